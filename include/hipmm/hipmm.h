@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/* hipmm/hipmm.h: the application's interface of hipmm.
+ *
+ * A program describes its memory resources in a JSON graph, calls hipmm_init_from_file() once, and allocates device
+ * memory through the stack that the graph describes for each device.
+ *
+ * Conventions, for every function here unless it says otherwise:
+ *   - It returns a status; 0 is success. hipmm_last_error() tells the calling thread why its last failed call failed.
+ *   - Output arguments come last, end in _out, and are written only on success.
+ *   - Sizes are in bytes. Streams belong to the device of the resource they are used with.
+ *   - It may be called from any thread. It never aborts and never writes to standard output.
+ *   - After fork(), the child gets HIPMM_E_STATE: a GPU runtime does not survive fork.
+ */
+#ifndef HIPMM_HIPMM_H
+#define HIPMM_HIPMM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define HIPMM_MUST_CHECK __attribute__((warn_unused_result))
+#else
+#define HIPMM_MUST_CHECK
+#endif
+
+/* HIP's stream handle, declared as HIP's own headers do, so that neither header needs the other. NULL is the device's
+ * default stream; the values 1 (legacy) and 2 (per-thread default) keep HIP's meaning. */
+typedef struct ihipStream_t *hipStream_t;
+
+/* A node of a stack that allocates. Reference-counted: whoever gets one from a function here gives it back with
+ * hipmm_resource_release(). */
+struct hipmm_resource;
+
+/* What a call came to, grouped by what the caller can do about it. Values are stable. */
+enum hipmm_status {
+  HIPMM_OK = 0,
+
+  /* The call is at fault: mend the program. */
+  HIPMM_E_ARGUMENT = -1, /* an argument is outside its contract: NULL, an alignment that is no power of two, … */
+  HIPMM_E_POINTER = -2,  /* a pointer that is not live in this resource: foreign, or freed already */
+  HIPMM_E_SIZE = -3,     /* a block freed with another size than it was allocated with; it stays allocated */
+  HIPMM_E_STATE = -4,    /* not initialised, initialised twice, or in the child of a fork */
+
+  /* The configuration is at fault: mend the file or the environment. */
+  HIPMM_E_IO = -10,     /* the file cannot be read */
+  HIPMM_E_SYNTAX = -11, /* the file is not JSON */
+  HIPMM_E_CONFIG = -12, /* the file is JSON but not a valid graph */
+
+  /* A plugin is at fault: install or mend it. */
+  HIPMM_E_PLUGIN = -20,     /* not found, cannot be loaded, or failed in create */
+  HIPMM_E_PLUGIN_ABI = -21, /* speaks another plugin ABI, or its descriptor is broken */
+
+  /* Memory is short: free some, or raise the limit that the message names. */
+  HIPMM_E_OUT_OF_MEMORY = -30, /* the device, the host or the resource's maximum is exhausted */
+  HIPMM_E_LIMIT = -31,         /* a configured limit forbids it (limiting, fixed_size) */
+
+  /* The runtime or the device: see hip_code in struct hipmm_error. */
+  HIPMM_E_NO_DEVICE = -40,     /* no runtime with a device, or no such device */
+  HIPMM_E_NOT_SUPPORTED = -41, /* this runtime, device or resource cannot do it */
+  HIPMM_E_HIP = -42,           /* a HIP call failed for another reason */
+
+  HIPMM_E_INTERNAL = -50 /* a defect of hipmm */
+};
+
+/* A constant English phrase for a status. Never NULL. */
+const char *hipmm_status_string(enum hipmm_status status);
+
+/* Why the calling thread's last failed call failed. The caller sets struct_size = sizeof(struct hipmm_error). */
+struct hipmm_error {
+  size_t struct_size;
+  int32_t status;     /* enum hipmm_status */
+  int32_t hip_code;   /* the hipError_t behind it; 0 if none */
+  int32_t line;       /* of a syntax error, from 1; 0 if none */
+  int32_t column;     /* of a syntax error, from 1; 0 if none */
+  char file[512];     /* the graph file, or the source of the graph ("<string>"); empty if none */
+  char path[512];     /* JSON pointer (RFC 6901) of the value at fault; empty if none */
+  char resource[128]; /* name of the resource at fault; empty if none */
+  char message[2048]; /* the whole story in one line: where, what is wrong, what is allowed, what to do */
+};
+
+/* Copies the record; without any failure so far its status is HIPMM_OK and its message is empty. */
+void hipmm_last_error(struct hipmm_error *error_out);
+
+/* The record's message alone. Never NULL; valid until the next failing call on this thread. */
+const char *hipmm_last_error_message(void);
+
+/* The version of the library in use, as "major.minor.patch". */
+const char *hipmm_version(void);
+
+/* ---- Life ------------------------------------------------------------------------------------------------------ */
+
+/* Reads a graph, loads its plugins and chooses the runtime. No device is touched: a device's stack is built when it is
+ * first asked for, on that device. Calls are serialised. Initialising twice without hipmm_finalize() between is
+ * HIPMM_E_STATE. On failure nothing stays behind, and the message names file, JSON path and remedy.
+ *
+ * hipmm_init() looks for the graph in the file that HIPMM_CONFIG names, ./hipmm.json, then the system's
+ * hipmm/hipmm.json (under the configured sysconfdir); without any, every device gets a plain `device` resource. In a
+ * set-user-id program the environment and the working directory are not trusted and skipped.
+ * HIPMM_RUNTIME overrides the runtime of any graph. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_init(void);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_init_from_file(const char *path);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_init_from_string(const char *json);
+
+/* Lets go of the per-device table and with it of every stack that no caller still holds a resource of. Memory that is
+ * still allocated from a destroyed stack is gone with it (a warning in the log counts it). No call may be under way in
+ * a stack that is being destroyed. Without initialisation: HIPMM_E_STATE. A process may exit without calling it. */
+enum hipmm_status hipmm_finalize(void);
+
+/* ---- Memory ---------------------------------------------------------------------------------------------------- */
+
+/* Allocates `bytes` of memory, aligned to 256 bytes, for use on `stream`. The memory may be used at once by work
+ * submitted to `stream`; other streams must be ordered after it by the caller. Zero bytes give NULL and succeed.
+ * `resource` NULL means the current device's resource. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_allocate(struct hipmm_resource *resource, size_t bytes, hipStream_t stream,
+                                                  void **ptr_out);
+
+/* Frees memory that hipmm_allocate() of the same resource gave. Work submitted to `stream` before may still be using
+ * it. `bytes` is the size that was allocated, or 0 where the caller does not know it; not every resource can find it
+ * (HIPMM_E_NOT_SUPPORTED). NULL is freed without effect. A foreign pointer, one freed before, and a wrong size are
+ * refused and change nothing. */
+enum hipmm_status hipmm_deallocate(struct hipmm_resource *resource, void *ptr, size_t bytes, hipStream_t stream);
+
+/* The same with an alignment of the caller's, a power of two. Sources support up to 256; `pool` any. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_allocate_aligned(struct hipmm_resource *resource, size_t bytes,
+                                                          size_t alignment, hipStream_t stream, void **ptr_out);
+enum hipmm_status hipmm_deallocate_aligned(struct hipmm_resource *resource, void *ptr, size_t bytes, size_t alignment,
+                                           hipStream_t stream);
+
+/* ---- Resources ------------------------------------------------------------------------------------------------- */
+
+/* The resource in force for the current device, or for device `device` (an ordinal from 0). Builds the device's stack
+ * if this is its first use. The caller owns a reference. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_get_current_resource(struct hipmm_resource **resource_out);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_get_device_resource(int device, struct hipmm_resource **resource_out);
+
+/* The instance on `device` of the resource that the graph calls `name`. In a "stack" array a resource is called as its
+ * type; the second of a type, counted from the top, "type.2", and so on. The caller owns a reference. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_get_named_resource(int device, const char *name,
+                                                            struct hipmm_resource **resource_out);
+
+/* Puts another resource of the same device in force; the table keeps it alive until hipmm_finalize(). NULL resets to the
+ * graph's own, as the reset functions do. `previous_out` may be NULL; otherwise the caller owns a reference. */
+enum hipmm_status hipmm_set_current_resource(struct hipmm_resource *resource, struct hipmm_resource **previous_out);
+enum hipmm_status hipmm_set_device_resource(int device, struct hipmm_resource *resource,
+                                            struct hipmm_resource **previous_out);
+enum hipmm_status hipmm_reset_current_resource(void);
+enum hipmm_status hipmm_reset_device_resource(int device);
+
+/* References. A held resource keeps its stack alive, past hipmm_finalize() too. NULL is allowed and ignored. */
+void hipmm_resource_retain(struct hipmm_resource *resource);
+void hipmm_resource_release(struct hipmm_resource *resource);
+
+/* The name in the graph, the plugin's type, and the device. The strings live as long as the resource. */
+const char *hipmm_resource_name(const struct hipmm_resource *resource);
+const char *hipmm_resource_type(const struct hipmm_resource *resource);
+int hipmm_resource_device(const struct hipmm_resource *resource);
+
+/* Reads a value that the resource offers, such as "reserved_bytes" (`hipmm describe TYPE` lists them). A name that the
+ * resource does not offer is asked of the resources below it, nearest first. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_query(struct hipmm_resource *resource, const char *name,
+                                                        int64_t *value_out);
+
+/* Does what the resource, or the nearest below that offers it, calls `action`, such as "push", "pop" or "flush"
+ * (`hipmm describe TYPE` lists them). */
+enum hipmm_status hipmm_resource_perform(struct hipmm_resource *resource, const char *action);
+
+/* Gives memory that no allocation uses back to where it came from, down to `keep_bytes` in each resource of the stack
+ * below and including this one. Waits for work that still uses it. */
+enum hipmm_status hipmm_resource_trim(struct hipmm_resource *resource, size_t keep_bytes);
+
+/* Bytes that all sources of the device's stack hold from the runtime now, and the most that they held at once. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_device_held_bytes(int device, size_t *now_out, size_t *peak_out);
+
+/* ---- Statistics ------------------------------------------------------------------------------------------------ */
+
+/* What a `statistics` resource counts: requested bytes and allocations. As in RMM, `current` may be negative inside a
+ * pushed scope that frees older memory. */
+struct hipmm_statistics {
+  int64_t current_bytes, current_count;
+  int64_t peak_bytes, peak_count;
+  int64_t total_bytes, total_count;
+};
+
+/* The nearest `statistics` resource at or below `resource`: its counters; push starts a scope with zeroed counters and
+ * gives those of the scope before; pop ends a scope, gives its counters and adds them to the one before. Popping the
+ * last scope is HIPMM_E_STATE. `statistics_out` may be NULL in push and pop. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_statistics_get(struct hipmm_resource *resource,
+                                                        struct hipmm_statistics *statistics_out);
+enum hipmm_status hipmm_statistics_push(struct hipmm_resource *resource, struct hipmm_statistics *statistics_out);
+enum hipmm_status hipmm_statistics_pop(struct hipmm_resource *resource, struct hipmm_statistics *statistics_out);
+
+/* ---- Streams --------------------------------------------------------------------------------------------------- */
+
+/* Tells every stack of the stream's device that `stream` is about to be destroyed. Blocks that were freed on it become
+ * safe to reuse on any stream. Call it before hipStreamDestroy(). */
+enum hipmm_status hipmm_stream_retire(int device, hipStream_t stream);
+
+/* ---- Devices --------------------------------------------------------------------------------------------------- */
+
+/* Number of devices of the runtime in use; the current one of the calling thread. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_device_count(int *count_out);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_device_current(int *device_out);
+
+/* "amd", "nvidia", "software", or the path that the graph names. NULL before initialisation. */
+const char *hipmm_runtime(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
