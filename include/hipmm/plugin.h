@@ -29,10 +29,10 @@ extern "C" {
 #define HIPMM_ALIGNMENT 256
 
 #if defined(__GNUC__)
-#define HIPMM_PRINTF(format, first) __attribute__((format(printf, format, first)))
-#define HIPMM_EXPORT                __attribute__((visibility("default")))
+#define HIPMM_PRINTF(text, first) __attribute__((format(printf, text, first)))
+#define HIPMM_EXPORT              __attribute__((visibility("default")))
 #else
-#define HIPMM_PRINTF(format, first)
+#define HIPMM_PRINTF(text, first)
 #define HIPMM_EXPORT
 #endif
 

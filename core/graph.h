@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* graph.h: reads hipmm.json into a checked graph of resources. Loads the plugins that it names, touches no device. */
+#ifndef HIPMM_CORE_GRAPH_H
+#define HIPMM_CORE_GRAPH_H
+
+#include "error.h"
+#include "plugin.h"
+#include <jansson.h>
+
+enum { GRAPH_NONE = -1 };
+
+/* A resource of the graph. */
+struct graph_node {
+  const char *name; /* key in "resources"; in a "stack" the type, then "type.2", … */
+  char *path;       /* JSON pointer of its object or string: "/resources/pool", "/stack/1" */
+  const struct plugin *plugin;
+  json_t *object; /* its options and "type", "upstream"; an empty object for a bare string */
+  int *upstreams; /* indices of nodes, in the order of the file */
+  size_t n_upstreams;
+};
+
+struct graph_device {
+  int device;
+  int node;
+};
+
+struct graph {
+  unsigned references; /* atomic: stacks keep their graph */
+  char *source;        /* file name, or "<string>", "<built in>" */
+  json_t *root;
+  const char *runtime;    /* "auto", "amd", … or a path */
+  json_t *runtime_object; /* its options; an empty object if none */
+  struct plugin_path plugin_path;
+
+  struct graph_node *nodes; /* every node after all its upstreams and the resources that its options name */
+  size_t n_nodes;
+  int default_node; /* for devices without one of their own; GRAPH_NONE: a plain `device` is built */
+  struct graph_device *devices;
+  size_t n_devices;
+};
+
+/* Reads, checks and orders a graph. Every mistake goes to the report, not only the first. NULL graph_out: only check.
+ * Returns HIPMM_OK, or the status of the first mistake. */
+enum hipmm_status graph_from_file(const char *file, struct report *report, struct graph **graph_out);
+enum hipmm_status graph_from_string(const char *json, const char *source, struct report *report,
+                                    struct graph **graph_out);
+
+/* The graph that holds when there is no file: a plain `device` for every device. */
+enum hipmm_status graph_built_in(struct report *report, struct graph **graph_out);
+
+void graph_retain(struct graph *graph);
+void graph_release(struct graph *graph);
+
+/* The node at the top of a device's stack; GRAPH_NONE if the graph gives it none. */
+int graph_top(const struct graph *graph, int device);
+
+/* The node called `name`; GRAPH_NONE if there is none. */
+int graph_find(const struct graph *graph, const char *name);
+
+/* The JSON Schema of the whole file, from all plugins on the path. A new reference. */
+json_t *graph_schema(const struct plugin_path *path);
+
+/* Keys of a resource's object that are not options of its plugin: "type", "upstream"; NULL-terminated. */
+extern const char *const graph_resource_keys[];
+
+#endif
