@@ -7,8 +7,6 @@
 #include "plugin.h"
 #include <jansson.h>
 
-enum { GRAPH_NONE = -1 };
-
 /* A resource of the graph. */
 struct graph_node {
   const char *name; /* key in "resources"; in a "stack" the type, then "type.2", … */
@@ -34,7 +32,7 @@ struct graph {
 
   struct graph_node *nodes; /* every node after all its upstreams and the resources that its options name */
   size_t n_nodes;
-  int default_node; /* for devices without one of their own; GRAPH_NONE: a plain `device` is built */
+  int default_node; /* for devices without one of their own; where the file names none, an implied plain `device` node */
   struct graph_device *devices;
   size_t n_devices;
 };
@@ -51,10 +49,10 @@ enum hipmm_status graph_built_in(struct report *report, struct graph **graph_out
 void graph_retain(struct graph *graph);
 void graph_release(struct graph *graph);
 
-/* The node at the top of a device's stack; GRAPH_NONE if the graph gives it none. */
+/* The node at the top of a device's stack. */
 int graph_top(const struct graph *graph, int device);
 
-/* The node called `name`; GRAPH_NONE if there is none. */
+/* The node called `name`; -1 if there is none. */
 int graph_find(const struct graph *graph, const char *name);
 
 /* The JSON Schema of the whole file, from all plugins on the path. A new reference. */
