@@ -16,6 +16,9 @@ enum hipmm_status error_refuse(enum hipmm_status status, const char *resource, c
 enum hipmm_status error_hip(enum hipmm_status status, const char *resource, const char *call, int code,
                             const char *code_name, size_t bytes);
 
+/* The same with every field given by the caller. */
+enum hipmm_status error_set_located(const struct hipmm_error *error);
+
 /* A mistake found in a graph, or a warning. */
 struct mistake {
   enum hipmm_status status; /* HIPMM_OK marks a warning */

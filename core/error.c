@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/* error.c: the calling thread's error record. Failing costs a few stores on the allocation path; text is made here when
+ * somebody asks for it. Nothing in this file may fail or allocate. */
+#include "error.h"
+#include "text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What is needed to make the text later. `text` NULL: `record` is complete already. */
+struct pending {
+  const char *text;
+  uint64_t numbers[3];
+  const char *hip_call;
+  const char *hip_name;
+};
+
+static _Thread_local struct hipmm_error record;
+static _Thread_local struct pending pending;
+
+static void copy_text(char *to, size_t bytes, const char *from)
+{
+  snprintf(to, bytes, "%s", from ? from : "");
+}
+
+static void start_record(enum hipmm_status status, const char *resource)
+{
+  record.status = status;
+  record.hip_code = 0;
+  record.line = record.column = 0;
+  record.file[0] = record.path[0] = record.message[0] = '\0';
+  copy_text(record.resource, sizeof record.resource, resource);
+  pending = (struct pending){0};
+}
+
+enum hipmm_status error_set(enum hipmm_status status, const char *format, ...)
+{
+  va_list arguments;
+  va_start(arguments, format);
+  char message[sizeof record.message]; /* the arguments may lie in the record that is about to be overwritten */
+  vsnprintf(message, sizeof message, format, arguments);
+  va_end(arguments);
+  start_record(status, NULL);
+  copy_text(record.message, sizeof record.message, message);
+  return status;
+}
+
+enum hipmm_status error_set_located(const struct hipmm_error *error)
+{
+  start_record(HIPMM_OK, NULL);
+  record = *error;
+  return (enum hipmm_status)record.status;
+}
+
+enum hipmm_status error_refuse(enum hipmm_status status, const char *resource, const char *text, uint64_t first,
+                               uint64_t second, uint64_t third)
+{
+  start_record(status, resource);
+  pending = (struct pending){.text = text, .numbers = {first, second, third}};
+  return status;
+}
+
+enum hipmm_status error_hip(enum hipmm_status status, const char *resource, const char *call, int code,
+                            const char *code_name, size_t bytes)
+{
+  static const char sized[] = "{0:bytes}";
+  static const char plain[] = "";
+  start_record(status, resource);
+  record.hip_code = code;
+  pending = (struct pending){bytes ? sized : plain, {bytes}, call, code_name ? code_name : "unknown error"};
+  return status;
+}
+
+/* Appends to the message, cutting what does not fit. */
+static void append(const char *text, size_t length)
+{
+  size_t used = strlen(record.message), room = sizeof record.message - 1 - used;
+  if (length > room) length = room;
+  memcpy(record.message + used, text, length);
+  record.message[used + length] = '\0';
+}
+
+static void append_text(const char *text)
+{
+  append(text, strlen(text));
+}
+
+/* Appends the number that `field`, the inside of "{…}", asks for: "0", "0:bytes", "0:hex". */
+static void append_number(const char *field)
+{
+  char buffer[40];
+  uint64_t number = field[0] >= '0' && field[0] <= '2' ? pending.numbers[field[0] - '0'] : 0;
+  if (!strncmp(field + 1, ":bytes", 6))
+    text_bytes(number, buffer, sizeof buffer);
+  else
+    snprintf(buffer, sizeof buffer, strncmp(field + 1, ":hex", 4) ? "%llu" : "0x%llx", (unsigned long long)number);
+  append_text(buffer);
+}
+
+static void append_expanded(const char *text)
+{
+  while (*text) {
+    size_t plain = strcspn(text, "{");
+    append(text, plain);
+    text += plain;
+    if (*text != '{') continue;
+    append_number(text + 1);
+    text += strcspn(text, "}");
+    if (*text) text++;
+  }
+}
+
+static void finish_record(void)
+{
+  if (!pending.text) return;
+  if (record.resource[0]) {
+    append_text(record.resource);
+    append_text(": ");
+  }
+  if (pending.hip_call) {
+    append_text(pending.hip_call);
+    if (pending.text[0]) append_text(" of ");
+  }
+  append_expanded(pending.text);
+  if (pending.hip_call) {
+    append_text(" failed: ");
+    append_text(pending.hip_name);
+  }
+  pending.text = NULL;
+}
+
+void hipmm_last_error(struct hipmm_error *error_out)
+{
+  if (!error_out || error_out->struct_size < sizeof error_out->struct_size) return;
+  finish_record();
+  size_t bytes = error_out->struct_size < sizeof record ? error_out->struct_size : sizeof record;
+  record.struct_size = bytes;
+  memcpy(error_out, &record, bytes);
+}
+
+const char *hipmm_last_error_message(void)
+{
+  finish_record();
+  return record.message;
+}
+
+const char *hipmm_status_string(enum hipmm_status status)
+{
+  switch (status) {
+  case HIPMM_OK: return "success";
+  case HIPMM_E_ARGUMENT: return "invalid argument";
+  case HIPMM_E_POINTER: return "not a live pointer of this resource";
+  case HIPMM_E_SIZE: return "not the size that was allocated";
+  case HIPMM_E_STATE: return "not possible in this state";
+  case HIPMM_E_IO: return "file cannot be read";
+  case HIPMM_E_SYNTAX: return "not JSON";
+  case HIPMM_E_CONFIG: return "invalid configuration";
+  case HIPMM_E_PLUGIN: return "plugin cannot be used";
+  case HIPMM_E_PLUGIN_ABI: return "plugin of another ABI";
+  case HIPMM_E_OUT_OF_MEMORY: return "out of memory";
+  case HIPMM_E_LIMIT: return "limit reached";
+  case HIPMM_E_NO_DEVICE: return "no device";
+  case HIPMM_E_NOT_SUPPORTED: return "not supported";
+  case HIPMM_E_HIP: return "HIP call failed";
+  case HIPMM_E_INTERNAL: return "internal error";
+  }
+  return "unknown status";
+}

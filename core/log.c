@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/* log.c: the debug log. Set up from the environment at the first line; never part of the allocation path. */
+#include "log.h"
+#include "environment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char *const level_names[] = {"error", "warning", "info", "debug", "trace"};
+enum { N_LEVELS = sizeof level_names / sizeof level_names[0], LEVEL_OFF = -1 };
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int highest_level = HIPMM_LOG_WARNING;
+static int output = STDERR_FILENO;
+
+static void write_line(const char *line, size_t length)
+{
+  while (length) {
+    ssize_t written = write(output, line, length);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return; /* there is nowhere left to complain */
+    line += written;
+    length -= (size_t)written;
+  }
+}
+
+static int parse_level(const char *word, size_t length)
+{
+  for (int level = 0; level < N_LEVELS; level++)
+    if (strlen(level_names[level]) == length && !strncmp(level_names[level], word, length)) return level;
+  return length == 3 && !strncmp(word, "off", 3) ? LEVEL_OFF : N_LEVELS;
+}
+
+static void complain(const char *format, const char *what, const char *why)
+{
+  char line[512];
+  int length = snprintf(line, sizeof line, format, what, why);
+  if (length > 0) write_line(line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
+}
+
+static void open_log(void)
+{
+  const char *wanted = environment_get("HIPMM_LOG");
+  if (!wanted || !*wanted) return;
+  size_t length = strcspn(wanted, ":");
+  int level = parse_level(wanted, length);
+  if (level == N_LEVELS) {
+    complain("hipmm: warning: HIPMM_LOG=%s: not a level; write off, error, warning, info, debug or trace%s\n", wanted,
+             ", then :FILE");
+    return;
+  }
+  highest_level = level;
+  if (!wanted[length] || !wanted[length + 1]) return;
+  int file = open(wanted + length + 1, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (file >= 0)
+    output = file;
+  else
+    complain("hipmm: warning: HIPMM_LOG: %s: %s; logging to standard error\n", wanted + length + 1, strerror(errno));
+}
+
+bool log_wants(enum hipmm_log_level level)
+{
+  pthread_once(&once, open_log);
+  return (int)level <= highest_level;
+}
+
+/* Lines in a file carry the time and the process, since several processes may share it. */
+static int format_head(char *line, size_t bytes, enum hipmm_log_level level)
+{
+  if (output == STDERR_FILENO) return snprintf(line, bytes, "hipmm: %s: ", level_names[level]);
+  struct timespec now;
+  struct tm local;
+  clock_gettime(CLOCK_REALTIME, &now);
+  localtime_r(&now.tv_sec, &local);
+  return snprintf(line, bytes, "%02d:%02d:%02d.%06ld %ld hipmm: %s: ", local.tm_hour, local.tm_min, local.tm_sec,
+                  now.tv_nsec / 1000, (long)getpid(), level_names[level]);
+}
+
+void log_line_arguments(enum hipmm_log_level level, const char *about, const char *format, va_list arguments)
+{
+  if (!log_wants(level)) return;
+  char line[2048];
+  size_t used = (size_t)format_head(line, sizeof line, level);
+  if (about) used += (size_t)snprintf(line + used, sizeof line - used, "%.128s: ", about);
+  int more = vsnprintf(line + used, sizeof line - used, format, arguments);
+  used += more > 0 ? (size_t)more : 0;
+  if (used > sizeof line - 2) used = sizeof line - 2;
+  line[used++] = '\n';
+  write_line(line, used);
+}
+
+void log_line(enum hipmm_log_level level, const char *about, const char *format, ...)
+{
+  va_list arguments;
+  va_start(arguments, format);
+  log_line_arguments(level, about, format, arguments);
+  va_end(arguments);
+}
