@@ -22,6 +22,10 @@ extern "C" {
 #endif
 
 #if defined(__GNUC__)
+#pragma GCC visibility push(default) /* the library itself is compiled with hidden symbols */
+#endif
+
+#if defined(__GNUC__)
 #define HIPMM_MUST_CHECK __attribute__((warn_unused_result))
 #else
 #define HIPMM_MUST_CHECK
@@ -207,6 +211,10 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_device_current(int *device_out);
 
 /* "amd", "nvidia", "software", or the path that the graph names. NULL before initialisation. */
 const char *hipmm_runtime(void);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 
 #ifdef __cplusplus
 }
