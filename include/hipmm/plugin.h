@@ -130,13 +130,13 @@ enum {
   HIPMM_HIP_HANDLE_POSIX_FD = 1
 };
 
-/* The device attributes that plugins ask for. HIP has renumbered its own; core/hip.c maps these. */
-enum hipmm_device_attribute {
-  HIPMM_DEVICE_MANAGED_MEMORY,
-  HIPMM_DEVICE_CONCURRENT_MANAGED_ACCESS,
-  HIPMM_DEVICE_PAGEABLE_MEMORY_ACCESS,
-  HIPMM_DEVICE_MEMORY_POOLS,
-  HIPMM_DEVICE_VIRTUAL_MEMORY
+/* The device attributes that plugins ask for; HIP has kept these numbers from 5.2 on. */
+enum {
+  HIPMM_HIP_DEVICE_CONCURRENT_MANAGED_ACCESS = 9,
+  HIPMM_HIP_DEVICE_MANAGED_MEMORY = 24,
+  HIPMM_HIP_DEVICE_PAGEABLE_MEMORY_ACCESS = 65,
+  HIPMM_HIP_DEVICE_MEMORY_POOLS = 88,
+  HIPMM_HIP_DEVICE_VIRTUAL_MEMORY = 89 /* since 5.3 */
 };
 
 /* The HIP API of the runtime in use, without the prefix "hip". Each returns a hipError_t as int. A function that this
@@ -149,7 +149,7 @@ struct hipmm_hip {
   int (*GetDeviceCount)(int *count);
   int (*GetDevice)(int *device);
   int (*SetDevice)(int device);
-  int (*DeviceGetAttribute)(int *value, enum hipmm_device_attribute attribute, int device); /* adapted */
+  int (*DeviceGetAttribute)(int *value, int attribute, int device);
   int (*DeviceGetName)(char *name, int length, int device);
   int (*DeviceSynchronize)(void);
   int (*MemGetInfo)(size_t *free_bytes, size_t *total_bytes);
@@ -248,11 +248,13 @@ struct hipmm_services {
 
   /* The sources' ledger of what they hold from the runtime. hold notes a block (HIPMM_E_OUT_OF_MEMORY when the
    * ledger cannot grow; give the block back). release strikes it out and gives its size: HIPMM_E_POINTER if `ptr` is
-   * not held, HIPMM_E_SIZE if `bytes` is neither 0 nor the size held. held looks without striking out. Release before
-   * the runtime's free, since another thread may get the same address at once. */
+   * not held, HIPMM_E_SIZE if `bytes` is neither 0 nor the size held. Release before the runtime's free, since another
+   * thread may get the same address at once. held looks without striking out. release_next strikes out any one block,
+   * for destroy to free what the application left: HIPMM_E_POINTER when there is none. */
   enum hipmm_status (*hold)(const struct hipmm_services *services, void *ptr, size_t bytes);
   enum hipmm_status (*release)(const struct hipmm_services *services, void *ptr, size_t bytes, size_t *bytes_out);
   enum hipmm_status (*held)(const struct hipmm_services *services, const void *ptr, struct hipmm_block *block_out);
+  enum hipmm_status (*release_next)(const struct hipmm_services *services, struct hipmm_block *block_out);
 
   /* For sources whose driver keeps more than they asked for (a driver's pool), or that map memory without pointers:
    * corrects the count of bytes that the stack holds. hold and release count by themselves. */

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* hip.h: the runtime in use. A process uses one for its whole life, since its memory and streams belong to it. */
+#ifndef HIPMM_CORE_HIP_H
+#define HIPMM_CORE_HIP_H
+
+#include "graph.h"
+
+/* Opens the runtime that HIPMM_RUNTIME or else the graph asks for. Says in the log what was chosen and why. */
+enum hipmm_status hip_open(const struct graph *graph);
+
+/* The table of the runtime in use; complete after hip_open, constant from then on. */
+const struct hipmm_hip *hip_table(void);
+
+/* "amd", "nvidia", "software" or the library's path; NULL before hip_open. */
+const char *hip_name(void);
+
+/* The status that fits a HIP error code. */
+enum hipmm_status hip_status(int code);
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/* runtime.c: finds and opens the shared library of a runtime. Knows where runtimes live, nothing of the HIP API. */
+#include "runtime.h"
+#include "environment.h"
+#include "log.h"
+#include "option.h"
+#include "services.h"
+
+#include <ctype.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static enum hipmm_status open_library(const char *file, void **library_out)
+{
+  enum hipmm_status status = strchr(file, '/') ? environment_check_trusted(file) : HIPMM_OK;
+  if (status) return status;
+  void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+  if (!library) return error_set(HIPMM_E_NO_DEVICE, "%s", dlerror());
+  *library_out = library;
+  return HIPMM_OK;
+}
+
+static enum hipmm_status open_amd(void **library_out)
+{
+  static const char *const files[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"};
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+    if (!open_library(files[i], library_out)) return HIPMM_OK;
+  return error_set(HIPMM_E_NO_DEVICE, "runtime amd: libamdhip64.so.7, .6 and .5 cannot be loaded; install ROCm's HIP "
+                                      "runtime, or add its folder to LD_LIBRARY_PATH");
+}
+
+/* HIPMM_SOFTWARE for "software", and so on. */
+static const char *variable_of(const char *type, char *buffer, size_t bytes)
+{
+  snprintf(buffer, bytes, "HIPMM_%s", type);
+  for (char *c = buffer; *c; c++) *c = (char)toupper((unsigned char)*c);
+  return buffer;
+}
+
+/* The runtime's options: what the graph says if it names this runtime, then the environment over it. */
+static bool read_options(const struct graph *graph, const struct hipmm_plugin *descriptor, json_t *object,
+                         struct report *report, void *options)
+{
+  char variable[64];
+  variable_of(descriptor->type, variable, sizeof variable);
+  const char *text = environment_get(variable);
+  bool named = !strcmp(graph->runtime, descriptor->type);
+  static const char *const keys[] = {"type", NULL};
+  struct option_context context = {.report = report, .path = text ? variable : "/runtime", .keys = keys};
+  if (named) json_object_update(object, graph->runtime_object);
+  if (text && !option_overlay(descriptor->options, descriptor->n_options, variable, text, object, report)) return false;
+  return option_fill(descriptor->options, descriptor->n_options, object, &context, options);
+}
+
+static enum hipmm_status configure(const struct graph *graph, const struct hipmm_plugin *descriptor)
+{
+  struct report report = {.source = graph->source};
+  json_t *object = json_object();
+  void *options = calloc(1, descriptor->options_bytes ? descriptor->options_bytes : 1), *self;
+  enum hipmm_status status = HIPMM_OK;
+  if (!object || !options) {
+    status = error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  } else if (!read_options(graph, descriptor, object, &report, options)) {
+    status = report_raise(&report);
+  } else {
+    static struct hipmm_services services; /* of this call only, but a runtime may keep it */
+    services = services_of_runtime(descriptor->type);
+    status = descriptor->create(&services, options, NULL, 0, &self);
+    option_free(descriptor->options, descriptor->n_options, options);
+  }
+  report_clear(&report);
+  json_decref(object);
+  free(options);
+  return status;
+}
+
+static enum hipmm_status open_plugin(const struct graph *graph, const char *type, void **library_out)
+{
+  const struct plugin *plugin;
+  enum hipmm_status status = plugin_get(&graph->plugin_path, type, &plugin);
+  if (status) return status;
+  if (plugin->descriptor.role != HIPMM_ROLE_RUNTIME)
+    return error_set(HIPMM_E_CONFIG,
+                     "runtime \"%s\": %s is a resource type, not a runtime; write \"auto\", \"amd\", "
+                     "\"nvidia\", \"software\" or a library's path",
+                     type, plugin->file);
+  status = configure(graph, &plugin->descriptor);
+  return status ? status : open_library(plugin->file, library_out);
+}
+
+enum hipmm_status runtime_load(const struct graph *graph, const char *name, void **library_out)
+{
+  if (strchr(name, '/')) return open_library(name, library_out);
+  if (!strcmp(name, "amd")) return open_amd(library_out);
+  return open_plugin(graph, name, library_out);
+}
