@@ -43,13 +43,21 @@ enum hipmm_status report_add_at(struct report *report, enum hipmm_status status,
                                 const char *format, ...) HIPMM_PRINTF(5, 6);
 void report_warn(struct report *report, const char *path, const char *format, ...) HIPMM_PRINTF(3, 4);
 
-/* Moves the calling thread's record into the report, as a mistake at `path`: for what a plugin or the loader said. */
+enum hipmm_status report_add_arguments(struct report *report, enum hipmm_status status, const char *path,
+                                       const char *format, va_list arguments);
+
+/* Copies the calling thread's record into the report, as a mistake at `path`: for what a plugin or the loader said. */
 enum hipmm_status report_add_last_error(struct report *report, const char *path);
 
 /* Makes the first error of the report the calling thread's record and returns its status (HIPMM_OK if there is none);
  * says in its message how many more there are. Logs the warnings. */
 enum hipmm_status report_raise(const struct report *report);
 
+/* A mistake or warning in one line, as users see it: "FILE: /path: what is wrong", or "FILE:LINE:COLUMN: …". Control
+ * characters are shown as "?", so that a file's keys cannot play with the terminal. Returns `buffer`. */
+const char *report_line(const struct report *report, const struct mistake *mistake, char *buffer, size_t buffer_bytes);
+
+/* Releases all mistakes; the report is as at its start. */
 void report_clear(struct report *report);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* text.h: words for people: near names, sizes with units. */
+/* text.h: words for people: near names, quotations, JSON pointers, sizes with units. */
 #ifndef HIPMM_CORE_TEXT_H
 #define HIPMM_CORE_TEXT_H
 
@@ -8,20 +8,32 @@
 #include <stdint.h>
 
 /* The name nearest to `word` among `n` candidates, or NULL if none is near enough to be what was meant (Damerau's
- * distance, at most a third of the word's length, at least 1). */
+ * distance without regard to case, at most a third of the word's length, at least 1). */
 const char *text_nearest(const char *word, const char *const *candidates, size_t n);
+
+/* Room for a quotation; every valid resource name fits without being cut. */
+#define TEXT_QUOTE_BYTES 160
+
+/* Puts `text` in double quotes for a message: control characters escaped, what does not fit cut off with "…" between
+ * two characters. Returns `buffer`. */
+const char *text_quote(const char *text, char *buffer, size_t buffer_bytes);
+
+/* The JSON pointer of `key` in the object at `parent` (RFC 6901: "~" becomes "~0", "/" becomes "~1"). To be freed with
+ * free(); NULL when there is no memory. */
+char *text_pointer(const char *parent, const char *key);
 
 /* "1.5 GiB", "512 MiB", "17 bytes": exact when short, else two decimals. Returns `buffer`. */
 const char *text_bytes(uint64_t bytes, char *buffer, size_t buffer_bytes);
 
 /* Reads "4096", "512MiB", "1.5GB", "16k" is refused; spaces before the unit are allowed; units any case: B KB MB GB TB
- * PB (1000^n) and KiB … PiB (1024^n), as RMM's parse_bytes. False on anything else and on overflow. */
+ * PB (1000^n) and KiB … PiB (1024^n), as RMM's parse_bytes. False on anything else, and on overflow with errno set to
+ * ERANGE (EINVAL otherwise). */
 bool text_parse_bytes(const char *text, uint64_t *bytes_out);
 
 /* Reads "50%", "12.5 %": 0 to any. False on anything else. */
 bool text_parse_percent(const char *text, double *percent_out);
 
-/* Reads "10ms", "1.5 s", units ns us ms s min h, into nanoseconds. False on anything else and on overflow. */
+/* Reads "10ms", "1.5 s", units ns us ms s min h, into nanoseconds. False on anything else and on overflow (as above). */
 bool text_parse_duration(const char *text, int64_t *ns_out);
 
 #endif

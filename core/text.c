@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/* text.c: near names, quotations and JSON pointers for messages. Called wherever a message quotes what a user wrote, so
+ * it takes any bytes, and must never let them break a terminal or fill it. Sizes are in text_size.c. */
+#include "text.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Longer words are never near: nobody mistypes them. */
+enum { LONGEST_WORD = 100 };
+
+static size_t smaller(size_t a, size_t b)
+{
+  return a < b ? a : b;
+}
+
+static bool same_letter(char a, char b)
+{
+  return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
+
+/* Damerau's distance in its restricted form: insertions, deletions, changes, and exchanges of neighbours. Both words
+ * are at most LONGEST_WORD long. */
+static size_t distance(const char *a, const char *b)
+{
+  size_t rows[3][LONGEST_WORD + 1];
+  size_t *before = rows[0], *above = rows[1], *row = rows[2], width = strlen(b);
+  for (size_t j = 0; j <= width; j++) above[j] = before[j] = j;
+  for (size_t i = 1; a[i - 1]; i++) {
+    row[0] = i;
+    for (size_t j = 1; j <= width; j++) {
+      size_t change = above[j - 1] + !same_letter(a[i - 1], b[j - 1]);
+      row[j] = smaller(change, smaller(above[j], row[j - 1]) + 1);
+      if (i > 1 && j > 1 && same_letter(a[i - 1], b[j - 2]) && same_letter(a[i - 2], b[j - 1]))
+        row[j] = smaller(row[j], before[j - 2] + 1);
+    }
+    size_t *oldest = before;
+    before = above;
+    above = row;
+    row = oldest;
+  }
+  return above[width];
+}
+
+const char *text_nearest(const char *word, const char *const *candidates, size_t n)
+{
+  size_t length = strlen(word);
+  if (length > LONGEST_WORD) return NULL;
+  size_t too_far = length / 3 > 1 ? length / 3 + 1 : smaller(2, length);
+  const char *nearest = NULL;
+  for (size_t i = 0; i < n; i++) {
+    if (strlen(candidates[i]) > LONGEST_WORD) continue;
+    size_t far = distance(word, candidates[i]);
+    if (far >= too_far) continue;
+    nearest = candidates[i];
+    too_far = far;
+  }
+  return nearest;
+}
+
+/* Bytes of the character that begins at `text`, and 1 for a byte that begins none. */
+static size_t character_bytes(const char *text)
+{
+  unsigned char first = (unsigned char)*text;
+  size_t expected = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 1, n = 1;
+  while (n < expected && ((unsigned char)text[n] & 0xc0) == 0x80) n++;
+  return n;
+}
+
+/* Writes one character as it shall appear, at most 6 bytes; returns its bytes in `text`. */
+static size_t quote_character(const char *text, char shown[8])
+{
+  size_t n = character_bytes(text);
+  unsigned char first = (unsigned char)text[0];
+  bool is_control = first < 0x20 || first == 0x7f || (first == 0xc2 && n == 2 && (unsigned char)text[1] < 0xa0);
+  if (first == '"' || first == '\\')
+    snprintf(shown, 8, "\\%c", first);
+  else if (first == '\n')
+    snprintf(shown, 8, "\\n");
+  else if (is_control)
+    snprintf(shown, 8, "\\u%04x", n == 2 ? (unsigned char)text[1] : first);
+  else
+    snprintf(shown, 8, "%.*s", (int)n, text);
+  return n;
+}
+
+const char *text_quote(const char *text, char *buffer, size_t buffer_bytes)
+{
+  static const char end[] = "…\"";
+  size_t used = 0;
+  if (buffer_bytes < sizeof end + 1) return "\"…\"";
+  buffer[used++] = '"';
+  while (*text) {
+    char shown[8];
+    size_t taken = quote_character(text, shown), length = strlen(shown);
+    if (used + length + sizeof end > buffer_bytes) {
+      memcpy(buffer + used, end, sizeof end);
+      return buffer;
+    }
+    memcpy(buffer + used, shown, length);
+    used += length;
+    text += taken;
+  }
+  buffer[used++] = '"';
+  buffer[used] = '\0';
+  return buffer;
+}
+
+char *text_pointer(const char *parent, const char *key)
+{
+  size_t length = strlen(parent);
+  char *pointer = malloc(length + 2 * strlen(key) + 2);
+  if (!pointer) return NULL;
+  memcpy(pointer, parent, length);
+  char *end = pointer + length;
+  *end++ = '/';
+  for (; *key; key++) {
+    if (*key == '~' || *key == '/') *end++ = '~';
+    *end++ = *key == '~' ? '0' : *key == '/' ? '1' : *key;
+  }
+  *end = '\0';
+  return pointer;
+}
