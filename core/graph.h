@@ -7,6 +7,9 @@
 #include "plugin.h"
 #include <jansson.h>
 
+/* Most resources that a graph may have, the implied one included. */
+enum { GRAPH_MAX_NODES = 1001 };
+
 /* A resource of the graph. */
 struct graph_node {
   const char *name; /* key in "resources"; in a "stack" the type, then "type.2", … */
@@ -15,6 +18,8 @@ struct graph_node {
   json_t *object; /* its options and "type", "upstream"; an empty object for a bare string */
   int *upstreams; /* indices of nodes, in the order of the file */
   size_t n_upstreams;
+  int *references; /* all nodes that it needs, once each: its upstreams, and the resources that its options name */
+  size_t n_references;
 };
 
 struct graph_device {

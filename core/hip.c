@@ -12,32 +12,33 @@
 #include <string.h>
 
 /* What plugin.h says of HIP's numbers, held against HIP's header. */
-_Static_assert(HIPMM_HIP_SUCCESS == hipSuccess, "hipSuccess");
-_Static_assert(HIPMM_HIP_ERROR_INVALID_VALUE == hipErrorInvalidValue, "hipErrorInvalidValue");
-_Static_assert(HIPMM_HIP_ERROR_OUT_OF_MEMORY == hipErrorOutOfMemory, "hipErrorOutOfMemory");
-_Static_assert(HIPMM_HIP_ERROR_NO_DEVICE == hipErrorNoDevice, "hipErrorNoDevice");
-_Static_assert(HIPMM_HIP_ERROR_INVALID_DEVICE == hipErrorInvalidDevice, "hipErrorInvalidDevice");
-_Static_assert(HIPMM_HIP_ERROR_NOT_READY == hipErrorNotReady, "hipErrorNotReady");
-_Static_assert(HIPMM_HIP_ERROR_NOT_SUPPORTED == hipErrorNotSupported, "hipErrorNotSupported");
-_Static_assert(HIPMM_HIP_EVENT_DISABLE_TIMING == hipEventDisableTiming, "hipEventDisableTiming");
-_Static_assert(HIPMM_HIP_STREAM_NON_BLOCKING == hipStreamNonBlocking, "hipStreamNonBlocking");
-_Static_assert(HIPMM_HIP_HOST_MALLOC_PORTABLE == hipHostMallocPortable, "hipHostMallocPortable");
-_Static_assert(HIPMM_HIP_MEM_ATTACH_GLOBAL == hipMemAttachGlobal, "hipMemAttachGlobal");
-_Static_assert(HIPMM_HIP_POOL_REUSE_FOLLOW_EVENT_DEPENDENCIES == hipMemPoolReuseFollowEventDependencies, "pool");
-_Static_assert(HIPMM_HIP_POOL_REUSE_ALLOW_OPPORTUNISTIC == hipMemPoolReuseAllowOpportunistic, "pool");
-_Static_assert(HIPMM_HIP_POOL_REUSE_ALLOW_INTERNAL_DEPENDENCIES == hipMemPoolReuseAllowInternalDependencies, "pool");
-_Static_assert(HIPMM_HIP_POOL_RELEASE_THRESHOLD == hipMemPoolAttrReleaseThreshold, "pool");
-_Static_assert(HIPMM_HIP_POOL_RESERVED_CURRENT == hipMemPoolAttrReservedMemCurrent, "pool");
-_Static_assert(HIPMM_HIP_POOL_RESERVED_HIGH == hipMemPoolAttrReservedMemHigh, "pool");
-_Static_assert(HIPMM_HIP_POOL_USED_CURRENT == hipMemPoolAttrUsedMemCurrent, "pool");
-_Static_assert(HIPMM_HIP_POOL_USED_HIGH == hipMemPoolAttrUsedMemHigh, "pool");
-_Static_assert(HIPMM_HIP_HANDLE_POSIX_FD == hipMemHandleTypePosixFileDescriptor, "handle type");
-_Static_assert(HIPMM_HIP_DEVICE_CONCURRENT_MANAGED_ACCESS == hipDeviceAttributeConcurrentManagedAccess, "attribute");
-_Static_assert(HIPMM_HIP_DEVICE_MANAGED_MEMORY == hipDeviceAttributeManagedMemory, "attribute");
-_Static_assert(HIPMM_HIP_DEVICE_PAGEABLE_MEMORY_ACCESS == hipDeviceAttributePageableMemoryAccess, "attribute");
-_Static_assert(HIPMM_HIP_DEVICE_MEMORY_POOLS == hipDeviceAttributeMemoryPoolsSupported, "attribute");
+#define SAME(ours, hips) _Static_assert((int)(ours) == (int)(hips), #hips)
+SAME(HIPMM_HIP_SUCCESS, hipSuccess);
+SAME(HIPMM_HIP_ERROR_INVALID_VALUE, hipErrorInvalidValue);
+SAME(HIPMM_HIP_ERROR_OUT_OF_MEMORY, hipErrorOutOfMemory);
+SAME(HIPMM_HIP_ERROR_NO_DEVICE, hipErrorNoDevice);
+SAME(HIPMM_HIP_ERROR_INVALID_DEVICE, hipErrorInvalidDevice);
+SAME(HIPMM_HIP_ERROR_NOT_READY, hipErrorNotReady);
+SAME(HIPMM_HIP_ERROR_NOT_SUPPORTED, hipErrorNotSupported);
+SAME(HIPMM_HIP_EVENT_DISABLE_TIMING, hipEventDisableTiming);
+SAME(HIPMM_HIP_STREAM_NON_BLOCKING, hipStreamNonBlocking);
+SAME(HIPMM_HIP_HOST_MALLOC_PORTABLE, hipHostMallocPortable);
+SAME(HIPMM_HIP_MEM_ATTACH_GLOBAL, hipMemAttachGlobal);
+SAME(HIPMM_HIP_POOL_REUSE_FOLLOW_EVENT_DEPENDENCIES, hipMemPoolReuseFollowEventDependencies);
+SAME(HIPMM_HIP_POOL_REUSE_ALLOW_OPPORTUNISTIC, hipMemPoolReuseAllowOpportunistic);
+SAME(HIPMM_HIP_POOL_REUSE_ALLOW_INTERNAL_DEPENDENCIES, hipMemPoolReuseAllowInternalDependencies);
+SAME(HIPMM_HIP_POOL_RELEASE_THRESHOLD, hipMemPoolAttrReleaseThreshold);
+SAME(HIPMM_HIP_POOL_RESERVED_CURRENT, hipMemPoolAttrReservedMemCurrent);
+SAME(HIPMM_HIP_POOL_RESERVED_HIGH, hipMemPoolAttrReservedMemHigh);
+SAME(HIPMM_HIP_POOL_USED_CURRENT, hipMemPoolAttrUsedMemCurrent);
+SAME(HIPMM_HIP_POOL_USED_HIGH, hipMemPoolAttrUsedMemHigh);
+SAME(HIPMM_HIP_HANDLE_POSIX_FD, hipMemHandleTypePosixFileDescriptor);
+SAME(HIPMM_HIP_DEVICE_CONCURRENT_MANAGED_ACCESS, hipDeviceAttributeConcurrentManagedAccess);
+SAME(HIPMM_HIP_DEVICE_MANAGED_MEMORY, hipDeviceAttributeManagedMemory);
+SAME(HIPMM_HIP_DEVICE_PAGEABLE_MEMORY_ACCESS, hipDeviceAttributePageableMemoryAccess);
+SAME(HIPMM_HIP_DEVICE_MEMORY_POOLS, hipDeviceAttributeMemoryPoolsSupported);
 #if HIP_VERSION >= 50300000
-_Static_assert(HIPMM_HIP_DEVICE_VIRTUAL_MEMORY == hipDeviceAttributeVirtualMemoryManagementSupported, "attribute");
+SAME(HIPMM_HIP_DEVICE_VIRTUAL_MEMORY, hipDeviceAttributeVirtualMemoryManagementSupported);
 #endif
 
 /* hipMemAllocationProp as HIP up to 5.2 declares it, and from 5.3 on. Which one a library takes is told by its version,

@@ -49,7 +49,7 @@ enum hipmm_status instance_find_below(const struct instance *instance, const voi
 enum hipmm_status instance_find(const struct instance *instance, const void *ptr, struct hipmm_block *block_out)
 {
   const struct hipmm_ops *ops = instance->node->plugin->descriptor.ops;
-  return ops->find ? ops->find(instance->self, ptr, block_out) : instance_find_below(instance, ptr, block_out);
+  return ops->find ? ops->find(instance->resource.self, ptr, block_out) : instance_find_below(instance, ptr, block_out);
 }
 
 struct search {
@@ -107,14 +107,14 @@ void stack_count_held(struct stack *stack, int64_t bytes)
 static void destroy_instance(struct instance *instance)
 {
   const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
-  if (instance->self) {
+  if (instance->created) {
     if (instance->ledger.count && plugin->role == HIPMM_ROLE_SOURCE) {
       char bytes[32];
       log_line(HIPMM_LOG_WARNING, instance->node->name, "device %d: %zu blocks (%s) are still allocated and go with it",
                instance->stack->device, instance->ledger.count,
                text_bytes(instance->ledger.bytes, bytes, sizeof bytes));
     }
-    plugin->destroy(instance->self);
+    plugin->destroy(instance->resource.self);
   }
   if (instance->options) option_free(plugin->options, plugin->n_options, instance->options);
   free(instance->options);
@@ -157,17 +157,16 @@ static struct hipmm_resource *resolve(void *closure, const char *name)
 /* The thread's record says what is wrong; the graph knows where. */
 static enum hipmm_status locate(const struct instance *instance, enum hipmm_status status)
 {
+  const char *source = instance->stack->graph->source;
   struct hipmm_error error = {.struct_size = sizeof error};
   hipmm_last_error(&error);
-  char path[sizeof error.path], message[sizeof error.message];
-  int cut = snprintf(path, sizeof path, "%s%s", instance->node->path, error.path);
-  snprintf(message, sizeof message, "%.500s: %s: %.1400s", instance->stack->graph->source, path, error.message);
-  if (cut < 0) path[0] = '\0';
-  error.status = status;
-  snprintf(error.file, sizeof error.file, "%s", instance->stack->graph->source);
-  strcpy(error.path, path);
-  strcpy(error.message, message);
-  return error_set_located(&error);
+  struct hipmm_error located = error;
+  located.status = status;
+  bool whole =
+      snprintf(located.file, sizeof located.file, "%s", source) >= 0 &&
+      snprintf(located.path, sizeof located.path, "%s%s", instance->node->path, error.path) >= 0 &&
+      snprintf(located.message, sizeof located.message, "%s: %s: %s", source, located.path, error.message) >= 0;
+  return error_set_located(whole ? &located : &error);
 }
 
 static enum hipmm_status fill_options(struct instance *instance)
@@ -208,7 +207,7 @@ static enum hipmm_status create_instance(struct instance *instance)
   void *self = NULL;
   status = plugin->create(&instance->services, instance->options, instance->upstreams, node->n_upstreams, &self);
   if (status) return locate(instance, status);
-  instance->self = self ? self : instance; /* a plugin without state is created all the same */
+  instance->created = true;
   instance->resource = (struct hipmm_resource){plugin->ops, self};
   return HIPMM_OK;
 }

@@ -16,7 +16,7 @@ struct instance {
   struct stack *stack;
   struct ledger ledger; /* of a source */
   void *options;        /* the plugin's option struct */
-  void *self;           /* what create gave; NULL: not created */
+  bool created;         /* create succeeded, destroy is owed */
   struct hipmm_resource **upstreams;
 };
 

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+/* descriptor.c: checks a plugin's descriptor before anything of the plugin runs. Called by plugin.c for each file that
+ * it loads. */
+#include "descriptor.h"
+#include "error.h"
+#include "option.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Bits of required_features that this hipmm knows. */
+static const uint64_t known_features = 0;
+
+/* ---- Defaults of optional ops ---- */
+
+static enum hipmm_status trim_nothing(void *self, size_t keep_bytes)
+{
+  (void)self;
+  (void)keep_bytes;
+  return HIPMM_OK;
+}
+
+static enum hipmm_status query_nothing(void *self, size_t index, int64_t *value_out)
+{
+  (void)self;
+  (void)index;
+  (void)value_out;
+  return error_set(HIPMM_E_NOT_SUPPORTED, "this resource offers no values");
+}
+
+static enum hipmm_status perform_nothing(void *self, size_t index, int64_t *values_out)
+{
+  (void)self;
+  (void)index;
+  (void)values_out;
+  return error_set(HIPMM_E_NOT_SUPPORTED, "this resource offers no actions");
+}
+
+static void retire_nothing(void *self, hipStream_t stream)
+{
+  (void)self;
+  (void)stream;
+}
+
+static void destroy_nothing(void *self)
+{
+  (void)self;
+}
+
+static enum hipmm_status adopt_ops(const struct hipmm_ops *theirs, const char *file, const struct hipmm_ops **ops_out)
+{
+  size_t required = offsetof(struct hipmm_ops, deallocate) + sizeof theirs->deallocate;
+  if (theirs->struct_size < required || !theirs->allocate || !theirs->deallocate)
+    return error_set(HIPMM_E_PLUGIN_ABI, "%s: its ops lack allocate or deallocate, or their struct_size", file);
+  struct hipmm_ops *ops = calloc(1, sizeof *ops);
+  if (!ops) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  memcpy(ops, theirs, theirs->struct_size < sizeof *ops ? theirs->struct_size : sizeof *ops);
+  if (!ops->trim) ops->trim = trim_nothing;
+  if (!ops->query) ops->query = query_nothing;
+  if (!ops->perform) ops->perform = perform_nothing;
+  if (!ops->stream_retire) ops->stream_retire = retire_nothing;
+  *ops_out = ops; /* find stays NULL where it is: the core then asks below */
+  return HIPMM_OK;
+}
+
+/* ---- Tables ---- */
+
+/* Copies `n` rows of `their_bytes` each into rows of `our_bytes`; what they do not have is zero. NULL for no rows. */
+static void *adopt_rows(const void *theirs, uint32_t n, size_t their_bytes, size_t our_bytes)
+{
+  char *rows = calloc(n ? n : 1, our_bytes);
+  for (uint32_t i = 0; rows && i < n; i++)
+    memcpy(rows + i * our_bytes, (const char *)theirs + i * their_bytes,
+           their_bytes < our_bytes ? their_bytes : our_bytes);
+  return rows;
+}
+
+static size_t size_in_struct(uint32_t type)
+{
+  switch (type) {
+  case HIPMM_OPTION_BOOL:
+  case HIPMM_OPTION_ENUM: return sizeof(uint32_t);
+  case HIPMM_OPTION_STRINGS: return sizeof(struct hipmm_strings);
+  case HIPMM_OPTION_LIST: return sizeof(struct hipmm_list);
+  default: return sizeof(uint64_t);
+  }
+}
+
+static bool row_is_sound(const struct hipmm_option *row, size_t struct_bytes)
+{
+  if (!row->name || !row->doc || row->type < HIPMM_OPTION_BOOL || row->type > HIPMM_OPTION_RESOURCE) return false;
+  if (row->type == HIPMM_OPTION_ENUM && (!row->choices || !row->choices[0])) return false;
+  return row->offset <= struct_bytes && size_in_struct(row->type) <= struct_bytes - row->offset;
+}
+
+static void free_options(const struct hipmm_option *rows, uint32_t n)
+{
+  for (uint32_t i = 0; rows && i < n; i++)
+    if (rows[i].type == HIPMM_OPTION_LIST) free_options(rows[i].fields, rows[i].n_fields);
+  free((void *)(uintptr_t)rows);
+}
+
+/* `depth` ends a table that contains itself. Rows not yet adopted have no fields of ours: n counts those that have. */
+static enum hipmm_status adopt_options(const struct hipmm_option *theirs, uint32_t n, size_t row_bytes,
+                                       size_t struct_bytes, const char *file, int depth,
+                                       const struct hipmm_option **options_out)
+{
+  if (depth > 4 || (n && (!theirs || row_bytes < offsetof(struct hipmm_option, minimum))))
+    return error_set(HIPMM_E_PLUGIN_ABI, "%s: its option table is missing, its rows too short, or its lists too deep",
+                     file);
+  struct hipmm_option *rows = adopt_rows(theirs, n, row_bytes, sizeof *rows);
+  if (!rows) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  for (uint32_t i = 0; i < n; i++) {
+    enum hipmm_status status = HIPMM_OK;
+    if (!row_is_sound(&rows[i], struct_bytes))
+      status = error_set(HIPMM_E_PLUGIN_ABI, "%s: row %u of its option table (%s) is broken", file, i,
+                         rows[i].name ? rows[i].name : "no name");
+    else if (rows[i].type == HIPMM_OPTION_LIST)
+      status = adopt_options(rows[i].fields, rows[i].n_fields, row_bytes, rows[i].field_bytes, file, depth + 1,
+                             &rows[i].fields);
+    if (!status) continue;
+    free_options(rows, i);
+    return status;
+  }
+  *options_out = rows;
+  return HIPMM_OK;
+}
+
+static enum hipmm_status adopt_features(const struct hipmm_feature *theirs, uint32_t n, size_t row_bytes,
+                                        const char *file, const struct hipmm_feature **features_out)
+{
+  struct hipmm_feature *rows = NULL;
+  bool sound = !n || (theirs && row_bytes >= sizeof *theirs);
+  if (sound && !(rows = adopt_rows(theirs, n, row_bytes, sizeof *rows)))
+    return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  for (uint32_t i = 0; sound && i < n; i++) sound = rows[i].name && rows[i].doc;
+  if (!sound) {
+    free(rows);
+    return error_set(HIPMM_E_PLUGIN_ABI, "%s: its table of values or actions is broken", file);
+  }
+  *features_out = rows;
+  return HIPMM_OK;
+}
+
+/* ---- The whole ---- */
+
+static enum hipmm_status check_head(const struct hipmm_plugin *foreign, const char *file)
+{
+  if (foreign->abi_version != HIPMM_PLUGIN_ABI)
+    return error_set(HIPMM_E_PLUGIN_ABI,
+                     "%s: speaks plugin ABI %u, this hipmm speaks %d; rebuild it against this "
+                     "hipmm's <hipmm/plugin.h>",
+                     file, foreign->abi_version, HIPMM_PLUGIN_ABI);
+  size_t required = offsetof(struct hipmm_plugin, destroy) + sizeof foreign->destroy;
+  if (foreign->struct_size < required)
+    return error_set(HIPMM_E_PLUGIN_ABI,
+                     "%s: its descriptor says it is %u bytes long, ABI %d has %zu; begin it with "
+                     "HIPMM_PLUGIN_HEAD",
+                     file, foreign->struct_size, HIPMM_PLUGIN_ABI, required);
+  return HIPMM_OK;
+}
+
+static enum hipmm_status check_body(const struct hipmm_plugin *plugin, const char *file, const char *type)
+{
+  if (plugin->required_features & ~known_features)
+    return error_set(HIPMM_E_PLUGIN_ABI,
+                     "%s: requires features 0x%llx that this hipmm does not have; use a newer hipmm", file,
+                     (unsigned long long)(plugin->required_features & ~known_features));
+  if (!plugin->type || !plugin->version || !plugin->doc)
+    return error_set(HIPMM_E_PLUGIN_ABI, "%s: its descriptor lacks type, version or doc", file);
+  if (strcmp(plugin->type, type))
+    return error_set(HIPMM_E_PLUGIN_ABI, "%s: describes \"%s\"; the file must be called %s.so", file, plugin->type,
+                     plugin->type);
+  if (plugin->role < HIPMM_ROLE_SOURCE || plugin->role > HIPMM_ROLE_RUNTIME)
+    return error_set(HIPMM_E_PLUGIN_ABI, "%s: role %u is unknown", file, plugin->role);
+  if (!plugin->create || (plugin->role != HIPMM_ROLE_RUNTIME && (!plugin->ops || !plugin->destroy)))
+    return error_set(HIPMM_E_PLUGIN_ABI, "%s: its descriptor lacks ops, create or destroy", file);
+  if (plugin->min_upstreams > plugin->max_upstreams)
+    return error_set(HIPMM_E_PLUGIN_ABI, "%s: min_upstreams %u is above max_upstreams %u", file, plugin->min_upstreams,
+                     plugin->max_upstreams);
+  return HIPMM_OK;
+}
+
+static enum hipmm_status adopt_tables(const struct hipmm_plugin *theirs, const char *file, struct hipmm_plugin *ours)
+{
+  enum hipmm_status status = adopt_options(theirs->options, theirs->n_options, theirs->option_bytes,
+                                           theirs->options_bytes, file, 0, &ours->options);
+  if (!status) status = adopt_features(theirs->values, theirs->n_values, theirs->feature_bytes, file, &ours->values);
+  if (!status) status = adopt_features(theirs->actions, theirs->n_actions, theirs->feature_bytes, file, &ours->actions);
+  if (!status && theirs->role != HIPMM_ROLE_RUNTIME) status = adopt_ops(theirs->ops, file, &ours->ops);
+  return status;
+}
+
+enum hipmm_status descriptor_adopt(const void *foreign, const char *file, const char *type,
+                                   struct hipmm_plugin *descriptor_out)
+{
+  enum hipmm_status status = check_head(foreign, file);
+  if (status) return status;
+  struct hipmm_plugin theirs = {0};
+  uint32_t their_bytes = ((const struct hipmm_plugin *)foreign)->struct_size;
+  memcpy(&theirs, foreign, their_bytes < sizeof theirs ? their_bytes : sizeof theirs);
+  status = check_body(&theirs, file, type);
+  if (status) return status;
+  struct hipmm_plugin ours = theirs;
+  ours.options = NULL;
+  ours.values = ours.actions = NULL;
+  ours.ops = NULL;
+  if (!ours.destroy) ours.destroy = destroy_nothing;
+  status = adopt_tables(&theirs, file, &ours);
+  if (!status)
+    *descriptor_out = ours;
+  else
+    descriptor_release(&ours);
+  return status;
+}
+
+void descriptor_release(const struct hipmm_plugin *descriptor)
+{
+  free_options(descriptor->options, descriptor->n_options);
+  free((void *)(uintptr_t)descriptor->values);
+  free((void *)(uintptr_t)descriptor->actions);
+  free((void *)(uintptr_t)descriptor->ops);
+}
