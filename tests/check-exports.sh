@@ -1,0 +1,59 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# What libhipmm exports is one list in three places, which must agree: the functions of hipmm.h, the symbol map, and
+# the symbols of the library as built. A plugin exports its descriptor alone (a runtime also the HIP API) and imports
+# nothing from libhipmm. Run by `make check`.
+set -eu
+
+library=$top_builddir/.libs/libhipmm.so
+[ -e "$library" ] || { echo "no shared library was built"; exit 77; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+bad=0
+
+# symbols FILE OPTION...: names of dynamic symbols, without version
+symbols() {
+  file=$1
+  shift
+  ${NM:-nm} -D -P "$@" "$file" | awk '$2 != "A" { sub(/@.*/, "", $1); print $1 }' | sort -u
+}
+
+# differ TITLE FILE TITLE FILE: complains about each line that only one of two sorted lists has
+differ() {
+  comm -3 "$2" "$4" >"$work/difference"
+  [ -s "$work/difference" ] || return 0
+  echo "in $1 only (left) or in $3 only (right):"
+  cat "$work/difference"
+  bad=1
+}
+
+# A function that the header declares: a name before a parenthesis in a statement that is neither inline nor a typedef.
+${CC:-cc} -E -P -I "$top_srcdir/include" -x c "$top_srcdir/include/hipmm/hipmm.h" |
+  awk '{ text = text " " $0 } END {
+    gsub(/__attribute__ *\(\([^()]*(\([^()]*\))?[^()]*\)\)/, "", text)
+    while (gsub(/\{[^{}]*\}/, ";", text)) {}
+    count = split(text, statement, ";")
+    for (i = 1; i <= count; i++)
+      if (statement[i] !~ /(^| )(inline|typedef) / && match(statement[i], /hipmm_[a-z0-9_]+ *\(/))
+        print substr(statement[i], RSTART, RLENGTH)
+  }' | tr -d ' (' | sort -u >"$work/header"
+sed 's:/\*.*\*/::; s/#.*//' "$top_srcdir/core/libhipmm.map" | grep -o 'hipmm_[a-z0-9_]*' | sort -u >"$work/map"
+symbols "$library" --defined-only >"$work/library"
+
+[ -s "$work/header" ] || { echo "found no function in hipmm.h"; exit 1; }
+differ hipmm.h "$work/header" libhipmm.map "$work/map"
+differ libhipmm.map "$work/map" "$library" "$work/library"
+
+for plugin in $plugins; do
+  stem=${plugin##*/}
+  stem=${stem%.la}
+  object=$top_builddir/${plugin%/*}/.libs/$stem.so
+  wrong=$(symbols "$object" --defined-only | grep -vx "${stem}_LTX_hipmm_plugin" | grep -v '^hip[A-Z]' || :)
+  symbols "$object" --defined-only | grep -qx "${stem}_LTX_hipmm_plugin" || wrong="$wrong (no descriptor)"
+  [ -z "$wrong" ] || { echo "$object exports more or less than its descriptor: "$wrong; bad=1; }
+  wrong=$(symbols "$object" --undefined-only | grep '^hipmm_' || :)
+  [ -z "$wrong" ] || { echo "$object leans on libhipmm for: "$wrong; bad=1; }
+done
+
+exit $bad

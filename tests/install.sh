@@ -1,0 +1,59 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# What a user does after `make install`: compiles a program with pkg-config and runs it, then builds a plugin of their
+# own against the installed headers alone and uses it beside ours. The installation is a moved one (DESTDIR), so nothing
+# may depend on the configured prefix. Run by `make check`, which sets the variables in capitals and the two tops.
+set -eu
+: "${top_srcdir:?}" "${top_builddir:?}"
+
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+unset MAKEFLAGS MFLAGS HIPMM_PLUGIN_PATH
+
+"${MAKE:-make}" -C "$top_builddir" install DESTDIR="$root" >"$root/install.log" 2>&1 || {
+  cat "$root/install.log"
+  exit 1
+}
+
+# What pkg-config says, in the moved place.
+folder() {
+  ${PKG_CONFIG:-pkg-config} --variable="$1" hipmm
+}
+PKG_CONFIG_PATH=$(dirname "$(find "$root" -name hipmm.pc)")
+PKG_CONFIG_SYSROOT_DIR=$root
+export PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR
+flags="$(${PKG_CONFIG:-pkg-config} --cflags --libs hipmm) ${SANITIZER_FLAGS-}"
+LD_LIBRARY_PATH=$root$(folder libdir | sed "s:^$root::")
+export LD_LIBRARY_PATH
+
+# compile OUTPUT SOURCE FLAG...: as a user would, but strictly
+compile() {
+  output=$1
+  shift
+  # shellcheck disable=SC2086 # lists of words
+  ${CC:-cc} -std=gnu11 -Wall -Wextra -Werror -o "$output" "$@" $flags
+}
+
+cat >"$root/program.c" <<'END'
+#include <hipmm/hipmm.h>
+#include <stdio.h>
+
+int main(int argc, char **argv)
+{
+  void *memory = NULL;
+  if (argc == 2 && !hipmm_init_from_string(argv[1]) && !hipmm_allocate(NULL, 1000, NULL, &memory) &&
+      !hipmm_deallocate(NULL, memory, 1000, NULL) && !hipmm_finalize()) return 0;
+  fprintf(stderr, "%s\n", hipmm_last_error_message());
+  return 1;
+}
+END
+compile "$root/program" "$root/program.c"
+"$root/program" '{"runtime": "software", "stack": ["pool", "device"]}'
+echo "a program runs against the installed library"
+
+mkdir "$root/theirs"
+compile "$root/theirs/fill.so" -shared -fPIC "$top_srcdir/tests/example/fill.c" -Wl,-z,defs
+"$root/program" '{"runtime": "software", "plugin_path": ["'"$root"'/theirs"], "stack": ["fill", "pool", "device"]}'
+HIPMM_PLUGIN_PATH=$root/theirs "$root/program" '{"runtime": "software", "stack": ["fill", "pool", "device"]}'
+echo "a third party's plugin works beside ours"
