@@ -14,13 +14,15 @@ struct option_context {
   const char *path;        /* JSON pointer of the object */
   uint64_t free_bytes;     /* what a percentage is of; 0: not known yet, percentages become 0 and are only checked */
   const char *const *keys; /* keys of the object that are not options ("type", "upstream"); NULL-terminated */
+  const char *owner;       /* what has the options, for messages; NULL: the object's "type" */
 
   /* The instance that a RESOURCE option names; may be NULL when only checking (the graph checks the names). */
   struct hipmm_resource *(*resolve)(void *closure, const char *name);
   void *closure;
 };
 
-/* Fills `options_out` (zeroed first) from `object` (NULL means {}): values given, then defaults. Reports every mistake:
+/* Fills every field of the table in `options_out` from `object` (NULL means {}): values given, then defaults (of a LIST
+ * only "[]"; nothing else would last). Reports every mistake, those of values in the order of the file:
  * unknown key with a near name, wrong type or unit, out of range, missing, below its at_least (when both are bytes or
  * both percentages, or free_bytes is known). True if there was none; then option_free releases it. Strings point into
  * `object`. On false nothing is left behind. */
