@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/* arguments.c: reads the options of a sub-command by a table, and prints its --help from the same table. Names count in
+ * full: getopt_long's abbreviations would break scripts when an option is added. */
+#include "cmd.h"
+
+#include "../text.h"
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ARGUMENTS_MOST = 8, ARGUMENTS_HELP = ARGUMENTS_MOST, ARGUMENTS_WORD = 64 };
+
+static void arguments_usage(const struct arguments *arguments)
+{
+  printf("Usage: hipmm %s", arguments->command->name);
+  for (size_t i = 0; i < arguments->n_rows; i++) {
+    const struct argument *row = &arguments->rows[i];
+    printf(row->value_name ? " [--%s %s]" : " [--%s]", row->name, row->value_name);
+  }
+  printf("%s%s\n", *arguments->command->operands ? " " : "", arguments->command->operands);
+}
+
+static void arguments_help_paragraphs(const char *text)
+{
+  struct wrap wrap = {.prefix = ""};
+  char *copy = strdup(text);
+  char *rest = copy;
+  for (char *line; copy && (line = strsep(&rest, "\n"));) {
+    wrap_words(&wrap, STYLE_OFF, line);
+    wrap_end(&wrap);
+  }
+  free(copy);
+}
+
+static void arguments_help_row(const char *name, const char *value_name, const char *doc)
+{
+  char head[ARGUMENTS_WORD];
+  snprintf(head, sizeof head, "--%s%s%s", name, value_name ? " " : "", value_name ? value_name : "");
+  printf("  ");
+  print_padded(STYLE_NAME, head, 18);
+  struct wrap wrap = {.prefix = "                    ", .column = 20};
+  wrap_words(&wrap, STYLE_OFF, doc);
+  wrap_end(&wrap);
+}
+
+static int arguments_help(const struct arguments *arguments)
+{
+  arguments_usage(arguments);
+  printf("\n");
+  arguments_help_paragraphs(arguments->command->help);
+  printf("\n");
+  for (size_t i = 0; i < arguments->n_rows; i++)
+    arguments_help_row(arguments->rows[i].name, arguments->rows[i].value_name, arguments->rows[i].doc);
+  arguments_help_row("help", NULL, "print this");
+  return output_finish(CMD_GOOD);
+}
+
+static const struct argument *arguments_find(const struct arguments *arguments, const char *name, size_t length)
+{
+  for (size_t i = 0; i < arguments->n_rows; i++) {
+    const struct argument *row = &arguments->rows[i];
+    if (strlen(row->name) == length && strncmp(row->name, name, length) == 0) return row;
+  }
+  return NULL;
+}
+
+static bool arguments_refuse(const struct arguments *arguments, const char *word, size_t length)
+{
+  const char *names[ARGUMENTS_MOST + 1];
+  for (size_t i = 0; i < arguments->n_rows; i++) names[i] = arguments->rows[i].name;
+  names[arguments->n_rows] = "help";
+  char name[ARGUMENTS_WORD];
+  snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name), word);
+  const char *near = text_nearest(name, names, arguments->n_rows + 1);
+  if (near)
+    say("%s: unknown option \"--%s\"; did you mean \"--%s\"?", arguments->command->name, name, near);
+  else
+    say("%s: unknown option \"--%s\"; `hipmm %s --help` lists them", arguments->command->name, name,
+        arguments->command->name);
+  return false;
+}
+
+/* Looks at every --word before getopt_long does, which would take an abbreviation. */
+static bool arguments_known(const struct arguments *arguments, int argc, char **argv)
+{
+  for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+    if (strncmp(argv[i], "--", 2) != 0) continue;
+    const char *word = argv[i] + 2;
+    size_t length = strcspn(word, "=");
+    if (length == strlen("help") && strncmp(word, "help", length) == 0) continue;
+    const struct argument *row = arguments_find(arguments, word, length);
+    if (!row) return arguments_refuse(arguments, word, length);
+    if (row->value_name && word[length] != '=') i++;
+  }
+  return true;
+}
+
+static void arguments_prepare(const struct arguments *arguments, struct option *options)
+{
+  for (size_t i = 0; i < arguments->n_rows; i++)
+    options[i] = (struct option){.name = arguments->rows[i].name,
+                                 .has_arg = arguments->rows[i].value_name ? required_argument : no_argument,
+                                 .val = (int)i};
+  options[arguments->n_rows] = (struct option){.name = "help", .val = ARGUMENTS_HELP};
+}
+
+static bool arguments_bad(const struct arguments *arguments, int code, char *const *argv)
+{
+  const char *name = arguments->command->name;
+  if (code == ':')
+    say("%s: option \"%s\" needs a value", name, argv[optind - 1]);
+  else if (optopt > ARGUMENTS_HELP)
+    say("%s: unknown option \"-%c\"; `hipmm %s --help` lists them", name, optopt, name);
+  else
+    say("%s: option \"%s\" takes no value", name, argv[optind - 1]);
+  return false;
+}
+
+/* False on a mistake, which is said. */
+static bool arguments_scan(const struct arguments *arguments, int argc, char **argv, bool *help_out)
+{
+  struct option options[ARGUMENTS_MOST + 2] = {0};
+  arguments_prepare(arguments, options);
+  *help_out = false;
+  opterr = 0;
+  for (int code; (code = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
+    if (code == '?' || code == ':') return arguments_bad(arguments, code, argv);
+    if (code == ARGUMENTS_HELP || code == 'h')
+      *help_out = true;
+    else if (arguments->rows[code].flag)
+      *arguments->rows[code].flag = true;
+    else
+      *arguments->rows[code].value = optarg;
+  }
+  return true;
+}
+
+static bool arguments_count(const struct arguments *arguments)
+{
+  const char *name = arguments->command->name;
+  if (arguments->n_operands > arguments->max_operands)
+    say("%s: \"%s\" is one operand too many; usage: hipmm %s %s", name, arguments->operands[arguments->max_operands],
+        name, arguments->command->operands);
+  else if (arguments->n_operands < arguments->min_operands)
+    say("%s: an operand is missing; usage: hipmm %s %s", name, name, arguments->command->operands);
+  else
+    return true;
+  return false;
+}
+
+bool arguments_read(struct arguments *arguments, int argc, char **argv, int *exit_out)
+{
+  bool help = false;
+  *exit_out = CMD_USAGE;
+  if (!arguments_known(arguments, argc, argv)) return false;
+  if (!arguments_scan(arguments, argc, argv, &help)) return false;
+  if (help) {
+    *exit_out = arguments_help(arguments);
+    return false;
+  }
+  arguments->operands = argv + optind;
+  arguments->n_operands = (size_t)(argc - optind);
+  return arguments_count(arguments);
+}
+
+const char *arguments_operand(const struct arguments *arguments, size_t index)
+{
+  return index < arguments->n_operands ? arguments->operands[index] : NULL;
+}
+
+bool arguments_number(const struct arguments *arguments, const char *name, const char *text, long minimum, long maximum,
+                      long *number_out)
+{
+  char *end = NULL;
+  errno = 0;
+  long number = strtol(text, &end, 10);
+  if (*text >= '0' && *text <= '9' && *end == '\0' && errno == 0 && number >= minimum && number <= maximum) {
+    *number_out = number;
+    return true;
+  }
+  say("%s: --%s \"%s\" is not a whole number from %ld to %ld", arguments->command->name, name, text, minimum, maximum);
+  return false;
+}

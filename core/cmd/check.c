@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* check.c: `hipmm check`: every mistake and warning of a graph file. Loads the plugins that it names, creates nothing. */
+#include "cmd.h"
+
+#include <string.h>
+
+static const char *check_plural(size_t n)
+{
+  return n == 1 ? "" : "s";
+}
+
+static void check_print_verdict(const char *file, const struct report *report, const struct graph *graph)
+{
+  output_text(stdout, file);
+  if (graph)
+    printf(": %sok%s, %zu resource%s", style(STYLE_GOOD), style(STYLE_OFF), graph->n_nodes,
+           check_plural(graph->n_nodes));
+  else
+    printf(": %s%zu mistake%s%s", style(STYLE_BAD), report->n_errors, check_plural(report->n_errors), style(STYLE_OFF));
+  if (report->n_warnings > 0) printf(", %zu warning%s", report->n_warnings, check_plural(report->n_warnings));
+  putchar('\n');
+}
+
+static int check_print(const char *file, const struct report *report, const struct graph *graph)
+{
+  for (const struct mistake *mistake = report->first; mistake; mistake = mistake->next) {
+    mistake_print(stdout, file, mistake);
+    putchar('\n');
+  }
+  check_print_verdict(file, report, graph);
+  return output_finish(graph ? CMD_GOOD : CMD_BAD);
+}
+
+static json_t *check_json_mistakes(const struct report *report, bool warnings)
+{
+  json_t *list = json_array();
+  for (const struct mistake *mistake = report->first; mistake; mistake = mistake->next) {
+    if ((mistake->status == HIPMM_OK) != warnings) continue;
+    json_array_append_new(list, json_pack("{s:s, s:i, s:i, s:s}", "path", mistake->path ? mistake->path : "", "line",
+                                          mistake->line, "column", mistake->column, "message", mistake->message));
+  }
+  return list;
+}
+
+static int check_print_json(const char *file, const struct report *report, const struct graph *graph)
+{
+  json_t *result = json_pack("{s:s, s:b, s:o, s:o}", "file", file, "ok", graph != NULL, "errors",
+                             check_json_mistakes(report, false), "warnings", check_json_mistakes(report, true));
+  return output_json(result, graph ? CMD_GOOD : CMD_BAD);
+}
+
+static int check_file(const char *file, bool json)
+{
+  struct report report = {.source = file};
+  struct graph *graph = NULL;
+  graph_from_file(file, &report, &graph);
+  int status = json ? check_print_json(file, &report, graph) : check_print(file, &report, graph);
+  if (graph) graph_release(graph);
+  report_clear(&report);
+  return status;
+}
+
+static int check_run(int argc, char **argv)
+{
+  bool json = false;
+  int status;
+  const struct argument rows[] = {{.name = "json", .doc = "print one JSON object", .flag = &json}};
+  struct arguments arguments = {&check_command, rows, 1, 0, 1, NULL, 0};
+  if (!arguments_read(&arguments, argc, argv, &status)) return status;
+
+  struct source source;
+  source_choose(&source, arguments_operand(&arguments, 0));
+  if (source.file) return check_file(source.file, json);
+  say("check: no graph file found; name one, set HIPMM_CONFIG, or write ./hipmm.json");
+  return CMD_USAGE;
+}
+
+const struct command check_command = {
+    "check", "find every mistake in a graph file", "[FILE]",
+    "Reads a graph file and prints every mistake and warning in it, each with the place in the file. Loads the plugins "
+    "that the file names, but touches no device, so it works on a machine without a GPU.\n"
+    "\n"
+    "FILE: by default the one that a program would get from hipmm_init(): the file that HIPMM_CONFIG names, "
+    "./hipmm.json, then the system's.",
+    check_run};

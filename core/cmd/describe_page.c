@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/* describe_page.c: a plugin's descriptor as a page of text. All of it comes from the descriptor's tables. */
+#include "describe.h"
+
+#include "../option.h"
+#include "cmd.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { PAGE_COLUMNS = 5, PAGE_CELL = 160, PAGE_MOST_ROWS = 256, PAGE_GAP = 2 };
+
+/* A line of the option table. */
+struct page_row {
+  char cells[PAGE_COLUMNS][PAGE_CELL];
+  const char *doc;
+};
+
+struct page_table {
+  struct page_row *rows;
+  size_t n;
+  size_t widths[PAGE_COLUMNS];
+};
+
+static const char *const page_headings[PAGE_COLUMNS] = {"name", "type", "default", "unit", "allowed"};
+
+static void page_join(char *cell, const char *separator, const char *text)
+{
+  size_t length = strlen(cell);
+  snprintf(cell + length, PAGE_CELL - length, "%s%s", length ? separator : "", text);
+}
+
+static void page_allowed(const struct hipmm_option *row, char *cell)
+{
+  char text[PAGE_CELL];
+  if (row->minimum && row->maximum) {
+    snprintf(text, sizeof text, "%s to %s", row->minimum, row->maximum);
+    page_join(cell, ", ", text);
+  } else if (row->minimum || row->maximum) {
+    snprintf(text, sizeof text, "%s %s", row->minimum ? "from" : "up to", row->minimum ? row->minimum : row->maximum);
+    page_join(cell, ", ", text);
+  }
+  if (row->at_least) {
+    snprintf(text, sizeof text, "at least %s", row->at_least);
+    page_join(cell, ", ", text);
+  }
+  for (const char *const *choice = row->choices; choice && *choice; choice++)
+    page_join(cell, row->type == HIPMM_OPTION_ENUM && choice != row->choices ? " | " : ", or ", *choice);
+}
+
+static void page_fill_row(const struct hipmm_option *row, const char *parent, struct page_row *line)
+{
+  snprintf(line->cells[0], PAGE_CELL, "%s%s%s", parent ? parent : "", parent ? "[]." : "", row->name);
+  snprintf(line->cells[1], PAGE_CELL, "%s%s", option_type_name(row->type),
+           row->flags & HIPMM_OPTION_PERCENT ? " or %" : "");
+  const char *without = row->flags & HIPMM_OPTION_REQUIRED ? "required" : "none";
+  snprintf(line->cells[2], PAGE_CELL, "%s", row->initial ? row->initial : without);
+  snprintf(line->cells[3], PAGE_CELL, "%s", row->unit ? row->unit : "");
+  page_allowed(row, line->cells[4]);
+  line->doc = row->doc;
+}
+
+static void page_add(struct page_table *table, const struct hipmm_option *options, uint32_t n, const char *parent)
+{
+  for (uint32_t i = 0; i < n && table->n < PAGE_MOST_ROWS; i++) {
+    page_fill_row(&options[i], parent, &table->rows[table->n++]);
+    if (options[i].n_fields > 0 && !parent) page_add(table, options[i].fields, options[i].n_fields, options[i].name);
+  }
+}
+
+static void page_measure(struct page_table *table)
+{
+  for (size_t column = 0; column < PAGE_COLUMNS; column++) {
+    for (size_t i = 0; i < table->n; i++) {
+      size_t width = text_width(table->rows[i].cells[column]);
+      if (width > table->widths[column]) table->widths[column] = width;
+    }
+    size_t heading = text_width(page_headings[column]);
+    if (table->widths[column] > 0 && table->widths[column] < heading) table->widths[column] = heading;
+  }
+}
+
+/* A column that is empty in all rows is left out. */
+static void page_print_cells(const struct page_table *table, const char *const *cells, enum style first,
+                             enum style others)
+{
+  struct wrap wrap = {.prefix = "      ", .column = 2};
+  printf("  ");
+  for (size_t column = 0; column < PAGE_COLUMNS; column++) {
+    if (table->widths[column] == 0) continue;
+    if (column + 1 == PAGE_COLUMNS) {
+      wrap_words(&wrap, others, cells[column]);
+      break;
+    }
+    print_padded(column == 0 ? first : others, cells[column], table->widths[column] + PAGE_GAP);
+    wrap.column += table->widths[column] + PAGE_GAP;
+  }
+  wrap_end(&wrap);
+}
+
+static void page_print_doc(const char *doc)
+{
+  struct wrap wrap = {.prefix = "      ", .column = 6};
+  printf("%s", wrap.prefix);
+  wrap_words(&wrap, STYLE_FAINT, doc ? doc : "");
+  wrap_end(&wrap);
+}
+
+static void page_print_options(const struct hipmm_plugin *descriptor)
+{
+  struct page_table table = {.rows = calloc(PAGE_MOST_ROWS, sizeof *table.rows)};
+  if (!table.rows) return say("out of memory");
+  page_add(&table, descriptor->options, descriptor->n_options, NULL);
+  page_measure(&table);
+  printf("\n%sOptions%s\n", style(STYLE_NAME), style(STYLE_OFF));
+  page_print_cells(&table, page_headings, STYLE_FAINT, STYLE_FAINT);
+  for (size_t i = 0; i < table.n; i++) {
+    const char *cells[PAGE_COLUMNS];
+    for (size_t column = 0; column < PAGE_COLUMNS; column++) cells[column] = table.rows[i].cells[column];
+    page_print_cells(&table, cells, STYLE_NAME, STYLE_OFF);
+    page_print_doc(table.rows[i].doc);
+  }
+  free(table.rows);
+}
+
+static void page_print_features(const char *heading, const struct hipmm_feature *features, uint32_t n)
+{
+  size_t name_width = 0, unit_width = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    size_t name = text_width(features[i].name), unit = features[i].unit ? text_width(features[i].unit) : 0;
+    if (name > name_width) name_width = name;
+    if (unit > unit_width) unit_width = unit;
+  }
+  if (n > 0) printf("\n%s%s%s\n", style(STYLE_NAME), heading, style(STYLE_OFF));
+  for (uint32_t i = 0; i < n; i++) {
+    struct wrap wrap = {.prefix = "      ", .column = 2 + name_width + PAGE_GAP};
+    printf("  ");
+    print_padded(STYLE_NAME, features[i].name, name_width + PAGE_GAP);
+    if (unit_width > 0) {
+      print_padded(STYLE_OFF, features[i].unit ? features[i].unit : "", unit_width + PAGE_GAP);
+      wrap.column += unit_width + PAGE_GAP;
+    }
+    wrap_words(&wrap, STYLE_FAINT, features[i].doc ? features[i].doc : "");
+    wrap_end(&wrap);
+  }
+}
+
+static void page_print_upstreams(const struct hipmm_plugin *descriptor)
+{
+  uint32_t least = descriptor->min_upstreams, most = descriptor->max_upstreams;
+  if (most == 0)
+    printf("no upstream");
+  else if (least == most)
+    printf("%u upstream%s", most, most == 1 ? "" : "s");
+  else if (most == UINT32_MAX)
+    printf("%u or more upstreams", least);
+  else
+    printf("%u to %u upstreams", least, most);
+}
+
+void describe_print_plugin(const struct plugin *plugin)
+{
+  const struct hipmm_plugin *descriptor = &plugin->descriptor;
+  struct wrap wrap = {.prefix = ""};
+  print_padded(STYLE_NAME, descriptor->type, 0);
+  printf(" %s, %s%s%s, ", descriptor->version, style(STYLE_TYPE), role_name(descriptor->role), style(STYLE_OFF));
+  if (descriptor->role != HIPMM_ROLE_RUNTIME) {
+    page_print_upstreams(descriptor);
+    printf(", ");
+  }
+  print_padded(STYLE_FAINT, plugin->file, 0);
+  putchar('\n');
+  wrap_words(&wrap, STYLE_OFF, descriptor->doc);
+  wrap_end(&wrap);
+  if (descriptor->n_options > 0)
+    page_print_options(descriptor);
+  else
+    printf("\nTakes no options.\n");
+  page_print_features("Values (hipmm_resource_query)", descriptor->values, descriptor->n_values);
+  page_print_features("Actions (hipmm_resource_perform)", descriptor->actions, descriptor->n_actions);
+}

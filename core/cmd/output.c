@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* output.c: results to standard output, messages to standard error, and no lost write. */
+#include "cmd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void output_text(FILE *stream, const char *text)
+{
+  for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+    if (*c < 0x20 || *c == 0x7f)
+      fprintf(stream, "\\x%02x", *c);
+    else
+      putc(*c, stream);
+  }
+}
+
+void say(const char *format, ...)
+{
+  char *text = NULL;
+  va_list arguments;
+  va_start(arguments, format);
+  int length = vasprintf(&text, format, arguments);
+  va_end(arguments);
+  if (length < 0) return;
+  fputs("hipmm: ", stderr);
+  output_text(stderr, text);
+  fputc('\n', stderr);
+  free(text);
+}
+
+int output_finish(int status)
+{
+  int failed = ferror(stdout), code = 0;
+  if (fclose(stdout) != 0) {
+    failed = 1;
+    code = errno;
+  }
+  if (!failed) return status;
+  say("cannot write to standard output%s%s", code ? ": " : "", code ? strerror(code) : "");
+  return CMD_BAD;
+}
+
+int output_json(json_t *value, int status)
+{
+  if (!value) {
+    say("out of memory");
+    return CMD_BAD;
+  }
+  int failed = json_dumpf(value, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6) | JSON_ENCODE_ANY);
+  json_decref(value);
+  putchar('\n');
+  int finished = output_finish(status);
+  if (failed && finished != CMD_BAD) say("the result cannot be written as JSON");
+  return failed ? CMD_BAD : finished;
+}
+
+void output_open_standard_streams(void)
+{
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+    if (fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;
+    /* The wrong direction on purpose: reading from a closed input and writing to a closed output stay errors. */
+    if (open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd) _exit(CMD_BAD);
+  }
+}

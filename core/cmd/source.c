@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* source.c: which graph file a sub-command is about, and how its mistakes read. Searches as hipmm_init() does. */
+#include "cmd.h"
+
+#include "../environment.h"
+#include <string.h>
+
+void source_choose(struct source *source, const char *given)
+{
+  source->file = given ? given : environment_find_config(source->buffer, sizeof source->buffer);
+}
+
+const char *source_name(const struct source *source)
+{
+  return source->file ? source->file : "built in";
+}
+
+void mistake_print(FILE *stream, const char *file, const struct mistake *mistake)
+{
+  output_text(stream, file);
+  if (mistake->line > 0) fprintf(stream, ":%d:%d", mistake->line, mistake->column);
+  fputs(": ", stream);
+  if (mistake->path && *mistake->path) {
+    output_text(stream, mistake->path);
+    fputs(": ", stream);
+  }
+  if (mistake->status == HIPMM_OK) fputs("warning: ", stream);
+  output_text(stream, mistake->message);
+}
+
+static void source_say_mistakes(const char *file, const struct report *report)
+{
+  for (const struct mistake *mistake = report->first; mistake; mistake = mistake->next) {
+    if (mistake->status == HIPMM_OK) continue;
+    fputs("hipmm: ", stderr);
+    mistake_print(stderr, file, mistake);
+    fputc('\n', stderr);
+  }
+}
+
+bool source_read(const struct source *source, struct graph **graph_out)
+{
+  struct report report = {.source = source_name(source)};
+  enum hipmm_status status =
+      source->file ? graph_from_file(source->file, &report, graph_out) : graph_built_in(&report, graph_out);
+  if (status != HIPMM_OK) source_say_mistakes(source_name(source), &report);
+  report_clear(&report);
+  return status == HIPMM_OK;
+}
+
+enum hipmm_status source_initialise(const struct source *source)
+{
+  return source->file ? hipmm_init_from_file(source->file) : hipmm_init();
+}
+
+bool source_plugin_path(const char *file, struct graph **graph_out, struct plugin_path *path_out)
+{
+  struct source source;
+  struct report report = {0};
+  source_choose(&source, file);
+  *graph_out = NULL;
+  *path_out = (struct plugin_path){0};
+  if (file && !source_read(&source, graph_out)) return false;
+  if (!file && source.file && graph_from_file(source.file, &report, graph_out) != HIPMM_OK)
+    say("%s is not a valid graph, so its \"plugin_path\" is not looked at (`hipmm check` tells why)", source.file);
+  report_clear(&report);
+  if (*graph_out) *path_out = (*graph_out)->plugin_path;
+  return true;
+}

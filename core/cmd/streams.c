@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* streams.c: see streams.h. Streams are non-blocking, as the frameworks make theirs: none is ordered after another by
+ * HIP itself, so that a wrong reuse has nothing to hide behind. */
+#include "streams.h"
+
+#include "../hip.h"
+#include "cmd.h"
+#include <stdlib.h>
+
+/* The largest of the handles that HIP gives a meaning: default, legacy default, per-thread default. */
+enum { STREAM_LAST_SPECIAL = 2 };
+
+static bool stream_is_special(uint64_t handle)
+{
+  return handle <= STREAM_LAST_SPECIAL;
+}
+
+static bool stream_fail(const char *call, int code)
+{
+  say("replay: hip%s: %s", call, hip_table()->GetErrorName(code));
+  return false;
+}
+
+static bool stream_make(uint64_t handle, hipStream_t *stream_out)
+{
+  if (stream_is_special(handle)) {
+    *stream_out = (hipStream_t)(uintptr_t)handle;
+    return true;
+  }
+  int code = hip_table()->StreamCreateWithFlags(stream_out, HIPMM_HIP_STREAM_NON_BLOCKING);
+  return code == HIPMM_HIP_SUCCESS || stream_fail("StreamCreateWithFlags", code);
+}
+
+static void streams_destroy_first(const struct trace *trace, size_t n, int device, hipStream_t *streams)
+{
+  for (size_t i = 0; i < n; i++) {
+    if (stream_is_special(trace->streams[i])) continue;
+    hipmm_stream_retire(device, streams[i]);
+    hip_table()->StreamDestroy(streams[i]);
+  }
+  free(streams);
+}
+
+bool streams_make(const struct trace *trace, int device, hipStream_t **streams_out)
+{
+  int code = hip_table()->SetDevice(device);
+  if (code != HIPMM_HIP_SUCCESS) return stream_fail("SetDevice", code);
+  hipStream_t *streams = calloc(trace->n_streams + 1, sizeof *streams);
+  if (!streams) {
+    say("replay: out of memory");
+    return false;
+  }
+  for (size_t i = 0; i < trace->n_streams; i++) {
+    if (stream_make(trace->streams[i], &streams[i])) continue;
+    streams_destroy_first(trace, i, device, streams);
+    return false;
+  }
+  *streams_out = streams;
+  return true;
+}
+
+void streams_destroy(const struct trace *trace, int device, hipStream_t *streams)
+{
+  hip_table()->DeviceSynchronize();
+  streams_destroy_first(trace, trace->n_streams, device, streams);
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/* terminal.c: colour and line breaking on standard output. Colour only on a terminal, and not where NO_COLOR is set. */
+#include "cmd.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+enum { TERMINAL_DEFAULT_WIDTH = 100, TERMINAL_LEAST_WIDTH = 40 };
+
+static bool terminal_wants_colour(void)
+{
+  static int wanted = -1;
+  if (wanted < 0) {
+    const char *no_colour = getenv("NO_COLOR"), *term = getenv("TERM");
+    wanted = isatty(STDOUT_FILENO) && !(no_colour && *no_colour) && term && strcmp(term, "dumb") != 0;
+  }
+  return wanted;
+}
+
+const char *style(enum style style)
+{
+  static const char *const codes[] = {
+      [STYLE_NAME] = "\033[1m", [STYLE_TYPE] = "\033[36m",    [STYLE_FAINT] = "\033[2m", [STYLE_GOOD] = "\033[32m",
+      [STYLE_BAD] = "\033[31m", [STYLE_WARNING] = "\033[33m", [STYLE_OFF] = "\033[0m",
+  };
+  return terminal_wants_colour() ? codes[style] : "";
+}
+
+static size_t terminal_ask_width(void)
+{
+  struct winsize size = {0};
+  if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  const char *columns = getenv("COLUMNS");
+  long width = columns ? strtol(columns, NULL, 10) : 0;
+  return width > 0 && width < 10000 ? (size_t)width : TERMINAL_DEFAULT_WIDTH;
+}
+
+size_t terminal_width(void)
+{
+  static size_t width;
+  if (width == 0) {
+    width = terminal_ask_width();
+    if (width < TERMINAL_LEAST_WIDTH) width = TERMINAL_LEAST_WIDTH;
+  }
+  return width;
+}
+
+size_t text_width(const char *text)
+{
+  size_t width = 0;
+  for (; *text; text++) width += (*text & 0xc0) != 0x80;
+  return width;
+}
+
+static void terminal_print(enum style kind, const char *text)
+{
+  if (kind != STYLE_OFF) fputs(style(kind), stdout);
+  output_text(stdout, text);
+  if (kind != STYLE_OFF) fputs(style(STYLE_OFF), stdout);
+}
+
+void print_padded(enum style kind, const char *text, size_t width)
+{
+  size_t taken = text_width(text);
+  terminal_print(kind, text);
+  printf("%*s", (int)(taken < width ? width - taken : 0), "");
+}
+
+void wrap_item(struct wrap *wrap, size_t gap, enum style kind, const char *item)
+{
+  size_t width = text_width(item), start = text_width(wrap->prefix);
+  bool fresh = wrap->column <= start;
+  if (!fresh && wrap->column + gap + width > terminal_width()) {
+    printf("\n%s", wrap->prefix);
+    wrap->column = start;
+  } else if (!fresh) {
+    printf("%*s", (int)gap, "");
+    wrap->column += gap;
+  }
+  terminal_print(kind, item);
+  wrap->column += width;
+}
+
+void wrap_words(struct wrap *wrap, enum style kind, const char *words)
+{
+  char *copy = strdup(words);
+  char *rest = copy;
+  for (char *word; copy && (word = strsep(&rest, " "));)
+    if (*word) wrap_item(wrap, 1, kind, word);
+  free(copy);
+}
+
+void wrap_end(struct wrap *wrap)
+{
+  putchar('\n');
+  wrap->column = 0;
+}
