@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/* api.c: initialisation, and the allocation path's entrance: arguments are checked here once, then the top of the stack
+ * is called. */
+#include "config.h"
+#include "device.h"
+#include "environment.h"
+#include "error.h"
+#include "hip.h"
+#include "life.h"
+#include "log.h"
+
+#include <limits.h>
+
+const char *hipmm_version(void)
+{
+  return PACKAGE_VERSION;
+}
+
+const char *hipmm_runtime(void)
+{
+  return hip_name();
+}
+
+/* ---- Life ---- */
+
+/* Takes the graph over, whatever comes of it. */
+static enum hipmm_status start(struct graph *graph)
+{
+  enum hipmm_status status = hip_open(graph);
+  if (!status) status = device_table_open(graph);
+  if (status) graph_release(graph);
+  return status;
+}
+
+/* Reads a graph from `file`, or from `json`, or takes the built-in one when both are NULL. */
+static enum hipmm_status read_and_start(const char *file, const char *json)
+{
+  struct report report = {.source = file ? file : json ? "<string>" : "<built in>"};
+  struct graph *graph = NULL;
+  enum hipmm_status status = file   ? graph_from_file(file, &report, &graph)
+                             : json ? graph_from_string(json, report.source, &report, &graph)
+                                    : graph_built_in(&report, &graph);
+  if (status)
+    status = report_raise(&report);
+  else
+    report_raise(&report); /* the warnings */
+  report_clear(&report);
+  return status ? status : start(graph);
+}
+
+static enum hipmm_status initialise(const char *file, const char *json)
+{
+  enum hipmm_status status = life_begin_change();
+  if (status) return status;
+  if (atomic_load(&life_now) == LIFE_READY) {
+    life_end_change(LIFE_READY);
+    return error_set(HIPMM_E_STATE, "hipmm is initialised already; call hipmm_finalize() first");
+  }
+  status = read_and_start(file, json);
+  life_end_change(status ? LIFE_BEFORE : LIFE_READY);
+  return status;
+}
+
+enum hipmm_status hipmm_init(void)
+{
+  char buffer[PATH_MAX];
+  const char *file = environment_find_config(buffer, sizeof buffer);
+  log_line(HIPMM_LOG_INFO, "config", "%s", file ? file : "no file found: a plain device resource");
+  return initialise(file, NULL);
+}
+
+enum hipmm_status hipmm_init_from_file(const char *path)
+{
+  return path ? initialise(path, NULL) : error_set(HIPMM_E_ARGUMENT, "path is NULL; hipmm_init() searches for a file");
+}
+
+enum hipmm_status hipmm_init_from_string(const char *json)
+{
+  return json ? initialise(NULL, json) : error_set(HIPMM_E_ARGUMENT, "json is NULL");
+}
+
+enum hipmm_status hipmm_finalize(void)
+{
+  enum hipmm_status status = life_begin_change();
+  if (status) return status;
+  status = life_check();
+  if (!status) device_table_close();
+  life_end_change(LIFE_BEFORE);
+  return status;
+}
+
+/* ---- Memory ---- */
+
+static enum hipmm_status check_call(size_t alignment)
+{
+  if (life_is_forked()) return life_check();
+  if (!alignment || alignment & (alignment - 1))
+    return error_refuse(HIPMM_E_ARGUMENT, NULL, "alignment {0} is not a power of two", alignment, 0, 0);
+  return HIPMM_OK;
+}
+
+/* The resource to use where the caller gave none. */
+static enum hipmm_status current_resource(struct hipmm_resource **resource_out)
+{
+  enum hipmm_status status = life_check();
+  return status ? status : device_current_resource(resource_out);
+}
+
+enum hipmm_status hipmm_allocate_aligned(struct hipmm_resource *resource, size_t bytes, size_t alignment,
+                                         hipStream_t stream, void **ptr_out)
+{
+  enum hipmm_status status = check_call(alignment);
+  if (!status && !ptr_out) status = error_set(HIPMM_E_ARGUMENT, "ptr_out is NULL");
+  if (!status && !resource) status = current_resource(&resource);
+  if (status) return status;
+  if (alignment < HIPMM_ALIGNMENT) alignment = HIPMM_ALIGNMENT;
+  return resource->ops->allocate(resource->self, bytes, alignment, stream, ptr_out);
+}
+
+enum hipmm_status hipmm_deallocate_aligned(struct hipmm_resource *resource, void *ptr, size_t bytes, size_t alignment,
+                                           hipStream_t stream)
+{
+  enum hipmm_status status = check_call(alignment);
+  if (!status && !resource) status = current_resource(&resource);
+  if (status) return status;
+  if (alignment < HIPMM_ALIGNMENT) alignment = HIPMM_ALIGNMENT;
+  return resource->ops->deallocate(resource->self, ptr, bytes, alignment, stream);
+}
+
+enum hipmm_status hipmm_allocate(struct hipmm_resource *resource, size_t bytes, hipStream_t stream, void **ptr_out)
+{
+  return hipmm_allocate_aligned(resource, bytes, HIPMM_ALIGNMENT, stream, ptr_out);
+}
+
+enum hipmm_status hipmm_deallocate(struct hipmm_resource *resource, void *ptr, size_t bytes, hipStream_t stream)
+{
+  return hipmm_deallocate_aligned(resource, ptr, bytes, HIPMM_ALIGNMENT, stream);
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/* device.c: the per-device table. Reading it is two atomic loads, so that a call without a resource stays cheap; nothing
+ * that was ever in force is let go before the table closes, so that a borrowed resource stays good. */
+#include "device.h"
+#include "error.h"
+#include "hip.h"
+#include "life.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+enum { MAX_DEVICES = 64 };
+
+struct device_entry {
+  struct stack *_Atomic stack;             /* NULL: not built yet */
+  struct hipmm_resource *_Atomic resource; /* in force; NULL while there is no stack */
+};
+
+/* A resource of another origin that was put in force: the table holds a reference. */
+struct kept {
+  struct hipmm_resource *resource;
+  struct kept *next;
+};
+
+static struct device_entry entries[MAX_DEVICES];
+static struct graph *graph_in_use;
+static int device_count;
+static struct kept *kept_resources;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* building and setting */
+
+enum hipmm_status device_table_open(struct graph *graph)
+{
+  int count = 0, code = hip_table()->GetDeviceCount(&count);
+  if (code) return error_hip(hip_status(code), NULL, "hipGetDeviceCount", code, hip_table()->GetErrorName(code), 0);
+  device_count = count < MAX_DEVICES ? count : MAX_DEVICES;
+  graph_in_use = graph;
+  return HIPMM_OK;
+}
+
+void device_table_close(void)
+{
+  for (int device = 0; device < MAX_DEVICES; device++) {
+    struct stack *stack = atomic_exchange(&entries[device].stack, NULL);
+    atomic_store(&entries[device].resource, NULL);
+    if (stack) stack_release(stack);
+  }
+  while (kept_resources) {
+    struct kept *kept = kept_resources;
+    kept_resources = kept->next;
+    hipmm_resource_release(kept->resource);
+    free(kept);
+  }
+  graph_release(graph_in_use);
+  graph_in_use = NULL;
+}
+
+static enum hipmm_status check_device(int device)
+{
+  if (device >= 0 && device < device_count) return HIPMM_OK;
+  return error_set(HIPMM_E_ARGUMENT, "device %d does not exist: runtime %s has %d, numbered from 0", device, hip_name(),
+                   device_count);
+}
+
+static enum hipmm_status build_stack(int device)
+{
+  struct stack *stack;
+  pthread_mutex_lock(&lock);
+  enum hipmm_status status = HIPMM_OK;
+  if (!atomic_load(&entries[device].stack) && !(status = stack_build(graph_in_use, device, &stack))) {
+    atomic_store(&entries[device].resource, &stack->instances[stack->top].resource);
+    atomic_store(&entries[device].stack, stack);
+  }
+  pthread_mutex_unlock(&lock);
+  return status;
+}
+
+struct stack *device_stack_if_built(int device)
+{
+  if (device < 0 || device >= device_count) return NULL;
+  return atomic_load_explicit(&entries[device].stack, memory_order_acquire);
+}
+
+enum hipmm_status device_stack(int device, struct stack **stack_out)
+{
+  enum hipmm_status status = check_device(device);
+  if (!status && !device_stack_if_built(device)) status = build_stack(device);
+  if (!status) *stack_out = device_stack_if_built(device);
+  return status;
+}
+
+enum hipmm_status device_resource(int device, struct hipmm_resource **resource_out)
+{
+  struct stack *stack;
+  enum hipmm_status status = device_stack(device, &stack);
+  if (!status) *resource_out = atomic_load_explicit(&entries[device].resource, memory_order_acquire);
+  return status;
+}
+
+enum hipmm_status device_current(int *device_out)
+{
+  int device, code = hip_table()->GetDevice(&device);
+  if (code) return error_hip(hip_status(code), NULL, "hipGetDevice", code, hip_table()->GetErrorName(code), 0);
+  *device_out = device;
+  return HIPMM_OK;
+}
+
+enum hipmm_status device_current_resource(struct hipmm_resource **resource_out)
+{
+  int device;
+  enum hipmm_status status = device_current(&device);
+  return status ? status : device_resource(device, resource_out);
+}
+
+/* The table's reference; a resource that it keeps already needs no second. */
+static enum hipmm_status keep(struct hipmm_resource *resource)
+{
+  for (struct kept *kept = kept_resources; kept; kept = kept->next)
+    if (kept->resource == resource) return HIPMM_OK;
+  struct kept *kept = malloc(sizeof *kept);
+  if (!kept) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  *kept = (struct kept){resource, kept_resources};
+  kept_resources = kept;
+  hipmm_resource_retain(resource);
+  return HIPMM_OK;
+}
+
+static enum hipmm_status put_in_force(int device, struct hipmm_resource *resource, struct hipmm_resource **previous_out)
+{
+  struct stack *stack;
+  enum hipmm_status status = device_stack(device, &stack);
+  if (status) return status;
+  if (!resource) resource = &stack->instances[stack->top].resource;
+  if (hipmm_resource_device(resource) != device)
+    return error_set(HIPMM_E_ARGUMENT, "resource %s serves device %d and cannot be put in force on device %d",
+                     hipmm_resource_name(resource), hipmm_resource_device(resource), device);
+  pthread_mutex_lock(&lock);
+  status = keep(resource);
+  struct hipmm_resource *previous = NULL;
+  if (!status) previous = atomic_exchange(&entries[device].resource, resource);
+  pthread_mutex_unlock(&lock);
+  if (previous && previous_out) {
+    hipmm_resource_retain(previous);
+    *previous_out = previous;
+  }
+  return status;
+}
+
+/* ---- The public side ---- */
+
+static enum hipmm_status give(enum hipmm_status status, struct hipmm_resource *resource,
+                              struct hipmm_resource **resource_out)
+{
+  if (status) return status;
+  hipmm_resource_retain(resource);
+  *resource_out = resource;
+  return HIPMM_OK;
+}
+
+enum hipmm_status hipmm_get_device_resource(int device, struct hipmm_resource **resource_out)
+{
+  struct hipmm_resource *resource = NULL;
+  enum hipmm_status status = life_check_argument(resource_out, "resource_out");
+  if (!status) status = device_resource(device, &resource);
+  return give(status, resource, resource_out);
+}
+
+enum hipmm_status hipmm_get_current_resource(struct hipmm_resource **resource_out)
+{
+  struct hipmm_resource *resource = NULL;
+  enum hipmm_status status = life_check_argument(resource_out, "resource_out");
+  if (!status) status = device_current_resource(&resource);
+  return give(status, resource, resource_out);
+}
+
+enum hipmm_status hipmm_get_named_resource(int device, const char *name, struct hipmm_resource **resource_out)
+{
+  struct stack *stack;
+  enum hipmm_status status = life_check_argument(resource_out, "resource_out");
+  if (!status) status = life_check_argument(name, "name");
+  if (!status) status = device_stack(device, &stack);
+  if (status) return status;
+  int node = graph_find(stack->graph, name);
+  if (node < 0 || !stack->instances[node].created)
+    return error_set(HIPMM_E_ARGUMENT, "%s: the stack of device %d has no resource called \"%.100s\"",
+                     stack->graph->source, device, name);
+  return give(HIPMM_OK, &stack->instances[node].resource, resource_out);
+}
+
+enum hipmm_status hipmm_set_device_resource(int device, struct hipmm_resource *resource,
+                                            struct hipmm_resource **previous_out)
+{
+  enum hipmm_status status = life_check();
+  return status ? status : put_in_force(device, resource, previous_out);
+}
+
+enum hipmm_status hipmm_set_current_resource(struct hipmm_resource *resource, struct hipmm_resource **previous_out)
+{
+  int device;
+  enum hipmm_status status = life_check();
+  if (!status) status = device_current(&device);
+  return status ? status : put_in_force(device, resource, previous_out);
+}
+
+enum hipmm_status hipmm_reset_device_resource(int device)
+{
+  return hipmm_set_device_resource(device, NULL, NULL);
+}
+
+enum hipmm_status hipmm_reset_current_resource(void)
+{
+  return hipmm_set_current_resource(NULL, NULL);
+}
+
+enum hipmm_status hipmm_device_count(int *count_out)
+{
+  enum hipmm_status status = life_check_argument(count_out, "count_out");
+  if (!status) *count_out = device_count;
+  return status;
+}
+
+enum hipmm_status hipmm_device_current(int *device_out)
+{
+  enum hipmm_status status = life_check_argument(device_out, "device_out");
+  return status ? status : device_current(device_out);
+}
+
+enum hipmm_status hipmm_device_held_bytes(int device, size_t *now_out, size_t *peak_out)
+{
+  struct stack *stack;
+  enum hipmm_status status = life_check();
+  if (!status) status = device_stack(device, &stack);
+  if (status) return status;
+  if (now_out) *now_out = (size_t)atomic_load(&stack->held_bytes);
+  if (peak_out) *peak_out = (size_t)atomic_load(&stack->peak_held_bytes);
+  return HIPMM_OK;
+}
+
+static void retire(void *closure, const struct instance *instance)
+{
+  instance->resource.ops->stream_retire(instance->resource.self, closure);
+}
+
+enum hipmm_status hipmm_stream_retire(int device, hipStream_t stream)
+{
+  enum hipmm_status status = life_check();
+  if (!status) status = check_device(device);
+  if (status) return status;
+  struct stack *stack = device_stack_if_built(device);
+  if (stack) instance_visit_down(&stack->instances[stack->top], retire, stream);
+  return HIPMM_OK;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* device.h: the per-device table: which stack each device has, and which resource is in force on it. */
+#ifndef HIPMM_CORE_DEVICE_H
+#define HIPMM_CORE_DEVICE_H
+
+#include "stack.h"
+
+/* Opens the table over a graph (whose reference it takes over), and closes it. The caller serialises the two; no other
+ * call may be under way during close. */
+enum hipmm_status device_table_open(struct graph *graph);
+void device_table_close(void);
+
+/* The resource in force on a device, building its stack if need be. Borrowed: it lives until device_table_close. */
+enum hipmm_status device_resource(int device, struct hipmm_resource **resource_out);
+enum hipmm_status device_current_resource(struct hipmm_resource **resource_out);
+
+/* The device's stack, built if need be, or only if it is there already (NULL when not). Borrowed likewise. */
+enum hipmm_status device_stack(int device, struct stack **stack_out);
+struct stack *device_stack_if_built(int device);
+
+enum hipmm_status device_current(int *device_out);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* life.c: hipmm's state in this process. A GPU runtime does not survive fork, and its locks may be held by threads that
+ * the child does not have: in the child every call is refused from the start. */
+#include "life.h"
+#include "error.h"
+
+#include <pthread.h>
+
+atomic_int life_now = LIFE_BEFORE;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* Before initialisation nothing is held, and the child may use hipmm as any process may. */
+static void mark_child(void)
+{
+  if (atomic_load(&life_now) != LIFE_BEFORE) atomic_store(&life_now, LIFE_FORKED);
+}
+
+static void watch_forks(void)
+{
+  pthread_atfork(NULL, NULL, mark_child);
+}
+
+static enum hipmm_status refuse_child(void)
+{
+  return error_set(HIPMM_E_STATE, "this process is the child of a fork, where the GPU runtime cannot be used; start it "
+                                  "anew (exec, or Python's \"spawn\") or fork before hipmm_init()");
+}
+
+enum hipmm_status life_check(void)
+{
+  switch (atomic_load_explicit(&life_now, memory_order_acquire)) {
+  case LIFE_READY: return HIPMM_OK;
+  case LIFE_FORKED: return refuse_child();
+  default: return error_set(HIPMM_E_STATE, "hipmm is not initialised; call hipmm_init() or hipmm_init_from_file()");
+  }
+}
+
+enum hipmm_status life_check_argument(const void *argument, const char *name)
+{
+  enum hipmm_status status = life_check();
+  if (!status && !argument) status = error_set(HIPMM_E_ARGUMENT, "%s is NULL", name);
+  return status;
+}
+
+enum hipmm_status life_begin_change(void)
+{
+  if (life_is_forked()) return refuse_child();
+  pthread_once(&once, watch_forks);
+  pthread_mutex_lock(&lock);
+  return HIPMM_OK;
+}
+
+void life_end_change(enum life now)
+{
+  atomic_store_explicit(&life_now, now, memory_order_release);
+  pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* life.h: whether hipmm is initialised, and whether this process may use it at all. */
+#ifndef HIPMM_CORE_LIFE_H
+#define HIPMM_CORE_LIFE_H
+
+#include <hipmm/plugin.h>
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+enum life { LIFE_BEFORE, LIFE_READY, LIFE_FORKED };
+
+extern atomic_int life_now;
+
+/* For calls on a resource that the caller holds, which may outlive hipmm_finalize(). One load. */
+static inline bool life_is_forked(void)
+{
+  return atomic_load_explicit(&life_now, memory_order_relaxed) == LIFE_FORKED;
+}
+
+/* For calls that need the graph and the per-device table: HIPMM_E_STATE unless initialised and not a fork's child. */
+enum hipmm_status life_check(void);
+
+/* The same, then HIPMM_E_ARGUMENT if `argument`, a pointer that the caller must give, is NULL. */
+enum hipmm_status life_check_argument(const void *argument, const char *name);
+
+/* Serialise init and finalize between these; begin refuses in a fork's child. */
+enum hipmm_status life_begin_change(void);
+void life_end_change(enum life now);
+
+#endif

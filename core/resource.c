@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* resource.c: the public functions on a resource that the caller holds: references, names, values, actions. */
+#include "error.h"
+#include "life.h"
+#include "stack.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void hipmm_resource_retain(struct hipmm_resource *resource)
+{
+  if (resource) stack_retain(instance_from(resource)->stack);
+}
+
+/* In a fork's child the stack must not be taken down: its threads and driver are the parent's. */
+void hipmm_resource_release(struct hipmm_resource *resource)
+{
+  if (resource && !life_is_forked()) stack_release(instance_from(resource)->stack);
+}
+
+const char *hipmm_resource_name(const struct hipmm_resource *resource)
+{
+  return resource ? instance_from(resource)->node->name : NULL;
+}
+
+const char *hipmm_resource_type(const struct hipmm_resource *resource)
+{
+  return resource ? instance_from(resource)->node->plugin->descriptor.type : NULL;
+}
+
+int hipmm_resource_device(const struct hipmm_resource *resource)
+{
+  return resource ? instance_from(resource)->stack->device : -1;
+}
+
+static enum hipmm_status check(const struct hipmm_resource *resource, const void *argument, const char *name)
+{
+  if (life_is_forked()) return life_check();
+  if (!resource) return error_set(HIPMM_E_ARGUMENT, "resource is NULL");
+  if (!argument) return error_set(HIPMM_E_ARGUMENT, "%s is NULL", name);
+  return HIPMM_OK;
+}
+
+enum hipmm_status hipmm_resource_query(struct hipmm_resource *resource, const char *name, int64_t *value_out)
+{
+  size_t row;
+  enum hipmm_status status = check(resource, value_out, "value_out");
+  if (!status) status = check(resource, name, "name");
+  if (status) return status;
+  const struct instance *owner = instance_with_value(instance_from(resource), name, &row);
+  if (!owner)
+    return error_set(HIPMM_E_ARGUMENT, "%s: neither it nor a resource below it offers a value called \"%.100s\"",
+                     hipmm_resource_name(resource), name);
+  return owner->resource.ops->query(owner->resource.self, row, value_out);
+}
+
+/* Does the action on the nearest resource that has it; `values_out`, if wanted, gets what all its values were. */
+static enum hipmm_status perform(struct hipmm_resource *resource, const char *action, int64_t *values_out,
+                                 uint32_t n_values)
+{
+  size_t row;
+  const struct instance *owner = instance_with_action(instance_from(resource), action, &row);
+  if (!owner)
+    return error_set(HIPMM_E_ARGUMENT, "%s: neither it nor a resource below it offers an action called \"%.100s\"",
+                     hipmm_resource_name(resource), action);
+  uint32_t n = owner->node->plugin->descriptor.n_values;
+  int64_t *values = calloc(n + 1, sizeof *values);
+  if (!values) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  enum hipmm_status status = owner->resource.ops->perform(owner->resource.self, row, values);
+  if (!status && values_out) memcpy(values_out, values, (n < n_values ? n : n_values) * sizeof *values);
+  free(values);
+  return status;
+}
+
+enum hipmm_status hipmm_resource_perform(struct hipmm_resource *resource, const char *action)
+{
+  enum hipmm_status status = check(resource, action, "action");
+  return status ? status : perform(resource, action, NULL, 0);
+}
+
+struct trim {
+  size_t keep_bytes;
+  enum hipmm_status status; /* the first failure; the others are trimmed all the same */
+};
+
+static void trim_one(void *closure, const struct instance *instance)
+{
+  struct trim *trim = closure;
+  enum hipmm_status status = instance->resource.ops->trim(instance->resource.self, trim->keep_bytes);
+  if (!trim->status) trim->status = status;
+}
+
+enum hipmm_status hipmm_resource_trim(struct hipmm_resource *resource, size_t keep_bytes)
+{
+  struct trim trim = {.keep_bytes = keep_bytes, .status = check(resource, resource, "resource")};
+  if (!trim.status) instance_visit_down(instance_from(resource), trim_one, &trim);
+  return trim.status;
+}
+
+/* ---- Statistics: the values of the type `statistics`, by name, in the order of struct hipmm_statistics ---- */
+
+static const char *const statistics_values[] = {"current_bytes", "current_count", "peak_bytes",
+                                                "peak_count",    "total_bytes",   "total_count"};
+
+enum { STATISTICS_VALUES = sizeof statistics_values / sizeof *statistics_values };
+
+_Static_assert(sizeof(struct hipmm_statistics) == STATISTICS_VALUES * sizeof(int64_t), "struct hipmm_statistics");
+
+enum hipmm_status hipmm_statistics_get(struct hipmm_resource *resource, struct hipmm_statistics *statistics_out)
+{
+  int64_t values[STATISTICS_VALUES];
+  enum hipmm_status status = check(resource, statistics_out, "statistics_out");
+  for (size_t i = 0; !status && i < STATISTICS_VALUES; i++)
+    status = hipmm_resource_query(resource, statistics_values[i], &values[i]);
+  if (!status) memcpy(statistics_out, values, sizeof values);
+  return status;
+}
+
+enum hipmm_status hipmm_statistics_push(struct hipmm_resource *resource, struct hipmm_statistics *statistics_out)
+{
+  enum hipmm_status status = check(resource, resource, "resource");
+  return status ? status : perform(resource, "push", (int64_t *)statistics_out, STATISTICS_VALUES);
+}
+
+enum hipmm_status hipmm_statistics_pop(struct hipmm_resource *resource, struct hipmm_statistics *statistics_out)
+{
+  enum hipmm_status status = check(resource, resource, "resource");
+  return status ? status : perform(resource, "pop", (int64_t *)statistics_out, STATISTICS_VALUES);
+}
