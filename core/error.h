@@ -29,6 +29,9 @@ struct mistake {
   struct mistake *next;
 };
 
+/* Beyond this number mistakes are counted, but their texts not kept: nobody reads them. */
+enum { REPORT_MOST_KEPT = 1000 };
+
 /* All mistakes of one graph, in the order they were found. Start from {.source = "file name"}. */
 struct report {
   const char *source;

@@ -47,6 +47,9 @@ json_t *option_in_force(const struct hipmm_option *row, const json_t *object, bo
 /* The row's JSON Schema. A new reference. */
 json_t *option_schema(const struct hipmm_option *row);
 
+/* How a value reads in a message: a string in quotes, a list as "a list". Returns `buffer`. */
+const char *option_show(const json_t *value, char *buffer, size_t buffer_bytes);
+
 /* The name of an option type, as `hipmm describe` prints it: "bytes", "list", … */
 const char *option_type_name(uint32_t type);
 

@@ -41,10 +41,7 @@ json_t *option_from_text(const struct hipmm_option *row, const char *text);
 /* A percentage of the free memory, in whole blocks of HIPMM_ALIGNMENT. */
 uint64_t option_percent_of(long double percent, uint64_t free_bytes);
 
-/* How the value reads in a message: a string in quotes, a list as "a list". Returns `buffer`. */
-const char *option_show(const json_t *value, char *buffer, size_t buffer_bytes);
-
-/* The same without the quotes. */
+/* As option_show, without the quotes. */
 const char *option_show_plain(const json_t *value, char *buffer, size_t buffer_bytes);
 
 #endif

@@ -21,7 +21,8 @@ static void free_mistake(struct mistake *mistake)
 static void append(struct report *report, struct mistake kind, const char *path, const char *resource, char *message)
 {
   *(kind.status == HIPMM_OK ? &report->n_warnings : &report->n_errors) += 1;
-  struct mistake *mistake = malloc(sizeof *mistake);
+  bool is_kept = report->n_errors + report->n_warnings <= REPORT_MOST_KEPT;
+  struct mistake *mistake = is_kept ? malloc(sizeof *mistake) : NULL;
   if (!mistake) {
     free(message);
     return;

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/* graph.c: graphs from their reading to their end. Called by api and the command; the steps of reading are in the
+ * graph_* files (see graph_build.h). A graph once handed out never changes. */
+#include "graph.h"
+#include "graph_build.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void free_node(struct graph_node *node)
+{
+  free((char *)node->name);
+  free(node->path);
+  free(node->upstreams);
+  free(node->references);
+  json_decref(node->object);
+}
+
+static void free_graph(struct graph *graph)
+{
+  for (size_t i = 0; i < graph->n_nodes; i++) free_node(&graph->nodes[i]);
+  for (size_t i = 0; i < graph->plugin_path.n_folders; i++) free((char *)graph->plugin_path.folders[i]);
+  free((void *)graph->plugin_path.folders);
+  free(graph->nodes);
+  free(graph->devices);
+  free(graph->source);
+  json_decref(graph->runtime_object);
+  json_decref(graph->root);
+  free(graph);
+}
+
+void graph_retain(struct graph *graph)
+{
+  __atomic_fetch_add(&graph->references, 1, __ATOMIC_RELAXED);
+}
+
+void graph_release(struct graph *graph)
+{
+  if (__atomic_fetch_sub(&graph->references, 1, __ATOMIC_ACQ_REL) == 1) free_graph(graph);
+}
+
+/* A graph with room for all its nodes, and nothing read yet. Takes `root` over. */
+static struct graph *new_graph(json_t *root, const char *source)
+{
+  struct graph *graph = calloc(1, sizeof *graph);
+  if (!graph) {
+    json_decref(root);
+    return NULL;
+  }
+  *graph = (struct graph){.references = 1, .root = root, .runtime = "auto", .default_node = -1};
+  graph->source = strdup(source);
+  graph->runtime_object = json_object();
+  graph->nodes = calloc(GRAPH_MAX_NODES, sizeof *graph->nodes);
+  if (graph->source && graph->runtime_object && graph->nodes) return graph;
+  free_graph(graph);
+  return NULL;
+}
+
+static void read_graph(struct graph *graph, const char *folder, struct report *report)
+{
+  struct graph_build build = {.graph = graph, .report = report, .folder = folder, .index = json_object()};
+  graph_read_settings(&build);
+  graph_read_resources(&build);
+  graph_link(&build);
+  graph_order(&build);
+  json_decref(build.index);
+  free(build.types);
+}
+
+static enum hipmm_status first_status(const struct report *report)
+{
+  const struct mistake *mistake = report->first;
+  while (mistake && mistake->status == HIPMM_OK) mistake = mistake->next;
+  return mistake ? mistake->status : HIPMM_E_OUT_OF_MEMORY;
+}
+
+/* Takes `root` over; NULL has been reported. */
+static enum hipmm_status from_root(json_t *root, const char *source, const char *folder, struct report *report,
+                                   struct graph **graph_out)
+{
+  struct graph *graph = root ? new_graph(root, source) : NULL;
+  if (root && !graph) report_add(report, HIPMM_E_OUT_OF_MEMORY, "", "no host memory for the graph");
+  if (graph) read_graph(graph, folder, report);
+  bool is_good = graph && report->n_errors == 0;
+  if (is_good && graph_out)
+    *graph_out = graph;
+  else if (graph)
+    graph_release(graph);
+  return is_good ? HIPMM_OK : first_status(report);
+}
+
+/* The folder of a file, absolute, so that a later change of the working directory does no harm. To be freed. */
+static char *folder_of(const char *file)
+{
+  const char *slash = strrchr(file, '/');
+  char *folder = slash ? strndup(file, (size_t)(slash - file) + 1) : strdup(".");
+  char *absolute = folder ? realpath(folder, NULL) : NULL;
+  free(folder);
+  return absolute;
+}
+
+enum hipmm_status graph_from_file(const char *file, struct report *report, struct graph **graph_out)
+{
+  json_t *root = graph_read_file(file, report);
+  char *folder = root ? folder_of(file) : NULL;
+  enum hipmm_status status = from_root(root, file, folder, report, graph_out);
+  free(folder);
+  return status;
+}
+
+enum hipmm_status graph_from_string(const char *json, const char *source, struct report *report,
+                                    struct graph **graph_out)
+{
+  return from_root(graph_read_text(json, strlen(json), report), source, NULL, report, graph_out);
+}
+
+enum hipmm_status graph_built_in(struct report *report, struct graph **graph_out)
+{
+  return graph_from_string("{}", "<built in>", report, graph_out);
+}
+
+int graph_top(const struct graph *graph, int device)
+{
+  for (size_t i = 0; i < graph->n_devices; i++)
+    if (graph->devices[i].device == device) return graph->devices[i].node;
+  return graph->default_node;
+}
+
+int graph_find(const struct graph *graph, const char *name)
+{
+  for (size_t i = 0; i < graph->n_nodes; i++)
+    if (!strcmp(graph->nodes[i].name, name)) return (int)i;
+  return -1;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/* graph_build.c: what the steps of reading a graph share: reporting at a place, finding plugins and nodes by name, adding
+ * nodes. Called by the graph_* files only. */
+#include "graph_build.h"
+#include "text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void build_refuse(struct graph_build *build, const char *path, const char *format, ...)
+{
+  va_list arguments;
+  va_start(arguments, format);
+  report_add_arguments(build->report, HIPMM_E_CONFIG, path, format, arguments);
+  va_end(arguments);
+}
+
+void build_refuse_key(struct graph_build *build, const char *parent, const char *key, const char *format, ...)
+{
+  va_list arguments;
+  char *path = text_pointer(parent, key);
+  va_start(arguments, format);
+  report_add_arguments(build->report, HIPMM_E_CONFIG, path, format, arguments);
+  va_end(arguments);
+  free(path);
+}
+
+void build_name_mistakes(struct graph_build *build, const struct mistake *before, const char *name)
+{
+  for (struct mistake *mistake = before ? before->next : build->report->first; mistake; mistake = mistake->next) {
+    char *copy = mistake->resource[0] ? NULL : strdup(name);
+    if (!copy) continue;
+    free(mistake->resource);
+    mistake->resource = copy;
+  }
+}
+
+void *build_allocate(struct graph_build *build, size_t n, size_t bytes)
+{
+  void *memory = calloc(n ? n : 1, bytes);
+  if (!memory) report_add(build->report, HIPMM_E_OUT_OF_MEMORY, "", "no host memory for the graph");
+  return memory;
+}
+
+/* ---- Plugins --------------------------------------------------------------------------------------------------- */
+
+struct search {
+  const char *type;
+  bool is_found;
+};
+
+static void look_at_candidate(void *closure, const struct plugin_candidate *candidate)
+{
+  struct search *search = closure;
+  search->is_found |= !strcmp(candidate->type, search->type);
+}
+
+bool build_plugin_exists(const struct graph_build *build, const char *type)
+{
+  struct search search = {type, false};
+  plugin_scan(&build->graph->plugin_path, look_at_candidate, &search);
+  return search.is_found;
+}
+
+/* The resource types that there are, read when a wrong one needs its near name. */
+static void find_types(struct graph_build *build)
+{
+  if (build->types) return;
+  size_t n = 0;
+  const struct plugin *plugin;
+  build->types = plugin_types(&build->graph->plugin_path, &n);
+  for (size_t i = 0; build->types && i < n; i++)
+    if (!plugin_get(&build->graph->plugin_path, build->types[i], &plugin) &&
+        plugin->descriptor.role != HIPMM_ROLE_RUNTIME)
+      build->types[build->n_types++] = build->types[i];
+}
+
+static void refuse_unknown_type(struct graph_build *build, const char *type, const char *path)
+{
+  char shown[TEXT_QUOTE_BYTES], known[1024] = "";
+  size_t used = 0;
+  text_quote(type, shown, sizeof shown);
+  const char *nearest = text_nearest(type, build->types, build->n_types);
+  for (size_t i = 0; i < build->n_types && used < sizeof known; i++)
+    used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", build->types[i]);
+  if (nearest)
+    build_refuse(build, path, "unknown type %s; did you mean \"%s\"?", shown, nearest);
+  else
+    build_refuse(build, path, "unknown type %s; the types are %s (more are found through \"plugin_path\")", shown,
+                 known);
+}
+
+/* A plugin that is there but was refused says why; a type that no plugin file is for is a mistake of the graph. */
+static const struct plugin *refuse_type(struct graph_build *build, const char *type, const char *path)
+{
+  const struct plugin *plugin;
+  find_types(build);
+  if (build->n_types && !build_plugin_exists(build, type)) {
+    refuse_unknown_type(build, type, path);
+    return NULL;
+  }
+  enum hipmm_status status = plugin_get(&build->graph->plugin_path, type, &plugin); /* for its record */
+  if (status == HIPMM_OK) return plugin;
+  report_add_last_error(build->report, path);
+  return NULL;
+}
+
+const struct plugin *build_plugin(struct graph_build *build, const char *type, const char *path)
+{
+  const struct plugin *plugin = NULL;
+  if (plugin_get(&build->graph->plugin_path, type, &plugin)) plugin = refuse_type(build, type, path);
+  if (!plugin || plugin->descriptor.role != HIPMM_ROLE_RUNTIME) return plugin;
+  build_refuse(build, path, "%s is a runtime, not a resource; write it as the graph's \"runtime\"", type);
+  return NULL;
+}
+
+/* ---- Nodes ----------------------------------------------------------------------------------------------------- */
+
+int build_find(struct graph_build *build, const char *name, const char *path)
+{
+  json_t *found = json_object_get(build->index, name);
+  if (found) return (int)json_integer_value(found);
+  char shown[TEXT_QUOTE_BYTES];
+  size_t n = build->report->n_errors < REPORT_MOST_KEPT ? build->graph->n_nodes : 0;
+  const char *names[GRAPH_MAX_NODES];
+  for (size_t i = 0; i < n; i++) names[i] = build->graph->nodes[i].name;
+  const char *nearest = text_nearest(name, names, n);
+  text_quote(name, shown, sizeof shown);
+  if (nearest)
+    build_refuse(build, path, "no resource is called %s; did you mean \"%s\"?", shown, nearest);
+  else
+    build_refuse(build, path, "no resource is called %s", shown);
+  build->is_dangling = true;
+  return -1;
+}
+
+int build_add_node(struct graph_build *build, const char *name, const char *path, json_t *object)
+{
+  int index = (int)build->graph->n_nodes;
+  struct graph_node *node = &build->graph->nodes[index];
+  node->name = strdup(name);
+  node->path = strdup(path);
+  node->object = object ? json_incref(object) : json_object();
+  build->graph->n_nodes++;
+  if (node->name && node->path && node->object && !json_object_set_new(build->index, name, json_integer(index)))
+    return index;
+  report_add(build->report, HIPMM_E_OUT_OF_MEMORY, path, "no host memory for the graph");
+  return -1;
+}

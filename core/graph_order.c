@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+/* graph_order.c: the last step of reading a graph: cycles, the default node, what no device uses, and the final order, in
+ * which every node comes after all that it needs. Called by graph.c. Walks with a list of its own, not by recursion: a
+ * graph's depth is the user's, the program's stack is not. */
+#include "graph_build.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A walk along what nodes need, depth first. Indices are those of the file's order. */
+struct walk {
+  struct graph_build *build;
+  enum { NEW = 0, OPEN, DONE } state[GRAPH_MAX_NODES];
+  bool is_in_cycle[GRAPH_MAX_NODES];
+  int path[GRAPH_MAX_NODES];    /* the open nodes, outermost first */
+  size_t next[GRAPH_MAX_NODES]; /* of each node on the path, the reference to follow next */
+  size_t depth;
+  int order[GRAPH_MAX_NODES]; /* the nodes done */
+  size_t n_done;
+  bool has_cycle;
+};
+
+/* ---- Cycles ---------------------------------------------------------------------------------------------------- */
+
+/* "a → b → a"; of a long cycle its beginning and end. */
+static void show_cycle(const struct walk *walk, size_t from, FILE *stream)
+{
+  enum { SHOWN = 8 };
+  const struct graph_node *nodes = walk->build->graph->nodes;
+  for (size_t i = from; i < walk->depth; i++) {
+    bool is_left_out = i - from >= SHOWN && i + 1 < walk->depth;
+    if (!is_left_out) fprintf(stream, "%s → ", nodes[walk->path[i]].name);
+    if (is_left_out && i - from == SHOWN) fputs("… → ", stream);
+  }
+  fputs(nodes[walk->path[from]].name, stream);
+}
+
+static void report_cycle(struct walk *walk, int first)
+{
+  size_t from = walk->depth;
+  while (walk->path[--from] != first) continue;
+  bool is_new = false;
+  for (size_t i = from; i < walk->depth; i++) {
+    is_new |= !walk->is_in_cycle[walk->path[i]];
+    walk->is_in_cycle[walk->path[i]] = true;
+  }
+  walk->has_cycle = true;
+  if (!is_new) return; /* mending the cycles reported before may well mend this one */
+  char text[1536] = "";
+  FILE *stream = fmemopen(text, sizeof text, "w");
+  if (!stream) return;
+  show_cycle(walk, from, stream);
+  fclose(stream);
+  const struct graph_node *node = &walk->build->graph->nodes[first];
+  const struct mistake *before = walk->build->report->last;
+  build_refuse(walk->build, node->path, "cycle: %s", text);
+  build_name_mistakes(walk->build, before, node->name);
+}
+
+static void enter(struct walk *walk, int index)
+{
+  walk->state[index] = OPEN;
+  walk->path[walk->depth] = index;
+  walk->next[walk->depth++] = 0;
+}
+
+/* One step from the innermost open node: into the next that it needs, or out. */
+static void step(struct walk *walk)
+{
+  int index = walk->path[walk->depth - 1];
+  const struct graph_node *node = &walk->build->graph->nodes[index];
+  if (walk->next[walk->depth - 1] == node->n_references) {
+    walk->state[index] = DONE;
+    walk->order[walk->n_done++] = index;
+    walk->depth--;
+    return;
+  }
+  int needed = node->references[walk->next[walk->depth - 1]++];
+  if (walk->state[needed] == OPEN) report_cycle(walk, needed);
+  if (walk->state[needed] == NEW) enter(walk, needed);
+}
+
+static void walk_all(struct walk *walk)
+{
+  for (size_t i = 0; i < walk->build->graph->n_nodes; i++) {
+    if (walk->state[i] == NEW) enter(walk, (int)i);
+    while (walk->depth > 0) step(walk);
+  }
+}
+
+/* ---- The default ----------------------------------------------------------------------------------------------- */
+
+static void mark_used(const struct graph *graph, bool *is_used)
+{
+  for (size_t i = 0; i < graph->n_nodes; i++)
+    for (size_t r = 0; r < graph->nodes[i].n_references; r++) is_used[graph->nodes[i].references[r]] = true;
+}
+
+static void refuse_tops(struct graph_build *build, const bool *is_used, size_t n_tops)
+{
+  enum { SHOWN = 10 };
+  const struct graph *graph = build->graph;
+  char text[1200] = "";
+  const char *first = NULL;
+  size_t n = 0;
+  for (size_t i = 0; i < graph->n_nodes; i++) {
+    if (is_used[i] || n++ >= SHOWN) continue;
+    size_t used = strlen(text);
+    snprintf(text + used, sizeof text - used, "%s%s", first ? ", " : "", graph->nodes[i].name);
+    if (!first) first = graph->nodes[i].name;
+  }
+  build_refuse(build, "/resources",
+               "%zu resources could be the default: %s%s; choose with \"devices\": {\"default\": \"%s\"}", n_tops, text,
+               n_tops > SHOWN ? ", …" : "", first);
+}
+
+/* Without "devices" the default is the one resource that no other needs. */
+static void choose_top(struct graph_build *build)
+{
+  struct graph *graph = build->graph;
+  bool is_used[GRAPH_MAX_NODES] = {false};
+  size_t n_tops = 0;
+  mark_used(graph, is_used);
+  for (size_t i = 0; i < graph->n_nodes; i++) {
+    if (is_used[i]) continue;
+    graph->default_node = (int)i;
+    n_tops++;
+  }
+  if (n_tops > 1) refuse_tops(build, is_used, n_tops);
+}
+
+/* Where the file says nothing, devices get a plain `device`, under a name that is free. */
+static void imply_device(struct graph_build *build, struct walk *walk)
+{
+  char name[32] = "device";
+  const struct plugin *plugin = build_plugin(build, "device", "");
+  for (int n = 2; json_object_get(build->index, name); n++) snprintf(name, sizeof name, "device.%d", n);
+  int index = plugin ? build_add_node(build, name, "", NULL) : -1;
+  if (index < 0) return;
+  build->graph->nodes[index].plugin = plugin;
+  build->graph->default_node = index;
+  walk->order[walk->n_done++] = index;
+}
+
+static void choose_default(struct graph_build *build, struct walk *walk)
+{
+  struct graph *graph = build->graph;
+  if (json_object_get(graph->root, "stack"))
+    graph->default_node = 0;
+  else if (graph->n_nodes > 0 && !json_object_get(graph->root, "devices"))
+    choose_top(build);
+  if (graph->default_node < 0) imply_device(build, walk);
+}
+
+/* ---- Checks that need the order -------------------------------------------------------------------------------- */
+
+static void warn_unused(const struct walk *walk)
+{
+  const struct graph *graph = walk->build->graph;
+  bool is_reached[GRAPH_MAX_NODES] = {false};
+  is_reached[graph->default_node] = true;
+  for (size_t i = 0; i < graph->n_devices; i++) is_reached[graph->devices[i].node] = true;
+  for (size_t i = walk->n_done; i-- > 0;) {
+    const struct graph_node *node = &graph->nodes[walk->order[i]];
+    for (size_t r = 0; is_reached[walk->order[i]] && r < node->n_references; r++)
+      is_reached[node->references[r]] = true;
+  }
+  for (size_t i = 0; i < graph->n_nodes; i++)
+    if (!is_reached[i])
+      report_warn(walk->build->report, graph->nodes[i].path, "no device uses this resource; name it or remove it");
+}
+
+static void check_depth(const struct walk *walk)
+{
+  const struct graph *graph = walk->build->graph;
+  int depths[GRAPH_MAX_NODES] = {0};
+  for (size_t i = 0; i < walk->n_done; i++) {
+    const struct graph_node *node = &graph->nodes[walk->order[i]];
+    int depth = 1;
+    for (size_t r = 0; r < node->n_references; r++)
+      if (depths[node->references[r]] >= depth) depth = depths[node->references[r]] + 1;
+    depths[walk->order[i]] = depth;
+    if (depth <= GRAPH_MAX_DEPTH) continue;
+    build_refuse(walk->build, node->path, "stands on more than %d resources, one on the other; the most is %d deep",
+                 GRAPH_MAX_DEPTH - 1, GRAPH_MAX_DEPTH);
+    return;
+  }
+}
+
+/* ---- The final order ------------------------------------------------------------------------------------------- */
+
+static void renumber(int *indices, size_t n, const int *places)
+{
+  for (size_t i = 0; i < n; i++) indices[i] = places[indices[i]];
+}
+
+static void sort_nodes(struct walk *walk)
+{
+  struct graph *graph = walk->build->graph;
+  struct graph_node *sorted = build_allocate(walk->build, graph->n_nodes, sizeof *sorted);
+  int places[GRAPH_MAX_NODES];
+  if (!sorted) return;
+  for (size_t i = 0; i < walk->n_done; i++) places[walk->order[i]] = (int)i;
+  for (size_t i = 0; i < graph->n_nodes; i++) {
+    struct graph_node *node = &sorted[places[i]];
+    *node = graph->nodes[i];
+    renumber(node->upstreams, node->n_upstreams, places);
+    renumber(node->references, node->n_references, places);
+  }
+  for (size_t i = 0; i < graph->n_devices; i++) renumber(&graph->devices[i].node, 1, places);
+  renumber(&graph->default_node, 1, places);
+  free(graph->nodes);
+  graph->nodes = sorted;
+}
+
+void graph_order(struct graph_build *build)
+{
+  struct walk *walk = build_allocate(build, 1, sizeof *walk);
+  if (!walk) return;
+  walk->build = build;
+  walk_all(walk);
+  if (!walk->has_cycle && !build->is_dangling) {
+    choose_default(build, walk);
+    check_depth(walk);
+  }
+  if (build->report->n_errors == 0) {
+    warn_unused(walk);
+    sort_nodes(walk);
+  }
+  free(walk);
+}

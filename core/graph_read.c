@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/* graph_read.c: the bytes of a graph file, and the JSON in them. Called by graph.c. Whatever the file is (a folder, a
+ * pipe, a gigabyte of spaces), reading it ends soon and says why. */
+#include "graph_build.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct bytes {
+  char *data;
+  size_t count;
+};
+
+static void report_errno(struct report *report)
+{
+  report_add(report, HIPMM_E_IO, "", "cannot be read: %s", strerror(errno));
+}
+
+static void report_size(struct report *report)
+{
+  report_add(report, HIPMM_E_CONFIG, "", "is larger than %d MiB, too large for a graph", GRAPH_MAX_BYTES >> 20);
+}
+
+/* Opens what is not a folder and, as far as can be told before reading, not too large. A pipe without a writer does not
+ * block: it reads as empty. */
+static int open_file(const char *file, struct report *report)
+{
+  struct stat status;
+  int descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  bool is_good = descriptor >= 0 && !fstat(descriptor, &status) && fcntl(descriptor, F_SETFL, 0) >= 0;
+  if (is_good && S_ISDIR(status.st_mode)) {
+    errno = EISDIR;
+    is_good = false;
+  }
+  if (!is_good) {
+    report_errno(report);
+  } else if (status.st_size > GRAPH_MAX_BYTES) {
+    report_size(report);
+    is_good = false;
+  }
+  if (is_good || descriptor < 0) return descriptor;
+  close(descriptor);
+  return -1;
+}
+
+/* Makes room for more; false once reported. */
+static bool grow(struct bytes *bytes, size_t *capacity, struct report *report)
+{
+  if (bytes->count < *capacity) return true;
+  size_t wanted = *capacity ? *capacity * 2 : 64 << 10;
+  char *data = wanted > 2 * (size_t)GRAPH_MAX_BYTES ? NULL : realloc(bytes->data, wanted);
+  if (!data) {
+    report_add(report, HIPMM_E_OUT_OF_MEMORY, "", "no host memory to read it");
+    return false;
+  }
+  bytes->data = data;
+  *capacity = wanted;
+  return true;
+}
+
+static bool read_all(int descriptor, struct bytes *bytes, struct report *report)
+{
+  size_t capacity = 0;
+  ssize_t n;
+  do {
+    if (!grow(bytes, &capacity, report)) return false;
+    n = read(descriptor, bytes->data + bytes->count, capacity - bytes->count);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) {
+      report_errno(report);
+      return false;
+    }
+    bytes->count += (size_t)n;
+    if (bytes->count > GRAPH_MAX_BYTES) {
+      report_size(report);
+      return false;
+    }
+  } while (n != 0);
+  return true;
+}
+
+json_t *graph_read_file(const char *file, struct report *report)
+{
+  struct bytes bytes = {0};
+  int descriptor = open_file(file, report);
+  if (descriptor < 0) return NULL;
+  json_t *root = read_all(descriptor, &bytes, report) ? graph_read_text(bytes.data, bytes.count, report) : NULL;
+  close(descriptor);
+  free(bytes.data);
+  return root;
+}
+
+static bool is_blank(const char *text, size_t bytes)
+{
+  for (size_t i = 0; i < bytes; i++)
+    if (!memchr(" \t\r\n", text[i], 4)) return false;
+  return true;
+}
+
+static void report_syntax(const json_error_t *error, struct report *report)
+{
+  int line = error->line > 0 ? error->line : 1, column = error->column > 0 ? error->column : 1;
+  enum json_error_code code = json_error_code(error);
+  bool is_nul = code == json_error_null_character || code == json_error_null_byte_in_key;
+  report_add_at(report, HIPMM_E_SYNTAX, line, column, "%s", is_nul ? "\\u0000 is not allowed" : error->text);
+}
+
+json_t *graph_read_text(const char *text, size_t bytes, struct report *report)
+{
+  json_error_t error;
+  if (bytes > GRAPH_MAX_BYTES) {
+    report_size(report);
+    return NULL;
+  }
+  if (is_blank(text, bytes)) {
+    report_add_at(report, HIPMM_E_SYNTAX, 1, 1, "is empty; the smallest graph is {\"stack\": [\"device\"]}");
+    return NULL;
+  }
+  if (bytes >= 3 && !memcmp(text, "\xef\xbb\xbf", 3)) {
+    report_add_at(report, HIPMM_E_SYNTAX, 1, 1, "begins with a byte order mark; save it as UTF-8 without one");
+    return NULL;
+  }
+  json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
+  if (!root) {
+    report_syntax(&error, report);
+  } else if (!json_is_object(root)) {
+    report_add(report, HIPMM_E_CONFIG, "", "a graph is an object, not a list; write {\"stack\": […]}");
+    json_decref(root);
+    root = NULL;
+  }
+  return root;
+}
