@@ -138,12 +138,14 @@ static bool arguments_scan(const struct arguments *arguments, int argc, char **a
 
 static bool arguments_count(const struct arguments *arguments)
 {
-  const char *name = arguments->command->name;
-  if (arguments->n_operands > arguments->max_operands)
-    say("%s: \"%s\" is one operand too many; usage: hipmm %s %s", name, arguments->operands[arguments->max_operands],
-        name, arguments->command->operands);
-  else if (arguments->n_operands < arguments->min_operands)
-    say("%s: an operand is missing; usage: hipmm %s %s", name, name, arguments->command->operands);
+  const char *name = arguments->command->name, *operands = arguments->command->operands;
+  if (arguments->n_operands < arguments->min_operands)
+    say("%s: %s is missing; usage: hipmm %s [OPTION]… %s", name, operands, name, operands);
+  else if (arguments->n_operands > arguments->max_operands && arguments->max_operands == 0)
+    say("%s: takes no operand, but \"%s\" was given", name, arguments->operands[0]);
+  else if (arguments->n_operands > arguments->max_operands)
+    say("%s: \"%s\" is one operand too many; usage: hipmm %s [OPTION]… %s", name,
+        arguments->operands[arguments->max_operands], name, operands);
   else
     return true;
   return false;

@@ -23,10 +23,13 @@ static void check_print_verdict(const char *file, const struct report *report, c
 
 static int check_print(const char *file, const struct report *report, const struct graph *graph)
 {
-  for (const struct mistake *mistake = report->first; mistake; mistake = mistake->next) {
+  size_t n_kept = 0;
+  for (const struct mistake *mistake = report->first; mistake; mistake = mistake->next, n_kept++) {
     mistake_print(stdout, file, mistake);
     putchar('\n');
   }
+  size_t n_found = report->n_errors + report->n_warnings;
+  if (n_found > n_kept) printf("… and %zu more\n", n_found - n_kept);
   check_print_verdict(file, report, graph);
   return output_finish(graph ? CMD_GOOD : CMD_BAD);
 }

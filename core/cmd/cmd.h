@@ -84,6 +84,9 @@ size_t terminal_width(void);
 /* Columns that UTF-8 text takes. */
 size_t text_width(const char *text);
 
+/* Ends it after so many columns. */
+void text_cut(char *text, size_t columns);
+
 /* Text that is broken into lines. Each line after the first begins with `prefix`. */
 struct wrap {
   const char *prefix;

@@ -90,18 +90,33 @@ static int describe_one(const struct plugin_path *path, const char *type, bool j
   return output_finish(CMD_GOOD);
 }
 
+/* Which types there are files of, good or bad. */
+struct describe_search {
+  const char *type;
+  bool found;
+};
+
+static void describe_compare(void *closure, const struct plugin_candidate *candidate)
+{
+  struct describe_search *search = closure;
+  search->found = search->found || strcmp(candidate->type, search->type) == 0;
+}
+
 /* A name that no file bears is a slip of the user's, and not a bad plugin. */
 static bool describe_is_known(const struct plugin_path *path, const char *type)
 {
+  struct describe_search search = {.type = type};
+  plugin_scan(path, describe_compare, &search);
+  if (search.found) return true;
   size_t count = 0;
   const char **names = plugin_types(path, &count);
   const char *near = names ? text_nearest(type, names, count) : NULL;
-  bool known = false;
-  for (size_t i = 0; names && i < count; i++) known = known || strcmp(names[i], type) == 0;
-  if (!known && near) say("describe: unknown type \"%s\"; did you mean \"%s\"?", type, near);
-  bool refused = !known && near;
+  if (near)
+    say("describe: unknown type \"%s\"; did you mean \"%s\"?", type, near);
+  else
+    say("describe: unknown type \"%s\"; `hipmm describe` lists those found", type);
   free(names);
-  return !refused;
+  return false;
 }
 
 static int describe_run(int argc, char **argv)

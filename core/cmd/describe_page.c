@@ -79,20 +79,27 @@ static void page_measure(struct page_table *table)
   }
 }
 
-/* A column that is empty in all rows is left out. */
+/* A column that is empty in all rows is left out. Blanks go before a cell, so that no line ends in them. */
 static void page_print_cells(const struct page_table *table, const char *const *cells, enum style first,
                              enum style others)
 {
   struct wrap wrap = {.prefix = "      ", .column = 2};
+  size_t column_start = 2;
   printf("  ");
   for (size_t column = 0; column < PAGE_COLUMNS; column++) {
     if (table->widths[column] == 0) continue;
-    if (column + 1 == PAGE_COLUMNS) {
-      wrap_words(&wrap, others, cells[column]);
-      break;
+    bool last = column + 1 == PAGE_COLUMNS;
+    if (*cells[column]) {
+      printf("%*s", (int)(column_start - wrap.column) - last, ""); /* wrap_words puts a blank before its words */
+      wrap.column = column_start - last;
+      if (last) {
+        wrap_words(&wrap, others, cells[column]);
+      } else {
+        print_padded(column == 0 ? first : others, cells[column], 0);
+        wrap.column += text_width(cells[column]);
+      }
     }
-    print_padded(column == 0 ? first : others, cells[column], table->widths[column] + PAGE_GAP);
-    wrap.column += table->widths[column] + PAGE_GAP;
+    column_start += table->widths[column] + PAGE_GAP;
   }
   wrap_end(&wrap);
 }

@@ -35,7 +35,7 @@ static void show_print_runtime(const struct show *show)
   struct wrap wrap = {.prefix = "         ", .column = 9};
   print_padded(STYLE_FAINT, "runtime", 9);
   if (!show->runtime) {
-    wrap_item(&wrap, 0, STYLE_BAD, "none");
+    wrap_item(&wrap, 0, STYLE_BAD, "none:");
     wrap_words(&wrap, STYLE_OFF, show->why_not ? show->why_not : "");
   } else {
     char devices[64];

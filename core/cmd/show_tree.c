@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* "│  " takes five bytes; a stack is at most 100 deep. */
-enum { TREE_PREFIX = 1024, TREE_GAP = 2 };
+enum { TREE_PREFIX = 1024, TREE_LABEL = 512, TREE_GAP = 2, TREE_RAIL = 3, TREE_LEAST_DOC = 20 };
 
 /* What is below a node: its upstreams, then the resources that its options name. */
 struct tree_children {
@@ -74,23 +74,36 @@ static void tree_print_option(struct wrap *wrap, const struct hipmm_option *row,
   free(text);
 }
 
-/* The options that the file gives, or those that are defaults, on lines of their own. */
-static void tree_print_options(const struct tree *tree, const struct graph_node *node, const char *rail, bool given)
+static void tree_begin_options(struct wrap *wrap, const char *label)
+{
+  fputs(wrap->prefix, stdout);
+  wrap->column = text_width(wrap->prefix);
+  if (*label) wrap_item(wrap, 0, STYLE_FAINT, label);
+}
+
+/* The three sorts of options, each on lines of its own. */
+enum tree_sort { TREE_GIVEN, TREE_DEFAULT, TREE_NOT_SET };
+
+static const char *const tree_sort_labels[] = {
+    [TREE_GIVEN] = "", [TREE_DEFAULT] = "defaults:", [TREE_NOT_SET] = "not set:"};
+
+static void tree_print_sort(const struct tree *tree, const struct graph_node *node, const char *rail,
+                            enum tree_sort wanted)
 {
   char prefix[TREE_PREFIX + 8];
   snprintf(prefix, sizeof prefix, "%s%s", tree->prefix, rail);
   struct wrap wrap = {.prefix = prefix, .column = 0};
   for (uint32_t i = 0; i < node->plugin->descriptor.n_options; i++) {
     const struct hipmm_option *row = &node->plugin->descriptor.options[i];
-    bool is_given;
-    json_t *value = option_in_force(row, node->object, &is_given);
-    if (is_given == given) {
-      if (wrap.column == 0) {
-        fputs(prefix, stdout);
-        wrap.column = text_width(prefix);
-        if (!given) wrap_item(&wrap, 0, STYLE_FAINT, "defaults:");
-      }
-      tree_print_option(&wrap, row, value, given ? STYLE_OFF : STYLE_FAINT);
+    bool given;
+    json_t *value = option_in_force(row, node->object, &given);
+    enum tree_sort sort = given ? TREE_GIVEN : json_is_null(value) ? TREE_NOT_SET : TREE_DEFAULT;
+    if (sort == wanted) {
+      if (wrap.column == 0) tree_begin_options(&wrap, tree_sort_labels[sort]);
+      if (sort == TREE_NOT_SET)
+        wrap_item(&wrap, TREE_GAP, STYLE_FAINT, row->name);
+      else
+        tree_print_option(&wrap, row, value, given ? STYLE_OFF : STYLE_FAINT);
     }
     json_decref(value);
   }
@@ -99,16 +112,34 @@ static void tree_print_options(const struct tree *tree, const struct graph_node 
 
 /* ---- Nodes ----------------------------------------------------------------------------------------------------- */
 
-static void tree_print_title(const struct graph_node *node, const char *role, bool again)
+/* What the type does, as far as the line is free. */
+static void tree_print_doc(const char *doc, size_t column)
 {
-  const char *type = node->plugin->descriptor.type;
-  print_padded(STYLE_NAME, node->name, 0);
-  if (strcmp(node->name, type) != 0) {
-    printf("  ");
-    print_padded(STYLE_TYPE, type, 0);
+  size_t room = terminal_width() > column ? terminal_width() - column : 0;
+  if (room < TREE_LEAST_DOC) return;
+  char *text = strdup(doc);
+  if (text && text_width(text) > room) {
+    text_cut(text, room - 1);
+    value_append(&text, "…");
   }
-  if (*role) printf("  %sfor %s%s", style(STYLE_FAINT), role, style(STYLE_OFF));
-  if (again) printf("  %s(shown above)%s", style(STYLE_FAINT), style(STYLE_OFF));
+  printf("  ");
+  print_padded(STYLE_FAINT, text ? text : "", 0);
+  free(text);
+}
+
+static void tree_print_title(const struct tree *tree, const struct graph_node *node, const char *role, bool again)
+{
+  const struct hipmm_plugin *descriptor = &node->plugin->descriptor;
+  char label[TREE_LABEL];
+  bool is_named = strcmp(node->name, descriptor->type) != 0;
+  print_padded(STYLE_NAME, node->name, 0);
+  if (is_named) printf("  ");
+  print_padded(STYLE_TYPE, is_named ? descriptor->type : "", 0);
+  snprintf(label, sizeof label, "%s%s%s", *role ? "  for " : "", role, again ? "  (shown above)" : "");
+  print_padded(STYLE_FAINT, label, 0);
+  size_t column = text_width(tree->prefix) + TREE_RAIL + text_width(node->name) + text_width(label) + TREE_GAP;
+  if (is_named) column += TREE_GAP + text_width(descriptor->type);
+  if (!again) tree_print_doc(descriptor->doc, column);
   putchar('\n');
 }
 
@@ -116,14 +147,15 @@ static void tree_print_node(struct tree *tree, int index, const char *role)
 {
   const struct graph_node *node = &tree->graph->nodes[index];
   bool again = tree->shown[index];
-  tree_print_title(node, role, again);
+  tree_print_title(tree, node, role, again);
   if (again) return;
   tree->shown[index] = true;
 
   struct tree_children children = tree_children(tree->graph, node);
   const char *rail = children.n > 0 ? "│  " : "   ";
-  tree_print_options(tree, node, rail, true);
-  tree_print_options(tree, node, rail, false);
+  tree_print_sort(tree, node, rail, TREE_GIVEN);
+  tree_print_sort(tree, node, rail, TREE_DEFAULT);
+  tree_print_sort(tree, node, rail, TREE_NOT_SET);
   size_t length = strlen(tree->prefix);
   for (size_t i = 0; i < children.n; i++) {
     bool last = i + 1 == children.n;

@@ -54,6 +54,15 @@ size_t text_width(const char *text)
   return width;
 }
 
+void text_cut(char *text, size_t columns)
+{
+  for (size_t width = 0; *text; text++) {
+    width += (*text & 0xc0) != 0x80;
+    if (width > columns) *text = '\0';
+    if (!*text) return;
+  }
+}
+
 static void terminal_print(enum style kind, const char *text)
 {
   if (kind != STYLE_OFF) fputs(style(kind), stdout);
@@ -71,8 +80,9 @@ void print_padded(enum style kind, const char *text, size_t width)
 void wrap_item(struct wrap *wrap, size_t gap, enum style kind, const char *item)
 {
   size_t width = text_width(item), start = text_width(wrap->prefix);
+  size_t least = start + TERMINAL_LEAST_WIDTH, limit = terminal_width() < least ? least : terminal_width();
   bool fresh = wrap->column <= start;
-  if (!fresh && wrap->column + gap + width > terminal_width()) {
+  if (!fresh && wrap->column + gap + width > limit) {
     printf("\n%s", wrap->prefix);
     wrap->column = start;
   } else if (!fresh) {
