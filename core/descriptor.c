@@ -37,7 +37,7 @@ static enum hipmm_status perform_nothing(void *self, size_t index, int64_t *valu
   return error_set(HIPMM_E_NOT_SUPPORTED, "this resource offers no actions");
 }
 
-static void retire_nothing(void *self, hipStream_t stream)
+static void ignore_stream(void *self, hipStream_t stream)
 {
   (void)self;
   (void)stream;
@@ -59,7 +59,8 @@ static enum hipmm_status adopt_ops(const struct hipmm_ops *theirs, const char *f
   if (!ops->trim) ops->trim = trim_nothing;
   if (!ops->query) ops->query = query_nothing;
   if (!ops->perform) ops->perform = perform_nothing;
-  if (!ops->stream_retire) ops->stream_retire = retire_nothing;
+  if (!ops->stream_retire) ops->stream_retire = ignore_stream;
+  if (!ops->stream_retain) ops->stream_retain = ignore_stream;
   *ops_out = ops; /* find stays NULL where it is: the core then asks below */
   return HIPMM_OK;
 }

@@ -235,17 +235,35 @@ enum hipmm_status hipmm_device_held_bytes(int device, size_t *now_out, size_t *p
   return HIPMM_OK;
 }
 
-static void retire(void *closure, const struct instance *instance)
+/* What is told to every resource of a device's stack about a stream. */
+struct stream_news {
+  hipStream_t stream;
+  bool retired; /* or else retained */
+};
+
+static void tell(void *closure, const struct instance *instance)
 {
-  instance->resource.ops->stream_retire(instance->resource.self, closure);
+  const struct stream_news *news = closure;
+  const struct hipmm_ops *ops = instance->resource.ops;
+  (news->retired ? ops->stream_retire : ops->stream_retain)(instance->resource.self, news->stream);
+}
+
+enum hipmm_status hipmm_stream_retain(int device, hipStream_t stream)
+{
+  struct stream_news news = {stream, false};
+  struct stack *stack;
+  enum hipmm_status status = life_check();
+  if (!status) status = device_stack(device, &stack);
+  if (!status) instance_visit_down(&stack->instances[stack->top], tell, &news);
+  return status;
 }
 
 enum hipmm_status hipmm_stream_retire(int device, hipStream_t stream)
 {
+  struct stream_news news = {stream, true};
   enum hipmm_status status = life_check();
   if (!status) status = check_device(device);
-  if (status) return status;
-  struct stack *stack = device_stack_if_built(device);
-  if (stack) instance_visit_down(&stack->instances[stack->top], retire, stream);
-  return HIPMM_OK;
+  struct stack *stack = status ? NULL : device_stack_if_built(device);
+  if (stack) instance_visit_down(&stack->instances[stack->top], tell, &news);
+  return status;
 }

@@ -199,6 +199,11 @@ enum hipmm_status hipmm_statistics_pop(struct hipmm_resource *resource, struct h
 
 /* ---- Streams --------------------------------------------------------------------------------------------------- */
 
+/* Promises that `stream` lives until hipmm_stream_retire(). A resource that has freed blocks on it may then record an
+ * event on it when another stream wants one, instead of synchronising the device. The device's default stream needs no
+ * promise. */
+enum hipmm_status hipmm_stream_retain(int device, hipStream_t stream);
+
 /* Tells every stack of the stream's device that `stream` is about to be destroyed. Blocks that were freed on it become
  * safe to reuse on any stream. Call it before hipStreamDestroy(). */
 enum hipmm_status hipmm_stream_retire(int device, hipStream_t stream);

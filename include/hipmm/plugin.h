@@ -74,6 +74,9 @@ struct hipmm_ops {
 
   /* `stream` is about to be destroyed and is still valid: forget it. Default: nothing to do. */
   void (*stream_retire)(void *self, hipStream_t stream);
+
+  /* `stream` lives until it is retired: its handle may be used after the call that gave it. Default: nothing to do. */
+  void (*stream_retain)(void *self, hipStream_t stream);
 };
 
 /* One kind of object at every depth of a stack. Plugins see their upstreams as these and call them through the

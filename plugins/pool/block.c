@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* block.c: records of blocks in one array, and a two-level map from addresses to records. */
+#include "block.h"
+
+enum {
+  LEAF_BITS = 32,    /* a leaf maps 4 GiB of address space */
+  ADDRESS_BITS = 47, /* of user space on the 64-bit systems that have HIP */
+  UNIT_BITS = 8,     /* HIPMM_ALIGNMENT */
+  N_LEAVES = 1 << (ADDRESS_BITS - LEAF_BITS),
+  MAX_BLOCKS = 1 << 24
+};
+
+static const uint64_t LEAF_SPAN = 1ull << LEAF_BITS;
+static const size_t LEAF_BYTES = sizeof(uint32_t) << (LEAF_BITS - UNIT_BITS);
+
+bool blocks_open(struct blocks *blocks, const struct hipmm_services *services)
+{
+  *blocks = (struct blocks){.services = services, .count = 1};
+  blocks->items = services->host_allocate(services, MAX_BLOCKS * sizeof *blocks->items);
+  blocks->leaves = services->host_allocate(services, N_LEAVES * sizeof *blocks->leaves);
+  return blocks->items && blocks->leaves;
+}
+
+void blocks_close(struct blocks *blocks)
+{
+  const struct hipmm_services *services = blocks->services;
+  for (size_t i = 0; blocks->leaves && i < N_LEAVES && blocks->n_leaves; i++) {
+    if (!blocks->leaves[i]) continue;
+    services->host_free(services, blocks->leaves[i], LEAF_BYTES);
+    blocks->n_leaves--;
+  }
+  services->host_free(services, blocks->leaves, N_LEAVES * sizeof *blocks->leaves);
+  services->host_free(services, blocks->items, MAX_BLOCKS * sizeof *blocks->items);
+}
+
+bool blocks_cover(struct blocks *blocks, uint64_t start, uint64_t bytes)
+{
+  if (start >> ADDRESS_BITS || (start + bytes - 1) >> ADDRESS_BITS) return false;
+  for (uint64_t leaf = start >> LEAF_BITS; leaf <= (start + bytes - 1) >> LEAF_BITS; leaf++) {
+    if (blocks->leaves[leaf]) continue;
+    blocks->leaves[leaf] = blocks->services->host_allocate(blocks->services, LEAF_BYTES);
+    if (!blocks->leaves[leaf]) return false;
+    blocks->n_leaves++;
+  }
+  return true;
+}
+
+/* Where the map keeps the id of the block that starts at `start`, a covered address. */
+static uint32_t *map_entry(const struct blocks *blocks, uint64_t start)
+{
+  return &blocks->leaves[start >> LEAF_BITS][(start & (LEAF_SPAN - 1)) >> UNIT_BITS];
+}
+
+uint32_t block_new(struct blocks *blocks, uint64_t start, uint64_t bytes)
+{
+  uint32_t id = blocks->unused;
+  if (id)
+    blocks->unused = blocks->items[id].next;
+  else if (blocks->count < MAX_BLOCKS)
+    id = blocks->count++;
+  else
+    return BLOCK_NONE;
+  blocks->items[id] = (struct block){.start = start, .bytes = bytes};
+  *map_entry(blocks, start) = id;
+  return id;
+}
+
+/* The map keeps a stale id: block_at() compares the record's own start. */
+void block_drop(struct blocks *blocks, uint32_t id)
+{
+  blocks->items[id] = (struct block){.next = blocks->unused};
+  blocks->unused = id;
+}
+
+uint32_t block_at(const struct blocks *blocks, const void *ptr)
+{
+  uint64_t start = (uintptr_t)ptr;
+  if (start >> ADDRESS_BITS || start & (HIPMM_ALIGNMENT - 1) || !blocks->leaves[start >> LEAF_BITS]) return BLOCK_NONE;
+  uint32_t id = *map_entry(blocks, start);
+  const struct block *block = block_of(blocks, id);
+  return block->state == BLOCK_LIVE && block->start == start ? id : BLOCK_NONE;
+}
+
+uint64_t blocks_metadata_bytes(const struct blocks *blocks)
+{
+  return blocks->count * sizeof *blocks->items + blocks->n_leaves * LEAF_BYTES;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* block.h: the pool's knowledge of memory. Every byte that the pool has lies in exactly one block; a block is live or
+ * free. Blocks are kept in host memory of their own, device memory is never touched.
+ *
+ * Invariant: following `after` from the first block of a region visits its bytes once, in address order, and
+ * blocks[b].start + blocks[b].bytes == blocks[after].start all along. */
+#ifndef HIPMM_POOL_BLOCK_H
+#define HIPMM_POOL_BLOCK_H
+
+#include <hipmm/plugin.h>
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+enum { BLOCK_NONE = 0 }; /* ids start at 1 */
+
+enum block_state {
+  BLOCK_UNUSED, /* the record is not in use */
+  BLOCK_FREE,
+  BLOCK_LIVE
+};
+
+struct block {
+  uint64_t start;          /* address, a multiple of HIPMM_ALIGNMENT */
+  uint64_t bytes;          /* a multiple of HIPMM_ALIGNMENT, not 0 */
+  uint64_t requested;      /* live: as the caller asked for */
+  uint64_t epoch;          /* free: the last free on its stream that it holds (streams.h) */
+  uint32_t before, after;  /* neighbours in the region */
+  uint32_t next, previous; /* neighbours in the free list */
+  uint32_t stream;         /* free: whose work may still use it; STREAM_CLEAN: nobody's */
+  uint32_t state;
+};
+
+/* All blocks, and the map from an address to the block that starts there. */
+struct blocks {
+  const struct hipmm_services *services;
+  struct block *items; /* reserved for the largest count, committed on touch */
+  uint32_t unused;     /* list of records to use again, through `next` */
+  uint32_t count;      /* records ever used, 0 included */
+  uint32_t live;       /* blocks in state BLOCK_LIVE */
+  uint32_t **leaves;   /* one per LEAF_SPAN of address space; NULL where the pool has nothing */
+  uint32_t n_leaves;   /* leaves in use */
+};
+
+bool blocks_open(struct blocks *blocks, const struct hipmm_services *services);
+void blocks_close(struct blocks *blocks);
+
+/* Makes addresses in [start, start + bytes) findable. False when host memory is short. */
+bool blocks_cover(struct blocks *blocks, uint64_t start, uint64_t bytes);
+
+/* A record for a block that starts at `start`; BLOCK_NONE when there are no more. Neighbours are the caller's to set. */
+uint32_t block_new(struct blocks *blocks, uint64_t start, uint64_t bytes);
+void block_drop(struct blocks *blocks, uint32_t id);
+
+/* The live block that starts at `ptr`; BLOCK_NONE if there is none. */
+uint32_t block_at(const struct blocks *blocks, const void *ptr);
+
+/* Host memory that the records and the map take, in bytes. */
+uint64_t blocks_metadata_bytes(const struct blocks *blocks);
+
+static inline struct block *block_of(const struct blocks *blocks, uint32_t id)
+{
+  return &blocks->items[id];
+}
+
+#endif

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT */
+/* heap.c: best fit over the free blocks of all streams. A block is looked for where it costs least: among the stream's
+ * own and the clean ones, then where work is found to have passed, then on another stream that ours waits for. */
+#include "heap.h"
+
+bool heap_open(struct heap *heap, const struct hipmm_services *services, enum record record)
+{
+  *heap = (struct heap){.bytes = 0};
+  bool blocks = blocks_open(&heap->blocks, services);
+  return streams_open(&heap->streams, services, record) && blocks;
+}
+
+void heap_close(struct heap *heap)
+{
+  streams_close(&heap->streams);
+  blocks_close(&heap->blocks);
+}
+
+static struct free_index *free_of(struct heap *heap, uint32_t stream)
+{
+  return &stream_of(&heap->streams, stream)->free;
+}
+
+static struct block *block_in(const struct heap *heap, uint32_t id)
+{
+  return block_of(&heap->blocks, id);
+}
+
+/* ---- Merging ---- */
+
+static void unlink_free(struct heap *heap, uint32_t id)
+{
+  free_index_remove(free_of(heap, block_in(heap, id)->stream), &heap->blocks, id);
+}
+
+/* Whether the free neighbour may become part of `block`. Clean memory may always be used by a stream, but then looks
+ * used to the others: with several streams a small block does not spoil a large clean one. */
+static bool can_merge(const struct heap *heap, const struct block *block, uint32_t neighbour)
+{
+  const struct block *other = block_in(heap, neighbour);
+  if (!neighbour || other->state != BLOCK_FREE) return false;
+  if (other->stream == block->stream) return true;
+  return other->stream == STREAM_CLEAN && (heap->streams.active == 1 || other->bytes <= block->bytes);
+}
+
+/* Makes `second`, which follows `first`, part of it. Neither is in a free list. */
+static void join(struct heap *heap, uint32_t first, uint32_t second)
+{
+  struct block *a = block_in(heap, first), *b = block_in(heap, second);
+  a->bytes += b->bytes;
+  a->after = b->after;
+  if (a->after) block_in(heap, a->after)->before = first;
+  block_drop(&heap->blocks, second);
+}
+
+/* Puts a free block in its stream's list, merged with what it can be merged with. Returns the whole. */
+static uint32_t add_free(struct heap *heap, uint32_t id)
+{
+  struct block block = *block_in(heap, id);
+  if (can_merge(heap, &block, block.after)) {
+    const struct block *after = block_in(heap, block.after);
+    if (after->epoch > block.epoch) block.epoch = after->epoch;
+    unlink_free(heap, block.after);
+    join(heap, id, block.after);
+    block.bytes = block_in(heap, id)->bytes;
+  }
+  if (can_merge(heap, &block, block.before)) {
+    const struct block *before = block_in(heap, block.before);
+    if (before->epoch > block.epoch) block.epoch = before->epoch;
+    unlink_free(heap, block.before);
+    join(heap, block.before, id);
+    id = block.before;
+  }
+  block_in(heap, id)->stream = block.stream;
+  block_in(heap, id)->epoch = block.epoch;
+  free_index_add(free_of(heap, block.stream), &heap->blocks, id);
+  return id;
+}
+
+/* ---- Regions ---- */
+
+uint32_t heap_add_region(struct heap *heap, uint64_t start, uint64_t bytes, uint32_t stream)
+{
+  if (!blocks_cover(&heap->blocks, start, bytes)) return BLOCK_NONE;
+  uint32_t id = block_new(&heap->blocks, start, bytes);
+  if (!id) return BLOCK_NONE;
+  struct block *block = block_in(heap, id);
+  block->state = BLOCK_FREE;
+  block->stream = stream;
+  block->epoch = stream ? stream_note_free(&heap->streams, stream) : 0;
+  heap->bytes += bytes;
+  return add_free(heap, id);
+}
+
+bool heap_region_is_idle(const struct heap *heap, uint32_t first, uint64_t bytes)
+{
+  const struct block *block = block_in(heap, first);
+  return block->state == BLOCK_FREE && block->stream == STREAM_CLEAN && block->bytes == bytes;
+}
+
+void heap_remove_region(struct heap *heap, uint32_t first)
+{
+  heap->bytes -= block_in(heap, first)->bytes;
+  unlink_free(heap, first);
+  block_drop(&heap->blocks, first);
+}
+
+/* ---- Taking ---- */
+
+/* Cuts the block after `bytes`; what lies behind becomes a block of its own with the same state, in no list. Without a
+ * record for it the block stays whole: BLOCK_NONE. */
+static uint32_t split(struct heap *heap, uint32_t id, uint64_t bytes)
+{
+  struct block *block = block_in(heap, id);
+  uint32_t rest = block_new(&heap->blocks, block->start + bytes, block->bytes - bytes);
+  if (!rest) return BLOCK_NONE;
+  struct block *behind = block_in(heap, rest);
+  behind->state = block->state;
+  behind->stream = block->stream;
+  behind->epoch = block->epoch;
+  behind->before = id;
+  behind->after = block->after;
+  if (behind->after) block_in(heap, behind->after)->before = rest;
+  block->after = rest;
+  block->bytes = bytes;
+  return rest;
+}
+
+/* How many bytes more than asked for a block must have, so that an aligned piece lies in it. */
+static uint64_t slack_of(const struct request *request)
+{
+  return request->alignment - HIPMM_ALIGNMENT;
+}
+
+/* Makes the free block live, cut to what is asked for. Its pieces stay in the list where it was. */
+static uint32_t take(struct heap *heap, uint32_t id, const struct request *request)
+{
+  unlink_free(heap, id);
+  struct free_index *free = free_of(heap, block_in(heap, id)->stream);
+  uint64_t start = block_in(heap, id)->start;
+  uint64_t front = ((start + request->alignment - 1) & ~(request->alignment - 1)) - start;
+  if (front) {
+    uint32_t aligned = split(heap, id, front);
+    free_index_add(free, &heap->blocks, id);
+    if (!aligned) return BLOCK_NONE;
+    id = aligned;
+  }
+  if (block_in(heap, id)->bytes > request->bytes) {
+    uint32_t rest = split(heap, id, request->bytes);
+    if (rest) free_index_add(free, &heap->blocks, rest);
+  }
+  struct block *block = block_in(heap, id);
+  block->state = BLOCK_LIVE;
+  block->requested = request->requested;
+  heap->live_bytes += block->bytes;
+  heap->requested_bytes += block->requested;
+  heap->blocks.live++;
+  return id;
+}
+
+static uint32_t fit(struct heap *heap, uint32_t stream, const struct request *request)
+{
+  return free_index_fit(free_of(heap, stream), &heap->blocks, request->bytes + slack_of(request));
+}
+
+/* The smaller of two blocks, either of which may be none. */
+static uint32_t smaller_of(const struct heap *heap, uint32_t a, uint32_t b)
+{
+  if (!a || !b) return a ? a : b;
+  return block_in(heap, a)->bytes <= block_in(heap, b)->bytes ? a : b;
+}
+
+uint32_t heap_take_ready(struct heap *heap, const struct request *request)
+{
+  uint32_t id = smaller_of(heap, fit(heap, request->stream, request), fit(heap, STREAM_CLEAN, request));
+  return id ? take(heap, id, request) : BLOCK_NONE;
+}
+
+/* Moves the stream's free blocks up to `epoch` to another stream. */
+static void move_free(struct heap *heap, uint32_t from, uint64_t epoch, uint32_t to, uint64_t epoch_there)
+{
+  struct free_index kept = {0};
+  for (uint32_t id; (id = free_index_any(free_of(heap, from)));) {
+    unlink_free(heap, id);
+    if (block_in(heap, id)->epoch > epoch) {
+      free_index_add(&kept, &heap->blocks, id);
+      continue;
+    }
+    block_in(heap, id)->stream = to;
+    block_in(heap, id)->epoch = epoch_there;
+    add_free(heap, id);
+  }
+  *free_of(heap, from) = kept;
+}
+
+static bool has_free(struct heap *heap, uint32_t stream)
+{
+  return stream_of(&heap->streams, stream)->in_use && free_of(heap, stream)->count;
+}
+
+uint32_t heap_take_passed(struct heap *heap, const struct request *request)
+{
+  bool moved = false;
+  for (uint32_t stream = 1; stream < heap->streams.count; stream++) {
+    if (stream == request->stream || !has_free(heap, stream)) continue;
+    stream_cover(&heap->streams, stream);
+    uint64_t before = stream_of(&heap->streams, stream)->passed;
+    stream_poll(&heap->streams, stream);
+    uint64_t passed = stream_of(&heap->streams, stream)->passed;
+    if (passed == before) continue;
+    move_free(heap, stream, passed, STREAM_CLEAN, 0);
+    moved = true;
+  }
+  return moved ? heap_take_ready(heap, request) : BLOCK_NONE;
+}
+
+uint32_t heap_take_waiting(struct heap *heap, const struct request *request)
+{
+  uint32_t best = BLOCK_NONE;
+  for (uint32_t stream = 1; stream < heap->streams.count; stream++) {
+    if (stream == request->stream || !has_free(heap, stream) || !stream_cover(&heap->streams, stream)) continue;
+    best = smaller_of(heap, best, fit(heap, stream, request));
+  }
+  if (!best) return BLOCK_NONE;
+  const struct block *block = block_in(heap, best);
+  if (!stream_wait(&heap->streams, request->stream, block->stream, block->epoch)) return BLOCK_NONE;
+  return take(heap, best, request);
+}
+
+uint32_t heap_take_merged(struct heap *heap, const struct request *request)
+{
+  /* Ours has waited for all of them when it is used next: their blocks are as if freed on it now. */
+  uint64_t epoch = stream_note_free(&heap->streams, request->stream);
+  bool moved = false;
+  for (uint32_t stream = 1; stream < heap->streams.count; stream++) {
+    if (stream == request->stream || !has_free(heap, stream) || !stream_cover(&heap->streams, stream)) continue;
+    uint64_t frees = stream_of(&heap->streams, stream)->frees;
+    if (!stream_wait(&heap->streams, request->stream, stream, frees)) continue;
+    move_free(heap, stream, frees, request->stream, epoch);
+    moved = true;
+  }
+  if (!free_of(heap, STREAM_CLEAN)->count && !moved) return BLOCK_NONE;
+  move_free(heap, STREAM_CLEAN, 0, request->stream, epoch);
+  return heap_take_ready(heap, request);
+}
+
+/* ---- Giving back ---- */
+
+void heap_give(struct heap *heap, uint32_t id, uint32_t stream)
+{
+  struct block *block = block_in(heap, id);
+  heap->live_bytes -= block->bytes;
+  heap->requested_bytes -= block->requested;
+  heap->blocks.live--;
+  block->state = BLOCK_FREE;
+  block->stream = stream;
+  block->epoch = stream ? stream_note_free(&heap->streams, stream) : 0;
+  add_free(heap, id);
+}
+
+uint64_t heap_withheld_bytes(const struct heap *heap, uint32_t stream)
+{
+  uint64_t bytes = 0;
+  for (uint32_t other = 1; other < heap->streams.count; other++) {
+    const struct stream *holder = stream_of(&heap->streams, other);
+    if (holder->in_use && other != stream && holder->recorded < holder->frees) bytes += holder->free.bytes;
+  }
+  return bytes;
+}
+
+void heap_clean_stream(struct heap *heap, uint32_t stream)
+{
+  stream_passed(&heap->streams, stream);
+  move_free(heap, stream, UINT64_MAX, STREAM_CLEAN, 0);
+}
+
+void heap_all_passed(struct heap *heap)
+{
+  for (uint32_t stream = 1; stream < heap->streams.count; stream++)
+    if (stream_of(&heap->streams, stream)->in_use) heap_clean_stream(heap, stream);
+}
+
+/* ---- Looking ---- */
+
+uint64_t heap_largest_free(const struct heap *heap)
+{
+  uint64_t largest = 0;
+  for (uint32_t stream = 0; stream < heap->streams.count; stream++) {
+    uint64_t bytes = free_index_largest(&stream_of(&heap->streams, stream)->free, &heap->blocks);
+    if (bytes > largest) largest = bytes;
+  }
+  return largest;
+}
+
+static bool block_is_valid(const struct heap *heap, uint32_t id)
+{
+  const struct block *block = block_in(heap, id), *after = block_in(heap, block->after);
+  if (block->start % HIPMM_ALIGNMENT || block->bytes % HIPMM_ALIGNMENT || !block->bytes) return false;
+  if (block->state == BLOCK_LIVE && (block->requested > block->bytes || !block->requested)) return false;
+  if (block->state == BLOCK_FREE && block->epoch > stream_of(&heap->streams, block->stream)->frees) return false;
+  return !block->after || (after->before == id && after->start == block->start + block->bytes);
+}
+
+static bool stream_is_valid(const struct stream *stream)
+{
+  return stream->passed <= stream->recorded && stream->recorded <= stream->frees;
+}
+
+bool heap_is_valid(const struct heap *heap)
+{
+  uint64_t bytes = 0, live_bytes = 0, free_bytes = 0, requested = 0;
+  for (uint32_t id = 1; id < heap->blocks.count; id++) {
+    const struct block *block = block_in(heap, id);
+    if (block->state == BLOCK_UNUSED) continue;
+    if (!block_is_valid(heap, id)) return false;
+    bytes += block->bytes;
+    if (block->state == BLOCK_LIVE) live_bytes += block->bytes;
+    if (block->state == BLOCK_LIVE) requested += block->requested;
+  }
+  for (uint32_t stream = 0; stream < heap->streams.count; stream++) {
+    if (!stream_is_valid(stream_of(&heap->streams, stream))) return false;
+    free_bytes += stream_of(&heap->streams, stream)->free.bytes;
+  }
+  return bytes == heap->bytes && live_bytes == heap->live_bytes && requested == heap->requested_bytes &&
+         free_bytes == bytes - live_bytes;
+}

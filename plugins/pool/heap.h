@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* heap.h: finds, splits and merges blocks, and moves free ones between streams. Knows nothing of where memory comes
+ * from. The caller holds the pool's lock. */
+#ifndef HIPMM_POOL_HEAP_H
+#define HIPMM_POOL_HEAP_H
+
+#include "streams.h"
+
+struct heap {
+  struct blocks blocks;
+  struct streams streams;
+  uint64_t bytes;           /* all regions */
+  uint64_t live_bytes;      /* blocks given out */
+  uint64_t requested_bytes; /* what was asked for in them */
+};
+
+bool heap_open(struct heap *heap, const struct hipmm_services *services, enum record record);
+void heap_close(struct heap *heap);
+
+/* Adds a region, as one free block that is ready for `stream` (STREAM_CLEAN: for any). Returns the block; BLOCK_NONE
+ * when host memory is short. */
+uint32_t heap_add_region(struct heap *heap, uint64_t start, uint64_t bytes, uint32_t stream);
+
+/* Whether the region of `bytes` that starts with block `first` is one clean free block; takes it out. */
+bool heap_region_is_idle(const struct heap *heap, uint32_t first, uint64_t bytes);
+void heap_remove_region(struct heap *heap, uint32_t first);
+
+/* What is asked for. */
+struct request {
+  uint64_t bytes; /* rounded up to HIPMM_ALIGNMENT */
+  uint64_t alignment;
+  uint64_t requested; /* as the caller said it */
+  uint32_t stream;
+};
+
+/* Each looks for a free block in one way, and makes it live; BLOCK_NONE if that way finds none. In order of cost: */
+uint32_t heap_take_ready(struct heap *heap, const struct request *request);   /* no wait needed */
+uint32_t heap_take_passed(struct heap *heap, const struct request *request);  /* after looking which work is done */
+uint32_t heap_take_waiting(struct heap *heap, const struct request *request); /* the stream waits for another one */
+uint32_t heap_take_merged(struct heap *heap, const struct request *request);  /* the stream waits for all others */
+
+/* Makes a live block free, in order with `stream`. */
+void heap_give(struct heap *heap, uint32_t id, uint32_t stream);
+
+/* Free bytes that other streams than `stream` hold back because their handles may be gone. */
+uint64_t heap_withheld_bytes(const struct heap *heap, uint32_t stream);
+
+/* The device is idle: every free block is clean. */
+void heap_all_passed(struct heap *heap);
+
+/* The stream's free blocks become clean; its frees have passed. */
+void heap_clean_stream(struct heap *heap, uint32_t stream);
+
+/* Bytes of the largest free block. */
+uint64_t heap_largest_free(const struct heap *heap);
+
+/* Whether blocks, lists and counts agree. For tests: visits everything. */
+bool heap_is_valid(const struct heap *heap);
+
+#endif

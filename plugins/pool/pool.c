@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: MIT */
+/* pool.c: the sub-allocator of choice: takes memory from its upstream in large pieces and serves allocations from it,
+ * reusing what was freed in stream order. This file is the resource: options, values, ops, and the order in which an
+ * allocation is tried. heap.h finds blocks, streams.h knows when they may be reused, segments.h talks to the upstream. */
+#include "segments.h"
+
+#include <pthread.h>
+
+struct options {
+  uint64_t initial_size;
+  uint64_t maximum_size;
+  uint32_t record;
+};
+
+struct pool {
+  const struct hipmm_services *services;
+  pthread_mutex_t lock; /* all below */
+  struct heap heap;
+  struct segments segments;
+};
+
+/* ---- Waiting for the device ---- */
+
+static enum hipmm_status synchronize_device(struct pool *pool)
+{
+  const struct hipmm_services *services = pool->services;
+  int previous = services->enter_device(services);
+  int code = services->hip->DeviceSynchronize();
+  enum hipmm_status status = code ? services->refuse_hip(services, "hipDeviceSynchronize", code, 0) : HIPMM_OK;
+  services->leave_device(services, previous);
+  if (!status) heap_all_passed(&pool->heap);
+  return status;
+}
+
+/* ---- Allocating ---- */
+
+/* Free memory of streams whose handles may be gone comes back through the device, if there is enough to matter. */
+static uint32_t take_withheld(struct pool *pool, const struct request *request)
+{
+  if (heap_withheld_bytes(&pool->heap, request->stream) < request->bytes || synchronize_device(pool)) return BLOCK_NONE;
+  return heap_take_ready(&pool->heap, request);
+}
+
+static uint32_t take_from_heap(struct pool *pool, const struct request *request)
+{
+  struct heap *heap = &pool->heap;
+  uint32_t id = heap_take_ready(heap, request);
+  if (!id && heap->streams.active > 1) id = heap_take_passed(heap, request);
+  if (!id && heap->streams.active > 1) id = heap_take_waiting(heap, request);
+  if (!id) id = heap_take_merged(heap, request);
+  if (!id && heap->streams.active > 1) id = take_withheld(pool, request);
+  return id;
+}
+
+/* The upstream, or the maximum, has no room: whole idle segments make some. */
+static enum hipmm_status grow_by_exchange(struct pool *pool, uint64_t bytes, uint32_t stream)
+{
+  enum hipmm_status status = synchronize_device(pool);
+  if (!status) status = segments_release_idle(&pool->segments, &pool->heap, 0);
+  return status ? status : segments_grow(&pool->segments, &pool->heap, bytes, stream);
+}
+
+static enum hipmm_status explain(struct pool *pool, enum hipmm_status status, const struct request *request)
+{
+  const struct hipmm_services *services = pool->services;
+  uint64_t free_bytes = pool->heap.bytes - pool->heap.live_bytes;
+  if (status == HIPMM_E_LIMIT)
+    return services->refuse(
+        services, HIPMM_E_OUT_OF_MEMORY,
+        "cannot allocate {0:bytes}: maximum_size {1:bytes} is reached, with {2:bytes} free in pieces "
+        "that are too small or in use by the device",
+        request->requested, pool->segments.maximum_bytes, free_bytes);
+  if (status == HIPMM_E_OUT_OF_MEMORY)
+    return services->refuse(
+        services, HIPMM_E_OUT_OF_MEMORY,
+        "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it free in pieces that are too "
+        "small, and the upstream has no more",
+        request->requested, pool->segments.bytes, free_bytes);
+  return status;
+}
+
+static enum hipmm_status take_after_growth(struct pool *pool, const struct request *request, uint32_t *id_out)
+{
+  uint64_t bytes = request->bytes + (request->alignment - HIPMM_ALIGNMENT);
+  enum hipmm_status status = segments_grow(&pool->segments, &pool->heap, bytes, request->stream);
+  if ((status == HIPMM_E_LIMIT || status == HIPMM_E_OUT_OF_MEMORY) && pool->segments.count)
+    status = grow_by_exchange(pool, bytes, request->stream);
+  if (!status && !(*id_out = heap_take_ready(&pool->heap, request))) status = HIPMM_E_OUT_OF_MEMORY;
+  return status ? explain(pool, status, request) : HIPMM_OK;
+}
+
+/* The stream's id; when the table is full, the device is waited for and all streams are forgotten. */
+static enum hipmm_status enter_stream(struct pool *pool, hipStream_t handle, uint32_t *id_out)
+{
+  struct streams *streams = &pool->heap.streams;
+  *id_out = streams_id(streams, handle);
+  if (*id_out) return HIPMM_OK;
+  enum hipmm_status status = synchronize_device(pool);
+  for (uint32_t id = 1; !status && id < streams->count; id++) stream_forget(streams, id);
+  if (!status) *id_out = streams_id(streams, handle);
+  return status;
+}
+
+static enum hipmm_status allocate_locked(struct pool *pool, struct request *request, hipStream_t stream, void **ptr_out)
+{
+  uint32_t id;
+  enum hipmm_status status = enter_stream(pool, stream, &request->stream);
+  if (status) return status;
+  id = take_from_heap(pool, request);
+  if (!id) status = take_after_growth(pool, request, &id);
+  if (!status) *ptr_out = (void *)(uintptr_t)block_of(&pool->heap.blocks, id)->start;
+  return status;
+}
+
+static enum hipmm_status pool_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
+{
+  struct pool *pool = self;
+  if (!bytes) {
+    *ptr_out = NULL;
+    return HIPMM_OK;
+  }
+  if (bytes > INT64_MAX || alignment > INT64_MAX / 2)
+    return pool->services->refuse(pool->services, HIPMM_E_OUT_OF_MEMORY,
+                                  "cannot allocate {0:bytes} aligned to {1:bytes}: no device has that much", bytes,
+                                  alignment, 0);
+  struct request request = {.bytes = (bytes + HIPMM_ALIGNMENT - 1) / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT,
+                            .alignment = alignment,
+                            .requested = bytes};
+  pthread_mutex_lock(&pool->lock);
+  enum hipmm_status status = allocate_locked(pool, &request, stream, ptr_out);
+  pthread_mutex_unlock(&pool->lock);
+  return status;
+}
+
+/* ---- Freeing and finding ---- */
+
+static enum hipmm_status refuse_pointer(const struct pool *pool, const void *ptr)
+{
+  return pool->services->refuse(pool->services, HIPMM_E_POINTER,
+                                "{0:hex} is not allocated here: it is foreign, or was freed before", (uintptr_t)ptr, 0,
+                                0);
+}
+
+static enum hipmm_status deallocate_locked(struct pool *pool, void *ptr, size_t bytes, hipStream_t stream)
+{
+  uint32_t id = block_at(&pool->heap.blocks, ptr), stream_id;
+  if (!id) return refuse_pointer(pool, ptr);
+  uint64_t requested = block_of(&pool->heap.blocks, id)->requested;
+  if (bytes && bytes != requested)
+    return pool->services->refuse(pool->services, HIPMM_E_SIZE,
+                                  "{0:hex} was allocated with {1} bytes and cannot be freed with {2}", (uintptr_t)ptr,
+                                  requested, bytes);
+  enum hipmm_status status = enter_stream(pool, stream, &stream_id);
+  if (!status) heap_give(&pool->heap, id, stream_id);
+  return status;
+}
+
+static enum hipmm_status pool_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+{
+  struct pool *pool = self;
+  (void)alignment;
+  if (!ptr) return HIPMM_OK;
+  pthread_mutex_lock(&pool->lock);
+  enum hipmm_status status = deallocate_locked(pool, ptr, bytes, stream);
+  pthread_mutex_unlock(&pool->lock);
+  return status;
+}
+
+static enum hipmm_status pool_find(void *self, const void *ptr, struct hipmm_block *block_out)
+{
+  struct pool *pool = self;
+  pthread_mutex_lock(&pool->lock);
+  uint32_t id = block_at(&pool->heap.blocks, ptr);
+  if (id) *block_out = (struct hipmm_block){(void *)(uintptr_t)ptr, block_of(&pool->heap.blocks, id)->requested};
+  pthread_mutex_unlock(&pool->lock);
+  return id ? HIPMM_OK : refuse_pointer(pool, ptr);
+}
+
+/* ---- Giving back ---- */
+
+static enum hipmm_status pool_trim(void *self, size_t keep_bytes)
+{
+  struct pool *pool = self;
+  pthread_mutex_lock(&pool->lock);
+  enum hipmm_status status = synchronize_device(pool);
+  if (!status) status = segments_release_idle(&pool->segments, &pool->heap, keep_bytes);
+  pthread_mutex_unlock(&pool->lock);
+  return status;
+}
+
+/* The stream is still valid: waiting for it frees its blocks of it for ever. */
+static void pool_stream_retire(void *self, hipStream_t stream)
+{
+  struct pool *pool = self;
+  const struct hipmm_services *services = pool->services;
+  pthread_mutex_lock(&pool->lock);
+  uint32_t id = streams_known_id(&pool->heap.streams, stream);
+  if (id) {
+    int previous = services->enter_device(services);
+    int code = services->hip->StreamSynchronize(stream);
+    if (code) services->hip->GetLastError();
+    services->leave_device(services, previous);
+    if (!code || !synchronize_device(pool)) {
+      heap_clean_stream(&pool->heap, id);
+      stream_forget(&pool->heap.streams, id);
+    }
+  }
+  pthread_mutex_unlock(&pool->lock);
+}
+
+static void pool_stream_retain(void *self, hipStream_t stream)
+{
+  struct pool *pool = self;
+  uint32_t id;
+  pthread_mutex_lock(&pool->lock);
+  if (!enter_stream(pool, stream, &id)) stream_of(&pool->heap.streams, id)->lasts = true;
+  pthread_mutex_unlock(&pool->lock);
+}
+
+/* ---- Values ---- */
+
+enum value {
+  RESERVED_BYTES,
+  PEAK_RESERVED_BYTES,
+  LIVE_BYTES,
+  LIVE_COUNT,
+  FREE_BYTES,
+  LARGEST_FREE_BYTES,
+  SEGMENTS,
+  STREAM_WAITS,
+  METADATA_BYTES
+};
+
+static const struct hipmm_feature values[] = {
+    [RESERVED_BYTES] = {"reserved_bytes", "bytes", "Memory held from the upstream"},
+    [PEAK_RESERVED_BYTES] = {"peak_reserved_bytes", "bytes", "The most that was held from the upstream"},
+    [LIVE_BYTES] = {"live_bytes", "bytes", "Allocated memory, as requested"},
+    [LIVE_COUNT] = {"live_count", "blocks", "Allocated blocks"},
+    [FREE_BYTES] = {"free_bytes", "bytes", "Held memory that is not allocated"},
+    [LARGEST_FREE_BYTES] = {"largest_free_bytes", "bytes", "The largest free block"},
+    [SEGMENTS] = {"segments", "segments", "Pieces held from the upstream"},
+    [STREAM_WAITS] = {"stream_waits", "waits", "Times that a stream was made to wait for another one"},
+    [METADATA_BYTES] = {"metadata_bytes", "bytes", "Host memory that the pool's own records take at most"},
+};
+
+static int64_t value_of(const struct pool *pool, enum value value)
+{
+  const struct heap *heap = &pool->heap;
+  switch (value) {
+  case RESERVED_BYTES: return (int64_t)pool->segments.bytes;
+  case PEAK_RESERVED_BYTES: return (int64_t)pool->segments.peak_bytes;
+  case LIVE_BYTES: return (int64_t)heap->requested_bytes;
+  case LIVE_COUNT: return heap->blocks.live;
+  case FREE_BYTES: return (int64_t)(heap->bytes - heap->live_bytes);
+  case LARGEST_FREE_BYTES: return (int64_t)heap_largest_free(heap);
+  case SEGMENTS: return pool->segments.count;
+  case STREAM_WAITS: return (int64_t)heap->streams.waits;
+  case METADATA_BYTES: return (int64_t)blocks_metadata_bytes(&heap->blocks);
+  }
+  return 0;
+}
+
+static enum hipmm_status pool_query(void *self, size_t index, int64_t *value_out)
+{
+  struct pool *pool = self;
+  pthread_mutex_lock(&pool->lock);
+  *value_out = value_of(pool, (enum value)index);
+  pthread_mutex_unlock(&pool->lock);
+  return HIPMM_OK;
+}
+
+/* ---- Life ---- */
+
+static void pool_destroy(void *self)
+{
+  struct pool *pool = self;
+  const struct hipmm_services *services = pool->services;
+  if (pool->heap.blocks.live)
+    services->log(services, HIPMM_LOG_WARNING, "destroyed with %u blocks (%llu bytes) still allocated",
+                  pool->heap.blocks.live, (unsigned long long)pool->heap.requested_bytes);
+  int code = services->hip->DeviceSynchronize();
+  if (code) services->refuse_hip(services, "hipDeviceSynchronize", code, 0);
+  segments_close(&pool->segments);
+  heap_close(&pool->heap);
+  pthread_mutex_destroy(&pool->lock);
+  services->host_free(services, pool, sizeof *pool);
+}
+
+static enum hipmm_status fill(struct pool *pool, uint64_t initial_bytes)
+{
+  initial_bytes = (initial_bytes + HIPMM_ALIGNMENT - 1) / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
+  if (!initial_bytes) return HIPMM_OK;
+  enum hipmm_status status = segments_grow(&pool->segments, &pool->heap, initial_bytes, STREAM_CLEAN);
+  if (status == HIPMM_E_OUT_OF_MEMORY)
+    return pool->services->fail(pool->services, status, "initial_size", "the upstream does not have %llu bytes; %s",
+                                (unsigned long long)initial_bytes, "ask for less, or for a percentage such as \"50%\"");
+  return status;
+}
+
+static enum hipmm_status pool_create(const struct hipmm_services *services, const void *options,
+                                     struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
+{
+  const struct options *wanted = options;
+  (void)n_upstreams;
+  struct pool *pool = services->host_allocate(services, sizeof *pool);
+  if (!pool) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory left");
+  pool->services = services;
+  pthread_mutex_init(&pool->lock, NULL);
+  bool opened = heap_open(&pool->heap, services, (enum record)wanted->record);
+  opened = segments_open(&pool->segments, services, upstreams[0], wanted->maximum_size) && opened;
+  enum hipmm_status status =
+      opened ? fill(pool, wanted->initial_size)
+             : services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory left for the pool's records");
+  if (status)
+    pool_destroy(pool);
+  else
+    *self_out = pool;
+  return status;
+}
+
+static const char *const unlimited[] = {"unlimited", NULL};
+static const char *const records[] = {"auto", "lazy", "on_free", NULL};
+
+static const struct hipmm_option options[] = {
+    {.name = "initial_size",
+     .type = HIPMM_OPTION_BYTES,
+     .flags = HIPMM_OPTION_PERCENT,
+     .offset = offsetof(struct options, initial_size),
+     .initial = "0",
+     .unit = "bytes",
+     .doc = "Memory taken from the upstream at once; the pool grows by itself"},
+    {.name = "maximum_size",
+     .type = HIPMM_OPTION_BYTES,
+     .flags = HIPMM_OPTION_PERCENT,
+     .offset = offsetof(struct options, maximum_size),
+     .initial = "unlimited",
+     .unit = "bytes",
+     .doc = "The most that is ever held from the upstream",
+     .at_least = "initial_size",
+     .choices = unlimited},
+    {.name = "record",
+     .type = HIPMM_OPTION_ENUM,
+     .offset = offsetof(struct options, record),
+     .initial = "auto",
+     .doc =
+         "When the event is recorded that another stream waits for before it reuses a block: on_free, at each free; "
+         "lazy, when another stream wants the block, if every stream outlives its frees; auto, lazily for the default "
+         "stream and retained ones, by synchronising the device for others",
+     .choices = records},
+};
+
+static const struct hipmm_ops ops = {.struct_size = sizeof ops,
+                                     .allocate = pool_allocate,
+                                     .deallocate = pool_deallocate,
+                                     .trim = pool_trim,
+                                     .query = pool_query,
+                                     .find = pool_find,
+                                     .stream_retire = pool_stream_retire,
+                                     .stream_retain = pool_stream_retain};
+
+HIPMM_EXPORT extern const struct hipmm_plugin pool_LTX_hipmm_plugin;
+
+const struct hipmm_plugin pool_LTX_hipmm_plugin = {
+    HIPMM_PLUGIN_HEAD,
+    .type = "pool",
+    .version = "1.0",
+    .doc = "Serves allocations from large pieces of its upstream; best fit, merged when freed, reused in stream order",
+    .role = HIPMM_ROLE_SUB_ALLOCATOR,
+    .min_upstreams = 1,
+    .max_upstreams = 1,
+    .options = options,
+    .n_options = sizeof options / sizeof *options,
+    .options_bytes = sizeof(struct options),
+    .values = values,
+    .n_values = sizeof values / sizeof *values,
+    .ops = &ops,
+    .create = pool_create,
+    .destroy = pool_destroy,
+};

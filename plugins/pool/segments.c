@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/* segments.c: growing by pieces from the upstream, and giving them back. */
+#include "segments.h"
+
+enum { MAX_SEGMENTS = 1 << 16 };
+
+static const uint64_t SMALLEST = 2ull << 20; /* drivers hand out memory in pages of this size anyway */
+static const uint64_t LARGEST_STEP = 1ull << 30;
+
+bool segments_open(struct segments *segments, const struct hipmm_services *services, struct hipmm_resource *upstream,
+                   uint64_t maximum_bytes)
+{
+  *segments = (struct segments){.services = services, .upstream = upstream, .maximum_bytes = maximum_bytes};
+  segments->items = services->host_allocate(services, MAX_SEGMENTS * sizeof *segments->items);
+  return segments->items != NULL;
+}
+
+static enum hipmm_status give_back(struct segments *segments, uint32_t index)
+{
+  const struct segment *segment = &segments->items[index];
+  enum hipmm_status status =
+      hipmm_upstream_deallocate(segments->upstream, segment->ptr, segment->bytes, HIPMM_ALIGNMENT, NULL);
+  if (status) return status;
+  segments->bytes -= segment->bytes;
+  segments->items[index] = segments->items[--segments->count];
+  return HIPMM_OK;
+}
+
+enum hipmm_status segments_close(struct segments *segments)
+{
+  enum hipmm_status first = HIPMM_OK;
+  for (uint32_t i = segments->count; i-- > 0;) {
+    enum hipmm_status status = give_back(segments, i);
+    if (!first) first = status;
+  }
+  segments->services->host_free(segments->services, segments->items, MAX_SEGMENTS * sizeof *segments->items);
+  return first;
+}
+
+static enum hipmm_status add(struct segments *segments, struct heap *heap, uint64_t bytes, uint32_t stream)
+{
+  struct segment *segment = &segments->items[segments->count];
+  hipStream_t handle = stream_of(&heap->streams, stream)->handle;
+  enum hipmm_status status = hipmm_upstream_allocate(segments->upstream, bytes, HIPMM_ALIGNMENT, handle, &segment->ptr);
+  if (status) return status;
+  segment->bytes = bytes;
+  segment->first = heap_add_region(heap, (uintptr_t)segment->ptr, bytes, stream);
+  segments->count++;
+  segments->bytes += bytes;
+  if (segment->first) {
+    if (segments->bytes > segments->peak_bytes) segments->peak_bytes = segments->bytes;
+    return HIPMM_OK;
+  }
+  give_back(segments, segments->count - 1);
+  return segments->services->refuse(segments->services, HIPMM_E_OUT_OF_MEMORY,
+                                    "no host memory left to manage {0:bytes} more", bytes, 0, 0);
+}
+
+static uint64_t round_up(uint64_t bytes, uint64_t multiple)
+{
+  return (bytes + multiple - 1) / multiple * multiple;
+}
+
+/* An eighth of what is held: few segments for a large pool, little idle memory for a small one. */
+static uint64_t step_for(const struct segments *segments, uint64_t bytes)
+{
+  uint64_t step = round_up(segments->bytes / 8, SMALLEST);
+  if (step > LARGEST_STEP) step = LARGEST_STEP;
+  uint64_t wanted = round_up(bytes, SMALLEST);
+  return wanted > step ? wanted : step;
+}
+
+enum hipmm_status segments_grow(struct segments *segments, struct heap *heap, uint64_t bytes, uint32_t stream)
+{
+  uint64_t room = segments->maximum_bytes - segments->bytes;
+  if (bytes > room || segments->count == MAX_SEGMENTS) return HIPMM_E_LIMIT;
+  uint64_t step = step_for(segments, bytes);
+  if (step > room) step = room / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
+  for (;;) {
+    enum hipmm_status status = add(segments, heap, step, stream);
+    if (status != HIPMM_E_OUT_OF_MEMORY || step == bytes) return status;
+    step = step / 2 > bytes ? round_up(step / 2, HIPMM_ALIGNMENT) : bytes;
+  }
+}
+
+enum hipmm_status segments_release_idle(struct segments *segments, struct heap *heap, uint64_t keep_bytes)
+{
+  enum hipmm_status first = HIPMM_OK;
+  for (uint32_t i = segments->count; i-- > 0;) {
+    const struct segment segment = segments->items[i];
+    if (segments->bytes < segment.bytes + keep_bytes || !heap_region_is_idle(heap, segment.first, segment.bytes))
+      continue;
+    heap_remove_region(heap, segment.first);
+    enum hipmm_status status = give_back(segments, i);
+    if (!status) continue;
+    /* The upstream would not have it: it stays ours. */
+    segments->items[i].first = heap_add_region(heap, (uintptr_t)segment.ptr, segment.bytes, STREAM_CLEAN);
+    if (!first) first = status;
+  }
+  return first;
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/* streams.c: streams by handle, their epochs and events. Every HIP call of the pool that is about order is here. */
+#include "streams.h"
+
+#include <string.h>
+
+enum { MAX_STREAMS = 4096, TABLE = 4 * MAX_STREAMS };
+
+/* HIP's handles with a meaning of their own; NULL means the legacy stream too. */
+#define LEGACY     ((hipStream_t)1)
+#define PER_THREAD ((hipStream_t)2)
+
+/* A number of the calling thread that no other thread ever has: a per-thread default stream is another stream in each. */
+static uint64_t thread_number(void)
+{
+  static atomic_uint_fast64_t last;
+  static _Thread_local uint64_t number;
+  if (!number) number = atomic_fetch_add(&last, 1) + 1;
+  return number;
+}
+
+bool streams_open(struct streams *streams, const struct hipmm_services *services, enum record record)
+{
+  *streams = (struct streams){.services = services, .record = record, .count = 1};
+  streams->items = services->host_allocate(services, MAX_STREAMS * sizeof *streams->items);
+  streams->table = services->host_allocate(services, TABLE * sizeof *streams->table);
+  return streams->items && streams->table;
+}
+
+void streams_close(struct streams *streams)
+{
+  const struct hipmm_services *services = streams->services;
+  for (uint32_t id = 0; streams->items && id < streams->count; id++)
+    if (streams->items[id].event) services->hip->EventDestroy(streams->items[id].event);
+  services->host_free(services, streams->items, MAX_STREAMS * sizeof *streams->items);
+  services->host_free(services, streams->table, TABLE * sizeof *streams->table);
+}
+
+/* The table's entry for a stream: the one that holds its id, or the empty one where it goes. */
+static uint16_t *entry_of(const struct streams *streams, hipStream_t handle, uint64_t thread)
+{
+  uint64_t key = ((uint64_t)(uintptr_t)handle >> 4 ^ thread) * 0x9E3779B97F4A7C15ull;
+  for (uint32_t at = key >> 40;; at++) {
+    uint16_t *entry = &streams->table[at % TABLE];
+    const struct stream *stream = &streams->items[*entry];
+    if (!*entry || (stream->handle == handle && stream->thread == thread)) return entry;
+  }
+}
+
+static void fill_table(struct streams *streams)
+{
+  memset(streams->table, 0, TABLE * sizeof *streams->table);
+  for (uint32_t id = 1; id < streams->count; id++) {
+    const struct stream *stream = &streams->items[id];
+    if (stream->in_use) *entry_of(streams, stream->handle, stream->thread) = (uint16_t)id;
+  }
+}
+
+uint32_t streams_known_id(const struct streams *streams, hipStream_t handle)
+{
+  if (handle == LEGACY) handle = NULL;
+  return *entry_of(streams, handle, handle == PER_THREAD ? thread_number() : 0);
+}
+
+static uint32_t unused_id(struct streams *streams)
+{
+  for (uint32_t id = 1; id < streams->count; id++)
+    if (!streams->items[id].in_use) return id;
+  return streams->count < MAX_STREAMS ? streams->count++ : STREAM_CLEAN;
+}
+
+uint32_t streams_id(struct streams *streams, hipStream_t handle)
+{
+  uint32_t id = streams_known_id(streams, handle);
+  if (id) return id;
+  id = unused_id(streams);
+  if (!id) return STREAM_CLEAN;
+  struct stream *stream = &streams->items[id];
+  hipEvent_t event = stream->event; /* of a stream that was forgotten */
+  *stream = (struct stream){.handle = handle == LEGACY ? NULL : handle, .in_use = true, .event = event};
+  stream->lasts = !stream->handle;
+  if (handle == PER_THREAD) stream->thread = thread_number();
+  *entry_of(streams, stream->handle, stream->thread) = (uint16_t)id;
+  streams->active++;
+  return id;
+}
+
+/* A per-thread default stream can be named by its own thread alone. Another's handle is good as long as its owner keeps
+ * it, which is known of some, and promised by all under RECORD_LAZY. */
+static bool may_use_handle(const struct streams *streams, const struct stream *stream)
+{
+  if (stream->thread) return stream->thread == thread_number();
+  return stream->lasts || streams->record == RECORD_LAZY;
+}
+
+static bool record(struct streams *streams, struct stream *stream)
+{
+  const struct hipmm_services *services = streams->services;
+  const struct hipmm_hip *hip = services->hip;
+  int previous = services->enter_device(services);
+  int code = stream->event ? 0 : hip->EventCreateWithFlags(&stream->event, HIPMM_HIP_EVENT_DISABLE_TIMING);
+  if (!code) code = hip->EventRecord(stream->event, stream->handle);
+  if (code)
+    hip->GetLastError();
+  else
+    stream->recorded = stream->frees;
+  services->leave_device(services, previous);
+  return !code;
+}
+
+uint64_t stream_note_free(struct streams *streams, uint32_t id)
+{
+  struct stream *stream = &streams->items[id];
+  stream->frees++;
+  /* The handle is good during this call. Should recording fail, the epoch stays uncovered and others synchronise. */
+  if (streams->record == RECORD_ON_FREE) record(streams, stream);
+  return stream->frees;
+}
+
+bool stream_cover(struct streams *streams, uint32_t id)
+{
+  struct stream *stream = &streams->items[id];
+  if (stream->recorded == stream->frees) return true;
+  return may_use_handle(streams, stream) && record(streams, stream);
+}
+
+void stream_poll(struct streams *streams, uint32_t id)
+{
+  struct stream *stream = &streams->items[id];
+  if (stream->passed == stream->recorded) return;
+  int code = streams->services->hip->EventQuery(stream->event);
+  if (!code)
+    stream->passed = stream->recorded;
+  else if (code != HIPMM_HIP_ERROR_NOT_READY)
+    streams->services->hip->GetLastError();
+}
+
+bool stream_wait(struct streams *streams, uint32_t waiter, uint32_t id, uint64_t epoch)
+{
+  const struct hipmm_services *services = streams->services;
+  struct stream *stream = &streams->items[id];
+  if (epoch <= stream->passed) return true;
+  if (epoch > stream->recorded && !stream_cover(streams, id)) return false;
+  int previous = services->enter_device(services);
+  int code = services->hip->StreamWaitEvent(streams->items[waiter].handle, stream->event, 0);
+  if (code) services->hip->GetLastError();
+  services->leave_device(services, previous);
+  streams->waits++;
+  return !code;
+}
+
+void stream_passed(struct streams *streams, uint32_t id)
+{
+  struct stream *stream = &streams->items[id];
+  stream->recorded = stream->passed = stream->frees;
+}
+
+void stream_forget(struct streams *streams, uint32_t id)
+{
+  streams->items[id].in_use = false;
+  streams->active--;
+  fill_table(streams);
+}

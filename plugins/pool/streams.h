@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* streams.h: which work may still use a free block. Each stream that frees into the pool has a count of its frees, its
+ * epochs, and one event. A free block remembers its stream and the epoch of the last free that it holds; it is safe for
+ * another stream once that stream waits for an event recorded at or after that epoch.
+ *
+ * Invariant: passed <= recorded <= frees. */
+#ifndef HIPMM_POOL_STREAMS_H
+#define HIPMM_POOL_STREAMS_H
+
+#include "free_index.h"
+
+enum { STREAM_CLEAN = 0 }; /* the id of no stream: no work uses the block any more */
+
+/* When the event is recorded that another stream waits for. */
+enum record { RECORD_AUTO, RECORD_LAZY, RECORD_ON_FREE };
+
+struct stream {
+  hipStream_t handle;
+  uint64_t thread; /* of a per-thread default stream: whose; 0 otherwise */
+  bool in_use;
+  bool lasts; /* known to live until it is retired: its handle may be used later than the call that gave it */
+  uint64_t frees, recorded, passed;
+  hipEvent_t event; /* NULL until first needed */
+  struct free_index free;
+};
+
+struct streams {
+  const struct hipmm_services *services;
+  enum record record;
+  struct stream *items; /* [STREAM_CLEAN] holds the clean blocks */
+  uint16_t *table;      /* ids by hash of handle and thread, linear probing; 0: empty */
+  uint32_t count;       /* items ever used, the clean one included */
+  uint32_t active;      /* items in use, the clean one not included */
+  uint64_t waits;       /* stream waits and host waits so far */
+};
+
+bool streams_open(struct streams *streams, const struct hipmm_services *services, enum record record);
+
+/* Destroys the events. The device is current. */
+void streams_close(struct streams *streams);
+
+/* The id of a stream as the calling thread means it. STREAM_CLEAN when it is new and there is room for no more. */
+uint32_t streams_id(struct streams *streams, hipStream_t handle);
+
+/* The id if the stream is known already; STREAM_CLEAN if not. */
+uint32_t streams_known_id(const struct streams *streams, hipStream_t handle);
+
+/* A free on this stream: returns its epoch. Records an event if that is to be done at each free. */
+uint64_t stream_note_free(struct streams *streams, uint32_t id);
+
+/* Whether all frees on this stream are covered by an event, after recording one if its handle may be used. */
+bool stream_cover(struct streams *streams, uint32_t id);
+
+/* Looks, without waiting, how far the stream has come. */
+void stream_poll(struct streams *streams, uint32_t id);
+
+/* Orders `waiter` after epoch `epoch` of stream `id`. False if that needs a handle that may be gone, or HIP refuses. */
+bool stream_wait(struct streams *streams, uint32_t waiter, uint32_t id, uint64_t epoch);
+
+/* All frees so far have passed: the caller has waited for the stream, or for the device. */
+void stream_passed(struct streams *streams, uint32_t id);
+
+/* Forgets a stream whose frees have all passed and that has no free blocks. */
+void stream_forget(struct streams *streams, uint32_t id);
+
+static inline struct stream *stream_of(const struct streams *streams, uint32_t id)
+{
+  return &streams->items[id];
+}
+
+#endif
