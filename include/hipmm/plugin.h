@@ -44,6 +44,29 @@ struct hipmm_block {
   size_t bytes; /* as requested of allocate */
 };
 
+/* Virtual memory: physical pieces that can be put under any address of a reserved range, and moved without copying.
+ * Offered by sources that have it; a sub-allocator directly above may use it in place of allocate. All sizes are
+ * multiples of the granularity. Thread-safe. */
+struct hipmm_mapping {
+  size_t struct_size;
+
+  /* The smallest piece. HIPMM_E_NOT_SUPPORTED where this runtime or device has no virtual memory. */
+  enum hipmm_status (*granularity)(void *self, size_t *bytes_out);
+
+  /* Address space without memory. */
+  enum hipmm_status (*reserve)(void *self, size_t bytes, void **address_out);
+  enum hipmm_status (*unreserve)(void *self, void *address, size_t bytes);
+
+  /* Physical memory without an address. Counted as held. */
+  enum hipmm_status (*create)(void *self, size_t bytes, void **piece_out);
+  enum hipmm_status (*destroy)(void *self, void *piece, size_t bytes);
+
+  /* Puts a whole piece at `address`, readable and writable by the device; takes it away again. No work may use the
+   * address during unmap. */
+  enum hipmm_status (*map)(void *self, void *address, size_t bytes, void *piece);
+  enum hipmm_status (*unmap)(void *self, void *address, size_t bytes);
+};
+
 /* What a resource does. `self` is what create gave. Every op is called from any thread at any time between create and
  * destroy, unless the descriptor says HIPMM_PLUGIN_NOT_THREAD_SAFE. Left NULL, an optional op is filled in at load.
  * A failing op has reported why through its services, or returns what an upstream returned. */
@@ -77,6 +100,9 @@ struct hipmm_ops {
 
   /* `stream` lives until it is retired: its handle may be used after the call that gave it. Default: nothing to do. */
   void (*stream_retain)(void *self, hipStream_t stream);
+
+  /* NULL: this type offers no virtual memory. */
+  const struct hipmm_mapping *mapping;
 };
 
 /* One kind of object at every depth of a stack. Plugins see their upstreams as these and call them through the

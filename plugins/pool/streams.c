@@ -40,7 +40,7 @@ void streams_close(struct streams *streams)
 static uint16_t *entry_of(const struct streams *streams, hipStream_t handle, uint64_t thread)
 {
   uint64_t key = ((uint64_t)(uintptr_t)handle >> 4 ^ thread) * 0x9E3779B97F4A7C15ull;
-  for (uint32_t at = key >> 40;; at++) {
+  for (uint32_t at = (uint32_t)(key >> 40);; at++) {
     uint16_t *entry = &streams->table[at % TABLE];
     const struct stream *stream = &streams->items[*entry];
     if (!*entry || (stream->handle == handle && stream->thread == thread)) return entry;
