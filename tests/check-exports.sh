@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # What libhipmm exports is one list in three places, which must agree: the functions of hipmm.h, the symbol map, and
-# the symbols of the library as built. A plugin exports its descriptor alone (a runtime also the HIP API) and imports
+# the symbols of the library as built. A plugin exports its descriptor alone (a runtime also the HIP API and functions
+# named hipmm_TYPE_, to steer it) and imports
 # nothing from libhipmm. Run by `make check`.
 set -eu
 
@@ -49,7 +50,7 @@ for plugin in $plugins; do
   stem=${plugin##*/}
   stem=${stem%.la}
   object=$top_builddir/${plugin%/*}/.libs/$stem.so
-  wrong=$(symbols "$object" --defined-only | grep -vx "${stem}_LTX_hipmm_plugin" | grep -v '^hip[A-Z]' || :)
+  wrong=$(symbols "$object" --defined-only | grep -vx "${stem}_LTX_hipmm_plugin" | grep -v -e '^hip[A-Z]' -e "^hipmm_${stem}_" || :)
   symbols "$object" --defined-only | grep -qx "${stem}_LTX_hipmm_plugin" || wrong="$wrong (no descriptor)"
   [ -z "$wrong" ] || { echo "$object exports more or less than its descriptor: "$wrong; bad=1; }
   wrong=$(symbols "$object" --undefined-only | grep '^hipmm_' || :)

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/* configure.c: the state of the whole device, the configuration in force, and starting afresh. Called by software.c
+ * for the graph's options, and by tests. It never changes anything while memory is still allocated, save when a test
+ * asks to reset everything. */
+#include "internal.h"
+
+const struct software_config software_defaults = {.devices = 1,
+                                                  .memory_bytes = (size_t)16 << 30,
+                                                  .scheduler = SOFTWARE_THREADS,
+                                                  .virtual_memory = true,
+                                                  .memory_pools = true,
+                                                  .managed_memory = true,
+                                                  .granularity_bytes = (size_t)2 << 20};
+
+struct software_state software = {.lock = PTHREAD_MUTEX_INITIALIZER,
+                                  .progress = PTHREAD_COND_INITIALIZER,
+                                  .n_devices = 1,
+                                  .host_heap = {.device = -1}};
+
+void software_initialise(void)
+{
+  software.config = software_defaults;
+  for (int device = 0; device < SOFTWARE_MAX_DEVICES; device++) software.devices[device].heap.device = device;
+}
+
+/* Drops the allocations of a device, -1 for all. Nothing may be pending. */
+static void configure_drop_allocations(int device)
+{
+  struct software_node *next = software_tree_at_least(software.allocations, 0, 0);
+  while (next) {
+    struct software_allocation *allocation = (struct software_allocation *)next;
+    next = software_tree_next(software.allocations, next);
+    if (device >= 0 && allocation->device != device) continue;
+    if (allocation->kind == SOFTWARE_POOLED) {
+      software_pool_free(allocation);
+    } else {
+      software_pool_forget(allocation);
+      software_allocation_destroy(allocation);
+    }
+  }
+}
+
+static void configure_clear_device(int device)
+{
+  software_pools_reset(device);
+  software_heap_close(&software.devices[device].heap);
+  software.devices[device].faults = 0;
+  software.devices[device].fault = hipSuccess;
+  for (int peer = 0; peer < SOFTWARE_MAX_DEVICES; peer++) software.devices[device].peers[peer] = false;
+}
+
+void software_reset_device(int device)
+{
+  software_wait_device(device, software.sequence);
+  software_streams_reset(device);
+  software_events_reset(device);
+  configure_drop_allocations(device);
+  software_virtual_reset(device);
+  configure_clear_device(device);
+}
+
+static void configure_reset(void)
+{
+  software_wait_device(-1, software.sequence);
+  software_streams_reset(-1);
+  software_events_reset(-1);
+  configure_drop_allocations(-1);
+  software_virtual_reset(-1);
+  for (int device = 0; device < SOFTWARE_MAX_DEVICES; device++) configure_clear_device(device);
+  software_heap_close(&software.host_heap);
+}
+
+static bool configure_is_idle(void)
+{
+  for (int device = 0; device < SOFTWARE_MAX_DEVICES; device++)
+    if (software.devices[device].live_count > 0) return false;
+  return true;
+}
+
+bool software_configure(const struct software_config *config)
+{
+  software_prepare();
+  pthread_mutex_lock(&software.lock);
+  bool is_idle = configure_is_idle();
+  if (is_idle) {
+    configure_reset();
+    software.config = *config;
+    atomic_store(&software.n_devices, config->devices);
+    software_stepped_seed(config->seed);
+  }
+  pthread_mutex_unlock(&software.lock);
+  return is_idle;
+}
+
+void hipmm_software_reset(void)
+{
+  software_prepare();
+  pthread_mutex_lock(&software.lock);
+  configure_reset();
+  software_stepped_seed(software.config.seed);
+  pthread_mutex_unlock(&software.lock);
+  hipmm_software_fail_none();
+  hipmm_software_reset_calls();
+}

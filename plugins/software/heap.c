@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/* heap.c: the memory itself. A heap is a sparse memfd, of which arenas are mapped, address space only; a page is
+ * committed when it is first touched. Blocks are cut from arenas, best fit, with neighbours merged; the pages of a
+ * freed block go back to the system. Called by the allocation table, pools and virtual memory.
+ *
+ * A device's capacity is a count of bytes, independent of where blocks lie: when no hole fits, another arena is mapped,
+ * so that fragmentation never makes a device run out, as on a GPU that maps pages behind addresses. A heap never
+ * hands out an offset of its file twice as physical memory, and never waits. */
+#include "internal.h"
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define ARENA_BYTES    ((size_t)1 << 30) /* at least; address space, not memory */
+#define FILE_STEP      ((uint64_t)1 << 40)
+#define FILE_LIMIT     ((uint64_t)1 << 61)
+#define DISCARD_BYTES  ((size_t)1 << 16) /* a freed block smaller than this keeps its pages */
+#define HEAP_FILE_NAME "hipmm-software"
+
+struct software_arena {
+  struct software_node by_address; /* in software.arenas; major: start; minor: bytes */
+  struct software_arena *next;
+  struct software_heap *heap;
+  uint64_t offset; /* in the file */
+};
+
+static struct software_block *heap_block_of(struct software_node *by_size)
+{
+  return (struct software_block *)((char *)by_size - offsetof(struct software_block, by_size));
+}
+
+size_t software_align_up(size_t bytes, size_t alignment)
+{
+  return bytes > SIZE_MAX - (alignment - 1) ? 0 : (bytes + alignment - 1) & ~(alignment - 1);
+}
+
+bool software_charge(int device, size_t bytes)
+{
+  if (device < 0) return true;
+  struct software_device *charged = &software.devices[device];
+  if (bytes > software.config.memory_bytes - charged->used_bytes) return false;
+  charged->used_bytes += bytes;
+  return true;
+}
+
+void software_uncharge(int device, size_t bytes)
+{
+  if (device >= 0) software.devices[device].used_bytes -= bytes;
+}
+
+int software_file_create(void)
+{
+  int fd = memfd_create(HEAP_FILE_NAME, MFD_CLOEXEC);
+  if (fd < 0 || fd > STDERR_FILENO) return fd;
+  /* The process runs without its standard files: their numbers must stay free, and 0 means "none yet" here. */
+  int moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  close(fd);
+  return moved;
+}
+
+bool software_file_is_ours(int fd)
+{
+  char link[64], target[64] = "";
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  ssize_t length = readlink(link, target, sizeof target - 1);
+  return length > 0 && strncmp(target, "/memfd:" HEAP_FILE_NAME, sizeof "/memfd:" HEAP_FILE_NAME - 1) == 0;
+}
+
+bool software_heap_extend(struct software_heap *heap, size_t bytes, uint64_t *offset_out)
+{
+  if (heap->fd == 0) {
+    int fd = software_file_create();
+    if (fd < 0) return false;
+    heap->fd = fd;
+  }
+  if (bytes > FILE_LIMIT || heap->file_end > FILE_LIMIT - bytes) return false;
+  uint64_t end = heap->file_end + bytes;
+  if (end > heap->file_bytes) {
+    uint64_t larger = (end + FILE_STEP - 1) / FILE_STEP * FILE_STEP;
+    if (ftruncate(heap->fd, (off_t)larger) != 0) return false;
+    heap->file_bytes = larger;
+  }
+  *offset_out = heap->file_end;
+  heap->file_end = end;
+  return true;
+}
+
+void software_heap_discard(struct software_heap *heap, uint64_t offset, size_t bytes)
+{
+  /* Where it fails the pages stay committed, which costs memory but is no error of the caller's. */
+  (void)!fallocate(heap->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes);
+}
+
+static void heap_insert(struct software_heap *heap, struct software_block *block)
+{
+  block->by_size.major = block->by_address.minor;
+  block->by_size.minor = block->by_address.major;
+  software_tree_insert(&heap->free_by_address, &block->by_address);
+  software_tree_insert(&heap->free_by_size, &block->by_size);
+}
+
+static void heap_remove(struct software_heap *heap, struct software_block *block)
+{
+  software_tree_remove(&heap->free_by_address, &block->by_address);
+  software_tree_remove(&heap->free_by_size, &block->by_size);
+}
+
+/* A new arena as one free block; NULL when there is no address space. */
+static struct software_block *heap_grow(struct software_heap *heap, size_t bytes)
+{
+  struct software_arena *arena = calloc(1, sizeof *arena);
+  struct software_block *block = calloc(1, sizeof *block);
+  if (!arena || !block || !software_heap_extend(heap, bytes, &arena->offset)) goto free_arena;
+  void *start = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, heap->fd, (off_t)arena->offset);
+  if (start == MAP_FAILED) goto free_arena;
+  arena->heap = heap;
+  arena->by_address = (struct software_node){.major = (uintptr_t)start, .minor = bytes};
+  arena->next = heap->arenas;
+  heap->arenas = arena;
+  software_tree_insert(&software.arenas, &arena->by_address);
+  block->arena = arena;
+  block->by_address = (struct software_node){.major = (uintptr_t)start, .minor = bytes};
+  heap_insert(heap, block);
+  return block;
+
+free_arena:
+  free(block);
+  free(arena);
+  return NULL;
+}
+
+static void heap_drop_arena(struct software_heap *heap, struct software_arena *arena)
+{
+  struct software_arena **link = &heap->arenas;
+  while (*link != arena) link = &(*link)->next;
+  *link = arena->next;
+  software_tree_remove(&software.arenas, &arena->by_address);
+  munmap((void *)arena->by_address.major, arena->by_address.minor);
+  software_heap_discard(heap, arena->offset, arena->by_address.minor);
+  free(arena);
+}
+
+/* The smallest free block of at least `bytes`, from a new arena if there is none. */
+static struct software_block *heap_fit(struct software_heap *heap, size_t bytes)
+{
+  struct software_node *node = software_tree_at_least(heap->free_by_size, bytes, 0);
+  if (node) return heap_block_of(node);
+  struct software_block *block = bytes < ARENA_BYTES ? heap_grow(heap, ARENA_BYTES) : NULL;
+  return block ? block : heap_grow(heap, bytes);
+}
+
+struct software_block *software_heap_take(struct software_heap *heap, size_t bytes)
+{
+  bytes = software_align_up(bytes, SOFTWARE_PAGE_BYTES);
+  if (bytes == 0 || !software_charge(heap->device, bytes)) return NULL;
+  struct software_block *block = heap_fit(heap, bytes);
+  if (!block) goto uncharge;
+  size_t rest_bytes = block->by_address.minor - bytes;
+  if (rest_bytes > 0) {
+    struct software_block *rest = calloc(1, sizeof *rest);
+    if (!rest) goto uncharge;
+    rest->arena = block->arena;
+    rest->by_address = (struct software_node){.major = block->by_address.major + bytes, .minor = rest_bytes};
+    heap_remove(heap, block);
+    heap_insert(heap, rest);
+  } else {
+    heap_remove(heap, block);
+  }
+  block->by_address.minor = bytes;
+  return block;
+
+uncharge:
+  software_uncharge(heap->device, bytes);
+  return NULL;
+}
+
+/* Merges `next` into `block`, both free and out of the trees. */
+static void heap_absorb(struct software_block *block, struct software_block *next)
+{
+  block->by_address.minor += next->by_address.minor;
+  free(next);
+}
+
+void software_heap_give(struct software_heap *heap, struct software_block *block)
+{
+  size_t bytes = block->by_address.minor;
+  software_uncharge(heap->device, bytes);
+  if (bytes >= DISCARD_BYTES) software_heap_discard(heap, software_block_offset(block), bytes);
+  /* The address is the first field, so a node of the tree by address is its block. */
+  struct software_block *before =
+      (struct software_block *)software_tree_at_most(heap->free_by_address, block->by_address.major);
+  struct software_block *after =
+      (struct software_block *)software_tree_at_least(heap->free_by_address, block->by_address.major + bytes, 0);
+  if (after && after->arena == block->arena && after->by_address.major == block->by_address.major + bytes) {
+    heap_remove(heap, after);
+    heap_absorb(block, after);
+  }
+  if (before && before->arena == block->arena &&
+      before->by_address.major + before->by_address.minor == block->by_address.major) {
+    heap_remove(heap, before);
+    heap_absorb(before, block);
+    block = before;
+  }
+  if (block->by_address.minor == block->arena->by_address.minor && block->by_address.minor > ARENA_BYTES) {
+    heap_drop_arena(heap, block->arena);
+    free(block);
+  } else {
+    heap_insert(heap, block);
+  }
+}
+
+void software_heap_close(struct software_heap *heap)
+{
+  while (heap->free_by_address) {
+    struct software_block *block = (struct software_block *)heap->free_by_address;
+    heap_remove(heap, block);
+    free(block);
+  }
+  while (heap->arenas) heap_drop_arena(heap, heap->arenas);
+  if (heap->fd > 0) close(heap->fd);
+  *heap = (struct software_heap){.device = heap->device};
+}
+
+uint64_t software_block_offset(const struct software_block *block)
+{
+  return block->arena->offset + (block->by_address.major - block->arena->by_address.major);
+}
+
+size_t software_block_bytes(const struct software_block *block)
+{
+  return block->by_address.minor;
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/* host.c: memory that the host and all devices share: pinned, registered, managed. Called by applications. It is not
+ * charged to a device's capacity, since managed memory may be larger than any device. */
+#include "internal.h"
+#include <string.h>
+
+static hipError_t host_allocate(enum software_memory_kind kind, int device, size_t bytes, unsigned flags,
+                                void **pointer_out)
+{
+  struct software_allocation *allocation;
+  if (bytes == 0) {
+    *pointer_out = NULL;
+    return hipSuccess;
+  }
+  hipError_t error = software_allocation_create(kind, device, bytes, &allocation);
+  if (error != hipSuccess) return error;
+  allocation->flags = flags;
+  *pointer_out = (void *)allocation->by_address.major;
+  return hipSuccess;
+}
+
+/* ---- Pinned ---------------------------------------------------------------------------------------------------- */
+
+static hipError_t host_pinned(enum software_call call, void **pointer, size_t bytes, unsigned flags)
+{
+  const unsigned known = hipHostMallocPortable | hipHostMallocMapped | hipHostMallocWriteCombined |
+                         hipHostMallocNumaUser | hipHostMallocCoherent | hipHostMallocNonCoherent;
+  int device;
+  hipError_t error = software_begin_on_device(call, &device);
+  if (error == hipSuccess && (!pointer || (flags & ~known))) error = hipErrorInvalidValue;
+  if (error == hipSuccess) error = host_allocate(SOFTWARE_PINNED, device, bytes, flags, pointer);
+  return software_end(error);
+}
+
+hipError_t hipHostMalloc(void **pointer, size_t bytes, unsigned int flags)
+{
+  return host_pinned(SOFTWARE_hipHostMalloc, pointer, bytes, flags);
+}
+
+hipError_t hipHostAlloc(void **pointer, size_t bytes, unsigned int flags)
+{
+  return host_pinned(SOFTWARE_hipHostAlloc, pointer, bytes, flags);
+}
+
+hipError_t hipMallocHost(void **pointer, size_t bytes)
+{
+  return host_pinned(SOFTWARE_hipMallocHost, pointer, bytes, hipHostMallocDefault);
+}
+
+static hipError_t host_free(enum software_call call, void *pointer)
+{
+  hipError_t error = software_begin(call);
+  return software_end(error != hipSuccess ? error : software_free(pointer, 1U << SOFTWARE_PINNED));
+}
+
+hipError_t hipHostFree(void *pointer)
+{
+  return host_free(SOFTWARE_hipHostFree, pointer);
+}
+
+hipError_t hipFreeHost(void *pointer)
+{
+  return host_free(SOFTWARE_hipFreeHost, pointer);
+}
+
+/* ---- Registered ------------------------------------------------------------------------------------------------ */
+
+static hipError_t host_register(int device, void *pointer, size_t bytes, unsigned flags)
+{
+  const unsigned known = hipHostRegisterPortable | hipHostRegisterMapped | hipExtHostRegisterCoarseGrained;
+  uintptr_t start = (uintptr_t)pointer;
+  if (bytes == 0 || (flags & ~known)) return hipErrorInvalidValue;
+  struct software_span span;
+  hipError_t error = software_span_open(pointer, bytes, true, device, &span);
+  if (error != hipSuccess) return error;
+  const struct software_node *inside = software_tree_at_least(software.allocations, start, 0);
+  bool is_taken = !software_span_is_host(&span) || (inside && inside->major - start < bytes);
+  software_span_close(&span);
+  if (is_taken) return hipErrorHostMemoryAlreadyRegistered;
+  struct software_allocation *allocation;
+  error = software_allocation_enter(SOFTWARE_REGISTERED, device, pointer, bytes, &allocation);
+  if (error == hipSuccess) allocation->flags = flags;
+  return error;
+}
+
+hipError_t hipHostRegister(void *pointer, size_t bytes, unsigned int flags)
+{
+  int device;
+  hipError_t error = software_begin_on_device(SOFTWARE_hipHostRegister, &device);
+  return software_end(error != hipSuccess ? error : host_register(device, pointer, bytes, flags));
+}
+
+hipError_t hipHostUnregister(void *pointer)
+{
+  hipError_t error = software_begin(SOFTWARE_hipHostUnregister);
+  const struct software_allocation *allocation = software_allocation_at(pointer);
+  if (error == hipSuccess && (!allocation || allocation->kind != SOFTWARE_REGISTERED))
+    error = hipErrorHostMemoryNotRegistered;
+  return software_end(error != hipSuccess ? error : software_free(pointer, 1U << SOFTWARE_REGISTERED));
+}
+
+static bool host_is_pinned(const struct software_allocation *allocation)
+{
+  return allocation && (allocation->kind == SOFTWARE_PINNED || allocation->kind == SOFTWARE_REGISTERED);
+}
+
+hipError_t hipHostGetDevicePointer(void **device_pointer, void *host_pointer, unsigned int flags)
+{
+  hipError_t error = software_begin(SOFTWARE_hipHostGetDevicePointer);
+  bool is_valid = device_pointer && flags == 0 && host_is_pinned(software_allocation_holding(host_pointer));
+  if (error == hipSuccess && !is_valid) error = hipErrorInvalidValue;
+  if (error == hipSuccess) *device_pointer = host_pointer;
+  return software_end(error);
+}
+
+hipError_t hipHostGetFlags(unsigned int *flags, void *pointer)
+{
+  hipError_t error = software_begin(SOFTWARE_hipHostGetFlags);
+  const struct software_allocation *allocation = software_allocation_holding(pointer);
+  if (error == hipSuccess && (!flags || !host_is_pinned(allocation))) error = hipErrorInvalidValue;
+  if (error == hipSuccess) *flags = allocation->flags;
+  return software_end(error);
+}
+
+/* ---- Managed --------------------------------------------------------------------------------------------------- */
+
+hipError_t hipMallocManaged(void **pointer, size_t bytes, unsigned int flags)
+{
+  int device;
+  hipError_t error = software_begin_on_device(SOFTWARE_hipMallocManaged, &device);
+  if (error == hipSuccess && !software.config.managed_memory) error = hipErrorNotSupported;
+  if (error == hipSuccess && (!pointer || (flags != hipMemAttachGlobal && flags != hipMemAttachHost)))
+    error = hipErrorInvalidValue;
+  return software_end(error != hipSuccess ? error : host_allocate(SOFTWARE_MANAGED, device, bytes, flags, pointer));
+}
+
+/* Opens the span that advice or a prefetch is about: managed memory, or any of the application's own where devices
+ * read pageable memory. */
+static hipError_t host_managed_span(const void *pointer, size_t bytes, int target, struct software_span *span_out)
+{
+  if (target != hipCpuDeviceId && !software_device_exists(target)) return hipErrorInvalidDevice;
+  struct software_span span;
+  hipError_t error = software_span_open(pointer, bytes, false, software_current_device(), &span);
+  if (error != hipSuccess) return error;
+  bool is_managed = span.allocation && span.allocation->kind == SOFTWARE_MANAGED;
+  if (!is_managed && !(software.config.pageable_memory_access && software_span_is_host(&span))) {
+    software_span_close(&span);
+    return hipErrorInvalidValue;
+  }
+  *span_out = span;
+  return hipSuccess;
+}
+
+static hipError_t host_take_advice(struct software_allocation *allocation, hipMemoryAdvise advice, int device)
+{
+  int ignored = 0;
+  int *read_mostly = allocation ? &allocation->read_mostly : &ignored;
+  int *preferred = allocation ? &allocation->preferred_device : &ignored;
+  switch (advice) {
+  case hipMemAdviseSetReadMostly: *read_mostly = 1; break;
+  case hipMemAdviseUnsetReadMostly: *read_mostly = 0; break;
+  case hipMemAdviseSetPreferredLocation: *preferred = device; break;
+  case hipMemAdviseUnsetPreferredLocation: *preferred = hipInvalidDeviceId; break;
+  case hipMemAdviseSetAccessedBy:
+  case hipMemAdviseUnsetAccessedBy:
+  case hipMemAdviseSetCoarseGrain:
+  case hipMemAdviseUnsetCoarseGrain: break; /* every device reads and writes all of it, coherently, anyway */
+  default: return hipErrorInvalidValue;
+  }
+  return hipSuccess;
+}
+
+hipError_t hipMemAdvise(const void *pointer, size_t bytes, hipMemoryAdvise advice, int device)
+{
+  int current;
+  struct software_span span;
+  hipError_t error = software_begin_on_device(SOFTWARE_hipMemAdvise, &current);
+  if (error == hipSuccess) error = host_managed_span(pointer, bytes, device, &span);
+  if (error == hipSuccess) {
+    error = host_take_advice(span.allocation, advice, device);
+    software_span_close(&span);
+  }
+  return software_end(error);
+}
+
+static hipError_t host_prefetch(const void *pointer, size_t bytes, int device, hipStream_t stream)
+{
+  struct software_queue *queue;
+  struct software_span span;
+  hipError_t error = software_queue_find(stream, &queue);
+  if (error == hipSuccess) error = host_managed_span(pointer, bytes, device, &span);
+  if (error != hipSuccess) return error;
+  struct software_operation *operation = software_operation_new(SOFTWARE_TOUCH, SOFTWARE_hipMemPrefetchAsync);
+  if (!operation) {
+    software_span_close(&span);
+    return hipErrorOutOfMemory;
+  }
+  operation->to = span;
+  if (span.allocation) span.allocation->prefetched_device = device;
+  return software_submit(queue, operation);
+}
+
+hipError_t hipMemPrefetchAsync(const void *pointer, size_t bytes, int device, hipStream_t stream)
+{
+  hipError_t error = software_begin(SOFTWARE_hipMemPrefetchAsync);
+  return software_end(error != hipSuccess ? error : host_prefetch(pointer, bytes, device, stream));
+}
+
+static hipError_t host_range_attribute(hipMemRangeAttribute attribute, const struct software_allocation *allocation,
+                                       int *value_out)
+{
+  switch (attribute) {
+  case hipMemRangeAttributeReadMostly: *value_out = allocation->read_mostly; break;
+  case hipMemRangeAttributePreferredLocation: *value_out = allocation->preferred_device; break;
+  case hipMemRangeAttributeLastPrefetchLocation: *value_out = allocation->prefetched_device; break;
+  case hipMemRangeAttributeCoherencyMode: *value_out = hipMemRangeCoherencyModeFineGrain; break;
+  default: return hipErrorInvalidValue;
+  }
+  return hipSuccess;
+}
+
+/* What was advised of the allocation as a whole: the device does not keep it per page. */
+hipError_t hipMemRangeGetAttribute(void *data, size_t data_bytes, hipMemRangeAttribute attribute, const void *pointer,
+                                   size_t bytes)
+{
+  struct software_span span = {0};
+  int value;
+  hipError_t error = software_begin(SOFTWARE_hipMemRangeGetAttribute);
+  if (error == hipSuccess && (!data || data_bytes != sizeof value)) error = hipErrorInvalidValue;
+  if (error == hipSuccess) error = host_managed_span(pointer, bytes, hipCpuDeviceId, &span);
+  if (error == hipSuccess && !span.allocation) error = hipErrorInvalidValue;
+  if (error == hipSuccess) error = host_range_attribute(attribute, span.allocation, &value);
+  if (error == hipSuccess) memcpy(data, &value, sizeof value);
+  software_span_close(&span);
+  return software_end(error);
+}

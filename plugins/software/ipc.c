@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/* ipc.c: device memory between processes of one machine. Called by applications. A handle says which process, which
+ * file descriptor of it, and where in that file; it can be opened while that process lives, by a process that may look
+ * at it (the same user's). */
+#include "internal.h"
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define IPC_MAGIC 0x68706d69736f6674U
+
+struct ipc_handle {
+  uint64_t magic, offset, bytes;
+  int32_t process, fd;
+};
+_Static_assert(sizeof(struct ipc_handle) <= sizeof(hipIpcMemHandle_t), "must fit into HIP's struct");
+
+static hipError_t ipc_get(const void *pointer, hipIpcMemHandle_t *handle_out)
+{
+  const struct software_allocation *allocation = software_allocation_at(pointer);
+  if (!allocation || allocation->kind != SOFTWARE_DEVICE_MEMORY) return hipErrorInvalidValue;
+  struct ipc_handle handle = {.magic = IPC_MAGIC,
+                              .offset = software_block_offset(allocation->block),
+                              .bytes = allocation->by_address.minor,
+                              .process = getpid(),
+                              .fd = software.devices[allocation->device].heap.fd};
+  memset(handle_out, 0, sizeof *handle_out);
+  memcpy(handle_out, &handle, sizeof handle);
+  return software.devices[allocation->device].fault;
+}
+
+hipError_t hipIpcGetMemHandle(hipIpcMemHandle_t *handle, void *pointer)
+{
+  hipError_t error = software_begin(SOFTWARE_hipIpcGetMemHandle);
+  if (error == hipSuccess && !handle) error = hipErrorInvalidValue;
+  return software_end(error != hipSuccess ? error : ipc_get(pointer, handle));
+}
+
+/* The other process's file, if it is one of the software device's and holds that place; -1 otherwise. */
+static int ipc_open_file(const struct ipc_handle *handle)
+{
+  char path[64];
+  struct stat status;
+  snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)handle->process, (int)handle->fd);
+  int fd = open(path, O_RDWR | O_CLOEXEC);
+  if (fd < 0) return -1;
+  bool is_inside = software_file_is_ours(fd) && fstat(fd, &status) == 0 && handle->bytes > 0 &&
+                   handle->offset % SOFTWARE_PAGE_BYTES == 0 && handle->offset < (uint64_t)status.st_size &&
+                   handle->bytes <= (uint64_t)status.st_size - handle->offset;
+  if (is_inside) return fd;
+  close(fd);
+  return -1;
+}
+
+static hipError_t ipc_open(const struct ipc_handle *handle, int device, void **pointer_out)
+{
+  if (handle->magic != IPC_MAGIC) return hipErrorInvalidValue;
+  if (handle->process == getpid()) return hipErrorInvalidContext;
+  int fd = ipc_open_file(handle);
+  if (fd < 0) return hipErrorMapFailed;
+  size_t mapped_bytes = software_align_up(handle->bytes, SOFTWARE_PAGE_BYTES);
+  void *start = mmap(NULL, mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, (off_t)handle->offset);
+  close(fd);
+  if (start == MAP_FAILED) return hipErrorMapFailed;
+  struct software_allocation *allocation;
+  hipError_t error = software_allocation_enter(SOFTWARE_OPENED, device, start, handle->bytes, &allocation);
+  if (error != hipSuccess) {
+    munmap(start, mapped_bytes);
+    return error;
+  }
+  allocation->mapped_bytes = mapped_bytes;
+  *pointer_out = start;
+  return hipSuccess;
+}
+
+/* HIP's flag for peer access is 0, CUDA's is 1; both are meant. As with both, a process cannot open its own handle. */
+hipError_t hipIpcOpenMemHandle(void **pointer, hipIpcMemHandle_t handle, unsigned int flags)
+{
+  int device;
+  struct ipc_handle shared;
+  hipError_t error = software_begin_on_device(SOFTWARE_hipIpcOpenMemHandle, &device);
+  if (error == hipSuccess && (!pointer || flags > 1)) error = hipErrorInvalidValue;
+  memcpy(&shared, &handle, sizeof shared);
+  return software_end(error != hipSuccess ? error : ipc_open(&shared, device, pointer));
+}
+
+hipError_t hipIpcCloseMemHandle(void *pointer)
+{
+  hipError_t error = software_begin(SOFTWARE_hipIpcCloseMemHandle);
+  const struct software_allocation *allocation = software_allocation_at(pointer);
+  if (error == hipSuccess && (!allocation || allocation->pool)) error = hipErrorInvalidValue;
+  return software_end(error != hipSuccess ? error : software_free(pointer, 1U << SOFTWARE_OPENED));
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/* pool_share.c: pools and their pointers between processes. Called by applications. A pool that can be exported has a
+ * memfd of its own; what crosses is a descriptor of that file, and for each pointer its place in the file. */
+#include "pool.h"
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SHARE_MAGIC 0x68706d70736f6674U
+
+struct share_pointer {
+  uint64_t magic, offset, bytes;
+};
+_Static_assert(sizeof(struct share_pointer) <= sizeof(hipMemPoolPtrExportData), "must fit into HIP's struct");
+
+static hipError_t share_export(struct software_pool *pool, void *shareable)
+{
+  uint64_t unused;
+  if (pool->handle_type != hipMemHandleTypePosixFileDescriptor || pool->imported_fd > 0) return hipErrorInvalidValue;
+  if (!software_heap_extend(pool->heap, 0, &unused)) return hipErrorOutOfMemory;
+  int fd = fcntl(pool->heap->fd, F_DUPFD_CLOEXEC, 0);
+  if (fd < 0) return hipErrorOperatingSystem;
+  memcpy(shareable, &fd, sizeof fd);
+  return hipSuccess;
+}
+
+hipError_t hipMemPoolExportToShareableHandle(void *shareable, hipMemPool_t handle, hipMemAllocationHandleType type,
+                                             unsigned int flags)
+{
+  struct software_pool *pool;
+  hipError_t error = software_pool_begin(SOFTWARE_hipMemPoolExportToShareableHandle);
+  if (error == hipSuccess) error = software_pool_find(handle, &pool);
+  if (error == hipSuccess && (!shareable || flags != 0 || type != hipMemHandleTypePosixFileDescriptor))
+    error = hipErrorInvalidValue;
+  return software_end(error != hipSuccess ? error : share_export(pool, shareable));
+}
+
+static hipError_t share_import(int fd, int device, hipMemPool_t *handle_out)
+{
+  if (!software_file_is_ours(fd)) return hipErrorInvalidValue;
+  int own_fd = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if (own_fd < 0) return hipErrorOperatingSystem;
+  struct software_pool *pool = software_pool_create(device, hipMemHandleTypePosixFileDescriptor);
+  if (!pool) {
+    close(own_fd);
+    return hipErrorOutOfMemory;
+  }
+  pool->imported_fd = own_fd;
+  *handle_out = (hipMemPool_t)pool;
+  return hipSuccess;
+}
+
+/* The file descriptor comes as the pointer's value, and stays the caller's. */
+hipError_t hipMemPoolImportFromShareableHandle(hipMemPool_t *handle, void *shareable, hipMemAllocationHandleType type,
+                                               unsigned int flags)
+{
+  hipError_t error = software_pool_begin(SOFTWARE_hipMemPoolImportFromShareableHandle);
+  int device = software_current_device();
+  if (error == hipSuccess) error = software.devices[device].fault;
+  if (error == hipSuccess && (!handle || flags != 0 || type != hipMemHandleTypePosixFileDescriptor))
+    error = hipErrorInvalidValue;
+  return software_end(error != hipSuccess ? error : share_import((int)(intptr_t)shareable, device, handle));
+}
+
+hipError_t hipMemPoolExportPointer(hipMemPoolPtrExportData *data, void *pointer)
+{
+  hipError_t error = software_pool_begin(SOFTWARE_hipMemPoolExportPointer);
+  const struct software_allocation *allocation = software_allocation_at(pointer);
+  bool is_shareable = allocation && allocation->kind == SOFTWARE_POOLED &&
+                      allocation->pool->handle_type == hipMemHandleTypePosixFileDescriptor;
+  if (error == hipSuccess && (!data || !is_shareable)) error = hipErrorInvalidValue;
+  if (error == hipSuccess) {
+    struct share_pointer shared = {SHARE_MAGIC, software_block_offset(allocation->pool_block->block),
+                                   allocation->by_address.minor};
+    memset(data, 0, sizeof *data);
+    memcpy(data, &shared, sizeof shared);
+  }
+  return software_end(error);
+}
+
+/* Whether the place lies in the file; what comes from another process may be anything. */
+static bool share_is_inside(const struct share_pointer *shared, int fd)
+{
+  struct stat status;
+  if (shared->magic != SHARE_MAGIC || shared->bytes == 0 || shared->offset % SOFTWARE_PAGE_BYTES != 0) return false;
+  if (fstat(fd, &status) != 0) return false;
+  uint64_t file_bytes = (uint64_t)status.st_size;
+  return shared->offset < file_bytes && shared->bytes <= file_bytes - shared->offset;
+}
+
+static hipError_t share_import_pointer(struct software_pool *pool, const struct share_pointer *shared,
+                                       void **pointer_out)
+{
+  if (pool->imported_fd == 0 || !share_is_inside(shared, pool->imported_fd)) return hipErrorInvalidValue;
+  size_t mapped_bytes = software_align_up(shared->bytes, SOFTWARE_PAGE_BYTES);
+  void *start = mmap(NULL, mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, pool->imported_fd,
+                     (off_t)shared->offset);
+  if (start == MAP_FAILED) return hipErrorOutOfMemory;
+  struct software_allocation *allocation;
+  hipError_t error = software_allocation_enter(SOFTWARE_OPENED, pool->device, start, shared->bytes, &allocation);
+  if (error != hipSuccess) {
+    munmap(start, mapped_bytes);
+    return error;
+  }
+  allocation->mapped_bytes = mapped_bytes;
+  allocation->pool = pool;
+  pool->n_allocations++;
+  *pointer_out = start;
+  return hipSuccess;
+}
+
+/* Freed with hipFreeAsync, which ends the mapping and leaves the owner's memory alone. */
+hipError_t hipMemPoolImportPointer(void **pointer, hipMemPool_t handle, hipMemPoolPtrExportData *data)
+{
+  struct software_pool *pool;
+  struct share_pointer shared;
+  hipError_t error = software_pool_begin(SOFTWARE_hipMemPoolImportPointer);
+  if (error == hipSuccess) error = software_pool_find(handle, &pool);
+  if (error == hipSuccess && (!pointer || !data)) error = hipErrorInvalidValue;
+  if (error == hipSuccess) {
+    memcpy(&shared, data, sizeof shared);
+    error = share_import_pointer(pool, &shared, pointer);
+  }
+  return software_end(error);
+}

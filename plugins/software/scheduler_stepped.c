@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* scheduler_stepped.c: no threads. Nothing runs until somebody waits, and then one operation at a time, of a stream
+ * drawn by lot among those that can go on, only until what is waited for has come: streams run as late and as mixed as
+ * HIP allows, and the same seed repeats the same order. Called by queue.c, and by queries of streams and events. */
+#include "internal.h"
+
+#define POLL_STEPS 3 /* a look lets fewer operations than this run */
+
+static uint64_t stepped_state;
+
+void software_stepped_seed(uint64_t seed)
+{
+  stepped_state = seed;
+}
+
+/* SplitMix64. */
+static uint64_t stepped_draw(uint64_t limit)
+{
+  uint64_t mixed = stepped_state += 0x9e3779b97f4a7c15U;
+  mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9U;
+  mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebU;
+  return (mixed ^ (mixed >> 31)) % limit;
+}
+
+bool software_stepped_step(void)
+{
+  uint64_t count = 0;
+  for (struct software_queue *queue = software.active; queue; queue = queue->next_active)
+    if (software_queue_is_runnable(queue)) count++;
+  if (count == 0) return false;
+  uint64_t chosen = stepped_draw(count);
+  struct software_queue *queue = software.active;
+  while (!software_queue_is_runnable(queue) || chosen-- > 0) queue = queue->next_active;
+  software_queue_run(queue);
+  return true;
+}
+
+void software_stepped_poll(void)
+{
+  if (software.config.scheduler != SOFTWARE_STEPPED) return;
+  for (uint64_t left = stepped_draw(POLL_STEPS); left > 0 && software_stepped_step();) left--;
+}
+
+uint64_t hipmm_software_step(uint64_t limit)
+{
+  uint64_t done = 0;
+  pthread_mutex_lock(&software.lock);
+  if (software.config.scheduler == SOFTWARE_STEPPED)
+    while (done < limit && software_stepped_step()) done++;
+  pthread_mutex_unlock(&software.lock);
+  return done;
+}
+
+uint64_t hipmm_software_pending(void)
+{
+  pthread_mutex_lock(&software.lock);
+  uint64_t pending = software.pending;
+  pthread_mutex_unlock(&software.lock);
+  return pending;
+}

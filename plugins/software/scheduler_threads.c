@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* scheduler_threads.c: a thread for each queue, made when the queue gets its first operation and kept for ever, since
+ * queues are. Called by queue.c. The threads are detached and hold nothing that must be put in order: when the process
+ * exits they vanish with it. */
+#include "internal.h"
+#include <signal.h>
+
+static void *threads_main(void *argument)
+{
+  struct software_queue *queue = argument;
+  pthread_mutex_lock(&software.lock);
+  for (;;) {
+    while (software.config.scheduler != SOFTWARE_THREADS || !software_queue_is_runnable(queue))
+      pthread_cond_wait(&queue->wake, &software.lock);
+    software_queue_run(queue);
+  }
+  return NULL;
+}
+
+/* The application's signals are for its own threads. */
+static bool threads_start(struct software_queue *queue)
+{
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0) return false;
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t thread;
+  int result = pthread_create(&thread, &attributes, threads_main, queue);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  pthread_attr_destroy(&attributes);
+  return result == 0;
+}
+
+bool software_threads_prepare(struct software_queue *queue)
+{
+  if (!queue->has_thread) queue->has_thread = threads_start(queue);
+  return queue->has_thread;
+}
+
+void software_threads_wake(void)
+{
+  for (struct software_queue *queue = software.active; queue; queue = queue->next_active)
+    if (software_queue_is_runnable(queue)) pthread_cond_signal(&queue->wake);
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT */
+/* stream.c: stream handles. Called by applications, and by every function that takes a stream, to find its queue. A
+ * destroyed stream's work goes on by itself; its handle is dead at once and the next stream may bear it. */
+#include "internal.h"
+#include <stdlib.h>
+
+#define STREAM_LEGACY     ((hipStream_t)1) /* the default stream by name */
+#define STREAM_PER_THREAD hipStreamPerThread
+
+/* Newer than the headers that this file sees. */
+HIPMM_EXPORT hipError_t hipStreamGetId(hipStream_t stream, unsigned long long *id);
+HIPMM_EXPORT hipError_t hipStreamGetDevice(hipStream_t stream, hipDevice_t *device);
+
+/* A thread's default streams, one per device, made at first use. */
+struct stream_thread {
+  struct software_queue *queues[SOFTWARE_MAX_DEVICES];
+  uint64_t ids[SOFTWARE_MAX_DEVICES];
+};
+
+static struct software_handles streams = {.object_bytes = sizeof(struct software_stream)};
+static uint64_t stream_last_id = 2; /* as HIP and CUDA, the default streams are 1 and 2 by name */
+static pthread_key_t stream_key;
+static pthread_once_t stream_once = PTHREAD_ONCE_INIT;
+static bool stream_has_key;
+
+static void stream_thread_end(void *argument)
+{
+  struct stream_thread *thread = argument;
+  pthread_mutex_lock(&software.lock);
+  for (int device = 0; device < SOFTWARE_MAX_DEVICES; device++)
+    if (thread->queues[device]) software_queue_abandon(thread->queues[device]);
+  pthread_mutex_unlock(&software.lock);
+  free(thread);
+}
+
+static void stream_make_key(void)
+{
+  stream_has_key = pthread_key_create(&stream_key, stream_thread_end) == 0;
+}
+
+static struct stream_thread *stream_of_thread(void)
+{
+  pthread_once(&stream_once, stream_make_key);
+  if (!stream_has_key) return NULL;
+  struct stream_thread *thread = pthread_getspecific(stream_key);
+  if (thread) return thread;
+  thread = calloc(1, sizeof *thread);
+  if (thread && pthread_setspecific(stream_key, thread) == 0) return thread;
+  free(thread);
+  return NULL;
+}
+
+static hipError_t stream_per_thread(int device, struct software_queue **queue_out, uint64_t *id_out)
+{
+  struct stream_thread *thread = stream_of_thread();
+  if (!thread) return hipErrorOutOfMemory;
+  if (!thread->queues[device]) {
+    thread->queues[device] = software_queue_take(device, true);
+    thread->ids[device] = ++stream_last_id;
+  }
+  if (!thread->queues[device]) return hipErrorOutOfMemory;
+  *queue_out = thread->queues[device];
+  if (id_out) *id_out = thread->ids[device];
+  return hipSuccess;
+}
+
+hipError_t software_default_queue(int device, struct software_queue **queue_out)
+{
+  struct software_queue **queue = &software.devices[device].queue;
+  if (!*queue) {
+    *queue = software_queue_take(device, false);
+    if (!*queue) return hipErrorOutOfMemory;
+    (*queue)->is_legacy = true;
+  }
+  *queue_out = *queue;
+  return hipSuccess;
+}
+
+hipError_t software_queue_find(hipStream_t stream, struct software_queue **queue_out)
+{
+  int device = software_current_device();
+  struct software_queue *queue;
+  hipError_t error = hipSuccess;
+  if (!stream || stream == STREAM_LEGACY)
+    error = software_default_queue(device, &queue);
+  else if (stream == STREAM_PER_THREAD)
+    error = stream_per_thread(device, &queue, NULL);
+  else if (software_handle_is_live(&streams, stream))
+    queue = ((struct software_stream *)stream)->queue;
+  else
+    error = hipErrorInvalidHandle;
+  if (error == hipSuccess) error = software.devices[queue->device].fault;
+  if (error == hipSuccess) *queue_out = queue;
+  return error;
+}
+
+/* NULL for the default streams, which have no object. */
+static struct software_stream *stream_of(hipStream_t stream)
+{
+  return software_handle_is_live(&streams, stream) ? (struct software_stream *)stream : NULL;
+}
+
+/* ---- Life ------------------------------------------------------------------------------------------------------ */
+
+static hipError_t stream_create(int device, unsigned flags, int priority, hipStream_t *stream_out)
+{
+  if (!stream_out || (flags & ~(unsigned)hipStreamNonBlocking)) return hipErrorInvalidValue;
+  struct software_stream *stream = software_handle_take(&streams);
+  if (!stream) return hipErrorOutOfMemory;
+  stream->queue = software_queue_take(device, !(flags & hipStreamNonBlocking));
+  if (!stream->queue) {
+    software_handle_give(&streams, stream);
+    return hipErrorOutOfMemory;
+  }
+  stream->id = ++stream_last_id;
+  stream->device = device;
+  stream->flags = flags;
+  stream->priority = priority;
+  *stream_out = (hipStream_t)stream;
+  return hipSuccess;
+}
+
+hipError_t hipStreamCreate(hipStream_t *stream)
+{
+  int device;
+  hipError_t error = software_begin_on_device(SOFTWARE_hipStreamCreate, &device);
+  return software_end(error != hipSuccess ? error : stream_create(device, hipStreamDefault, 0, stream));
+}
+
+hipError_t hipStreamCreateWithFlags(hipStream_t *stream, unsigned int flags)
+{
+  int device;
+  hipError_t error = software_begin_on_device(SOFTWARE_hipStreamCreateWithFlags, &device);
+  return software_end(error != hipSuccess ? error : stream_create(device, flags, 0, stream));
+}
+
+hipError_t hipStreamCreateWithPriority(hipStream_t *stream, unsigned int flags, int priority)
+{
+  int device;
+  hipError_t error = software_begin_on_device(SOFTWARE_hipStreamCreateWithPriority, &device);
+  return software_end(error != hipSuccess ? error : stream_create(device, flags, priority, stream));
+}
+
+/* One priority: they are accepted and change nothing. */
+hipError_t hipDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
+  hipError_t error = software_enter(SOFTWARE_hipDeviceGetStreamPriorityRange);
+  if (error == hipSuccess && least) *least = 0;
+  if (error == hipSuccess && greatest) *greatest = 0;
+  return software_leave(error);
+}
+
+static void stream_destroy(struct software_stream *stream)
+{
+  software_queue_abandon(stream->queue);
+  software_handle_give(&streams, stream);
+}
+
+hipError_t hipStreamDestroy(hipStream_t stream)
+{
+  hipError_t error = software_begin(SOFTWARE_hipStreamDestroy);
+  struct software_stream *object = stream_of(stream);
+  if (error == hipSuccess && !object) error = hipErrorInvalidHandle;
+  if (error == hipSuccess) {
+    error = software.devices[object->device].fault;
+    stream_destroy(object);
+  }
+  return software_end(error);
+}
+
+void software_streams_reset(int device)
+{
+  struct software_stream *next = software_handle_next(&streams, NULL);
+  while (next) {
+    struct software_stream *stream = next;
+    next = software_handle_next(&streams, stream);
+    if (device < 0 || stream->device == device) stream_destroy(stream);
+  }
+}
+
+/* ---- Order ----------------------------------------------------------------------------------------------------- */
+
+static hipError_t stream_synchronize(hipStream_t stream)
+{
+  struct software_queue *queue;
+  hipError_t error = software_queue_find(stream, &queue);
+  if (error != hipSuccess) return error;
+  int device = queue->device;
+  software_wait_queue(queue, software.sequence);
+  software_pools_trim(device, NULL);
+  return software.devices[device].fault;
+}
+
+hipError_t hipStreamSynchronize(hipStream_t stream)
+{
+  hipError_t error = software_begin(SOFTWARE_hipStreamSynchronize);
+  return software_end(error != hipSuccess ? error : stream_synchronize(stream));
+}
+
+static hipError_t stream_query(hipStream_t stream)
+{
+  struct software_queue *queue;
+  hipError_t error = software_queue_find(stream, &queue);
+  if (error != hipSuccess) return error;
+  int device = queue->device;
+  software_stepped_poll();
+  error = software.devices[device].fault;
+  if (error != hipSuccess) return error;
+  return software_queue_is_done(queue, software.sequence) ? hipSuccess : hipErrorNotReady;
+}
+
+hipError_t hipStreamQuery(hipStream_t stream)
+{
+  hipError_t error = software_begin(SOFTWARE_hipStreamQuery);
+  return software_end(error != hipSuccess ? error : stream_query(stream));
+}
+
+/* ---- Questions ------------------------------------------------------------------------------------------------- */
+
+hipError_t hipStreamGetFlags(hipStream_t stream, unsigned int *flags)
+{
+  hipError_t error = software_begin(SOFTWARE_hipStreamGetFlags);
+  struct software_queue *queue;
+  if (error == hipSuccess && !flags) error = hipErrorInvalidValue;
+  if (error == hipSuccess) error = software_queue_find(stream, &queue);
+  if (error == hipSuccess) *flags = stream_of(stream) ? stream_of(stream)->flags : hipStreamDefault;
+  return software_end(error);
+}
+
+hipError_t hipStreamGetPriority(hipStream_t stream, int *priority)
+{
+  hipError_t error = software_begin(SOFTWARE_hipStreamGetPriority);
+  struct software_queue *queue;
+  if (error == hipSuccess && !priority) error = hipErrorInvalidValue;
+  if (error == hipSuccess) error = software_queue_find(stream, &queue);
+  if (error == hipSuccess) *priority = stream_of(stream) ? stream_of(stream)->priority : 0;
+  return software_end(error);
+}
+
+hipError_t hipStreamGetDevice(hipStream_t stream, hipDevice_t *device)
+{
+  hipError_t error = software_begin(SOFTWARE_hipStreamGetDevice);
+  struct software_queue *queue;
+  if (error == hipSuccess && !device) error = hipErrorInvalidValue;
+  if (error == hipSuccess) error = software_queue_find(stream, &queue);
+  if (error == hipSuccess) *device = queue->device;
+  return software_end(error);
+}
+
+static hipError_t stream_id(hipStream_t stream, unsigned long long *id_out)
+{
+  struct software_queue *queue;
+  uint64_t id = 1;
+  hipError_t error = software_queue_find(stream, &queue);
+  if (error == hipSuccess && stream == STREAM_PER_THREAD)
+    error = stream_per_thread(software_current_device(), &queue, &id);
+  if (error == hipSuccess && stream_of(stream)) id = stream_of(stream)->id;
+  if (error == hipSuccess) *id_out = id;
+  return error;
+}
+
+/* Unlike a handle, an id never comes again. */
+hipError_t hipStreamGetId(hipStream_t stream, unsigned long long *id)
+{
+  hipError_t error = software_begin(SOFTWARE_hipStreamGetId);
+  if (error == hipSuccess && !id) error = hipErrorInvalidValue;
+  return software_end(error != hipSuccess ? error : stream_id(stream, id));
+}
+
+/* Streams here never capture. */
+hipError_t hipStreamIsCapturing(hipStream_t stream, hipStreamCaptureStatus *status)
+{
+  hipError_t error = software_begin(SOFTWARE_hipStreamIsCapturing);
+  struct software_queue *queue;
+  if (error == hipSuccess && !status) error = hipErrorInvalidValue;
+  if (error == hipSuccess) error = software_queue_find(stream, &queue);
+  if (error == hipSuccess) *status = hipStreamCaptureStatusNone;
+  return software_end(error);
+}
+
+/* ---- Host functions -------------------------------------------------------------------------------------------- */
+
+static hipError_t stream_call(hipStream_t stream, struct software_operation model)
+{
+  struct software_queue *queue;
+  hipError_t error = software_queue_find(stream, &queue);
+  if (error != hipSuccess) return error;
+  struct software_operation *operation = software_operation_new(SOFTWARE_HOST, model.call);
+  if (!operation) return hipErrorOutOfMemory;
+  *operation = model;
+  return software_submit(queue, operation);
+}
+
+hipError_t hipLaunchHostFunc(hipStream_t stream, hipHostFn_t function, void *argument)
+{
+  hipError_t error = software_begin(SOFTWARE_hipLaunchHostFunc);
+  if (error == hipSuccess && !function) error = hipErrorInvalidValue;
+  struct software_operation model = {
+      .kind = SOFTWARE_HOST, .call = SOFTWARE_hipLaunchHostFunc, .function = function, .argument = argument};
+  return software_end(error != hipSuccess ? error : stream_call(stream, model));
+}
+
+hipError_t hipStreamAddCallback(hipStream_t stream, hipStreamCallback_t callback, void *argument, unsigned int flags)
+{
+  hipError_t error = software_begin(SOFTWARE_hipStreamAddCallback);
+  if (error == hipSuccess && (!callback || flags != 0)) error = hipErrorInvalidValue;
+  struct software_operation model = {.kind = SOFTWARE_HOST,
+                                     .call = SOFTWARE_hipStreamAddCallback,
+                                     .callback = callback,
+                                     .stream = stream,
+                                     .argument = argument};
+  return software_end(error != hipSuccess ? error : stream_call(stream, model));
+}
