@@ -83,7 +83,7 @@ static void page_measure(struct page_table *table)
 static void page_print_cells(const struct page_table *table, const char *const *cells, enum style first,
                              enum style others)
 {
-  struct wrap wrap = {.prefix = "      ", .column = 2};
+  struct wrap wrap = {.prefix = "          ", .column = 2};
   size_t column_start = 2;
   printf("  ");
   for (size_t column = 0; column < PAGE_COLUMNS; column++) {
@@ -139,13 +139,16 @@ static void page_print_features(const char *heading, const struct hipmm_feature 
   }
   if (n > 0) printf("\n%s%s%s\n", style(STYLE_NAME), heading, style(STYLE_OFF));
   for (uint32_t i = 0; i < n; i++) {
-    struct wrap wrap = {.prefix = "      ", .column = 2 + name_width + PAGE_GAP};
+    struct wrap wrap = {.prefix = "      ", .column = 2 + name_width};
     printf("  ");
-    print_padded(STYLE_NAME, features[i].name, name_width + PAGE_GAP);
+    print_padded(STYLE_NAME, features[i].name, name_width);
     if (unit_width > 0) {
-      print_padded(STYLE_OFF, features[i].unit ? features[i].unit : "", unit_width + PAGE_GAP);
-      wrap.column += unit_width + PAGE_GAP;
+      printf("%*s", PAGE_GAP, "");
+      print_padded(STYLE_OFF, features[i].unit ? features[i].unit : "", unit_width);
+      wrap.column += PAGE_GAP + unit_width;
     }
+    printf(" "); /* and wrap_words puts the second */
+    wrap.column++;
     wrap_words(&wrap, STYLE_FAINT, features[i].doc ? features[i].doc : "");
     wrap_end(&wrap);
   }

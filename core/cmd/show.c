@@ -30,6 +30,16 @@ static void show_ask_runtime(struct show *show)
 
 /* ---- As text --------------------------------------------------------------------------------------------------- */
 
+/* Why it is this runtime, where the graph does not simply name it. */
+static void show_print_asked(struct wrap *wrap, const struct show *show)
+{
+  char why[PATH_MAX];
+  if (strcmp(show->graph->runtime, show->runtime) == 0) return;
+  bool is_auto = strcmp(show->graph->runtime, "auto") == 0 && !getenv("HIPMM_RUNTIME");
+  snprintf(why, sizeof why, is_auto ? "(chosen by %s)" : "(HIPMM_RUNTIME overrides %s)", show->graph->runtime);
+  wrap_words(wrap, STYLE_FAINT, why);
+}
+
 static void show_print_runtime(const struct show *show)
 {
   struct wrap wrap = {.prefix = "         ", .column = 9};
@@ -41,12 +51,9 @@ static void show_print_runtime(const struct show *show)
     char devices[64];
     snprintf(devices, sizeof devices, "%d device%s", show->n_devices, show->n_devices == 1 ? "" : "s");
     wrap_item(&wrap, 0, STYLE_NAME, show->runtime);
-    if (strcmp(show->graph->runtime, show->runtime) != 0) {
-      char asked[PATH_MAX];
-      snprintf(asked, sizeof asked, "(the graph says %s)", show->graph->runtime);
-      wrap_item(&wrap, 1, STYLE_OFF, asked);
-    }
-    wrap_item(&wrap, 1, STYLE_OFF, devices);
+    wrap_words(&wrap, STYLE_OFF, "with");
+    wrap_words(&wrap, STYLE_OFF, devices);
+    show_print_asked(&wrap, show);
   }
   wrap_end(&wrap);
 }

@@ -127,6 +127,14 @@ static void tree_print_doc(const char *doc, size_t column)
   free(text);
 }
 
+/* Whether a resource of this type was drawn before, with what the type does. */
+static bool tree_type_is_known(const struct tree *tree, const struct graph_node *node)
+{
+  for (size_t i = 0; i < tree->graph->n_nodes; i++)
+    if (tree->shown[i] && tree->graph->nodes[i].plugin == node->plugin) return true;
+  return false;
+}
+
 static void tree_print_title(const struct tree *tree, const struct graph_node *node, const char *role, bool again)
 {
   const struct hipmm_plugin *descriptor = &node->plugin->descriptor;
@@ -139,7 +147,7 @@ static void tree_print_title(const struct tree *tree, const struct graph_node *n
   print_padded(STYLE_FAINT, label, 0);
   size_t column = text_width(tree->prefix) + TREE_RAIL + text_width(node->name) + text_width(label) + TREE_GAP;
   if (is_named) column += TREE_GAP + text_width(descriptor->type);
-  if (!again) tree_print_doc(descriptor->doc, column);
+  if (!again && !tree_type_is_known(tree, node)) tree_print_doc(descriptor->doc, column);
   putchar('\n');
 }
 

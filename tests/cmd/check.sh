@@ -1,0 +1,36 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# hipmm check: the form of its output and its exit statuses. Which mistakes there are is tests/graphs' business.
+. "${0%/*}/common.sh"
+
+run 0 check "$here/graphs/branches.json"
+same check-good.txt
+run 1 check "$here/graphs/bad.json"
+same check-bad.txt
+run 1 check --json "$here/graphs/bad.json"
+same check-bad.json
+run 1 check "$here/graphs/syntax.json"
+same check-syntax.txt
+
+run 1 check /nowhere/hipmm.json
+prints '^/nowhere/hipmm.json: .*No such file or directory$'
+prints '^/nowhere/hipmm.json: 1 mistake$'
+run 1 check "$work"
+prints 'Is a directory'
+
+# The file that a program would get.
+run 2 check
+says '^hipmm: check: no graph file found'
+cp "$here/graphs/stack.json" hipmm.json
+run 0 check
+prints '^.*hipmm.json: ok, 3 resources$'
+HIPMM_CONFIG=$here/graphs/bad.json run 1 check
+prints 'graphs/bad.json: '
+
+# A file name is text, not a message.
+cp hipmm.json "$work/$(printf 'a\tb.json')"
+run 0 check "$(printf 'a\tb.json')"
+prints '^a.x09b.json: ok'
+
+finish

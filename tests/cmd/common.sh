@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: MIT
+#
+# What the tests of the command share; sourced. Each check says what it looked at, and `finish` ends the script with the
+# number of those that did not hold.
+
+: "${top_builddir:?set it to the build folder}" "${top_srcdir:?set it to the source folder}"
+here=$top_srcdir/tests/cmd
+hipmm=$top_builddir/hipmm
+work=$(mktemp -d) || exit 99
+trap 'rm -rf "$work"' EXIT
+HIPMM_PLUGIN_PATH=$top_builddir/tests/cmd/.libs:$top_builddir/plugins
+export HIPMM_PLUGIN_PATH
+unset HIPMM_CONFIG HIPMM_RUNTIME HIPMM_SOFTWARE HIPMM_LOG COLUMNS
+LC_ALL=C
+export LC_ALL
+cd "$work" || exit 99
+failed=0
+
+fail() {
+  echo "FAIL: $*"
+  failed=$((failed + 1))
+}
+
+finish() {
+  [ $failed = 0 ] || echo "$failed checks failed"
+  exit $((failed != 0))
+}
+
+# run STATUS ARGUMENT...: runs hipmm, its output in $work/out and $work/err
+run() {
+  wanted=$1
+  shift
+  "$hipmm" "$@" >"$work/out" 2>"$work/err" </dev/null
+  got=$?
+  [ $got = "$wanted" ] || {
+    fail "hipmm $*: exit status $got instead of $wanted"
+    sed 's/^/  /' "$work/out" "$work/err"
+  }
+}
+
+# same NAME: what was printed is what expected/NAME holds; folders, versions and times are left out
+same() {
+  sed -e "s|$here/||g" -e "s|$top_builddir/||g" -e "s|$work|WORK|g" "$work/out" >"$work/clean"
+  diff -u "$here/expected/$1" "$work/clean" || fail "the output is not expected/$1"
+}
+
+# says PATTERN: a line of standard error matches; nothing is on standard output
+says() {
+  grep -q -- "$1" "$work/err" || {
+    fail "standard error lacks: $1"
+    sed 's/^/  /' "$work/err"
+  }
+  [ ! -s "$work/out" ] || fail "a message is on standard output"
+}
+
+# prints PATTERN: a line of standard output matches
+prints() {
+  grep -q -- "$1" "$work/out" || {
+    fail "standard output lacks: $1"
+    sed 's/^/  /' "$work/out"
+  }
+}

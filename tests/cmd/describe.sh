@@ -1,0 +1,64 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# hipmm describe, plugins and schema: what is told of plugins, good, bad and missing.
+. "${0%/*}/common.sh"
+
+run 0 describe sample
+same describe-sample.txt
+run 0 describe --json sample
+same describe-sample.json
+COLUMNS=60 run 0 describe sample
+same describe-sample-narrow.txt
+! grep -q ' $' "$work/out" || fail "a line ends in blanks"
+
+run 0 describe
+for type in sample pool device statistics software; do prints "^  $type  *[A-Z]"; done
+prints '^Sources'
+prints '^Runtimes'
+run 0 describe --json
+prints '"type": "sample"'
+
+run 2 describe sampel
+says '^hipmm: describe: unknown type "sampel"; did you mean "sample"?$'
+run 2 describe quux
+says '^hipmm: describe: unknown type "quux"; `hipmm describe` lists those found$'
+
+# A plugin that cannot be loaded is told of, not passed over.
+mkdir bad
+echo "no ELF" >bad/broken.so
+cp "$top_builddir/tests/cmd/.libs/sample.so" bad
+HIPMM_PLUGIN_PATH=$HIPMM_PLUGIN_PATH:$work/bad
+run 1 describe broken
+says '^hipmm: .*broken.so'
+run 0 plugins
+prints '^sample  *1\.2\.3  *adaptor '
+prints '^sample .*not used: another sample comes first'
+prints '^broken  *refused  *.*/bad/broken.so$'
+prints '^    .*broken.so: '
+prints ' found, 1 refused'
+run 0 plugins --json
+prints '"refusal": ".*broken.so: '
+prints '"shadowed": true'
+
+# plugin_path of a graph file, named or found.
+HIPMM_PLUGIN_PATH=$top_builddir/plugins
+mkdir mine
+cp "$top_builddir/tests/cmd/.libs/sample.so" mine
+echo '{ "plugin_path": "mine", "stack": ["sample", "device"] }' >graph.json
+run 2 describe sample
+run 0 describe --config graph.json sample
+prints '^sample 1\.2\.3, adaptor, 1 upstream, .*/mine/sample.so$'
+cp graph.json hipmm.json
+run 0 describe sample
+run 0 plugins
+prints '/mine/sample.so$'
+run 0 schema
+prints '"sample"'
+echo '{ "plugin_path": "mine", "stack": ["sample", "devise"] }' >hipmm.json
+run 0 plugins
+grep -q '^hipmm: .*hipmm.json is not a valid graph' "$work/err" || fail "an invalid graph is passed over in silence"
+run 1 plugins --config hipmm.json
+says '/stack/1: unknown type "devise"'
+
+finish

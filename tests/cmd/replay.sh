@@ -1,0 +1,117 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# hipmm replay: what it counts, what it makes of odd logs, and real programs' logs through a real stack.
+. "${0%/*}/common.sh"
+HIPMM_RUNTIME=software
+HIPMM_LOG=error
+export HIPMM_RUNTIME HIPMM_LOG
+
+# Times differ from run to run; all else must not.
+without_times() {
+  sed -e 's/\("ns_per_op[a-z_]*": \)[0-9.e+-]*/\1N/' -e 's/^\(  [a-z ]*pass *\)[0-9.]* ns/\1N ns/' "$work/out" \
+    >"$work/timeless"
+  mv "$work/timeless" "$work/out"
+}
+
+# number NAME: the value of that name in the JSON printed
+number() {
+  sed -n "s/^ *\"$1\": \([^,]*\),*$/\1/p" "$work/out"
+}
+
+# is NAME VALUE
+is() {
+  [ "$(number "$1")" = "$2" ] || fail "$1 is $(number "$1") and not $2"
+}
+
+echo '{ "stack": ["device"] }' >hipmm.json
+run 1 replay --json --repeat 3 "$here/traces/odd.csv"
+without_times
+same replay-odd.json
+run 1 replay --repeat 2 "$here/traces/odd.csv"
+without_times
+same replay-odd.txt
+
+# The names are a promise to programs.
+run 1 replay --json "$here/traces/odd.csv"
+names=$(sed -n 's/^  "\([a-z_]*\)":.*/\1/p' "$work/out" | tr '\n' ' ')
+[ "$names" = "events allocations frees failures unmatched_frees live_at_end peak_requested_bytes peak_reserved_bytes \
+overhead ns_per_op ns_per_op_warm first_failure runtime " ] || fail "the names are: $names"
+is ns_per_op_warm null
+is runtime '"software"'
+
+# Standard input, and a log that is packed.
+"$hipmm" replay --json - <"$here/traces/odd.csv" >"$work/out" 2>"$work/err"
+is events 10
+echo packed | gzip >packed.csv.gz
+run 1 replay packed.csv.gz
+says 'packed.csv.gz: is gzip-compressed; pipe it: gzip -dc packed.csv.gz | hipmm replay -$'
+
+# A malformed log is refused whole, with the line.
+printf 'Thread,Time,Action,Pointer,Size,Stream\n1,t,allocate,0x100,8,0x0\n1,t,free,0x100,eight,0x0\n' >malformed.csv
+run 1 replay malformed.csv
+says '^hipmm: malformed.csv:3: "eight" is no size'
+run 1 replay --json malformed.csv
+says 'malformed.csv:3: '
+run 1 replay /nowhere.csv
+says '^hipmm: /nowhere.csv: No such file or directory$'
+
+# A log in which nothing happened has no time per operation.
+echo 'Thread,Time,Action,Pointer,Size,Stream' >empty.csv
+run 0 replay --json empty.csv
+is events 0
+is ns_per_op null
+is overhead null
+run 0 replay empty.csv
+
+# Zero bytes are no memory, and their frees no strangers.
+printf '1,t,allocate,(nil),0,0x0\n1,t,allocate,0x0,0,0\n1,t,free,0,0,0x1\n1,t,free,(nil),0,0x2\n' >zero.csv
+run 0 replay --json zero.csv
+is allocations 2
+is frees 2
+is unmatched_frees 0
+is live_at_end 0
+is peak_requested_bytes 0
+
+# The devices and the graphs that are asked for.
+run 1 replay --device 7 "$here/traces/odd.csv"
+says 'device 7'
+HIPMM_SOFTWARE=devices=2 run 0 replay --json --device 1 zero.csv
+run 1 replay --config "$here/graphs/bad.json" zero.csv
+says 'graphs/bad.json: /extra: unknown key "extra".*4 more mistakes'
+
+# Every pass begins with an empty stack: what the log leaves live does not add up.
+printf '1,t,allocate,0x100,1048576,0x0\n1,t,allocate,0x200,1048576,0x7f00\n' >leaky.csv
+run 0 replay --json --repeat 50 leaky.csv
+is live_at_end 2
+is peak_requested_bytes 2097152
+is peak_reserved_bytes 2097152
+
+# Failures: each is counted once however often it comes, frees of what failed are skipped.
+printf '1,t,allocate,0x100,4096,0x0\n1,t,allocate,0x200,9999999999999,0x0\n1,t,free,0x200,9999999999999,0x0\n' >large.csv
+printf '1,t,allocate,0x300,8888888888888,0x0\n1,t,free,0x100,4096,0x0\n1,t,free,0x300,8888888888888,0x0\n' >>large.csv
+run 1 replay --json --repeat 3 large.csv
+is failures 2
+is unmatched_frees 0
+is live_at_end 0
+is peak_requested_bytes 4096
+prints '"line": 2,'
+prints '"reason": "device: .*9\.09 TiB'
+
+# Real programs, through the stack that is recommended to a newcomer.
+for log in resnet50_train cupy_frames; do xz -dc "$top_srcdir/tests/data/$log.csv.xz" >$log.csv || exit 77; done
+run 0 replay --json --repeat 2 --config "$top_srcdir/etc/hipmm.json" resnet50_train.csv
+is events 62287
+is failures 0
+is unmatched_frees 0
+is live_at_end 3
+is peak_requested_bytes 4069464592
+for scheduler in threads stepped,seed=1 stepped,seed=2; do
+  HIPMM_SOFTWARE=scheduler=$scheduler run 0 replay --json --config "$top_srcdir/etc/hipmm.json" cupy_frames.csv
+  is events 21692
+  is failures 0
+  is live_at_end 0
+  is peak_requested_bytes 985520330
+done
+
+finish

@@ -1,0 +1,32 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# hipmm show: the tree, to the letter.
+. "${0%/*}/common.sh"
+
+run 0 show "$here/graphs/branches.json"
+same show-branches.txt
+run 0 show --json "$here/graphs/branches.json"
+same show-branches.json
+run 0 show "$here/graphs/stack.json"
+same show-stack.txt
+
+# No file at all: what a program would get.
+HIPMM_RUNTIME=software run 0 show
+prints '^graph    none found: a plain `device` for every device$'
+prints '^runtime  software'
+prints '^device'
+
+# The graph is good though its runtime cannot be had here: said, and not a failure.
+echo '{ "runtime": "/nowhere/libhip.so", "stack": ["device"] }' >hipmm.json
+run 0 show
+prints '^runtime  none: '
+run 0 show --json
+prints '"in_force": null'
+
+run 1 show "$here/graphs/bad.json"
+says 'graphs/bad.json: /resources/main/inital_size: unknown option'
+run 1 show "$here/graphs/syntax.json"
+says 'graphs/syntax.json:3:'
+
+finish

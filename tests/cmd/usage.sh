@@ -1,0 +1,90 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# The command's manners: help, versions, slips of the pen, and outputs that cannot be written.
+. "${0%/*}/common.sh"
+
+run 0
+prints '^Usage: hipmm COMMAND'
+mv "$work/out" "$work/alone"
+for words in --help -h help; do
+  run 0 $words
+  cmp -s "$work/alone" "$work/out" || fail "hipmm $words does not print what hipmm alone prints"
+done
+for command in check show plugins describe schema replay; do
+  run 0
+  prints "^  $command "
+  run 0 $command --help
+  prints "^Usage: hipmm $command"
+  prints '^  --help '
+  cp "$work/out" "$work/help"
+  run 0 help $command
+  cmp -s "$work/help" "$work/out" || fail "hipmm help $command is not hipmm $command --help"
+done
+run 0 --version
+prints '^hipmm [0-9]*\.[0-9]*\.[0-9]*$'
+
+run 2 chek
+says '^hipmm: unknown command "chek"; did you mean "check"?$'
+run 2 frobnicate
+says '^hipmm: unknown command "frobnicate"; `hipmm --help` lists them$'
+run 2 help chek
+says 'did you mean "check"?'
+run 2 --verison
+says '^hipmm: unknown option "--verison"; did you mean "--version"?$'
+run 2 show --jsn
+says '^hipmm: show: unknown option "--jsn"; did you mean "--json"?$'
+run 2 replay --rep 3 x.csv
+says '^hipmm: replay: unknown option "--rep"'
+run 2 show -x
+says '^hipmm: show: unknown option "-x"; `hipmm show --help` lists them$'
+run 2 show --json=yes
+says 'option "--json=yes" takes no value'
+run 2 replay --repeat
+says 'option "--repeat" needs a value'
+run 2 replay
+says '^hipmm: replay: TRACE.csv is missing; usage: hipmm replay \[OPTION\]… TRACE.csv$'
+run 2 check a b
+says '"b" is one operand too many'
+run 2 plugins x
+says 'takes no operand, but "x" was given'
+for number in 0 -1 1.5 3x '' 99999999999999999999; do
+  run 2 replay --repeat "$number" x.csv
+  says "^hipmm: replay: --repeat \"$number\" is not a whole number from 1 to "
+done
+
+# A message shows control characters instead of sending them to the terminal.
+run 2 "$(printf 'a\033[2Jb')"
+says 'a.x1b\[2Jb'
+
+# What cannot be written is an error, and not a crash. (/dev/full is Linux's.)
+if [ -w /dev/full ]; then
+  for words in --help --version "describe sample" "describe --json sample" plugins "plugins --json" \
+    "show $here/graphs/stack.json" "check $here/graphs/stack.json" "check --json $here/graphs/stack.json" schema; do
+    # shellcheck disable=SC2086 # words are words
+    "$hipmm" $words >/dev/full 2>"$work/err"
+    got=$?
+    [ $got = 1 ] || fail "hipmm $words >/dev/full: exit status $got instead of 1"
+    grep -q '^hipmm: cannot write to standard output' "$work/err" || fail "hipmm $words >/dev/full says nothing"
+  done
+fi
+"$hipmm" --help >&- 2>"$work/err"
+got=$?
+[ $got = 1 ] || fail "hipmm --help >&-: exit status $got instead of 1"
+{
+  "$hipmm" schema 2>"$work/err"
+  echo $? >"$work/status"
+} | true
+case $(cat "$work/status") in
+0 | 1) ;; # 0: all was written before the reader went away
+*) fail "a closed pipe ends hipmm with $(cat "$work/status")" ;;
+esac
+
+# No colour but on a terminal.
+for words in --help plugins "describe sample" "show $here/graphs/stack.json" "check $here/graphs/stack.json"; do
+  # shellcheck disable=SC2086 # words are words
+  TERM=xterm run 0 $words
+  ! grep -q "$(printf '\033')" "$work/out" "$work/err" || fail "hipmm $words sends colour to a file"
+done
+
+finish
