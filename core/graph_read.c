@@ -109,6 +109,21 @@ static void report_syntax(const json_error_t *error, struct report *report)
   report_add_at(report, HIPMM_E_SYNTAX, line, column, "%s", is_nul ? "\\u0000 is not allowed" : error->text);
 }
 
+/* The parser would take a zero byte for the end of the file. */
+static bool report_zero_byte(const char *text, size_t bytes, struct report *report)
+{
+  const char *zero = memchr(text, '\0', bytes), *line_start = text;
+  int line = 1;
+  if (!zero) return false;
+  for (const char *c = text; c < zero; c++) {
+    if (*c != '\n') continue;
+    line++;
+    line_start = c + 1;
+  }
+  report_add_at(report, HIPMM_E_SYNTAX, line, (int)(zero - line_start) + 1, "a zero byte; a graph is UTF-8 text");
+  return true;
+}
+
 json_t *graph_read_text(const char *text, size_t bytes, struct report *report)
 {
   json_error_t error;
@@ -124,6 +139,7 @@ json_t *graph_read_text(const char *text, size_t bytes, struct report *report)
     report_add_at(report, HIPMM_E_SYNTAX, 1, 1, "begins with a byte order mark; save it as UTF-8 without one");
     return NULL;
   }
+  if (report_zero_byte(text, bytes, report)) return NULL;
   json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
   if (!root) {
     report_syntax(&error, report);

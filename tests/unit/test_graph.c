@@ -1,0 +1,604 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of core/graph*.c: the files under tests/graphs, and graphs too odd or too large for a file. Plugins are stand-ins
+ * (fake_plugins.c).
+ *
+ * tests/graphs/valid/CASE.json has CASE.tree, the graph that must come of it (see dump below); tests/graphs/invalid has
+ * CASE.expect, every line that must be said of it, in order. */
+#include "../../core/graph.h"
+#include "fake_plugins.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { TEXT_BYTES = 1 << 16 };
+
+/* ---- What came of a graph, as text ----------------------------------------------------------------------------- */
+
+static void add_warnings(const struct report *report, char *text)
+{
+  char line[4096];
+  for (const struct mistake *mistake = report->first; mistake; mistake = mistake->next) {
+    if (mistake->status == HIPMM_OK) strcat(text, "warning: ");
+    strcat(strcat(text, report_line(report, mistake, line, sizeof line)), "\n");
+  }
+}
+
+/* A line "NAME TYPE UPSTREAM… (REFERENCE…)" for each node in its final order, then "DEVICE: NAME". */
+static void dump(const struct graph *graph, char *text)
+{
+  for (size_t i = 0; i < graph->n_nodes; i++) {
+    const struct graph_node *node = &graph->nodes[i];
+    strcat(strcat(strcat(text, node->name), " "), node->plugin->descriptor.type);
+    for (size_t u = 0; u < node->n_upstreams; u++) strcat(strcat(text, " "), graph->nodes[node->upstreams[u]].name);
+    strcat(text, " (");
+    for (size_t r = 0; r < node->n_references; r++)
+      strcat(strcat(text, r ? " " : ""), graph->nodes[node->references[r]].name);
+    strcat(text, ")\n");
+  }
+  sprintf(text + strlen(text), "runtime: %s\ndefault: %s\n", graph->runtime, graph->nodes[graph->default_node].name);
+  for (size_t i = 0; i < graph->n_devices; i++)
+    sprintf(text + strlen(text), "%d: %s\n", graph->devices[i].device, graph->nodes[graph->devices[i].node].name);
+}
+
+/* Every node comes after all that it needs, each needed node is named once, and upstreams are among the needed. */
+static void assert_graph_is_valid(const struct graph *graph)
+{
+  assert_in_range(graph->default_node, 0, (int)graph->n_nodes - 1);
+  for (size_t i = 0; i < graph->n_nodes; i++) {
+    const struct graph_node *node = &graph->nodes[i];
+    bool is_needed[GRAPH_MAX_NODES] = {false};
+    assert_non_null(node->plugin);
+    assert_true(json_is_object(node->object));
+    assert_int_equal(graph_find(graph, node->name), i);
+    assert_in_range(node->n_upstreams, node->plugin->descriptor.min_upstreams, node->plugin->descriptor.max_upstreams);
+    for (size_t r = 0; r < node->n_references; r++) {
+      assert_true(node->references[r] >= 0 && node->references[r] < (int)i);
+      assert_false(is_needed[node->references[r]]);
+      is_needed[node->references[r]] = true;
+    }
+    for (size_t u = 0; u < node->n_upstreams; u++) assert_true(is_needed[node->upstreams[u]]);
+  }
+}
+
+/* ---- The case folders ------------------------------------------------------------------------------------------ */
+
+struct graph_case {
+  char name[320], file[520], expected_file[520], base[256];
+  bool is_valid;
+};
+
+static struct graph_case cases[256];
+static size_t n_cases;
+
+static void add_case(const char *folder, const char *entry, bool is_valid)
+{
+  size_t length = strlen(entry);
+  if (length < 6 || strcmp(entry + length - 5, ".json")) return;
+  struct graph_case *new_case = &cases[n_cases++];
+  int stem = (int)length - 5;
+  snprintf(new_case->name, sizeof new_case->name, "%s: %.*s",
+           is_valid ? "builds the tree of" : "says what is wrong with", stem, entry);
+  snprintf(new_case->file, sizeof new_case->file, "%s/%s", folder, entry);
+  snprintf(new_case->expected_file, sizeof new_case->expected_file, "%s/%.*s%s", folder, stem, entry,
+           is_valid ? ".tree" : ".expect");
+  snprintf(new_case->base, sizeof new_case->base, "%s", entry);
+  new_case->is_valid = is_valid;
+}
+
+static void find_cases(const char *kind, bool is_valid)
+{
+  const char *top = getenv("top_srcdir");
+  char folder[256];
+  struct dirent **entries;
+  snprintf(folder, sizeof folder, "%s/tests/graphs/%s", top ? top : ".", kind);
+  int n = scandir(folder, &entries, NULL, alphasort);
+  for (int i = 0; i < n; i++) {
+    if (n_cases < sizeof cases / sizeof *cases) add_case(folder, entries[i]->d_name, is_valid);
+    free(entries[i]);
+  }
+  if (n >= 0) free(entries);
+}
+
+static void read_file(const char *file, char *text)
+{
+  FILE *stream = fopen(file, "r");
+  if (!stream) fail_msg("%s is missing", file);
+  size_t n = fread(text, 1, TEXT_BYTES - 1, stream);
+  text[n] = '\0';
+  fclose(stream);
+}
+
+static void runs_case(void **state)
+{
+  const struct graph_case *row = *state;
+  static char text[TEXT_BYTES], expected[TEXT_BYTES];
+  struct report report = {.source = row->base};
+  struct graph *graph = NULL;
+  text[0] = '\0';
+  enum hipmm_status status = graph_from_file(row->file, &report, &graph);
+  add_warnings(&report, text);
+  if (graph) dump(graph, text);
+  if (getenv("HIPMM_SHOW_CASES")) fprintf(stderr, "== %s\n%s", row->base, text);
+  read_file(row->expected_file, expected);
+  assert_string_equal(text, expected);
+  assert_int_equal(status == HIPMM_OK, row->is_valid);
+  assert_int_equal(graph != NULL, row->is_valid);
+  assert_int_equal(report.n_errors == 0, row->is_valid);
+  if (graph) {
+    assert_graph_is_valid(graph);
+    graph_release(graph);
+  }
+  report_clear(&report);
+}
+
+/* ---- Graphs made here ------------------------------------------------------------------------------------------ */
+
+static enum hipmm_status check(const char *json, const char *expected)
+{
+  char text[8192] = "";
+  struct report report = {.source = "g"};
+  struct graph *graph = NULL;
+  enum hipmm_status status = graph_from_string(json, "g", &report, &graph);
+  add_warnings(&report, text);
+  assert_string_equal(text, expected);
+  assert_int_equal(status == HIPMM_OK, graph != NULL);
+  if (graph) {
+    assert_graph_is_valid(graph);
+    graph_release(graph);
+  }
+  report_clear(&report);
+  return status;
+}
+
+/* A text that grows. */
+struct text {
+  char *data;
+  size_t length;
+  FILE *stream;
+};
+
+static void open_text(struct text *text)
+{
+  text->stream = open_memstream(&text->data, &text->length);
+  assert_non_null(text->stream);
+}
+
+/* Resources r0 … r(n-1), each on the next, the last a device. */
+static void write_chain(struct text *text, int n)
+{
+  open_text(text);
+  fputs("{\"resources\": {", text->stream);
+  for (int i = 0; i + 1 < n; i++)
+    fprintf(text->stream, "\"r%d\": {\"type\": \"statistics\", \"upstream\": \"r%d\"}, ", i, i + 1);
+  fprintf(text->stream, "\"r%d\": {\"type\": \"device\"}}}", n - 1);
+  fclose(text->stream);
+}
+
+static void limits_the_depth(void **state)
+{
+  struct text text;
+  (void)state;
+  write_chain(&text, 100);
+  assert_int_equal(check(text.data, ""), HIPMM_OK);
+  free(text.data);
+  write_chain(&text, 101);
+  assert_int_equal(check(text.data, "g: /resources/r0: stands on more than 99 resources, one on the other; the most is "
+                                    "100 deep\n"),
+                   HIPMM_E_CONFIG);
+  free(text.data);
+  write_chain(&text, 1000);
+  assert_int_equal(check(text.data, "g: /resources/r899: stands on more than 99 resources, one on the other; the most "
+                                    "is 100 deep\n"),
+                   HIPMM_E_CONFIG);
+  free(text.data);
+}
+
+static void limits_the_number_of_resources(void **state)
+{
+  struct text text;
+  (void)state;
+  write_chain(&text, 10000);
+  assert_int_equal(check(text.data, "g: /resources: 10000 resources are too many; the most is 1000\n"), HIPMM_E_CONFIG);
+  free(text.data);
+}
+
+static void limits_the_stack(void **state)
+{
+  struct text text;
+  (void)state;
+  for (int n = 100; n <= 101; n++) {
+    open_text(&text);
+    fputs("{\"stack\": [", text.stream);
+    for (int i = 1; i < n; i++) fputs("\"statistics\", ", text.stream);
+    fputs("\"device\"]}", text.stream);
+    fclose(text.stream);
+    check(text.data, n == 100 ? "" : "g: /stack: 101 resources are too deep a stack; the most is 100\n");
+    free(text.data);
+  }
+}
+
+static double seconds(void)
+{
+  struct timespec now;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* One on which 998 others stand, and one that names each of those ten times. */
+static void reads_a_thousand_resources_at_once(void **state)
+{
+  struct text text;
+  (void)state;
+  open_text(&text);
+  fputs("{\"resources\": {\"m\": {\"type\": \"device\"}", text.stream);
+  for (int i = 0; i < 998; i++)
+    fprintf(text.stream, ", \"p%d\": {\"type\": \"pool\", \"upstream\": \"m\", \"initial_size\": \"1MiB\"}", i);
+  fputs(", \"b\": {\"type\": \"binning\", \"upstream\": \"m\", \"bins\": [", text.stream);
+  for (int i = 0; i < 9980; i++)
+    fprintf(text.stream, "%s{\"size\": %d, \"resource\": \"p%d\"}", i ? ", " : "", i + 1, i % 998);
+  fputs("]}}}", text.stream);
+  fclose(text.stream);
+  double start = seconds();
+  assert_int_equal(check(text.data, ""), HIPMM_OK);
+  assert_true(seconds() - start < 10);
+  free(text.data);
+}
+
+static void keeps_a_thousand_mistakes_and_counts_the_rest(void **state)
+{
+  struct text text;
+  struct report report = {.source = "g"};
+  size_t n_kept = 0;
+  (void)state;
+  open_text(&text);
+  fputs(
+      "{\"resources\": {\"m\": {\"type\": \"device\"}, \"b\": {\"type\": \"binning\", \"upstream\": \"m\", \"bins\": [",
+      text.stream);
+  for (int i = 0; i < 100000; i++)
+    fprintf(text.stream, "%s{\"size\": 1, \"resource\": \"nobody%d\"}", i ? ", " : "", i);
+  fputs("]}}}", text.stream);
+  fclose(text.stream);
+  double start = seconds();
+  assert_int_equal(graph_from_string(text.data, "g", &report, NULL), HIPMM_E_CONFIG);
+  assert_true(seconds() - start < 20);
+  for (const struct mistake *mistake = report.first; mistake; mistake = mistake->next) n_kept++;
+  assert_int_equal(n_kept, REPORT_MOST_KEPT);
+  assert_int_equal(report.n_errors, 100000);
+  report_clear(&report);
+  free(text.data);
+}
+
+static void finds_long_cycles_without_recursion(void **state)
+{
+  struct text text;
+  (void)state;
+  open_text(&text);
+  fputs("{\"resources\": {", text.stream);
+  for (int i = 0; i < 1000; i++)
+    fprintf(text.stream, "%s\"r%d\": {\"type\": \"statistics\", \"upstream\": \"r%d\"}", i ? ", " : "", i,
+            (i + 1) % 1000);
+  fputs("}}", text.stream);
+  fclose(text.stream);
+  check(text.data, "g: /resources/r0: cycle: r0 → r1 → r2 → r3 → r4 → r5 → r6 → r7 → … → r999 → r0\n");
+  free(text.data);
+}
+
+static void nest(struct text *text, int depth, const char *open, const char *close)
+{
+  open_text(text);
+  fputs("{\"stack\": ", text->stream);
+  for (int i = 0; i < depth; i++) fputs(open, text->stream);
+  for (int i = 0; i < depth; i++) fputs(close, text->stream);
+  fputs("}", text->stream);
+  fclose(text->stream);
+}
+
+static void survives_deep_nesting(void **state)
+{
+  struct text text;
+  (void)state;
+  nest(&text, 1000, "[", "]");
+  check(text.data, "g: /stack/0: a list is not a resource; write a type, or {\"type\": …}\n");
+  free(text.data);
+  nest(&text, 100000, "[", "]");
+  assert_int_equal(check(text.data, "g:1:2058: maximum parsing depth reached near '['\n"), HIPMM_E_SYNTAX);
+  free(text.data);
+}
+
+/* ---- Files that are none --------------------------------------------------------------------------------------- */
+
+static enum hipmm_status check_file(const char *file, const char *expected)
+{
+  char text[4096] = "";
+  struct report report = {.source = "f"};
+  enum hipmm_status status = graph_from_file(file, &report, NULL);
+  add_warnings(&report, text);
+  assert_string_equal(text, expected);
+  report_clear(&report);
+  return status;
+}
+
+static void refuses_folders_and_missing_files(void **state)
+{
+  (void)state;
+  assert_int_equal(check_file("/", "f: cannot be read: Is a directory\n"), HIPMM_E_IO);
+  assert_int_equal(check_file("/nowhere/hipmm.json", "f: cannot be read: No such file or directory\n"), HIPMM_E_IO);
+  assert_int_equal(check_file("", "f: cannot be read: No such file or directory\n"), HIPMM_E_IO);
+  assert_int_equal(check_file("/dev/null/x", "f: cannot be read: Not a directory\n"), HIPMM_E_IO);
+}
+
+static void refuses_files_that_it_may_not_read(void **state)
+{
+  char file[] = "/tmp/hipmm-graph-XXXXXX";
+  (void)state;
+  int descriptor = mkstemp(file);
+  assert_true(descriptor >= 0);
+  fchmod(descriptor, 0);
+  close(descriptor);
+  bool is_root = access(file, R_OK) == 0;
+  check_file(file, is_root ? "f:1:1: is empty; the smallest graph is {\"stack\": [\"device\"]}\n"
+                           : "f: cannot be read: Permission denied\n");
+  unlink(file);
+}
+
+/* The file's blocks are never written, so the gigabyte costs nothing; it is refused by its size alone. */
+static void refuses_a_gigabyte_unread(void **state)
+{
+  char file[] = "/tmp/hipmm-graph-XXXXXX";
+  (void)state;
+  int descriptor = mkstemp(file);
+  assert_true(descriptor >= 0);
+  assert_int_equal(ftruncate(descriptor, 1 << 30), 0);
+  close(descriptor);
+  double start = seconds();
+  assert_int_equal(check_file(file, "f: is larger than 16 MiB, too large for a graph\n"), HIPMM_E_CONFIG);
+  assert_true(seconds() - start < 5);
+  unlink(file);
+}
+
+/* A device that never ends is read to the limit and no further. */
+static void refuses_what_never_ends(void **state)
+{
+  (void)state;
+  assert_int_equal(check_file("/dev/zero", "f: is larger than 16 MiB, too large for a graph\n"), HIPMM_E_CONFIG);
+}
+
+static void takes_spaces_up_to_the_limit(void **state)
+{
+  (void)state;
+  size_t n = 16 << 20;
+  char *text = malloc(n + 2);
+  assert_non_null(text);
+  memset(text, ' ', n + 1);
+  text[n + 1] = '\0';
+  check(text, "g: is larger than 16 MiB, too large for a graph\n");
+  text[n] = '\0';
+  check(text, "g:1:1: is empty; the smallest graph is {\"stack\": [\"device\"]}\n");
+  memcpy(text + n - 20, "{\"stack\":[\"device\"]}", 20);
+  check(text, "");
+  free(text);
+}
+
+static void does_not_wait_for_a_pipe_without_writer(void **state)
+{
+  char folder[] = "/tmp/hipmm-graph-XXXXXX", file[64];
+  (void)state;
+  assert_non_null(mkdtemp(folder));
+  snprintf(file, sizeof file, "%s/pipe", folder);
+  assert_int_equal(mkfifo(file, 0600), 0);
+  assert_int_equal(check_file(file, "f:1:1: is empty; the smallest graph is {\"stack\": [\"device\"]}\n"),
+                   HIPMM_E_SYNTAX);
+  unlink(file);
+  rmdir(folder);
+}
+
+/* ---- The rest of the interface --------------------------------------------------------------------------------- */
+
+static void gives_every_device_a_plain_device_without_a_file(void **state)
+{
+  struct report report = {0};
+  struct graph *graph;
+  (void)state;
+  assert_int_equal(graph_built_in(&report, &graph), HIPMM_OK);
+  assert_int_equal(graph->n_nodes, 1);
+  assert_string_equal(graph->nodes[0].name, "device");
+  assert_string_equal(graph->nodes[0].plugin->descriptor.type, "device");
+  assert_string_equal(graph->source, "<built in>");
+  assert_string_equal(graph->runtime, "auto");
+  assert_int_equal(json_object_size(graph->runtime_object), 0);
+  assert_int_equal(graph_top(graph, 7), 0);
+  graph_release(graph);
+  report_clear(&report);
+}
+
+static void finds_the_top_of_each_device(void **state)
+{
+  static const char json[] =
+      "{\"resources\": {\"m\": {\"type\": \"device\"}, \"p\": {\"type\": \"pool\", \"upstream\": "
+      "\"m\"}}, \"devices\": {\"default\": \"p\", \"1\": \"m\"}}";
+  struct report report = {0};
+  struct graph *graph;
+  (void)state;
+  assert_int_equal(graph_from_string(json, "<string>", &report, &graph), HIPMM_OK);
+  assert_int_equal(graph_top(graph, 0), graph_find(graph, "p"));
+  assert_int_equal(graph_top(graph, 1), graph_find(graph, "m"));
+  assert_int_equal(graph_top(graph, 2), graph_find(graph, "p"));
+  assert_int_equal(graph_find(graph, "q"), -1);
+  graph_retain(graph);
+  graph_release(graph);
+  assert_string_equal(graph->source, "<string>");
+  graph_release(graph);
+}
+
+static void resolves_the_plugin_path_from_the_files_folder(void **state)
+{
+  char folder[] = "/tmp/hipmm-graph-XXXXXX", file[64], expected[64];
+  struct report report = {0};
+  struct graph *graph;
+  (void)state;
+  assert_non_null(mkdtemp(folder));
+  snprintf(file, sizeof file, "%s/g.json", folder);
+  FILE *stream = fopen(file, "w");
+  fputs("{\"plugin_path\": [\"mine\", \"/opt/theirs\"], \"stack\": [\"device\"]}", stream);
+  fclose(stream);
+  assert_int_equal(graph_from_file(file, &report, &graph), HIPMM_OK);
+  snprintf(expected, sizeof expected, "%s/mine", folder);
+  assert_int_equal(graph->plugin_path.n_folders, 2);
+  assert_string_equal(graph->plugin_path.folders[0], expected);
+  assert_string_equal(graph->plugin_path.folders[1], "/opt/theirs");
+  assert_ptr_equal(fake_plugins_path.folders, graph->plugin_path.folders);
+  graph_release(graph);
+  assert_int_equal(graph_from_string("{\"plugin_path\": \"mine\"}", "<string>", &report, &graph), HIPMM_OK);
+  assert_string_equal(graph->plugin_path.folders[0], "mine");
+  graph_release(graph);
+  unlink(file);
+  rmdir(folder);
+}
+
+static void keeps_the_options_of_the_runtime(void **state)
+{
+  struct report report = {0};
+  struct graph *graph;
+  (void)state;
+  assert_int_equal(graph_from_string("{\"runtime\": {\"type\": \"software\", \"devices\": 2}}", "g", &report, &graph),
+                   HIPMM_OK);
+  assert_string_equal(graph->runtime, "software");
+  assert_int_equal(json_integer_value(json_object_get(graph->runtime_object, "devices")), 2);
+  graph_release(graph);
+}
+
+static void raises_the_first_mistake_and_counts_the_others(void **state)
+{
+  struct report report = {.source = "etc/hipmm.json"};
+  struct hipmm_error error = {.struct_size = sizeof error};
+  (void)state;
+  graph_from_string(
+      "{\"stack\": [{\"type\": \"pool\", \"inital_size\": 1}, {\"type\": \"device\", \"x\": 1}], \"z\": 0}",
+      "etc/hipmm.json", &report, NULL);
+  assert_int_equal(report.n_errors, 3);
+  assert_int_equal(report_raise(&report), HIPMM_E_CONFIG);
+  hipmm_last_error(&error);
+  assert_string_equal(error.file, "etc/hipmm.json");
+  assert_string_equal(error.path, "/z");
+  assert_non_null(strstr(error.message, "etc/hipmm.json: /z: unknown key \"z\""));
+  assert_non_null(strstr(error.message, " (and 2 more mistakes)"));
+  assert_string_equal(report.first->next->resource, "pool");
+  report_clear(&report);
+  assert_null(report.first);
+  assert_int_equal(report_raise(&report), HIPMM_OK);
+}
+
+static void raises_syntax_errors_with_their_place(void **state)
+{
+  struct report report = {.source = "g"};
+  struct hipmm_error error = {.struct_size = sizeof error};
+  (void)state;
+  assert_int_equal(graph_from_string("{\n  \"stack\" [] }", "g", &report, NULL), HIPMM_E_SYNTAX);
+  assert_int_equal(report_raise(&report), HIPMM_E_SYNTAX);
+  hipmm_last_error(&error);
+  assert_int_equal(error.line, 2);
+  assert_int_equal(error.column, 11);
+  assert_string_equal(error.message, "g:2:11: ':' expected near '['");
+  report_clear(&report);
+}
+
+/* ---- The schema ------------------------------------------------------------------------------------------------ */
+
+/* Follows "#/$defs/NAME". */
+static json_t *resolve(json_t *schema, const char *reference)
+{
+  assert_memory_equal(reference, "#/$defs/", 8);
+  return json_object_get(json_object_get(schema, "$defs"), reference + 8);
+}
+
+static void assert_references_resolve(json_t *schema, json_t *value)
+{
+  const char *key;
+  json_t *child;
+  size_t i;
+  json_object_foreach(value, key, child)
+  {
+    if (!strcmp(key, "$ref")) assert_non_null(resolve(schema, json_string_value(child)));
+    assert_references_resolve(schema, child);
+  }
+  json_array_foreach(value, i, child) assert_references_resolve(schema, child);
+}
+
+static void describes_every_option_in_the_schema(void **state)
+{
+  json_t *schema = graph_schema(&(struct plugin_path){0});
+  size_t n = 0;
+  const char **types = plugin_types(&(struct plugin_path){0}, &n);
+  const struct plugin *plugin;
+  (void)state;
+  assert_string_equal(json_string_value(json_object_get(schema, "$schema")),
+                      "https://json-schema.org/draft/2020-12/schema");
+  for (size_t i = 0; i < n; i++) {
+    assert_int_equal(plugin_get(&(struct plugin_path){0}, types[i], &plugin), HIPMM_OK);
+    json_t *object = json_object_get(json_object_get(schema, "$defs"), types[i]);
+    assert_true(json_is_false(json_object_get(object, "additionalProperties")));
+    json_t *properties = json_object_get(object, "properties");
+    assert_string_equal(json_string_value(json_object_get(json_object_get(properties, "type"), "const")), types[i]);
+    for (size_t o = 0; o < plugin->descriptor.n_options; o++) {
+      const struct hipmm_option *row = &plugin->descriptor.options[o];
+      json_t *description = json_object_get(json_object_get(properties, row->name), "description");
+      assert_non_null(strstr(json_string_value(description), row->doc));
+    }
+    assert_int_equal(json_object_get(properties, "upstream") != NULL, plugin->descriptor.max_upstreams > 0);
+  }
+  assert_references_resolve(schema, schema);
+  free(types);
+  json_decref(schema);
+}
+
+int main(void)
+{
+  static const struct CMUnitTest plain[] = {
+      {"limits the depth of a graph", limits_the_depth, NULL, NULL, NULL},
+      {"limits the number of resources", limits_the_number_of_resources, NULL, NULL, NULL},
+      {"limits the depth of a stack", limits_the_stack, NULL, NULL, NULL},
+      {"reads a thousand resources at once", reads_a_thousand_resources_at_once, NULL, NULL, NULL},
+      {"keeps a thousand mistakes and counts the rest", keeps_a_thousand_mistakes_and_counts_the_rest, NULL, NULL,
+       NULL},
+      {"finds long cycles without recursion", finds_long_cycles_without_recursion, NULL, NULL, NULL},
+      {"survives deep nesting", survives_deep_nesting, NULL, NULL, NULL},
+      {"refuses folders and missing files", refuses_folders_and_missing_files, NULL, NULL, NULL},
+      {"refuses files that it may not read", refuses_files_that_it_may_not_read, NULL, NULL, NULL},
+      {"refuses a gigabyte unread", refuses_a_gigabyte_unread, NULL, NULL, NULL},
+      {"refuses what never ends", refuses_what_never_ends, NULL, NULL, NULL},
+      {"takes spaces up to the limit", takes_spaces_up_to_the_limit, NULL, NULL, NULL},
+      {"does not wait for a pipe without a writer", does_not_wait_for_a_pipe_without_writer, NULL, NULL, NULL},
+      {"gives every device a plain device without a file", gives_every_device_a_plain_device_without_a_file, NULL, NULL,
+       NULL},
+      {"finds the top of each device", finds_the_top_of_each_device, NULL, NULL, NULL},
+      {"resolves plugin_path from the file's folder", resolves_the_plugin_path_from_the_files_folder, NULL, NULL, NULL},
+      {"keeps the options of the runtime", keeps_the_options_of_the_runtime, NULL, NULL, NULL},
+      {"raises the first mistake and counts the others", raises_the_first_mistake_and_counts_the_others, NULL, NULL,
+       NULL},
+      {"raises syntax errors with their place", raises_syntax_errors_with_their_place, NULL, NULL, NULL},
+      {"describes every option in the schema", describes_every_option_in_the_schema, NULL, NULL, NULL},
+  };
+  enum { N_PLAIN = sizeof plain / sizeof *plain };
+  static struct CMUnitTest tests[N_PLAIN + sizeof cases / sizeof *cases];
+  find_cases("valid", true);
+  size_t n_valid = n_cases;
+  find_cases("invalid", false);
+  if (n_valid < 10 || n_cases - n_valid < 50) {
+    printf("1..0\nBail out! tests/graphs is missing or short\n");
+    return 1;
+  }
+  memcpy(tests, plain, sizeof plain);
+  for (size_t i = 0; i < n_cases; i++)
+    tests[N_PLAIN + i] = (struct CMUnitTest){cases[i].name, runs_case, NULL, NULL, &cases[i]};
+  return _cmocka_run_group_tests("graph", tests, N_PLAIN + n_cases, NULL, NULL);
+}
