@@ -72,13 +72,18 @@ void block_drop(struct blocks *blocks, uint32_t id)
   blocks->unused = id;
 }
 
+uint32_t block_starting_at(const struct blocks *blocks, uint64_t start)
+{
+  uint32_t id = *map_entry(blocks, start);
+  return block_of(blocks, id)->start == start ? id : BLOCK_NONE;
+}
+
 uint32_t block_at(const struct blocks *blocks, const void *ptr)
 {
   uint64_t start = (uintptr_t)ptr;
   if (start >> ADDRESS_BITS || start & (HIPMM_ALIGNMENT - 1) || !blocks->leaves[start >> LEAF_BITS]) return BLOCK_NONE;
-  uint32_t id = *map_entry(blocks, start);
-  const struct block *block = block_of(blocks, id);
-  return block->state == BLOCK_LIVE && block->start == start ? id : BLOCK_NONE;
+  uint32_t id = block_starting_at(blocks, start);
+  return block_of(blocks, id)->state == BLOCK_LIVE ? id : BLOCK_NONE;
 }
 
 uint64_t blocks_metadata_bytes(const struct blocks *blocks)

@@ -55,6 +55,9 @@ void block_drop(struct blocks *blocks, uint32_t id);
 /* The live block that starts at `ptr`; BLOCK_NONE if there is none. */
 uint32_t block_at(const struct blocks *blocks, const void *ptr);
 
+/* The block, live or free, that starts at the covered address `start`; BLOCK_NONE if none does. */
+uint32_t block_starting_at(const struct blocks *blocks, uint64_t start);
+
 /* Host memory that the records and the map take, in bytes. */
 uint64_t blocks_metadata_bytes(const struct blocks *blocks);
 

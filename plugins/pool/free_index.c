@@ -108,17 +108,30 @@ uint32_t free_index_fit(const struct free_index *index, const struct blocks *blo
   return first_fit(blocks, index->heads[class], bytes, -1); /* the whole list, before saying no */
 }
 
-uint32_t free_index_any(const struct free_index *index)
+/* The last class below `end` that has blocks; FREE_CLASSES if none. */
+static unsigned class_below(const struct free_index *index, unsigned end)
 {
-  if (!index->words) return BLOCK_NONE;
-  unsigned word = 63 - (unsigned)__builtin_clzll(index->words);
-  return index->heads[word * 64 + 63 - (unsigned)__builtin_clzll(index->bits[word])];
+  while (end) {
+    unsigned word = (end - 1) / 64;
+    uint64_t bits = index->bits[word] & ~0ull >> (63 - (end - 1) % 64);
+    if (bits) return word * 64 + 63 - (unsigned)__builtin_clzll(bits);
+    end = word * 64;
+  }
+  return FREE_CLASSES;
+}
+
+uint32_t free_index_next(const struct free_index *index, const struct blocks *blocks, uint32_t id, uint64_t at_least)
+{
+  if (id && block_of(blocks, id)->next) return block_of(blocks, id)->next;
+  unsigned class = class_below(index, id ? class_of(block_of(blocks, id)->bytes) : FREE_CLASSES);
+  return class < FREE_CLASSES && class >= class_of(at_least) ? index->heads[class] : BLOCK_NONE;
 }
 
 uint64_t free_index_largest(const struct free_index *index, const struct blocks *blocks)
 {
   uint64_t largest = 0;
-  for (uint32_t id = free_index_any(index); id; id = block_of(blocks, id)->next)
+  uint32_t id = free_index_next(index, blocks, BLOCK_NONE, 0);
+  for (; id; id = block_of(blocks, id)->next)
     if (block_of(blocks, id)->bytes > largest) largest = block_of(blocks, id)->bytes;
   return largest;
 }

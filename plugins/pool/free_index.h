@@ -23,8 +23,9 @@ void free_index_remove(struct free_index *index, struct blocks *blocks, uint32_t
 /* The smallest block of at least `bytes` that a short walk can tell; BLOCK_NONE only if there is no such block. */
 uint32_t free_index_fit(const struct free_index *index, const struct blocks *blocks, uint64_t bytes);
 
-/* Any block; BLOCK_NONE when empty. The largest class first. */
-uint32_t free_index_any(const struct free_index *index);
+/* Visits every block of the classes from that of `at_least` bytes up, the largest class first: the one after `id`, or
+ * the first for BLOCK_NONE; BLOCK_NONE at the end. */
+uint32_t free_index_next(const struct free_index *index, const struct blocks *blocks, uint32_t id, uint64_t at_least);
 
 /* Bytes of the largest block; 0 when empty. */
 uint64_t free_index_largest(const struct free_index *index, const struct blocks *blocks);

@@ -40,6 +40,7 @@ static bool can_merge(const struct heap *heap, const struct block *block, uint32
   const struct block *other = block_in(heap, neighbour);
   if (!neighbour || other->state != BLOCK_FREE) return false;
   if (other->stream == block->stream) return true;
+  if (block->stream == STREAM_VACANT) return false;
   return other->stream == STREAM_CLEAN && (heap->streams.active == 1 || other->bytes <= block->bytes);
 }
 
@@ -87,7 +88,7 @@ uint32_t heap_add_region(struct heap *heap, uint64_t start, uint64_t bytes, uint
   struct block *block = block_in(heap, id);
   block->state = BLOCK_FREE;
   block->stream = stream;
-  block->epoch = stream ? stream_note_free(&heap->streams, stream) : 0;
+  block->epoch = stream >= STREAM_FIRST ? stream_note_free(&heap->streams, stream) : 0;
   heap->bytes += bytes;
   return add_free(heap, id);
 }
@@ -126,12 +127,6 @@ static uint32_t split(struct heap *heap, uint32_t id, uint64_t bytes)
   return rest;
 }
 
-/* How many bytes more than asked for a block must have, so that an aligned piece lies in it. */
-static uint64_t slack_of(const struct request *request)
-{
-  return request->alignment - HIPMM_ALIGNMENT;
-}
-
 /* Makes the free block live, cut to what is asked for. Its pieces stay in the list where it was. */
 static uint32_t take(struct heap *heap, uint32_t id, const struct request *request)
 {
@@ -160,7 +155,7 @@ static uint32_t take(struct heap *heap, uint32_t id, const struct request *reque
 
 static uint32_t fit(struct heap *heap, uint32_t stream, const struct request *request)
 {
-  return free_index_fit(free_of(heap, stream), &heap->blocks, request->bytes + slack_of(request));
+  return free_index_fit(free_of(heap, stream), &heap->blocks, request_room(request));
 }
 
 /* The smaller of two blocks, either of which may be none. */
@@ -180,7 +175,7 @@ uint32_t heap_take_ready(struct heap *heap, const struct request *request)
 static void move_free(struct heap *heap, uint32_t from, uint64_t epoch, uint32_t to, uint64_t epoch_there)
 {
   struct free_index kept = {0};
-  for (uint32_t id; (id = free_index_any(free_of(heap, from)));) {
+  for (uint32_t id; (id = free_index_next(free_of(heap, from), &heap->blocks, BLOCK_NONE, 0));) {
     unlink_free(heap, id);
     if (block_in(heap, id)->epoch > epoch) {
       free_index_add(&kept, &heap->blocks, id);
@@ -201,7 +196,7 @@ static bool has_free(struct heap *heap, uint32_t stream)
 uint32_t heap_take_passed(struct heap *heap, const struct request *request)
 {
   bool moved = false;
-  for (uint32_t stream = 1; stream < heap->streams.count; stream++) {
+  for (uint32_t stream = STREAM_FIRST; stream < heap->streams.count; stream++) {
     if (stream == request->stream || !has_free(heap, stream)) continue;
     stream_cover(&heap->streams, stream);
     uint64_t before = stream_of(&heap->streams, stream)->passed;
@@ -217,7 +212,7 @@ uint32_t heap_take_passed(struct heap *heap, const struct request *request)
 uint32_t heap_take_waiting(struct heap *heap, const struct request *request)
 {
   uint32_t best = BLOCK_NONE;
-  for (uint32_t stream = 1; stream < heap->streams.count; stream++) {
+  for (uint32_t stream = STREAM_FIRST; stream < heap->streams.count; stream++) {
     if (stream == request->stream || !has_free(heap, stream) || !stream_cover(&heap->streams, stream)) continue;
     best = smaller_of(heap, best, fit(heap, stream, request));
   }
@@ -232,7 +227,7 @@ uint32_t heap_take_merged(struct heap *heap, const struct request *request)
   /* Ours has waited for all of them when it is used next: their blocks are as if freed on it now. */
   uint64_t epoch = stream_note_free(&heap->streams, request->stream);
   bool moved = false;
-  for (uint32_t stream = 1; stream < heap->streams.count; stream++) {
+  for (uint32_t stream = STREAM_FIRST; stream < heap->streams.count; stream++) {
     if (stream == request->stream || !has_free(heap, stream) || !stream_cover(&heap->streams, stream)) continue;
     uint64_t frees = stream_of(&heap->streams, stream)->frees;
     if (!stream_wait(&heap->streams, request->stream, stream, frees)) continue;
@@ -261,7 +256,7 @@ void heap_give(struct heap *heap, uint32_t id, uint32_t stream)
 uint64_t heap_withheld_bytes(const struct heap *heap, uint32_t stream)
 {
   uint64_t bytes = 0;
-  for (uint32_t other = 1; other < heap->streams.count; other++) {
+  for (uint32_t other = STREAM_FIRST; other < heap->streams.count; other++) {
     const struct stream *holder = stream_of(&heap->streams, other);
     if (holder->in_use && other != stream && holder->recorded < holder->frees) bytes += holder->free.bytes;
   }
@@ -274,18 +269,92 @@ void heap_clean_stream(struct heap *heap, uint32_t stream)
   move_free(heap, stream, UINT64_MAX, STREAM_CLEAN, 0);
 }
 
+bool heap_wait(struct heap *heap)
+{
+  bool all = true;
+  for (uint32_t stream = STREAM_FIRST; stream < heap->streams.count; stream++) {
+    if (!has_free(heap, stream)) continue;
+    if (stream_host_wait(&heap->streams, stream))
+      heap_clean_stream(heap, stream);
+    else
+      all = false;
+  }
+  return all;
+}
+
 void heap_all_passed(struct heap *heap)
 {
-  for (uint32_t stream = 1; stream < heap->streams.count; stream++)
+  for (uint32_t stream = STREAM_FIRST; stream < heap->streams.count; stream++)
     if (stream_of(&heap->streams, stream)->in_use) heap_clean_stream(heap, stream);
 }
 
+/* ---- Vacant addresses ---- */
+
+/* Cuts [start, start + bytes) out of a free block that is in no list. The pieces before and behind go to the block's own
+ * list. BLOCK_NONE, and the block whole in its list again, when records are short. */
+static uint32_t cut_out(struct heap *heap, uint32_t id, uint64_t start, uint64_t bytes)
+{
+  struct free_index *free = free_of(heap, block_in(heap, id)->stream);
+  uint32_t middle = id;
+  if (start > block_in(heap, id)->start) {
+    middle = split(heap, id, start - block_in(heap, id)->start);
+    free_index_add(free, &heap->blocks, id);
+    if (!middle) return BLOCK_NONE;
+  }
+  if (block_in(heap, middle)->bytes == bytes) return middle;
+  uint32_t rest = split(heap, middle, bytes);
+  if (rest)
+    free_index_add(free, &heap->blocks, rest);
+  else
+    add_free(heap, middle);
+  return rest ? middle : BLOCK_NONE;
+}
+
+uint32_t heap_vacate(struct heap *heap, uint32_t id, uint64_t start, uint64_t bytes)
+{
+  unlink_free(heap, id);
+  uint32_t middle = cut_out(heap, id, start, bytes);
+  if (!middle) return BLOCK_NONE;
+  block_in(heap, middle)->stream = STREAM_VACANT;
+  return add_free(heap, middle);
+}
+
+uint32_t heap_occupy(struct heap *heap, uint32_t id, uint64_t start, uint64_t bytes, uint32_t stream)
+{
+  unlink_free(heap, id);
+  uint32_t middle = cut_out(heap, id, start, bytes);
+  if (!middle) return BLOCK_NONE;
+  block_in(heap, middle)->stream = stream;
+  return add_free(heap, middle);
+}
+
+uint32_t heap_vacant_at(const struct heap *heap, uint64_t start)
+{
+  return block_starting_at(&heap->blocks, start);
+}
+
+uint64_t heap_claim_before(struct heap *heap, uint32_t id, uint32_t stream)
+{
+  uint32_t before = block_in(heap, id)->before;
+  struct block *block = block_in(heap, before);
+  if (!before || block->state != BLOCK_FREE || (block->stream != stream && block->stream != STREAM_CLEAN)) return 0;
+  unlink_free(heap, before);
+  block->stream = stream;
+  return block_in(heap, add_free(heap, before))->bytes;
+}
+
 /* ---- Looking ---- */
+
+uint64_t heap_free_bytes(const struct heap *heap)
+{
+  return heap->bytes - heap->live_bytes - stream_of(&heap->streams, STREAM_VACANT)->free.bytes;
+}
 
 uint64_t heap_largest_free(const struct heap *heap)
 {
   uint64_t largest = 0;
   for (uint32_t stream = 0; stream < heap->streams.count; stream++) {
+    if (stream == STREAM_VACANT) continue;
     uint64_t bytes = free_index_largest(&stream_of(&heap->streams, stream)->free, &heap->blocks);
     if (bytes > largest) largest = bytes;
   }

@@ -9,7 +9,7 @@
 struct heap {
   struct blocks blocks;
   struct streams streams;
-  uint64_t bytes;           /* all regions */
+  uint64_t bytes;           /* all regions, vacant parts included */
   uint64_t live_bytes;      /* blocks given out */
   uint64_t requested_bytes; /* what was asked for in them */
 };
@@ -20,6 +20,22 @@ void heap_close(struct heap *heap);
 /* Adds a region, as one free block that is ready for `stream` (STREAM_CLEAN: for any). Returns the block; BLOCK_NONE
  * when host memory is short. */
 uint32_t heap_add_region(struct heap *heap, uint64_t start, uint64_t bytes, uint32_t stream);
+
+/* Vacant addresses (granules.h): heap_vacate cuts `bytes` at `start` out of the clean block `id` and returns the vacant
+ * block; heap_occupy makes `bytes` at `start`, which begin the vacant block `id`, ready for `stream`, merged with what is
+ * free beside them. BLOCK_NONE and no change when records are short. */
+uint32_t heap_vacate(struct heap *heap, uint32_t id, uint64_t start, uint64_t bytes);
+uint32_t heap_occupy(struct heap *heap, uint32_t id, uint64_t start, uint64_t bytes, uint32_t stream);
+
+/* The vacant block that starts at `start`. */
+uint32_t heap_vacant_at(const struct heap *heap, uint64_t start);
+
+/* Makes the free block that ends where block `id` begins, if it is ready for `stream`, that stream's own, and returns its
+ * size; 0 if there is none. */
+uint64_t heap_claim_before(struct heap *heap, uint32_t id, uint32_t stream);
+
+/* Free bytes with memory under them. */
+uint64_t heap_free_bytes(const struct heap *heap);
 
 /* Whether the region of `bytes` that starts with block `first` is one clean free block; takes it out. */
 bool heap_region_is_idle(const struct heap *heap, uint32_t first, uint64_t bytes);
@@ -33,6 +49,12 @@ struct request {
   uint32_t stream;
 };
 
+/* How large a block must be so that what is asked for lies in it, wherever it starts. */
+static inline uint64_t request_room(const struct request *request)
+{
+  return request->bytes + (request->alignment - HIPMM_ALIGNMENT);
+}
+
 /* Each looks for a free block in one way, and makes it live; BLOCK_NONE if that way finds none. In order of cost: */
 uint32_t heap_take_ready(struct heap *heap, const struct request *request);   /* no wait needed */
 uint32_t heap_take_passed(struct heap *heap, const struct request *request);  /* after looking which work is done */
@@ -44,6 +66,10 @@ void heap_give(struct heap *heap, uint32_t id, uint32_t stream);
 
 /* Free bytes that other streams than `stream` hold back because their handles may be gone. */
 uint64_t heap_withheld_bytes(const struct heap *heap, uint32_t stream);
+
+/* Waits for the work behind all free blocks, which become clean. False when a stream's handle may be gone: then only the
+ * device can be waited for. */
+bool heap_wait(struct heap *heap);
 
 /* The device is idle: every free block is clean. */
 void heap_all_passed(struct heap *heap);

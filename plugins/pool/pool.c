@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* pool.c: the sub-allocator of choice: takes memory from its upstream in large pieces and serves allocations from it,
  * reusing what was freed in stream order. This file is the resource: options, values, ops, and the order in which an
- * allocation is tried. heap.h finds blocks, streams.h knows when they may be reused, segments.h talks to the upstream. */
-#include "segments.h"
+ * allocation is tried. heap.h finds blocks, streams.h knows when they may be reused, ground.h talks to the upstream. */
+#include "ground.h"
 
 #include <pthread.h>
 
 struct options {
   uint64_t initial_size;
   uint64_t maximum_size;
+  uint32_t growth;
   uint32_t record;
 };
 
@@ -16,7 +17,7 @@ struct pool {
   const struct hipmm_services *services;
   pthread_mutex_t lock; /* all below */
   struct heap heap;
-  struct segments segments;
+  struct ground ground;
 };
 
 /* ---- Waiting for the device ---- */
@@ -52,39 +53,46 @@ static uint32_t take_from_heap(struct pool *pool, const struct request *request)
   return id;
 }
 
-/* The upstream, or the maximum, has no room: whole idle segments make some. */
-static enum hipmm_status grow_by_exchange(struct pool *pool, uint64_t bytes, uint32_t stream)
+/* Memory that the device is about to be done with is worth more than new memory. */
+static uint32_t take_after_waiting(struct pool *pool, const struct request *request)
+{
+  if (!ground_gains_by_waiting(&pool->ground, &pool->heap)) return BLOCK_NONE;
+  if (!heap_wait(&pool->heap) && synchronize_device(pool)) return BLOCK_NONE;
+  return heap_take_ready(&pool->heap, request);
+}
+
+/* The upstream, or the maximum, has no room: what lies idle makes some. */
+static enum hipmm_status grow_by_exchange(struct pool *pool, const struct request *request)
 {
   enum hipmm_status status = synchronize_device(pool);
-  if (!status) status = segments_release_idle(&pool->segments, &pool->heap, 0);
-  return status ? status : segments_grow(&pool->segments, &pool->heap, bytes, stream);
+  if (!status) status = ground_release_idle(&pool->ground, &pool->heap, 0);
+  return status ? status : ground_grow(&pool->ground, &pool->heap, request);
 }
 
 static enum hipmm_status explain(struct pool *pool, enum hipmm_status status, const struct request *request)
 {
   const struct hipmm_services *services = pool->services;
-  uint64_t free_bytes = pool->heap.bytes - pool->heap.live_bytes;
+  uint64_t free_bytes = heap_free_bytes(&pool->heap);
   if (status == HIPMM_E_LIMIT)
     return services->refuse(
         services, HIPMM_E_OUT_OF_MEMORY,
         "cannot allocate {0:bytes}: maximum_size {1:bytes} is reached, with {2:bytes} free in pieces "
-        "that are too small or in use by the device",
-        request->requested, pool->segments.maximum_bytes, free_bytes);
+        "that are too small",
+        request->requested, ground_maximum_bytes(&pool->ground), free_bytes);
   if (status == HIPMM_E_OUT_OF_MEMORY)
     return services->refuse(
         services, HIPMM_E_OUT_OF_MEMORY,
         "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it free in pieces that are too "
         "small, and the upstream has no more",
-        request->requested, pool->segments.bytes, free_bytes);
+        request->requested, ground_bytes(&pool->ground), free_bytes);
   return status;
 }
 
 static enum hipmm_status take_after_growth(struct pool *pool, const struct request *request, uint32_t *id_out)
 {
-  uint64_t bytes = request->bytes + (request->alignment - HIPMM_ALIGNMENT);
-  enum hipmm_status status = segments_grow(&pool->segments, &pool->heap, bytes, request->stream);
-  if ((status == HIPMM_E_LIMIT || status == HIPMM_E_OUT_OF_MEMORY) && pool->segments.count)
-    status = grow_by_exchange(pool, bytes, request->stream);
+  enum hipmm_status status = ground_grow(&pool->ground, &pool->heap, request);
+  if ((status == HIPMM_E_LIMIT || status == HIPMM_E_OUT_OF_MEMORY) && ground_bytes(&pool->ground))
+    status = grow_by_exchange(pool, request);
   if (!status && !(*id_out = heap_take_ready(&pool->heap, request))) status = HIPMM_E_OUT_OF_MEMORY;
   return status ? explain(pool, status, request) : HIPMM_OK;
 }
@@ -96,7 +104,7 @@ static enum hipmm_status enter_stream(struct pool *pool, hipStream_t handle, uin
   *id_out = streams_id(streams, handle);
   if (*id_out) return HIPMM_OK;
   enum hipmm_status status = synchronize_device(pool);
-  for (uint32_t id = 1; !status && id < streams->count; id++) stream_forget(streams, id);
+  for (uint32_t id = STREAM_FIRST; !status && id < streams->count; id++) stream_forget(streams, id);
   if (!status) *id_out = streams_id(streams, handle);
   return status;
 }
@@ -107,6 +115,7 @@ static enum hipmm_status allocate_locked(struct pool *pool, struct request *requ
   enum hipmm_status status = enter_stream(pool, stream, &request->stream);
   if (status) return status;
   id = take_from_heap(pool, request);
+  if (!id) id = take_after_waiting(pool, request);
   if (!id) status = take_after_growth(pool, request, &id);
   if (!status) *ptr_out = (void *)(uintptr_t)block_of(&pool->heap.blocks, id)->start;
   return status;
@@ -183,7 +192,7 @@ static enum hipmm_status pool_trim(void *self, size_t keep_bytes)
   struct pool *pool = self;
   pthread_mutex_lock(&pool->lock);
   enum hipmm_status status = synchronize_device(pool);
-  if (!status) status = segments_release_idle(&pool->segments, &pool->heap, keep_bytes);
+  if (!status) status = ground_release_idle(&pool->ground, &pool->heap, keep_bytes);
   pthread_mutex_unlock(&pool->lock);
   return status;
 }
@@ -226,7 +235,8 @@ enum value {
   LIVE_COUNT,
   FREE_BYTES,
   LARGEST_FREE_BYTES,
-  SEGMENTS,
+  PIECES,
+  MOVES,
   STREAM_WAITS,
   METADATA_BYTES
 };
@@ -238,7 +248,8 @@ static const struct hipmm_feature values[] = {
     [LIVE_COUNT] = {"live_count", "blocks", "Allocated blocks"},
     [FREE_BYTES] = {"free_bytes", "bytes", "Held memory that is not allocated"},
     [LARGEST_FREE_BYTES] = {"largest_free_bytes", "bytes", "The largest free block"},
-    [SEGMENTS] = {"segments", "segments", "Pieces held from the upstream"},
+    [PIECES] = {"pieces", "pieces", "Segments, or granules, held from the upstream"},
+    [MOVES] = {"moves", "granules", "Idle granules moved under other addresses so far"},
     [STREAM_WAITS] = {"stream_waits", "waits", "Times that a stream was made to wait for another one"},
     [METADATA_BYTES] = {"metadata_bytes", "bytes", "Host memory that the pool's own records take at most"},
 };
@@ -247,13 +258,14 @@ static int64_t value_of(const struct pool *pool, enum value value)
 {
   const struct heap *heap = &pool->heap;
   switch (value) {
-  case RESERVED_BYTES: return (int64_t)pool->segments.bytes;
-  case PEAK_RESERVED_BYTES: return (int64_t)pool->segments.peak_bytes;
+  case RESERVED_BYTES: return (int64_t)ground_bytes(&pool->ground);
+  case PEAK_RESERVED_BYTES: return (int64_t)ground_peak_bytes(&pool->ground);
   case LIVE_BYTES: return (int64_t)heap->requested_bytes;
   case LIVE_COUNT: return heap->blocks.live;
-  case FREE_BYTES: return (int64_t)(heap->bytes - heap->live_bytes);
+  case FREE_BYTES: return (int64_t)heap_free_bytes(heap);
   case LARGEST_FREE_BYTES: return (int64_t)heap_largest_free(heap);
-  case SEGMENTS: return pool->segments.count;
+  case MOVES: return (int64_t)pool->ground.granules.moves;
+  case PIECES: return (int64_t)ground_pieces(&pool->ground);
   case STREAM_WAITS: return (int64_t)heap->streams.waits;
   case METADATA_BYTES: return (int64_t)blocks_metadata_bytes(&heap->blocks);
   }
@@ -280,7 +292,7 @@ static void pool_destroy(void *self)
                   pool->heap.blocks.live, (unsigned long long)pool->heap.requested_bytes);
   int code = services->hip->DeviceSynchronize();
   if (code) services->refuse_hip(services, "hipDeviceSynchronize", code, 0);
-  segments_close(&pool->segments);
+  ground_close(&pool->ground);
   heap_close(&pool->heap);
   pthread_mutex_destroy(&pool->lock);
   services->host_free(services, pool, sizeof *pool);
@@ -290,7 +302,7 @@ static enum hipmm_status fill(struct pool *pool, uint64_t initial_bytes)
 {
   initial_bytes = (initial_bytes + HIPMM_ALIGNMENT - 1) / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
   if (!initial_bytes) return HIPMM_OK;
-  enum hipmm_status status = segments_grow(&pool->segments, &pool->heap, initial_bytes, STREAM_CLEAN);
+  enum hipmm_status status = ground_fill(&pool->ground, &pool->heap, initial_bytes);
   if (status == HIPMM_E_OUT_OF_MEMORY)
     return pool->services->fail(pool->services, status, "initial_size", "the upstream does not have %llu bytes; %s",
                                 (unsigned long long)initial_bytes, "ask for less, or for a percentage such as \"50%\"");
@@ -306,11 +318,12 @@ static enum hipmm_status pool_create(const struct hipmm_services *services, cons
   if (!pool) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory left");
   pool->services = services;
   pthread_mutex_init(&pool->lock, NULL);
-  bool opened = heap_open(&pool->heap, services, (enum record)wanted->record);
-  opened = segments_open(&pool->segments, services, upstreams[0], wanted->maximum_size) && opened;
-  enum hipmm_status status =
-      opened ? fill(pool, wanted->initial_size)
-             : services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory left for the pool's records");
+  enum hipmm_status status = HIPMM_OK;
+  if (!heap_open(&pool->heap, services, (enum record)wanted->record))
+    status = services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory left for the pool's records");
+  if (!status)
+    status = ground_open(&pool->ground, services, upstreams[0], (enum growth)wanted->growth, wanted->maximum_size);
+  if (!status) status = fill(pool, wanted->initial_size);
   if (status)
     pool_destroy(pool);
   else
@@ -319,6 +332,7 @@ static enum hipmm_status pool_create(const struct hipmm_services *services, cons
 }
 
 static const char *const unlimited[] = {"unlimited", NULL};
+static const char *const growths[] = {"auto", "mapped", "segments", NULL};
 static const char *const records[] = {"auto", "lazy", "on_free", NULL};
 
 static const struct hipmm_option options[] = {
@@ -338,6 +352,14 @@ static const struct hipmm_option options[] = {
      .doc = "The most that is ever held from the upstream",
      .at_least = "initial_size",
      .choices = unlimited},
+    {.name = "growth",
+     .type = HIPMM_OPTION_ENUM,
+     .offset = offsetof(struct options, growth),
+     .initial = "auto",
+     .doc = "How more memory is had: mapped, as granules under one range of addresses; segments, as separate pieces; "
+            "auto, "
+            "mapped where the upstream can",
+     .choices = growths},
     {.name = "record",
      .type = HIPMM_OPTION_ENUM,
      .offset = offsetof(struct options, record),

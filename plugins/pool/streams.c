@@ -21,7 +21,7 @@ static uint64_t thread_number(void)
 
 bool streams_open(struct streams *streams, const struct hipmm_services *services, enum record record)
 {
-  *streams = (struct streams){.services = services, .record = record, .count = 1};
+  *streams = (struct streams){.services = services, .record = record, .count = STREAM_FIRST};
   streams->items = services->host_allocate(services, MAX_STREAMS * sizeof *streams->items);
   streams->table = services->host_allocate(services, TABLE * sizeof *streams->table);
   return streams->items && streams->table;
@@ -50,7 +50,7 @@ static uint16_t *entry_of(const struct streams *streams, hipStream_t handle, uin
 static void fill_table(struct streams *streams)
 {
   memset(streams->table, 0, TABLE * sizeof *streams->table);
-  for (uint32_t id = 1; id < streams->count; id++) {
+  for (uint32_t id = STREAM_FIRST; id < streams->count; id++) {
     const struct stream *stream = &streams->items[id];
     if (stream->in_use) *entry_of(streams, stream->handle, stream->thread) = (uint16_t)id;
   }
@@ -64,7 +64,7 @@ uint32_t streams_known_id(const struct streams *streams, hipStream_t handle)
 
 static uint32_t unused_id(struct streams *streams)
 {
-  for (uint32_t id = 1; id < streams->count; id++)
+  for (uint32_t id = STREAM_FIRST; id < streams->count; id++)
     if (!streams->items[id].in_use) return id;
   return streams->count < MAX_STREAMS ? streams->count++ : STREAM_CLEAN;
 }
@@ -145,6 +145,17 @@ bool stream_wait(struct streams *streams, uint32_t waiter, uint32_t id, uint64_t
   int code = services->hip->StreamWaitEvent(streams->items[waiter].handle, stream->event, 0);
   if (code) services->hip->GetLastError();
   services->leave_device(services, previous);
+  streams->waits++;
+  return !code;
+}
+
+bool stream_host_wait(struct streams *streams, uint32_t id)
+{
+  struct stream *stream = &streams->items[id];
+  if (stream->passed == stream->frees) return true;
+  if (!stream_cover(streams, id)) return false;
+  int code = streams->services->hip->EventSynchronize(stream->event);
+  if (code) streams->services->hip->GetLastError();
   streams->waits++;
   return !code;
 }

@@ -9,7 +9,12 @@
 
 #include "free_index.h"
 
-enum { STREAM_CLEAN = 0 }; /* the id of no stream: no work uses the block any more */
+/* Ids that are no stream's. */
+enum {
+  STREAM_CLEAN,  /* no work uses the block any more */
+  STREAM_VACANT, /* the same, and there is no memory under the block (granules.h) */
+  STREAM_FIRST   /* the first stream */
+};
 
 /* When the event is recorded that another stream waits for. */
 enum record { RECORD_AUTO, RECORD_LAZY, RECORD_ON_FREE };
@@ -27,10 +32,10 @@ struct stream {
 struct streams {
   const struct hipmm_services *services;
   enum record record;
-  struct stream *items; /* [STREAM_CLEAN] holds the clean blocks */
+  struct stream *items; /* those before STREAM_FIRST only hold free blocks */
   uint16_t *table;      /* ids by hash of handle and thread, linear probing; 0: empty */
-  uint32_t count;       /* items ever used, the clean one included */
-  uint32_t active;      /* items in use, the clean one not included */
+  uint32_t count;       /* items ever used */
+  uint32_t active;      /* streams in use */
   uint64_t waits;       /* stream waits and host waits so far */
 };
 
@@ -39,7 +44,7 @@ bool streams_open(struct streams *streams, const struct hipmm_services *services
 /* Destroys the events. The device is current. */
 void streams_close(struct streams *streams);
 
-/* The id of a stream as the calling thread means it. STREAM_CLEAN when it is new and there is room for no more. */
+/* The id of a stream as the calling thread means it. STREAM_CLEAN when it is new and there is no room for one more. */
 uint32_t streams_id(struct streams *streams, hipStream_t handle);
 
 /* The id if the stream is known already; STREAM_CLEAN if not. */
@@ -56,6 +61,9 @@ void stream_poll(struct streams *streams, uint32_t id);
 
 /* Orders `waiter` after epoch `epoch` of stream `id`. False if that needs a handle that may be gone, or HIP refuses. */
 bool stream_wait(struct streams *streams, uint32_t waiter, uint32_t id, uint64_t epoch);
+
+/* Waits on the host until all frees on this stream have passed. False as above. */
+bool stream_host_wait(struct streams *streams, uint32_t id);
 
 /* All frees so far have passed: the caller has waited for the stream, or for the device. */
 void stream_passed(struct streams *streams, uint32_t id);

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/* ground.c: one choice between two ways to grow, made when the pool is created. */
+#include "ground.h"
+
+static enum hipmm_status refuse_mapped(const struct hipmm_services *services, const struct hipmm_resource *upstream)
+{
+  return services->fail(services, HIPMM_E_NOT_SUPPORTED, "growth",
+                        "\"mapped\" is not possible here: %s; write \"auto\"",
+                        upstream->ops->mapping ? "this runtime or device has no virtual memory management"
+                                               : "the upstream hands out no virtual memory");
+}
+
+enum hipmm_status ground_open(struct ground *ground, const struct hipmm_services *services,
+                              struct hipmm_resource *upstream, enum growth growth, uint64_t maximum_bytes)
+{
+  *ground = (struct ground){.mapped = false};
+  if (growth != GROWTH_SEGMENTS) {
+    enum hipmm_status status = granules_open(&ground->granules, services, upstream, maximum_bytes);
+    ground->mapped = !status;
+    if (!status) {
+      services->log(services, HIPMM_LOG_INFO, "growth mapped: granules of %llu bytes",
+                    (unsigned long long)ground->granules.granule_bytes);
+      return HIPMM_OK;
+    }
+    if (growth == GROWTH_MAPPED) return refuse_mapped(services, upstream);
+    services->log(services, HIPMM_LOG_INFO, "growth segments: %s",
+                  upstream->ops->mapping ? "the device has no virtual memory management" : "the upstream cannot map");
+  }
+  if (segments_open(&ground->segments, services, upstream, maximum_bytes)) return HIPMM_OK;
+  return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory left for the pool's records");
+}
+
+void ground_close(struct ground *ground)
+{
+  if (ground->mapped)
+    granules_close(&ground->granules);
+  else if (ground->segments.items)
+    segments_close(&ground->segments);
+}
+
+enum hipmm_status ground_grow(struct ground *ground, struct heap *heap, const struct request *request)
+{
+  return ground->mapped ? granules_grow(&ground->granules, heap, request)
+                        : segments_grow(&ground->segments, heap, request_room(request), request->stream);
+}
+
+enum hipmm_status ground_fill(struct ground *ground, struct heap *heap, uint64_t bytes)
+{
+  return ground->mapped ? granules_fill(&ground->granules, heap, bytes)
+                        : segments_grow(&ground->segments, heap, bytes, STREAM_CLEAN);
+}
+
+enum hipmm_status ground_release_idle(struct ground *ground, struct heap *heap, uint64_t keep_bytes)
+{
+  return ground->mapped ? granules_release_idle(&ground->granules, heap, keep_bytes)
+                        : segments_release_idle(&ground->segments, heap, keep_bytes);
+}
+
+bool ground_gains_by_waiting(const struct ground *ground, const struct heap *heap)
+{
+  return ground->mapped && granules_pending_idle_bytes(&ground->granules, heap);
+}
+
+uint64_t ground_bytes(const struct ground *ground)
+{
+  return ground->mapped ? ground->granules.bytes : ground->segments.bytes;
+}
+
+uint64_t ground_peak_bytes(const struct ground *ground)
+{
+  return ground->mapped ? ground->granules.peak_bytes : ground->segments.peak_bytes;
+}
+
+uint64_t ground_maximum_bytes(const struct ground *ground)
+{
+  return ground->mapped ? ground->granules.maximum_bytes : ground->segments.maximum_bytes;
+}
+
+uint64_t ground_pieces(const struct ground *ground)
+{
+  return ground->mapped ? ground->granules.bytes / ground->granules.granule_bytes : ground->segments.count;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* ground.h: where a pool's memory comes from: granules under one range of addresses where the upstream can map, else
+ * segments. The caller holds the pool's lock. */
+#ifndef HIPMM_POOL_GROUND_H
+#define HIPMM_POOL_GROUND_H
+
+#include "granules.h"
+#include "segments.h"
+
+enum growth { GROWTH_AUTO, GROWTH_MAPPED, GROWTH_SEGMENTS };
+
+struct ground {
+  bool mapped; /* which of the two */
+  struct granules granules;
+  struct segments segments;
+};
+
+/* Chooses, and says in the log what and why. On failure services->fail has said why; ground_close is owed all the same. */
+enum hipmm_status ground_open(struct ground *ground, const struct hipmm_services *services,
+                              struct hipmm_resource *upstream, enum growth growth, uint64_t maximum_bytes);
+void ground_close(struct ground *ground);
+
+/* Room for the request among the blocks that are ready for its stream; HIPMM_E_LIMIT when the maximum forbids it. */
+enum hipmm_status ground_grow(struct ground *ground, struct heap *heap, const struct request *request);
+
+/* The memory that a pool starts with, clean. */
+enum hipmm_status ground_fill(struct ground *ground, struct heap *heap, uint64_t bytes);
+
+/* Gives memory back that clean blocks hold idle, while more than `keep_bytes` are held. */
+enum hipmm_status ground_release_idle(struct ground *ground, struct heap *heap, uint64_t keep_bytes);
+
+/* Whether waiting for work that is under way would free memory that growing would otherwise add. */
+bool ground_gains_by_waiting(const struct ground *ground, const struct heap *heap);
+
+uint64_t ground_bytes(const struct ground *ground);
+uint64_t ground_peak_bytes(const struct ground *ground);
+uint64_t ground_maximum_bytes(const struct ground *ground);
+
+/* Segments, or granules. */
+uint64_t ground_pieces(const struct ground *ground);
+
+#endif
