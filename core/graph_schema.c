@@ -48,7 +48,9 @@ static json_t *upstream_schema(const struct hipmm_plugin *descriptor)
   if (descriptor->max_upstreams == 1) return name;
   json_t *list = json_pack("{s:s, s:{s:s}, s:i, s:I}", "type", "array", "items", "type", "string", "minItems",
                            descriptor->min_upstreams, "maxItems", (json_int_t)descriptor->max_upstreams);
-  return json_pack("{s:[o, o]}", "anyOf", name, list);
+  if (descriptor->min_upstreams <= 1) return json_pack("{s:[o, o]}", "anyOf", name, list);
+  json_decref(name);
+  return list;
 }
 
 /* The object of a resource of this type, in "resources" and in "stack", or of a runtime. */
@@ -112,7 +114,7 @@ static json_t *any_object(const struct plugins *plugins)
 
 static json_t *resource(const struct plugins *plugins)
 {
-  json_t *rules = json_pack("[o]", reference("object"));
+  json_t *rules = json_pack("[o]", reference(".object"));
   for (size_t i = 0; i < plugins->count; i++)
     if (plugins->items[i]->descriptor.min_upstreams > 0)
       json_array_append_new(rules, upstream_rule(&plugins->items[i]->descriptor));
@@ -121,30 +123,43 @@ static json_t *resource(const struct plugins *plugins)
 
 static json_t *element(const struct plugins *plugins)
 {
-  json_t *object = json_pack("{s:[o, {s:{s:[s]}}]}", "allOf", reference("object"), "not", "required", "upstream");
+  json_t *object = json_pack("{s:[o, {s:{s:[s]}}]}", "allOf", reference(".object"), "not", "required", "upstream");
   return json_pack("{s:[{s:o}, o]}", "anyOf", "enum", types_of(plugins, true), object);
 }
 
+/* The dot keeps what all types share apart from them: no type begins with one. */
 static json_t *definitions(const struct plugins *plugins)
 {
   json_t *all = json_object();
   for (size_t i = 0; i < plugins->count; i++)
     json_object_set_new(all, plugins->items[i]->descriptor.type, object_schema(&plugins->items[i]->descriptor));
-  json_object_set_new(all, "object", any_object(plugins));
-  json_object_set_new(all, "resource", resource(plugins));
-  json_object_set_new(all, "element", element(plugins));
+  json_object_set_new(all, ".object", any_object(plugins));
+  json_object_set_new(all, ".resource", resource(plugins));
+  json_object_set_new(all, ".element", element(plugins));
   return all;
 }
 
 /* ---- The top of the file --------------------------------------------------------------------------------------- */
 
+/* The words that name a runtime, here or on another machine. */
+static json_t *runtime_words(const struct plugins *plugins)
+{
+  json_t *words = json_pack("[s, s, s]", "auto", "amd", "nvidia");
+  for (size_t i = 0; i < plugins->count; i++)
+    if (is_runtime(plugins->items[i]) && strcmp(plugins->items[i]->descriptor.type, "nvidia"))
+      json_array_append_new(words, json_string(plugins->items[i]->descriptor.type));
+  return words;
+}
+
 static json_t *runtime(const struct plugins *plugins)
 {
-  json_t *forms = json_pack("[{s:s}]", "type", "string");
+  json_t *names =
+      json_pack("{s:[{s:o}, {s:s, s:s}]}", "anyOf", "enum", runtime_words(plugins), "type", "string", "pattern", "/");
+  json_t *forms = json_pack("[O]", names);
   for (size_t i = 0; i < plugins->count; i++)
     if (is_runtime(plugins->items[i])) json_array_append_new(forms, reference(plugins->items[i]->descriptor.type));
-  json_array_append_new(forms, json_pack("{s:s, s:{s:{s:s}}, s:[s], s:b}", "type", "object", "properties", "type",
-                                         "type", "string", "required", "type", "additionalProperties", 0));
+  json_array_append_new(forms, json_pack("{s:s, s:{s:o}, s:[s], s:b}", "type", "object", "properties", "type", names,
+                                         "required", "type", "additionalProperties", 0));
   return json_pack("{s:s, s:s, s:o}", "description",
                    "The library that implements HIP: auto, amd, nvidia, software, or the path of one", "default",
                    "auto", "anyOf", forms);
@@ -161,7 +176,7 @@ static json_t *resources_schema(void)
 {
   return json_pack("{s:s, s:s, s:i, s:{s:s, s:i}, s:o}", "description", "The resources, by name", "type", "object",
                    "maxProperties", GRAPH_MAX_RESOURCES, "propertyNames", "pattern", "^[A-Za-z_.-][A-Za-z0-9_.-]*$",
-                   "maxLength", GRAPH_MAX_NAME, "additionalProperties", reference("resource"));
+                   "maxLength", GRAPH_MAX_NAME, "additionalProperties", reference(".resource"));
 }
 
 static json_t *devices_schema(void)
@@ -175,7 +190,7 @@ static json_t *devices_schema(void)
 static json_t *stack_schema(void)
 {
   return json_pack("{s:s, s:s, s:i, s:i, s:o}", "description", "A straight stack for all devices, top first", "type",
-                   "array", "minItems", 1, "maxItems", GRAPH_MAX_DEPTH, "items", reference("element"));
+                   "array", "minItems", 1, "maxItems", GRAPH_MAX_DEPTH, "items", reference(".element"));
 }
 
 static json_t *top_properties(const struct plugins *plugins)

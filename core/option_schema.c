@@ -11,7 +11,8 @@ static json_t *bytes_forms(const struct hipmm_option *row)
   static const char size[] = "^[0-9]+(\\.[0-9]*)?[ \\t]*([kKmMgGtTpP]?[iI]?[bB])?$";
   static const char percent[] = "^0*(100(\\.0*)?|[0-9]{1,2}(\\.[0-9]*)?)[ \\t]*%$";
   json_t *forms = json_array();
-  json_array_append_new(forms, json_pack("{s:s, s:i}", "type", "integer", "minimum", 0));
+  json_array_append_new(
+      forms, json_pack("{s:s, s:i, s:I}", "type", "integer", "minimum", 0, "maximum", (json_int_t)INT64_MAX));
   json_array_append_new(forms, json_pack("{s:s, s:s}", "type", "string", "pattern", size));
   if (row->flags & HIPMM_OPTION_PERCENT)
     json_array_append_new(forms, json_pack("{s:s, s:s}", "type", "string", "pattern", percent));
