@@ -39,15 +39,16 @@ static json_t *check_json_mistakes(const struct report *report, bool warnings)
   json_t *list = json_array();
   for (const struct mistake *mistake = report->first; mistake; mistake = mistake->next) {
     if ((mistake->status == HIPMM_OK) != warnings) continue;
-    json_array_append_new(list, json_pack("{s:s, s:i, s:i, s:s}", "path", mistake->path ? mistake->path : "", "line",
-                                          mistake->line, "column", mistake->column, "message", mistake->message));
+    json_array_append_new(list, json_pack("{s:o, s:i, s:i, s:o}", "path",
+                                          output_json_string(mistake->path ? mistake->path : ""), "line", mistake->line,
+                                          "column", mistake->column, "message", output_json_string(mistake->message)));
   }
   return list;
 }
 
 static int check_print_json(const char *file, const struct report *report, const struct graph *graph)
 {
-  json_t *result = json_pack("{s:s, s:b, s:o, s:o}", "file", file, "ok", graph != NULL, "errors",
+  json_t *result = json_pack("{s:o, s:b, s:o, s:o}", "file", output_json_string(file), "ok", graph != NULL, "errors",
                              check_json_mistakes(report, false), "warnings", check_json_mistakes(report, true));
   return output_json(result, graph ? CMD_GOOD : CMD_BAD);
 }

@@ -65,6 +65,10 @@ void output_text(FILE *stream, const char *text);
 /* Closes standard output. Returns `status`, or CMD_BAD, with a message, if something could not be written. */
 int output_finish(int status);
 
+/* A JSON string of text that may hold anything, such as a file's name; bytes that are no UTF-8 become "?". NULL gives
+ * null. */
+json_t *output_json_string(const char *text);
+
 /* Prints a JSON value, drops the reference, and finishes. NULL means that memory ran out while it was made. */
 int output_json(json_t *value, int status);
 

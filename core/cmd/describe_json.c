@@ -44,9 +44,9 @@ static json_t *describe_json_features(const struct hipmm_feature *features, uint
 json_t *describe_json_plugin(const struct plugin *plugin)
 {
   const struct hipmm_plugin *descriptor = &plugin->descriptor;
-  return json_pack("{s:s, s:s, s:s, s:s, s:s, s:{s:I, s:I}, s:o, s:o, s:o}", "type", descriptor->type, "version",
-                   descriptor->version, "file", plugin->file, "role", role_name(descriptor->role), "doc",
-                   descriptor->doc, "upstreams", "min", (json_int_t)descriptor->min_upstreams, "max",
+  return json_pack("{s:s, s:s, s:o, s:s, s:s, s:{s:I, s:I}, s:o, s:o, s:o}", "type", descriptor->type, "version",
+                   descriptor->version, "file", output_json_string(plugin->file), "role", role_name(descriptor->role),
+                   "doc", descriptor->doc, "upstreams", "min", (json_int_t)descriptor->min_upstreams, "max",
                    (json_int_t)descriptor->max_upstreams, "options",
                    describe_json_options(descriptor->options, descriptor->n_options), "values",
                    describe_json_features(descriptor->values, descriptor->n_values), "actions",

@@ -45,6 +45,18 @@ int output_finish(int status)
   return CMD_BAD;
 }
 
+json_t *output_json_string(const char *text)
+{
+  json_t *string = text ? json_string(text) : json_null();
+  if (string) return string;
+  char *copy = strdup(text);
+  for (char *c = copy; c && *c; c++)
+    if (*c & 0x80) *c = '?';
+  string = copy ? json_string(copy) : NULL;
+  free(copy);
+  return string;
+}
+
 int output_json(json_t *value, int status)
 {
   if (!value) {

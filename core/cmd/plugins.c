@@ -53,11 +53,12 @@ static void plugins_add_json(void *closure, const struct plugin_candidate *candi
   struct plugins *plugins = closure;
   const struct hipmm_plugin *descriptor = candidate->plugin ? &candidate->plugin->descriptor : NULL;
   plugins->n_loaded += descriptor != NULL;
-  json_array_append_new(plugins->list,
-                        json_pack("{s:s, s:s, s:s?, s:s?, s:s?, s:b, s:b}", "type", candidate->type, "file",
-                                  candidate->file, "version", descriptor ? descriptor->version : NULL, "role",
-                                  descriptor ? role_name(descriptor->role) : NULL, "refusal", candidate->refusal,
-                                  "loaded", descriptor != NULL, "shadowed", candidate->shadowed));
+  json_array_append_new(
+      plugins->list,
+      json_pack("{s:o, s:o, s:s?, s:s?, s:o, s:b, s:b}", "type", output_json_string(candidate->type), "file",
+                output_json_string(candidate->file), "version", descriptor ? descriptor->version : NULL, "role",
+                descriptor ? role_name(descriptor->role) : NULL, "refusal", output_json_string(candidate->refusal),
+                "loaded", descriptor != NULL, "shadowed", candidate->shadowed));
 }
 
 static int plugins_list(const struct plugin_path *path)

@@ -47,20 +47,22 @@ static json_t *replay_json_real(double value)
 static json_t *replay_json_failure(const struct replay_result *result)
 {
   if (!result->failure_reason) return json_null();
-  return json_pack("{s:I, s:s}", "line", (json_int_t)result->failure_line, "reason", result->failure_reason);
+  return json_pack("{s:I, s:o}", "line", (json_int_t)result->failure_line, "reason",
+                   output_json_string(result->failure_reason));
 }
 
 static int replay_print_json(const struct replay *replay, const struct replay_result *result, int status)
 {
   const struct trace *trace = &replay->trace;
-  json_t *object = json_pack(
-      "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:s}", "events", (json_int_t)trace->rows,
-      "allocations", (json_int_t)trace->allocations, "frees", (json_int_t)trace->frees, "failures",
-      (json_int_t)result->failures, "unmatched_frees", (json_int_t)trace->unmatched_frees, "live_at_end",
-      (json_int_t)result->live_at_end, "peak_requested_bytes", (json_int_t)result->peak_requested_bytes,
-      "peak_reserved_bytes", (json_int_t)result->peak_reserved_bytes, "overhead",
-      replay_json_real(replay_overhead(result)), "ns_per_op", replay_json_real(result->first_ns), "ns_per_op_warm",
-      replay_json_real(result->warm_ns), "first_failure", replay_json_failure(result), "runtime", hipmm_runtime());
+  json_t *object =
+      json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "events", (json_int_t)trace->rows,
+                "allocations", (json_int_t)trace->allocations, "frees", (json_int_t)trace->frees, "failures",
+                (json_int_t)result->failures, "unmatched_frees", (json_int_t)trace->unmatched_frees, "live_at_end",
+                (json_int_t)result->live_at_end, "peak_requested_bytes", (json_int_t)result->peak_requested_bytes,
+                "peak_reserved_bytes", (json_int_t)result->peak_reserved_bytes, "overhead",
+                replay_json_real(replay_overhead(result)), "ns_per_op", replay_json_real(result->first_ns),
+                "ns_per_op_warm", replay_json_real(result->warm_ns), "first_failure", replay_json_failure(result),
+                "runtime", output_json_string(hipmm_runtime()));
   return output_json(object, status);
 }
 

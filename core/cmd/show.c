@@ -112,8 +112,9 @@ static int show_print(const struct show *show)
 
 static json_t *show_json_runtime(const struct show *show)
 {
-  return json_pack("{s:s, s:s?, s:i, s:s?}", "asked", show->graph->runtime, "in_force", show->runtime, "devices",
-                   show->n_devices, "reason", show->why_not);
+  return json_pack("{s:o, s:o, s:i, s:o}", "asked", output_json_string(show->graph->runtime), "in_force",
+                   output_json_string(show->runtime), "devices", show->n_devices, "reason",
+                   output_json_string(show->why_not));
 }
 
 static json_t *show_json_devices(const struct graph *graph)
@@ -133,8 +134,9 @@ static int show_print_json(const struct show *show)
   json_t *resources = json_object();
   for (size_t i = show->graph->n_nodes; i-- > 0;)
     json_object_set_new(resources, show->graph->nodes[i].name, show_json_node(show->graph, &show->graph->nodes[i]));
-  return output_json(json_pack("{s:s?, s:o, s:o, s:o}", "file", show->source.file, "runtime", show_json_runtime(show),
-                               "devices", show_json_devices(show->graph), "resources", resources),
+  return output_json(json_pack("{s:o, s:o, s:o, s:o}", "file", output_json_string(show->source.file), "runtime",
+                               show_json_runtime(show), "devices", show_json_devices(show->graph), "resources",
+                               resources),
                      CMD_GOOD);
 }
 

@@ -32,5 +32,8 @@ prints 'graphs/bad.json: '
 cp hipmm.json "$work/$(printf 'a\tb.json')"
 run 0 check "$(printf 'a\tb.json')"
 prints '^a.x09b.json: ok'
+cp hipmm.json "$work/$(printf 'a\377.json')"
+run 0 check --json "$(printf 'a\377.json')"
+prints '^  "file": "a?.json",$'
 
 finish
