@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/* mapping.c: HIP's virtual memory management as struct hipmm_mapping. Each call costs the driver microseconds. */
+#include "mapping.h"
+
+static bool has_virtual_memory(const struct hipmm_services *services)
+{
+  const struct hipmm_hip *hip = services->hip;
+  int supported = 0;
+  if (hip->DeviceGetAttribute(&supported, HIPMM_HIP_DEVICE_VIRTUAL_MEMORY, services->device)) hip->GetLastError();
+  return supported && hip->MemGetAllocationGranularity && hip->MemAddressReserve && hip->MemAddressFree &&
+         hip->MemCreate && hip->MemRelease && hip->MemMap && hip->MemUnmap && hip->MemSetAccess;
+}
+
+/* HIP's calls act on the current device in some releases, whatever they are told. */
+static enum hipmm_status leave(const struct hipmm_services *services, int previous, const char *call, int code,
+                               size_t bytes)
+{
+  enum hipmm_status status = code ? services->refuse_hip(services, call, code, bytes) : HIPMM_OK;
+  services->leave_device(services, previous);
+  return status;
+}
+
+static enum hipmm_status granularity(void *self, size_t *bytes_out)
+{
+  const struct hipmm_services *services = self;
+  size_t bytes = 0;
+  if (!has_virtual_memory(services))
+    return services->refuse(services, HIPMM_E_NOT_SUPPORTED, "this runtime or device has no virtual memory management",
+                            0, 0, 0);
+  int previous = services->enter_device(services);
+  int code = services->hip->MemGetAllocationGranularity(&bytes, services->device);
+  enum hipmm_status status = leave(services, previous, "hipMemGetAllocationGranularity", code, 0);
+  if (!status) *bytes_out = bytes;
+  return status;
+}
+
+static enum hipmm_status reserve(void *self, size_t bytes, void **address_out)
+{
+  const struct hipmm_services *services = self;
+  int previous = services->enter_device(services);
+  int code = services->hip->MemAddressReserve(address_out, bytes, 0);
+  return leave(services, previous, "hipMemAddressReserve", code, bytes);
+}
+
+static enum hipmm_status unreserve(void *self, void *address, size_t bytes)
+{
+  const struct hipmm_services *services = self;
+  int previous = services->enter_device(services);
+  int code = services->hip->MemAddressFree(address, bytes);
+  return leave(services, previous, "hipMemAddressFree", code, bytes);
+}
+
+static enum hipmm_status create(void *self, size_t bytes, void **piece_out)
+{
+  const struct hipmm_services *services = self;
+  hipMemGenericAllocationHandle_t handle;
+  int previous = services->enter_device(services);
+  int code = services->hip->MemCreate(&handle, bytes, services->device);
+  if (!code) {
+    services->count_held(services, (int64_t)bytes);
+    *piece_out = handle;
+  }
+  return leave(services, previous, "hipMemCreate", code, bytes);
+}
+
+static enum hipmm_status destroy(void *self, void *piece, size_t bytes)
+{
+  const struct hipmm_services *services = self;
+  int previous = services->enter_device(services);
+  int code = services->hip->MemRelease(piece);
+  if (!code) services->count_held(services, -(int64_t)bytes);
+  return leave(services, previous, "hipMemRelease", code, bytes);
+}
+
+static enum hipmm_status map(void *self, void *address, size_t bytes, void *piece)
+{
+  const struct hipmm_services *services = self;
+  const struct hipmm_hip *hip = services->hip;
+  int previous = services->enter_device(services);
+  int code = hip->MemMap(address, bytes, piece);
+  if (code) return leave(services, previous, "hipMemMap", code, bytes);
+  code = hip->MemSetAccess(address, bytes, services->device);
+  if (code) hip->MemUnmap(address, bytes);
+  return leave(services, previous, "hipMemSetAccess", code, bytes);
+}
+
+static enum hipmm_status unmap(void *self, void *address, size_t bytes)
+{
+  const struct hipmm_services *services = self;
+  int previous = services->enter_device(services);
+  int code = services->hip->MemUnmap(address, bytes);
+  return leave(services, previous, "hipMemUnmap", code, bytes);
+}
+
+const struct hipmm_mapping device_mapping = {.struct_size = sizeof device_mapping,
+                                             .granularity = granularity,
+                                             .reserve = reserve,
+                                             .unreserve = unreserve,
+                                             .create = create,
+                                             .destroy = destroy,
+                                             .map = map,
+                                             .unmap = unmap};

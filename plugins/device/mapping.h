@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* mapping.h: the device's virtual memory, for a pool above. */
+#ifndef HIPMM_DEVICE_MAPPING_H
+#define HIPMM_DEVICE_MAPPING_H
+
+#include <hipmm/plugin.h>
+#include <stdbool.h>
+
+/* Its `self` is the services table of the device resource. */
+extern const struct hipmm_mapping device_mapping;
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* host.c: a source of plain host memory, from the C library, for what runs on the host alone and for trying a stack out.
+ * Whether a device can use it depends on the system: `system` makes sure. The stream given to deallocate is waited for,
+ * since host functions on it may use the memory. */
+#include "../source.h"
+
+static enum hipmm_status host_create(const struct hipmm_services *services, const void *options,
+                                     struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
+{
+  (void)options, (void)upstreams, (void)n_upstreams; /* it has none */
+  return source_create(services, &source_host_memory, self_out);
+}
+
+static const struct hipmm_ops host_ops = {
+    .struct_size = sizeof host_ops,
+    .allocate = source_allocate,
+    .deallocate = source_deallocate,
+    .find = source_find,
+};
+
+HIPMM_EXPORT extern const struct hipmm_plugin host_LTX_hipmm_plugin;
+
+const struct hipmm_plugin host_LTX_hipmm_plugin = {
+    HIPMM_PLUGIN_HEAD,         .type = "host",   .version = "1.0",      .doc = "Plain host memory, from the C library",
+    .role = HIPMM_ROLE_SOURCE, .ops = &host_ops, .create = host_create, .destroy = source_destroy,
+};

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* managed.c: a source of memory that moves between host and devices by itself (hipMallocManaged), and may be larger than
+ * any device. The stream given to deallocate is waited for. */
+#include "../source.h"
+
+static enum hipmm_status managed_obtain(const struct hipmm_services *services, size_t bytes, void **ptr_out)
+{
+  int code = services->hip->MallocManaged(ptr_out, bytes, HIPMM_HIP_MEM_ATTACH_GLOBAL);
+  return code ? services->refuse_hip(services, "hipMallocManaged", code, bytes) : HIPMM_OK;
+}
+
+static enum hipmm_status managed_give_back(const struct hipmm_services *services, void *ptr)
+{
+  int code = services->hip->Free(ptr);
+  return code ? services->refuse_hip(services, "hipFree", code, 0) : HIPMM_OK;
+}
+
+static const struct source_memory managed_memory = {.obtain = managed_obtain, .give_back = managed_give_back};
+
+static enum hipmm_status managed_create(const struct hipmm_services *services, const void *options,
+                                        struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
+{
+  (void)options, (void)upstreams, (void)n_upstreams; /* it has none */
+  enum hipmm_status status = source_require_function(services, !!services->hip->MallocManaged, "hipMallocManaged");
+  if (!status)
+    status = source_require_attribute(services, HIPMM_HIP_DEVICE_MANAGED_MEMORY,
+                                      "managed memory (hipDeviceAttributeManagedMemory is 0); use device or pinned");
+  return status ? status : source_create(services, &managed_memory, self_out);
+}
+
+static const struct hipmm_ops managed_ops = {
+    .struct_size = sizeof managed_ops,
+    .allocate = source_allocate,
+    .deallocate = source_deallocate,
+    .find = source_find,
+};
+
+HIPMM_EXPORT extern const struct hipmm_plugin managed_LTX_hipmm_plugin;
+
+const struct hipmm_plugin managed_LTX_hipmm_plugin = {
+    HIPMM_PLUGIN_HEAD,         .type = "managed",
+    .version = "1.0",          .doc = "Memory that moves between host and devices by itself (hipMallocManaged)",
+    .role = HIPMM_ROLE_SOURCE, .ops = &managed_ops,
+    .create = managed_create,  .destroy = source_destroy,
+};

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* source.h: what the sources have in common: the checks, the device, the ledger, and the wait for work before memory
+ * goes back. Compiled into each source, which brings two functions: one gets memory, one gives it back. */
+#ifndef HIPMM_PLUGINS_SOURCE_H
+#define HIPMM_PLUGINS_SOURCE_H
+
+#include <hipmm/plugin.h>
+
+/* Both report their failures. The source's device is current, `bytes` is at least 1 and at most PTRDIFF_MAX. */
+struct source_memory {
+  enum hipmm_status (*obtain)(const struct hipmm_services *services, size_t bytes, void **ptr_out);
+  enum hipmm_status (*give_back)(const struct hipmm_services *services, void *ptr);
+};
+
+/* An instance. A source that needs no more than this uses it as its `self`. */
+struct source {
+  const struct hipmm_services *services;
+  const struct source_memory *memory;
+};
+
+enum hipmm_status source_create(const struct hipmm_services *services, const struct source_memory *memory,
+                                void **self_out);
+
+/* Waits for the device and gives back what the application left. */
+void source_destroy(void *self);
+
+/* The ops of the same names. */
+enum hipmm_status source_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out);
+enum hipmm_status source_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream);
+enum hipmm_status source_find(void *self, const void *ptr, struct hipmm_block *block_out);
+
+/* Refuses sizes and alignments that no source can serve. */
+enum hipmm_status source_check(const struct hipmm_services *services, size_t bytes, size_t alignment);
+
+/* For create: refuses a device that lacks something, and a runtime that lacks a function. `what` ends the sentence
+ * "device 0 has no …". */
+enum hipmm_status source_require_attribute(const struct hipmm_services *services, int attribute, const char *what);
+enum hipmm_status source_require_function(const struct hipmm_services *services, int is_there, const char *name);
+
+/* Plain host memory, aligned to HIPMM_ALIGNMENT, for sources that deal in it. */
+extern const struct source_memory source_host_memory;
+
+#endif

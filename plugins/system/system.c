@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* system.c: a source of plain host memory for devices that can use all of it (pageable memory access, as on MI300A or
+ * Grace Hopper). A device may still be using the memory when it is freed: the stream is waited for. */
+#include "../source.h"
+
+static enum hipmm_status system_create(const struct hipmm_services *services, const void *options,
+                                       struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
+{
+  (void)options, (void)upstreams, (void)n_upstreams; /* it has none */
+  enum hipmm_status status =
+      source_require_attribute(services, HIPMM_HIP_DEVICE_PAGEABLE_MEMORY_ACCESS,
+                               "access to plain host memory (hipDeviceAttributePageableMemoryAccess is 0); use pinned "
+                               "or managed");
+  return status ? status : source_create(services, &source_host_memory, self_out);
+}
+
+static const struct hipmm_ops system_ops = {
+    .struct_size = sizeof system_ops,
+    .allocate = source_allocate,
+    .deallocate = source_deallocate,
+    .find = source_find,
+};
+
+HIPMM_EXPORT extern const struct hipmm_plugin system_LTX_hipmm_plugin;
+
+const struct hipmm_plugin system_LTX_hipmm_plugin = {
+    HIPMM_PLUGIN_HEAD,         .type = "system",
+    .version = "1.0",          .doc = "Plain host memory, on systems where devices can use all of it",
+    .role = HIPMM_ROLE_SOURCE, .ops = &system_ops,
+    .create = system_create,   .destroy = source_destroy,
+};
