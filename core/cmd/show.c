@@ -67,13 +67,15 @@ static void show_print_head(const struct show *show)
 }
 
 /* "device 0", "devices 0, 2", and the default's, which are all others. */
-static void show_print_devices(const struct graph *graph, int node)
+static void show_print_devices(const struct show *show, int node)
 {
+  const struct graph *graph = show->graph;
   bool is_default = node == graph->default_node, any = false;
   printf("\n%s", style(STYLE_FAINT));
   for (size_t i = 0; i < graph->n_devices; i++) {
     if (graph->devices[i].node != node) continue;
     printf(any ? ", device %d" : "device %d", graph->devices[i].device);
+    if (show->runtime && graph->devices[i].device >= show->n_devices) printf(" (not there)");
     any = true;
   }
   if (is_default)
@@ -99,10 +101,10 @@ static int show_print(const struct show *show)
   show_print_head(show);
   for (size_t i = 0; i < graph->n_devices; i++) {
     if (!show_is_first_device_of(graph, i)) continue;
-    show_print_devices(graph, graph->devices[i].node);
+    show_print_devices(show, graph->devices[i].node);
     show_print_tree(graph, graph->devices[i].node, shown);
   }
-  show_print_devices(graph, graph->default_node);
+  show_print_devices(show, graph->default_node);
   show_print_tree(graph, graph->default_node, shown);
   free(shown);
   return output_finish(CMD_GOOD);

@@ -65,6 +65,7 @@ void text_cut(char *text, size_t columns)
 
 static void terminal_print(enum style kind, const char *text)
 {
+  if (!*text) return;
   if (kind != STYLE_OFF) fputs(style(kind), stdout);
   output_text(stdout, text);
   if (kind != STYLE_OFF) fputs(style(STYLE_OFF), stdout);
