@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/* limiting.c: an adaptor that lets no more than a limit be allocated through it at once. Sizes are counted rounded up to
+ * 256 bytes, as RMM does; what others allocate from the same upstream is not counted.
+ *
+ * The sum is checked before it is raised, in one step, so that a request that is too large never makes another thread's
+ * fail. It is lowered after the upstream has taken the block back. */
+#include <hipmm/plugin.h>
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+struct limiting_options {
+  uint64_t limit;
+};
+
+struct limiting {
+  const struct hipmm_services *services;
+  struct hipmm_resource *upstream;
+  uint64_t limit_bytes;
+  atomic_uint_fast64_t allocated_bytes;
+};
+
+/* Sizes within 256 bytes of the largest number stay as they are: no limit lets them through. */
+static uint64_t limiting_round(size_t bytes)
+{
+  uint64_t rounded = (uint64_t)bytes + HIPMM_ALIGNMENT - 1;
+  return rounded < bytes ? bytes : rounded / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
+}
+
+/* Raises the sum if it then stays within the limit. */
+static bool limiting_add(struct limiting *limiting, uint64_t bytes)
+{
+  uint_fast64_t sum = atomic_load_explicit(&limiting->allocated_bytes, memory_order_relaxed);
+  do {
+    if (bytes > limiting->limit_bytes || sum > limiting->limit_bytes - bytes) return false;
+  } while (!atomic_compare_exchange_weak_explicit(&limiting->allocated_bytes, &sum, sum + bytes, memory_order_relaxed,
+                                                  memory_order_relaxed));
+  return true;
+}
+
+static void limiting_subtract(struct limiting *limiting, uint64_t bytes)
+{
+  atomic_fetch_sub_explicit(&limiting->allocated_bytes, bytes, memory_order_relaxed);
+}
+
+static enum hipmm_status limiting_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream,
+                                           void **ptr_out)
+{
+  struct limiting *limiting = self;
+  uint64_t counted = limiting_round(bytes);
+  if (!limiting_add(limiting, counted))
+    return limiting->services->refuse(
+        limiting->services, HIPMM_E_LIMIT, "cannot allocate {0:bytes}: {1:bytes} of the limit of {2:bytes} are in use",
+        bytes, atomic_load_explicit(&limiting->allocated_bytes, memory_order_relaxed), limiting->limit_bytes);
+  enum hipmm_status status = hipmm_upstream_allocate(limiting->upstream, bytes, alignment, stream, ptr_out);
+  if (status) limiting_subtract(limiting, counted);
+  return status;
+}
+
+static enum hipmm_status limiting_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+{
+  struct limiting *limiting = self;
+  struct hipmm_block block = {.ptr = ptr, .bytes = bytes};
+  enum hipmm_status status = HIPMM_OK;
+  if (!ptr) block.bytes = 0; /* nothing was counted for it, whatever the caller says */
+  if (ptr && !bytes) status = limiting->services->find_below(limiting->services, ptr, &block);
+  if (!status) status = hipmm_upstream_deallocate(limiting->upstream, ptr, block.bytes, alignment, stream);
+  if (!status) limiting_subtract(limiting, limiting_round(block.bytes));
+  return status;
+}
+
+enum limiting_value { ALLOCATED_BYTES, LIMIT_BYTES };
+
+static const struct hipmm_feature limiting_values[] = {
+    [ALLOCATED_BYTES] = {"allocated_bytes", "bytes", "Allocated now, each size rounded up to 256 bytes"},
+    [LIMIT_BYTES] = {"limit_bytes", "bytes", "The limit in force"},
+};
+
+static enum hipmm_status limiting_query(void *self, size_t index, int64_t *value_out)
+{
+  struct limiting *limiting = self;
+  *value_out = (int64_t)(index == LIMIT_BYTES ? limiting->limit_bytes
+                                              : atomic_load_explicit(&limiting->allocated_bytes, memory_order_relaxed));
+  return HIPMM_OK;
+}
+
+static enum hipmm_status limiting_create(const struct hipmm_services *services, const void *options,
+                                         struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
+{
+  const struct limiting_options *given = options;
+  (void)n_upstreams; /* one, as the descriptor says */
+  struct limiting *limiting = services->host_allocate(services, sizeof *limiting);
+  if (!limiting) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
+  limiting->services = services;
+  limiting->upstream = upstreams[0];
+  limiting->limit_bytes = given->limit;
+  *self_out = limiting;
+  return HIPMM_OK;
+}
+
+static void limiting_destroy(void *self)
+{
+  struct limiting *limiting = self;
+  limiting->services->host_free(limiting->services, limiting, sizeof *limiting);
+}
+
+static const struct hipmm_option limiting_option_table[] = {
+    {.name = "limit",
+     .type = HIPMM_OPTION_BYTES,
+     .flags = HIPMM_OPTION_REQUIRED | HIPMM_OPTION_PERCENT,
+     .offset = offsetof(struct limiting_options, limit),
+     .unit = "bytes",
+     .doc = "The most that may be allocated through this resource at once"},
+};
+
+static const struct hipmm_ops limiting_ops = {
+    .struct_size = sizeof limiting_ops,
+    .allocate = limiting_allocate,
+    .deallocate = limiting_deallocate,
+    .query = limiting_query,
+};
+
+HIPMM_EXPORT extern const struct hipmm_plugin limiting_LTX_hipmm_plugin;
+
+const struct hipmm_plugin limiting_LTX_hipmm_plugin = {
+    HIPMM_PLUGIN_HEAD,
+    .type = "limiting",
+    .version = "1.0",
+    .doc = "Lets no more than a limit be allocated through it at once",
+    .role = HIPMM_ROLE_ADAPTOR,
+    .min_upstreams = 1,
+    .max_upstreams = 1,
+    .options = limiting_option_table,
+    .n_options = sizeof limiting_option_table / sizeof *limiting_option_table,
+    .options_bytes = sizeof(struct limiting_options),
+    .values = limiting_values,
+    .n_values = sizeof limiting_values / sizeof *limiting_values,
+    .ops = &limiting_ops,
+    .create = limiting_create,
+    .destroy = limiting_destroy,
+};
