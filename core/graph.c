@@ -95,6 +95,7 @@ static char *folder_of(const char *file)
   const char *slash = strrchr(file, '/');
   char *folder = slash ? strndup(file, (size_t)(slash - file) + 1) : strdup(".");
   char *absolute = folder ? realpath(folder, NULL) : NULL;
+  if (!absolute) return folder;
   free(folder);
   return absolute;
 }

@@ -138,13 +138,15 @@ int build_find(struct graph_build *build, const char *name, const char *path)
 int build_add_node(struct graph_build *build, const char *name, const char *path, json_t *object)
 {
   int index = (int)build->graph->n_nodes;
-  struct graph_node *node = &build->graph->nodes[index];
-  node->name = strdup(name);
-  node->path = strdup(path);
-  node->object = object ? json_incref(object) : json_object();
-  build->graph->n_nodes++;
-  if (node->name && node->path && node->object && !json_object_set_new(build->index, name, json_integer(index)))
+  struct graph_node node = {.name = strdup(name), .path = strdup(path)};
+  node.object = object ? json_incref(object) : json_object();
+  if (node.name && node.path && node.object && !json_object_set_new(build->index, name, json_integer(index))) {
+    build->graph->nodes[build->graph->n_nodes++] = node;
     return index;
+  }
+  free((char *)node.name);
+  free(node.path);
+  json_decref(node.object);
   report_add(build->report, HIPMM_E_OUT_OF_MEMORY, path, "no host memory for the graph");
   return -1;
 }

@@ -24,16 +24,17 @@ struct walk {
 /* ---- Cycles ---------------------------------------------------------------------------------------------------- */
 
 /* "a → b → a"; of a long cycle its beginning and end. */
-static void show_cycle(const struct walk *walk, size_t from, FILE *stream)
+static void show_cycle(const struct walk *walk, size_t from, char *text, size_t text_bytes)
 {
   enum { SHOWN = 8 };
   const struct graph_node *nodes = walk->build->graph->nodes;
-  for (size_t i = from; i < walk->depth; i++) {
+  size_t used = 0;
+  for (size_t i = from; i < walk->depth && used < text_bytes; i++) {
     bool is_left_out = i - from >= SHOWN && i + 1 < walk->depth;
-    if (!is_left_out) fprintf(stream, "%s → ", nodes[walk->path[i]].name);
-    if (is_left_out && i - from == SHOWN) fputs("… → ", stream);
+    if (is_left_out && i - from > SHOWN) continue;
+    used += (size_t)snprintf(text + used, text_bytes - used, "%s → ", is_left_out ? "…" : nodes[walk->path[i]].name);
   }
-  fputs(nodes[walk->path[from]].name, stream);
+  if (used < text_bytes) snprintf(text + used, text_bytes - used, "%s", nodes[walk->path[from]].name);
 }
 
 static void report_cycle(struct walk *walk, int first)
@@ -47,11 +48,8 @@ static void report_cycle(struct walk *walk, int first)
   }
   walk->has_cycle = true;
   if (!is_new) return; /* mending the cycles reported before may well mend this one */
-  char text[1536] = "";
-  FILE *stream = fmemopen(text, sizeof text, "w");
-  if (!stream) return;
-  show_cycle(walk, from, stream);
-  fclose(stream);
+  char text[1536];
+  show_cycle(walk, from, text, sizeof text);
   const struct graph_node *node = &walk->build->graph->nodes[first];
   const struct mistake *before = walk->build->report->last;
   build_refuse(walk->build, node->path, "cycle: %s", text);

@@ -83,7 +83,10 @@ static void add_resource(struct graph_build *build, const char *name, const char
 static void read_resource(struct graph_build *build, const char *name, json_t *value)
 {
   char shown[TEXT_QUOTE_BYTES], *type_path = NULL, *path = text_pointer("/resources", name);
-  if (!path) return;
+  if (!path) {
+    report_add(build->report, HIPMM_E_OUT_OF_MEMORY, "/resources", "no host memory for the graph");
+    return;
+  }
   if (!is_name(name))
     build_refuse(build, path,
                  "%s is not a name; write at most %d letters, digits, \"_\", \"-\" and \".\", with no digit first",

@@ -301,7 +301,7 @@ static void visit_list(const struct hipmm_option *row, const json_t *list, const
   for (size_t i = 0; i < json_array_size(list); i++) {
     snprintf(number, sizeof number, "%zu", i);
     char *item_path = text_pointer(path, number);
-    if (item_path) visit_object(row->fields, row->n_fields, json_array_get(list, i), item_path, visit);
+    visit_object(row->fields, row->n_fields, json_array_get(list, i), item_path ? item_path : "", visit);
     free(item_path);
   }
 }
@@ -311,11 +311,13 @@ static void visit_object(const struct hipmm_option *table, size_t n, const json_
 {
   for (size_t i = 0; i < n; i++) {
     const json_t *value = json_object_get(object, table[i].name);
-    char *value_path = value ? text_pointer(path, table[i].name) : NULL;
-    if (!value_path) continue;
-    if (table[i].type == HIPMM_OPTION_RESOURCE && json_is_string(value))
-      visit->function(visit->closure, json_string_value(value), value_path);
-    if (table[i].type == HIPMM_OPTION_LIST) visit_list(&table[i], value, value_path, visit);
+    if (!value || (table[i].type != HIPMM_OPTION_RESOURCE && table[i].type != HIPMM_OPTION_LIST)) continue;
+    char *value_path = text_pointer(path, table[i].name);
+    const char *shown = value_path ? value_path : ""; /* without memory the path is lost, but never the name */
+    if (table[i].type == HIPMM_OPTION_LIST)
+      visit_list(&table[i], value, shown, visit);
+    else if (json_is_string(value))
+      visit->function(visit->closure, json_string_value(value), shown);
     free(value_path);
   }
 }

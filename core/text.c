@@ -110,6 +110,7 @@ const char *text_quote(const char *text, char *buffer, size_t buffer_bytes)
 
 char *text_pointer(const char *parent, const char *key)
 {
+  if (!parent) return NULL;
   size_t length = strlen(parent);
   char *pointer = malloc(length + 2 * strlen(key) + 2);
   if (!pointer) return NULL;

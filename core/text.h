@@ -19,7 +19,7 @@ const char *text_nearest(const char *word, const char *const *candidates, size_t
 const char *text_quote(const char *text, char *buffer, size_t buffer_bytes);
 
 /* The JSON pointer of `key` in the object at `parent` (RFC 6901: "~" becomes "~0", "/" becomes "~1"). To be freed with
- * free(); NULL when there is no memory. */
+ * free(); NULL when there is no memory, or was none for `parent`. */
 char *text_pointer(const char *parent, const char *key);
 
 /* "1.5 GiB", "512 MiB", "17 bytes": exact when short, else two decimals. Returns `buffer`. */
