@@ -44,8 +44,8 @@ prints '"shadowed": true'
 # plugin_path of a graph file, named or found.
 HIPMM_PLUGIN_PATH=$top_builddir/plugins
 mkdir mine
-cp "$top_builddir/tests/cmd/.libs/sample.so" mine
-echo '{ "plugin_path": "mine", "stack": ["sample", "device"] }' >graph.json
+cp "$top_builddir/tests/cmd/.libs/sample.so" "$top_builddir/tests/cmd/.libs/plain.so" mine
+echo '{ "plugin_path": "mine", "stack": ["sample", "plain"] }' >graph.json
 run 2 describe sample
 run 0 describe --config graph.json sample
 prints '^sample 1\.2\.3, adaptor, 1 upstream, .*/mine/sample.so$'
@@ -55,10 +55,10 @@ run 0 plugins
 prints '/mine/sample.so$'
 run 0 schema
 prints '"sample"'
-echo '{ "plugin_path": "mine", "stack": ["sample", "devise"] }' >hipmm.json
+echo '{ "plugin_path": "mine", "stack": ["sample", "plian"] }' >hipmm.json
 run 0 plugins
 grep -q '^hipmm: .*hipmm.json is not a valid graph' "$work/err" || fail "an invalid graph is passed over in silence"
 run 1 plugins --config hipmm.json
-says '/stack/1: unknown type "devise"'
+says '/stack/1: unknown type "plian"'
 
 finish

@@ -24,7 +24,7 @@ is() {
   [ "$(number "$1")" = "$2" ] || fail "$1 is $(number "$1") and not $2"
 }
 
-echo '{ "stack": ["device"] }' >hipmm.json
+echo '{ "stack": ["plain"] }' >hipmm.json
 run 1 replay --json --repeat 3 "$here/traces/odd.csv"
 without_times
 same replay-odd.json
@@ -96,7 +96,7 @@ is unmatched_frees 0
 is live_at_end 0
 is peak_requested_bytes 4096
 prints '"line": 2,'
-prints '"reason": "device: .*9\.09 TiB'
+prints '"reason": "plain: .*9\.09 TiB'
 
 # Real programs, through the stack that is recommended to a newcomer.
 for log in resnet50_train cupy_frames; do xz -dc "$top_srcdir/tests/data/$log.csv.xz" >$log.csv || exit 77; done
