@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # hipmm check: the form of its output and its exit statuses. Which mistakes there are is tests/graphs' business.
-. "${0%/*}/common.sh"
+. "${top_srcdir:?set it to the source folder}/tests/cmd/common.sh"
 
 run 0 check "$here/graphs/branches.json"
 same check-good.txt

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # hipmm describe, plugins and schema: what is told of plugins, good, bad and missing.
-. "${0%/*}/common.sh"
+. "${top_srcdir:?set it to the source folder}/tests/cmd/common.sh"
 
 run 0 describe sample
 same describe-sample.txt

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # hipmm replay: what it counts, what it makes of odd logs, and real programs' logs through a real stack.
-. "${0%/*}/common.sh"
+. "${top_srcdir:?set it to the source folder}/tests/cmd/common.sh"
 HIPMM_RUNTIME=software
 HIPMM_LOG=error
 export HIPMM_RUNTIME HIPMM_LOG

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # hipmm show: the tree, to the letter.
-. "${0%/*}/common.sh"
+. "${top_srcdir:?set it to the source folder}/tests/cmd/common.sh"
 
 run 0 show "$here/graphs/branches.json"
 same show-branches.txt

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # The command's manners: help, versions, slips of the pen, and outputs that cannot be written.
-. "${0%/*}/common.sh"
+. "${top_srcdir:?set it to the source folder}/tests/cmd/common.sh"
 
 run 0
 prints '^Usage: hipmm COMMAND'
