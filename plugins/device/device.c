@@ -30,7 +30,7 @@ static const struct hipmm_ops device_ops = {
     .allocate = source_allocate,
     .deallocate = source_deallocate,
     .find = source_find,
-    .mapping = &mapping_ops,
+    .mapping = &device_mapping,
 };
 
 HIPMM_EXPORT extern const struct hipmm_plugin device_LTX_hipmm_plugin;
