@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/* logging.c: an adaptor that writes a row for each allocation and free into a file, in RMM's format (row.h), which
+ * RMM's tools and `hipmm replay` read.
+ *
+ * As in RMM, an allocation is written after it succeeded and a free before it is passed on: so the rows of one address
+ * are in true order however many threads there are. A free that the upstream then refuses stays in the log, as what the
+ * program asked for; `hipmm replay` counts it as unmatched. A free without a size is written with the size found. */
+#include "name.h"
+#include "sink.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct logging_options {
+  const char *file;
+  uint32_t auto_flush;
+};
+
+struct logging {
+  const struct hipmm_services *services;
+  struct hipmm_resource *upstream;
+  struct sink *sink;
+};
+
+/* ---- Allocating and freeing ---- */
+
+static enum hipmm_status logging_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream,
+                                          void **ptr_out)
+{
+  struct logging *logging = self;
+  void *ptr = NULL;
+  enum hipmm_status status = hipmm_upstream_allocate(logging->upstream, bytes, alignment, stream, &ptr);
+  sink_add(logging->sink, status ? ROW_ALLOCATE_FAILURE : ROW_ALLOCATE, ptr, bytes, stream);
+  if (!status) *ptr_out = ptr;
+  return status;
+}
+
+static enum hipmm_status logging_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+{
+  struct logging *logging = self;
+  struct hipmm_block block = {.ptr = ptr, .bytes = bytes};
+  if (ptr && !bytes && logging->services->find_below(logging->services, ptr, &block)) block.bytes = 0;
+  sink_add(logging->sink, ROW_FREE, ptr, block.bytes, stream);
+  return hipmm_upstream_deallocate(logging->upstream, ptr, bytes, alignment, stream);
+}
+
+/* ---- Values and actions ---- */
+
+enum logging_value { ROWS, LOST_ROWS, N_VALUES };
+
+static const struct hipmm_feature logging_values[N_VALUES] = {
+    [ROWS] = {"rows", "rows", "Rows so far, those still in the buffer included"},
+    [LOST_ROWS] = {"lost_rows", "rows", "Rows that could not be written"},
+};
+
+static enum hipmm_status logging_query(void *self, size_t index, int64_t *value_out)
+{
+  struct logging *logging = self;
+  struct sink_counts counts = sink_count(logging->sink);
+  *value_out = index == ROWS ? counts.rows : counts.lost_rows;
+  return HIPMM_OK;
+}
+
+static const struct hipmm_feature logging_actions[] = {
+    {.name = "flush", .doc = "Writes all rows so far to the file"},
+};
+
+/* There is one action. */
+static enum hipmm_status logging_perform(void *self, size_t index, int64_t *values_out)
+{
+  struct logging *logging = self;
+  (void)index;
+  enum hipmm_status status = sink_flush(logging->sink);
+  struct sink_counts counts = sink_count(logging->sink);
+  values_out[ROWS] = counts.rows;
+  values_out[LOST_ROWS] = counts.lost_rows;
+  return status;
+}
+
+/* ---- Life ---- */
+
+/* A graph that serves several devices has a log for each: those after the first get their number into the name. */
+static enum hipmm_status open_log(const struct logging *logging, const char *pattern, uint32_t auto_flush,
+                                  struct sink **sink_out)
+{
+  const struct hipmm_services *services = logging->services;
+  char name[NAME_BYTES];
+  int32_t device = services->device;
+  enum hipmm_status status = name_expand(services, pattern, name);
+  if (!status) status = sink_open(services, name, auto_flush, &device, sink_out);
+  if (status == HIPMM_E_STATE && device != services->device && name_add_device(name, services->device))
+    status = sink_open(services, name, auto_flush, &device, sink_out);
+  if (status == HIPMM_E_STATE)
+    return services->fail(services, HIPMM_E_CONFIG, "file",
+                          "\"%.500s\" is written already by another logging resource, of device %d; give each a file "
+                          "of its own",
+                          name, device);
+  if (!status) services->log(services, HIPMM_LOG_INFO, "device %d: log is %s", services->device, name);
+  return status;
+}
+
+/* RMM's variable is honoured as RMM does: it is the default. */
+static const char *file_wanted(const struct logging_options *options)
+{
+  return options->file ? options->file : secure_getenv("RMM_LOG_FILE");
+}
+
+static enum hipmm_status logging_create(const struct hipmm_services *services, const void *options,
+                                        struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
+{
+  const struct logging_options *given = options;
+  const char *pattern = file_wanted(given);
+  (void)n_upstreams; /* one, as the descriptor says */
+  if (!pattern || !*pattern)
+    return services->fail(services, HIPMM_E_CONFIG, pattern ? "file" : NULL,
+                          "logging needs the name of a file; write \"file\": \"hipmm.%%r.csv\", or set RMM_LOG_FILE");
+  struct logging *logging = services->host_allocate(services, sizeof *logging);
+  if (!logging) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
+  logging->services = services;
+  logging->upstream = upstreams[0];
+  enum hipmm_status status = open_log(logging, pattern, given->auto_flush, &logging->sink);
+  if (status)
+    services->host_free(services, logging, sizeof *logging);
+  else
+    *self_out = logging;
+  return status;
+}
+
+static void logging_destroy(void *self)
+{
+  struct logging *logging = self;
+  sink_close(logging->sink);
+  logging->services->host_free(logging->services, logging, sizeof *logging);
+}
+
+static const struct hipmm_option logging_option_table[] = {
+    {.name = "file",
+     .type = HIPMM_OPTION_STRING,
+     .offset = offsetof(struct logging_options, file),
+     .doc = "Name of the file, which is overwritten; %p in it stands for the process, %d for the device, %r for the "
+            "rank (Open MPI, PMIx, MPICH, MVAPICH2, torchrun, Slurm; else 0), %% for a percent sign; a file that "
+            "another device writes gets .dev and the device before its extension; without a name the environment "
+            "variable RMM_LOG_FILE has it"},
+    {.name = "auto_flush",
+     .type = HIPMM_OPTION_BOOL,
+     .offset = offsetof(struct logging_options, auto_flush),
+     .initial = "false",
+     .doc = "Write each row at once, so that a crash loses none; slower"},
+};
+
+static const struct hipmm_ops logging_ops = {
+    .struct_size = sizeof logging_ops,
+    .allocate = logging_allocate,
+    .deallocate = logging_deallocate,
+    .query = logging_query,
+    .perform = logging_perform,
+};
+
+HIPMM_EXPORT extern const struct hipmm_plugin logging_LTX_hipmm_plugin;
+
+const struct hipmm_plugin logging_LTX_hipmm_plugin = {
+    HIPMM_PLUGIN_HEAD,
+    .type = "logging",
+    .version = "1.0",
+    .doc = "Writes allocations and frees into a file, in RMM's format",
+    .role = HIPMM_ROLE_ADAPTOR,
+    .min_upstreams = 1,
+    .max_upstreams = 1,
+    .options = logging_option_table,
+    .n_options = sizeof logging_option_table / sizeof *logging_option_table,
+    .options_bytes = sizeof(struct logging_options),
+    .values = logging_values,
+    .n_values = N_VALUES,
+    .actions = logging_actions,
+    .n_actions = sizeof logging_actions / sizeof *logging_actions,
+    .ops = &logging_ops,
+    .create = logging_create,
+    .destroy = logging_destroy,
+};

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/* name.c: see name.h. So that the many processes of a job share one graph and each writes a file of its own. */
+#include "name.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What sets the rank, the more specific first: Open MPI, PMIx, MPICH and Intel MPI, MVAPICH2, torchrun, Slurm. */
+static const char *const rank_variables[] = {
+    "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "RANK", "SLURM_PROCID", NULL};
+
+static long rank_of_process(void)
+{
+  for (const char *const *variable = rank_variables; *variable; variable++) {
+    const char *text = secure_getenv(*variable);
+    char *end = NULL;
+    long rank = text ? strtol(text, &end, 10) : -1;
+    if (text && end != text && !*end && rank >= 0) return rank;
+  }
+  return 0;
+}
+
+/* The text for the letter after a percent sign; 0 if there is none for it. */
+static int letter_expand(const struct hipmm_services *services, char letter, char *text, size_t text_bytes)
+{
+  switch (letter) {
+  case 'p': return snprintf(text, text_bytes, "%ld", (long)getpid());
+  case 'd': return snprintf(text, text_bytes, "%d", services->device);
+  case 'r': return snprintf(text, text_bytes, "%ld", rank_of_process());
+  case '%': return snprintf(text, text_bytes, "%%");
+  default: return 0;
+  }
+}
+
+static enum hipmm_status refuse_letter(const struct hipmm_services *services, const char *pattern, const char *at)
+{
+  static const char allowed[] = "write %p for the process, %d for the device, %r for the rank, %% for a percent sign";
+  if (!at[1]) return services->fail(services, HIPMM_E_CONFIG, "file", "\"%.500s\" ends in %%; %s", pattern, allowed);
+  return services->fail(services, HIPMM_E_CONFIG, "file", "\"%.500s\": unknown %%%c; %s", pattern, at[1], allowed);
+}
+
+enum hipmm_status name_expand(const struct hipmm_services *services, const char *pattern, char *name_out)
+{
+  char name[NAME_BYTES], text[32];
+  size_t used = 0;
+  for (const char *at = pattern; *at; at++) {
+    int length = *at == '%' ? letter_expand(services, at[1], text, sizeof text) : 1;
+    if (!length) return refuse_letter(services, pattern, at);
+    if (used + (size_t)length >= sizeof name)
+      return services->fail(services, HIPMM_E_CONFIG, "file", "the name is too long; a name has at most %d characters",
+                            NAME_BYTES - 1);
+    memcpy(name + used, *at == '%' ? text : at, (size_t)length);
+    used += (size_t)length;
+    at += *at == '%';
+  }
+  memcpy(name_out, name, used);
+  name_out[used] = '\0';
+  return HIPMM_OK;
+}
+
+int name_add_device(char *name, int device)
+{
+  char text[32];
+  char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name, *dot = strrchr(base, '.');
+  char *at = dot && dot != base ? dot : base + strlen(base);
+  size_t length = (size_t)snprintf(text, sizeof text, ".dev%d", device), tail = strlen(at) + 1;
+  if ((size_t)(at - name) + length + tail > NAME_BYTES) return 0;
+  memmove(at + length, at, tail);
+  memcpy(at, text, length);
+  return 1;
+}
