@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* mapping.c: HIP's virtual memory management as struct hipmm_mapping. Each call costs the driver microseconds. */
 #include "mapping.h"
+#include "../source.h"
 
 static bool has_virtual_memory(const struct hipmm_services *services)
 {
@@ -22,7 +23,7 @@ static enum hipmm_status leave(const struct hipmm_services *services, int previo
 
 static enum hipmm_status granularity(void *self, size_t *bytes_out)
 {
-  const struct hipmm_services *services = self;
+  const struct hipmm_services *services = ((struct source *)self)->services;
   size_t bytes = 0;
   if (!has_virtual_memory(services))
     return services->refuse(services, HIPMM_E_NOT_SUPPORTED, "this runtime or device has no virtual memory management",
@@ -36,7 +37,7 @@ static enum hipmm_status granularity(void *self, size_t *bytes_out)
 
 static enum hipmm_status reserve(void *self, size_t bytes, void **address_out)
 {
-  const struct hipmm_services *services = self;
+  const struct hipmm_services *services = ((struct source *)self)->services;
   int previous = services->enter_device(services);
   int code = services->hip->MemAddressReserve(address_out, bytes, 0);
   return leave(services, previous, "hipMemAddressReserve", code, bytes);
@@ -44,7 +45,7 @@ static enum hipmm_status reserve(void *self, size_t bytes, void **address_out)
 
 static enum hipmm_status unreserve(void *self, void *address, size_t bytes)
 {
-  const struct hipmm_services *services = self;
+  const struct hipmm_services *services = ((struct source *)self)->services;
   int previous = services->enter_device(services);
   int code = services->hip->MemAddressFree(address, bytes);
   return leave(services, previous, "hipMemAddressFree", code, bytes);
@@ -52,7 +53,7 @@ static enum hipmm_status unreserve(void *self, void *address, size_t bytes)
 
 static enum hipmm_status create(void *self, size_t bytes, void **piece_out)
 {
-  const struct hipmm_services *services = self;
+  const struct hipmm_services *services = ((struct source *)self)->services;
   hipMemGenericAllocationHandle_t handle;
   int previous = services->enter_device(services);
   int code = services->hip->MemCreate(&handle, bytes, services->device);
@@ -65,7 +66,7 @@ static enum hipmm_status create(void *self, size_t bytes, void **piece_out)
 
 static enum hipmm_status destroy(void *self, void *piece, size_t bytes)
 {
-  const struct hipmm_services *services = self;
+  const struct hipmm_services *services = ((struct source *)self)->services;
   int previous = services->enter_device(services);
   int code = services->hip->MemRelease(piece);
   if (!code) services->count_held(services, -(int64_t)bytes);
@@ -74,7 +75,7 @@ static enum hipmm_status destroy(void *self, void *piece, size_t bytes)
 
 static enum hipmm_status map(void *self, void *address, size_t bytes, void *piece)
 {
-  const struct hipmm_services *services = self;
+  const struct hipmm_services *services = ((struct source *)self)->services;
   const struct hipmm_hip *hip = services->hip;
   int previous = services->enter_device(services);
   int code = hip->MemMap(address, bytes, piece);
@@ -86,7 +87,7 @@ static enum hipmm_status map(void *self, void *address, size_t bytes, void *piec
 
 static enum hipmm_status unmap(void *self, void *address, size_t bytes)
 {
-  const struct hipmm_services *services = self;
+  const struct hipmm_services *services = ((struct source *)self)->services;
   int previous = services->enter_device(services);
   int code = services->hip->MemUnmap(address, bytes);
   return leave(services, previous, "hipMemUnmap", code, bytes);
