@@ -99,7 +99,12 @@ prints '"line": 2,'
 prints '"reason": "plain: .*9\.09 TiB'
 
 # Real programs, through the stack that is recommended to a newcomer.
-for log in resnet50_train cupy_frames; do xz -dc "$top_srcdir/tests/data/$log.csv.xz" >$log.csv || exit 77; done
+if ! command -v xz >/dev/null; then
+  [ $failed = 0 ] || finish
+  echo "xz is missing, so the logs of real programs were not replayed"
+  exit 77
+fi
+for log in resnet50_train cupy_frames; do xz -dc "$top_srcdir/tests/data/$log.csv.xz" >$log.csv || exit 99; done
 run 0 replay --json --repeat 2 --config "$top_srcdir/etc/hipmm.json" resnet50_train.csv
 is events 62287
 is failures 0
