@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+/* binning.c: a sub-allocator that sends each request to the smallest bin that is large enough, and what is too large for
+ * all of them, or asks for more than the usual alignment, to its upstream. A bin is another resource of the graph, or
+ * blocks of one size over the upstream (bins.h).
+ *
+ * A free takes the way of its allocation, which its size tells. Without a size, or when the block is not where the size
+ * says, everything is asked for it: so a wrong size is told from a foreign pointer. */
+#include "bins.h"
+
+struct binning {
+  const struct hipmm_services *services;
+  struct hipmm_resource *upstream;
+  struct bins bins;
+};
+
+/* Where a block is, and what it is. `bin` NULL: in the upstream. */
+struct place {
+  struct bin *bin;
+  struct hipmm_block block;
+};
+
+/* ---- Allocating ---- */
+
+/* NULL: the upstream's. */
+static struct bin *route(const struct binning *binning, size_t bytes, size_t alignment)
+{
+  return alignment > HIPMM_ALIGNMENT ? NULL : bins_find(&binning->bins, bytes);
+}
+
+static enum hipmm_status binning_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream,
+                                          void **ptr_out)
+{
+  struct binning *binning = self;
+  struct bin *bin = route(binning, bytes, alignment);
+  if (bin && !bin->resource) return fixed_allocate(&bin->blocks, bytes, stream, ptr_out);
+  return hipmm_upstream_allocate(bin ? bin->resource : binning->upstream, bytes, alignment, stream, ptr_out);
+}
+
+/* ---- Finding ---- */
+
+/* A block's address may be that of the upstream's chunk that it was cut from: the bins are asked first. */
+static enum hipmm_status find_in_bin(const struct binning *binning, struct bin *bin, const void *ptr,
+                                     struct hipmm_block *block_out)
+{
+  if (!bin->resource) return fixed_find(&bin->blocks, ptr, block_out) ? HIPMM_OK : HIPMM_E_POINTER;
+  if (bin->resource->ops->find) return bin->resource->ops->find(bin->resource->self, ptr, block_out);
+  return binning->services->refuse(binning->services, HIPMM_E_NOT_SUPPORTED,
+                                   "the resource of the bin of {1:bytes} cannot tell whether {0:hex} is its own; free "
+                                   "it with its size",
+                                   (uintptr_t)ptr, bin->bytes, 0);
+}
+
+static enum hipmm_status find_in_upstream(const struct binning *binning, const void *ptr, struct hipmm_block *block_out)
+{
+  const struct hipmm_resource *upstream = binning->upstream;
+  return upstream->ops->find ? upstream->ops->find(upstream->self, ptr, block_out)
+                             : binning->services->find_below(binning->services, ptr, block_out);
+}
+
+static enum hipmm_status find_place(const struct binning *binning, const void *ptr, struct place *place_out)
+{
+  for (size_t i = 0; i < binning->bins.count; i++) {
+    struct bin *bin = &binning->bins.items[i];
+    place_out->bin = bin;
+    enum hipmm_status status = find_in_bin(binning, bin, ptr, &place_out->block);
+    if (status != HIPMM_E_POINTER) return status;
+    if (!bin->resource && fixed_contains(&bin->blocks, ptr))
+      return binning->services->refuse(binning->services, status, "{0:hex} is not allocated: it was freed before",
+                                       (uintptr_t)ptr, 0, 0);
+  }
+  place_out->bin = NULL;
+  return find_in_upstream(binning, ptr, &place_out->block);
+}
+
+static enum hipmm_status binning_find(void *self, const void *ptr, struct hipmm_block *block_out)
+{
+  struct place place;
+  enum hipmm_status status = find_place(self, ptr, &place);
+  if (!status) *block_out = place.block;
+  return status;
+}
+
+/* ---- Freeing ---- */
+
+static enum hipmm_status deallocate_in(struct binning *binning, struct bin *bin, void *ptr, size_t bytes,
+                                       size_t alignment, hipStream_t stream)
+{
+  if (bin && !bin->resource) return fixed_deallocate(&bin->blocks, ptr, bytes, stream);
+  return hipmm_upstream_deallocate(bin ? bin->resource : binning->upstream, ptr, bytes, alignment, stream);
+}
+
+static enum hipmm_status deallocate_where_found(struct binning *binning, void *ptr, size_t bytes, size_t alignment,
+                                                hipStream_t stream)
+{
+  struct place place;
+  enum hipmm_status status = find_place(binning, ptr, &place);
+  if (status) return status;
+  if (bytes && bytes != place.block.bytes)
+    return binning->services->refuse(binning->services, HIPMM_E_SIZE,
+                                     "{0:hex} was allocated with {1} bytes and cannot be freed with {2}",
+                                     (uintptr_t)ptr, place.block.bytes, bytes);
+  return deallocate_in(binning, place.bin, ptr, place.block.bytes, alignment, stream);
+}
+
+static enum hipmm_status binning_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+{
+  struct binning *binning = self;
+  if (ptr && !bytes) return deallocate_where_found(binning, ptr, 0, alignment, stream);
+  struct bin *bin = route(binning, ptr ? bytes : 0, alignment);
+  /* A size that leads past the bins must not free a whole chunk of theirs. */
+  if (ptr && !bin && bins_contain(&binning->bins, ptr))
+    return deallocate_where_found(binning, ptr, bytes, alignment, stream);
+  enum hipmm_status status = deallocate_in(binning, bin, ptr, ptr ? bytes : 0, alignment, stream);
+  return status == HIPMM_E_POINTER ? deallocate_where_found(binning, ptr, bytes, alignment, stream) : status;
+}
+
+/* ---- Giving back, and news of streams ---- */
+
+static enum hipmm_status binning_trim(void *self, size_t keep_bytes)
+{
+  struct binning *binning = self;
+  enum hipmm_status first = HIPMM_OK;
+  for (size_t i = 0; i < binning->bins.count; i++) {
+    struct bin *bin = &binning->bins.items[i];
+    enum hipmm_status status = bin->resource ? HIPMM_OK : fixed_trim(&bin->blocks, keep_bytes);
+    if (!first) first = status;
+  }
+  return first;
+}
+
+static void binning_stream_retire(void *self, hipStream_t stream)
+{
+  struct binning *binning = self;
+  for (size_t i = 0; i < binning->bins.count; i++)
+    if (!binning->bins.items[i].resource) fixed_stream_retire(&binning->bins.items[i].blocks, stream);
+}
+
+static void binning_stream_retain(void *self, hipStream_t stream)
+{
+  struct binning *binning = self;
+  for (size_t i = 0; i < binning->bins.count; i++)
+    if (!binning->bins.items[i].resource) fixed_stream_retain(&binning->bins.items[i].blocks, stream);
+}
+
+/* ---- Values ---- */
+
+enum binning_value { BINS, BINS_RESERVED_BYTES, BINS_LIVE_BYTES, BINS_LIVE_COUNT, N_VALUES };
+
+static const struct hipmm_feature binning_values[N_VALUES] = {
+    [BINS] = {"bins", "bins", "Bins, those of other resources included"},
+    [BINS_RESERVED_BYTES] = {"bins_reserved_bytes", "bytes", "Memory that bins without a resource hold"},
+    [BINS_LIVE_BYTES] = {"bins_live_bytes", "bytes", "Allocated memory in them, as requested"},
+    [BINS_LIVE_COUNT] = {"bins_live_count", "blocks", "Allocated blocks in them"},
+};
+
+static enum hipmm_status binning_query(void *self, size_t index, int64_t *value_out)
+{
+  struct binning *binning = self;
+  int64_t values[N_VALUES] = {[BINS] = (int64_t)binning->bins.count};
+  for (size_t i = 0; i < binning->bins.count; i++) {
+    struct bin *bin = &binning->bins.items[i];
+    if (bin->resource) continue;
+    struct fixed_counts counts = fixed_count(&bin->blocks);
+    values[BINS_RESERVED_BYTES] += counts.reserved_bytes;
+    values[BINS_LIVE_BYTES] += counts.live_bytes;
+    values[BINS_LIVE_COUNT] += counts.live_count;
+  }
+  *value_out = values[index];
+  return HIPMM_OK;
+}
+
+/* ---- Life ---- */
+
+static enum hipmm_status binning_create(const struct hipmm_services *services, const void *options,
+                                        struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
+{
+  (void)n_upstreams; /* one, as the descriptor says */
+  struct binning *binning = services->host_allocate(services, sizeof *binning);
+  if (!binning) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
+  binning->services = services;
+  binning->upstream = upstreams[0];
+  enum hipmm_status status = bins_open(&binning->bins, services, options, upstreams[0]);
+  if (status)
+    services->host_free(services, binning, sizeof *binning);
+  else
+    *self_out = binning;
+  return status;
+}
+
+static void binning_destroy(void *self)
+{
+  struct binning *binning = self;
+  bins_close(&binning->bins);
+  binning->services->host_free(binning->services, binning, sizeof *binning);
+}
+
+static const char *const binning_records[] = {"auto", "lazy", "on_free", NULL};
+
+static const struct hipmm_option binning_bin_fields[] = {
+    {.name = "size",
+     .type = HIPMM_OPTION_BYTES,
+     .flags = HIPMM_OPTION_REQUIRED,
+     .offset = offsetof(struct bins_option, size),
+     .unit = "bytes",
+     .doc = "The largest request for this bin, rounded up to 256 bytes",
+     .minimum = "1",
+     .maximum = "1024GiB"},
+    {.name = "resource",
+     .type = HIPMM_OPTION_RESOURCE,
+     .offset = offsetof(struct bins_option, resource),
+     .doc = "Where the bin allocates; without it, blocks of the bin's size over the upstream, as of fixed_size"},
+};
+
+static const struct hipmm_option binning_option_table[] = {
+    {.name = "bins",
+     .type = HIPMM_OPTION_LIST,
+     .offset = offsetof(struct bins_options, bins),
+     .doc = "The bins, from the smallest to the largest",
+     .fields = binning_bin_fields,
+     .n_fields = sizeof binning_bin_fields / sizeof *binning_bin_fields,
+     .field_bytes = sizeof(struct bins_option)},
+    {.name = "min_size_exponent",
+     .type = HIPMM_OPTION_INTEGER,
+     .offset = offsetof(struct bins_options, min_size_exponent),
+     .initial = "-1",
+     .doc = "Adds a bin for each power of two from this one on, unless `bins` has that size; -1 for none",
+     .minimum = "-1",
+     .maximum = "40"},
+    {.name = "max_size_exponent",
+     .type = HIPMM_OPTION_INTEGER,
+     .offset = offsetof(struct bins_options, max_size_exponent),
+     .initial = "-1",
+     .doc = "The last of these powers of two; -1 for none",
+     .minimum = "-1",
+     .maximum = "40"},
+    {.name = "blocks_per_chunk",
+     .type = HIPMM_OPTION_INTEGER,
+     .offset = offsetof(struct bins_options, blocks_per_chunk),
+     .initial = "128",
+     .unit = "blocks",
+     .doc = "The most blocks that a bin without a resource takes from the upstream in one piece",
+     .minimum = "1",
+     .maximum = "4096"},
+    {.name = "record",
+     .type = HIPMM_OPTION_ENUM,
+     .offset = offsetof(struct bins_options, record),
+     .initial = "auto",
+     .doc = "When the event is recorded that another stream waits for before it reuses a block, as in pool",
+     .choices = binning_records},
+};
+
+static const struct hipmm_ops binning_ops = {
+    .struct_size = sizeof binning_ops,
+    .allocate = binning_allocate,
+    .deallocate = binning_deallocate,
+    .trim = binning_trim,
+    .query = binning_query,
+    .find = binning_find,
+    .stream_retire = binning_stream_retire,
+    .stream_retain = binning_stream_retain,
+};
+
+HIPMM_EXPORT extern const struct hipmm_plugin binning_LTX_hipmm_plugin;
+
+const struct hipmm_plugin binning_LTX_hipmm_plugin = {
+    HIPMM_PLUGIN_HEAD,
+    .type = "binning",
+    .version = "1.0",
+    .doc = "Sends each request to the smallest bin that is large enough, and larger ones to its upstream",
+    .role = HIPMM_ROLE_SUB_ALLOCATOR,
+    .min_upstreams = 1,
+    .max_upstreams = 1,
+    .options = binning_option_table,
+    .n_options = sizeof binning_option_table / sizeof *binning_option_table,
+    .options_bytes = sizeof(struct bins_options),
+    .values = binning_values,
+    .n_values = N_VALUES,
+    .ops = &binning_ops,
+    .create = binning_create,
+    .destroy = binning_destroy,
+};

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* fixed.h: blocks of one size, cut from chunks of an upstream. What `fixed_size` is made of, and the bins of `binning`
+ * that have no resource of their own. Allocating and freeing cost the same however many blocks there are, but for a
+ * search by halves among the chunks at a free.
+ *
+ * Free blocks stand in a list for each stream that freed them, last in, first out; those that no work uses any more in
+ * the list of STREAM_CLEAN (../pool/streams.h). Device memory is never touched. */
+#ifndef HIPMM_FIXED_H
+#define HIPMM_FIXED_H
+
+#include "../pool/streams.h"
+
+#include <pthread.h>
+
+enum { FIXED_MOST_BLOCKS_PER_CHUNK = 4096 };
+
+struct fixed_record; /* of a block */
+struct fixed_chunk;
+struct fixed_list;
+
+struct fixed {
+  const struct hipmm_services *services;
+  struct hipmm_resource *upstream;
+  uint64_t block_bytes; /* a multiple of HIPMM_ALIGNMENT */
+  uint32_t blocks_per_chunk;
+
+  pthread_mutex_t lock; /* all below */
+  struct streams streams;
+  struct fixed_list *lists;   /* by stream */
+  struct fixed_chunk *chunks; /* a chunk stays in its place; blocks have numbers that count on from place to place */
+  uint32_t *order;            /* places of chunks, by address */
+  uint32_t n_chunks, n_places;
+  uint32_t n_blocks, live_count;
+  uint64_t live_bytes; /* as requested */
+  uint64_t reserved_bytes, peak_reserved_bytes;
+};
+
+/* `block_bytes` is rounded up. On failure nothing is left behind. */
+enum hipmm_status fixed_open(struct fixed *fixed, const struct hipmm_services *services,
+                             struct hipmm_resource *upstream, uint64_t block_bytes, uint32_t blocks_per_chunk,
+                             enum record record);
+
+/* Waits for the device and gives everything back. The device is current. */
+void fixed_close(struct fixed *fixed);
+
+/* Takes whole chunks from the upstream, which no work has used. */
+enum hipmm_status fixed_preallocate(struct fixed *fixed, uint32_t n_chunks);
+
+/* The ops of the same names, for alignments up to HIPMM_ALIGNMENT. `bytes` is at most block_bytes; 0 gives NULL. */
+enum hipmm_status fixed_allocate(struct fixed *fixed, size_t bytes, hipStream_t stream, void **ptr_out);
+enum hipmm_status fixed_deallocate(struct fixed *fixed, void *ptr, size_t bytes, hipStream_t stream);
+enum hipmm_status fixed_trim(struct fixed *fixed, size_t keep_bytes);
+void fixed_stream_retire(struct fixed *fixed, hipStream_t stream);
+void fixed_stream_retain(struct fixed *fixed, hipStream_t stream);
+
+/* The live block that starts at `ptr`; false, and no report, if there is none. */
+bool fixed_find(struct fixed *fixed, const void *ptr, struct hipmm_block *block_out);
+
+/* Whether `ptr` lies in one of the chunks. */
+bool fixed_contains(struct fixed *fixed, const void *ptr);
+
+/* What there is to tell; `stream_waits` as in streams.h. */
+struct fixed_counts {
+  int64_t reserved_bytes, peak_reserved_bytes, live_bytes, live_count, free_count, chunks, stream_waits;
+};
+
+struct fixed_counts fixed_count(struct fixed *fixed);
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/* fixed_size.c: a sub-allocator that gives out blocks of one size. This file is the resource: options, values, ops.
+ * fixed.h is how it works.
+ *
+ * Unlike RMM's, it takes nothing from its upstream before the first allocation (`preallocate` does), and its chunks grow
+ * with use up to `blocks_per_chunk`: large blocks that are used little do not cost hundreds of MiB. */
+#include "fixed.h"
+
+struct fixed_size_options {
+  uint64_t block_size;
+  int64_t blocks_per_chunk;
+  int64_t preallocate;
+  uint32_t record;
+};
+
+static enum hipmm_status fixed_size_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream,
+                                             void **ptr_out)
+{
+  struct fixed *fixed = self;
+  const struct hipmm_services *services = fixed->services;
+  if (bytes > fixed->block_bytes)
+    return services->refuse(services, HIPMM_E_LIMIT,
+                            "cannot allocate {0:bytes}: a block has {1:bytes}; raise block_size, or put binning on top",
+                            bytes, fixed->block_bytes, 0);
+  if (alignment > HIPMM_ALIGNMENT)
+    return services->refuse(
+        services, HIPMM_E_ARGUMENT,
+        "cannot align to {0:bytes}: blocks are aligned to {1:bytes}, pool aligns to any power of two", alignment,
+        HIPMM_ALIGNMENT, 0);
+  return fixed_allocate(fixed, bytes, stream, ptr_out);
+}
+
+static enum hipmm_status fixed_size_deallocate(void *self, void *ptr, size_t bytes, size_t alignment,
+                                               hipStream_t stream)
+{
+  (void)alignment;
+  return fixed_deallocate(self, ptr, bytes, stream);
+}
+
+static enum hipmm_status fixed_size_find(void *self, const void *ptr, struct hipmm_block *block_out)
+{
+  struct fixed *fixed = self;
+  if (fixed_find(fixed, ptr, block_out)) return HIPMM_OK;
+  return fixed->services->refuse(fixed->services, HIPMM_E_POINTER, "{0:hex} is not allocated here", (uintptr_t)ptr, 0,
+                                 0);
+}
+
+static enum hipmm_status fixed_size_trim(void *self, size_t keep_bytes)
+{
+  return fixed_trim(self, keep_bytes);
+}
+
+static void fixed_size_stream_retire(void *self, hipStream_t stream)
+{
+  fixed_stream_retire(self, stream);
+}
+
+static void fixed_size_stream_retain(void *self, hipStream_t stream)
+{
+  fixed_stream_retain(self, stream);
+}
+
+/* ---- Values, in the order of struct fixed_counts ---- */
+
+static const struct hipmm_feature fixed_size_values[] = {
+    {"reserved_bytes", "bytes", "Memory held from the upstream"},
+    {"peak_reserved_bytes", "bytes", "The most that was held from the upstream"},
+    {"live_bytes", "bytes", "Allocated memory, as requested"},
+    {"live_count", "blocks", "Allocated blocks"},
+    {"free_count", "blocks", "Blocks that are not allocated"},
+    {"chunks", "chunks", "Pieces held from the upstream"},
+    {"stream_waits", "waits", "Times that a stream was made to wait for another one"},
+};
+
+enum { N_VALUES = sizeof fixed_size_values / sizeof *fixed_size_values };
+
+_Static_assert(sizeof(struct fixed_counts) == N_VALUES * sizeof(int64_t), "fixed_size_values");
+
+static enum hipmm_status fixed_size_query(void *self, size_t index, int64_t *value_out)
+{
+  struct fixed_counts counts = fixed_count(self);
+  *value_out = ((const int64_t *)&counts)[index];
+  return HIPMM_OK;
+}
+
+/* ---- Life ---- */
+
+static void fixed_size_destroy(void *self)
+{
+  struct fixed *fixed = self;
+  const struct hipmm_services *services = fixed->services;
+  fixed_close(fixed);
+  services->host_free(services, fixed, sizeof *fixed);
+}
+
+static enum hipmm_status preallocate(struct fixed *fixed, int64_t n_chunks)
+{
+  enum hipmm_status status = fixed_preallocate(fixed, (uint32_t)n_chunks);
+  if (status != HIPMM_E_OUT_OF_MEMORY && status != HIPMM_E_LIMIT) return status;
+  return fixed->services->fail(fixed->services, status, "preallocate",
+                               "the upstream does not have %lld chunks of %u blocks of %llu bytes; ask for fewer",
+                               (long long)n_chunks, fixed->blocks_per_chunk, (unsigned long long)fixed->block_bytes);
+}
+
+static enum hipmm_status fixed_size_create(const struct hipmm_services *services, const void *options,
+                                           struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
+{
+  const struct fixed_size_options *given = options;
+  (void)n_upstreams; /* one, as the descriptor says */
+  struct fixed *fixed = services->host_allocate(services, sizeof *fixed);
+  if (!fixed) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
+  enum hipmm_status status = fixed_open(fixed, services, upstreams[0], given->block_size,
+                                        (uint32_t)given->blocks_per_chunk, (enum record)given->record);
+  if (status) {
+    services->host_free(services, fixed, sizeof *fixed);
+    return status;
+  }
+  status = preallocate(fixed, given->preallocate);
+  if (status)
+    fixed_size_destroy(fixed);
+  else
+    *self_out = fixed;
+  return status;
+}
+
+static const char *const fixed_size_records[] = {"auto", "lazy", "on_free", NULL};
+
+static const struct hipmm_option fixed_size_option_table[] = {
+    {.name = "block_size",
+     .type = HIPMM_OPTION_BYTES,
+     .offset = offsetof(struct fixed_size_options, block_size),
+     .initial = "1MiB",
+     .unit = "bytes",
+     .doc = "Size of a block, rounded up to 256 bytes; larger requests are refused",
+     .minimum = "1",
+     .maximum = "1024GiB"},
+    {.name = "blocks_per_chunk",
+     .type = HIPMM_OPTION_INTEGER,
+     .offset = offsetof(struct fixed_size_options, blocks_per_chunk),
+     .initial = "128",
+     .unit = "blocks",
+     .doc = "The most blocks that are taken from the upstream in one piece; the first pieces are smaller",
+     .minimum = "1",
+     .maximum = "4096"},
+    {.name = "preallocate",
+     .type = HIPMM_OPTION_INTEGER,
+     .offset = offsetof(struct fixed_size_options, preallocate),
+     .initial = "0",
+     .unit = "chunks",
+     .doc = "Whole chunks to take from the upstream at creation; RMM takes 1",
+     .minimum = "0",
+     .maximum = "1048575"},
+    {.name = "record",
+     .type = HIPMM_OPTION_ENUM,
+     .offset = offsetof(struct fixed_size_options, record),
+     .initial = "auto",
+     .doc = "When the event is recorded that another stream waits for before it reuses a block, as in pool",
+     .choices = fixed_size_records},
+};
+
+static const struct hipmm_ops fixed_size_ops = {
+    .struct_size = sizeof fixed_size_ops,
+    .allocate = fixed_size_allocate,
+    .deallocate = fixed_size_deallocate,
+    .trim = fixed_size_trim,
+    .query = fixed_size_query,
+    .find = fixed_size_find,
+    .stream_retire = fixed_size_stream_retire,
+    .stream_retain = fixed_size_stream_retain,
+};
+
+HIPMM_EXPORT extern const struct hipmm_plugin fixed_size_LTX_hipmm_plugin;
+
+const struct hipmm_plugin fixed_size_LTX_hipmm_plugin = {
+    HIPMM_PLUGIN_HEAD,
+    .type = "fixed_size",
+    .version = "1.0",
+    .doc = "Gives out blocks of one size, cut from chunks of its upstream and reused in stream order",
+    .role = HIPMM_ROLE_SUB_ALLOCATOR,
+    .min_upstreams = 1,
+    .max_upstreams = 1,
+    .options = fixed_size_option_table,
+    .n_options = sizeof fixed_size_option_table / sizeof *fixed_size_option_table,
+    .options_bytes = sizeof(struct fixed_size_options),
+    .values = fixed_size_values,
+    .n_values = N_VALUES,
+    .ops = &fixed_size_ops,
+    .create = fixed_size_create,
+    .destroy = fixed_size_destroy,
+};
