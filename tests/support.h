@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* support.h: what tests of the core and of the plugins share: assertions that say what hipmm said, the software
+ * runtime's steering functions, temporary folders, and runs of the test program itself as another process. */
+#ifndef HIPMM_TESTS_SUPPORT_H
+#define HIPMM_TESTS_SUPPORT_H
+
+#include <hipmm/plugin.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+
+#include <cmocka.h>
+
+#define MIB ((size_t)1 << 20)
+
+/* The call came to this status; otherwise the test fails with what hipmm_last_error_message() says. */
+#define assert_status(call, wanted) support_assert_status(call, wanted, #call, __FILE__, __LINE__)
+#define assert_ok(call)             assert_status(call, HIPMM_OK)
+void support_assert_status(enum hipmm_status status, enum hipmm_status wanted, const char *call, const char *file,
+                           int line);
+
+/* The thread's last message, or `text`, contains `part`. */
+#define assert_message(part)        assert_contains(hipmm_last_error_message(), part)
+#define assert_contains(text, part) support_assert_contains(text, part, __FILE__, __LINE__)
+void support_assert_contains(const char *text, const char *part, const char *file, int line);
+
+/* ---- The software runtime ---- */
+
+/* Its functions of plugins/software/software.h, without the prefix. */
+struct software {
+  uint64_t (*calls)(const char *name);
+  const char *(*call)(size_t index, uint64_t *count_out);
+  void (*reset_calls)(void);
+  bool (*fail)(const char *name, uint64_t nth, int code);
+  void (*fail_none)(void);
+  void (*reset)(void);
+  bool (*live)(int device, uint64_t *count_out, uint64_t *bytes_out);
+  uint64_t (*faults)(int device);
+  uint64_t (*pending)(void);
+  uint64_t (*step)(uint64_t limit);
+};
+
+/* Loads the plugin if need be. Ends the program with a message when it cannot be had. */
+const struct software *software(void);
+
+/* The path of a plugin's shared object, for copies and dlopen(). Valid until the process ends. */
+const char *plugin_file(const char *type);
+
+/* Blocks and handles that nobody has given back to the devices, the first 8 of them. */
+uint64_t live_on_all_devices(void);
+
+/* Faults: work that ran on memory which was gone. */
+uint64_t faults_on_all_devices(void);
+
+/* ---- Files ---- */
+
+/* A new folder under $TMPDIR, removed with all that is in it by remove_folder. To be freed. */
+char *new_folder(void);
+void remove_folder(char *folder);
+
+/* "folder/name", to be freed. */
+char *path_in(const char *folder, const char *name);
+
+bool write_file(const char *file, const void *data, size_t bytes);
+bool copy_file(const char *from, const char *to);
+
+/* The whole file as text, to be freed; NULL when it cannot be read. */
+char *read_file(const char *file, size_t *bytes_out);
+
+/* ---- Processes ---- */
+
+/* How a process ended: its exit status, or -1 after a signal or when it took too long; and what it wrote. */
+struct outcome {
+  int status;
+  char out[8192], error[8192];
+};
+
+/* Runs `run(argument)` in a fork; what it returns is the exit status. It must not assert. */
+struct outcome run_forked(int (*run)(const void *argument), const void *argument);
+
+/* Runs this program again with `arguments` (NULL-terminated, without the program's name) and with the variables
+ * "NAME=value" (or "NAME" alone, to unset it) of `environment` (NULL-terminated). */
+struct outcome run_again(const char *const *arguments, const char *const *environment);
+
+#endif
