@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* sink.c: see sink.h. The buffer is our own and not the C library's, which a forked child would write a second time when
- * it exits. */
+/* sink.c: see sink.h. The buffer is our own and not the C library's, which a forked child would write once more when it
+ * exits. */
 #include "sink.h"
 
 #include <errno.h>

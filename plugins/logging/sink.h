@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* sink.h: where the rows of one log go: a buffer, and a file that it is written to when full. Rows are in the file in the
- * order in which threads entered sink_add(). What is in the buffer when the process exits is written then. */
+/* sink.h: where the rows of one log go: a buffer, and a file that it is written to when full. Rows stand in the file in
+ * the order in which threads entered sink_add(). What is in the buffer when the process exits is written then. */
 #ifndef HIPMM_LOGGING_SINK_H
 #define HIPMM_LOGGING_SINK_H
 
