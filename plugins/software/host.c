@@ -65,18 +65,24 @@ hipError_t hipFreeHost(void *pointer)
 
 /* ---- Registered ------------------------------------------------------------------------------------------------ */
 
+static bool host_is_taken(uintptr_t start, size_t bytes)
+{
+  const struct software_node *last = software_tree_at_most(software.allocations, start + bytes - 1);
+  return last && last->major + last->minor > start;
+}
+
 static hipError_t host_register(int device, void *pointer, size_t bytes, unsigned flags)
 {
   const unsigned known = hipHostRegisterPortable | hipHostRegisterMapped | hipExtHostRegisterCoarseGrained;
   uintptr_t start = (uintptr_t)pointer;
-  if (bytes == 0 || (flags & ~known)) return hipErrorInvalidValue;
+  if (bytes == 0 || bytes > UINTPTR_MAX - start || (flags & ~known)) return hipErrorInvalidValue;
+  if (host_is_taken(start, bytes)) return hipErrorHostMemoryAlreadyRegistered;
   struct software_span span;
   hipError_t error = software_span_open(pointer, bytes, true, device, &span);
   if (error != hipSuccess) return error;
-  const struct software_node *inside = software_tree_at_least(software.allocations, start, 0);
-  bool is_taken = !software_span_is_host(&span) || (inside && inside->major - start < bytes);
+  bool is_host = software_span_is_host(&span);
   software_span_close(&span);
-  if (is_taken) return hipErrorHostMemoryAlreadyRegistered;
+  if (!is_host) return hipErrorInvalidValue;
   struct software_allocation *allocation;
   error = software_allocation_enter(SOFTWARE_REGISTERED, device, pointer, bytes, &allocation);
   if (error == hipSuccess) allocation->flags = flags;

@@ -35,6 +35,10 @@ struct software_config {
   size_t granularity_bytes; /* of virtual memory; a power of two, a page or more */
 };
 
+/* Functions of HIP that are newer than the headers of HIP 5.2. */
+HIPMM_EXPORT hipError_t hipStreamGetId(hipStream_t stream, unsigned long long *id);
+HIPMM_EXPORT hipError_t hipStreamGetDevice(hipStream_t stream, hipDevice_t *device);
+
 /* ---- Objects --------------------------------------------------------------------------------------------------- */
 
 /* The head of every object that the application holds a handle to (see handles.c). */

@@ -7,10 +7,6 @@
 #define STREAM_LEGACY     ((hipStream_t)1) /* the default stream by name */
 #define STREAM_PER_THREAD hipStreamPerThread
 
-/* Newer than the headers that this file sees. */
-HIPMM_EXPORT hipError_t hipStreamGetId(hipStream_t stream, unsigned long long *id);
-HIPMM_EXPORT hipError_t hipStreamGetDevice(hipStream_t stream, hipDevice_t *device);
-
 /* A thread's default streams, one per device, made at first use. */
 struct stream_thread {
   struct software_queue *queues[SOFTWARE_MAX_DEVICES];

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/* device.c: the helpers of device.h. */
+#include "device.h"
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+const char *name_of(hipError_t error)
+{
+  static const struct {
+    hipError_t error;
+    const char *name;
+  } names[] = {
+      {hipSuccess, "hipSuccess"},
+      {hipErrorInvalidValue, "hipErrorInvalidValue"},
+      {hipErrorOutOfMemory, "hipErrorOutOfMemory"},
+      {hipErrorNotInitialized, "hipErrorNotInitialized"},
+      {hipErrorInvalidDevicePointer, "hipErrorInvalidDevicePointer"},
+      {hipErrorInvalidMemcpyDirection, "hipErrorInvalidMemcpyDirection"},
+      {hipErrorInvalidDevice, "hipErrorInvalidDevice"},
+      {hipErrorInvalidContext, "hipErrorInvalidContext"},
+      {hipErrorMapFailed, "hipErrorMapFailed"},
+      {hipErrorInvalidHandle, "hipErrorInvalidHandle"},
+      {hipErrorNotReady, "hipErrorNotReady"},
+      {hipErrorIllegalAddress, "hipErrorIllegalAddress"},
+      {hipErrorPeerAccessAlreadyEnabled, "hipErrorPeerAccessAlreadyEnabled"},
+      {hipErrorPeerAccessNotEnabled, "hipErrorPeerAccessNotEnabled"},
+      {hipErrorHostMemoryAlreadyRegistered, "hipErrorHostMemoryAlreadyRegistered"},
+      {hipErrorHostMemoryNotRegistered, "hipErrorHostMemoryNotRegistered"},
+      {hipErrorNotSupported, "hipErrorNotSupported"},
+      {hipErrorUnknown, "hipErrorUnknown"},
+  };
+  static char number[32];
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (names[i].error == error) return names[i].name;
+  snprintf(number, sizeof number, "error %d", (int)error);
+  return number;
+}
+
+struct software_config small_config(enum software_scheduler scheduler)
+{
+  struct software_config config = software_defaults;
+  const char *seed = getenv("HIPMM_TEST_SEED");
+  config.devices = 2;
+  config.memory_bytes = 64 * MIB;
+  config.scheduler = scheduler;
+  config.seed = seed ? strtoull(seed, NULL, 10) : 1;
+  return config;
+}
+
+void restart(const struct software_config *config)
+{
+  hipmm_software_reset();
+  assert_true(software_configure(config));
+  assert_ok(hipSetDevice(0));
+  hipGetLastError();
+  hipmm_software_reset_calls();
+}
+
+int start_threads(void **state)
+{
+  (void)state;
+  struct software_config config = small_config(SOFTWARE_THREADS);
+  restart(&config);
+  return 0;
+}
+
+int start_stepped(void **state)
+{
+  (void)state;
+  struct software_config config = small_config(SOFTWARE_STEPPED);
+  restart(&config);
+  return 0;
+}
+
+int finish(void **state)
+{
+  uint64_t lost = 0, faults = 0;
+  for (int device = 0; device < software.config.devices; device++) {
+    uint64_t count;
+    hipmm_software_live(device, &count, NULL);
+    lost += count;
+    faults += hipmm_software_faults(device);
+  }
+  finish_untidy(state);
+  if (lost || faults)
+    print_error("%llu blocks lost, %llu faults\n", (unsigned long long)lost, (unsigned long long)faults);
+  return lost || faults ? -1 : 0;
+}
+
+int finish_untidy(void **state)
+{
+  (void)state;
+  hipmm_software_reset();
+  return 0;
+}
+
+char *allocate(size_t bytes)
+{
+  void *memory = NULL;
+  assert_ok(hipMalloc(&memory, bytes));
+  assert_non_null(memory);
+  return memory;
+}
+
+bool is_filled(const char *memory, int value, size_t bytes)
+{
+  for (size_t i = 0; i < bytes; i++)
+    if (memory[i] != (char)value) return false;
+  return true;
+}
+
+void count_up(void *counter)
+{
+  __atomic_fetch_add((int *)counter, 1, __ATOMIC_SEQ_CST);
+}
+
+void wait_until_set(void *flag)
+{
+  while (!__atomic_load_n((int *)flag, __ATOMIC_SEQ_CST)) sched_yield();
+}

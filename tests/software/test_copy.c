@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+/* test_copy.c: copies and fills move the right bytes, take pageable memory as HIP says, refuse what is out of bounds,
+ * and make a fault when they execute on memory that is gone. */
+#include "device.h"
+#include <sys/mman.h>
+#include <unistd.h>
+
+static hipStream_t create_stream(void)
+{
+  hipStream_t stream;
+  assert_ok(hipStreamCreateWithFlags(&stream, hipStreamNonBlocking));
+  return stream;
+}
+
+static void copies_of_every_kind_move_the_bytes(void **state)
+{
+  (void)state;
+  char from[100], to[100] = "";
+  char *first = allocate(100), *second = allocate(100);
+  for (int i = 0; i < 100; i++) from[i] = (char)i;
+  assert_ok(hipMemcpy(first, from, 100, hipMemcpyHostToDevice));
+  assert_ok(hipMemcpy(second, first, 100, hipMemcpyDeviceToDevice));
+  assert_ok(hipMemcpy(to, second, 100, hipMemcpyDeviceToHost));
+  assert_memory_equal(to, from, 100);
+  memset(to, 0, sizeof to);
+  assert_ok(hipMemcpy(to, from, 100, hipMemcpyHostToHost));
+  assert_memory_equal(to, from, 100);
+  assert_ok(hipMemcpy(first, first + 10, 90, hipMemcpyDefault)); /* overlapping */
+  assert_memory_equal(first, from + 10, 90);
+  assert_ok(hipMemcpyWithStream(to, first, 50, hipMemcpyDefault, NULL));
+  assert_memory_equal(to, from + 10, 50);
+  assert_ok(hipMemcpy(to, first, 0, hipMemcpyDeviceToHost));
+  assert_ok(hipFree(first));
+  assert_ok(hipFree(second));
+}
+
+static void pageable_sources_are_taken_at_the_call(void **state)
+{
+  (void)state;
+  char *memory = allocate(1000), source[1000];
+  int go = software.config.scheduler == SOFTWARE_STEPPED;
+  hipStream_t stream = create_stream();
+  memset(source, 5, sizeof source);
+  assert_ok(hipLaunchHostFunc(stream, wait_until_set, &go));
+  assert_ok(hipMemcpyAsync(memory, source, 1000, hipMemcpyHostToDevice, stream));
+  memset(source, 6, sizeof source);
+  count_up(&go);
+  assert_ok(hipStreamSynchronize(stream));
+  assert_true(is_filled(memory, 5, 1000));
+  assert_ok(hipStreamDestroy(stream));
+  assert_ok(hipFree(memory));
+}
+
+static void pinned_sources_are_read_at_execution(void **state)
+{
+  (void)state;
+  void *pinned;
+  char *memory = allocate(1000);
+  int go = software.config.scheduler == SOFTWARE_STEPPED;
+  hipStream_t stream = create_stream();
+  assert_ok(hipHostMalloc(&pinned, 1000, 0));
+  memset(pinned, 5, 1000);
+  assert_ok(hipLaunchHostFunc(stream, wait_until_set, &go));
+  assert_ok(hipMemcpyAsync(memory, pinned, 1000, hipMemcpyHostToDevice, stream));
+  memset(pinned, 6, 1000);
+  count_up(&go);
+  assert_ok(hipStreamSynchronize(stream));
+  assert_true(is_filled(memory, 6, 1000));
+  assert_ok(hipStreamDestroy(stream));
+  assert_ok(hipFree(memory));
+  assert_ok(hipHostFree(pinned));
+}
+
+static void a_copy_to_pageable_memory_is_done_at_return(void **state)
+{
+  (void)state;
+  char to[1000] = "", *memory = allocate(1000);
+  hipStream_t stream = create_stream();
+  assert_ok(hipMemsetAsync(memory, 4, 1000, stream));
+  assert_ok(hipMemcpyAsync(to, memory, 1000, hipMemcpyDeviceToHost, stream));
+  assert_true(is_filled(to, 4, 1000));
+  assert_ok(hipStreamDestroy(stream));
+  assert_ok(hipFree(memory));
+}
+
+static void copies_reach_other_devices(void **state)
+{
+  (void)state;
+  char *near = allocate(100);
+  assert_ok(hipSetDevice(1));
+  char *far = allocate(100);
+  assert_ok(hipMemset(far, 8, 100));
+  assert_ok(hipMemcpyPeer(near, 0, far, 1, 100));
+  assert_true(is_filled(near, 8, 100));
+  assert_hip(hipMemcpyPeer(near, 1, far, 1, 100), hipErrorInvalidValue);
+  assert_hip(hipMemcpyPeer(near, 0, far, 2, 100), hipErrorInvalidDevice);
+  assert_hip(hipMemcpyPeerAsync(near, -1, far, 1, 100, NULL), hipErrorInvalidDevice);
+  assert_ok(hipFree(near));
+  assert_ok(hipFree(far));
+}
+
+static void fills_write_whole_values(void **state)
+{
+  (void)state;
+  char *memory = allocate(103);
+  uint32_t word;
+  assert_ok(hipMemset(memory, 0x1ff, 103)); /* the low byte counts */
+  assert_true(is_filled(memory, -1, 103));
+  assert_ok(hipMemsetD32(memory + 3, 0x01020304, 25));
+  for (int i = 0; i < 25; i++) {
+    memcpy(&word, memory + 3 + 4 * i, 4);
+    assert_int_equal(word, 0x01020304);
+  }
+  assert_true(is_filled(memory, -1, 3));
+  assert_ok(hipMemsetD8(memory, 9, 2));
+  assert_ok(hipMemsetD8Async(memory + 2, 9, 1, NULL));
+  assert_ok(hipMemsetD32Async(memory + 99, 0x0a0a0a0a, 1, NULL));
+  assert_ok(hipDeviceSynchronize());
+  assert_true(is_filled(memory, 9, 3) && is_filled(memory + 99, 10, 4));
+  assert_hip(hipMemsetD32(memory, 0, 26), hipErrorInvalidValue);
+  assert_hip(hipMemsetD32(memory, 0, SIZE_MAX / 2), hipErrorInvalidValue);
+  assert_ok(hipMemset(memory, 0, 0));
+  assert_ok(hipFree(memory));
+}
+
+static void ranges_beyond_an_allocation_are_refused(void **state)
+{
+  (void)state;
+  char host[200], *memory = allocate(100), *more = allocate(100);
+  char *freed = allocate(100);
+  assert_ok(hipFree(freed));
+  assert_hip(hipMemset(memory, 1, 101), hipErrorInvalidValue);
+  assert_hip(hipMemset(memory + 100, 1, 1), hipErrorInvalidValue);
+  assert_hip(hipMemset(memory, 1, SIZE_MAX), hipErrorInvalidValue);
+  assert_hip(hipMemcpy(memory, host, 101, hipMemcpyHostToDevice), hipErrorInvalidValue);
+  assert_hip(hipMemcpy(host, memory + 1, 100, hipMemcpyDeviceToHost), hipErrorInvalidValue);
+  assert_hip(hipMemcpyAsync(memory, more, 101, hipMemcpyDeviceToDevice, NULL), hipErrorInvalidValue);
+  assert_hip(hipMemset(freed, 1, 1), hipErrorInvalidValue);
+  assert_hip(hipMemcpy(memory, freed, 1, hipMemcpyDefault), hipErrorInvalidValue);
+  assert_int_equal(hipmm_software_pending(), 0);
+  assert_ok(hipFree(memory));
+  assert_ok(hipFree(more));
+}
+
+static void what_is_no_memory_is_refused(void **state)
+{
+  (void)state;
+  char host[16] = "", *memory = allocate(16);
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  char *hole = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  munmap(hole + page, page);
+  assert_hip(hipMemcpy(memory, NULL, 16, hipMemcpyHostToDevice), hipErrorInvalidValue);
+  assert_hip(hipMemcpy(NULL, memory, 16, hipMemcpyDeviceToHost), hipErrorInvalidValue);
+  assert_hip(hipMemcpy(memory, (void *)64, 16, hipMemcpyDefault), hipErrorInvalidValue);
+  assert_hip(hipMemcpy(memory, hole + page - 8, 16, hipMemcpyHostToDevice), hipErrorInvalidValue);
+  assert_ok(hipMemcpy(memory, hole + page - 16, 16, hipMemcpyHostToDevice));
+  assert_hip(hipMemset(host, 1, 16), hipErrorInvalidValue);
+  assert_hip(hipMemcpy(host, memory, 16, hipMemcpyHostToDevice), hipErrorInvalidValue);
+  assert_hip(hipMemcpy(memory, host, 16, hipMemcpyDeviceToHost), hipErrorInvalidValue);
+  assert_hip(hipMemcpy(memory, host, 16, (hipMemcpyKind)5), hipErrorInvalidMemcpyDirection);
+  assert_hip(hipMemcpy(memory, host, 16, (hipMemcpyKind)-1), hipErrorInvalidMemcpyDirection);
+  munmap(hole, page);
+  assert_ok(hipFree(memory));
+}
+
+/* Work of one stream on memory that another stream frees: nothing orders the two. */
+static void a_copy_that_executes_on_freed_memory_is_a_fault(void **state)
+{
+  (void)state;
+  void *memory;
+  int go = 0;
+  hipStream_t late = create_stream(), other = create_stream();
+  assert_ok(hipMallocAsync(&memory, 1000, other));
+  assert_ok(hipStreamSynchronize(other));
+  assert_ok(hipLaunchHostFunc(late, wait_until_set, &go));
+  assert_ok(hipMemsetAsync(memory, 1, 1000, late));
+  assert_ok(hipFreeAsync(memory, other));
+  assert_ok(hipStreamSynchronize(other));
+  count_up(&go);
+  assert_hip(hipStreamSynchronize(late), hipErrorIllegalAddress);
+  assert_int_equal(hipmm_software_faults(0), 1);
+}
+
+static bool seed_finds_the_fault(uint64_t seed)
+{
+  struct software_config config = small_config(SOFTWARE_STEPPED);
+  config.seed = seed;
+  restart(&config);
+  void *memory;
+  hipStream_t late = create_stream(), other = create_stream();
+  assert_ok(hipMallocAsync(&memory, 1000, other));
+  assert_ok(hipStreamSynchronize(other));
+  assert_ok(hipMemsetAsync(memory, 1, 1000, late));
+  assert_ok(hipFreeAsync(memory, other));
+  hipDeviceSynchronize();
+  return hipmm_software_faults(0) > 0;
+}
+
+static void a_wrong_reuse_is_found_by_some_seed(void **state)
+{
+  (void)state;
+  int found = 0;
+  for (uint64_t seed = 0; seed < 40; seed++) found += seed_finds_the_fault(seed);
+  assert_true(found > 5 && found < 35);
+}
+
+static void a_fault_stays_until_the_device_is_reset(void **state)
+{
+  (void)state;
+  void *memory;
+  int device, go = 0;
+  hipStream_t stream = create_stream(), other = create_stream();
+  char *kept = allocate(100);
+  assert_ok(hipLaunchHostFunc(other, wait_until_set, &go));
+  assert_ok(hipMallocAsync(&memory, 1000, other)); /* born only when its stream comes to it */
+  assert_ok(hipMemsetAsync(memory, 1, 1000, stream));
+  assert_hip(hipStreamSynchronize(stream), hipErrorIllegalAddress);
+  count_up(&go);
+  assert_hip(hipDeviceSynchronize(), hipErrorIllegalAddress);
+  assert_hip(hipMalloc(&memory, 1), hipErrorIllegalAddress);
+  assert_hip(hipMemset(kept, 1, 100), hipErrorIllegalAddress);
+  assert_hip(hipStreamQuery(other), hipErrorIllegalAddress);
+  assert_ok(hipGetDevice(&device));
+  assert_ok(hipSetDevice(1));
+  assert_ok(hipFree(allocate(10)));
+  assert_ok(hipSetDevice(0));
+  assert_ok(hipDeviceReset());
+  assert_ok(hipFree(allocate(10)));
+}
+
+int main(void)
+{
+  static const struct CMUnitTest tests[] = {
+      {"copies of every kind move the bytes (threads)", copies_of_every_kind_move_the_bytes, start_threads, finish,
+       NULL},
+      {"copies of every kind move the bytes (stepped)", copies_of_every_kind_move_the_bytes, start_stepped, finish,
+       NULL},
+      {"pageable sources are taken at the call (threads)", pageable_sources_are_taken_at_the_call, start_threads,
+       finish, NULL},
+      {"pageable sources are taken at the call (stepped)", pageable_sources_are_taken_at_the_call, start_stepped,
+       finish, NULL},
+      {"pinned sources are read at execution (threads)", pinned_sources_are_read_at_execution, start_threads, finish,
+       NULL},
+      {"pinned sources are read at execution (stepped)", pinned_sources_are_read_at_execution, start_stepped, finish,
+       NULL},
+      {"a copy to pageable memory is done at return (threads)", a_copy_to_pageable_memory_is_done_at_return,
+       start_threads, finish, NULL},
+      {"a copy to pageable memory is done at return (stepped)", a_copy_to_pageable_memory_is_done_at_return,
+       start_stepped, finish, NULL},
+      {"copies reach other devices (threads)", copies_reach_other_devices, start_threads, finish, NULL},
+      {"copies reach other devices (stepped)", copies_reach_other_devices, start_stepped, finish, NULL},
+      {"fills write whole values (threads)", fills_write_whole_values, start_threads, finish, NULL},
+      {"fills write whole values (stepped)", fills_write_whole_values, start_stepped, finish, NULL},
+      {"ranges beyond an allocation are refused", ranges_beyond_an_allocation_are_refused, start_threads, finish, NULL},
+      {"what is no memory is refused", what_is_no_memory_is_refused, start_threads, finish, NULL},
+      {"a copy that executes on freed memory is a fault", a_copy_that_executes_on_freed_memory_is_a_fault,
+       start_threads, finish_untidy, NULL},
+
+      {"a wrong reuse is found by some seed", a_wrong_reuse_is_found_by_some_seed, start_stepped, finish_untidy, NULL},
+      {"a fault stays until the device is reset", a_fault_stays_until_the_device_is_reset, start_threads, finish_untidy,
+       NULL},
+  };
+  return cmocka_run_group_tests_name("software: copies", tests, NULL, NULL);
+}

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+/* test_process.c: more than one process: memory shared through handles, the child of a fork, and exit with streams
+ * live. The program starts itself again in another role, since a forked child cannot use the device. */
+#include "device.h"
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* What the other process gets to know, through a pipe on its standard input. */
+struct message {
+  hipIpcMemHandle_t ipc;
+  hipMemPoolPtrExportData pointer;
+  int pool_fd, handle_fd;
+};
+
+static int inheritable(int fd)
+{
+  assert_int_equal(fcntl(fd, F_SETFD, 0), 0);
+  return fd;
+}
+
+/* Starts this program in `role` with `message` to read; its exit status. */
+static int run_role(const char *role, const struct message *message)
+{
+  int pipes[2], status = -1;
+  pid_t child;
+  char program[] = "/proc/self/exe", role_copy[32];
+  char *arguments[] = {program, role_copy, NULL};
+  snprintf(role_copy, sizeof role_copy, "%s", role);
+  assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, pipes[0], 0);
+  assert_int_equal(posix_spawn(&child, program, &actions, NULL, arguments, environ), 0);
+  posix_spawn_file_actions_destroy(&actions);
+  close(pipes[0]);
+  if (message) assert_int_equal(write(pipes[1], message, sizeof *message), sizeof *message);
+  close(pipes[1]);
+  assert_int_equal(waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+/* ---- The other process: each role returns 0, or the line at which it went wrong -------------------------------- */
+
+#define CHECK(condition) \
+  if (!(condition)) return __LINE__ % 250 + 1
+
+static int role_open_ipc(const struct message *message)
+{
+  void *memory, *again;
+  char host[1000];
+  hipStream_t stream;
+  CHECK(hipIpcOpenMemHandle(&memory, message->ipc, 1) == hipSuccess);
+  CHECK(hipMemcpy(host, memory, 1000, hipMemcpyDeviceToHost) == hipSuccess);
+  CHECK(is_filled(host, 21, 1000));
+  CHECK(hipMemset(memory, 1, 1001) == hipErrorInvalidValue);
+  CHECK(hipStreamCreate(&stream) == hipSuccess);
+  CHECK(hipMemsetAsync(memory, 22, 1000, stream) == hipSuccess);
+  CHECK(hipFree(memory) == hipErrorInvalidValue);
+  CHECK(hipIpcCloseMemHandle(memory) == hipSuccess);
+  CHECK(hipIpcCloseMemHandle(memory) == hipErrorInvalidValue);
+  CHECK(hipIpcOpenMemHandle(&again, message->ipc, 0) == hipSuccess);
+  CHECK(is_filled(again, 22, 1000));
+  CHECK(hipIpcCloseMemHandle(again) == hipSuccess);
+  return 0;
+}
+
+static int role_open_pool(const struct message *message)
+{
+  hipMemPool_t pool;
+  void *memory, *unused;
+  hipMemPoolPtrExportData data = message->pointer, wrong = {{0}};
+  CHECK(hipMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)0, hipMemHandleTypePosixFileDescriptor, 0) ==
+        hipErrorInvalidValue);
+  CHECK(hipMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)message->pool_fd,
+                                            hipMemHandleTypePosixFileDescriptor, 0) == hipSuccess);
+  CHECK(hipMemPoolImportPointer(&memory, pool, &wrong) == hipErrorInvalidValue);
+  CHECK(hipMemPoolImportPointer(&memory, pool, &data) == hipSuccess);
+  CHECK(is_filled(memory, 31, 5000));
+  CHECK(hipMemsetAsync(memory, 32, 5000, NULL) == hipSuccess);
+  CHECK(hipMallocFromPoolAsync(&unused, 10, pool, NULL) == hipErrorInvalidValue);
+  CHECK(hipMemPoolDestroy(pool) == hipSuccess);
+  CHECK(hipFreeAsync(memory, NULL) == hipSuccess);
+  CHECK(hipDeviceSynchronize() == hipSuccess);
+  return 0;
+}
+
+static int role_open_handle(const struct message *message)
+{
+  hipMemGenericAllocationHandle_t handle;
+  void *start;
+  hipMemAccessDesc access = {{hipMemLocationTypeDevice, 0}, hipMemAccessFlagsProtReadWrite};
+  CHECK(hipMemImportFromShareableHandle(&handle, (void *)(intptr_t)message->handle_fd,
+                                        hipMemHandleTypePosixFileDescriptor) == hipSuccess);
+  CHECK(hipMemAddressReserve(&start, 2 * MIB, 0, NULL, 0) == hipSuccess);
+  CHECK(hipMemMap(start, 2 * MIB, 0, handle, 0) == hipSuccess);
+  CHECK(hipMemSetAccess(start, 2 * MIB, &access, 1) == hipSuccess);
+  CHECK(is_filled(start, 41, 2 * MIB));
+  CHECK(hipMemset(start, 42, 2 * MIB) == hipSuccess);
+  CHECK(hipMemUnmap(start, 2 * MIB) == hipSuccess);
+  CHECK(hipMemRelease(handle) == hipSuccess);
+  return 0;
+}
+
+static void sleep_long(void *unused)
+{
+  (void)unused;
+  sleep(30);
+}
+
+/* Ends while its streams are at work, in both schedulers. */
+static int role_exit_at_work(const struct message *message)
+{
+  (void)message;
+  void *memory;
+  hipStream_t streams[8];
+  CHECK(hipMalloc(&memory, MIB) == hipSuccess);
+  for (int i = 0; i < 8; i++) {
+    CHECK(hipStreamCreateWithFlags(&streams[i], hipStreamNonBlocking) == hipSuccess);
+    for (int j = 0; j < 100; j++) CHECK(hipMemsetAsync(memory, j, MIB, streams[i]) == hipSuccess);
+  }
+  CHECK(hipLaunchHostFunc(streams[0], sleep_long, NULL) == hipSuccess);
+  CHECK(hipLaunchHostFunc(hipStreamPerThread, sleep_long, NULL) == hipSuccess);
+  return 0;
+}
+
+static int role_exit_at_work_stepped(const struct message *message)
+{
+  struct software_config config = small_config(SOFTWARE_STEPPED);
+  CHECK(software_configure(&config));
+  return role_exit_at_work(message);
+}
+
+/* Forks while its streams are at work, so that a thread may hold the lock; the child must get through its exit. */
+static int role_fork_at_work(const struct message *message)
+{
+  int status, error = role_exit_at_work(message);
+  if (error) return error;
+  for (int round = 0; round < 20; round++) {
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+      void *memory = NULL;
+      CHECK(hipMalloc(&memory, 10) == hipErrorNotInitialized);
+      CHECK(hipStreamSynchronize(NULL) == hipErrorNotInitialized);
+      CHECK(hipGetDevice(&status) == hipErrorNotInitialized);
+      CHECK(memory == NULL);
+      exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  }
+  return 0;
+}
+
+static const struct {
+  const char *name;
+  int (*run)(const struct message *message);
+  bool reads;
+} roles[] = {
+    {"open_ipc", role_open_ipc, true},
+    {"open_pool", role_open_pool, true},
+    {"open_handle", role_open_handle, true},
+    {"exit_at_work", role_exit_at_work, false},
+    {"exit_at_work_stepped", role_exit_at_work_stepped, false},
+    {"fork_at_work", role_fork_at_work, false},
+};
+
+static int play(const char *name)
+{
+  struct message message = {.pool_fd = -1};
+  for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
+    if (strcmp(roles[i].name, name) != 0) continue;
+    if (roles[i].reads && read(0, &message, sizeof message) != sizeof message) return 254;
+    return roles[i].run(&message);
+  }
+  return 255;
+}
+
+/* ---- This process ---------------------------------------------------------------------------------------------- */
+
+static void memory_is_shared_through_ipc_handles(void **state)
+{
+  (void)state;
+  struct message message = {.pool_fd = -1};
+  allocate(5000);
+  char *memory = allocate(1000);
+  assert_ok(hipMemset(memory, 21, 1000));
+  assert_ok(hipIpcGetMemHandle(&message.ipc, memory));
+  assert_int_equal(run_role("open_ipc", &message), 0);
+  assert_true(is_filled(memory, 22, 1000));
+}
+
+static void wrong_ipc_handles_are_refused(void **state)
+{
+  (void)state;
+  int local;
+  void *opened;
+  hipIpcMemHandle_t handle = {{0}};
+  char *memory = allocate(1000);
+  assert_hip(hipIpcOpenMemHandle(&opened, handle, 0), hipErrorInvalidValue);
+  assert_hip(hipIpcGetMemHandle(NULL, memory), hipErrorInvalidValue);
+  assert_hip(hipIpcGetMemHandle(&handle, &local), hipErrorInvalidValue);
+  assert_hip(hipIpcGetMemHandle(&handle, memory + 1), hipErrorInvalidValue);
+  assert_hip(hipIpcCloseMemHandle(memory), hipErrorInvalidValue);
+  assert_ok(hipIpcGetMemHandle(&handle, memory));
+  assert_hip(hipIpcOpenMemHandle(NULL, handle, 0), hipErrorInvalidValue);
+  assert_hip(hipIpcOpenMemHandle(&opened, handle, 7), hipErrorInvalidValue);
+  assert_hip(hipIpcOpenMemHandle(&opened, handle, 0), hipErrorInvalidContext); /* by the process that made it */
+  assert_ok(hipFree(memory));
+}
+
+static void pooled_memory_is_shared_through_its_pool(void **state)
+{
+  (void)state;
+  struct message message = {.pool_fd = -1};
+  hipMemPool_t pool, closed;
+  void *memory;
+  hipMemPoolProps properties = {.allocType = hipMemAllocationTypePinned,
+                                .handleTypes = hipMemHandleTypePosixFileDescriptor,
+                                .location = {hipMemLocationTypeDevice, 0}};
+  assert_ok(hipMemPoolCreate(&pool, &properties));
+  assert_ok(hipMemPoolExportToShareableHandle(&message.pool_fd, pool, hipMemHandleTypePosixFileDescriptor, 0));
+  assert_ok(hipMallocFromPoolAsync(&memory, 5000, pool, NULL));
+  assert_ok(hipMemPoolExportPointer(&message.pointer, memory));
+  assert_ok(hipMemset(memory, 31, 5000));
+  inheritable(message.pool_fd);
+  assert_int_equal(run_role("open_pool", &message), 0);
+  assert_true(is_filled(memory, 32, 5000));
+  close(message.pool_fd);
+  assert_ok(hipFreeAsync(memory, NULL));
+  properties.handleTypes = hipMemHandleTypeNone;
+  assert_ok(hipMemPoolCreate(&closed, &properties));
+  assert_hip(hipMemPoolExportToShareableHandle(&message.pool_fd, closed, hipMemHandleTypePosixFileDescriptor, 0),
+             hipErrorInvalidValue);
+  assert_ok(hipMallocFromPoolAsync(&memory, 5000, closed, NULL));
+  assert_hip(hipMemPoolExportPointer(&message.pointer, memory), hipErrorInvalidValue);
+  assert_ok(hipFreeAsync(memory, NULL));
+  assert_ok(hipMemPoolDestroy(pool));
+  assert_ok(hipMemPoolDestroy(closed));
+  assert_ok(hipDeviceSynchronize());
+}
+
+static void physical_memory_is_shared_through_its_handle(void **state)
+{
+  (void)state;
+  struct message message = {.pool_fd = -1};
+  void *start;
+  hipMemGenericAllocationHandle_t handle, plain;
+  hipMemAccessDesc access = {{hipMemLocationTypeDevice, 0}, hipMemAccessFlagsProtReadWrite};
+  hipMemAllocationProp properties = {.type = hipMemAllocationTypePinned,
+                                     .requestedHandleType = hipMemHandleTypePosixFileDescriptor,
+                                     .location = {hipMemLocationTypeDevice, 0}};
+  assert_ok(hipMemCreate(&handle, 2 * MIB, &properties, 0));
+  assert_ok(hipMemAddressReserve(&start, 2 * MIB, 0, NULL, 0));
+  assert_ok(hipMemMap(start, 2 * MIB, 0, handle, 0));
+  assert_ok(hipMemSetAccess(start, 2 * MIB, &access, 1));
+  assert_ok(hipMemset(start, 41, 2 * MIB));
+  assert_ok(hipMemExportToShareableHandle(&message.handle_fd, handle, hipMemHandleTypePosixFileDescriptor, 0));
+  inheritable(message.handle_fd);
+  assert_int_equal(run_role("open_handle", &message), 0);
+  assert_true(is_filled(start, 42, 2 * MIB));
+  close(message.handle_fd);
+  assert_hip(hipMemImportFromShareableHandle(&plain, (void *)(intptr_t)1, hipMemHandleTypePosixFileDescriptor),
+             hipErrorInvalidValue);
+  assert_ok(hipMemUnmap(start, 2 * MIB));
+  assert_ok(hipMemRelease(handle));
+  assert_ok(hipMemAddressFree(start, 2 * MIB));
+}
+
+static void a_process_may_exit_while_its_streams_work(void **state)
+{
+  (void)state;
+  assert_int_equal(run_role("exit_at_work", NULL), 0);
+  assert_int_equal(run_role("exit_at_work_stepped", NULL), 0);
+}
+
+static void the_child_of_a_fork_gets_errors_and_exits(void **state)
+{
+  (void)state;
+  assert_int_equal(run_role("fork_at_work", NULL), 0);
+}
+
+int main(int count, char **arguments)
+{
+  if (count > 1) return play(arguments[1]);
+  static const struct CMUnitTest tests[] = {
+      {"memory is shared through ipc handles", memory_is_shared_through_ipc_handles, start_threads, finish_untidy,
+       NULL},
+      {"wrong ipc handles are refused", wrong_ipc_handles_are_refused, start_threads, finish, NULL},
+      {"pooled memory is shared through its pool", pooled_memory_is_shared_through_its_pool, start_threads, finish,
+       NULL},
+      {"physical memory is shared through its handle", physical_memory_is_shared_through_its_handle, start_threads,
+       finish, NULL},
+      {"a process may exit while its streams work", a_process_may_exit_while_its_streams_work, start_threads, finish,
+       NULL},
+      {"the child of a fork gets errors and exits", the_child_of_a_fork_gets_errors_and_exits, start_threads, finish,
+       NULL},
+  };
+  return cmocka_run_group_tests_name("software: processes", tests, NULL, NULL);
+}

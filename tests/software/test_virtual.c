@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT */
+/* test_virtual.c: virtual memory management: physical memory keeps its data wherever it is mapped, access is enforced
+ * for operations and for the host, and every argument that is wrong is refused. */
+#include "device.h"
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define GRANULE (2 * MIB)
+
+static const hipMemAllocationProp properties = {.type = hipMemAllocationTypePinned,
+                                                .location = {hipMemLocationTypeDevice, 0}};
+
+static char *reserve(size_t bytes)
+{
+  void *start;
+  assert_ok(hipMemAddressReserve(&start, bytes, 0, NULL, 0));
+  assert_int_equal((uintptr_t)start % GRANULE, 0);
+  return start;
+}
+
+static hipMemGenericAllocationHandle_t create(size_t bytes)
+{
+  hipMemGenericAllocationHandle_t handle;
+  assert_ok(hipMemCreate(&handle, bytes, &properties, 0));
+  return handle;
+}
+
+static void allow(void *start, size_t bytes, int device, hipMemAccessFlags flags)
+{
+  hipMemAccessDesc access = {{hipMemLocationTypeDevice, device}, flags};
+  assert_ok(hipMemSetAccess(start, bytes, &access, 1));
+}
+
+static void map(void *start, size_t bytes, hipMemGenericAllocationHandle_t handle)
+{
+  assert_ok(hipMemMap(start, bytes, 0, handle, 0));
+  allow(start, bytes, 0, hipMemAccessFlagsProtReadWrite);
+}
+
+static size_t free_bytes(void)
+{
+  size_t available, total;
+  assert_ok(hipMemGetInfo(&available, &total));
+  return available;
+}
+
+static void physical_memory_keeps_its_data_where_it_is_mapped(void **state)
+{
+  (void)state;
+  char *start = reserve(8 * GRANULE);
+  hipMemGenericAllocationHandle_t first = create(GRANULE), second = create(2 * GRANULE);
+  map(start, GRANULE, first);
+  map(start + GRANULE, 2 * GRANULE, second);
+  assert_ok(hipMemset(start, 1, GRANULE));
+  assert_ok(hipMemset(start + GRANULE, 2, 2 * GRANULE));
+  assert_ok(hipMemUnmap(start, 3 * GRANULE));
+  map(start + 4 * GRANULE, 2 * GRANULE, second);
+  map(start + 7 * GRANULE, GRANULE, first);
+  map(start, GRANULE, first); /* twice at once */
+  assert_true(is_filled(start + 4 * GRANULE, 2, 2 * GRANULE));
+  assert_true(is_filled(start + 7 * GRANULE, 1, GRANULE));
+  start[5] = 77;
+  assert_int_equal(start[7 * GRANULE + 5], 77);
+  assert_ok(hipMemUnmap(start, GRANULE));
+  assert_ok(hipMemUnmap(start + 4 * GRANULE, 2 * GRANULE));
+  assert_ok(hipMemUnmap(start + 7 * GRANULE, GRANULE));
+  assert_ok(hipMemRelease(first));
+  assert_ok(hipMemRelease(second));
+  assert_ok(hipMemAddressFree(start, 8 * GRANULE));
+  assert_int_equal(free_bytes(), 64 * MIB);
+}
+
+static void operations_may_span_neighbouring_mappings(void **state)
+{
+  (void)state;
+  char *start = reserve(3 * GRANULE), *plain = allocate(3 * GRANULE);
+  hipMemGenericAllocationHandle_t handles[3];
+  for (size_t i = 0; i < 3; i++) {
+    handles[i] = create(GRANULE);
+    map(start + i * GRANULE, GRANULE, handles[i]);
+    assert_ok(hipMemRelease(handles[i])); /* the mapping keeps it */
+  }
+  assert_ok(hipMemset(start + 100, 5, 3 * GRANULE - 100));
+  assert_ok(hipMemcpy(plain, start + 100, 3 * GRANULE - 100, hipMemcpyDeviceToDevice));
+  assert_true(is_filled(plain, 5, 3 * GRANULE - 100));
+  assert_hip(hipMemset(start + 100, 5, 3 * GRANULE), hipErrorInvalidValue);
+  assert_ok(hipMemUnmap(start + GRANULE, GRANULE));
+  assert_hip(hipMemset(start, 5, 3 * GRANULE), hipErrorInvalidValue);
+  assert_ok(hipMemset(start, 5, GRANULE));
+  assert_ok(hipMemUnmap(start, GRANULE));
+  assert_ok(hipMemUnmap(start + 2 * GRANULE, GRANULE));
+  assert_ok(hipMemAddressFree(start, 3 * GRANULE));
+  assert_ok(hipFree(plain));
+}
+
+static void access_is_by_device_and_by_kind(void **state)
+{
+  (void)state;
+  char *start = reserve(GRANULE), host[10] = "";
+  hipMemGenericAllocationHandle_t handle = create(GRANULE);
+  hipMemLocation here = {hipMemLocationTypeDevice, 0}, there = {hipMemLocationTypeDevice, 1};
+  unsigned long long flags;
+  assert_ok(hipMemMap(start, GRANULE, 0, handle, 0));
+  assert_hip(hipMemset(start, 1, 10), hipErrorInvalidValue);
+  allow(start, GRANULE, 0, hipMemAccessFlagsProtRead);
+  assert_hip(hipMemset(start, 1, 10), hipErrorInvalidValue);
+  assert_ok(hipMemcpy(host, start, 10, hipMemcpyDeviceToHost));
+  assert_ok(hipMemGetAccess(&flags, &here, start + 10));
+  assert_int_equal(flags, hipMemAccessFlagsProtRead);
+  assert_ok(hipMemGetAccess(&flags, &there, start));
+  assert_int_equal(flags, hipMemAccessFlagsProtNone);
+  assert_ok(hipSetDevice(1));
+  assert_hip(hipMemcpy(host, start, 10, hipMemcpyDeviceToHost), hipErrorInvalidValue);
+  allow(start, GRANULE, 1, hipMemAccessFlagsProtReadWrite);
+  assert_ok(hipMemset(start, 1, 10));
+  assert_ok(hipSetDevice(0));
+  assert_hip(hipMemset(start, 1, 10), hipErrorInvalidValue);
+  assert_ok(hipMemUnmap(start, GRANULE));
+  assert_ok(hipMemRelease(handle));
+  assert_ok(hipMemAddressFree(start, GRANULE));
+}
+
+/* How the child that writes one byte at `address` ends: 0, or the signal. */
+static int touch(char *address)
+{
+  int status = 0;
+  pid_t child = fork();
+  if (child == 0) {
+    signal(SIGSEGV, SIG_DFL);
+    *(volatile char *)address = 1;
+    _exit(0);
+  }
+  assert_true(child > 0);
+  assert_int_equal(waitpid(child, &status, 0), child);
+  return WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static void the_host_faults_where_nothing_is_mapped(void **state)
+{
+  (void)state;
+  char *start = reserve(2 * GRANULE);
+  hipMemGenericAllocationHandle_t handle = create(GRANULE);
+  map(start, GRANULE, handle);
+  assert_int_equal(touch(start), 0);
+  assert_int_not_equal(touch(start + GRANULE), 0);
+  allow(start, GRANULE, 0, hipMemAccessFlagsProtNone);
+  assert_int_not_equal(touch(start), 0);
+  assert_ok(hipMemUnmap(start, GRANULE));
+  assert_int_not_equal(touch(start), 0);
+  assert_ok(hipMemRelease(handle));
+  assert_ok(hipMemAddressFree(start, 2 * GRANULE));
+}
+
+static void physical_memory_is_charged_until_its_last_use(void **state)
+{
+  (void)state;
+  char *start = reserve(GRANULE);
+  hipMemGenericAllocationHandle_t handle, again, refused;
+  handle = create(60 * MIB);
+  assert_int_equal(free_bytes(), 4 * MIB);
+  assert_hip(hipMemCreate(&refused, 6 * MIB, &properties, 0), hipErrorOutOfMemory);
+  assert_hip(hipMemCreate(&refused, (size_t)1 << 50, &properties, 0), hipErrorOutOfMemory);
+  assert_ok(hipMemRelease(handle));
+  handle = create(GRANULE);
+  map(start, GRANULE, handle);
+  assert_ok(hipMemRelease(handle));
+  assert_hip(hipMemRelease(handle), hipErrorInvalidValue);
+  assert_int_equal(free_bytes(), 64 * MIB - GRANULE);
+  assert_ok(hipMemRetainAllocationHandle(&again, start + 5));
+  assert_ptr_equal(again, handle);
+  assert_ok(hipMemUnmap(start, GRANULE));
+  assert_int_equal(free_bytes(), 64 * MIB - GRANULE);
+  assert_ok(hipMemRelease(again));
+  assert_int_equal(free_bytes(), 64 * MIB);
+  assert_ok(hipMemAddressFree(start, GRANULE));
+}
+
+static void large_reservations_cost_nothing(void **state)
+{
+  (void)state;
+  size_t bytes = (size_t)1 << 37; /* within what sanitizers and valgrind leave free */
+  void *probe;
+  if (hipMemAddressReserve(&probe, bytes, 0, NULL, 0) != hipSuccess)
+    bytes = (size_t)1 << 33;
+  else
+    assert_ok(hipMemAddressFree(probe, bytes));
+  char *start = reserve(bytes);
+  hipMemGenericAllocationHandle_t handle = create(GRANULE);
+  map(start + bytes - GRANULE, GRANULE, handle);
+  assert_ok(hipMemset(start + bytes - 1, 3, 1));
+  assert_int_equal(start[bytes - 1], 3);
+  assert_ok(hipMemUnmap(start + bytes - GRANULE, GRANULE));
+  assert_ok(hipMemRelease(handle));
+  assert_ok(hipMemAddressFree(start, bytes));
+}
+
+static void many_handles_need_few_files(void **state)
+{
+  (void)state;
+  enum { COUNT = 5000 };
+  static hipMemGenericAllocationHandle_t handles[COUNT];
+  struct software_config config = small_config(SOFTWARE_THREADS);
+  config.memory_bytes = (size_t)1 << 40;
+  restart(&config);
+  for (int i = 0; i < COUNT; i++) handles[i] = create(GRANULE);
+  int fd = open("/dev/null", O_RDONLY);
+  assert_in_range(fd, 0, 100);
+  close(fd);
+  for (int i = 0; i < COUNT; i++) assert_ok(hipMemRelease(handles[i]));
+}
+
+static void unmapping_under_pending_work_is_a_fault(void **state)
+{
+  (void)state;
+  int go = 0;
+  hipStream_t stream;
+  char *start = reserve(GRANULE);
+  hipMemGenericAllocationHandle_t handle = create(GRANULE);
+  map(start, GRANULE, handle);
+  assert_ok(hipStreamCreate(&stream));
+  assert_ok(hipLaunchHostFunc(stream, wait_until_set, &go));
+  assert_ok(hipMemsetAsync(start, 1, 10, stream));
+  assert_ok(hipMemUnmap(start, GRANULE));
+  map(start, GRANULE, handle); /* mapped again, but not what the operation was given */
+  count_up(&go);
+  assert_hip(hipStreamSynchronize(stream), hipErrorIllegalAddress);
+  assert_int_equal(hipmm_software_faults(0), 1);
+}
+
+static void wrong_reservations_are_refused(void **state)
+{
+  (void)state;
+  void *start = (void *)1;
+  assert_hip(hipMemAddressReserve(NULL, GRANULE, 0, NULL, 0), hipErrorInvalidValue);
+  assert_hip(hipMemAddressReserve(&start, 0, 0, NULL, 0), hipErrorInvalidValue);
+  assert_hip(hipMemAddressReserve(&start, GRANULE + 4096, 0, NULL, 0), hipErrorInvalidValue);
+  assert_hip(hipMemAddressReserve(&start, GRANULE, 3, NULL, 0), hipErrorInvalidValue);
+  assert_hip(hipMemAddressReserve(&start, GRANULE, 0, NULL, 1), hipErrorInvalidValue);
+  assert_hip(hipMemAddressReserve(&start, (size_t)1 << 60, 0, NULL, 0), hipErrorOutOfMemory);
+  assert_ptr_equal(start, (void *)1);
+  assert_ok(hipMemAddressReserve(&start, GRANULE, 64 * MIB, NULL, 0));
+  assert_int_equal((uintptr_t)start % (64 * MIB), 0);
+  assert_hip(hipMemAddressFree(start, 2 * GRANULE), hipErrorInvalidValue);
+  assert_hip(hipMemAddressFree((char *)start + 4096, GRANULE), hipErrorInvalidValue);
+  assert_hip(hipMemAddressFree(NULL, GRANULE), hipErrorInvalidValue);
+  hipMemGenericAllocationHandle_t handle = create(GRANULE);
+  map(start, GRANULE, handle);
+  assert_hip(hipMemAddressFree(start, GRANULE), hipErrorInvalidValue);
+  assert_ok(hipMemUnmap(start, GRANULE));
+  assert_ok(hipMemAddressFree(start, GRANULE));
+  assert_hip(hipMemAddressFree(start, GRANULE), hipErrorInvalidValue);
+  assert_ok(hipMemRelease(handle));
+}
+
+static void wrong_physical_memory_is_refused(void **state)
+{
+  (void)state;
+  int local = 0, fd;
+  size_t granularity;
+  hipMemGenericAllocationHandle_t handle = NULL;
+  hipMemAllocationProp wrong = properties;
+  assert_ok(hipMemGetAllocationGranularity(&granularity, &properties, hipMemAllocationGranularityRecommended));
+  assert_int_equal(granularity, GRANULE);
+  assert_hip(hipMemGetAllocationGranularity(NULL, &properties, hipMemAllocationGranularityMinimum),
+             hipErrorInvalidValue);
+  assert_hip(hipMemGetAllocationGranularity(&granularity, NULL, hipMemAllocationGranularityMinimum),
+             hipErrorInvalidValue);
+  assert_hip(hipMemCreate(&handle, 4096, &properties, 0), hipErrorInvalidValue);
+  assert_hip(hipMemCreate(&handle, 0, &properties, 0), hipErrorInvalidValue);
+  assert_hip(hipMemCreate(&handle, GRANULE, &properties, 1), hipErrorInvalidValue);
+  assert_hip(hipMemCreate(NULL, GRANULE, &properties, 0), hipErrorInvalidValue);
+  assert_hip(hipMemCreate(&handle, GRANULE, NULL, 0), hipErrorInvalidValue);
+  wrong.location.id = 2;
+  assert_hip(hipMemCreate(&handle, GRANULE, &wrong, 0), hipErrorInvalidDevice);
+  wrong = properties;
+  wrong.type = hipMemAllocationTypeInvalid;
+  assert_hip(hipMemCreate(&handle, GRANULE, &wrong, 0), hipErrorInvalidValue);
+  assert_null(handle);
+  assert_hip(hipMemRelease(NULL), hipErrorInvalidValue);
+  assert_hip(hipMemRelease((hipMemGenericAllocationHandle_t)&local), hipErrorInvalidValue);
+  assert_hip(hipMemRetainAllocationHandle(&handle, &local), hipErrorInvalidValue);
+  handle = create(GRANULE);
+  assert_ok(hipMemGetAllocationPropertiesFromHandle(&wrong, handle));
+  assert_int_equal(wrong.type, hipMemAllocationTypePinned);
+  assert_hip(hipMemExportToShareableHandle(&fd, handle, hipMemHandleTypePosixFileDescriptor, 0), hipErrorInvalidValue);
+  assert_ok(hipMemRelease(handle));
+}
+
+static void wrong_mappings_are_refused(void **state)
+{
+  (void)state;
+  char *start = reserve(4 * GRANULE), *plain = allocate(10);
+  hipMemGenericAllocationHandle_t handle = create(2 * GRANULE);
+  hipMemAccessDesc access = {{hipMemLocationTypeDevice, 0}, hipMemAccessFlagsProtReadWrite};
+  assert_hip(hipMemMap(start, GRANULE, 0, NULL, 0), hipErrorInvalidValue);
+  assert_hip(hipMemMap(start, GRANULE, GRANULE, handle, 0), hipErrorInvalidValue);
+  assert_hip(hipMemMap(start, GRANULE, 0, handle, 1), hipErrorInvalidValue);
+  assert_hip(hipMemMap(start, 3 * GRANULE, 0, handle, 0), hipErrorInvalidValue);
+  assert_hip(hipMemMap(start, 0, 0, handle, 0), hipErrorInvalidValue);
+  assert_hip(hipMemMap(start + 4096, GRANULE, 0, handle, 0), hipErrorInvalidValue);
+  assert_hip(hipMemMap(start + 3 * GRANULE, 2 * GRANULE, 0, handle, 0), hipErrorInvalidValue);
+  assert_hip(hipMemMap(plain, GRANULE, 0, handle, 0), hipErrorInvalidValue);
+  assert_hip(hipMemMap(NULL, GRANULE, 0, handle, 0), hipErrorInvalidValue);
+  map(start + GRANULE, 2 * GRANULE, handle);
+  assert_hip(hipMemMap(start, 2 * GRANULE, 0, handle, 0), hipErrorInvalidValue);
+  assert_hip(hipMemMap(start + 2 * GRANULE, GRANULE, 0, handle, 0), hipErrorInvalidValue);
+  assert_hip(hipMemUnmap(start + GRANULE, GRANULE), hipErrorInvalidValue);
+  assert_hip(hipMemUnmap(start, 3 * GRANULE), hipErrorInvalidValue);
+  assert_hip(hipMemUnmap(start + GRANULE, 0), hipErrorInvalidValue);
+  assert_hip(hipMemSetAccess(start, GRANULE, &access, 1), hipErrorInvalidValue);
+  assert_hip(hipMemSetAccess(start + GRANULE, 2 * GRANULE, NULL, 1), hipErrorInvalidValue);
+  assert_hip(hipMemSetAccess(start + GRANULE, 2 * GRANULE, &access, 0), hipErrorInvalidValue);
+  access.location.id = 5;
+  assert_hip(hipMemSetAccess(start + GRANULE, 2 * GRANULE, &access, 1), hipErrorInvalidDevice);
+  access = (hipMemAccessDesc){{hipMemLocationTypeDevice, 0}, (hipMemAccessFlags)2};
+  assert_hip(hipMemSetAccess(start + GRANULE, 2 * GRANULE, &access, 1), hipErrorInvalidValue);
+  assert_hip(hipFree(start + GRANULE), hipErrorInvalidValue);
+  assert_ok(hipMemUnmap(start + GRANULE, 2 * GRANULE));
+  assert_ok(hipMemRelease(handle));
+  assert_ok(hipMemAddressFree(start, 4 * GRANULE));
+  assert_ok(hipFree(plain));
+}
+
+int main(void)
+{
+  static const struct CMUnitTest tests[] = {
+      {"physical memory keeps its data where it is mapped (threads)", physical_memory_keeps_its_data_where_it_is_mapped,
+       start_threads, finish, NULL},
+      {"physical memory keeps its data where it is mapped (stepped)", physical_memory_keeps_its_data_where_it_is_mapped,
+       start_stepped, finish, NULL},
+      {"operations may span neighbouring mappings (threads)", operations_may_span_neighbouring_mappings, start_threads,
+       finish, NULL},
+      {"operations may span neighbouring mappings (stepped)", operations_may_span_neighbouring_mappings, start_stepped,
+       finish, NULL},
+      {"access is by device and by kind", access_is_by_device_and_by_kind, start_threads, finish, NULL},
+      {"the host faults where nothing is mapped", the_host_faults_where_nothing_is_mapped, start_threads, finish, NULL},
+      {"physical memory is charged until its last use", physical_memory_is_charged_until_its_last_use, start_threads,
+       finish, NULL},
+      {"large reservations cost nothing", large_reservations_cost_nothing, start_threads, finish, NULL},
+      {"many handles need few files", many_handles_need_few_files, start_threads, finish, NULL},
+      {"unmapping under pending work is a fault", unmapping_under_pending_work_is_a_fault, start_threads, finish_untidy,
+       NULL},
+      {"wrong reservations are refused", wrong_reservations_are_refused, start_threads, finish, NULL},
+      {"wrong physical memory is refused", wrong_physical_memory_is_refused, start_threads, finish, NULL},
+      {"wrong mappings are refused", wrong_mappings_are_refused, start_threads, finish, NULL},
+  };
+  return cmocka_run_group_tests_name("software: virtual memory", tests, NULL, NULL);
+}
