@@ -95,6 +95,14 @@ static bool row_is_sound(const struct hipmm_option *row, size_t struct_bytes)
   return row->offset <= struct_bytes && size_in_struct(row->type) <= struct_bytes - row->offset;
 }
 
+/* Whether a row before number `end` has its name. */
+static bool is_repeated(const struct hipmm_option *rows, uint32_t end)
+{
+  for (uint32_t i = 0; i < end; i++)
+    if (!strcmp(rows[i].name, rows[end].name)) return true;
+  return false;
+}
+
 static void free_options(const struct hipmm_option *rows, uint32_t n)
 {
   for (uint32_t i = 0; rows && i < n; i++)
@@ -117,6 +125,8 @@ static enum hipmm_status adopt_options(const struct hipmm_option *theirs, uint32
     if (!row_is_sound(&rows[i], struct_bytes))
       status = error_set(HIPMM_E_PLUGIN_ABI, "%s: row %u of its option table (%s) is broken", file, i,
                          rows[i].name ? rows[i].name : "no name");
+    else if (is_repeated(rows, i))
+      status = error_set(HIPMM_E_PLUGIN_ABI, "%s: its option table has %s twice", file, rows[i].name);
     else if (rows[i].type == HIPMM_OPTION_LIST)
       status = adopt_options(rows[i].fields, rows[i].n_fields, row_bytes, rows[i].field_bytes, file, depth + 1,
                              &rows[i].fields);
