@@ -21,25 +21,32 @@ enum block_state {
 };
 
 struct block {
-  uint64_t start;          /* address, a multiple of HIPMM_ALIGNMENT */
-  uint64_t bytes;          /* a multiple of HIPMM_ALIGNMENT, not 0 */
-  uint64_t requested;      /* live: as the caller asked for */
-  uint64_t epoch;          /* free: the last free on its stream that it holds (streams.h) */
-  uint32_t before, after;  /* neighbours in the region */
-  uint32_t next, previous; /* neighbours in the free list */
-  uint32_t stream;         /* free: whose work may still use it; STREAM_CLEAN: nobody's */
-  uint32_t state;
+  uint64_t start; /* address, a multiple of HIPMM_ALIGNMENT */
+  uint64_t bytes; /* a multiple of HIPMM_ALIGNMENT, not 0 */
+  union {
+    uint64_t requested; /* live: as the caller asked for */
+    uint64_t epoch;     /* free: the last free on its stream that it holds (streams.h) */
+  };
+  uint32_t before, after;           /* neighbours in the region */
+  uint32_t next, previous, parent;  /* free: its place in the free_index */
+  uint32_t largest, largest_prefix; /* free: of its part of the free_index, in units */
+  uint32_t vacant;                  /* free: granules in it that have no memory (granules.h); live: 0 */
+  uint16_t stream;                  /* free: whose work may still use it; STREAM_CLEAN: nobody's */
+  uint8_t state;
 };
+
+_Static_assert(sizeof(struct block) <= 64, "a block fits in a cache line");
 
 /* All blocks, and the map from an address to the block that starts there. */
 struct blocks {
   const struct hipmm_services *services;
-  struct block *items; /* reserved for the largest count, committed on touch */
-  uint32_t unused;     /* list of records to use again, through `next` */
-  uint32_t count;      /* records ever used, 0 included */
-  uint32_t live;       /* blocks in state BLOCK_LIVE */
-  uint32_t **leaves;   /* one per LEAF_SPAN of address space; NULL where the pool has nothing */
-  uint32_t n_leaves;   /* leaves in use */
+  struct block *items;    /* reserved for the largest count, committed on touch */
+  uint32_t unused;        /* list of records to use again, through `next` */
+  uint32_t count;         /* records ever used, 0 included */
+  uint32_t live;          /* blocks in state BLOCK_LIVE */
+  uint64_t granule_bytes; /* a power of two (granules.h); 0: there are none */
+  uint32_t **leaves;      /* one per LEAF_SPAN of address space; NULL where the pool has nothing */
+  uint32_t n_leaves;      /* leaves in use */
 };
 
 bool blocks_open(struct blocks *blocks, const struct hipmm_services *services);

@@ -1,137 +1,243 @@
 /* SPDX-License-Identifier: MIT */
-/* free_index.c: two levels of bitmaps over doubly linked lists of free blocks. */
+/* free_index.c: lists by exact size, and a treap by address in which each node knows the largest block below it. */
 #include "free_index.h"
 
-enum {
-  UNIT_BITS = 8,
-  EXACT_BITS = 6, /* below 2^6 units a class has one size */
-  EXACT = 1 << EXACT_BITS,
-  SUB_BITS = 4, /* classes to an octave above, as a power of two */
-  WALK = 16     /* most steps to keep or search a list in order */
-};
+enum { UNIT_BITS = 8 };
 
-/* The class of a size: every class holds larger blocks than the one before. */
-static unsigned class_of(uint64_t bytes)
+static uint64_t units_of(const struct block *block)
 {
-  uint64_t units = bytes >> UNIT_BITS;
-  if (units < EXACT) return (unsigned)units;
-  unsigned octave = 63 - (unsigned)__builtin_clzll(units);
-  unsigned sub = (unsigned)(units >> (octave - SUB_BITS)) & ((1 << SUB_BITS) - 1);
-  unsigned class = EXACT + ((octave - EXACT_BITS) << SUB_BITS) + sub;
-  return class < FREE_CLASSES ? class : FREE_CLASSES - 1;
+  return block->bytes >> UNIT_BITS;
 }
 
-static bool comes_before(const struct block *a, const struct block *b)
-{
-  return a->bytes != b->bytes ? a->bytes < b->bytes : a->start < b->start;
-}
+/* ---- Lists ---- */
 
-/* Puts `id` between two neighbours of its list, either of which may be none. */
-static void link_between(struct free_index *index, struct blocks *blocks, unsigned class, uint32_t previous,
-                         uint32_t id, uint32_t next)
+static void list_add(struct free_index *index, struct blocks *blocks, uint32_t id)
 {
   struct block *block = block_of(blocks, id);
-  block->previous = previous;
-  block->next = next;
-  if (next) block_of(blocks, next)->previous = id;
-  if (previous)
-    block_of(blocks, previous)->next = id;
-  else
-    index->heads[class] = id;
+  uint64_t list = units_of(block);
+  block->previous = BLOCK_NONE;
+  block->next = index->lists[list];
+  if (block->next) block_of(blocks, block->next)->previous = id;
+  index->lists[list] = id;
+  index->bits[list / 64] |= 1ull << list % 64;
 }
 
-void free_index_add(struct free_index *index, struct blocks *blocks, uint32_t id)
+static void list_remove(struct free_index *index, struct blocks *blocks, uint32_t id)
 {
-  struct block *block = block_of(blocks, id);
-  unsigned class = class_of(block->bytes);
-  uint32_t previous = BLOCK_NONE, next = index->heads[class];
-  if (class >= EXACT) {
-    for (int steps = 0; next && steps < WALK && comes_before(block_of(blocks, next), block); steps++) {
-      previous = next;
-      next = block_of(blocks, next)->next;
-    }
-  }
-  link_between(index, blocks, class, previous, id, next);
-  index->bits[class / 64] |= 1ull << class % 64;
-  index->words |= 1ull << class / 64;
-  index->bytes += block->bytes;
-  index->count++;
-}
-
-void free_index_remove(struct free_index *index, struct blocks *blocks, uint32_t id)
-{
-  struct block *block = block_of(blocks, id);
-  unsigned class = class_of(block->bytes);
+  const struct block *block = block_of(blocks, id);
+  uint64_t list = units_of(block);
   if (block->next) block_of(blocks, block->next)->previous = block->previous;
   if (block->previous)
     block_of(blocks, block->previous)->next = block->next;
   else
-    index->heads[class] = block->next;
-  if (!index->heads[class]) index->bits[class / 64] &= ~(1ull << class % 64);
-  if (!index->bits[class / 64]) index->words &= ~(1ull << class / 64);
+    index->lists[list] = block->next;
+  if (!index->lists[list]) index->bits[list / 64] &= ~(1ull << list % 64);
+}
+
+/* The smallest listed block of at least `units`. */
+static uint32_t list_fit(const struct free_index *index, uint64_t units)
+{
+  uint64_t word = units / 64, bits = index->bits[word] & ~0ull << units % 64;
+  while (!bits && ++word < FREE_LISTS / 64) bits = index->bits[word];
+  return bits ? index->lists[word * 64 + (uint64_t)__builtin_ctzll(bits)] : BLOCK_NONE;
+}
+
+/* ---- Tree: `next` is the left child, `previous` the right one ---- */
+
+/* What the nodes are ordered by from the root down: at random, so that the tree is balanced, yet the same every time. */
+static uint32_t priority_of(uint32_t id)
+{
+  return id * 2654435769u;
+}
+
+/* The bytes at the block's start that share a granule with other blocks: putting something there makes no idle granule
+ * busy. All of it, if the block holds no whole granule. */
+static uint64_t prefix_of(const struct blocks *blocks, const struct block *block)
+{
+  uint64_t granule = blocks->granule_bytes;
+  if (!granule) return block->bytes;
+  uint64_t whole = (block->start + granule - 1) & ~(granule - 1);
+  return whole + granule > block->start + block->bytes ? block->bytes : whole - block->start;
+}
+
+static uint32_t larger_of(uint32_t a, uint32_t b)
+{
+  return a > b ? a : b;
+}
+
+/* Sets what the node knows of its subtree; false if it knew already. The record of BLOCK_NONE has zeros. */
+static bool refresh(struct blocks *blocks, uint32_t id)
+{
+  struct block *block = block_of(blocks, id);
+  const struct block *left = block_of(blocks, block->next), *right = block_of(blocks, block->previous);
+  uint32_t units = larger_of((uint32_t)units_of(block), larger_of(left->largest, right->largest));
+  uint32_t prefix = (uint32_t)(prefix_of(blocks, block) >> UNIT_BITS);
+  prefix = larger_of(prefix, larger_of(left->largest_prefix, right->largest_prefix));
+  bool changed = units != block->largest || prefix != block->largest_prefix;
+  block->largest = units;
+  block->largest_prefix = prefix;
+  return changed;
+}
+
+static void refresh_up(struct blocks *blocks, uint32_t id)
+{
+  while (id && refresh(blocks, id)) id = block_of(blocks, id)->parent;
+}
+
+/* Puts `child` where `old` was below `parent`. */
+static void replace_child(struct free_index *index, struct blocks *blocks, uint32_t parent, uint32_t old,
+                          uint32_t child)
+{
+  struct block *above = block_of(blocks, parent);
+  if (child) block_of(blocks, child)->parent = parent;
+  if (!parent)
+    index->root = child;
+  else if (above->next == old)
+    above->next = child;
+  else
+    above->previous = child;
+}
+
+/* Lifts the node above its parent. */
+static void rotate(struct free_index *index, struct blocks *blocks, uint32_t id)
+{
+  struct block *block = block_of(blocks, id);
+  uint32_t parent = block->parent, inner;
+  struct block *above = block_of(blocks, parent);
+  replace_child(index, blocks, above->parent, parent, id);
+  if (above->next == id) {
+    inner = block->previous;
+    above->next = inner;
+    block->previous = parent;
+  } else {
+    inner = block->next;
+    above->previous = inner;
+    block->next = parent;
+  }
+  above->parent = id;
+  if (inner) block_of(blocks, inner)->parent = parent;
+  refresh(blocks, parent);
+  refresh(blocks, id);
+}
+
+static void tree_add(struct free_index *index, struct blocks *blocks, uint32_t id)
+{
+  struct block *block = block_of(blocks, id);
+  uint32_t parent = BLOCK_NONE, *link = &index->root;
+  while (*link) {
+    parent = *link;
+    struct block *above = block_of(blocks, parent);
+    link = block->start < above->start ? &above->next : &above->previous;
+  }
+  *link = id;
+  block->parent = parent;
+  block->next = block->previous = BLOCK_NONE;
+  block->largest = block->largest_prefix = 0;
+  refresh_up(blocks, id);
+  while (block->parent && priority_of(block->parent) < priority_of(id)) rotate(index, blocks, id);
+}
+
+static void tree_remove(struct free_index *index, struct blocks *blocks, uint32_t id)
+{
+  struct block *block = block_of(blocks, id);
+  while (block->next && block->previous)
+    rotate(index, blocks, priority_of(block->next) > priority_of(block->previous) ? block->next : block->previous);
+  replace_child(index, blocks, block->parent, id, block->next ? block->next : block->previous);
+  refresh_up(blocks, block->parent);
+}
+
+/* The lowest block of at least `units`, or with a prefix of at least `units`. */
+static uint32_t tree_fit(const struct free_index *index, const struct blocks *blocks, uint64_t units, bool prefix)
+{
+  uint32_t id = index->root;
+  for (;;) {
+    const struct block *block = block_of(blocks, id), *left = block_of(blocks, block->next);
+    if ((prefix ? block->largest_prefix : block->largest) < units) return BLOCK_NONE;
+    if ((prefix ? left->largest_prefix : left->largest) >= units) {
+      id = block->next;
+      continue;
+    }
+    if ((prefix ? prefix_of(blocks, block) >> UNIT_BITS : units_of(block)) >= units) return id;
+    id = block->previous;
+  }
+}
+
+/* ---- Both ---- */
+
+static bool is_small(const struct block *block)
+{
+  return units_of(block) < FREE_LISTS;
+}
+
+void free_index_add(struct free_index *index, struct blocks *blocks, uint32_t id)
+{
+  const struct block *block = block_of(blocks, id);
+  index->bytes += block->bytes;
+  index->count++;
+  if (is_small(block))
+    list_add(index, blocks, id);
+  else
+    tree_add(index, blocks, id);
+}
+
+void free_index_remove(struct free_index *index, struct blocks *blocks, uint32_t id)
+{
+  const struct block *block = block_of(blocks, id);
   index->bytes -= block->bytes;
   index->count--;
+  if (is_small(block))
+    list_remove(index, blocks, id);
+  else
+    tree_remove(index, blocks, id);
 }
 
-/* The first class at or above `class` that has blocks; FREE_CLASSES if none. */
-static unsigned class_with_blocks(const struct free_index *index, unsigned class)
+uint32_t free_index_fit(const struct free_index *index, const struct blocks *blocks, uint64_t bytes, enum fit *fit_out)
 {
-  if (class >= FREE_CLASSES) return FREE_CLASSES;
-  unsigned word = class / 64;
-  uint64_t bits = index->bits[word] & ~0ull << class % 64;
-  if (!bits) {
-    uint64_t words = word == 63 ? 0 : index->words & ~0ull << (word + 1);
-    if (!words) return FREE_CLASSES;
-    word = (unsigned)__builtin_ctzll(words);
-    bits = index->bits[word];
-  }
-  return word * 64 + (unsigned)__builtin_ctzll(bits);
-}
-
-/* The first block in the list that is large enough. Only the class of the request itself may hold ones that are not. */
-static uint32_t first_fit(const struct blocks *blocks, uint32_t id, uint64_t bytes, int steps)
-{
-  while (id && block_of(blocks, id)->bytes < bytes) {
-    if (!steps--) return BLOCK_NONE;
-    id = block_of(blocks, id)->next;
-  }
+  uint64_t units = bytes >> UNIT_BITS;
+  uint32_t id = units < FREE_LISTS ? list_fit(index, units) : BLOCK_NONE;
+  *fit_out = FIT_LIST;
+  if (id) return id;
+  *fit_out = FIT_PREFIX;
+  if (bytes < blocks->granule_bytes) id = tree_fit(index, blocks, units, true);
+  if (id) return id;
+  *fit_out = FIT_ANYWHERE;
+  id = tree_fit(index, blocks, units, false);
+  if (!id) *fit_out = FIT_NONE;
   return id;
 }
 
-uint32_t free_index_fit(const struct free_index *index, const struct blocks *blocks, uint64_t bytes)
+/* The highest block of the subtree of at least `units`; there is one. */
+static uint32_t highest(const struct blocks *blocks, uint32_t id, uint64_t units)
 {
-  unsigned class = class_of(bytes);
-  uint32_t id = first_fit(blocks, index->heads[class], bytes, WALK);
-  if (id) return id;
-  unsigned larger = class_with_blocks(index, class + 1);
-  if (larger < FREE_CLASSES) return index->heads[larger];
-  return first_fit(blocks, index->heads[class], bytes, -1); /* the whole list, before saying no */
-}
-
-/* The last class below `end` that has blocks; FREE_CLASSES if none. */
-static unsigned class_below(const struct free_index *index, unsigned end)
-{
-  while (end) {
-    unsigned word = (end - 1) / 64;
-    uint64_t bits = index->bits[word] & ~0ull >> (63 - (end - 1) % 64);
-    if (bits) return word * 64 + 63 - (unsigned)__builtin_clzll(bits);
-    end = word * 64;
+  for (;;) {
+    const struct block *block = block_of(blocks, id);
+    if (block_of(blocks, block->previous)->largest >= units)
+      id = block->previous;
+    else if (units_of(block) >= units)
+      return id;
+    else
+      id = block->next;
   }
-  return FREE_CLASSES;
 }
 
-uint32_t free_index_next(const struct free_index *index, const struct blocks *blocks, uint32_t id, uint64_t at_least)
+uint32_t free_index_below(const struct free_index *index, const struct blocks *blocks, uint32_t id, uint64_t bytes)
 {
-  if (id && block_of(blocks, id)->next) return block_of(blocks, id)->next;
-  unsigned class = class_below(index, id ? class_of(block_of(blocks, id)->bytes) : FREE_CLASSES);
-  return class < FREE_CLASSES && class >= class_of(at_least) ? index->heads[class] : BLOCK_NONE;
+  uint64_t units = bytes >> UNIT_BITS;
+  if (!id) return block_of(blocks, index->root)->largest >= units ? highest(blocks, index->root, units) : BLOCK_NONE;
+  const struct block *block = block_of(blocks, id);
+  if (block_of(blocks, block->next)->largest >= units) return highest(blocks, block->next, units);
+  for (uint32_t above = block->parent; above; id = above, above = block_of(blocks, above)->parent) {
+    const struct block *parent = block_of(blocks, above);
+    if (parent->next == id) continue; /* it lies higher: visited already */
+    if (units_of(parent) >= units) return above;
+    if (block_of(blocks, parent->next)->largest >= units) return highest(blocks, parent->next, units);
+  }
+  return BLOCK_NONE;
 }
 
-uint64_t free_index_largest(const struct free_index *index, const struct blocks *blocks)
+uint32_t free_index_any(const struct free_index *index)
 {
-  uint64_t largest = 0;
-  uint32_t id = free_index_next(index, blocks, BLOCK_NONE, 0);
-  for (; id; id = block_of(blocks, id)->next)
-    if (block_of(blocks, id)->bytes > largest) largest = block_of(blocks, id)->bytes;
-  return largest;
+  for (uint64_t word = 0; word < FREE_LISTS / 64; word++)
+    if (index->bits[word]) return index->lists[word * 64 + (uint64_t)__builtin_ctzll(index->bits[word])];
+  return index->root;
 }

@@ -31,14 +31,16 @@ static enum hipmm_status reserve(struct granules *granules, struct heap *heap, u
   if (granules->n_ranges == MAX_RANGES) return HIPMM_E_LIMIT;
   struct range range = {.bytes = granules->range_bytes};
   if (range.bytes < at_least) range.bytes = round_up(at_least, granules->granule_bytes);
-  size_t table_bytes = range.bytes / granules->granule_bytes * sizeof *range.pieces;
+  size_t n = range.bytes / granules->granule_bytes;
   void *address;
   enum hipmm_status status = granules->mapping->reserve(granules->upstream->self, range.bytes, &address);
   if (status) return status;
   range.start = (uintptr_t)address;
-  range.pieces = services->host_allocate(services, table_bytes);
-  if (!range.pieces || !heap_add_region(heap, range.start, range.bytes, STREAM_VACANT)) {
-    services->host_free(services, range.pieces, table_bytes);
+  range.pieces = services->host_allocate(services, n * sizeof *range.pieces);
+  range.backed = services->host_allocate(services, n / 8 + sizeof *range.backed);
+  if (!range.pieces || !range.backed || !heap_add_region(heap, range.start, range.bytes, (uint32_t)n, STREAM_CLEAN)) {
+    services->host_free(services, range.pieces, n * sizeof *range.pieces);
+    services->host_free(services, range.backed, n / 8 + sizeof *range.backed);
     granules->mapping->unreserve(granules->upstream->self, address, range.bytes);
     return services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "no host memory left to manage {0:bytes} of addresses",
                             range.bytes, 0, 0);
@@ -47,18 +49,43 @@ static enum hipmm_status reserve(struct granules *granules, struct heap *heap, u
   return HIPMM_OK;
 }
 
-/* Where the piece under `address` is noted. */
-static void **piece_at(const struct granules *granules, uint64_t address)
+static struct range *range_of(struct granules *granules, uint64_t address)
 {
-  for (uint32_t i = 0; i < granules->n_ranges; i++) {
-    const struct range *range = &granules->ranges[i];
-    if (address - range->start < range->bytes)
-      return &range->pieces[(address - range->start) / granules->granule_bytes];
-  }
-  return NULL; /* not reached: every block lies in a range */
+  struct range *range = granules->ranges;
+  while (address - range->start >= range->bytes) range++; /* every block lies in a range */
+  return range;
 }
 
-enum hipmm_status granules_open(struct granules *granules, const struct hipmm_services *services,
+/* Notes what lies under `address`: a piece, or NULL. */
+static void note_piece(struct granules *granules, uint64_t address, void *piece)
+{
+  struct range *range = range_of(granules, address);
+  uint64_t g = (address - range->start) / granules->granule_bytes;
+  range->pieces[g] = piece;
+  if (piece)
+    range->backed[g / 64] |= 1ull << g % 64;
+  else
+    range->backed[g / 64] &= ~(1ull << g % 64);
+}
+
+/* The address of the last granule in [start, end) whether it has memory or not, as asked; `end` if there is none. Both
+ * are multiples of the granule. */
+static uint64_t last_granule(struct granules *granules, uint64_t start, uint64_t end, bool backed)
+{
+  const struct range *range = range_of(granules, start);
+  uint64_t first = (start - range->start) / granules->granule_bytes,
+           stop = (end - range->start) / granules->granule_bytes;
+  while (stop > first) {
+    uint64_t word = (stop - 1) / 64, bits = backed ? range->backed[word] : ~range->backed[word];
+    bits &= ~0ull >> (63 - (stop - 1) % 64);
+    uint64_t found = word * 64 + 63 - (bits ? (uint64_t)__builtin_clzll(bits) : 63);
+    if (bits) return found >= first ? range->start + found * granules->granule_bytes : end;
+    stop = word * 64;
+  }
+  return end;
+}
+
+enum hipmm_status granules_open(struct granules *granules, struct heap *heap, const struct hipmm_services *services,
                                 struct hipmm_resource *upstream, uint64_t maximum_bytes)
 {
   size_t granule_bytes;
@@ -69,7 +96,7 @@ enum hipmm_status granules_open(struct granules *granules, const struct hipmm_se
   if (status) return status;
   granules->spares = services->host_allocate(services, MAX_SPARES * sizeof *granules->spares);
   if (!granules->spares) return HIPMM_E_OUT_OF_MEMORY;
-  granules->granule_bytes = granule_bytes;
+  granules->granule_bytes = heap->blocks.granule_bytes = granule_bytes;
   granules->maximum_bytes = maximum_bytes;
   granules->range_bytes = range_bytes_for(services, granule_bytes);
   return HIPMM_OK;
@@ -81,18 +108,19 @@ static enum hipmm_status map(struct granules *granules, uint64_t address, void *
 {
   enum hipmm_status status =
       granules->mapping->map(granules->upstream->self, (void *)(uintptr_t)address, granules->granule_bytes, piece);
-  if (!status) *piece_at(granules, address) = piece;
+  if (!status) note_piece(granules, address, piece);
   return status;
 }
 
 static enum hipmm_status unmap(struct granules *granules, uint64_t address, void **piece_out)
 {
-  void **piece = piece_at(granules, address);
+  struct range *range = range_of(granules, address);
+  void *piece = range->pieces[(address - range->start) / granules->granule_bytes];
   enum hipmm_status status =
       granules->mapping->unmap(granules->upstream->self, (void *)(uintptr_t)address, granules->granule_bytes);
   if (status) return status;
-  *piece_out = *piece;
-  *piece = NULL;
+  note_piece(granules, address, NULL);
+  *piece_out = piece;
   return HIPMM_OK;
 }
 
@@ -138,6 +166,7 @@ void granules_close(struct granules *granules)
         destroy(granules, piece);
     }
     services->host_free(services, range->pieces, n * sizeof *range->pieces);
+    services->host_free(services, range->backed, n / 8 + sizeof *range->backed);
     granules->mapping->unreserve(granules->upstream->self, (void *)(uintptr_t)range->start, range->bytes);
   }
   services->host_free(services, granules->spares, MAX_SPARES * sizeof *granules->spares);
@@ -145,51 +174,42 @@ void granules_close(struct granules *granules)
 
 /* ---- Idle granules ---- */
 
-/* The whole granules in a block: [*start_out, *end_out), empty when start >= end. */
-static void whole_granules(const struct granules *granules, const struct block *block, uint64_t *start_out,
-                           uint64_t *end_out)
+/* The whole granules in a block: [*start_out, *end_out). Returns how many of them have memory. */
+static uint64_t whole_granules(const struct granules *granules, const struct block *block, uint64_t *start_out,
+                               uint64_t *end_out)
 {
-  *start_out = round_up(block->start, granules->granule_bytes);
-  *end_out = round_down(block->start + block->bytes, granules->granule_bytes);
+  uint64_t start = round_up(block->start, granules->granule_bytes);
+  uint64_t end = round_down(block->start + block->bytes, granules->granule_bytes);
+  if (start >= end) return 0;
+  *start_out = start;
+  *end_out = end;
+  return (end - start) / granules->granule_bytes - block->vacant;
 }
 
-/* The largest clean block that holds a whole granule, which then ends at *end_out: best fit would reuse it last. */
-static uint32_t find_idle(const struct granules *granules, const struct heap *heap, uint64_t *end_out)
-{
-  const struct free_index *clean = &stream_of(&heap->streams, STREAM_CLEAN)->free;
-  uint64_t start;
-  for (uint32_t id = BLOCK_NONE; (id = free_index_next(clean, &heap->blocks, id, granules->granule_bytes));) {
-    whole_granules(granules, block_of(&heap->blocks, id), &start, end_out);
-    if (start < *end_out) return id;
-  }
-  return BLOCK_NONE;
-}
-
-/* Takes one idle granule out. The records come first: memory that a block says it has must be there. */
+/* Takes one idle granule out of the clean block at the highest address that has one: it would be reused last. */
 static enum hipmm_status take_idle(struct granules *granules, struct heap *heap, void **piece_out)
 {
-  uint64_t end;
-  uint32_t id = find_idle(granules, heap, &end);
-  if (!id) return HIPMM_E_OUT_OF_MEMORY;
-  uint64_t address = end - granules->granule_bytes;
-  uint32_t vacant = heap_vacate(heap, id, address, granules->granule_bytes);
-  if (!vacant) return HIPMM_E_OUT_OF_MEMORY;
-  enum hipmm_status status = unmap(granules, address, piece_out);
-  if (status) heap_occupy(heap, vacant, address, granules->granule_bytes, STREAM_CLEAN);
-  return status;
+  const struct free_index *clean = &stream_of(&heap->streams, STREAM_CLEAN)->free;
+  for (uint32_t id = BLOCK_NONE; (id = free_index_below(clean, &heap->blocks, id, granules->granule_bytes));) {
+    uint64_t start, end;
+    struct block *block = block_of(&heap->blocks, id);
+    if (!whole_granules(granules, block, &start, &end)) continue;
+    enum hipmm_status status = unmap(granules, last_granule(granules, start, end, true), piece_out);
+    if (!status) block->vacant++;
+    return status;
+  }
+  return HIPMM_E_OUT_OF_MEMORY;
 }
 
 uint64_t granules_pending_idle_bytes(const struct granules *granules, const struct heap *heap)
 {
-  uint64_t bytes = 0, start, end;
+  uint64_t n = 0, start, end;
   for (uint32_t stream = STREAM_FIRST; stream < heap->streams.count; stream++) {
     const struct free_index *free = &stream_of(&heap->streams, stream)->free;
-    for (uint32_t id = BLOCK_NONE; (id = free_index_next(free, &heap->blocks, id, granules->granule_bytes));) {
-      whole_granules(granules, block_of(&heap->blocks, id), &start, &end);
-      if (start < end) bytes += end - start;
-    }
+    for (uint32_t id = BLOCK_NONE; (id = free_index_below(free, &heap->blocks, id, granules->granule_bytes));)
+      n += whole_granules(granules, block_of(&heap->blocks, id), &start, &end);
   }
-  return bytes;
+  return n * granules->granule_bytes;
 }
 
 enum hipmm_status granules_release_idle(struct granules *granules, struct heap *heap, uint64_t keep_bytes)
@@ -206,71 +226,86 @@ enum hipmm_status granules_release_idle(struct granules *granules, struct heap *
 
 /* ---- Growing ---- */
 
-static enum hipmm_status obtain(struct granules *granules, struct heap *heap, void **piece_out)
+/* An idle granule of the block itself, behind `end`. */
+static enum hipmm_status take_behind(struct granules *granules, struct block *block, uint64_t end, void **piece_out)
+{
+  uint64_t whole_start, whole_end;
+  if (block->stream != STREAM_CLEAN || !whole_granules(granules, block, &whole_start, &whole_end) || end >= whole_end)
+    return HIPMM_E_OUT_OF_MEMORY;
+  uint64_t address = last_granule(granules, end, whole_end, true);
+  if (address == whole_end) return HIPMM_E_OUT_OF_MEMORY;
+  enum hipmm_status status = unmap(granules, address, piece_out);
+  if (!status) block->vacant++;
+  return status;
+}
+
+/* A piece to put under `block`, which is in no list, below `end`. */
+static enum hipmm_status obtain(struct granules *granules, struct heap *heap, struct block *block, uint64_t end,
+                                void **piece_out)
 {
   if (granules->n_spares) {
     *piece_out = granules->spares[--granules->n_spares];
     return HIPMM_OK;
   }
-  enum hipmm_status status = take_idle(granules, heap, piece_out);
+  enum hipmm_status status = take_behind(granules, block, end, piece_out);
+  if (status) status = take_idle(granules, heap, piece_out);
   if (!status) granules->moves++;
   return status ? create(granules, piece_out) : HIPMM_OK;
 }
 
-/* Puts a granule under the first addresses of a vacant block, which become ready for `stream`. */
-static enum hipmm_status back(struct granules *granules, struct heap *heap, uint64_t address, uint32_t stream)
+/* Puts memory under every granule that [start, end) touches, the last first. The block is in no list. */
+static enum hipmm_status back(struct granules *granules, struct heap *heap, struct block *block, uint64_t start,
+                              uint64_t end)
 {
-  void *piece;
-  enum hipmm_status status = obtain(granules, heap, &piece);
-  if (status) return status;
-  status = map(granules, address, piece);
-  if (!status && heap_occupy(heap, heap_vacant_at(heap, address), address, granules->granule_bytes, stream))
-    return HIPMM_OK;
-  if (status)
-    keep_spare(granules, piece);
-  else if (!unmap(granules, address, &piece))
-    keep_spare(granules, piece);
-  return status ? status : HIPMM_E_OUT_OF_MEMORY;
-}
-
-static enum hipmm_status back_all(struct granules *granules, struct heap *heap, uint64_t start, uint64_t bytes,
-                                  uint32_t stream)
-{
-  for (uint64_t done = 0; done < bytes; done += granules->granule_bytes) {
-    enum hipmm_status status = back(granules, heap, start + done, stream);
+  start = round_down(start, granules->granule_bytes);
+  end = round_up(end, granules->granule_bytes);
+  for (uint64_t todo = end, address; (address = last_granule(granules, start, todo, false)) != todo; todo = address) {
+    void *piece;
+    enum hipmm_status status = obtain(granules, heap, block, end, &piece);
     if (status) return status;
+    status = map(granules, address, piece);
+    if (status) {
+      keep_spare(granules, piece);
+      return status;
+    }
+    block->vacant--;
+    if (address == start) break;
   }
   return HIPMM_OK;
 }
 
-/* A vacant block of at least `bytes`, in a new range if need be. */
-static enum hipmm_status find_vacant(struct granules *granules, struct heap *heap, uint64_t bytes, uint32_t *id_out)
+/* What fits best, in a new range if need be. */
+static enum hipmm_status find(struct granules *granules, struct heap *heap, const struct request *request,
+                              uint32_t *id_out)
 {
-  const struct free_index *vacant = &stream_of(&heap->streams, STREAM_VACANT)->free;
-  *id_out = free_index_fit(vacant, &heap->blocks, bytes);
+  *id_out = heap_fit(heap, request);
   if (*id_out) return HIPMM_OK;
-  enum hipmm_status status = reserve(granules, heap, bytes);
-  if (!status) *id_out = free_index_fit(vacant, &heap->blocks, bytes);
+  enum hipmm_status status = reserve(granules, heap, request_room(request));
+  if (!status) *id_out = heap_fit(heap, request);
   return status;
 }
 
-enum hipmm_status granules_grow(struct granules *granules, struct heap *heap, const struct request *request)
+enum hipmm_status granules_take(struct granules *granules, struct heap *heap, const struct request *request,
+                                uint32_t *id_out)
 {
   uint32_t id;
-  uint64_t bytes = request_room(request);
-  enum hipmm_status status = find_vacant(granules, heap, round_up(bytes, granules->granule_bytes), &id);
+  enum hipmm_status status = find(granules, heap, request, &id);
   if (status) return status;
-  uint64_t start = block_of(&heap->blocks, id)->start;
-  uint64_t extension = heap_claim_before(heap, id, request->stream);
-  uint64_t missing = extension < bytes ? bytes - extension : 1;
-  return back_all(granules, heap, start, round_up(missing, granules->granule_bytes), request->stream);
+  struct block *block = block_of(&heap->blocks, id);
+  heap_unlink(heap, id);
+  status = back(granules, heap, block, block->start, heap_start_in(heap, id, request) + request->bytes);
+  heap_link(heap, id);
+  if (status) return status;
+  id = heap_take(heap, id, request);
+  if (id) *id_out = id;
+  return id ? HIPMM_OK : HIPMM_E_OUT_OF_MEMORY;
 }
 
 enum hipmm_status granules_fill(struct granules *granules, struct heap *heap, uint64_t bytes)
 {
+  struct request request = {.bytes = bytes, .alignment = HIPMM_ALIGNMENT, .requested = bytes, .stream = STREAM_CLEAN};
   uint32_t id;
-  bytes = round_up(bytes, granules->granule_bytes);
-  enum hipmm_status status = find_vacant(granules, heap, bytes, &id);
-  if (status) return status;
-  return back_all(granules, heap, block_of(&heap->blocks, id)->start, bytes, STREAM_CLEAN);
+  enum hipmm_status status = granules_take(granules, heap, &request, &id);
+  if (!status) heap_give(heap, id, STREAM_CLEAN);
+  return status;
 }

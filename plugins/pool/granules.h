@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* granules.h: a pool's memory as one range of addresses with physical pieces ("granules") under the parts in use. Free
- * memory without a granule is `vacant`; every other block of the heap has memory under all of it. A granule that lies
- * wholly in a free block can be moved under another address, so no hole is ever too small to be of use. The caller holds
- * the pool's lock. */
+/* granules.h: a pool's memory as ranges of addresses with physical pieces ("granules") under the parts in use. A granule
+ * that lies wholly in a free block can be moved under another address, so no hole is ever too small to be of use: only
+ * addresses fragment, and there are plenty.
+ *
+ * Invariant: a granule without memory lies wholly in one free block, and block.vacant counts them. The caller holds the
+ * pool's lock. */
 #ifndef HIPMM_POOL_GRANULES_H
 #define HIPMM_POOL_GRANULES_H
 
@@ -11,7 +13,8 @@
 /* A reserved range of addresses. */
 struct range {
   uint64_t start, bytes;
-  void **pieces; /* per granule: what lies there; NULL: nothing */
+  void **pieces;    /* per granule: what lies there; NULL: nothing */
+  uint64_t *backed; /* a bit for each piece that is not NULL */
 };
 
 enum { MAX_RANGES = 32 };
@@ -32,16 +35,16 @@ struct granules {
 };
 
 /* Asks the upstream for its mapping. HIPMM_E_NOT_SUPPORTED when it has none. */
-enum hipmm_status granules_open(struct granules *granules, const struct hipmm_services *services,
+enum hipmm_status granules_open(struct granules *granules, struct heap *heap, const struct hipmm_services *services,
                                 struct hipmm_resource *upstream, uint64_t maximum_bytes);
 
 /* Gives everything back. The device is idle. */
 void granules_close(struct granules *granules);
 
-/* Makes room for the request among the blocks that are ready for its stream: finds vacant addresses, extending a free
- * block where one ends, and puts memory under them: idle granules of clean blocks first, then new ones. Fails with
- * HIPMM_E_LIMIT or the upstream's status. What was done in vain stays as free memory. */
-enum hipmm_status granules_grow(struct granules *granules, struct heap *heap, const struct request *request);
+/* Takes what fits best of what is ready for the request's stream, after putting memory under it: idle granules of clean blocks
+ * first, then new ones. Fails with HIPMM_E_LIMIT or the upstream's status; what was done in vain stays as free memory. */
+enum hipmm_status granules_take(struct granules *granules, struct heap *heap, const struct request *request,
+                                uint32_t *id_out);
 
 /* Puts new memory under `bytes` of addresses, clean. */
 enum hipmm_status granules_fill(struct granules *granules, struct heap *heap, uint64_t bytes);

@@ -10,12 +10,12 @@ static enum hipmm_status refuse_mapped(const struct hipmm_services *services, co
                                                : "the upstream hands out no virtual memory");
 }
 
-enum hipmm_status ground_open(struct ground *ground, const struct hipmm_services *services,
+enum hipmm_status ground_open(struct ground *ground, struct heap *heap, const struct hipmm_services *services,
                               struct hipmm_resource *upstream, enum growth growth, uint64_t maximum_bytes)
 {
   *ground = (struct ground){.mapped = false};
   if (growth != GROWTH_SEGMENTS) {
-    enum hipmm_status status = granules_open(&ground->granules, services, upstream, maximum_bytes);
+    enum hipmm_status status = granules_open(&ground->granules, heap, services, upstream, maximum_bytes);
     ground->mapped = !status;
     if (!status) {
       services->log(services, HIPMM_LOG_INFO, "growth mapped: granules of %llu bytes",
@@ -38,10 +38,20 @@ void ground_close(struct ground *ground)
     segments_close(&ground->segments);
 }
 
-enum hipmm_status ground_grow(struct ground *ground, struct heap *heap, const struct request *request)
+static enum hipmm_status take_from_segment(struct segments *segments, struct heap *heap, const struct request *request,
+                                           uint32_t *id_out)
 {
-  return ground->mapped ? granules_grow(&ground->granules, heap, request)
-                        : segments_grow(&ground->segments, heap, request_room(request), request->stream);
+  enum hipmm_status status = segments_grow(segments, heap, request_room(request), request->stream);
+  if (status) return status;
+  uint32_t id = heap_take_ready(heap, request);
+  if (id) *id_out = id;
+  return id ? HIPMM_OK : HIPMM_E_OUT_OF_MEMORY;
+}
+
+enum hipmm_status ground_take(struct ground *ground, struct heap *heap, const struct request *request, uint32_t *id_out)
+{
+  return ground->mapped ? granules_take(&ground->granules, heap, request, id_out)
+                        : take_from_segment(&ground->segments, heap, request, id_out);
 }
 
 enum hipmm_status ground_fill(struct ground *ground, struct heap *heap, uint64_t bytes)

@@ -16,12 +16,13 @@ struct ground {
 };
 
 /* Chooses, and says in the log what and why. On failure services->fail has said why; ground_close is owed all the same. */
-enum hipmm_status ground_open(struct ground *ground, const struct hipmm_services *services,
+enum hipmm_status ground_open(struct ground *ground, struct heap *heap, const struct hipmm_services *services,
                               struct hipmm_resource *upstream, enum growth growth, uint64_t maximum_bytes);
 void ground_close(struct ground *ground);
 
-/* Room for the request among the blocks that are ready for its stream; HIPMM_E_LIMIT when the maximum forbids it. */
-enum hipmm_status ground_grow(struct ground *ground, struct heap *heap, const struct request *request);
+/* Takes a block for the request from memory that is had for it; HIPMM_E_LIMIT when the maximum forbids it. */
+enum hipmm_status ground_take(struct ground *ground, struct heap *heap, const struct request *request,
+                              uint32_t *id_out);
 
 /* The memory that a pool starts with, clean. */
 enum hipmm_status ground_fill(struct ground *ground, struct heap *heap, uint64_t bytes);

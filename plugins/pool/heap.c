@@ -28,9 +28,14 @@ static struct block *block_in(const struct heap *heap, uint32_t id)
 
 /* ---- Merging ---- */
 
-static void unlink_free(struct heap *heap, uint32_t id)
+void heap_unlink(struct heap *heap, uint32_t id)
 {
   free_index_remove(free_of(heap, block_in(heap, id)->stream), &heap->blocks, id);
+}
+
+void heap_link(struct heap *heap, uint32_t id)
+{
+  free_index_add(free_of(heap, block_in(heap, id)->stream), &heap->blocks, id);
 }
 
 /* Whether the free neighbour may become part of `block`. Clean memory may always be used by a stream, but then looks
@@ -40,7 +45,6 @@ static bool can_merge(const struct heap *heap, const struct block *block, uint32
   const struct block *other = block_in(heap, neighbour);
   if (!neighbour || other->state != BLOCK_FREE) return false;
   if (other->stream == block->stream) return true;
-  if (block->stream == STREAM_VACANT) return false;
   return other->stream == STREAM_CLEAN && (heap->streams.active == 1 || other->bytes <= block->bytes);
 }
 
@@ -49,6 +53,7 @@ static void join(struct heap *heap, uint32_t first, uint32_t second)
 {
   struct block *a = block_in(heap, first), *b = block_in(heap, second);
   a->bytes += b->bytes;
+  a->vacant += b->vacant;
   a->after = b->after;
   if (a->after) block_in(heap, a->after)->before = first;
   block_drop(&heap->blocks, second);
@@ -61,33 +66,34 @@ static uint32_t add_free(struct heap *heap, uint32_t id)
   if (can_merge(heap, &block, block.after)) {
     const struct block *after = block_in(heap, block.after);
     if (after->epoch > block.epoch) block.epoch = after->epoch;
-    unlink_free(heap, block.after);
+    heap_unlink(heap, block.after);
     join(heap, id, block.after);
     block.bytes = block_in(heap, id)->bytes;
   }
   if (can_merge(heap, &block, block.before)) {
     const struct block *before = block_in(heap, block.before);
     if (before->epoch > block.epoch) block.epoch = before->epoch;
-    unlink_free(heap, block.before);
+    heap_unlink(heap, block.before);
     join(heap, block.before, id);
     id = block.before;
   }
   block_in(heap, id)->stream = block.stream;
   block_in(heap, id)->epoch = block.epoch;
-  free_index_add(free_of(heap, block.stream), &heap->blocks, id);
+  heap_link(heap, id);
   return id;
 }
 
 /* ---- Regions ---- */
 
-uint32_t heap_add_region(struct heap *heap, uint64_t start, uint64_t bytes, uint32_t stream)
+uint32_t heap_add_region(struct heap *heap, uint64_t start, uint64_t bytes, uint32_t vacant, uint32_t stream)
 {
   if (!blocks_cover(&heap->blocks, start, bytes)) return BLOCK_NONE;
   uint32_t id = block_new(&heap->blocks, start, bytes);
   if (!id) return BLOCK_NONE;
   struct block *block = block_in(heap, id);
   block->state = BLOCK_FREE;
-  block->stream = stream;
+  block->vacant = vacant;
+  block->stream = (uint16_t)stream;
   block->epoch = stream >= STREAM_FIRST ? stream_note_free(&heap->streams, stream) : 0;
   heap->bytes += bytes;
   return add_free(heap, id);
@@ -102,13 +108,13 @@ bool heap_region_is_idle(const struct heap *heap, uint32_t first, uint64_t bytes
 void heap_remove_region(struct heap *heap, uint32_t first)
 {
   heap->bytes -= block_in(heap, first)->bytes;
-  unlink_free(heap, first);
+  heap_unlink(heap, first);
   block_drop(&heap->blocks, first);
 }
 
 /* ---- Taking ---- */
 
-/* Cuts the block after `bytes`; what lies behind becomes a block of its own with the same state, in no list. Without a
+/* Cuts the block after `bytes`, none of them vacant; what lies behind becomes a block with the same state, in no list. Without a
  * record for it the block stays whole: BLOCK_NONE. */
 static uint32_t split(struct heap *heap, uint32_t id, uint64_t bytes)
 {
@@ -119,6 +125,8 @@ static uint32_t split(struct heap *heap, uint32_t id, uint64_t bytes)
   behind->state = block->state;
   behind->stream = block->stream;
   behind->epoch = block->epoch;
+  behind->vacant = block->vacant;
+  block->vacant = 0;
   behind->before = id;
   behind->after = block->after;
   if (behind->after) block_in(heap, behind->after)->before = rest;
@@ -127,22 +135,26 @@ static uint32_t split(struct heap *heap, uint32_t id, uint64_t bytes)
   return rest;
 }
 
-/* Makes the free block live, cut to what is asked for. Its pieces stay in the list where it was. */
-static uint32_t take(struct heap *heap, uint32_t id, const struct request *request)
+uint64_t heap_start_in(const struct heap *heap, uint32_t id, const struct request *request)
 {
-  unlink_free(heap, id);
-  struct free_index *free = free_of(heap, block_in(heap, id)->stream);
-  uint64_t start = block_in(heap, id)->start;
-  uint64_t front = ((start + request->alignment - 1) & ~(request->alignment - 1)) - start;
+  return (block_in(heap, id)->start + request->alignment - 1) & ~(request->alignment - 1);
+}
+
+/* The pieces before and behind stay in the list where the block was. There is memory from the block's first byte to the
+ * end of what is asked for, so all that is vacant lies behind. */
+uint32_t heap_take(struct heap *heap, uint32_t id, const struct request *request)
+{
+  heap_unlink(heap, id);
+  uint64_t front = heap_start_in(heap, id, request) - block_in(heap, id)->start;
   if (front) {
     uint32_t aligned = split(heap, id, front);
-    free_index_add(free, &heap->blocks, id);
+    heap_link(heap, id);
     if (!aligned) return BLOCK_NONE;
     id = aligned;
   }
   if (block_in(heap, id)->bytes > request->bytes) {
     uint32_t rest = split(heap, id, request->bytes);
-    if (rest) free_index_add(free, &heap->blocks, rest);
+    if (rest) heap_link(heap, rest);
   }
   struct block *block = block_in(heap, id);
   block->state = BLOCK_LIVE;
@@ -153,35 +165,49 @@ static uint32_t take(struct heap *heap, uint32_t id, const struct request *reque
   return id;
 }
 
-static uint32_t fit(struct heap *heap, uint32_t stream, const struct request *request)
+/* A block that fits, and how well. */
+struct candidate {
+  uint32_t id;
+  enum fit fit;
+};
+
+static struct candidate fit_on(struct heap *heap, uint32_t stream, const struct request *request)
 {
-  return free_index_fit(free_of(heap, stream), &heap->blocks, request_room(request));
+  struct candidate candidate;
+  candidate.id = free_index_fit(free_of(heap, stream), &heap->blocks, request_room(request), &candidate.fit);
+  return candidate;
 }
 
-/* The smaller of two blocks, either of which may be none. */
-static uint32_t smaller_of(const struct heap *heap, uint32_t a, uint32_t b)
+/* The better fit, at the lower address if they are as good. */
+static struct candidate better_of(const struct heap *heap, struct candidate a, struct candidate b)
 {
-  if (!a || !b) return a ? a : b;
-  return block_in(heap, a)->bytes <= block_in(heap, b)->bytes ? a : b;
+  if (a.fit != b.fit || !a.id) return a.fit < b.fit ? a : b;
+  return block_in(heap, a.id)->start < block_in(heap, b.id)->start ? a : b;
+}
+
+uint32_t heap_fit(struct heap *heap, const struct request *request)
+{
+  struct candidate own = fit_on(heap, request->stream, request);
+  return free_of(heap, STREAM_CLEAN)->count ? better_of(heap, own, fit_on(heap, STREAM_CLEAN, request)).id : own.id;
 }
 
 uint32_t heap_take_ready(struct heap *heap, const struct request *request)
 {
-  uint32_t id = smaller_of(heap, fit(heap, request->stream, request), fit(heap, STREAM_CLEAN, request));
-  return id ? take(heap, id, request) : BLOCK_NONE;
+  uint32_t id = heap_fit(heap, request);
+  return id && !block_in(heap, id)->vacant ? heap_take(heap, id, request) : BLOCK_NONE;
 }
 
 /* Moves the stream's free blocks up to `epoch` to another stream. */
 static void move_free(struct heap *heap, uint32_t from, uint64_t epoch, uint32_t to, uint64_t epoch_there)
 {
   struct free_index kept = {0};
-  for (uint32_t id; (id = free_index_next(free_of(heap, from), &heap->blocks, BLOCK_NONE, 0));) {
-    unlink_free(heap, id);
+  for (uint32_t id; (id = free_index_any(free_of(heap, from)));) {
+    heap_unlink(heap, id);
     if (block_in(heap, id)->epoch > epoch) {
       free_index_add(&kept, &heap->blocks, id);
       continue;
     }
-    block_in(heap, id)->stream = to;
+    block_in(heap, id)->stream = (uint16_t)to;
     block_in(heap, id)->epoch = epoch_there;
     add_free(heap, id);
   }
@@ -211,15 +237,16 @@ uint32_t heap_take_passed(struct heap *heap, const struct request *request)
 
 uint32_t heap_take_waiting(struct heap *heap, const struct request *request)
 {
-  uint32_t best = BLOCK_NONE;
+  struct candidate best = {.fit = FIT_NONE};
   for (uint32_t stream = STREAM_FIRST; stream < heap->streams.count; stream++) {
     if (stream == request->stream || !has_free(heap, stream) || !stream_cover(&heap->streams, stream)) continue;
-    best = smaller_of(heap, best, fit(heap, stream, request));
+    struct candidate other = fit_on(heap, stream, request);
+    if (other.id && !block_in(heap, other.id)->vacant) best = better_of(heap, best, other);
   }
-  if (!best) return BLOCK_NONE;
-  const struct block *block = block_in(heap, best);
+  if (!best.id) return BLOCK_NONE;
+  const struct block *block = block_in(heap, best.id);
   if (!stream_wait(&heap->streams, request->stream, block->stream, block->epoch)) return BLOCK_NONE;
-  return take(heap, best, request);
+  return heap_take(heap, best.id, request);
 }
 
 uint32_t heap_take_merged(struct heap *heap, const struct request *request)
@@ -248,7 +275,7 @@ void heap_give(struct heap *heap, uint32_t id, uint32_t stream)
   heap->requested_bytes -= block->requested;
   heap->blocks.live--;
   block->state = BLOCK_FREE;
-  block->stream = stream;
+  block->stream = (uint16_t)stream;
   block->epoch = stream ? stream_note_free(&heap->streams, stream) : 0;
   add_free(heap, id);
 }
@@ -288,75 +315,18 @@ void heap_all_passed(struct heap *heap)
     if (stream_of(&heap->streams, stream)->in_use) heap_clean_stream(heap, stream);
 }
 
-/* ---- Vacant addresses ---- */
-
-/* Cuts [start, start + bytes) out of a free block that is in no list. The pieces before and behind go to the block's own
- * list. BLOCK_NONE, and the block whole in its list again, when records are short. */
-static uint32_t cut_out(struct heap *heap, uint32_t id, uint64_t start, uint64_t bytes)
-{
-  struct free_index *free = free_of(heap, block_in(heap, id)->stream);
-  uint32_t middle = id;
-  if (start > block_in(heap, id)->start) {
-    middle = split(heap, id, start - block_in(heap, id)->start);
-    free_index_add(free, &heap->blocks, id);
-    if (!middle) return BLOCK_NONE;
-  }
-  if (block_in(heap, middle)->bytes == bytes) return middle;
-  uint32_t rest = split(heap, middle, bytes);
-  if (rest)
-    free_index_add(free, &heap->blocks, rest);
-  else
-    add_free(heap, middle);
-  return rest ? middle : BLOCK_NONE;
-}
-
-uint32_t heap_vacate(struct heap *heap, uint32_t id, uint64_t start, uint64_t bytes)
-{
-  unlink_free(heap, id);
-  uint32_t middle = cut_out(heap, id, start, bytes);
-  if (!middle) return BLOCK_NONE;
-  block_in(heap, middle)->stream = STREAM_VACANT;
-  return add_free(heap, middle);
-}
-
-uint32_t heap_occupy(struct heap *heap, uint32_t id, uint64_t start, uint64_t bytes, uint32_t stream)
-{
-  unlink_free(heap, id);
-  uint32_t middle = cut_out(heap, id, start, bytes);
-  if (!middle) return BLOCK_NONE;
-  block_in(heap, middle)->stream = stream;
-  return add_free(heap, middle);
-}
-
-uint32_t heap_vacant_at(const struct heap *heap, uint64_t start)
-{
-  return block_starting_at(&heap->blocks, start);
-}
-
-uint64_t heap_claim_before(struct heap *heap, uint32_t id, uint32_t stream)
-{
-  uint32_t before = block_in(heap, id)->before;
-  struct block *block = block_in(heap, before);
-  if (!before || block->state != BLOCK_FREE || (block->stream != stream && block->stream != STREAM_CLEAN)) return 0;
-  unlink_free(heap, before);
-  block->stream = stream;
-  return block_in(heap, add_free(heap, before))->bytes;
-}
-
 /* ---- Looking ---- */
-
-uint64_t heap_free_bytes(const struct heap *heap)
-{
-  return heap->bytes - heap->live_bytes - stream_of(&heap->streams, STREAM_VACANT)->free.bytes;
-}
 
 uint64_t heap_largest_free(const struct heap *heap)
 {
   uint64_t largest = 0;
   for (uint32_t stream = 0; stream < heap->streams.count; stream++) {
-    if (stream == STREAM_VACANT) continue;
-    uint64_t bytes = free_index_largest(&stream_of(&heap->streams, stream)->free, &heap->blocks);
-    if (bytes > largest) largest = bytes;
+    const struct free_index *free = &stream_of(&heap->streams, stream)->free;
+    uint32_t any = free_index_any(free);
+    if (any && block_in(heap, any)->bytes > largest && !block_in(heap, any)->vacant)
+      largest = block_in(heap, any)->bytes;
+    for (uint32_t id = BLOCK_NONE; (id = free_index_below(free, &heap->blocks, id, largest + HIPMM_ALIGNMENT));)
+      if (!block_in(heap, id)->vacant) largest = block_in(heap, id)->bytes;
   }
   return largest;
 }
@@ -365,7 +335,8 @@ static bool block_is_valid(const struct heap *heap, uint32_t id)
 {
   const struct block *block = block_in(heap, id), *after = block_in(heap, block->after);
   if (block->start % HIPMM_ALIGNMENT || block->bytes % HIPMM_ALIGNMENT || !block->bytes) return false;
-  if (block->state == BLOCK_LIVE && (block->requested > block->bytes || !block->requested)) return false;
+  if (block->state == BLOCK_LIVE && (block->requested > block->bytes || !block->requested || block->vacant))
+    return false;
   if (block->state == BLOCK_FREE && block->epoch > stream_of(&heap->streams, block->stream)->frees) return false;
   return !block->after || (after->before == id && after->start == block->start + block->bytes);
 }

@@ -17,25 +17,9 @@ struct heap {
 bool heap_open(struct heap *heap, const struct hipmm_services *services, enum record record);
 void heap_close(struct heap *heap);
 
-/* Adds a region, as one free block that is ready for `stream` (STREAM_CLEAN: for any). Returns the block; BLOCK_NONE
- * when host memory is short. */
-uint32_t heap_add_region(struct heap *heap, uint64_t start, uint64_t bytes, uint32_t stream);
-
-/* Vacant addresses (granules.h): heap_vacate cuts `bytes` at `start` out of the clean block `id` and returns the vacant
- * block; heap_occupy makes `bytes` at `start`, which begin the vacant block `id`, ready for `stream`, merged with what is
- * free beside them. BLOCK_NONE and no change when records are short. */
-uint32_t heap_vacate(struct heap *heap, uint32_t id, uint64_t start, uint64_t bytes);
-uint32_t heap_occupy(struct heap *heap, uint32_t id, uint64_t start, uint64_t bytes, uint32_t stream);
-
-/* The vacant block that starts at `start`. */
-uint32_t heap_vacant_at(const struct heap *heap, uint64_t start);
-
-/* Makes the free block that ends where block `id` begins, if it is ready for `stream`, that stream's own, and returns its
- * size; 0 if there is none. */
-uint64_t heap_claim_before(struct heap *heap, uint32_t id, uint32_t stream);
-
-/* Free bytes with memory under them. */
-uint64_t heap_free_bytes(const struct heap *heap);
+/* Adds a region, as one free block that is ready for `stream` (STREAM_CLEAN: for any) and has `vacant` granules without
+ * memory. Returns the block; BLOCK_NONE when host memory is short. */
+uint32_t heap_add_region(struct heap *heap, uint64_t start, uint64_t bytes, uint32_t vacant, uint32_t stream);
 
 /* Whether the region of `bytes` that starts with block `first` is one clean free block; takes it out. */
 bool heap_region_is_idle(const struct heap *heap, uint32_t first, uint64_t bytes);
@@ -55,7 +39,19 @@ static inline uint64_t request_room(const struct request *request)
   return request->bytes + (request->alignment - HIPMM_ALIGNMENT);
 }
 
-/* Each looks for a free block in one way, and makes it live; BLOCK_NONE if that way finds none. In order of cost: */
+/* What fits best of the blocks that are ready for the request's stream, whether or not there is memory under all of it.
+ * BLOCK_NONE if there is none. */
+uint32_t heap_fit(struct heap *heap, const struct request *request);
+
+/* Makes the free block live, cut to what is asked for, which must have memory under it. BLOCK_NONE when records are
+ * short. */
+uint32_t heap_take(struct heap *heap, uint32_t id, const struct request *request);
+
+/* Where in the free block the allocation would begin. */
+uint64_t heap_start_in(const struct heap *heap, uint32_t id, const struct request *request);
+
+/* Each looks in one way for a free block that has memory, and takes it; BLOCK_NONE if that way finds none. In order of
+ * cost: */
 uint32_t heap_take_ready(struct heap *heap, const struct request *request);   /* no wait needed */
 uint32_t heap_take_passed(struct heap *heap, const struct request *request);  /* after looking which work is done */
 uint32_t heap_take_waiting(struct heap *heap, const struct request *request); /* the stream waits for another one */
@@ -77,7 +73,11 @@ void heap_all_passed(struct heap *heap);
 /* The stream's free blocks become clean; its frees have passed. */
 void heap_clean_stream(struct heap *heap, uint32_t stream);
 
-/* Bytes of the largest free block. */
+/* Takes a free block out of its list while memory is put under it, and puts it back. */
+void heap_unlink(struct heap *heap, uint32_t id);
+void heap_link(struct heap *heap, uint32_t id);
+
+/* Bytes of the largest free block that has memory. */
 uint64_t heap_largest_free(const struct heap *heap);
 
 /* Whether blocks, lists and counts agree. For tests: visits everything. */

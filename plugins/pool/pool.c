@@ -62,17 +62,23 @@ static uint32_t take_after_waiting(struct pool *pool, const struct request *requ
 }
 
 /* The upstream, or the maximum, has no room: what lies idle makes some. */
-static enum hipmm_status grow_by_exchange(struct pool *pool, const struct request *request)
+static enum hipmm_status take_by_exchange(struct pool *pool, const struct request *request, uint32_t *id_out)
 {
   enum hipmm_status status = synchronize_device(pool);
   if (!status) status = ground_release_idle(&pool->ground, &pool->heap, 0);
-  return status ? status : ground_grow(&pool->ground, &pool->heap, request);
+  return status ? status : ground_take(&pool->ground, &pool->heap, request, id_out);
+}
+
+/* Granules that are partly in use count with the part that is not. */
+static uint64_t free_bytes_of(const struct pool *pool)
+{
+  return ground_bytes(&pool->ground) - pool->heap.live_bytes;
 }
 
 static enum hipmm_status explain(struct pool *pool, enum hipmm_status status, const struct request *request)
 {
   const struct hipmm_services *services = pool->services;
-  uint64_t free_bytes = heap_free_bytes(&pool->heap);
+  uint64_t free_bytes = free_bytes_of(pool);
   if (status == HIPMM_E_LIMIT)
     return services->refuse(
         services, HIPMM_E_OUT_OF_MEMORY,
@@ -90,10 +96,9 @@ static enum hipmm_status explain(struct pool *pool, enum hipmm_status status, co
 
 static enum hipmm_status take_after_growth(struct pool *pool, const struct request *request, uint32_t *id_out)
 {
-  enum hipmm_status status = ground_grow(&pool->ground, &pool->heap, request);
+  enum hipmm_status status = ground_take(&pool->ground, &pool->heap, request, id_out);
   if ((status == HIPMM_E_LIMIT || status == HIPMM_E_OUT_OF_MEMORY) && ground_bytes(&pool->ground))
-    status = grow_by_exchange(pool, request);
-  if (!status && !(*id_out = heap_take_ready(&pool->heap, request))) status = HIPMM_E_OUT_OF_MEMORY;
+    status = take_by_exchange(pool, request, id_out);
   return status ? explain(pool, status, request) : HIPMM_OK;
 }
 
@@ -262,7 +267,7 @@ static int64_t value_of(const struct pool *pool, enum value value)
   case PEAK_RESERVED_BYTES: return (int64_t)ground_peak_bytes(&pool->ground);
   case LIVE_BYTES: return (int64_t)heap->requested_bytes;
   case LIVE_COUNT: return heap->blocks.live;
-  case FREE_BYTES: return (int64_t)heap_free_bytes(heap);
+  case FREE_BYTES: return (int64_t)free_bytes_of(pool);
   case LARGEST_FREE_BYTES: return (int64_t)heap_largest_free(heap);
   case MOVES: return (int64_t)pool->ground.granules.moves;
   case PIECES: return (int64_t)ground_pieces(&pool->ground);
@@ -322,7 +327,8 @@ static enum hipmm_status pool_create(const struct hipmm_services *services, cons
   if (!heap_open(&pool->heap, services, (enum record)wanted->record))
     status = services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory left for the pool's records");
   if (!status)
-    status = ground_open(&pool->ground, services, upstreams[0], (enum growth)wanted->growth, wanted->maximum_size);
+    status = ground_open(&pool->ground, &pool->heap, services, upstreams[0], (enum growth)wanted->growth,
+                         wanted->maximum_size);
   if (!status) status = fill(pool, wanted->initial_size);
   if (status)
     pool_destroy(pool);

@@ -44,7 +44,7 @@ static enum hipmm_status add(struct segments *segments, struct heap *heap, uint6
   enum hipmm_status status = hipmm_upstream_allocate(segments->upstream, bytes, HIPMM_ALIGNMENT, handle, &segment->ptr);
   if (status) return status;
   segment->bytes = bytes;
-  segment->first = heap_add_region(heap, (uintptr_t)segment->ptr, bytes, stream);
+  segment->first = heap_add_region(heap, (uintptr_t)segment->ptr, bytes, 0, stream);
   segments->count++;
   segments->bytes += bytes;
   if (segment->first) {
@@ -94,7 +94,7 @@ enum hipmm_status segments_release_idle(struct segments *segments, struct heap *
     enum hipmm_status status = give_back(segments, i);
     if (!status) continue;
     /* The upstream would not have it: it stays ours. */
-    segments->items[i].first = heap_add_region(heap, (uintptr_t)segment.ptr, segment.bytes, STREAM_CLEAN);
+    segments->items[i].first = heap_add_region(heap, (uintptr_t)segment.ptr, segment.bytes, 0, STREAM_CLEAN);
     if (!first) first = status;
   }
   return first;

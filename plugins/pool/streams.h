@@ -9,11 +9,9 @@
 
 #include "free_index.h"
 
-/* Ids that are no stream's. */
 enum {
-  STREAM_CLEAN,  /* no work uses the block any more */
-  STREAM_VACANT, /* the same, and there is no memory under the block (granules.h) */
-  STREAM_FIRST   /* the first stream */
+  STREAM_CLEAN, /* no stream's id: no work uses the block any more */
+  STREAM_FIRST  /* the first stream's */
 };
 
 /* When the event is recorded that another stream waits for. */
@@ -32,7 +30,7 @@ struct stream {
 struct streams {
   const struct hipmm_services *services;
   enum record record;
-  struct stream *items; /* those before STREAM_FIRST only hold free blocks */
+  struct stream *items; /* [STREAM_CLEAN] only holds free blocks */
   uint16_t *table;      /* ids by hash of handle and thread, linear probing; 0: empty */
   uint32_t count;       /* items ever used */
   uint32_t active;      /* streams in use */
