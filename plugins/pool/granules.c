@@ -241,7 +241,7 @@ static enum hipmm_status take_behind(struct granules *granules, struct block *bl
 
 /* A piece to put under `block`, which is in no list, below `end`. */
 static enum hipmm_status obtain(struct granules *granules, struct heap *heap, struct block *block, uint64_t end,
-                                void **piece_out)
+                                bool may_create, void **piece_out)
 {
   if (granules->n_spares) {
     *piece_out = granules->spares[--granules->n_spares];
@@ -250,18 +250,18 @@ static enum hipmm_status obtain(struct granules *granules, struct heap *heap, st
   enum hipmm_status status = take_behind(granules, block, end, piece_out);
   if (status) status = take_idle(granules, heap, piece_out);
   if (!status) granules->moves++;
-  return status ? create(granules, piece_out) : HIPMM_OK;
+  return status && may_create ? create(granules, piece_out) : status;
 }
 
 /* Puts memory under every granule that [start, end) touches, the last first. The block is in no list. */
 static enum hipmm_status back(struct granules *granules, struct heap *heap, struct block *block, uint64_t start,
-                              uint64_t end)
+                              uint64_t end, bool may_create)
 {
   start = round_down(start, granules->granule_bytes);
   end = round_up(end, granules->granule_bytes);
   for (uint64_t todo = end, address; (address = last_granule(granules, start, todo, false)) != todo; todo = address) {
     void *piece;
-    enum hipmm_status status = obtain(granules, heap, block, end, &piece);
+    enum hipmm_status status = obtain(granules, heap, block, end, may_create, &piece);
     if (status) return status;
     status = map(granules, address, piece);
     if (status) {
@@ -286,14 +286,14 @@ static enum hipmm_status find(struct granules *granules, struct heap *heap, cons
 }
 
 enum hipmm_status granules_take(struct granules *granules, struct heap *heap, const struct request *request,
-                                uint32_t *id_out)
+                                bool may_create, uint32_t *id_out)
 {
   uint32_t id;
   enum hipmm_status status = find(granules, heap, request, &id);
   if (status) return status;
   struct block *block = block_of(&heap->blocks, id);
   heap_unlink(heap, id);
-  status = back(granules, heap, block, block->start, heap_start_in(heap, id, request) + request->bytes);
+  status = back(granules, heap, block, block->start, heap_start_in(heap, id, request) + request->bytes, may_create);
   heap_link(heap, id);
   if (status) return status;
   id = heap_take(heap, id, request);
@@ -305,7 +305,7 @@ enum hipmm_status granules_fill(struct granules *granules, struct heap *heap, ui
 {
   struct request request = {.bytes = bytes, .alignment = HIPMM_ALIGNMENT, .requested = bytes, .stream = STREAM_CLEAN};
   uint32_t id;
-  enum hipmm_status status = granules_take(granules, heap, &request, &id);
+  enum hipmm_status status = granules_take(granules, heap, &request, true, &id);
   if (!status) heap_give(heap, id, STREAM_CLEAN);
   return status;
 }

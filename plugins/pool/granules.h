@@ -41,10 +41,11 @@ enum hipmm_status granules_open(struct granules *granules, struct heap *heap, co
 /* Gives everything back. The device is idle. */
 void granules_close(struct granules *granules);
 
-/* Takes what fits best of what is ready for the request's stream, after putting memory under it: idle granules of clean blocks
- * first, then new ones. Fails with HIPMM_E_LIMIT or the upstream's status; what was done in vain stays as free memory. */
+/* Takes what fits best of what is ready for the request's stream, after putting memory under it: idle granules of clean
+ * blocks first, then, if `may_create`, new ones. Fails with HIPMM_E_LIMIT, HIPMM_E_OUT_OF_MEMORY or the upstream's status;
+ * what was done in vain stays as free memory. */
 enum hipmm_status granules_take(struct granules *granules, struct heap *heap, const struct request *request,
-                                uint32_t *id_out);
+                                bool may_create, uint32_t *id_out);
 
 /* Puts new memory under `bytes` of addresses, clean. */
 enum hipmm_status granules_fill(struct granules *granules, struct heap *heap, uint64_t bytes);

@@ -50,8 +50,21 @@ static enum hipmm_status take_from_segment(struct segments *segments, struct hea
 
 enum hipmm_status ground_take(struct ground *ground, struct heap *heap, const struct request *request, uint32_t *id_out)
 {
-  return ground->mapped ? granules_take(&ground->granules, heap, request, id_out)
+  return ground->mapped ? granules_take(&ground->granules, heap, request, true, id_out)
                         : take_from_segment(&ground->segments, heap, request, id_out);
+}
+
+enum hipmm_status ground_take_held(struct ground *ground, struct heap *heap, const struct request *request,
+                                   uint32_t *id_out)
+{
+  if (!ground->mapped) return HIPMM_E_OUT_OF_MEMORY;
+  enum hipmm_status status = granules_take(&ground->granules, heap, request, false, id_out);
+  if (status != HIPMM_E_OUT_OF_MEMORY || !granules_pending_idle_bytes(&ground->granules, heap)) return status;
+  heap_wait(heap);
+  uint32_t id = heap_take_ready(heap, request);
+  if (!id) return granules_take(&ground->granules, heap, request, false, id_out);
+  *id_out = id;
+  return HIPMM_OK;
 }
 
 enum hipmm_status ground_fill(struct ground *ground, struct heap *heap, uint64_t bytes)
@@ -64,11 +77,6 @@ enum hipmm_status ground_release_idle(struct ground *ground, struct heap *heap, 
 {
   return ground->mapped ? granules_release_idle(&ground->granules, heap, keep_bytes)
                         : segments_release_idle(&ground->segments, heap, keep_bytes);
-}
-
-bool ground_gains_by_waiting(const struct ground *ground, const struct heap *heap)
-{
-  return ground->mapped && granules_pending_idle_bytes(&ground->granules, heap);
 }
 
 uint64_t ground_bytes(const struct ground *ground)

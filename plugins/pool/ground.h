@@ -24,14 +24,16 @@ void ground_close(struct ground *ground);
 enum hipmm_status ground_take(struct ground *ground, struct heap *heap, const struct request *request,
                               uint32_t *id_out);
 
+/* Takes a block for the request from memory that the pool holds already but has under other addresses. Waits for work on
+ * the device if that sets some free. HIPMM_E_OUT_OF_MEMORY when that is not enough. */
+enum hipmm_status ground_take_held(struct ground *ground, struct heap *heap, const struct request *request,
+                                   uint32_t *id_out);
+
 /* The memory that a pool starts with, clean. */
 enum hipmm_status ground_fill(struct ground *ground, struct heap *heap, uint64_t bytes);
 
 /* Gives memory back that clean blocks hold idle, while more than `keep_bytes` are held. */
 enum hipmm_status ground_release_idle(struct ground *ground, struct heap *heap, uint64_t keep_bytes);
-
-/* Whether waiting for work that is under way would free memory that growing would otherwise add. */
-bool ground_gains_by_waiting(const struct ground *ground, const struct heap *heap);
 
 uint64_t ground_bytes(const struct ground *ground);
 uint64_t ground_peak_bytes(const struct ground *ground);

@@ -223,7 +223,7 @@ uint32_t heap_take_passed(struct heap *heap, const struct request *request)
 {
   bool moved = false;
   for (uint32_t stream = STREAM_FIRST; stream < heap->streams.count; stream++) {
-    if (stream == request->stream || !has_free(heap, stream)) continue;
+    if (!has_free(heap, stream)) continue;
     stream_cover(&heap->streams, stream);
     uint64_t before = stream_of(&heap->streams, stream)->passed;
     stream_poll(&heap->streams, stream);

@@ -46,19 +46,11 @@ static uint32_t take_from_heap(struct pool *pool, const struct request *request)
 {
   struct heap *heap = &pool->heap;
   uint32_t id = heap_take_ready(heap, request);
-  if (!id && heap->streams.active > 1) id = heap_take_passed(heap, request);
-  if (!id && heap->streams.active > 1) id = heap_take_waiting(heap, request);
-  if (!id) id = heap_take_merged(heap, request);
-  if (!id && heap->streams.active > 1) id = take_withheld(pool, request);
-  return id;
-}
-
-/* Memory that the device is about to be done with is worth more than new memory. */
-static uint32_t take_after_waiting(struct pool *pool, const struct request *request)
-{
-  if (!ground_gains_by_waiting(&pool->ground, &pool->heap)) return BLOCK_NONE;
-  if (!heap_wait(&pool->heap) && synchronize_device(pool)) return BLOCK_NONE;
-  return heap_take_ready(&pool->heap, request);
+  if (id || heap->streams.active < 2) return id;
+  id = heap_take_passed(heap, request);
+  if (!id) id = heap_take_waiting(heap, request);
+  if (!id && !pool->ground.mapped) id = heap_take_merged(heap, request);
+  return id ? id : take_withheld(pool, request);
 }
 
 /* The upstream, or the maximum, has no room: what lies idle makes some. */
@@ -96,7 +88,8 @@ static enum hipmm_status explain(struct pool *pool, enum hipmm_status status, co
 
 static enum hipmm_status take_after_growth(struct pool *pool, const struct request *request, uint32_t *id_out)
 {
-  enum hipmm_status status = ground_take(&pool->ground, &pool->heap, request, id_out);
+  enum hipmm_status status = ground_take_held(&pool->ground, &pool->heap, request, id_out);
+  if (status == HIPMM_E_OUT_OF_MEMORY) status = ground_take(&pool->ground, &pool->heap, request, id_out);
   if ((status == HIPMM_E_LIMIT || status == HIPMM_E_OUT_OF_MEMORY) && ground_bytes(&pool->ground))
     status = take_by_exchange(pool, request, id_out);
   return status ? explain(pool, status, request) : HIPMM_OK;
@@ -120,7 +113,6 @@ static enum hipmm_status allocate_locked(struct pool *pool, struct request *requ
   enum hipmm_status status = enter_stream(pool, stream, &request->stream);
   if (status) return status;
   id = take_from_heap(pool, request);
-  if (!id) id = take_after_waiting(pool, request);
   if (!id) status = take_after_growth(pool, request, &id);
   if (!status) *ptr_out = (void *)(uintptr_t)block_of(&pool->heap.blocks, id)->start;
   return status;
@@ -295,6 +287,9 @@ static void pool_destroy(void *self)
   if (pool->heap.blocks.live)
     services->log(services, HIPMM_LOG_WARNING, "destroyed with %u blocks (%llu bytes) still allocated",
                   pool->heap.blocks.live, (unsigned long long)pool->heap.requested_bytes);
+  services->log(services, HIPMM_LOG_DEBUG, "held at most %llu bytes, moved %llu granules, waited %llu times",
+                (unsigned long long)ground_peak_bytes(&pool->ground), (unsigned long long)pool->ground.granules.moves,
+                (unsigned long long)pool->heap.streams.waits);
   int code = services->hip->DeviceSynchronize();
   if (code) services->refuse_hip(services, "hipDeviceSynchronize", code, 0);
   ground_close(&pool->ground);
