@@ -23,20 +23,24 @@ void software_initialise(void)
   for (int device = 0; device < SOFTWARE_MAX_DEVICES; device++) software.devices[device].heap.device = device;
 }
 
-/* Drops the allocations of a device, -1 for all. Nothing may be pending. */
+static void configure_drop(struct software_allocation *allocation)
+{
+  if (allocation->kind == SOFTWARE_POOLED) {
+    software_pool_free(allocation);
+  } else {
+    software_pool_forget(allocation);
+    software_allocation_destroy(allocation);
+  }
+}
+
+/* Drops the allocations of a device, -1 for all. Goes by address, since to drop one may let go of the lock. */
 static void configure_drop_allocations(int device)
 {
-  struct software_node *next = software_tree_at_least(software.allocations, 0, 0);
-  while (next) {
-    struct software_allocation *allocation = (struct software_allocation *)next;
-    next = software_tree_next(software.allocations, next);
-    if (device >= 0 && allocation->device != device) continue;
-    if (allocation->kind == SOFTWARE_POOLED) {
-      software_pool_free(allocation);
-    } else {
-      software_pool_forget(allocation);
-      software_allocation_destroy(allocation);
-    }
+  const struct software_node *node;
+  for (uintptr_t at = 0; (node = software_tree_at_least(software.allocations, at, 0));) {
+    struct software_allocation *allocation = (struct software_allocation *)node;
+    at = node->major + 1;
+    if (device < 0 || allocation->device == device) configure_drop(allocation);
   }
 }
 

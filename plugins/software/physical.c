@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/* physical.c: the physical memory behind handles of virtual memory management. Called by applications; virtual.c maps
+ * it. It is a part of the device's memfd or, if it can be exported, a memfd of its own, so it keeps its data wherever
+ * it is mapped. Released memory goes when its last mapping does. */
+#include "virtual.h"
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct software_handles software_physicals = {.object_bytes = sizeof(struct software_physical)};
+
+hipError_t software_virtual_begin(enum software_call call)
+{
+  int device;
+  hipError_t error = software_begin_on_device(call, &device);
+  return error == hipSuccess && !software.config.virtual_memory ? hipErrorNotSupported : error;
+}
+
+bool software_virtual_is_granular(size_t bytes)
+{
+  return bytes > 0 && bytes % software.config.granularity_bytes == 0;
+}
+
+/* ---- Physical memory ------------------------------------------------------------------------------------------- */
+
+static hipError_t physical_check_properties(const hipMemAllocationProp *properties)
+{
+  if (!properties || properties->type != hipMemAllocationTypePinned ||
+      properties->location.type != hipMemLocationTypeDevice)
+    return hipErrorInvalidValue;
+  if (!software_device_exists(properties->location.id)) return hipErrorInvalidDevice;
+  bool is_known = properties->requestedHandleType == hipMemHandleTypeNone ||
+                  properties->requestedHandleType == hipMemHandleTypePosixFileDescriptor;
+  return is_known ? hipSuccess : hipErrorNotSupported;
+}
+
+hipError_t hipMemGetAllocationGranularity(size_t *granularity, const hipMemAllocationProp *properties,
+                                          hipMemAllocationGranularity_flags option)
+{
+  hipError_t error = software_virtual_begin(SOFTWARE_hipMemGetAllocationGranularity);
+  bool is_known = option == hipMemAllocationGranularityMinimum || option == hipMemAllocationGranularityRecommended;
+  if (error == hipSuccess && (!granularity || !is_known)) error = hipErrorInvalidValue;
+  if (error == hipSuccess) error = physical_check_properties(properties);
+  if (error == hipSuccess) *granularity = software.config.granularity_bytes;
+  return software_end(error);
+}
+
+static void physical_count_live(const struct software_physical *physical, bool is_live)
+{
+  struct software_device *device = &software.devices[physical->device];
+  device->live_count += is_live ? 1 : (uint64_t)-1;
+  device->live_bytes += is_live ? physical->bytes : -(uint64_t)physical->bytes;
+}
+
+static bool physical_back(struct software_physical *physical, bool is_shareable)
+{
+  if (!is_shareable)
+    return software_heap_extend(&software.devices[physical->device].heap, physical->bytes, &physical->offset);
+  int fd = software_file_create();
+  if (fd < 0) return false;
+  physical->fd = fd;
+  return ftruncate(fd, (off_t)physical->bytes) == 0;
+}
+
+/* Gives the memory back once neither a handle nor a mapping is left. */
+void software_physical_settle(struct software_physical *physical)
+{
+  if (physical->handle_references > 0 || physical->mappings > 0) return;
+  if (physical->fd > 0)
+    close(physical->fd);
+  else
+    software_heap_discard(&software.devices[physical->device].heap, physical->offset, physical->bytes);
+  if (!physical->is_imported) software_uncharge(physical->device, physical->bytes);
+  physical_count_live(physical, false);
+  software_handle_give(&software_physicals, physical);
+}
+
+static hipError_t physical_create(size_t bytes, const hipMemAllocationProp *properties,
+                                  hipMemGenericAllocationHandle_t *handle_out)
+{
+  int device = properties->location.id;
+  if (bytes > software.config.memory_bytes || !software_charge(device, bytes)) return hipErrorOutOfMemory;
+  struct software_physical *physical = software_handle_take(&software_physicals);
+  if (!physical) goto uncharge;
+  physical->device = device;
+  physical->bytes = bytes;
+  physical->properties = *properties;
+  if (!physical_back(physical, properties->requestedHandleType != hipMemHandleTypeNone)) goto give_handle;
+  physical->handle_references = 1;
+  physical_count_live(physical, true);
+  *handle_out = (hipMemGenericAllocationHandle_t)physical;
+  return hipSuccess;
+
+give_handle:
+  if (physical->fd > 0) close(physical->fd);
+  software_handle_give(&software_physicals, physical);
+uncharge:
+  software_uncharge(device, bytes);
+  return hipErrorOutOfMemory;
+}
+
+hipError_t hipMemCreate(hipMemGenericAllocationHandle_t *handle, size_t bytes, const hipMemAllocationProp *properties,
+                        unsigned long long flags)
+{
+  hipError_t error = software_virtual_begin(SOFTWARE_hipMemCreate);
+  if (error == hipSuccess && (!handle || !software_virtual_is_granular(bytes) || flags != 0))
+    error = hipErrorInvalidValue;
+  if (error == hipSuccess) error = physical_check_properties(properties);
+  return software_end(error != hipSuccess ? error : physical_create(bytes, properties, handle));
+}
+
+struct software_physical *software_physical_of(hipMemGenericAllocationHandle_t handle)
+{
+  return software_handle_is_live(&software_physicals, handle) ? (struct software_physical *)handle : NULL;
+}
+
+void software_physical_release(struct software_physical *physical)
+{
+  physical->handle_references--;
+  physical->handle.live = physical->handle_references > 0;
+  software_physical_settle(physical);
+}
+
+hipError_t hipMemRelease(hipMemGenericAllocationHandle_t handle)
+{
+  hipError_t error = software_virtual_begin(SOFTWARE_hipMemRelease);
+  struct software_physical *physical = software_physical_of(handle);
+  if (error == hipSuccess && !physical) error = hipErrorInvalidValue;
+  if (error == hipSuccess) software_physical_release(physical);
+  return software_end(error);
+}
+
+hipError_t hipMemGetAllocationPropertiesFromHandle(hipMemAllocationProp *properties,
+                                                   hipMemGenericAllocationHandle_t handle)
+{
+  hipError_t error = software_virtual_begin(SOFTWARE_hipMemGetAllocationPropertiesFromHandle);
+  const struct software_physical *physical = software_physical_of(handle);
+  if (error == hipSuccess && (!properties || !physical)) error = hipErrorInvalidValue;
+  if (error == hipSuccess) *properties = physical->properties;
+  return software_end(error);
+}
+
+/* ---- Sharing between processes --------------------------------------------------------------------------------- */
+
+hipError_t hipMemExportToShareableHandle(void *shareable, hipMemGenericAllocationHandle_t handle,
+                                         hipMemAllocationHandleType type, unsigned long long flags)
+{
+  hipError_t error = software_virtual_begin(SOFTWARE_hipMemExportToShareableHandle);
+  const struct software_physical *physical = software_physical_of(handle);
+  if (error == hipSuccess && (!shareable || !physical || flags != 0 || type != hipMemHandleTypePosixFileDescriptor))
+    error = hipErrorInvalidValue;
+  if (error == hipSuccess && physical->fd == 0) error = hipErrorInvalidValue;
+  if (error == hipSuccess) {
+    int fd = fcntl(physical->fd, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0) error = hipErrorOperatingSystem;
+    if (fd >= 0) memcpy(shareable, &fd, sizeof fd);
+  }
+  return software_end(error);
+}
+
+static hipError_t physical_import(int fd, int device, hipMemGenericAllocationHandle_t *handle_out)
+{
+  struct stat status;
+  if (!software_file_is_ours(fd) || fstat(fd, &status) != 0 || !software_virtual_is_granular((size_t)status.st_size))
+    return hipErrorInvalidValue;
+  struct software_physical *physical = software_handle_take(&software_physicals);
+  if (!physical) return hipErrorOutOfMemory;
+  physical->fd = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if (physical->fd < 0) {
+    software_handle_give(&software_physicals, physical);
+    return hipErrorOperatingSystem;
+  }
+  physical->is_imported = true;
+  physical->handle_references = 1;
+  physical->device = device;
+  physical->bytes = (size_t)status.st_size;
+  physical->properties = (hipMemAllocationProp){.type = hipMemAllocationTypePinned,
+                                                .location = {hipMemLocationTypeDevice, device},
+                                                .requestedHandleType = hipMemHandleTypePosixFileDescriptor};
+  physical_count_live(physical, true);
+  *handle_out = (hipMemGenericAllocationHandle_t)physical;
+  return hipSuccess;
+}
+
+/* The file descriptor comes as the pointer's value, and stays the caller's. */
+hipError_t hipMemImportFromShareableHandle(hipMemGenericAllocationHandle_t *handle, void *shareable,
+                                           hipMemAllocationHandleType type)
+{
+  hipError_t error = software_virtual_begin(SOFTWARE_hipMemImportFromShareableHandle);
+  if (error == hipSuccess && (!handle || type != hipMemHandleTypePosixFileDescriptor)) error = hipErrorInvalidValue;
+  return software_end(
+      error != hipSuccess ? error : physical_import((int)(intptr_t)shareable, software_current_device(), handle));
+}
