@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* rig.h: what the tests of plugins share: a stack over the software runtime, started afresh for each test, and taken
+ * down with a look at whether anything was lost. Everything is on device 0 unless it says otherwise. */
+#ifndef HIPMM_TESTS_RIG_H
+#define HIPMM_TESTS_RIG_H
+
+#include "../support.h"
+
+/* Starts hipmm from a graph, written without its braces and with ' for ": `'stack': ['pool', 'device']`. Two software
+ * devices of 256 MiB each. rig_start_with adds options of the runtime: `'scheduler': 'stepped'`. */
+void rig_start(const char *graph);
+void rig_start_with(const char *runtime_options, const char *graph);
+
+/* The same without an assertion, for graphs that are refused: what hipmm said to hipmm_init_from_string, or else to the
+ * building of the stack. */
+enum hipmm_status rig_try(const char *runtime_options, const char *graph);
+
+/* Setup and teardown. The teardown finalizes, and fails if a device still has blocks or has seen a fault. */
+int rig_setup(void **state);
+int rig_teardown(void **state);
+
+/* The runtime's functions. */
+const struct hipmm_hip *rig_hip(void);
+
+/* The resource called `name`; good until the stack is taken down. NULL: the top. */
+struct hipmm_resource *rig_resource(const char *name);
+
+int64_t rig_value(const char *resource, const char *value);
+size_t rig_held_bytes(void);
+size_t rig_peak_held_bytes(void);
+
+/* Through the top of the stack; asserts success. */
+void *rig_allocate(size_t bytes, hipStream_t stream);
+void rig_free(void *ptr, size_t bytes, hipStream_t stream);
+
+hipStream_t rig_stream(void);
+void rig_drop_stream(hipStream_t stream);
+
+/* Makes the `nth` call of a HIP function from now on fail (plugins/software/software.h). */
+void rig_fail_call(const char *name, uint64_t nth, int code);
+
+/* Runs `body` over the graph again and again, each time with one of the HIP calls that it makes failing, until each has
+ * failed once. Nothing may be lost, whatever the failure. `body` must not assert: calls may fail in it. Returns how many
+ * calls failed. */
+unsigned rig_fail_each_call(const char *runtime_options, const char *graph, void (*body)(void));
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of limiting: what is counted, what is refused, and that threads never fail one another. */
+#include "rig.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+static const char limited[] = "'stack': [{'type': 'limiting', 'limit': '1MiB'}, 'device']";
+
+static void lets_the_limit_be_reached_and_no_more(void **state)
+{
+  void *ptr = NULL;
+  (void)state;
+  rig_start(limited);
+  void *all = rig_allocate(MIB, NULL);
+  assert_status(hipmm_allocate(NULL, 1, NULL, &ptr), HIPMM_E_LIMIT);
+  assert_message("1 MiB of the limit of 1 MiB are in use");
+  rig_free(all, MIB, NULL);
+  rig_free(rig_allocate(1, NULL), 1, NULL);
+  assert_int_equal(rig_value("limiting", "allocated_bytes"), 0);
+}
+
+static void counts_sizes_rounded_up(void **state)
+{
+  (void)state;
+  rig_start(limited);
+  void *small = rig_allocate(1, NULL), *exact = rig_allocate(256, NULL), *above = rig_allocate(257, NULL);
+  assert_int_equal(rig_value("limiting", "allocated_bytes"), 256 + 256 + 512);
+  assert_int_equal(rig_value("limiting", "limit_bytes"), MIB);
+  assert_null(rig_allocate(0, NULL));
+  assert_int_equal(rig_value("limiting", "allocated_bytes"), 1024);
+  rig_free(small, 1, NULL);
+  rig_free(exact, 0, NULL);
+  rig_free(above, 257, NULL);
+  rig_free(NULL, 4096, NULL);
+  assert_int_equal(rig_value("limiting", "allocated_bytes"), 0);
+}
+
+static void refuses_the_largest_sizes(void **state)
+{
+  static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - 1, SIZE_MAX - 254, SIZE_MAX - 255, SIZE_MAX - 256, MIB + 1};
+  void *ptr = NULL;
+  (void)state;
+  rig_start(limited);
+  void *small = rig_allocate(256, NULL);
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    assert_status(hipmm_allocate(NULL, sizes[i], NULL, &ptr), HIPMM_E_LIMIT);
+  assert_int_equal(rig_value("limiting", "allocated_bytes"), 256);
+  rig_free(small, 256, NULL);
+}
+
+static void counts_nothing_that_failed(void **state)
+{
+  void *ptr = NULL;
+  (void)state;
+  rig_start(limited);
+  rig_fail_call("hipMalloc", 1, 0);
+  assert_status(hipmm_allocate(NULL, 1000, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+  assert_int_equal(rig_value("limiting", "allocated_bytes"), 0);
+  ptr = rig_allocate(1000, NULL);
+  assert_status(hipmm_deallocate(NULL, ptr, 999, NULL), HIPMM_E_SIZE);
+  assert_status(hipmm_deallocate(NULL, (char *)ptr + 256, 1000, NULL), HIPMM_E_POINTER);
+  assert_status(hipmm_deallocate(NULL, (char *)ptr + 256, 0, NULL), HIPMM_E_POINTER);
+  assert_int_equal(rig_value("limiting", "allocated_bytes"), 1024);
+  rig_free(ptr, 1000, NULL);
+  assert_status(hipmm_deallocate(NULL, ptr, 1000, NULL), HIPMM_E_POINTER);
+  assert_int_equal(rig_value("limiting", "allocated_bytes"), 0);
+}
+
+static void needs_a_limit(void **state)
+{
+  (void)state;
+  assert_status(rig_try("", "'stack': ['limiting', 'device']"), HIPMM_E_CONFIG);
+  assert_message("limiting needs \"limit\"");
+}
+
+static void takes_a_percentage(void **state)
+{
+  (void)state;
+  rig_start("'stack': [{'type': 'limiting', 'limit': '25%'}, 'device']");
+  assert_int_equal(rig_value("limiting", "limit_bytes"), 64 * MIB);
+}
+
+enum { THREADS = 4, ROUNDS = 2000 };
+
+/* Three threads that fit together, and one that never fits. */
+static void *allocate_and_free(void *argument)
+{
+  int *failures = argument;
+  for (int i = 0; i < ROUNDS; i++) {
+    void *ptr;
+    size_t bytes = *failures < 0 ? MIB - 1024 : MIB / 4;
+    enum hipmm_status status = hipmm_allocate(NULL, bytes, NULL, &ptr);
+    if (!status) status = hipmm_deallocate(NULL, ptr, bytes, NULL);
+    if (*failures >= 0) *failures += status != HIPMM_OK;
+  }
+  return NULL;
+}
+
+static void never_fails_one_thread_for_another(void **state)
+{
+  pthread_t threads[THREADS];
+  int failures[THREADS] = {0, 0, 0, -1};
+  (void)state;
+  rig_start(limited);
+  void *kept = rig_allocate(MIB / 4, NULL);
+  for (int i = 0; i < THREADS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, allocate_and_free, &failures[i]), 0);
+  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  for (int i = 0; i < THREADS - 1; i++) assert_int_equal(failures[i], 0);
+  assert_int_equal(rig_value("limiting", "allocated_bytes"), MIB / 4);
+  rig_free(kept, MIB / 4, NULL);
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      TEST(lets_the_limit_be_reached_and_no_more),
+      TEST(counts_sizes_rounded_up),
+      TEST(refuses_the_largest_sizes),
+      TEST(counts_nothing_that_failed),
+      TEST(needs_a_limit),
+      TEST(takes_a_percentage),
+      TEST(never_fails_one_thread_for_another),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

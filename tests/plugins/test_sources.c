@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of the sources device, managed, pinned, host, system and async: what is true of all of them, a row per type, and
+ * what is true of one. */
+#include "rig.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A source, and its functions of the runtime; NULL where it has none. */
+struct source {
+  const char *type;
+  const char *obtain, *give_back;
+};
+
+static const struct source sources[] = {
+    {"device", "hipMalloc", "hipFree"},
+    {"managed", "hipMallocManaged", "hipFree"},
+    {"pinned", "hipHostMalloc", "hipHostFree"},
+    {"host", NULL, NULL},
+    {"system", NULL, NULL},
+    {"async", "hipMallocFromPoolAsync", "hipFreeAsync"},
+};
+
+static const char every_device_can[] = "'pageable_memory_access': true";
+
+static void start_source(void **state)
+{
+  const struct source *source = *state;
+  char graph[100];
+  snprintf(graph, sizeof graph, "'stack': ['%s']", source->type);
+  rig_start_with(every_device_can, graph);
+}
+
+static bool is_async(void **state)
+{
+  return !strcmp(((const struct source *)*state)->type, "async");
+}
+
+static void gives_memory_that_can_be_used(void **state)
+{
+  start_source(state);
+  for (size_t bytes = 1; bytes <= MIB; bytes = bytes * 4 + 3) {
+    unsigned char *ptr = rig_allocate(bytes, NULL);
+    assert_int_equal((uintptr_t)ptr % HIPMM_ALIGNMENT, 0);
+    rig_hip()->StreamSynchronize(NULL);
+    memset(ptr, 0xA5, bytes);
+    assert_int_equal(ptr[bytes - 1], 0xA5);
+    if (!is_async(state)) assert_int_equal(rig_held_bytes(), bytes);
+    rig_free(ptr, bytes, NULL);
+  }
+}
+
+static void counts_what_it_holds(void **state)
+{
+  start_source(state);
+  void *first = rig_allocate(5 * MIB, NULL), *second = rig_allocate(3 * MIB, NULL);
+  assert_true(rig_held_bytes() >= 8 * MIB);
+  rig_free(first, 5 * MIB, NULL);
+  rig_free(second, 3 * MIB, NULL);
+  assert_ok(hipmm_resource_trim(rig_resource(((const struct source *)*state)->type), 0));
+  assert_int_equal(rig_held_bytes(), 0);
+  assert_true(rig_peak_held_bytes() >= 8 * MIB);
+  assert_true(rig_peak_held_bytes() < 16 * MIB);
+}
+
+static void asks_nobody_for_zero_bytes(void **state)
+{
+  const struct source *source = *state;
+  start_source(state);
+  software()->reset_calls();
+  assert_null(rig_allocate(0, NULL));
+  rig_free(NULL, 0, NULL);
+  rig_free(NULL, 100, NULL);
+  if (source->obtain) assert_int_equal(software()->calls(source->obtain), 0);
+  if (source->obtain) assert_int_equal(software()->calls(source->give_back), 0);
+}
+
+static void refuses_what_no_memory_can_give(void **state)
+{
+  static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - 255, SIZE_MAX / 2 + 1, SIZE_MAX / 2, SIZE_MAX / 4};
+  start_source(state);
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    void *ptr = (void *)1;
+    assert_status(hipmm_allocate(NULL, sizes[i], NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+    assert_ptr_equal(ptr, (void *)1);
+  }
+  assert_int_equal(rig_held_bytes(), 0);
+}
+
+static void refuses_large_alignments(void **state)
+{
+  void *ptr = NULL;
+  start_source(state);
+  assert_ok(hipmm_allocate_aligned(NULL, 1000, 256, NULL, &ptr));
+  assert_ok(hipmm_deallocate_aligned(NULL, ptr, 1000, 256, NULL));
+  assert_status(hipmm_allocate_aligned(NULL, 1000, 512, NULL, &ptr), HIPMM_E_ARGUMENT);
+  assert_message("pool to any power of two");
+}
+
+static void refuses_frees_that_are_wrong(void **state)
+{
+  char foreign;
+  start_source(state);
+  char *ptr = rig_allocate(1000, NULL);
+  assert_status(hipmm_deallocate(NULL, &foreign, 1000, NULL), HIPMM_E_POINTER);
+  assert_status(hipmm_deallocate(NULL, ptr + 256, 1000, NULL), HIPMM_E_POINTER);
+  assert_status(hipmm_deallocate(NULL, ptr, 999, NULL), HIPMM_E_SIZE);
+  assert_message("was allocated with 1000 bytes and cannot be freed with 999");
+  rig_free(ptr, 1000, NULL);
+  assert_status(hipmm_deallocate(NULL, ptr, 1000, NULL), HIPMM_E_POINTER);
+  assert_message("freed before");
+}
+
+static void frees_without_a_size(void **state)
+{
+  start_source(state);
+  void *ptr = rig_allocate(1000, NULL);
+  rig_free(ptr, 0, NULL);
+  assert_status(hipmm_deallocate(NULL, ptr, 0, NULL), HIPMM_E_POINTER);
+}
+
+static void frees_after_its_stream_is_gone(void **state)
+{
+  start_source(state);
+  hipStream_t stream = rig_stream();
+  void *ptr = rig_allocate(1000, stream);
+  rig_drop_stream(stream);
+  rig_free(ptr, 1000, stream);
+  assert_int_equal(rig_hip()->GetLastError(), 0);
+}
+
+static void write_later(void *argument)
+{
+  memset(argument, 1, MIB);
+}
+
+/* The stepped scheduler runs nothing until somebody waits: a free without a wait would take the memory from under the
+ * work. */
+static void waits_for_work_before_it_frees(void **state)
+{
+  const struct source *source = *state;
+  char graph[100];
+  snprintf(graph, sizeof graph, "'stack': ['%s']", source->type);
+  rig_start_with("'scheduler': 'stepped', 'pageable_memory_access': true", graph);
+  hipStream_t stream = rig_stream();
+  void *ptr = rig_allocate(MIB, stream);
+  assert_int_equal(rig_hip()->LaunchHostFunc(stream, write_later, ptr), 0);
+  software()->reset_calls();
+  rig_free(ptr, MIB, stream);
+  /* The software device's hipFree waits by itself, as HIP's did up to release 6: the call is what tells. */
+  if (!is_async(state)) assert_int_equal(software()->calls("hipStreamSynchronize"), 1);
+  if (!is_async(state)) assert_int_equal(software()->pending(), 0);
+  assert_int_equal(rig_hip()->StreamSynchronize(stream), 0);
+  rig_drop_stream(stream);
+}
+
+static void keeps_a_block_that_cannot_be_freed(void **state)
+{
+  const struct source *source = *state;
+  start_source(state);
+  void *ptr = rig_allocate(1000, NULL);
+  size_t held = rig_held_bytes();
+  rig_fail_call("hipStreamSynchronize", 1, 0);
+  rig_fail_call("hipDeviceSynchronize", 1, 0);
+  if (is_async(state)) rig_fail_call("hipFreeAsync", 1, 0);
+  assert_status(hipmm_deallocate(NULL, ptr, 1000, NULL), HIPMM_E_HIP);
+  assert_message("hipDeviceSynchronize");
+  assert_int_equal(rig_held_bytes(), held);
+  software()->fail_none();
+  if (source->give_back && !is_async(state)) {
+    rig_fail_call(source->give_back, 1, 0);
+    assert_status(hipmm_deallocate(NULL, ptr, 1000, NULL), HIPMM_E_HIP);
+    assert_message(source->give_back);
+    assert_int_equal(rig_held_bytes(), held);
+  }
+  rig_free(ptr, 1000, NULL);
+}
+
+static void says_which_call_failed(void **state)
+{
+  const struct source *source = *state;
+  struct hipmm_error error = {.struct_size = sizeof error};
+  void *ptr = NULL;
+  start_source(state);
+  if (!source->obtain) return;
+  rig_fail_call(source->obtain, 1, HIPMM_HIP_ERROR_OUT_OF_MEMORY);
+  assert_status(hipmm_allocate(NULL, 1000, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+  hipmm_last_error(&error);
+  assert_contains(error.message, source->obtain);
+  assert_int_equal(error.hip_code, HIPMM_HIP_ERROR_OUT_OF_MEMORY);
+  assert_string_equal(error.resource, source->type);
+  assert_int_equal(rig_hip()->GetLastError(), 0);
+}
+
+static void frees_at_the_end_what_was_left(void **state)
+{
+  start_source(state);
+  rig_allocate(1000, NULL);
+  rig_allocate(2 * MIB, NULL);
+  assert_ok(hipmm_finalize());
+  assert_int_equal(live_on_all_devices(), 0);
+}
+
+static void use_each_op(void)
+{
+  hipStream_t stream = NULL;
+  void *first = NULL, *second = NULL;
+  rig_hip()->StreamCreateWithFlags(&stream, HIPMM_HIP_STREAM_NON_BLOCKING);
+  enum hipmm_status got_first = hipmm_allocate(NULL, 1000, NULL, &first);
+  enum hipmm_status got_second = hipmm_allocate(NULL, MIB, stream, &second);
+  if (!got_first) hipmm_deallocate(NULL, first, 1000, NULL);
+  if (!got_second) hipmm_deallocate(NULL, second, MIB, stream);
+  rig_hip()->StreamDestroy(stream);
+}
+
+static void loses_nothing_whatever_call_fails(void **state)
+{
+  char graph[100];
+  snprintf(graph, sizeof graph, "'stack': ['%s']", ((const struct source *)*state)->type);
+  assert_true(rig_fail_each_call(every_device_can, graph, use_each_op) > 5);
+}
+
+static void works_on_its_own_device(void **state)
+{
+  struct hipmm_resource *resource;
+  void *ptr = NULL;
+  int device = -1;
+  uint64_t count = 0;
+  start_source(state);
+  assert_ok(hipmm_get_device_resource(1, &resource));
+  assert_ok(hipmm_allocate(resource, 4096, NULL, &ptr));
+  rig_hip()->GetDevice(&device);
+  assert_int_equal(device, 0);
+  if (((const struct source *)*state)->obtain) {
+    assert_true(software()->live(1, &count, NULL));
+    assert_int_equal(count, 1);
+  }
+  assert_ok(hipmm_deallocate(resource, ptr, 4096, NULL));
+  hipmm_resource_release(resource);
+}
+
+/* ---- One type ---- */
+
+static void managed_needs_a_device_that_has_it(void **state)
+{
+  (void)state;
+  assert_status(rig_try("'managed_memory': false", "'stack': ['managed']"), HIPMM_E_NOT_SUPPORTED);
+  assert_message("device 0 has no managed memory");
+}
+
+static void system_needs_a_device_that_reaches_the_host(void **state)
+{
+  (void)state;
+  assert_status(rig_try("", "'stack': ['system']"), HIPMM_E_NOT_SUPPORTED);
+  assert_message("device 0 has no access to plain host memory");
+}
+
+static void device_runs_out_cleanly(void **state)
+{
+  void *ptr = NULL;
+  (void)state;
+  rig_start("'stack': ['device']");
+  void *most = rig_allocate(200 * MIB, NULL);
+  assert_status(hipmm_allocate(NULL, 100 * MIB, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+  assert_message("hipMalloc of 100 MiB");
+  rig_free(most, 200 * MIB, NULL);
+  rig_free(rig_allocate(100 * MIB, NULL), 100 * MIB, NULL);
+}
+
+#define ROW(test, type, i)                                                         \
+  {                                                                                \
+    type ": " #test, test, rig_setup, rig_teardown, (void *)(uintptr_t)&sources[i] \
+  }
+#define ROWS(test)                                                                               \
+  ROW(test, "device", 0), ROW(test, "managed", 1), ROW(test, "pinned", 2), ROW(test, "host", 3), \
+      ROW(test, "system", 4), ROW(test, "async", 5)
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      ROWS(gives_memory_that_can_be_used),
+      ROWS(counts_what_it_holds),
+      ROWS(asks_nobody_for_zero_bytes),
+      ROWS(refuses_what_no_memory_can_give),
+      ROWS(refuses_large_alignments),
+      ROWS(refuses_frees_that_are_wrong),
+      ROWS(frees_without_a_size),
+      ROWS(frees_after_its_stream_is_gone),
+      ROWS(waits_for_work_before_it_frees),
+      ROWS(keeps_a_block_that_cannot_be_freed),
+      ROWS(says_which_call_failed),
+      ROWS(frees_at_the_end_what_was_left),
+      ROWS(loses_nothing_whatever_call_fails),
+      ROWS(works_on_its_own_device),
+      cmocka_unit_test_setup_teardown(managed_needs_a_device_that_has_it, rig_setup, rig_teardown),
+      cmocka_unit_test_setup_teardown(system_needs_a_device_that_reaches_the_host, rig_setup, rig_teardown),
+      cmocka_unit_test_setup_teardown(device_runs_out_cleanly, rig_setup, rig_teardown),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

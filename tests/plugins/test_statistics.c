@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of statistics: what is counted when, scopes as RMM's, and exactness under threads. */
+#include "rig.h"
+
+#include <pthread.h>
+
+static const char counted[] = "'stack': ['statistics', 'device']";
+
+static struct hipmm_statistics counters(void)
+{
+  struct hipmm_statistics now = {0};
+  assert_ok(hipmm_statistics_get(rig_resource("statistics"), &now));
+  return now;
+}
+
+static void assert_counters(struct hipmm_statistics is, struct hipmm_statistics wanted)
+{
+  assert_int_equal(is.current_bytes, wanted.current_bytes);
+  assert_int_equal(is.current_count, wanted.current_count);
+  assert_int_equal(is.peak_bytes, wanted.peak_bytes);
+  assert_int_equal(is.peak_count, wanted.peak_count);
+  assert_int_equal(is.total_bytes, wanted.total_bytes);
+  assert_int_equal(is.total_count, wanted.total_count);
+}
+
+static void counts_requested_bytes(void **state)
+{
+  (void)state;
+  rig_start(counted);
+  void *first = rig_allocate(100, NULL), *second = rig_allocate(1000, NULL);
+  assert_counters(counters(), (struct hipmm_statistics){1100, 2, 1100, 2, 1100, 2});
+  rig_free(first, 100, NULL);
+  assert_counters(counters(), (struct hipmm_statistics){1000, 1, 1100, 2, 1100, 2});
+  void *third = rig_allocate(50, NULL);
+  assert_counters(counters(), (struct hipmm_statistics){1050, 2, 1100, 2, 1150, 3});
+  rig_free(second, 1000, NULL);
+  rig_free(third, 50, NULL);
+  assert_counters(counters(), (struct hipmm_statistics){0, 0, 1100, 2, 1150, 3});
+}
+
+static void counts_zero_bytes_as_an_allocation(void **state)
+{
+  (void)state;
+  rig_start(counted);
+  assert_null(rig_allocate(0, NULL));
+  assert_counters(counters(), (struct hipmm_statistics){0, 1, 0, 1, 0, 1});
+  rig_free(NULL, 0, NULL);
+  assert_counters(counters(), (struct hipmm_statistics){0, 0, 0, 1, 0, 1});
+}
+
+static void finds_the_size_of_a_free_without_one(void **state)
+{
+  (void)state;
+  rig_start("'stack': ['statistics', 'pool', 'device']");
+  rig_free(rig_allocate(1000, NULL), 0, NULL);
+  assert_counters(counters(), (struct hipmm_statistics){0, 0, 1000, 1, 1000, 1});
+}
+
+static void counts_nothing_that_was_refused(void **state)
+{
+  const struct hipmm_statistics one = {1000, 1, 1000, 1, 1000, 1};
+  void *other = NULL;
+  (void)state;
+  rig_start(counted);
+  char *ptr = rig_allocate(1000, NULL);
+  assert_status(hipmm_allocate(NULL, SIZE_MAX, NULL, &other), HIPMM_E_OUT_OF_MEMORY);
+  assert_counters(counters(), one);
+  assert_status(hipmm_deallocate(NULL, ptr, 999, NULL), HIPMM_E_SIZE);
+  assert_status(hipmm_deallocate(NULL, ptr + 256, 1000, NULL), HIPMM_E_POINTER);
+  assert_status(hipmm_deallocate(NULL, ptr + 256, 0, NULL), HIPMM_E_POINTER);
+  assert_counters(counters(), one);
+  rig_free(ptr, 1000, NULL);
+}
+
+static void gives_the_scope_before_when_pushed(void **state)
+{
+  struct hipmm_statistics before = {0};
+  (void)state;
+  rig_start(counted);
+  void *ptr = rig_allocate(1000, NULL);
+  assert_ok(hipmm_statistics_push(rig_resource("statistics"), &before));
+  assert_counters(before, (struct hipmm_statistics){1000, 1, 1000, 1, 1000, 1});
+  assert_counters(counters(), (struct hipmm_statistics){0});
+  rig_free(ptr, 1000, NULL);
+  assert_counters(counters(), (struct hipmm_statistics){-1000, -1, 0, 0, 0, 0});
+}
+
+static void merges_a_scope_into_the_one_before(void **state)
+{
+  struct hipmm_statistics popped = {0};
+  (void)state;
+  rig_start(counted);
+  void *outer = rig_allocate(1000, NULL);
+  assert_ok(hipmm_statistics_push(rig_resource("statistics"), NULL));
+  void *first = rig_allocate(300, NULL), *second = rig_allocate(200, NULL);
+  rig_free(first, 300, NULL);
+  assert_ok(hipmm_statistics_pop(rig_resource("statistics"), &popped));
+  assert_counters(popped, (struct hipmm_statistics){200, 1, 500, 2, 500, 2});
+  assert_counters(counters(), (struct hipmm_statistics){1200, 2, 1500, 3, 1500, 3});
+  rig_free(outer, 1000, NULL);
+  rig_free(second, 200, NULL);
+}
+
+/* A child that only ever went down reached its peak, 0, at its start. */
+static void merges_a_scope_that_freed_older_memory(void **state)
+{
+  (void)state;
+  rig_start(counted);
+  void *ptr = rig_allocate(1000, NULL);
+  assert_ok(hipmm_statistics_push(rig_resource("statistics"), NULL));
+  rig_free(ptr, 1000, NULL);
+  void *small = rig_allocate(10, NULL);
+  assert_ok(hipmm_statistics_pop(rig_resource("statistics"), NULL));
+  assert_counters(counters(), (struct hipmm_statistics){10, 1, 1000, 1, 1010, 2});
+  rig_free(small, 10, NULL);
+}
+
+static void cannot_pop_the_last_scope(void **state)
+{
+  struct hipmm_statistics popped = {1, 2, 3, 4, 5, 6};
+  (void)state;
+  rig_start(counted);
+  assert_status(hipmm_statistics_pop(rig_resource("statistics"), &popped), HIPMM_E_STATE);
+  assert_message("cannot pop the last counter pair");
+  assert_counters(popped, (struct hipmm_statistics){1, 2, 3, 4, 5, 6});
+  for (int i = 0; i < 3; i++) assert_ok(hipmm_statistics_push(rig_resource("statistics"), NULL));
+  for (int i = 0; i < 3; i++) assert_ok(hipmm_statistics_pop(rig_resource("statistics"), NULL));
+  assert_status(hipmm_statistics_pop(rig_resource("statistics"), NULL), HIPMM_E_STATE);
+}
+
+static void is_taken_down_with_scopes_open(void **state)
+{
+  (void)state;
+  rig_start(counted);
+  for (int i = 0; i < 100; i++) assert_ok(hipmm_statistics_push(rig_resource("statistics"), NULL));
+  assert_ok(hipmm_finalize());
+}
+
+enum { THREADS = 4, ROUNDS = 5000 };
+
+static void *allocate_and_free(void *argument)
+{
+  int *failures = argument;
+  for (int i = 0; i < ROUNDS; i++) {
+    void *ptr;
+    size_t bytes = 256 + (size_t)i % 7;
+    enum hipmm_status status = hipmm_allocate(NULL, bytes, NULL, &ptr);
+    if (!status) status = hipmm_deallocate(NULL, ptr, bytes, NULL);
+    *failures += status != HIPMM_OK;
+  }
+  return NULL;
+}
+
+/* With scopes coming and going meanwhile, nothing is counted twice or lost between two of them. */
+static void is_exact_under_threads(void **state)
+{
+  pthread_t threads[THREADS];
+  int failures[THREADS] = {0};
+  int64_t bytes = 0;
+  (void)state;
+  rig_start("'stack': ['statistics', 'pool', 'device']");
+  for (int i = 0; i < THREADS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, allocate_and_free, &failures[i]), 0);
+  for (int i = 0; i < 300; i++) assert_ok(hipmm_statistics_push(rig_resource("statistics"), NULL));
+  for (int i = 0; i < 300; i++) assert_ok(hipmm_statistics_pop(rig_resource("statistics"), NULL));
+  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  for (int i = 0; i < THREADS; i++) assert_int_equal(failures[i], 0);
+  for (int i = 0; i < ROUNDS; i++) bytes += 256 + i % 7;
+  struct hipmm_statistics end = counters();
+  assert_int_equal(end.current_bytes, 0);
+  assert_int_equal(end.current_count, 0);
+  assert_int_equal(end.total_count, THREADS * ROUNDS);
+  assert_int_equal(end.total_bytes, THREADS * bytes);
+  assert_in_range(end.peak_count, 1, THREADS);
+  assert_in_range(end.peak_bytes, 262, THREADS * 262);
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      TEST(counts_requested_bytes),
+      TEST(counts_zero_bytes_as_an_allocation),
+      TEST(finds_the_size_of_a_free_without_one),
+      TEST(counts_nothing_that_was_refused),
+      TEST(gives_the_scope_before_when_pushed),
+      TEST(merges_a_scope_into_the_one_before),
+      TEST(merges_a_scope_that_freed_older_memory),
+      TEST(cannot_pop_the_last_scope),
+      TEST(is_taken_down_with_scopes_open),
+      TEST(is_exact_under_threads),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
