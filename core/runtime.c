@@ -54,25 +54,65 @@ static bool read_options(const struct graph *graph, const struct hipmm_plugin *d
   return option_fill(descriptor->options, descriptor->n_options, object, &context, options);
 }
 
+/* What a runtime was configured with; it may point into it for as long as it is in use. */
+struct configuration {
+  struct hipmm_services services;
+  const struct hipmm_plugin *descriptor;
+  json_t *object;
+  void *options;
+};
+
+static void configuration_free(struct configuration *configuration)
+{
+  if (!configuration) return;
+  const struct hipmm_plugin *descriptor = configuration->descriptor;
+  if (configuration->options) option_free(descriptor->options, descriptor->n_options, configuration->options);
+  free(configuration->options);
+  json_decref(configuration->object);
+  free(configuration);
+}
+
+static struct configuration *configuration_new(const struct hipmm_plugin *descriptor)
+{
+  struct configuration *configuration = calloc(1, sizeof *configuration);
+  if (!configuration) return NULL;
+  configuration->services = services_of_runtime(descriptor->type);
+  configuration->descriptor = descriptor;
+  configuration->object = json_object();
+  return configuration;
+}
+
+/* Fills the options and hands them over; what holds them stays until the runtime is configured anew. */
+static enum hipmm_status configure_with(const struct graph *graph, struct configuration *configuration)
+{
+  static struct configuration *in_force;
+  const struct hipmm_plugin *descriptor = configuration->descriptor;
+  struct report report = {.source = graph->source};
+  void *options = calloc(1, descriptor->options_bytes + 1), *self;
+  if (!options || !configuration->object) {
+    free(options);
+    return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  }
+  if (!read_options(graph, descriptor, configuration->object, &report, options)) {
+    enum hipmm_status status = report_raise(&report);
+    report_clear(&report);
+    free(options);
+    return status;
+  }
+  configuration->options = options;
+  enum hipmm_status status = descriptor->create(&configuration->services, options, NULL, 0, &self);
+  if (status) return status;
+  configuration_free(in_force);
+  in_force = configuration;
+  return HIPMM_OK;
+}
+
 static enum hipmm_status configure(const struct graph *graph, const struct hipmm_plugin *descriptor)
 {
-  struct report report = {.source = graph->source};
-  json_t *object = json_object();
-  void *options = calloc(1, descriptor->options_bytes ? descriptor->options_bytes : 1), *self;
-  enum hipmm_status status = HIPMM_OK;
-  if (!object || !options) {
-    status = error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
-  } else if (!read_options(graph, descriptor, object, &report, options)) {
-    status = report_raise(&report);
-  } else {
-    static struct hipmm_services services; /* of this call only, but a runtime may keep it */
-    services = services_of_runtime(descriptor->type);
-    status = descriptor->create(&services, options, NULL, 0, &self);
-    option_free(descriptor->options, descriptor->n_options, options);
-  }
-  report_clear(&report);
-  json_decref(object);
-  free(options);
+  struct configuration *configuration = configuration_new(descriptor);
+  if (!configuration) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  enum hipmm_status status = configure_with(graph, configuration);
+  if (status) configuration_free(configuration);
   return status;
 }
 

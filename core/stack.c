@@ -5,6 +5,7 @@
 #include "hip.h"
 #include "log.h"
 #include "option.h"
+#include "serial.h"
 #include "services.h"
 #include "text.h"
 
@@ -48,8 +49,9 @@ enum hipmm_status instance_find_below(const struct instance *instance, const voi
 
 enum hipmm_status instance_find(const struct instance *instance, const void *ptr, struct hipmm_block *block_out)
 {
-  const struct hipmm_ops *ops = instance->node->plugin->descriptor.ops;
-  return ops->find ? ops->find(instance->resource.self, ptr, block_out) : instance_find_below(instance, ptr, block_out);
+  const struct hipmm_resource *resource = &instance->resource;
+  return resource->ops->find ? resource->ops->find(resource->self, ptr, block_out)
+                             : instance_find_below(instance, ptr, block_out);
 }
 
 struct search {
@@ -114,12 +116,13 @@ static void destroy_instance(struct instance *instance)
                instance->stack->device, instance->ledger.count,
                text_bytes(instance->ledger.bytes, bytes, sizeof bytes));
     }
-    plugin->destroy(instance->resource.self);
+    plugin->destroy(instance->self);
   }
   if (instance->options) option_free(plugin->options, plugin->n_options, instance->options);
   free(instance->options);
   free(instance->upstreams);
   ledger_close(&instance->ledger);
+  pthread_mutex_destroy(&instance->lock);
 }
 
 static void stack_destroy(struct stack *stack)
@@ -180,6 +183,7 @@ static enum hipmm_status fill_options(struct instance *instance)
                                       hip_table()->GetErrorName(code), 0));
   struct option_context context = {.report = &report,
                                    .path = instance->node->path,
+                                   .owner = plugin->type,
                                    .free_bytes = free_bytes ? free_bytes : 1,
                                    .keys = graph_resource_keys,
                                    .resolve = resolve,
@@ -208,7 +212,9 @@ static enum hipmm_status create_instance(struct instance *instance)
   status = plugin->create(&instance->services, instance->options, instance->upstreams, node->n_upstreams, &self);
   if (status) return locate(instance, status);
   instance->created = true;
-  instance->resource = (struct hipmm_resource){plugin->ops, self};
+  instance->self = self;
+  instance->resource = plugin->flags & HIPMM_PLUGIN_NOT_THREAD_SAFE ? (struct hipmm_resource){&serial_ops, instance}
+                                                                    : (struct hipmm_resource){plugin->ops, self};
   return HIPMM_OK;
 }
 
@@ -240,6 +246,7 @@ static struct stack *stack_new(struct graph *graph, int device)
     instances[i].stack = stack;
     services_fill(&instances[i].services, graph->nodes[i].name, device, hip_table());
     ledger_open(&instances[i].ledger);
+    pthread_mutex_init(&instances[i].lock, NULL);
   }
   return stack;
 }

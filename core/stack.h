@@ -16,7 +16,9 @@ struct instance {
   struct stack *stack;
   struct ledger ledger; /* of a source */
   void *options;        /* the plugin's option struct */
+  void *self;           /* the plugin's, as create gave it */
   bool created;         /* create succeeded, destroy is owed */
+  pthread_mutex_t lock; /* serial.h: for a plugin that is not thread-safe */
   struct hipmm_resource **upstreams;
 };
 
