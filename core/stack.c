@@ -188,11 +188,12 @@ static enum hipmm_status fill_options(struct instance *instance)
                                    .keys = graph_resource_keys,
                                    .resolve = resolve,
                                    .closure = instance->stack};
-  if (option_fill(plugin->options, plugin->n_options, instance->node->object, &context, instance->options))
-    return HIPMM_OK;
-  free(instance->options);
-  instance->options = NULL;
-  enum hipmm_status status = report_raise(&report);
+  bool filled = option_fill(plugin->options, plugin->n_options, instance->node->object, &context, instance->options);
+  if (!filled) {
+    free(instance->options);
+    instance->options = NULL;
+  }
+  enum hipmm_status status = filled ? HIPMM_OK : report_raise(&report);
   report_clear(&report);
   return status;
 }
@@ -209,7 +210,11 @@ static enum hipmm_status create_instance(struct instance *instance)
   enum hipmm_status status = fill_options(instance);
   if (status) return status;
   void *self = NULL;
+  error_set(HIPMM_OK, "%s", ""); /* so that what is there afterwards is the plugin's word */
   status = plugin->create(&instance->services, instance->options, instance->upstreams, node->n_upstreams, &self);
+  if (status && !*hipmm_last_error_message())
+    error_set(status, "%s: its plugin failed to create it and gave no reason (%s)", node->name,
+              hipmm_status_string(status));
   if (status) return locate(instance, status);
   instance->created = true;
   instance->self = self;

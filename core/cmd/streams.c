@@ -21,14 +21,19 @@ static bool stream_fail(const char *call, int code)
   return false;
 }
 
-static bool stream_make(uint64_t handle, hipStream_t *stream_out)
+/* Ours last until streams_destroy, and the stack may rely on it. */
+static bool stream_make(uint64_t handle, int device, hipStream_t *stream_out)
 {
   if (stream_is_special(handle)) {
     *stream_out = (hipStream_t)(uintptr_t)handle;
     return true;
   }
   int code = hip_table()->StreamCreateWithFlags(stream_out, HIPMM_HIP_STREAM_NON_BLOCKING);
-  return code == HIPMM_HIP_SUCCESS || stream_fail("StreamCreateWithFlags", code);
+  if (code != HIPMM_HIP_SUCCESS) return stream_fail("StreamCreateWithFlags", code);
+  if (!hipmm_stream_retain(device, *stream_out)) return true;
+  say("replay: %s", hipmm_last_error_message());
+  hip_table()->StreamDestroy(*stream_out);
+  return false;
 }
 
 static void streams_destroy_first(const struct trace *trace, size_t n, int device, hipStream_t *streams)
@@ -51,7 +56,7 @@ bool streams_make(const struct trace *trace, int device, hipStream_t **streams_o
     return false;
   }
   for (size_t i = 0; i < trace->n_streams; i++) {
-    if (stream_make(trace->streams[i], &streams[i])) continue;
+    if (stream_make(trace->streams[i], device, &streams[i])) continue;
     streams_destroy_first(trace, i, device, streams);
     return false;
   }
