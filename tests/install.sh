@@ -57,3 +57,11 @@ compile "$root/theirs/fill.so" -shared -fPIC "$top_srcdir/tests/example/fill.c" 
 "$root/program" '{"runtime": "software", "plugin_path": ["'"$root"'/theirs"], "stack": ["fill", "pool", "device"]}'
 HIPMM_PLUGIN_PATH=$root/theirs "$root/program" '{"runtime": "software", "stack": ["fill", "pool", "device"]}'
 echo "a third party's plugin works beside ours"
+
+# What README.md shows must do what it says.
+cd "$root"
+sed -n '/^```c$/,/^```$/{/^```/d;p}' "$top_srcdir/README.md" >readme.c
+compile readme readme.c
+sed -n '/^{$/,/^}$/p' "$top_srcdir/README.md" >hipmm.json
+HIPMM_RUNTIME=software HIPMM_SOFTWARE=memory=1GiB,devices=2 ./readme | grep -q '^1 MiB at 0x.* on runtime software$'
+echo "README's program runs on README's graph"
