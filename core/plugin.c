@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* libltdl is not thread-safe, and the list below is shared. */
@@ -101,6 +102,14 @@ static bool find_file(const struct folders *folders, const char *type, char *fil
 
 /* ---- Loading ---- */
 
+/* Opening a pipe would wait for somebody to write into it. */
+static enum hipmm_status check_regular(const char *file)
+{
+  struct stat status;
+  if (stat(file, &status)) return error_set(HIPMM_E_PLUGIN, "%s: %s", file, strerror(errno));
+  return S_ISREG(status.st_mode) ? HIPMM_OK : error_set(HIPMM_E_PLUGIN, "%s: not a regular file", file);
+}
+
 /* libltdl answers "file not found" whatever the reason, and binds lazily, so that a missing symbol would end the
  * process at its first call. The dynamic linker, asked for everything at once, says what is wrong. */
 static enum hipmm_status probe(const char *file)
@@ -124,7 +133,8 @@ static lt_dlhandle open_resident(const char *file)
 
 static enum hipmm_status open_descriptor(const char *file, const void **descriptor_out)
 {
-  enum hipmm_status status = environment_check_trusted(file);
+  enum hipmm_status status = check_regular(file);
+  if (!status) status = environment_check_trusted(file);
   if (!status) status = probe(file);
   if (status) return status;
   static bool initialised;
