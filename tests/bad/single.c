@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/* single.c: an adaptor that says it is not thread-safe, and counts how often two threads were in it all the same. */
+#include <hipmm/plugin.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+struct single {
+  const struct hipmm_services *services;
+  struct hipmm_resource *upstream;
+  atomic_int inside;
+  atomic_int_fast64_t overlaps;
+};
+
+static void single_enter(struct single *single)
+{
+  if (atomic_fetch_add(&single->inside, 1)) single->overlaps++;
+  sched_yield();
+}
+
+static void single_leave(struct single *single)
+{
+  atomic_fetch_sub(&single->inside, 1);
+}
+
+static enum hipmm_status single_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
+{
+  struct single *single = self;
+  single_enter(single);
+  enum hipmm_status status = hipmm_upstream_allocate(single->upstream, bytes, alignment, stream, ptr_out);
+  single_leave(single);
+  return status;
+}
+
+static enum hipmm_status single_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+{
+  struct single *single = self;
+  single_enter(single);
+  enum hipmm_status status = hipmm_upstream_deallocate(single->upstream, ptr, bytes, alignment, stream);
+  single_leave(single);
+  return status;
+}
+
+static enum hipmm_status single_trim(void *self, size_t keep_bytes)
+{
+  (void)keep_bytes;
+  single_enter(self);
+  single_leave(self);
+  return HIPMM_OK;
+}
+
+static enum hipmm_status single_query(void *self, size_t index, int64_t *value_out)
+{
+  struct single *single = self;
+  (void)index;
+  single_enter(single);
+  *value_out = single->overlaps;
+  single_leave(single);
+  return HIPMM_OK;
+}
+
+static const struct hipmm_feature single_values[] = {{"overlaps", NULL, "Times that two threads were in it"}};
+
+static const struct hipmm_ops single_ops = {.struct_size = sizeof single_ops,
+                                            .allocate = single_allocate,
+                                            .deallocate = single_deallocate,
+                                            .trim = single_trim,
+                                            .query = single_query};
+
+static enum hipmm_status single_create(const struct hipmm_services *services, const void *options,
+                                       struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
+{
+  (void)options, (void)n_upstreams;
+  struct single *single = services->host_allocate(services, sizeof *single);
+  if (!single) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory");
+  single->services = services;
+  single->upstream = upstreams[0];
+  *self_out = single;
+  return HIPMM_OK;
+}
+
+static void single_destroy(void *self)
+{
+  struct single *single = self;
+  single->services->host_free(single->services, single, sizeof *single);
+}
+
+HIPMM_EXPORT extern const struct hipmm_plugin single_LTX_hipmm_plugin;
+
+const struct hipmm_plugin single_LTX_hipmm_plugin = {
+    HIPMM_PLUGIN_HEAD,
+    .type = "single",
+    .version = "1",
+    .doc = "Must not be entered twice at once",
+    .role = HIPMM_ROLE_ADAPTOR,
+    .flags = HIPMM_PLUGIN_NOT_THREAD_SAFE,
+    .min_upstreams = 1,
+    .max_upstreams = 1,
+    .values = single_values,
+    .n_values = 1,
+    .ops = &single_ops,
+    .create = single_create,
+    .destroy = single_destroy,
+};
