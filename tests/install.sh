@@ -60,8 +60,12 @@ echo "a third party's plugin works beside ours"
 
 # What README.md shows must do what it says.
 cd "$root"
-sed -n '/^```c$/,/^```$/{/^```/d;p}' "$top_srcdir/README.md" >readme.c
+# shown LANGUAGE N: the Nth block of that language in README.md
+shown() {
+  awk -v fence="\`\`\`$1" -v n="$2" '/^```/ { inside = $0 == fence && ++seen == n; next } inside' "$top_srcdir/README.md"
+}
+shown c 1 >readme.c
 compile readme readme.c
-sed -n '/^{$/,/^}$/p' "$top_srcdir/README.md" >hipmm.json
+shown json 2 >hipmm.json
 HIPMM_RUNTIME=software HIPMM_SOFTWARE=memory=1GiB,devices=2 ./readme | grep -q '^1 MiB at 0x.* on runtime software$'
 echo "README's program runs on README's graph"

@@ -357,6 +357,8 @@ void software_pool_forget(struct software_allocation *allocation);
 void software_pool_bury(struct software_operation *operation);
 /* Gives back what pools of the device hold in reserve above `keep` (their own thresholds if NULL). */
 void software_pools_trim(int device, const size_t *keep);
+/* Waits until all of that can be given back, and does; false if there was nothing. */
+bool software_pools_drain(int device);
 void software_pools_reset(int device);
 
 /* ---- virtual.c ------------------------------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* memory.c: device memory, and questions about any memory. Called by applications. Freeing waits for the work of the
- * memory's device, as HIP up to release 6 does; nothing else here waits. */
+ * memory's device, as HIP up to release 6 does; allocating waits only when memory that pools hold must be had back. */
 #include "internal.h"
 
 static hipError_t memory_allocate(int device, size_t bytes, void **pointer_out)
@@ -12,11 +12,8 @@ static hipError_t memory_allocate(int device, size_t bytes, void **pointer_out)
     return hipSuccess;
   }
   hipError_t error = software_allocation_create(SOFTWARE_DEVICE_MEMORY, device, bytes, &allocation);
-  if (error == hipErrorOutOfMemory) {
-    const size_t nothing = 0;
-    software_pools_trim(device, &nothing);
+  if (error == hipErrorOutOfMemory && bytes <= software.config.memory_bytes && software_pools_drain(device))
     error = software_allocation_create(SOFTWARE_DEVICE_MEMORY, device, bytes, &allocation);
-  }
   if (error == hipSuccess) *pointer_out = (void *)allocation->by_address.major;
   return error;
 }
@@ -95,6 +92,15 @@ hipError_t hipMemPtrGetInfo(void *pointer, size_t *bytes)
   return software_end(error);
 }
 
+static void memory_set_type(hipPointerAttribute_t *attributes, hipMemoryType type)
+{
+#if HIP_VERSION_MAJOR < 6
+  attributes->memoryType = type;
+#else
+  attributes->type = type;
+#endif
+}
+
 static hipError_t memory_attributes(const void *pointer, hipPointerAttribute_t *attributes_out)
 {
   const struct software_allocation *allocation = software_allocation_holding(pointer);
@@ -102,16 +108,16 @@ static hipError_t memory_attributes(const void *pointer, hipPointerAttribute_t *
   if (!allocation && !software_virtual_device(pointer, &device)) return hipErrorInvalidValue;
   bool is_host = allocation && (allocation->kind == SOFTWARE_PINNED || allocation->kind == SOFTWARE_REGISTERED);
   bool is_managed = allocation && allocation->kind == SOFTWARE_MANAGED;
-  *attributes_out = (hipPointerAttribute_t){.memoryType = is_host ? hipMemoryTypeHost : hipMemoryTypeDevice,
-                                            .device = allocation ? allocation->device : device,
+  *attributes_out = (hipPointerAttribute_t){.device = allocation ? allocation->device : device,
                                             .devicePointer = (void *)(uintptr_t)pointer,
                                             .hostPointer = is_host || is_managed ? (void *)(uintptr_t)pointer : NULL,
                                             .isManaged = is_managed,
                                             .allocationFlags = allocation ? allocation->flags : 0};
+  memory_set_type(attributes_out, is_host ? hipMemoryTypeHost : hipMemoryTypeDevice);
   return hipSuccess;
 }
 
-/* In the layout of the headers that this file is compiled with (HIP 5). */
+/* In the layout of the headers that this file is compiled with: it changed with HIP 6. */
 hipError_t hipPointerGetAttributes(hipPointerAttribute_t *attributes, const void *pointer)
 {
   hipError_t error = software_begin(SOFTWARE_hipPointerGetAttributes);

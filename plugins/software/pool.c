@@ -5,7 +5,7 @@
  * A pool keeps blocks whole, as ROCm's does up to release 6: a freed block is idle in the pool, still charged to the
  * device, and serves a later request that is at most an eighth smaller. The stream that freed it may have it at once;
  * another when the free has executed; and, when the device has nothing else left, at the price of waiting in the
- * stream for the free. An allocation is born, and a free takes effect, when the stream comes to it: who touches the
+ * stream for the free, or in the call for all of the device's frees. An allocation is born, and a free takes effect, when the stream comes to it: who touches the
  * memory before or after makes a fault. */
 #include "pool.h"
 #include <stdlib.h>
@@ -107,6 +107,17 @@ void software_pools_trim(int device, const size_t *keep_bytes)
     if (pool->idle) software_pool_trim(pool, keep_bytes ? *keep_bytes : pool->release_threshold);
 }
 
+bool software_pools_drain(int device)
+{
+  const size_t nothing = 0;
+  bool has_idle = false;
+  for (const struct software_pool *pool = software.devices[device].pools; pool; pool = pool->next)
+    has_idle = has_idle || pool->idle;
+  if (has_idle) software_wait_device(device, software.sequence);
+  if (has_idle) software_pools_trim(device, &nothing);
+  return has_idle;
+}
+
 /* ---- Allocation ------------------------------------------------------------------------------------------------ */
 
 static struct software_pool_block *pool_take_idle(struct software_pool *pool, size_t bytes,
@@ -155,6 +166,18 @@ static struct software_pool_block *pool_take_later(struct software_pool *pool, s
   return block;
 }
 
+/* And after that: all idle blocks of the device, when their frees have executed. */
+static struct software_pool_block *pool_take_drained(struct software_pool *pool, size_t bytes)
+{
+  struct software_pool_block *block = NULL;
+  if (!pool->allow_internal_dependencies) return NULL;
+  pool->n_allocations++; /* keeps the pool, which another thread may destroy meanwhile */
+  if (software_pools_drain(pool->device)) block = pool_take_fresh(pool, bytes);
+  pool->n_allocations--;
+  if (!block) software_pool_settle(pool);
+  return block;
+}
+
 static struct software_pool_block *pool_take(struct software_pool *pool, size_t bytes, struct software_queue *queue,
                                              enum software_call call)
 {
@@ -166,7 +189,8 @@ static struct software_pool_block *pool_take(struct software_pool *pool, size_t 
   if (block) return block;
   software_pools_trim(pool->device, &nothing);
   block = pool_take_fresh(pool, rounded);
-  return block ? block : pool_take_later(pool, rounded, queue, call);
+  if (!block) block = pool_take_later(pool, rounded, queue, call);
+  return block ? block : pool_take_drained(pool, rounded);
 }
 
 static void pool_count_used(struct software_pool *pool, const struct software_pool_block *block)

@@ -110,6 +110,15 @@ bool is_filled(const char *memory, int value, size_t bytes)
   return true;
 }
 
+int memory_type(const hipPointerAttribute_t *attributes)
+{
+#if HIP_VERSION_MAJOR < 6
+  return (int)attributes->memoryType;
+#else
+  return (int)attributes->type;
+#endif
+}
+
 void count_up(void *counter)
 {
   __atomic_fetch_add((int *)counter, 1, __ATOMIC_SEQ_CST);

@@ -11,6 +11,9 @@
 
 #include <cmocka.h>
 
+/* HIP deprecates now one name for pinned memory, now the other; both are tested. */
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
 #define MIB ((size_t)1 << 20)
 
 /* HIP said `error` to `call`. */
@@ -36,6 +39,9 @@ int finish_untidy(void **state);
 char *allocate(size_t bytes);
 /* Whether all bytes are `value`. */
 bool is_filled(const char *memory, int value, size_t bytes);
+
+/* The field that HIP 6 renamed. */
+int memory_type(const hipPointerAttribute_t *attributes);
 
 /* A host function that counts in the int it is given, and one that waits until that int is not 0. */
 void count_up(void *counter);

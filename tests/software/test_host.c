@@ -3,9 +3,6 @@
 #include "device.h"
 #include <stdlib.h>
 
-/* HIP's older names for pinned memory are tested too. */
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-
 static size_t free_bytes(void)
 {
   size_t available, total;
@@ -27,7 +24,7 @@ static void pinned_memory_is_for_host_and_device(void **state)
   assert_ok(hipHostGetFlags(&flags, pinned));
   assert_int_equal(flags, hipHostMallocPortable);
   assert_ok(hipPointerGetAttributes(&attributes, pinned));
-  assert_int_equal(attributes.memoryType, hipMemoryTypeHost);
+  assert_int_equal(memory_type(&attributes), hipMemoryTypeHost);
   assert_ptr_equal(attributes.hostPointer, pinned);
   assert_int_equal(free_bytes(), 64 * MIB);
   assert_ok(hipHostFree(pinned));

@@ -148,7 +148,7 @@ static void pointers_can_be_asked_about(void **state)
   assert_hip(hipMemPtrGetInfo(memory + 1, &bytes), hipErrorInvalidValue);
   assert_ok(hipPointerGetAttributes(&attributes, memory + 10));
   assert_int_equal(attributes.device, 1);
-  assert_int_equal(attributes.memoryType, hipMemoryTypeDevice);
+  assert_int_equal(memory_type(&attributes), hipMemoryTypeDevice);
   assert_ptr_equal(attributes.devicePointer, memory + 10);
   assert_int_equal(attributes.isManaged, 0);
   assert_hip(hipPointerGetAttributes(&attributes, &bytes), hipErrorInvalidValue);

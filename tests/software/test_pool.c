@@ -187,6 +187,24 @@ static void a_full_device_waits_in_the_stream_for_a_free(void **state)
   assert_ok(hipStreamDestroy(second));
 }
 
+static void a_full_device_waits_for_all_frees_if_one_is_not_enough(void **state)
+{
+  (void)state;
+  hipStream_t first = create_stream(), second = create_stream();
+  void *one = allocate_on(first, 30 * MIB), *two = allocate_on(first, 30 * MIB), *plain = NULL;
+  for (int i = 0; i < 20; i++) assert_ok(hipMemsetAsync(two, i, 30 * MIB, first));
+  assert_ok(hipFreeAsync(one, first));
+  assert_ok(hipFreeAsync(two, first));
+  void *large = allocate_on(second, 60 * MIB);
+  assert_hip(hipMalloc(&plain, 60 * MIB), hipErrorOutOfMemory);
+  assert_ok(hipMemsetAsync(large, 1, 60 * MIB, second));
+  assert_ok(hipFreeAsync(large, second));
+  assert_ok(hipMalloc(&plain, 60 * MIB)); /* waits too */
+  assert_ok(hipFree(plain));
+  assert_ok(hipStreamDestroy(first));
+  assert_ok(hipStreamDestroy(second));
+}
+
 static void plain_allocation_takes_what_pools_keep_idle(void **state)
 {
   (void)state;
@@ -404,6 +422,10 @@ int main(void)
        start_threads, finish, NULL},
       {"a full device waits in the stream for a free (stepped)", a_full_device_waits_in_the_stream_for_a_free,
        start_stepped, finish, NULL},
+      {"a full device waits for all frees if one is not enough (threads)",
+       a_full_device_waits_for_all_frees_if_one_is_not_enough, start_threads, finish, NULL},
+      {"a full device waits for all frees if one is not enough (stepped)",
+       a_full_device_waits_for_all_frees_if_one_is_not_enough, start_stepped, finish, NULL},
       {"plain allocation takes what pools keep idle (threads)", plain_allocation_takes_what_pools_keep_idle,
        start_threads, finish, NULL},
       {"plain allocation takes what pools keep idle (stepped)", plain_allocation_takes_what_pools_keep_idle,

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of logging: RMM's format to the letter, names of files, order, flushing, and what becomes of a log that cannot be
+ * written. */
+#include "rig.h"
+
+#include <pthread.h>
+#include <regex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static char *folder;
+
+static int setup(void **state)
+{
+  folder = new_folder();
+  return rig_setup(state);
+}
+
+static int teardown(void **state)
+{
+  int status = rig_teardown(state);
+  remove_folder(folder);
+  return status;
+}
+
+/* Starts logging over a plain device, into `name` in the folder. */
+static enum hipmm_status start(const char *name, const char *more_options)
+{
+  char graph[600];
+  snprintf(graph, sizeof graph, "'stack': [{'type': 'logging', 'file': '%s/%s'%s}, 'device']", folder, name,
+           more_options);
+  return rig_try("", graph);
+}
+
+/* A file of the folder, to be freed; fails if it is not there. */
+static char *read_log(const char *name)
+{
+  char *path = path_in(folder, name), *text = read_file(path, NULL);
+  if (!text) print_error("%s is not there\n", path);
+  free(path);
+  assert_non_null(text);
+  return text;
+}
+
+static bool is_there(const char *name)
+{
+  char *path = path_in(folder, name);
+  bool there = access(path, F_OK) == 0;
+  free(path);
+  return there;
+}
+
+static void assert_matches(const char *text, const char *pattern)
+{
+  regex_t regex;
+  assert_int_equal(regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB), 0);
+  int result = regexec(&regex, text, 0, NULL, 0);
+  if (result) print_error("%s\ndoes not match\n%s\n", text, pattern);
+  regfree(&regex);
+  assert_int_equal(result, 0);
+}
+
+static void flush(void)
+{
+  assert_ok(hipmm_resource_perform(rig_resource("logging"), "flush"));
+}
+
+#define TIME "[0-2][0-9]:[0-5][0-9]:[0-6][0-9]\\.[0-9]{6}"
+
+static void writes_what_rmm_writes(void **state)
+{
+  void *ptr = NULL;
+  char pattern[1000];
+  (void)state;
+  assert_ok(start("log.csv", ""));
+  hipStream_t stream = rig_stream();
+  void *first = rig_allocate(1000, NULL), *second = rig_allocate(1, stream);
+  assert_null(rig_allocate(0, (hipStream_t)1));
+  assert_status(hipmm_allocate(NULL, SIZE_MAX, (hipStream_t)2, &ptr), HIPMM_E_OUT_OF_MEMORY);
+  rig_free(first, 1000, NULL);
+  rig_free(second, 0, stream);
+  flush();
+  char *text = read_log("log.csv");
+  long thread = syscall(SYS_gettid);
+  snprintf(pattern, sizeof pattern,
+           "^Thread,Time,Action,Pointer,Size,Stream\n"
+           "%ld," TIME ",allocate,%p,1000,0\n"
+           "%ld," TIME ",allocate,%p,1,%p\n"
+           "%ld," TIME ",allocate,\\(nil\\),0,0x1\n"
+           "%ld," TIME ",allocate failure,\\(nil\\),18446744073709551615,0x2\n"
+           "%ld," TIME ",free,%p,1000,0\n"
+           "%ld," TIME ",free,%p,1,%p\n$",
+           thread, first, thread, second, (void *)stream, thread, thread, thread, first, thread, second,
+           (void *)stream);
+  assert_matches(text, pattern);
+  free(text);
+  rig_drop_stream(stream);
+}
+
+static void writes_the_local_time(void **state)
+{
+  char before[10], after[10];
+  (void)state;
+  assert_ok(start("log.csv", ""));
+  time_t now = time(NULL);
+  strftime(before, sizeof before, ",%H:%M:%S", localtime(&now));
+  rig_free(rig_allocate(1, NULL), 1, NULL);
+  now = time(NULL);
+  strftime(after, sizeof after, ",%H:%M:%S", localtime(&now));
+  flush();
+  char *text = read_log("log.csv");
+  assert_true(strstr(text, before) || strstr(text, after));
+  free(text);
+}
+
+static void keeps_a_refused_free_as_rmm_does(void **state)
+{
+  (void)state;
+  assert_ok(start("log.csv", ""));
+  void *ptr = rig_allocate(1000, NULL);
+  assert_status(hipmm_deallocate(NULL, ptr, 7, NULL), HIPMM_E_SIZE);
+  rig_free(ptr, 1000, NULL);
+  flush();
+  char *text = read_log("log.csv");
+  assert_matches(text, ",free,0x[0-9a-f]+,7,0\n[0-9]+," TIME ",free,0x[0-9a-f]+,1000,0\n$");
+  free(text);
+}
+
+static void writes_at_the_latest_when_it_is_taken_down(void **state)
+{
+  (void)state;
+  assert_ok(start("log.csv", ""));
+  rig_free(rig_allocate(1000, NULL), 1000, NULL);
+  assert_ok(hipmm_finalize());
+  char *text = read_log("log.csv");
+  assert_matches(text, ",free,0x[0-9a-f]+,1000,0\n$");
+  free(text);
+}
+
+static void writes_each_row_at_once_if_asked_to(void **state)
+{
+  (void)state;
+  assert_ok(start("log.csv", ", 'auto_flush': true"));
+  void *ptr = rig_allocate(1000, NULL);
+  char *text = read_log("log.csv");
+  assert_matches(text, ",allocate,0x[0-9a-f]+,1000,0\n$");
+  free(text);
+  rig_free(ptr, 1000, NULL);
+}
+
+/* Run in a fork: a program that ends with its stack live. */
+static int exit_with_the_stack_live(const void *name)
+{
+  void *ptr;
+  if (start(name, "") || hipmm_allocate(NULL, 1000, NULL, &ptr)) return 1;
+  exit(7);
+}
+
+static void writes_what_is_left_when_the_process_exits(void **state)
+{
+  (void)state;
+  struct outcome outcome = run_forked(exit_with_the_stack_live, "exit.csv");
+  assert_int_equal(outcome.status, 7);
+  char *text = read_log("exit.csv");
+  assert_matches(text, "^Thread[^\n]*\n[0-9]+," TIME ",allocate,0x[0-9a-f]+,1000,0\n$");
+  free(text);
+}
+
+static int exit_at_once(const void *argument)
+{
+  (void)argument;
+  exit(7);
+}
+
+static void writes_no_row_twice_when_a_child_exits(void **state)
+{
+  (void)state;
+  assert_ok(start("log.csv", ""));
+  rig_free(rig_allocate(1000, NULL), 1000, NULL);
+  assert_int_equal(run_forked(exit_at_once, NULL).status, 7);
+  flush();
+  char *text = read_log("log.csv");
+  assert_matches(text, "^Thread[^\n]*\n[^\n]*,allocate,[^\n]*\n[^\n]*,free,[^\n]*\n$");
+  free(text);
+}
+
+static void overwrites_an_old_log(void **state)
+{
+  (void)state;
+  char *path = path_in(folder, "log.csv");
+  assert_true(write_file(path, "old and much longer than what comes\n\n\n\n\n\n\n\n\n\n\n", 40));
+  assert_ok(start("log.csv", ""));
+  char *text = read_log("log.csv");
+  assert_string_equal(text, "Thread,Time,Action,Pointer,Size,Stream\n");
+  free(text);
+  free(path);
+}
+
+/* ---- Names ---- */
+
+static void puts_process_device_and_rank_into_the_name(void **state)
+{
+  char name[100];
+  (void)state;
+  assert_ok(start("a%p-%d-%r-100%%.csv", ""));
+  snprintf(name, sizeof name, "a%ld-0-0-100%%.csv", (long)getpid());
+  assert_true(is_there(name));
+}
+
+/* What a launcher sets, and the rank that it means. */
+struct rank {
+  const char *variable, *value, *name;
+};
+
+static void takes_the_rank_from_the_launcher(void **state)
+{
+  static const struct rank ranks[] = {
+      {"SLURM_PROCID", "3", "log.3.csv"},       {"RANK", "4", "log.4.csv"},
+      {"MV2_COMM_WORLD_RANK", "5", "log.5.csv"}, {"PMI_RANK", "6", "log.6.csv"},
+      {"PMIX_RANK", "7", "log.7.csv"},           {"OMPI_COMM_WORLD_RANK", "8", "log.8.csv"},
+  };
+  (void)state;
+  /* Each goes before those set already. */
+  for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++) {
+    setenv(ranks[i].variable, ranks[i].value, 1);
+    assert_ok(start("log.%r.csv", ""));
+    assert_true(is_there(ranks[i].name));
+    hipmm_finalize();
+  }
+  setenv("OMPI_COMM_WORLD_RANK", "none", 1); /* not a rank */
+  assert_ok(start("log.%r.csv", ""));
+  for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++) unsetenv(ranks[i].variable);
+}
+
+static void refuses_unknown_letters(void **state)
+{
+  (void)state;
+  assert_status(start("log-%x.csv", ""), HIPMM_E_CONFIG);
+  assert_message("/stack/0/file");
+  assert_message("unknown %x; write %p");
+  assert_status(hipmm_finalize(), HIPMM_OK);
+  assert_status(start("log-%", ""), HIPMM_E_CONFIG);
+  assert_message("ends in %");
+}
+
+static void refuses_endless_names(void **state)
+{
+  (void)state;
+  char *graph = malloc(6000);
+  memset(graph, 'x', 5900);
+  memcpy(graph, "'stack': [{'type': 'logging', 'file': '", 39);
+  strcpy(graph + 5900, "'}, 'device']");
+  assert_status(rig_try("", graph), HIPMM_E_CONFIG);
+  assert_message("too long");
+  free(graph);
+}
+
+static void takes_rmms_variable_as_default(void **state)
+{
+  (void)state;
+  char *path = path_in(folder, "rmm.%d.csv");
+  setenv("RMM_LOG_FILE", path, 1);
+  enum hipmm_status status = rig_try("", "'stack': ['logging', 'device']");
+  unsetenv("RMM_LOG_FILE");
+  assert_ok(status);
+  assert_true(is_there("rmm.0.csv"));
+  free(path);
+}
+
+static void needs_a_name(void **state)
+{
+  (void)state;
+  assert_status(rig_try("", "'stack': ['logging', 'device']"), HIPMM_E_CONFIG);
+  assert_message("logging needs the name of a file");
+  hipmm_finalize();
+  assert_status(rig_try("", "'stack': [{'type': 'logging', 'file': ''}, 'device']"), HIPMM_E_CONFIG);
+  assert_message("/stack/0/file");
+}
+
+static void gives_each_device_a_log(void **state)
+{
+  struct hipmm_resource *second;
+  void *ptr = NULL;
+  (void)state;
+  assert_ok(start("log.csv", ""));
+  assert_ok(hipmm_get_device_resource(1, &second));
+  assert_ok(hipmm_allocate(second, 1000, NULL, &ptr));
+  assert_ok(hipmm_deallocate(second, ptr, 1000, NULL));
+  assert_ok(hipmm_resource_perform(second, "flush"));
+  hipmm_resource_release(second);
+  char *first_text = read_log("log.csv"), *second_text = read_log("log.dev1.csv");
+  assert_string_equal(first_text, "Thread,Time,Action,Pointer,Size,Stream\n");
+  assert_matches(second_text, ",free,0x[0-9a-f]+,1000,0\n$");
+  free(first_text);
+  free(second_text);
+}
+
+static void refuses_two_logs_in_one_file(void **state)
+{
+  char graph[800];
+  (void)state;
+  snprintf(graph, sizeof graph,
+           "'stack': [{'type': 'logging', 'file': '%s/log.csv'}, {'type': 'logging', 'file': '%s/./log.csv'}, 'device']",
+           folder, folder);
+  assert_status(rig_try("", graph), HIPMM_E_CONFIG);
+  assert_message("written already by another logging resource");
+}
+
+static void says_why_a_file_cannot_be_written(void **state)
+{
+  (void)state;
+  assert_status(start("missing/log.csv", ""), HIPMM_E_IO);
+  assert_message("/stack/0/file");
+  assert_message("its folder does not exist");
+  hipmm_finalize();
+  char *path = path_in(folder, "folder");
+  assert_int_equal(mkdir(path, 0700), 0);
+  assert_status(start("folder", ""), HIPMM_E_IO);
+  assert_message("Is a directory");
+  hipmm_finalize();
+  free(path);
+  path = path_in(folder, "pipe");
+  assert_int_equal(mkfifo(path, 0600), 0);
+  assert_status(start("pipe", ""), HIPMM_E_IO); /* and does not hang */
+  free(path);
+}
+
+/* ---- Losing rows ---- */
+
+static void goes_on_when_the_disk_is_full(void **state)
+{
+  (void)state;
+  if (access("/dev/full", W_OK)) {
+    print_message("no /dev/full here\n");
+    return;
+  }
+  assert_status(rig_try("", "'stack': [{'type': 'logging', 'file': '/dev/full'}, 'device']"), HIPMM_E_IO);
+  assert_message("No space left");
+}
+
+/* Run in a fork, where files may not grow beyond a page. */
+static int fill_a_small_file(const void *name)
+{
+  const struct rlimit limit = {4096, 4096};
+  if (start(name, "")) return 1;
+  signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &limit);
+  for (int i = 0; i < 1000; i++) {
+    void *ptr;
+    if (hipmm_allocate(NULL, 256, NULL, &ptr) || hipmm_deallocate(NULL, ptr, 256, NULL)) return 2;
+  }
+  struct hipmm_resource *resource;
+  int64_t rows = 0, lost = 0;
+  if (hipmm_get_device_resource(0, &resource)) return 3;
+  if (hipmm_resource_perform(resource, "flush") != HIPMM_E_IO) return 4;
+  if (hipmm_resource_perform(resource, "flush") != HIPMM_OK) return 5; /* nothing new was lost */
+  if (hipmm_resource_query(resource, "rows", &rows) || rows != 2000) return 6;
+  if (hipmm_resource_query(resource, "lost_rows", &lost) || lost < 1) return 7;
+  return 0;
+}
+
+static void says_that_rows_were_lost(void **state)
+{
+  (void)state;
+  struct outcome outcome = run_forked(fill_a_small_file, "log.csv");
+  assert_int_equal(outcome.status, 0);
+  assert_contains(outcome.error, "rows are lost");
+}
+
+/* ---- Threads ---- */
+
+enum { THREADS = 4, ROUNDS = 2000 };
+
+static void *allocate_and_free(void *failures)
+{
+  for (int i = 0; i < ROUNDS; i++) {
+    void *ptr;
+    enum hipmm_status status = hipmm_allocate(NULL, 1000, NULL, &ptr);
+    if (!status) status = hipmm_deallocate(NULL, ptr, 1000, NULL);
+    *(int *)failures += status != HIPMM_OK;
+  }
+  return NULL;
+}
+
+enum { MOST_ADDRESSES = 64 };
+
+/* Reads the rows in order: no address is allocated twice without a free between, or freed when it is not allocated. */
+static void assert_true_order(const char *text)
+{
+  uintptr_t live[MOST_ADDRESSES] = {0};
+  int rows = 0;
+  for (const char *line = strchr(text, '\n') + 1; *line; line = strchr(line, '\n') + 1, rows++) {
+    const char *action = strchr(strchr(line, ',') + 1, ',') + 1;
+    bool is_free = !strncmp(action, "free,", 5);
+    uintptr_t address = strtoull(strchr(action, ',') + 1, NULL, 16);
+    int at = 0, unused = 0;
+    while (at < MOST_ADDRESSES && live[at] != address) at++;
+    while (unused < MOST_ADDRESSES && live[unused]) unused++;
+    assert_true(is_free ? at < MOST_ADDRESSES : at == MOST_ADDRESSES && unused < MOST_ADDRESSES);
+    live[is_free ? at : unused] = is_free ? 0 : address;
+  }
+  assert_int_equal(rows, 2 * THREADS * ROUNDS);
+}
+
+static void keeps_rows_of_threads_in_true_order(void **state)
+{
+  pthread_t threads[THREADS];
+  int failures[THREADS] = {0};
+  char graph[600];
+  (void)state;
+  snprintf(graph, sizeof graph, "'stack': [{'type': 'logging', 'file': '%s/log.csv'}, 'pool', 'device']", folder);
+  rig_start(graph);
+  for (int i = 0; i < THREADS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, allocate_and_free, &failures[i]), 0);
+  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  for (int i = 0; i < THREADS; i++) assert_int_equal(failures[i], 0);
+  assert_int_equal(rig_value("logging", "rows"), 2 * THREADS * ROUNDS);
+  flush();
+  char *text = read_log("log.csv");
+  assert_true_order(text);
+  free(text);
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      TEST(writes_what_is_left_when_the_process_exits), /* before this process starts the runtime */
+      TEST(says_that_rows_were_lost),
+      TEST(writes_what_rmm_writes),
+      TEST(writes_the_local_time),
+      TEST(keeps_a_refused_free_as_rmm_does),
+      TEST(writes_at_the_latest_when_it_is_taken_down),
+      TEST(writes_each_row_at_once_if_asked_to),
+      TEST(writes_no_row_twice_when_a_child_exits),
+      TEST(overwrites_an_old_log),
+      TEST(puts_process_device_and_rank_into_the_name),
+      TEST(takes_the_rank_from_the_launcher),
+      TEST(refuses_unknown_letters),
+      TEST(refuses_endless_names),
+      TEST(takes_rmms_variable_as_default),
+      TEST(needs_a_name),
+      TEST(gives_each_device_a_log),
+      TEST(refuses_two_logs_in_one_file),
+      TEST(says_why_a_file_cannot_be_written),
+      TEST(goes_on_when_the_disk_is_full),
+      TEST(keeps_rows_of_threads_in_true_order),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
