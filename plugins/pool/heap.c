@@ -251,18 +251,17 @@ uint32_t heap_take_waiting(struct heap *heap, const struct request *request)
 
 uint32_t heap_take_merged(struct heap *heap, const struct request *request)
 {
-  /* Ours has waited for all of them when it is used next: their blocks are as if freed on it now. */
-  uint64_t epoch = stream_note_free(&heap->streams, request->stream);
   bool moved = false;
   for (uint32_t stream = STREAM_FIRST; stream < heap->streams.count; stream++) {
     if (stream == request->stream || !has_free(heap, stream) || !stream_cover(&heap->streams, stream)) continue;
     uint64_t frees = stream_of(&heap->streams, stream)->frees;
     if (!stream_wait(&heap->streams, request->stream, stream, frees)) continue;
-    move_free(heap, stream, frees, request->stream, epoch);
+    /* As if freed on ours now: after the wait, so that an event that is recorded here covers it. */
+    move_free(heap, stream, frees, request->stream, stream_note_free(&heap->streams, request->stream));
     moved = true;
   }
   if (!free_of(heap, STREAM_CLEAN)->count && !moved) return BLOCK_NONE;
-  move_free(heap, STREAM_CLEAN, 0, request->stream, epoch);
+  move_free(heap, STREAM_CLEAN, 0, request->stream, stream_note_free(&heap->streams, request->stream));
   return heap_take_ready(heap, request);
 }
 
