@@ -21,6 +21,7 @@ hipmm $PACKAGE_VERSION
   shared library     libtool version $HIPMM_LT_VERSION
   static library     $hipmm_static
   HIP headers        $hipmm_hip
+  nvidia runtime     $hipmm_cuda
   libltdl            $hipmm_ltdl
   jansson            $hipmm_jansson
   tests              $hipmm_cmocka

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/* copy.c: copies and fills. Called by applications. All memory has one address space, so the driver sees by itself what
+ * kind of memory either side is, and the direction is only checked for being one. */
+#include "nvidia.h"
+
+static bool copy_kind_is_valid(hipMemcpyKind kind)
+{
+  return (int)kind >= hipMemcpyHostToHost && (int)kind <= hipMemcpyDefault;
+}
+
+static CUresult copy_now(void *to, const void *from, size_t bytes)
+{
+  CUresult result = CUDA_SUCCESS;
+  if (bytes == 0) return result;
+  do result = nvidia_cuda.Memcpy(nvidia_address(to), nvidia_address(from), bytes);
+  while (nvidia_again(&result));
+  return result;
+}
+
+static CUresult copy_later(void *to, const void *from, size_t bytes, hipStream_t stream)
+{
+  CUresult result = CUDA_SUCCESS;
+  if (bytes == 0) return result;
+  do result = nvidia_cuda.MemcpyAsync(nvidia_address(to), nvidia_address(from), bytes, nvidia_stream(stream));
+  while (nvidia_again(&result));
+  return result;
+}
+
+hipError_t hipMemcpy(void *to, const void *from, size_t bytes, hipMemcpyKind kind)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!copy_kind_is_valid(kind)) return nvidia_fail(hipErrorInvalidMemcpyDirection);
+  return nvidia_end(copy_now(to, from, bytes));
+}
+
+hipError_t hipMemcpyAsync(void *to, const void *from, size_t bytes, hipMemcpyKind kind, hipStream_t stream)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!copy_kind_is_valid(kind)) return nvidia_fail(hipErrorInvalidMemcpyDirection);
+  return nvidia_end(copy_later(to, from, bytes, stream));
+}
+
+hipError_t hipMemcpyWithStream(void *to, const void *from, size_t bytes, hipMemcpyKind kind, hipStream_t stream)
+{
+  hipError_t error = hipMemcpyAsync(to, from, bytes, kind, stream);
+  return error == hipSuccess ? hipStreamSynchronize(stream) : error;
+}
+
+hipError_t hipMemcpyPeer(void *to, int to_device, const void *from, int from_device, size_t bytes)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!nvidia_device_exists(to_device) || !nvidia_device_exists(from_device)) return nvidia_fail(hipErrorInvalidDevice);
+  return nvidia_end(copy_now(to, from, bytes));
+}
+
+hipError_t hipMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes,
+                              hipStream_t stream)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!nvidia_device_exists(to_device) || !nvidia_device_exists(from_device)) return nvidia_fail(hipErrorInvalidDevice);
+  return nvidia_end(copy_later(to, from, bytes, stream));
+}
+
+/* ---- Fills ----------------------------------------------------------------------------------------------------- */
+
+hipError_t hipMemsetD8(hipDeviceptr_t pointer, unsigned char value, size_t count)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  CUresult result = CUDA_SUCCESS;
+  if (count == 0) return hipSuccess;
+  do result = nvidia_cuda.MemsetD8(nvidia_address(pointer), value, count);
+  while (nvidia_again(&result));
+  return nvidia_end(result);
+}
+
+hipError_t hipMemset(void *pointer, int value, size_t bytes)
+{
+  return hipMemsetD8(pointer, (unsigned char)value, bytes);
+}
+
+hipError_t hipMemsetD8Async(hipDeviceptr_t pointer, unsigned char value, size_t count, hipStream_t stream)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  CUresult result = CUDA_SUCCESS;
+  if (count == 0) return hipSuccess;
+  do result = nvidia_cuda.MemsetD8Async(nvidia_address(pointer), value, count, nvidia_stream(stream));
+  while (nvidia_again(&result));
+  return nvidia_end(result);
+}
+
+hipError_t hipMemsetAsync(void *pointer, int value, size_t bytes, hipStream_t stream)
+{
+  return hipMemsetD8Async(pointer, (unsigned char)value, bytes, stream);
+}
+
+hipError_t hipMemsetD32(hipDeviceptr_t pointer, int value, size_t count)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!nvidia_cuda.MemsetD32) return nvidia_fail(hipErrorNotSupported);
+  CUresult result = CUDA_SUCCESS;
+  if (count == 0) return hipSuccess;
+  do result = nvidia_cuda.MemsetD32(nvidia_address(pointer), (unsigned)value, count);
+  while (nvidia_again(&result));
+  return nvidia_end(result);
+}
+
+hipError_t hipMemsetD32Async(hipDeviceptr_t pointer, int value, size_t count, hipStream_t stream)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!nvidia_cuda.MemsetD32Async) return nvidia_fail(hipErrorNotSupported);
+  CUresult result = CUDA_SUCCESS;
+  if (count == 0) return hipSuccess;
+  do result = nvidia_cuda.MemsetD32Async(nvidia_address(pointer), (unsigned)value, count, nvidia_stream(stream));
+  while (nvidia_again(&result));
+  return nvidia_end(result);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/* event.c: events. Called by applications, and by pools for each block that changes streams, so record and query do
+ * nothing but call the driver. */
+#include "nvidia.h"
+
+_Static_assert(hipEventDefault == CU_EVENT_DEFAULT && hipEventBlockingSync == CU_EVENT_BLOCKING_SYNC &&
+                   hipEventDisableTiming == CU_EVENT_DISABLE_TIMING && hipEventInterprocess == CU_EVENT_INTERPROCESS,
+               "HIP and CUDA number these flags alike");
+
+/* HIP's further flags say how far a release must be seen; CUDA's events are always seen everywhere. */
+static const unsigned event_release_flags =
+    hipEventReleaseToDevice | hipEventReleaseToSystem | 0x20000000; /* hipEventDisableSystemFence, HIP 5.3 */
+
+hipError_t hipEventCreateWithFlags(hipEvent_t *event, unsigned int flags)
+{
+  const unsigned cudas = hipEventBlockingSync | hipEventDisableTiming | hipEventInterprocess;
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!event || (flags & ~(cudas | event_release_flags))) return nvidia_fail(hipErrorInvalidValue);
+  CUevent created = NULL;
+  CUresult result;
+  do result = nvidia_cuda.EventCreate(&created, flags & cudas);
+  while (nvidia_again(&result));
+  if (result == CUDA_SUCCESS) *event = (hipEvent_t)created;
+  return nvidia_end(result);
+}
+
+hipError_t hipEventCreate(hipEvent_t *event)
+{
+  return hipEventCreateWithFlags(event, hipEventDefault);
+}
+
+hipError_t hipEventDestroy(hipEvent_t event)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  CUresult result;
+  do result = nvidia_cuda.EventDestroy(nvidia_event(event));
+  while (nvidia_again(&result));
+  return nvidia_end(result);
+}
+
+hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  CUresult result;
+  do result = nvidia_cuda.EventRecord(nvidia_event(event), nvidia_stream(stream));
+  while (nvidia_again(&result));
+  return nvidia_end(result);
+}
+
+hipError_t hipEventQuery(hipEvent_t event)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  CUresult result;
+  do result = nvidia_cuda.EventQuery(nvidia_event(event));
+  while (nvidia_again(&result));
+  return nvidia_end(result);
+}
+
+hipError_t hipEventSynchronize(hipEvent_t event)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  CUresult result;
+  do result = nvidia_cuda.EventSynchronize(nvidia_event(event));
+  while (nvidia_again(&result));
+  return nvidia_end(result);
+}
+
+hipError_t hipEventElapsedTime(float *milliseconds, hipEvent_t start, hipEvent_t stop)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!milliseconds) return nvidia_fail(hipErrorInvalidValue);
+  if (!nvidia_cuda.EventElapsedTime) return nvidia_fail(hipErrorNotSupported);
+  CUresult result;
+  do result = nvidia_cuda.EventElapsedTime(milliseconds, nvidia_event(start), nvidia_event(stop));
+  while (nvidia_again(&result));
+  return nvidia_end(result);
+}

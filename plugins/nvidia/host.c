@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/* host.c: memory that the host and the devices share: pinned, registered, managed. Called by applications. HIP has flags
+ * for coherence that AMD's devices need; NVIDIA's are coherent with pinned memory always, which is what the strict flags
+ * ask for and the lax ones allow, so these are taken and mean nothing. */
+#include "nvidia.h"
+
+/* ---- Pinned ---------------------------------------------------------------------------------------------------- */
+
+_Static_assert(hipHostMallocPortable == CU_MEMHOSTALLOC_PORTABLE && hipHostMallocMapped == CU_MEMHOSTALLOC_DEVICEMAP &&
+                   hipHostMallocWriteCombined == CU_MEMHOSTALLOC_WRITECOMBINED,
+               "HIP and CUDA number these flags alike");
+
+hipError_t hipHostMalloc(void **pointer, size_t bytes, unsigned int flags)
+{
+  const unsigned cudas = hipHostMallocPortable | hipHostMallocMapped | hipHostMallocWriteCombined;
+  const unsigned hips = hipHostMallocNumaUser | hipHostMallocCoherent | hipHostMallocNonCoherent;
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!pointer || (flags & ~(cudas | hips))) return nvidia_fail(hipErrorInvalidValue);
+  if (!nvidia_cuda.MemHostAlloc) return nvidia_fail(hipErrorNotSupported);
+  void *allocated = NULL;
+  CUresult result = CUDA_SUCCESS;
+  if (bytes > 0) {
+    do result = nvidia_cuda.MemHostAlloc(&allocated, bytes, flags & cudas);
+    while (nvidia_again(&result));
+  }
+  if (result == CUDA_SUCCESS) *pointer = allocated;
+  return nvidia_end(result);
+}
+
+hipError_t hipHostAlloc(void **pointer, size_t bytes, unsigned int flags)
+{
+  return hipHostMalloc(pointer, bytes, flags);
+}
+
+hipError_t hipMallocHost(void **pointer, size_t bytes)
+{
+  return hipHostMalloc(pointer, bytes, hipHostMallocDefault);
+}
+
+hipError_t hipHostFree(void *pointer)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!pointer) return hipSuccess;
+  if (!nvidia_cuda.MemFreeHost) return nvidia_fail(hipErrorNotSupported);
+  CUresult result;
+  do result = nvidia_cuda.MemFreeHost(pointer);
+  while (nvidia_again(&result));
+  return nvidia_end(result);
+}
+
+hipError_t hipFreeHost(void *pointer)
+{
+  return hipHostFree(pointer);
+}
+
+/* ---- Registered ------------------------------------------------------------------------------------------------ */
+
+_Static_assert(hipHostRegisterPortable == CU_MEMHOSTREGISTER_PORTABLE &&
+                   hipHostRegisterMapped == CU_MEMHOSTREGISTER_DEVICEMAP &&
+                   hipHostRegisterIoMemory == CU_MEMHOSTREGISTER_IOMEMORY,
+               "HIP and CUDA number these flags alike");
+
+/* Not handed on: 8 means "coarse-grained" to HIP, and "read-only" to CUDA. */
+hipError_t hipHostRegister(void *pointer, size_t bytes, unsigned int flags)
+{
+  const unsigned cudas = hipHostRegisterPortable | hipHostRegisterMapped | hipHostRegisterIoMemory;
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!pointer || bytes == 0 || (flags & ~(cudas | hipExtHostRegisterCoarseGrained)))
+    return nvidia_fail(hipErrorInvalidValue);
+  if (!nvidia_cuda.MemHostRegister) return nvidia_fail(hipErrorNotSupported);
+  CUresult result;
+  do result = nvidia_cuda.MemHostRegister(pointer, bytes, flags & cudas);
+  while (nvidia_again(&result));
+  return nvidia_end(result);
+}
+
+hipError_t hipHostUnregister(void *pointer)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!nvidia_cuda.MemHostUnregister) return nvidia_fail(hipErrorNotSupported);
+  CUresult result;
+  do result = nvidia_cuda.MemHostUnregister(pointer);
+  while (nvidia_again(&result));
+  return nvidia_end(result);
+}
+
+hipError_t hipHostGetDevicePointer(void **device_pointer, void *pointer, unsigned int flags)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!device_pointer) return nvidia_fail(hipErrorInvalidValue);
+  if (!nvidia_cuda.MemHostGetDevicePointer) return nvidia_fail(hipErrorNotSupported);
+  CUdeviceptr address = 0;
+  CUresult result;
+  do result = nvidia_cuda.MemHostGetDevicePointer(&address, pointer, flags);
+  while (nvidia_again(&result));
+  if (result == CUDA_SUCCESS) *device_pointer = nvidia_pointer(address);
+  return nvidia_end(result);
+}
+
+hipError_t hipHostGetFlags(unsigned int *flags, void *pointer)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!flags) return nvidia_fail(hipErrorInvalidValue);
+  if (!nvidia_cuda.MemHostGetFlags) return nvidia_fail(hipErrorNotSupported);
+  CUresult result;
+  do result = nvidia_cuda.MemHostGetFlags(flags, pointer);
+  while (nvidia_again(&result));
+  return nvidia_end(result);
+}
+
+/* ---- Managed --------------------------------------------------------------------------------------------------- */
+
+_Static_assert(hipMemAttachGlobal == CU_MEM_ATTACH_GLOBAL && hipMemAttachHost == CU_MEM_ATTACH_HOST &&
+                   hipCpuDeviceId == CU_DEVICE_CPU,
+               "HIP and CUDA number these alike");
+
+hipError_t hipMallocManaged(void **pointer, size_t bytes, unsigned int flags)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!pointer || (flags != hipMemAttachGlobal && flags != hipMemAttachHost)) return nvidia_fail(hipErrorInvalidValue);
+  if (!nvidia_cuda.MemAllocManaged) return nvidia_fail(hipErrorNotSupported);
+  CUdeviceptr address = 0;
+  CUresult result = CUDA_SUCCESS;
+  if (bytes > 0) {
+    do result = nvidia_cuda.MemAllocManaged(&address, bytes, flags);
+    while (nvidia_again(&result));
+  }
+  if (result == CUDA_SUCCESS) *pointer = nvidia_pointer(address);
+  return nvidia_end(result);
+}
+
+_Static_assert((int)hipMemAdviseSetReadMostly == CU_MEM_ADVISE_SET_READ_MOSTLY &&
+                   (int)hipMemAdviseUnsetReadMostly == CU_MEM_ADVISE_UNSET_READ_MOSTLY &&
+                   (int)hipMemAdviseSetPreferredLocation == CU_MEM_ADVISE_SET_PREFERRED_LOCATION &&
+                   (int)hipMemAdviseUnsetPreferredLocation == CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION &&
+                   (int)hipMemAdviseSetAccessedBy == CU_MEM_ADVISE_SET_ACCESSED_BY &&
+                   (int)hipMemAdviseUnsetAccessedBy == CU_MEM_ADVISE_UNSET_ACCESSED_BY,
+               "HIP and CUDA number advice alike");
+
+/* Coarse grain permits less coherence than there is, so there is nothing to do for it. */
+hipError_t hipMemAdvise(const void *pointer, size_t bytes, hipMemoryAdvise advice, int device)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (advice == hipMemAdviseSetCoarseGrain || advice == hipMemAdviseUnsetCoarseGrain) return hipSuccess;
+  if ((int)advice < hipMemAdviseSetReadMostly || (int)advice > hipMemAdviseUnsetAccessedBy)
+    return nvidia_fail(hipErrorInvalidValue);
+  if (!nvidia_cuda.MemAdvise) return nvidia_fail(hipErrorNotSupported);
+  CUresult result;
+  do result = nvidia_cuda.MemAdvise(nvidia_address(pointer), bytes, (CUmem_advise)advice, device);
+  while (nvidia_again(&result));
+  return nvidia_end(result);
+}
+
+hipError_t hipMemPrefetchAsync(const void *pointer, size_t bytes, int device, hipStream_t stream)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!nvidia_cuda.MemPrefetchAsync) return nvidia_fail(hipErrorNotSupported);
+  CUresult result;
+  do result = nvidia_cuda.MemPrefetchAsync(nvidia_address(pointer), bytes, device, nvidia_stream(stream));
+  while (nvidia_again(&result));
+  return nvidia_end(result);
+}
+
+_Static_assert((int)hipMemRangeAttributeReadMostly == CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY &&
+                   (int)hipMemRangeAttributePreferredLocation == CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION &&
+                   (int)hipMemRangeAttributeAccessedBy == CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY &&
+                   (int)hipMemRangeAttributeLastPrefetchLocation == CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION,
+               "HIP and CUDA number range attributes alike");
+
+/* The coherency mode, which HIP adds, is none of CUDA's. */
+hipError_t hipMemRangeGetAttribute(void *data, size_t data_bytes, hipMemRangeAttribute attribute, const void *pointer,
+                                   size_t bytes)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if ((int)attribute < hipMemRangeAttributeReadMostly || (int)attribute > hipMemRangeAttributeLastPrefetchLocation)
+    return nvidia_fail(attribute == hipMemRangeAttributeCoherencyMode ? hipErrorNotSupported : hipErrorInvalidValue);
+  if (!nvidia_cuda.MemRangeGetAttribute) return nvidia_fail(hipErrorNotSupported);
+  CUresult result;
+  do
+    result = nvidia_cuda.MemRangeGetAttribute(data, data_bytes, (CUmem_range_attribute)attribute,
+                                              nvidia_address(pointer), bytes);
+  while (nvidia_again(&result));
+  return nvidia_end(result);
+}

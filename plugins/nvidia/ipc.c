@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/* ipc.c: memory and events of other processes, by handles of 64 bytes that only the driver reads. Called by
+ * applications. */
+#include "nvidia.h"
+
+#include <string.h>
+
+_Static_assert(sizeof(hipIpcMemHandle_t) == sizeof(CUipcMemHandle) &&
+                   sizeof(hipIpcEventHandle_t) == sizeof(CUipcEventHandle),
+               "HIP and CUDA have handles of one size");
+
+hipError_t hipIpcGetMemHandle(hipIpcMemHandle_t *handle, void *pointer)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!handle || !pointer) return nvidia_fail(hipErrorInvalidValue);
+  if (!nvidia_cuda.IpcGetMemHandle) return nvidia_fail(hipErrorNotSupported);
+  CUipcMemHandle made;
+  CUresult result;
+  do result = nvidia_cuda.IpcGetMemHandle(&made, nvidia_address(pointer));
+  while (nvidia_again(&result));
+  if (result == CUDA_SUCCESS) memcpy(handle, &made, sizeof made);
+  return nvidia_end(result);
+}
+
+/* HIP has one flag, which was 0 before it was 1, and both runtimes demand it; so there is nothing to choose. */
+hipError_t hipIpcOpenMemHandle(void **pointer, hipIpcMemHandle_t handle, unsigned int flags)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!pointer || flags > CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) return nvidia_fail(hipErrorInvalidValue);
+  if (!nvidia_cuda.IpcOpenMemHandle) return nvidia_fail(hipErrorNotSupported);
+  CUipcMemHandle given;
+  CUdeviceptr address = 0;
+  CUresult result;
+  memcpy(&given, &handle, sizeof given);
+  do result = nvidia_cuda.IpcOpenMemHandle(&address, given, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+  while (nvidia_again(&result));
+  if (result == CUDA_SUCCESS) *pointer = nvidia_pointer(address);
+  return nvidia_end(result);
+}
+
+hipError_t hipIpcCloseMemHandle(void *pointer)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!nvidia_cuda.IpcCloseMemHandle) return nvidia_fail(hipErrorNotSupported);
+  CUresult result;
+  do result = nvidia_cuda.IpcCloseMemHandle(nvidia_address(pointer));
+  while (nvidia_again(&result));
+  return nvidia_end(result);
+}
+
+hipError_t hipIpcGetEventHandle(hipIpcEventHandle_t *handle, hipEvent_t event)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!handle) return nvidia_fail(hipErrorInvalidValue);
+  if (!nvidia_cuda.IpcGetEventHandle) return nvidia_fail(hipErrorNotSupported);
+  CUipcEventHandle made;
+  CUresult result;
+  do result = nvidia_cuda.IpcGetEventHandle(&made, nvidia_event(event));
+  while (nvidia_again(&result));
+  if (result == CUDA_SUCCESS) memcpy(handle, &made, sizeof made);
+  return nvidia_end(result);
+}
+
+hipError_t hipIpcOpenEventHandle(hipEvent_t *event, hipIpcEventHandle_t handle)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!event) return nvidia_fail(hipErrorInvalidValue);
+  if (!nvidia_cuda.IpcOpenEventHandle) return nvidia_fail(hipErrorNotSupported);
+  CUipcEventHandle given;
+  CUevent opened = NULL;
+  CUresult result;
+  memcpy(&given, &handle, sizeof given);
+  do result = nvidia_cuda.IpcOpenEventHandle(&opened, given);
+  while (nvidia_again(&result));
+  if (result == CUDA_SUCCESS) *event = (hipEvent_t)opened;
+  return nvidia_end(result);
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/* stream.c: streams. Called by applications. A handle is the driver's own, so streams of CUDA's runtime and of
+ * frameworks can be given to every function here, and ours to theirs. */
+#include "nvidia.h"
+
+#include <stdlib.h>
+
+_Static_assert(hipStreamDefault == CU_STREAM_DEFAULT && hipStreamNonBlocking == CU_STREAM_NON_BLOCKING,
+               "HIP and CUDA number these flags alike");
+
+/* The default stream, the legacy stream and the thread's own are numbers, not objects. */
+static bool stream_is_object(hipStream_t stream)
+{
+  return stream != NULL && stream != (hipStream_t)CU_STREAM_LEGACY && stream != (hipStream_t)CU_STREAM_PER_THREAD;
+}
+
+hipError_t hipStreamCreateWithFlags(hipStream_t *stream, unsigned int flags)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!stream) return nvidia_fail(hipErrorInvalidValue);
+  CUstream created = NULL;
+  CUresult result;
+  do result = nvidia_cuda.StreamCreate(&created, flags);
+  while (nvidia_again(&result));
+  if (result == CUDA_SUCCESS) *stream = (hipStream_t)created;
+  return nvidia_end(result);
+}
+
+hipError_t hipStreamCreate(hipStream_t *stream)
+{
+  return hipStreamCreateWithFlags(stream, hipStreamDefault);
+}
+
+hipError_t hipStreamCreateWithPriority(hipStream_t *stream, unsigned int flags, int priority)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!stream) return nvidia_fail(hipErrorInvalidValue);
+  if (!nvidia_cuda.StreamCreateWithPriority) return nvidia_fail(hipErrorNotSupported);
+  CUstream created = NULL;
+  CUresult result;
+  do result = nvidia_cuda.StreamCreateWithPriority(&created, flags, priority);
+  while (nvidia_again(&result));
+  if (result == CUDA_SUCCESS) *stream = (hipStream_t)created;
+  return nvidia_end(result);
+}
+
+hipError_t hipStreamDestroy(hipStream_t stream)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!stream_is_object(stream)) return nvidia_fail(hipErrorInvalidHandle);
+  CUresult result;
+  do result = nvidia_cuda.StreamDestroy(nvidia_stream(stream));
+  while (nvidia_again(&result));
+  return nvidia_end(result);
+}
+
+/* ---- Order ----------------------------------------------------------------------------------------------------- */
+
+hipError_t hipStreamSynchronize(hipStream_t stream)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  CUresult result;
+  do result = nvidia_cuda.StreamSynchronize(nvidia_stream(stream));
+  while (nvidia_again(&result));
+  return nvidia_end(result);
+}
+
+hipError_t hipStreamQuery(hipStream_t stream)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  CUresult result;
+  do result = nvidia_cuda.StreamQuery(nvidia_stream(stream));
+  while (nvidia_again(&result));
+  return nvidia_end(result);
+}
+
+hipError_t hipStreamWaitEvent(hipStream_t stream, hipEvent_t event, unsigned int flags)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  CUresult result;
+  do result = nvidia_cuda.StreamWaitEvent(nvidia_stream(stream), nvidia_event(event), flags);
+  while (nvidia_again(&result));
+  return nvidia_end(result);
+}
+
+/* ---- Questions ------------------------------------------------------------------------------------------------- */
+
+hipError_t hipStreamGetFlags(hipStream_t stream, unsigned int *flags)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!flags) return nvidia_fail(hipErrorInvalidValue);
+  if (!nvidia_cuda.StreamGetFlags) return nvidia_fail(hipErrorNotSupported);
+  CUresult result;
+  do result = nvidia_cuda.StreamGetFlags(nvidia_stream(stream), flags);
+  while (nvidia_again(&result));
+  return nvidia_end(result);
+}
+
+hipError_t hipStreamGetPriority(hipStream_t stream, int *priority)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!priority) return nvidia_fail(hipErrorInvalidValue);
+  if (!nvidia_cuda.StreamGetPriority) return nvidia_fail(hipErrorNotSupported);
+  CUresult result;
+  do result = nvidia_cuda.StreamGetPriority(nvidia_stream(stream), priority);
+  while (nvidia_again(&result));
+  return nvidia_end(result);
+}
+
+/* Only the current context can be asked for its device, so the stream's is current for a moment. */
+static CUresult stream_device_of(CUcontext context, CUdevice *device_out)
+{
+  CUresult result = nvidia_cuda.CtxPushCurrent(context);
+  if (result != CUDA_SUCCESS) return result;
+  result = nvidia_cuda.CtxGetDevice(device_out);
+  CUresult popped = nvidia_cuda.CtxPopCurrent(&context);
+  return result != CUDA_SUCCESS ? result : popped;
+}
+
+hipError_t hipStreamGetDevice(hipStream_t stream, hipDevice_t *device)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!device) return nvidia_fail(hipErrorInvalidValue);
+  if (!nvidia_cuda.StreamGetCtx || !nvidia_cuda.CtxPushCurrent || !nvidia_cuda.CtxPopCurrent)
+    return nvidia_fail(hipErrorNotSupported);
+  CUcontext context = NULL;
+  CUdevice found = 0;
+  CUresult result;
+  do result = nvidia_cuda.StreamGetCtx(nvidia_stream(stream), &context);
+  while (nvidia_again(&result));
+  if (result == CUDA_SUCCESS) result = stream_device_of(context, &found);
+  if (result == CUDA_SUCCESS) *device = found;
+  return nvidia_end(result);
+}
+
+/* Unlike a handle, an id never comes again. */
+hipError_t hipStreamGetId(hipStream_t stream, unsigned long long *id)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!id) return nvidia_fail(hipErrorInvalidValue);
+  if (!nvidia_cuda.StreamGetId) return nvidia_fail(hipErrorNotSupported);
+  CUresult result;
+  do result = nvidia_cuda.StreamGetId(nvidia_stream(stream), id);
+  while (nvidia_again(&result));
+  return nvidia_end(result);
+}
+
+_Static_assert((int)hipStreamCaptureStatusNone == CU_STREAM_CAPTURE_STATUS_NONE &&
+                   (int)hipStreamCaptureStatusActive == CU_STREAM_CAPTURE_STATUS_ACTIVE &&
+                   (int)hipStreamCaptureStatusInvalidated == CU_STREAM_CAPTURE_STATUS_INVALIDATED,
+               "HIP and CUDA number the states of a capture alike");
+
+hipError_t hipStreamIsCapturing(hipStream_t stream, hipStreamCaptureStatus *status)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!status) return nvidia_fail(hipErrorInvalidValue);
+  if (!nvidia_cuda.StreamIsCapturing) return nvidia_fail(hipErrorNotSupported);
+  CUstreamCaptureStatus found = CU_STREAM_CAPTURE_STATUS_NONE;
+  CUresult result;
+  do result = nvidia_cuda.StreamIsCapturing(nvidia_stream(stream), &found);
+  while (nvidia_again(&result));
+  if (result == CUDA_SUCCESS) *status = (hipStreamCaptureStatus)found;
+  return nvidia_end(result);
+}
+
+/* ---- Host functions -------------------------------------------------------------------------------------------- */
+
+hipError_t hipLaunchHostFunc(hipStream_t stream, hipHostFn_t function, void *argument)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!function) return nvidia_fail(hipErrorInvalidValue);
+  if (!nvidia_cuda.LaunchHostFunc) return nvidia_fail(hipErrorNotSupported);
+  CUresult result;
+  do result = nvidia_cuda.LaunchHostFunc(nvidia_stream(stream), function, argument);
+  while (nvidia_again(&result));
+  return nvidia_end(result);
+}
+
+/* A callback takes HIP's error code, so ours stands between. */
+struct stream_callback {
+  hipStreamCallback_t callback;
+  void *argument;
+};
+
+static void stream_call_back(CUstream stream, CUresult result, void *argument)
+{
+  struct stream_callback callback = *(struct stream_callback *)argument;
+  free(argument);
+  callback.callback((hipStream_t)stream, nvidia_translate(result), callback.argument);
+}
+
+hipError_t hipStreamAddCallback(hipStream_t stream, hipStreamCallback_t callback, void *argument, unsigned int flags)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!callback) return nvidia_fail(hipErrorInvalidValue);
+  if (!nvidia_cuda.StreamAddCallback) return nvidia_fail(hipErrorNotSupported);
+  struct stream_callback *both = malloc(sizeof *both);
+  if (!both) return nvidia_fail(hipErrorOutOfMemory);
+  *both = (struct stream_callback){.callback = callback, .argument = argument};
+  CUresult result;
+  do result = nvidia_cuda.StreamAddCallback(nvidia_stream(stream), stream_call_back, both, flags);
+  while (nvidia_again(&result));
+  if (result != CUDA_SUCCESS) free(both);
+  return nvidia_end(result);
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/* virtual.c: virtual memory management: reservations of addresses, physical memory behind handles, and mappings of the
+ * one in the other. Called by applications. */
+#include "nvidia.h"
+
+/* HIP's handle is a pointer, CUDA's a number of the same width. */
+static CUmemGenericAllocationHandle virtual_handle(hipMemGenericAllocationHandle_t handle)
+{
+  return (CUmemGenericAllocationHandle)(uintptr_t)handle;
+}
+
+static hipMemGenericAllocationHandle_t virtual_handle_back(CUmemGenericAllocationHandle handle)
+{
+  return (hipMemGenericAllocationHandle_t)(uintptr_t)handle;
+}
+
+/* ---- Properties ------------------------------------------------------------------------------------------------ */
+
+/* HIP 5.3 took over CUDA's layout; before, the flags stood by themselves. */
+static CUmemAllocationProp virtual_properties(const hipMemAllocationProp *given)
+{
+  CUmemAllocationProp properties = {
+      .type = (CUmemAllocationType)given->type,
+      .requestedHandleTypes = (CUmemAllocationHandleType)given->requestedHandleType,
+      .location = {.type = (CUmemLocationType)given->location.type, .id = given->location.id},
+      .win32HandleMetaData = given->win32HandleMetaData,
+  };
+#if HIP_VERSION >= 50300000
+  properties.allocFlags.compressionType = given->allocFlags.compressionType;
+  properties.allocFlags.gpuDirectRDMACapable = given->allocFlags.gpuDirectRDMACapable;
+  properties.allocFlags.usage = given->allocFlags.usage;
+#else
+  properties.allocFlags.compressionType = given->compressionType;
+  properties.allocFlags.usage = given->usage;
+#endif
+  return properties;
+}
+
+static hipMemAllocationProp virtual_properties_back(const CUmemAllocationProp *found)
+{
+  hipMemAllocationProp properties = {
+      .type = (hipMemAllocationType)found->type,
+      .requestedHandleType = (hipMemAllocationHandleType)found->requestedHandleTypes,
+      .location = {.type = (hipMemLocationType)found->location.type, .id = found->location.id},
+      .win32HandleMetaData = found->win32HandleMetaData,
+  };
+#if HIP_VERSION >= 50300000
+  properties.allocFlags.compressionType = found->allocFlags.compressionType;
+  properties.allocFlags.gpuDirectRDMACapable = found->allocFlags.gpuDirectRDMACapable;
+  properties.allocFlags.usage = found->allocFlags.usage;
+#else
+  properties.compressionType = found->allocFlags.compressionType;
+  properties.usage = found->allocFlags.usage;
+#endif
+  return properties;
+}
+
+hipError_t hipMemGetAllocationGranularity(size_t *granularity, const hipMemAllocationProp *given,
+                                          hipMemAllocationGranularity_flags option)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!granularity || !given) return nvidia_fail(hipErrorInvalidValue);
+  if (!nvidia_cuda.MemGetAllocationGranularity) return nvidia_fail(hipErrorNotSupported);
+  CUmemAllocationProp properties = virtual_properties(given);
+  return nvidia_end(
+      nvidia_cuda.MemGetAllocationGranularity(granularity, &properties, (CUmemAllocationGranularity_flags)option));
+}
+
+hipError_t hipMemGetAllocationPropertiesFromHandle(hipMemAllocationProp *properties,
+                                                   hipMemGenericAllocationHandle_t handle)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!properties) return nvidia_fail(hipErrorInvalidValue);
+  if (!nvidia_cuda.MemGetAllocationPropertiesFromHandle) return nvidia_fail(hipErrorNotSupported);
+  CUmemAllocationProp found;
+  CUresult result = nvidia_cuda.MemGetAllocationPropertiesFromHandle(&found, virtual_handle(handle));
+  if (result == CUDA_SUCCESS) *properties = virtual_properties_back(&found);
+  return nvidia_end(result);
+}
+
+/* ---- Addresses ------------------------------------------------------------------------------------------------- */
+
+hipError_t hipMemAddressReserve(void **pointer, size_t bytes, size_t alignment, void *wish, unsigned long long flags)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!pointer) return nvidia_fail(hipErrorInvalidValue);
+  if (!nvidia_cuda.MemAddressReserve) return nvidia_fail(hipErrorNotSupported);
+  CUdeviceptr address = 0;
+  CUresult result = nvidia_cuda.MemAddressReserve(&address, bytes, alignment, nvidia_address(wish), flags);
+  if (result == CUDA_SUCCESS) *pointer = nvidia_pointer(address);
+  return nvidia_end(result);
+}
+
+hipError_t hipMemAddressFree(void *pointer, size_t bytes)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!nvidia_cuda.MemAddressFree) return nvidia_fail(hipErrorNotSupported);
+  return nvidia_end(nvidia_cuda.MemAddressFree(nvidia_address(pointer), bytes));
+}
+
+/* ---- Physical memory ------------------------------------------------------------------------------------------- */
+
+hipError_t hipMemCreate(hipMemGenericAllocationHandle_t *handle, size_t bytes, const hipMemAllocationProp *given,
+                        unsigned long long flags)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!handle || !given) return nvidia_fail(hipErrorInvalidValue);
+  if (!nvidia_cuda.MemCreate) return nvidia_fail(hipErrorNotSupported);
+  CUmemAllocationProp properties = virtual_properties(given);
+  CUmemGenericAllocationHandle created = 0;
+  CUresult result;
+  do result = nvidia_cuda.MemCreate(&created, bytes, &properties, flags);
+  while (nvidia_again(&result));
+  if (result == CUDA_SUCCESS) *handle = virtual_handle_back(created);
+  return nvidia_end(result);
+}
+
+hipError_t hipMemRelease(hipMemGenericAllocationHandle_t handle)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!nvidia_cuda.MemRelease) return nvidia_fail(hipErrorNotSupported);
+  return nvidia_end(nvidia_cuda.MemRelease(virtual_handle(handle)));
+}
+
+hipError_t hipMemRetainAllocationHandle(hipMemGenericAllocationHandle_t *handle, void *pointer)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!handle || !pointer) return nvidia_fail(hipErrorInvalidValue);
+  if (!nvidia_cuda.MemRetainAllocationHandle) return nvidia_fail(hipErrorNotSupported);
+  CUmemGenericAllocationHandle found = 0;
+  CUresult result = nvidia_cuda.MemRetainAllocationHandle(&found, pointer);
+  if (result == CUDA_SUCCESS) *handle = virtual_handle_back(found);
+  return nvidia_end(result);
+}
+
+hipError_t hipMemExportToShareableHandle(void *shareable, hipMemGenericAllocationHandle_t handle,
+                                         hipMemAllocationHandleType type, unsigned long long flags)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!shareable) return nvidia_fail(hipErrorInvalidValue);
+  if (!nvidia_cuda.MemExportToShareableHandle) return nvidia_fail(hipErrorNotSupported);
+  return nvidia_end(nvidia_cuda.MemExportToShareableHandle(shareable, virtual_handle(handle),
+                                                           (CUmemAllocationHandleType)type, flags));
+}
+
+hipError_t hipMemImportFromShareableHandle(hipMemGenericAllocationHandle_t *handle, void *shareable,
+                                           hipMemAllocationHandleType type)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!handle) return nvidia_fail(hipErrorInvalidValue);
+  if (!nvidia_cuda.MemImportFromShareableHandle) return nvidia_fail(hipErrorNotSupported);
+  CUmemGenericAllocationHandle imported = 0;
+  CUresult result;
+  do result = nvidia_cuda.MemImportFromShareableHandle(&imported, shareable, (CUmemAllocationHandleType)type);
+  while (nvidia_again(&result));
+  if (result == CUDA_SUCCESS) *handle = virtual_handle_back(imported);
+  return nvidia_end(result);
+}
+
+/* ---- Mappings -------------------------------------------------------------------------------------------------- */
+
+hipError_t hipMemMap(void *pointer, size_t bytes, size_t offset, hipMemGenericAllocationHandle_t handle,
+                     unsigned long long flags)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!nvidia_cuda.MemMap) return nvidia_fail(hipErrorNotSupported);
+  CUresult result;
+  do result = nvidia_cuda.MemMap(nvidia_address(pointer), bytes, offset, virtual_handle(handle), flags);
+  while (nvidia_again(&result));
+  return nvidia_end(result);
+}
+
+hipError_t hipMemUnmap(void *pointer, size_t bytes)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!nvidia_cuda.MemUnmap) return nvidia_fail(hipErrorNotSupported);
+  CUresult result;
+  do result = nvidia_cuda.MemUnmap(nvidia_address(pointer), bytes);
+  while (nvidia_again(&result));
+  return nvidia_end(result);
+}
+
+hipError_t hipMemSetAccess(void *pointer, size_t bytes, const hipMemAccessDesc *access, size_t count)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!access || count == 0) return nvidia_fail(hipErrorInvalidValue);
+  if (!nvidia_cuda.MemSetAccess) return nvidia_fail(hipErrorNotSupported);
+  CUresult result;
+  do result = nvidia_cuda.MemSetAccess(nvidia_address(pointer), bytes, nvidia_access(access), count);
+  while (nvidia_again(&result));
+  return nvidia_end(result);
+}
+
+hipError_t hipMemGetAccess(unsigned long long *flags, const hipMemLocation *location, void *pointer)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!flags || !location) return nvidia_fail(hipErrorInvalidValue);
+  if (!nvidia_cuda.MemGetAccess) return nvidia_fail(hipErrorNotSupported);
+  CUmemLocation where = {.type = (CUmemLocationType)location->type, .id = location->id};
+  CUresult result;
+  do result = nvidia_cuda.MemGetAccess(flags, &where, nvidia_address(pointer));
+  while (nvidia_again(&result));
+  return nvidia_end(result);
+}
