@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <regex.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,13 +29,18 @@ static int teardown(void **state)
   return status;
 }
 
-/* Starts logging over a plain device, into `name` in the folder. */
-static enum hipmm_status start(const char *name, const char *more_options)
+/* Starts logging over `source`, into `name` in the folder. */
+static enum hipmm_status start_over(const char *source, const char *name, const char *more_options)
 {
   char graph[600];
-  snprintf(graph, sizeof graph, "'stack': [{'type': 'logging', 'file': '%s/%s'%s}, 'device']", folder, name,
-           more_options);
+  snprintf(graph, sizeof graph, "'stack': [{'type': 'logging', 'file': '%s/%s'%s}, '%s']", folder, name, more_options,
+           source);
   return rig_try("", graph);
+}
+
+static enum hipmm_status start(const char *name, const char *more_options)
+{
+  return start_over("device", name, more_options);
 }
 
 /* A file of the folder, to be freed; fails if it is not there. */
@@ -153,19 +159,24 @@ static void writes_each_row_at_once_if_asked_to(void **state)
   rig_free(ptr, 1000, NULL);
 }
 
-/* Run in a fork: a program that ends with its stack live. */
-static int exit_with_the_stack_live(const void *name)
+/* Run as another process: a program that ends with its stack live. */
+static int exit_with_the_stack_live(void)
 {
   void *ptr;
-  if (start(name, "") || hipmm_allocate(NULL, 1000, NULL, &ptr)) return 1;
-  exit(7);
+  return start("exit.csv", "") || hipmm_allocate(NULL, 1000, NULL, &ptr) ? 1 : 7;
+}
+
+/* Runs this program again, to do one thing (see main) in the same folder. */
+static struct outcome run_role(const char *role)
+{
+  const char *const arguments[] = {role, folder, NULL}, *const environment[] = {NULL};
+  return run_again(arguments, environment);
 }
 
 static void writes_what_is_left_when_the_process_exits(void **state)
 {
   (void)state;
-  struct outcome outcome = run_forked(exit_with_the_stack_live, "exit.csv");
-  assert_int_equal(outcome.status, 7);
+  assert_int_equal(run_role("exit").status, 7);
   char *text = read_log("exit.csv");
   assert_matches(text, "^Thread[^\n]*\n[0-9]+," TIME ",allocate,0x[0-9a-f]+,1000,0\n$");
   free(text);
@@ -220,9 +231,8 @@ struct rank {
 static void takes_the_rank_from_the_launcher(void **state)
 {
   static const struct rank ranks[] = {
-      {"SLURM_PROCID", "3", "log.3.csv"},       {"RANK", "4", "log.4.csv"},
-      {"MV2_COMM_WORLD_RANK", "5", "log.5.csv"}, {"PMI_RANK", "6", "log.6.csv"},
-      {"PMIX_RANK", "7", "log.7.csv"},           {"OMPI_COMM_WORLD_RANK", "8", "log.8.csv"},
+      {"SLURM_PROCID", "3", "log.3.csv"}, {"RANK", "4", "log.4.csv"},      {"MV2_COMM_WORLD_RANK", "5", "log.5.csv"},
+      {"PMI_RANK", "6", "log.6.csv"},     {"PMIX_RANK", "7", "log.7.csv"}, {"OMPI_COMM_WORLD_RANK", "8", "log.8.csv"},
   };
   (void)state;
   /* Each goes before those set already. */
@@ -304,9 +314,10 @@ static void refuses_two_logs_in_one_file(void **state)
 {
   char graph[800];
   (void)state;
-  snprintf(graph, sizeof graph,
-           "'stack': [{'type': 'logging', 'file': '%s/log.csv'}, {'type': 'logging', 'file': '%s/./log.csv'}, 'device']",
-           folder, folder);
+  snprintf(
+      graph, sizeof graph,
+      "'stack': [{'type': 'logging', 'file': '%s/log.csv'}, {'type': 'logging', 'file': '%s/./log.csv'}, 'device']",
+      folder, folder);
   assert_status(rig_try("", graph), HIPMM_E_CONFIG);
   assert_message("written already by another logging resource");
 }
@@ -343,11 +354,11 @@ static void goes_on_when_the_disk_is_full(void **state)
   assert_message("No space left");
 }
 
-/* Run in a fork, where files may not grow beyond a page. */
-static int fill_a_small_file(const void *name)
+/* Run as another process, where files may not grow beyond a page. */
+static int fill_a_small_file(void)
 {
   const struct rlimit limit = {4096, 4096};
-  if (start(name, "")) return 1;
+  if (start_over("host", "log.csv", "")) return 1; /* the software device's memory is a file too */
   signal(SIGXFSZ, SIG_IGN);
   setrlimit(RLIMIT_FSIZE, &limit);
   for (int i = 0; i < 1000; i++) {
@@ -367,7 +378,7 @@ static int fill_a_small_file(const void *name)
 static void says_that_rows_were_lost(void **state)
 {
   (void)state;
-  struct outcome outcome = run_forked(fill_a_small_file, "log.csv");
+  struct outcome outcome = run_role("fill");
   assert_int_equal(outcome.status, 0);
   assert_contains(outcome.error, "rows are lost");
 }
@@ -428,10 +439,14 @@ static void keeps_rows_of_threads_in_true_order(void **state)
 
 #define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
-int main(void)
+int main(int argc, char **argv)
 {
+  if (argc == 3) {
+    folder = argv[2];
+    return strcmp(argv[1], "exit") ? fill_a_small_file() : exit_with_the_stack_live();
+  }
   const struct CMUnitTest tests[] = {
-      TEST(writes_what_is_left_when_the_process_exits), /* before this process starts the runtime */
+      TEST(writes_what_is_left_when_the_process_exits),
       TEST(says_that_rows_were_lost),
       TEST(writes_what_rmm_writes),
       TEST(writes_the_local_time),

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* model.h: a random program on several streams, for sub-allocators: whatever it does, no two blocks overlap, and no work
+ * of one owner of a block meets that of the next. Every block is filled on its stream and looked at on the stream that
+ * frees it, as late as the scheduler likes. */
+#ifndef HIPMM_TESTS_MODEL_H
+#define HIPMM_TESTS_MODEL_H
+
+#include "rig.h"
+
+struct model {
+  uint64_t seed; /* printed when something goes wrong */
+  unsigned steps;
+  unsigned n_streams; /* the default stream included */
+  unsigned most_live;
+  size_t most_bytes;      /* of a block; half of them are much smaller */
+  bool destroys_streams;  /* some without a word to hipmm, which "record": "lazy" does not forgive */
+  bool ends_with_no_live; /* frees everything; otherwise the stack is taken down with blocks in it */
+};
+
+/* Runs on the top resource of device 0. Asserts. */
+void model_run(const struct model *model);
+
+#endif

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of binning: which way a request goes, how a free finds the same way, and mistakes in the list of bins. */
+#include "model.h"
+
+#include <stdio.h>
+
+static const char own_bins[] =
+    "'stack': [{'type': 'binning', 'bins': [{'size': 1000}, {'size': '64KiB'}], 'blocks_per_chunk': 4}, 'device']";
+
+static const char named_bins[] =
+    "'resources': {"
+    "  'memory': {'type': 'device'},"
+    "  'tiny': {'type': 'fixed_size', 'upstream': 'memory', 'block_size': 1024, 'blocks_per_chunk': 4},"
+    "  'small': {'type': 'statistics', 'upstream': 'tiny2'},"
+    "  'tiny2': {'type': 'fixed_size', 'upstream': 'memory', 'block_size': 4096, 'blocks_per_chunk': 4},"
+    "  'large': {'type': 'statistics', 'upstream': 'memory'},"
+    "  'bins': {'type': 'binning', 'upstream': 'large', 'bins': ["
+    "    {'size': 1024, 'resource': 'tiny'}, {'size': 4096, 'resource': 'small'}, {'size': 8192}]}"
+    "}, 'devices': {'default': 'bins'}";
+
+static void sends_requests_to_the_smallest_bin_that_fits(void **state)
+{
+  (void)state;
+  rig_start(named_bins);
+  void *tiny = rig_allocate(1024, NULL), *small = rig_allocate(1025, NULL), *own = rig_allocate(8192, NULL),
+       *large = rig_allocate(8193, NULL);
+  assert_int_equal(rig_value("tiny", "live_bytes"), 1024);
+  assert_int_equal(rig_value("small", "current_bytes"), 1025);
+  assert_int_equal(rig_value("bins", "bins_live_bytes"), 8192);
+  assert_int_equal(rig_value("large", "total_count"), 2); /* a chunk for the bin of its own, and what is too large */
+  assert_int_equal(rig_value("bins", "bins"), 3);
+  rig_free(tiny, 1024, NULL);
+  rig_free(small, 1025, NULL);
+  rig_free(own, 8192, NULL);
+  rig_free(large, 8193, NULL);
+  assert_int_equal(rig_value("tiny", "live_count"), 0);
+  assert_int_equal(rig_value("small", "current_count"), 0);
+  assert_int_equal(rig_value("bins", "bins_live_count"), 0);
+  assert_int_equal(rig_value("large", "current_count"), 1);
+}
+
+static void passes_zero_bytes(void **state)
+{
+  (void)state;
+  rig_start(own_bins);
+  assert_null(rig_allocate(0, NULL));
+  rig_free(NULL, 0, NULL);
+  rig_free(NULL, MIB, NULL);
+  assert_int_equal(rig_held_bytes(), 0);
+}
+
+static void sends_large_alignments_past_the_bins(void **state)
+{
+  void *ptr = NULL;
+  (void)state;
+  rig_start("'stack': [{'type': 'binning', 'bins': [{'size': 4096}]}, 'pool', 'device']");
+  assert_ok(hipmm_allocate_aligned(NULL, 100, 4096, NULL, &ptr));
+  assert_int_equal((uintptr_t)ptr % 4096, 0);
+  assert_int_equal(rig_value("binning", "bins_live_count"), 0);
+  assert_ok(hipmm_deallocate_aligned(NULL, ptr, 100, 4096, NULL));
+  /* Freed with another alignment it is found all the same. */
+  assert_ok(hipmm_allocate_aligned(NULL, 100, 4096, NULL, &ptr));
+  rig_free(ptr, 100, NULL);
+  assert_int_equal(rig_value("pool", "live_count"), 0);
+}
+
+static void frees_without_a_size(void **state)
+{
+  static const size_t sizes[] = {1, 1000, 1024, 65536, 65537, MIB};
+  (void)state;
+  rig_start(own_bins);
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) rig_free(rig_allocate(sizes[i], NULL), 0, NULL);
+  assert_int_equal(rig_value("binning", "bins_live_count"), 0);
+}
+
+/* The first block of a chunk has the chunk's address, which the upstream knows too. */
+static void tells_a_block_from_its_chunk(void **state)
+{
+  (void)state;
+  rig_start(own_bins);
+  void *ptr = rig_allocate(65536, NULL);
+  size_t chunk = rig_held_bytes();
+  assert_true(chunk > 65536);
+  assert_status(hipmm_deallocate(NULL, ptr, chunk, NULL), HIPMM_E_SIZE);
+  rig_free(ptr, 65536, NULL);
+  assert_status(hipmm_deallocate(NULL, ptr, chunk, NULL), HIPMM_E_POINTER);
+  assert_status(hipmm_deallocate(NULL, ptr, 0, NULL), HIPMM_E_POINTER);
+  assert_int_equal(rig_held_bytes(), chunk);
+}
+
+static void tells_a_wrong_size_from_a_foreign_pointer(void **state)
+{
+  char foreign;
+  (void)state;
+  rig_start(own_bins);
+  char *small = rig_allocate(1000, NULL), *large = rig_allocate(MIB, NULL);
+  assert_status(hipmm_deallocate(NULL, small, 5000, NULL), HIPMM_E_SIZE); /* another bin's size */
+  assert_message("was allocated with 1000 bytes and cannot be freed with 5000");
+  assert_status(hipmm_deallocate(NULL, small, MIB, NULL), HIPMM_E_SIZE); /* too large for a bin */
+  assert_status(hipmm_deallocate(NULL, large, 1000, NULL), HIPMM_E_SIZE);
+  assert_status(hipmm_deallocate(NULL, large, MIB + 1, NULL), HIPMM_E_SIZE);
+  assert_status(hipmm_deallocate(NULL, &foreign, 1000, NULL), HIPMM_E_POINTER);
+  assert_status(hipmm_deallocate(NULL, &foreign, MIB, NULL), HIPMM_E_POINTER);
+  assert_status(hipmm_deallocate(NULL, small + 256, 1000, NULL), HIPMM_E_POINTER);
+  rig_free(small, 1000, NULL);
+  rig_free(large, MIB, NULL);
+  assert_status(hipmm_deallocate(NULL, small, 1000, NULL), HIPMM_E_POINTER);
+  assert_status(hipmm_deallocate(NULL, large, MIB, NULL), HIPMM_E_POINTER);
+}
+
+static void asks_for_the_size_where_a_bin_cannot_be_asked(void **state)
+{
+  (void)state;
+  rig_start(named_bins);
+  void *ptr = rig_allocate(4000, NULL);
+  assert_status(hipmm_deallocate(NULL, ptr, 0, NULL), HIPMM_E_NOT_SUPPORTED);
+  assert_message("free it with its size");
+  rig_free(ptr, 4000, NULL);
+  ptr = rig_allocate(1000, NULL); /* its bin comes before that one */
+  rig_free(ptr, 0, NULL);
+}
+
+/* ---- The list of bins ---- */
+
+static void adds_powers_of_two(void **state)
+{
+  (void)state;
+  rig_start("'stack': [{'type': 'binning', 'min_size_exponent': 18, 'max_size_exponent': 22}, 'device']");
+  assert_int_equal(rig_value("binning", "bins"), 5);
+  assert_int_equal(rig_held_bytes(), 0); /* RMM takes 992 MiB here */
+  void *ptr = rig_allocate(4 * MIB, NULL);
+  assert_int_equal(rig_value("binning", "bins_live_bytes"), 4 * MIB);
+  assert_int_equal(rig_held_bytes(), 4 * MIB);
+  rig_free(ptr, 4 * MIB, NULL);
+}
+
+static void adds_powers_of_two_beyond_32_bits(void **state)
+{
+  (void)state;
+  rig_start("'stack': [{'type': 'binning', 'min_size_exponent': 7, 'max_size_exponent': 40}, 'device']");
+  assert_int_equal(rig_value("binning", "bins"), 33); /* 128 is rounded up to 256 */
+  rig_free(rig_allocate(32 * MIB, NULL), 32 * MIB, NULL);
+}
+
+static void lets_the_list_go_before_the_powers(void **state)
+{
+  (void)state;
+  rig_start("'resources': {'memory': {'type': 'device'},"
+            "'mine': {'type': 'statistics', 'upstream': 'memory'},"
+            "'bins': {'type': 'binning', 'upstream': 'memory', 'min_size_exponent': 10, 'max_size_exponent': 12,"
+            "'bins': [{'size': 2048, 'resource': 'mine'}, {'size': 3000}]}}");
+  assert_int_equal(rig_value("bins", "bins"), 4); /* 1024 2048 3072 4096 */
+  void *ptr = rig_allocate(2000, NULL);
+  assert_int_equal(rig_value("mine", "current_bytes"), 2000);
+  rig_free(ptr, 2000, NULL);
+}
+
+static void without_bins_passes_everything_on(void **state)
+{
+  (void)state;
+  rig_start("'stack': ['binning', 'device']");
+  rig_free(rig_allocate(1000, NULL), 1000, NULL);
+  rig_free(rig_allocate(1000, NULL), 0, NULL);
+  assert_null(rig_allocate(0, NULL));
+  assert_int_equal(rig_value("binning", "bins"), 0);
+}
+
+/* A mistake: the options of binning, and what the message says. */
+struct mistake {
+  const char *options, *path, *text;
+};
+
+static void locates_mistakes(void **state)
+{
+  static const struct mistake mistakes[] = {
+      {"'bins': [{'size': '1KiB'}, {'size': '1KiB'}]", "/stack/0/bins/1/size", "not above the size of the bin before"},
+      {"'bins': [{'size': 300}, {'size': 512}]", "/stack/0/bins/1/size", "at least 256 bytes apart"},
+      {"'bins': [{'size': 512}, {'size': '1KiB'}, {'size': 256}]", "/stack/0/bins/2/size", "smallest to the largest"},
+      {"'min_size_exponent': 10", "/stack/0/max_size_exponent", "give both exponents"},
+      {"'max_size_exponent': 10", "/stack/0/min_size_exponent", "give both exponents"},
+      {"'min_size_exponent': 10, 'max_size_exponent': 9", "/stack/0/max_size_exponent", "below min_size_exponent"},
+      {"'bins': [{}]", "/stack/0/bins/0", "size"},
+      {"'bins': [{'size': 0}]", "/stack/0/bins/0/size", ""},
+      {"'max_size_exponent': 41", "/stack/0/max_size_exponent", ""},
+  };
+  char graph[300];
+  struct hipmm_error error = {.struct_size = sizeof error};
+  (void)state;
+  for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
+    snprintf(graph, sizeof graph, "'stack': [{'type': 'binning', %s}, 'device']", mistakes[i].options);
+    assert_status(rig_try("", graph), HIPMM_E_CONFIG);
+    hipmm_last_error(&error);
+    assert_string_equal(error.path, mistakes[i].path);
+    assert_contains(error.message, mistakes[i].text);
+    hipmm_finalize();
+  }
+}
+
+/* ---- Giving back, and everything at once ---- */
+
+static void gives_idle_chunks_back_when_trimmed(void **state)
+{
+  (void)state;
+  rig_start(own_bins);
+  void *ptr = rig_allocate(1000, NULL);
+  rig_free(rig_allocate(60000, NULL), 60000, NULL);
+  size_t before = rig_held_bytes();
+  assert_ok(hipmm_resource_trim(rig_resource("binning"), 0));
+  assert_true(rig_held_bytes() < before);
+  rig_free(ptr, 1000, NULL);
+  assert_ok(hipmm_resource_trim(rig_resource("binning"), 0));
+  assert_int_equal(rig_held_bytes(), 0);
+}
+
+static void passes_the_model(void **state)
+{
+  static const char *const schedulers[] = {"'scheduler': 'stepped', 'seed': 11", "'scheduler': 'threads'"};
+  static const char *const upstreams[] = {"'device'", "'pool', 'device'"};
+  char graph[300];
+  (void)state;
+  for (uint64_t seed = 1; seed <= 4; seed++) {
+    const struct model model = {.seed = seed,
+                                .steps = 1500,
+                                .n_streams = 3,
+                                .most_live = 100,
+                                .most_bytes = 100000,
+                                .destroys_streams = true,
+                                .ends_with_no_live = seed % 2};
+    snprintf(graph, sizeof graph,
+             "'stack': [{'type': 'binning', 'blocks_per_chunk': 5,"
+             "'bins': [{'size': 1024}, {'size': '16KiB'}, {'size': '64KiB'}]}, %s]",
+             upstreams[seed / 2 % 2]);
+    rig_start_with(schedulers[seed % 2], graph);
+    model_run(&model);
+    assert_ok(hipmm_finalize());
+    assert_int_equal(live_on_all_devices(), 0);
+  }
+}
+
+static void use_each_op(void)
+{
+  static const size_t sizes[] = {100, 60000, MIB};
+  struct hipmm_resource *resource = NULL;
+  if (hipmm_get_device_resource(0, &resource)) return;
+  for (size_t i = 0; i < 3; i++) {
+    void *ptr;
+    if (!hipmm_allocate(resource, sizes[i], NULL, &ptr)) hipmm_deallocate(resource, ptr, sizes[i], NULL);
+  }
+  hipmm_resource_trim(resource, 0);
+  hipmm_resource_release(resource);
+}
+
+static void loses_nothing_whatever_call_fails(void **state)
+{
+  (void)state;
+  assert_true(rig_fail_each_call("", own_bins, use_each_op) > 10);
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      TEST(sends_requests_to_the_smallest_bin_that_fits),
+      TEST(passes_zero_bytes),
+      TEST(sends_large_alignments_past_the_bins),
+      TEST(frees_without_a_size),
+      TEST(tells_a_block_from_its_chunk),
+      TEST(tells_a_wrong_size_from_a_foreign_pointer),
+      TEST(asks_for_the_size_where_a_bin_cannot_be_asked),
+      TEST(adds_powers_of_two),
+      TEST(adds_powers_of_two_beyond_32_bits),
+      TEST(lets_the_list_go_before_the_powers),
+      TEST(without_bins_passes_everything_on),
+      TEST(locates_mistakes),
+      TEST(gives_idle_chunks_back_when_trimmed),
+      TEST(passes_the_model),
+      TEST(loses_nothing_whatever_call_fails),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

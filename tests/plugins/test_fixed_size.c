@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of fixed_size: its limits, reuse in the order of streams, growth, and giving back. */
+#include "model.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+static const char small_blocks[] =
+    "'stack': [{'type': 'fixed_size', 'block_size': 1000, 'blocks_per_chunk': 4}, 'device']";
+
+/* ---- What it gives ---- */
+
+static void rounds_blocks_up_and_refuses_larger_requests(void **state)
+{
+  void *ptr = NULL;
+  (void)state;
+  rig_start(small_blocks);
+  void *first = rig_allocate(1, NULL), *second = rig_allocate(1024, NULL);
+  assert_int_equal((char *)second - (char *)first, 1024);
+  assert_status(hipmm_allocate(NULL, 1025, NULL, &ptr), HIPMM_E_LIMIT);
+  assert_message("a block has 1 KiB; raise block_size");
+  assert_status(hipmm_allocate(NULL, SIZE_MAX, NULL, &ptr), HIPMM_E_LIMIT);
+  assert_status(hipmm_allocate_aligned(NULL, 8, 512, NULL, &ptr), HIPMM_E_ARGUMENT);
+  rig_free(first, 1, NULL);
+  rig_free(second, 1024, NULL);
+}
+
+static void takes_nothing_before_the_first_allocation(void **state)
+{
+  (void)state;
+  rig_start("'stack': ['fixed_size', 'device']");
+  assert_int_equal(rig_held_bytes(), 0);
+  assert_null(rig_allocate(0, NULL));
+  rig_free(NULL, 0, NULL);
+  assert_int_equal(rig_held_bytes(), 0);
+  void *ptr = rig_allocate(MIB, NULL);
+  assert_int_equal(rig_held_bytes(), 2 * MIB);
+  rig_free(ptr, MIB, NULL);
+}
+
+static void takes_whole_chunks_at_once_if_asked_to(void **state)
+{
+  (void)state;
+  rig_start("'stack': [{'type': 'fixed_size', 'block_size': '64KiB', 'preallocate': 2}, 'device']");
+  assert_int_equal(rig_held_bytes(), 2 * 128 * 64 * 1024);
+  assert_int_equal(rig_value("fixed_size", "free_count"), 256);
+  assert_int_equal(rig_value("fixed_size", "chunks"), 2);
+}
+
+static void says_that_it_cannot_have_that_much_at_once(void **state)
+{
+  (void)state;
+  assert_status(rig_try("", "'stack': [{'type': 'fixed_size', 'preallocate': 4}, 'device']"), HIPMM_E_OUT_OF_MEMORY);
+  assert_message("/stack/0/preallocate");
+}
+
+static void grows_with_use_up_to_its_chunks(void **state)
+{
+  enum { BLOCKS = 200 };
+  void *blocks[BLOCKS];
+  (void)state;
+  rig_start("'stack': [{'type': 'fixed_size', 'block_size': '64KiB', 'blocks_per_chunk': 64}, 'device']");
+  for (int i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate(65536, NULL);
+  assert_true(rig_held_bytes() <= BLOCKS * 65536 * 3 / 2);
+  assert_true(rig_value("fixed_size", "chunks") <= 6);
+  assert_int_equal(rig_value("fixed_size", "live_count"), BLOCKS);
+  for (int i = 0; i < BLOCKS; i++) rig_free(blocks[i], 65536, NULL);
+  assert_int_equal(rig_value("fixed_size", "live_bytes"), 0);
+}
+
+static void uses_the_last_of_its_upstream(void **state)
+{
+  enum { MOST = 128 };
+  void *blocks[MOST];
+  size_t n = 0;
+  (void)state;
+  rig_start(
+      "'stack': [{'type': 'fixed_size', 'block_size': '4MiB'}, {'type': 'limiting', 'limit': '65MiB'}, 'device']");
+  while (n < MOST && !hipmm_allocate(NULL, 1, NULL, &blocks[n])) n++;
+  assert_int_equal(n, 16); /* all that fit, although a chunk of the usual size did not */
+  while (n) rig_free(blocks[--n], 1, NULL);
+}
+
+static void refuses_frees_that_are_wrong(void **state)
+{
+  char foreign;
+  (void)state;
+  rig_start(small_blocks);
+  char *ptr = rig_allocate(700, NULL);
+  assert_status(hipmm_deallocate(NULL, &foreign, 700, NULL), HIPMM_E_POINTER);
+  assert_status(hipmm_deallocate(NULL, ptr + 1, 700, NULL), HIPMM_E_POINTER);
+  assert_status(hipmm_deallocate(NULL, ptr + 1024, 700, NULL), HIPMM_E_POINTER); /* a free block */
+  assert_status(hipmm_deallocate(NULL, ptr - 256, 700, NULL), HIPMM_E_POINTER);
+  assert_status(hipmm_deallocate(NULL, ptr + 64 * MIB, 700, NULL), HIPMM_E_POINTER);
+  assert_status(hipmm_deallocate(NULL, ptr, 1000, NULL), HIPMM_E_SIZE);
+  assert_message("was allocated with 700 bytes and cannot be freed with 1000");
+  assert_int_equal(rig_value("fixed_size", "live_count"), 1);
+  rig_free(ptr, 0, NULL);
+  assert_status(hipmm_deallocate(NULL, ptr, 700, NULL), HIPMM_E_POINTER);
+  assert_message("freed before");
+}
+
+/* ---- Reuse ---- */
+
+static void reuses_on_the_same_stream_without_a_call(void **state)
+{
+  (void)state;
+  rig_start("'stack': [{'type': 'fixed_size', 'block_size': '64KiB'}, 'device']");
+  hipStream_t stream = rig_stream();
+  void *first = rig_allocate(1, stream);
+  rig_free(first, 1, stream);
+  software()->reset_calls();
+  for (int i = 0; i < 100; i++) {
+    void *again = rig_allocate(100, stream);
+    assert_ptr_equal(again, first);
+    rig_free(again, 100, stream);
+  }
+  uint64_t calls = 0, count;
+  for (size_t row = 0; software()->call(row, &count); row++) calls += count;
+  /* hipmm itself asks for the current device, once a call without a resource. */
+  assert_int_equal(calls, software()->calls("hipGetDevice"));
+  rig_drop_stream(stream);
+}
+
+/* Frees a block on `first` with work pending, then has `second` take it. The chunk has one block, so that reuse is the
+ * only way but growth. Whose bytes are in the block at the end? */
+static void hand_over(hipStream_t first, hipStream_t second)
+{
+  unsigned char *ptr = rig_allocate(4 * MIB, first);
+  assert_int_equal(rig_hip()->MemsetAsync(ptr, 1, 4 * MIB, first), 0);
+  rig_free(ptr, 4 * MIB, first);
+  unsigned char *again = rig_allocate(4 * MIB, second);
+  assert_ptr_equal(again, ptr);
+  assert_int_equal(rig_hip()->MemsetAsync(again, 2, 4 * MIB, second), 0);
+  assert_int_equal(rig_hip()->DeviceSynchronize(), 0);
+  assert_int_equal(again[0], 2);
+  assert_int_equal(again[4 * MIB - 1], 2);
+  rig_free(again, 4 * MIB, second);
+}
+
+static void orders_streams_however_it_records(void **state)
+{
+  static const char *const records[] = {"auto", "lazy", "on_free"};
+  char graph[200];
+  (void)state;
+  for (int i = 0; i < 3; i++) {
+    snprintf(graph, sizeof graph, "'stack': [{'type': 'fixed_size', 'block_size': '4MiB', 'record': '%s'}, 'device']",
+             records[i]);
+    rig_start_with("'scheduler': 'stepped', 'seed': 5", graph);
+    hipStream_t first = rig_stream(), second = rig_stream();
+    for (int round = 0; round < 20; round++) {
+      hand_over(first, second);
+      hand_over(second, first);
+    }
+    rig_drop_stream(first);
+    rig_drop_stream(second);
+    assert_ok(hipmm_finalize());
+  }
+}
+
+static void waits_for_a_stream_and_not_for_the_device_where_it_may(void **state)
+{
+  (void)state;
+  rig_start_with("'scheduler': 'stepped'", "'stack': [{'type': 'fixed_size', 'block_size': '4MiB'}, 'device']");
+  hipStream_t first = rig_stream(), second = rig_stream();
+  assert_ok(hipmm_stream_retain(0, first));
+  void *ptr = rig_allocate(MIB, first);
+  assert_int_equal(rig_hip()->MemsetAsync(ptr, 1, MIB, first), 0);
+  rig_free(ptr, MIB, first);
+  software()->reset_calls();
+  assert_ptr_equal(rig_allocate(MIB, second), ptr);
+  assert_int_equal(software()->calls("hipDeviceSynchronize"), 0);
+  assert_int_equal(software()->calls("hipStreamWaitEvent"), 1);
+  assert_int_equal(rig_value("fixed_size", "stream_waits"), 1);
+  rig_free(ptr, MIB, second);
+  assert_ok(hipmm_stream_retire(0, first));
+  rig_drop_stream(first);
+  rig_drop_stream(second);
+}
+
+static void never_uses_a_stream_that_may_be_gone(void **state)
+{
+  (void)state;
+  rig_start("'stack': [{'type': 'fixed_size', 'block_size': '4MiB'}, 'device']");
+  hipStream_t first = rig_stream();
+  void *ptr = rig_allocate(MIB, first);
+  rig_free(ptr, MIB, first);
+  rig_drop_stream(first);
+  software()->reset_calls();
+  assert_ptr_equal(rig_allocate(MIB, NULL), ptr);
+  assert_int_equal(software()->calls("hipEventRecord"), 0);
+  assert_int_equal(software()->calls("hipDeviceSynchronize"), 1);
+  rig_free(ptr, MIB, NULL);
+}
+
+static void makes_blocks_of_a_retired_stream_anybodys(void **state)
+{
+  (void)state;
+  rig_start("'stack': [{'type': 'fixed_size', 'block_size': '4MiB'}, 'device']");
+  hipStream_t first = rig_stream();
+  void *ptr = rig_allocate(MIB, first);
+  rig_free(ptr, MIB, first);
+  assert_ok(hipmm_stream_retire(0, first));
+  rig_drop_stream(first);
+  software()->reset_calls();
+  assert_ptr_equal(rig_allocate(MIB, NULL), ptr);
+  assert_int_equal(software()->calls("hipDeviceSynchronize"), 0);
+  rig_free(ptr, MIB, NULL);
+}
+
+/* ---- Giving back ---- */
+
+static void gives_idle_chunks_back_when_trimmed(void **state)
+{
+  void *blocks[64];
+  (void)state;
+  rig_start("'stack': [{'type': 'fixed_size', 'block_size': '1MiB', 'blocks_per_chunk': 2}, 'device']");
+  for (int i = 0; i < 64; i++) blocks[i] = rig_allocate(MIB, NULL);
+  assert_int_equal(rig_held_bytes(), 64 * MIB);
+  for (int i = 1; i < 64; i++) rig_free(blocks[i], MIB, NULL);
+  assert_ok(hipmm_resource_trim(rig_resource("fixed_size"), 10 * MIB));
+  assert_int_equal(rig_held_bytes(), 10 * MIB);
+  assert_ok(hipmm_resource_trim(rig_resource("fixed_size"), 0));
+  assert_int_equal(rig_held_bytes(), 2 * MIB);
+  assert_int_equal(rig_value("fixed_size", "free_count"), 1);
+  for (int i = 1; i < 64; i++) blocks[i] = rig_allocate(MIB, NULL);
+  assert_int_equal(rig_held_bytes(), 64 * MIB);
+  for (int i = 0; i < 64; i++) rig_free(blocks[i], MIB, NULL);
+  assert_int_equal(rig_value("fixed_size", "peak_reserved_bytes"), 64 * MIB);
+}
+
+static void keeps_a_chunk_that_the_upstream_does_not_take(void **state)
+{
+  (void)state;
+  rig_start("'stack': [{'type': 'fixed_size', 'block_size': '1MiB'}, 'device']");
+  void *ptr = rig_allocate(MIB, NULL);
+  rig_free(ptr, MIB, NULL);
+  rig_fail_call("hipFree", 1, 0);
+  assert_status(hipmm_resource_trim(rig_resource("fixed_size"), 0), HIPMM_E_HIP);
+  assert_int_equal(rig_held_bytes(), 2 * MIB);
+  assert_int_equal(rig_value("fixed_size", "free_count"), 2);
+  rig_free(rig_allocate(MIB, NULL), MIB, NULL);
+  assert_ok(hipmm_resource_trim(rig_resource("fixed_size"), 0));
+  assert_int_equal(rig_held_bytes(), 0);
+}
+
+static void gives_everything_back_at_the_end(void **state)
+{
+  (void)state;
+  rig_start(small_blocks);
+  for (int i = 0; i < 100; i++) rig_allocate(1, NULL);
+  assert_ok(hipmm_finalize());
+  assert_int_equal(live_on_all_devices(), 0);
+}
+
+/* ---- Everything at once ---- */
+
+static void passes_the_model(void **state)
+{
+  static const char *const schedulers[] = {"'scheduler': 'stepped', 'seed': 7", "'scheduler': 'threads'"};
+  static const char *const records[] = {"auto", "on_free", "lazy"};
+  char graph[200];
+  (void)state;
+  for (uint64_t seed = 1; seed <= 6; seed++) {
+    const struct model model = {.seed = seed,
+                                .steps = 1500,
+                                .n_streams = 1 + (unsigned)seed % 5,
+                                .most_live = 60,
+                                .most_bytes = 4096,
+                                .destroys_streams = seed % 3 != 2,
+                                .ends_with_no_live = seed % 2};
+    snprintf(graph, sizeof graph,
+             "'stack': [{'type': 'fixed_size', 'block_size': '4KiB', 'blocks_per_chunk': 7, 'record': '%s'}, 'device']",
+             records[seed % 3]);
+    rig_start_with(schedulers[seed % 2], graph);
+    model_run(&model);
+    assert_ok(hipmm_finalize());
+    assert_int_equal(live_on_all_devices(), 0);
+  }
+}
+
+enum { THREADS = 4, ROUNDS = 3000 };
+
+static void *allocate_and_free(void *failures)
+{
+  for (int i = 0; i < ROUNDS; i++) {
+    void *ptr[3];
+    for (int k = 0; k < 3; k++) *(int *)failures += hipmm_allocate(NULL, 1000, (hipStream_t)2, &ptr[k]) != HIPMM_OK;
+    for (int k = 0; k < 3; k++) *(int *)failures += hipmm_deallocate(NULL, ptr[k], 1000, (hipStream_t)2) != HIPMM_OK;
+  }
+  return NULL;
+}
+
+static void serves_threads_each_on_its_default_stream(void **state)
+{
+  pthread_t threads[THREADS];
+  int failures[THREADS] = {0};
+  (void)state;
+  rig_start("'stack': [{'type': 'fixed_size', 'block_size': '4KiB', 'blocks_per_chunk': 8}, 'device']");
+  for (int i = 0; i < THREADS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, allocate_and_free, &failures[i]), 0);
+  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  for (int i = 0; i < THREADS; i++) assert_int_equal(failures[i], 0);
+  assert_int_equal(rig_value("fixed_size", "live_count"), 0);
+  assert_true(rig_value("fixed_size", "free_count") <= 6 * THREADS + 8);
+}
+
+static void use_each_op(void)
+{
+  struct hipmm_resource *resource = NULL;
+  hipStream_t stream = NULL;
+  void *first = NULL, *second = NULL;
+  if (hipmm_get_device_resource(0, &resource)) return;
+  rig_hip()->StreamCreateWithFlags(&stream, HIPMM_HIP_STREAM_NON_BLOCKING);
+  if (!hipmm_allocate(resource, MIB, stream, &first)) hipmm_deallocate(resource, first, MIB, stream);
+  if (!hipmm_allocate(resource, MIB, NULL, &second)) hipmm_deallocate(resource, second, MIB, NULL);
+  hipmm_resource_trim(resource, 0);
+  if (!hipmm_allocate(resource, MIB, stream, &first)) hipmm_deallocate(resource, first, MIB, stream);
+  hipmm_stream_retire(0, stream);
+  if (stream) rig_hip()->StreamDestroy(stream);
+  hipmm_resource_release(resource);
+}
+
+static void loses_nothing_whatever_call_fails(void **state)
+{
+  (void)state;
+  unsigned failed = rig_fail_each_call(
+      "",
+      "'stack': [{'type': 'fixed_size', 'block_size': '4MiB', 'record': 'on_free', 'preallocate': 1, "
+      "'blocks_per_chunk': 1}, 'device']",
+      use_each_op);
+  assert_true(failed > 10);
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      TEST(rounds_blocks_up_and_refuses_larger_requests),
+      TEST(takes_nothing_before_the_first_allocation),
+      TEST(takes_whole_chunks_at_once_if_asked_to),
+      TEST(says_that_it_cannot_have_that_much_at_once),
+      TEST(grows_with_use_up_to_its_chunks),
+      TEST(uses_the_last_of_its_upstream),
+      TEST(refuses_frees_that_are_wrong),
+      TEST(reuses_on_the_same_stream_without_a_call),
+      TEST(orders_streams_however_it_records),
+      TEST(waits_for_a_stream_and_not_for_the_device_where_it_may),
+      TEST(never_uses_a_stream_that_may_be_gone),
+      TEST(makes_blocks_of_a_retired_stream_anybodys),
+      TEST(gives_idle_chunks_back_when_trimmed),
+      TEST(keeps_a_chunk_that_the_upstream_does_not_take),
+      TEST(gives_everything_back_at_the_end),
+      TEST(passes_the_model),
+      TEST(serves_threads_each_on_its_default_stream),
+      TEST(loses_nothing_whatever_call_fails),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
