@@ -165,6 +165,7 @@ static enum hipmm_status locate(const struct instance *instance, enum hipmm_stat
   hipmm_last_error(&error);
   struct hipmm_error located = error;
   located.status = status;
+  snprintf(located.resource, sizeof located.resource, "%s", instance->node->name);
   bool whole =
       snprintf(located.file, sizeof located.file, "%s", source) >= 0 &&
       snprintf(located.path, sizeof located.path, "%s%s", instance->node->path, error.path) >= 0 &&
@@ -209,12 +210,15 @@ static enum hipmm_status create_instance(struct instance *instance)
     instance->upstreams[i] = &instance->stack->instances[node->upstreams[i]].resource;
   enum hipmm_status status = fill_options(instance);
   if (status) return status;
-  void *self = NULL;
+  char nothing;
+  void *self = &nothing;
   error_set(HIPMM_OK, "%s", ""); /* so that what is there afterwards is the plugin's word */
   status = plugin->create(&instance->services, instance->options, instance->upstreams, node->n_upstreams, &self);
   if (status && !*hipmm_last_error_message())
     error_set(status, "%s: its plugin failed to create it and gave no reason (%s)", node->name,
               hipmm_status_string(status));
+  if (!status && self == &nothing)
+    status = error_set(HIPMM_E_PLUGIN, "%s: its plugin says that it is created, but gives no resource", node->name);
   if (status) return locate(instance, status);
   instance->created = true;
   instance->self = self;
@@ -261,6 +265,9 @@ enum hipmm_status stack_build(struct graph *graph, int device, struct stack **st
   const struct hipmm_hip *hip = hip_table();
   struct stack *stack = stack_new(graph, device);
   if (!stack) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  struct hipmm_error before = {.struct_size =
+                                   sizeof before}; /* what was tried in vain on the way to success is no news */
+  hipmm_last_error(&before);
   int previous = device;
   hip->GetDevice(&previous);
   int code = hip->SetDevice(device);
@@ -272,6 +279,7 @@ enum hipmm_status stack_build(struct graph *graph, int device, struct stack **st
     stack_release(stack);
     return status;
   }
+  error_set_located(&before);
   log_line(HIPMM_LOG_DEBUG, NULL, "device %d: stack built, top is %s", device, graph->nodes[stack->top].name);
   *stack_out = stack;
   return HIPMM_OK;
