@@ -63,7 +63,7 @@ const struct software *software(void)
   }
   find_function(library, "hipmm_software_call", &functions.call);
   find_function(library, "hipmm_software_reset_calls", &functions.reset_calls);
-  find_function(library, "hipmm_software_fail", &functions.fail);
+  find_function(library, "hipmm_software_fail", &functions.schedule);
   find_function(library, "hipmm_software_fail_none", &functions.fail_none);
   find_function(library, "hipmm_software_reset", &functions.reset);
   find_function(library, "hipmm_software_live", &functions.live);
@@ -88,6 +88,54 @@ uint64_t faults_on_all_devices(void)
   for (int device = 0; device < 8; device++)
     if (software()->live(device, NULL, NULL)) sum += software()->faults(device);
   return sum;
+}
+
+void use_test_plugins(void)
+{
+  const char *top = getenv("top_builddir"), *ours = getenv("HIPMM_PLUGIN_PATH");
+  char *path;
+  if (!top) top = ".";
+  if (asprintf(&path, "%s/tests/bad/.libs:%s/tests/model/.libs:%s", top, top, ours ? ours : "") < 0) exit(1);
+  setenv("HIPMM_PLUGIN_PATH", path, 1);
+  free(path);
+}
+
+/* ---- The log ---- */
+
+static char *log_folder;
+
+static void remove_log(void)
+{
+  remove_folder(log_folder);
+}
+
+void log_to_file(const char *level)
+{
+  char *variable;
+  log_folder = new_folder();
+  atexit(remove_log);
+  if (asprintf(&variable, "%s:%s/log", level, log_folder) < 0) exit(1);
+  setenv("HIPMM_LOG", variable, 1);
+  free(variable);
+}
+
+const char *logged(void)
+{
+  static char text[16384];
+  static long read_up_to;
+  char *file = path_in(log_folder, "log");
+  FILE *stream = fopen(file, "r");
+  size_t bytes = 0;
+  if (stream) {
+    fseek(stream, read_up_to, SEEK_SET);
+    bytes = fread(text, 1, sizeof text - 1, stream);
+    fseek(stream, 0, SEEK_END);
+    read_up_to = ftell(stream);
+    fclose(stream);
+  }
+  text[bytes] = '\0';
+  free(file);
+  return text;
 }
 
 /* ---- Files ---- */

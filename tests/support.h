@@ -32,7 +32,7 @@ struct software {
   uint64_t (*calls)(const char *name);
   const char *(*call)(size_t index, uint64_t *count_out);
   void (*reset_calls)(void);
-  bool (*fail)(const char *name, uint64_t nth, int code);
+  bool (*schedule)(const char *name, uint64_t nth, int code);
   void (*fail_none)(void);
   void (*reset)(void);
   bool (*live)(int device, uint64_t *count_out, uint64_t *bytes_out);
@@ -52,6 +52,14 @@ uint64_t live_on_all_devices(void);
 
 /* Faults: work that ran on memory which was gone. */
 uint64_t faults_on_all_devices(void);
+
+/* For main(): puts the plugins that exist for tests (tests/bad, tests/model) before ours on the path, and sends the log
+ * from `level` up to a file, since it is set up once per process. */
+void use_test_plugins(void);
+void log_to_file(const char *level);
+
+/* What was logged since this was last called; for as long as it is not called again. */
+const char *logged(void);
 
 /* ---- Files ---- */
 
