@@ -36,7 +36,7 @@ enum hipmm_status source_check(const struct hipmm_services *services, size_t byt
     return services->refuse(services, HIPMM_E_ARGUMENT,
                             "cannot align to {0:bytes}: a source aligns to {1:bytes}, pool to any power of two",
                             alignment, HIPMM_ALIGNMENT, 0);
-  if (bytes > PTRDIFF_MAX)
+  if (bytes > SIZE_MAX >> 8) /* half of the largest address space that there is */
     return services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "cannot allocate {0:bytes}: no memory is that large",
                             bytes, 0, 0);
   return HIPMM_OK;

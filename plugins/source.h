@@ -6,7 +6,7 @@
 
 #include <hipmm/plugin.h>
 
-/* Both report their failures. The source's device is current, `bytes` is at least 1 and at most PTRDIFF_MAX. */
+/* Both report their failures. The source's device is current, `bytes` is not 0, and far from overflow. */
 struct source_memory {
   enum hipmm_status (*obtain)(const struct hipmm_services *services, size_t bytes, void **ptr_out);
   enum hipmm_status (*give_back)(const struct hipmm_services *services, void *ptr);
