@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ARGUMENTS_MOST = 8, ARGUMENTS_HELP = ARGUMENTS_MOST, ARGUMENTS_WORD = 64 };
+enum { ARGUMENTS_MOST = 16, ARGUMENTS_HELP = ARGUMENTS_MOST, ARGUMENTS_WORD = 64 };
 
 static void arguments_usage(const struct arguments *arguments)
 {

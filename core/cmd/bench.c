@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/* bench.c: `hipmm bench`: what an allocation costs, and what it holds, under workloads that other allocators were
+ * measured with. Here are the order of things and the help; the options are bench_options.c's, a round is bench_run.c's,
+ * the words are bench_print.c's. */
+#include "bench.h"
+
+#include <stdlib.h>
+
+enum { BENCH_MOST_FILES = 64, BENCH_MESSAGE = PATH_MAX + 512 };
+
+static void bench_result_clear(struct bench_result *result)
+{
+  free(result->failure_reason);
+}
+
+static int bench_status(const struct bench_result *results, size_t n)
+{
+  for (size_t i = 0; i < n; i++)
+    if (results[i].failures > 0) return CMD_BAD;
+  return CMD_GOOD;
+}
+
+static int bench_single(const struct bench_plan *plan, const char *config)
+{
+  struct source source;
+  struct bench_result *result = calloc(1, sizeof *result);
+  if (!result) {
+    say("bench: out of memory");
+    return CMD_BAD;
+  }
+  source_choose(&source, config);
+  int status = CMD_BAD;
+  if (bench_run(plan, &source, plan->run_ns, result))
+    status = bench_print(plan, &source, result, bench_status(result, 1));
+  bench_result_clear(result);
+  free(result);
+  return status;
+}
+
+/* Every round plays all, and begins with another one, so that nothing that changes with time meets the same one. */
+static bool bench_rounds(const struct bench_plan *plan, char *const *files, size_t n, struct bench_result *results)
+{
+  struct progress progress;
+  bool good = true;
+  progress_start(&progress, "comparing");
+  for (size_t i = 0; good && i < BENCH_ROUNDS * n; i++) {
+    size_t round = i / n, which = (i + round) % n;
+    const struct source source = {.file = files[which]};
+    progress_show(&progress, i, BENCH_ROUNDS * n);
+    good = bench_run(plan, &source, plan->run_ns / BENCH_ROUNDS, &results[which]);
+    if (!good) say("bench: %s gives no result, so nothing is compared", files[which]);
+  }
+  progress_end(&progress);
+  return good;
+}
+
+static int bench_several(const struct bench_plan *plan, char *const *files, size_t n)
+{
+  struct bench_result *results = calloc(n, sizeof *results);
+  if (!results) {
+    say("bench: out of memory");
+    return CMD_BAD;
+  }
+  int status = CMD_BAD;
+  if (bench_rounds(plan, files, n, results))
+    status = bench_print_comparison(plan, files, n, results, bench_status(results, n));
+  for (size_t i = 0; i < n; i++) bench_result_clear(&results[i]);
+  free(results);
+  return status;
+}
+
+static bool bench_read_trace(struct bench_plan *plan)
+{
+  char message[BENCH_MESSAGE];
+  if (plan->workload != BENCH_REPLAY) return true;
+  if (!trace_read(plan->trace_file, NULL, &plan->trace, message, sizeof message)) {
+    say("%s", message);
+    return false;
+  }
+  if (plan->trace.n_events > 0) return true;
+  say("%s: nothing to replay: the log has no event", plan->trace_file);
+  trace_clear(&plan->trace);
+  return false;
+}
+
+static int bench_run_command(int argc, char **argv)
+{
+  struct bench_words words = {0};
+  struct bench_plan plan = {0};
+  int status;
+  const struct argument rows[] = {
+      {"workload", "NAME", "pair, random, cross, handoff or replay", NULL, &words.workload},
+      {"config", "FILE", "the graph file; by default the one that hipmm_init() would take", NULL, &words.config},
+      {"compare", NULL, "play the files that follow in turns, five rounds, and compare", &plan.compare, NULL},
+      {"size", "BYTES", "of a block: \"4096\", \"64k\", \"64KiB\"; 4 KiB by default, 64 KiB for cross", NULL,
+       &words.size},
+      {"dist", "NAME", "sizes of random: lognormal (default), uniform or fixed", NULL, &words.distribution},
+      {"min-size", "BYTES", "the smallest of random: 256 by default, 1 for uniform", NULL, &words.min_size},
+      {"max-size", "BYTES", "the largest of random: 64 MiB by default", NULL, &words.max_size},
+      {"live", "N", "random: the most blocks at once, 1000 by default; cross: blocks of a turn, 1", NULL, &words.live},
+      {"threads", "N", "1 by default; 2 for handoff", NULL, &words.threads},
+      {"streams", "N", "cross, random: of each thread, 4 and 1 by default; handoff: of each two threads, 1 or 2", NULL,
+       &words.streams},
+      {"seconds", "TIME", "of the measured part, in a comparison over all rounds; 1 by default", NULL, &words.seconds},
+      {"trace", "FILE", "the allocation log for replay; \"-\" is standard input", NULL, &words.trace},
+      {"json", NULL, "print one JSON object", &plan.json, NULL},
+  };
+  struct arguments arguments = {&bench_command, rows, sizeof rows / sizeof *rows, 0, BENCH_MOST_FILES, NULL, 0};
+  if (!arguments_read(&arguments, argc, argv, &status)) return status;
+  if (!bench_plan_make(&arguments, &words, &plan)) return CMD_USAGE;
+  if (!bench_read_trace(&plan)) return CMD_BAD;
+  status =
+      plan.compare ? bench_several(&plan, arguments.operands, arguments.n_operands) : bench_single(&plan, words.config);
+  trace_clear(&plan.trace);
+  return status;
+}
+
+const struct command bench_command = {
+    "bench", "measure what allocations cost and hold", "[FILE]…",
+    "Plays a workload through the stack of device 0 and prints what an operation took (an allocation and a free count "
+    "one each; the threads' time together over all operations), what was asked for at most, and what the stack took "
+    "from the runtime for it.\n"
+    "\n"
+    "pair: a block is freed as soon as it is allocated; a stream for each thread.\n"
+    "random: allocations and frees at random, half and half, of sizes at random; each block is freed on its stream.\n"
+    "cross: blocks are allocated and freed on one stream, the next on the next, in turns.\n"
+    "handoff: one thread allocates, another frees.\n"
+    "replay: the events of an allocation log in their order; the first pass is called cold, the later ones count.\n"
+    "\n"
+    "p50, p99 and max are of operations that were timed singly, apart from those of the mean. The software runtime "
+    "counts calls of the HIP API too. The JSON object has workload, threads, ops, ns_per_op, p50_ns, p99_ns, max_ns, "
+    "peak_requested_bytes (with several threads, the sum of what each asked for at most), peak_reserved_bytes, "
+    "failures "
+    "and runtime_calls (those made in the measured part, by name; null where nothing counts them); that of replay has "
+    "ns_per_op_cold and runtime_calls_cold besides. With --compare it has workload, threads, rounds and "
+    "configurations: "
+    "an array of such objects with config and ratio, ns_per_op then being the median of the rounds.\n"
+    "\n"
+    "Exit status 1 if an allocation or a free failed.",
+    bench_run_command};

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* bench_calls.c: see bench_calls.h. The counters are functions that the software runtime exports beside the HIP API;
+ * they are asked of the library that hipMalloc came from, whichever way that was found. */
+#include "bench_calls.h"
+
+#include "../../plugins/software/software.h"
+#include "../hip.h"
+#include <dlfcn.h>
+#include <string.h>
+
+static const char *(*calls_row)(size_t index, uint64_t *count_out);
+
+bool bench_calls_find(void)
+{
+  Dl_info info;
+  void *malloc_address;
+  memcpy(&malloc_address, &hip_table()->Malloc, sizeof malloc_address);
+  if (!dladdr(malloc_address, &info)) return false;
+  void *library = dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_LOCAL);
+  void *address = library ? dlsym(library, "hipmm_software_call") : NULL;
+  memcpy(&calls_row, &address, sizeof address);
+  if (library) dlclose(library); /* the core holds it open for ever */
+  return calls_row != NULL;
+}
+
+const char *bench_calls_name(size_t row)
+{
+  return calls_row && row < BENCH_CALLS_MOST ? calls_row(row, NULL) : NULL;
+}
+
+static void calls_read(struct bench_calls *calls)
+{
+  for (size_t i = 0; calls_row && i < BENCH_CALLS_MOST; i++)
+    if (!calls_row(i, &calls->counts[i])) return;
+}
+
+void bench_calls_start(struct bench_calls *calls)
+{
+  *calls = (struct bench_calls){0};
+  calls_read(calls);
+}
+
+void bench_calls_stop(struct bench_calls *calls)
+{
+  struct bench_calls now = {0};
+  calls_read(&now);
+  for (size_t i = 0; i < BENCH_CALLS_MOST; i++) calls->counts[i] = now.counts[i] - calls->counts[i];
+}
+
+void bench_calls_add(struct bench_calls *calls, const struct bench_calls *more)
+{
+  for (size_t i = 0; i < BENCH_CALLS_MOST; i++) calls->counts[i] += more->counts[i];
+}
+
+uint64_t bench_calls_total(const struct bench_calls *calls)
+{
+  uint64_t total = 0;
+  for (size_t i = 0; i < BENCH_CALLS_MOST; i++) total += calls->counts[i];
+  return total;
+}
