@@ -37,20 +37,23 @@ bool blocks_cover(struct blocks *blocks, uint64_t start, uint64_t bytes)
 {
   if (start >> ADDRESS_BITS || (start + bytes - 1) >> ADDRESS_BITS) return false;
   for (uint64_t leaf = start >> LEAF_BITS; leaf <= (start + bytes - 1) >> LEAF_BITS; leaf++) {
-    if (blocks->leaves[leaf]) continue;
-    blocks->leaves[leaf] = blocks->services->host_allocate(blocks->services, LEAF_BYTES);
-    if (!blocks->leaves[leaf]) return false;
+    if (atomic_load_explicit(&blocks->leaves[leaf], memory_order_relaxed)) continue;
+    uint32_t *entries = blocks->services->host_allocate(blocks->services, LEAF_BYTES);
+    if (!entries) return false;
+    atomic_store_explicit(&blocks->leaves[leaf], entries, memory_order_release);
     blocks->n_leaves++;
   }
   return true;
 }
 
-/* Where the map keeps the id of the block that starts at `start`, a covered address. */
+/* Where the map keeps the id of the block that starts at `start`; NULL where nothing is covered. */
 static uint32_t *map_entry(const struct blocks *blocks, uint64_t start)
 {
-  return &blocks->leaves[start >> LEAF_BITS][(start & (LEAF_SPAN - 1)) >> UNIT_BITS];
+  uint32_t *entries = atomic_load_explicit(&blocks->leaves[start >> LEAF_BITS], memory_order_acquire);
+  return entries ? &entries[(start & (LEAF_SPAN - 1)) >> UNIT_BITS] : NULL;
 }
 
+/* Readers without the lock see either what the record was before or all of what it is now: they compare `start`. */
 uint32_t block_new(struct blocks *blocks, uint64_t start, uint64_t bytes)
 {
   uint32_t id = blocks->unused;
@@ -60,30 +63,35 @@ uint32_t block_new(struct blocks *blocks, uint64_t start, uint64_t bytes)
     id = blocks->count++;
   else
     return BLOCK_NONE;
-  blocks->items[id] = (struct block){.start = start, .bytes = bytes};
-  *map_entry(blocks, start) = id;
+  struct block *block = &blocks->items[id];
+  __atomic_store_n(&block->start, start, __ATOMIC_RELAXED);
+  block->bytes = bytes;
+  block->before = block->after = BLOCK_NONE;
+  block->largest = block->largest_prefix = block->vacant = 0;
+  block_set_state(block, BLOCK_FREE);
+  __atomic_store_n(map_entry(blocks, start), id, __ATOMIC_RELEASE);
   return id;
 }
 
 /* The map keeps a stale id: block_at() compares the record's own start. */
 void block_drop(struct blocks *blocks, uint32_t id)
 {
-  blocks->items[id] = (struct block){.next = blocks->unused};
+  struct block *block = &blocks->items[id];
+  block_set_state(block, BLOCK_UNUSED);
+  block->next = blocks->unused;
   blocks->unused = id;
-}
-
-uint32_t block_starting_at(const struct blocks *blocks, uint64_t start)
-{
-  uint32_t id = *map_entry(blocks, start);
-  return block_of(blocks, id)->start == start ? id : BLOCK_NONE;
 }
 
 uint32_t block_at(const struct blocks *blocks, const void *ptr)
 {
   uint64_t start = (uintptr_t)ptr;
-  if (start >> ADDRESS_BITS || start & (HIPMM_ALIGNMENT - 1) || !blocks->leaves[start >> LEAF_BITS]) return BLOCK_NONE;
-  uint32_t id = block_starting_at(blocks, start);
-  return block_of(blocks, id)->state == BLOCK_LIVE ? id : BLOCK_NONE;
+  if (start >> ADDRESS_BITS || start & (HIPMM_ALIGNMENT - 1)) return BLOCK_NONE;
+  const uint32_t *entry = map_entry(blocks, start);
+  if (!entry) return BLOCK_NONE;
+  uint32_t id = __atomic_load_n(entry, __ATOMIC_ACQUIRE);
+  const struct block *block = block_of(blocks, id);
+  bool live = __atomic_load_n(&block->state, __ATOMIC_ACQUIRE) == BLOCK_LIVE;
+  return live && __atomic_load_n(&block->start, __ATOMIC_RELAXED) == start ? id : BLOCK_NONE;
 }
 
 uint64_t blocks_metadata_bytes(const struct blocks *blocks)

@@ -17,7 +17,8 @@ enum { BLOCK_NONE = 0 }; /* ids start at 1 */
 enum block_state {
   BLOCK_UNUSED, /* the record is not in use */
   BLOCK_FREE,
-  BLOCK_LIVE
+  BLOCK_LIVE,
+  BLOCK_CACHED /* freed, and kept in a cache (cache.h): to the heap it is as if live */
 };
 
 struct block {
@@ -40,13 +41,13 @@ _Static_assert(sizeof(struct block) <= 64, "a block fits in a cache line");
 /* All blocks, and the map from an address to the block that starts there. */
 struct blocks {
   const struct hipmm_services *services;
-  struct block *items;    /* reserved for the largest count, committed on touch */
-  uint32_t unused;        /* list of records to use again, through `next` */
-  uint32_t count;         /* records ever used, 0 included */
-  uint32_t live;          /* blocks in state BLOCK_LIVE */
-  uint64_t granule_bytes; /* a power of two (granules.h); 0: there are none */
-  uint32_t **leaves;      /* one per LEAF_SPAN of address space; NULL where the pool has nothing */
-  uint32_t n_leaves;      /* leaves in use */
+  struct block *items;       /* reserved for the largest count, committed on touch */
+  uint32_t unused;           /* list of records to use again, through `next` */
+  uint32_t count;            /* records ever used, 0 included */
+  uint32_t live;             /* blocks in state BLOCK_LIVE */
+  uint64_t granule_bytes;    /* a power of two (granules.h); 0: there are none */
+  uint32_t *_Atomic *leaves; /* one per LEAF_SPAN of address space; NULL where the pool has nothing */
+  uint32_t n_leaves;         /* leaves in use */
 };
 
 bool blocks_open(struct blocks *blocks, const struct hipmm_services *services);
@@ -59,14 +60,24 @@ bool blocks_cover(struct blocks *blocks, uint64_t start, uint64_t bytes);
 uint32_t block_new(struct blocks *blocks, uint64_t start, uint64_t bytes);
 void block_drop(struct blocks *blocks, uint32_t id);
 
-/* The live block that starts at `ptr`; BLOCK_NONE if there is none. */
+/* The live block that starts at `ptr`; BLOCK_NONE if there is none. Needs no lock: nobody else touches a live block, and
+ * whatever else the address leads to is told by its state. */
 uint32_t block_at(const struct blocks *blocks, const void *ptr);
-
-/* The block, live or free, that starts at the covered address `start`; BLOCK_NONE if none does. */
-uint32_t block_starting_at(const struct blocks *blocks, uint64_t start);
 
 /* Host memory that the records and the map take, in bytes. */
 uint64_t blocks_metadata_bytes(const struct blocks *blocks);
+
+static inline void block_set_state(struct block *block, enum block_state state)
+{
+  __atomic_store_n(&block->state, (uint8_t)state, __ATOMIC_RELEASE);
+}
+
+/* Takes a live block for freeing. False if somebody else was faster: it is freed twice. */
+static inline bool block_claim(struct block *block)
+{
+  uint8_t live = BLOCK_LIVE;
+  return __atomic_compare_exchange_n(&block->state, &live, BLOCK_CACHED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
 
 static inline struct block *block_of(const struct blocks *blocks, uint32_t id)
 {

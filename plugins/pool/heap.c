@@ -91,7 +91,7 @@ uint32_t heap_add_region(struct heap *heap, uint64_t start, uint64_t bytes, uint
   uint32_t id = block_new(&heap->blocks, start, bytes);
   if (!id) return BLOCK_NONE;
   struct block *block = block_in(heap, id);
-  block->state = BLOCK_FREE;
+  block_set_state(block, BLOCK_FREE);
   block->vacant = vacant;
   block->stream = (uint16_t)stream;
   block->epoch = stream >= STREAM_FIRST ? stream_note_free(&heap->streams, stream) : 0;
@@ -122,7 +122,7 @@ static uint32_t split(struct heap *heap, uint32_t id, uint64_t bytes)
   uint32_t rest = block_new(&heap->blocks, block->start + bytes, block->bytes - bytes);
   if (!rest) return BLOCK_NONE;
   struct block *behind = block_in(heap, rest);
-  behind->state = block->state;
+  block_set_state(behind, (enum block_state)block->state);
   behind->stream = block->stream;
   behind->epoch = block->epoch;
   behind->vacant = block->vacant;
@@ -157,7 +157,7 @@ uint32_t heap_take(struct heap *heap, uint32_t id, const struct request *request
     if (rest) heap_link(heap, rest);
   }
   struct block *block = block_in(heap, id);
-  block->state = BLOCK_LIVE;
+  block_set_state(block, BLOCK_LIVE);
   block->requested = request->requested;
   heap->live_bytes += block->bytes;
   heap->requested_bytes += block->requested;
@@ -273,7 +273,7 @@ void heap_give(struct heap *heap, uint32_t id, uint32_t stream)
   heap->live_bytes -= block->bytes;
   heap->requested_bytes -= block->requested;
   heap->blocks.live--;
-  block->state = BLOCK_FREE;
+  block_set_state(block, BLOCK_FREE);
   block->stream = (uint16_t)stream;
   block->epoch = stream ? stream_note_free(&heap->streams, stream) : 0;
   add_free(heap, id);
@@ -347,19 +347,17 @@ static bool stream_is_valid(const struct stream *stream)
 
 bool heap_is_valid(const struct heap *heap)
 {
-  uint64_t bytes = 0, live_bytes = 0, free_bytes = 0, requested = 0;
+  uint64_t bytes = 0, live_bytes = 0, free_bytes = 0;
   for (uint32_t id = 1; id < heap->blocks.count; id++) {
     const struct block *block = block_in(heap, id);
     if (block->state == BLOCK_UNUSED) continue;
     if (!block_is_valid(heap, id)) return false;
     bytes += block->bytes;
-    if (block->state == BLOCK_LIVE) live_bytes += block->bytes;
-    if (block->state == BLOCK_LIVE) requested += block->requested;
+    if (block->state != BLOCK_FREE) live_bytes += block->bytes;
   }
   for (uint32_t stream = 0; stream < heap->streams.count; stream++) {
     if (!stream_is_valid(stream_of(&heap->streams, stream))) return false;
     free_bytes += stream_of(&heap->streams, stream)->free.bytes;
   }
-  return bytes == heap->bytes && live_bytes == heap->live_bytes && requested == heap->requested_bytes &&
-         free_bytes == bytes - live_bytes;
+  return bytes == heap->bytes && live_bytes == heap->live_bytes && free_bytes == bytes - live_bytes;
 }

@@ -10,8 +10,8 @@ struct heap {
   struct blocks blocks;
   struct streams streams;
   uint64_t bytes;           /* all regions, vacant parts included */
-  uint64_t live_bytes;      /* blocks given out */
-  uint64_t requested_bytes; /* what was asked for in them */
+  uint64_t live_bytes;      /* blocks given out, cached ones included */
+  uint64_t requested_bytes; /* what was asked for in them when they were taken, less that when they were given back */
 };
 
 bool heap_open(struct heap *heap, const struct hipmm_services *services, enum record record);

@@ -2,9 +2,16 @@
 /* pool.c: the sub-allocator of choice: takes memory from its upstream in large pieces and serves allocations from it,
  * reusing what was freed in stream order. This file is the resource: options, values, ops, and the order in which an
  * allocation is tried. heap.h finds blocks, streams.h knows when they may be reused, ground.h talks to the upstream. */
+#include "cache.h"
 #include "ground.h"
 
 #include <pthread.h>
+
+/* More than any device has; sums of a few of these do not overflow. */
+static const uint64_t MOST_BYTES = 1ull << 46;
+
+/* A cache may keep this part of what the pool holds. */
+enum { CACHE_SHARE = 8 };
 
 struct options {
   uint64_t initial_size;
@@ -15,7 +22,9 @@ struct options {
 
 struct pool {
   const struct hipmm_services *services;
-  pthread_mutex_t lock; /* all below */
+  struct caches caches;
+  struct thread_watch threads;
+  pthread_mutex_t lock; /* all below, and which caches there are */
   struct heap heap;
   struct ground ground;
 };
@@ -46,6 +55,7 @@ static uint32_t take_from_heap(struct pool *pool, const struct request *request)
 {
   struct heap *heap = &pool->heap;
   uint32_t id = heap_take_ready(heap, request);
+  if (!id && caches_empty(&pool->caches, heap)) id = heap_take_ready(heap, request);
   if (id || heap->streams.active < 2) return id;
   id = heap_take_passed(heap, request);
   if (!id) id = heap_take_waiting(heap, request);
@@ -95,6 +105,14 @@ static enum hipmm_status take_after_growth(struct pool *pool, const struct reque
   return status ? explain(pool, status, request) : HIPMM_OK;
 }
 
+/* Its frees have all passed. */
+static void forget_stream(struct pool *pool, uint32_t id)
+{
+  caches_end_stream(&pool->caches, &pool->heap, id);
+  heap_clean_stream(&pool->heap, id);
+  stream_forget(&pool->heap.streams, id);
+}
+
 /* The stream's id; when the table is full, the device is waited for and all streams are forgotten. */
 static enum hipmm_status enter_stream(struct pool *pool, hipStream_t handle, uint32_t *id_out)
 {
@@ -102,7 +120,7 @@ static enum hipmm_status enter_stream(struct pool *pool, hipStream_t handle, uin
   *id_out = streams_id(streams, handle);
   if (*id_out) return HIPMM_OK;
   enum hipmm_status status = synchronize_device(pool);
-  for (uint32_t id = STREAM_FIRST; !status && id < streams->count; id++) stream_forget(streams, id);
+  for (uint32_t id = STREAM_FIRST; !status && id < streams->count; id++) forget_stream(pool, id);
   if (!status) *id_out = streams_id(streams, handle);
   return status;
 }
@@ -118,6 +136,13 @@ static enum hipmm_status allocate_locked(struct pool *pool, struct request *requ
   return status;
 }
 
+static uint32_t take_from_cache(struct pool *pool, const struct request *request, hipStream_t stream)
+{
+  struct cache *cache = cache_of_thread(&pool->caches, stream);
+  if (!cache || request->alignment != HIPMM_ALIGNMENT) return BLOCK_NONE;
+  return cache_take(cache, &pool->heap.blocks, stream, request->bytes / HIPMM_ALIGNMENT, request->requested);
+}
+
 static enum hipmm_status pool_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
 {
   struct pool *pool = self;
@@ -125,13 +150,18 @@ static enum hipmm_status pool_allocate(void *self, size_t bytes, size_t alignmen
     *ptr_out = NULL;
     return HIPMM_OK;
   }
-  if (bytes > INT64_MAX || alignment > INT64_MAX / 2)
+  if (bytes > MOST_BYTES || alignment > MOST_BYTES)
     return pool->services->refuse(pool->services, HIPMM_E_OUT_OF_MEMORY,
                                   "cannot allocate {0:bytes} aligned to {1:bytes}: no device has that much", bytes,
                                   alignment, 0);
   struct request request = {.bytes = (bytes + HIPMM_ALIGNMENT - 1) / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT,
                             .alignment = alignment,
                             .requested = bytes};
+  uint32_t id = take_from_cache(pool, &request, stream);
+  if (id) {
+    *ptr_out = (void *)(uintptr_t)block_of(&pool->heap.blocks, id)->start;
+    return HIPMM_OK;
+  }
   pthread_mutex_lock(&pool->lock);
   enum hipmm_status status = allocate_locked(pool, &request, stream, ptr_out);
   pthread_mutex_unlock(&pool->lock);
@@ -147,18 +177,30 @@ static enum hipmm_status refuse_pointer(const struct pool *pool, const void *ptr
                                 0);
 }
 
-static enum hipmm_status deallocate_locked(struct pool *pool, void *ptr, size_t bytes, hipStream_t stream)
+/* The thread's cache for the stream, after making room for the block in it; NULL if it is not for a cache. */
+static struct cache *cache_for(struct pool *pool, uint32_t id, hipStream_t handle, uint32_t stream)
 {
-  uint32_t id = block_at(&pool->heap.blocks, ptr), stream_id;
-  if (!id) return refuse_pointer(pool, ptr);
-  uint64_t requested = block_of(&pool->heap.blocks, id)->requested;
-  if (bytes && bytes != requested)
-    return pool->services->refuse(pool->services, HIPMM_E_SIZE,
-                                  "{0:hex} was allocated with {1} bytes and cannot be freed with {2}", (uintptr_t)ptr,
-                                  requested, bytes);
-  enum hipmm_status status = enter_stream(pool, stream, &stream_id);
-  if (!status) heap_give(&pool->heap, id, stream_id);
-  return status;
+  uint64_t bytes = block_of(&pool->heap.blocks, id)->bytes, most = ground_bytes(&pool->ground) / CACHE_SHARE;
+  if (pool->heap.streams.record == RECORD_ON_FREE || bytes > most / 2) return NULL;
+  struct cache *cache = cache_new(&pool->caches, handle, stream);
+  if (!cache) return NULL;
+  cache->most_bytes = most;
+  cache_make_room(cache, &pool->heap, id);
+  return cache;
+}
+
+/* The block is claimed. Should it not be possible to free it, it is live again. */
+static enum hipmm_status deallocate_locked(struct pool *pool, uint32_t id, uint64_t requested, hipStream_t handle)
+{
+  uint32_t stream;
+  enum hipmm_status status = enter_stream(pool, handle, &stream);
+  if (status) {
+    block_set_state(block_of(&pool->heap.blocks, id), BLOCK_LIVE);
+    return status;
+  }
+  struct cache *cache = cache_for(pool, id, handle, stream);
+  if (!cache || !cache_keep(cache, &pool->heap.blocks, handle, id, requested)) heap_give(&pool->heap, id, stream);
+  return HIPMM_OK;
 }
 
 static enum hipmm_status pool_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
@@ -166,20 +208,30 @@ static enum hipmm_status pool_deallocate(void *self, void *ptr, size_t bytes, si
   struct pool *pool = self;
   (void)alignment;
   if (!ptr) return HIPMM_OK;
+  uint32_t id = block_at(&pool->heap.blocks, ptr);
+  if (!id) return refuse_pointer(pool, ptr);
+  struct block *block = block_of(&pool->heap.blocks, id);
+  uint64_t requested = block->requested;
+  if (bytes && bytes != requested)
+    return pool->services->refuse(pool->services, HIPMM_E_SIZE,
+                                  "{0:hex} was allocated with {1} bytes and cannot be freed with {2}", (uintptr_t)ptr,
+                                  requested, bytes);
+  if (!block_claim(block)) return refuse_pointer(pool, ptr);
+  struct cache *cache = cache_of_thread(&pool->caches, stream);
+  if (cache && cache_keep(cache, &pool->heap.blocks, stream, id, requested)) return HIPMM_OK;
   pthread_mutex_lock(&pool->lock);
-  enum hipmm_status status = deallocate_locked(pool, ptr, bytes, stream);
+  enum hipmm_status status = deallocate_locked(pool, id, requested, stream);
   pthread_mutex_unlock(&pool->lock);
   return status;
 }
 
 static enum hipmm_status pool_find(void *self, const void *ptr, struct hipmm_block *block_out)
 {
-  struct pool *pool = self;
-  pthread_mutex_lock(&pool->lock);
+  const struct pool *pool = self;
   uint32_t id = block_at(&pool->heap.blocks, ptr);
-  if (id) *block_out = (struct hipmm_block){(void *)(uintptr_t)ptr, block_of(&pool->heap.blocks, id)->requested};
-  pthread_mutex_unlock(&pool->lock);
-  return id ? HIPMM_OK : refuse_pointer(pool, ptr);
+  if (!id) return refuse_pointer(pool, ptr);
+  *block_out = (struct hipmm_block){(void *)(uintptr_t)ptr, block_of(&pool->heap.blocks, id)->requested};
+  return HIPMM_OK;
 }
 
 /* ---- Giving back ---- */
@@ -188,6 +240,7 @@ static enum hipmm_status pool_trim(void *self, size_t keep_bytes)
 {
   struct pool *pool = self;
   pthread_mutex_lock(&pool->lock);
+  caches_empty(&pool->caches, &pool->heap);
   enum hipmm_status status = synchronize_device(pool);
   if (!status) status = ground_release_idle(&pool->ground, &pool->heap, keep_bytes);
   pthread_mutex_unlock(&pool->lock);
@@ -206,10 +259,7 @@ static void pool_stream_retire(void *self, hipStream_t stream)
     int code = services->hip->StreamSynchronize(stream);
     if (code) services->hip->GetLastError();
     services->leave_device(services, previous);
-    if (!code || !synchronize_device(pool)) {
-      heap_clean_stream(&pool->heap, id);
-      stream_forget(&pool->heap.streams, id);
-    }
+    if (!code || !synchronize_device(pool)) forget_stream(pool, id);
   }
   pthread_mutex_unlock(&pool->lock);
 }
@@ -223,6 +273,14 @@ static void pool_stream_retain(void *self, hipStream_t stream)
   pthread_mutex_unlock(&pool->lock);
 }
 
+static void pool_thread_ended(struct thread_watch *watch, uint64_t thread)
+{
+  struct pool *pool = (struct pool *)((char *)watch - offsetof(struct pool, threads));
+  pthread_mutex_lock(&pool->lock);
+  caches_end_thread(&pool->caches, &pool->heap, thread);
+  pthread_mutex_unlock(&pool->lock);
+}
+
 /* ---- Values ---- */
 
 enum value {
@@ -231,6 +289,7 @@ enum value {
   LIVE_BYTES,
   LIVE_COUNT,
   FREE_BYTES,
+  CACHED_BYTES,
   LARGEST_FREE_BYTES,
   PIECES,
   MOVES,
@@ -244,6 +303,7 @@ static const struct hipmm_feature values[] = {
     [LIVE_BYTES] = {"live_bytes", "bytes", "Allocated memory, as requested"},
     [LIVE_COUNT] = {"live_count", "blocks", "Allocated blocks"},
     [FREE_BYTES] = {"free_bytes", "bytes", "Held memory that is not allocated"},
+    [CACHED_BYTES] = {"cached_bytes", "bytes", "The part of it that threads keep for their own use"},
     [LARGEST_FREE_BYTES] = {"largest_free_bytes", "bytes", "The largest free block"},
     [PIECES] = {"pieces", "pieces", "Segments, or granules, held from the upstream"},
     [MOVES] = {"moves", "granules", "Idle granules moved under other addresses so far"},
@@ -254,12 +314,14 @@ static const struct hipmm_feature values[] = {
 static int64_t value_of(const struct pool *pool, enum value value)
 {
   const struct heap *heap = &pool->heap;
+  struct cache_totals cached = caches_totals(&pool->caches);
   switch (value) {
   case RESERVED_BYTES: return (int64_t)ground_bytes(&pool->ground);
   case PEAK_RESERVED_BYTES: return (int64_t)ground_peak_bytes(&pool->ground);
-  case LIVE_BYTES: return (int64_t)heap->requested_bytes;
-  case LIVE_COUNT: return heap->blocks.live;
-  case FREE_BYTES: return (int64_t)free_bytes_of(pool);
+  case LIVE_BYTES: return (int64_t)heap->requested_bytes + cached.requested;
+  case LIVE_COUNT: return heap->blocks.live + cached.live;
+  case FREE_BYTES: return (int64_t)(free_bytes_of(pool) + cached.bytes);
+  case CACHED_BYTES: return (int64_t)cached.bytes;
   case LARGEST_FREE_BYTES: return (int64_t)heap_largest_free(heap);
   case MOVES: return (int64_t)pool->ground.granules.moves;
   case PIECES: return (int64_t)ground_pieces(&pool->ground);
@@ -284,6 +346,8 @@ static void pool_destroy(void *self)
 {
   struct pool *pool = self;
   const struct hipmm_services *services = pool->services;
+  thread_watch_close(&pool->threads);
+  if (pool->caches.items) caches_empty(&pool->caches, &pool->heap);
   if (pool->heap.blocks.live)
     services->log(services, HIPMM_LOG_WARNING, "destroyed with %u blocks (%llu bytes) still allocated",
                   pool->heap.blocks.live, (unsigned long long)pool->heap.requested_bytes);
@@ -294,6 +358,7 @@ static void pool_destroy(void *self)
   if (code) services->refuse_hip(services, "hipDeviceSynchronize", code, 0);
   ground_close(&pool->ground);
   heap_close(&pool->heap);
+  caches_close(&pool->caches);
   pthread_mutex_destroy(&pool->lock);
   services->host_free(services, pool, sizeof *pool);
 }
@@ -319,7 +384,10 @@ static enum hipmm_status pool_create(const struct hipmm_services *services, cons
   pool->services = services;
   pthread_mutex_init(&pool->lock, NULL);
   enum hipmm_status status = HIPMM_OK;
-  if (!heap_open(&pool->heap, services, (enum record)wanted->record))
+  pool->threads.ended = pool_thread_ended;
+  thread_watch_open(&pool->threads);
+  bool opened = caches_open(&pool->caches, services);
+  if (!heap_open(&pool->heap, services, (enum record)wanted->record) || !opened)
     status = services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory left for the pool's records");
   if (!status)
     status = ground_open(&pool->ground, &pool->heap, services, upstreams[0], (enum growth)wanted->growth,

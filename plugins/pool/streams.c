@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* streams.c: streams by handle, their epochs and events. Every HIP call of the pool that is about order is here. */
 #include "streams.h"
+#include "threads.h"
 
 #include <string.h>
 
@@ -9,15 +10,6 @@ enum { MAX_STREAMS = 4096, TABLE = 4 * MAX_STREAMS };
 /* HIP's handles with a meaning of their own; NULL means the legacy stream too. */
 #define LEGACY     ((hipStream_t)1)
 #define PER_THREAD ((hipStream_t)2)
-
-/* A number of the calling thread that no other thread ever has: a per-thread default stream is another stream in each. */
-static uint64_t thread_number(void)
-{
-  static atomic_uint_fast64_t last;
-  static _Thread_local uint64_t number;
-  if (!number) number = atomic_fetch_add(&last, 1) + 1;
-  return number;
-}
 
 bool streams_open(struct streams *streams, const struct hipmm_services *services, enum record record)
 {

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* cache.h: blocks that a thread freed on a stream and is likely to want again on it. A hit costs no lock that another
+ * thread holds, no search and no driver call. What a cache keeps is bounded, and comes back to the heap when the pool
+ * would otherwise grow, on trim, and when the thread or the stream ends.
+ *
+ * A cached block keeps its neighbours from merging, so caches are emptied before the heap says no. Lock order: the pool's
+ * lock, then a cache's. */
+#ifndef HIPMM_POOL_CACHE_H
+#define HIPMM_POOL_CACHE_H
+
+#include "heap.h"
+#include "threads.h"
+
+enum { CACHE_BINS = 256 };
+
+/* Blocks of one size, the last freed first. */
+struct cache_bin {
+  uint32_t units; /* of HIPMM_ALIGNMENT; 0: the bin was never used */
+  uint32_t head;
+};
+
+struct cache {
+  atomic_flag busy; /* the cache's lock, held for a few instructions */
+  uint32_t stream;  /* of the pool's streams; STREAM_CLEAN: the cache is not in use */
+  hipStream_t handle;
+  uint64_t thread;     /* whose; 0: that thread has ended */
+  uint64_t bytes;      /* kept */
+  uint64_t most_bytes; /* that it may keep, blocks in all */
+  int64_t requested;   /* allocated from it less freed to it, as requested */
+  int64_t live;        /* the same in blocks */
+  struct cache_bin bins[CACHE_BINS];
+};
+
+/* The caches of a pool. */
+struct caches {
+  const struct hipmm_services *services;
+  uint64_t serial; /* of the pool; never given twice */
+  struct cache *items;
+  uint32_t count; /* items ever used */
+};
+
+bool caches_open(struct caches *caches, const struct hipmm_services *services);
+void caches_close(struct caches *caches);
+
+/* The calling thread's cache for a stream, if it used it of late. No lock needed. */
+static inline struct cache *cache_of_thread(const struct caches *caches, hipStream_t handle)
+{
+  return thread_recall(caches->serial, handle);
+}
+
+/* The same however long ago, or a new one, for `stream`; NULL if there is room for no more. The pool's lock is held. */
+struct cache *cache_new(struct caches *caches, hipStream_t handle, uint32_t stream);
+
+/* A block of exactly `units`, made live; BLOCK_NONE if there is none. In both, `handle` is the stream that the caller has
+ * in mind: the cache may have come to serve another one since the thread remembered it. */
+uint32_t cache_take(struct cache *cache, struct blocks *blocks, hipStream_t handle, uint64_t units, uint64_t requested);
+
+/* Keeps a block that the caller has claimed (block_claim). False, and nothing done, if it is too large, the cache is full
+ * or no longer in use. */
+bool cache_keep(struct cache *cache, struct blocks *blocks, hipStream_t handle, uint32_t id, uint64_t requested);
+
+/* Gives back to the heap what stands in the way of keeping the block. The pool's lock is held. */
+void cache_make_room(struct cache *cache, struct heap *heap, uint32_t id);
+
+/* Every cache: whether any kept anything. Those of a stream, or a thread, which are then out of use. The pool's lock is
+ * held. */
+bool caches_empty(struct caches *caches, struct heap *heap);
+void caches_end_stream(struct caches *caches, struct heap *heap, uint32_t stream);
+void caches_end_thread(struct caches *caches, struct heap *heap, uint64_t thread);
+
+/* What the caches of a pool have in all. The pool's lock is held. */
+struct cache_totals {
+  uint64_t bytes;
+  int64_t requested, live;
+};
+
+struct cache_totals caches_totals(const struct caches *caches);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* threads.c: thread numbers and memories, and one thread-specific key for all pools, whose destructor tells them that a
+ * thread ends. The plugin stays loaded, so the destructor is always there. */
+#include "threads.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+
+enum { MEMORY_BYTES = THREAD_MEMORIES * sizeof(struct thread_memory) };
+
+_Thread_local struct thread_memory *thread_memories;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct thread_watch *watches;
+
+uint64_t thread_number(void)
+{
+  static atomic_uint_fast64_t last;
+  static _Thread_local uint64_t number;
+  if (!number) number = atomic_fetch_add(&last, 1) + 1;
+  return number;
+}
+
+static void thread_ended(void *number)
+{
+  pthread_mutex_lock(&lock);
+  for (struct thread_watch *watch = watches; watch; watch = watch->next) watch->ended(watch, (uintptr_t)number);
+  pthread_mutex_unlock(&lock);
+  munmap(thread_memories, MEMORY_BYTES);
+  thread_memories = NULL;
+}
+
+static void make_key(void)
+{
+  pthread_key_create(&key, thread_ended); /* should there be no key left, caches live until the pool needs them */
+}
+
+/* Straight from the system: the application's malloc may be what called us. */
+static void make_memories(void)
+{
+  pthread_once(&once, make_key);
+  void *memories = mmap(NULL, MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memories == MAP_FAILED) return;
+  thread_memories = memories;
+  pthread_setspecific(key, (void *)(uintptr_t)thread_number());
+}
+
+void thread_remember(uint64_t owner, const void *remembered_key, void *value)
+{
+  if (!thread_memories) make_memories();
+  if (!thread_memories) return;
+  thread_memories[thread_memory_index(owner, remembered_key)] = (struct thread_memory){owner, remembered_key, value};
+}
+
+void thread_watch_open(struct thread_watch *watch)
+{
+  pthread_mutex_lock(&lock);
+  watch->next = watches;
+  watches = watch;
+  pthread_mutex_unlock(&lock);
+}
+
+void thread_watch_close(struct thread_watch *watch)
+{
+  pthread_mutex_lock(&lock);
+  for (struct thread_watch **link = &watches; *link; link = &(*link)->next) {
+    if (*link != watch) continue;
+    *link = watch->next;
+    break;
+  }
+  pthread_mutex_unlock(&lock);
+}

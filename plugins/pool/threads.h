@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* threads.h: what a thread remembers, and who is told when it ends. */
+#ifndef HIPMM_POOL_THREADS_H
+#define HIPMM_POOL_THREADS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A number of the calling thread that no other thread ever has. */
+uint64_t thread_number(void);
+
+/* ---- Memory: a value for an owner and a key, forgotten when others take its place ---- */
+
+enum { THREAD_MEMORIES = 64 };
+
+struct thread_memory {
+  uint64_t owner; /* 0: none */
+  const void *key;
+  void *value;
+};
+
+/* In the static block of thread-local storage: a call to find it would cost as much as all the rest of a cache hit. */
+extern _Thread_local struct thread_memory *thread_memories __attribute__((tls_model("initial-exec")));
+
+static inline size_t thread_memory_index(uint64_t owner, const void *key)
+{
+  uint64_t mixed = (uintptr_t)key ^ owner << 4;
+  return (mixed >> 4 ^ mixed >> 10 ^ mixed) % THREAD_MEMORIES;
+}
+
+static inline void *thread_recall(uint64_t owner, const void *key)
+{
+  if (!thread_memories) return NULL;
+  const struct thread_memory *memory = &thread_memories[thread_memory_index(owner, key)];
+  return memory->owner == owner && memory->key == key ? memory->value : NULL;
+}
+
+/* Does nothing when there is no memory for it. From then on the thread's end is told to every watch. */
+void thread_remember(uint64_t owner, const void *key, void *value);
+
+/* ---- Ends ---- */
+
+/* Something that wants to know which threads end; linked into a list while it is open. */
+struct thread_watch {
+  void (*ended)(struct thread_watch *watch, uint64_t thread);
+  struct thread_watch *next;
+};
+
+void thread_watch_open(struct thread_watch *watch);
+
+/* After it returns, `ended` is not running and not called any more. The caller holds no lock that `ended` takes. */
+void thread_watch_close(struct thread_watch *watch);
+
+#endif
