@@ -38,14 +38,11 @@ static void ring_release(struct bench_worker *worker)
   if (!ring_frees(worker)) free(worker->ring);
 }
 
-/* Room for a batch. What is live then is at most what the ring holds and the batch to come. */
 static bool ring_ready_to_write(struct bench_worker *worker)
 {
   struct bench_ring *ring = worker->ring;
-  size_t written = atomic_load_explicit(&ring->written, memory_order_relaxed), read;
-  while ((read = atomic_load_explicit(&ring->read, memory_order_acquire)) + RING_SLOTS == written) sched_yield();
-  worker->live_bytes = (written + 1 - read) * BENCH_BATCH * worker->plan->size_bytes;
-  bench_note_live(worker);
+  size_t written = atomic_load_explicit(&ring->written, memory_order_relaxed);
+  while (atomic_load_explicit(&ring->read, memory_order_acquire) + RING_SLOTS == written) sched_yield();
   return true;
 }
 
@@ -73,6 +70,7 @@ static inline void ring_write(struct bench_worker *worker, bool timed)
   hipStream_t stream = worker->streams[0];
   void **slot = ring->slots[written % RING_SLOTS];
   for (int i = 0; i < BENCH_BATCH; i++) slot[i] = bench_allocate(worker, bytes, stream, timed);
+  worker->live_bytes += (int64_t)bytes * BENCH_BATCH;
   atomic_store_explicit(&ring->written, written + 1, memory_order_release);
 }
 
@@ -83,6 +81,7 @@ static inline void ring_read(struct bench_worker *worker, bool timed)
   hipStream_t stream = worker->streams[worker->plan->streams - 1];
   void **slot = ring->slots[read % RING_SLOTS];
   for (int i = 0; i < BENCH_BATCH; i++) bench_free(worker, slot[i], bytes, stream, timed);
+  worker->live_bytes -= (int64_t)bytes * BENCH_BATCH;
   atomic_store_explicit(&ring->read, read + 1, memory_order_release);
 }
 

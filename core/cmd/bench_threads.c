@@ -5,7 +5,13 @@
 #include "bench_worker.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+
+/* What a thread has live between two batches; each in a cache line of its own. */
+struct published {
+  _Alignas(64) _Atomic int64_t live_bytes;
+};
 
 /* What the threads of a run share. */
 struct squad {
@@ -15,7 +21,8 @@ struct squad {
   uint64_t began_tick;
   double ns_per_tick;
   struct bench_calls calls;
-  pthread_mutex_t gate; /* held until it is known how many threads there are */
+  struct published *published; /* one for each thread */
+  pthread_mutex_t gate;        /* held until it is known how many threads there are */
   bool given_up;
   pthread_barrier_t barrier;
 };
@@ -25,7 +32,7 @@ struct member {
   struct bench_worker *worker;
   pthread_t thread;
   uint64_t ops;
-  int64_t spent_ns;
+  int64_t spent_ns, peak_bytes; /* the most that all threads together had live when this one looked */
 };
 
 static const struct bench_ops *squad_ops(enum bench_workload workload)
@@ -40,6 +47,18 @@ static const struct bench_ops *squad_ops(enum bench_workload workload)
 
 /* ---- In the thread --------------------------------------------------------------------------------------------- */
 
+/* Between batches, unmeasured: what do all have live? */
+static void member_look(struct member *member)
+{
+  struct squad *squad = member->squad;
+  const struct bench_worker *worker = member->worker;
+  int64_t together = 0;
+  atomic_store_explicit(&squad->published[worker->index].live_bytes, worker->live_bytes, memory_order_release);
+  for (size_t i = 0; i < squad->plan->threads; i++)
+    together += atomic_load_explicit(&squad->published[i].live_bytes, memory_order_acquire);
+  if (together > member->peak_bytes) member->peak_bytes = together;
+}
+
 static void member_warm_up(struct member *member)
 {
   const struct bench_ops *ops = member->squad->ops;
@@ -48,6 +67,7 @@ static void member_warm_up(struct member *member)
   for (int i = 0; i < BENCH_WARM_BATCHES; i++) {
     if (ops->ready) ops->ready(member->worker);
     ops->batch(member->worker);
+    member_look(member);
   }
 }
 
@@ -69,6 +89,7 @@ static void member_measure(struct member *member)
     member->ops += ops->batch(worker);
     end_ns = bench_now_ns();
     member->spent_ns += end_ns - start_ns;
+    member_look(member);
   } while (end_ns - began_ns < member->squad->run_ns || (ops->drains && ops->drains(worker)));
   if (ops->end) ops->end(worker);
 }
@@ -134,7 +155,8 @@ static void squad_add_up(const struct squad *squad, const struct member *members
     struct bench_worker *worker = members[i].worker;
     round->ops += members[i].ops;
     spent_ns += members[i].spent_ns;
-    round->peak_requested_bytes += worker->peak_bytes;
+    int64_t peak_bytes = worker->peak_bytes > members[i].peak_bytes ? worker->peak_bytes : members[i].peak_bytes;
+    if (peak_bytes > (int64_t)round->peak_requested_bytes) round->peak_requested_bytes = (uint64_t)peak_bytes;
     round->failures += worker->failures;
     if (!round->failure_reason) {
       round->failure_reason = worker->failure_reason;
@@ -180,13 +202,16 @@ static bool squad_play(struct squad *squad, const struct bench_worker *model, st
   size_t n = squad->plan->threads;
   struct bench_worker *workers = calloc(n, sizeof *workers);
   struct member *members = calloc(n, sizeof *members);
-  bool good = workers && members && squad_prepare(squad, members, workers, model);
+  squad->published = aligned_alloc(sizeof *squad->published, n * sizeof *squad->published);
+  for (size_t i = 0; squad->published && i < n; i++) squad->published[i] = (struct published){0};
+  bool good = workers && members && squad->published && squad_prepare(squad, members, workers, model);
   if (!good)
     say("bench: out of memory");
   else if ((good = squad_run(squad, members)))
     squad_add_up(squad, members, round);
   squad_release(squad, workers);
   free(members);
+  free(squad->published);
   return good;
 }
 

@@ -20,7 +20,9 @@ struct bench_worker {
   void **blocks;           /* cross: those of one turn */
   size_t turn;             /* cross: the stream whose turn it is */
 
-  uint64_t live_bytes, peak_bytes; /* requested */
+  /* Requested, allocated here less freed here: below 0 in a thread that frees others'. pair and cross: what a turn
+   * needs. */
+  int64_t live_bytes, peak_bytes;
   uint64_t failures;
   char *failure_reason;
   struct bench_times times;

@@ -31,7 +31,7 @@ static size_t pair_sample(struct bench_worker *worker)
 
 static void pair_begin(struct bench_worker *worker)
 {
-  worker->peak_bytes = worker->plan->size_bytes;
+  worker->live_bytes = worker->peak_bytes = (int64_t)worker->plan->size_bytes;
 }
 
 const struct bench_ops bench_pair_ops = {.begin = pair_begin, .batch = pair_batch, .sample = pair_sample};
@@ -75,7 +75,7 @@ static inline void walk_allocate(struct bench_worker *worker, const struct bench
   block.ptr = bench_allocate(worker, block.bytes, block.stream, timed);
   if (!block.ptr) return;
   walk->blocks[walk->live++] = block;
-  worker->live_bytes += block.bytes;
+  worker->live_bytes += (int64_t)block.bytes;
   bench_note_live(worker);
 }
 
@@ -84,7 +84,7 @@ static inline void walk_free(struct bench_worker *worker, size_t index, bool tim
   struct bench_walk *walk = worker->walk;
   struct walk_block block = walk->blocks[index];
   walk->blocks[index] = walk->blocks[--walk->live];
-  worker->live_bytes -= block.bytes;
+  worker->live_bytes -= (int64_t)block.bytes;
   bench_free(worker, block.ptr, block.bytes, block.stream, timed);
 }
 
@@ -178,7 +178,7 @@ static size_t cross_sample(struct bench_worker *worker)
 
 static void cross_begin(struct bench_worker *worker)
 {
-  worker->peak_bytes = worker->plan->size_bytes * worker->plan->live;
+  worker->live_bytes = worker->peak_bytes = (int64_t)(worker->plan->size_bytes * worker->plan->live);
 }
 
 const struct bench_ops bench_cross_ops = {.prepare = cross_prepare,
