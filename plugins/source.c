@@ -90,8 +90,8 @@ enum hipmm_status source_allocate(void *self, size_t bytes, size_t alignment, hi
   return status;
 }
 
-/* Work on the stream may still use the memory, and hipFree has not waited for it since HIP 7. A handle that is no stream
- * any more is no reason to keep the memory: then the whole device is waited for. */
+/* Work on the stream may still use the memory, and hipFree has not waited for it since HIP 7. A handle that is no
+ * stream any more is no reason to keep the memory: then the whole device is waited for. */
 static enum hipmm_status wait_for_work(const struct hipmm_services *services, hipStream_t stream)
 {
   if (!services->hip->StreamSynchronize(stream)) return HIPMM_OK;

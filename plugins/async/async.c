@@ -2,8 +2,8 @@
 /* async.c: the runtime's own stream-ordered allocator, as a source with a pool of its own in the driver
  * (hipMemPoolCreate). Allocation and free are work on their stream; nothing here waits but trim.
  *
- * What the stack holds from the runtime is what the driver's pool reserves, not what is allocated from it. The driver is
- * asked after each allocation and trim, when the reserve can have grown or shrunk through us; what it gives back by
+ * What the stack holds from the runtime is what the driver's pool reserves, not what is allocated from it. The driver
+ * is asked after each allocation and trim, when the reserve can have grown or shrunk through us; what it gives back by
  * itself at synchronisations (release_threshold) shows at the next of these, or when reserved_bytes is read. */
 #include "../source.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bins.h: the bins of `binning`, in order of size: read from its options, opened, and found by the size of a request. */
+/* bins.h: the bins of `binning`, in order of size: read from its options, opened, and found by the size of a
+ * request. */
 #ifndef HIPMM_BINNING_BINS_H
 #define HIPMM_BINNING_BINS_H
 

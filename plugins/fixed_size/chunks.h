@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* chunks.h: the inside of struct fixed: chunks of blocks, and lists of free blocks. Knows nothing of when a block may be
- * used again: that is fixed.c's. The caller holds the lock. */
+/* chunks.h: the inside of struct fixed: chunks of blocks, and lists of free blocks. Knows nothing of when a block
+ * may be used again: that is fixed.c's. The caller holds the lock. */
 #ifndef HIPMM_FIXED_CHUNKS_H
 #define HIPMM_FIXED_CHUNKS_H
 

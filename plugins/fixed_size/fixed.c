@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* fixed.c: see fixed.h. The order in which a block is looked for: ready now, found to have passed, on another stream that
- * ours waits for, behind the device, from the upstream. */
+/* fixed.c: see fixed.h. The order in which a block is looked for: ready now, found to have passed, on another stream
+ * that ours waits for, behind the device, from the upstream. */
 #include "chunks.h"
 
 static const uint64_t FIRST_CHUNK_BYTES = 2ull << 20; /* drivers hand out memory in pages of this size anyway */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* limiting.c: an adaptor that lets no more than a limit be allocated through it at once. Sizes are counted rounded up to
- * 256 bytes, as RMM does; what others allocate from the same upstream is not counted.
+/* limiting.c: an adaptor that lets no more than a limit be allocated through it at once. Sizes are counted rounded up
+ * to 256 bytes, as RMM does; what others allocate from the same upstream is not counted.
  *
  * The sum is checked before it is raised, in one step, so that a request that is too large never makes another thread's
  * fail. It is lowered after the upstream has taken the block back. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* managed.c: a source of memory that moves between host and devices by itself (hipMallocManaged), and may be larger than
- * any device. The stream given to deallocate is waited for. */
+/* managed.c: a source of memory that moves between host and devices by itself (hipMallocManaged), and may be larger
+ * than any device. The stream given to deallocate is waited for. */
 #include "../source.h"
 
 static enum hipmm_status managed_obtain(const struct hipmm_services *services, size_t bytes, void **ptr_out)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* statistics.c: an adaptor that counts requested bytes and allocations: now, at their peak, and in all, in scopes that can
- * be pushed and popped, as RMM does.
+/* statistics.c: an adaptor that counts requested bytes and allocations: now, at their peak, and in all, in scopes
+ * that can be pushed and popped, as RMM does.
  *
- * An allocation is counted after it succeeded, a free before it is passed on (or another thread could be given the memory
- * and count it first, and the peak would lie); a free that the upstream refuses is taken back and leaves no trace. All
- * six counters of a scope change together under a lock of a few instructions, so totals are exact, a reader sees counters
- * that belong together, and the peak is the largest `current` that there was in the order in which threads took the
- * lock. */
+ * An allocation is counted after it succeeded, a free before it is passed on (or another thread could be given the
+ * memory and count it first, and the peak would lie); a free that the upstream refuses is taken back and leaves no
+ * trace. All six counters of a scope change together under a lock of a few instructions, so totals are exact, a
+ * reader sees counters that belong together, and the peak is the largest `current` that there was in the order in
+ * which threads took the lock. */
 #include <hipmm/plugin.h>
 
 #include <sched.h>
@@ -31,7 +31,7 @@ struct statistics {
   struct hipmm_resource *upstream;
 };
 
-/* ---- The lock: one atomic exchange and one store when nobody else wants it. Nothing is called while it is held. ---- */
+/* ---- The lock: an exchange and a store when nobody else wants it. Nothing is called while it is held. ---- */
 
 static void statistics_lock(struct statistics *statistics)
 {

@@ -112,8 +112,8 @@ static void free_wrongly(struct world *world)
   assert_status(hipmm_deallocate(NULL, world, 1, stream), HIPMM_E_POINTER);
 }
 
-/* The next stream soon has its handle. Blocks in use move to the default stream. A stream that was promised to last must
- * be retired, with its work pending; of another, that its work has passed is enough. */
+/* The next stream soon has its handle. Blocks in use move to the default stream. A stream that was promised to last
+ * must be retired, with its work pending; of another, that its work has passed is enough. */
 static void replace_stream(struct world *world)
 {
   unsigned stream = 1 + (unsigned)draw(world, world->model->n_streams - 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* model.h: a random program on several streams, for sub-allocators: whatever it does, no two blocks overlap, and no work
- * of one owner of a block meets that of the next. Every block is filled on its stream and looked at on the stream that
- * frees it, as late as the scheduler likes. */
+/* model.h: a random program on several streams, for sub-allocators: whatever it does, no two blocks overlap, and no
+ * work of one owner of a block meets that of the next. Every block is filled on its stream and looked at on the
+ * stream that frees it, as late as the scheduler likes. */
 #ifndef HIPMM_TESTS_MODEL_H
 #define HIPMM_TESTS_MODEL_H
 

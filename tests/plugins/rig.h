@@ -39,9 +39,9 @@ void rig_drop_stream(hipStream_t stream);
 /* Makes the `nth` call of a HIP function from now on fail (plugins/software/software.h). */
 void rig_fail_call(const char *name, uint64_t nth, int code);
 
-/* Runs `body` over the graph again and again, each time with one of the HIP calls that it makes failing, until each has
- * failed once. Nothing may be lost, whatever the failure. `body` must not assert: calls may fail in it. Returns how many
- * calls failed. */
+/* Runs `body` over the graph again and again, each time with one of the HIP calls that it makes failing, until each
+ * has failed once. Nothing may be lost, whatever the failure. `body` must not assert: calls may fail in it. Returns
+ * how many calls failed. */
 unsigned rig_fail_each_call(const char *runtime_options, const char *graph, void (*body)(void));
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of logging: RMM's format to the letter, names of files, order, flushing, and what becomes of a log that cannot be
- * written. */
+/* Tests of logging: RMM's format to the letter, names of files, order, flushing, and what becomes of a log that
+ * cannot be written. */
 #include "rig.h"
 
 #include <pthread.h>

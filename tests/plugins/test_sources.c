@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of the sources device, managed, pinned, host, system and async: what is true of all of them, a row per type, and
- * what is true of one. */
+/* Tests of the sources device, managed, pinned, host, system and async: what is true of all of them, a row per type,
+ * and what is true of one. */
 #include "rig.h"
 
 #include <stdio.h>
