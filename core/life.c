@@ -11,10 +11,13 @@ atomic_int life_now = LIFE_BEFORE;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* Before initialisation nothing is held, and the child may use hipmm as any process may. */
+static atomic_int changing;   /* threads that hold the lock or wait for it */
+static atomic_bool was_ready; /* once: resources may be held, and the runtime stays in the process */
+
+/* Before the first initialisation nothing is held, and the child may use hipmm as any process may. */
 static void mark_child(void)
 {
-  if (atomic_load(&life_now) != LIFE_BEFORE) atomic_store(&life_now, LIFE_FORKED);
+  if (atomic_load(&was_ready) || atomic_load(&changing)) atomic_store(&life_now, LIFE_FORKED);
 }
 
 static void watch_forks(void)
@@ -48,12 +51,15 @@ enum hipmm_status life_begin_change(void)
 {
   if (life_is_forked()) return refuse_child();
   pthread_once(&once, watch_forks);
+  atomic_fetch_add(&changing, 1);
   pthread_mutex_lock(&lock);
   return HIPMM_OK;
 }
 
 void life_end_change(enum life now)
 {
+  if (now == LIFE_READY) atomic_store(&was_ready, true);
   atomic_store_explicit(&life_now, now, memory_order_release);
   pthread_mutex_unlock(&lock);
+  atomic_fetch_sub(&changing, 1);
 }
