@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of core/life.c and of the ends of api.c: initialised once, finalized once, from any thread; refused in the child
+ * of a fork; and a process that ends without saying goodbye. */
+#include "../../core/hip.h"
+#include "../../core/life.h"
+#include "../support.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char graph[] = "{\"runtime\": \"software\", \"stack\": [\"statistics\", \"pool\", \"device\"]}";
+
+static int finish(void **state)
+{
+  (void)state;
+  hipmm_finalize();
+  return live_on_all_devices() ? -1 : 0;
+}
+
+/* ---- Every function, with arguments that would be good ---- */
+
+static struct hipmm_resource *resource; /* NULL, or one that was got before */
+static void *memory;                    /* allocated from it */
+
+static enum hipmm_status call_allocate(void)
+{
+  void *ptr;
+  return hipmm_allocate(resource, 100, NULL, &ptr);
+}
+static enum hipmm_status call_allocate_none(void)
+{
+  void *ptr;
+  return hipmm_allocate(resource, 0, NULL, &ptr);
+}
+static enum hipmm_status call_allocate_aligned(void)
+{
+  void *ptr;
+  return hipmm_allocate_aligned(resource, 100, 512, NULL, &ptr);
+}
+static enum hipmm_status call_deallocate(void)
+{
+  return hipmm_deallocate(resource, memory, 1000, NULL);
+}
+static enum hipmm_status call_deallocate_null(void)
+{
+  return hipmm_deallocate(resource, NULL, 0, NULL);
+}
+static enum hipmm_status call_deallocate_aligned(void)
+{
+  return hipmm_deallocate_aligned(resource, memory, 1000, 256, NULL);
+}
+static enum hipmm_status call_get_current(void)
+{
+  struct hipmm_resource *r;
+  return hipmm_get_current_resource(&r);
+}
+static enum hipmm_status call_get_device(void)
+{
+  struct hipmm_resource *r;
+  return hipmm_get_device_resource(0, &r);
+}
+static enum hipmm_status call_get_named(void)
+{
+  struct hipmm_resource *r;
+  return hipmm_get_named_resource(0, "pool", &r);
+}
+static enum hipmm_status call_set_current(void)
+{
+  return hipmm_set_current_resource(resource, NULL);
+}
+static enum hipmm_status call_set_device(void)
+{
+  return hipmm_set_device_resource(0, resource, NULL);
+}
+static enum hipmm_status call_reset_current(void)
+{
+  return hipmm_reset_current_resource();
+}
+static enum hipmm_status call_reset_device(void)
+{
+  return hipmm_reset_device_resource(0);
+}
+static enum hipmm_status call_held_bytes(void)
+{
+  size_t now, peak;
+  return hipmm_device_held_bytes(0, &now, &peak);
+}
+static enum hipmm_status call_stream_retain(void)
+{
+  return hipmm_stream_retain(0, NULL);
+}
+static enum hipmm_status call_stream_retire(void)
+{
+  return hipmm_stream_retire(0, NULL);
+}
+static enum hipmm_status call_device_count(void)
+{
+  int count;
+  return hipmm_device_count(&count);
+}
+static enum hipmm_status call_device_current(void)
+{
+  int device;
+  return hipmm_device_current(&device);
+}
+static enum hipmm_status call_query(void)
+{
+  int64_t v;
+  return hipmm_resource_query(resource, "live_bytes", &v);
+}
+static enum hipmm_status call_perform(void)
+{
+  return hipmm_resource_perform(resource, "push");
+}
+static enum hipmm_status call_trim(void)
+{
+  return hipmm_resource_trim(resource, 0);
+}
+static enum hipmm_status call_statistics(void)
+{
+  struct hipmm_statistics s;
+  return hipmm_statistics_get(resource, &s);
+}
+static enum hipmm_status call_push(void)
+{
+  return hipmm_statistics_push(resource, NULL);
+}
+static enum hipmm_status call_pop(void)
+{
+  return hipmm_statistics_pop(resource, NULL);
+}
+static enum hipmm_status call_init(void)
+{
+  return hipmm_init();
+}
+static enum hipmm_status call_init_string(void)
+{
+  return hipmm_init_from_string(graph);
+}
+static enum hipmm_status call_init_file(void)
+{
+  return hipmm_init_from_file("/nowhere.json");
+}
+static enum hipmm_status call_finalize(void)
+{
+  return hipmm_finalize();
+}
+
+struct entry {
+  const char *name;
+  enum hipmm_status (*call)(void);
+};
+
+#define ENTRY(name) \
+  {                 \
+#name, name     \
+  }
+
+/* Those that need the graph or the table. */
+static const struct entry of_the_table[] = {
+    ENTRY(call_get_current),   ENTRY(call_get_device),    ENTRY(call_get_named),    ENTRY(call_set_current),
+    ENTRY(call_set_device),    ENTRY(call_reset_current), ENTRY(call_reset_device), ENTRY(call_held_bytes),
+    ENTRY(call_stream_retain), ENTRY(call_stream_retire), ENTRY(call_device_count), ENTRY(call_device_current),
+};
+
+/* Those that need the table only when `resource` is NULL. */
+static const struct entry of_memory[] = {
+    ENTRY(call_allocate),   ENTRY(call_allocate_none),   ENTRY(call_allocate_aligned),
+    ENTRY(call_deallocate), ENTRY(call_deallocate_null), ENTRY(call_deallocate_aligned),
+};
+
+/* Those of a resource alone, and those that begin or end all. */
+static const struct entry of_a_resource[] = {
+    ENTRY(call_query), ENTRY(call_perform),     ENTRY(call_trim),      ENTRY(call_statistics), ENTRY(call_push),
+    ENTRY(call_pop),   ENTRY(call_init_string), ENTRY(call_init_file), ENTRY(call_init),       ENTRY(call_finalize),
+};
+
+/* Names on standard error each call that does not come to HIPMM_E_STATE; returns their number. */
+static int count_not_refused(const struct entry *entries, size_t n)
+{
+  int count = 0;
+  for (size_t i = 0; i < n; i++) {
+    enum hipmm_status status = entries[i].call();
+    if (status == HIPMM_E_STATE && *hipmm_last_error_message()) continue;
+    fprintf(stderr, "%s: %s\n", entries[i].name, hipmm_status_string(status));
+    count++;
+  }
+  return count;
+}
+
+#define COUNT_NOT_REFUSED(entries) count_not_refused(entries, sizeof(entries) / sizeof *(entries))
+
+/* ---- Once ---- */
+
+static void refuses_all_before_it_begins(void **state)
+{
+  (void)state;
+  resource = NULL;
+  memory = NULL;
+  assert_int_equal(COUNT_NOT_REFUSED(of_the_table), 0);
+  assert_int_equal(COUNT_NOT_REFUSED(of_memory), 0);
+  assert_message("hipmm is not initialised; call hipmm_init()");
+  assert_status(hipmm_finalize(), HIPMM_E_STATE);
+}
+
+static void begins_and_ends_again_and_again(void **state)
+{
+  (void)state;
+  for (int i = 0; i < 5; i++) {
+    void *ptr;
+    assert_ok(hipmm_init_from_string(graph));
+    assert_string_equal(hipmm_runtime(), "software");
+    assert_status(hipmm_init_from_string(graph), HIPMM_E_STATE);
+    assert_message("initialised already; call hipmm_finalize() first");
+    assert_ok(hipmm_allocate(NULL, 1000, NULL, &ptr));
+    assert_ok(hipmm_deallocate(NULL, ptr, 1000, NULL));
+    assert_ok(hipmm_finalize());
+    assert_status(hipmm_finalize(), HIPMM_E_STATE);
+    resource = NULL;
+    assert_int_equal(COUNT_NOT_REFUSED(of_the_table), 0);
+  }
+}
+
+static void leaves_nothing_behind_when_it_cannot_begin(void **state)
+{
+  (void)state;
+  resource = NULL;
+  assert_status(hipmm_init_from_string("{\"stack\": [\"pol\", \"device\"]}"), HIPMM_E_CONFIG);
+  assert_message("<string>: /stack/0: unknown type \"pol\"; did you mean \"pool\"?");
+  assert_status(hipmm_init_from_string("{"), HIPMM_E_SYNTAX);
+  assert_status(hipmm_init_from_string(NULL), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_init_from_file(NULL), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_init_from_file("/nowhere/hipmm.json"), HIPMM_E_IO);
+  assert_message("/nowhere/hipmm.json: ");
+  assert_int_equal(COUNT_NOT_REFUSED(of_the_table), 0);
+  assert_ok(hipmm_init_from_string(graph));
+}
+
+static pthread_barrier_t all_are_there;
+
+static void *begin(void *status)
+{
+  pthread_barrier_wait(&all_are_there);
+  *(enum hipmm_status *)status = hipmm_init_from_string(graph);
+  return NULL;
+}
+
+static void begins_once_in_many_threads(void **state)
+{
+  (void)state;
+  pthread_t threads[8];
+  enum hipmm_status statuses[8];
+  int winners = 0;
+  pthread_barrier_init(&all_are_there, NULL, 8);
+  for (int i = 0; i < 8; i++) assert_int_equal(pthread_create(&threads[i], NULL, begin, &statuses[i]), 0);
+  for (int i = 0; i < 8; i++) pthread_join(threads[i], NULL);
+  pthread_barrier_destroy(&all_are_there);
+  for (int i = 0; i < 8; i++) {
+    winners += statuses[i] == HIPMM_OK;
+    if (statuses[i]) assert_int_equal(statuses[i], HIPMM_E_STATE);
+  }
+  assert_int_equal(winners, 1);
+  int count;
+  assert_ok(hipmm_device_count(&count));
+}
+
+/* ---- Fork ---- */
+
+static int use_all(const void *unused)
+{
+  (void)unused;
+  int wrong = COUNT_NOT_REFUSED(of_the_table) + COUNT_NOT_REFUSED(of_memory) + COUNT_NOT_REFUSED(of_a_resource);
+  if (!strstr(hipmm_last_error_message(), "child of a fork")) wrong++;
+  hipmm_resource_release(resource); /* no effect, no harm */
+  hipmm_resource_retain(resource);
+  return wrong;
+}
+
+/* As use_all, but goes through exit() and all that runs there. */
+static int use_all_and_exit(const void *unused)
+{
+  exit(use_all(unused));
+}
+
+static void get_a_resource(void)
+{
+  assert_ok(hipmm_get_current_resource(&resource));
+  assert_ok(hipmm_allocate(resource, 1000, NULL, &memory));
+}
+
+static void give_the_resource_back(void)
+{
+  assert_ok(hipmm_deallocate(resource, memory, 1000, NULL));
+  hipmm_resource_release(resource);
+}
+
+static void refuses_all_in_the_child_of_a_fork(void **state)
+{
+  (void)state;
+  assert_ok(hipmm_init_from_string(graph));
+  get_a_resource();
+  struct outcome outcome = run_forked(use_all, NULL), by_exit = run_forked(use_all_and_exit, NULL);
+  assert_string_equal(outcome.error, "");
+  assert_int_equal(outcome.status, 0);
+  assert_string_equal(by_exit.error, "");
+  assert_int_equal(by_exit.status, 0);
+  give_the_resource_back(); /* nothing has happened to the parent */
+  assert_ok(hipmm_finalize());
+}
+
+static void refuses_a_kept_resource_in_the_child_of_a_fork(void **state)
+{
+  (void)state;
+  assert_ok(hipmm_init_from_string(graph));
+  get_a_resource();
+  assert_ok(hipmm_finalize());
+  struct outcome outcome = run_forked(use_all, NULL);
+  assert_string_equal(outcome.error, "");
+  assert_int_equal(outcome.status, 0);
+  give_the_resource_back();
+}
+
+static int begin_in_child(const void *unused)
+{
+  (void)unused;
+  return hipmm_init_from_string(graph) == HIPMM_E_STATE ? 0 : 1;
+}
+
+/* The lock that serialises initialisation is held by a thread that the child does not have. */
+static void does_not_hang_in_the_child_of_a_fork_during_a_change(void **state)
+{
+  (void)state;
+  assert_ok(life_begin_change());
+  struct outcome outcome = run_forked(begin_in_child, NULL);
+  life_end_change(LIFE_BEFORE);
+  assert_int_equal(outcome.status, 0);
+}
+
+/* ---- Processes of their own ---- */
+
+/* A child forked before anything began is a process like any other. */
+static int fork_first(void)
+{
+  pid_t child = fork();
+  void *ptr;
+  if (child < 0 || hipmm_init_from_string(graph) || hipmm_allocate(NULL, 1000, NULL, &ptr) ||
+      hipmm_deallocate(NULL, ptr, 1000, NULL) || hipmm_finalize()) {
+    fprintf(stderr, "%s\n", hipmm_last_error_message());
+    return 1;
+  }
+  if (!child) _exit(0);
+  return 0;
+}
+
+static void *allocate_for_ever(void *unused)
+{
+  (void)unused;
+  for (;;) {
+    void *ptr;
+    if (!hipmm_allocate(NULL, 1000, NULL, &ptr)) hipmm_deallocate(NULL, ptr, 1000, NULL);
+  }
+  return NULL;
+}
+
+/* Ends with stacks live on two devices, memory allocated, work under way and threads in the middle of it. */
+static int end_in_the_middle(void)
+{
+  pthread_t thread;
+  void *ptr;
+  hipStream_t stream;
+  setenv("HIPMM_SOFTWARE", "devices=2", 1);
+  if (hipmm_init_from_string(graph) || hipmm_allocate(NULL, 1000, NULL, &ptr)) return 1;
+  if (hip_table()->SetDevice(1) || hipmm_allocate(NULL, 5 * MIB, NULL, &ptr)) return 1;
+  if (hip_table()->StreamCreateWithFlags(&stream, 0) || hip_table()->MemsetAsync(ptr, 1, 5 * MIB, stream)) return 1;
+  if (pthread_create(&thread, NULL, allocate_for_ever, NULL)) return 1;
+  usleep(10000);
+  return 0;
+}
+
+static void may_fork_before_it_begins(void **state)
+{
+  (void)state;
+  static const char *const arguments[] = {"fork-first", NULL};
+  struct outcome outcome = run_again(arguments, NULL);
+  assert_string_equal(outcome.error, "");
+  assert_int_equal(outcome.status, 0);
+}
+
+static void may_end_in_the_middle(void **state)
+{
+  (void)state;
+  static const char *const arguments[] = {"end-in-the-middle", NULL};
+  for (int i = 0; i < 3; i++) {
+    struct outcome outcome = run_again(arguments, NULL);
+    assert_string_equal(outcome.error, "");
+    assert_int_equal(outcome.status, 0);
+  }
+}
+
+int main(int argc, char **argv)
+{
+  if (argc == 2 && !strcmp(argv[1], "fork-first")) return fork_first();
+  if (argc == 2 && !strcmp(argv[1], "end-in-the-middle")) return end_in_the_middle();
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_teardown(refuses_all_before_it_begins, finish),
+      cmocka_unit_test_teardown(does_not_hang_in_the_child_of_a_fork_during_a_change, finish),
+      cmocka_unit_test_teardown(begins_and_ends_again_and_again, finish),
+      cmocka_unit_test_teardown(leaves_nothing_behind_when_it_cannot_begin, finish),
+      cmocka_unit_test_teardown(begins_once_in_many_threads, finish),
+      cmocka_unit_test_teardown(refuses_all_in_the_child_of_a_fork, finish),
+      cmocka_unit_test_teardown(refuses_a_kept_resource_in_the_child_of_a_fork, finish),
+      cmocka_unit_test(may_fork_before_it_begins),
+      cmocka_unit_test(may_end_in_the_middle),
+  };
+  return cmocka_run_group_tests_name("life", tests, NULL, NULL);
+}
