@@ -10,8 +10,10 @@
 /* More than any device has; sums of a few of these do not overflow. */
 static const uint64_t MOST_BYTES = 1ull << 46;
 
-/* A cache may keep this part of what the pool holds. */
-enum { CACHE_SHARE = 8 };
+enum {
+  CACHE_SHARE = 512,     /* all caches together may keep this part of what the pool holds */
+  LARGE_BYTES = 1 << 20, /* see take_at_once */
+};
 
 struct options {
   uint64_t initial_size;
@@ -51,11 +53,22 @@ static uint32_t take_withheld(struct pool *pool, const struct request *request)
   return heap_take_ready(&pool->heap, request);
 }
 
+/* With several streams, a large request first looks which of their work is done: where it goes decides how well the rest
+ * packs, and next to the work on so much memory a few driver calls are nothing. */
+static uint32_t take_at_once(struct pool *pool, const struct request *request)
+{
+  struct heap *heap = &pool->heap;
+  uint32_t id = BLOCK_NONE;
+  if (heap->streams.active > 1 && request->bytes >= LARGE_BYTES) id = heap_take_passed(heap, request);
+  if (!id) id = heap_take_ready(heap, request);
+  if (!id && caches_empty(&pool->caches, heap)) id = heap_take_ready(heap, request);
+  return id;
+}
+
 static uint32_t take_from_heap(struct pool *pool, const struct request *request)
 {
   struct heap *heap = &pool->heap;
-  uint32_t id = heap_take_ready(heap, request);
-  if (!id && caches_empty(&pool->caches, heap)) id = heap_take_ready(heap, request);
+  uint32_t id = take_at_once(pool, request);
   if (id || heap->streams.active < 2) return id;
   id = heap_take_passed(heap, request);
   if (!id) id = heap_take_waiting(heap, request);
@@ -180,7 +193,8 @@ static enum hipmm_status refuse_pointer(const struct pool *pool, const void *ptr
 /* The thread's cache for the stream, after making room for the block in it; NULL if it is not for a cache. */
 static struct cache *cache_for(struct pool *pool, uint32_t id, hipStream_t handle, uint32_t stream)
 {
-  uint64_t bytes = block_of(&pool->heap.blocks, id)->bytes, most = ground_bytes(&pool->ground) / CACHE_SHARE;
+  uint64_t bytes = block_of(&pool->heap.blocks, id)->bytes,
+           most = ground_bytes(&pool->ground) / CACHE_SHARE / (pool->caches.count + 1);
   if (pool->heap.streams.record == RECORD_ON_FREE || bytes > most / 2) return NULL;
   struct cache *cache = cache_new(&pool->caches, handle, stream);
   if (!cache) return NULL;
