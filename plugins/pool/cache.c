@@ -124,6 +124,7 @@ static void empty_bin(struct cache *cache, struct heap *heap, struct cache_bin *
   for (uint32_t id = bin->head, next; id; id = next) {
     next = block_of(&heap->blocks, id)->next;
     cache->bytes -= block_of(&heap->blocks, id)->bytes;
+    cache->live++; /* the heap takes it off its own count */
     heap_give(heap, id, cache->stream);
   }
   bin->head = BLOCK_NONE;
