@@ -73,6 +73,15 @@ uint32_t block_new(struct blocks *blocks, uint64_t start, uint64_t bytes)
   return id;
 }
 
+void block_set_bounds(struct blocks *blocks, uint32_t id, uint64_t start, uint64_t bytes)
+{
+  struct block *block = &blocks->items[id];
+  block->bytes = bytes;
+  if (block->start == start) return;
+  __atomic_store_n(&block->start, start, __ATOMIC_RELAXED);
+  __atomic_store_n(map_entry(blocks, start), id, __ATOMIC_RELEASE);
+}
+
 /* The map keeps a stale id: block_at() compares the record's own start. */
 void block_drop(struct blocks *blocks, uint32_t id)
 {

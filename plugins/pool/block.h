@@ -60,6 +60,9 @@ bool blocks_cover(struct blocks *blocks, uint64_t start, uint64_t bytes);
 uint32_t block_new(struct blocks *blocks, uint64_t start, uint64_t bytes);
 void block_drop(struct blocks *blocks, uint32_t id);
 
+/* Changes where a free block lies. */
+void block_set_bounds(struct blocks *blocks, uint32_t id, uint64_t start, uint64_t bytes);
+
 /* The live block that starts at `ptr`; BLOCK_NONE if there is none. Needs no lock: nobody else touches a live block, and
  * whatever else the address leads to is told by its state. */
 uint32_t block_at(const struct blocks *blocks, const void *ptr);

@@ -191,6 +191,20 @@ void free_index_remove(struct free_index *index, struct blocks *blocks, uint32_t
     tree_remove(index, blocks, id);
 }
 
+void free_index_move(struct free_index *index, struct blocks *blocks, uint32_t id, uint64_t start, uint64_t bytes)
+{
+  struct block *block = block_of(blocks, id);
+  if (is_small(block) || bytes >> UNIT_BITS < FREE_LISTS) {
+    free_index_remove(index, blocks, id);
+    block_set_bounds(blocks, id, start, bytes);
+    free_index_add(index, blocks, id);
+    return;
+  }
+  index->bytes += bytes - block->bytes;
+  block_set_bounds(blocks, id, start, bytes);
+  refresh_up(blocks, id);
+}
+
 uint32_t free_index_fit(const struct free_index *index, const struct blocks *blocks, uint64_t bytes, enum fit *fit_out)
 {
   uint64_t units = bytes >> UNIT_BITS;

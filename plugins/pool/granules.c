@@ -49,9 +49,9 @@ static enum hipmm_status reserve(struct granules *granules, struct heap *heap, u
   return HIPMM_OK;
 }
 
-static struct range *range_of(struct granules *granules, uint64_t address)
+static const struct range *range_of(const struct granules *granules, uint64_t address)
 {
-  struct range *range = granules->ranges;
+  const struct range *range = granules->ranges;
   while (address - range->start >= range->bytes) range++; /* every block lies in a range */
   return range;
 }
@@ -59,7 +59,7 @@ static struct range *range_of(struct granules *granules, uint64_t address)
 /* Notes what lies under `address`: a piece, or NULL. */
 static void note_piece(struct granules *granules, uint64_t address, void *piece)
 {
-  struct range *range = range_of(granules, address);
+  const struct range *range = range_of(granules, address);
   uint64_t g = (address - range->start) / granules->granule_bytes;
   range->pieces[g] = piece;
   if (piece)
@@ -70,7 +70,7 @@ static void note_piece(struct granules *granules, uint64_t address, void *piece)
 
 /* The address of the last granule in [start, end) whether it has memory or not, as asked; `end` if there is none. Both
  * are multiples of the granule. */
-static uint64_t last_granule(struct granules *granules, uint64_t start, uint64_t end, bool backed)
+static uint64_t last_granule(const struct granules *granules, uint64_t start, uint64_t end, bool backed)
 {
   const struct range *range = range_of(granules, start);
   uint64_t first = (start - range->start) / granules->granule_bytes,
@@ -85,6 +85,14 @@ static uint64_t last_granule(struct granules *granules, uint64_t start, uint64_t
   return end;
 }
 
+static bool has_memory(const void *provider, uint64_t start, uint64_t end)
+{
+  const struct granules *granules = provider;
+  start = round_down(start, granules->granule_bytes);
+  end = round_up(end, granules->granule_bytes);
+  return last_granule(granules, start, end, false) == end;
+}
+
 enum hipmm_status granules_open(struct granules *granules, struct heap *heap, const struct hipmm_services *services,
                                 struct hipmm_resource *upstream, uint64_t maximum_bytes)
 {
@@ -97,6 +105,8 @@ enum hipmm_status granules_open(struct granules *granules, struct heap *heap, co
   granules->spares = services->host_allocate(services, MAX_SPARES * sizeof *granules->spares);
   if (!granules->spares) return HIPMM_E_OUT_OF_MEMORY;
   granules->granule_bytes = heap->blocks.granule_bytes = granule_bytes;
+  heap->has_memory = has_memory;
+  heap->provider = granules;
   granules->maximum_bytes = maximum_bytes;
   granules->range_bytes = range_bytes_for(services, granule_bytes);
   return HIPMM_OK;
@@ -114,7 +124,7 @@ static enum hipmm_status map(struct granules *granules, uint64_t address, void *
 
 static enum hipmm_status unmap(struct granules *granules, uint64_t address, void **piece_out)
 {
-  struct range *range = range_of(granules, address);
+  const struct range *range = range_of(granules, address);
   void *piece = range->pieces[(address - range->start) / granules->granule_bytes];
   enum hipmm_status status =
       granules->mapping->unmap(granules->upstream->self, (void *)(uintptr_t)address, granules->granule_bytes);

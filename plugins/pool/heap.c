@@ -48,39 +48,66 @@ static bool can_merge(const struct heap *heap, const struct block *block, uint32
   return other->stream == STREAM_CLEAN && (heap->streams.active == 1 || other->bytes <= block->bytes);
 }
 
-/* Makes `second`, which follows `first`, part of it. Neither is in a free list. */
-static void join(struct heap *heap, uint32_t first, uint32_t second)
+/* Drops `second`, which follows `first`: what it had under it is now behind `first`. Neither's bounds change. */
+static void drop_behind(struct heap *heap, uint32_t first, uint32_t second)
 {
   struct block *a = block_in(heap, first), *b = block_in(heap, second);
-  a->bytes += b->bytes;
   a->vacant += b->vacant;
   a->after = b->after;
   if (a->after) block_in(heap, a->after)->before = first;
   block_drop(&heap->blocks, second);
 }
 
-/* Puts a free block in its stream's list, merged with what it can be merged with. Returns the whole. */
-static uint32_t add_free(struct heap *heap, uint32_t id)
+/* Drops `first`, which comes before `second`. */
+static void drop_before(struct heap *heap, uint32_t first, uint32_t second)
 {
-  struct block block = *block_in(heap, id);
-  if (can_merge(heap, &block, block.after)) {
-    const struct block *after = block_in(heap, block.after);
-    if (after->epoch > block.epoch) block.epoch = after->epoch;
-    heap_unlink(heap, block.after);
-    join(heap, id, block.after);
-    block.bytes = block_in(heap, id)->bytes;
+  struct block *a = block_in(heap, first), *b = block_in(heap, second);
+  b->vacant += a->vacant;
+  b->before = a->before;
+  if (b->before) block_in(heap, b->before)->after = second;
+  block_drop(&heap->blocks, first);
+}
+
+/* Makes the free neighbour `id` the whole of [start, start + bytes), freed on `stream` at `epoch`. */
+static uint32_t grow(struct heap *heap, uint32_t id, uint64_t start, uint64_t bytes, uint32_t stream, uint64_t epoch)
+{
+  struct block *block = block_in(heap, id);
+  if (block->epoch < epoch) block->epoch = epoch;
+  if (block->stream == stream) {
+    free_index_move(free_of(heap, stream), &heap->blocks, id, start, bytes);
+    return id;
   }
-  if (can_merge(heap, &block, block.before)) {
-    const struct block *before = block_in(heap, block.before);
-    if (before->epoch > block.epoch) block.epoch = before->epoch;
-    heap_unlink(heap, block.before);
-    join(heap, block.before, id);
-    id = block.before;
-  }
-  block_in(heap, id)->stream = block.stream;
-  block_in(heap, id)->epoch = block.epoch;
+  heap_unlink(heap, id);
+  block->stream = (uint16_t)stream;
+  block_set_bounds(&heap->blocks, id, start, bytes);
   heap_link(heap, id);
   return id;
+}
+
+/* Puts a free block in its stream's index, merged with what it can be merged with. Returns the whole. */
+static uint32_t add_free(struct heap *heap, uint32_t id)
+{
+  const struct block block = *block_in(heap, id);
+  uint32_t before = can_merge(heap, &block, block.before) ? block.before : BLOCK_NONE;
+  uint32_t after = can_merge(heap, &block, block.after) ? block.after : BLOCK_NONE;
+  uint64_t epoch = block.epoch, bytes = block.bytes;
+  if (!before && !after) {
+    heap_link(heap, id);
+    return id;
+  }
+  if (after) bytes += block_in(heap, after)->bytes;
+  if (!before) {
+    drop_before(heap, id, after);
+    return grow(heap, after, block.start, bytes, block.stream, epoch);
+  }
+  if (after) {
+    if (block_in(heap, after)->epoch > epoch) epoch = block_in(heap, after)->epoch;
+    heap_unlink(heap, after);
+    drop_behind(heap, id, after);
+  }
+  uint64_t start = block_in(heap, before)->start;
+  drop_behind(heap, before, id);
+  return grow(heap, before, start, bytes + (block.start - start), block.stream, epoch);
 }
 
 /* ---- Regions ---- */
@@ -114,15 +141,15 @@ void heap_remove_region(struct heap *heap, uint32_t first)
 
 /* ---- Taking ---- */
 
-/* Cuts the block after `bytes`, none of them vacant; what lies behind becomes a block with the same state, in no list. Without a
- * record for it the block stays whole: BLOCK_NONE. */
-static uint32_t split(struct heap *heap, uint32_t id, uint64_t bytes)
+/* Cuts what lies before `start` off a free block of the index. Returns the part from `start` on, which is in the index
+ * too; BLOCK_NONE, and nothing done, when records are short. Vacant is at most the part behind. */
+static uint32_t cut_front(struct heap *heap, uint32_t id, uint64_t start)
 {
   struct block *block = block_in(heap, id);
-  uint32_t rest = block_new(&heap->blocks, block->start + bytes, block->bytes - bytes);
+  uint64_t end = block->start + block->bytes;
+  uint32_t rest = block_new(&heap->blocks, start, end - start);
   if (!rest) return BLOCK_NONE;
   struct block *behind = block_in(heap, rest);
-  block_set_state(behind, (enum block_state)block->state);
   behind->stream = block->stream;
   behind->epoch = block->epoch;
   behind->vacant = block->vacant;
@@ -131,8 +158,28 @@ static uint32_t split(struct heap *heap, uint32_t id, uint64_t bytes)
   behind->after = block->after;
   if (behind->after) block_in(heap, behind->after)->before = rest;
   block->after = rest;
-  block->bytes = bytes;
+  free_index_move(free_of(heap, block->stream), &heap->blocks, id, block->start, start - block->start);
+  heap_link(heap, rest);
   return rest;
+}
+
+/* Takes the first `bytes` off a free block of the index, as a block of their own in no list. The rest stays where it is.
+ * Without a record the whole is taken. */
+static uint32_t take_front(struct heap *heap, uint32_t id, uint64_t bytes)
+{
+  struct block *block = block_in(heap, id);
+  uint32_t taken = block->bytes > bytes ? block_new(&heap->blocks, block->start, bytes) : BLOCK_NONE;
+  if (!taken) {
+    heap_unlink(heap, id);
+    return id;
+  }
+  struct block *front = block_in(heap, taken);
+  front->before = block->before;
+  front->after = id;
+  if (front->before) block_in(heap, front->before)->after = taken;
+  block->before = taken;
+  free_index_move(free_of(heap, block->stream), &heap->blocks, id, block->start + bytes, block->bytes - bytes);
+  return taken;
 }
 
 uint64_t heap_start_in(const struct heap *heap, uint32_t id, const struct request *request)
@@ -140,25 +187,16 @@ uint64_t heap_start_in(const struct heap *heap, uint32_t id, const struct reques
   return (block_in(heap, id)->start + request->alignment - 1) & ~(request->alignment - 1);
 }
 
-/* The pieces before and behind stay in the list where the block was. There is memory from the block's first byte to the
- * end of what is asked for, so all that is vacant lies behind. */
+/* There is memory from the block's first byte to the end of what is asked for: all that is vacant lies behind. */
 uint32_t heap_take(struct heap *heap, uint32_t id, const struct request *request)
 {
-  heap_unlink(heap, id);
-  uint64_t front = heap_start_in(heap, id, request) - block_in(heap, id)->start;
-  if (front) {
-    uint32_t aligned = split(heap, id, front);
-    heap_link(heap, id);
-    if (!aligned) return BLOCK_NONE;
-    id = aligned;
-  }
-  if (block_in(heap, id)->bytes > request->bytes) {
-    uint32_t rest = split(heap, id, request->bytes);
-    if (rest) heap_link(heap, rest);
-  }
+  uint64_t start = heap_start_in(heap, id, request);
+  if (start > block_in(heap, id)->start) id = cut_front(heap, id, start);
+  if (!id) return BLOCK_NONE;
+  id = take_front(heap, id, request->bytes);
   struct block *block = block_in(heap, id);
-  block_set_state(block, BLOCK_LIVE);
   block->requested = request->requested;
+  block_set_state(block, BLOCK_LIVE);
   heap->live_bytes += block->bytes;
   heap->requested_bytes += block->requested;
   heap->blocks.live++;
@@ -191,10 +229,18 @@ uint32_t heap_fit(struct heap *heap, const struct request *request)
   return free_of(heap, STREAM_CLEAN)->count ? better_of(heap, own, fit_on(heap, STREAM_CLEAN, request)).id : own.id;
 }
 
+/* Whether the block can be taken as it is. */
+static bool has_memory(const struct heap *heap, uint32_t id, const struct request *request)
+{
+  const struct block *block = block_in(heap, id);
+  uint64_t end = heap_start_in(heap, id, request) + request->bytes;
+  return !block->vacant || heap->has_memory(heap->provider, block->start, end);
+}
+
 uint32_t heap_take_ready(struct heap *heap, const struct request *request)
 {
   uint32_t id = heap_fit(heap, request);
-  return id && !block_in(heap, id)->vacant ? heap_take(heap, id, request) : BLOCK_NONE;
+  return id && has_memory(heap, id, request) ? heap_take(heap, id, request) : BLOCK_NONE;
 }
 
 /* Moves the stream's free blocks up to `epoch` to another stream. */
@@ -241,7 +287,7 @@ uint32_t heap_take_waiting(struct heap *heap, const struct request *request)
   for (uint32_t stream = STREAM_FIRST; stream < heap->streams.count; stream++) {
     if (stream == request->stream || !has_free(heap, stream) || !stream_cover(&heap->streams, stream)) continue;
     struct candidate other = fit_on(heap, stream, request);
-    if (other.id && !block_in(heap, other.id)->vacant) best = better_of(heap, best, other);
+    if (other.id && has_memory(heap, other.id, request)) best = better_of(heap, best, other);
   }
   if (!best.id) return BLOCK_NONE;
   const struct block *block = block_in(heap, best.id);

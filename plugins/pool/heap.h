@@ -7,6 +7,10 @@
 #include "streams.h"
 
 struct heap {
+  /* Whether there is memory under all of [start, end), which lies in a free block that has vacant granules. Set by who
+   * provides the memory. */
+  bool (*has_memory)(const void *provider, uint64_t start, uint64_t end);
+  const void *provider;
   struct blocks blocks;
   struct streams streams;
   uint64_t bytes;           /* all regions, vacant parts included */

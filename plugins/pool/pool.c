@@ -11,7 +11,8 @@
 static const uint64_t MOST_BYTES = 1ull << 46;
 
 enum {
-  CACHE_SHARE = 512,     /* all caches together may keep this part of what the pool holds */
+  CACHE_SHARE = 1024,    /* all caches together may keep this part of what the pool holds, */
+  CACHE_LEAST = 1 << 18, /* but each so many bytes */
   LARGE_BYTES = 1 << 20, /* see take_at_once */
 };
 
@@ -190,12 +191,18 @@ static enum hipmm_status refuse_pointer(const struct pool *pool, const void *ptr
                                 0);
 }
 
+/* What a cache may keep. */
+static uint64_t cache_bytes_for(const struct pool *pool)
+{
+  uint64_t share = ground_bytes(&pool->ground) / CACHE_SHARE / (pool->caches.count + 1);
+  return share > CACHE_LEAST ? share : CACHE_LEAST;
+}
+
 /* The thread's cache for the stream, after making room for the block in it; NULL if it is not for a cache. */
 static struct cache *cache_for(struct pool *pool, uint32_t id, hipStream_t handle, uint32_t stream)
 {
-  uint64_t bytes = block_of(&pool->heap.blocks, id)->bytes,
-           most = ground_bytes(&pool->ground) / CACHE_SHARE / (pool->caches.count + 1);
-  if (pool->heap.streams.record == RECORD_ON_FREE || bytes > most / 2) return NULL;
+  uint64_t bytes = block_of(&pool->heap.blocks, id)->bytes, most = cache_bytes_for(pool);
+  if (pool->heap.streams.record == RECORD_ON_FREE || bytes > most / 8) return NULL;
   struct cache *cache = cache_new(&pool->caches, handle, stream);
   if (!cache) return NULL;
   cache->most_bytes = most;
@@ -396,7 +403,10 @@ static enum hipmm_status pool_create(const struct hipmm_services *services, cons
   struct pool *pool = services->host_allocate(services, sizeof *pool);
   if (!pool) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory left");
   pool->services = services;
-  pthread_mutex_init(&pool->lock, NULL);
+  pthread_mutexattr_t adaptive; /* what the lock guards takes less time than going to sleep */
+  pthread_mutexattr_init(&adaptive);
+  pthread_mutexattr_settype(&adaptive, PTHREAD_MUTEX_ADAPTIVE_NP);
+  pthread_mutex_init(&pool->lock, &adaptive);
   enum hipmm_status status = HIPMM_OK;
   pool->threads.ended = pool_thread_ended;
   thread_watch_open(&pool->threads);
