@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* streams.h: the streams on which `hipmm replay` plays a trace. The only part of the command that calls HIP. */
+/* streams.h: the streams on which `hipmm replay` plays a trace. With bench_streams.c the only part of the command
+ * that calls HIP. */
 #ifndef HIPMM_CMD_STREAMS_H
 #define HIPMM_CMD_STREAMS_H
 
