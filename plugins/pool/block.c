@@ -2,15 +2,8 @@
 /* block.c: records of blocks in one array, and a two-level map from addresses to records. */
 #include "block.h"
 
-enum {
-  LEAF_BITS = 32,    /* a leaf maps 4 GiB of address space */
-  ADDRESS_BITS = 47, /* of user space on the 64-bit systems that have HIP */
-  UNIT_BITS = 8,     /* HIPMM_ALIGNMENT */
-  N_LEAVES = 1 << (ADDRESS_BITS - LEAF_BITS),
-  MAX_BLOCKS = 1 << 24
-};
+enum { N_LEAVES = 1 << (ADDRESS_BITS - LEAF_BITS), MAX_BLOCKS = 1 << 24 };
 
-static const uint64_t LEAF_SPAN = 1ull << LEAF_BITS;
 static const size_t LEAF_BYTES = sizeof(uint32_t) << (LEAF_BITS - UNIT_BITS);
 
 bool blocks_open(struct blocks *blocks, const struct hipmm_services *services)
@@ -46,13 +39,6 @@ bool blocks_cover(struct blocks *blocks, uint64_t start, uint64_t bytes)
   return true;
 }
 
-/* Where the map keeps the id of the block that starts at `start`; NULL where nothing is covered. */
-static uint32_t *map_entry(const struct blocks *blocks, uint64_t start)
-{
-  uint32_t *entries = atomic_load_explicit(&blocks->leaves[start >> LEAF_BITS], memory_order_acquire);
-  return entries ? &entries[(start & (LEAF_SPAN - 1)) >> UNIT_BITS] : NULL;
-}
-
 /* Readers without the lock see either what the record was before or all of what it is now: they compare `start`. */
 uint32_t block_new(struct blocks *blocks, uint64_t start, uint64_t bytes)
 {
@@ -69,7 +55,7 @@ uint32_t block_new(struct blocks *blocks, uint64_t start, uint64_t bytes)
   block->before = block->after = BLOCK_NONE;
   block->largest = block->largest_prefix = block->vacant = 0;
   block_set_state(block, BLOCK_FREE);
-  __atomic_store_n(map_entry(blocks, start), id, __ATOMIC_RELEASE);
+  __atomic_store_n(block_map_entry(blocks, start), id, __ATOMIC_RELEASE);
   return id;
 }
 
@@ -79,7 +65,7 @@ void block_set_bounds(struct blocks *blocks, uint32_t id, uint64_t start, uint64
   block->bytes = bytes;
   if (block->start == start) return;
   __atomic_store_n(&block->start, start, __ATOMIC_RELAXED);
-  __atomic_store_n(map_entry(blocks, start), id, __ATOMIC_RELEASE);
+  __atomic_store_n(block_map_entry(blocks, start), id, __ATOMIC_RELEASE);
 }
 
 /* The map keeps a stale id: block_at() compares the record's own start. */
@@ -89,18 +75,6 @@ void block_drop(struct blocks *blocks, uint32_t id)
   block_set_state(block, BLOCK_UNUSED);
   block->next = blocks->unused;
   blocks->unused = id;
-}
-
-uint32_t block_at(const struct blocks *blocks, const void *ptr)
-{
-  uint64_t start = (uintptr_t)ptr;
-  if (start >> ADDRESS_BITS || start & (HIPMM_ALIGNMENT - 1)) return BLOCK_NONE;
-  const uint32_t *entry = map_entry(blocks, start);
-  if (!entry) return BLOCK_NONE;
-  uint32_t id = __atomic_load_n(entry, __ATOMIC_ACQUIRE);
-  const struct block *block = block_of(blocks, id);
-  bool live = __atomic_load_n(&block->state, __ATOMIC_ACQUIRE) == BLOCK_LIVE;
-  return live && __atomic_load_n(&block->start, __ATOMIC_RELAXED) == start ? id : BLOCK_NONE;
 }
 
 uint64_t blocks_metadata_bytes(const struct blocks *blocks)

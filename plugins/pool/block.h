@@ -12,7 +12,12 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-enum { BLOCK_NONE = 0 }; /* ids start at 1 */
+enum {
+  BLOCK_NONE = 0,   /* ids start at 1 */
+  UNIT_BITS = 8,    /* of HIPMM_ALIGNMENT */
+  LEAF_BITS = 32,   /* a leaf of the map is for 4 GiB of address space */
+  ADDRESS_BITS = 47 /* of user space on the systems that have HIP */
+};
 
 enum block_state {
   BLOCK_UNUSED, /* the record is not in use */
@@ -63,12 +68,14 @@ void block_drop(struct blocks *blocks, uint32_t id);
 /* Changes where a free block lies. */
 void block_set_bounds(struct blocks *blocks, uint32_t id, uint64_t start, uint64_t bytes);
 
-/* The live block that starts at `ptr`; BLOCK_NONE if there is none. Needs no lock: nobody else touches a live block, and
- * whatever else the address leads to is told by its state. */
-uint32_t block_at(const struct blocks *blocks, const void *ptr);
-
 /* Host memory that the records and the map take, in bytes. */
 uint64_t blocks_metadata_bytes(const struct blocks *blocks);
+
+/* A live block may be claimed by its owner at any moment; in any other state it is the lock's. */
+static inline enum block_state block_state(const struct block *block)
+{
+  return __atomic_load_n(&block->state, __ATOMIC_ACQUIRE);
+}
 
 static inline void block_set_state(struct block *block, enum block_state state)
 {
@@ -85,6 +92,27 @@ static inline bool block_claim(struct block *block)
 static inline struct block *block_of(const struct blocks *blocks, uint32_t id)
 {
   return &blocks->items[id];
+}
+
+/* Where the map keeps the id of the block that starts at `start`; NULL where nothing is covered. */
+static inline uint32_t *block_map_entry(const struct blocks *blocks, uint64_t start)
+{
+  uint32_t *entries = atomic_load_explicit(&blocks->leaves[start >> LEAF_BITS], memory_order_acquire);
+  return entries ? &entries[(start & ((1ull << LEAF_BITS) - 1)) >> UNIT_BITS] : NULL;
+}
+
+/* The live block that starts at `ptr`; BLOCK_NONE if there is none. Needs no lock: nobody else touches a live block, and
+ * whatever else the address leads to is told by its state. */
+static inline uint32_t block_at(const struct blocks *blocks, const void *ptr)
+{
+  uint64_t start = (uintptr_t)ptr;
+  if (start >> ADDRESS_BITS || start & (HIPMM_ALIGNMENT - 1)) return BLOCK_NONE;
+  const uint32_t *entry = block_map_entry(blocks, start);
+  if (!entry) return BLOCK_NONE;
+  uint32_t id = __atomic_load_n(entry, __ATOMIC_ACQUIRE);
+  const struct block *block = block_of(blocks, id);
+  return block_state(block) == BLOCK_LIVE && __atomic_load_n(&block->start, __ATOMIC_RELAXED) == start ? id
+                                                                                                       : BLOCK_NONE;
 }
 
 #endif

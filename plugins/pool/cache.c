@@ -3,7 +3,7 @@
 #include "cache.h"
 #include "threads.h"
 
-enum { MAX_CACHES = 4096, UNIT_BITS = 8 };
+enum { MAX_CACHES = 4096 };
 
 static void lock(struct cache *cache)
 {
@@ -130,19 +130,18 @@ static void empty_bin(struct cache *cache, struct heap *heap, struct cache_bin *
   bin->head = BLOCK_NONE;
 }
 
-static void empty_locked(struct cache *cache, struct heap *heap)
+/* Empties bins in turn until no more than `bytes` are kept. */
+static void shrink_locked(struct cache *cache, struct heap *heap, uint64_t bytes)
 {
-  for (int i = 0; i < CACHE_BINS && cache->bytes; i++) empty_bin(cache, heap, &cache->bins[i]);
+  while (cache->bytes > bytes) empty_bin(cache, heap, &cache->bins[cache->next_bin++ % CACHE_BINS]);
 }
 
 void cache_make_room(struct cache *cache, struct heap *heap, uint32_t id)
 {
-  const struct block *block = block_of(&heap->blocks, id);
+  uint64_t bytes = block_of(&heap->blocks, id)->bytes;
   lock(cache);
-  if (cache->bytes + block->bytes > cache->most_bytes)
-    empty_locked(cache, heap);
-  else if (!bin_for(cache, block->bytes >> UNIT_BITS))
-    empty_bin(cache, heap, bins_of(cache, block->bytes >> UNIT_BITS));
+  if (cache->bytes + bytes > cache->most_bytes) shrink_locked(cache, heap, cache->most_bytes - bytes);
+  if (!bin_for(cache, bytes >> UNIT_BITS)) empty_bin(cache, heap, bins_of(cache, bytes >> UNIT_BITS));
   unlock(cache);
 }
 
@@ -152,7 +151,7 @@ bool caches_empty(struct caches *caches, struct heap *heap)
   for (uint32_t i = 0; i < caches->count; i++) {
     lock(&caches->items[i]);
     any |= caches->items[i].bytes != 0;
-    empty_locked(&caches->items[i], heap);
+    shrink_locked(&caches->items[i], heap, 0);
     unlock(&caches->items[i]);
   }
   return any;
@@ -162,7 +161,7 @@ bool caches_empty(struct caches *caches, struct heap *heap)
 static void end(struct cache *cache, struct heap *heap)
 {
   lock(cache);
-  empty_locked(cache, heap);
+  shrink_locked(cache, heap, 0);
   cache->stream = STREAM_CLEAN;
   unlock(cache);
 }

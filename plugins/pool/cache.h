@@ -28,6 +28,7 @@ struct cache {
   uint64_t most_bytes; /* that it may keep, blocks in all */
   int64_t requested;   /* allocated from it less freed to it, as requested */
   int64_t live;        /* the same in blocks */
+  uint32_t next_bin;   /* to be emptied when there must be room */
   struct cache_bin bins[CACHE_BINS];
 };
 
@@ -59,7 +60,8 @@ uint32_t cache_take(struct cache *cache, struct blocks *blocks, hipStream_t hand
  * or no longer in use. */
 bool cache_keep(struct cache *cache, struct blocks *blocks, hipStream_t handle, uint32_t id, uint64_t requested);
 
-/* Gives back to the heap what stands in the way of keeping the block. The pool's lock is held. */
+/* Gives back to the heap what stands in the way of keeping the block, which is at most `most_bytes` large. The pool's
+ * lock is held. */
 void cache_make_room(struct cache *cache, struct heap *heap, uint32_t id);
 
 /* Every cache: whether any kept anything. Those of a stream, or a thread, which are then out of use. The pool's lock is

@@ -2,8 +2,6 @@
 /* free_index.c: lists by exact size, and a treap by address in which each node knows the largest block below it. */
 #include "free_index.h"
 
-enum { UNIT_BITS = 8 };
-
 static uint64_t units_of(const struct block *block)
 {
   return block->bytes >> UNIT_BITS;

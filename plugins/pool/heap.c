@@ -43,7 +43,7 @@ void heap_link(struct heap *heap, uint32_t id)
 static bool can_merge(const struct heap *heap, const struct block *block, uint32_t neighbour)
 {
   const struct block *other = block_in(heap, neighbour);
-  if (!neighbour || other->state != BLOCK_FREE) return false;
+  if (!neighbour || block_state(other) != BLOCK_FREE) return false;
   if (other->stream == block->stream) return true;
   return other->stream == STREAM_CLEAN && (heap->streams.active == 1 || other->bytes <= block->bytes);
 }

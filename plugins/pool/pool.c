@@ -131,7 +131,9 @@ static void forget_stream(struct pool *pool, uint32_t id)
 static enum hipmm_status enter_stream(struct pool *pool, hipStream_t handle, uint32_t *id_out)
 {
   struct streams *streams = &pool->heap.streams;
-  *id_out = streams_id(streams, handle);
+  const struct cache *cache = cache_of_thread(&pool->caches, handle);
+  *id_out = cache && cache->handle == handle ? cache->stream : STREAM_CLEAN;
+  if (!*id_out) *id_out = streams_id(streams, handle);
   if (*id_out) return HIPMM_OK;
   enum hipmm_status status = synchronize_device(pool);
   for (uint32_t id = STREAM_FIRST; !status && id < streams->count; id++) forget_stream(pool, id);
