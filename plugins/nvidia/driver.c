@@ -65,7 +65,7 @@ static struct driver_lookup driver_find_lookup(void *library)
   return lookup;
 }
 
-static bool driver_find_symbol(const struct driver_lookup *lookup, const struct nvidia_symbol *symbol)
+static CUresult driver_find_symbol(const struct driver_lookup *lookup, const struct nvidia_symbol *symbol)
 {
   const cuuint64_t flags = CU_GET_PROC_ADDRESS_LEGACY_STREAM;
   void *address = NULL;
@@ -74,36 +74,50 @@ static bool driver_find_symbol(const struct driver_lookup *lookup, const struct 
                                : lookup->v1(symbol->name, &address, symbol->version, flags);
   if (result != CUDA_SUCCESS) address = NULL;
   memcpy(symbol->slot, &address, sizeof address);
-  return address;
+  return result == CUDA_SUCCESS && !address ? CUDA_ERROR_NOT_FOUND : result;
 }
 
-static void driver_add_name(char *names, size_t names_bytes, const char *name)
+/* Names that were not found, as many as there is room for. */
+struct driver_names {
+  char text[256];
+  bool is_full;
+};
+
+static void driver_add_name(struct driver_names *names, const char *name)
 {
-  size_t used = strlen(names);
-  snprintf(names + used, names_bytes - used, "%s%s", used ? ", " : "", name);
+  size_t used = strlen(names->text);
+  if (names->is_full) return;
+  names->is_full = used + strlen(name) + sizeof ", and more" > sizeof names->text;
+  snprintf(names->text + used, sizeof names->text - used, "%s%s", used ? ", " : "", names->is_full ? "and more" : name);
+}
+
+static hipError_t driver_fail_stub(void)
+{
+  return driver_fail(hipErrorNoDevice,
+                     "%s is the CUDA toolkit's stub and not the driver; take its folder out of LD_LIBRARY_PATH",
+                     driver_library);
 }
 
 static hipError_t driver_find_symbols(void *library)
 {
   struct driver_lookup lookup = driver_find_lookup(library);
-  char needed[256] = "", optional[256] = "";
+  struct driver_names needed = {.text = ""}, optional = {.text = ""};
   if (!lookup.v1 && !lookup.v2)
     return driver_fail(hipErrorInsufficientDriver,
                        "%s has no cuGetProcAddress: the driver is older than CUDA 11.3, or not NVIDIA's; update it",
                        driver_library);
   for (size_t i = 0; i < nvidia_n_symbols; i++) {
     const struct nvidia_symbol *symbol = &nvidia_symbols[i];
-    if (driver_find_symbol(&lookup, symbol)) continue;
-    if (symbol->optional)
-      driver_add_name(optional, sizeof optional, symbol->name);
-    else
-      driver_add_name(needed, sizeof needed, symbol->name);
+    CUresult result = driver_find_symbol(&lookup, symbol);
+    if (result == CUDA_ERROR_STUB_LIBRARY) return driver_fail_stub();
+    if (result != CUDA_SUCCESS) driver_add_name(symbol->optional ? &optional : &needed, symbol->name);
   }
-  if (*needed)
+  if (*needed.text)
     return driver_fail(hipErrorInsufficientDriver, "%s lacks %s, which hipmm cannot do without; update the driver",
-                       driver_library, needed);
-  if (*optional)
-    nvidia_log(HIPMM_LOG_INFO, "%s lacks %s; what needs them answers hipErrorNotSupported", driver_library, optional);
+                       driver_library, needed.text);
+  if (*optional.text)
+    nvidia_log(HIPMM_LOG_INFO, "%s lacks %s; what needs them answers hipErrorNotSupported", driver_library,
+               optional.text);
   return hipSuccess;
 }
 
@@ -120,10 +134,7 @@ static hipError_t driver_fail_no_device(void)
 static hipError_t driver_fail_init(CUresult result)
 {
   if (result == CUDA_ERROR_NO_DEVICE) return driver_fail_no_device();
-  if (result == CUDA_ERROR_STUB_LIBRARY)
-    return driver_fail(hipErrorNoDevice,
-                       "%s is the CUDA toolkit's stub and not the driver; take its folder out of LD_LIBRARY_PATH",
-                       driver_library);
+  if (result == CUDA_ERROR_STUB_LIBRARY) return driver_fail_stub();
   const char *name = "?", *text = "?";
   nvidia_cuda.GetErrorName(result, &name);
   nvidia_cuda.GetErrorString(result, &text);

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/* test_pool.c: stream-ordered pools and virtual memory: the structs that the driver gets. */
+#include "runtime.h"
+#include <string.h>
+
+static void pools_are_made_with_cudas_properties(void **state)
+{
+  (void)state;
+  hipMemPool_t pool = NULL;
+  CUmemPoolProps given;
+  hipMemPoolProps properties = {.allocType = hipMemAllocationTypePinned,
+                                .handleTypes = hipMemHandleTypePosixFileDescriptor,
+                                .location = {.type = hipMemLocationTypeDevice, .id = 1}};
+  assert_ok(hipMemPoolCreate(&pool, &properties));
+  assert_called("cuMemPoolCreate", 0);
+  assert_ptr_equal(pool, POINTER(FAKE_POOL));
+  memcpy(&given, fake->last.data, sizeof given);
+  assert_int_equal(given.allocType, CU_MEM_ALLOCATION_TYPE_PINNED);
+  assert_int_equal(given.handleTypes, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  assert_int_equal(given.location.type, CU_MEM_LOCATION_TYPE_DEVICE);
+  assert_int_equal(given.location.id, 1);
+  for (size_t i = offsetof(CUmemPoolProps, win32SecurityAttributes); i < sizeof given; i++)
+    assert_int_equal(fake->last.data[i], 0);
+  assert_ok(hipMemPoolDestroy(pool));
+  assert_called("cuMemPoolDestroy", FAKE_POOL);
+  assert_error(hipMemPoolCreate(&pool, NULL), hipErrorInvalidValue);
+  assert_error(hipMemPoolDestroy(NULL), hipErrorInvalidValue);
+}
+
+static void pools_give_memory_in_stream_order(void **state)
+{
+  (void)state;
+  void *ptr = NULL;
+  assert_ok(hipMallocFromPoolAsync(&ptr, 100, POINTER(FAKE_POOL), POINTER(FAKE_STREAM)));
+  assert_called("cuMemAllocFromPoolAsync", 100, FAKE_POOL, FAKE_STREAM);
+  assert_ptr_equal(ptr, POINTER(FAKE_ADDRESS));
+  assert_ok(hipFreeAsync(ptr, hipStreamPerThread));
+  assert_called("cuMemFreeAsync", FAKE_ADDRESS, 2);
+  assert_error(hipFreeAsync(NULL, NULL), hipErrorInvalidValue);
+  assert_error(hipMallocFromPoolAsync(&ptr, 100, NULL, NULL), hipErrorInvalidValue);
+  assert_not_called();
+}
+
+static void pool_attributes_are_numbered_alike(void **state)
+{
+  (void)state;
+  uint64_t value = 0;
+  for (int i = hipMemPoolReuseFollowEventDependencies; i <= hipMemPoolAttrUsedMemHigh; i++) {
+    assert_ok(hipMemPoolSetAttribute(POINTER(FAKE_POOL), (hipMemPoolAttr)i, &value));
+    assert_called("cuMemPoolSetAttribute", FAKE_POOL, (uint64_t)i, (uintptr_t)&value);
+    assert_ok(hipMemPoolGetAttribute(POINTER(FAKE_POOL), (hipMemPoolAttr)i, &value));
+    assert_called("cuMemPoolGetAttribute", FAKE_POOL, (uint64_t)i, (uintptr_t)&value);
+  }
+  assert_int_equal(hipMemPoolAttrReleaseThreshold, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD);
+  assert_ok(hipMemPoolTrimTo(POINTER(FAKE_POOL), 4096));
+  assert_called("cuMemPoolTrimTo", FAKE_POOL, 4096);
+}
+
+static void devices_have_pools(void **state)
+{
+  (void)state;
+  hipMemPool_t pool = NULL;
+  assert_ok(hipDeviceGetDefaultMemPool(&pool, 1));
+  assert_called("cuDeviceGetDefaultMemPool", 1);
+  assert_ptr_equal(pool, POINTER(FAKE_POOL));
+  assert_ok(hipDeviceGetMemPool(&pool, 1));
+  assert_called("cuDeviceGetMemPool", 1);
+  assert_ok(hipDeviceSetMemPool(1, pool));
+  assert_called("cuDeviceSetMemPool", 1, FAKE_POOL);
+}
+
+static const hipMemAccessDesc both[] = {
+    {.location = {.type = hipMemLocationTypeDevice, .id = 0}, .flags = hipMemAccessFlagsProtReadWrite},
+    {.location = {.type = hipMemLocationTypeDevice, .id = 1}, .flags = hipMemAccessFlagsProtRead}};
+
+static void assert_given_access_of_both(void)
+{
+  CUmemAccessDesc given[2];
+  memcpy(given, fake->last.data, sizeof given);
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(given[i].location.type, CU_MEM_LOCATION_TYPE_DEVICE);
+    assert_int_equal(given[i].location.id, i);
+  }
+  assert_int_equal(given[0].flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  assert_int_equal(given[1].flags, CU_MEM_ACCESS_FLAGS_PROT_READ);
+}
+
+static void access_is_given_per_device(void **state)
+{
+  (void)state;
+  hipMemAccessFlags flags = hipMemAccessFlagsProtNone;
+  hipMemLocation location = {.type = hipMemLocationTypeDevice, .id = 1};
+  unsigned long long bits = 0;
+  assert_ok(hipMemPoolSetAccess(POINTER(FAKE_POOL), both, 2));
+  assert_called("cuMemPoolSetAccess", FAKE_POOL, 2);
+  assert_given_access_of_both();
+  assert_ok(hipMemPoolGetAccess(&flags, POINTER(FAKE_POOL), &location));
+  assert_called("cuMemPoolGetAccess", FAKE_POOL, CU_MEM_LOCATION_TYPE_DEVICE, 1);
+  assert_int_equal(flags, hipMemAccessFlagsProtReadWrite);
+  assert_ok(hipMemSetAccess(POINTER(FAKE_ADDRESS), 4096, both, 2));
+  assert_called("cuMemSetAccess", FAKE_ADDRESS, 4096, 2);
+  assert_given_access_of_both();
+  assert_ok(hipMemGetAccess(&bits, &location, POINTER(FAKE_ADDRESS)));
+  assert_called("cuMemGetAccess", FAKE_ADDRESS, CU_MEM_LOCATION_TYPE_DEVICE, 1);
+  assert_int_equal(bits, hipMemAccessFlagsProtRead);
+  assert_error(hipMemSetAccess(POINTER(FAKE_ADDRESS), 4096, NULL, 1), hipErrorInvalidValue);
+}
+
+static void pools_are_shared_with_other_processes(void **state)
+{
+  (void)state;
+  const hipMemAllocationHandleType fd = hipMemHandleTypePosixFileDescriptor;
+  int file = -1;
+  void *ptr = NULL;
+  hipMemPool_t pool = NULL;
+  hipMemPoolPtrExportData data;
+  assert_ok(hipMemPoolExportToShareableHandle(&file, POINTER(FAKE_POOL), fd, 0));
+  assert_called("cuMemPoolExportToShareableHandle", FAKE_POOL, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+  assert_int_equal(file, 5);
+  assert_ok(hipMemPoolImportFromShareableHandle(&pool, POINTER(file), fd, 0));
+  assert_called("cuMemPoolImportFromShareableHandle", 5, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+  assert_ok(hipMemPoolExportPointer(&data, POINTER(FAKE_ADDRESS)));
+  assert_called("cuMemPoolExportPointer", FAKE_ADDRESS);
+  assert_ok(hipMemPoolImportPointer(&ptr, pool, &data));
+  assert_memory_equal(fake->last.data, &data, sizeof data);
+  assert_ptr_equal(ptr, POINTER(FAKE_ADDRESS));
+}
+
+static hipMemAllocationProp memory_of_device_1(void)
+{
+  hipMemAllocationProp properties;
+  memset(&properties, 0, sizeof properties);
+  properties.type = hipMemAllocationTypePinned;
+  properties.requestedHandleType = hipMemHandleTypePosixFileDescriptor;
+  properties.location.type = hipMemLocationTypeDevice;
+  properties.location.id = 1;
+  return properties;
+}
+
+static void assert_given_memory_of_device_1(void)
+{
+  CUmemAllocationProp given;
+  memcpy(&given, fake->last.data, sizeof given);
+  assert_int_equal(given.type, CU_MEM_ALLOCATION_TYPE_PINNED);
+  assert_int_equal(given.requestedHandleTypes, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  assert_int_equal(given.location.type, CU_MEM_LOCATION_TYPE_DEVICE);
+  assert_int_equal(given.location.id, 1);
+  assert_null(given.win32HandleMetaData);
+  assert_int_equal(given.allocFlags.compressionType, 0);
+  assert_int_equal(given.allocFlags.gpuDirectRDMACapable, 0);
+  assert_int_equal(given.allocFlags.usage, 0);
+}
+
+/* HIP 5.2 and CUDA order the fields differently. */
+static void physical_memory_is_made_with_cudas_properties(void **state)
+{
+  (void)state;
+  hipMemAllocationProp properties = memory_of_device_1(), found;
+  hipMemGenericAllocationHandle_t handle = NULL;
+  size_t granularity = 0;
+  assert_ok(hipMemGetAllocationGranularity(&granularity, &properties, hipMemAllocationGranularityRecommended));
+  assert_called("cuMemGetAllocationGranularity", CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
+  assert_given_memory_of_device_1();
+  assert_int_equal(granularity, 2 << 20);
+  assert_ok(hipMemCreate(&handle, 2 << 20, &properties, 0));
+  assert_called("cuMemCreate", 2 << 20, 0);
+  assert_given_memory_of_device_1();
+  assert_ptr_equal(handle, POINTER(FAKE_HANDLE));
+  assert_ok(hipMemGetAllocationPropertiesFromHandle(&found, handle));
+  assert_called("cuMemGetAllocationPropertiesFromHandle", FAKE_HANDLE);
+  assert_int_equal(found.type, hipMemAllocationTypePinned);
+  assert_int_equal(found.requestedHandleType, hipMemHandleTypePosixFileDescriptor);
+  assert_int_equal(found.location.id, 1);
+#if HIP_VERSION < 50300000
+  assert_int_equal(found.compressionType, 1);
+  assert_int_equal(found.usage, 9);
+#else
+  assert_int_equal(found.allocFlags.compressionType, 1);
+  assert_int_equal(found.allocFlags.usage, 9);
+#endif
+  assert_error(hipMemCreate(&handle, 2 << 20, NULL, 0), hipErrorInvalidValue);
+}
+
+static void physical_memory_is_mapped_at_addresses(void **state)
+{
+  (void)state;
+  void *ptr = NULL;
+  hipMemGenericAllocationHandle_t handle = POINTER(FAKE_HANDLE), found = NULL;
+  int file = -1;
+  assert_ok(hipMemAddressReserve(&ptr, 1 << 30, 1 << 21, POINTER(FAKE_HOST), 0));
+  assert_called("cuMemAddressReserve", 1 << 30, 1 << 21, FAKE_HOST, 0);
+  assert_ptr_equal(ptr, POINTER(FAKE_ADDRESS));
+  assert_ok(hipMemMap(ptr, 1 << 21, 0, handle, 0));
+  assert_called("cuMemMap", FAKE_ADDRESS, 1 << 21, 0, FAKE_HANDLE, 0);
+  assert_ok(hipMemRetainAllocationHandle(&found, ptr));
+  assert_called("cuMemRetainAllocationHandle", FAKE_ADDRESS);
+  assert_ptr_equal(found, handle);
+  assert_ok(hipMemExportToShareableHandle(&file, handle, hipMemHandleTypePosixFileDescriptor, 0));
+  assert_called("cuMemExportToShareableHandle", FAKE_HANDLE, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+  assert_ok(hipMemImportFromShareableHandle(&found, POINTER(file), hipMemHandleTypePosixFileDescriptor));
+  assert_called("cuMemImportFromShareableHandle", 6, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  assert_ok(hipMemUnmap(ptr, 1 << 21));
+  assert_called("cuMemUnmap", FAKE_ADDRESS, 1 << 21);
+  assert_ok(hipMemRelease(handle));
+  assert_called("cuMemRelease", FAKE_HANDLE);
+  assert_ok(hipMemAddressFree(ptr, 1 << 30));
+  assert_called("cuMemAddressFree", FAKE_ADDRESS, 1 << 30);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup(pools_are_made_with_cudas_properties, start_test),
+      cmocka_unit_test_setup(pools_give_memory_in_stream_order, start_test),
+      cmocka_unit_test_setup(pool_attributes_are_numbered_alike, start_test),
+      cmocka_unit_test_setup(devices_have_pools, start_test),
+      cmocka_unit_test_setup(access_is_given_per_device, start_test),
+      cmocka_unit_test_setup(pools_are_shared_with_other_processes, start_test),
+      cmocka_unit_test_setup(physical_memory_is_made_with_cudas_properties, start_test),
+      cmocka_unit_test_setup(physical_memory_is_mapped_at_addresses, start_test),
+  };
+  return cmocka_run_group_tests_name("nvidia: pools and virtual memory", tests, start_runtime, NULL);
+}
