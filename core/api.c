@@ -91,27 +91,28 @@ enum hipmm_status hipmm_finalize(void)
 
 /* ---- Memory ---- */
 
-static enum hipmm_status check_call(size_t alignment)
+/* What is usual: everything is there. The rest is told apart later. */
+static inline bool is_usual(const struct hipmm_resource *resource)
+{
+  return __builtin_expect(resource && !life_is_forked(), 1);
+}
+
+/* Checks the call and finds the resource to use where the caller gave none. */
+static enum hipmm_status check_call(struct hipmm_resource **resource, size_t alignment)
 {
   if (life_is_forked()) return life_check();
   if (!alignment || alignment & (alignment - 1))
     return error_refuse(HIPMM_E_ARGUMENT, NULL, "alignment {0} is not a power of two", alignment, 0, 0);
-  return HIPMM_OK;
-}
-
-/* The resource to use where the caller gave none. */
-static enum hipmm_status current_resource(struct hipmm_resource **resource_out)
-{
+  if (*resource) return HIPMM_OK;
   enum hipmm_status status = life_check();
-  return status ? status : device_current_resource(resource_out);
+  return status ? status : device_current_resource(resource);
 }
 
 enum hipmm_status hipmm_allocate_aligned(struct hipmm_resource *resource, size_t bytes, size_t alignment,
                                          hipStream_t stream, void **ptr_out)
 {
-  enum hipmm_status status = check_call(alignment);
+  enum hipmm_status status = check_call(&resource, alignment);
   if (!status && !ptr_out) status = error_set(HIPMM_E_ARGUMENT, "ptr_out is NULL");
-  if (!status && !resource) status = current_resource(&resource);
   if (status) return status;
   if (alignment < HIPMM_ALIGNMENT) alignment = HIPMM_ALIGNMENT;
   return resource->ops->allocate(resource->self, bytes, alignment, stream, ptr_out);
@@ -120,8 +121,7 @@ enum hipmm_status hipmm_allocate_aligned(struct hipmm_resource *resource, size_t
 enum hipmm_status hipmm_deallocate_aligned(struct hipmm_resource *resource, void *ptr, size_t bytes, size_t alignment,
                                            hipStream_t stream)
 {
-  enum hipmm_status status = check_call(alignment);
-  if (!status && !resource) status = current_resource(&resource);
+  enum hipmm_status status = check_call(&resource, alignment);
   if (status) return status;
   if (alignment < HIPMM_ALIGNMENT) alignment = HIPMM_ALIGNMENT;
   return resource->ops->deallocate(resource->self, ptr, bytes, alignment, stream);
@@ -129,10 +129,13 @@ enum hipmm_status hipmm_deallocate_aligned(struct hipmm_resource *resource, void
 
 enum hipmm_status hipmm_allocate(struct hipmm_resource *resource, size_t bytes, hipStream_t stream, void **ptr_out)
 {
+  if (is_usual(resource) && ptr_out)
+    return resource->ops->allocate(resource->self, bytes, HIPMM_ALIGNMENT, stream, ptr_out);
   return hipmm_allocate_aligned(resource, bytes, HIPMM_ALIGNMENT, stream, ptr_out);
 }
 
 enum hipmm_status hipmm_deallocate(struct hipmm_resource *resource, void *ptr, size_t bytes, hipStream_t stream)
 {
+  if (is_usual(resource)) return resource->ops->deallocate(resource->self, ptr, bytes, HIPMM_ALIGNMENT, stream);
   return hipmm_deallocate_aligned(resource, ptr, bytes, HIPMM_ALIGNMENT, stream);
 }

@@ -5,16 +5,6 @@
 
 enum { MAX_CACHES = 4096 };
 
-static void lock(struct cache *cache)
-{
-  while (atomic_flag_test_and_set_explicit(&cache->busy, memory_order_acquire)) __builtin_ia32_pause();
-}
-
-static void unlock(struct cache *cache)
-{
-  atomic_flag_clear_explicit(&cache->busy, memory_order_release);
-}
-
 bool caches_open(struct caches *caches, const struct hipmm_services *services)
 {
   static atomic_uint_fast64_t last_serial;
@@ -45,76 +35,13 @@ struct cache *cache_new(struct caches *caches, hipStream_t handle, uint32_t stre
   uint64_t thread = thread_number();
   struct cache *cache = find(caches, thread, handle);
   if (!cache) return NULL;
-  lock(cache);
+  cache_lock(cache);
   cache->stream = stream;
   cache->handle = handle;
   cache->thread = thread;
-  unlock(cache);
+  cache_unlock(cache);
   thread_remember(caches->serial, handle, cache);
   return cache;
-}
-
-/* ---- Bins ---- */
-
-/* A size may be in either of two bins, so that two sizes in turn seldom push each other out. */
-static struct cache_bin *bins_of(struct cache *cache, uint64_t units)
-{
-  return &cache->bins[(uint32_t)units * 2654435769u >> 25 << 1];
-}
-
-static struct cache_bin *bin_of(struct cache *cache, uint64_t units)
-{
-  struct cache_bin *bins = bins_of(cache, units);
-  return bins[0].units == units ? &bins[0] : bins[1].units == units ? &bins[1] : NULL;
-}
-
-/* The bin of the size, or one of its two that is empty; NULL if other sizes fill both. */
-static struct cache_bin *bin_for(struct cache *cache, uint64_t units)
-{
-  struct cache_bin *bin = bin_of(cache, units), *bins = bins_of(cache, units);
-  if (bin) return bin;
-  bin = !bins[0].head ? &bins[0] : !bins[1].head ? &bins[1] : NULL;
-  if (bin) bin->units = (uint32_t)units;
-  return bin;
-}
-
-uint32_t cache_take(struct cache *cache, struct blocks *blocks, hipStream_t handle, uint64_t units, uint64_t requested)
-{
-  lock(cache);
-  struct cache_bin *bin = cache->handle == handle ? bin_of(cache, units) : NULL;
-  uint32_t id = bin ? bin->head : BLOCK_NONE;
-  if (id) {
-    struct block *block = block_of(blocks, id);
-    bin->head = block->next;
-    block->requested = requested;
-    block_set_state(block, BLOCK_LIVE);
-    cache->bytes -= block->bytes;
-    cache->requested += (int64_t)requested;
-    cache->live++;
-  }
-  unlock(cache);
-  return id;
-}
-
-bool cache_keep(struct cache *cache, struct blocks *blocks, hipStream_t handle, uint32_t id, uint64_t requested)
-{
-  struct block *block = block_of(blocks, id);
-  bool kept = false;
-  lock(cache);
-  if (cache->stream && cache->handle == handle && cache->bytes + block->bytes <= cache->most_bytes) {
-    struct cache_bin *bin = bin_for(cache, block->bytes >> UNIT_BITS);
-    kept = bin != NULL;
-    if (kept) {
-      block->next = bin->head;
-      bin->head = id;
-      cache->bytes += block->bytes;
-      cache->requested -= (int64_t)requested;
-      block->requested = 0; /* for the heap, which will take it off its own count */
-      cache->live--;
-    }
-  }
-  unlock(cache);
-  return kept;
 }
 
 /* ---- Emptying ---- */
@@ -139,20 +66,20 @@ static void shrink_locked(struct cache *cache, struct heap *heap, uint64_t bytes
 void cache_make_room(struct cache *cache, struct heap *heap, uint32_t id)
 {
   uint64_t bytes = block_of(&heap->blocks, id)->bytes;
-  lock(cache);
+  cache_lock(cache);
   if (cache->bytes + bytes > cache->most_bytes) shrink_locked(cache, heap, cache->most_bytes - bytes);
-  if (!bin_for(cache, bytes >> UNIT_BITS)) empty_bin(cache, heap, bins_of(cache, bytes >> UNIT_BITS));
-  unlock(cache);
+  if (!cache_bin_for(cache, bytes >> UNIT_BITS)) empty_bin(cache, heap, cache_bins_of(cache, bytes >> UNIT_BITS));
+  cache_unlock(cache);
 }
 
 bool caches_empty(struct caches *caches, struct heap *heap)
 {
   bool any = false;
   for (uint32_t i = 0; i < caches->count; i++) {
-    lock(&caches->items[i]);
+    cache_lock(&caches->items[i]);
     any |= caches->items[i].bytes != 0;
     shrink_locked(&caches->items[i], heap, 0);
-    unlock(&caches->items[i]);
+    cache_unlock(&caches->items[i]);
   }
   return any;
 }
@@ -160,10 +87,10 @@ bool caches_empty(struct caches *caches, struct heap *heap)
 /* Only its counts stay, which belong to the pool's totals. */
 static void end(struct cache *cache, struct heap *heap)
 {
-  lock(cache);
+  cache_lock(cache);
   shrink_locked(cache, heap, 0);
   cache->stream = STREAM_CLEAN;
-  unlock(cache);
+  cache_unlock(cache);
 }
 
 void caches_end_stream(struct caches *caches, struct heap *heap, uint32_t stream)
@@ -186,11 +113,11 @@ struct cache_totals caches_totals(const struct caches *caches)
   struct cache_totals totals = {0};
   for (uint32_t i = 0; i < caches->count; i++) {
     struct cache *cache = &caches->items[i];
-    lock(cache);
+    cache_lock(cache);
     totals.bytes += cache->bytes;
     totals.requested += cache->requested;
     totals.live += cache->live;
-    unlock(cache);
+    cache_unlock(cache);
   }
   return totals;
 }

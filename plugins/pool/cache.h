@@ -52,14 +52,6 @@ static inline struct cache *cache_of_thread(const struct caches *caches, hipStre
 /* The same however long ago, or a new one, for `stream`; NULL if there is room for no more. The pool's lock is held. */
 struct cache *cache_new(struct caches *caches, hipStream_t handle, uint32_t stream);
 
-/* A block of exactly `units`, made live; BLOCK_NONE if there is none. In both, `handle` is the stream that the caller has
- * in mind: the cache may have come to serve another one since the thread remembered it. */
-uint32_t cache_take(struct cache *cache, struct blocks *blocks, hipStream_t handle, uint64_t units, uint64_t requested);
-
-/* Keeps a block that the caller has claimed (block_claim). False, and nothing done, if it is too large, the cache is full
- * or no longer in use. */
-bool cache_keep(struct cache *cache, struct blocks *blocks, hipStream_t handle, uint32_t id, uint64_t requested);
-
 /* Gives back to the heap what stands in the way of keeping the block, which is at most `most_bytes` large. The pool's
  * lock is held. */
 void cache_make_room(struct cache *cache, struct heap *heap, uint32_t id);
@@ -77,5 +69,84 @@ struct cache_totals {
 };
 
 struct cache_totals caches_totals(const struct caches *caches);
+
+/* ---- The hit ---- */
+
+static inline void cache_lock(struct cache *cache)
+{
+  while (atomic_flag_test_and_set_explicit(&cache->busy, memory_order_acquire)) __builtin_ia32_pause();
+}
+
+static inline void cache_unlock(struct cache *cache)
+{
+  atomic_flag_clear_explicit(&cache->busy, memory_order_release);
+}
+
+/* A size may be in either of two bins, so that two sizes in turn seldom push each other out. */
+static inline struct cache_bin *cache_bins_of(struct cache *cache, uint64_t units)
+{
+  return &cache->bins[(uint32_t)units * 2654435769u >> 25 << 1];
+}
+
+static inline struct cache_bin *cache_bin_of(struct cache *cache, uint64_t units)
+{
+  struct cache_bin *bins = cache_bins_of(cache, units);
+  return bins[0].units == units ? &bins[0] : bins[1].units == units ? &bins[1] : NULL;
+}
+
+/* The bin of the size, or one of its two that is empty; NULL if other sizes fill both. */
+static inline struct cache_bin *cache_bin_for(struct cache *cache, uint64_t units)
+{
+  struct cache_bin *bin = cache_bin_of(cache, units), *bins = cache_bins_of(cache, units);
+  if (bin) return bin;
+  bin = !bins[0].head ? &bins[0] : !bins[1].head ? &bins[1] : NULL;
+  if (bin) bin->units = (uint32_t)units;
+  return bin;
+}
+
+/* A block of exactly `units`, made live; BLOCK_NONE if there is none. In both, `handle` is the stream that the caller has
+ * in mind: the cache may have come to serve another one since the thread remembered it. */
+static inline uint32_t cache_take(struct cache *cache, struct blocks *blocks, hipStream_t handle, uint64_t units,
+                                  uint64_t requested)
+{
+  cache_lock(cache);
+  struct cache_bin *bin = cache->handle == handle ? cache_bin_of(cache, units) : NULL;
+  uint32_t id = bin ? bin->head : BLOCK_NONE;
+  if (id) {
+    struct block *block = block_of(blocks, id);
+    bin->head = block->next;
+    block->requested = requested;
+    block_set_state(block, BLOCK_LIVE);
+    cache->bytes -= block->bytes;
+    cache->requested += (int64_t)requested;
+    cache->live++;
+  }
+  cache_unlock(cache);
+  return id;
+}
+
+/* Keeps a block that the caller has claimed (block_claim). False, and nothing done, if it is too large, the cache is full
+ * or no longer in use. */
+static inline bool cache_keep(struct cache *cache, struct blocks *blocks, hipStream_t handle, uint32_t id,
+                              uint64_t requested)
+{
+  struct block *block = block_of(blocks, id);
+  bool kept = false;
+  cache_lock(cache);
+  if (cache->stream && cache->handle == handle && cache->bytes + block->bytes <= cache->most_bytes) {
+    struct cache_bin *bin = cache_bin_for(cache, block->bytes >> UNIT_BITS);
+    kept = bin != NULL;
+    if (kept) {
+      block->next = bin->head;
+      bin->head = id;
+      cache->bytes += block->bytes;
+      cache->requested -= (int64_t)requested;
+      block->requested = 0; /* for the heap, which will take it off its own count */
+      cache->live--;
+    }
+  }
+  cache_unlock(cache);
+  return kept;
+}
 
 #endif

@@ -152,16 +152,10 @@ static enum hipmm_status allocate_locked(struct pool *pool, struct request *requ
   return status;
 }
 
-static uint32_t take_from_cache(struct pool *pool, const struct request *request, hipStream_t stream)
+/* Everything that is not a cache hit. */
+static __attribute__((noinline)) enum hipmm_status allocate_slowly(struct pool *pool, size_t bytes, size_t alignment,
+                                                                   hipStream_t stream, void **ptr_out)
 {
-  struct cache *cache = cache_of_thread(&pool->caches, stream);
-  if (!cache || request->alignment != HIPMM_ALIGNMENT) return BLOCK_NONE;
-  return cache_take(cache, &pool->heap.blocks, stream, request->bytes / HIPMM_ALIGNMENT, request->requested);
-}
-
-static enum hipmm_status pool_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
-{
-  struct pool *pool = self;
   if (!bytes) {
     *ptr_out = NULL;
     return HIPMM_OK;
@@ -173,15 +167,25 @@ static enum hipmm_status pool_allocate(void *self, size_t bytes, size_t alignmen
   struct request request = {.bytes = (bytes + HIPMM_ALIGNMENT - 1) / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT,
                             .alignment = alignment,
                             .requested = bytes};
-  uint32_t id = take_from_cache(pool, &request, stream);
-  if (id) {
-    *ptr_out = (void *)(uintptr_t)block_of(&pool->heap.blocks, id)->start;
-    return HIPMM_OK;
-  }
   pthread_mutex_lock(&pool->lock);
   enum hipmm_status status = allocate_locked(pool, &request, stream, ptr_out);
   pthread_mutex_unlock(&pool->lock);
   return status;
+}
+
+static enum hipmm_status pool_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
+{
+  struct pool *pool = self;
+  struct cache *cache = cache_of_thread(&pool->caches, stream);
+  if (cache && bytes - 1 < MOST_BYTES && alignment == HIPMM_ALIGNMENT) {
+    uint64_t units = (bytes + HIPMM_ALIGNMENT - 1) / HIPMM_ALIGNMENT;
+    uint32_t id = cache_take(cache, &pool->heap.blocks, stream, units, bytes);
+    if (id) {
+      *ptr_out = (void *)(uintptr_t)block_of(&pool->heap.blocks, id)->start;
+      return HIPMM_OK;
+    }
+  }
+  return allocate_slowly(pool, bytes, alignment, stream, ptr_out);
 }
 
 /* ---- Freeing and finding ---- */
@@ -226,6 +230,23 @@ static enum hipmm_status deallocate_locked(struct pool *pool, uint32_t id, uint6
   return HIPMM_OK;
 }
 
+static __attribute__((noinline)) enum hipmm_status deallocate_slowly(struct pool *pool, uint32_t id, uint64_t requested,
+                                                                     hipStream_t stream)
+{
+  pthread_mutex_lock(&pool->lock);
+  enum hipmm_status status = deallocate_locked(pool, id, requested, stream);
+  pthread_mutex_unlock(&pool->lock);
+  return status;
+}
+
+static __attribute__((noinline)) enum hipmm_status refuse_size(const struct pool *pool, const void *ptr, size_t bytes,
+                                                               uint64_t requested)
+{
+  return pool->services->refuse(pool->services, HIPMM_E_SIZE,
+                                "{0:hex} was allocated with {1} bytes and cannot be freed with {2}", (uintptr_t)ptr,
+                                requested, bytes);
+}
+
 static enum hipmm_status pool_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
 {
   struct pool *pool = self;
@@ -235,17 +256,11 @@ static enum hipmm_status pool_deallocate(void *self, void *ptr, size_t bytes, si
   if (!id) return refuse_pointer(pool, ptr);
   struct block *block = block_of(&pool->heap.blocks, id);
   uint64_t requested = block->requested;
-  if (bytes && bytes != requested)
-    return pool->services->refuse(pool->services, HIPMM_E_SIZE,
-                                  "{0:hex} was allocated with {1} bytes and cannot be freed with {2}", (uintptr_t)ptr,
-                                  requested, bytes);
+  if (bytes && bytes != requested) return refuse_size(pool, ptr, bytes, requested);
   if (!block_claim(block)) return refuse_pointer(pool, ptr);
   struct cache *cache = cache_of_thread(&pool->caches, stream);
   if (cache && cache_keep(cache, &pool->heap.blocks, stream, id, requested)) return HIPMM_OK;
-  pthread_mutex_lock(&pool->lock);
-  enum hipmm_status status = deallocate_locked(pool, id, requested, stream);
-  pthread_mutex_unlock(&pool->lock);
-  return status;
+  return deallocate_slowly(pool, id, requested, stream);
 }
 
 static enum hipmm_status pool_find(void *self, const void *ptr, struct hipmm_block *block_out)
