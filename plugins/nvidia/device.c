@@ -24,13 +24,13 @@ hipError_t hipRuntimeGetVersion(int *version)
   return hipSuccess;
 }
 
+/* Asks the driver, which knows when it can no longer be used, as in a fork of the process. */
 hipError_t hipGetDeviceCount(int *count)
 {
   if (!count) return nvidia_fail(hipErrorInvalidValue);
   *count = 0; /* also when it fails, as HIP and CUDA do */
   if (!nvidia_ready()) return nvidia_last_error;
-  *count = nvidia_n_devices;
-  return hipSuccess;
+  return nvidia_end(nvidia_cuda.DeviceGetCount(count));
 }
 
 hipError_t hipDeviceGet(hipDevice_t *device, int ordinal)

@@ -11,14 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEFAULT_LIBRARY "libcuda.so.1"
-
 atomic_bool nvidia_is_loaded;
 int nvidia_n_devices;
 
 /* Under driver_lock, save that the failure's text is read without: it changes only while nothing works. */
 static pthread_mutex_t driver_lock = PTHREAD_MUTEX_INITIALIZER;
-static char driver_library[4096] = DEFAULT_LIBRARY;
+static char driver_library[4096] = NVIDIA_DEFAULT_LIBRARY;
 static char driver_failure[1024];
 
 static struct hipmm_services driver_services; /* what we know of it; log is NULL without hipmm */

@@ -10,7 +10,7 @@ _Static_assert(hipHostMallocPortable == CU_MEMHOSTALLOC_PORTABLE && hipHostMallo
                    hipHostMallocWriteCombined == CU_MEMHOSTALLOC_WRITECOMBINED,
                "HIP and CUDA number these flags alike");
 
-hipError_t hipHostMalloc(void **pointer, size_t bytes, unsigned int flags)
+static hipError_t host_allocate(void **pointer, size_t bytes, unsigned int flags)
 {
   const unsigned cudas = hipHostMallocPortable | hipHostMallocMapped | hipHostMallocWriteCombined;
   const unsigned hips = hipHostMallocNumaUser | hipHostMallocCoherent | hipHostMallocNonCoherent;
@@ -27,17 +27,22 @@ hipError_t hipHostMalloc(void **pointer, size_t bytes, unsigned int flags)
   return nvidia_end(result);
 }
 
+hipError_t hipHostMalloc(void **pointer, size_t bytes, unsigned int flags)
+{
+  return host_allocate(pointer, bytes, flags);
+}
+
 hipError_t hipHostAlloc(void **pointer, size_t bytes, unsigned int flags)
 {
-  return hipHostMalloc(pointer, bytes, flags);
+  return host_allocate(pointer, bytes, flags);
 }
 
 hipError_t hipMallocHost(void **pointer, size_t bytes)
 {
-  return hipHostMalloc(pointer, bytes, hipHostMallocDefault);
+  return host_allocate(pointer, bytes, hipHostMallocDefault);
 }
 
-hipError_t hipHostFree(void *pointer)
+static hipError_t host_free(void *pointer)
 {
   if (!nvidia_ready()) return nvidia_last_error;
   if (!pointer) return hipSuccess;
@@ -48,9 +53,14 @@ hipError_t hipHostFree(void *pointer)
   return nvidia_end(result);
 }
 
+hipError_t hipHostFree(void *pointer)
+{
+  return host_free(pointer);
+}
+
 hipError_t hipFreeHost(void *pointer)
 {
-  return hipHostFree(pointer);
+  return host_free(pointer);
 }
 
 /* ---- Registered ------------------------------------------------------------------------------------------------ */

@@ -3,6 +3,8 @@
  * its first HIP call. A plugin of the role "runtime": it makes no resource. */
 #include "nvidia.h"
 
+#include <string.h>
+
 struct nvidia_options {
   const char *library;
 };
@@ -11,7 +13,7 @@ static const struct hipmm_option nvidia_option_table[] = {
     {.name = "library",
      .type = HIPMM_OPTION_STRING,
      .offset = offsetof(struct nvidia_options, library),
-     .initial = "libcuda.so.1",
+     .initial = NVIDIA_DEFAULT_LIBRARY,
      .doc = "The library of NVIDIA's driver, as a name that the system finds or as a path"},
 };
 
@@ -32,7 +34,8 @@ static enum hipmm_status nvidia_create(const struct hipmm_services *services, co
   if (error != hipSuccess) {
     hipGetLastError();
     const char *failure = nvidia_load_failure();
-    return services->fail(services, HIPMM_E_NO_DEVICE, NULL, "%s", failure ? failure : hipGetErrorString(error));
+    const char *culprit = strcmp(options->library, NVIDIA_DEFAULT_LIBRARY) != 0 ? "library" : NULL;
+    return services->fail(services, HIPMM_E_NO_DEVICE, culprit, "%s", failure ? failure : hipGetErrorString(error));
   }
   *self_out = &nvidia_cuda;
   return HIPMM_OK;

@@ -22,6 +22,8 @@
 
 /* ---- driver.c -------------------------------------------------------------------------------------------------- */
 
+#define NVIDIA_DEFAULT_LIBRARY "libcuda.so.1"
+
 extern atomic_bool nvidia_is_loaded;
 extern int nvidia_n_devices; /* constant once loaded */
 

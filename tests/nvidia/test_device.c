@@ -217,7 +217,7 @@ static void attributes_of_amd_alone_are_no_attributes(void **state)
   (void)state;
   int value = 5;
   assert_error(hipDeviceGetAttribute(&value, hipDeviceAttributeHdpMemFlushCntl, 0), hipErrorInvalidValue);
-  assert_error(hipDeviceGetAttribute(&value, hipDeviceAttributeName, 0), hipErrorInvalidValue);
+  assert_error(hipDeviceGetAttribute(&value, hipDeviceAttributeTotalGlobalMem, 0), hipErrorInvalidValue);
   assert_error(hipDeviceGetAttribute(&value, (hipDeviceAttribute_t)-1, 0), hipErrorInvalidValue);
   assert_error(hipDeviceGetAttribute(NULL, hipDeviceAttributeWarpSize, 0), hipErrorInvalidValue);
   assert_int_equal(value, 5);
