@@ -287,8 +287,8 @@ static CUresult retain_handle(CUmemGenericAllocationHandle *handle, void *ptr)
 static CUresult get_properties(CUmemAllocationProp *properties, CUmemGenericAllocationHandle handle)
 {
   *properties = (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                      .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-                                      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1},
+                                      .requestedHandleTypes = CU_MEM_HANDLE_TYPE_WIN32_KMT,
+                                      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 3},
                                       .allocFlags = {.compressionType = 1, .usage = 9}};
   return fake_call(true, "cuMemGetAllocationPropertiesFromHandle", handle, 0, 0, 0, 0);
 }

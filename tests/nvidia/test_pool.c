@@ -9,16 +9,16 @@ static void pools_are_made_with_cudas_properties(void **state)
   hipMemPool_t pool = NULL;
   CUmemPoolProps given;
   hipMemPoolProps properties = {.allocType = hipMemAllocationTypePinned,
-                                .handleTypes = hipMemHandleTypePosixFileDescriptor,
-                                .location = {.type = hipMemLocationTypeDevice, .id = 1}};
+                                .handleTypes = hipMemHandleTypeWin32Kmt,
+                                .location = {.type = hipMemLocationTypeDevice, .id = 3}};
   assert_ok(hipMemPoolCreate(&pool, &properties));
   assert_called("cuMemPoolCreate", 0);
   assert_ptr_equal(pool, POINTER(FAKE_POOL));
   memcpy(&given, fake->last.data, sizeof given);
   assert_int_equal(given.allocType, CU_MEM_ALLOCATION_TYPE_PINNED);
-  assert_int_equal(given.handleTypes, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  assert_int_equal(given.handleTypes, CU_MEM_HANDLE_TYPE_WIN32_KMT);
   assert_int_equal(given.location.type, CU_MEM_LOCATION_TYPE_DEVICE);
-  assert_int_equal(given.location.id, 1);
+  assert_int_equal(given.location.id, 3);
   for (size_t i = offsetof(CUmemPoolProps, win32SecurityAttributes); i < sizeof given; i++)
     assert_int_equal(fake->last.data[i], 0);
   assert_ok(hipMemPoolDestroy(pool));
@@ -126,25 +126,26 @@ static void pools_are_shared_with_other_processes(void **state)
   assert_ptr_equal(ptr, POINTER(FAKE_ADDRESS));
 }
 
-static hipMemAllocationProp memory_of_device_1(void)
+/* No two fields alike, so that none can pass for another. */
+static hipMemAllocationProp memory_of_device_3(void)
 {
   hipMemAllocationProp properties;
   memset(&properties, 0, sizeof properties);
   properties.type = hipMemAllocationTypePinned;
-  properties.requestedHandleType = hipMemHandleTypePosixFileDescriptor;
+  properties.requestedHandleType = hipMemHandleTypeWin32Kmt;
   properties.location.type = hipMemLocationTypeDevice;
-  properties.location.id = 1;
+  properties.location.id = 3;
   return properties;
 }
 
-static void assert_given_memory_of_device_1(void)
+static void assert_given_memory_of_device_3(void)
 {
   CUmemAllocationProp given;
   memcpy(&given, fake->last.data, sizeof given);
   assert_int_equal(given.type, CU_MEM_ALLOCATION_TYPE_PINNED);
-  assert_int_equal(given.requestedHandleTypes, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  assert_int_equal(given.requestedHandleTypes, CU_MEM_HANDLE_TYPE_WIN32_KMT);
   assert_int_equal(given.location.type, CU_MEM_LOCATION_TYPE_DEVICE);
-  assert_int_equal(given.location.id, 1);
+  assert_int_equal(given.location.id, 3);
   assert_null(given.win32HandleMetaData);
   assert_int_equal(given.allocFlags.compressionType, 0);
   assert_int_equal(given.allocFlags.gpuDirectRDMACapable, 0);
@@ -155,22 +156,22 @@ static void assert_given_memory_of_device_1(void)
 static void physical_memory_is_made_with_cudas_properties(void **state)
 {
   (void)state;
-  hipMemAllocationProp properties = memory_of_device_1(), found;
+  hipMemAllocationProp properties = memory_of_device_3(), found;
   hipMemGenericAllocationHandle_t handle = NULL;
   size_t granularity = 0;
   assert_ok(hipMemGetAllocationGranularity(&granularity, &properties, hipMemAllocationGranularityRecommended));
   assert_called("cuMemGetAllocationGranularity", CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
-  assert_given_memory_of_device_1();
+  assert_given_memory_of_device_3();
   assert_int_equal(granularity, 2 << 20);
   assert_ok(hipMemCreate(&handle, 2 << 20, &properties, 0));
   assert_called("cuMemCreate", 2 << 20, 0);
-  assert_given_memory_of_device_1();
+  assert_given_memory_of_device_3();
   assert_ptr_equal(handle, POINTER(FAKE_HANDLE));
   assert_ok(hipMemGetAllocationPropertiesFromHandle(&found, handle));
   assert_called("cuMemGetAllocationPropertiesFromHandle", FAKE_HANDLE);
   assert_int_equal(found.type, hipMemAllocationTypePinned);
-  assert_int_equal(found.requestedHandleType, hipMemHandleTypePosixFileDescriptor);
-  assert_int_equal(found.location.id, 1);
+  assert_int_equal(found.requestedHandleType, hipMemHandleTypeWin32Kmt);
+  assert_int_equal(found.location.id, 3);
 #if HIP_VERSION < 50300000
   assert_int_equal(found.compressionType, 1);
   assert_int_equal(found.usage, 9);
