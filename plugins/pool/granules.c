@@ -1,234 +1,106 @@
 /* SPDX-License-Identifier: MIT */
-/* granules.c: mapping, moving and unmapping granules. Driver calls cost microseconds: this is the path of growth, never
- * of reuse. */
+/* granules.c: which pieces are idle, and putting memory under an allocation. Driver calls cost microseconds: this is the
+ * path of growth, never of reuse. */
 #include "granules.h"
 
-enum { MAX_SPARES = 1 << 16 };
-
-static uint64_t round_up(uint64_t bytes, uint64_t multiple)
-{
-  return (bytes + multiple - 1) / multiple * multiple;
-}
-
-static uint64_t round_down(uint64_t bytes, uint64_t multiple)
-{
-  return bytes / multiple * multiple;
-}
-
-/* ---- Ranges ---- */
-
-/* Twice the device's memory: fragmentation of addresses costs nothing but addresses. */
-static uint64_t range_bytes_for(const struct hipmm_services *services, uint64_t granule_bytes)
-{
-  size_t free_bytes, total_bytes = 0;
-  if (services->hip->MemGetInfo(&free_bytes, &total_bytes)) services->hip->GetLastError();
-  return round_up(2 * (uint64_t)total_bytes + granule_bytes, granule_bytes);
-}
-
-static enum hipmm_status reserve(struct granules *granules, struct heap *heap, uint64_t at_least)
-{
-  const struct hipmm_services *services = granules->services;
-  if (granules->n_ranges == MAX_RANGES) return HIPMM_E_LIMIT;
-  struct range range = {.bytes = granules->range_bytes};
-  if (range.bytes < at_least) range.bytes = round_up(at_least, granules->granule_bytes);
-  size_t n = range.bytes / granules->granule_bytes;
-  void *address;
-  enum hipmm_status status = granules->mapping->reserve(granules->upstream->self, range.bytes, &address);
-  if (status) return status;
-  range.start = (uintptr_t)address;
-  range.pieces = services->host_allocate(services, n * sizeof *range.pieces);
-  range.backed = services->host_allocate(services, n / 8 + sizeof *range.backed);
-  if (!range.pieces || !range.backed || !heap_add_region(heap, range.start, range.bytes, (uint32_t)n, STREAM_CLEAN)) {
-    services->host_free(services, range.pieces, n * sizeof *range.pieces);
-    services->host_free(services, range.backed, n / 8 + sizeof *range.backed);
-    granules->mapping->unreserve(granules->upstream->self, address, range.bytes);
-    return services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "no host memory left to manage {0:bytes} of addresses",
-                            range.bytes, 0, 0);
-  }
-  granules->ranges[granules->n_ranges++] = range;
-  return HIPMM_OK;
-}
-
-static const struct range *range_of(const struct granules *granules, uint64_t address)
-{
-  const struct range *range = granules->ranges;
-  while (address - range->start >= range->bytes) range++; /* every block lies in a range */
-  return range;
-}
-
-/* Notes what lies under `address`: a piece, or NULL. */
-static void note_piece(struct granules *granules, uint64_t address, void *piece)
-{
-  const struct range *range = range_of(granules, address);
-  uint64_t g = (address - range->start) / granules->granule_bytes;
-  range->pieces[g] = piece;
-  if (piece)
-    range->backed[g / 64] |= 1ull << g % 64;
-  else
-    range->backed[g / 64] &= ~(1ull << g % 64);
-}
-
-/* The address of the last granule in [start, end) whether it has memory or not, as asked; `end` if there is none. Both
- * are multiples of the granule. */
-static uint64_t last_granule(const struct granules *granules, uint64_t start, uint64_t end, bool backed)
-{
-  const struct range *range = range_of(granules, start);
-  uint64_t first = (start - range->start) / granules->granule_bytes,
-           stop = (end - range->start) / granules->granule_bytes;
-  while (stop > first) {
-    uint64_t word = (stop - 1) / 64, bits = backed ? range->backed[word] : ~range->backed[word];
-    bits &= ~0ull >> (63 - (stop - 1) % 64);
-    uint64_t found = word * 64 + 63 - (bits ? (uint64_t)__builtin_clzll(bits) : 63);
-    if (bits) return found >= first ? range->start + found * granules->granule_bytes : end;
-    stop = word * 64;
-  }
-  return end;
-}
+/* New pieces have at most this part of what is held: a large pool moves fewer, larger pieces, at little cost in memory
+ * that a piece keeps because a part of it is in use. */
+enum { PIECE_SHARE = 1024 };
 
 static bool has_memory(const void *provider, uint64_t start, uint64_t end)
 {
-  const struct granules *granules = provider;
-  start = round_down(start, granules->granule_bytes);
-  end = round_up(end, granules->granule_bytes);
-  return last_granule(granules, start, end, false) == end;
+  const struct pieces *pieces = provider;
+  start = pieces_round_down(pieces, start);
+  end = pieces_round_up(pieces, end);
+  return pieces_last(pieces, start, end, false) == end;
 }
 
 enum hipmm_status granules_open(struct granules *granules, struct heap *heap, const struct hipmm_services *services,
                                 struct hipmm_resource *upstream, uint64_t maximum_bytes)
 {
-  size_t granule_bytes;
-  const struct hipmm_mapping *mapping = upstream->ops->mapping;
-  *granules = (struct granules){.services = services, .upstream = upstream, .mapping = mapping};
-  if (!mapping) return HIPMM_E_NOT_SUPPORTED;
-  enum hipmm_status status = mapping->granularity(upstream->self, &granule_bytes);
+  granules->moves = 0;
+  enum hipmm_status status = pieces_open(&granules->pieces, services, upstream, maximum_bytes);
   if (status) return status;
-  granules->spares = services->host_allocate(services, MAX_SPARES * sizeof *granules->spares);
-  if (!granules->spares) return HIPMM_E_OUT_OF_MEMORY;
-  granules->granule_bytes = heap->blocks.granule_bytes = granule_bytes;
+  heap->blocks.granule_bytes = granules->pieces.granule_bytes;
   heap->has_memory = has_memory;
-  heap->provider = granules;
-  granules->maximum_bytes = maximum_bytes;
-  granules->range_bytes = range_bytes_for(services, granule_bytes);
+  heap->provider = &granules->pieces;
   return HIPMM_OK;
-}
-
-/* ---- Single granules ---- */
-
-static enum hipmm_status map(struct granules *granules, uint64_t address, void *piece)
-{
-  enum hipmm_status status =
-      granules->mapping->map(granules->upstream->self, (void *)(uintptr_t)address, granules->granule_bytes, piece);
-  if (!status) note_piece(granules, address, piece);
-  return status;
-}
-
-static enum hipmm_status unmap(struct granules *granules, uint64_t address, void **piece_out)
-{
-  const struct range *range = range_of(granules, address);
-  void *piece = range->pieces[(address - range->start) / granules->granule_bytes];
-  enum hipmm_status status =
-      granules->mapping->unmap(granules->upstream->self, (void *)(uintptr_t)address, granules->granule_bytes);
-  if (status) return status;
-  note_piece(granules, address, NULL);
-  *piece_out = piece;
-  return HIPMM_OK;
-}
-
-static enum hipmm_status create(struct granules *granules, void **piece_out)
-{
-  if (granules->bytes + granules->granule_bytes > granules->maximum_bytes) return HIPMM_E_LIMIT;
-  enum hipmm_status status = granules->mapping->create(granules->upstream->self, granules->granule_bytes, piece_out);
-  if (status) return status;
-  granules->bytes += granules->granule_bytes;
-  if (granules->bytes > granules->peak_bytes) granules->peak_bytes = granules->bytes;
-  return HIPMM_OK;
-}
-
-/* With no room left the piece is lost to us, though the driver keeps it until the process ends. */
-static void keep_spare(struct granules *granules, void *piece)
-{
-  if (granules->n_spares < MAX_SPARES) granules->spares[granules->n_spares++] = piece;
-}
-
-static enum hipmm_status destroy(struct granules *granules, void *piece)
-{
-  enum hipmm_status status = granules->mapping->destroy(granules->upstream->self, piece, granules->granule_bytes);
-  if (status)
-    keep_spare(granules, piece);
-  else
-    granules->bytes -= granules->granule_bytes;
-  return status;
 }
 
 void granules_close(struct granules *granules)
 {
-  const struct hipmm_services *services = granules->services;
-  for (uint32_t i = granules->n_spares; i-- > 0;) {
-    granules->n_spares = i;
-    if (destroy(granules, granules->spares[i])) break; /* the driver is beyond help */
-  }
-  for (uint32_t i = 0; i < granules->n_ranges; i++) {
-    struct range *range = &granules->ranges[i];
-    uint64_t n = range->bytes / granules->granule_bytes;
-    for (uint64_t g = 0; g < n && granules->bytes; g++) {
-      void *piece;
-      if (range->pieces[g] && !unmap(granules, range->start + g * granules->granule_bytes, &piece))
-        destroy(granules, piece);
-    }
-    services->host_free(services, range->pieces, n * sizeof *range->pieces);
-    services->host_free(services, range->backed, n / 8 + sizeof *range->backed);
-    granules->mapping->unreserve(granules->upstream->self, (void *)(uintptr_t)range->start, range->bytes);
-  }
-  services->host_free(services, granules->spares, MAX_SPARES * sizeof *granules->spares);
+  pieces_close(&granules->pieces);
 }
 
-/* ---- Idle granules ---- */
+/* ---- Idle pieces ---- */
 
 /* The whole granules in a block: [*start_out, *end_out). Returns how many of them have memory. */
-static uint64_t whole_granules(const struct granules *granules, const struct block *block, uint64_t *start_out,
+static uint64_t whole_granules(const struct pieces *pieces, const struct block *block, uint64_t *start_out,
                                uint64_t *end_out)
 {
-  uint64_t start = round_up(block->start, granules->granule_bytes);
-  uint64_t end = round_down(block->start + block->bytes, granules->granule_bytes);
+  uint64_t start = pieces_round_up(pieces, block->start);
+  uint64_t end = pieces_round_down(pieces, block->start + block->bytes);
   if (start >= end) return 0;
   *start_out = start;
   *end_out = end;
-  return (end - start) / granules->granule_bytes - block->vacant;
+  return (end - start) / pieces->granule_bytes - block->vacant;
 }
 
-/* Takes one idle granule out of the clean block at the highest address that has one: it would be reused last. */
-static enum hipmm_status take_idle(struct granules *granules, struct heap *heap, void **piece_out)
+/* Takes the last piece that lies wholly in the free block from `from` on and has at most `most` granules. */
+static enum hipmm_status take_from_block(struct pieces *pieces, struct block *block, uint64_t from, uint64_t most,
+                                         struct piece *piece_out)
 {
-  const struct free_index *clean = &stream_of(&heap->streams, STREAM_CLEAN)->free;
-  for (uint32_t id = BLOCK_NONE; (id = free_index_below(clean, &heap->blocks, id, granules->granule_bytes));) {
-    uint64_t start, end;
-    struct block *block = block_of(&heap->blocks, id);
-    if (!whole_granules(granules, block, &start, &end)) continue;
-    enum hipmm_status status = unmap(granules, last_granule(granules, start, end, true), piece_out);
-    if (!status) block->vacant++;
-    return status;
+  uint64_t start, end, bytes;
+  if (!whole_granules(pieces, block, &start, &end)) return HIPMM_E_OUT_OF_MEMORY;
+  if (start < from) start = from;
+  while (start < end) {
+    uint64_t last = pieces_last(pieces, start, end, true);
+    if (last == end) break;
+    uint64_t begin = pieces_begin(pieces, last, &bytes);
+    if (begin < start) break;
+    if (begin + bytes <= end && bytes <= most * pieces->granule_bytes) {
+      enum hipmm_status status = piece_unmap(pieces, begin, piece_out);
+      if (!status) block->vacant += piece_out->granules;
+      return status;
+    }
+    end = begin;
   }
   return HIPMM_E_OUT_OF_MEMORY;
 }
 
-uint64_t granules_pending_idle_bytes(const struct granules *granules, const struct heap *heap)
+/* Takes an idle piece of at most `most` granules out of the clean block at the highest address that has one: it would be
+ * reused last. */
+static enum hipmm_status take_idle(struct pieces *pieces, struct heap *heap, uint64_t most, struct piece *piece_out)
 {
-  uint64_t n = 0, start, end;
+  const struct free_index *clean = &stream_of(&heap->streams, STREAM_CLEAN)->free;
+  for (uint32_t id = BLOCK_NONE; (id = free_index_below(clean, &heap->blocks, id, pieces->granule_bytes));) {
+    enum hipmm_status status = take_from_block(pieces, block_of(&heap->blocks, id), 0, most, piece_out);
+    if (status != HIPMM_E_OUT_OF_MEMORY) return status;
+  }
+  return HIPMM_E_OUT_OF_MEMORY;
+}
+
+bool granules_has_pending_idle(const struct granules *granules, const struct heap *heap)
+{
+  const struct pieces *pieces = &granules->pieces;
+  uint64_t start, end;
   for (uint32_t stream = STREAM_FIRST; stream < heap->streams.count; stream++) {
     const struct free_index *free = &stream_of(&heap->streams, stream)->free;
-    for (uint32_t id = BLOCK_NONE; (id = free_index_below(free, &heap->blocks, id, granules->granule_bytes));)
-      n += whole_granules(granules, block_of(&heap->blocks, id), &start, &end);
+    for (uint32_t id = BLOCK_NONE; (id = free_index_below(free, &heap->blocks, id, pieces->granule_bytes));)
+      if (whole_granules(pieces, block_of(&heap->blocks, id), &start, &end)) return true;
   }
-  return n * granules->granule_bytes;
+  return false;
 }
 
 enum hipmm_status granules_release_idle(struct granules *granules, struct heap *heap, uint64_t keep_bytes)
 {
-  while (granules->bytes > keep_bytes) {
-    void *piece;
-    enum hipmm_status status = take_idle(granules, heap, &piece);
+  struct pieces *pieces = &granules->pieces;
+  while (pieces->bytes > keep_bytes) {
+    struct piece piece;
+    uint64_t most = (pieces->bytes - keep_bytes) / pieces->granule_bytes;
+    enum hipmm_status status = take_idle(pieces, heap, most, &piece);
     if (status == HIPMM_E_OUT_OF_MEMORY) return HIPMM_OK; /* nothing idle is left */
-    if (!status) status = destroy(granules, piece);
+    if (!status) status = piece_destroy(pieces, piece);
     if (status) return status;
   }
   return HIPMM_OK;
@@ -236,50 +108,81 @@ enum hipmm_status granules_release_idle(struct granules *granules, struct heap *
 
 /* ---- Growing ---- */
 
-/* An idle granule of the block itself, behind `end`. */
-static enum hipmm_status take_behind(struct granules *granules, struct block *block, uint64_t end, void **piece_out)
-{
-  uint64_t whole_start, whole_end;
-  if (block->stream != STREAM_CLEAN || !whole_granules(granules, block, &whole_start, &whole_end) || end >= whole_end)
-    return HIPMM_E_OUT_OF_MEMORY;
-  uint64_t address = last_granule(granules, end, whole_end, true);
-  if (address == whole_end) return HIPMM_E_OUT_OF_MEMORY;
-  enum hipmm_status status = unmap(granules, address, piece_out);
-  if (!status) block->vacant++;
-  return status;
-}
+/* A place that needs memory: `granules` of it are asked for from `address` on, and `room` can take memory. */
+struct gap {
+  uint64_t address;
+  uint64_t granules, room;
+};
 
-/* A piece to put under `block`, which is in no list, below `end`. */
-static enum hipmm_status obtain(struct granules *granules, struct heap *heap, struct block *block, uint64_t end,
-                                bool may_create, void **piece_out)
+/* The last gap in [start, end). If it ends there, the vacant granules behind, up to `limit`, are room too. */
+static bool last_gap(const struct pieces *pieces, uint64_t start, uint64_t end, uint64_t limit, struct gap *gap_out)
 {
-  if (granules->n_spares) {
-    *piece_out = granules->spares[--granules->n_spares];
-    return HIPMM_OK;
+  enum { MOST_ROOM = 1 << 12 };
+  uint64_t last = pieces_last(pieces, start, end, false);
+  if (last == end) return false;
+  uint64_t stop = last + pieces->granule_bytes, before = last > start ? pieces_last(pieces, start, last, true) : last;
+  gap_out->address = before == last ? start : before + pieces->granule_bytes;
+  gap_out->granules = gap_out->room = (stop - gap_out->address) / pieces->granule_bytes;
+  while (stop < limit && gap_out->room < MOST_ROOM &&
+         pieces_last(pieces, stop, stop + pieces->granule_bytes, false) == stop) {
+    stop += pieces->granule_bytes;
+    gap_out->room++;
   }
-  enum hipmm_status status = take_behind(granules, block, end, piece_out);
-  if (status) status = take_idle(granules, heap, piece_out);
-  if (!status) granules->moves++;
-  return status && may_create ? create(granules, piece_out) : status;
+  return true;
 }
 
-/* Puts memory under every granule that [start, end) touches, the last first. The block is in no list. */
+static uint64_t most_of_new_piece(const struct pieces *pieces)
+{
+  uint64_t most = pieces->bytes / PIECE_SHARE / pieces->granule_bytes;
+  return most ? most : 1;
+}
+
+/* An idle piece is too large for the gap: memory of its size is given back and taken anew in smaller pieces. */
+static enum hipmm_status exchange(struct pieces *pieces, struct heap *heap, uint64_t granules, struct piece *piece_out)
+{
+  struct piece large;
+  enum hipmm_status status = take_idle(pieces, heap, UINT64_MAX / pieces->granule_bytes, &large);
+  if (!status) status = piece_destroy(pieces, large);
+  return status ? status : piece_create(pieces, granules < large.granules ? granules : large.granules, piece_out);
+}
+
+/* A piece for the gap in `block`, which is in no list and whose part from `end` on is not asked for. */
+static enum hipmm_status obtain(struct granules *granules, struct heap *heap, struct block *block, uint64_t end,
+                                const struct gap *gap, bool may_create, struct piece *piece_out)
+{
+  struct pieces *pieces = &granules->pieces;
+  if (piece_take_spare(pieces, gap->room, piece_out)) return HIPMM_OK;
+  enum hipmm_status status = HIPMM_E_OUT_OF_MEMORY;
+  if (block->stream == STREAM_CLEAN) status = take_from_block(pieces, block, end, gap->room, piece_out);
+  if (status) status = take_idle(pieces, heap, gap->room, piece_out);
+  if (status) status = exchange(pieces, heap, gap->granules, piece_out);
+  if (!status) granules->moves++;
+  if (!status || !may_create) return status;
+  uint64_t most = most_of_new_piece(pieces);
+  return piece_create(pieces, gap->granules < most ? gap->granules : most, piece_out);
+}
+
+/* Puts memory under every granule that [start, end) touches, the last gap first. The block is in no list. */
 static enum hipmm_status back(struct granules *granules, struct heap *heap, struct block *block, uint64_t start,
                               uint64_t end, bool may_create)
 {
-  start = round_down(start, granules->granule_bytes);
-  end = round_up(end, granules->granule_bytes);
-  for (uint64_t todo = end, address; (address = last_granule(granules, start, todo, false)) != todo; todo = address) {
-    void *piece;
-    enum hipmm_status status = obtain(granules, heap, block, end, may_create, &piece);
+  struct pieces *pieces = &granules->pieces;
+  struct gap gap;
+  uint64_t limit = pieces_round_down(pieces, block->start + block->bytes);
+  start = pieces_round_down(pieces, start);
+  end = pieces_round_up(pieces, end);
+  while (last_gap(pieces, start, end, limit, &gap)) {
+    struct piece piece;
+    enum hipmm_status status = obtain(granules, heap, block, end, &gap, may_create, &piece);
     if (status) return status;
-    status = map(granules, address, piece);
+    /* At the end of the gap, so that what is left of it is one gap again. */
+    uint64_t spare = piece.granules < gap.granules ? gap.granules - piece.granules : 0;
+    status = piece_map(pieces, gap.address + spare * pieces->granule_bytes, piece);
     if (status) {
-      keep_spare(granules, piece);
+      piece_keep_spare(pieces, piece);
       return status;
     }
-    block->vacant--;
-    if (address == start) break;
+    block->vacant -= piece.granules;
   }
   return HIPMM_OK;
 }
@@ -288,11 +191,15 @@ static enum hipmm_status back(struct granules *granules, struct heap *heap, stru
 static enum hipmm_status find(struct granules *granules, struct heap *heap, const struct request *request,
                               uint32_t *id_out)
 {
+  const struct range *range;
+  struct pieces *pieces = &granules->pieces;
   *id_out = heap_fit(heap, request);
   if (*id_out) return HIPMM_OK;
-  enum hipmm_status status = reserve(granules, heap, request_room(request));
-  if (!status) *id_out = heap_fit(heap, request);
-  return status;
+  enum hipmm_status status = pieces_reserve(pieces, request_room(request), &range);
+  if (status) return status;
+  uint32_t vacant = (uint32_t)(range->bytes / pieces->granule_bytes);
+  *id_out = heap_add_region(heap, range->start, range->bytes, vacant, STREAM_CLEAN);
+  return *id_out ? HIPMM_OK : HIPMM_E_OUT_OF_MEMORY;
 }
 
 enum hipmm_status granules_take(struct granules *granules, struct heap *heap, const struct request *request,

@@ -18,8 +18,8 @@ enum hipmm_status ground_open(struct ground *ground, struct heap *heap, const st
     enum hipmm_status status = granules_open(&ground->granules, heap, services, upstream, maximum_bytes);
     ground->mapped = !status;
     if (!status) {
-      services->log(services, HIPMM_LOG_INFO, "growth mapped: granules of %llu bytes",
-                    (unsigned long long)ground->granules.granule_bytes);
+      services->log(services, HIPMM_LOG_INFO, "growth mapped: pieces of %llu bytes and more",
+                    (unsigned long long)ground->granules.pieces.granule_bytes);
       return HIPMM_OK;
     }
     if (growth == GROWTH_MAPPED) return refuse_mapped(services, upstream);
@@ -59,7 +59,7 @@ enum hipmm_status ground_take_held(struct ground *ground, struct heap *heap, con
 {
   if (!ground->mapped) return HIPMM_E_OUT_OF_MEMORY;
   enum hipmm_status status = granules_take(&ground->granules, heap, request, false, id_out);
-  if (status != HIPMM_E_OUT_OF_MEMORY || !granules_pending_idle_bytes(&ground->granules, heap)) return status;
+  if (status != HIPMM_E_OUT_OF_MEMORY || !granules_has_pending_idle(&ground->granules, heap)) return status;
   heap_wait(heap);
   uint32_t id = heap_take_ready(heap, request);
   if (!id) return granules_take(&ground->granules, heap, request, false, id_out);
@@ -81,20 +81,21 @@ enum hipmm_status ground_release_idle(struct ground *ground, struct heap *heap, 
 
 uint64_t ground_bytes(const struct ground *ground)
 {
-  return ground->mapped ? ground->granules.bytes : ground->segments.bytes;
+  return ground->mapped ? ground->granules.pieces.bytes : ground->segments.bytes;
 }
 
 uint64_t ground_peak_bytes(const struct ground *ground)
 {
-  return ground->mapped ? ground->granules.peak_bytes : ground->segments.peak_bytes;
+  return ground->mapped ? ground->granules.pieces.peak_bytes : ground->segments.peak_bytes;
 }
 
 uint64_t ground_maximum_bytes(const struct ground *ground)
 {
-  return ground->mapped ? ground->granules.maximum_bytes : ground->segments.maximum_bytes;
+  return ground->mapped ? ground->granules.pieces.maximum_bytes : ground->segments.maximum_bytes;
 }
 
 uint64_t ground_pieces(const struct ground *ground)
 {
-  return ground->mapped ? ground->granules.bytes / ground->granules.granule_bytes : ground->segments.count;
+  return ground->mapped ? ground->granules.pieces.bytes / ground->granules.pieces.granule_bytes
+                        : ground->segments.count;
 }

@@ -343,8 +343,8 @@ static const struct hipmm_feature values[] = {
     [FREE_BYTES] = {"free_bytes", "bytes", "Held memory that is not allocated"},
     [CACHED_BYTES] = {"cached_bytes", "bytes", "The part of it that threads keep for their own use"},
     [LARGEST_FREE_BYTES] = {"largest_free_bytes", "bytes", "The largest free block"},
-    [PIECES] = {"pieces", "pieces", "Segments, or granules, held from the upstream"},
-    [MOVES] = {"moves", "granules", "Idle granules moved under other addresses so far"},
+    [PIECES] = {"pieces", "pieces", "Granules, or segments, held from the upstream"},
+    [MOVES] = {"moves", "pieces", "Idle pieces moved under other addresses so far"},
     [STREAM_WAITS] = {"stream_waits", "waits", "Times that a stream was made to wait for another one"},
     [METADATA_BYTES] = {"metadata_bytes", "bytes", "Host memory that the pool's own records take at most"},
 };
@@ -389,7 +389,7 @@ static void pool_destroy(void *self)
   if (pool->heap.blocks.live)
     services->log(services, HIPMM_LOG_WARNING, "destroyed with %u blocks (%llu bytes) still allocated",
                   pool->heap.blocks.live, (unsigned long long)pool->heap.requested_bytes);
-  services->log(services, HIPMM_LOG_DEBUG, "held at most %llu bytes, moved %llu granules, waited %llu times",
+  services->log(services, HIPMM_LOG_DEBUG, "held at most %llu bytes, moved %llu pieces, waited %llu times",
                 (unsigned long long)ground_peak_bytes(&pool->ground), (unsigned long long)pool->ground.granules.moves,
                 (unsigned long long)pool->heap.streams.waits);
   int code = services->hip->DeviceSynchronize();
