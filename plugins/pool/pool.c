@@ -11,9 +11,12 @@
 static const uint64_t MOST_BYTES = 1ull << 46;
 
 enum {
-  CACHE_SHARE = 1024,    /* all caches together may keep this part of what the pool holds, */
-  CACHE_LEAST = 1 << 18, /* but each so many bytes */
-  LARGE_BYTES = 1 << 20, /* see take_at_once */
+  CACHE_BLOCK_BYTES =
+      4096,              /* the largest block for a cache: what a search costs matters to small ones, and what a cache
+                               keeps from merging is little */
+  CACHE_LEAST = 1 << 20, /* a cache may keep so many bytes, */
+  CACHE_SHARE = 1024,    /* or its part of this share of what the pool holds */
+  LARGE_BYTES = 1 << 20  /* see take_at_once */
 };
 
 struct options {
@@ -207,11 +210,11 @@ static uint64_t cache_bytes_for(const struct pool *pool)
 /* The thread's cache for the stream, after making room for the block in it; NULL if it is not for a cache. */
 static struct cache *cache_for(struct pool *pool, uint32_t id, hipStream_t handle, uint32_t stream)
 {
-  uint64_t bytes = block_of(&pool->heap.blocks, id)->bytes, most = cache_bytes_for(pool);
-  if (pool->heap.streams.record == RECORD_ON_FREE || bytes > most / 8) return NULL;
+  uint64_t bytes = block_of(&pool->heap.blocks, id)->bytes;
+  if (pool->heap.streams.record == RECORD_ON_FREE || bytes > CACHE_BLOCK_BYTES) return NULL;
   struct cache *cache = cache_new(&pool->caches, handle, stream);
   if (!cache) return NULL;
-  cache->most_bytes = most;
+  cache->most_bytes = cache_bytes_for(pool);
   cache_make_room(cache, &pool->heap, id);
   return cache;
 }
