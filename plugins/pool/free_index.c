@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* free_index.c: lists by exact size, and a treap by address in which each node knows the largest block below it. */
+/* free_index.c: lists by exact size, and a treap in which each node knows the largest block below it. */
 #include "free_index.h"
 
 static uint64_t units_of(const struct block *block)
@@ -118,6 +118,13 @@ static void rotate(struct free_index *index, struct blocks *blocks, uint32_t id)
   refresh(blocks, id);
 }
 
+/* By address where idle granules can be moved, so that they gather at the top. Segments never merge: there the best fit
+ * wastes least, and the order is by size. */
+static bool comes_before(const struct blocks *blocks, const struct block *a, const struct block *b)
+{
+  return blocks->granule_bytes || a->bytes == b->bytes ? a->start < b->start : a->bytes < b->bytes;
+}
+
 static void tree_add(struct free_index *index, struct blocks *blocks, uint32_t id)
 {
   struct block *block = block_of(blocks, id);
@@ -125,7 +132,7 @@ static void tree_add(struct free_index *index, struct blocks *blocks, uint32_t i
   while (*link) {
     parent = *link;
     struct block *above = block_of(blocks, parent);
-    link = block->start < above->start ? &above->next : &above->previous;
+    link = comes_before(blocks, block, above) ? &above->next : &above->previous;
   }
   *link = id;
   block->parent = parent;
@@ -144,7 +151,7 @@ static void tree_remove(struct free_index *index, struct blocks *blocks, uint32_
   refresh_up(blocks, block->parent);
 }
 
-/* The lowest block of at least `units`, or with a prefix of at least `units`. */
+/* The first block of at least `units`, or with a prefix of at least `units`. */
 static uint32_t tree_fit(const struct free_index *index, const struct blocks *blocks, uint64_t units, bool prefix)
 {
   uint32_t id = index->root;
@@ -192,7 +199,8 @@ void free_index_remove(struct free_index *index, struct blocks *blocks, uint32_t
 void free_index_move(struct free_index *index, struct blocks *blocks, uint32_t id, uint64_t start, uint64_t bytes)
 {
   struct block *block = block_of(blocks, id);
-  if (is_small(block) || bytes >> UNIT_BITS < FREE_LISTS) {
+  bool stays = blocks->granule_bytes && !is_small(block) && bytes >> UNIT_BITS >= FREE_LISTS;
+  if (!stays) {
     free_index_remove(index, blocks, id);
     block_set_bounds(blocks, id, start, bytes);
     free_index_add(index, blocks, id);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* free_index.h: the free blocks of one stream. Small blocks stand in a list for each size, the last freed first; larger
- * ones in a tree by address, which finds the first that fits. What goes to the lowest address that fits, and small things
+ * ones in a tree by address (by size in a pool of segments), which finds the first that fits. What goes to the lowest address that fits, and small things
  * only where memory is in use anyway, leaves whole granules idle at the top, where they can be given back or moved. */
 #ifndef HIPMM_POOL_FREE_INDEX_H
 #define HIPMM_POOL_FREE_INDEX_H
