@@ -126,17 +126,16 @@ uint32_t heap_add_region(struct heap *heap, uint64_t start, uint64_t bytes, uint
   return add_free(heap, id);
 }
 
-bool heap_region_is_idle(const struct heap *heap, uint32_t first, uint64_t bytes)
+bool heap_remove_region(struct heap *heap, uint64_t start, uint64_t bytes)
 {
-  const struct block *block = block_in(heap, first);
-  return block->state == BLOCK_FREE && block->stream == STREAM_CLEAN && block->bytes == bytes;
-}
-
-void heap_remove_region(struct heap *heap, uint32_t first)
-{
-  heap->bytes -= block_in(heap, first)->bytes;
-  heap_unlink(heap, first);
-  block_drop(&heap->blocks, first);
+  uint32_t id = *block_map_entry(&heap->blocks, start);
+  const struct block *block = block_in(heap, id);
+  if (block_state(block) != BLOCK_FREE || block->start != start || block->bytes != bytes) return false;
+  if (block->stream != STREAM_CLEAN) return false;
+  heap->bytes -= bytes;
+  heap_unlink(heap, id);
+  block_drop(&heap->blocks, id);
+  return true;
 }
 
 /* ---- Taking ---- */

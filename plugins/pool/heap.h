@@ -25,9 +25,8 @@ void heap_close(struct heap *heap);
  * memory. Returns the block; BLOCK_NONE when host memory is short. */
 uint32_t heap_add_region(struct heap *heap, uint64_t start, uint64_t bytes, uint32_t vacant, uint32_t stream);
 
-/* Whether the region of `bytes` that starts with block `first` is one clean free block; takes it out. */
-bool heap_region_is_idle(const struct heap *heap, uint32_t first, uint64_t bytes);
-void heap_remove_region(struct heap *heap, uint32_t first);
+/* Takes a region out if it is one clean free block; false if it is not. */
+bool heap_remove_region(struct heap *heap, uint64_t start, uint64_t bytes);
 
 /* What is asked for. */
 struct request {

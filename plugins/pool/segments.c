@@ -44,10 +44,10 @@ static enum hipmm_status add(struct segments *segments, struct heap *heap, uint6
   enum hipmm_status status = hipmm_upstream_allocate(segments->upstream, bytes, HIPMM_ALIGNMENT, handle, &segment->ptr);
   if (status) return status;
   segment->bytes = bytes;
-  segment->first = heap_add_region(heap, (uintptr_t)segment->ptr, bytes, 0, stream);
+  bool added = heap_add_region(heap, (uintptr_t)segment->ptr, bytes, 0, stream);
   segments->count++;
   segments->bytes += bytes;
-  if (segment->first) {
+  if (added) {
     if (segments->bytes > segments->peak_bytes) segments->peak_bytes = segments->bytes;
     return HIPMM_OK;
   }
@@ -88,13 +88,11 @@ enum hipmm_status segments_release_idle(struct segments *segments, struct heap *
   enum hipmm_status first = HIPMM_OK;
   for (uint32_t i = segments->count; i-- > 0;) {
     const struct segment segment = segments->items[i];
-    if (segments->bytes < segment.bytes + keep_bytes || !heap_region_is_idle(heap, segment.first, segment.bytes))
-      continue;
-    heap_remove_region(heap, segment.first);
+    if (segments->bytes < segment.bytes + keep_bytes) continue;
+    if (!heap_remove_region(heap, (uintptr_t)segment.ptr, segment.bytes)) continue;
     enum hipmm_status status = give_back(segments, i);
     if (!status) continue;
-    /* The upstream would not have it: it stays ours. */
-    segments->items[i].first = heap_add_region(heap, (uintptr_t)segment.ptr, segment.bytes, 0, STREAM_CLEAN);
+    heap_add_region(heap, (uintptr_t)segment.ptr, segment.bytes, 0, STREAM_CLEAN); /* the upstream would not have it */
     if (!first) first = status;
   }
   return first;

@@ -9,7 +9,6 @@
 struct segment {
   void *ptr;
   uint64_t bytes;
-  uint32_t first; /* its first block */
 };
 
 struct segments {
