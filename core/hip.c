@@ -306,6 +306,30 @@ const char *hip_name(void)
   return name_in_use;
 }
 
+static void set_device(int device)
+{
+  if (!table.SetDevice(device)) return;
+  table.SetDevice(device);
+  table.GetLastError();
+}
+
+int hip_enter_device(int device)
+{
+  int previous;
+  bool known = !table.GetDevice(&previous);
+  if (!known) {
+    known = !table.GetDevice(&previous);
+    table.GetLastError();
+  }
+  if (!known || previous != device) set_device(device);
+  return known ? previous : device;
+}
+
+void hip_leave_device(int device, int previous)
+{
+  if (previous != device) set_device(previous);
+}
+
 enum hipmm_status hip_status(int code)
 {
   switch (code) {

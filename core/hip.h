@@ -14,6 +14,11 @@ const struct hipmm_hip *hip_table(void);
 /* "amd", "nvidia", "software" or the library's path; NULL before hip_open. */
 const char *hip_name(void);
 
+/* Makes a device current and returns the one that was; leave makes that one current again. A call that fails is tried
+ * again: what follows would else happen on the wrong device. */
+int hip_enter_device(int device);
+void hip_leave_device(int device, int previous);
+
 /* The status that fits a HIP error code. */
 enum hipmm_status hip_status(int code);
 

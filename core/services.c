@@ -66,15 +66,12 @@ static void host_free(const struct hipmm_services *services, void *ptr, size_t b
 
 static int enter_device(const struct hipmm_services *services)
 {
-  int previous = services->device;
-  services->hip->GetDevice(&previous);
-  if (previous != services->device) services->hip->SetDevice(services->device);
-  return previous;
+  return hip_enter_device(services->device);
 }
 
 static void leave_device(const struct hipmm_services *services, int previous)
 {
-  if (previous != services->device) services->hip->SetDevice(previous);
+  hip_leave_device(services->device, previous);
 }
 
 static void count_held(const struct hipmm_services *services, int64_t bytes)

@@ -127,12 +127,9 @@ static void destroy_instance(struct instance *instance)
 
 static void stack_destroy(struct stack *stack)
 {
-  const struct hipmm_hip *hip = hip_table();
-  int previous = stack->device;
-  hip->GetDevice(&previous);
-  hip->SetDevice(stack->device);
+  int previous = hip_enter_device(stack->device);
   for (size_t i = stack->graph->n_nodes; i-- > 0;) destroy_instance(&stack->instances[i]);
-  hip->SetDevice(previous);
+  hip_leave_device(stack->device, previous);
   graph_release(stack->graph);
   free(stack->instances);
   free(stack);
@@ -269,12 +266,12 @@ enum hipmm_status stack_build(struct graph *graph, int device, struct stack **st
                                    sizeof before}; /* what was tried in vain on the way to success is no news */
   hipmm_last_error(&before);
   int previous = device;
-  hip->GetDevice(&previous);
-  int code = hip->SetDevice(device);
+  int code = hip->GetDevice(&previous);
+  if (!code) code = hip->SetDevice(device);
   enum hipmm_status status =
       code ? error_set(hip_status(code), "device %d cannot be used: %s", device, hip->GetErrorString(code))
            : create_instances(stack);
-  hip->SetDevice(previous);
+  hip_leave_device(device, previous);
   if (status) {
     stack_release(stack);
     return status;

@@ -23,8 +23,10 @@ void source_destroy(void *self)
   struct source *source = self;
   const struct hipmm_services *services = source->services;
   struct hipmm_block block;
-  if (services->hip->DeviceSynchronize()) services->hip->GetLastError(); /* a broken device frees all the same */
-  while (services->release_next(services, &block) == HIPMM_OK) source->memory->give_back(services, block.ptr);
+  /* What fails is tried once more: nobody comes after us who could. A broken device frees all the same. */
+  if (services->hip->DeviceSynchronize() && services->hip->DeviceSynchronize()) services->hip->GetLastError();
+  while (services->release_next(services, &block) == HIPMM_OK)
+    if (source->memory->give_back(services, block.ptr)) source->memory->give_back(services, block.ptr);
   services->host_free(services, source, sizeof *source);
 }
 
