@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT */
+/* Every HIP call that hipmm makes during a workload fails once, each in turn (HIPMM_TEST_ALL=1: really each), over stacks
+ * of all types: what is allocated
+ * keeps its data, what could not be done can be done when it is tried again, and in the end everything has been given
+ * back.
+ *
+ * The workload's own HIP calls are of functions that hipmm does not use (see `of_the_workload`), so that a failure on
+ * schedule always hits hipmm. It works on device 1 while device 0 is current, with streams that run as late as they can. */
+#include "../../core/hip.h"
+#include "../support.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEVICE = 1, BLOCKS = 24, COPIES = 64, COPIED_BYTES = 16384 };
+
+struct block {
+  char *ptr;
+  size_t bytes;
+  int pattern;
+};
+
+struct workload {
+  struct hipmm_resource *resource;
+  hipStream_t streams[2];
+  struct block blocks[BLOCKS];
+  struct copy *copies; /* pinned, or copying would wait for the stream */
+  int n_copies;
+  bool may_run_out;
+  char failure[600]; /* the first thing that must not be; empty if none */
+};
+
+static struct workload workload;
+static atomic_int lost_patterns;
+
+static void note(const char *format, ...) HIPMM_PRINTF(1, 2);
+
+static void note(const char *format, ...)
+{
+  va_list arguments;
+  va_start(arguments, format);
+  if (!workload.failure[0]) vsnprintf(workload.failure, sizeof workload.failure, format, arguments);
+  va_end(arguments);
+}
+
+/* A call failed once; tried again it must do. */
+static void expect_ok(const char *call, enum hipmm_status status)
+{
+  if (status) note("%s, tried again: %s: %s", call, hipmm_status_string(status), hipmm_last_error_message());
+}
+
+/* The record of a failure has a text. */
+static bool failed(const char *call, enum hipmm_status status)
+{
+  if (status && !*hipmm_last_error_message()) note("%s fails without a word: %s", call, hipmm_status_string(status));
+  return status != HIPMM_OK;
+}
+
+/* ---- Steps ---- */
+
+static void build(void)
+{
+  if (failed("hipmm_get_device_resource", hipmm_get_device_resource(DEVICE, &workload.resource)))
+    expect_ok("hipmm_get_device_resource", hipmm_get_device_resource(DEVICE, &workload.resource));
+}
+
+/* What the stream has copied of a block, to be looked at by a host function behind the copy. */
+struct copy {
+  int pattern;
+  size_t bytes;
+  char data[COPIED_BYTES];
+};
+
+static void check_pattern(void *closure)
+{
+  struct copy *copy = closure;
+  for (size_t i = 0; i < copy->bytes; i++)
+    if (copy->data[i] != (char)copy->pattern) {
+      atomic_fetch_add(&lost_patterns, 1);
+      break;
+    }
+}
+
+static void check_on_stream(const struct block *block, hipStream_t stream)
+{
+  struct copy *copy = &workload.copies[workload.n_copies++];
+  *copy = (struct copy){.pattern = block->pattern, .bytes = block->bytes < COPIED_BYTES ? block->bytes : COPIED_BYTES};
+  if (hip_table()->MemcpyAsync(copy->data, block->ptr, copy->bytes, 2 /* to the host */, stream))
+    note("hipMemcpyAsync");
+  if (hip_table()->LaunchHostFunc(stream, check_pattern, copy)) note("hipLaunchHostFunc");
+}
+
+static void allocate(int index, size_t bytes, int stream)
+{
+  struct block *block = &workload.blocks[index];
+  void *ptr = NULL;
+  if (!workload.resource) return;
+  if (failed("hipmm_allocate", hipmm_allocate(workload.resource, bytes, workload.streams[stream], &ptr))) {
+    enum hipmm_status status = hipmm_allocate(workload.resource, bytes, workload.streams[stream], &ptr);
+    if (status != HIPMM_E_OUT_OF_MEMORY || !workload.may_run_out) expect_ok("hipmm_allocate", status);
+  }
+  if (!ptr) return;
+  *block = (struct block){ptr, bytes, index + 1};
+  if (hip_table()->MemsetAsync(ptr, block->pattern, bytes, workload.streams[stream])) note("hipMemsetAsync");
+}
+
+/* Only on the stream that the block was used on: nothing else orders it. */
+static void deallocate(int index, int stream, bool knows_size)
+{
+  struct block *block = &workload.blocks[index];
+  size_t bytes = knows_size ? block->bytes : 0;
+  if (!block->ptr) return;
+  check_on_stream(block, workload.streams[stream]);
+  if (failed("hipmm_deallocate", hipmm_deallocate(workload.resource, block->ptr, bytes, workload.streams[stream])))
+    expect_ok("hipmm_deallocate", hipmm_deallocate(workload.resource, block->ptr, bytes, workload.streams[stream]));
+  block->ptr = NULL;
+}
+
+static void trim(size_t keep_bytes)
+{
+  if (!workload.resource) return;
+  if (failed("hipmm_resource_trim", hipmm_resource_trim(workload.resource, keep_bytes)))
+    expect_ok("hipmm_resource_trim", hipmm_resource_trim(workload.resource, keep_bytes));
+}
+
+/* Grows, reuses on the same stream and across streams, trims, retires a stream, and leaves two blocks behind. */
+static void run_steps(size_t unit)
+{
+  build();
+  allocate(0, unit, 0);
+  allocate(1, 4 * unit, 0);
+  deallocate(0, 0, true);
+  allocate(2, unit, 1);
+  allocate(3, 16 * unit, 1);
+  deallocate(1, 0, true);
+  allocate(4, 4 * unit, 1);
+  deallocate(2, 1, true);
+  deallocate(3, 1, false);
+  trim(0);
+  allocate(5, 20 * unit, 0);
+  for (int i = 0; i < 12; i++) allocate(6 + i, unit / 3 + 1, i % 2);
+  for (int i = 0; i < 12; i += 3) deallocate(6 + i, i % 2, true);
+  for (int i = 0; i < 12; i += 3) allocate(6 + i, unit / 2, i % 2);
+  deallocate(5, 0, false);
+  allocate(18, 8 * unit, 1);
+  hipmm_stream_retire(DEVICE, workload.streams[0]);
+  for (int i = 0; i < 12; i++)
+    if (i % 2 == 1) deallocate(6 + i, 1, true);
+  allocate(19, 30 * unit, 1);
+  deallocate(18, 1, true);
+  deallocate(19, 1, true);
+  trim(unit);
+  for (int i = 0; i < 10; i += 2) deallocate(6 + i, 0, true);
+}
+
+/* ---- A run ---- */
+
+struct stack {
+  const char *name, *stack;
+  size_t unit;
+  bool may_run_out;                   /* what failed for another reason may fail for want of memory when tried again */
+  const char *const *not_tried_again; /* calls that are made but once when all is torn down, and must not fail then */
+};
+
+/* By a pool with granules, and by one on a source that does not wait for work. */
+static const char *const of_granules[] = {"hipDeviceSynchronize", "hipMemRelease", "hipMemUnmap", NULL};
+static const char *const of_waiting[] = {"hipDeviceSynchronize", NULL};
+
+static const char *const of_the_workload[] = {"hipMemsetAsync",
+                                              "hipMemcpyAsync",
+                                              "hipLaunchHostFunc",
+                                              "hipStreamCreateWithFlags",
+                                              "hipStreamDestroy",
+                                              "hipGetErrorName",
+                                              NULL};
+
+static void begin(const struct stack *stack)
+{
+  char graph[1000];
+  memset(&workload, 0, sizeof workload);
+  atomic_store(&lost_patterns, 0);
+  snprintf(graph, sizeof graph,
+           "{\"runtime\": {\"type\": \"software\", \"devices\": 2, \"memory\": \"256MiB\", \"scheduler\": \"stepped\", "
+           "\"seed\": 5, \"granularity\": \"128KiB\"}, \"stack\": %s}",
+           stack->stack);
+  workload.may_run_out = stack->may_run_out;
+  if (hipmm_init_from_string(graph)) note("initialisation: %s", hipmm_last_error_message());
+  hip_table()->SetDevice(DEVICE);
+  for (int i = 0; i < 2; i++) hip_table()->StreamCreateWithFlags(&workload.streams[i], HIPMM_HIP_STREAM_NON_BLOCKING);
+  hip_table()->HostMalloc((void **)&workload.copies, COPIES * sizeof *workload.copies, HIPMM_HIP_HOST_MALLOC_PORTABLE);
+  hip_table()->SetDevice(0);
+  software()->reset_calls();
+}
+
+/* What must hold after finalize, whatever failed. */
+static void check_balance(void)
+{
+  uint64_t elsewhere = 0, lost = live_on_all_devices(), faults = faults_on_all_devices();
+  software()->live(0, &elsewhere, NULL);
+  if (elsewhere) note("%llu blocks are on the wrong device", (unsigned long long)elsewhere);
+  if (lost) note("%llu blocks or handles were not given back", (unsigned long long)lost);
+  if (faults) note("%llu times work ran on memory that was gone", (unsigned long long)faults);
+  if (atomic_load(&lost_patterns)) note("%d blocks lost their pattern", atomic_load(&lost_patterns));
+}
+
+static void end(void)
+{
+  hipmm_resource_release(workload.resource);
+  if (hipmm_finalize()) note("hipmm_finalize: %s", hipmm_last_error_message());
+  software()->fail_none();
+  int current = -1;
+  if (hip_table()->GetDevice(&current) || current) note("device %d was left current", current);
+  hip_table()->SetDevice(DEVICE);
+  hip_table()->DeviceSynchronize();
+  hip_table()->HostFree(workload.copies);
+  check_balance();
+  for (int i = 0; i < 2; i++) hip_table()->StreamDestroy(workload.streams[i]);
+  software()->reset();
+  hip_table()->SetDevice(0);
+}
+
+/* ---- Sweeps ---- */
+
+static const struct stack stacks[] = {
+    {"device", "[\"device\"]", .unit = 30000},
+    {"managed", "[\"managed\"]", .unit = 30000},
+    {"pinned", "[\"pinned\"]", .unit = 30000},
+    {"async", "[\"async\"]", .unit = 30000},
+    {"pool, mapped, auto", "[{\"type\": \"pool\", \"growth\": \"mapped\", \"initial_size\": \"256KiB\"}, \"device\"]",
+     .unit = 30000, .not_tried_again = of_granules},
+    {"pool, mapped, lazy", "[{\"type\": \"pool\", \"growth\": \"mapped\", \"record\": \"lazy\"}, \"device\"]",
+     .unit = 30000, .not_tried_again = of_granules},
+    {"pool, mapped, on_free", "[{\"type\": \"pool\", \"growth\": \"mapped\", \"record\": \"on_free\"}, \"device\"]",
+     .unit = 30000, .not_tried_again = of_granules},
+    {"small pool, mapped, auto",
+     "[{\"type\": \"pool\", \"growth\": \"mapped\", \"maximum_size\": \"2MiB\"}, \"device\"]", .unit = 30000,
+     .not_tried_again = of_granules, .may_run_out = true},
+    {"pool, segments, auto", "[{\"type\": \"pool\", \"growth\": \"segments\", \"initial_size\": \"1MiB\"}, \"device\"]",
+     .unit = 80000},
+    {"pool, segments, on_free", "[{\"type\": \"pool\", \"growth\": \"segments\", \"record\": \"on_free\"}, \"device\"]",
+     .unit = 80000},
+    {"pool on async", "[\"pool\", \"async\"]", .unit = 80000, .not_tried_again = of_waiting},
+    {"fixed_size", "[{\"type\": \"fixed_size\", \"block_size\": \"32KiB\", \"blocks_per_chunk\": 4}, \"device\"]",
+     .unit = 1000},
+    {"binning",
+     "[{\"type\": \"binning\", \"bins\": [{\"size\": \"32KiB\"}, {\"size\": \"64KiB\"}]}, \"pool\", \"device\"]",
+     .unit = 30000, .not_tried_again = of_granules},
+    {"adaptors",
+     "[\"statistics\", {\"type\": \"limiting\", \"limit\": \"64MiB\"}, \"thread_safe\", \"pool\", \"device\"]",
+     .unit = 30000, .not_tried_again = of_granules},
+};
+
+enum { MOST_NAMES = 200 };
+
+/* What hipmm calls during the workload, and how often. */
+struct calls {
+  const char *names[MOST_NAMES];
+  uint64_t counts[MOST_NAMES];
+  size_t n;
+};
+
+static bool is_among(const char *const *names, const char *name)
+{
+  while (names && *names && strcmp(*names, name) != 0) names++;
+  return names && *names;
+}
+
+static struct calls count_calls(const struct stack *stack)
+{
+  struct calls calls = {.n = 0};
+  uint64_t count;
+  const char *name;
+  uint64_t before_the_end[MOST_NAMES] = {0};
+  begin(stack);
+  workload.may_run_out = false;
+  run_steps(stack->unit);
+  for (size_t i = 0; software()->call(i, &count); i++) before_the_end[i] = count;
+  hipmm_resource_release(workload.resource);
+  hipmm_finalize();
+  for (size_t i = 0; (name = software()->call(i, &count)); i++) {
+    if (is_among(stack->not_tried_again, name)) count = before_the_end[i];
+    if (!count || is_among(of_the_workload, name)) continue;
+    calls.names[calls.n] = name;
+    calls.counts[calls.n++] = count;
+  }
+  workload.resource = NULL;
+  return calls;
+}
+
+static void sweeps(void **state)
+{
+  const struct stack *stack = *state;
+  struct calls calls = count_calls(stack);
+  software()->reset();
+  assert_string_equal(workload.failure, "");
+  uint64_t runs = 0, most = getenv("HIPMM_TEST_ALL") ? UINT64_MAX : 50;
+  char failures[2000] = "";
+  for (size_t i = 0; i < calls.n; i++) {
+    /* Of functions that are called very often, every so many: hipSetDevice, say, whose calls are all alike. */
+    for (uint64_t nth = 1; nth <= calls.counts[i]; nth += calls.counts[i] / most + 1) {
+      begin(stack);
+      assert_true(software()->schedule(calls.names[i], nth, 0));
+      run_steps(stack->unit);
+      end();
+      runs++;
+      size_t used = strlen(failures);
+      if (workload.failure[0])
+        snprintf(failures + used, sizeof failures - used, "\n  call %llu of %s fails: %s", (unsigned long long)nth,
+                 calls.names[i], workload.failure);
+    }
+  }
+  if (failures[0]) fail_msg("%s", failures);
+  assert_in_range(runs, 1, 100000);
+}
+
+/* ---- Failures before there is a stack ---- */
+
+static void init_can_be_tried_again(void **state)
+{
+  (void)state;
+  static const char *const names[] = {"hipGetDeviceCount:1", "hipGetDeviceCount:2", "hipRuntimeGetVersion:1"};
+  int failures = 0;
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    char graph[200];
+    snprintf(graph, sizeof graph,
+             "{\"runtime\": {\"type\": \"software\", \"fail\": [\"%s\"]}, \"stack\": [\"device\"]}", names[i]);
+    if (hipmm_init_from_string(graph)) {
+      failures++;
+      assert_string_not_equal(hipmm_last_error_message(), "");
+      software()->fail_none();
+      assert_ok(hipmm_init_from_string("{\"runtime\": \"software\"}"));
+    }
+    assert_ok(hipmm_finalize());
+    software()->fail_none();
+  }
+  assert_in_range(failures, 1, 3);
+}
+
+int main(void)
+{
+  log_to_file("error");
+  struct CMUnitTest tests[32] = {cmocka_unit_test(init_can_be_tried_again)};
+  size_t n = 1;
+  for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++)
+    tests[n++] = (struct CMUnitTest){
+        .name = stacks[i].name, .test_func = sweeps, .initial_state = (void *)(uintptr_t)&stacks[i]};
+  return _cmocka_run_group_tests("fault", tests, n, NULL, NULL);
+}
