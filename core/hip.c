@@ -179,6 +179,7 @@ static const struct symbol symbols[] = {
     {"hipStreamSynchronize", &table.StreamSynchronize, true},
     {"hipStreamQuery", &table.StreamQuery, true},
     {"hipStreamWaitEvent", &table.StreamWaitEvent, true},
+    {"hipStreamGetId", &table.StreamGetId, false},
     {"hipEventCreateWithFlags", &table.EventCreateWithFlags, true},
     {"hipEventDestroy", &table.EventDestroy, true},
     {"hipEventRecord", &table.EventRecord, true},

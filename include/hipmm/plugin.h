@@ -205,6 +205,7 @@ struct hipmm_hip {
   int (*StreamSynchronize)(hipStream_t stream);
   int (*StreamQuery)(hipStream_t stream);
   int (*StreamWaitEvent)(hipStream_t stream, hipEvent_t event, unsigned flags);
+  int (*StreamGetId)(hipStream_t stream, unsigned long long *id);
 
   int (*EventCreateWithFlags)(hipEvent_t *event, unsigned flags);
   int (*EventDestroy)(hipEvent_t event);

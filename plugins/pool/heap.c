@@ -357,6 +357,7 @@ void heap_all_passed(struct heap *heap)
 {
   for (uint32_t stream = STREAM_FIRST; stream < heap->streams.count; stream++)
     if (stream_of(&heap->streams, stream)->in_use) heap_clean_stream(heap, stream);
+  streams_forget_gone(&heap->streams);
 }
 
 /* ---- Looking ---- */

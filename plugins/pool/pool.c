@@ -211,7 +211,9 @@ static uint64_t cache_bytes_for(const struct pool *pool)
 static struct cache *cache_for(struct pool *pool, uint32_t id, hipStream_t handle, uint32_t stream)
 {
   uint64_t bytes = block_of(&pool->heap.blocks, id)->bytes;
-  if (pool->heap.streams.record == RECORD_ON_FREE || bytes > CACHE_BLOCK_BYTES) return NULL;
+  const struct streams *streams = &pool->heap.streams;
+  bool suits = streams->record != RECORD_ON_FREE && stream_is_sure(streams, stream);
+  if (!suits || bytes > CACHE_BLOCK_BYTES) return NULL;
   struct cache *cache = cache_new(&pool->caches, handle, stream);
   if (!cache) return NULL;
   cache->most_bytes = cache_bytes_for(pool);

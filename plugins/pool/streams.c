@@ -44,7 +44,7 @@ static void fill_table(struct streams *streams)
   memset(streams->table, 0, TABLE * sizeof *streams->table);
   for (uint32_t id = STREAM_FIRST; id < streams->count; id++) {
     const struct stream *stream = &streams->items[id];
-    if (stream->in_use) *entry_of(streams, stream->handle, stream->thread) = (uint16_t)id;
+    if (stream->in_use && !stream->gone) *entry_of(streams, stream->handle, stream->thread) = (uint16_t)id;
   }
 }
 
@@ -61,26 +61,54 @@ static uint32_t unused_id(struct streams *streams)
   return streams->count < MAX_STREAMS ? streams->count++ : STREAM_CLEAN;
 }
 
-uint32_t streams_id(struct streams *streams, hipStream_t handle)
+bool stream_is_sure(const struct streams *streams, uint32_t id)
 {
-  uint32_t id = streams_known_id(streams, handle);
-  if (id) return id;
-  id = unused_id(streams);
+  const struct stream *stream = &streams->items[id];
+  return stream->lasts || stream->thread || streams->record == RECORD_LAZY || !streams->services->hip->StreamGetId;
+}
+
+/* HIP's number of a stream; 0 where it has none to tell. */
+static unsigned long long number_of(const struct streams *streams, hipStream_t handle)
+{
+  const struct hipmm_hip *hip = streams->services->hip;
+  unsigned long long number = 0;
+  if (!hip->StreamGetId || handle == NULL || handle == PER_THREAD) return 0;
+  if (hip->StreamGetId(handle, &number)) hip->GetLastError();
+  return number;
+}
+
+static uint32_t add(struct streams *streams, hipStream_t handle, unsigned long long number)
+{
+  uint32_t id = unused_id(streams);
   if (!id) return STREAM_CLEAN;
   struct stream *stream = &streams->items[id];
   hipEvent_t event = stream->event; /* of a stream that was forgotten */
-  *stream = (struct stream){.handle = handle == LEGACY ? NULL : handle, .in_use = true, .event = event};
-  stream->lasts = !stream->handle;
+  *stream = (struct stream){.handle = handle, .number = number, .in_use = true, .lasts = !handle, .event = event};
   if (handle == PER_THREAD) stream->thread = thread_number();
-  *entry_of(streams, stream->handle, stream->thread) = (uint16_t)id;
+  *entry_of(streams, handle, stream->thread) = (uint16_t)id;
   streams->active++;
   return id;
+}
+
+uint32_t streams_id(struct streams *streams, hipStream_t handle)
+{
+  if (handle == LEGACY) handle = NULL;
+  uint32_t id = streams_known_id(streams, handle);
+  if (id && stream_is_sure(streams, id)) return id;
+  unsigned long long number = number_of(streams, handle);
+  if (id && streams->items[id].number == number) return id;
+  if (id) {
+    streams->items[id].gone = true;
+    fill_table(streams);
+  }
+  return add(streams, handle, number);
 }
 
 /* A per-thread default stream can be named by its own thread alone. Another's handle is good as long as its owner keeps
  * it, which is known of some, and promised by all under RECORD_LAZY. */
 static bool may_use_handle(const struct streams *streams, const struct stream *stream)
 {
+  if (stream->gone) return false;
   if (stream->thread) return stream->thread == thread_number();
   return stream->lasts || streams->record == RECORD_LAZY;
 }
@@ -160,7 +188,18 @@ void stream_passed(struct streams *streams, uint32_t id)
 
 void stream_forget(struct streams *streams, uint32_t id)
 {
+  if (!streams->items[id].in_use) return;
   streams->items[id].in_use = false;
   streams->active--;
   fill_table(streams);
+}
+
+void streams_forget_gone(struct streams *streams)
+{
+  for (uint32_t id = STREAM_FIRST; id < streams->count; id++) {
+    struct stream *stream = &streams->items[id];
+    if (!stream->in_use || !stream->gone || stream->passed < stream->frees || stream->free.count) continue;
+    stream->in_use = false; /* it is not in the table */
+    streams->active--;
+  }
 }

@@ -19,9 +19,11 @@ enum record { RECORD_AUTO, RECORD_LAZY, RECORD_ON_FREE };
 
 struct stream {
   hipStream_t handle;
-  uint64_t thread; /* of a per-thread default stream: whose; 0 otherwise */
+  uint64_t thread;           /* of a per-thread default stream: whose; 0 otherwise */
+  unsigned long long number; /* HIP's, which no other stream ever has: a new stream may bear an old handle */
   bool in_use;
   bool lasts; /* known to live until it is retired: its handle may be used later than the call that gave it */
+  bool gone;  /* its handle names another stream by now */
   uint64_t frees, recorded, passed;
   hipEvent_t event; /* NULL until first needed */
   struct free_index free;
@@ -42,7 +44,8 @@ bool streams_open(struct streams *streams, const struct hipmm_services *services
 /* Destroys the events. The device is current. */
 void streams_close(struct streams *streams);
 
-/* The id of a stream as the calling thread means it. STREAM_CLEAN when it is new and there is no room for one more. */
+/* The id of a stream as the calling thread means it, which uses it now. STREAM_CLEAN when it is new and there is no room
+ * for one more. */
 uint32_t streams_id(struct streams *streams, hipStream_t handle);
 
 /* The id if the stream is known already; STREAM_CLEAN if not. */
@@ -66,8 +69,12 @@ bool stream_host_wait(struct streams *streams, uint32_t id);
 /* All frees so far have passed: the caller has waited for the stream, or for the device. */
 void stream_passed(struct streams *streams, uint32_t id);
 
-/* Forgets a stream whose frees have all passed and that has no free blocks. */
+/* Forgets a stream whose frees have all passed and that has no free blocks; all such streams that are gone. */
 void stream_forget(struct streams *streams, uint32_t id);
+void streams_forget_gone(struct streams *streams);
+
+/* Whether the handle alone tells which stream it is, for as long as the stream is in use here. */
+bool stream_is_sure(const struct streams *streams, uint32_t id);
 
 static inline struct stream *stream_of(const struct streams *streams, uint32_t id)
 {
