@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+/* fake_upstream.c: hands out addresses that nothing lies under, and physical pieces that are only numbers. */
+#include "fake.h"
+
+#include <string.h>
+
+enum { MAX_ITEMS = 1024 };
+
+static const uint64_t FIRST_ADDRESS = 0x200000000000;
+
+/* A block, a reserved range, or a piece; free where bytes is 0. */
+struct item {
+  uint64_t address; /* of a piece: where it is mapped, 0 if nowhere */
+  uint64_t bytes;
+};
+
+static struct item blocks[MAX_ITEMS], ranges[MAX_ITEMS], pieces[MAX_ITEMS];
+static uint64_t capacity, granule, held, next_address;
+static unsigned fail_nth;
+static enum hipmm_status fail_status;
+
+static bool fails(enum hipmm_status *status_out)
+{
+  if (!fail_nth || --fail_nth) return false;
+  *status_out = fail_status;
+  return true;
+}
+
+static struct item *find(struct item *items, uint64_t address, uint64_t bytes)
+{
+  for (unsigned i = 0; i < MAX_ITEMS; i++)
+    if (items[i].bytes && items[i].address == address && items[i].bytes == bytes) return &items[i];
+  return NULL;
+}
+
+static struct item *unused(struct item *items)
+{
+  for (unsigned i = 0; i < MAX_ITEMS; i++)
+    if (!items[i].bytes) return &items[i];
+  return NULL;
+}
+
+/* Addresses are never given twice; neighbours do not touch. */
+static uint64_t new_address(uint64_t bytes)
+{
+  uint64_t address = next_address, unit = granule ? granule : 4096;
+  next_address += (bytes + 2 * unit) / unit * unit;
+  return address;
+}
+
+static bool charge(uint64_t bytes)
+{
+  if (bytes > capacity - held) return false;
+  held += bytes;
+  return true;
+}
+
+/* ---- Blocks ---- */
+
+static enum hipmm_status allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
+{
+  enum hipmm_status status;
+  (void)self, (void)stream;
+  if (alignment != HIPMM_ALIGNMENT || !bytes) fake_note_mistake("an upstream is asked for what it need not have");
+  if (fails(&status)) return status;
+  struct item *block = unused(blocks);
+  if (!block || !charge(bytes)) return HIPMM_E_OUT_OF_MEMORY;
+  *block = (struct item){new_address(bytes), bytes};
+  *ptr_out = (void *)(uintptr_t)block->address;
+  return HIPMM_OK;
+}
+
+static enum hipmm_status deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+{
+  enum hipmm_status status;
+  (void)self, (void)stream, (void)alignment;
+  if (fails(&status)) return status;
+  struct item *block = find(blocks, (uintptr_t)ptr, bytes);
+  if (!block) {
+    fake_note_mistake("a block is given back that is none");
+    return HIPMM_E_POINTER;
+  }
+  held -= bytes;
+  block->bytes = 0;
+  return HIPMM_OK;
+}
+
+/* ---- Virtual memory ---- */
+
+static enum hipmm_status granularity(void *self, size_t *bytes_out)
+{
+  enum hipmm_status status;
+  (void)self;
+  if (fails(&status)) return status;
+  if (!granule) return HIPMM_E_NOT_SUPPORTED;
+  *bytes_out = granule;
+  return HIPMM_OK;
+}
+
+static enum hipmm_status reserve(void *self, size_t bytes, void **address_out)
+{
+  enum hipmm_status status;
+  (void)self;
+  if (bytes % granule) fake_note_mistake("a range is no multiple of the granule");
+  if (fails(&status)) return status;
+  struct item *range = unused(ranges);
+  if (!range) return HIPMM_E_OUT_OF_MEMORY;
+  *range = (struct item){new_address(bytes), bytes};
+  *address_out = (void *)(uintptr_t)range->address;
+  return HIPMM_OK;
+}
+
+static enum hipmm_status unreserve(void *self, void *address, size_t bytes)
+{
+  struct item *range = find(ranges, (uintptr_t)address, bytes);
+  (void)self;
+  if (!range) fake_note_mistake("a range is given back that is none");
+  if (fake_mapped_bytes((uintptr_t)address, (uintptr_t)address + bytes))
+    fake_note_mistake("a range is given back with memory in it");
+  if (range) range->bytes = 0;
+  return HIPMM_OK;
+}
+
+static enum hipmm_status create(void *self, size_t bytes, void **piece_out)
+{
+  enum hipmm_status status;
+  (void)self;
+  if (bytes % granule || !bytes) fake_note_mistake("a piece is no multiple of the granule");
+  if (fails(&status)) return status;
+  struct item *piece = unused(pieces);
+  if (!piece || !charge(bytes)) return HIPMM_E_OUT_OF_MEMORY;
+  *piece = (struct item){0, bytes};
+  *piece_out = piece;
+  return HIPMM_OK;
+}
+
+static enum hipmm_status destroy(void *self, void *handle, size_t bytes)
+{
+  struct item *piece = handle;
+  enum hipmm_status status;
+  (void)self;
+  if (piece->bytes != bytes || piece->address)
+    fake_note_mistake("a piece is destroyed that is mapped or of another size");
+  if (fails(&status)) return status;
+  held -= piece->bytes;
+  piece->bytes = 0;
+  return HIPMM_OK;
+}
+
+static bool lies_in_a_range(uint64_t address, uint64_t bytes)
+{
+  for (unsigned i = 0; i < MAX_ITEMS; i++)
+    if (ranges[i].bytes && address >= ranges[i].address && address + bytes <= ranges[i].address + ranges[i].bytes)
+      return true;
+  return false;
+}
+
+static enum hipmm_status map(void *self, void *address, size_t bytes, void *handle)
+{
+  struct item *piece = handle;
+  uint64_t start = (uintptr_t)address;
+  enum hipmm_status status;
+  (void)self;
+  if (!lies_in_a_range(start, bytes) || start % granule) fake_note_mistake("a piece is mapped outside of all ranges");
+  if (piece->bytes != bytes || piece->address) fake_note_mistake("a piece is mapped twice or in part");
+  if (fake_mapped_bytes(start, start + bytes)) fake_note_mistake("a piece is mapped over another");
+  if (fails(&status)) return status;
+  piece->address = start;
+  return HIPMM_OK;
+}
+
+static enum hipmm_status unmap(void *self, void *address, size_t bytes)
+{
+  enum hipmm_status status;
+  struct item *piece = find(pieces, (uintptr_t)address, bytes);
+  (void)self;
+  if (!piece) fake_note_mistake("something is unmapped that is no whole piece");
+  if (fails(&status)) return status;
+  if (piece) piece->address = 0;
+  return HIPMM_OK;
+}
+
+uint64_t fake_mapped_bytes(uint64_t start, uint64_t end)
+{
+  uint64_t sum = 0;
+  for (unsigned i = 0; i < MAX_ITEMS; i++) {
+    if (!pieces[i].bytes || !pieces[i].address) continue;
+    uint64_t from = pieces[i].address > start ? pieces[i].address : start;
+    uint64_t to = pieces[i].address + pieces[i].bytes < end ? pieces[i].address + pieces[i].bytes : end;
+    if (from < to) sum += to - from;
+  }
+  return sum;
+}
+
+bool fake_is_mapped(uint64_t start, uint64_t end)
+{
+  return fake_mapped_bytes(start, end) == end - start;
+}
+
+/* ---- The resource ---- */
+
+static const struct hipmm_mapping mapping = {.struct_size = sizeof mapping,
+                                             .granularity = granularity,
+                                             .reserve = reserve,
+                                             .unreserve = unreserve,
+                                             .create = create,
+                                             .destroy = destroy,
+                                             .map = map,
+                                             .unmap = unmap};
+
+static struct hipmm_ops ops = {.struct_size = sizeof ops, .allocate = allocate, .deallocate = deallocate};
+
+struct hipmm_resource *fake_upstream(uint64_t capacity_bytes, uint64_t granule_bytes)
+{
+  static struct hipmm_resource upstream = {.ops = &ops};
+  capacity = capacity_bytes;
+  granule = granule_bytes;
+  ops.mapping = granule_bytes ? &mapping : NULL;
+  return &upstream;
+}
+
+void fake_fail_upstream(unsigned nth, enum hipmm_status status)
+{
+  fail_nth = nth;
+  fail_status = status;
+}
+
+uint64_t fake_held_bytes(void)
+{
+  return held;
+}
+
+void fake_upstream_begin(void)
+{
+  memset(blocks, 0, sizeof blocks);
+  memset(ranges, 0, sizeof ranges);
+  memset(pieces, 0, sizeof pieces);
+  capacity = granule = held = 0;
+  next_address = FIRST_ADDRESS;
+  fail_nth = 0;
+}
+
+void fake_upstream_end(void)
+{
+  if (held) fake_note_mistake("memory of the upstream is lost");
+  for (unsigned i = 0; i < MAX_ITEMS; i++)
+    if (ranges[i].bytes) fake_note_mistake("a range of addresses is lost");
+}

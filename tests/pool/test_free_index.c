@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of the index of free blocks against a plain array: what fits, what is visited, and the tree's shape, all along
+ * thousands of random changes. */
+#include "../support.h"
+#include "fake.h"
+#include "free_index.h"
+#include "random.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SLOTS = 300, STEPS = 6000 };
+
+static const uint64_t START = 0x300000000000;
+static const uint64_t KIB64 = 1 << 16;
+static const uint64_t GRANULE = 2 << 20;
+
+static struct blocks blocks;
+static struct free_index idx;
+
+/* A part of the address space in which at most one block lies. */
+struct slot {
+  uint64_t start, bytes;
+  uint32_t id;    /* BLOCK_NONE: no block */
+  uint64_t since; /* when the block came into its list */
+};
+
+static struct slot slots[SLOTS];
+static uint64_t now;
+
+static int open_all(void **state)
+{
+  (void)state;
+  memset(&idx, 0, sizeof idx);
+  memset(slots, 0, sizeof slots);
+  now = 0;
+  return blocks_open(&blocks, fake_begin()) && blocks_cover(&blocks, START, 1ull << 32) ? 0 : -1;
+}
+
+static int close_all(void **state)
+{
+  (void)state;
+  blocks_close(&blocks);
+  const char *mistake = fake_end();
+  if (mistake) print_error("%s\n", mistake);
+  return mistake ? -1 : 0;
+}
+
+/* ---- The plain array ---- */
+
+static const struct block *block_in(const struct slot *slot)
+{
+  return block_of(&blocks, slot->id);
+}
+
+/* The bytes before the first granule that lies wholly in the block; all, if none does. */
+static uint64_t prefix_of(const struct block *block, uint64_t granule)
+{
+  uint64_t whole = (block->start + granule - 1) / granule * granule;
+  return whole + granule <= block->start + block->bytes ? whole - block->start : block->bytes;
+}
+
+static bool is_listed(const struct block *block)
+{
+  return block->bytes < KIB64;
+}
+
+/* By address where there are granules, by size where there are none. */
+static int compare(const void *a, const void *b)
+{
+  const struct block *x = block_in(*(const struct slot *const *)a), *y = block_in(*(const struct slot *const *)b);
+  if (!blocks.granule_bytes && x->bytes != y->bytes) return x->bytes < y->bytes ? -1 : 1;
+  return x->start < y->start ? -1 : x->start > y->start;
+}
+
+/* The blocks that are in no list, in their order. */
+static unsigned sort(const struct slot **sorted)
+{
+  unsigned n = 0;
+  for (const struct slot *slot = slots; slot < slots + SLOTS; slot++)
+    if (slot->id && !is_listed(block_in(slot))) sorted[n++] = slot;
+  qsort(sorted, n, sizeof *sorted, compare);
+  return n;
+}
+
+static const struct slot *best_in_lists(uint64_t bytes)
+{
+  const struct slot *best = NULL;
+  for (const struct slot *slot = slots; slot < slots + SLOTS; slot++) {
+    if (!slot->id || !is_listed(block_in(slot)) || block_in(slot)->bytes < bytes) continue;
+    bool is_better = !best || block_in(slot)->bytes < block_in(best)->bytes ||
+                     (block_in(slot)->bytes == block_in(best)->bytes && slot->since > best->since);
+    if (is_better) best = slot;
+  }
+  return best;
+}
+
+static uint32_t plain_fit(uint64_t bytes, enum fit *fit_out)
+{
+  const struct slot *best = best_in_lists(bytes), *sorted[SLOTS];
+  unsigned n = sort(sorted);
+  *fit_out = FIT_LIST;
+  if (best) return best->id;
+  *fit_out = FIT_PREFIX;
+  for (unsigned i = 0; bytes < blocks.granule_bytes && i < n; i++)
+    if (prefix_of(block_in(sorted[i]), blocks.granule_bytes) >= bytes) return sorted[i]->id;
+  *fit_out = FIT_ANYWHERE;
+  for (unsigned i = 0; i < n; i++)
+    if (block_in(sorted[i])->bytes >= bytes) return sorted[i]->id;
+  *fit_out = FIT_NONE;
+  return BLOCK_NONE;
+}
+
+static void assert_fits(uint64_t bytes)
+{
+  enum fit fit, plain;
+  uint32_t wanted = plain_fit(bytes, &plain), id = free_index_fit(&idx, &blocks, bytes, &fit);
+  if (id != wanted) print_error("for %llu bytes\n", (unsigned long long)bytes);
+  assert_int_equal(id, wanted);
+  assert_int_equal(fit, plain);
+}
+
+static void assert_visits_all(uint64_t bytes)
+{
+  const struct slot *sorted[SLOTS];
+  uint32_t id = BLOCK_NONE;
+  for (unsigned i = sort(sorted); i-- > 0;) {
+    if (block_in(sorted[i])->bytes < bytes) continue;
+    id = free_index_below(&idx, &blocks, id, bytes);
+    assert_int_equal(id, sorted[i]->id);
+  }
+  assert_int_equal(free_index_below(&idx, &blocks, id, bytes), BLOCK_NONE);
+}
+
+static void assert_counts(void)
+{
+  uint64_t bytes = 0;
+  uint32_t count = 0, any = free_index_any(&idx);
+  bool any_is_there = false;
+  for (const struct slot *slot = slots; slot < slots + SLOTS; slot++) {
+    if (!slot->id) continue;
+    bytes += block_in(slot)->bytes;
+    count++;
+    any_is_there |= slot->id == any;
+  }
+  assert_int_equal(idx.bytes, bytes);
+  assert_int_equal(idx.count, count);
+  assert_int_equal(any_is_there, count != 0);
+}
+
+/* ---- The tree's shape ---- */
+
+struct shape {
+  uint32_t nodes, depth, first, last;
+  uint64_t largest, largest_prefix; /* in units */
+};
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+  return a > b ? a : b;
+}
+
+static void assert_before(uint32_t first, uint32_t second)
+{
+  const struct slot a = {.id = first}, b = {.id = second}, *pa = &a, *pb = &b;
+  if (first && second) assert_true(compare(&pa, &pb) < 0);
+}
+
+/* Asserts that the subtree is in order, that links agree, and that every node knows the largest below it. */
+static struct shape shape_of(uint32_t id, uint32_t parent)
+{
+  if (!id) return (struct shape){0};
+  const struct block *block = block_of(&blocks, id);
+  uint64_t prefix = blocks.granule_bytes ? prefix_of(block, blocks.granule_bytes) : block->bytes;
+  assert_int_equal(block->parent, parent);
+  struct shape left = shape_of(block->next, id), right = shape_of(block->previous, id);
+  assert_before(left.last, id);
+  assert_before(id, right.first);
+  struct shape shape = {.nodes = left.nodes + right.nodes + 1,
+                        .depth = (left.depth > right.depth ? left.depth : right.depth) + 1,
+                        .first = left.first ? left.first : id,
+                        .last = right.last ? right.last : id,
+                        .largest = larger(block->bytes >> UNIT_BITS, larger(left.largest, right.largest)),
+                        .largest_prefix =
+                            larger(prefix >> UNIT_BITS, larger(left.largest_prefix, right.largest_prefix))};
+  assert_int_equal(block->largest, shape.largest);
+  assert_int_equal(block->largest_prefix, shape.largest_prefix);
+  return shape;
+}
+
+static void assert_shape(uint32_t most_depth)
+{
+  uint32_t nodes = 0;
+  for (const struct slot *slot = slots; slot < slots + SLOTS; slot++) nodes += slot->id && !is_listed(block_in(slot));
+  struct shape shape = shape_of(idx.root, BLOCK_NONE);
+  assert_int_equal(shape.nodes, nodes);
+  assert_true(shape.depth <= most_depth);
+}
+
+/* ---- Random changes ---- */
+
+/* Sizes that matter: about the border between lists and tree, about the granule, and any. */
+static uint64_t draw_bytes(uint64_t *random, uint64_t most)
+{
+  uint64_t near = draw(random, 5) * HIPMM_ALIGNMENT - 2 * HIPMM_ALIGNMENT, bytes;
+  switch (draw(random, 4)) {
+  case 0: bytes = KIB64 + near; break;
+  case 1: bytes = (1 + draw(random, 3)) * GRANULE + near; break;
+  case 2: bytes = (1 + draw(random, 256)) * HIPMM_ALIGNMENT; break;
+  default: bytes = (1 + draw(random, most / HIPMM_ALIGNMENT)) * HIPMM_ALIGNMENT;
+  }
+  return bytes < most ? bytes : most;
+}
+
+/* A place in the slot, often at the slot's start, which is often a granule's. */
+static uint64_t draw_start(uint64_t *random, const struct slot *slot, uint64_t bytes)
+{
+  uint64_t room = (slot->bytes - bytes) / HIPMM_ALIGNMENT;
+  return slot->start + (draw(random, 2) ? draw(random, room + 1) * HIPMM_ALIGNMENT : 0);
+}
+
+static void make_slots(uint64_t *random)
+{
+  uint64_t start = START;
+  for (struct slot *slot = slots; slot < slots + SLOTS; slot++) {
+    slot->start = start;
+    slot->bytes = draw(random, 3) ? GRANULE * (1 + draw(random, 3)) : KIB64 * (1 + draw(random, 40));
+    start += slot->bytes;
+  }
+}
+
+static void change(uint64_t *random, struct slot *slot)
+{
+  uint64_t bytes = draw_bytes(random, slot->bytes), start = draw_start(random, slot, bytes);
+  if (!slot->id) {
+    slot->id = block_new(&blocks, start, bytes);
+    slot->since = ++now;
+    free_index_add(&idx, &blocks, slot->id);
+  } else if (draw(random, 2)) {
+    free_index_move(&idx, &blocks, slot->id, start, bytes);
+    slot->since = ++now;
+    assert_int_equal(block_in(slot)->start, start);
+    assert_int_equal(block_in(slot)->bytes, bytes);
+  } else {
+    free_index_remove(&idx, &blocks, slot->id);
+    block_drop(&blocks, slot->id);
+    slot->id = BLOCK_NONE;
+  }
+}
+
+static void agrees_with_a_plain_array(uint64_t granule, uint64_t seed)
+{
+  uint64_t random = seed;
+  blocks.granule_bytes = granule;
+  make_slots(&random);
+  for (unsigned i = 0; i < STEPS; i++) {
+    uint64_t among = i / 1000 % 2 ? SLOTS : SLOTS / 10; /* now dense, now sparse */
+    change(&random, &slots[draw(&random, among)]);
+    assert_fits(draw_bytes(&random, 4 * GRANULE));
+    if (i % 16 == 0) assert_visits_all(KIB64 + draw_bytes(&random, 4 * GRANULE));
+    if (i % 16 == 0) assert_counts();
+    if (i % 16 == 0) assert_shape(40);
+  }
+}
+
+static void agrees_with_a_plain_array_without_granules(void **state)
+{
+  (void)state;
+  agrees_with_a_plain_array(0, 1);
+}
+
+static void agrees_with_a_plain_array_with_granules(void **state)
+{
+  (void)state;
+  agrees_with_a_plain_array(GRANULE, 2);
+}
+
+/* As in a runtime with granules smaller than what lists hold. */
+static void agrees_with_a_plain_array_with_small_granules(void **state)
+{
+  (void)state;
+  agrees_with_a_plain_array(4096, 3);
+}
+
+/* ---- Single rules ---- */
+
+static uint32_t add_at(unsigned slot, uint64_t start, uint64_t bytes)
+{
+  slots[slot] = (struct slot){start, bytes, block_new(&blocks, start, bytes), ++now};
+  free_index_add(&idx, &blocks, slots[slot].id);
+  return slots[slot].id;
+}
+
+static uint32_t fit(uint64_t bytes, enum fit wanted)
+{
+  enum fit found;
+  uint32_t id = free_index_fit(&idx, &blocks, bytes, &found);
+  assert_int_equal(found, wanted);
+  return id;
+}
+
+static void has_nothing_when_empty(void **state)
+{
+  (void)state;
+  assert_int_equal(fit(256, FIT_NONE), BLOCK_NONE);
+  assert_int_equal(fit(1ull << 45, FIT_NONE), BLOCK_NONE);
+  assert_int_equal(free_index_any(&idx), BLOCK_NONE);
+  assert_int_equal(free_index_below(&idx, &blocks, BLOCK_NONE, KIB64), BLOCK_NONE);
+}
+
+static void takes_the_smallest_listed_block_the_last_freed_first(void **state)
+{
+  (void)state;
+  uint32_t larger_one = add_at(0, START, 1024);
+  uint32_t first = add_at(1, START + 4096, 512), second = add_at(2, START + 8192, 512);
+  assert_int_equal(fit(256, FIT_LIST), second);
+  free_index_remove(&idx, &blocks, second);
+  assert_int_equal(fit(512, FIT_LIST), first);
+  assert_int_equal(fit(768, FIT_LIST), larger_one);
+  assert_int_equal(fit(1280, FIT_NONE), BLOCK_NONE);
+}
+
+static void keeps_lists_up_to_the_last_size_below_64_kib(void **state)
+{
+  (void)state;
+  uint32_t last = add_at(0, START, KIB64 - 256), tree = add_at(1, START + KIB64, KIB64);
+  assert_int_equal(fit(KIB64 - 256, FIT_LIST), last);
+  assert_int_equal(fit(KIB64, FIT_ANYWHERE), tree);
+  assert_int_equal(idx.root, tree);
+  free_index_remove(&idx, &blocks, last);
+  assert_int_equal(fit(KIB64 - 256, FIT_ANYWHERE), tree);
+}
+
+static void prefers_places_in_granules_that_are_busy_anyway(void **state)
+{
+  (void)state;
+  blocks.granule_bytes = GRANULE;
+  uint32_t idle = add_at(0, START, 2 * GRANULE);                               /* no prefix */
+  uint32_t mixed = add_at(1, START + 3 * GRANULE - 2 * KIB64, 4 * GRANULE);    /* 128 KiB, then whole granules */
+  uint32_t within = add_at(2, START + 9 * GRANULE + 4096, GRANULE - 2 * 4096); /* no whole granule */
+  assert_int_equal(fit(KIB64, FIT_PREFIX), mixed);
+  assert_int_equal(fit(2 * KIB64, FIT_PREFIX), mixed);
+  assert_int_equal(fit(2 * KIB64 + 256, FIT_PREFIX), within);
+  assert_int_equal(fit(GRANULE - 256, FIT_ANYWHERE), idle);
+  assert_int_equal(fit(GRANULE, FIT_ANYWHERE), idle);
+  assert_int_equal(fit(2 * GRANULE + 256, FIT_ANYWHERE), mixed);
+  assert_int_equal(fit(5 * GRANULE, FIT_NONE), BLOCK_NONE);
+}
+
+static void prefers_the_smallest_that_fits_where_nothing_moves(void **state)
+{
+  (void)state;
+  for (unsigned i = 0; i < SLOTS; i++) add_at(i, START + i * GRANULE, KIB64 * (1 + i % 16));
+  for (unsigned i = 0; i < 16; i++) assert_int_equal(fit(KIB64 * (1 + i), FIT_ANYWHERE), slots[i].id);
+  free_index_remove(&idx, &blocks, slots[5].id);
+  assert_int_equal(fit(6 * KIB64, FIT_ANYWHERE), slots[21].id);
+}
+
+static void prefers_the_lowest_address_where_granules_move(void **state)
+{
+  (void)state;
+  blocks.granule_bytes = GRANULE;
+  for (unsigned i = 0; i < SLOTS; i++) add_at(i, START + i * GRANULE, KIB64 * (1 + i % 16));
+  for (unsigned i = 0; i < 16; i++) assert_int_equal(fit(KIB64 * (1 + i), FIT_PREFIX), slots[i].id);
+  add_at(0, START + SLOTS * GRANULE, GRANULE);
+  uint32_t lower = add_at(1, START + (SLOTS + 2) * GRANULE, 3 * GRANULE);
+  add_at(2, START + (SLOTS + 6) * GRANULE, 2 * GRANULE);
+  assert_int_equal(fit(2 * GRANULE, FIT_ANYWHERE), lower);
+}
+
+static void stays_flat_whatever_the_order(void **state)
+{
+  (void)state;
+  for (unsigned i = 0; i < SLOTS; i++) add_at(i, START + i * GRANULE, KIB64);
+  assert_shape(30); /* 2 log2(300) is 17; a list would have 300 */
+  for (unsigned i = 0; i < SLOTS; i++) {
+    free_index_remove(&idx, &blocks, slots[i].id);
+    slots[i].id = BLOCK_NONE;
+    assert_shape(30);
+  }
+  assert_int_equal(idx.root, BLOCK_NONE);
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      TEST(has_nothing_when_empty),
+      TEST(takes_the_smallest_listed_block_the_last_freed_first),
+      TEST(keeps_lists_up_to_the_last_size_below_64_kib),
+      TEST(prefers_places_in_granules_that_are_busy_anyway),
+      TEST(prefers_the_smallest_that_fits_where_nothing_moves),
+      TEST(prefers_the_lowest_address_where_granules_move),
+      TEST(stays_flat_whatever_the_order),
+      TEST(agrees_with_a_plain_array_without_granules),
+      TEST(agrees_with_a_plain_array_with_granules),
+      TEST(agrees_with_a_plain_array_with_small_granules),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
