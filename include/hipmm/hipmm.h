@@ -199,9 +199,11 @@ enum hipmm_status hipmm_statistics_pop(struct hipmm_resource *resource, struct h
 
 /* ---- Streams --------------------------------------------------------------------------------------------------- */
 
-/* Promises that `stream` lives until hipmm_stream_retire(). A resource that has freed blocks on it may then record an
- * event on it when another stream wants one, instead of synchronising the device. The device's default stream needs no
- * promise. */
+/* Promises that `stream` lives until hipmm_stream_retire(). That makes it cheap: its handle is then known to name the same
+ * stream at every call, threads may cache blocks for it, and when another stream wants one of its blocks, an event on it
+ * is enough. Without the promise a sub-allocator asks HIP at each call which stream the handle names (where HIP can
+ * tell: since a new stream may bear an old handle), and blocks that were freed on it go to other streams only once the
+ * device was synchronised. The device's default stream needs no promise. */
 enum hipmm_status hipmm_stream_retain(int device, hipStream_t stream);
 
 /* Tells every stack of the stream's device that `stream` is about to be destroyed. Blocks that were freed on it become
