@@ -3,6 +3,8 @@
  * there is no device, as AMD's does. Not a plugin. */
 #include <hipmm/plugin.h>
 
+#pragma GCC visibility push(default)
+
 int hipGetDeviceCount(void);
 
 int hipGetDeviceCount(void)

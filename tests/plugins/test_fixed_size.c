@@ -107,6 +107,7 @@ static void reuses_on_the_same_stream_without_a_call(void **state)
   (void)state;
   rig_start("'stack': [{'type': 'fixed_size', 'block_size': '64KiB'}, 'device']");
   hipStream_t stream = rig_stream();
+  assert_ok(hipmm_stream_retain(0, stream));
   void *first = rig_allocate(1, stream);
   rig_free(first, 1, stream);
   software()->reset_calls();
