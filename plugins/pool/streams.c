@@ -149,10 +149,10 @@ void stream_poll(struct streams *streams, uint32_t id)
   struct stream *stream = &streams->items[id];
   if (stream->passed == stream->recorded) return;
   int code = streams->services->hip->EventQuery(stream->event);
-  if (!code)
+  if (code)
+    streams->services->hip->GetLastError(); /* HIP keeps even "not ready" as the thread's last error */
+  else
     stream->passed = stream->recorded;
-  else if (code != HIPMM_HIP_ERROR_NOT_READY)
-    streams->services->hip->GetLastError();
 }
 
 bool stream_wait(struct streams *streams, uint32_t waiter, uint32_t id, uint64_t epoch)
