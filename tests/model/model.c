@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: MIT */
+/* model.c: the run of model.h. Each thread allocates, fills, hands from stream to stream and frees blocks of its own, on
+ * streams that all threads share. Whatever a stream should find in a block was written in stream order, so that memory
+ * that is reused too early shows as a wrong pattern; ranges.h tells at once when two live blocks overlap. */
+#include "model.h"
+#include "../../core/hip.h"
+#include "random.h"
+#include "ranges.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEVICE_TO_HOST = 2, BLOCKS = 200, CHECKS = 24 };
+
+/* A block that the thread has allocated. Its last use is on `stream`. */
+struct held_block {
+  char *ptr;
+  size_t bytes, alignment;
+  int stream, pattern;
+};
+
+/* What a stream has read of a block before it was freed; to be looked at once the stream has come so far. */
+struct check {
+  char *copy;
+  size_t bytes;
+  int pattern;
+};
+
+struct run {
+  const struct model *model;
+  struct hipmm_resource *resource;
+  const struct hipmm_hip *hip;
+  struct ranges ranges;
+  pthread_rwlock_t streams_lock; /* written while a stream is made anew */
+  hipStream_t streams[MODEL_MOST_STREAMS];
+  pthread_mutex_t result_lock;
+  struct model_result result;
+};
+
+struct worker {
+  struct run *run;
+  uint64_t random;
+  struct held_block blocks[BLOCKS];
+  size_t n_blocks;
+  struct check checks[MODEL_MOST_STREAMS][CHECKS]; /* by stream */
+  size_t n_checks[MODEL_MOST_STREAMS];
+  char *copies[MODEL_MOST_STREAMS]; /* where checks are copied to: pinned, or copying would wait for the stream */
+  size_t copied_bytes[MODEL_MOST_STREAMS];
+  unsigned long long allocations, refusals;
+  int pattern;
+};
+
+/* ---- Failures ---- */
+
+static void fail_run(struct run *run, const char *format, ...) HIPMM_PRINTF(2, 3);
+
+/* The first one counts. */
+static void fail_run(struct run *run, const char *format, ...)
+{
+  va_list arguments;
+  va_start(arguments, format);
+  pthread_mutex_lock(&run->result_lock);
+  if (!run->result.failure[0]) vsnprintf(run->result.failure, sizeof run->result.failure, format, arguments);
+  pthread_mutex_unlock(&run->result_lock);
+  va_end(arguments);
+}
+
+static bool has_failed(struct run *run)
+{
+  pthread_mutex_lock(&run->result_lock);
+  bool failed = run->result.failure[0] != '\0';
+  pthread_mutex_unlock(&run->result_lock);
+  return failed;
+}
+
+static void check_hip(struct run *run, const char *call, int code)
+{
+  if (code) fail_run(run, "%s: %s", call, run->hip->GetErrorName(code));
+}
+
+static void check_status(struct run *run, const char *call, enum hipmm_status status, enum hipmm_status wanted)
+{
+  if (status != wanted)
+    fail_run(run, "%s: %s, not %s: %s", call, hipmm_status_string(status), hipmm_status_string(wanted),
+             status ? hipmm_last_error_message() : "");
+}
+
+/* ---- Checks of patterns ---- */
+
+static bool is_filled(const char *data, int pattern, size_t bytes)
+{
+  return data[0] == (char)pattern && !memcmp(data, data + 1, bytes - 1);
+}
+
+static void look_at_checks(struct worker *worker, int stream)
+{
+  struct run *run = worker->run;
+  if (!worker->n_checks[stream]) return;
+  check_hip(run, "hipStreamSynchronize", run->hip->StreamSynchronize(run->streams[stream]));
+  for (size_t i = 0; i < worker->n_checks[stream]; i++) {
+    struct check *check = &worker->checks[stream][i];
+    if (!is_filled(check->copy, check->pattern, check->bytes))
+      fail_run(run, "a block of %zu bytes lost its pattern %02x on stream %d", check->bytes, check->pattern, stream);
+  }
+  worker->n_checks[stream] = 0;
+  worker->copied_bytes[stream] = 0;
+}
+
+/* Has the stream read the whole block. */
+static void add_check(struct worker *worker, const struct held_block *block)
+{
+  struct run *run = worker->run;
+  int stream = block->stream;
+  bool full = worker->copied_bytes[stream] + block->bytes > run->model->most_bytes;
+  if (full || worker->n_checks[stream] == CHECKS) look_at_checks(worker, stream);
+  struct check check = {worker->copies[stream] + worker->copied_bytes[stream], block->bytes, block->pattern};
+  worker->copied_bytes[stream] += block->bytes;
+  check_hip(run, "hipMemcpyAsync",
+            run->hip->MemcpyAsync(check.copy, block->ptr, block->bytes, DEVICE_TO_HOST, run->streams[stream]));
+  worker->checks[stream][worker->n_checks[stream]++] = check;
+}
+
+static void fill(struct worker *worker, struct held_block *block)
+{
+  struct run *run = worker->run;
+  block->pattern = worker->pattern = worker->pattern % 251 + 1;
+  check_hip(run, "hipMemsetAsync",
+            run->hip->MemsetAsync(block->ptr, block->pattern, block->bytes, run->streams[block->stream]));
+}
+
+/* Orders `to` after what `from` has been given so far. */
+static void order_streams(struct run *run, int from, int to)
+{
+  hipEvent_t event;
+  if (from == to) return;
+  check_hip(run, "hipEventCreate", run->hip->EventCreateWithFlags(&event, HIPMM_HIP_EVENT_DISABLE_TIMING));
+  check_hip(run, "hipEventRecord", run->hip->EventRecord(event, run->streams[from]));
+  check_hip(run, "hipStreamWaitEvent", run->hip->StreamWaitEvent(run->streams[to], event, 0));
+  check_hip(run, "hipEventDestroy", run->hip->EventDestroy(event));
+}
+
+/* ---- Operations ---- */
+
+static size_t draw_bytes(struct worker *worker)
+{
+  static const size_t limits[] = {512, 4096, 65536, 1 << 20, 8 << 20};
+  static const unsigned weights[] = {25, 60, 90, 99, 100};
+  unsigned draw = (unsigned)random_below(&worker->random, 100);
+  size_t class = 0;
+  while (draw >= weights[class]) class ++;
+  size_t limit = limits[class] < worker->run->model->most_bytes ? limits[class] : worker->run->model->most_bytes;
+  return random_below(&worker->random, limit) + 1;
+}
+
+static void check_place(struct worker *worker, const struct held_block *block)
+{
+  struct run *run = worker->run;
+  struct range other;
+  if (!block->ptr) fail_run(run, "%zu bytes at NULL", block->bytes);
+  if ((uintptr_t)block->ptr % block->alignment)
+    fail_run(run, "%p is not aligned to %zu", (void *)block->ptr, block->alignment);
+  if (!ranges_add(&run->ranges, (uintptr_t)block->ptr, block->bytes, &other))
+    fail_run(run, "%zu bytes at %p overlap %zu bytes at %p", block->bytes, (void *)block->ptr, other.bytes,
+             (void *)other.start);
+}
+
+static void allocate(struct worker *worker)
+{
+  struct run *run = worker->run;
+  struct held_block block = {.bytes = draw_bytes(worker),
+                             .alignment = HIPMM_ALIGNMENT,
+                             .stream = (int)random_below(&worker->random, (uint64_t)run->model->streams)};
+  void *ptr = NULL;
+  if (run->model->aligns && random_chance(&worker->random, 10)) block.alignment <<= random_below(&worker->random, 6);
+  enum hipmm_status status =
+      hipmm_allocate_aligned(run->resource, block.bytes, block.alignment, run->streams[block.stream], &ptr);
+  if (status == HIPMM_E_OUT_OF_MEMORY && run->model->may_fail) {
+    worker->refusals++;
+    return;
+  }
+  check_status(run, "hipmm_allocate", status, HIPMM_OK);
+  if (status) return;
+  block.ptr = ptr;
+  check_place(worker, &block);
+  if (has_failed(run)) return; /* the memory is not ours to write */
+  fill(worker, &block);
+  worker->blocks[worker->n_blocks++] = block;
+  worker->allocations++;
+}
+
+/* Goes on with the block on another stream: what it holds must still be there, and is replaced. */
+static void hand_over(struct worker *worker, struct held_block *block)
+{
+  struct run *run = worker->run;
+  int to = (int)random_below(&worker->random, (uint64_t)run->model->streams);
+  order_streams(run, block->stream, to);
+  block->stream = to;
+  add_check(worker, block);
+  fill(worker, block);
+}
+
+/* A free that must be refused and change nothing; where no other thread can get the pointer in between. */
+static void free_wrongly(struct worker *worker, const struct held_block *block)
+{
+  struct run *run = worker->run;
+  hipStream_t stream = run->streams[block->stream];
+  check_status(run, "freeing with another size", hipmm_deallocate(run->resource, block->ptr, block->bytes + 1, stream),
+               HIPMM_E_SIZE);
+  check_status(run, "freeing inside a block", hipmm_deallocate(run->resource, block->ptr + 1, block->bytes, stream),
+               HIPMM_E_POINTER);
+}
+
+static void deallocate(struct worker *worker, size_t index)
+{
+  struct run *run = worker->run;
+  struct held_block block = worker->blocks[index];
+  worker->blocks[index] = worker->blocks[--worker->n_blocks];
+  if (random_chance(&worker->random, 20)) {
+    int to = (int)random_below(&worker->random, (uint64_t)run->model->streams);
+    order_streams(run, block.stream, to);
+    block.stream = to;
+  }
+  add_check(worker, &block);
+  if (random_chance(&worker->random, 10)) free_wrongly(worker, &block);
+  if (!ranges_remove(&run->ranges, (uintptr_t)block.ptr, block.bytes)) fail_run(run, "%p was forgotten", block.ptr);
+  size_t bytes = random_chance(&worker->random, 10) ? 0 : block.bytes;
+  check_status(run, "hipmm_deallocate", hipmm_deallocate(run->resource, block.ptr, bytes, run->streams[block.stream]),
+               HIPMM_OK);
+  if (run->model->threads == 1 && random_chance(&worker->random, 10))
+    check_status(run, "freeing twice",
+                 hipmm_deallocate(run->resource, block.ptr, block.bytes, run->streams[block.stream]), HIPMM_E_POINTER);
+}
+
+static void trim(struct worker *worker)
+{
+  struct run *run = worker->run;
+  size_t keep_bytes = random_below(&worker->random, 2) ? 0 : random_below(&worker->random, 16 * MIB);
+  check_status(run, "hipmm_resource_trim", hipmm_resource_trim(run->resource, keep_bytes), HIPMM_OK);
+}
+
+/* Destroys a stream that has nothing left to do, and makes another. */
+static void renew_stream(struct worker *worker)
+{
+  struct run *run = worker->run;
+  int stream = (int)random_below(&worker->random, (uint64_t)run->model->streams);
+  pthread_rwlock_unlock(&run->streams_lock);
+  pthread_rwlock_wrlock(&run->streams_lock);
+  check_hip(run, "hipStreamSynchronize", run->hip->StreamSynchronize(run->streams[stream]));
+  if (run->model->retires || random_chance(&worker->random, 50))
+    check_status(run, "hipmm_stream_retire", hipmm_stream_retire(0, run->streams[stream]), HIPMM_OK);
+  check_hip(run, "hipStreamDestroy", run->hip->StreamDestroy(run->streams[stream]));
+  check_hip(run, "hipStreamCreate",
+            run->hip->StreamCreateWithFlags(&run->streams[stream], HIPMM_HIP_STREAM_NON_BLOCKING));
+  pthread_rwlock_unlock(&run->streams_lock);
+  pthread_rwlock_rdlock(&run->streams_lock);
+}
+
+static void operate(struct worker *worker)
+{
+  unsigned draw = (unsigned)random_below(&worker->random, 1000);
+  bool full = worker->n_blocks == BLOCKS;
+  if (!full && (draw < 480 || !worker->n_blocks))
+    allocate(worker);
+  else if (draw < 880)
+    deallocate(worker, random_below(&worker->random, worker->n_blocks));
+  else if (draw < 980)
+    hand_over(worker, &worker->blocks[random_below(&worker->random, worker->n_blocks)]);
+  else if (draw < 990)
+    trim(worker);
+  else if (!worker->run->model->no_streams)
+    renew_stream(worker);
+}
+
+/* Checks of a thread may name a stream that another thread is about to destroy: nothing is left unread by then, since a
+ * copy that has been executed stays good. */
+static void *work(void *closure)
+{
+  struct worker *worker = closure;
+  struct run *run = worker->run;
+  pthread_rwlock_rdlock(&run->streams_lock);
+  for (unsigned i = 0; i < run->model->operations && !has_failed(run); i++) operate(worker);
+  while (worker->n_blocks && !has_failed(run)) deallocate(worker, worker->n_blocks - 1);
+  for (int stream = 0; stream < run->model->streams; stream++) look_at_checks(worker, stream);
+  pthread_rwlock_unlock(&run->streams_lock);
+  pthread_mutex_lock(&run->result_lock);
+  run->result.allocations += worker->allocations;
+  run->result.refusals += worker->refusals;
+  pthread_mutex_unlock(&run->result_lock);
+  return NULL;
+}
+
+/* ---- The whole ---- */
+
+static void prepare(struct worker *worker, struct run *run, uint64_t seed, int number)
+{
+  memset(worker, 0, sizeof *worker);
+  worker->run = run;
+  worker->random = seed * 1000 + (uint64_t)number;
+  worker->pattern = 30 * number;
+  for (int i = 0; i < run->model->streams; i++)
+    check_hip(
+        run, "hipHostMalloc",
+        run->hip->HostMalloc((void **)&worker->copies[i], run->model->most_bytes, HIPMM_HIP_HOST_MALLOC_PORTABLE));
+}
+
+static void clean_up(struct worker *worker)
+{
+  for (int i = 0; i < worker->run->model->streams; i++) worker->run->hip->HostFree(worker->copies[i]);
+}
+
+static void run_threads(struct run *run, uint64_t seed)
+{
+  static struct worker workers[MODEL_MOST_THREADS];
+  pthread_t threads[MODEL_MOST_THREADS];
+  for (int i = 0; i < run->model->threads; i++) prepare(&workers[i], run, seed, i);
+  for (int i = 0; i < run->model->threads; i++) {
+    if (run->model->threads > 1)
+      pthread_create(&threads[i], NULL, work, &workers[i]);
+    else
+      work(&workers[i]);
+  }
+  for (int i = 0; i < run->model->threads && run->model->threads > 1; i++) pthread_join(threads[i], NULL);
+  for (int i = 0; i < run->model->threads; i++) clean_up(&workers[i]);
+}
+
+/* Everything has been freed: nothing is live, and nothing stays behind when it is trimmed. */
+static void check_rest(struct run *run)
+{
+  int64_t live = 0, waits = 0;
+  size_t now = 1;
+  if (run->ranges.count) fail_run(run, "%zu blocks were not freed", run->ranges.count);
+  if (!hipmm_resource_query(run->resource, "stream_waits", &waits)) run->result.waits_of_streams += (uint64_t)waits;
+  check_hip(run, "hipDeviceSynchronize", run->hip->DeviceSynchronize());
+  check_status(run, "hipmm_resource_trim", hipmm_resource_trim(run->resource, 0), HIPMM_OK);
+  check_status(run, "hipmm_device_held_bytes", hipmm_device_held_bytes(0, &now, NULL), HIPMM_OK);
+  if (!hipmm_resource_query(run->resource, "live_bytes", &live) && live)
+    fail_run(run, "%lld bytes are said to be live", (long long)live);
+  if (now) fail_run(run, "%zu bytes are held after a trim of all", now);
+}
+
+static void make_streams(struct run *run)
+{
+  uint64_t random = 1;
+  for (int i = 0; i < run->model->streams; i++) {
+    check_hip(run, "hipStreamCreate", run->hip->StreamCreateWithFlags(&run->streams[i], HIPMM_HIP_STREAM_NON_BLOCKING));
+    if (random_chance(&random, 30) && run->model->no_streams)
+      check_status(run, "hipmm_stream_retain", hipmm_stream_retain(0, run->streams[i]), HIPMM_OK);
+  }
+}
+
+/* With the first stream already gone where the configuration allows that: finalize must do without it. */
+static void destroy_streams(struct run *run)
+{
+  for (int i = 0; i < run->model->streams; i++) {
+    if (run->model->retires || run->model->no_streams) hipmm_stream_retire(0, run->streams[i]);
+    check_hip(run, "hipStreamDestroy", run->hip->StreamDestroy(run->streams[i]));
+  }
+}
+
+static bool begin(struct run *run, uint64_t seed)
+{
+  char graph[1000];
+  snprintf(graph, sizeof graph,
+           "{\"runtime\": {\"type\": \"software\", \"memory\": \"256MiB\", \"scheduler\": \"%s\", \"seed\": %llu}, "
+           "\"stack\": %s}",
+           run->model->scheduler, (unsigned long long)seed, run->model->stack);
+  enum hipmm_status status = hipmm_init_from_string(graph);
+  run->hip = hip_table();
+  if (!status) status = hipmm_get_current_resource(&run->resource);
+  check_status(run, "initialisation", status, HIPMM_OK);
+  return !status;
+}
+
+/* The balance: the runtime has everything back. */
+static void end(struct run *run)
+{
+  check_status(run, "hipmm_finalize", hipmm_finalize(), HIPMM_OK);
+  uint64_t lost = live_on_all_devices(), faults = faults_on_all_devices();
+  if (lost) fail_run(run, "%llu blocks or handles were not given back", (unsigned long long)lost);
+  if (faults) fail_run(run, "%llu times work ran on memory that was gone", (unsigned long long)faults);
+  software()->reset();
+}
+
+struct model_result model_run(const struct model *model, uint64_t seed)
+{
+  struct run run = {.model = model};
+  ranges_open(&run.ranges);
+  pthread_rwlock_init(&run.streams_lock, NULL);
+  pthread_mutex_init(&run.result_lock, NULL);
+  if (begin(&run, seed)) {
+    make_streams(&run);
+    run_threads(&run, seed);
+    if (!has_failed(&run)) check_rest(&run);
+    destroy_streams(&run);
+    hipmm_resource_release(run.resource);
+  }
+  end(&run);
+  ranges_close(&run.ranges);
+  pthread_rwlock_destroy(&run.streams_lock);
+  pthread_mutex_destroy(&run.result_lock);
+  return run.result;
+}

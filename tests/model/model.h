@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* model.h: random work over a stack, checked against the naive model and by patterns that streams write into every block
+ * and read back, in order, when it is freed. */
+#ifndef HIPMM_TESTS_MODEL_H
+#define HIPMM_TESTS_MODEL_H
+
+#include "../support.h"
+
+enum { MODEL_MOST_STREAMS = 8, MODEL_MOST_THREADS = 8 };
+
+struct model {
+  const char *name;
+  const char *stack;     /* JSON array */
+  const char *scheduler; /* of the software runtime: "threads" or "stepped" */
+  int threads, streams;
+  unsigned operations; /* of each thread */
+  size_t most_bytes;   /* of an allocation */
+  bool aligns;         /* alignments above HIPMM_ALIGNMENT are possible */
+  bool may_fail;       /* out of memory is to be expected */
+  bool retires;        /* streams must be retired before they are destroyed, by the configuration's contract */
+  bool no_streams;     /* streams are not destroyed and made anew */
+};
+
+/* What came of a run. */
+struct model_result {
+  char failure[512]; /* empty: all was well */
+  unsigned long long allocations, refusals, waits_of_streams;
+};
+
+/* Runs all of it, from initialisation to the balance after hipmm_finalize(). Asserts nothing. */
+struct model_result model_run(const struct model *model, uint64_t seed);
+
+#endif

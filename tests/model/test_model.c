@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/* Random work over stacks of every allocating type, under both schedulers, in one thread and in many; see model.h.
+ * HIPMM_TEST_SEED repeats a run with the seed that a failure named; HIPMM_TEST_RUNS makes more of them. */
+#include "model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SEGMENTS "\"growth\": \"segments\""
+#define MAPPED   "\"growth\": \"mapped\""
+#define SMALL    "\"maximum_size\": \"5MiB\""
+#define AUTO     "\"record\": \"auto\""
+#define LAZY     "\"record\": \"lazy\""
+#define ON_FREE  "\"record\": \"on_free\""
+
+#define POOL(growth, record)       "[{\"type\": \"pool\", " growth ", " record "}, \"device\"]"
+#define SMALL_POOL(growth, record) "[{\"type\": \"pool\", " growth ", " record ", " SMALL "}, \"device\"]"
+#define BINS                                                                                                  \
+  "[{\"type\": \"binning\", \"bins\": [{\"size\": \"1KiB\"}, {\"size\": \"4KiB\"}, {\"size\": \"64KiB\"}]}, " \
+  "{\"type\": \"pool\"}, \"device\"]"
+
+/* One thread and many, streams run in threads and step by step. */
+#define ONE_STEPPED  .scheduler = "stepped", .threads = 1, .streams = 8, .operations = 1500
+#define MANY_STEPPED .scheduler = "stepped", .threads = 8, .streams = 8, .operations = 200
+#define ONE_THREADS  .scheduler = "threads", .threads = 1, .streams = 4, .operations = 600
+#define MANY_THREADS .scheduler = "threads", .threads = 8, .streams = 8, .operations = 150
+#define ANY_SIZE     .most_bytes = 4 * MIB
+
+static const struct model models[] = {
+    {"pool, mapped, auto: stepped", POOL(MAPPED, AUTO), ONE_STEPPED, ANY_SIZE, .aligns = true},
+    {"pool, mapped, lazy: stepped", POOL(MAPPED, LAZY), ONE_STEPPED, ANY_SIZE, .aligns = true, .retires = true},
+    {"pool, mapped, on_free: stepped", POOL(MAPPED, ON_FREE), ONE_STEPPED, ANY_SIZE, .aligns = true},
+    {"pool, segments, auto: stepped", POOL(SEGMENTS, AUTO), ONE_STEPPED, ANY_SIZE, .aligns = true},
+    {"pool, segments, lazy: stepped", POOL(SEGMENTS, LAZY), ONE_STEPPED, ANY_SIZE, .aligns = true, .retires = true},
+    {"pool, segments, on_free: stepped", POOL(SEGMENTS, ON_FREE), ONE_STEPPED, ANY_SIZE, .aligns = true},
+    {"pool, streams that last: stepped", POOL(MAPPED, AUTO), ONE_STEPPED, ANY_SIZE, .aligns = true, .no_streams = true},
+    {"small pool, mapped, auto: stepped", SMALL_POOL(MAPPED, AUTO), ONE_STEPPED, ANY_SIZE, .aligns = true,
+     .may_fail = true},
+    {"small pool, mapped, lazy: stepped", SMALL_POOL(MAPPED, LAZY), ONE_STEPPED, ANY_SIZE, .may_fail = true,
+     .retires = true},
+    {"small pool, segments, auto: stepped", SMALL_POOL(SEGMENTS, AUTO), ONE_STEPPED, ANY_SIZE, .aligns = true,
+     .may_fail = true},
+    {"small pool, segments, on_free: stepped", SMALL_POOL(SEGMENTS, ON_FREE), ONE_STEPPED, ANY_SIZE, .may_fail = true},
+    {"pool, mapped, auto: 8 threads, stepped", POOL(MAPPED, AUTO), MANY_STEPPED, ANY_SIZE, .aligns = true},
+    {"pool, mapped, lazy: 8 threads, stepped", POOL(MAPPED, LAZY), MANY_STEPPED, ANY_SIZE, .retires = true},
+    {"pool, segments, auto: 8 threads, stepped", POOL(SEGMENTS, AUTO), MANY_STEPPED, ANY_SIZE, .aligns = true},
+    {"small pool, mapped, auto: 8 threads, stepped", SMALL_POOL(MAPPED, AUTO), MANY_STEPPED, ANY_SIZE,
+     .may_fail = true},
+    {"small pool, segments, on_free: 8 threads, stepped", SMALL_POOL(SEGMENTS, ON_FREE), MANY_STEPPED, ANY_SIZE,
+     .may_fail = true},
+    {"pool, mapped, auto: threads", POOL(MAPPED, AUTO), ONE_THREADS, ANY_SIZE, .aligns = true},
+    {"pool, segments, lazy: threads", POOL(SEGMENTS, LAZY), ONE_THREADS, ANY_SIZE, .retires = true},
+    {"pool, mapped, auto: 8 threads", POOL(MAPPED, AUTO), MANY_THREADS, ANY_SIZE, .aligns = true},
+    {"pool, mapped, on_free: 8 threads", POOL(MAPPED, ON_FREE), MANY_THREADS, ANY_SIZE},
+    {"small pool, mapped, auto: 8 threads", SMALL_POOL(MAPPED, AUTO), MANY_THREADS, ANY_SIZE, .may_fail = true},
+    {"pool on a pool: stepped", "[{\"type\": \"pool\"}, {\"type\": \"pool\"}, \"device\"]", ONE_STEPPED, ANY_SIZE,
+     .aligns = true},
+    {"fixed_size: stepped", "[\"fixed_size\", \"device\"]", ONE_STEPPED, .most_bytes = 100000},
+    {"fixed_size on a pool: stepped", "[{\"type\": \"fixed_size\", \"block_size\": \"8KiB\"}, \"pool\", \"device\"]",
+     ONE_STEPPED, .most_bytes = 8192},
+    {"fixed_size: 8 threads, stepped", "[{\"type\": \"fixed_size\", \"block_size\": 3000}, \"device\"]", MANY_STEPPED,
+     .most_bytes = 3000},
+    {"fixed_size: 8 threads", "[{\"type\": \"fixed_size\", \"block_size\": 3000}, \"device\"]", MANY_THREADS,
+     .most_bytes = 3000},
+    {"binning: stepped", BINS, ONE_STEPPED, ANY_SIZE},
+    {"binning: 8 threads, stepped", BINS, MANY_STEPPED, ANY_SIZE},
+    {"binning: 8 threads", BINS, MANY_THREADS, ANY_SIZE},
+    {"async: stepped", "[\"async\"]", ONE_STEPPED, ANY_SIZE},
+    {"async: 8 threads, stepped", "[\"async\"]", MANY_STEPPED, ANY_SIZE},
+    {"async: 8 threads", "[\"async\"]", MANY_THREADS, ANY_SIZE},
+    {"device: stepped", "[\"device\"]", ONE_STEPPED, ANY_SIZE},
+    {"device: 8 threads", "[\"device\"]", MANY_THREADS, ANY_SIZE},
+    {"managed under a pool: stepped", "[\"pool\", \"managed\"]", ONE_STEPPED, ANY_SIZE},
+    {"adaptors over a pool: stepped",
+     "[\"statistics\", {\"type\": \"limiting\", \"limit\": \"64MiB\"}, \"thread_safe\", \"pool\", \"device\"]",
+     ONE_STEPPED, ANY_SIZE, .aligns = true},
+    {"without a mistake: stepped", "[\"blind\", \"device\"]", ONE_STEPPED, .most_bytes = 65536},
+    {"without a mistake: 8 threads", "[\"blind\", \"device\"]", MANY_THREADS, .most_bytes = 65536},
+};
+
+static uint64_t seed_from_environment(void)
+{
+  const char *seed = getenv("HIPMM_TEST_SEED");
+  return seed ? strtoull(seed, NULL, 10) : 0;
+}
+
+static uint64_t number_of_runs(void)
+{
+  const char *runs = getenv("HIPMM_TEST_RUNS");
+  return runs ? strtoull(runs, NULL, 10) : 2;
+}
+
+static void agrees_with_the_model(void **state)
+{
+  const struct model *model = *state;
+  uint64_t given = seed_from_environment(), last = given ? given : number_of_runs();
+  for (uint64_t seed = given ? given : 1; seed <= last; seed++) {
+    struct model_result result = model_run(model, seed);
+    if (result.failure[0]) fail_msg("HIPMM_TEST_SEED=%llu: %s", (unsigned long long)seed, result.failure);
+    assert_in_range(result.allocations, 100, UINT64_MAX);
+    if (model->may_fail) assert_in_range(result.refusals, 1, UINT64_MAX);
+  }
+}
+
+/* ---- The test itself ---- */
+
+struct mistake_case {
+  const char *name, *mistake, *failure;
+};
+
+static const struct mistake_case mistakes[] = {
+    {"notices memory that is reused without regard to streams", "order", "lost its pattern"},
+    {"notices blocks that overlap", "overlap", "overlap"},
+    {"notices a lost alignment", "alignment", "is not aligned to 256"},
+};
+
+static void notices(void **state)
+{
+  const struct mistake_case *row = *state;
+  char stack[100];
+  snprintf(stack, sizeof stack, "[{\"type\": \"blind\", \"mistake\": \"%s\"}, \"device\"]", row->mistake);
+  const struct model model = {row->name, stack, ONE_STEPPED, .most_bytes = 65536};
+  for (uint64_t seed = 1; seed <= 3; seed++) assert_contains(model_run(&model, seed).failure, row->failure);
+}
+
+int main(void)
+{
+  use_test_plugins();
+  log_to_file("error");
+  struct CMUnitTest tests[64];
+  size_t n = 0;
+  for (size_t i = 0; i < sizeof models / sizeof *models; i++)
+    tests[n++] = (struct CMUnitTest){
+        .name = models[i].name, .test_func = agrees_with_the_model, .initial_state = (void *)(uintptr_t)&models[i]};
+  for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++)
+    tests[n++] = (struct CMUnitTest){
+        .name = mistakes[i].name, .test_func = notices, .initial_state = (void *)(uintptr_t)&mistakes[i]};
+  return _cmocka_run_group_tests("model", tests, n, NULL, NULL);
+}
