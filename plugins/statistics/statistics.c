@@ -3,74 +3,45 @@
  * that can be pushed and popped, as RMM does.
  *
  * An allocation is counted after it succeeded, a free before it is passed on (or another thread could be given the
- * memory and count it first, and the peak would lie); a free that the upstream refuses is taken back and leaves no
- * trace. All six counters of a scope change together under a lock of a few instructions, so totals are exact, a
- * reader sees counters that belong together, and the peak is the largest `current` that there was in the order in
- * which threads took the lock. */
-#include <hipmm/plugin.h>
+ * memory and count it first, and the peak would lie); a free that the upstream refuses is taken back. All counters are
+ * exact under any number of threads (counters.h): the calls count in one order that agrees with what each thread does
+ * and sees, the peak is the largest `current` that there was in that order, and a reader sees counters that belong
+ * together. */
+#include "counters.h"
 
-#include <sched.h>
-#include <stdatomic.h>
-#include <string.h>
+#include <hipmm/plugin.h>
 
 enum statistics_value { CURRENT_BYTES, CURRENT_COUNT, PEAK_BYTES, PEAK_COUNT, TOTAL_BYTES, TOTAL_COUNT, N_VALUES };
 
-enum { SPINS_BEFORE_YIELD = 64 };
-
-/* `parent` is NULL in the outermost. */
+/* One that others were pushed upon: what it had counted then. */
 struct scope {
-  int64_t values[N_VALUES];
+  struct sums sums;
   struct scope *parent;
 };
 
 struct statistics {
-  struct scope *scope; /* the innermost */
-  atomic_flag lock;    /* scopes and their values */
-  struct scope outermost;
+  struct counters counters; /* of the innermost scope */
+  struct scope *scopes;     /* those that it was pushed upon, the last first; changes while counters are stopped */
   const struct hipmm_services *services;
   struct hipmm_resource *upstream;
 };
 
-/* ---- The lock: an exchange and a store when nobody else wants it. Nothing is called while it is held. ---- */
-
-static void statistics_lock(struct statistics *statistics)
-{
-  for (int spins = 0; atomic_flag_test_and_set_explicit(&statistics->lock, memory_order_acquire); spins++)
-    if (spins >= SPINS_BEFORE_YIELD) sched_yield(); /* its holder may have lost the processor */
-}
-
-static void statistics_unlock(struct statistics *statistics)
-{
-  atomic_flag_clear_explicit(&statistics->lock, memory_order_release);
-}
-
 /* ---- Counting ---- */
 
-static void raise_to(int64_t *peak, int64_t value)
+static void count_allocation(struct statistics *statistics, size_t bytes)
 {
-  if (value > *peak) *peak = value;
+  counters_add(&statistics->counters, (struct amount){(int64_t)bytes, 1}, true);
 }
 
-static void count_allocation(struct statistics *statistics, int64_t bytes)
+static void count_free(struct statistics *statistics, size_t bytes)
 {
-  statistics_lock(statistics);
-  int64_t *values = statistics->scope->values;
-  values[CURRENT_BYTES] += bytes;
-  values[CURRENT_COUNT] += 1;
-  values[TOTAL_BYTES] += bytes;
-  values[TOTAL_COUNT] += 1;
-  raise_to(&values[PEAK_BYTES], values[CURRENT_BYTES]);
-  raise_to(&values[PEAK_COUNT], values[CURRENT_COUNT]);
-  statistics_unlock(statistics);
+  counters_add(&statistics->counters, (struct amount){(int64_t)(0 - bytes), -1}, false);
 }
 
-/* A free, or with -1 a free taken back, which is no allocation: totals and peaks stay. */
-static void count_free(struct statistics *statistics, int64_t bytes, int64_t times)
+/* The block was live all the time: what others allocated meanwhile came on top of it, and may be a peak. */
+static void take_free_back(struct statistics *statistics, size_t bytes)
 {
-  statistics_lock(statistics);
-  statistics->scope->values[CURRENT_BYTES] -= times * bytes;
-  statistics->scope->values[CURRENT_COUNT] -= times;
-  statistics_unlock(statistics);
+  counters_add(&statistics->counters, (struct amount){(int64_t)bytes, 1}, false);
 }
 
 static enum hipmm_status statistics_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream,
@@ -78,7 +49,7 @@ static enum hipmm_status statistics_allocate(void *self, size_t bytes, size_t al
 {
   struct statistics *statistics = self;
   enum hipmm_status status = hipmm_upstream_allocate(statistics->upstream, bytes, alignment, stream, ptr_out);
-  if (!status) count_allocation(statistics, (int64_t)bytes);
+  if (!status) count_allocation(statistics, bytes);
   return status;
 }
 
@@ -91,9 +62,9 @@ static enum hipmm_status statistics_deallocate(void *self, void *ptr, size_t byt
   enum hipmm_status status = HIPMM_OK;
   if (ptr && !bytes) status = statistics->services->find_below(statistics->services, ptr, &block);
   if (status) return status;
-  count_free(statistics, (int64_t)block.bytes, 1);
+  count_free(statistics, block.bytes);
   status = hipmm_upstream_deallocate(statistics->upstream, ptr, block.bytes, alignment, stream);
-  if (status) count_free(statistics, (int64_t)block.bytes, -1);
+  if (status) take_free_back(statistics, block.bytes);
   return status;
 }
 
@@ -108,12 +79,25 @@ static const struct hipmm_feature statistics_values[N_VALUES] = {
     [TOTAL_COUNT] = {"total_count", "allocations", "Number of all allocations"},
 };
 
+static void values_of(struct sums sums, int64_t *values_out)
+{
+  values_out[CURRENT_BYTES] = sums.now.bytes;
+  values_out[CURRENT_COUNT] = sums.now.count;
+  values_out[PEAK_BYTES] = sums.peak.bytes;
+  values_out[PEAK_COUNT] = sums.peak.count;
+  values_out[TOTAL_BYTES] = sums.total.bytes;
+  values_out[TOTAL_COUNT] = sums.total.count;
+}
+
 static enum hipmm_status statistics_query(void *self, size_t index, int64_t *value_out)
 {
   struct statistics *statistics = self;
-  statistics_lock(statistics);
-  *value_out = statistics->scope->values[index];
-  statistics_unlock(statistics);
+  int64_t values[N_VALUES];
+  counters_stop(&statistics->counters);
+  struct sums sums = counters_read(&statistics->counters);
+  counters_go(&statistics->counters);
+  values_of(sums, values);
+  *value_out = values[index];
   return HIPMM_OK;
 }
 
@@ -131,37 +115,39 @@ static enum hipmm_status push(struct statistics *statistics, int64_t *values_out
   const struct hipmm_services *services = statistics->services;
   struct scope *scope = services->host_allocate(services, sizeof *scope);
   if (!scope) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for another scope");
-  statistics_lock(statistics);
-  memcpy(values_out, statistics->scope->values, sizeof statistics->scope->values);
-  scope->parent = statistics->scope;
-  statistics->scope = scope;
-  statistics_unlock(statistics);
+  counters_stop(&statistics->counters);
+  *scope = (struct scope){counters_read(&statistics->counters), statistics->scopes};
+  values_of(scope->sums, values_out);
+  statistics->scopes = scope;
+  counters_set(&statistics->counters, (struct sums){0});
+  counters_go(&statistics->counters);
   return HIPMM_OK;
 }
 
 /* What the child reached at its peak came on top of what the parent had when it was pushed. */
-static void merge(int64_t *parent, const int64_t *child)
+static struct sums merged(struct sums parent, struct sums child)
 {
-  raise_to(&parent[PEAK_BYTES], parent[CURRENT_BYTES] + child[PEAK_BYTES]);
-  raise_to(&parent[PEAK_COUNT], parent[CURRENT_COUNT] + child[PEAK_COUNT]);
-  parent[CURRENT_BYTES] += child[CURRENT_BYTES];
-  parent[CURRENT_COUNT] += child[CURRENT_COUNT];
-  parent[TOTAL_BYTES] += child[TOTAL_BYTES];
-  parent[TOTAL_COUNT] += child[TOTAL_COUNT];
+  struct amount peak = amount_sum(parent.now, child.peak);
+  if (peak.bytes > parent.peak.bytes) parent.peak.bytes = peak.bytes;
+  if (peak.count > parent.peak.count) parent.peak.count = peak.count;
+  parent.now = amount_sum(parent.now, child.now);
+  parent.total = amount_sum(parent.total, child.total);
+  return parent;
 }
 
 static enum hipmm_status pop(struct statistics *statistics, int64_t *values_out)
 {
   const struct hipmm_services *services = statistics->services;
-  statistics_lock(statistics);
-  struct scope *scope = statistics->scope;
-  if (scope->parent) {
-    memcpy(values_out, scope->values, sizeof scope->values);
-    merge(scope->parent->values, scope->values);
-    statistics->scope = scope->parent;
+  counters_stop(&statistics->counters);
+  struct scope *scope = statistics->scopes;
+  if (scope) {
+    struct sums sums = counters_read(&statistics->counters);
+    values_of(sums, values_out);
+    statistics->scopes = scope->parent;
+    counters_set(&statistics->counters, merged(scope->sums, sums));
   }
-  statistics_unlock(statistics);
-  if (scope == &statistics->outermost)
+  counters_go(&statistics->counters);
+  if (!scope)
     return services->fail(services, HIPMM_E_STATE, NULL, "cannot pop the last counter pair: nothing was pushed");
   services->host_free(services, scope, sizeof *scope);
   return HIPMM_OK;
@@ -183,8 +169,7 @@ static enum hipmm_status statistics_create(const struct hipmm_services *services
     return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
   statistics->services = services;
   statistics->upstream = upstreams[0];
-  statistics->scope = &statistics->outermost;
-  atomic_flag_clear(&statistics->lock);
+  counters_open(&statistics->counters);
   *self_out = statistics;
   return HIPMM_OK;
 }
@@ -193,9 +178,9 @@ static void statistics_destroy(void *self)
 {
   struct statistics *statistics = self;
   const struct hipmm_services *services = statistics->services;
-  while (statistics->scope->parent) {
-    struct scope *scope = statistics->scope;
-    statistics->scope = scope->parent;
+  while (statistics->scopes) {
+    struct scope *scope = statistics->scopes;
+    statistics->scopes = scope->parent;
     services->host_free(services, scope, sizeof *scope);
   }
   services->host_free(services, statistics, sizeof *statistics);

@@ -3,6 +3,8 @@
 #include "rig.h"
 
 #include <pthread.h>
+#include <semaphore.h>
+#include <stdlib.h>
 
 static const char counted[] = "'stack': ['statistics', 'device']";
 
@@ -175,6 +177,145 @@ static void is_exact_under_threads(void **state)
   assert_in_range(end.peak_bytes, 262, THREADS * 262);
 }
 
+/* ---- The peak of several threads ---- */
+
+enum { BLOCKS = 50 };
+
+struct climber {
+  pthread_barrier_t *all;
+  int failures;
+};
+
+/* All threads hold all their blocks at once, in whatever order they come by them; then they go up and down below. */
+static void *climb_together(void *argument)
+{
+  struct climber *climber = argument;
+  void *blocks[BLOCKS];
+  for (size_t i = 0; i < BLOCKS; i++) climber->failures += hipmm_allocate(NULL, 100 + i, NULL, &blocks[i]) != 0;
+  pthread_barrier_wait(climber->all);
+  for (size_t i = 0; i < BLOCKS; i++) climber->failures += hipmm_deallocate(NULL, blocks[i], 100 + i, NULL) != 0;
+  pthread_barrier_wait(climber->all);
+  allocate_and_free(&climber->failures);
+  return NULL;
+}
+
+static void knows_the_peak_that_threads_reach_together(void **state)
+{
+  pthread_t threads[THREADS];
+  struct climber climbers[THREADS] = {{0}};
+  pthread_barrier_t all;
+  int64_t bytes = 0;
+  (void)state;
+  rig_start("'stack': ['statistics', 'pool', 'device']");
+  pthread_barrier_init(&all, NULL, THREADS);
+  for (int i = 0; i < THREADS; i++) {
+    climbers[i].all = &all;
+    assert_int_equal(pthread_create(&threads[i], NULL, climb_together, &climbers[i]), 0);
+  }
+  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  for (int i = 0; i < THREADS; i++) assert_int_equal(climbers[i].failures, 0);
+  pthread_barrier_destroy(&all);
+  for (int i = 0; i < BLOCKS; i++) bytes += 100 + i;
+  struct hipmm_statistics end = counters();
+  assert_int_equal(end.current_count, 0);
+  assert_int_equal(end.peak_count, THREADS * BLOCKS);
+  assert_int_equal(end.peak_bytes, THREADS * bytes);
+  assert_int_equal(end.total_count, THREADS * (BLOCKS + ROUNDS));
+}
+
+/* A thread that does what it is told, one thing at a time. */
+struct worker {
+  pthread_t thread;
+  sem_t start, done;
+  void *free; /* what to free; NULL: allocate */
+  size_t bytes;
+  void *allocated;
+  bool ends;
+  enum hipmm_status status;
+};
+
+static void *take_turns(void *argument)
+{
+  struct worker *worker = argument;
+  for (sem_wait(&worker->start); !worker->ends; sem_wait(&worker->start)) {
+    worker->status = worker->free ? hipmm_deallocate(NULL, worker->free, worker->bytes, NULL)
+                                  : hipmm_allocate(NULL, worker->bytes, NULL, &worker->allocated);
+    sem_post(&worker->done);
+  }
+  return NULL;
+}
+
+static void give_turn(struct worker *worker)
+{
+  sem_post(&worker->start);
+  sem_wait(&worker->done);
+  assert_ok(worker->status);
+}
+
+static void count_in_model(struct hipmm_statistics *model, int64_t bytes)
+{
+  model->current_bytes += bytes;
+  model->current_count += bytes < 0 ? -1 : 1;
+  if (model->current_bytes > model->peak_bytes) model->peak_bytes = model->current_bytes;
+  if (model->current_count > model->peak_count) model->peak_count = model->current_count;
+  if (bytes < 0) return;
+  model->total_bytes += bytes;
+  model->total_count++;
+}
+
+enum { TURNS = 4000, MOST_LIVE = 40 };
+
+struct held {
+  void *ptr;
+  size_t bytes;
+};
+
+/* One thing that a thread drawn by lot does: it allocates, or frees what any thread allocated. */
+static void take_a_turn(struct worker *worker, struct held *live, size_t *n_live, struct hipmm_statistics *model)
+{
+  bool frees = *n_live == MOST_LIVE || (*n_live && random() % 2);
+  struct held *held = &live[frees ? (size_t)random() % *n_live : *n_live];
+  if (!frees) *held = (struct held){NULL, 1 + (size_t)random() % 5000};
+  worker->free = frees ? held->ptr : NULL;
+  worker->bytes = held->bytes;
+  give_turn(worker);
+  count_in_model(model, frees ? -(int64_t)worker->bytes : (int64_t)worker->bytes);
+  if (frees)
+    *held = live[--*n_live];
+  else
+    live[(*n_live)++].ptr = worker->allocated;
+}
+
+/* Where threads come one after another there is one order only, and every counter is known at each step. */
+static void counts_as_one_thread_where_threads_take_turns(void **state)
+{
+  struct worker workers[THREADS] = {{0}};
+  struct held live[MOST_LIVE + 1];
+  struct hipmm_statistics model = {0};
+  size_t n_live = 0;
+  (void)state;
+  srandom(7);
+  rig_start("'stack': ['statistics', 'pool', 'device']");
+  for (int i = 0; i < THREADS; i++) {
+    sem_init(&workers[i].start, 0, 0);
+    sem_init(&workers[i].done, 0, 0);
+    assert_int_equal(pthread_create(&workers[i].thread, NULL, take_turns, &workers[i]), 0);
+  }
+  for (int turn = 0; turn < TURNS; turn++) {
+    /* Only two of the threads for a while, so that the others' shares close. */
+    take_a_turn(&workers[random() % (turn % 1000 < 500 ? THREADS : 2)], live, &n_live, &model);
+    assert_counters(counters(), model);
+  }
+  for (int i = 0; i < THREADS; i++) {
+    workers[i].ends = true;
+    sem_post(&workers[i].start);
+    pthread_join(workers[i].thread, NULL);
+    sem_destroy(&workers[i].start);
+    sem_destroy(&workers[i].done);
+  }
+  while (n_live--) rig_free(live[n_live].ptr, live[n_live].bytes, NULL);
+}
+
 #define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
 
 int main(void)
@@ -190,6 +331,8 @@ int main(void)
       TEST(cannot_pop_the_last_scope),
       TEST(is_taken_down_with_scopes_open),
       TEST(is_exact_under_threads),
+      TEST(knows_the_peak_that_threads_reach_together),
+      TEST(counts_as_one_thread_where_threads_take_turns),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

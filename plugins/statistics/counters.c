@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/* counters.c: see counters.h. Locks are taken in the order: the counters', then the shares' by number. */
+#include "counters.h"
+
+#include <sched.h>
+
+enum { SPINS_BEFORE_YIELD = 64, MOST_IDLE = 16 };
+
+static const struct amount closed = {INT64_MIN, INT64_MIN};
+
+/* ---- Locks ---- */
+
+void counters_wait(atomic_flag *lock)
+{
+  for (int spins = 0; atomic_flag_test_and_set_explicit(lock, memory_order_acquire); spins++)
+    if (spins < SPINS_BEFORE_YIELD)
+      __builtin_ia32_pause();
+    else
+      sched_yield(); /* its holder may have lost the processor */
+}
+
+/* Takes the lowest share out of a set. */
+static uint32_t next_of(uint64_t *set)
+{
+  uint32_t index = (uint32_t)__builtin_ctzll(*set);
+  *set &= *set - 1;
+  return index;
+}
+
+void counters_stop(struct counters *counters)
+{
+  counters_lock(&counters->lock);
+  for (uint64_t rest = counters->open; rest;) counters_lock(&counters->shares[next_of(&rest)].busy);
+}
+
+void counters_go(struct counters *counters)
+{
+  for (uint64_t rest = counters->open; rest;) counters_unlock(&counters->shares[next_of(&rest)].busy);
+  counters_unlock(&counters->lock);
+}
+
+/* ---- Sums; all is stopped ---- */
+
+struct sums counters_read(const struct counters *counters)
+{
+  struct sums sums = {counters->now, counters->peak, counters->total};
+  for (uint64_t rest = counters->open; rest;) {
+    const struct share *share = &counters->shares[next_of(&rest)];
+    sums.now = amount_sum(sums.now, share->now);
+    sums.total = amount_sum(sums.total, share->total);
+  }
+  return sums;
+}
+
+/* The shares begin at 0, and may not rise until there has been a dealing. */
+void counters_set(struct counters *counters, struct sums sums)
+{
+  counters->now = sums.now;
+  counters->peak = sums.peak;
+  counters->total = sums.total;
+  for (uint64_t rest = counters->open; rest;) {
+    struct share *share = &counters->shares[next_of(&rest)];
+    share->now = share->total = share->bound = (struct amount){0, 0};
+  }
+}
+
+/* ---- Opening and closing shares ---- */
+
+void counters_open(struct counters *counters)
+{
+  for (uint32_t i = 0; i < SLOTS; i++) counters->shares[i].bound = closed;
+}
+
+/* Its lock is held, and stays so. */
+static void open_share(struct counters *counters, struct share *share)
+{
+  counters->open |= 1ull << (share - counters->shares);
+  share->bound = (struct amount){0, 0};
+}
+
+/* Threads that count no more are not asked for ever. Its lock is let go. */
+static void close_share(struct counters *counters, struct share *share)
+{
+  counters->open &= ~(1ull << (share - counters->shares));
+  counters->now = amount_sum(counters->now, share->now);
+  counters->total = amount_sum(counters->total, share->total);
+  share->now = share->total = (struct amount){0, 0};
+  share->bound = closed;
+  counters_unlock(&share->busy);
+}
+
+static void close_idle(struct counters *counters)
+{
+  for (uint64_t rest = counters->open; rest;) {
+    struct share *share = &counters->shares[next_of(&rest)];
+    share->idle = share->used ? 0 : (uint8_t)(share->idle + 1);
+    share->used = false;
+    if (share->idle > MOST_IDLE) close_share(counters, share);
+  }
+}
+
+/* ---- Dealing ---- */
+
+static void raise_to(int64_t *peak, int64_t value)
+{
+  if (value > *peak) *peak = value;
+}
+
+static int64_t smaller(int64_t one, int64_t other)
+{
+  return one < other ? one : other;
+}
+
+/* A share keeps what it had room for, but no more than half of what is left. */
+static void deal_to(int64_t now, int64_t *bound, int64_t *left)
+{
+  int64_t kept = smaller(*bound - now, *left / 2);
+  *bound = now + kept;
+  *left -= kept;
+}
+
+/* Deals out what lies between the sum and the peak; the rest is for `taker`. */
+static void deal(struct counters *counters, struct share *taker)
+{
+  struct amount now = counters_read(counters).now;
+  raise_to(&counters->peak.bytes, now.bytes);
+  raise_to(&counters->peak.count, now.count);
+  struct amount left = {counters->peak.bytes - now.bytes, counters->peak.count - now.count};
+  for (uint64_t rest = counters->open; rest;) {
+    struct share *share = &counters->shares[next_of(&rest)];
+    if (share == taker) continue;
+    deal_to(share->now.bytes, &share->bound.bytes, &left.bytes);
+    deal_to(share->now.count, &share->bound.count, &left.count);
+  }
+  taker->bound = amount_sum(taker->now, left);
+}
+
+/* A share that is not open is found so under the counters' lock, without which none opens. */
+static void stop_with(struct counters *counters, struct share *share)
+{
+  counters_stop(counters);
+  if (counters->open >> (share - counters->shares) & 1) return;
+  counters_lock(&share->busy);
+  open_share(counters, share);
+}
+
+void counters_add_slowly(struct counters *counters, struct share *share, struct amount change, bool is_new)
+{
+  stop_with(counters, share);
+  share_apply(share, change, is_new);
+  close_idle(counters);
+  deal(counters, share);
+  counters_go(counters);
+}
