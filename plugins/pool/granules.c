@@ -98,7 +98,8 @@ enum hipmm_status granules_release_idle(struct granules *granules, struct heap *
   while (pieces->bytes > keep_bytes) {
     struct piece piece;
     uint64_t most = (pieces->bytes - keep_bytes) / pieces->granule_bytes;
-    enum hipmm_status status = take_idle(pieces, heap, most, &piece);
+    bool is_spare = piece_take_spare(pieces, most, &piece);
+    enum hipmm_status status = is_spare ? HIPMM_OK : take_idle(pieces, heap, most, &piece);
     if (status == HIPMM_E_OUT_OF_MEMORY) return HIPMM_OK; /* nothing idle is left */
     if (!status) status = piece_destroy(pieces, piece);
     if (status) return status;

@@ -362,16 +362,21 @@ void heap_all_passed(struct heap *heap)
 
 /* ---- Looking ---- */
 
+static uint64_t backed_bytes(const struct heap *heap, uint32_t id)
+{
+  const struct block *block = block_in(heap, id);
+  return block->bytes - block->vacant * heap->blocks.granule_bytes;
+}
+
 uint64_t heap_largest_free(const struct heap *heap)
 {
   uint64_t largest = 0;
   for (uint32_t stream = 0; stream < heap->streams.count; stream++) {
     const struct free_index *free = &stream_of(&heap->streams, stream)->free;
     uint32_t any = free_index_any(free);
-    if (any && block_in(heap, any)->bytes > largest && !block_in(heap, any)->vacant)
-      largest = block_in(heap, any)->bytes;
+    if (any && backed_bytes(heap, any) > largest) largest = backed_bytes(heap, any);
     for (uint32_t id = BLOCK_NONE; (id = free_index_below(free, &heap->blocks, id, largest + HIPMM_ALIGNMENT));)
-      if (!block_in(heap, id)->vacant) largest = block_in(heap, id)->bytes;
+      if (backed_bytes(heap, id) > largest) largest = backed_bytes(heap, id);
   }
   return largest;
 }

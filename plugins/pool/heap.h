@@ -80,7 +80,7 @@ void heap_clean_stream(struct heap *heap, uint32_t stream);
 void heap_unlink(struct heap *heap, uint32_t id);
 void heap_link(struct heap *heap, uint32_t id);
 
-/* Bytes of the largest free block that has memory. */
+/* Bytes of the largest free block, less what has no memory in it. */
 uint64_t heap_largest_free(const struct heap *heap);
 
 /* Whether blocks, lists and counts agree. For tests: visits everything. */

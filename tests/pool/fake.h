@@ -62,11 +62,12 @@ struct hipmm_resource *fake_upstream(uint64_t capacity_bytes, uint64_t granule_b
 
 /* The `nth` call of any function of the upstream fails from now on, once, with this status. 0: none. */
 void fake_fail_upstream(unsigned nth, enum hipmm_status status);
+bool fake_failure_is_due(void); /* it has not come yet */
 
 /* What it has given out: blocks, or pieces. */
 uint64_t fake_held_bytes(void);
 
-/* Whether pieces are mapped under all of [start, end), or under none of it. */
+/* Whether pieces are mapped under all of [start, end), and under how much of it. */
 bool fake_is_mapped(uint64_t start, uint64_t end);
 uint64_t fake_mapped_bytes(uint64_t start, uint64_t end);
 

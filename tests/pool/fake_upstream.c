@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { MAX_ITEMS = 1024 };
+enum { MAX_ITEMS = 8192, MAX_GRANULES = 1 << 16 };
 
 static const uint64_t FIRST_ADDRESS = 0x200000000000;
 
@@ -15,6 +15,7 @@ struct item {
 };
 
 static struct item blocks[MAX_ITEMS], ranges[MAX_ITEMS], pieces[MAX_ITEMS];
+static uint32_t mapped[MAX_GRANULES]; /* by address: the piece that lies there, counted from 1 */
 static uint64_t capacity, granule, held, next_address;
 static unsigned fail_nth;
 static enum hipmm_status fail_status;
@@ -155,6 +156,18 @@ static bool lies_in_a_range(uint64_t address, uint64_t bytes)
   return false;
 }
 
+/* The granule's entry; NULL for an address that was never given out. */
+static uint32_t *entry_of(uint64_t address)
+{
+  uint64_t index = (address - FIRST_ADDRESS) / granule;
+  return address >= FIRST_ADDRESS && index < MAX_GRANULES ? &mapped[index] : NULL;
+}
+
+static void set_mapped(uint64_t start, uint64_t bytes, uint32_t number)
+{
+  for (uint64_t at = start; at < start + bytes && entry_of(at); at += granule) *entry_of(at) = number;
+}
+
 static enum hipmm_status map(void *self, void *address, size_t bytes, void *handle)
 {
   struct item *piece = handle;
@@ -166,28 +179,33 @@ static enum hipmm_status map(void *self, void *address, size_t bytes, void *hand
   if (fake_mapped_bytes(start, start + bytes)) fake_note_mistake("a piece is mapped over another");
   if (fails(&status)) return status;
   piece->address = start;
+  set_mapped(start, bytes, (uint32_t)(piece - pieces) + 1);
   return HIPMM_OK;
 }
 
 static enum hipmm_status unmap(void *self, void *address, size_t bytes)
 {
   enum hipmm_status status;
-  struct item *piece = find(pieces, (uintptr_t)address, bytes);
+  uint32_t *entry = entry_of((uintptr_t)address);
+  struct item *piece = entry && *entry ? &pieces[*entry - 1] : NULL;
   (void)self;
-  if (!piece) fake_note_mistake("something is unmapped that is no whole piece");
   if (fails(&status)) return status;
-  if (piece) piece->address = 0;
+  if (!piece || piece->address != (uintptr_t)address || piece->bytes != bytes) {
+    fake_note_mistake("something is unmapped that is no whole piece");
+    return HIPMM_E_HIP;
+  }
+  set_mapped(piece->address, bytes, 0);
+  piece->address = 0;
   return HIPMM_OK;
 }
 
 uint64_t fake_mapped_bytes(uint64_t start, uint64_t end)
 {
   uint64_t sum = 0;
-  for (unsigned i = 0; i < MAX_ITEMS; i++) {
-    if (!pieces[i].bytes || !pieces[i].address) continue;
-    uint64_t from = pieces[i].address > start ? pieces[i].address : start;
-    uint64_t to = pieces[i].address + pieces[i].bytes < end ? pieces[i].address + pieces[i].bytes : end;
-    if (from < to) sum += to - from;
+  for (uint64_t at = start; at < end; at = (at / granule + 1) * granule) {
+    uint64_t stop = (at / granule + 1) * granule;
+    const uint32_t *entry = entry_of(at);
+    if (entry && *entry) sum += (stop < end ? stop : end) - at;
   }
   return sum;
 }
@@ -225,6 +243,11 @@ void fake_fail_upstream(unsigned nth, enum hipmm_status status)
   fail_status = status;
 }
 
+bool fake_failure_is_due(void)
+{
+  return fail_nth != 0;
+}
+
 uint64_t fake_held_bytes(void)
 {
   return held;
@@ -235,6 +258,7 @@ void fake_upstream_begin(void)
   memset(blocks, 0, sizeof blocks);
   memset(ranges, 0, sizeof ranges);
   memset(pieces, 0, sizeof pieces);
+  memset(mapped, 0, sizeof mapped);
   capacity = granule = held = 0;
   next_address = FIRST_ADDRESS;
   fail_nth = 0;

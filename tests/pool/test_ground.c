@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of where a pool's memory comes from, mapped and in segments: it is there when a block needs it, is used up to the
+ * last byte of the maximum, moves to where it is needed, and goes back. */
+#include "../support.h"
+#include "fake.h"
+#include "ground.h"
+#include "random.h"
+
+enum { STREAM = STREAM_FIRST };
+
+static const uint64_t GRANULE = 2 << 20;
+
+static struct heap heap;
+static struct ground ground;
+
+static void open_on(struct hipmm_resource *upstream, const struct hipmm_services *services, enum growth growth,
+                    uint64_t maximum_bytes)
+{
+  assert_true(heap_open(&heap, services, RECORD_LAZY));
+  assert_int_equal(streams_id(&heap.streams, NULL), STREAM);
+  assert_ok(ground_open(&ground, &heap, services, upstream, growth, maximum_bytes));
+  assert_int_equal(ground.mapped, growth == GROWTH_MAPPED);
+}
+
+static void open_ground(enum growth growth, uint64_t capacity_bytes, uint64_t granule_bytes, uint64_t maximum_bytes)
+{
+  const struct hipmm_services *services = fake_begin();
+  open_on(fake_upstream(capacity_bytes, granule_bytes), services, growth, maximum_bytes);
+}
+
+static int close_ground(void **state)
+{
+  (void)state;
+  ground_close(&ground);
+  heap_close(&heap);
+  const char *mistake = fake_end();
+  if (mistake) print_error("%s\n", mistake);
+  return mistake ? -1 : 0;
+}
+
+/* ---- What must always hold ---- */
+
+/* A free block knows how many of its granules have no memory; there is memory under all others. */
+static void assert_backed(const struct block *block)
+{
+  const struct pieces *pieces = &ground.granules.pieces;
+  uint64_t start = block->start, end = start + block->bytes, first = pieces_round_up(pieces, start);
+  uint64_t last = pieces_round_down(pieces, end), backed = fake_mapped_bytes(start, end);
+  if (block_state(block) != BLOCK_FREE || first >= last) {
+    assert_int_equal(backed, block->bytes);
+    assert_int_equal(block->vacant, 0);
+    return;
+  }
+  assert_int_equal(backed + block->vacant * pieces->granule_bytes, block->bytes);
+  assert_true(fake_is_mapped(start, first) && fake_is_mapped(last, end));
+}
+
+static void assert_valid(void)
+{
+  assert_true(heap_is_valid(&heap));
+  assert_int_equal(ground_bytes(&ground), fake_held_bytes());
+  assert_true(ground_bytes(&ground) <= ground_maximum_bytes(&ground));
+  assert_true(ground_peak_bytes(&ground) >= ground_bytes(&ground));
+  for (uint32_t id = 1; ground.mapped && id < heap.blocks.count; id++)
+    if (block_state(block_of(&heap.blocks, id)) != BLOCK_UNUSED) assert_backed(block_of(&heap.blocks, id));
+}
+
+static struct request request_for(uint64_t bytes)
+{
+  return (struct request){.bytes = bytes, .alignment = HIPMM_ALIGNMENT, .requested = bytes, .stream = STREAM};
+}
+
+/* In the order in which the pool tries. */
+static enum hipmm_status try_take(const struct request *request, uint32_t *id_out)
+{
+  *id_out = heap_take_ready(&heap, request);
+  if (*id_out) return HIPMM_OK;
+  enum hipmm_status status = ground_take_held(&ground, &heap, request, id_out);
+  if (status == HIPMM_E_OUT_OF_MEMORY) status = ground_take(&ground, &heap, request, id_out);
+  if (status != HIPMM_E_LIMIT && status != HIPMM_E_OUT_OF_MEMORY) return status;
+  fake_hip.DeviceSynchronize();
+  heap_all_passed(&heap);
+  status = ground_release_idle(&ground, &heap, 0);
+  return status ? status : ground_take(&ground, &heap, request, id_out);
+}
+
+static uint32_t take(uint64_t bytes)
+{
+  struct request request = request_for(bytes);
+  uint32_t id = BLOCK_NONE;
+  assert_status(try_take(&request, &id), HIPMM_OK);
+  assert_true(block_of(&heap.blocks, id)->bytes >= bytes);
+  if (ground.mapped) assert_backed(block_of(&heap.blocks, id));
+  return id;
+}
+
+static bool has_room(uint64_t bytes, uint32_t *id_out)
+{
+  struct request request = request_for(bytes);
+  enum hipmm_status status = try_take(&request, id_out);
+  assert_true(!status || status == HIPMM_E_LIMIT || status == HIPMM_E_OUT_OF_MEMORY);
+  return !status;
+}
+
+static void give(uint32_t id)
+{
+  heap_give(&heap, id, STREAM);
+}
+
+/* ---- The maximum ---- */
+
+/* Fills it with blocks of `bytes`; returns how many there are. */
+static unsigned fill(uint64_t bytes, uint32_t *ids, unsigned most)
+{
+  unsigned n = 0;
+  while (n < most && has_room(bytes, &ids[n])) n++;
+  return n;
+}
+
+enum { MOST_IDS = 4096 };
+
+static uint32_t ids[MOST_IDS];
+
+static void reaches_its_maximum(enum growth growth, uint64_t capacity_bytes, uint64_t maximum_bytes)
+{
+  static const uint64_t sizes[] = {MIB / 4, MIB / 2 + 256, 3 * MIB, 256};
+  uint64_t whole = maximum_bytes < capacity_bytes ? maximum_bytes : capacity_bytes;
+  open_ground(growth, capacity_bytes, GRANULE, maximum_bytes);
+  for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    unsigned n = fill(sizes[i], ids, MOST_IDS);
+    assert_true(n == MOST_IDS || n == whole / sizes[i] || growth == GROWTH_SEGMENTS);
+    assert_valid();
+    for (unsigned k = 0; k < n; k++) give(ids[k * 7919u % n]); /* out of order */
+    assert_valid();
+    uint32_t all = take(whole);
+    assert_int_equal(ground_bytes(&ground), whole);
+    assert_valid();
+    give(all);
+  }
+  assert_int_equal(close_ground(NULL), 0);
+}
+
+static void reaches_its_maximum_with_one_block(void **state)
+{
+  static const enum growth growths[] = {GROWTH_MAPPED, GROWTH_SEGMENTS};
+  (void)state;
+  for (unsigned i = 0; i < 2; i++) {
+    reaches_its_maximum(growths[i], 256 * MIB, 34 * MIB);
+    reaches_its_maximum(growths[i], 34 * MIB, UINT64_MAX);
+    reaches_its_maximum(growths[i], 34 * MIB, 34 * MIB);
+    reaches_its_maximum(growths[i], 2 * MIB, UINT64_MAX);
+  }
+  reaches_its_maximum(GROWTH_SEGMENTS, 256 * MIB, MIB);
+  reaches_its_maximum(GROWTH_SEGMENTS, 256 * MIB, 33 * MIB + 256);
+  open_ground(GROWTH_MAPPED, MIB, GRANULE, MIB);
+}
+
+/* Live blocks keep to their half of each granule, and what is free in between is of use only where it lies. */
+static void uses_what_is_free_between_live_blocks(void **state)
+{
+  (void)state;
+  open_ground(GROWTH_MAPPED, 256 * MIB, GRANULE, 16 * MIB);
+  unsigned n = fill(MIB, ids, MOST_IDS);
+  assert_int_equal(n, 16);
+  for (unsigned i = 0; i < n; i += 2) give(ids[i]);
+  assert_valid();
+  uint32_t id = BLOCK_NONE;
+  assert_false(has_room(2 * MIB, &id));
+  assert_valid();
+  for (unsigned i = 0; i < n; i += 2) ids[i] = take(MIB);
+  assert_int_equal(ground_bytes(&ground), 16 * MIB);
+}
+
+/* ---- Moving ---- */
+
+static void moves_idle_memory_under_a_block_that_no_hole_fits(void **state)
+{
+  (void)state;
+  open_ground(GROWTH_MAPPED, 32 * MIB, GRANULE, UINT64_MAX);
+  unsigned n = fill(GRANULE, ids, MOST_IDS);
+  assert_int_equal(n, 16);
+  for (unsigned i = 0; i < n; i += 2) give(ids[i]);
+  uint32_t id = take(8 * GRANULE);
+  assert_valid();
+  assert_int_equal(ground_bytes(&ground), 32 * MIB);
+  assert_true(ground.granules.moves >= 7);
+  assert_int_equal(heap.live_bytes, 32 * MIB);
+  give(id);
+  assert_valid();
+}
+
+static void moves_nothing_that_work_may_still_use(void **state)
+{
+  (void)state;
+  open_ground(GROWTH_MAPPED, 32 * MIB, GRANULE, UINT64_MAX);
+  unsigned n = fill(GRANULE, ids, MOST_IDS);
+  uint64_t work = fake_work(0);
+  for (unsigned i = 0; i < n; i += 2) give(ids[i]);
+  assert_true(granules_has_pending_idle(&ground.granules, &heap));
+  struct request request = request_for(8 * GRANULE);
+  uint32_t id = BLOCK_NONE;
+  assert_status(granules_take(&ground.granules, &heap, &request, false, &id), HIPMM_E_OUT_OF_MEMORY);
+  assert_int_equal(ground.granules.moves, 0);
+  assert_ok(ground_take_held(&ground, &heap, &request, &id)); /* waits */
+  assert_true(fake_is_ordered(1, 0, work));
+  assert_valid();
+}
+
+/* Pieces grow with what is held; a hole that is smaller than all idle pieces is filled by an exchange. */
+static void exchanges_pieces_that_are_too_large(void **state)
+{
+  (void)state;
+  uint64_t granule = 64 * 1024, whole = 400 * MIB;
+  open_ground(GROWTH_MAPPED, whole, granule, UINT64_MAX);
+  uint32_t all = take(whole);
+  assert_valid();
+  give(all);
+  heap_all_passed(&heap);
+  /* Fences so that only large pieces at the end are idle. */
+  uint64_t random = 11;
+  unsigned n = 0;
+  while (n < MOST_IDS && has_room(granule * (1 + draw(&random, 12)), &ids[n])) n++;
+  assert_valid();
+  for (unsigned i = 0; i < n; i += 2) give(ids[i]);
+  heap_all_passed(&heap);
+  assert_valid();
+  uint64_t free_bytes = ground_bytes(&ground) - heap.live_bytes;
+  uint32_t large = take(free_bytes / 2 / granule * granule);
+  assert_valid();
+  assert_true(ground.granules.moves > 0);
+  assert_true(ground_bytes(&ground) <= whole);
+  give(large);
+}
+
+/* ---- Giving back ---- */
+
+static void gives_idle_memory_back_down_to_what_is_to_be_kept(enum growth growth)
+{
+  open_ground(growth, 256 * MIB, GRANULE, UINT64_MAX);
+  unsigned n = fill(2 * GRANULE, ids, 16);
+  assert_int_equal(n, 16);
+  uint64_t held = ground_bytes(&ground);
+  for (unsigned i = 1; i < n; i++) give(ids[i]);
+  assert_ok(ground_release_idle(&ground, &heap, 0));
+  assert_int_equal(ground_bytes(&ground), held); /* not clean yet */
+  heap_all_passed(&heap);
+  assert_ok(ground_release_idle(&ground, &heap, 24 * MIB));
+  assert_valid();
+  assert_in_range(ground_bytes(&ground), 24 * MIB, growth == GROWTH_MAPPED ? 24 * MIB : held);
+  assert_ok(ground_release_idle(&ground, &heap, 0));
+  assert_valid();
+  assert_in_range(ground_bytes(&ground), 2 * GRANULE, 4 * GRANULE);
+  give(ids[0]);
+  heap_all_passed(&heap);
+  assert_ok(ground_release_idle(&ground, &heap, 0));
+  assert_int_equal(ground_bytes(&ground), 0);
+  assert_int_equal(ground_peak_bytes(&ground), held);
+  give(take(7 * MIB));
+  assert_valid();
+  assert_int_equal(close_ground(NULL), 0);
+}
+
+static void gives_idle_memory_back(void **state)
+{
+  (void)state;
+  gives_idle_memory_back_down_to_what_is_to_be_kept(GROWTH_MAPPED);
+  gives_idle_memory_back_down_to_what_is_to_be_kept(GROWTH_SEGMENTS);
+  open_ground(GROWTH_SEGMENTS, MIB, 0, MIB);
+}
+
+static void keeps_memory_that_is_partly_in_use(void **state)
+{
+  (void)state;
+  open_ground(GROWTH_MAPPED, 256 * MIB, GRANULE, UINT64_MAX);
+  unsigned n = fill(MIB, ids, 8);
+  for (unsigned i = 0; i < n; i += 2) give(ids[i]);
+  heap_all_passed(&heap);
+  assert_ok(ground_release_idle(&ground, &heap, 0));
+  assert_int_equal(ground_bytes(&ground), 8 * MIB);
+  assert_valid();
+}
+
+static void takes_what_it_is_to_start_with(void **state)
+{
+  static const enum growth growths[] = {GROWTH_MAPPED, GROWTH_SEGMENTS};
+  (void)state;
+  for (unsigned i = 0; i < 2; i++) {
+    open_ground(growths[i], 256 * MIB, GRANULE, UINT64_MAX);
+    assert_ok(ground_fill(&ground, &heap, 40 * MIB));
+    assert_valid();
+    assert_int_equal(ground_bytes(&ground), 40 * MIB);
+    assert_int_equal(heap_largest_free(&heap), 40 * MIB);
+    give(take(40 * MIB));
+    assert_int_equal(ground_bytes(&ground), 40 * MIB);
+    assert_int_equal(close_ground(NULL), 0);
+    open_ground(growths[i], 32 * MIB, GRANULE, UINT64_MAX);
+    assert_status(ground_fill(&ground, &heap, 40 * MIB), HIPMM_E_OUT_OF_MEMORY);
+    assert_valid();
+    assert_int_equal(close_ground(NULL), 0);
+  }
+  open_ground(GROWTH_SEGMENTS, MIB, 0, MIB);
+}
+
+/* ---- Choosing ---- */
+
+static void falls_back_to_segments_where_nothing_can_be_mapped(void **state)
+{
+  (void)state;
+  const struct hipmm_services *services = fake_begin();
+  open_on(fake_upstream(64 * MIB, 0), services, GROWTH_SEGMENTS, UINT64_MAX);
+  assert_int_equal(close_ground(NULL), 0);
+  services = fake_begin();
+  struct hipmm_resource *upstream = fake_upstream(64 * MIB, 0);
+  assert_true(heap_open(&heap, services, RECORD_LAZY));
+  assert_ok(ground_open(&ground, &heap, services, upstream, GROWTH_AUTO, UINT64_MAX));
+  assert_false(ground.mapped);
+  assert_int_equal(close_ground(NULL), 0);
+  services = fake_begin();
+  upstream = fake_upstream(64 * MIB, 0);
+  assert_true(heap_open(&heap, services, RECORD_LAZY));
+  assert_status(ground_open(&ground, &heap, services, upstream, GROWTH_MAPPED, UINT64_MAX), HIPMM_E_NOT_SUPPORTED);
+}
+
+/* ---- Failures ---- */
+
+/* Each call to the upstream fails once, in turn. */
+static void loses_nothing_when_the_upstream_fails(enum growth growth, enum hipmm_status status)
+{
+  for (unsigned nth = 1;; nth++) {
+    open_ground(growth, 64 * MIB, GRANULE, UINT64_MAX);
+    unsigned n = 0, refused = 0;
+    fake_fail_upstream(nth, status);
+    for (unsigned i = 0; i < 12; i++) {
+      struct request request = request_for(i % 3 ? GRANULE : 6 * GRANULE);
+      if (try_take(&request, &ids[n]))
+        refused++;
+      else
+        n++;
+      assert_valid();
+      if (i == 5) {
+        for (; n > 1; n--) give(ids[n - 1]);
+        heap_all_passed(&heap);
+        refused += ground_release_idle(&ground, &heap, 4 * MIB) != HIPMM_OK;
+        assert_valid();
+      }
+    }
+    while (n) give(ids[--n]);
+    heap_all_passed(&heap);
+    while (ground_bytes(&ground)) {
+      bool is_due = fake_failure_is_due();
+      ground_release_idle(&ground, &heap, 0);
+      assert_true(ground_bytes(&ground) == 0 || is_due); /* at the second try all goes */
+      if (ground_bytes(&ground)) assert_false(fake_failure_is_due());
+    }
+    assert_valid();
+    bool has_failed = !fake_failure_is_due();
+    fake_fail_upstream(0, HIPMM_OK);
+    give(take(32 * MIB));
+    assert_int_equal(close_ground(NULL), 0);
+    if (!has_failed) return;
+    assert_true(nth < 500);
+  }
+}
+
+static void loses_nothing_whatever_the_upstream_refuses(void **state)
+{
+  (void)state;
+  loses_nothing_when_the_upstream_fails(GROWTH_MAPPED, HIPMM_E_OUT_OF_MEMORY);
+  loses_nothing_when_the_upstream_fails(GROWTH_MAPPED, HIPMM_E_HIP);
+  loses_nothing_when_the_upstream_fails(GROWTH_SEGMENTS, HIPMM_E_OUT_OF_MEMORY);
+  loses_nothing_when_the_upstream_fails(GROWTH_SEGMENTS, HIPMM_E_HIP);
+  open_ground(GROWTH_SEGMENTS, MIB, 0, MIB);
+}
+
+static void loses_nothing_when_host_memory_is_short(void **state)
+{
+  static const enum growth growths[] = {GROWTH_MAPPED, GROWTH_SEGMENTS};
+  (void)state;
+  for (unsigned i = 0; i < 2; i++)
+    for (unsigned nth = 1; nth <= 4; nth++) {
+      struct request request = request_for(GRANULE);
+      open_ground(growths[i], 64 * MIB, GRANULE, UINT64_MAX);
+      fake_fail_host_allocation(nth);
+      enum hipmm_status status = ground_take(&ground, &heap, &request, &ids[0]);
+      fake_fail_host_allocation(0);
+      assert_true(status == HIPMM_OK || status == HIPMM_E_OUT_OF_MEMORY);
+      assert_valid();
+      if (status) take(GRANULE);
+      assert_int_equal(close_ground(NULL), 0);
+    }
+  open_ground(GROWTH_SEGMENTS, MIB, 0, MIB);
+}
+
+/* ---- Anything, in any order ---- */
+
+struct world {
+  uint64_t random;
+  uint64_t unit_bytes; /* of sizes */
+  unsigned n, refused;
+};
+
+static void do_something(struct world *world)
+{
+  uint64_t lot = draw(&world->random, 100);
+  if (lot < 3) {
+    fake_hip.DeviceSynchronize();
+    heap_all_passed(&heap);
+    uint64_t keep_bytes = draw(&world->random, 2) * draw(&world->random, 64) * MIB;
+    enum hipmm_status status = ground_release_idle(&ground, &heap, keep_bytes);
+    assert_true(!status || status == HIPMM_E_HIP || status == HIPMM_E_OUT_OF_MEMORY);
+  } else if (lot < 6) {
+    fake_fail_upstream(1 + (unsigned)draw(&world->random, 12),
+                       draw(&world->random, 2) ? HIPMM_E_HIP : HIPMM_E_OUT_OF_MEMORY);
+  } else if (world->n == 256 || (world->n && lot % 2)) {
+    unsigned which = (unsigned)draw(&world->random, world->n);
+    give(ids[which]);
+    ids[which] = ids[--world->n];
+  } else {
+    uint64_t units = draw(&world->random, 8) ? 64 : 2048;
+    struct request request = request_for((1 + draw(&world->random, units)) * world->unit_bytes);
+    if (!draw(&world->random, 4)) request.alignment = HIPMM_ALIGNMENT << draw(&world->random, 14);
+    enum hipmm_status status = try_take(&request, &ids[world->n]);
+    world->refused += status != HIPMM_OK;
+    world->n += !status;
+    if (!status) assert_int_equal(block_of(&heap.blocks, ids[world->n - 1])->start % request.alignment, 0);
+  }
+}
+
+static void survives_anything_over(enum growth growth, uint64_t granule_bytes, uint64_t maximum_bytes, uint64_t seed)
+{
+  struct world world = {.random = seed, .unit_bytes = granule_bytes / 32};
+  open_ground(growth, 96 * granule_bytes, granule_bytes, maximum_bytes);
+  for (unsigned i = 0; i < 3000; i++) {
+    do_something(&world);
+    assert_valid();
+  }
+  assert_true(world.refused > 30);
+  fake_fail_upstream(0, HIPMM_OK);
+  while (world.n) give(ids[--world.n]);
+  fake_hip.DeviceSynchronize();
+  heap_all_passed(&heap);
+  assert_ok(ground_release_idle(&ground, &heap, 0));
+  assert_int_equal(ground_bytes(&ground), 0);
+  assert_valid();
+  assert_int_equal(close_ground(NULL), 0);
+}
+
+static void survives_anything(void **state)
+{
+  static const enum growth growths[] = {GROWTH_MAPPED, GROWTH_SEGMENTS};
+  (void)state;
+  for (uint64_t seed = 1; seed <= 3; seed++)
+    for (unsigned i = 0; i < 2; i++) {
+      survives_anything_over(growths[i], GRANULE, UINT64_MAX, seed);
+      survives_anything_over(growths[i], GRANULE, 64 * GRANULE, seed);
+      survives_anything_over(growths[i], 65536, UINT64_MAX, seed);
+    }
+  open_ground(GROWTH_SEGMENTS, MIB, 0, MIB);
+}
+
+#define TEST(test) cmocka_unit_test_teardown(test, close_ground)
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      TEST(reaches_its_maximum_with_one_block),
+      TEST(uses_what_is_free_between_live_blocks),
+      TEST(moves_idle_memory_under_a_block_that_no_hole_fits),
+      TEST(moves_nothing_that_work_may_still_use),
+      TEST(exchanges_pieces_that_are_too_large),
+      TEST(gives_idle_memory_back),
+      TEST(keeps_memory_that_is_partly_in_use),
+      TEST(takes_what_it_is_to_start_with),
+      TEST(falls_back_to_segments_where_nothing_can_be_mapped),
+      TEST(loses_nothing_whatever_the_upstream_refuses),
+      TEST(loses_nothing_when_host_memory_is_short),
+      TEST(survives_anything),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
