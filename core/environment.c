@@ -5,7 +5,6 @@
 #include "error.h"
 
 #include <errno.h>
-#include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,19 +23,20 @@ const char *environment_get(const char *name)
   return secure_getenv(name);
 }
 
-/* A sticky world-writable folder is no better: anyone may put a file there. */
-static bool others_can_write(const struct stat *status)
+/* ---- Trust ---- */
+
+static bool is_ours(const struct stat *status)
 {
-  if (status->st_uid != 0 && status->st_uid != geteuid()) return true;
-  if (status->st_mode & S_IWOTH) return true;
-  return (status->st_mode & S_IWGRP) && status->st_gid != 0;
+  return status->st_uid == 0 || status->st_uid == geteuid();
 }
 
-static enum hipmm_status check_writable(const char *path)
+static bool others_can_write(const struct stat *status)
 {
-  struct stat status;
-  if (stat(path, &status)) return error_set(HIPMM_E_PLUGIN, "%s: %s", path, strerror(errno));
-  if (!others_can_write(&status)) return HIPMM_OK;
+  return !is_ours(status) || status->st_mode & S_IWOTH || (status->st_mode & S_IWGRP && status->st_gid != 0);
+}
+
+static enum hipmm_status refuse_writable(const char *path)
+{
   return error_set(
       HIPMM_E_PLUGIN,
       "%s: others can write it, and this process runs with raised rights; take their write permission away "
@@ -44,15 +44,83 @@ static enum hipmm_status check_writable(const char *path)
       path);
 }
 
+/* A path on its way from the root to a file. */
+struct walk {
+  char here[PATH_MAX]; /* no link leads here; no slash at its end, so the root is "" */
+  char rest[PATH_MAX]; /* what is still to go */
+  int links;           /* followed so far */
+};
+
+enum { MOST_LINKS = 40 };
+
+/* What is written in a folder for all to write, like /tmp, is safe if it is ours: others cannot replace it. A file's own
+ * folder is not let off: with it all that the file lies beside is in question. */
+static enum hipmm_status check_folder(const struct walk *walk)
+{
+  struct stat status;
+  const char *path = *walk->here ? walk->here : "/";
+  if (stat(path, &status)) return error_set(HIPMM_E_PLUGIN, "%s: %s", path, strerror(errno));
+  bool is_last = !strchr(walk->rest, '/');
+  if (is_ours(&status) && status.st_mode & S_ISVTX && !is_last) return HIPMM_OK;
+  return others_can_write(&status) ? refuse_writable(path) : HIPMM_OK;
+}
+
+/* Puts the link at `here` in the place of its name. */
+static enum hipmm_status follow(struct walk *walk)
+{
+  char target[PATH_MAX], whole[2 * PATH_MAX + 2];
+  ssize_t length = readlink(walk->here, target, sizeof target - 1);
+  if (length < 0) return error_set(HIPMM_E_PLUGIN, "%s: %s", walk->here, strerror(errno));
+  target[length] = '\0';
+  snprintf(whole, sizeof whole, "%s%s%s", target, *walk->rest ? "/" : "", walk->rest);
+  if (++walk->links > MOST_LINKS || strlen(whole) >= sizeof walk->rest)
+    return error_set(HIPMM_E_PLUGIN, "%s: leads through too many links", walk->here);
+  strcpy(walk->rest, whole);
+  *(*target == '/' ? walk->here : strrchr(walk->here, '/')) = '\0';
+  return HIPMM_OK;
+}
+
+/* Goes to the next name of the rest. */
+static enum hipmm_status step(struct walk *walk)
+{
+  struct stat status;
+  size_t used = strlen(walk->here), length = strcspn(walk->rest, "/");
+  if (length == 2 && !strncmp(walk->rest, "..", 2)) {
+    if (used) *strrchr(walk->here, '/') = '\0';
+  } else if (length && !(length == 1 && *walk->rest == '.')) {
+    if (used + length + 2 > sizeof walk->here) return error_set(HIPMM_E_PLUGIN, "%.200s…: name too long", walk->here);
+    snprintf(walk->here + used, sizeof walk->here - used, "/%.*s", (int)length, walk->rest);
+  }
+  length += strspn(walk->rest + length, "/");
+  memmove(walk->rest, walk->rest + length, strlen(walk->rest + length) + 1);
+  if (strlen(walk->here) <= used) return HIPMM_OK;
+  if (lstat(walk->here, &status)) return error_set(HIPMM_E_PLUGIN, "%s: %s", walk->here, strerror(errno));
+  if (!is_ours(&status)) return refuse_writable(walk->here);
+  return S_ISLNK(status.st_mode) ? follow(walk) : HIPMM_OK;
+}
+
+/* Every folder on the way is checked, through every link, so that nobody else has a say in where it leads. */
 enum hipmm_status environment_check_trusted(const char *file)
 {
+  struct walk walk = {.links = 0};
+  char folder[PATH_MAX] = "";
+  struct stat status;
   if (!environment_is_privileged()) return HIPMM_OK;
-  char folder[PATH_MAX];
-  if (strlen(file) >= sizeof folder) return error_set(HIPMM_E_PLUGIN, "%.200s…: name too long", file);
-  strcpy(folder, file);
-  enum hipmm_status status = check_writable(dirname(folder));
-  return status ? status : check_writable(file);
+  if (*file != '/' && !getcwd(folder, sizeof folder)) return error_set(HIPMM_E_PLUGIN, "%s: %s", file, strerror(errno));
+  if (strlen(folder) + strlen(file) + 2 > sizeof walk.rest)
+    return error_set(HIPMM_E_PLUGIN, "%.200s…: name too long", file);
+  strcat(strcat(strcpy(walk.rest, folder), "/"), file);
+  memmove(walk.rest, walk.rest + strspn(walk.rest, "/"), strlen(walk.rest + strspn(walk.rest, "/")) + 1);
+  while (*walk.rest) {
+    enum hipmm_status refused = check_folder(&walk);
+    if (!refused) refused = step(&walk);
+    if (refused) return refused;
+  }
+  if (stat(walk.here, &status)) return error_set(HIPMM_E_PLUGIN, "%s: %s", walk.here, strerror(errno));
+  return others_can_write(&status) ? refuse_writable(walk.here) : HIPMM_OK;
 }
+
+/* ---- Configuration ---- */
 
 const char *environment_find_config(char *buffer, size_t bytes)
 {

@@ -12,8 +12,8 @@ const char *environment_get(const char *name);
 /* Whether the process runs with more rights than its user has. */
 bool environment_is_privileged(void);
 
-/* In a privileged process: HIPMM_E_PLUGIN (with the thread's error set) if `file`, or the folder it lies in, can be
- * written by anyone but root and the effective user. Elsewhere always HIPMM_OK. */
+/* In a privileged process: HIPMM_E_PLUGIN (with the thread's error set) if `file`, or a folder on the way to it, can be
+ * changed by anyone but root and the effective user. Elsewhere always HIPMM_OK. */
 enum hipmm_status environment_check_trusted(const char *file);
 
 /* The graph file that holds when none is named: HIPMM_CONFIG, ./hipmm.json, the system's. Writes its name into
