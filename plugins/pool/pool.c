@@ -99,17 +99,14 @@ static enum hipmm_status explain(struct pool *pool, enum hipmm_status status, co
   const struct hipmm_services *services = pool->services;
   uint64_t free_bytes = free_bytes_of(pool);
   if (status == HIPMM_E_LIMIT)
-    return services->refuse(
-        services, HIPMM_E_OUT_OF_MEMORY,
-        "cannot allocate {0:bytes}: maximum_size {1:bytes} is reached, with {2:bytes} free in pieces "
-        "that are too small",
-        request->requested, ground_maximum_bytes(&pool->ground), free_bytes);
+    return services->refuse(services, HIPMM_E_OUT_OF_MEMORY,
+                            "cannot allocate {0:bytes}: maximum_size {1:bytes} is reached, with {2:bytes} of it free",
+                            request->requested, ground_maximum_bytes(&pool->ground), free_bytes);
   if (status == HIPMM_E_OUT_OF_MEMORY)
-    return services->refuse(
-        services, HIPMM_E_OUT_OF_MEMORY,
-        "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it free in pieces that are too "
-        "small, and the upstream has no more",
-        request->requested, ground_bytes(&pool->ground), free_bytes);
+    return services->refuse(services, HIPMM_E_OUT_OF_MEMORY,
+                            "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it free, and the upstream has "
+                            "no more",
+                            request->requested, ground_bytes(&pool->ground), free_bytes);
   return status;
 }
 

@@ -13,7 +13,7 @@ export HIPMM_RUNTIME HIPMM_LOG
 operations_per_call=500
 # Instructions that an operation of `pair` may take at most; and by how much other cases may exceed a plain one.
 pair_instructions=300
-live_growth=1.5
+live_growth=1.75
 threads_growth=1.5
 
 config=$top_srcdir/etc/hipmm.json
