@@ -2,12 +2,11 @@
 /* limiting.c: an adaptor that lets no more than a limit be allocated through it at once. Sizes are counted rounded up
  * to 256 bytes, as RMM does; what others allocate from the same upstream is not counted.
  *
- * The sum is checked before it is raised, in one step, so that a request that is too large never makes another thread's
- * fail. It is lowered after the upstream has taken the block back. */
-#include <hipmm/plugin.h>
+ * What is asked for is taken off what is left in one step (credit.h), so that a request that is too large never makes
+ * another thread's fail. It is given back after the upstream has taken the block back. */
+#include "credit.h"
 
-#include <stdatomic.h>
-#include <stdbool.h>
+#include <hipmm/plugin.h>
 
 struct limiting_options {
   uint64_t limit;
@@ -17,43 +16,32 @@ struct limiting {
   const struct hipmm_services *services;
   struct hipmm_resource *upstream;
   uint64_t limit_bytes;
-  atomic_uint_fast64_t allocated_bytes;
+  struct credit credit;
 };
 
-/* Sizes within 256 bytes of the largest number stay as they are: no limit lets them through. */
+/* Sizes within 256 bytes of the largest number: no limit lets them through. */
 static uint64_t limiting_round(size_t bytes)
 {
-  uint64_t rounded = (uint64_t)bytes + HIPMM_ALIGNMENT - 1;
-  return rounded < bytes ? bytes : rounded / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
+  uint64_t rounded = ((uint64_t)bytes + HIPMM_ALIGNMENT - 1) / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
+  return rounded < bytes ? UINT64_MAX / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT : rounded;
 }
 
-/* Raises the sum if it then stays within the limit. */
-static bool limiting_add(struct limiting *limiting, uint64_t bytes)
+static __attribute__((noinline)) enum hipmm_status limiting_refuse(const struct limiting *limiting, size_t bytes,
+                                                                   uint64_t left_bytes)
 {
-  uint_fast64_t sum = atomic_load_explicit(&limiting->allocated_bytes, memory_order_relaxed);
-  do {
-    if (bytes > limiting->limit_bytes || sum > limiting->limit_bytes - bytes) return false;
-  } while (!atomic_compare_exchange_weak_explicit(&limiting->allocated_bytes, &sum, sum + bytes, memory_order_relaxed,
-                                                  memory_order_relaxed));
-  return true;
-}
-
-static void limiting_subtract(struct limiting *limiting, uint64_t bytes)
-{
-  atomic_fetch_sub_explicit(&limiting->allocated_bytes, bytes, memory_order_relaxed);
+  return limiting->services->refuse(limiting->services, HIPMM_E_LIMIT,
+                                    "cannot allocate {0:bytes}: {1:bytes} of the limit of {2:bytes} are in use", bytes,
+                                    limiting->limit_bytes - left_bytes, limiting->limit_bytes);
 }
 
 static enum hipmm_status limiting_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream,
                                            void **ptr_out)
 {
   struct limiting *limiting = self;
-  uint64_t counted = limiting_round(bytes);
-  if (!limiting_add(limiting, counted))
-    return limiting->services->refuse(
-        limiting->services, HIPMM_E_LIMIT, "cannot allocate {0:bytes}: {1:bytes} of the limit of {2:bytes} are in use",
-        bytes, atomic_load_explicit(&limiting->allocated_bytes, memory_order_relaxed), limiting->limit_bytes);
+  uint64_t counted = limiting_round(bytes), left = 0;
+  if (!credit_take(&limiting->credit, counted, &left)) return limiting_refuse(limiting, bytes, left);
   enum hipmm_status status = hipmm_upstream_allocate(limiting->upstream, bytes, alignment, stream, ptr_out);
-  if (status) limiting_subtract(limiting, counted);
+  if (status) credit_give(&limiting->credit, counted);
   return status;
 }
 
@@ -65,7 +53,7 @@ static enum hipmm_status limiting_deallocate(void *self, void *ptr, size_t bytes
   if (!ptr) block.bytes = 0; /* nothing was counted for it, whatever the caller says */
   if (ptr && !bytes) status = limiting->services->find_below(limiting->services, ptr, &block);
   if (!status) status = hipmm_upstream_deallocate(limiting->upstream, ptr, block.bytes, alignment, stream);
-  if (!status) limiting_subtract(limiting, limiting_round(block.bytes));
+  if (!status) credit_give(&limiting->credit, limiting_round(block.bytes));
   return status;
 }
 
@@ -79,8 +67,8 @@ static const struct hipmm_feature limiting_values[] = {
 static enum hipmm_status limiting_query(void *self, size_t index, int64_t *value_out)
 {
   struct limiting *limiting = self;
-  *value_out = (int64_t)(index == LIMIT_BYTES ? limiting->limit_bytes
-                                              : atomic_load_explicit(&limiting->allocated_bytes, memory_order_relaxed));
+  uint64_t left_bytes = index == ALLOCATED_BYTES ? credit_left(&limiting->credit) : 0;
+  *value_out = (int64_t)(limiting->limit_bytes - left_bytes);
   return HIPMM_OK;
 }
 
@@ -94,6 +82,7 @@ static enum hipmm_status limiting_create(const struct hipmm_services *services, 
   limiting->services = services;
   limiting->upstream = upstreams[0];
   limiting->limit_bytes = given->limit;
+  credit_open(&limiting->credit, given->limit);
   *self_out = limiting;
   return HIPMM_OK;
 }
@@ -101,6 +90,7 @@ static enum hipmm_status limiting_create(const struct hipmm_services *services, 
 static void limiting_destroy(void *self)
 {
   struct limiting *limiting = self;
+  credit_close(&limiting->credit);
   limiting->services->host_free(limiting->services, limiting, sizeof *limiting);
 }
 

@@ -112,6 +112,49 @@ static void never_fails_one_thread_for_another(void **state)
   rig_free(kept, MIB / 4, NULL);
 }
 
+enum { UNITS = (int)(MIB / 256) };
+
+struct taker {
+  pthread_barrier_t *all;
+  void **blocks; /* UNITS */
+  int taken;
+};
+
+/* Takes all that it gets, and frees it when all threads have: half of it is left for another thread to free. */
+static void *take_all(void *argument)
+{
+  struct taker *taker = argument;
+  pthread_barrier_wait(taker->all);
+  while (taker->taken < UNITS && !hipmm_allocate(NULL, 1, NULL, &taker->blocks[taker->taken])) taker->taken++;
+  pthread_barrier_wait(taker->all);
+  for (int i = 0; i < taker->taken / 2; i++) hipmm_deallocate(NULL, taker->blocks[i], 1, NULL);
+  return NULL;
+}
+
+static void gives_threads_together_the_limit_and_no_more(void **state)
+{
+  static void *blocks[THREADS][UNITS];
+  pthread_t threads[THREADS];
+  struct taker takers[THREADS];
+  pthread_barrier_t all;
+  int taken = 0, left = 0;
+  (void)state;
+  rig_start("'stack': [{'type': 'limiting', 'limit': '1MiB'}, 'pool', 'device']");
+  pthread_barrier_init(&all, NULL, THREADS);
+  for (int i = 0; i < THREADS; i++) {
+    takers[i] = (struct taker){&all, blocks[i], 0};
+    assert_int_equal(pthread_create(&threads[i], NULL, take_all, &takers[i]), 0);
+  }
+  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  pthread_barrier_destroy(&all);
+  for (int i = 0; i < THREADS; i++) taken += takers[i].taken, left += takers[i].taken - takers[i].taken / 2;
+  assert_int_equal(taken, UNITS);
+  assert_int_equal(rig_value("limiting", "allocated_bytes"), left * 256);
+  for (int i = 0; i < THREADS; i++)
+    for (int block = takers[i].taken / 2; block < takers[i].taken; block++) rig_free(blocks[i][block], 1, NULL);
+  rig_free(rig_allocate(MIB, NULL), MIB, NULL); /* one thread has all of it again */
+}
+
 #define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
 
 int main(void)
@@ -124,6 +167,7 @@ int main(void)
       TEST(needs_a_limit),
       TEST(takes_a_percentage),
       TEST(never_fails_one_thread_for_another),
+      TEST(gives_threads_together_the_limit_and_no_more),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/* credit.c: see credit.h. */
+#include "credit.h"
+
+/* Of the chest, to be put into a purse: a part of what there is for each purse, in whole units. */
+enum { UNIT_BYTES = 256 };
+
+/* Takes the lowest purse out of a set. */
+static struct purse *next_of(struct credit *credit, uint64_t *set)
+{
+  uint32_t index = (uint32_t)__builtin_ctzll(*set);
+  *set &= *set - 1;
+  return &credit->purses[index];
+}
+
+/* Shuts the purses and empties them into the chest. The second round finds what was put into a purse before the last one
+ * was shut: at that moment there was no more than is in the chest now. */
+static void collect(struct credit *credit)
+{
+  for (int round = 0; round < 2; round++)
+    for (uint64_t rest = credit->used; rest;)
+      credit->chest_bytes +=
+          atomic_exchange_explicit(&next_of(credit, &rest)->bytes, PURSE_SHUT, memory_order_relaxed) &
+          ~(uint64_t)PURSE_SHUT;
+}
+
+static void reopen(struct credit *credit)
+{
+  for (uint64_t rest = credit->used; rest;)
+    atomic_fetch_and_explicit(&next_of(credit, &rest)->bytes, ~(uint_fast64_t)PURSE_SHUT, memory_order_relaxed);
+}
+
+/* A purse is shut until it is used for the first time. */
+static void use(struct credit *credit, struct purse *purse)
+{
+  credit->used |= 1ull << (purse - credit->purses);
+  atomic_fetch_and_explicit(&purse->bytes, ~(uint_fast64_t)PURSE_SHUT, memory_order_relaxed);
+}
+
+/* Half of the chest stays there, the other half is for all purses alike. */
+static void fill(struct credit *credit, struct purse *purse)
+{
+  uint64_t share = credit->chest_bytes / 2 / (uint64_t)__builtin_popcountll(credit->used);
+  share -= share % UNIT_BYTES;
+  credit->chest_bytes -= share;
+  atomic_fetch_add_explicit(&purse->bytes, share, memory_order_relaxed);
+}
+
+bool credit_take_slowly(struct credit *credit, uint64_t bytes, uint64_t *left_out)
+{
+  struct purse *purse = &credit->purses[slot_now()];
+  pthread_mutex_lock(&credit->lock);
+  use(credit, purse);
+  bool collects = credit->chest_bytes < bytes;
+  if (collects) collect(credit);
+  bool taken = bytes <= credit->chest_bytes;
+  if (taken)
+    credit->chest_bytes -= bytes;
+  else
+    *left_out = credit->chest_bytes;
+  if (collects) reopen(credit);
+  if (taken) fill(credit, purse);
+  pthread_mutex_unlock(&credit->lock);
+  return taken;
+}
+
+void credit_note_purse(struct credit *credit, struct purse *purse)
+{
+  pthread_mutex_lock(&credit->lock);
+  use(credit, purse);
+  pthread_mutex_unlock(&credit->lock);
+}
+
+uint64_t credit_left(struct credit *credit)
+{
+  pthread_mutex_lock(&credit->lock);
+  collect(credit);
+  uint64_t left = credit->chest_bytes;
+  reopen(credit);
+  pthread_mutex_unlock(&credit->lock);
+  return left;
+}
+
+void credit_open(struct credit *credit, uint64_t bytes)
+{
+  for (uint32_t i = 0; i < SLOTS; i++) atomic_init(&credit->purses[i].bytes, PURSE_SHUT);
+  pthread_mutex_init(&credit->lock, NULL);
+  credit->used = 0;
+  credit->chest_bytes = bytes;
+}
+
+void credit_close(struct credit *credit)
+{
+  pthread_mutex_destroy(&credit->lock);
+}
