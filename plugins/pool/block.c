@@ -77,7 +77,10 @@ void block_drop(struct blocks *blocks, uint32_t id)
   blocks->unused = id;
 }
 
+/* Each record has touched a page of the map at most. */
 uint64_t blocks_metadata_bytes(const struct blocks *blocks)
 {
-  return blocks->count * sizeof *blocks->items + blocks->n_leaves * LEAF_BYTES;
+  uint64_t records = blocks->count * sizeof *blocks->items, pages = blocks->count * 4096ull;
+  uint64_t map = blocks->n_leaves * LEAF_BYTES;
+  return records + (pages < map ? pages : map);
 }

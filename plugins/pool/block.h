@@ -68,7 +68,7 @@ void block_drop(struct blocks *blocks, uint32_t id);
 /* Changes where a free block lies. */
 void block_set_bounds(struct blocks *blocks, uint32_t id, uint64_t start, uint64_t bytes);
 
-/* Host memory that the records and the map take, in bytes. */
+/* Host memory that the records and the map take at most, in bytes. */
 uint64_t blocks_metadata_bytes(const struct blocks *blocks);
 
 /* A live block may be claimed by its owner at any moment; in any other state it is the lock's. */

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT */
+/* serve.c: an allocation's way through the pool, and a free's. A hit in the thread's cache is all in pool_allocate and
+ * pool_deallocate; the rest holds the pool's lock and tries what costs least first: what the heap has ready, what the
+ * caches keep, what other streams are done with, what can be waited for, idle memory under other addresses, new memory,
+ * and in the end the exchange of idle memory for what is needed. */
+#include "serve.h"
+
+/* More than any device has; sums of a few of these do not overflow. */
+static const uint64_t MOST_BYTES = 1ull << 46;
+
+/* A cache keeps blocks of at most CACHE_BLOCK_BYTES: what a search costs matters to small ones, and what they keep from
+ * merging is little. It keeps CACHE_LEAST bytes in all, or its part of the share CACHE_SHARE of what the pool holds. */
+enum {
+  CACHE_BLOCK_BYTES = 4096,
+  CACHE_LEAST = 1 << 20,
+  CACHE_SHARE = 1024,
+};
+
+enum { LARGE_BYTES = 1 << 20 }; /* see take_at_once */
+
+/* ---- Waiting for the device ---- */
+
+static enum hipmm_status synchronize_device(struct pool *pool)
+{
+  const struct hipmm_services *services = pool->services;
+  int previous = services->enter_device(services);
+  int code = services->hip->DeviceSynchronize();
+  enum hipmm_status status = code ? services->refuse_hip(services, "hipDeviceSynchronize", code, 0) : HIPMM_OK;
+  services->leave_device(services, previous);
+  if (!status) heap_all_passed(&pool->heap);
+  return status;
+}
+
+/* ---- Allocating ---- */
+
+/* Free memory of streams whose handles may be gone comes back through the device, if there is enough to matter. */
+static uint32_t take_withheld(struct pool *pool, const struct request *request)
+{
+  if (heap_withheld_bytes(&pool->heap, request->stream) < request->bytes || synchronize_device(pool)) return BLOCK_NONE;
+  return heap_take_ready(&pool->heap, request);
+}
+
+/* With several streams, a large request first looks which of their work is done: where it goes decides how well the rest
+ * packs, and next to the work on so much memory a few driver calls are nothing. */
+static uint32_t take_at_once(struct pool *pool, const struct request *request)
+{
+  struct heap *heap = &pool->heap;
+  uint32_t id = BLOCK_NONE;
+  if (heap->streams.active > 1 && request->bytes >= LARGE_BYTES) id = heap_take_passed(heap, request);
+  if (!id) id = heap_take_ready(heap, request);
+  if (!id && caches_empty(&pool->caches, heap)) id = heap_take_ready(heap, request);
+  return id;
+}
+
+static uint32_t take_from_heap(struct pool *pool, const struct request *request)
+{
+  struct heap *heap = &pool->heap;
+  uint32_t id = take_at_once(pool, request);
+  if (id || heap->streams.active < 2) return id;
+  id = heap_take_passed(heap, request);
+  if (!id) id = heap_take_waiting(heap, request);
+  if (!id && !pool->ground.mapped) id = heap_take_merged(heap, request);
+  return id ? id : take_withheld(pool, request);
+}
+
+/* The upstream, or the maximum, has no room: what lies idle makes some. */
+static enum hipmm_status take_by_exchange(struct pool *pool, const struct request *request, uint32_t *id_out)
+{
+  enum hipmm_status status = synchronize_device(pool);
+  if (!status) status = ground_release_idle(&pool->ground, &pool->heap, 0);
+  return status ? status : ground_take(&pool->ground, &pool->heap, request, id_out);
+}
+
+/* Granules that are partly in use count with the part that is not. */
+uint64_t pool_free_bytes(const struct pool *pool)
+{
+  return ground_bytes(&pool->ground) - pool->heap.live_bytes;
+}
+
+static enum hipmm_status explain(struct pool *pool, enum hipmm_status status, const struct request *request)
+{
+  const struct hipmm_services *services = pool->services;
+  uint64_t free_bytes = pool_free_bytes(pool);
+  if (status == HIPMM_E_LIMIT)
+    return services->refuse(services, HIPMM_E_OUT_OF_MEMORY,
+                            "cannot allocate {0:bytes}: maximum_size {1:bytes} is reached, with {2:bytes} of it free",
+                            request->requested, ground_maximum_bytes(&pool->ground), free_bytes);
+  if (status == HIPMM_E_OUT_OF_MEMORY)
+    return services->refuse(services, HIPMM_E_OUT_OF_MEMORY,
+                            "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it free, and the upstream has "
+                            "no more",
+                            request->requested, ground_bytes(&pool->ground), free_bytes);
+  return status;
+}
+
+static enum hipmm_status take_after_growth(struct pool *pool, const struct request *request, uint32_t *id_out)
+{
+  enum hipmm_status status = ground_take_held(&pool->ground, &pool->heap, request, id_out);
+  if (status == HIPMM_E_OUT_OF_MEMORY) status = ground_take(&pool->ground, &pool->heap, request, id_out);
+  if ((status == HIPMM_E_LIMIT || status == HIPMM_E_OUT_OF_MEMORY) && ground_bytes(&pool->ground))
+    status = take_by_exchange(pool, request, id_out);
+  return status ? explain(pool, status, request) : HIPMM_OK;
+}
+
+/* Its frees have all passed. */
+static void forget_stream(struct pool *pool, uint32_t id)
+{
+  caches_end_stream(&pool->caches, &pool->heap, id);
+  heap_clean_stream(&pool->heap, id);
+  stream_forget(&pool->heap.streams, id);
+}
+
+/* The stream's id; when the table is full, the device is waited for and all streams are forgotten. */
+static enum hipmm_status enter_stream(struct pool *pool, hipStream_t handle, uint32_t *id_out)
+{
+  struct streams *streams = &pool->heap.streams;
+  const struct cache *cache = cache_of_thread(&pool->caches, handle);
+  *id_out = cache && cache->handle == handle ? cache->stream : STREAM_CLEAN;
+  if (!*id_out) *id_out = streams_id(streams, handle);
+  if (*id_out) return HIPMM_OK;
+  enum hipmm_status status = synchronize_device(pool);
+  for (uint32_t id = STREAM_FIRST; !status && id < streams->count; id++) forget_stream(pool, id);
+  if (!status) *id_out = streams_id(streams, handle);
+  return status;
+}
+
+static enum hipmm_status allocate_locked(struct pool *pool, struct request *request, hipStream_t stream, void **ptr_out)
+{
+  uint32_t id;
+  enum hipmm_status status = enter_stream(pool, stream, &request->stream);
+  if (status) return status;
+  id = take_from_heap(pool, request);
+  if (!id) status = take_after_growth(pool, request, &id);
+  if (!status) *ptr_out = (void *)(uintptr_t)block_of(&pool->heap.blocks, id)->start;
+  return status;
+}
+
+/* Everything that is not a cache hit. */
+static __attribute__((noinline)) enum hipmm_status allocate_slowly(struct pool *pool, size_t bytes, size_t alignment,
+                                                                   hipStream_t stream, void **ptr_out)
+{
+  if (!bytes) {
+    *ptr_out = NULL;
+    return HIPMM_OK;
+  }
+  if (bytes > MOST_BYTES || alignment > MOST_BYTES)
+    return pool->services->refuse(pool->services, HIPMM_E_OUT_OF_MEMORY,
+                                  "cannot allocate {0:bytes} aligned to {1:bytes}: no device has that much", bytes,
+                                  alignment, 0);
+  struct request request = {.bytes = (bytes + HIPMM_ALIGNMENT - 1) / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT,
+                            .alignment = alignment,
+                            .requested = bytes};
+  pthread_mutex_lock(&pool->lock);
+  enum hipmm_status status = allocate_locked(pool, &request, stream, ptr_out);
+  pthread_mutex_unlock(&pool->lock);
+  return status;
+}
+
+enum hipmm_status pool_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
+{
+  struct pool *pool = self;
+  struct cache *cache = cache_of_thread(&pool->caches, stream);
+  if (cache && bytes - 1 < MOST_BYTES && alignment == HIPMM_ALIGNMENT) {
+    uint64_t units = (bytes + HIPMM_ALIGNMENT - 1) / HIPMM_ALIGNMENT;
+    uint32_t id = cache_take(cache, &pool->heap.blocks, stream, units, bytes);
+    if (id) {
+      *ptr_out = (void *)(uintptr_t)block_of(&pool->heap.blocks, id)->start;
+      return HIPMM_OK;
+    }
+  }
+  return allocate_slowly(pool, bytes, alignment, stream, ptr_out);
+}
+
+/* ---- Freeing and finding ---- */
+
+static enum hipmm_status refuse_pointer(const struct pool *pool, const void *ptr)
+{
+  return pool->services->refuse(pool->services, HIPMM_E_POINTER,
+                                "{0:hex} is not allocated here: it is foreign, or was freed before", (uintptr_t)ptr, 0,
+                                0);
+}
+
+/* What a cache may keep. */
+static uint64_t cache_bytes_for(const struct pool *pool)
+{
+  uint64_t share = ground_bytes(&pool->ground) / CACHE_SHARE / (pool->caches.count + 1);
+  return share > CACHE_LEAST ? share : CACHE_LEAST;
+}
+
+/* The thread's cache for the stream, after making room for the block in it; NULL if it is not for a cache. */
+static struct cache *cache_for(struct pool *pool, uint32_t id, hipStream_t handle, uint32_t stream)
+{
+  uint64_t bytes = block_of(&pool->heap.blocks, id)->bytes;
+  const struct streams *streams = &pool->heap.streams;
+  bool suits = streams->record != RECORD_ON_FREE && stream_is_sure(streams, stream);
+  if (!suits || bytes > CACHE_BLOCK_BYTES) return NULL;
+  struct cache *cache = cache_new(&pool->caches, handle, stream);
+  if (!cache) return NULL;
+  cache->most_bytes = cache_bytes_for(pool);
+  cache_make_room(cache, &pool->heap, id);
+  return cache;
+}
+
+/* The block is claimed. Should it not be possible to free it, it is live again. */
+static enum hipmm_status deallocate_locked(struct pool *pool, uint32_t id, uint64_t requested, hipStream_t handle)
+{
+  uint32_t stream;
+  enum hipmm_status status = enter_stream(pool, handle, &stream);
+  if (status) {
+    block_set_state(block_of(&pool->heap.blocks, id), BLOCK_LIVE);
+    return status;
+  }
+  struct cache *cache = cache_for(pool, id, handle, stream);
+  if (!cache || !cache_keep(cache, &pool->heap.blocks, handle, id, requested)) heap_give(&pool->heap, id, stream);
+  return HIPMM_OK;
+}
+
+static __attribute__((noinline)) enum hipmm_status deallocate_slowly(struct pool *pool, uint32_t id, uint64_t requested,
+                                                                     hipStream_t stream)
+{
+  pthread_mutex_lock(&pool->lock);
+  enum hipmm_status status = deallocate_locked(pool, id, requested, stream);
+  pthread_mutex_unlock(&pool->lock);
+  return status;
+}
+
+static __attribute__((noinline)) enum hipmm_status refuse_size(const struct pool *pool, const void *ptr, size_t bytes,
+                                                               uint64_t requested)
+{
+  return pool->services->refuse(pool->services, HIPMM_E_SIZE,
+                                "{0:hex} was allocated with {1} bytes and cannot be freed with {2}", (uintptr_t)ptr,
+                                requested, bytes);
+}
+
+enum hipmm_status pool_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+{
+  struct pool *pool = self;
+  (void)alignment;
+  if (!ptr) return HIPMM_OK;
+  uint32_t id = block_at(&pool->heap.blocks, ptr);
+  if (!id) return refuse_pointer(pool, ptr);
+  struct block *block = block_of(&pool->heap.blocks, id);
+  uint64_t requested = block->requested;
+  if (bytes && bytes != requested) return refuse_size(pool, ptr, bytes, requested);
+  if (!block_claim(block)) return refuse_pointer(pool, ptr);
+  struct cache *cache = cache_of_thread(&pool->caches, stream);
+  if (cache && cache_keep(cache, &pool->heap.blocks, stream, id, requested)) return HIPMM_OK;
+  return deallocate_slowly(pool, id, requested, stream);
+}
+
+enum hipmm_status pool_find(void *self, const void *ptr, struct hipmm_block *block_out)
+{
+  const struct pool *pool = self;
+  uint32_t id = block_at(&pool->heap.blocks, ptr);
+  if (!id) return refuse_pointer(pool, ptr);
+  *block_out = (struct hipmm_block){(void *)(uintptr_t)ptr, block_of(&pool->heap.blocks, id)->requested};
+  return HIPMM_OK;
+}
+
+/* ---- Giving back ---- */
+
+enum hipmm_status pool_trim(void *self, size_t keep_bytes)
+{
+  struct pool *pool = self;
+  pthread_mutex_lock(&pool->lock);
+  caches_empty(&pool->caches, &pool->heap);
+  enum hipmm_status status = synchronize_device(pool);
+  if (!status) status = ground_release_idle(&pool->ground, &pool->heap, keep_bytes);
+  pthread_mutex_unlock(&pool->lock);
+  return status;
+}
+
+/* The stream is still valid: waiting for it frees its blocks of it for ever. */
+void pool_stream_retire(void *self, hipStream_t stream)
+{
+  struct pool *pool = self;
+  const struct hipmm_services *services = pool->services;
+  pthread_mutex_lock(&pool->lock);
+  uint32_t id = streams_known_id(&pool->heap.streams, stream);
+  if (id) {
+    int previous = services->enter_device(services);
+    int code = services->hip->StreamSynchronize(stream);
+    if (code) services->hip->GetLastError();
+    services->leave_device(services, previous);
+    if (!code || !synchronize_device(pool)) forget_stream(pool, id);
+  }
+  pthread_mutex_unlock(&pool->lock);
+}
+
+void pool_stream_retain(void *self, hipStream_t stream)
+{
+  struct pool *pool = self;
+  uint32_t id;
+  pthread_mutex_lock(&pool->lock);
+  if (!enter_stream(pool, stream, &id)) stream_of(&pool->heap.streams, id)->lasts = true;
+  pthread_mutex_unlock(&pool->lock);
+}
+
+void pool_thread_ended(struct thread_watch *watch, uint64_t thread)
+{
+  struct pool *pool = (struct pool *)((char *)watch - offsetof(struct pool, threads));
+  pthread_mutex_lock(&pool->lock);
+  caches_end_thread(&pool->caches, &pool->heap, thread);
+  pthread_mutex_unlock(&pool->lock);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* serve.h: the pool itself: what it is made of, and the ops that serve allocations. */
+#ifndef HIPMM_POOL_SERVE_H
+#define HIPMM_POOL_SERVE_H
+
+#include "cache.h"
+#include "ground.h"
+
+#include <pthread.h>
+
+struct pool {
+  const struct hipmm_services *services;
+  struct caches caches;
+  struct thread_watch threads;
+  pthread_mutex_t lock; /* all below, and which caches there are */
+  struct heap heap;
+  struct ground ground;
+};
+
+/* The ops of the same names (hipmm/plugin.h); `self` is a struct pool. */
+enum hipmm_status pool_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out);
+enum hipmm_status pool_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream);
+enum hipmm_status pool_find(void *self, const void *ptr, struct hipmm_block *block_out);
+enum hipmm_status pool_trim(void *self, size_t keep_bytes);
+void pool_stream_retire(void *self, hipStream_t stream);
+void pool_stream_retain(void *self, hipStream_t stream);
+
+/* What the pool's thread_watch calls. */
+void pool_thread_ended(struct thread_watch *watch, uint64_t thread);
+
+/* Bytes held and not allocated; what caches keep counts as allocated. Granules that are partly in use count with the part
+ * that is not. The pool's lock is held. */
+uint64_t pool_free_bytes(const struct pool *pool);
+
+#endif
