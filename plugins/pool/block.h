@@ -33,11 +33,12 @@ struct block {
     uint64_t requested; /* live: as the caller asked for */
     uint64_t epoch;     /* free: the last free on its stream that it holds (streams.h) */
   };
-  uint32_t before, after;           /* neighbours in the region */
-  uint32_t next, previous, parent;  /* free: its place in the free_index */
-  uint32_t largest, largest_prefix; /* free: of its part of the free_index, in units */
-  uint32_t vacant;                  /* free: granules in it that have no memory (granules.h); live: 0 */
-  uint16_t stream;                  /* free: whose work may still use it; STREAM_CLEAN: nobody's */
+  uint32_t before, after;          /* neighbours in the region */
+  uint32_t next, previous, parent; /* free: its place in the free_index */
+  uint32_t largest_prefix;         /* free: of its part of the free_index, in units, and */
+  uint64_t largest;                /* in more than 32 bits: ranges of addresses are larger than any memory */
+  uint32_t vacant;                 /* free: granules in it that have no memory (granules.h); live: 0 */
+  uint16_t stream;                 /* free: whose work may still use it; STREAM_CLEAN: nobody's */
   uint8_t state;
 };
 

@@ -58,7 +58,7 @@ static uint64_t prefix_of(const struct blocks *blocks, const struct block *block
   return whole + granule > block->start + block->bytes ? block->bytes : whole - block->start;
 }
 
-static uint32_t larger_of(uint32_t a, uint32_t b)
+static uint64_t larger_of(uint64_t a, uint64_t b)
 {
   return a > b ? a : b;
 }
@@ -68,12 +68,12 @@ static bool refresh(struct blocks *blocks, uint32_t id)
 {
   struct block *block = block_of(blocks, id);
   const struct block *left = block_of(blocks, block->next), *right = block_of(blocks, block->previous);
-  uint32_t units = larger_of((uint32_t)units_of(block), larger_of(left->largest, right->largest));
-  uint32_t prefix = (uint32_t)(prefix_of(blocks, block) >> UNIT_BITS);
-  prefix = larger_of(prefix, larger_of(left->largest_prefix, right->largest_prefix));
+  uint64_t units = larger_of(units_of(block), larger_of(left->largest, right->largest));
+  uint64_t prefix = larger_of(left->largest_prefix, right->largest_prefix);
+  prefix = larger_of(prefix, prefix_of(blocks, block) >> UNIT_BITS);
   bool changed = units != block->largest || prefix != block->largest_prefix;
   block->largest = units;
-  block->largest_prefix = prefix;
+  block->largest_prefix = (uint32_t)prefix;
   return changed;
 }
 

@@ -34,7 +34,7 @@ static int open_all(void **state)
   memset(&idx, 0, sizeof idx);
   memset(slots, 0, sizeof slots);
   now = 0;
-  return blocks_open(&blocks, fake_begin()) && blocks_cover(&blocks, START, 1ull << 32) ? 0 : -1;
+  return blocks_open(&blocks, fake_begin()) && blocks_cover(&blocks, START, 1ull << 42) ? 0 : -1;
 }
 
 static int close_all(void **state)
@@ -368,6 +368,23 @@ static void prefers_the_lowest_address_where_granules_move(void **state)
   assert_int_equal(fit(2 * GRANULE, FIT_ANYWHERE), lower);
 }
 
+/* As a range of addresses for a device with a terabyte is. */
+static void knows_blocks_of_terabytes(void **state)
+{
+  uint64_t tib = 1ull << 40;
+  (void)state;
+  blocks.granule_bytes = GRANULE;
+  uint32_t small = add_at(0, START, GRANULE), large = add_at(1, START + 2 * GRANULE, tib);
+  uint32_t largest = add_at(2, START + 2 * GRANULE + 2 * tib, 16 * tib + 256);
+  assert_int_equal(fit(GRANULE, FIT_ANYWHERE), small);
+  assert_int_equal(fit(2 * GRANULE, FIT_ANYWHERE), large);
+  assert_int_equal(fit(tib, FIT_ANYWHERE), large);
+  assert_int_equal(fit(16 * tib + 256, FIT_ANYWHERE), largest);
+  assert_int_equal(fit(16 * tib + 512, FIT_NONE), BLOCK_NONE);
+  assert_visits_all(tib + 256);
+  assert_shape(3);
+}
+
 static void stays_flat_whatever_the_order(void **state)
 {
   (void)state;
@@ -392,6 +409,7 @@ int main(void)
       TEST(prefers_places_in_granules_that_are_busy_anyway),
       TEST(prefers_the_smallest_that_fits_where_nothing_moves),
       TEST(prefers_the_lowest_address_where_granules_move),
+      TEST(knows_blocks_of_terabytes),
       TEST(stays_flat_whatever_the_order),
       TEST(agrees_with_a_plain_array_without_granules),
       TEST(agrees_with_a_plain_array_with_granules),
