@@ -90,10 +90,11 @@ static void append_number(const char *field)
 {
   char buffer[40];
   uint64_t number = field[0] >= '0' && field[0] <= '2' ? pending.numbers[field[0] - '0'] : 0;
-  if (!strncmp(field + 1, ":bytes", 6))
+  const char *form = *field ? field + 1 : field;
+  if (!strncmp(form, ":bytes", 6))
     text_bytes(number, buffer, sizeof buffer);
   else
-    snprintf(buffer, sizeof buffer, strncmp(field + 1, ":hex", 4) ? "%llu" : "0x%llx", (unsigned long long)number);
+    snprintf(buffer, sizeof buffer, strncmp(form, ":hex", 4) ? "%llu" : "0x%llx", (unsigned long long)number);
   append_text(buffer);
 }
 
