@@ -365,8 +365,8 @@ static void *allocate_for_ever(void *unused)
   return NULL;
 }
 
-/* Ends with stacks live on two devices, memory allocated, work under way and threads in the middle of it. */
-static int end_in_the_middle(void)
+/* Ends with stacks live on two devices, memory allocated and work under way; and with a thread in the middle of it. */
+static int end_in_the_middle(bool with_thread)
 {
   pthread_t thread;
   void *ptr;
@@ -375,7 +375,7 @@ static int end_in_the_middle(void)
   if (hipmm_init_from_string(graph) || hipmm_allocate(NULL, 1000, NULL, &ptr)) return 1;
   if (hip_table()->SetDevice(1) || hipmm_allocate(NULL, 5 * MIB, NULL, &ptr)) return 1;
   if (hip_table()->StreamCreateWithFlags(&stream, 0) || hip_table()->MemsetAsync(ptr, 1, 5 * MIB, stream)) return 1;
-  if (pthread_create(&thread, NULL, allocate_for_ever, NULL)) return 1;
+  if (with_thread && pthread_create(&thread, NULL, allocate_for_ever, NULL)) return 1;
   usleep(10000);
   return 0;
 }
@@ -400,10 +400,24 @@ static void may_end_in_the_middle(void **state)
   }
 }
 
+/* The search for leaks is left out: it cannot look at a thread that runs in a library opened later. */
+static void may_end_while_a_thread_allocates(void **state)
+{
+  (void)state;
+  static const char *const arguments[] = {"end-with-a-thread", NULL};
+  static const char *const environment[] = {"ASAN_OPTIONS=detect_leaks=0", NULL};
+  for (int i = 0; i < 3; i++) {
+    struct outcome outcome = run_again(arguments, environment);
+    assert_string_equal(outcome.error, "");
+    assert_int_equal(outcome.status, 0);
+  }
+}
+
 int main(int argc, char **argv)
 {
   if (argc == 2 && !strcmp(argv[1], "fork-first")) return fork_first();
-  if (argc == 2 && !strcmp(argv[1], "end-in-the-middle")) return end_in_the_middle();
+  if (argc == 2 && !strcmp(argv[1], "end-in-the-middle")) return end_in_the_middle(false);
+  if (argc == 2 && !strcmp(argv[1], "end-with-a-thread")) return end_in_the_middle(true);
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_teardown(refuses_all_before_it_begins, finish),
       cmocka_unit_test_teardown(does_not_hang_in_the_child_of_a_fork_during_a_change, finish),
@@ -414,6 +428,7 @@ int main(int argc, char **argv)
       cmocka_unit_test_teardown(refuses_a_kept_resource_in_the_child_of_a_fork, finish),
       cmocka_unit_test(may_fork_before_it_begins),
       cmocka_unit_test(may_end_in_the_middle),
+      cmocka_unit_test(may_end_while_a_thread_allocates),
   };
   return cmocka_run_group_tests_name("life", tests, NULL, NULL);
 }
