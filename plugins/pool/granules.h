@@ -16,7 +16,7 @@ struct granules {
   uint64_t moves; /* pieces moved so far */
 };
 
-/* HIPMM_E_NOT_SUPPORTED when the upstream cannot map. */
+/* HIPMM_E_NOT_SUPPORTED when the upstream cannot map, HIPMM_E_LIMIT when the maximum is below a granule. */
 enum hipmm_status granules_open(struct granules *granules, struct heap *heap, const struct hipmm_services *services,
                                 struct hipmm_resource *upstream, uint64_t maximum_bytes);
 

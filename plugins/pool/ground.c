@@ -2,12 +2,11 @@
 /* ground.c: one choice between two ways to grow, made when the pool is created. */
 #include "ground.h"
 
-static enum hipmm_status refuse_mapped(const struct hipmm_services *services, const struct hipmm_resource *upstream)
+static const char *why_not_mapped(const struct hipmm_resource *upstream, enum hipmm_status status)
 {
-  return services->fail(services, HIPMM_E_NOT_SUPPORTED, "growth",
-                        "\"mapped\" is not possible here: %s; write \"auto\"",
-                        upstream->ops->mapping ? "this runtime or device has no virtual memory management"
-                                               : "the upstream hands out no virtual memory");
+  if (!upstream->ops->mapping) return "the upstream hands out no virtual memory";
+  return status == HIPMM_E_LIMIT ? "maximum_size is less than the smallest piece that can be mapped"
+                                 : "this runtime or device has no virtual memory management";
 }
 
 enum hipmm_status ground_open(struct ground *ground, struct heap *heap, const struct hipmm_services *services,
@@ -22,9 +21,11 @@ enum hipmm_status ground_open(struct ground *ground, struct heap *heap, const st
                     (unsigned long long)ground->granules.pieces.granule_bytes);
       return HIPMM_OK;
     }
-    if (growth == GROWTH_MAPPED) return refuse_mapped(services, upstream);
-    services->log(services, HIPMM_LOG_INFO, "growth segments: %s",
-                  upstream->ops->mapping ? "the device has no virtual memory management" : "the upstream cannot map");
+    const char *reason = why_not_mapped(upstream, status);
+    if (growth == GROWTH_MAPPED)
+      return services->fail(services, HIPMM_E_NOT_SUPPORTED, "growth",
+                            "\"mapped\" is not possible here: %s; write \"auto\"", reason);
+    services->log(services, HIPMM_LOG_INFO, "growth segments: %s", reason);
   }
   if (segments_open(&ground->segments, services, upstream, maximum_bytes)) return HIPMM_OK;
   return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory left for the pool's records");

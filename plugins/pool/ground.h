@@ -15,7 +15,7 @@ struct ground {
   struct segments segments;
 };
 
-/* Chooses, and says in the log what and why. On failure services->fail has said why; ground_close is owed all the same. */
+/* Chooses, and says in the log what and why. The maximum is rounded down to what can be had. On failure services->fail has said why; ground_close is owed all the same. */
 enum hipmm_status ground_open(struct ground *ground, struct heap *heap, const struct hipmm_services *services,
                               struct hipmm_resource *upstream, enum growth growth, uint64_t maximum_bytes);
 void ground_close(struct ground *ground);

@@ -168,12 +168,13 @@ enum hipmm_status pieces_open(struct pieces *pieces, const struct hipmm_services
 {
   size_t granule_bytes;
   const struct hipmm_mapping *mapping = upstream->ops->mapping;
-  *pieces =
-      (struct pieces){.services = services, .upstream = upstream, .mapping = mapping, .maximum_bytes = maximum_bytes};
+  *pieces = (struct pieces){.services = services, .upstream = upstream, .mapping = mapping};
   if (!mapping) return HIPMM_E_NOT_SUPPORTED;
   enum hipmm_status status = mapping->granularity(upstream->self, &granule_bytes);
   if (status) return status;
+  if (maximum_bytes < granule_bytes) return HIPMM_E_LIMIT;
   pieces->granule_bytes = granule_bytes;
+  pieces->maximum_bytes = pieces_round_down(pieces, maximum_bytes);
   pieces->spares = services->host_allocate(services, MAX_SPARES * sizeof *pieces->spares);
   return pieces->spares ? HIPMM_OK : HIPMM_E_OUT_OF_MEMORY;
 }

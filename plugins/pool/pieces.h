@@ -36,7 +36,8 @@ struct pieces {
   uint32_t n_spares;
 };
 
-/* Asks the upstream for its mapping. HIPMM_E_NOT_SUPPORTED when it has none. */
+/* Asks the upstream for its mapping. HIPMM_E_NOT_SUPPORTED when it has none, HIPMM_E_LIMIT when the maximum is below a
+ * granule. */
 enum hipmm_status pieces_open(struct pieces *pieces, const struct hipmm_services *services,
                               struct hipmm_resource *upstream, uint64_t maximum_bytes);
 

@@ -10,6 +10,7 @@ static const uint64_t LARGEST_STEP = 1ull << 30;
 bool segments_open(struct segments *segments, const struct hipmm_services *services, struct hipmm_resource *upstream,
                    uint64_t maximum_bytes)
 {
+  maximum_bytes = maximum_bytes / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
   *segments = (struct segments){.services = services, .upstream = upstream, .maximum_bytes = maximum_bytes};
   segments->items = services->host_allocate(services, MAX_SEGMENTS * sizeof *segments->items);
   return segments->items != NULL;

@@ -152,7 +152,35 @@ static void reaches_its_maximum_with_one_block(void **state)
   }
   reaches_its_maximum(GROWTH_SEGMENTS, 256 * MIB, MIB);
   reaches_its_maximum(GROWTH_SEGMENTS, 256 * MIB, 33 * MIB + 256);
-  open_ground(GROWTH_MAPPED, MIB, GRANULE, MIB);
+  open_ground(GROWTH_SEGMENTS, MIB, 0, MIB);
+}
+
+static void rounds_its_maximum_down_to_what_can_be_had(void **state)
+{
+  (void)state;
+  open_ground(GROWTH_MAPPED, 256 * MIB, GRANULE, 5 * MIB);
+  assert_int_equal(ground_maximum_bytes(&ground), 2 * GRANULE);
+  give(take(2 * GRANULE));
+  assert_int_equal(close_ground(NULL), 0);
+  open_ground(GROWTH_SEGMENTS, 256 * MIB, GRANULE, 5 * MIB + 100);
+  assert_int_equal(ground_maximum_bytes(&ground), 5 * MIB);
+  give(take(5 * MIB));
+}
+
+static void maps_nothing_where_a_granule_exceeds_the_maximum(void **state)
+{
+  (void)state;
+  const struct hipmm_services *services = fake_begin();
+  struct hipmm_resource *upstream = fake_upstream(64 * MIB, GRANULE);
+  assert_true(heap_open(&heap, services, RECORD_LAZY));
+  assert_ok(ground_open(&ground, &heap, services, upstream, GROWTH_AUTO, GRANULE - 1));
+  assert_false(ground.mapped);
+  assert_int_equal(heap.blocks.granule_bytes, 0);
+  assert_int_equal(close_ground(NULL), 0);
+  services = fake_begin();
+  upstream = fake_upstream(64 * MIB, GRANULE);
+  assert_true(heap_open(&heap, services, RECORD_LAZY));
+  assert_status(ground_open(&ground, &heap, services, upstream, GROWTH_MAPPED, GRANULE - 1), HIPMM_E_NOT_SUPPORTED);
 }
 
 /* Live blocks keep to their half of each granule, and what is free in between is of use only where it lies. */
@@ -464,6 +492,8 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
       TEST(reaches_its_maximum_with_one_block),
+      TEST(rounds_its_maximum_down_to_what_can_be_had),
+      TEST(maps_nothing_where_a_granule_exceeds_the_maximum),
       TEST(uses_what_is_free_between_live_blocks),
       TEST(moves_idle_memory_under_a_block_that_no_hole_fits),
       TEST(moves_nothing_that_work_may_still_use),
