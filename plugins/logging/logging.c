@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* logging.c: an adaptor that writes a row for each allocation and free into a file, in RMM's format (row.h), which
- * RMM's tools and `hipmm replay` read.
+ * RMM's tools and `hipmm replay` read. The calling thread notes the row, another one writes it (sink.h).
  *
- * As in RMM, an allocation is written after it succeeded and a free before it is passed on: so the rows of one address
+ * As in RMM, an allocation is noted after it succeeded and a free before it is passed on: so the rows of one address
  * are in true order however many threads there are. A free that the upstream then refuses stays in the log, as what the
  * program asked for; `hipmm replay` counts it as unmatched. A free without a size is written with the size found. */
 #include "name.h"
@@ -46,18 +46,27 @@ static enum hipmm_status logging_deallocate(void *self, void *ptr, size_t bytes,
 
 /* ---- Values and actions ---- */
 
-enum logging_value { ROWS, LOST_ROWS, N_VALUES };
+enum logging_value { ROWS, LOST_ROWS, METADATA_BYTES, N_VALUES };
 
 static const struct hipmm_feature logging_values[N_VALUES] = {
-    [ROWS] = {"rows", "rows", "Rows so far, those still in the buffer included"},
+    [ROWS] = {"rows", "rows", "Rows so far, those not yet written included"},
     [LOST_ROWS] = {"lost_rows", "rows", "Rows that could not be written"},
+    [METADATA_BYTES] = {"metadata_bytes", "bytes", "Host memory for rows that are not yet written"},
 };
+
+static void logging_count(struct logging *logging, int64_t *values_out)
+{
+  struct sink_counts counts = sink_count(logging->sink);
+  values_out[ROWS] = counts.rows;
+  values_out[LOST_ROWS] = counts.lost_rows;
+  values_out[METADATA_BYTES] = counts.metadata_bytes;
+}
 
 static enum hipmm_status logging_query(void *self, size_t index, int64_t *value_out)
 {
-  struct logging *logging = self;
-  struct sink_counts counts = sink_count(logging->sink);
-  *value_out = index == ROWS ? counts.rows : counts.lost_rows;
+  int64_t values[N_VALUES];
+  logging_count(self, values);
+  *value_out = values[index];
   return HIPMM_OK;
 }
 
@@ -71,9 +80,7 @@ static enum hipmm_status logging_perform(void *self, size_t index, int64_t *valu
   struct logging *logging = self;
   (void)index;
   enum hipmm_status status = sink_flush(logging->sink);
-  struct sink_counts counts = sink_count(logging->sink);
-  values_out[ROWS] = counts.rows;
-  values_out[LOST_ROWS] = counts.lost_rows;
+  logging_count(logging, values_out);
   return status;
 }
 
@@ -145,7 +152,8 @@ static const struct hipmm_option logging_option_table[] = {
      .type = HIPMM_OPTION_BOOL,
      .offset = offsetof(struct logging_options, auto_flush),
      .initial = "false",
-     .doc = "Write each row at once, so that a crash loses none; slower"},
+     .doc = "Write each row at once, so that a crash loses none; slow. Without it a crash, and _exit, lose the rows of "
+            "the last 10 ms"},
 };
 
 static const struct hipmm_ops logging_ops = {

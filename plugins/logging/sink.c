@@ -1,104 +1,166 @@
 /* SPDX-License-Identifier: MIT */
-/* sink.c: see sink.h. The buffer is our own and not the C library's, which a forked child would write once more when it
- * exits. */
+/* sink.c: see sink.h. This file has the life of a log, and its writer's; drain.h how rings are written.
+ *
+ * Locks are taken in the order: all_lock, a drain's, a ring's. */
 #include "sink.h"
+#include "drain.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <stdbool.h>
+#include <signal.h>
+#include <stddef.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-enum { BUFFER_BYTES = 1 << 16 };
-
-struct sink {
+struct log {
+  struct sink sink;
+  struct log *next; /* under all_lock */
   const struct hipmm_services *services;
-  struct sink *next; /* under sinks_lock */
-  pid_t process;     /* that opened it: a child writes nothing */
-  int file;
-  dev_t file_device;
-  ino_t file_number; /* both of a regular file */
-  bool is_regular;
-
-  pthread_mutex_t lock; /* all below */
-  bool auto_flush;
-  int write_error; /* errno of the first loss since the last flush; 0: none */
-  struct sink_counts counts;
-  int64_t buffered_rows;
-  struct row_clock clock;
-  size_t used;
-  char buffer[BUFFER_BYTES];
+  struct thread_watch threads;
+  bool has_writer;
+  pthread_t writer;
+  pthread_mutex_t wake_lock; /* the two below */
+  pthread_cond_t wake;
+  bool is_woken, ends;
+  struct drain drain;
 };
 
-static struct sink *sinks; /* all that are open */
-static pthread_mutex_t sinks_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct log *all; /* that are open */
+static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
+static pid_t process; /* that opened them: a child writes nothing */
 
-/* ---- Writing; the sink's lock is held ---- */
-
-static bool write_all(int file, const char *bytes, size_t length)
+static struct log *log_of(struct sink *sink)
 {
-  while (length) {
-    ssize_t written = write(file, bytes, length);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    bytes += written;
-    length -= (size_t)written;
+  return (struct log *)sink;
+}
+
+/* ---- The writer ---- */
+
+static void wake(struct log *log)
+{
+  pthread_mutex_lock(&log->wake_lock);
+  log->is_woken = true;
+  pthread_cond_signal(&log->wake);
+  pthread_mutex_unlock(&log->wake_lock);
+}
+
+static struct timespec soon(void)
+{
+  struct timespec limit;
+  clock_gettime(CLOCK_MONOTONIC, &limit);
+  limit.tv_nsec += SINK_DELAY_MS * 1000000L;
+  limit.tv_sec += limit.tv_nsec / 1000000000;
+  limit.tv_nsec %= 1000000000;
+  return limit;
+}
+
+/* Waits until it is woken, or for the delay if `is_timed`. False when the log ends. */
+static bool sleep_in(struct log *log, bool is_timed)
+{
+  struct timespec limit = soon();
+  int code = 0;
+  pthread_mutex_lock(&log->wake_lock);
+  while (!code && !log->is_woken && !log->ends)
+    code = is_timed ? pthread_cond_timedwait(&log->wake, &log->wake_lock, &limit)
+                    : pthread_cond_wait(&log->wake, &log->wake_lock);
+  log->is_woken = false;
+  bool ends = log->ends;
+  pthread_mutex_unlock(&log->wake_lock);
+  return !ends;
+}
+
+/* Sleeps as long as there are no rows: who adds the next one sees the wish, as it is there before the rings are looked
+ * at for the last time. */
+static bool sleep_until_there_are_rows(struct log *log)
+{
+  atomic_fetch_or(&log->sink.wishes, SINK_WAKE);
+  bool goes_on = drain_has_rows(&log->drain) || sleep_in(log, false);
+  atomic_fetch_and(&log->sink.wishes, ~(unsigned)SINK_WAKE);
+  return goes_on;
+}
+
+static void *write_log(void *argument)
+{
+  struct log *log = argument;
+  pthread_setname_np(pthread_self(), "hipmm-logging");
+  while (sleep_until_there_are_rows(log)) do
+      if (!sleep_in(log, true)) return NULL;
+    while (drain_write(&log->drain));
+  return NULL;
+}
+
+/* The application's signals are none of its business. Without it the log is written when rings are full, on flush and
+ * at the end. */
+static void start_writer(struct log *log)
+{
+  sigset_t all_signals, before;
+  sigfillset(&all_signals);
+  pthread_sigmask(SIG_SETMASK, &all_signals, &before);
+  int code = pthread_create(&log->writer, NULL, write_log, log);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  log->has_writer = !code;
+  if (code)
+    log->services->log(log->services, HIPMM_LOG_WARNING, "no thread to write the log: %s; rows are written late",
+                       strerror(code));
+}
+
+static void stop_writer(struct log *log)
+{
+  if (!log->has_writer) return;
+  pthread_mutex_lock(&log->wake_lock);
+  log->ends = true;
+  pthread_cond_signal(&log->wake);
+  pthread_mutex_unlock(&log->wake_lock);
+  pthread_join(log->writer, NULL);
+}
+
+/* ---- Rows ---- */
+
+void sink_attend(struct sink *sink)
+{
+  struct log *log = log_of(sink);
+  unsigned wishes = atomic_load_explicit(&sink->wishes, memory_order_relaxed);
+  if (wishes & SINK_WRITE)
+    drain_write(&log->drain);
+  else if (!(wishes & SINK_WAKE) || atomic_fetch_and(&sink->wishes, ~(unsigned)SINK_WAKE) & SINK_WAKE)
+    wake(log);
+}
+
+void sink_add_slowly(struct sink *sink, struct row row)
+{
+  struct log *log = log_of(sink);
+  struct ring *ring = drain_ring_of_thread(&log->drain);
+  if (!ring) {
+    drain_write_row(&log->drain, row);
+    return;
   }
-  return true;
-}
-
-/* Rows that cannot be written are dropped: the program goes on, and the log says so once. */
-static void lose_rows(struct sink *sink, int code)
-{
-  if (!sink->counts.lost_rows)
-    sink->services->log(sink->services, HIPMM_LOG_ERROR, "the log cannot be written: %s; rows are lost",
-                        strerror(code));
-  sink->counts.lost_rows += sink->buffered_rows;
-  if (!sink->write_error) sink->write_error = code;
-}
-
-static void write_buffer(struct sink *sink)
-{
-  if (sink->used && !write_all(sink->file, sink->buffer, sink->used)) lose_rows(sink, errno);
-  sink->used = 0;
-  sink->buffered_rows = 0;
-}
-
-void sink_add(struct sink *sink, enum row_action action, const void *ptr, size_t bytes, hipStream_t stream)
-{
-  pthread_mutex_lock(&sink->lock);
-  if (sink->used > BUFFER_BYTES - ROW_BYTES) write_buffer(sink);
-  sink->used += row_write(&sink->clock, action, ptr, bytes, stream, sink->buffer + sink->used);
-  sink->buffered_rows++;
-  sink->counts.rows++;
-  if (sink->auto_flush) write_buffer(sink);
-  pthread_mutex_unlock(&sink->lock);
+  thread_remember(sink->serial, sink, ring);
+  while (!ring_add(ring, row)) drain_make_room(&log->drain, ring);
+  sink_attend(sink);
 }
 
 enum hipmm_status sink_flush(struct sink *sink)
 {
-  pthread_mutex_lock(&sink->lock);
-  write_buffer(sink);
-  int code = sink->write_error;
-  sink->write_error = 0;
-  pthread_mutex_unlock(&sink->lock);
+  struct log *log = log_of(sink);
+  drain_write(&log->drain);
+  int code = drain_take_error(&log->drain);
   if (!code) return HIPMM_OK;
-  return sink->services->fail(sink->services, HIPMM_E_IO, "file", "rows were lost: %s", strerror(code));
+  return log->services->fail(log->services, HIPMM_E_IO, "file", "rows were lost: %s", strerror(code));
 }
 
 struct sink_counts sink_count(struct sink *sink)
 {
-  pthread_mutex_lock(&sink->lock);
-  struct sink_counts counts = sink->counts;
-  pthread_mutex_unlock(&sink->lock);
-  return counts;
+  return drain_count(&log_of(sink)->drain);
+}
+
+static void thread_ended(struct thread_watch *watch, uint64_t thread)
+{
+  struct log *log = (struct log *)((char *)watch - offsetof(struct log, threads));
+  drain_end_thread(&log->drain, thread);
 }
 
 /* ---- At exit ---- */
 
-/* A thread that exits while it writes a row, in a signal handler, holds its lock for ever: do not wait for ever. */
+/* A thread that exits in a signal handler, while it holds a lock, holds it for ever: do not wait for ever. */
 static bool lock_soon(pthread_mutex_t *lock)
 {
   struct timespec limit;
@@ -110,111 +172,104 @@ static bool lock_soon(pthread_mutex_t *lock)
 /* The process may exit with its stacks live. Rows that other threads still add are written as they come. */
 __attribute__((destructor)) static void flush_at_exit(void)
 {
-  if (!lock_soon(&sinks_lock)) return;
-  for (struct sink *sink = sinks; sink; sink = sink->next) {
-    if (sink->process != getpid() || !lock_soon(&sink->lock)) continue;
-    write_buffer(sink);
-    sink->auto_flush = true;
-    pthread_mutex_unlock(&sink->lock);
+  if (process != getpid() || !lock_soon(&all_lock)) return;
+  for (struct log *log = all; log; log = log->next) {
+    atomic_fetch_or(&log->sink.wishes, SINK_WRITE);
+    if (!lock_soon(&log->drain.lock)) continue;
+    drain_write_locked(&log->drain);
+    pthread_mutex_unlock(&log->drain.lock);
   }
-  pthread_mutex_unlock(&sinks_lock);
+  pthread_mutex_unlock(&all_lock);
 }
 
 /* ---- Opening and closing ---- */
 
-static enum hipmm_status refuse_file(const struct hipmm_services *services, const char *name, int code)
+/* The open log that writes the same file; NULL if there is none. */
+static const struct log *log_of_file(const struct file *file)
 {
-  const char *remedy = code == ENOENT   ? "; its folder does not exist, create it first"
-                       : code == EISDIR ? "; write the name of a file in it"
-                                        : "";
-  return services->fail(services, HIPMM_E_IO, "file", "cannot write \"%.500s\": %s%s", name, strerror(code), remedy);
+  const struct log *log = all;
+  while (log && !file_is_same(&log->drain.output.file, file)) log = log->next;
+  return log;
 }
 
-/* The open sink that writes the same file; NULL if there is none. */
-static const struct sink *sink_of_file(const struct sink *sink)
+/* Empties the file only once it is known that no other log writes it. Under all_lock. */
+static enum hipmm_status begin(struct log *log, const char *name, int32_t *device_out)
 {
-  for (const struct sink *other = sinks; sink->is_regular && other; other = other->next)
-    if (other->is_regular && other->file_device == sink->file_device && other->file_number == sink->file_number)
-      return other;
-  return NULL;
-}
-
-/* Opening without waiting: a pipe that nobody reads is an error and not a hang. */
-static int open_file(const char *name)
-{
-  int file = open(name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
-  if (file >= 0) fcntl(file, F_SETFL, fcntl(file, F_GETFL) & ~O_NONBLOCK);
-  return file;
-}
-
-static int identify(struct sink *sink)
-{
-  struct stat status;
-  if (fstat(sink->file, &status)) return errno;
-  sink->is_regular = S_ISREG(status.st_mode);
-  sink->file_device = status.st_dev;
-  sink->file_number = status.st_ino;
-  return 0;
-}
-
-/* Empties the file only once it is known that no other sink writes it. Returns errno. */
-static int begin_file(struct sink *sink)
-{
-  if (sink->is_regular && ftruncate(sink->file, 0)) return errno;
-  return write_all(sink->file, ROW_HEADER, sizeof ROW_HEADER - 1) ? 0 : errno;
-}
-
-static void discard(struct sink *sink)
-{
-  if (sink->file >= 0) close(sink->file);
-  pthread_mutex_destroy(&sink->lock);
-  sink->services->host_free(sink->services, sink, sizeof *sink);
-}
-
-/* Under sinks_lock. */
-static enum hipmm_status enter(struct sink *sink, const char *name, int32_t *device_out)
-{
-  sink->file = open_file(name);
-  int code = sink->file < 0 ? errno : identify(sink);
-  if (code) return refuse_file(sink->services, name, code);
-  const struct sink *other = sink_of_file(sink);
+  const struct file *file = &log->drain.output.file;
+  const struct log *other = log_of_file(file);
   if (other) {
     *device_out = other->services->device;
     return HIPMM_E_STATE;
   }
-  code = begin_file(sink);
-  if (code) return refuse_file(sink->services, name, code);
-  sink->next = sinks;
-  sinks = sink;
+  enum hipmm_status status = file_empty(file, log->services, name);
+  if (status) return status;
+  int code = file_write(file, ROW_HEADER, sizeof ROW_HEADER - 1);
+  if (code) return file_refuse(log->services, name, code);
+  log->next = all;
+  all = log;
+  process = getpid();
   return HIPMM_OK;
+}
+
+static void discard(struct log *log)
+{
+  drain_close(&log->drain);
+  pthread_cond_destroy(&log->wake);
+  pthread_mutex_destroy(&log->wake_lock);
+  log->services->host_free(log->services, log, sizeof *log);
+}
+
+static void prepare(struct log *log, const struct hipmm_services *services, struct file file, uint32_t auto_flush)
+{
+  static atomic_uint_fast64_t last_serial;
+  pthread_condattr_t attributes;
+  log->services = services;
+  log->sink.serial = atomic_fetch_add(&last_serial, 1) + 1;
+  atomic_init(&log->sink.wishes, auto_flush ? SINK_WRITE : 0);
+  pthread_mutex_init(&log->wake_lock, NULL);
+  pthread_condattr_init(&attributes);
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  pthread_cond_init(&log->wake, &attributes);
+  pthread_condattr_destroy(&attributes);
+  drain_open(&log->drain, services, file);
 }
 
 enum hipmm_status sink_open(const struct hipmm_services *services, const char *name, uint32_t auto_flush,
                             int32_t *device_out, struct sink **sink_out)
 {
-  struct sink *sink = services->host_allocate(services, sizeof *sink);
-  if (!sink) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for a buffer");
-  sink->services = services;
-  sink->process = getpid();
-  sink->auto_flush = auto_flush;
-  pthread_mutex_init(&sink->lock, NULL);
-  pthread_mutex_lock(&sinks_lock);
-  enum hipmm_status status = enter(sink, name, device_out);
-  pthread_mutex_unlock(&sinks_lock);
-  if (status)
-    discard(sink);
-  else
-    *sink_out = sink;
-  return status;
+  struct file file;
+  enum hipmm_status status = file_open(services, name, &file);
+  if (status) return status;
+  struct log *log = services->host_allocate(services, sizeof *log);
+  if (!log) {
+    file_close(&file);
+    return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for a log");
+  }
+  prepare(log, services, file, auto_flush);
+  pthread_mutex_lock(&all_lock);
+  status = begin(log, name, device_out);
+  pthread_mutex_unlock(&all_lock);
+  if (status) {
+    discard(log);
+    return status;
+  }
+  log->threads.ended = thread_ended;
+  thread_watch_open(&log->threads);
+  if (!auto_flush) start_writer(log);
+  *sink_out = &log->sink;
+  return HIPMM_OK;
 }
 
 void sink_close(struct sink *sink)
 {
-  pthread_mutex_lock(&sinks_lock);
-  struct sink **link = &sinks;
-  while (*link != sink) link = &(*link)->next;
-  *link = sink->next;
-  pthread_mutex_unlock(&sinks_lock);
-  write_buffer(sink);
-  discard(sink);
+  struct log *log = log_of(sink);
+  pthread_mutex_lock(&all_lock);
+  struct log **link = &all;
+  while (*link != log) link = &(*link)->next;
+  *link = log->next;
+  pthread_mutex_unlock(&all_lock);
+  thread_watch_close(&log->threads);
+  stop_writer(log);
+  drain_write(&log->drain);
+  discard(log);
 }

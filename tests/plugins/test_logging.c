@@ -5,7 +5,9 @@
 
 #include <pthread.h>
 #include <regex.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,7 +171,8 @@ static int exit_with_the_stack_live(void)
 /* Runs this program again, to do one thing (see main) in the same folder. */
 static struct outcome run_role(const char *role)
 {
-  const char *const arguments[] = {role, folder, NULL}, *const environment[] = {NULL};
+  /* A leak checker cannot look at threads that are running when the process exits. */
+  const char *const arguments[] = {role, folder, NULL}, *const environment[] = {"LSAN_OPTIONS=detect_leaks=0", NULL};
   return run_again(arguments, environment);
 }
 
@@ -400,14 +403,18 @@ static void *allocate_and_free(void *failures)
 
 enum { MOST_ADDRESSES = 64 };
 
-/* Reads the rows in order: no address is allocated twice without a free between, or freed when it is not allocated. */
-static void assert_true_order(const char *text)
+/* Reads the rows in order: times do not go back, no address is allocated twice without a free between, or freed when it
+ * is not allocated. Returns how many rows there are. */
+static int count_in_true_order(const char *text)
 {
   uintptr_t live[MOST_ADDRESSES] = {0};
+  const char *before = NULL;
   int rows = 0;
   for (const char *line = strchr(text, '\n') + 1; *line; line = strchr(line, '\n') + 1, rows++) {
-    const char *action = strchr(strchr(line, ',') + 1, ',') + 1;
-    bool is_free = !strncmp(action, "free,", 5);
+    const char *time = strchr(line, ',') + 1, *action = strchr(time, ',') + 1;
+    bool is_free = !strncmp(action, "free,", 5), is_midnight = before && !strncmp(before, "23:59", 5);
+    assert_true(!before || is_midnight || strncmp(before, time, 15) <= 0);
+    before = time;
     uintptr_t address = strtoull(strchr(action, ',') + 1, NULL, 16);
     int at = 0, unused = 0;
     while (at < MOST_ADDRESSES && live[at] != address) at++;
@@ -415,39 +422,257 @@ static void assert_true_order(const char *text)
     assert_true(is_free ? at < MOST_ADDRESSES : at == MOST_ADDRESSES && unused < MOST_ADDRESSES);
     live[is_free ? at : unused] = is_free ? 0 : address;
   }
-  assert_int_equal(rows, 2 * THREADS * ROUNDS);
+  return rows;
+}
+
+static void start_over_pool(const char *name)
+{
+  char graph[600];
+  snprintf(graph, sizeof graph, "'stack': [{'type': 'logging', 'file': '%s/%s'}, 'pool', 'device']", folder, name);
+  rig_start(graph);
+}
+
+static void assert_rows(const char *name, int rows)
+{
+  char *text = read_log(name);
+  assert_int_equal(count_in_true_order(text), rows);
+  free(text);
 }
 
 static void keeps_rows_of_threads_in_true_order(void **state)
 {
   pthread_t threads[THREADS];
   int failures[THREADS] = {0};
-  char graph[600];
   (void)state;
-  snprintf(graph, sizeof graph, "'stack': [{'type': 'logging', 'file': '%s/log.csv'}, 'pool', 'device']", folder);
-  rig_start(graph);
+  start_over_pool("log.csv");
   for (int i = 0; i < THREADS; i++)
     assert_int_equal(pthread_create(&threads[i], NULL, allocate_and_free, &failures[i]), 0);
   for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
   for (int i = 0; i < THREADS; i++) assert_int_equal(failures[i], 0);
   assert_int_equal(rig_value("logging", "rows"), 2 * THREADS * ROUNDS);
   flush();
-  char *text = read_log("log.csv");
-  assert_true_order(text);
+  assert_rows("log.csv", 2 * THREADS * ROUNDS);
+}
+
+/* More rows than there is room for, faster than they can be written. */
+static void drops_no_row_when_it_is_late(void **state)
+{
+  enum { MANY = 50000 };
+  (void)state;
+  start_over_pool("log.csv");
+  for (int i = 0; i < MANY; i++) rig_free(rig_allocate(1000, NULL), 1000, NULL);
+  assert_int_equal(rig_value("logging", "rows"), 2 * MANY);
+  assert_int_equal(rig_value("logging", "lost_rows"), 0);
+  assert_true(rig_value("logging", "metadata_bytes") < 2 * (int64_t)MIB);
+  flush();
+  assert_rows("log.csv", 2 * MANY);
+}
+
+/* One thread allocates, the other frees, through a single place. */
+struct handover {
+  void *_Atomic place;
+  int failures;
+};
+
+static void *free_what_comes(void *argument)
+{
+  struct handover *handover = argument;
+  for (int i = 0; i < ROUNDS; i++) {
+    void *ptr;
+    while (!(ptr = atomic_exchange(&handover->place, NULL))) sched_yield();
+    handover->failures += hipmm_deallocate(NULL, ptr, 1000, NULL) != 0;
+  }
+  return NULL;
+}
+
+static void keeps_the_order_of_blocks_that_change_threads(void **state)
+{
+  pthread_t thread;
+  struct handover handover = {NULL, 0};
+  (void)state;
+  start_over_pool("log.csv");
+  assert_int_equal(pthread_create(&thread, NULL, free_what_comes, &handover), 0);
+  for (int i = 0; i < ROUNDS; i++) {
+    void *ptr = rig_allocate(1000, NULL), *none = NULL;
+    while (!atomic_compare_exchange_strong(&handover.place, &none, ptr)) {
+      none = NULL;
+      sched_yield();
+    }
+  }
+  pthread_join(thread, NULL);
+  assert_int_equal(handover.failures, 0);
+  flush();
+  assert_rows("log.csv", 2 * ROUNDS);
+}
+
+static void *allocate_and_free_once(void *failures)
+{
+  void *ptr;
+  *(int *)failures += hipmm_allocate(NULL, 1000, NULL, &ptr) || hipmm_deallocate(NULL, ptr, 1000, NULL);
+  return NULL;
+}
+
+static void keeps_the_rows_of_threads_that_ended(void **state)
+{
+  enum { MANY = 300 };
+  int failures = 0;
+  (void)state;
+  start_over_pool("log.csv");
+  for (int i = 0; i < MANY; i++) {
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, allocate_and_free_once, &failures), 0);
+    pthread_join(thread, NULL);
+  }
+  assert_int_equal(failures, 0);
+  assert_int_equal(rig_value("logging", "rows"), 2 * MANY);
+  assert_true(rig_value("logging", "metadata_bytes") < 8 * (int64_t)MIB); /* their memory is used again */
+  flush();
+  assert_rows("log.csv", 2 * MANY);
+}
+
+static void writes_soon_without_being_asked(void **state)
+{
+  (void)state;
+  start_over_pool("log.csv");
+  for (int turn = 0; turn < 3; turn++) { /* the writer goes to sleep in between */
+    int rows = 0;
+    rig_free(rig_allocate(1000, NULL), 1000, NULL);
+    for (int i = 0; i < 500 && rows < 2 * turn + 2; i++) {
+      usleep(10000);
+      char *text = read_log("log.csv");
+      rows = count_in_true_order(text);
+      free(text);
+    }
+    assert_int_equal(rows, 2 * turn + 2);
+    usleep(30000);
+  }
+}
+
+static void writes_two_logs_of_one_stack(void **state)
+{
+  char graph[1200];
+  pthread_t threads[THREADS];
+  int failures[THREADS] = {0};
+  (void)state;
+  snprintf(graph, sizeof graph,
+           "'stack': [{'type': 'logging', 'file': '%s/above.csv'}, {'type': 'logging', 'file': '%s/below.csv'}, "
+           "'pool', 'device']",
+           folder, folder);
+  rig_start(graph);
+  for (int i = 0; i < THREADS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, allocate_and_free, &failures[i]), 0);
+  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  assert_ok(hipmm_finalize());
+  assert_rows("above.csv", 2 * THREADS * ROUNDS);
+  assert_rows("below.csv", 2 * THREADS * ROUNDS);
+}
+
+/* ---- Hard times; run as other processes ---- */
+
+static void *allocate_for_ever(void *unused)
+{
+  void *ptr;
+  (void)unused;
+  while (!hipmm_allocate(NULL, 1000, NULL, &ptr)) hipmm_deallocate(NULL, ptr, 1000, NULL);
+  return NULL;
+}
+
+/* Exits while threads are allocating. */
+static int exit_when_busy(void)
+{
+  char graph[600];
+  snprintf(graph, sizeof graph, "'stack': [{'type': 'logging', 'file': '%s/exit.csv'}, 'pool', 'device']", folder);
+  if (rig_try("", graph)) return 1;
+  for (int i = 0; i < 2; i++) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, allocate_for_ever, NULL)) return 2;
+  }
+  usleep(20000);
+  exit(7);
+}
+
+/* What is there is whole and in order, but for the very last row, which the end may have cut. */
+static void leaves_a_good_log_when_threads_are_busy_at_exit(void **state)
+{
+  (void)state;
+  assert_int_equal(run_role("exit-busy").status, 7);
+  char *text = read_log("exit.csv"), *end = strrchr(text, '\n');
+  assert_non_null(end);
+  end[1] = '\0';
+  assert_true(count_in_true_order(text) > 2);
   free(text);
 }
 
+struct starved {
+  pthread_barrier_t turn; /* the thread is ready, and there is no more memory */
+  int failures;
+};
+
+static void *allocate_without_memory(void *argument)
+{
+  struct starved *starved = argument;
+  int device;
+  starved->failures += rig_hip()->GetDevice(&device) != 0; /* the thread's own data of the library and the runtime */
+  (void)hipmm_last_error_message();
+  pthread_barrier_wait(&starved->turn);
+  pthread_barrier_wait(&starved->turn);
+  for (int i = 0; i < 100; i++) {
+    void *ptr;
+    enum hipmm_status status = hipmm_allocate(NULL, 1000, NULL, &ptr);
+    starved->failures += status || hipmm_deallocate(NULL, ptr, 1000, NULL);
+  }
+  return NULL;
+}
+
+/* A thread that can have no memory for its rows. */
+static int log_without_memory(void)
+{
+  pthread_t thread;
+  struct starved starved = {.failures = 0};
+  void *ptr;
+  const struct rlimit none = {1, 1};
+  if (start_over("host", "log.csv", "") || hipmm_allocate(NULL, 1000, NULL, &ptr)) return 1;
+  pthread_barrier_init(&starved.turn, NULL, 2);
+  if (pthread_create(&thread, NULL, allocate_without_memory, &starved)) return 2;
+  pthread_barrier_wait(&starved.turn);
+  setrlimit(RLIMIT_AS, &none);
+  pthread_barrier_wait(&starved.turn);
+  pthread_join(thread, NULL);
+  if (hipmm_deallocate(NULL, ptr, 1000, NULL)) return 3;
+  return starved.failures ? 4 : 7;
+}
+
+static void logs_without_memory_for_it(void **state)
+{
+  (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  print_message("the sanitizer needs memory itself\n");
+#else
+  assert_int_equal(run_role("starve").status, 7);
+  assert_rows("log.csv", 202);
+#endif
+}
+
 #define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+static int play_role(const char *role)
+{
+  if (!strcmp(role, "exit")) return exit_with_the_stack_live();
+  if (!strcmp(role, "exit-busy")) return exit_when_busy();
+  return strcmp(role, "starve") ? fill_a_small_file() : log_without_memory();
+}
 
 int main(int argc, char **argv)
 {
   if (argc == 3) {
     folder = argv[2];
-    return strcmp(argv[1], "exit") ? fill_a_small_file() : exit_with_the_stack_live();
+    return play_role(argv[1]);
   }
   const struct CMUnitTest tests[] = {
       TEST(writes_what_is_left_when_the_process_exits),
       TEST(says_that_rows_were_lost),
+      TEST(leaves_a_good_log_when_threads_are_busy_at_exit),
+      TEST(logs_without_memory_for_it),
       TEST(writes_what_rmm_writes),
       TEST(writes_the_local_time),
       TEST(keeps_a_refused_free_as_rmm_does),
@@ -466,6 +691,11 @@ int main(int argc, char **argv)
       TEST(says_why_a_file_cannot_be_written),
       TEST(goes_on_when_the_disk_is_full),
       TEST(keeps_rows_of_threads_in_true_order),
+      TEST(drops_no_row_when_it_is_late),
+      TEST(keeps_the_order_of_blocks_that_change_threads),
+      TEST(keeps_the_rows_of_threads_that_ended),
+      TEST(writes_soon_without_being_asked),
+      TEST(writes_two_logs_of_one_stack),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

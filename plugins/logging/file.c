@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* file.c: see file.h. */
+#include "file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum hipmm_status file_refuse(const struct hipmm_services *services, const char *name, int code)
+{
+  const char *remedy = code == ENOENT   ? "; its folder does not exist, create it first"
+                       : code == EISDIR ? "; write the name of a file in it"
+                                        : "";
+  return services->fail(services, HIPMM_E_IO, "file", "cannot write \"%.500s\": %s%s", name, strerror(code), remedy);
+}
+
+/* Opening without waiting: a pipe that nobody reads is an error and not a hang. */
+enum hipmm_status file_open(const struct hipmm_services *services, const char *name, struct file *file_out)
+{
+  struct stat status;
+  int descriptor = open(name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+  if (descriptor < 0) return file_refuse(services, name, errno);
+  if (fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK) || fstat(descriptor, &status)) {
+    int code = errno;
+    close(descriptor);
+    return file_refuse(services, name, code);
+  }
+  *file_out = (struct file){descriptor, S_ISREG(status.st_mode), status.st_dev, status.st_ino};
+  return HIPMM_OK;
+}
+
+void file_close(struct file *file)
+{
+  if (file->descriptor >= 0) close(file->descriptor);
+  file->descriptor = -1;
+}
+
+bool file_is_same(const struct file *file, const struct file *other)
+{
+  return file->is_regular && other->is_regular && file->device == other->device && file->number == other->number;
+}
+
+enum hipmm_status file_empty(const struct file *file, const struct hipmm_services *services, const char *name)
+{
+  if (!file->is_regular || !ftruncate(file->descriptor, 0)) return HIPMM_OK;
+  return file_refuse(services, name, errno);
+}
+
+int file_write(const struct file *file, const char *text, size_t bytes)
+{
+  while (bytes) {
+    ssize_t written = write(file->descriptor, text, bytes);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return written < 0 ? errno : EIO;
+    text += written;
+    bytes -= (size_t)written;
+  }
+  return 0;
+}
