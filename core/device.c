@@ -22,6 +22,8 @@ struct kept {
   struct kept *next;
 };
 
+atomic_uint device_openings = 2;
+
 static struct device_entry entries[MAX_DEVICES];
 static struct graph *graph_in_use;
 static int device_count;
@@ -34,11 +36,13 @@ enum hipmm_status device_table_open(struct graph *graph)
   if (code) return error_hip(hip_status(code), NULL, "hipGetDeviceCount", code, hip_table()->GetErrorName(code), 0);
   device_count = count < MAX_DEVICES ? count : MAX_DEVICES;
   graph_in_use = graph;
+  atomic_fetch_add(&device_openings, 1);
   return HIPMM_OK;
 }
 
 void device_table_close(void)
 {
+  atomic_fetch_add(&device_openings, 1);
   for (int device = 0; device < MAX_DEVICES; device++) {
     struct stack *stack = atomic_exchange(&entries[device].stack, NULL);
     atomic_store(&entries[device].resource, NULL);

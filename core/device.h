@@ -5,6 +5,10 @@
 
 #include "stack.h"
 
+/* Grows each time that the table is opened and closed, so that who remembers something of a device can tell whether it
+ * is about the stack of now. Odd while the table is open; never 0. */
+extern atomic_uint device_openings;
+
 /* Opens the table over a graph (whose reference it takes over), and closes it. The caller serialises the two; no other
  * call may be under way during close. */
 enum hipmm_status device_table_open(struct graph *graph);

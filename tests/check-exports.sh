@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# What libhipmm exports is one list in three places, which must agree: the functions of hipmm.h, the symbol map, and
+# What libhipmm exports is one list in three places, which must agree: the functions of its headers, the symbol map, and
 # the symbols of the library as built. A plugin exports its descriptor alone (a runtime also the HIP API and functions
 # named hipmm_TYPE_, to steer it) and imports
 # nothing from libhipmm. Run by `make check`.
@@ -30,7 +30,8 @@ differ() {
 }
 
 # A function that the header declares: a name before a parenthesis in a statement that is neither inline nor a typedef.
-${CC:-cc} -E -P -I "$top_srcdir/include" -x c "$top_srcdir/include/hipmm/hipmm.h" |
+for header in $headers; do echo "#include <${header#include/}>"; done |
+  ${CC:-cc} -E -P -I "$top_srcdir/include" -x c - |
   awk '{ text = text " " $0 } END {
     gsub(/__attribute__ *\(\([^()]*(\([^()]*\))?[^()]*\)\)/, "", text)
     while (gsub(/\{[^{}]*\}/, ";", text)) {}
@@ -42,8 +43,8 @@ ${CC:-cc} -E -P -I "$top_srcdir/include" -x c "$top_srcdir/include/hipmm/hipmm.h
 sed 's:/\*.*\*/::; s/#.*//' "$top_srcdir/core/libhipmm.map" | grep -o 'hipmm_[a-z0-9_]*' | sort -u >"$work/map"
 symbols "$library" --defined-only >"$work/library"
 
-[ -s "$work/header" ] || { echo "found no function in hipmm.h"; exit 1; }
-differ hipmm.h "$work/header" libhipmm.map "$work/map"
+[ -s "$work/header" ] || { echo "found no function in the headers"; exit 1; }
+differ "the headers" "$work/header" libhipmm.map "$work/map"
 differ libhipmm.map "$work/map" "$library" "$work/library"
 
 for plugin in $plugins; do

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* cupy.c: the two functions that CuPy's CFunctionAllocator takes (hipmm/torch.h). CuPy gives no stream; its parameter
+ * stands for one. */
+#include "error.h"
+#include "framework.h"
+
+#include <hipmm/torch.h>
+
+void *hipmm_cupy_malloc(void *stream, size_t bytes, int number)
+{
+  struct framework_device *device = framework_get(number);
+  void *ptr = NULL;
+  if (!device) return NULL;
+  if (!hipmm_allocate(device->resource, bytes, stream, &ptr)) return ptr;
+  framework_complain("cupy", "out of memory");
+  return NULL;
+}
+
+void hipmm_cupy_free(void *stream, void *ptr, int number)
+{
+  struct framework_device *device = framework_find(number);
+  if (!ptr || !device) return;
+  if (hipmm_deallocate(device->resource, ptr, 0, stream)) framework_complain("cupy", "a block is not freed");
+}
