@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: MIT
+"""Measures the tables of doc/performance.md and writes them there. figures.sh runs it:
+
+    figures.py BUILD TRACE...
+
+Everything runs in turns, round after round, so that what else the machine does meets all alike."""
+
+import sys
+from pathlib import Path
+
+from measure import CORES, ROOT, RUNTIME, Bench, measured_on, median, say, table, write_section
+
+ROUNDS = 5
+SECONDS = 0.3
+THREADS = [1, 2] if RUNTIME == "software" else [1, 4, 16]
+LIVE = [1000, 10000]
+
+# At most this much held over requested.
+HELD_TARGETS = {"gpt2_train": 1.01, "resnet50_train": 1.01, "llm_generate": 1.01, "cupy_frames": 1.06}
+
+# Of the same traces on an H200: held over requested, first pass; PyTorch's and CuPy's own while the program ran.
+PEERS_HELD = {
+    "gpt2_train": ("1.378", "1.075", "1.494", "1.258", "1.083"),
+    "resnet50_train": ("1.377", "1.015", "1.793", "2.045", "1.047"),
+    "llm_generate": ("1.380", "1.077", "1.090", "2.163", "1.186"),
+    "cupy_frames": ("3.350", "", "2.362", "4.222", "1.702"),
+}
+
+# The same, ns an operation of later passes; of llm_generate the first.
+PEERS_TIME = {
+    "gpt2_train": ("498", "298", "811"),
+    "resnet50_train": ("265", "195", "756"),
+    "llm_generate": ("194", "213", "507"),
+    "cupy_frames": ("374", "215", "742"),
+}
+
+# RMM's pool and binning, cudaMallocAsync; on an H200, ns an operation.
+PEERS_WORK = {
+    ("pair", 1): ("260", "166", "304"),
+    ("pair", 4): ("2,455", "2,592", "4,959"),
+    ("pair", 16): ("17,632", "17,423", "23,411"),
+    ("random", 1): ("361", "185", "629"),
+    ("random", 16): ("32,180", "18,755", "57,460"),
+    ("cross", 1): ("387", "174", "305"),
+}
+
+
+def ns(value):
+    return f"{value:,.1f}" if value < 100 else f"{value:,.0f}"
+
+
+def against(value, most):
+    """A ratio or a difference, and what it should be at most."""
+    return [f"{value:.2f}" if most < 10 else f"{value:.1f}", f"{most:g}", "holds" if value <= most else "**behind**"]
+
+
+class Rounds:
+    """What each case took, round by round."""
+
+    def __init__(self):
+        self.values = {}
+
+    def add(self, key, value):
+        self.values.setdefault(key, []).append(value)
+
+    def of(self, key):
+        return median(self.values[key])
+
+    def ratio(self, key, base):
+        return median(a / b for a, b in zip(self.values[key], self.values[base]))
+
+
+def play_rounds(bench):
+    rounds = Rounds()
+    for i in range(ROUNDS):
+        say(f"round {i + 1} of {ROUNDS}")
+        for n in THREADS:
+            rounds.add(("pair", n), bench.bench("pair", "--threads", n, "--seconds", SECONDS)["ns_per_op"])
+            rounds.add(("host pair", n), bench.host("pair", n, seconds=SECONDS))
+        for n in [1] if RUNTIME == "software" else THREADS:
+            for live in LIVE if n == 1 else LIVE[:1]:
+                options = ["--threads", n, "--live", live, "--seconds", SECONDS]
+                rounds.add(("random", n, live), bench.bench("random", *options)["ns_per_op"])
+                rounds.add(("host random", n, live), bench.host("random", n, live, seconds=SECONDS))
+        rounds.add(("cross", 1), bench.bench("cross", "--seconds", SECONDS)["ns_per_op"])
+    return rounds
+
+
+# ---- Work against the host's allocator
+
+
+def work_row(rounds, label, key, target):
+    host = ("host " + key[0], *key[1:])
+    cells = [label, ns(rounds.of(key)), ns(rounds.of(host)), f"{rounds.ratio(key, host):.2f}"]
+    if not target:
+        return cells + ["", "", ""]
+    words, base, most = target
+    return cells + [f"{words}: {against(rounds.ratio(key, base or host), most)[0]}", *against(rounds.ratio(key, base or host), most)[1:]]
+
+
+def work_table(bench, rounds):
+    host = bench.host_name
+    rows = []
+    for n in THREADS:
+        own = n > 1 and RUNTIME == "software"
+        target = (f"of its own at 1 thread", ("pair", 1), 1.15) if own else (f"of {host}", None, 2) if n in (1, 16) else None
+        rows.append(work_row(rounds, f"pair 4 KiB, {n} thread{'s' * (n > 1)}", ("pair", n), target))
+    for key in sorted(key for key in rounds.values if key[0] == "random"):
+        _, n, live = key
+        target = (f"of {host}", None, 2 if n == 16 else 1.5) if n in (1, 16) else None
+        if live > LIVE[0]:
+            target = (f"of its own at live {LIVE[0]:,}", ("random", 1, LIVE[0]), 1.5)
+        rows.append(work_row(rounds, f"random, live {live:,}, {n} thread{'s' * (n > 1)}", key, target))
+    rows.append(["cross 64 KiB, 4 streams", ns(rounds.of(("cross", 1)))] + [""] * 5)
+    if RUNTIME == "software":
+        return table(["workload", "hipmm, ns", f"{host}, ns", "hipmm over it", "goal", "at most", " "], rows)
+    return gpu_table(rows, rounds)
+
+
+def gpu_table(rows, rounds):
+    keys = [("pair", n) for n in THREADS] + sorted(key for key in rounds.values if key[0] == "random") + [("cross", 1)]
+    peers = []
+    for key in keys:
+        known = len(key) == 2 or key[2] == LIVE[0]
+        peers.append(list(PEERS_WORK.get(key[:2], ("", "", "")) if known else ("", "", "")))
+    rows = [row[:4] + row[5:] + more for row, more in zip(rows, peers)]
+    head = ["workload", "hipmm, ns", "mimalloc, ns", "hipmm over it", "at most", " ", "RMM pool", "RMM binning", "cudaMallocAsync"]
+    return table(head, rows)
+
+
+# ---- Traces
+
+
+def trace_name(path):
+    return path.name.split(".")[0]
+
+
+def trace_measure(bench, path):
+    say(f"trace {trace_name(path)}")
+    file = bench.trace(path)
+    runs = [bench.bench("replay", "--trace", file, "--seconds", SECONDS) for _ in range(ROUNDS)]
+    first, later = bench.replay(file, 1), bench.replay(file, 4)
+    calls = median(sum((run["runtime_calls"] or {}).values()) / max(run["ops"], 1) for run in runs)
+    return {
+        "cold": median(run["ns_per_op_cold"] for run in runs),
+        "warm": median(run["ns_per_op"] for run in runs),
+        "calls": f"{calls:.4f}" if runs[0]["runtime_calls"] is not None else "",
+        "requested": first["peak_requested_bytes"],
+        "held": [one["peak_reserved_bytes"] / one["peak_requested_bytes"] for one in (first, later)],
+    }
+
+
+def trace_time_table(bench, rounds, traces):
+    pair = rounds.of(("host pair", 1))
+    rows = []
+    for name, found in traces.items():
+        cells = [name, ns(found["cold"]), ns(found["warm"])]
+        if RUNTIME == "software":
+            rows.append(cells + [found["calls"], *against(found["warm"] / pair, 4)])
+        else:
+            rows.append(cells + [*against(found["warm"], 40)[1:], *PEERS_TIME.get(name, ("", "", ""))])
+    if RUNTIME == "software":
+        return table(["trace", "first pass, ns", "later passes, ns", "HIP calls an operation, later",
+                      f"later over {bench.host_name}'s pair", "at most", " "], rows)
+    return table(["trace", "first pass, ns", "later passes, ns", "later at most", " ", "RMM pool", "RMM binning",
+                  "cudaMallocAsync"], rows)
+
+
+def trace_held_table(traces):
+    rows = []
+    for name, found in traces.items():
+        most = HELD_TARGETS.get(name)
+        held = max(round(ratio, 3) for ratio in found["held"])
+        verdict = ("holds" if held <= most else "**behind**") if most else ""
+        rows.append([name, f"{found['requested'] / (1 << 20):,.0f}", *(f"{ratio:.3f}" for ratio in found["held"]),
+                     f"{most:g}" if most else "", verdict, *PEERS_HELD.get(name, [""] * 5)])
+    return table(["trace", "peak requested, MiB", "first pass", "four passes", "at most", " ", "PyTorch's or CuPy's own",
+                  "PyTorch, expandable segments", "RMM pool", "RMM binning", "cudaMallocAsync"], rows)
+
+
+# ---- Adaptors
+
+
+def adaptor_table(bench):
+    adaptors = [("only forwards", "forward", 3), ("`statistics`", "statistics", 10), ("`limiting`", None, None),
+                ("`logging` into /dev/null", None, 40)]
+    stacks = [["forward"], ["statistics"], [{"type": "limiting", "limit": "8GiB"}], [{"type": "logging", "file": "/dev/null"}]]
+    configs = [bench.default] + [bench.graph(*stack, "pool", "device") for stack in stacks]
+    runs = [[one["ns_per_op"] for one in bench.compare("pair", configs, "--seconds", "1")] for _ in range(3)]
+    rows = [["none", ns(median(run[0] for run in runs)), "", "", ""]]
+    for i, (label, _, most) in enumerate(adaptors, start=1):
+        more = median(run[i] - run[0] for run in runs)
+        verdict = ["" if most is None else f"{most:g}", "" if most is None else "holds" if more <= most else "**behind**"]
+        rows.append([label, ns(median(run[i] for run in runs)), f"{more:.1f}", *verdict])
+    return table(["adaptor over the pool", "pair, ns", "it adds, ns", "at most", " "], rows)
+
+
+def main():
+    if len(sys.argv) < 3:
+        raise SystemExit("usage: figures.py BUILD TRACE...")
+    bench = Bench(sys.argv[1])
+    try:
+        rounds = play_rounds(bench)
+        traces = {trace_name(path): trace_measure(bench, path) for path in map(Path, sys.argv[2:])}
+        write_section(f"{RUNTIME} work", f"{measured_on(bench)}\n\n{work_table(bench, rounds)}")
+        write_section(f"{RUNTIME} traces", trace_time_table(bench, rounds, traces))
+        write_section(f"{RUNTIME} held", trace_held_table(traces))
+        write_section(f"{RUNTIME} adaptors", adaptor_table(bench))
+    finally:
+        bench.close()
+
+
+if __name__ == "__main__":
+    main()

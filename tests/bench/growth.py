@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: MIT
+"""Measures what an operation takes and how large a pool's records are as a program grows, and draws it:
+
+    growth.py BUILD
+
+Writes doc/growth-*.svg and the table in doc/performance.md. On the software device: its driver calls cost little, so what
+grows is the pool's own work."""
+
+import sys
+
+import plot
+from measure import CORES, ROOT, Bench, measured_on, median, say, table, write_section
+
+ROUNDS = 3
+SECONDS = 0.2
+SMALL = 4096
+GIB = 1 << 30
+SEGMENTS = {"type": "pool", "growth": "segments"}
+
+
+def rounds(measure):
+    return median(measure() for _ in range(ROUNDS))
+
+
+def powers(first, last, factor):
+    values = []
+    while first <= last:
+        values.append(first)
+        first *= factor
+    return values
+
+
+def per_block(found):
+    """Of the records: what the process grew by, and what the pool says that they take at most."""
+    return found["resident_bytes"] / found["live_count"], found["metadata_bytes"] / found["live_count"]
+
+
+class Axis:
+    """What grows: its values, how they are called, and for each what was measured."""
+
+    def __init__(self, name, label, values, tick=plot.number):
+        self.name, self.label, self.values, self.tick = name, label, values, tick
+        self.times, self.metadata = {}, []
+
+    def add(self, series, value, ns):
+        say(f"{self.name} {self.tick(value)}: {series}: {ns:.1f} ns")
+        self.times.setdefault(series, []).append((value, ns))
+
+    def add_metadata(self, found):
+        self.metadata.append(per_block(found))
+
+    def draw(self, y_label):
+        step = max(1, len(self.values) // 6)
+        ticks = [(value, self.tick(value)) for value in self.values[::step]]
+        resident, at_most = ([(x, pair[i]) for x, pair in zip(self.values, self.metadata)] for i in (0, 1))
+        panels = [plot.Panel("Time", self.label, y_label, ticks, list(self.times.items())),
+                  plot.Panel("Records", self.label, "bytes per live block", ticks,
+                             [("in memory", resident), ("address space, at most", at_most)])]
+        plot.write(ROOT / "doc" / f"growth-{self.name}.svg", f"Time and records over {self.label}", panels)
+
+    def rows(self):
+        for i in {0: 0, len(self.values) // 2: 0, len(self.values) - 1: 0}:
+            times = "; ".join(f"{name} {points[i][1]:,.1f}" for name, points in self.times.items())
+            yield [f"{self.tick(self.values[i])} {self.label}", times, f"{self.metadata[i][0]:,.0f}"]
+
+
+def over_live(bench):
+    axis = Axis("live", "live blocks", [1000, 3000, 10000, 30000, 100000, 300000, 1000000])
+    configs = [("hipmm", bench.default), ("hipmm, segments", bench.graph(SEGMENTS, "device"))]
+    for live in axis.values:
+        options = ["--live", live, "--max-size", SMALL, "--seconds", SECONDS]
+        for name, config in configs:
+            axis.add(name, live, rounds(lambda: bench.bench("random", *options, config=config)["ns_per_op"]))
+        axis.add(bench.host_name, live, rounds(lambda: bench.host("random", 1, live, SMALL, SECONDS)))
+        axis.add_metadata(bench.metadata(1, 1, live, SMALL))
+    return axis
+
+
+def over_threads(bench):
+    """More threads than cores wait for a core most of the time; what is counted is the time that they had one."""
+    axis = Axis("threads", "threads", powers(1, 64, 2))
+    for n in axis.values:
+        share = min(1, CORES / n)
+        options = ["--threads", n, "--seconds", SECONDS]
+        for workload in ("pair", "random"):
+            axis.add(f"{workload}, hipmm", n, share * rounds(lambda: bench.bench(workload, *options)["ns_per_op"]))
+            axis.add(f"{workload}, {bench.host_name}", n, share * rounds(lambda: bench.host(workload, n, seconds=SECONDS)))
+        axis.add_metadata(bench.metadata(n, n, 1000 * n, SMALL))
+    return axis
+
+
+def over_streams(bench):
+    axis = Axis("streams", "streams", powers(1, 256, 2))
+    for n in axis.values:
+        options = ["--streams", n, "--seconds", SECONDS]
+        axis.add("cross, 64 KiB", n, rounds(lambda: bench.bench("cross", *options)["ns_per_op"]))
+        options += ["--live", 10000, "--max-size", SMALL]
+        axis.add("random, live 10,000", n, rounds(lambda: bench.bench("random", *options)["ns_per_op"]))
+        axis.add_metadata(bench.metadata(1, n, 10000, SMALL))
+    return axis
+
+
+def over_memory(bench):
+    """The same work in a pool of all the memory; and blocks that grow with the memory, 1,000 of up to a thousandth."""
+    axis = Axis("memory", "device memory", powers(GIB, 1024 * GIB, 4), lambda value: f"{value // GIB} GiB")
+    filled = bench.graph({"type": "pool", "initial_size": "90%"}, "device")
+    configs = [("blocks grow too", bench.default), ("the same, segments", bench.graph(SEGMENTS, "device"))]
+    for memory in axis.values:
+        device = {"HIPMM_SOFTWARE": f"memory={memory}"}
+        options = ["--live", 10000, "--max-size", SMALL, "--seconds", SECONDS]
+        axis.add("the same small blocks", memory, rounds(lambda: bench.bench("random", *options, config=filled, **device)["ns_per_op"]))
+        options = ["--dist", "uniform", "--max-size", memory // 1000, "--seconds", SECONDS]
+        for name, config in configs:
+            axis.add(name, memory, rounds(lambda: bench.bench("random", *options, config=config, **device)["ns_per_op"]))
+        axis.add_metadata(bench.metadata(1, 1, 1000, memory // 1000, "uniform", **device))
+    return axis
+
+
+def main():
+    if len(sys.argv) != 2:
+        raise SystemExit("usage: growth.py BUILD")
+    bench = Bench(sys.argv[1])
+    try:
+        axes = [over_live(bench), over_threads(bench), over_streams(bench), over_memory(bench)]
+        for axis in axes:
+            axis.draw("ns an operation")
+        rows = [row for axis in axes for row in axis.rows()]
+        head = ["grows to", " ns an operation", "records in memory, bytes per live block"]
+        write_section("growth", f"{measured_on(bench)}\n\n{table(head, rows)}")
+    finally:
+        bench.close()
+
+
+if __name__ == "__main__":
+    main()
