@@ -9,7 +9,7 @@ export HIPMM_RUNTIME HIPMM_LOG
 
 # Times differ from run to run; all else must not.
 without_times() {
-  sed -e 's/\("ns_per_op[a-z_]*": \)[0-9.e+-]*/\1N/' -e 's/^\(  [a-z ]*pass *\)[0-9.]* ns/\1N ns/' "$work/out" \
+  sed -e 's/\("ns_per_op[a-z_]*": \)[0-9.e+-]*/\1N/' -e 's/^\(  [a-z ]*pass\) *[0-9.]* ns/\1 N ns/' "$work/out" \
     >"$work/timeless"
   mv "$work/timeless" "$work/out"
 }
