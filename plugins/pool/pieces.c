@@ -4,15 +4,19 @@
 
 enum { MAX_SPARES = 1 << 16 };
 
+/* Where the device does not tell how much memory it has: more than any has today. */
+static const uint64_t UNKNOWN_RANGE_BYTES = 1ull << 40;
+
 /* ---- Ranges ---- */
 
 /* Twice the device's memory: fragmentation of addresses costs nothing but addresses. */
 static uint64_t usual_range_bytes(const struct pieces *pieces)
 {
-  const struct hipmm_services *services = pieces->services;
-  size_t free_bytes, total_bytes = 0;
-  if (services->hip->MemGetInfo(&free_bytes, &total_bytes)) services->hip->GetLastError();
-  return 2 * (uint64_t)total_bytes + pieces->granule_bytes;
+  const struct hipmm_hip *hip = pieces->services->hip;
+  size_t free_bytes, total_bytes;
+  if (!hip->MemGetInfo(&free_bytes, &total_bytes)) return 2 * (uint64_t)total_bytes + pieces->granule_bytes;
+  hip->GetLastError();
+  return UNKNOWN_RANGE_BYTES;
 }
 
 static size_t backed_bytes(uint64_t granules)
@@ -179,23 +183,25 @@ enum hipmm_status pieces_open(struct pieces *pieces, const struct hipmm_services
   return pieces->spares ? HIPMM_OK : HIPMM_E_OUT_OF_MEMORY;
 }
 
+/* Nobody comes after us who could try again, so what fails is tried once more. */
 static void close_range(struct pieces *pieces, const struct range *range)
 {
   uint64_t n = range->bytes / pieces->granule_bytes;
+  void *address = (void *)(uintptr_t)range->start;
   struct piece piece;
   for (uint64_t granule = 0; granule < n && pieces->bytes; granule++) {
+    uint64_t begin = range->start + granule * pieces->granule_bytes;
     if (!range->pieces[granule].granules) continue;
-    if (!piece_unmap(pieces, range->start + granule * pieces->granule_bytes, &piece)) piece_destroy(pieces, piece);
+    if (!piece_unmap(pieces, begin, &piece) || !piece_unmap(pieces, begin, &piece)) piece_destroy(pieces, piece);
   }
   free_tables(pieces, range);
-  pieces->mapping->unreserve(pieces->upstream->self, (void *)(uintptr_t)range->start, range->bytes);
+  if (pieces->mapping->unreserve(pieces->upstream->self, address, range->bytes))
+    pieces->mapping->unreserve(pieces->upstream->self, address, range->bytes);
 }
 
 void pieces_close(struct pieces *pieces)
 {
-  uint32_t n_spares = pieces->n_spares;
-  pieces->n_spares = 0;
-  for (uint32_t i = 0; i < n_spares; i++) piece_destroy(pieces, pieces->spares[i]);
   for (uint32_t i = 0; i < pieces->n_ranges; i++) close_range(pieces, &pieces->ranges[i]);
+  for (uint32_t i = 0, n = pieces->n_spares; i < n; i++) piece_destroy(pieces, pieces->spares[i]);
   pieces->services->host_free(pieces->services, pieces->spares, MAX_SPARES * sizeof *pieces->spares);
 }
