@@ -10,9 +10,8 @@ void *hipmm_cupy_malloc(void *stream, size_t bytes, int number)
 {
   struct framework_device *device = framework_get(number);
   void *ptr = NULL;
-  if (!device) return NULL;
-  if (!hipmm_allocate(device->resource, bytes, stream, &ptr)) return ptr;
-  framework_complain("cupy", "out of memory");
+  if (device && !hipmm_allocate(device->resource, bytes, stream, &ptr)) return ptr;
+  framework_complain("cupy", "cannot allocate");
   return NULL;
 }
 

@@ -22,7 +22,8 @@ static char reason[2048];
 
 void framework_complain(const char *framework, const char *what)
 {
-  log_line(HIPMM_LOG_ERROR, framework, "%s: %s", what, hipmm_last_error_message());
+  if (atomic_load(&life_now) != LIFE_BEFORE)
+    log_line(HIPMM_LOG_ERROR, framework, "%s: %s", what, hipmm_last_error_message());
 }
 
 /* ---- Opening ---- */

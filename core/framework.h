@@ -67,7 +67,7 @@ void framework_uncount(struct framework_device *device, size_t bytes);
 /* Gives a block back and uncounts it, or logs why it is refused. */
 void framework_free(struct framework_device *device, void *ptr, size_t bytes, hipStream_t stream);
 
-/* Logs the thread's last error. */
+/* Logs the thread's last error; but not that hipmm cannot be initialised, which was logged at the first time. */
 void framework_complain(const char *framework, const char *what);
 
 #endif

@@ -60,11 +60,9 @@ static void *allocate_in_pool(struct framework_device *device, size_t bytes, hip
   return NULL;
 }
 
-/* No device: hipmm cannot be initialised, of which the log knows already, or the number is wrong. */
-static void *fail_without_device(ssize_t bytes)
+static void *fail_without_device(void)
 {
-  if (!bytes) return NULL;
-  if (atomic_load(&life_now) != LIFE_BEFORE) framework_complain("torch", "cannot allocate");
+  framework_complain("torch", "cannot allocate");
   return fail(hipmm_last_error_message());
 }
 
@@ -72,7 +70,8 @@ void *hipmm_torch_malloc(ssize_t bytes, int number, hipStream_t stream)
 {
   struct framework_device *device = framework_get(number);
   if (__builtin_expect(bytes <= 0 || !device, 0)) {
-    if (!device || !bytes) return fail_without_device(bytes);
+    if (!bytes) return NULL;
+    if (!device) return fail_without_device();
     error_set(HIPMM_E_ARGUMENT, "%zd is not a size", bytes);
     return refuse();
   }
@@ -156,7 +155,7 @@ static enum hipmm_status set_fraction(struct framework_device *device, double fr
   if (!(fraction >= 0 && fraction <= 1))
     return error_set(HIPMM_E_ARGUMENT, "%g is not a fraction; it is from 0 to 1", fraction);
   enum hipmm_status status = total_bytes(device->device, &total);
-  if (!status) atomic_store(&device->limit, (size_t)((double)total * fraction));
+  if (!status) atomic_store(&device->limit, fraction < 1 ? (size_t)((double)total * fraction) : SIZE_MAX);
   return status;
 }
 

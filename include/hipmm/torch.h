@@ -43,7 +43,7 @@ void hipmm_torch_init(int device_count);
 void hipmm_torch_reset(void);
 
 /* set_memory_fraction_fn: from now on an allocation fails that would bring what is live through these hooks (as
- * requested, without rounding) over this part of the device's memory. What is live already stays. */
+ * requested, without rounding) over this part of the device's memory. What is live already stays; 1 is no limit. */
 void hipmm_torch_memory_fraction(double fraction, int device);
 
 /* set_base_alloc_fn: a live block that starts at `ptr`, and its size as requested; NULL and 0 otherwise. The block may be
