@@ -323,6 +323,19 @@ static void refuses_a_kept_resource_in_the_child_of_a_fork(void **state)
   give_the_resource_back();
 }
 
+static void begins_again_while_a_resource_is_kept(void **state)
+{
+  (void)state;
+  assert_ok(hipmm_init_from_string(graph));
+  get_a_resource();
+  assert_ok(hipmm_finalize());
+  assert_ok(hipmm_init_from_string(graph));
+  give_the_resource_back(); /* it is of the time before, and good all the same */
+  get_a_resource();
+  give_the_resource_back();
+  assert_ok(hipmm_finalize());
+}
+
 static int begin_in_child(const void *unused)
 {
   (void)unused;
@@ -425,6 +438,7 @@ int main(int argc, char **argv)
       cmocka_unit_test_teardown(leaves_nothing_behind_when_it_cannot_begin, finish),
       cmocka_unit_test_teardown(begins_once_in_many_threads, finish),
       cmocka_unit_test_teardown(refuses_all_in_the_child_of_a_fork, finish),
+      cmocka_unit_test_teardown(begins_again_while_a_resource_is_kept, finish),
       cmocka_unit_test_teardown(refuses_a_kept_resource_in_the_child_of_a_fork, finish),
       cmocka_unit_test(may_fork_before_it_begins),
       cmocka_unit_test(may_end_in_the_middle),
