@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: MIT
+"""PyTorch's device memory from hipmm.
+
+    import hipmm_torch
+    hipmm_torch.use()          # before the first tensor on a device; HIPMM_CONFIG names the graph
+
+or, beside PyTorch's own allocator and with captured graphs:
+
+    with torch.cuda.use_mem_pool(hipmm_torch.pool()):
+        ...
+
+The library is found as libhipmm.so, or where HIPMM_LIBRARY says.
+"""
+
+import ctypes
+import os
+
+import torch
+
+# The setter (the first of these names that this PyTorch has), and the function for it.
+_HOOKS = (
+    (("set_init_fn",), "hipmm_torch_init"),
+    (("set_reset_fn",), "hipmm_torch_reset"),
+    (("set_memory_fraction_fn",), "hipmm_torch_memory_fraction"),
+    (("set_base_alloc_fn",), "hipmm_torch_base_alloc"),
+    (("set_record_stream_fn",), "hipmm_torch_record_stream"),
+    (("set_begin_allocate_to_pool", "set_begin_allocate_to_pool_fn"), "hipmm_torch_begin_allocate_to_pool"),
+    (("set_end_allocate_to_pool_fn", "set_end_allocate_to_pool"), "hipmm_torch_end_allocate_to_pool"),
+    (("set_release_pool", "set_release_pool_fn"), "hipmm_torch_release_pool"),
+)
+
+
+def _path(path):
+    return path or os.environ.get("HIPMM_LIBRARY") or "libhipmm.so"
+
+
+def _address(library, name):
+    return ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+
+
+def allocator(path=None):
+    """The allocator with all its hooks, for change_current_allocator() or MemPool."""
+    path = _path(path)
+    pluggable = torch.cuda.memory.CUDAPluggableAllocator(path, "hipmm_torch_malloc", "hipmm_torch_free")
+    library = ctypes.CDLL(path)
+    for setters, function in _HOOKS:
+        for setter in setters:
+            if hasattr(pluggable.allocator(), setter):
+                getattr(pluggable.allocator(), setter)(_address(library, function))
+                break
+        else:
+            if function == "hipmm_torch_record_stream":
+                raise RuntimeError("this PyTorch has no set_record_stream_fn: Tensor.record_stream() would not be heard")
+    return pluggable
+
+
+def use(path=None):
+    """Makes hipmm the allocator of this process. Memory that is not there raises RuntimeError, "CUDA out of memory...".
+
+    PyTorch does not look for NULL, so the error is raised where it is found, by std::__throw_runtime_error.
+    """
+    pluggable = allocator(path)
+    torch.cuda.memory.change_current_allocator(pluggable)
+    library = ctypes.CDLL(_path(path))
+    library.hipmm_torch_on_failure.argtypes = [ctypes.c_void_p]
+    library.hipmm_torch_on_failure.restype = None
+    library.hipmm_torch_on_failure(_address(ctypes.CDLL("libstdc++.so.6"), "_ZSt21__throw_runtime_errorPKc"))
+    return pluggable
+
+
+def pool(path=None):
+    """A MemPool whose memory comes from hipmm, while PyTorch's own allocator stays in force and cuts it up."""
+    return torch.cuda.MemPool(allocator(path).allocator())

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Trains a model of GPT-2 small's size on random tokens and prints one line of JSON: the last losses, steps per second
+after the warm-up, and the most memory held from the driver. Nothing is downloaded.
+
+    torch_train.py --allocator native|expandable|hipmm [--steps 30]     (hipmm: HIPMM_LIBRARY, HIPMM_CONFIG)
+
+The same seed must give the same losses with every allocator.
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+
+WARM_UP = 5
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--allocator", choices=("native", "expandable", "hipmm"), default="native")
+    parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--batch", type=int, default=8)
+    parser.add_argument("--length", type=int, default=1024, help="tokens in a sequence, at most 1024")
+    parser.add_argument("--layers", type=int, default=12)
+    parser.add_argument("--varied", action="store_true", help="draw a sequence length for each step")
+    parser.add_argument("--seed", type=int, default=1234)
+    chosen = parser.parse_args()
+    if chosen.steps <= WARM_UP or not 16 <= chosen.length <= 1024:
+        parser.error(f"more than {WARM_UP} steps, please, of 16 to 1024 tokens")
+    return chosen
+
+
+chosen = arguments()
+if chosen.allocator == "expandable":  # before torch is imported
+    for variable in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF"):
+        os.environ[variable] = "expandable_segments:True"
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+
+import torch  # noqa: E402
+from torch import nn  # noqa: E402
+from torch.nn import functional  # noqa: E402
+
+VOCABULARY, POSITIONS, WIDTH, HEADS = 50257, 1024, 768, 12
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
+        self.attend, self.project = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.widen, self.narrow = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
+
+    def forward(self, x):
+        batch, length, _ = x.shape
+        q, k, v = self.attend(self.norm1(x)).view(batch, length, 3, HEADS, WIDTH // HEADS).permute(2, 0, 3, 1, 4)
+        scores = q @ k.transpose(-1, -2) / (WIDTH // HEADS) ** 0.5
+        later = torch.ones(length, length, dtype=torch.bool, device=x.device).triu(1)
+        heads = scores.masked_fill(later, float("-inf")).softmax(-1) @ v
+        x = x + self.project(heads.transpose(1, 2).reshape(batch, length, WIDTH))
+        return x + self.narrow(functional.gelu(self.widen(self.norm2(x))))
+
+
+class Model(nn.Module):
+    def __init__(self, layers):
+        super().__init__()
+        self.tokens, self.positions = nn.Embedding(VOCABULARY, WIDTH), nn.Embedding(POSITIONS, WIDTH)
+        self.blocks = nn.ModuleList(Block() for _ in range(layers))
+        self.norm, self.head = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, VOCABULARY, bias=False)
+        self.head.weight = self.tokens.weight
+        for parameter in self.parameters():
+            if parameter.dim() > 1:
+                nn.init.normal_(parameter, std=0.02)
+
+    def forward(self, tokens):
+        x = self.tokens(tokens) + self.positions(torch.arange(tokens.shape[1], device=tokens.device))
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+
+def use_hipmm():
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path.insert(0, os.path.join(here, "..", "..", "etc", "python"))
+    import hipmm_torch
+
+    hipmm_torch.use()
+
+
+def used_bytes():
+    free, total = torch.cuda.mem_get_info()
+    return total - free
+
+
+def step(model, optimizer, tokens):
+    with torch.autocast("cuda", torch.bfloat16):
+        logits = model(tokens[:, :-1])
+        loss = functional.cross_entropy(logits.flatten(0, 1).float(), tokens[:, 1:].flatten())
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    optimizer.step()
+    return loss.detach()
+
+
+def train(before):
+    torch.manual_seed(chosen.seed)
+    model = Model(chosen.layers).cuda()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
+    random = torch.Generator().manual_seed(chosen.seed)
+    losses, most, started = [], 0, 0.0
+    for number in range(chosen.steps):
+        if number == WARM_UP:
+            torch.cuda.synchronize()
+            started = time.perf_counter()
+        length = chosen.length
+        if chosen.varied:
+            length = int(torch.randint(chosen.length // 4, chosen.length + 1, (1,), generator=random))
+        tokens = torch.randint(VOCABULARY, (chosen.batch, length + 1), generator=random).cuda()
+        losses.append(step(model, optimizer, tokens))
+        most = max(most, used_bytes() - before)
+    torch.cuda.synchronize()
+    seconds = time.perf_counter() - started
+    return [loss.item() for loss in losses[-5:]], (chosen.steps - WARM_UP) / seconds, most
+
+
+def main():
+    if not torch.cuda.is_available():
+        print("no GPU that this PyTorch can use", file=sys.stderr)
+        return 77
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    if chosen.allocator == "hipmm":
+        use_hipmm()
+    torch.cuda.init()
+    before = used_bytes()  # the driver's own, and other processes'
+    losses, steps_per_second, most = train(before)
+    print(
+        json.dumps(
+            {
+                "allocator": chosen.allocator,
+                "torch": torch.__version__,
+                "device": torch.cuda.get_device_name(),
+                "steps": chosen.steps,
+                "losses": losses,
+                "steps_per_second": round(steps_per_second, 3),
+                "most_bytes_held": most,
+            }
+        )
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
