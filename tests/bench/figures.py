@@ -8,7 +8,7 @@ Everything runs in turns, round after round, so that what else the machine does 
 import sys
 from pathlib import Path
 
-from measure import CORES, ROOT, RUNTIME, Bench, measured_on, median, say, table, write_section
+from measure import RUNTIME, Bench, measured_on, median, say, table, write_section
 
 ROUNDS = 5
 SECONDS = 0.3
@@ -103,7 +103,7 @@ def work_table(bench, rounds):
     rows = []
     for n in THREADS:
         own = n > 1 and RUNTIME == "software"
-        target = (f"of its own at 1 thread", ("pair", 1), 1.15) if own else (f"of {host}", None, 2) if n in (1, 16) else None
+        target = ("of its own at 1 thread", ("pair", 1), 1.15) if own else (f"of {host}", None, 2) if n in (1, 16) else None
         rows.append(work_row(rounds, f"pair 4 KiB, {n} thread{'s' * (n > 1)}", ("pair", n), target))
     for key in sorted(key for key in rounds.values if key[0] == "random"):
         _, n, live = key
@@ -135,16 +135,22 @@ def trace_name(path):
     return path.name.split(".")[0]
 
 
-def trace_measure(bench, path):
-    say(f"trace {trace_name(path)}")
+def calls_of(run, *names):
+    """Calls an operation; 0 where the runtime does not count them, and the columns are not shown."""
+    return sum((run["runtime_calls"] or {}).get(name, 0) for name in names) / max(run["ops"], 1)
+
+
+def trace_measure(bench, path, config):
+    say(f"trace {trace_name(path)} through {Path(config).stem}")
     file = bench.trace(path)
-    runs = [bench.bench("replay", "--trace", file, "--seconds", SECONDS) for _ in range(ROUNDS)]
-    first, later = bench.replay(file, 1), bench.replay(file, 4)
-    calls = median(sum((run["runtime_calls"] or {}).values()) / max(run["ops"], 1) for run in runs)
+    runs = [bench.bench("replay", "--trace", file, "--seconds", SECONDS, config=config) for _ in range(ROUNDS)]
+    first, later = bench.replay(file, 1, config), bench.replay(file, 4, config)
+    events = first["allocations"] + first["frees"]
     return {
         "cold": median(run["ns_per_op_cold"] for run in runs),
         "warm": median(run["ns_per_op"] for run in runs),
-        "calls": f"{calls:.4f}" if runs[0]["runtime_calls"] is not None else "",
+        "mapped": f"{median(calls_of(run, 'hipMemMap') * events for run in runs):,.0f}",
+        "asked": f"{median(calls_of(run, 'hipEventRecord', 'hipEventQuery') for run in runs):.2f}",
         "requested": first["peak_requested_bytes"],
         "held": [one["peak_reserved_bytes"] / one["peak_requested_bytes"] for one in (first, later)],
     }
@@ -156,12 +162,12 @@ def trace_time_table(bench, rounds, traces):
     for name, found in traces.items():
         cells = [name, ns(found["cold"]), ns(found["warm"])]
         if RUNTIME == "software":
-            rows.append(cells + [found["calls"], *against(found["warm"] / pair, 4)])
+            rows.append(cells + [found["mapped"], found["asked"], *against(found["warm"] / pair, 4)])
         else:
             rows.append(cells + [*against(found["warm"], 40)[1:], *PEERS_TIME.get(name, ("", "", ""))])
     if RUNTIME == "software":
-        return table(["trace", "first pass, ns", "later passes, ns", "HIP calls an operation, later",
-                      f"later over {bench.host_name}'s pair", "at most", " "], rows)
+        return table(["trace", "first pass, ns", "later passes, ns", "pieces mapped a pass, later",
+                      "event calls an operation, later", f"later over {bench.host_name}'s pair", "at most", " "], rows)
     return table(["trace", "first pass, ns", "later passes, ns", "later at most", " ", "RMM pool", "RMM binning",
                   "cudaMallocAsync"], rows)
 
@@ -176,6 +182,14 @@ def trace_held_table(traces):
                      f"{most:g}" if most else "", verdict, *PEERS_HELD.get(name, [""] * 5)])
     return table(["trace", "peak requested, MiB", "first pass", "four passes", "at most", " ", "PyTorch's or CuPy's own",
                   "PyTorch, expandable segments", "RMM pool", "RMM binning", "cudaMallocAsync"], rows)
+
+
+def trace_segments_table(traces):
+    rows = []
+    for name, found in traces.items():
+        times = [ns(found["cold"]), ns(found["warm"])]
+        rows.append([name, *times, *(f"{ratio:.3f}" for ratio in found["held"])])
+    return table(["trace, segments", "first pass, ns", "later passes, ns", "held, first pass", "held, four passes"], rows)
 
 
 # ---- Adaptors
@@ -201,10 +215,13 @@ def main():
     bench = Bench(sys.argv[1])
     try:
         rounds = play_rounds(bench)
-        traces = {trace_name(path): trace_measure(bench, path) for path in map(Path, sys.argv[2:])}
+        segments = bench.graph({"type": "pool", "growth": "segments"}, "device")
+        traces, in_segments = ({trace_name(path): trace_measure(bench, path, config) for path in map(Path, sys.argv[2:])}
+                               for config in (bench.default, segments))
         write_section(f"{RUNTIME} work", f"{measured_on(bench)}\n\n{work_table(bench, rounds)}")
         write_section(f"{RUNTIME} traces", trace_time_table(bench, rounds, traces))
         write_section(f"{RUNTIME} held", trace_held_table(traces))
+        write_section(f"{RUNTIME} segments", trace_segments_table(in_segments))
         write_section(f"{RUNTIME} adaptors", adaptor_table(bench))
     finally:
         bench.close()

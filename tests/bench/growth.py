@@ -31,7 +31,7 @@ def powers(first, last, factor):
 
 
 def per_block(found):
-    """Of the records: what the process grew by, and what the pool says that they take at most."""
+    """What the process grew by, the device's own records included, and what the pool counts as its own."""
     return found["resident_bytes"] / found["live_count"], found["metadata_bytes"] / found["live_count"]
 
 
@@ -52,16 +52,17 @@ class Axis:
     def draw(self, y_label):
         step = max(1, len(self.values) // 6)
         ticks = [(value, self.tick(value)) for value in self.values[::step]]
-        resident, at_most = ([(x, pair[i]) for x, pair in zip(self.values, self.metadata)] for i in (0, 1))
+        grown, counted = ([(x, pair[i]) for x, pair in zip(self.values, self.metadata)] for i in (0, 1))
         panels = [plot.Panel("Time", self.label, y_label, ticks, list(self.times.items())),
                   plot.Panel("Records", self.label, "bytes per live block", ticks,
-                             [("in memory", resident), ("address space, at most", at_most)])]
+                             [("the process grew by", grown), ("the pool's own count", counted)])]
         plot.write(ROOT / "doc" / f"growth-{self.name}.svg", f"Time and records over {self.label}", panels)
 
     def rows(self):
         for i in {0: 0, len(self.values) // 2: 0, len(self.values) - 1: 0}:
             times = "; ".join(f"{name} {points[i][1]:,.1f}" for name, points in self.times.items())
-            yield [f"{self.tick(self.values[i])} {self.label}", times, f"{self.metadata[i][0]:,.0f}"]
+            label = self.label[:-1] if self.values[i] == 1 else self.label
+            yield [f"{self.tick(self.values[i])} {label}", times, *(f"{size:,.0f}" for size in self.metadata[i])]
 
 
 def over_live(bench):
@@ -102,7 +103,7 @@ def over_streams(bench):
 
 def over_memory(bench):
     """The same work in a pool of all the memory; and blocks that grow with the memory, 1,000 of up to a thousandth."""
-    axis = Axis("memory", "device memory", powers(GIB, 1024 * GIB, 4), lambda value: f"{value // GIB} GiB")
+    axis = Axis("memory", "device memory", powers(GIB, 1024 * GIB, 4), lambda value: f"{value // GIB} GiB" if value < 1024 * GIB else "1 TiB")
     filled = bench.graph({"type": "pool", "initial_size": "90%"}, "device")
     configs = [("blocks grow too", bench.default), ("the same, segments", bench.graph(SEGMENTS, "device"))]
     for memory in axis.values:
@@ -125,7 +126,7 @@ def main():
         for axis in axes:
             axis.draw("ns an operation")
         rows = [row for axis in axes for row in axis.rows()]
-        head = ["grows to", " ns an operation", "records in memory, bytes per live block"]
+        head = ["", " ns an operation", "the process grew by, bytes per live block", "the pool's own count"]
         write_section("growth", f"{measured_on(bench)}\n\n{table(head, rows)}")
     finally:
         bench.close()

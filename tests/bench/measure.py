@@ -41,7 +41,7 @@ class Bench:
         self.mimalloc = next(filter(preloads, [os.environ.get("MIMALLOC") or MIMALLOC_PLACES[0], *MIMALLOC_PLACES]), None)
         self.host_name = "mimalloc" if self.mimalloc else "glibc"
         self.environment = {**os.environ, "HIPMM_RUNTIME": RUNTIME}
-        self.environment.setdefault("HIPMM_PLUGIN_PATH", f"{self.build}/plugins:{self.build}/tests/bench")
+        self.environment["HIPMM_PLUGIN_PATH"] = f"{self.build}/plugins:{self.build}/tests/bench/.libs"
         self.default = self.graph("pool", "device")
 
     def close(self):

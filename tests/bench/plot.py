@@ -5,7 +5,7 @@ import math
 from html import escape
 
 WIDTH, HEIGHT = 440, 350
-LEFT, RIGHT, TOP, BOTTOM = 64, 18, 98, 52
+LEFT, RIGHT, TOP, BOTTOM = 64, 28, 98, 52
 
 STYLE = """
   text { font: 12px system-ui, sans-serif; fill: #444c56; }
@@ -68,7 +68,7 @@ class Panel:
         yield f'<text x="16" y="{middle}" text-anchor="middle" transform="rotate(-90 16 {middle})">{escape(self.y_label)}</text>'
 
     def legend(self, index, name):
-        x, y = LEFT + index % 2 * 186, 48 + index // 2 * 20
+        x, y = LEFT + index % 2 * 176, 48 + index // 2 * 20
         yield f'<path class="line s{index}" stroke-dasharray="{DASHES[index]}" d="M{x} {y - 4}h26"/>'
         yield f'<text x="{x + 32}" y="{y}">{escape(name)}</text>'
 
