@@ -240,9 +240,12 @@ enum hipmm_status pool_deallocate(void *self, void *ptr, size_t bytes, size_t al
   uint32_t id = block_at(&pool->heap.blocks, ptr);
   if (!id) return refuse_pointer(pool, ptr);
   struct block *block = block_of(&pool->heap.blocks, id);
-  uint64_t requested = block->requested;
-  if (bytes && bytes != requested) return refuse_size(pool, ptr, bytes, requested);
   if (!block_claim(block)) return refuse_pointer(pool, ptr);
+  uint64_t requested = block->requested; /* which is ours to read from here on */
+  if (bytes && bytes != requested) {
+    block_set_state(block, BLOCK_LIVE);
+    return refuse_size(pool, ptr, bytes, requested);
+  }
   struct cache *cache = cache_of_thread(&pool->caches, stream);
   if (cache && cache_keep(cache, &pool->heap.blocks, stream, id, requested)) return HIPMM_OK;
   return deallocate_slowly(pool, id, requested, stream);
