@@ -95,15 +95,17 @@ def work_row(rounds, label, key, target):
     if not target:
         return cells + ["", "", ""]
     words, base, most = target
-    return cells + [f"{words}: {against(rounds.ratio(key, base or host), most)[0]}", *against(rounds.ratio(key, base or host), most)[1:]]
+    value, *rest = against(rounds.ratio(key, base or host), most)
+    return cells + [f"{words}: {value}", *rest]
 
 
 def work_table(bench, rounds):
     host = bench.host_name
     rows = []
     for n in THREADS:
-        own = n > 1 and RUNTIME == "software"
-        target = ("of its own at 1 thread", ("pair", 1), 1.15) if own else (f"of {host}", None, 2) if n in (1, 16) else None
+        target = (f"of {host}", None, 2) if n in (1, 16) else None
+        if n > 1 and RUNTIME == "software":
+            target = ("of its own at 1 thread", ("pair", 1), 1.15)
         rows.append(work_row(rounds, f"pair 4 KiB, {n} thread{'s' * (n > 1)}", ("pair", n), target))
     for key in sorted(key for key in rounds.values if key[0] == "random"):
         _, n, live = key
@@ -114,18 +116,18 @@ def work_table(bench, rounds):
     rows.append(["cross 64 KiB, 4 streams", ns(rounds.of(("cross", 1)))] + [""] * 5)
     if RUNTIME == "software":
         return table(["workload", "hipmm, ns", f"{host}, ns", "hipmm over it", "goal", "at most", " "], rows)
-    return gpu_table(rows, rounds)
+    return gpu_table(rows, rounds, host)
 
 
-def gpu_table(rows, rounds):
+def gpu_table(rows, rounds, host):
     keys = [("pair", n) for n in THREADS] + sorted(key for key in rounds.values if key[0] == "random") + [("cross", 1)]
     peers = []
     for key in keys:
         known = len(key) == 2 or key[2] == LIVE[0]
         peers.append(list(PEERS_WORK.get(key[:2], ("", "", "")) if known else ("", "", "")))
     rows = [row[:4] + row[5:] + more for row, more in zip(rows, peers)]
-    head = ["workload", "hipmm, ns", "mimalloc, ns", "hipmm over it", "at most", " ", "RMM pool", "RMM binning", "cudaMallocAsync"]
-    return table(head, rows)
+    head = ["workload", "hipmm, ns", f"{host}, ns", "hipmm over it", "at most", " "]
+    return table(head + ["RMM pool", "RMM binning", "cudaMallocAsync"], rows)
 
 
 # ---- Traces
@@ -180,8 +182,9 @@ def trace_held_table(traces):
         verdict = ("holds" if held <= most else "**behind**") if most else ""
         rows.append([name, f"{found['requested'] / (1 << 20):,.0f}", *(f"{ratio:.3f}" for ratio in found["held"]),
                      f"{most:g}" if most else "", verdict, *PEERS_HELD.get(name, [""] * 5)])
-    return table(["trace", "peak requested, MiB", "first pass", "four passes", "at most", " ", "PyTorch's or CuPy's own",
-                  "PyTorch, expandable segments", "RMM pool", "RMM binning", "cudaMallocAsync"], rows)
+    head = ["trace", "peak requested, MiB", "first pass", "four passes", "at most", " "]
+    peers = ["PyTorch's or CuPy's own", "PyTorch, expandable segments", "RMM pool", "RMM binning", "cudaMallocAsync"]
+    return table(head + peers, rows)
 
 
 def trace_segments_table(traces):
@@ -189,22 +192,23 @@ def trace_segments_table(traces):
     for name, found in traces.items():
         times = [ns(found["cold"]), ns(found["warm"])]
         rows.append([name, *times, *(f"{ratio:.3f}" for ratio in found["held"])])
-    return table(["trace, segments", "first pass, ns", "later passes, ns", "held, first pass", "held, four passes"], rows)
+    head = ["trace, segments", "first pass, ns", "later passes, ns", "held, first pass", "held, four passes"]
+    return table(head, rows)
 
 
 # ---- Adaptors
 
 
 def adaptor_table(bench):
-    adaptors = [("only forwards", "forward", 3), ("`statistics`", "statistics", 10), ("`limiting`", None, None),
-                ("`logging` into /dev/null", None, 40)]
-    stacks = [["forward"], ["statistics"], [{"type": "limiting", "limit": "8GiB"}], [{"type": "logging", "file": "/dev/null"}]]
-    configs = [bench.default] + [bench.graph(*stack, "pool", "device") for stack in stacks]
+    adaptors = [("only forwards", "forward", 3), ("`statistics`", "statistics", 10),
+                ("`limiting`", {"type": "limiting", "limit": "8GiB"}, None),
+                ("`logging` into /dev/null", {"type": "logging", "file": "/dev/null"}, 40)]
+    configs = [bench.default] + [bench.graph(adaptor, "pool", "device") for _, adaptor, _ in adaptors]
     runs = [[one["ns_per_op"] for one in bench.compare("pair", configs, "--seconds", "1")] for _ in range(3)]
     rows = [["none", ns(median(run[0] for run in runs)), "", "", ""]]
     for i, (label, _, most) in enumerate(adaptors, start=1):
         more = median(run[i] - run[0] for run in runs)
-        verdict = ["" if most is None else f"{most:g}", "" if most is None else "holds" if more <= most else "**behind**"]
+        verdict = against(more, most)[1:] if most else ["", ""]
         rows.append([label, ns(median(run[i] for run in runs)), f"{more:.1f}", *verdict])
     return table(["adaptor over the pool", "pair, ns", "it adds, ns", "at most", " "], rows)
 
@@ -216,7 +220,8 @@ def main():
     try:
         rounds = play_rounds(bench)
         segments = bench.graph({"type": "pool", "growth": "segments"}, "device")
-        traces, in_segments = ({trace_name(path): trace_measure(bench, path, config) for path in map(Path, sys.argv[2:])}
+        paths = [Path(word) for word in sys.argv[2:]]
+        traces, in_segments = ({trace_name(path): trace_measure(bench, path, config) for path in paths}
                                for config in (bench.default, segments))
         write_section(f"{RUNTIME} work", f"{measured_on(bench)}\n\n{work_table(bench, rounds)}")
         write_section(f"{RUNTIME} traces", trace_time_table(bench, rounds, traces))

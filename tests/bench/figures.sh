@@ -5,7 +5,8 @@
 #
 #     sh tests/bench/figures.sh [BUILD [TRACE…]]
 #
-# BUILD is where configure ran, by default build. TRACE: more logs to replay than the two in tests/data, as .csv or .csv.xz.
+# BUILD is where configure ran, by default build. TRACE: more logs to replay than the two in tests/data, as .csv or
+# .csv.xz.
 # HIPMM_RUNTIME=nvidia (or amd) measures on the GPU; the default is the software device. MIMALLOC names the library to
 # compare with where the system has none. `make -C BUILD figures` builds what this needs and runs it.
 set -eu
@@ -14,7 +15,10 @@ source=$(cd "$(dirname "$0")/../.." && pwd)
 build=${1:-build}
 [ $# -eq 0 ] || shift
 for program in hipmm tests/bench/host_malloc; do
-  [ -x "$build/$program" ] || { echo "figures.sh: $build/$program is not built; make -C $build figures builds it" >&2; exit 1; }
+  if [ ! -x "$build/$program" ]; then
+    echo "figures.sh: $build/$program is not built; make -C $build figures builds it" >&2
+    exit 1
+  fi
 done
 exec python3 "$source/tests/bench/figures.py" "$build" "$source/tests/data/resnet50_train.csv.xz" \
   "$source/tests/data/cupy_frames.csv.xz" "$@"

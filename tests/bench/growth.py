@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Measures what an operation takes and how large a pool's records are as a program grows, and draws it:
+"""Measures what an operation takes, and how large a pool's records are, as a program grows; and draws it:
 
     growth.py BUILD
 
-Writes doc/growth-*.svg and the table in doc/performance.md. On the software device: its driver calls cost little, so what
-grows is the pool's own work."""
+Writes doc/growth-*.svg and the table in doc/performance.md. On the software device: its driver calls cost little, so
+what grows is the pool's own work."""
 
 import sys
 
@@ -28,6 +28,10 @@ def powers(first, last, factor):
         values.append(first)
         first *= factor
     return values
+
+
+def bench_ns(bench, workload, options, config=None, **environment):
+    return rounds(lambda: bench.bench(workload, *options, config=config, **environment)["ns_per_op"])
 
 
 def per_block(found):
@@ -65,13 +69,17 @@ class Axis:
             yield [f"{self.tick(self.values[i])} {label}", times, *(f"{size:,.0f}" for size in self.metadata[i])]
 
 
+def gibibytes(value):
+    return f"{value // GIB} GiB" if value < 1024 * GIB else f"{value // (1024 * GIB)} TiB"
+
+
 def over_live(bench):
     axis = Axis("live", "live blocks", [1000, 3000, 10000, 30000, 100000, 300000, 1000000])
     configs = [("hipmm", bench.default), ("hipmm, segments", bench.graph(SEGMENTS, "device"))]
     for live in axis.values:
         options = ["--live", live, "--max-size", SMALL, "--seconds", SECONDS]
         for name, config in configs:
-            axis.add(name, live, rounds(lambda: bench.bench("random", *options, config=config)["ns_per_op"]))
+            axis.add(name, live, bench_ns(bench, "random", options, config))
         axis.add(bench.host_name, live, rounds(lambda: bench.host("random", 1, live, SMALL, SECONDS)))
         axis.add_metadata(bench.metadata(1, 1, live, SMALL))
     return axis
@@ -84,8 +92,9 @@ def over_threads(bench):
         share = min(1, CORES / n)
         options = ["--threads", n, "--seconds", SECONDS]
         for workload in ("pair", "random"):
-            axis.add(f"{workload}, hipmm", n, share * rounds(lambda: bench.bench(workload, *options)["ns_per_op"]))
-            axis.add(f"{workload}, {bench.host_name}", n, share * rounds(lambda: bench.host(workload, n, seconds=SECONDS)))
+            axis.add(f"{workload}, hipmm", n, share * bench_ns(bench, workload, options))
+            host = rounds(lambda: bench.host(workload, n, seconds=SECONDS))
+            axis.add(f"{workload}, {bench.host_name}", n, share * host)
         axis.add_metadata(bench.metadata(n, n, 1000 * n, SMALL))
     return axis
 
@@ -94,25 +103,25 @@ def over_streams(bench):
     axis = Axis("streams", "streams", powers(1, 256, 2))
     for n in axis.values:
         options = ["--streams", n, "--seconds", SECONDS]
-        axis.add("cross, 64 KiB", n, rounds(lambda: bench.bench("cross", *options)["ns_per_op"]))
+        axis.add("cross, 64 KiB", n, bench_ns(bench, "cross", options))
         options += ["--live", 10000, "--max-size", SMALL]
-        axis.add("random, live 10,000", n, rounds(lambda: bench.bench("random", *options)["ns_per_op"]))
+        axis.add("random, live 10,000", n, bench_ns(bench, "random", options))
         axis.add_metadata(bench.metadata(1, n, 10000, SMALL))
     return axis
 
 
 def over_memory(bench):
     """The same work in a pool of all the memory; and blocks that grow with the memory, 1,000 of up to a thousandth."""
-    axis = Axis("memory", "device memory", powers(GIB, 1024 * GIB, 4), lambda value: f"{value // GIB} GiB" if value < 1024 * GIB else "1 TiB")
+    axis = Axis("memory", "device memory", powers(GIB, 1024 * GIB, 4), gibibytes)
     filled = bench.graph({"type": "pool", "initial_size": "90%"}, "device")
     configs = [("blocks grow too", bench.default), ("the same, segments", bench.graph(SEGMENTS, "device"))]
     for memory in axis.values:
         device = {"HIPMM_SOFTWARE": f"memory={memory}"}
         options = ["--live", 10000, "--max-size", SMALL, "--seconds", SECONDS]
-        axis.add("the same small blocks", memory, rounds(lambda: bench.bench("random", *options, config=filled, **device)["ns_per_op"]))
+        axis.add("the same small blocks", memory, bench_ns(bench, "random", options, filled, **device))
         options = ["--dist", "uniform", "--max-size", memory // 1000, "--seconds", SECONDS]
         for name, config in configs:
-            axis.add(name, memory, rounds(lambda: bench.bench("random", *options, config=config, **device)["ns_per_op"]))
+            axis.add(name, memory, bench_ns(bench, "random", options, config, **device))
         axis.add_metadata(bench.metadata(1, 1, 1000, memory // 1000, "uniform", **device))
     return axis
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* host_malloc.c: the yardstick of doc/performance.md: the workloads `pair` and `random` of `hipmm bench`, played with the
- * same draws through the process's own malloc and free, whichever is preloaded. figures.sh runs it in turns with
+/* host_malloc.c: the yardstick of doc/performance.md: the workloads `pair` and `random` of `hipmm bench`, played with
+ * the same draws through the process's own malloc and free, whichever is preloaded. figures.sh runs it in turns with
  * `hipmm bench`. The memory is never touched, as hipmm never touches a device's.
  *
  *     host_malloc pair|random [THREADS [LIVE [MAX_BYTES [SECONDS]]]]

@@ -28,8 +28,8 @@ def say(text):
 
 def preloads(library):
     """Whether the dynamic linker finds it; it only warns when it does not."""
-    told = subprocess.run(["/bin/true"], env={**os.environ, "LD_PRELOAD": library}, stderr=subprocess.PIPE, check=False)
-    return not told.stderr
+    environment = {**os.environ, "LD_PRELOAD": library}
+    return not subprocess.run(["/bin/true"], env=environment, stderr=subprocess.PIPE, check=False).stderr
 
 
 class Bench:
@@ -38,7 +38,8 @@ class Bench:
     def __init__(self, build):
         self.build = Path(build).resolve()
         self.folder = Path(tempfile.mkdtemp(prefix="hipmm-bench."))
-        self.mimalloc = next(filter(preloads, [os.environ.get("MIMALLOC") or MIMALLOC_PLACES[0], *MIMALLOC_PLACES]), None)
+        named = os.environ.get("MIMALLOC")
+        self.mimalloc = next(filter(preloads, [named] if named else MIMALLOC_PLACES), None)
         self.host_name = "mimalloc" if self.mimalloc else "glibc"
         self.environment = {**os.environ, "HIPMM_RUNTIME": RUNTIME}
         self.environment["HIPMM_PLUGIN_PATH"] = f"{self.build}/plugins:{self.build}/tests/bench/.libs"
@@ -56,7 +57,8 @@ class Bench:
 
     def run(self, command, **environment):
         words = [str(word) for word in command]
-        done = subprocess.run(words, env={**self.environment, **environment}, capture_output=True, text=True, check=False)
+        environment = {**self.environment, **environment}
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise SystemExit(f"{' '.join(words)}: {done.stderr or done.stdout}")
         return json.loads(done.stdout)
@@ -70,7 +72,8 @@ class Bench:
         return self.run(command)["configurations"]
 
     def replay(self, trace, passes, config=None):
-        return self.run([self.build / "hipmm", "replay", "--json", "--repeat", passes, "--config", config or self.default, trace])
+        command = [self.build / "hipmm", "replay", "--json", "--repeat", passes]
+        return self.run(command + ["--config", config or self.default, trace])
 
     def host(self, workload, threads=1, live=1000, max_bytes=64 << 20, seconds=0.3):
         """ns of an operation of the process's malloc."""
@@ -114,7 +117,8 @@ def measured_on(bench):
 def table(head, rows):
     """Numbers stand right: every column but the first, unless its head begins with a space."""
     lines = ["| " + " | ".join(cell.strip() for cell in head) + " |"]
-    lines.append("|" + "|".join("---" if i == 0 or cell.startswith(" ") else "--:" for i, cell in enumerate(head)) + "|")
+    left = [i == 0 or cell.startswith(" ") for i, cell in enumerate(head)]
+    lines.append("|" + "|".join("---" if is_left else "--:" for is_left in left) + "|")
     lines += ["| " + " | ".join(row) + " |" for row in rows]
     return "\n".join(lines)
 

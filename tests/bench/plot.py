@@ -42,7 +42,8 @@ class Panel:
         xs = [x for _, points in series for x, _ in points]
         ys = [y for _, points in series for _, y in points]
         self.x_range = (math.log10(min(xs)), math.log10(max(xs)))
-        self.y_range = (math.floor(math.log10(min(ys))), max(math.ceil(math.log10(max(ys))), math.floor(math.log10(min(ys))) + 1))
+        floor = math.floor(math.log10(min(ys)))
+        self.y_range = (floor, max(math.ceil(math.log10(max(ys))), floor + 1))
 
     def x(self, value):
         low, high = self.x_range
@@ -65,7 +66,8 @@ class Panel:
         yield f'<path class="axis" d="M{LEFT} {TOP}V{floor}H{right}"/>'
         yield f'<text x="{(LEFT + right) / 2}" y="{HEIGHT - 10}" text-anchor="middle">{escape(self.x_label)}</text>'
         middle = (TOP + floor) / 2
-        yield f'<text x="16" y="{middle}" text-anchor="middle" transform="rotate(-90 16 {middle})">{escape(self.y_label)}</text>'
+        turned = f'x="16" y="{middle}" transform="rotate(-90 16 {middle})"'
+        yield f'<text {turned} text-anchor="middle">{escape(self.y_label)}</text>'
 
     def legend(self, index, name):
         x, y = LEFT + index % 2 * 176, 48 + index // 2 * 20
