@@ -20,5 +20,5 @@ for program in hipmm tests/bench/host_malloc; do
     exit 1
   fi
 done
-exec python3 "$source/tests/bench/figures.py" "$build" "$source/tests/data/resnet50_train.csv.xz" \
+exec python3 -B "$source/tests/bench/figures.py" "$build" "$source/tests/data/resnet50_train.csv.xz" \
   "$source/tests/data/cupy_frames.csv.xz" "$@"
