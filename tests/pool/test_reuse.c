@@ -3,6 +3,7 @@
  * without a look at a stream that may be gone. What a stream finds in its blocks is the proof: the stepped scheduler runs
  * work in the order that hurts most. */
 #include "../plugins/model.h"
+#include "pattern.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -54,7 +55,7 @@ static atomic_uint wrong; /* looks that found something else */
 static void look_at(void *argument)
 {
   struct look *look = argument;
-  if (look->ptr[0] != look->tag || memcmp(look->ptr, look->ptr + 1, look->bytes - 1)) atomic_fetch_add(&wrong, 1);
+  if (!holds_pattern(look->ptr, look->bytes, look->tag)) atomic_fetch_add(&wrong, 1);
   free(look);
 }
 
@@ -239,7 +240,7 @@ static void orders_streams_however_it_records(void **state)
   (void)state;
   for (int growth = 0; growth < GROWTHS; growth++)
     for (int record = 0; record < RECORDS; record++)
-      for (uint64_t seed = 1; seed <= 6; seed++) hand_round(growth, record, seed, seed % 2);
+      for (uint64_t seed = 1; seed <= 4; seed++) hand_round(growth, record, seed, seed % 2);
 }
 
 /* A block in use that is freed on another stream is that stream's. */
@@ -432,7 +433,7 @@ static void survives_a_stream_with_the_handle_of_a_dead_one(void **state)
     for (int record = 0; record < RECORDS; record++) {
       start("'scheduler': 'stepped', 'seed': 6", growth, record, ", 'maximum_size': '16MiB'");
       hipStream_t stream = rig_stream();
-      for (int round = 0; round < 20; round++) {
+      for (int round = 0; round < 10; round++) {
         use_and_free(500, stream);
         use_and_free(5 * MIB, stream);
         if (record == LAZY) assert_ok(hipmm_stream_retire(0, stream));
@@ -479,7 +480,6 @@ static void serves_5000_streams(void **state)
 {
   (void)state;
   serves_thousands_of_streams(0, AUTO);
-  serves_thousands_of_streams(1, AUTO);
 }
 
 /* ---- Per-thread default streams ---- */
@@ -541,7 +541,7 @@ static void passes_the_model(void **state)
 {
   static const char *const schedulers[] = {"'scheduler': 'stepped', 'seed': 9", "'scheduler': 'threads'"};
   (void)state;
-  for (uint64_t seed = 1; seed <= 12; seed++) {
+  for (uint64_t seed = 1; seed <= 8; seed++) {
     const struct model model = {.seed = seed,
                                 .steps = 1500,
                                 .n_streams = 1 + (unsigned)seed % 5,

@@ -3,6 +3,7 @@
  * too small for them. What a stream has written into a block must be there when it looks again, and in the end everything
  * is free in one piece. */
 #include "../plugins/rig.h"
+#include "pattern.h"
 #include "random.h"
 
 #include <pthread.h>
@@ -43,8 +44,7 @@ static void expect(int code)
 static void look_at(void *argument)
 {
   struct block *block = argument;
-  if (block->ptr[0] != block->tag || memcmp(block->ptr, block->ptr + 1, block->bytes - 1))
-    atomic_fetch_add(&world.wrong, 1);
+  if (!holds_pattern(block->ptr, block->bytes, block->tag)) atomic_fetch_add(&world.wrong, 1);
   free(block);
 }
 
