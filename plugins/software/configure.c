@@ -3,7 +3,6 @@
  * for the graph's options, and by tests. It never changes anything while memory is still allocated, save when a test
  * asks to reset everything. */
 #include "internal.h"
-#include <string.h>
 
 const struct software_config software_defaults = {.devices = 1,
                                                   .memory_bytes = (size_t)16 << 30,
@@ -82,12 +81,21 @@ static bool configure_is_idle(void)
   return true;
 }
 
+static bool configure_is_same(const struct software_config *one, const struct software_config *other)
+{
+  return one->devices == other->devices && one->memory_bytes == other->memory_bytes &&
+         one->scheduler == other->scheduler && one->seed == other->seed &&
+         one->virtual_memory == other->virtual_memory && one->memory_pools == other->memory_pools &&
+         one->managed_memory == other->managed_memory && one->pageable_memory_access == other->pageable_memory_access &&
+         one->granularity_bytes == other->granularity_bytes;
+}
+
 /* The configuration in force may be asked for again at any time: memory that is still allocated stays. */
 bool software_configure(const struct software_config *config)
 {
   software_prepare();
   pthread_mutex_lock(&software.lock);
-  bool is_idle = configure_is_idle(), is_same = !memcmp(config, &software.config, sizeof *config);
+  bool is_idle = configure_is_idle(), is_same = configure_is_same(config, &software.config);
   if (is_idle) {
     configure_reset();
     software.config = *config;
