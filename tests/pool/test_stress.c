@@ -73,7 +73,7 @@ static void allocate_one(struct worker *worker, struct block *block)
 {
   static atomic_uchar last_tag;
   void *ptr = NULL;
-  block->bytes = 1 + (size_t)draw(&worker->random, draw(&worker->random, 4) ? 4 * KIB : 800 * KIB);
+  block->bytes = 1 + (size_t)draw(&worker->random, draw(&worker->random, 4) ? 4 * KIB : 2048 * KIB);
   block->stream = (unsigned)draw(&worker->random, STREAMS);
   block->tag = ++last_tag;
   enum hipmm_status status = hipmm_allocate(NULL, block->bytes, world.streams[block->stream], &ptr);
