@@ -64,7 +64,7 @@ static enum hipmm_status find_place(const struct binning *binning, const void *p
     place_out->bin = bin;
     enum hipmm_status status = find_in_bin(binning, bin, ptr, &place_out->block);
     if (status != HIPMM_E_POINTER) return status;
-    if (!bin->resource && fixed_contains(&bin->blocks, ptr))
+    if (!bin->resource && fixed_starts_at(&bin->blocks, ptr))
       return binning->services->refuse(binning->services, status, "{0:hex} is not allocated: it was freed before",
                                        (uintptr_t)ptr, 0, 0);
   }
@@ -108,7 +108,7 @@ static enum hipmm_status binning_deallocate(void *self, void *ptr, size_t bytes,
   if (ptr && !bytes) return deallocate_where_found(binning, ptr, 0, alignment, stream);
   struct bin *bin = route(binning, ptr ? bytes : 0, alignment);
   /* A size that leads past the bins must not free a whole chunk of theirs. */
-  if (ptr && !bin && bins_contain(&binning->bins, ptr))
+  if (ptr && !bin && bins_have_start(&binning->bins, ptr))
     return deallocate_where_found(binning, ptr, bytes, alignment, stream);
   enum hipmm_status status = deallocate_in(binning, bin, ptr, ptr ? bytes : 0, alignment, stream);
   return status == HIPMM_E_POINTER ? deallocate_where_found(binning, ptr, bytes, alignment, stream) : status;
@@ -144,13 +144,14 @@ static void binning_stream_retain(void *self, hipStream_t stream)
 
 /* ---- Values ---- */
 
-enum binning_value { BINS, BINS_RESERVED_BYTES, BINS_LIVE_BYTES, BINS_LIVE_COUNT, N_VALUES };
+enum binning_value { BINS, BINS_RESERVED_BYTES, BINS_LIVE_BYTES, BINS_LIVE_COUNT, METADATA_BYTES, N_VALUES };
 
 static const struct hipmm_feature binning_values[N_VALUES] = {
     [BINS] = {"bins", "bins", "Bins, those of other resources included"},
     [BINS_RESERVED_BYTES] = {"bins_reserved_bytes", "bytes", "Memory that bins without a resource hold"},
     [BINS_LIVE_BYTES] = {"bins_live_bytes", "bytes", "Allocated memory in them, as requested"},
     [BINS_LIVE_COUNT] = {"bins_live_count", "blocks", "Allocated blocks in them"},
+    [METADATA_BYTES] = {"metadata_bytes", "bytes", "Host memory for what is known about them"},
 };
 
 static enum hipmm_status binning_query(void *self, size_t index, int64_t *value_out)
@@ -164,6 +165,7 @@ static enum hipmm_status binning_query(void *self, size_t index, int64_t *value_
     values[BINS_RESERVED_BYTES] += counts.reserved_bytes;
     values[BINS_LIVE_BYTES] += counts.live_bytes;
     values[BINS_LIVE_COUNT] += counts.live_count;
+    values[METADATA_BYTES] += counts.metadata_bytes;
   }
   *value_out = values[index];
   return HIPMM_OK;

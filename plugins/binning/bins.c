@@ -20,10 +20,10 @@ struct bin *bins_find(const struct bins *bins, size_t bytes)
   return low < bins->count ? &bins->items[low] : NULL;
 }
 
-bool bins_contain(const struct bins *bins, const void *ptr)
+bool bins_have_start(const struct bins *bins, const void *ptr)
 {
   for (size_t i = 0; i < bins->count; i++)
-    if (!bins->items[i].resource && fixed_contains(&bins->items[i].blocks, ptr)) return true;
+    if (!bins->items[i].resource && fixed_starts_at(&bins->items[i].blocks, ptr)) return true;
   return false;
 }
 

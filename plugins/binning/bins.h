@@ -41,7 +41,7 @@ void bins_close(struct bins *bins);
 /* The smallest bin for a request of `bytes`; NULL if all are too small. */
 struct bin *bins_find(const struct bins *bins, size_t bytes);
 
-/* Whether `ptr` lies in a chunk of a bin without a resource. */
-bool bins_contain(const struct bins *bins, const void *ptr);
+/* Whether a block of a bin without a resource, live or free, starts at `ptr`. */
+bool bins_have_start(const struct bins *bins, const void *ptr);
 
 #endif

@@ -6,40 +6,16 @@
 
 static const size_t chunks_bytes = FIXED_MOST_CHUNKS * sizeof(struct fixed_chunk); /* committed on touch, as all here */
 static const size_t order_bytes = FIXED_MOST_CHUNKS * sizeof(uint32_t);
-static const size_t lists_bytes = FIXED_MOST_STREAMS * sizeof(struct fixed_list);
 
-/* ---- Lists ---- */
-
-void list_push(struct fixed *fixed, uint32_t stream, uint32_t number, uint64_t epoch)
+struct fixed_chain chain_join(const struct fixed *fixed, struct fixed_chain first, struct fixed_chain second)
 {
-  struct fixed_list *list = &fixed->lists[stream];
-  struct fixed_record *record = record_of(fixed, number);
-  record->requested = 0;
-  record->epoch = epoch;
-  record->next = list->head;
-  if (!list->head) list->tail = number;
-  list->head = number;
+  if (!first.head) return second;
+  if (!second.head) return first;
+  record_of(fixed, first.tail)->next = second.head;
+  return (struct fixed_chain){first.head, second.tail};
 }
 
-uint32_t list_pop(struct fixed *fixed, uint32_t stream)
-{
-  struct fixed_list *list = &fixed->lists[stream];
-  uint32_t number = list->head;
-  if (number) list->head = record_of(fixed, number)->next;
-  return number;
-}
-
-void list_move(struct fixed *fixed, uint32_t from, uint32_t to)
-{
-  struct fixed_list *source = &fixed->lists[from], *target = &fixed->lists[to];
-  if (!source->head) return;
-  record_of(fixed, source->tail)->next = target->head;
-  if (!target->head) target->tail = source->tail;
-  target->head = source->head;
-  *source = (struct fixed_list){0};
-}
-
-/* ---- Finding ---- */
+/* ---- Chunks by address ---- */
 
 /* How many chunks start at or before `address`. */
 static uint32_t count_up_to(const struct fixed *fixed, uint64_t address)
@@ -55,90 +31,99 @@ static uint32_t count_up_to(const struct fixed *fixed, uint64_t address)
   return low;
 }
 
-/* The number of the block in which `address` lies; FIXED_NONE if it is in no chunk. */
-static uint32_t number_at(const struct fixed *fixed, uint64_t address)
+static void set_starts(struct fixed *fixed, uint32_t place, bool present)
 {
-  uint32_t after = count_up_to(fixed, address);
-  if (!after) return FIXED_NONE;
-  uint32_t place = fixed->order[after - 1];
-  uint64_t index = (address - fixed->chunks[place].start) / fixed->block_bytes;
-  if (index >= fixed->chunks[place].n_blocks) return FIXED_NONE;
-  return place * FIXED_MOST_BLOCKS_PER_CHUNK + (uint32_t)index + 1;
-}
-
-uint32_t chunks_live_at(const struct fixed *fixed, const void *ptr)
-{
-  uint32_t number = number_at(fixed, (uintptr_t)ptr);
-  if (!number || !record_of(fixed, number)->requested || address_of(fixed, number) != ptr) return FIXED_NONE;
-  return number;
-}
-
-bool chunks_contain(const struct fixed *fixed, const void *ptr)
-{
-  return number_at(fixed, (uintptr_t)ptr) != FIXED_NONE;
+  const struct fixed_chunk *chunk = &fixed->chunks[place];
+  for (uint32_t index = 0; index < chunk->n_blocks; index++)
+    starts_set(&fixed->starts, chunk->start + index * fixed->block_bytes,
+               present ? place * FIXED_MOST_BLOCKS_PER_CHUNK + index + 1 : FIXED_NONE);
 }
 
 /* ---- Growing ---- */
 
-static uint32_t unused_place(const struct fixed *fixed)
+/* A place without a chunk that has records for just so many blocks, or has none yet. */
+static uint32_t unused_place(const struct fixed *fixed, uint32_t n_blocks)
 {
-  if (fixed->n_chunks == fixed->n_places) return fixed->n_places;
-  uint32_t place = 0;
-  while (fixed->chunks[place].n_blocks) place++;
+  uint32_t place = fixed->n_places;
+  for (uint32_t i = 0; fixed->n_chunks < fixed->n_places && i < fixed->n_places; i++) {
+    const struct fixed_chunk *chunk = &fixed->chunks[i];
+    if (!chunk->n_blocks && (chunk->n_records == n_blocks || !chunk->n_records)) return i;
+  }
   return place;
 }
 
-static void enter_chunk(struct fixed *fixed, uint32_t place, const struct fixed_chunk *chunk)
+static bool have_records(struct fixed *fixed, uint32_t place, uint32_t n_blocks)
 {
-  uint32_t at = count_up_to(fixed, chunk->start);
+  struct fixed_chunk *chunk = &fixed->chunks[place];
+  if (chunk->n_records) return true;
+  chunk->records = fixed->services->host_allocate(fixed->services, n_blocks * sizeof *chunk->records);
+  if (!chunk->records) return false;
+  chunk->n_records = n_blocks;
+  fixed->n_records += n_blocks;
+  if (place == fixed->n_places) fixed->n_places++;
+  return true;
+}
+
+static void enter_chunk(struct fixed *fixed, uint32_t place, uint64_t start)
+{
+  struct fixed_chunk *chunk = &fixed->chunks[place];
+  uint32_t at = count_up_to(fixed, start);
   memmove(fixed->order + at + 1, fixed->order + at, (fixed->n_chunks - at) * sizeof *fixed->order);
   fixed->order[at] = place;
-  fixed->chunks[place] = *chunk;
+  __atomic_store_n(&chunk->start, start, __ATOMIC_RELAXED);
+  chunk->n_blocks = chunk->n_records;
   fixed->n_chunks++;
-  if (place == fixed->n_places) fixed->n_places++;
   fixed->n_blocks += chunk->n_blocks;
   fixed->reserved_bytes += chunk->n_blocks * fixed->block_bytes;
   if (fixed->reserved_bytes > fixed->peak_reserved_bytes) fixed->peak_reserved_bytes = fixed->reserved_bytes;
+  set_starts(fixed, place, true);
 }
 
-/* The lowest address is used first. */
-static void push_all(struct fixed *fixed, uint32_t place, uint32_t stream, uint64_t epoch)
+/* All blocks of a chunk, the lowest address first. */
+static struct fixed_chain chain_of(const struct fixed *fixed, uint32_t place)
 {
-  for (uint32_t index = fixed->chunks[place].n_blocks; index-- > 0;)
-    list_push(fixed, stream, place * FIXED_MOST_BLOCKS_PER_CHUNK + index + 1, epoch);
+  const struct fixed_chunk *chunk = &fixed->chunks[place];
+  uint32_t first = place * FIXED_MOST_BLOCKS_PER_CHUNK + 1;
+  for (uint32_t index = 0; index < chunk->n_blocks; index++)
+    chunk->records[index] = (struct fixed_record){.next = first + index + 1};
+  chunk->records[chunk->n_blocks - 1].next = FIXED_NONE;
+  return (struct fixed_chain){first, first + chunk->n_blocks - 1};
 }
 
-static enum hipmm_status add_chunk(struct fixed *fixed, uint32_t n_blocks, uint32_t stream)
+static enum hipmm_status refuse_host_memory(const struct fixed *fixed, uint32_t n_blocks)
 {
-  const struct hipmm_services *services = fixed->services;
-  struct fixed_chunk chunk = {.n_blocks = n_blocks};
-  uint32_t place = unused_place(fixed);
-  if (place == FIXED_MOST_CHUNKS)
-    return services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "cannot have more than {0} chunks; raise blocks_per_chunk",
-                            FIXED_MOST_CHUNKS, 0, 0);
-  chunk.records = services->host_allocate(services, n_blocks * sizeof *chunk.records);
-  if (!chunk.records)
-    return services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "no host memory left for records of {0} blocks", n_blocks,
-                            0, 0);
+  return fixed->services->refuse(fixed->services, HIPMM_E_OUT_OF_MEMORY,
+                                 "no host memory left for records of {0} blocks", n_blocks, 0, 0);
+}
+
+static enum hipmm_status add_chunk(struct fixed *fixed, uint32_t n_blocks, hipStream_t stream,
+                                   struct fixed_chain *chain_out)
+{
+  uint32_t place = unused_place(fixed, n_blocks);
+  uint64_t bytes = n_blocks * fixed->block_bytes;
   void *ptr = NULL;
-  enum hipmm_status status = hipmm_upstream_allocate(fixed->upstream, n_blocks * fixed->block_bytes, HIPMM_ALIGNMENT,
-                                                     stream_of(&fixed->streams, stream)->handle, &ptr);
-  if (status) {
-    services->host_free(services, chunk.records, n_blocks * sizeof *chunk.records);
-    return status;
+  if (place == FIXED_MOST_CHUNKS)
+    return fixed->services->refuse(fixed->services, HIPMM_E_OUT_OF_MEMORY,
+                                   "cannot have more than {0} chunks; raise blocks_per_chunk", FIXED_MOST_CHUNKS, 0, 0);
+  if (!have_records(fixed, place, n_blocks)) return refuse_host_memory(fixed, n_blocks);
+  enum hipmm_status status = hipmm_upstream_allocate(fixed->upstream, bytes, HIPMM_ALIGNMENT, stream, &ptr);
+  if (status) return status;
+  if (!starts_cover(&fixed->starts, (uintptr_t)ptr, bytes)) {
+    hipmm_upstream_deallocate(fixed->upstream, ptr, bytes, HIPMM_ALIGNMENT, stream);
+    return refuse_host_memory(fixed, n_blocks);
   }
-  chunk.start = (uintptr_t)ptr;
-  enter_chunk(fixed, place, &chunk);
-  push_all(fixed, place, stream, stream < STREAM_FIRST ? 0 : stream_note_free(&fixed->streams, stream));
+  enter_chunk(fixed, place, (uintptr_t)ptr);
+  *chain_out = chain_of(fixed, place);
   return HIPMM_OK;
 }
 
-enum hipmm_status chunks_grow(struct fixed *fixed, uint32_t n_blocks, uint32_t least_blocks, uint32_t stream)
+enum hipmm_status chunks_grow(struct fixed *fixed, uint32_t n_blocks, uint32_t least_blocks, hipStream_t stream,
+                              struct fixed_chain *chain_out)
 {
-  enum hipmm_status status = add_chunk(fixed, n_blocks, stream);
+  enum hipmm_status status = add_chunk(fixed, n_blocks, stream, chain_out);
   while ((status == HIPMM_E_OUT_OF_MEMORY || status == HIPMM_E_LIMIT) && n_blocks > least_blocks) {
     n_blocks = n_blocks / 2 > least_blocks ? n_blocks / 2 : least_blocks;
-    status = add_chunk(fixed, n_blocks, stream);
+    status = add_chunk(fixed, n_blocks, stream, chain_out);
   }
   return status;
 }
@@ -153,17 +138,28 @@ static void forget_chunk(struct fixed *fixed, uint32_t place)
   fixed->n_chunks--;
   fixed->n_blocks -= chunk->n_blocks;
   fixed->reserved_bytes -= chunk->n_blocks * fixed->block_bytes;
-  fixed->services->host_free(fixed->services, chunk->records, chunk->n_blocks * sizeof *chunk->records);
-  *chunk = (struct fixed_chunk){0};
+  chunk->n_blocks = 0;
 }
 
+/* Nobody may find its blocks when another resource has the memory. */
 static enum hipmm_status give_back(struct fixed *fixed, uint32_t place)
 {
   const struct fixed_chunk *chunk = &fixed->chunks[place];
+  set_starts(fixed, place, false);
   enum hipmm_status status = hipmm_upstream_deallocate(fixed->upstream, (void *)(uintptr_t)chunk->start,
                                                        chunk->n_blocks * fixed->block_bytes, HIPMM_ALIGNMENT, NULL);
-  if (!status) forget_chunk(fixed, place);
+  if (status)
+    set_starts(fixed, place, true);
+  else
+    forget_chunk(fixed, place);
   return status;
+}
+
+static void count_clean(struct fixed *fixed, const struct fixed_chain *clean)
+{
+  for (uint32_t place = 0; place < fixed->n_places; place++) fixed->chunks[place].clean_count = 0;
+  for (uint32_t number = clean->head; number; number = record_of(fixed, number)->next)
+    chunk_of(fixed, number)->clean_count++;
 }
 
 /* Marks chunks to give back, those of the highest addresses first. Returns how many. */
@@ -174,7 +170,7 @@ static uint32_t mark_leaving(struct fixed *fixed, size_t keep_bytes)
   for (uint32_t i = fixed->n_chunks; i-- > 0;) {
     struct fixed_chunk *chunk = &fixed->chunks[fixed->order[i]];
     uint64_t bytes = chunk->n_blocks * fixed->block_bytes;
-    if (chunk->live_count || reserved < bytes || reserved - bytes < keep_bytes) continue;
+    if (chunk->clean_count < chunk->n_blocks || reserved < bytes || reserved - bytes < keep_bytes) continue;
     chunk->is_leaving = true;
     reserved -= bytes;
     n_leaving++;
@@ -182,11 +178,9 @@ static uint32_t mark_leaving(struct fixed *fixed, size_t keep_bytes)
   return n_leaving;
 }
 
-/* Takes the blocks of leaving chunks out of the clean list. */
-static void drop_leaving(struct fixed *fixed)
+static void drop_leaving(struct fixed *fixed, struct fixed_chain *clean)
 {
-  struct fixed_list *list = &fixed->lists[STREAM_CLEAN];
-  uint32_t *link = &list->head, kept = FIXED_NONE;
+  uint32_t *link = &clean->head, kept = FIXED_NONE;
   while (*link) {
     uint32_t number = *link;
     struct fixed_record *record = record_of(fixed, number);
@@ -197,19 +191,20 @@ static void drop_leaving(struct fixed *fixed)
     kept = number;
     link = &record->next;
   }
-  list->tail = kept;
+  clean->tail = kept;
 }
 
-enum hipmm_status chunks_release_idle(struct fixed *fixed, size_t keep_bytes)
+enum hipmm_status chunks_release_idle(struct fixed *fixed, size_t keep_bytes, struct fixed_chain *clean)
 {
   enum hipmm_status first = HIPMM_OK;
+  count_clean(fixed, clean);
   if (!mark_leaving(fixed, keep_bytes)) return first;
-  drop_leaving(fixed);
+  drop_leaving(fixed, clean);
   for (uint32_t place = 0; place < fixed->n_places; place++) {
     if (!fixed->chunks[place].is_leaving) continue;
     fixed->chunks[place].is_leaving = false;
     enum hipmm_status status = give_back(fixed, place);
-    if (status) push_all(fixed, place, STREAM_CLEAN, 0); /* the upstream would not have it: it stays */
+    if (status) *clean = chain_join(fixed, *clean, chain_of(fixed, place)); /* the upstream would not have it */
     if (!first) first = status;
   }
   return first;
@@ -220,18 +215,28 @@ enum hipmm_status chunks_release_idle(struct fixed *fixed, size_t keep_bytes)
 bool chunks_open(struct fixed *fixed)
 {
   const struct hipmm_services *services = fixed->services;
-  fixed->lists = services->host_allocate(services, lists_bytes);
+  bool opened = starts_open(&fixed->starts, services, fixed->block_bytes);
   fixed->chunks = services->host_allocate(services, chunks_bytes);
   fixed->order = services->host_allocate(services, order_bytes);
-  return fixed->lists && fixed->chunks && fixed->order;
+  return opened && fixed->chunks && fixed->order;
 }
 
 void chunks_close(struct fixed *fixed)
 {
   const struct hipmm_services *services = fixed->services;
-  for (uint32_t place = 0; place < fixed->n_places; place++)
-    if (fixed->chunks[place].n_blocks && give_back(fixed, place)) forget_chunk(fixed, place);
+  for (uint32_t place = 0; place < fixed->n_places; place++) {
+    struct fixed_chunk *chunk = &fixed->chunks[place];
+    if (chunk->n_blocks) give_back(fixed, place);
+    services->host_free(services, chunk->records, chunk->n_records * sizeof *chunk->records);
+  }
   services->host_free(services, fixed->order, order_bytes);
   services->host_free(services, fixed->chunks, chunks_bytes);
-  services->host_free(services, fixed->lists, lists_bytes);
+  starts_close(&fixed->starts);
+}
+
+uint64_t chunks_metadata_bytes(const struct fixed *fixed)
+{
+  return fixed->n_records * sizeof(struct fixed_record) +
+         fixed->n_places * (sizeof(struct fixed_chunk) + sizeof *fixed->order) +
+         starts_metadata_bytes(&fixed->starts, fixed->peak_reserved_bytes);
 }

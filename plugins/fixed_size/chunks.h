@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* chunks.h: the inside of struct fixed: chunks of blocks, and lists of free blocks. Knows nothing of when a block
- * may be used again: that is fixed.c's. The caller holds the lock. */
+/* chunks.h: the inside of struct fixed: chunks, and the blocks that they are cut into. Knows nothing of when a block may
+ * be used again: that is fixed.c's. The caller holds the lock, but for what says that it needs none. */
 #ifndef HIPMM_FIXED_CHUNKS_H
 #define HIPMM_FIXED_CHUNKS_H
 
@@ -9,21 +9,25 @@
 /* Blocks have numbers from 1. */
 enum { FIXED_NONE = 0, FIXED_MOST_CHUNKS = (1 << 20) - 1, FIXED_MOST_STREAMS = 4096 };
 
+/* `requested` changes from and to 0 by whoever allocates or frees the block; the rest is the list's that it is in. */
 struct fixed_record {
   uint64_t requested; /* live: as asked for; 0: free */
   uint64_t epoch;     /* free: that of its free (../pool/streams.h) */
   uint32_t next;      /* free: in its list */
 };
 
-/* n_blocks is 0 where no chunk is in this place. */
+/* n_blocks is 0 where no chunk is in this place. Records stay with the place: who frees a block twice, a little late,
+ * must find that out and not a hole. */
 struct fixed_chunk {
   uint64_t start;
-  uint32_t n_blocks, live_count;
-  bool is_leaving;
   struct fixed_record *records;
+  uint32_t n_records, n_blocks;
+  uint32_t clean_count; /* while it is decided what to give back */
+  bool is_leaving;
 };
 
-struct fixed_list {
+/* Free blocks, one behind the other; empty when `head` is FIXED_NONE. */
+struct fixed_chain {
   uint32_t head, tail;
 };
 
@@ -37,11 +41,39 @@ static inline struct fixed_record *record_of(const struct fixed *fixed, uint32_t
   return &chunk_of(fixed, number)->records[(number - 1) % FIXED_MOST_BLOCKS_PER_CHUNK];
 }
 
-static inline void *address_of(const struct fixed *fixed, uint32_t number)
+static inline uint64_t address_of(const struct fixed *fixed, uint32_t number)
 {
   uint64_t index = (number - 1) % FIXED_MOST_BLOCKS_PER_CHUNK;
-  return (void *)(uintptr_t)(chunk_of(fixed, number)->start + index * fixed->block_bytes);
+  return __atomic_load_n(&chunk_of(fixed, number)->start, __ATOMIC_RELAXED) + index * fixed->block_bytes;
 }
+
+/* The block that starts at `ptr`, live or free; FIXED_NONE if there is none. Needs no lock. */
+static inline uint32_t fixed_block_at(const struct fixed *fixed, const void *ptr)
+{
+  uint32_t number = starts_get(&fixed->starts, (uintptr_t)ptr);
+  return number && address_of(fixed, number) == (uintptr_t)ptr ? number : FIXED_NONE;
+}
+
+/* What was asked for; 0 of a free block. Needs no lock. */
+static inline uint64_t fixed_block_requested(const struct fixed *fixed, uint32_t number)
+{
+  return __atomic_load_n(&record_of(fixed, number)->requested, __ATOMIC_ACQUIRE);
+}
+
+static inline void fixed_block_set_requested(const struct fixed *fixed, uint32_t number, uint64_t requested)
+{
+  __atomic_store_n(&record_of(fixed, number)->requested, requested, __ATOMIC_RELEASE);
+}
+
+/* Makes a live block free; false if somebody else was faster. Needs no lock. */
+static inline bool fixed_block_claim(const struct fixed *fixed, uint32_t number, uint64_t requested)
+{
+  return __atomic_compare_exchange_n(&record_of(fixed, number)->requested, &requested, 0, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_RELAXED);
+}
+
+/* Puts the second behind the first. */
+struct fixed_chain chain_join(const struct fixed *fixed, struct fixed_chain first, struct fixed_chain second);
 
 /* False when host memory is short; chunks_close is owed all the same. */
 bool chunks_open(struct fixed *fixed);
@@ -49,22 +81,15 @@ bool chunks_open(struct fixed *fixed);
 /* Gives all chunks back to the upstream. */
 void chunks_close(struct fixed *fixed);
 
-/* The live block that starts at `ptr`; FIXED_NONE if there is none. */
-uint32_t chunks_live_at(const struct fixed *fixed, const void *ptr);
-
-/* Whether `ptr` lies in a chunk. */
-bool chunks_contain(const struct fixed *fixed, const void *ptr);
-
 /* Takes a chunk from the upstream: `n_blocks`, or fewer if it has no room for that many, but at least `least_blocks`.
- * They join the list of `stream`, which may use them at once. */
-enum hipmm_status chunks_grow(struct fixed *fixed, uint32_t n_blocks, uint32_t least_blocks, uint32_t stream);
+ * They are ready for work on `stream`, and free since `epoch`, which the caller sets. */
+enum hipmm_status chunks_grow(struct fixed *fixed, uint32_t n_blocks, uint32_t least_blocks, hipStream_t stream,
+                              struct fixed_chain *chain_out);
 
-/* Gives chunks back whose blocks are all free, down to `keep_bytes`. All free blocks are clean. The first failure. */
-enum hipmm_status chunks_release_idle(struct fixed *fixed, size_t keep_bytes);
+/* Gives chunks back whose blocks are all clean, down to `keep_bytes`; takes theirs out of the chain of clean blocks. The
+ * first failure. */
+enum hipmm_status chunks_release_idle(struct fixed *fixed, size_t keep_bytes, struct fixed_chain *clean);
 
-/* The list of a stream's free blocks. */
-void list_push(struct fixed *fixed, uint32_t stream, uint32_t number, uint64_t epoch);
-uint32_t list_pop(struct fixed *fixed, uint32_t stream); /* FIXED_NONE when empty */
-void list_move(struct fixed *fixed, uint32_t from, uint32_t to);
+uint64_t chunks_metadata_bytes(const struct fixed *fixed);
 
 #endif

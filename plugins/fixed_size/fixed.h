@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* fixed.h: blocks of one size, cut from chunks of an upstream. What `fixed_size` is made of, and the bins of `binning`
- * that have no resource of their own. Allocating and freeing cost the same however many blocks there are, but for a
- * search by halves among the chunks at a free.
+ * that have no resource of their own. Allocating and freeing cost the same however many blocks there are.
  *
  * Free blocks stand in a list for each stream that freed them, last in, first out; those that no work uses any more in
- * the list of STREAM_CLEAN (../pool/streams.h). Device memory is never touched. */
+ * the list of STREAM_CLEAN (../pool/streams.h). A list has a lock of its own: threads on different streams do not meet
+ * as long as their lists have blocks. Everything else is under one lock. Device memory is never touched. */
 #ifndef HIPMM_FIXED_H
 #define HIPMM_FIXED_H
 
 #include "../pool/streams.h"
+#include "starts.h"
 
 #include <pthread.h>
 
@@ -21,17 +22,19 @@ struct fixed_list;
 struct fixed {
   const struct hipmm_services *services;
   struct hipmm_resource *upstream;
+  uint64_t serial;      /* never given twice */
   uint64_t block_bytes; /* a multiple of HIPMM_ALIGNMENT */
   uint32_t blocks_per_chunk;
-
-  pthread_mutex_t lock; /* all below */
-  struct streams streams;
-  struct fixed_list *lists;   /* by stream */
+  struct starts starts;
+  struct fixed_list *lists;   /* by stream; what is in them is under their own locks */
   struct fixed_chunk *chunks; /* a chunk stays in its place; blocks have numbers that count on from place to place */
-  uint32_t *order;            /* places of chunks, by address */
+
+  pthread_mutex_t lock; /* all below, and which chunks and lists there are; taken before a list's */
+  struct streams streams;
+  uint32_t *order; /* places of chunks, by address */
   uint32_t n_chunks, n_places;
-  uint32_t n_blocks, live_count;
-  uint64_t live_bytes; /* as requested */
+  uint32_t n_blocks;
+  uint64_t n_records; /* there is host memory for */
   uint64_t reserved_bytes, peak_reserved_bytes;
 };
 
@@ -54,14 +57,14 @@ void fixed_stream_retire(struct fixed *fixed, hipStream_t stream);
 void fixed_stream_retain(struct fixed *fixed, hipStream_t stream);
 
 /* The live block that starts at `ptr`; false, and no report, if there is none. */
-bool fixed_find(struct fixed *fixed, const void *ptr, struct hipmm_block *block_out);
+bool fixed_find(const struct fixed *fixed, const void *ptr, struct hipmm_block *block_out);
 
-/* Whether `ptr` lies in one of the chunks. */
-bool fixed_contains(struct fixed *fixed, const void *ptr);
+/* Whether a block, live or free, starts at `ptr`. */
+bool fixed_starts_at(const struct fixed *fixed, const void *ptr);
 
 /* What there is to tell; `stream_waits` as in streams.h. */
 struct fixed_counts {
-  int64_t reserved_bytes, peak_reserved_bytes, live_bytes, live_count, free_count, chunks, stream_waits;
+  int64_t reserved_bytes, peak_reserved_bytes, live_bytes, live_count, free_count, chunks, stream_waits, metadata_bytes;
 };
 
 struct fixed_counts fixed_count(struct fixed *fixed);

@@ -70,6 +70,7 @@ static const struct hipmm_feature fixed_size_values[] = {
     {"free_count", "blocks", "Blocks that are not allocated"},
     {"chunks", "chunks", "Pieces held from the upstream"},
     {"stream_waits", "waits", "Times that a stream was made to wait for another one"},
+    {"metadata_bytes", "bytes", "Host memory for what is known about blocks and streams"},
 };
 
 enum { N_VALUES = sizeof fixed_size_values / sizeof *fixed_size_values };

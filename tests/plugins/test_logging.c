@@ -474,33 +474,44 @@ struct handover {
   int failures;
 };
 
+static char no_more;
+
 static void *free_what_comes(void *argument)
 {
   struct handover *handover = argument;
-  for (int i = 0; i < ROUNDS; i++) {
-    void *ptr;
-    while (!(ptr = atomic_exchange(&handover->place, NULL))) sched_yield();
-    handover->failures += hipmm_deallocate(NULL, ptr, 1000, NULL) != 0;
+  for (;;) {
+    void *ptr = atomic_exchange(&handover->place, NULL);
+    if (ptr == &no_more) return NULL;
+    if (ptr)
+      handover->failures += hipmm_deallocate(NULL, ptr, 1000, NULL) != 0;
+    else
+      sched_yield();
   }
-  return NULL;
+}
+
+static void hand_over(struct handover *handover, void *ptr)
+{
+  for (void *none = NULL; !atomic_compare_exchange_strong(&handover->place, &none, ptr); none = NULL) sched_yield();
 }
 
 static void keeps_the_order_of_blocks_that_change_threads(void **state)
 {
   pthread_t thread;
   struct handover handover = {NULL, 0};
+  int failures = 0;
   (void)state;
   start_over_pool("log.csv");
   assert_int_equal(pthread_create(&thread, NULL, free_what_comes, &handover), 0);
   for (int i = 0; i < ROUNDS; i++) {
-    void *ptr = rig_allocate(1000, NULL), *none = NULL;
-    while (!atomic_compare_exchange_strong(&handover.place, &none, ptr)) {
-      none = NULL;
-      sched_yield();
-    }
+    void *ptr;
+    if (hipmm_allocate(NULL, 1000, NULL, &ptr))
+      failures++;
+    else
+      hand_over(&handover, ptr);
   }
+  hand_over(&handover, &no_more);
   pthread_join(thread, NULL);
-  assert_int_equal(handover.failures, 0);
+  assert_int_equal(failures + handover.failures, 0);
   flush();
   assert_rows("log.csv", 2 * ROUNDS);
 }
