@@ -307,6 +307,108 @@ static void serves_threads_each_on_its_default_stream(void **state)
   assert_true(rig_value("fixed_size", "free_count") <= 6 * THREADS + 8);
 }
 
+/* ---- Threads ---- */
+
+struct rival {
+  pthread_barrier_t *start;
+  void *const *blocks;
+  int freed;
+};
+
+enum { RIVALS = 3, CONTESTED = 400 };
+
+static void *free_all(void *argument)
+{
+  struct rival *rival = argument;
+  pthread_barrier_wait(rival->start);
+  for (int i = 0; i < CONTESTED; i++) rival->freed += hipmm_deallocate(NULL, rival->blocks[i], 500, NULL) == HIPMM_OK;
+  return NULL;
+}
+
+static void takes_a_block_back_once_however_many_free_it(void **state)
+{
+  static void *blocks[CONTESTED];
+  pthread_t threads[RIVALS];
+  struct rival rivals[RIVALS];
+  pthread_barrier_t start;
+  int freed = 0;
+  (void)state;
+  rig_start("'stack': [{'type': 'fixed_size', 'block_size': '4KiB', 'blocks_per_chunk': 16}, 'device']");
+  for (int i = 0; i < CONTESTED; i++) blocks[i] = rig_allocate(500, NULL);
+  pthread_barrier_init(&start, NULL, RIVALS);
+  for (int i = 0; i < RIVALS; i++) {
+    rivals[i] = (struct rival){&start, blocks, 0};
+    assert_int_equal(pthread_create(&threads[i], NULL, free_all, &rivals[i]), 0);
+  }
+  for (int i = 0; i < RIVALS; i++) pthread_join(threads[i], NULL);
+  pthread_barrier_destroy(&start);
+  for (int i = 0; i < RIVALS; i++) freed += rivals[i].freed;
+  assert_int_equal(freed, CONTESTED);
+  assert_int_equal(rig_value("fixed_size", "live_count"), 0);
+  assert_ok(hipmm_resource_trim(rig_resource("fixed_size"), 0));
+  assert_int_equal(rig_held_bytes(), 0);
+}
+
+/* Uses a stream of its own, and marks what it has: nobody else may have it meanwhile. */
+static void *mark_and_look(void *argument)
+{
+  enum { HELD = 20 };
+  int *failures = argument;
+  unsigned *blocks[HELD];
+  hipStream_t stream;
+  if (rig_hip()->StreamCreateWithFlags(&stream, HIPMM_HIP_STREAM_NON_BLOCKING)) return NULL;
+  *failures += hipmm_stream_retain(0, stream) != HIPMM_OK;
+  for (unsigned round = 0; round < ROUNDS / 10; round++) {
+    for (unsigned i = 0; i < HELD; i++) {
+      void *ptr = NULL;
+      *failures += hipmm_allocate(NULL, 1000, stream, &ptr) != HIPMM_OK;
+      blocks[i] = ptr;
+      *failures += rig_hip()->MemsetAsync(ptr, (int)round, 1000, stream) != 0;
+    }
+    for (unsigned i = 0; i < HELD; i++) {
+      *failures += rig_hip()->StreamSynchronize(stream) != 0;
+      *failures += (*blocks[i] & 255) != (round & 255);
+      *failures += hipmm_deallocate(NULL, blocks[i], 1000, stream) != HIPMM_OK;
+    }
+  }
+  *failures += hipmm_stream_retire(0, stream) != HIPMM_OK;
+  *failures += rig_hip()->StreamDestroy(stream) != 0;
+  return NULL;
+}
+
+static void serves_threads_on_streams_of_their_own_while_it_is_trimmed(void **state)
+{
+  pthread_t threads[THREADS];
+  int failures[THREADS] = {0};
+  (void)state;
+  rig_start("'stack': [{'type': 'fixed_size', 'block_size': '4KiB', 'blocks_per_chunk': 8}, 'device']");
+  for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, mark_and_look, &failures[i]), 0);
+  for (int i = 0; i < 50; i++) assert_ok(hipmm_resource_trim(rig_resource("fixed_size"), 0));
+  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  for (int i = 0; i < THREADS; i++) assert_int_equal(failures[i], 0);
+  assert_int_equal(rig_value("fixed_size", "live_count"), 0);
+  assert_ok(hipmm_resource_trim(rig_resource("fixed_size"), 0));
+  assert_int_equal(rig_held_bytes(), 0);
+}
+
+static void tells_what_it_takes_itself(void **state)
+{
+  enum { BLOCKS = 1000 };
+  static void *blocks[BLOCKS];
+  (void)state;
+  rig_start("'stack': [{'type': 'fixed_size', 'block_size': '4KiB'}, 'device']");
+  for (int i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate(4096, NULL);
+  int64_t bytes = rig_value("fixed_size", "metadata_bytes");
+  assert_in_range(bytes, 24 * BLOCKS, 100 * BLOCKS);
+  for (int round = 0; round < 3; round++) { /* and no more when the same comes again */
+    for (int i = 0; i < BLOCKS; i++) rig_free(blocks[i], 4096, NULL);
+    assert_ok(hipmm_resource_trim(rig_resource("fixed_size"), 0));
+    for (int i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate(4096, NULL);
+  }
+  assert_int_equal(rig_value("fixed_size", "metadata_bytes"), bytes);
+  for (int i = 0; i < BLOCKS; i++) rig_free(blocks[i], 4096, NULL);
+}
+
 static void use_each_op(void)
 {
   struct hipmm_resource *resource = NULL;
@@ -356,6 +458,9 @@ int main(void)
       TEST(gives_everything_back_at_the_end),
       TEST(passes_the_model),
       TEST(serves_threads_each_on_its_default_stream),
+      TEST(takes_a_block_back_once_however_many_free_it),
+      TEST(serves_threads_on_streams_of_their_own_while_it_is_trimmed),
+      TEST(tells_what_it_takes_itself),
       TEST(loses_nothing_whatever_call_fails),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
