@@ -87,7 +87,14 @@ static uint32_t grow(struct heap *heap, uint32_t id, uint64_t start, uint64_t by
 /* Puts a free block in its stream's index, merged with what it can be merged with. Returns the whole. */
 static uint32_t add_free(struct heap *heap, uint32_t id)
 {
-  const struct block block = *block_in(heap, id);
+  const struct block *given = block_in(heap, id);
+  /* Not its state, which a thread that frees the block a second time may be looking at. */
+  const struct block block = {.start = given->start,
+                              .bytes = given->bytes,
+                              .epoch = given->epoch,
+                              .before = given->before,
+                              .after = given->after,
+                              .stream = given->stream};
   uint32_t before = can_merge(heap, &block, block.before) ? block.before : BLOCK_NONE;
   uint32_t after = can_merge(heap, &block, block.after) ? block.after : BLOCK_NONE;
   uint64_t epoch = block.epoch, bytes = block.bytes;
