@@ -6,7 +6,7 @@
 #include "ground.h"
 #include "random.h"
 
-enum { STREAM = STREAM_FIRST };
+enum { STREAM = STREAM_FIRST, STREAMS = 3 };
 
 static const uint64_t GRANULE = 2 << 20;
 
@@ -74,6 +74,8 @@ static struct request request_for(uint64_t bytes)
 static enum hipmm_status try_take(const struct request *request, uint32_t *id_out)
 {
   *id_out = heap_take_ready(&heap, request);
+  if (!*id_out && heap.streams.active > 1) *id_out = heap_take_passed(&heap, request);
+  if (!*id_out && heap.streams.active > 1) *id_out = heap_take_waiting(&heap, request);
   if (*id_out) return HIPMM_OK;
   enum hipmm_status status = ground_take_held(&ground, &heap, request, id_out);
   if (status == HIPMM_E_OUT_OF_MEMORY) status = ground_take(&ground, &heap, request, id_out);
@@ -272,6 +274,8 @@ static void gives_idle_memory_back_down_to_what_is_to_be_kept(enum growth growth
   assert_ok(ground_release_idle(&ground, &heap, 0));
   assert_int_equal(ground_bytes(&ground), held); /* not clean yet */
   heap_all_passed(&heap);
+  assert_ok(ground_release_idle(&ground, &heap, held + MIB));
+  assert_int_equal(ground_bytes(&ground), held); /* there is less than that */
   assert_ok(ground_release_idle(&ground, &heap, 24 * MIB));
   assert_valid();
   assert_in_range(ground_bytes(&ground), 24 * MIB, growth == GROWTH_MAPPED ? 24 * MIB : held);
@@ -441,11 +445,16 @@ static void do_something(struct world *world)
                        draw(&world->random, 2) ? HIPMM_E_HIP : HIPMM_E_OUT_OF_MEMORY);
   } else if (world->n == 256 || (world->n && lot % 2)) {
     unsigned which = (unsigned)draw(&world->random, world->n);
-    give(ids[which]);
+    unsigned stream = (unsigned)draw(&world->random, STREAMS);
+    fake_work(stream);
+    heap_give(&heap, ids[which], STREAM + stream);
     ids[which] = ids[--world->n];
+  } else if (lot < 10) {
+    fake_progress((unsigned)draw(&world->random, STREAMS));
   } else {
     uint64_t units = draw(&world->random, 8) ? 64 : 2048;
     struct request request = request_for((1 + draw(&world->random, units)) * world->unit_bytes);
+    request.stream = STREAM + (uint32_t)draw(&world->random, STREAMS);
     if (!draw(&world->random, 4)) request.alignment = HIPMM_ALIGNMENT << draw(&world->random, 14);
     enum hipmm_status status = try_take(&request, &ids[world->n]);
     world->refused += status != HIPMM_OK;
@@ -458,11 +467,12 @@ static void survives_anything_over(enum growth growth, uint64_t granule_bytes, u
 {
   struct world world = {.random = seed, .unit_bytes = granule_bytes / 32};
   open_ground(growth, 96 * granule_bytes, granule_bytes, maximum_bytes);
+  for (unsigned i = 1; i < STREAMS; i++) assert_int_equal(streams_id(&heap.streams, fake_stream(i)), STREAM + i);
   for (unsigned i = 0; i < 3000; i++) {
     do_something(&world);
     assert_valid();
   }
-  assert_true(world.refused > 30);
+  assert_true(world.refused > 10);
   fake_fail_upstream(0, HIPMM_OK);
   while (world.n) give(ids[--world.n]);
   fake_hip.DeviceSynchronize();

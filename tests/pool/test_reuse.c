@@ -214,6 +214,24 @@ static void knows_the_default_stream_by_both_its_names(void **state)
   }
 }
 
+static void retires_the_default_stream_by_either_name(void **state)
+{
+  static const hipStream_t names[] = {NULL, LEGACY};
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    start("'scheduler': 'stepped'", 0, LAZY, ", 'maximum_size': '4MiB'");
+    hipStream_t stream = rig_stream();
+    void *ptr = use_and_free(4 * MIB, names[1 - i]);
+    assert_ok(hipmm_stream_retire(0, names[i]));
+    software()->reset_calls();
+    assert_ptr_equal(use_and_free(4 * MIB, stream), ptr);
+    assert_int_equal(software()->calls("hipStreamWaitEvent") + software()->calls("hipEventRecord"), 0);
+    assert_undisturbed();
+    rig_drop_stream(stream);
+    finish();
+  }
+}
+
 /* ---- From stream to stream ---- */
 
 /* The pool has room for one block, so that only reuse serves the next stream. */
@@ -318,13 +336,16 @@ static void records_once_for_each_free_if_told_to(void **state)
 {
   (void)state;
   start("", 0, ON_FREE, "");
-  hipStream_t stream = rig_stream();
-  software()->reset_calls();
-  for (int i = 0; i < 20; i++) use_and_free(i % 2 ? 500 : MIB, stream);
-  assert_int_equal(software()->calls("hipEventRecord"), 20);
-  assert_int_equal(software()->calls("hipEventCreateWithFlags"), 1);
-  assert_undisturbed();
-  rig_drop_stream(stream);
+  hipStream_t streams[] = {rig_stream(), NULL, PER_THREAD};
+  for (int s = 0; s < 3; s++) {
+    software()->reset_calls();
+    for (int i = 0; i < 20; i++) use_and_free(i % 2 ? 500 : 100 * KIB, streams[s]);
+    assert_int_equal(software()->calls("hipEventRecord"), 20);
+    assert_int_equal(software()->calls("hipEventCreateWithFlags"), 1);
+    assert_undisturbed();
+    assert_ok(hipmm_resource_trim(rig_resource("pool"), 0));
+  }
+  rig_drop_stream(streams[0]);
 }
 
 /* The stream that freed is not known to last: what it freed stays with it for as long as there is other memory. */
@@ -450,6 +471,33 @@ static void survives_a_stream_with_the_handle_of_a_dead_one(void **state)
     }
 }
 
+/* The thread's cache for a retired stream has come to serve another one, when a new stream has the first one's handle. */
+static void mixes_up_no_caches_when_handles_come_again(void **state)
+{
+  (void)state;
+  for (int record = 0; record < ON_FREE; record++) {
+    start("'scheduler': 'stepped', 'seed': 11", 0, record, "");
+    hipStream_t first = rig_stream(), second = rig_stream();
+    assert_ok(hipmm_stream_retain(0, first));
+    assert_ok(hipmm_stream_retain(0, second));
+    for (int round = 0; round < 10; round++) {
+      use_and_free(500, first);
+      assert_ok(hipmm_stream_retire(0, first));
+      rig_drop_stream(first);
+      use_and_free(500, second);
+      use_and_free(500, second);
+      assert_ptr_equal(rig_stream(), first);
+      assert_ok(hipmm_stream_retain(0, first));
+      for (int i = 0; i < 4; i++) use_and_free(500, i % 2 ? second : first);
+      assert_undisturbed();
+    }
+    for (int i = 0; i < 2; i++) assert_ok(hipmm_stream_retire(0, i ? first : second));
+    rig_drop_stream(first);
+    rig_drop_stream(second);
+    finish();
+  }
+}
+
 /* ---- Many streams ---- */
 
 static void serves_thousands_of_streams(int growth, int record)
@@ -563,6 +611,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
       TEST(reuses_on_the_same_stream_without_a_call),
       TEST(knows_the_default_stream_by_both_its_names),
+      TEST(retires_the_default_stream_by_either_name),
       TEST(orders_streams_however_it_records),
       TEST(orders_after_the_stream_that_it_was_freed_on),
       TEST(has_a_stream_wait_for_a_retained_one),
@@ -573,6 +622,7 @@ int main(void)
       TEST(retires_streams_that_it_never_met),
       TEST(never_uses_a_stream_that_may_be_gone_under_auto_and_on_free),
       TEST(survives_a_stream_with_the_handle_of_a_dead_one),
+      TEST(mixes_up_no_caches_when_handles_come_again),
       TEST(serves_5000_streams),
       TEST(tells_the_default_streams_of_threads_apart),
       TEST(passes_the_model),
