@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* work.c: the helpers of work.h. */
+#include "work.h"
+#include "pattern.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static atomic_uint wrong; /* looks that found something else */
+
+static const char *const growths[] = {"mapped", "segments"};
+static const char *const records[] = {"auto", "lazy", "on_free"};
+
+void start(const char *runtime_options, int growth, int record, const char *options)
+{
+  char graph[300];
+  atomic_store(&wrong, 0);
+  snprintf(graph, sizeof graph, "'stack': [{'type': 'pool', 'growth': '%s', 'record': '%s'%s}, 'device']",
+           growths[growth], records[record], options);
+  rig_start_with(runtime_options, graph);
+}
+
+void finish(void)
+{
+  assert_ok(hipmm_finalize());
+  assert_int_equal(live_on_all_devices(), 0);
+  software()->reset();
+}
+
+uint64_t all_calls(void)
+{
+  uint64_t calls = 0, count;
+  for (size_t row = 0; software()->call(row, &count); row++) calls += count;
+  return calls;
+}
+
+/* ---- Work ---- */
+
+struct look {
+  const unsigned char *ptr;
+  size_t bytes;
+  unsigned char tag;
+};
+
+static void look_at(void *argument)
+{
+  struct look *look = argument;
+  if (!holds_pattern(look->ptr, look->bytes, look->tag)) atomic_fetch_add(&wrong, 1);
+  free(look);
+}
+
+void use(void *ptr, size_t bytes, hipStream_t stream)
+{
+  static unsigned char last;
+  struct look *look = malloc(sizeof *look);
+  *look = (struct look){ptr, bytes, ++last};
+  assert_int_equal(rig_hip()->MemsetAsync(ptr, look->tag, bytes, stream), 0);
+  assert_int_equal(rig_hip()->LaunchHostFunc(stream, look_at, look), 0);
+}
+
+void *use_and_free(size_t bytes, hipStream_t stream)
+{
+  void *ptr = rig_allocate(bytes, stream);
+  use(ptr, bytes, stream);
+  rig_free(ptr, bytes, stream);
+  return ptr;
+}
+
+void assert_undisturbed(void)
+{
+  assert_int_equal(rig_hip()->DeviceSynchronize(), 0);
+  assert_int_equal(atomic_exchange(&wrong, 0), 0);
+  assert_int_equal(faults_on_all_devices(), 0);
+}
