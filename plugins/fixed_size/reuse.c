@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+/* reuse.c: see reuse.h. A block is looked for in this order: ready now, found to have passed, on another stream that ours
+ * waits for, behind the device, from the upstream. */
+#include "reuse.h"
+
+static const uint64_t FIRST_CHUNK_BYTES = 2ull << 20; /* drivers hand out memory in pages of this size anyway */
+
+/* ---- Blocks that are clean; the lock is held ---- */
+
+struct fixed_chain *reuse_clean(const struct fixed *fixed)
+{
+  return &fixed->lists[STREAM_CLEAN].free;
+}
+
+/* The same chain with its blocks no longer in it. */
+static struct fixed_chain take_all(struct fixed_chain *chain)
+{
+  struct fixed_chain taken = *chain;
+  *chain = (struct fixed_chain){0};
+  return taken;
+}
+
+void reuse_add_clean(struct fixed *fixed, struct fixed_chain chain)
+{
+  *reuse_clean(fixed) = chain_join(fixed, chain, *reuse_clean(fixed));
+}
+
+/* ---- Waiting for the device; the lock is held ---- */
+
+/* Takes the free blocks of all streams aside: what is freed from now on is not clean after the wait. */
+static void put_aside(struct fixed *fixed)
+{
+  for (uint32_t stream = STREAM_FIRST; stream < fixed->streams.count; stream++) {
+    struct fixed_list *list = &fixed->lists[stream];
+    list_lock(list);
+    list->aside = take_all(&list->free);
+    list->aside_frees = stream_of(&fixed->streams, stream)->frees;
+    list_unlock(list);
+  }
+}
+
+static void put_back(struct fixed *fixed)
+{
+  for (uint32_t stream = STREAM_FIRST; stream < fixed->streams.count; stream++) {
+    struct fixed_list *list = &fixed->lists[stream];
+    list_lock(list);
+    list->free = chain_join(fixed, list->free, take_all(&list->aside));
+    list_unlock(list);
+  }
+}
+
+static void note_passed(struct stream *stream, uint64_t frees)
+{
+  if (stream->passed < frees) stream->passed = frees;
+  if (stream->recorded < frees) stream->recorded = frees;
+}
+
+static void clean_aside(struct fixed *fixed)
+{
+  for (uint32_t stream = STREAM_FIRST; stream < fixed->streams.count; stream++) {
+    struct fixed_list *list = &fixed->lists[stream];
+    note_passed(stream_of(&fixed->streams, stream), list->aside_frees);
+    reuse_add_clean(fixed, take_all(&list->aside));
+  }
+  streams_forget_gone(&fixed->streams);
+}
+
+enum hipmm_status reuse_synchronize_device(struct fixed *fixed)
+{
+  const struct hipmm_services *services = fixed->services;
+  put_aside(fixed);
+  int previous = services->enter_device(services);
+  int code = services->hip->DeviceSynchronize();
+  enum hipmm_status status = code ? services->refuse_hip(services, "hipDeviceSynchronize", code, 0) : HIPMM_OK;
+  services->leave_device(services, previous);
+  if (status)
+    put_back(fixed);
+  else
+    clean_aside(fixed);
+  return status;
+}
+
+/* ---- Streams; the lock is held ---- */
+
+void reuse_forget_stream(struct fixed *fixed, uint32_t stream)
+{
+  struct fixed_list *list = &fixed->lists[stream];
+  list_lock(list);
+  bool is_empty = !list->free.head;
+  if (is_empty) list->is_open = false;
+  list_unlock(list);
+  if (is_empty) stream_forget(&fixed->streams, stream);
+}
+
+static void open_list(struct fixed *fixed, uint32_t stream)
+{
+  struct fixed_list *list = &fixed->lists[stream];
+  const struct stream *opened = stream_of(&fixed->streams, stream);
+  list_lock(list);
+  list->is_open = true;
+  list->handle = opened->handle;
+  list->thread = opened->thread;
+  list_unlock(list);
+}
+
+/* When there is room for no more, the device is waited for and all streams are forgotten. */
+enum hipmm_status reuse_enter_stream(struct fixed *fixed, hipStream_t handle, uint32_t *id_out)
+{
+  struct streams *streams = &fixed->streams;
+  uint32_t id = streams_id(streams, handle);
+  if (!reuse_is_stream(id)) {
+    enum hipmm_status status = reuse_synchronize_device(fixed);
+    if (status) return status;
+    for (uint32_t other = STREAM_FIRST; other < streams->count; other++) reuse_forget_stream(fixed, other);
+    id = streams_id(streams, handle);
+  }
+  if (!reuse_is_stream(id))
+    return fixed->services->refuse(fixed->services, HIPMM_E_LIMIT, "cannot keep more than {0} streams apart",
+                                   FIXED_MOST_STREAMS, 0, 0);
+  open_list(fixed, id);
+  bool is_remembered = streams->record != RECORD_ON_FREE && stream_is_sure(streams, id);
+  if (is_remembered) thread_remember(fixed->serial, handle, &fixed->lists[id]);
+  *id_out = id;
+  return HIPMM_OK;
+}
+
+/* ---- Allocating; the lock is held ---- */
+
+static uint32_t take_own(struct fixed *fixed, uint32_t stream)
+{
+  struct fixed_list *list = &fixed->lists[stream];
+  list_lock(list);
+  uint32_t number = chain_pop(fixed, &list->free);
+  list_unlock(list);
+  return number;
+}
+
+/* Looks whether another stream has passed all its frees. */
+static void clean_if_passed(struct fixed *fixed, uint32_t other)
+{
+  struct fixed_list *list = &fixed->lists[other];
+  const struct stream *stream = stream_of(&fixed->streams, other);
+  list_lock(list);
+  if (list->free.head && stream_cover(&fixed->streams, other)) {
+    stream_poll(&fixed->streams, other);
+    if (stream->passed == stream->frees) reuse_add_clean(fixed, take_all(&list->free));
+  }
+  list_unlock(list);
+}
+
+static uint32_t take_passed(struct fixed *fixed, uint32_t stream)
+{
+  for (uint32_t other = STREAM_FIRST; other < fixed->streams.count; other++)
+    if (other != stream) clean_if_passed(fixed, other);
+  return chain_pop(fixed, reuse_clean(fixed));
+}
+
+/* Takes one block and no more, so that the other stream keeps the rest without a wait of its own. */
+static uint32_t take_waiting_from(struct fixed *fixed, uint32_t stream, uint32_t other)
+{
+  struct fixed_list *list = &fixed->lists[other];
+  uint32_t number = FIXED_NONE;
+  list_lock(list);
+  if (list->free.head && stream_wait(&fixed->streams, stream, other, record_of(fixed, list->free.head)->epoch))
+    number = chain_pop(fixed, &list->free);
+  list_unlock(list);
+  return number;
+}
+
+static uint32_t take_waiting(struct fixed *fixed, uint32_t stream)
+{
+  uint32_t number = FIXED_NONE;
+  for (uint32_t other = STREAM_FIRST; !number && other < fixed->streams.count; other++)
+    if (other != stream) number = take_waiting_from(fixed, stream, other);
+  return number;
+}
+
+/* Blocks of streams whose handles may be gone come back through the device, which needs no handle. */
+static uint32_t take_withheld(struct fixed *fixed)
+{
+  bool is_worth_it = false;
+  for (uint32_t other = STREAM_FIRST; !is_worth_it && other < fixed->streams.count; other++) {
+    struct fixed_list *list = &fixed->lists[other];
+    list_lock(list);
+    is_worth_it = list->free.head != FIXED_NONE;
+    list_unlock(list);
+  }
+  return is_worth_it && !reuse_synchronize_device(fixed) ? chain_pop(fixed, reuse_clean(fixed)) : FIXED_NONE;
+}
+
+static uint32_t take_held(struct fixed *fixed, uint32_t stream)
+{
+  uint32_t number = take_own(fixed, stream);
+  if (!number) number = chain_pop(fixed, reuse_clean(fixed));
+  if (number || fixed->streams.active < 2) return number;
+  number = take_passed(fixed, stream);
+  if (!number) number = take_waiting(fixed, stream);
+  return number ? number : take_withheld(fixed);
+}
+
+/* Half as much again as there is, so that a bin that is used little stays small. */
+static uint32_t blocks_to_add(const struct fixed *fixed)
+{
+  uint64_t n = FIRST_CHUNK_BYTES / fixed->block_bytes;
+  if (n < fixed->n_blocks / 2) n = fixed->n_blocks / 2;
+  if (n > fixed->blocks_per_chunk) n = fixed->blocks_per_chunk;
+  return n ? (uint32_t)n : 1;
+}
+
+/* The first block of a new chunk; the others join the stream's list, as if freed on it now. */
+static enum hipmm_status take_new(struct fixed *fixed, uint32_t stream, uint32_t *number_out)
+{
+  struct fixed_list *list = &fixed->lists[stream];
+  struct fixed_chain chain;
+  enum hipmm_status status =
+      chunks_grow(fixed, blocks_to_add(fixed), 1, stream_of(&fixed->streams, stream)->handle, &chain);
+  if (status) return status;
+  list_lock(list);
+  uint64_t epoch = stream_note_free(&fixed->streams, stream);
+  for (uint32_t number = chain.head; number; number = record_of(fixed, number)->next)
+    record_of(fixed, number)->epoch = epoch;
+  *number_out = chain_pop(fixed, &chain);
+  list->free = chain_join(fixed, chain, list->free);
+  list_unlock(list);
+  return HIPMM_OK;
+}
+
+enum hipmm_status reuse_take(struct fixed *fixed, uint32_t stream, uint32_t *number_out)
+{
+  uint32_t number = take_held(fixed, stream);
+  if (!number) return take_new(fixed, stream, number_out);
+  *number_out = number;
+  return HIPMM_OK;
+}
+
+/* ---- The end of a stream ---- */
+
+/* The list stays locked: nothing is freed on the stream meanwhile. */
+bool reuse_clean_stream(struct fixed *fixed, uint32_t stream, hipStream_t handle)
+{
+  const struct hipmm_services *services = fixed->services;
+  struct fixed_list *list = &fixed->lists[stream];
+  list_lock(list);
+  int previous = services->enter_device(services);
+  int code = services->hip->StreamSynchronize(handle);
+  if (code) services->hip->GetLastError();
+  services->leave_device(services, previous);
+  if (!code) {
+    stream_passed(&fixed->streams, stream);
+    reuse_add_clean(fixed, take_all(&list->free));
+  }
+  list_unlock(list);
+  return !code;
+}
