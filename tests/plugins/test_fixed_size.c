@@ -315,7 +315,7 @@ struct rival {
   int freed;
 };
 
-enum { RIVALS = 3, CONTESTED = 400 };
+enum { RIVALS = 3, CONTESTED = 20000 };
 
 static void *free_all(void *argument)
 {
@@ -333,7 +333,7 @@ static void takes_a_block_back_once_however_many_free_it(void **state)
   pthread_barrier_t start;
   int freed = 0;
   (void)state;
-  rig_start("'stack': [{'type': 'fixed_size', 'block_size': '4KiB', 'blocks_per_chunk': 16}, 'device']");
+  rig_start("'stack': [{'type': 'fixed_size', 'block_size': 512}, 'device']");
   for (int i = 0; i < CONTESTED; i++) blocks[i] = rig_allocate(500, NULL);
   pthread_barrier_init(&start, NULL, RIVALS);
   for (int i = 0; i < RIVALS; i++) {

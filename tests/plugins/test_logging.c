@@ -388,10 +388,13 @@ static void says_that_rows_were_lost(void **state)
 
 /* ---- Threads ---- */
 
-enum { THREADS = 4, ROUNDS = 2000 };
+enum { THREADS = 4, ROUNDS = 10000 };
+
+static pthread_barrier_t start_line;
 
 static void *allocate_and_free(void *failures)
 {
+  pthread_barrier_wait(&start_line);
   for (int i = 0; i < ROUNDS; i++) {
     void *ptr;
     enum hipmm_status status = hipmm_allocate(NULL, 1000, NULL, &ptr);
@@ -399,6 +402,18 @@ static void *allocate_and_free(void *failures)
     *(int *)failures += status != HIPMM_OK;
   }
   return NULL;
+}
+
+static void run_threads(void)
+{
+  pthread_t threads[THREADS];
+  int failures[THREADS] = {0};
+  pthread_barrier_init(&start_line, NULL, THREADS);
+  for (int i = 0; i < THREADS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, allocate_and_free, &failures[i]), 0);
+  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  for (int i = 0; i < THREADS; i++) assert_int_equal(failures[i], 0);
+  pthread_barrier_destroy(&start_line);
 }
 
 enum { MOST_ADDRESSES = 64 };
@@ -432,6 +447,15 @@ static void start_over_pool(const char *name)
   rig_start(graph);
 }
 
+/* Where what a thread frees is what the next thread gets. */
+static void start_over_fixed_size(const char *name)
+{
+  char graph[600];
+  snprintf(graph, sizeof graph, "'stack': [{'type': 'logging', 'file': '%s/%s'}, 'fixed_size', 'device']", folder,
+           name);
+  rig_start(graph);
+}
+
 static void assert_rows(const char *name, int rows)
 {
   char *text = read_log(name);
@@ -441,14 +465,9 @@ static void assert_rows(const char *name, int rows)
 
 static void keeps_rows_of_threads_in_true_order(void **state)
 {
-  pthread_t threads[THREADS];
-  int failures[THREADS] = {0};
   (void)state;
-  start_over_pool("log.csv");
-  for (int i = 0; i < THREADS; i++)
-    assert_int_equal(pthread_create(&threads[i], NULL, allocate_and_free, &failures[i]), 0);
-  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-  for (int i = 0; i < THREADS; i++) assert_int_equal(failures[i], 0);
+  start_over_fixed_size("log.csv");
+  run_threads();
   assert_int_equal(rig_value("logging", "rows"), 2 * THREADS * ROUNDS);
   flush();
   assert_rows("log.csv", 2 * THREADS * ROUNDS);
@@ -563,17 +582,13 @@ static void writes_soon_without_being_asked(void **state)
 static void writes_two_logs_of_one_stack(void **state)
 {
   char graph[1200];
-  pthread_t threads[THREADS];
-  int failures[THREADS] = {0};
   (void)state;
   snprintf(graph, sizeof graph,
            "'stack': [{'type': 'logging', 'file': '%s/above.csv'}, {'type': 'logging', 'file': '%s/below.csv'}, "
            "'pool', 'device']",
            folder, folder);
   rig_start(graph);
-  for (int i = 0; i < THREADS; i++)
-    assert_int_equal(pthread_create(&threads[i], NULL, allocate_and_free, &failures[i]), 0);
-  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  run_threads();
   assert_ok(hipmm_finalize());
   assert_rows("above.csv", 2 * THREADS * ROUNDS);
   assert_rows("below.csv", 2 * THREADS * ROUNDS);
