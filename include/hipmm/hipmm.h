@@ -197,6 +197,49 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_statistics_get(struct hipmm_resource *r
 enum hipmm_status hipmm_statistics_push(struct hipmm_resource *resource, struct hipmm_statistics *statistics_out);
 enum hipmm_status hipmm_statistics_pop(struct hipmm_resource *resource, struct hipmm_statistics *statistics_out);
 
+/* ---- Objects of the program that a graph refers to by name -------------------------------------------------------- */
+
+/* A graph is text; functions and memory of the program are not. The program registers them under a name, and options of
+ * the types `callback`, `failure_callback`, `fixed_buffer` and `async_view` name them. The struct is copied; what it
+ * points to must last as long as a stack uses it. Registering a name of the same kind again replaces the object for
+ * stacks built later; NULL takes the name away. May be called before initialisation, and lasts past finalisation. Names
+ * are as those of resources. */
+
+/* Functions that allocate. `allocate` returns HIPMM_OK and writes a pointer aligned to `alignment` (a power of two, at
+ * least 256), or returns another status. `deallocate` cannot fail. Any thread, several at once. */
+struct hipmm_allocator {
+  size_t struct_size;
+  enum hipmm_status (*allocate)(void *arg, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out);
+  void (*deallocate)(void *arg, void *ptr, size_t bytes, size_t alignment, hipStream_t stream);
+  void *arg;
+};
+
+/* Called when an allocation of `bytes` failed for want of memory; nonzero: try again, 0: let it fail (RMM's contract). It
+ * may free memory, and allocate, through hipmm. */
+struct hipmm_failure {
+  size_t struct_size;
+  int (*callback)(void *arg, size_t bytes);
+  void *arg;
+};
+
+/* Device memory that the program owns. */
+struct hipmm_region {
+  size_t struct_size;
+  void *ptr;
+  size_t bytes;
+};
+
+/* A driver's pool, a hipMemPool_t. */
+struct hipmm_mempool {
+  size_t struct_size;
+  void *handle;
+};
+
+enum hipmm_status hipmm_register_allocator(const char *name, const struct hipmm_allocator *allocator);
+enum hipmm_status hipmm_register_failure(const char *name, const struct hipmm_failure *failure);
+enum hipmm_status hipmm_register_region(const char *name, const struct hipmm_region *region);
+enum hipmm_status hipmm_register_mempool(const char *name, const struct hipmm_mempool *mempool);
+
 /* ---- Streams --------------------------------------------------------------------------------------------------- */
 
 /* Promises that `stream` lives until hipmm_stream_retire(). That makes it cheap: its handle is then known to name the same

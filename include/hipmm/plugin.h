@@ -44,6 +44,21 @@ struct hipmm_block {
   size_t bytes; /* as requested of allocate */
 };
 
+/* A piece of what a resource holds, for introspection. */
+enum hipmm_extent_state {
+  HIPMM_EXTENT_LIVE = 1, /* the application's */
+  HIPMM_EXTENT_FREE,     /* free on every stream */
+  HIPMM_EXTENT_PENDING,  /* free on `stream`; others must wait for its work */
+  HIPMM_EXTENT_CACHED    /* free, kept for one thread */
+};
+
+struct hipmm_extent {
+  const void *ptr;
+  size_t bytes;       /* of a live block: as requested */
+  uint32_t state;     /* enum hipmm_extent_state */
+  hipStream_t stream; /* of a live block: that it was allocated for; of a pending or cached one: that it was freed on */
+};
+
 /* Virtual memory: physical pieces that can be put under any address of a reserved range, and moved without copying.
  * Offered by sources that have it; a sub-allocator directly above may use it in place of allocate. All sizes are
  * multiples of the granularity. Thread-safe. */
@@ -103,6 +118,15 @@ struct hipmm_ops {
 
   /* NULL: this type offers no virtual memory. */
   const struct hipmm_mapping *mapping;
+
+  /* The option called `option`, one marked HIPMM_OPTION_RELOADABLE, has a new value: `options` is the plugin's option
+   * struct filled and checked again; it replaces the one that create got and lives as that did. Calls are serialised;
+   * other ops go on meanwhile. On failure everything stays as it was. Required if an option is reloadable. */
+  enum hipmm_status (*reconfigure)(void *self, const char *option, const void *options);
+
+  /* Calls see for every extent of memory that this resource holds of its upstreams, in the order of addresses where it
+   * can. What `see` is shown is consistent within one extent only. `see` calls nothing of hipmm. Default: nothing. */
+  enum hipmm_status (*visit)(void *self, void (*see)(void *closure, const struct hipmm_extent *extent), void *closure);
 };
 
 /* One kind of object at every depth of a stack. Plugins see their upstreams as these and call them through the
@@ -307,12 +331,17 @@ enum hipmm_option_type {
   HIPMM_OPTION_STRING,   /* text                                   → const char *, NULL when not given */
   HIPMM_OPTION_STRINGS,  /* ["a", "b"]                             → struct hipmm_strings */
   HIPMM_OPTION_LIST,     /* [{…}, {…}], rows of `fields`           → struct hipmm_list */
-  HIPMM_OPTION_RESOURCE  /* the name of another resource           → struct hipmm_resource *, NULL when not given */
+  HIPMM_OPTION_RESOURCE, /* the name of another resource           → struct hipmm_resource *, NULL when not given */
+  HIPMM_OPTION_OBJECT    /* the name under which the program registered an object (hipmm_register_allocator() and the
+                            like), of the kind that `unit` names ("allocator", "failure", "region", "mempool")
+                                                                   → const void *, the registered struct (a copy that
+                                                                     lives as the options do); NULL when not given */
 };
 
 enum {
-  HIPMM_OPTION_REQUIRED = 1, /* must be given; initial is NULL */
-  HIPMM_OPTION_PERCENT = 2   /* BYTES may be a percentage of the device memory free at creation */
+  HIPMM_OPTION_REQUIRED = 1,  /* must be given; initial is NULL */
+  HIPMM_OPTION_PERCENT = 2,   /* BYTES may be a percentage of the device memory free at creation */
+  HIPMM_OPTION_RELOADABLE = 4 /* may be set while the resource is in use: ops->reconfigure */
 };
 
 /* A BYTES option that was not given and has no default, and the value of its keyword (see choices). */
