@@ -3,6 +3,7 @@
  * it loads. */
 #include "descriptor.h"
 #include "error.h"
+#include "object.h"
 #include "option.h"
 
 #include <stdbool.h>
@@ -37,6 +38,22 @@ static enum hipmm_status perform_nothing(void *self, size_t index, int64_t *valu
   return error_set(HIPMM_E_NOT_SUPPORTED, "this resource offers no actions");
 }
 
+static enum hipmm_status reconfigure_nothing(void *self, const char *option, const void *options)
+{
+  (void)self;
+  (void)options;
+  return error_set(HIPMM_E_NOT_SUPPORTED, "%s cannot be set while the resource is in use", option);
+}
+
+static enum hipmm_status visit_nothing(void *self, void (*see)(void *closure, const struct hipmm_extent *extent),
+                                       void *closure)
+{
+  (void)self;
+  (void)see;
+  (void)closure;
+  return HIPMM_OK;
+}
+
 static void ignore_stream(void *self, hipStream_t stream)
 {
   (void)self;
@@ -61,6 +78,8 @@ static enum hipmm_status adopt_ops(const struct hipmm_ops *theirs, const char *f
   if (!ops->perform) ops->perform = perform_nothing;
   if (!ops->stream_retire) ops->stream_retire = ignore_stream;
   if (!ops->stream_retain) ops->stream_retain = ignore_stream;
+  if (!ops->reconfigure) ops->reconfigure = reconfigure_nothing;
+  if (!ops->visit) ops->visit = visit_nothing;
   *ops_out = ops; /* find stays NULL where it is: the core then asks below */
   return HIPMM_OK;
 }
@@ -88,10 +107,13 @@ static size_t size_in_struct(uint32_t type)
   }
 }
 
-static bool row_is_sound(const struct hipmm_option *row, size_t struct_bytes)
+/* `is_field`: it stands in the rows of a list, of which only the whole can be set. */
+static bool row_is_sound(const struct hipmm_option *row, size_t struct_bytes, bool is_field)
 {
-  if (!row->name || !row->doc || row->type < HIPMM_OPTION_BOOL || row->type > HIPMM_OPTION_RESOURCE) return false;
+  if (!row->name || !row->doc || row->type < HIPMM_OPTION_BOOL || row->type > HIPMM_OPTION_OBJECT) return false;
   if (row->type == HIPMM_OPTION_ENUM && (!row->choices || !row->choices[0])) return false;
+  if (row->type == HIPMM_OPTION_OBJECT && !object_kind_exists(row->unit)) return false;
+  if (row->flags & HIPMM_OPTION_RELOADABLE && is_field) return false;
   return row->offset <= struct_bytes && size_in_struct(row->type) <= struct_bytes - row->offset;
 }
 
@@ -122,7 +144,7 @@ static enum hipmm_status adopt_options(const struct hipmm_option *theirs, uint32
   if (!rows) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   for (uint32_t i = 0; i < n; i++) {
     enum hipmm_status status = HIPMM_OK;
-    if (!row_is_sound(&rows[i], struct_bytes))
+    if (!row_is_sound(&rows[i], struct_bytes, depth > 0))
       status = error_set(HIPMM_E_PLUGIN_ABI, "%s: row %u of its option table (%s) is broken", file, i,
                          rows[i].name ? rows[i].name : "no name");
     else if (is_repeated(rows, i))
@@ -193,6 +215,16 @@ static enum hipmm_status check_body(const struct hipmm_plugin *plugin, const cha
   return HIPMM_OK;
 }
 
+static enum hipmm_status check_reloadable(const struct hipmm_plugin *plugin, const char *file)
+{
+  if (plugin->ops && plugin->ops->reconfigure != reconfigure_nothing) return HIPMM_OK;
+  for (uint32_t i = 0; i < plugin->n_options; i++)
+    if (plugin->options[i].flags & HIPMM_OPTION_RELOADABLE)
+      return error_set(HIPMM_E_PLUGIN_ABI, "%s: its option %s is reloadable, but its ops lack reconfigure", file,
+                       plugin->options[i].name);
+  return HIPMM_OK;
+}
+
 static enum hipmm_status adopt_tables(const struct hipmm_plugin *theirs, const char *file, struct hipmm_plugin *ours)
 {
   enum hipmm_status status = adopt_options(theirs->options, theirs->n_options, theirs->option_bytes,
@@ -200,6 +232,7 @@ static enum hipmm_status adopt_tables(const struct hipmm_plugin *theirs, const c
   if (!status) status = adopt_features(theirs->values, theirs->n_values, theirs->feature_bytes, file, &ours->values);
   if (!status) status = adopt_features(theirs->actions, theirs->n_actions, theirs->feature_bytes, file, &ours->actions);
   if (!status && theirs->role != HIPMM_ROLE_RUNTIME) status = adopt_ops(theirs->ops, file, &ours->ops);
+  if (!status) status = check_reloadable(ours, file);
   return status;
 }
 

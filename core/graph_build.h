@@ -14,8 +14,7 @@
 enum {
   GRAPH_MAX_BYTES = 16 << 20, /* of a file */
   GRAPH_MAX_RESOURCES = 1000, /* that a file may hold */
-  GRAPH_MAX_DEPTH = 100,      /* of a stack: each level is a call on the program's stack */
-  GRAPH_MAX_NAME = 100        /* characters of a resource's name */
+  GRAPH_MAX_DEPTH = 100       /* of a stack: each level is a call on the program's stack */
 };
 
 struct graph_build {

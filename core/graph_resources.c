@@ -12,14 +12,6 @@
 
 const char *const graph_resource_keys[] = {"type", "upstream", NULL};
 
-static bool is_name(const char *name)
-{
-  static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
-  size_t length = strlen(name);
-  return length > 0 && length <= GRAPH_MAX_NAME && strspn(name, allowed) == length &&
-         !(name[0] >= '0' && name[0] <= '9');
-}
-
 /* The type that the node's object or string names; NULL once reported. `path_out` is freed by the caller. */
 static const char *type_of(struct graph_build *build, const json_t *value, const char *path, char **path_out)
 {
@@ -87,10 +79,9 @@ static void read_resource(struct graph_build *build, const char *name, json_t *v
     report_add(build->report, HIPMM_E_OUT_OF_MEMORY, "/resources", "no host memory for the graph");
     return;
   }
-  if (!is_name(name))
-    build_refuse(build, path,
-                 "%s is not a name; write at most %d letters, digits, \"_\", \"-\" and \".\", with no digit first",
-                 text_quote(name, shown, sizeof shown), GRAPH_MAX_NAME);
+  if (!text_is_name(name))
+    build_refuse(build, path, "%s is not a name; " TEXT_NAME_RULE, text_quote(name, shown, sizeof shown),
+                 TEXT_LONGEST_NAME);
   if (json_is_object(value)) {
     const char *type = type_of(build, value, path, &type_path);
     add_resource(build, name, path, type, type_path, value);
@@ -122,7 +113,7 @@ static void read_resources(struct graph_build *build, json_t *resources)
 /* "pool", and for further ones of that type "pool.2", "pool.3", … */
 static void name_element(const struct graph_build *build, const char *type, char *name, size_t name_bytes)
 {
-  char shown[GRAPH_MAX_NAME];
+  char shown[TEXT_LONGEST_NAME];
   snprintf(shown, sizeof shown, "%s", type ? type : "element");
   snprintf(name, name_bytes, "%s", shown);
   for (int n = 2; json_object_get(build->index, name); n++) snprintf(name, name_bytes, "%s.%d", shown, n);
@@ -130,7 +121,7 @@ static void name_element(const struct graph_build *build, const char *type, char
 
 static void read_element(struct graph_build *build, size_t index, json_t *value)
 {
-  char shown[TEXT_QUOTE_BYTES], name[GRAPH_MAX_NAME + 16], path[32], *type_path = NULL;
+  char shown[TEXT_QUOTE_BYTES], name[TEXT_LONGEST_NAME + 16], path[32], *type_path = NULL;
   const char *type = NULL;
   bool is_object = json_is_object(value);
   snprintf(path, sizeof path, "/stack/%zu", index);

@@ -4,6 +4,7 @@
  * can check. */
 #include "graph_build.h"
 #include "option.h"
+#include "text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -175,8 +176,8 @@ static json_t *plugin_path_schema(void)
 static json_t *resources_schema(void)
 {
   return json_pack("{s:s, s:s, s:i, s:{s:s, s:i}, s:o}", "description", "The resources, by name", "type", "object",
-                   "maxProperties", GRAPH_MAX_RESOURCES, "propertyNames", "pattern", "^[A-Za-z_.-][A-Za-z0-9_.-]*$",
-                   "maxLength", GRAPH_MAX_NAME, "additionalProperties", reference(".resource"));
+                   "maxProperties", GRAPH_MAX_RESOURCES, "propertyNames", "pattern", TEXT_NAME_PATTERN, "maxLength",
+                   TEXT_LONGEST_NAME, "additionalProperties", reference(".resource"));
 }
 
 static json_t *devices_schema(void)

@@ -2,6 +2,7 @@
 /* option.c: a JSON object into a plugin's option struct, by its option table. Called by graph when checking and by stack
  * when building. Reports every mistake and leaves nothing behind after one. Single values are in option_value.c. */
 #include "option.h"
+#include "object.h"
 #include "option_value.h"
 #include "text.h"
 
@@ -37,6 +38,7 @@ static void clear_field(const struct hipmm_option *row, void *field)
   case HIPMM_OPTION_STRINGS: *(struct hipmm_strings *)field = (struct hipmm_strings){0}; break;
   case HIPMM_OPTION_LIST: *(struct hipmm_list *)field = (struct hipmm_list){0}; break;
   case HIPMM_OPTION_RESOURCE: *(struct hipmm_resource **)field = NULL; break;
+  case HIPMM_OPTION_OBJECT: *(const void **)field = NULL; break;
   default: break;
   }
 }
@@ -59,6 +61,7 @@ void option_free(const struct hipmm_option *table, size_t n, void *options)
     void *field = field_of(options, &table[i]);
     if (table[i].type == HIPMM_OPTION_STRINGS) free((void *)((struct hipmm_strings *)field)->items);
     if (table[i].type == HIPMM_OPTION_LIST) free_list(&table[i], field);
+    if (table[i].type == HIPMM_OPTION_OBJECT) object_release(*(const void **)field);
     clear_field(&table[i], field);
   }
 }

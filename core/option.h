@@ -19,6 +19,9 @@ struct option_context {
   /* The instance that a RESOURCE option names; may be NULL when only checking (the graph checks the names). */
   struct hipmm_resource *(*resolve)(void *closure, const char *name);
   void *closure;
+
+  /* The objects that OBJECT options name are taken, as registered now; false: only their names are checked. */
+  bool takes_objects;
 };
 
 /* Fills every field of the table in `options_out` from `object` (NULL means {}): values given, then defaults (of a LIST

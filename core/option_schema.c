@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* option_schema.c: rows of option tables as JSON Schema (draft 2020-12). Called by graph_schema.c and by the command. What
  * the schema refuses, option_fill refuses too; bounds between sizes and between options only option_fill can check. */
+#include "object.h"
 #include "option_value.h"
+#include "text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -65,6 +67,8 @@ static json_t *plain_schema(const struct hipmm_option *row)
   case HIPMM_OPTION_ENUM: return words(row);
   case HIPMM_OPTION_STRINGS: return json_pack("{s:s, s:{s:s}}", "type", "array", "items", "type", "string");
   case HIPMM_OPTION_LIST: return list_of_objects(row);
+  case HIPMM_OPTION_OBJECT:
+    return json_pack("{s:s, s:s, s:i}", "type", "string", "pattern", TEXT_NAME_PATTERN, "maxLength", TEXT_LONGEST_NAME);
   default: return json_pack("{s:s}", "type", "string");
   }
 }
@@ -82,7 +86,11 @@ static void describe(json_t *schema, const struct hipmm_option *row)
   if (row->maximum && !is_number && used < sizeof text)
     used += (size_t)snprintf(text + used, sizeof text - used, "; at most %s", row->maximum);
   if (row->at_least && used < sizeof text)
-    snprintf(text + used, sizeof text - used, "; not less than %s", row->at_least);
+    used += (size_t)snprintf(text + used, sizeof text - used, "; not less than %s", row->at_least);
+  if (row->type == HIPMM_OPTION_OBJECT && used < sizeof text)
+    used += (size_t)snprintf(text + used, sizeof text - used, "; a name given to %s()", object_function(row->unit));
+  if (row->flags & HIPMM_OPTION_RELOADABLE && used < sizeof text)
+    snprintf(text + used, sizeof text - used, "; may be set while in use");
   if (text[0]) json_object_set_new(schema, "description", json_string(text));
 }
 
@@ -97,10 +105,10 @@ json_t *option_schema(const struct hipmm_option *row)
 const char *option_type_name(uint32_t type)
 {
   static const char *const names[] = {
-      [HIPMM_OPTION_BOOL] = "bool",        [HIPMM_OPTION_INTEGER] = "integer",   [HIPMM_OPTION_BYTES] = "bytes",
-      [HIPMM_OPTION_RATIO] = "ratio",      [HIPMM_OPTION_DURATION] = "duration", [HIPMM_OPTION_ENUM] = "enum",
-      [HIPMM_OPTION_STRING] = "string",    [HIPMM_OPTION_STRINGS] = "strings",   [HIPMM_OPTION_LIST] = "list",
-      [HIPMM_OPTION_RESOURCE] = "resource"};
+      [HIPMM_OPTION_BOOL] = "bool",         [HIPMM_OPTION_INTEGER] = "integer",   [HIPMM_OPTION_BYTES] = "bytes",
+      [HIPMM_OPTION_RATIO] = "ratio",       [HIPMM_OPTION_DURATION] = "duration", [HIPMM_OPTION_ENUM] = "enum",
+      [HIPMM_OPTION_STRING] = "string",     [HIPMM_OPTION_STRINGS] = "strings",   [HIPMM_OPTION_LIST] = "list",
+      [HIPMM_OPTION_RESOURCE] = "resource", [HIPMM_OPTION_OBJECT] = "object"};
   const char *name = type < sizeof names / sizeof *names ? names[type] : NULL;
   return name ? name : "unknown";
 }

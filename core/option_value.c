@@ -3,6 +3,7 @@
  * option.c for values given and for defaults alike, so a default cannot mean something else than the same text in a file.
  * Writes a field only when the value is good. Numbers are in option_number.c. */
 #include "option_value.h"
+#include "object.h"
 #include "text.h"
 
 #include <stdio.h>
@@ -141,6 +142,29 @@ static bool read_resource(const struct option_reading *reading, const json_t *va
   return true;
 }
 
+static bool refuse_object(const struct option_reading *reading, const char *shown, const char *name)
+{
+  char nearest[TEXT_LONGEST_NAME + 1];
+  const char *kind = reading->row->unit, *near = object_nearest(kind, name, nearest, sizeof nearest);
+  if (near) return option_refuse(reading, "no %s is registered as %s; did you mean \"%s\"?", kind, shown, near);
+  return option_refuse(reading, "no %s is registered as %s; the program must call %s() before this is built", kind,
+                       shown, object_function(kind));
+}
+
+static bool read_object(const struct option_reading *reading, const json_t *value, const void **field)
+{
+  char shown[TEXT_QUOTE_BYTES];
+  const char *name = json_string_value(value);
+  option_show(value, shown, sizeof shown);
+  if (!name) return option_refuse(reading, "%s is not the name of a registered %s", shown, reading->row->unit);
+  if (!text_is_name(name)) return option_refuse(reading, "%s is not a name; " TEXT_NAME_RULE, shown, TEXT_LONGEST_NAME);
+  if (!reading->context->takes_objects) return true;
+  const void *object = object_acquire(reading->row->unit, name);
+  if (!object) return refuse_object(reading, shown, name);
+  *field = object;
+  return true;
+}
+
 bool option_read(const struct option_reading *reading, const json_t *value, void *field)
 {
   switch (reading->row->type) {
@@ -153,6 +177,7 @@ bool option_read(const struct option_reading *reading, const json_t *value, void
   case HIPMM_OPTION_STRING: return read_string(reading, value, field);
   case HIPMM_OPTION_STRINGS: return read_strings(reading, value, field);
   case HIPMM_OPTION_RESOURCE: return read_resource(reading, value, field);
+  case HIPMM_OPTION_OBJECT: return read_object(reading, value, field);
   default: return option_refuse(reading, "hipmm does not know options of type %u", reading->row->type);
   }
 }

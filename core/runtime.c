@@ -48,8 +48,11 @@ static bool read_options(const struct graph *graph, const struct hipmm_plugin *d
   const char *text = environment_get(variable);
   bool named = !strcmp(graph->runtime, descriptor->type);
   static const char *const keys[] = {"type", NULL};
-  struct option_context context = {
-      .report = report, .path = text ? variable : "/runtime", .keys = keys, .owner = descriptor->type};
+  struct option_context context = {.report = report,
+                                   .path = text ? variable : "/runtime",
+                                   .keys = keys,
+                                   .owner = descriptor->type,
+                                   .takes_objects = true};
   if (named) json_object_update(object, graph->runtime_object);
   if (text && !option_overlay(descriptor->options, descriptor->n_options, variable, text, object, report)) return false;
   return option_fill(descriptor->options, descriptor->n_options, object, &context, options);

@@ -53,6 +53,19 @@ static enum hipmm_status serial_find(void *self, const void *ptr, struct hipmm_b
                ops->find ? ops->find(instance->self, ptr, block_out) : instance_find_below(instance, ptr, block_out));
 }
 
+static enum hipmm_status serial_reconfigure(void *self, const char *option, const void *options)
+{
+  struct instance *instance = self;
+  return leave(instance, enter(instance)->reconfigure(instance->self, option, options));
+}
+
+static enum hipmm_status serial_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent),
+                                      void *closure)
+{
+  struct instance *instance = self;
+  return leave(instance, enter(instance)->visit(instance->self, see, closure));
+}
+
 static void serial_stream_retire(void *self, hipStream_t stream)
 {
   struct instance *instance = self;
@@ -75,4 +88,6 @@ const struct hipmm_ops serial_ops = {.struct_size = sizeof serial_ops,
                                      .perform = serial_perform,
                                      .find = serial_find,
                                      .stream_retire = serial_stream_retire,
-                                     .stream_retain = serial_stream_retain};
+                                     .stream_retain = serial_stream_retain,
+                                     .reconfigure = serial_reconfigure,
+                                     .visit = serial_visit};

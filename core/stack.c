@@ -184,6 +184,7 @@ static enum hipmm_status fill_options(struct instance *instance)
                                    .owner = plugin->type,
                                    .free_bytes = free_bytes ? free_bytes : 1,
                                    .keys = graph_resource_keys,
+                                   .takes_objects = true,
                                    .resolve = resolve,
                                    .closure = instance->stack};
   bool filled = option_fill(plugin->options, plugin->n_options, instance->node->object, &context, instance->options);

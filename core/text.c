@@ -124,3 +124,11 @@ char *text_pointer(const char *parent, const char *key)
   *end = '\0';
   return pointer;
 }
+
+bool text_is_name(const char *name)
+{
+  static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
+  size_t length = strlen(name);
+  return length > 0 && length <= TEXT_LONGEST_NAME && strspn(name, allowed) == length &&
+         !(name[0] >= '0' && name[0] <= '9');
+}

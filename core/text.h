@@ -18,6 +18,13 @@ const char *text_nearest(const char *word, const char *const *candidates, size_t
  * two characters. Returns `buffer`. */
 const char *text_quote(const char *text, char *buffer, size_t buffer_bytes);
 
+/* Whether `name` may be the name of a resource or of a registered object; the rule, for a message, with the longest
+ * length as its argument; and as a pattern of JSON Schema. */
+enum { TEXT_LONGEST_NAME = 100 };
+#define TEXT_NAME_RULE    "write at most %d letters, digits, \"_\", \"-\" and \".\", with no digit first"
+#define TEXT_NAME_PATTERN "^[A-Za-z_.-][A-Za-z0-9_.-]*$"
+bool text_is_name(const char *name);
+
 /* The JSON pointer of `key` in the object at `parent` (RFC 6901: "~" becomes "~0", "/" becomes "~1"). To be freed with
  * free(); NULL when there is no memory, or was none for `parent`. */
 char *text_pointer(const char *parent, const char *key);

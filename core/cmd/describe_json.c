@@ -16,11 +16,12 @@ static json_t *describe_json_options(const struct hipmm_option *options, uint32_
 
 static json_t *describe_json_option(const struct hipmm_option *row)
 {
-  json_t *option = json_pack("{s:s, s:s, s:s?, s:s?, s:s?, s:s?, s:s?, s:s?, s:o, s:b, s:b}", "name", row->name, "type",
-                             option_type_name(row->type), "default", row->initial, "unit", row->unit, "doc", row->doc,
-                             "minimum", row->minimum, "maximum", row->maximum, "at_least", row->at_least, "choices",
-                             describe_json_words(row->choices), "required", (row->flags & HIPMM_OPTION_REQUIRED) != 0,
-                             "percent", (row->flags & HIPMM_OPTION_PERCENT) != 0);
+  json_t *option =
+      json_pack("{s:s, s:s, s:s?, s:s?, s:s?, s:s?, s:s?, s:s?, s:o, s:b, s:b, s:b}", "name", row->name, "type",
+                option_type_name(row->type), "default", row->initial, "unit", row->unit, "doc", row->doc, "minimum",
+                row->minimum, "maximum", row->maximum, "at_least", row->at_least, "choices",
+                describe_json_words(row->choices), "required", (row->flags & HIPMM_OPTION_REQUIRED) != 0, "percent",
+                (row->flags & HIPMM_OPTION_PERCENT) != 0, "reloadable", (row->flags & HIPMM_OPTION_RELOADABLE) != 0);
   if (row->n_fields > 0) json_object_set_new(option, "fields", describe_json_options(row->fields, row->n_fields));
   return option;
 }

@@ -45,6 +45,7 @@ static void page_allowed(const struct hipmm_option *row, char *cell)
   }
   for (const char *const *choice = row->choices; choice && *choice; choice++)
     page_join(cell, row->type == HIPMM_OPTION_ENUM && choice != row->choices ? " | " : ", or ", *choice);
+  if (row->flags & HIPMM_OPTION_RELOADABLE) page_join(cell, ", ", "settable in use");
 }
 
 static void page_fill_row(const struct hipmm_option *row, const char *parent, struct page_row *line)

@@ -203,7 +203,8 @@ enum hipmm_status hipmm_statistics_pop(struct hipmm_resource *resource, struct h
  * the types `callback`, `failure_callback`, `fixed_buffer` and `async_view` name them. The struct is copied; what it
  * points to must last as long as a stack uses it. Registering a name of the same kind again replaces the object for
  * stacks built later; NULL takes the name away. May be called before initialisation, and lasts past finalisation. Names
- * are as those of resources. */
+ * are as those of resources. A bad name, a struct without what it needs, and a name taken away that is not there are
+ * HIPMM_E_ARGUMENT. A graph that names what is not registered is refused when the stack is built. */
 
 /* Functions that allocate. `allocate` returns HIPMM_OK and writes a pointer aligned to `alignment` (a power of two, at
  * least 256), or returns another status. `deallocate` cannot fail. Any thread, several at once. */

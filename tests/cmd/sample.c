@@ -15,6 +15,7 @@ struct sample_options {
   int64_t interval;
   uint32_t record, verbose;
   const char *file;
+  const struct hipmm_failure *callback;
   struct hipmm_list bins;
 };
 
@@ -63,6 +64,7 @@ static const struct hipmm_option sample_table[] = {
      .type = HIPMM_OPTION_RATIO,
      .offset = offsetof(struct sample_options, ratio),
      .initial = "0.5",
+     .flags = HIPMM_OPTION_RELOADABLE,
      .doc = "A share",
      .minimum = "0"},
     {.name = "interval",
@@ -85,6 +87,11 @@ static const struct hipmm_option sample_table[] = {
      .type = HIPMM_OPTION_STRING,
      .offset = offsetof(struct sample_options, file),
      .doc = "Where it writes"},
+    {.name = "callback",
+     .type = HIPMM_OPTION_OBJECT,
+     .offset = offsetof(struct sample_options, callback),
+     .unit = "failure",
+     .doc = "What is asked when memory is short"},
     {.name = "bins",
      .type = HIPMM_OPTION_LIST,
      .offset = offsetof(struct sample_options, bins),
@@ -123,11 +130,20 @@ static enum hipmm_status sample_perform(void *self, size_t index, int64_t *value
   return HIPMM_OK;
 }
 
+static enum hipmm_status sample_reconfigure(void *self, const char *option, const void *options)
+{
+  (void)self;
+  (void)option;
+  (void)options;
+  return HIPMM_OK;
+}
+
 static const struct hipmm_ops sample_ops = {.struct_size = sizeof sample_ops,
                                             .allocate = sample_allocate,
                                             .deallocate = sample_deallocate,
                                             .query = sample_query,
-                                            .perform = sample_perform};
+                                            .perform = sample_perform,
+                                            .reconfigure = sample_reconfigure};
 
 static enum hipmm_status sample_create(const struct hipmm_services *services, const void *options,
                                        struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)

@@ -43,6 +43,12 @@ static void sound_destroy(void *self)
   (void)self;
 }
 
+static enum hipmm_status sound_reconfigure(void *self, const char *option, const void *options)
+{
+  (void)self, (void)option, (void)options;
+  return HIPMM_E_LIMIT;
+}
+
 static const char *const sound_kinds[] = {"one", "two", NULL};
 
 /* A sound plugin with a row of each shape, which a test may spoil at one place. */
@@ -127,6 +133,8 @@ static void fills_in_optional_ops(void **state)
   assert_int_equal(value, 7);
   adopted.ops->stream_retire(NULL, NULL);
   adopted.ops->stream_retain(NULL, NULL);
+  assert_status(adopted.ops->reconfigure(NULL, "size", NULL), HIPMM_E_NOT_SUPPORTED);
+  assert_ok(adopted.ops->visit(NULL, NULL, NULL));
   assert_null(adopted.ops->find);
   assert_null(adopted.ops->mapping);
   descriptor_release(&adopted);
@@ -186,6 +194,20 @@ static void takes_a_newer_plugin_over(void **state)
   assert_ok(descriptor_adopt(&newer, "/dir/sound.so", "sound", &adopted));
   assert_string_equal(adopted.options[2].name, "bins");
   assert_ptr_equal(adopted.ops->deallocate, sound_deallocate);
+  descriptor_release(&adopted);
+}
+
+static void takes_objects_and_reloadable_options(void **state)
+{
+  (void)state;
+  struct hipmm_plugin adopted;
+  sound.ops.reconfigure = sound_reconfigure;
+  sound.options[0] = (struct hipmm_option){
+      .name = "memory", .type = HIPMM_OPTION_OBJECT, .unit = "region", .doc = "A region", .flags = 0};
+  sound.options[1].flags = HIPMM_OPTION_RELOADABLE;
+  sound.options[2].flags = HIPMM_OPTION_RELOADABLE;
+  assert_ok(adopt(&adopted));
+  assert_status(adopted.ops->reconfigure(NULL, "kind", NULL), HIPMM_E_LIMIT);
   descriptor_release(&adopted);
 }
 
@@ -312,7 +334,31 @@ static void spoil_row_type_low(void)
 }
 static void spoil_row_type_high(void)
 {
-  sound.options[1].type = HIPMM_OPTION_RESOURCE + 1;
+  sound.options[1].type = HIPMM_OPTION_OBJECT + 1;
+}
+static void spoil_row_object(void)
+{
+  sound.options[0].type = HIPMM_OPTION_OBJECT;
+  sound.options[0].unit = "provider";
+}
+static void spoil_row_object_without_kind(void)
+{
+  sound.options[0].type = HIPMM_OPTION_OBJECT;
+}
+static void spoil_reloadable(void)
+{
+  sound.options[1].flags = HIPMM_OPTION_RELOADABLE;
+}
+static void spoil_reloadable_of_a_runtime(void)
+{
+  sound.plugin.role = HIPMM_ROLE_RUNTIME;
+  sound.plugin.ops = NULL;
+  sound.options[1].flags = HIPMM_OPTION_RELOADABLE;
+}
+static void spoil_reloadable_field(void)
+{
+  sound.ops.reconfigure = sound_reconfigure;
+  sound.fields[0].flags = HIPMM_OPTION_RELOADABLE;
 }
 static void spoil_row_choices(void)
 {
@@ -403,6 +449,13 @@ static const struct spoiled spoiled[] = {
     {"refuses a row without doc", spoil_row_doc, "row 1 of its option table (kind) is broken"},
     {"refuses a row without type", spoil_row_type_low, "row 1 of its option table (kind) is broken"},
     {"refuses a row of an unknown type", spoil_row_type_high, "row 1 of its option table (kind) is broken"},
+    {"refuses an object of an unknown kind", spoil_row_object, "row 0 of its option table (size) is broken"},
+    {"refuses an object of no kind", spoil_row_object_without_kind, "row 0 of its option table (size) is broken"},
+    {"refuses a reloadable option without reconfigure", spoil_reloadable,
+     "its option kind is reloadable, but its ops lack reconfigure"},
+    {"refuses a reloadable option of a runtime", spoil_reloadable_of_a_runtime,
+     "its option kind is reloadable, but its ops lack reconfigure"},
+    {"refuses a reloadable field of a list", spoil_reloadable_field, "row 0 of its option table (size) is broken"},
     {"refuses a choice without choices", spoil_row_choices, "row 1 of its option table (kind) is broken"},
     {"refuses a choice of nothing", spoil_row_no_choice, "row 1 of its option table (kind) is broken"},
     {"refuses a field behind the struct", spoil_row_offset, "row 1 of its option table (kind) is broken"},
@@ -438,10 +491,11 @@ int main(void)
       cmocka_unit_test_setup(fills_in_optional_ops, make_sound),
       cmocka_unit_test_setup(takes_an_older_row_over, make_sound),
       cmocka_unit_test_setup(takes_a_newer_plugin_over, make_sound),
+      cmocka_unit_test_setup(takes_objects_and_reloadable_options, make_sound),
       cmocka_unit_test_setup(asks_no_ops_of_a_runtime, make_sound),
       cmocka_unit_test_setup(needs_no_tables, make_sound),
   };
-  size_t n = 6;
+  size_t n = 7;
   for (size_t i = 0; i < sizeof spoiled / sizeof *spoiled; i++)
     tests[n++] = (struct CMUnitTest){
         .name = spoiled[i].name, .test_func = refuses, .initial_state = (void *)(uintptr_t)&spoiled[i]};

@@ -132,6 +132,10 @@ static enum hipmm_status call_pop(void)
 {
   return hipmm_statistics_pop(resource, NULL);
 }
+static enum hipmm_status call_register(void)
+{
+  return hipmm_register_region("mine", &(struct hipmm_region){sizeof(struct hipmm_region), &memory, 1});
+}
 static enum hipmm_status call_init(void)
 {
   return hipmm_init();
@@ -174,8 +178,9 @@ static const struct entry of_memory[] = {
 
 /* Those of a resource alone, and those that begin or end all. */
 static const struct entry of_a_resource[] = {
-    ENTRY(call_query), ENTRY(call_perform),     ENTRY(call_trim),      ENTRY(call_statistics), ENTRY(call_push),
-    ENTRY(call_pop),   ENTRY(call_init_string), ENTRY(call_init_file), ENTRY(call_init),       ENTRY(call_finalize),
+    ENTRY(call_query), ENTRY(call_perform),  ENTRY(call_trim),        ENTRY(call_statistics),
+    ENTRY(call_push),  ENTRY(call_pop),      ENTRY(call_init_string), ENTRY(call_init_file),
+    ENTRY(call_init),  ENTRY(call_finalize), ENTRY(call_register),
 };
 
 /* Names on standard error each call that does not come to HIPMM_E_STATE; returns their number. */

@@ -27,6 +27,7 @@ struct options {
   struct hipmm_strings names;
   struct hipmm_list bins;
   struct hipmm_resource *fallback;
+  const struct hipmm_region *region;
 };
 
 static const char *const modes[] = {"auto", "mapped", "segments", NULL};
@@ -108,6 +109,12 @@ static const struct hipmm_option table[] = {
      .n_fields = 3,
      .field_bytes = sizeof(struct bin)},
     {.name = "fallback", .type = HIPMM_OPTION_RESOURCE, .offset = offsetof(struct options, fallback)},
+    {.name = "region",
+     .type = HIPMM_OPTION_OBJECT,
+     .flags = HIPMM_OPTION_RELOADABLE,
+     .offset = offsetof(struct options, region),
+     .unit = "region",
+     .doc = "Where"},
 };
 enum { N_ROWS = sizeof table / sizeof *table };
 
@@ -236,7 +243,7 @@ static const struct refusal refusals[] = {
     {"lists the options when none is near", "{\"zebra~/\": 1}", 0,
      "/zebra~0~1: unknown option \"zebra~/\" of thing; it has flag, count, size, initial_size, maximum_size, cap, "
      "ratio, "
-     "delay, mode, label, note, names, bins, fallback\n"},
+     "delay, mode, label, note, names, bins, fallback, region\n"},
     {"wants true or false", "{\"flag\": \"yes\"}", 0, "/flag: \"yes\" is neither true nor false\n"},
     {"takes no number for true", "{\"flag\": 1}", 0, "/flag: 1 is neither true nor false\n"},
     {"wants whole numbers", "{\"count\": 1.5}", 0, "/count: 1.5 is not a whole number\n"},
@@ -309,7 +316,7 @@ static const struct refusal refusals[] = {
      "/ratio: 7 is too much; the most is 1\n"
      "/x?y: unknown option \"x\\ny\" of thing; it has flag, count, size, initial_size, maximum_size, cap, ratio, "
      "delay, "
-     "mode, label, note, names, bins, fallback\n"
+     "mode, label, note, names, bins, fallback, region\n"
      "/flag: 0 is neither true nor false\n"},
 };
 
@@ -485,6 +492,9 @@ static void describes_options_as_schema(void **state)
   assert_schema("delay", "{\"type\":\"string\",\"pattern\":\"^[0-9]+(\\\\.[0-9]*)?[ \\\\t]*(ns|us|ms|s|min|h)$\","
                          "\"description\":\"A while; at most 1h\",\"default\":\"10ms\"}");
   assert_schema("mode", "{\"enum\":[\"auto\",\"mapped\",\"segments\"],\"description\":\"How\",\"default\":\"mapped\"}");
+  assert_schema("region", "{\"type\":\"string\",\"pattern\":\"^[A-Za-z_.-][A-Za-z0-9_.-]*$\",\"maxLength\":100,"
+                          "\"description\":\"Where; a name given to hipmm_register_region(); may be set while in "
+                          "use\"}");
   assert_schema("note", "{\"type\":\"string\"}");
   for (size_t i = 0; i < N_ROWS; i++) json_decref(option_schema(&table[i]));
 }

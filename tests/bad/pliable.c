@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/* pliable.c: an adaptor that takes registered objects of every kind, whose options can be set while it is in use, and
+ * that shows extents as an option says. What it was given can be read as values. */
+#include <hipmm/plugin.h>
+#include <stdatomic.h>
+#include <string.h>
+
+/* Written by tests as {"at": 4096, "bytes": 256, "state": "live", "stream": 1}. */
+struct pliable_extent {
+  int64_t at, bytes, stream;
+  uint32_t state;
+};
+
+struct pliable_rule {
+  const struct hipmm_region *region;
+};
+
+struct pliable_options {
+  const struct hipmm_allocator *allocator;
+  const struct hipmm_failure *failure;
+  const struct hipmm_region *region;
+  const struct hipmm_mempool *mempool;
+  struct hipmm_list rules, extents;
+  int64_t level;
+  uint64_t size, floor;
+  const char *label;
+  uint32_t stubborn, fixed;
+};
+
+enum pliable_value {
+  PLIABLE_ALLOCATOR,
+  PLIABLE_FAILURE,
+  PLIABLE_REGION,
+  PLIABLE_MEMPOOL,
+  PLIABLE_RULES,
+  PLIABLE_LEVEL,
+  PLIABLE_SIZE,
+  PLIABLE_LABEL,
+  PLIABLE_SET,
+  PLIABLE_N
+};
+
+struct pliable {
+  const struct hipmm_services *services;
+  const struct pliable_options *_Atomic options;
+  struct hipmm_resource *upstream;
+  atomic_int_fast64_t set;
+};
+
+static const char *const pliable_states[] = {"live", "free", "pending", "cached", NULL};
+
+static const struct hipmm_option pliable_rule_fields[] = {{.name = "region",
+                                                           .type = HIPMM_OPTION_OBJECT,
+                                                           .offset = offsetof(struct pliable_rule, region),
+                                                           .unit = "region",
+                                                           .doc = "A region"}};
+
+#define EXTENT(field) .name = #field, .doc = "Of an extent", .offset = offsetof(struct pliable_extent, field)
+
+static const struct hipmm_option pliable_extent_fields[] = {
+    {EXTENT(at), .type = HIPMM_OPTION_INTEGER},
+    {EXTENT(bytes), .type = HIPMM_OPTION_INTEGER},
+    {EXTENT(stream), .type = HIPMM_OPTION_INTEGER, .initial = "0"},
+    {EXTENT(state), .type = HIPMM_OPTION_ENUM, .initial = "live", .choices = pliable_states},
+};
+
+#define ROW(field) .name = #field, .doc = "For tests", .offset = offsetof(struct pliable_options, field)
+
+static const struct hipmm_option pliable_table[] = {
+    {ROW(allocator), .type = HIPMM_OPTION_OBJECT, .unit = "allocator"},
+    {ROW(failure), .type = HIPMM_OPTION_OBJECT, .unit = "failure", .flags = HIPMM_OPTION_RELOADABLE},
+    {ROW(region), .type = HIPMM_OPTION_OBJECT, .unit = "region"},
+    {ROW(mempool), .type = HIPMM_OPTION_OBJECT, .unit = "mempool"},
+    {ROW(rules), .type = HIPMM_OPTION_LIST, .fields = pliable_rule_fields, .n_fields = 1,
+     .field_bytes = sizeof(struct pliable_rule)},
+    {ROW(extents), .type = HIPMM_OPTION_LIST, .fields = pliable_extent_fields, .n_fields = 4,
+     .field_bytes = sizeof(struct pliable_extent)},
+    {ROW(level), .type = HIPMM_OPTION_INTEGER, .initial = "5", .minimum = "0", .maximum = "100",
+     .flags = HIPMM_OPTION_RELOADABLE},
+    {ROW(size), .type = HIPMM_OPTION_BYTES, .initial = "50%", .at_least = "floor",
+     .flags = HIPMM_OPTION_RELOADABLE | HIPMM_OPTION_PERCENT},
+    {ROW(floor), .type = HIPMM_OPTION_BYTES, .initial = "0"},
+    {ROW(label), .type = HIPMM_OPTION_STRING, .flags = HIPMM_OPTION_RELOADABLE},
+    {ROW(stubborn), .type = HIPMM_OPTION_BOOL, .initial = "false", .flags = HIPMM_OPTION_RELOADABLE},
+    {ROW(fixed), .type = HIPMM_OPTION_BOOL, .initial = "false"},
+};
+
+#define VALUE(name)                 \
+  {                                 \
+    name, NULL, "What it was given" \
+  }
+
+static const struct hipmm_feature pliable_values[] = {
+    [PLIABLE_ALLOCATOR] = VALUE("allocator_arg"), [PLIABLE_FAILURE] = VALUE("failure_arg"),
+    [PLIABLE_REGION] = VALUE("region_bytes"),     [PLIABLE_MEMPOOL] = VALUE("mempool_handle"),
+    [PLIABLE_RULES] = VALUE("rules_bytes"),       [PLIABLE_LEVEL] = VALUE("level_now"),
+    [PLIABLE_SIZE] = VALUE("size_now"),           [PLIABLE_LABEL] = VALUE("label_length"),
+    [PLIABLE_SET] = VALUE("times_set"),
+};
+
+static enum hipmm_status pliable_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream,
+                                          void **ptr_out)
+{
+  struct pliable *pliable = self;
+  return hipmm_upstream_allocate(pliable->upstream, bytes, alignment, stream, ptr_out);
+}
+
+static enum hipmm_status pliable_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+{
+  struct pliable *pliable = self;
+  return hipmm_upstream_deallocate(pliable->upstream, ptr, bytes, alignment, stream);
+}
+
+static int64_t pliable_number(const void *pointer)
+{
+  return (int64_t)(uintptr_t)pointer;
+}
+
+static enum hipmm_status pliable_query(void *self, size_t index, int64_t *value_out)
+{
+  struct pliable *pliable = self;
+  const struct pliable_options *options = pliable->options;
+  int64_t values[PLIABLE_N] = {
+      [PLIABLE_ALLOCATOR] = options->allocator ? pliable_number(options->allocator->arg) : -1,
+      [PLIABLE_FAILURE] = options->failure ? pliable_number(options->failure->arg) : -1,
+      [PLIABLE_REGION] = options->region ? (int64_t)options->region->bytes : -1,
+      [PLIABLE_MEMPOOL] = options->mempool ? pliable_number(options->mempool->handle) : -1,
+      [PLIABLE_LEVEL] = options->level,
+      [PLIABLE_SIZE] = (int64_t)options->size,
+      [PLIABLE_LABEL] = options->label ? (int64_t)strlen(options->label) : -1,
+      [PLIABLE_SET] = pliable->set,
+  };
+  const struct pliable_rule *rules = options->rules.items;
+  for (size_t i = 0; i < options->rules.count; i++)
+    values[PLIABLE_RULES] += rules[i].region ? (int64_t)rules[i].region->bytes : 0;
+  *value_out = values[index];
+  return HIPMM_OK;
+}
+
+static enum hipmm_status pliable_reconfigure(void *self, const char *option, const void *options)
+{
+  struct pliable *pliable = self;
+  if (!strcmp(option, "stubborn"))
+    return pliable->services->fail(pliable->services, HIPMM_E_ARGUMENT, option, "will not be moved");
+  pliable->options = options;
+  pliable->set++;
+  return HIPMM_OK;
+}
+
+static enum hipmm_status pliable_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent),
+                                       void *closure)
+{
+  struct pliable *pliable = self;
+  const struct pliable_options *options = pliable->options;
+  const struct pliable_extent *extents = options->extents.items;
+  for (size_t i = 0; i < options->extents.count; i++)
+    see(closure, &(struct hipmm_extent){.ptr = (void *)(uintptr_t)extents[i].at,
+                                        .bytes = (size_t)extents[i].bytes,
+                                        .state = extents[i].state + HIPMM_EXTENT_LIVE,
+                                        .stream = (hipStream_t)(uintptr_t)extents[i].stream});
+  return HIPMM_OK;
+}
+
+static const struct hipmm_ops pliable_ops = {.struct_size = sizeof pliable_ops,
+                                             .allocate = pliable_allocate,
+                                             .deallocate = pliable_deallocate,
+                                             .query = pliable_query,
+                                             .reconfigure = pliable_reconfigure,
+                                             .visit = pliable_visit};
+
+static enum hipmm_status pliable_create(const struct hipmm_services *services, const void *options,
+                                        struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
+{
+  (void)n_upstreams;
+  struct pliable *pliable = services->host_allocate(services, sizeof *pliable);
+  if (!pliable) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory");
+  pliable->services = services;
+  pliable->upstream = upstreams[0];
+  pliable->options = options;
+  *self_out = pliable;
+  return HIPMM_OK;
+}
+
+static void pliable_destroy(void *self)
+{
+  struct pliable *pliable = self;
+  pliable->services->host_free(pliable->services, pliable, sizeof *pliable);
+}
+
+HIPMM_EXPORT extern const struct hipmm_plugin pliable_LTX_hipmm_plugin;
+
+const struct hipmm_plugin pliable_LTX_hipmm_plugin = {
+    HIPMM_PLUGIN_HEAD,
+    .type = "pliable",
+    .version = "1",
+    .doc = "Takes objects, and what is set while it is in use",
+    .role = HIPMM_ROLE_ADAPTOR,
+    .min_upstreams = 1,
+    .max_upstreams = 1,
+    .options = pliable_table,
+    .n_options = sizeof pliable_table / sizeof *pliable_table,
+    .options_bytes = sizeof(struct pliable_options),
+    .values = pliable_values,
+    .n_values = PLIABLE_N,
+    .ops = &pliable_ops,
+    .create = pliable_create,
+    .destroy = pliable_destroy,
+};
