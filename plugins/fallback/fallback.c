@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+/* fallback.c: an adaptor over several upstreams in order: who asks is served by the first that is not short of memory,
+ * or at its limit. Any other failure is passed on at once.
+ *
+ * A free must find the upstream that its block came from. Only blocks that fell back are noted (owners.h), and what is
+ * not noted is the first upstream's: no upstream is ever shown another's block, which matters where one stands on the
+ * other's memory and would take a chunk of it for a block. */
+#include "../statistics/slot.h"
+#include "owners.h"
+
+enum { MOST_UPSTREAMS = 8 };
+
+struct tally {
+  _Alignas(SLOT_LINE_BYTES) atomic_uint_fast64_t count;
+};
+
+struct fallback {
+  const struct hipmm_services *services;
+  struct hipmm_resource *const *upstreams;
+  size_t n_upstreams;
+  struct owners owners;
+  struct tally firsts[SLOTS];                       /* allocations of the first upstream, by thread */
+  atomic_uint_fast64_t allocations[MOST_UPSTREAMS]; /* of the others */
+  atomic_uint_fast64_t failures;
+};
+
+static void count(atomic_uint_fast64_t *counter)
+{
+  atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+}
+
+/* ---- Allocating ---- */
+
+static bool is_short(enum hipmm_status status)
+{
+  return status == HIPMM_E_OUT_OF_MEMORY || status == HIPMM_E_LIMIT;
+}
+
+static enum hipmm_status note_owner(struct fallback *fallback, struct hipmm_block block, size_t upstream,
+                                    size_t alignment, hipStream_t stream)
+{
+  const struct hipmm_services *services = fallback->services;
+  if (!block.ptr || owners_add(&fallback->owners, block, upstream)) return HIPMM_OK;
+  if (hipmm_upstream_deallocate(fallback->upstreams[upstream], block.ptr, block.bytes, alignment, stream))
+    services->log(services, HIPMM_LOG_ERROR, "%p could not be noted, nor given back: it is lost", block.ptr);
+  return services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "no host memory left to note a block of {0:bytes}",
+                          block.bytes, 0, 0);
+}
+
+/* After the first upstream was short of memory. One that cannot serve the request at all, for its alignment, is passed
+ * over: memory is still what is wanting. */
+static enum hipmm_status fall_back(struct fallback *fallback, size_t bytes, size_t alignment, hipStream_t stream,
+                                   void **ptr_out)
+{
+  enum hipmm_status status = HIPMM_E_OUT_OF_MEMORY;
+  for (size_t i = 1; i < fallback->n_upstreams; i++) {
+    void *ptr;
+    status = hipmm_upstream_allocate(fallback->upstreams[i], bytes, alignment, stream, &ptr);
+    if (!status) status = note_owner(fallback, (struct hipmm_block){ptr, bytes}, i, alignment, stream);
+    if (!status) {
+      count(&fallback->allocations[i]);
+      *ptr_out = ptr;
+      return HIPMM_OK;
+    }
+    if (!is_short(status) && status != HIPMM_E_ARGUMENT) break;
+  }
+  count(&fallback->failures);
+  if (status != HIPMM_E_ARGUMENT) return status;
+  return fallback->services->refuse(fallback->services, HIPMM_E_OUT_OF_MEMORY,
+                                    "cannot allocate {0:bytes}: the upstreams that align to {1:bytes} are short of "
+                                    "memory",
+                                    bytes, alignment, 0);
+}
+
+static enum hipmm_status fallback_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream,
+                                           void **ptr_out)
+{
+  struct fallback *fallback = self;
+  enum hipmm_status status = hipmm_upstream_allocate(fallback->upstreams[0], bytes, alignment, stream, ptr_out);
+  if (__builtin_expect(is_short(status), 0)) return fall_back(fallback, bytes, alignment, stream, ptr_out);
+  if (!status) count(&fallback->firsts[slot_now()].count);
+  return status;
+}
+
+/* ---- Freeing ---- */
+
+/* The entry is taken out before the block goes back: the next to get this address may come from any upstream. */
+static enum hipmm_status give_back(struct fallback *fallback, struct owner *owner, size_t alignment, hipStream_t stream)
+{
+  enum hipmm_status status = hipmm_upstream_deallocate(fallback->upstreams[owner->upstream], owner->block.ptr,
+                                                       owner->block.bytes, alignment, stream);
+  if (status)
+    owners_put_back(&fallback->owners, owner);
+  else
+    owners_drop(&fallback->owners, owner);
+  return status;
+}
+
+static enum hipmm_status fallback_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+{
+  struct fallback *fallback = self;
+  struct owner *owner = NULL;
+  struct hipmm_block block = {0};
+  enum hipmm_status status = HIPMM_E_POINTER;
+  if (owners_may_have(&fallback->owners, ptr)) status = owners_take(&fallback->owners, ptr, bytes, &owner, &block);
+  if (status == HIPMM_E_POINTER)
+    return hipmm_upstream_deallocate(fallback->upstreams[0], ptr, bytes, alignment, stream);
+  if (!status) return give_back(fallback, owner, alignment, stream);
+  return fallback->services->refuse(fallback->services, status,
+                                    "{0:hex} was allocated with {1} bytes and cannot be freed with {2}", (uintptr_t)ptr,
+                                    block.bytes, bytes);
+}
+
+static enum hipmm_status fallback_find(void *self, const void *ptr, struct hipmm_block *block_out)
+{
+  struct fallback *fallback = self;
+  const struct hipmm_resource *first = fallback->upstreams[0];
+  if (owners_may_have(&fallback->owners, ptr) && owners_find(&fallback->owners, ptr, block_out)) return HIPMM_OK;
+  return first->ops->find ? first->ops->find(first->self, ptr, block_out)
+                          : fallback->services->find_below(fallback->services, ptr, block_out);
+}
+
+/* ---- Values ---- */
+
+enum fallback_value {
+  FALLBACKS,
+  FAILURES,
+  LIVE_COUNT,
+  LIVE_BYTES,
+  ALLOCATIONS,
+  N_VALUES = ALLOCATIONS + MOST_UPSTREAMS
+};
+
+static const struct hipmm_feature fallback_values[N_VALUES] = {
+    [FALLBACKS] = {"fallbacks", "allocations", "Allocations that another than the first upstream served"},
+    [FAILURES] = {"failures", "allocations", "Allocations that no upstream could serve"},
+    [LIVE_COUNT] = {"live_fallback_count", "allocations", "Allocations of the others that are live now"},
+    [LIVE_BYTES] = {"live_fallback_bytes", "bytes", "Their sizes, as requested"},
+    [ALLOCATIONS] = {"allocations_1", "allocations", "Allocations that the first upstream served"},
+    [ALLOCATIONS + 1] = {"allocations_2", "allocations", "Allocations that the second upstream served"},
+    [ALLOCATIONS + 2] = {"allocations_3", "allocations", "Allocations that the third upstream served"},
+    [ALLOCATIONS + 3] = {"allocations_4", "allocations", "Allocations that the fourth upstream served"},
+    [ALLOCATIONS + 4] = {"allocations_5", "allocations", "Allocations that the fifth upstream served"},
+    [ALLOCATIONS + 5] = {"allocations_6", "allocations", "Allocations that the sixth upstream served"},
+    [ALLOCATIONS + 6] = {"allocations_7", "allocations", "Allocations that the seventh upstream served"},
+    [ALLOCATIONS + 7] = {"allocations_8", "allocations", "Allocations that the eighth upstream served"},
+};
+
+static uint64_t allocations_of(struct fallback *fallback, size_t upstream)
+{
+  uint64_t sum = atomic_load_explicit(&fallback->allocations[upstream], memory_order_relaxed);
+  for (size_t i = 0; upstream == 0 && i < SLOTS; i++)
+    sum += atomic_load_explicit(&fallback->firsts[i].count, memory_order_relaxed);
+  return sum;
+}
+
+static uint64_t fallbacks_of(struct fallback *fallback)
+{
+  uint64_t sum = 0;
+  for (size_t i = 1; i < MOST_UPSTREAMS; i++) sum += allocations_of(fallback, i);
+  return sum;
+}
+
+static enum hipmm_status fallback_query(void *self, size_t index, int64_t *value_out)
+{
+  struct fallback *fallback = self;
+  size_t live_count = 0, live_bytes = 0;
+  uint64_t value;
+  if (index == LIVE_COUNT || index == LIVE_BYTES) owners_count(&fallback->owners, &live_count, &live_bytes);
+  switch (index) {
+  case FALLBACKS: value = fallbacks_of(fallback); break;
+  case FAILURES: value = atomic_load_explicit(&fallback->failures, memory_order_relaxed); break;
+  case LIVE_COUNT: value = live_count; break;
+  case LIVE_BYTES: value = live_bytes; break;
+  default: value = allocations_of(fallback, index - ALLOCATIONS);
+  }
+  *value_out = (int64_t)value;
+  return HIPMM_OK;
+}
+
+/* ---- Life ---- */
+
+static enum hipmm_status check_upstreams(const struct hipmm_services *services, struct hipmm_resource *const *upstreams,
+                                         size_t n_upstreams)
+{
+  for (size_t i = 0; i < n_upstreams; i++)
+    for (size_t other = 0; other < i; other++)
+      if (upstreams[i] == upstreams[other])
+        return services->fail(services, HIPMM_E_CONFIG, "upstream",
+                              "upstreams %zu and %zu are the same; name each resource once", other + 1, i + 1);
+  return HIPMM_OK;
+}
+
+static enum hipmm_status fallback_create(const struct hipmm_services *services, const void *options,
+                                         struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
+{
+  (void)options; /* it has none */
+  enum hipmm_status status = check_upstreams(services, upstreams, n_upstreams);
+  if (status) return status;
+  struct fallback *fallback = services->host_allocate(services, sizeof *fallback);
+  if (!fallback || !owners_open(&fallback->owners, services)) {
+    services->host_free(services, fallback, sizeof *fallback);
+    return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
+  }
+  fallback->services = services;
+  fallback->upstreams = upstreams;
+  fallback->n_upstreams = n_upstreams;
+  *self_out = fallback;
+  return HIPMM_OK;
+}
+
+static void fallback_destroy(void *self)
+{
+  struct fallback *fallback = self;
+  owners_close(&fallback->owners);
+  fallback->services->host_free(fallback->services, fallback, sizeof *fallback);
+}
+
+static const struct hipmm_ops fallback_ops = {
+    .struct_size = sizeof fallback_ops,
+    .allocate = fallback_allocate,
+    .deallocate = fallback_deallocate,
+    .query = fallback_query,
+    .find = fallback_find,
+};
+
+HIPMM_EXPORT extern const struct hipmm_plugin fallback_LTX_hipmm_plugin;
+
+const struct hipmm_plugin fallback_LTX_hipmm_plugin = {
+    HIPMM_PLUGIN_HEAD,
+    .type = "fallback",
+    .version = "1.0",
+    .doc = "Allocates from the first of its upstreams that is not short of memory or at its limit",
+    .role = HIPMM_ROLE_ADAPTOR,
+    .min_upstreams = 2,
+    .max_upstreams = MOST_UPSTREAMS,
+    .values = fallback_values,
+    .n_values = N_VALUES,
+    .ops = &fallback_ops,
+    .create = fallback_create,
+    .destroy = fallback_destroy,
+};
