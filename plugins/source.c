@@ -8,12 +8,13 @@
 /* ---- Life ---- */
 
 enum hipmm_status source_create(const struct hipmm_services *services, const struct source_memory *memory,
-                                void **self_out)
+                                size_t self_bytes, void **self_out)
 {
-  struct source *source = services->host_allocate(services, sizeof *source);
+  struct source *source = services->host_allocate(services, self_bytes);
   if (!source) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
   source->services = services;
   source->memory = memory;
+  source->self_bytes = self_bytes;
   *self_out = source;
   return HIPMM_OK;
 }
@@ -26,8 +27,9 @@ void source_destroy(void *self)
   /* What fails is tried once more: nobody comes after us who could. A broken device frees all the same. */
   if (services->hip->DeviceSynchronize() && services->hip->DeviceSynchronize()) services->hip->GetLastError();
   while (services->release_next(services, &block) == HIPMM_OK)
-    if (source->memory->give_back(services, block.ptr)) source->memory->give_back(services, block.ptr);
-  services->host_free(services, source, sizeof *source);
+    if (source->memory->give_back(source, block.ptr, block.bytes))
+      source->memory->give_back(source, block.ptr, block.bytes);
+  services->host_free(services, source, source->self_bytes);
 }
 
 /* ---- Checks ---- */
@@ -65,11 +67,11 @@ static enum hipmm_status obtain_and_hold(const struct source *source, size_t byt
 {
   const struct hipmm_services *services = source->services;
   void *ptr = NULL;
-  enum hipmm_status status = source->memory->obtain(services, bytes, &ptr);
+  enum hipmm_status status = source->memory->obtain(source, bytes, &ptr);
   if (status) return status;
   status = services->hold(services, ptr, bytes);
   if (status)
-    source->memory->give_back(services, ptr);
+    source->memory->give_back(source, ptr, bytes);
   else
     *ptr_out = ptr;
   return status;
@@ -113,7 +115,7 @@ enum hipmm_status source_deallocate(void *self, void *ptr, size_t bytes, size_t 
   if (status) return status;
   int previous = services->enter_device(services);
   status = wait_for_work(services, stream);
-  if (!status) status = source->memory->give_back(services, ptr);
+  if (!status) status = source->memory->give_back(source, ptr, held_bytes);
   services->leave_device(services, previous);
   if (status && services->hold(services, ptr, held_bytes))
     services->log(services, HIPMM_LOG_ERROR, "%p could not be freed and cannot be noted either: it is lost", ptr);
@@ -128,8 +130,9 @@ enum hipmm_status source_find(void *self, const void *ptr, struct hipmm_block *b
 
 /* ---- Host memory ---- */
 
-static enum hipmm_status obtain_host(const struct hipmm_services *services, size_t bytes, void **ptr_out)
+static enum hipmm_status obtain_host(const struct source *source, size_t bytes, void **ptr_out)
 {
+  const struct hipmm_services *services = source->services;
   size_t rounded = (bytes + HIPMM_ALIGNMENT - 1) / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
   void *ptr = aligned_alloc(HIPMM_ALIGNMENT, rounded);
   if (!ptr)
@@ -138,9 +141,9 @@ static enum hipmm_status obtain_host(const struct hipmm_services *services, size
   return HIPMM_OK;
 }
 
-static enum hipmm_status give_back_host(const struct hipmm_services *services, void *ptr)
+static enum hipmm_status give_back_host(const struct source *source, void *ptr, size_t bytes)
 {
-  (void)services;
+  (void)source, (void)bytes;
   free(ptr);
   return HIPMM_OK;
 }

@@ -6,20 +6,24 @@
 
 #include <hipmm/plugin.h>
 
+struct source;
+
 /* Both report their failures. The source's device is current, `bytes` is not 0, and far from overflow. */
 struct source_memory {
-  enum hipmm_status (*obtain)(const struct hipmm_services *services, size_t bytes, void **ptr_out);
-  enum hipmm_status (*give_back)(const struct hipmm_services *services, void *ptr);
+  enum hipmm_status (*obtain)(const struct source *source, size_t bytes, void **ptr_out);
+  enum hipmm_status (*give_back)(const struct source *source, void *ptr, size_t bytes);
 };
 
-/* An instance. A source that needs no more than this uses it as its `self`. */
+/* An instance. A source that needs no more than this uses it as its `self`; one that does has it as its first member. */
 struct source {
   const struct hipmm_services *services;
   const struct source_memory *memory;
+  size_t self_bytes;
 };
 
+/* `self_bytes` is the size of the whole, zeroed but for the first member. */
 enum hipmm_status source_create(const struct hipmm_services *services, const struct source_memory *memory,
-                                void **self_out);
+                                size_t self_bytes, void **self_out);
 
 /* Waits for the device and gives back what the application left. */
 void source_destroy(void *self);

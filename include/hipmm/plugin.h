@@ -82,6 +82,22 @@ struct hipmm_mapping {
   enum hipmm_status (*unmap)(void *self, void *address, size_t bytes);
 };
 
+/* Memory between processes. Offered by sources over a driver's pool (hipmm/share.h). Thread-safe. */
+struct hipmm_pool_pointer;
+
+struct hipmm_sharing {
+  size_t struct_size;
+
+  /* A file descriptor of the pool, the caller's to close. */
+  enum hipmm_status (*export_fd)(void *self, int *fd_out);
+
+  /* What another process needs to know of the live block at `ptr`. */
+  enum hipmm_status (*export_pointer)(void *self, const void *ptr, struct hipmm_pool_pointer *pointer_out);
+
+  /* The memory that another process's pointer stands for, as a live block of this resource. */
+  enum hipmm_status (*import_pointer)(void *self, const struct hipmm_pool_pointer *pointer, void **ptr_out);
+};
+
 /* What a resource does. `self` is what create gave. Every op is called from any thread at any time between create and
  * destroy, unless the descriptor says HIPMM_PLUGIN_NOT_THREAD_SAFE. Left NULL, an optional op is filled in at load.
  * A failing op has reported why through its services, or returns what an upstream returned. */
@@ -127,6 +143,9 @@ struct hipmm_ops {
   /* Calls see for every extent of memory that this resource holds of its upstreams, in the order of addresses where it
    * can. What `see` is shown is consistent within one extent only. `see` calls nothing of hipmm. Default: nothing. */
   enum hipmm_status (*visit)(void *self, void (*see)(void *closure, const struct hipmm_extent *extent), void *closure);
+
+  /* NULL: this type shares nothing with other processes. */
+  const struct hipmm_sharing *sharing;
 };
 
 /* One kind of object at every depth of a stack. Plugins see their upstreams as these and call them through the
@@ -180,8 +199,18 @@ enum {
   HIPMM_HIP_POOL_USED_HIGH = 8,
 
   HIPMM_HIP_HANDLE_NONE = 0,
-  HIPMM_HIP_HANDLE_POSIX_FD = 1
+  HIPMM_HIP_HANDLE_POSIX_FD = 1,
+
+  HIPMM_HIP_ACCESS_NONE = 0,
+  HIPMM_HIP_ACCESS_READ = 1,
+  HIPMM_HIP_ACCESS_READ_WRITE = 3,
+
+  HIPMM_HIP_ADVISE_PREFERRED_LOCATION = 3,
+  HIPMM_HIP_CPU_DEVICE = -1
 };
+
+/* What HIP writes about a pointer of a pool for other processes: hipMemPoolPtrExportData. */
+enum { HIPMM_HIP_POINTER_BYTES = 64 };
 
 /* The device attributes that plugins ask for; HIP has kept these numbers from 5.2 on. */
 enum {
@@ -257,6 +286,21 @@ struct hipmm_hip {
   int (*MemMap)(void *ptr, size_t bytes, hipMemGenericAllocationHandle_t handle);
   int (*MemUnmap)(void *ptr, size_t bytes);
   int (*MemSetAccess)(void *ptr, size_t bytes, int device);
+
+  /* Pools: which is a device's current one, who may use their memory, and their way to other processes. Adapted: one
+   * device at a time; the handle is always a file descriptor, and stays the caller's in import, which binds to the
+   * current device (in older ROCm to device 0). MemPoolCreateManaged, for memory that moves by itself
+   * (hipMemAllocationTypeManaged, since 7.2), returns HIPMM_HIP_ERROR_NOT_SUPPORTED where hipMemPoolCreate does not
+   * know that type. */
+  int (*DeviceGetMemPool)(hipMemPool_t *pool, int device);
+  int (*DeviceSetMemPool)(int device, hipMemPool_t pool);
+  int (*MemPoolSetAccess)(hipMemPool_t pool, int device, int access);
+  int (*MemPoolGetAccess)(int *access, hipMemPool_t pool, int device);
+  int (*MemPoolCreateManaged)(hipMemPool_t *pool, int device);
+  int (*MemPoolExport)(int *fd, hipMemPool_t pool);   /* hipMemPoolExportToShareableHandle */
+  int (*MemPoolImport)(hipMemPool_t *pool, int fd);   /* hipMemPoolImportFromShareableHandle */
+  int (*MemPoolExportPointer)(void *data, void *ptr); /* data: HIPMM_HIP_POINTER_BYTES */
+  int (*MemPoolImportPointer)(void **ptr, hipMemPool_t pool, void *data);
 };
 
 /* ---- The core's services --------------------------------------------------------------------------------------- */

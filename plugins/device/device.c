@@ -4,14 +4,17 @@
 #include "../source.h"
 #include "mapping.h"
 
-static enum hipmm_status device_obtain(const struct hipmm_services *services, size_t bytes, void **ptr_out)
+static enum hipmm_status device_obtain(const struct source *source, size_t bytes, void **ptr_out)
 {
+  const struct hipmm_services *services = source->services;
   int code = services->hip->Malloc(ptr_out, bytes);
   return code ? services->refuse_hip(services, "hipMalloc", code, bytes) : HIPMM_OK;
 }
 
-static enum hipmm_status device_give_back(const struct hipmm_services *services, void *ptr)
+static enum hipmm_status device_give_back(const struct source *source, void *ptr, size_t bytes)
 {
+  const struct hipmm_services *services = source->services;
+  (void)bytes; /* HIP knows */
   int code = services->hip->Free(ptr);
   return code ? services->refuse_hip(services, "hipFree", code, 0) : HIPMM_OK;
 }
@@ -22,7 +25,7 @@ static enum hipmm_status device_create(const struct hipmm_services *services, co
                                        struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
 {
   (void)options, (void)upstreams, (void)n_upstreams; /* it has none */
-  return source_create(services, &device_memory, self_out);
+  return source_create(services, &device_memory, sizeof(struct source), self_out);
 }
 
 static const struct hipmm_ops device_ops = {

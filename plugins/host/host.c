@@ -8,7 +8,7 @@ static enum hipmm_status host_create(const struct hipmm_services *services, cons
                                      struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
 {
   (void)options, (void)upstreams, (void)n_upstreams; /* it has none */
-  return source_create(services, &source_host_memory, self_out);
+  return source_create(services, &source_host_memory, sizeof(struct source), self_out);
 }
 
 static const struct hipmm_ops host_ops = {

@@ -3,14 +3,17 @@
  * than any device. The stream given to deallocate is waited for. */
 #include "../source.h"
 
-static enum hipmm_status managed_obtain(const struct hipmm_services *services, size_t bytes, void **ptr_out)
+static enum hipmm_status managed_obtain(const struct source *source, size_t bytes, void **ptr_out)
 {
+  const struct hipmm_services *services = source->services;
   int code = services->hip->MallocManaged(ptr_out, bytes, HIPMM_HIP_MEM_ATTACH_GLOBAL);
   return code ? services->refuse_hip(services, "hipMallocManaged", code, bytes) : HIPMM_OK;
 }
 
-static enum hipmm_status managed_give_back(const struct hipmm_services *services, void *ptr)
+static enum hipmm_status managed_give_back(const struct source *source, void *ptr, size_t bytes)
 {
+  const struct hipmm_services *services = source->services;
+  (void)bytes; /* HIP knows */
   int code = services->hip->Free(ptr);
   return code ? services->refuse_hip(services, "hipFree", code, 0) : HIPMM_OK;
 }
@@ -25,7 +28,7 @@ static enum hipmm_status managed_create(const struct hipmm_services *services, c
   if (!status)
     status = source_require_attribute(services, HIPMM_HIP_DEVICE_MANAGED_MEMORY,
                                       "managed memory (hipDeviceAttributeManagedMemory is 0); use device or pinned");
-  return status ? status : source_create(services, &managed_memory, self_out);
+  return status ? status : source_create(services, &managed_memory, sizeof(struct source), self_out);
 }
 
 static const struct hipmm_ops managed_ops = {

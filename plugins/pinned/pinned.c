@@ -4,14 +4,17 @@
  * waited for. */
 #include "../source.h"
 
-static enum hipmm_status pinned_obtain(const struct hipmm_services *services, size_t bytes, void **ptr_out)
+static enum hipmm_status pinned_obtain(const struct source *source, size_t bytes, void **ptr_out)
 {
+  const struct hipmm_services *services = source->services;
   int code = services->hip->HostMalloc(ptr_out, bytes, HIPMM_HIP_HOST_MALLOC_PORTABLE);
   return code ? services->refuse_hip(services, "hipHostMalloc", code, bytes) : HIPMM_OK;
 }
 
-static enum hipmm_status pinned_give_back(const struct hipmm_services *services, void *ptr)
+static enum hipmm_status pinned_give_back(const struct source *source, void *ptr, size_t bytes)
 {
+  const struct hipmm_services *services = source->services;
+  (void)bytes; /* HIP knows */
   int code = services->hip->HostFree(ptr);
   return code ? services->refuse_hip(services, "hipHostFree", code, 0) : HIPMM_OK;
 }
@@ -24,7 +27,7 @@ static enum hipmm_status pinned_create(const struct hipmm_services *services, co
   (void)options, (void)upstreams, (void)n_upstreams; /* it has none */
   enum hipmm_status status = source_require_function(services, !!services->hip->HostMalloc, "hipHostMalloc");
   if (!status) status = source_require_function(services, !!services->hip->HostFree, "hipHostFree");
-  return status ? status : source_create(services, &pinned_memory, self_out);
+  return status ? status : source_create(services, &pinned_memory, sizeof(struct source), self_out);
 }
 
 static const struct hipmm_ops pinned_ops = {

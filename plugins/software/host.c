@@ -148,7 +148,8 @@ static hipError_t host_managed_span(const void *pointer, size_t bytes, int targe
   struct software_span span;
   hipError_t error = software_span_open(pointer, bytes, false, software_current_device(), &span);
   if (error != hipSuccess) return error;
-  bool is_managed = span.allocation && span.allocation->kind == SOFTWARE_MANAGED;
+  bool is_managed =
+      span.allocation && (span.allocation->kind == SOFTWARE_MANAGED || software_pool_is_managed(span.allocation));
   if (!is_managed && !(software.config.pageable_memory_access && software_span_is_host(&span))) {
     software_span_close(&span);
     return hipErrorInvalidValue;

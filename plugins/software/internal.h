@@ -353,6 +353,8 @@ void software_events_reset(int device); /* -1: all */
 void software_pool_free(struct software_allocation *allocation);
 /* For memory opened through a pool, before it is destroyed other than by hipFreeAsync. */
 void software_pool_forget(struct software_allocation *allocation);
+/* Whether a pooled allocation is of managed memory. */
+bool software_pool_is_managed(const struct software_allocation *allocation);
 /* What a stream-ordered free does when its turn has come. */
 void software_pool_bury(struct software_operation *operation);
 /* Gives back what pools of the device hold in reserve above `keep` (their own thresholds if NULL). */

@@ -31,6 +31,13 @@ struct software_pool *software_pool_create(int device, hipMemAllocationHandleTyp
   return pool;
 }
 
+/* Managed memory is the host's, so it is charged to no device. */
+void software_pool_make_managed(struct software_pool *pool)
+{
+  pool->is_managed = true;
+  pool->heap = &software.host_heap;
+}
+
 struct software_pool *software_pool_default(int device)
 {
   struct software_device *owner = &software.devices[device];
@@ -183,7 +190,7 @@ static struct software_pool_block *pool_take(struct software_pool *pool, size_t 
 {
   const size_t nothing = 0;
   size_t rounded = software_align_up(bytes, SOFTWARE_PAGE_BYTES);
-  if (rounded == 0 || rounded > software.config.memory_bytes) return NULL;
+  if (rounded == 0 || (!pool->is_managed && rounded > software.config.memory_bytes)) return NULL;
   struct software_pool_block *block = pool_take_idle(pool, rounded, queue);
   if (!block) block = pool_take_fresh(pool, rounded);
   if (block) return block;
@@ -258,6 +265,11 @@ void software_pool_bury(struct software_operation *operation)
   if (opened_bytes > 0) pool->n_allocations--;
   software_marker_finish(operation->marker);
   software_pool_settle(pool);
+}
+
+bool software_pool_is_managed(const struct software_allocation *allocation)
+{
+  return allocation->kind == SOFTWARE_POOLED && allocation->pool && allocation->pool->is_managed;
 }
 
 void software_pool_free(struct software_allocation *allocation)

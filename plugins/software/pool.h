@@ -12,6 +12,7 @@ struct software_pool {
   int device;
   hipMemAllocationHandleType handle_type;
   bool is_destroyed;
+  bool is_managed;            /* of memory that every device and the host share */
   int imported_fd;            /* of a pool of another process; 0 if it is our own */
   struct software_heap *heap; /* the device's, or own_heap if it can be exported */
   struct software_heap own_heap;
@@ -35,6 +36,8 @@ extern struct software_handles software_pool_handles;
 
 /* NULL when there is no memory. */
 struct software_pool *software_pool_create(int device, hipMemAllocationHandleType handle_type);
+/* Before anything is allocated from it. */
+void software_pool_make_managed(struct software_pool *pool);
 struct software_pool *software_pool_default(int device);
 struct software_pool *software_pool_current(int device);
 hipError_t software_pool_allocate(struct software_pool *pool, size_t bytes, struct software_queue *queue,

@@ -54,12 +54,22 @@ hipError_t hipMallocFromPoolAsync(void **pointer, size_t bytes, hipMemPool_t han
 
 /* ---- Life ------------------------------------------------------------------------------------------------------ */
 
+/* hipMemAllocationTypeManaged, of HIP 7.2. Such a pool cannot be exported. */
+static bool pool_is_managed(const hipMemPoolProps *properties)
+{
+  return (int)properties->allocType == 2;
+}
+
 static hipError_t pool_check_properties(const hipMemPoolProps *properties)
 {
-  if (!properties || properties->allocType != hipMemAllocationTypePinned ||
-      properties->location.type != hipMemLocationTypeDevice)
-    return hipErrorInvalidValue;
+  if (!properties || properties->location.type != hipMemLocationTypeDevice) return hipErrorInvalidValue;
   if (!software_device_exists(properties->location.id)) return hipErrorInvalidDevice;
+  if (pool_is_managed(properties)) {
+    if (!software.config.managed_memory) return hipErrorNotSupported;
+    if (properties->handleTypes != hipMemHandleTypeNone) return hipErrorInvalidValue;
+  } else if (properties->allocType != hipMemAllocationTypePinned) {
+    return hipErrorInvalidValue;
+  }
   bool is_known =
       properties->handleTypes == hipMemHandleTypeNone || properties->handleTypes == hipMemHandleTypePosixFileDescriptor;
   return is_known ? software.devices[properties->location.id].fault : hipErrorNotSupported;
@@ -72,6 +82,7 @@ hipError_t hipMemPoolCreate(hipMemPool_t *handle, const hipMemPoolProps *propert
   if (error == hipSuccess) error = pool_check_properties(properties);
   if (error == hipSuccess) {
     struct software_pool *pool = software_pool_create(properties->location.id, properties->handleTypes);
+    if (pool && pool_is_managed(properties)) software_pool_make_managed(pool);
     if (pool) *handle = (hipMemPool_t)pool;
     if (!pool) error = hipErrorOutOfMemory;
   }

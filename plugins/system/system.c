@@ -11,7 +11,7 @@ static enum hipmm_status system_create(const struct hipmm_services *services, co
       source_require_attribute(services, HIPMM_HIP_DEVICE_PAGEABLE_MEMORY_ACCESS,
                                "access to plain host memory (hipDeviceAttributePageableMemoryAccess is 0); use pinned "
                                "or managed");
-  return status ? status : source_create(services, &source_host_memory, self_out);
+  return status ? status : source_create(services, &source_host_memory, sizeof(struct source), self_out);
 }
 
 static const struct hipmm_ops system_ops = {

@@ -25,19 +25,19 @@ static void holds_no_more_while_it_reuses(void **state)
   assert_true(rig_peak_held_bytes() < 20 * MIB);
 }
 
-static void takes_its_initial_size_at_once(void **state)
+static void takes_its_initial_pool_size_at_once(void **state)
 {
   (void)state;
-  rig_start("'stack': [{'type': 'async', 'initial_size': '64MiB'}]");
+  rig_start("'stack': [{'type': 'async', 'initial_pool_size': '64MiB'}]");
   assert_true(rig_held_bytes() >= 64 * MIB);
   assert_int_equal(rig_value("async", "used_bytes"), 0);
 }
 
-static void says_that_the_initial_size_is_too_large(void **state)
+static void says_that_the_initial_pool_size_is_too_large(void **state)
 {
   (void)state;
-  assert_status(rig_try("", "'stack': [{'type': 'async', 'initial_size': '1GiB'}]"), HIPMM_E_OUT_OF_MEMORY);
-  assert_message("/stack/0/initial_size");
+  assert_status(rig_try("", "'stack': [{'type': 'async', 'initial_pool_size': '1GiB'}]"), HIPMM_E_OUT_OF_MEMORY);
+  assert_message("/stack/0/initial_pool_size");
   assert_message("ask for less");
 }
 
@@ -85,7 +85,7 @@ static void needs_a_device_with_pools(void **state)
 static void takes_every_option(void **state)
 {
   (void)state;
-  rig_start("'stack': [{'type': 'async', 'initial_size': '10%', 'release_threshold': 'unlimited', 'handle_type': "
+  rig_start("'stack': [{'type': 'async', 'initial_pool_size': '10%', 'release_threshold': 'unlimited', 'handle_type': "
             "'posix_fd', 'reuse_follow_event_dependencies': false, 'reuse_allow_opportunistic': false, "
             "'reuse_allow_internal_dependencies': false}]");
   rig_free(rig_allocate(1000, NULL), 1000, NULL);
@@ -128,7 +128,7 @@ static void use_each_op(void)
 static void loses_nothing_whatever_call_fails(void **state)
 {
   (void)state;
-  assert_true(rig_fail_each_call("", "'stack': [{'type': 'async', 'initial_size': '1MiB'}]", use_each_op) > 10);
+  assert_true(rig_fail_each_call("", "'stack': [{'type': 'async', 'initial_pool_size': '1MiB'}]", use_each_op) > 10);
 }
 
 #define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
@@ -138,8 +138,8 @@ int main(void)
   const struct CMUnitTest tests[] = {
       TEST(counts_what_the_driver_reserves),
       TEST(holds_no_more_while_it_reuses),
-      TEST(takes_its_initial_size_at_once),
-      TEST(says_that_the_initial_size_is_too_large),
+      TEST(takes_its_initial_pool_size_at_once),
+      TEST(says_that_the_initial_pool_size_is_too_large),
       TEST(gives_idle_memory_back_when_trimmed),
       TEST(releases_above_its_threshold_at_synchronisations),
       TEST(starts_its_peaks_again),

@@ -1,39 +1,49 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of the sources device, managed, pinned, host, system and async: what is true of all of them, a row per type,
- * and what is true of one. */
+/* Tests of the sources that ask HIP or the host for each block: what is true of all of them, a row per type, and what is
+ * true of one. */
 #include "rig.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* A source, and its functions of the runtime; NULL where it has none. */
+/* A source, its options, and its functions of the runtime; NULL where it has none. */
 struct source {
-  const char *type;
+  const char *type, *options;
   const char *obtain, *give_back;
+  bool is_async;
 };
 
 static const struct source sources[] = {
-    {"device", "hipMalloc", "hipFree"},
-    {"managed", "hipMallocManaged", "hipFree"},
-    {"pinned", "hipHostMalloc", "hipHostFree"},
-    {"host", NULL, NULL},
-    {"system", NULL, NULL},
-    {"async", "hipMallocFromPoolAsync", "hipFreeAsync"},
+    {"device", "", "hipMalloc", "hipFree", false},
+    {"managed", "", "hipMallocManaged", "hipFree", false},
+    {"pinned", "", "hipHostMalloc", "hipHostFree", false},
+    {"host", "", NULL, NULL, false},
+    {"system", "", NULL, NULL, false},
+    {"async", "", "hipMallocFromPoolAsync", "hipFreeAsync", true},
+    {"async_view", "", "hipMallocFromPoolAsync", "hipFreeAsync", true},
+    {"async_managed", "", "hipMallocFromPoolAsync", "hipFreeAsync", true},
+    {"sam_headroom", ", 'headroom': '16MiB'", NULL, NULL, false},
 };
 
 static const char every_device_can[] = "'pageable_memory_access': true";
 
+/* The graph with this source alone. */
+static const char *graph_of(void **state)
+{
+  static char graph[200];
+  const struct source *source = *state;
+  snprintf(graph, sizeof graph, "'stack': [{'type': '%s'%s}]", source->type, source->options);
+  return graph;
+}
+
 static void start_source(void **state)
 {
-  const struct source *source = *state;
-  char graph[100];
-  snprintf(graph, sizeof graph, "'stack': ['%s']", source->type);
-  rig_start_with(every_device_can, graph);
+  rig_start_with(every_device_can, graph_of(state));
 }
 
 static bool is_async(void **state)
 {
-  return !strcmp(((const struct source *)*state)->type, "async");
+  return ((const struct source *)*state)->is_async;
 }
 
 static void gives_memory_that_can_be_used(void **state)
@@ -138,10 +148,7 @@ static void write_later(void *argument)
  * work. */
 static void waits_for_work_before_it_frees(void **state)
 {
-  const struct source *source = *state;
-  char graph[100];
-  snprintf(graph, sizeof graph, "'stack': ['%s']", source->type);
-  rig_start_with("'scheduler': 'stepped', 'pageable_memory_access': true", graph);
+  rig_start_with("'scheduler': 'stepped', 'pageable_memory_access': true", graph_of(state));
   hipStream_t stream = rig_stream();
   void *ptr = rig_allocate(MIB, stream);
   assert_int_equal(rig_hip()->LaunchHostFunc(stream, write_later, ptr), 0);
@@ -215,9 +222,7 @@ static void use_each_op(void)
 
 static void loses_nothing_whatever_call_fails(void **state)
 {
-  char graph[100];
-  snprintf(graph, sizeof graph, "'stack': ['%s']", ((const struct source *)*state)->type);
-  assert_true(rig_fail_each_call(every_device_can, graph, use_each_op) > 5);
+  assert_true(rig_fail_each_call(every_device_can, graph_of(state), use_each_op) > 5);
 }
 
 static void works_on_its_own_device(void **state)
@@ -271,9 +276,10 @@ static void device_runs_out_cleanly(void **state)
   {                                                                                \
     type ": " #test, test, rig_setup, rig_teardown, (void *)(uintptr_t)&sources[i] \
   }
-#define ROWS(test)                                                                               \
-  ROW(test, "device", 0), ROW(test, "managed", 1), ROW(test, "pinned", 2), ROW(test, "host", 3), \
-      ROW(test, "system", 4), ROW(test, "async", 5)
+#define ROWS(test)                                                                                              \
+  ROW(test, "device", 0), ROW(test, "managed", 1), ROW(test, "pinned", 2), ROW(test, "host", 3),                \
+      ROW(test, "system", 4), ROW(test, "async", 5), ROW(test, "async_view", 6), ROW(test, "async_managed", 7), \
+      ROW(test, "sam_headroom", 8)
 
 int main(void)
 {

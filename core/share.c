@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/* share.c: the functions of hipmm/share.h. The work is done by the resource that offers `sharing`; an imported pool is a
+ * stack of its own, of one resource, built from a graph like any other. */
+#include <hipmm/share.h>
+
+#include "device.h"
+#include "error.h"
+#include "hip.h"
+#include "life.h"
+
+#include <stdio.h>
+
+static enum hipmm_status check(const struct hipmm_resource *resource, const void *argument, const char *name)
+{
+  if (life_is_forked()) return life_check();
+  if (!resource) return error_set(HIPMM_E_ARGUMENT, "resource is NULL");
+  if (!argument) return error_set(HIPMM_E_ARGUMENT, "%s is NULL", name);
+  return HIPMM_OK;
+}
+
+static void find_sharing(void *closure, const struct instance *instance)
+{
+  const struct instance **found = closure;
+  if (!*found && instance->resource.ops->sharing) *found = instance;
+}
+
+/* The nearest resource, from this one down, that shares its memory. */
+static enum hipmm_status sharing_below(const struct hipmm_resource *resource, const struct instance **owner_out)
+{
+  const struct instance *found = NULL;
+  instance_visit_down(instance_from(resource), find_sharing, &found);
+  if (!found)
+    return error_set(HIPMM_E_NOT_SUPPORTED,
+                     "%s: neither it nor a resource below it shares memory with other processes; use async with "
+                     "\"handle_type\": \"posix_fd\"",
+                     hipmm_resource_name(resource));
+  *owner_out = found;
+  return HIPMM_OK;
+}
+
+enum hipmm_status hipmm_pool_export_fd(struct hipmm_resource *resource, int *fd_out)
+{
+  const struct instance *owner = NULL;
+  enum hipmm_status status = check(resource, fd_out, "fd_out");
+  if (!status) status = sharing_below(resource, &owner);
+  return status ? status : owner->resource.ops->sharing->export_fd(owner->resource.self, fd_out);
+}
+
+enum hipmm_status hipmm_pool_export_pointer(struct hipmm_resource *resource, const void *ptr,
+                                            struct hipmm_pool_pointer *pointer_out)
+{
+  const struct instance *owner = NULL;
+  enum hipmm_status status = check(resource, ptr, "ptr");
+  if (!status) status = check(resource, pointer_out, "pointer_out");
+  if (!status) status = sharing_below(resource, &owner);
+  return status ? status : owner->resource.ops->sharing->export_pointer(owner->resource.self, ptr, pointer_out);
+}
+
+enum hipmm_status hipmm_pool_import_pointer(struct hipmm_resource *resource, const struct hipmm_pool_pointer *pointer,
+                                            void **ptr_out)
+{
+  const struct instance *owner = NULL;
+  enum hipmm_status status = check(resource, pointer, "pointer");
+  if (!status) status = check(resource, ptr_out, "ptr_out");
+  if (!status) status = sharing_below(resource, &owner);
+  return status ? status : owner->resource.ops->sharing->import_pointer(owner->resource.self, pointer, ptr_out);
+}
+
+/* ---- Imported pools ---- */
+
+static enum hipmm_status read_graph(int fd, struct graph **graph_out)
+{
+  char json[100];
+  struct report report = {.source = "<hipmm_pool_import_fd>"};
+  snprintf(json, sizeof json, "{\"stack\": [{\"type\": \"async_import\", \"fd\": %d}]}", fd);
+  enum hipmm_status status = graph_from_string(json, report.source, &report, graph_out);
+  if (status) status = report_raise(&report);
+  report_clear(&report);
+  return status;
+}
+
+static enum hipmm_status check_device(int device)
+{
+  int count = 0, code = hip_table()->GetDeviceCount(&count);
+  if (code) return error_hip(hip_status(code), NULL, "hipGetDeviceCount", code, hip_table()->GetErrorName(code), 0);
+  if (device >= 0 && device < count) return HIPMM_OK;
+  return error_set(HIPMM_E_ARGUMENT, "device %d does not exist: runtime %s has %d, numbered from 0", device, hip_name(),
+                   count);
+}
+
+enum hipmm_status hipmm_pool_import_fd(int device, int fd, struct hipmm_resource **resource_out)
+{
+  struct graph *graph = NULL;
+  struct stack *stack = NULL;
+  enum hipmm_status status = life_check_argument(resource_out, "resource_out");
+  if (!status && fd < 0) status = error_set(HIPMM_E_ARGUMENT, "fd %d is no file descriptor", fd);
+  if (!status) status = check_device(device);
+  if (!status) status = read_graph(fd, &graph);
+  if (status) return status;
+  status = stack_build(graph, device, &stack);
+  graph_release(graph); /* the stack keeps it */
+  if (!status) *resource_out = &stack->instances[stack->top].resource;
+  return status;
+}

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT */
+/* driver_pool.c: see driver_pool.h: memory, values and life of a driver's pool.
+ *
+ * What the stack holds from the runtime is, for a pool of our own, what the driver's pool reserves, not what is
+ * allocated from it. The driver is asked after each allocation and trim, when the reserve can have grown or shrunk through
+ * us; what it gives back by itself at synchronisations (release_threshold) shows at the next of these, or when
+ * reserved_bytes is read. */
+#include "driver_pool.h"
+
+#include <string.h>
+
+/* ---- Asking the driver's pool ---- */
+
+static enum hipmm_status get_attribute(const struct driver_pool *pool, int attribute, uint64_t *value_out)
+{
+  const struct hipmm_services *services = pool->services;
+  uint64_t value = 0; /* the policies are ints, which lie in its lower half */
+  int previous = services->enter_device(services);
+  int code = services->hip->MemPoolGetAttribute(pool->pool, attribute, &value);
+  enum hipmm_status status = code ? services->refuse_hip(services, "hipMemPoolGetAttribute", code, 0) : HIPMM_OK;
+  services->leave_device(services, previous);
+  if (!status) *value_out = value;
+  return status;
+}
+
+/* An amount, or a policy; the device is current. */
+static enum hipmm_status set_attribute(const struct driver_pool *pool, int attribute, uint64_t value)
+{
+  const struct hipmm_services *services = pool->services;
+  int code = services->hip->MemPoolSetAttribute(pool->pool, attribute, &value);
+  return code ? services->refuse_hip(services, "hipMemPoolSetAttribute", code, 0) : HIPMM_OK;
+}
+
+/* Brings the stack's count up to what the driver's pool reserves. */
+static enum hipmm_status count_reserved(struct driver_pool *pool, uint64_t *reserved_out)
+{
+  uint64_t reserved = 0;
+  pthread_mutex_lock(&pool->lock);
+  enum hipmm_status status = get_attribute(pool, HIPMM_HIP_POOL_RESERVED_CURRENT, &reserved);
+  if (!status && pool->counts_reserve) {
+    pool->services->count_held(pool->services, (int64_t)(reserved - pool->counted_bytes));
+    pool->counted_bytes = reserved;
+  }
+  pthread_mutex_unlock(&pool->lock);
+  if (!status) *reserved_out = reserved;
+  return status;
+}
+
+/* ---- The ledger: for pointers only where the reserve is counted ---- */
+
+enum hipmm_status driver_pool_hold(const struct driver_pool *pool, void *ptr, size_t bytes)
+{
+  const struct hipmm_services *services = pool->services;
+  if (!pool->counts_reserve) return services->hold(services, ptr, bytes);
+  services->count_held(services, -(int64_t)bytes);
+  enum hipmm_status status = services->hold(services, ptr, bytes);
+  if (status) services->count_held(services, (int64_t)bytes);
+  return status;
+}
+
+enum hipmm_status driver_pool_release(const struct driver_pool *pool, void *ptr, size_t bytes, size_t *bytes_out)
+{
+  const struct hipmm_services *services = pool->services;
+  enum hipmm_status status = services->release(services, ptr, bytes, bytes_out);
+  if (!status && pool->counts_reserve) services->count_held(services, (int64_t)*bytes_out);
+  return status;
+}
+
+/* ---- Allocating and freeing; the device is current in obtain and give_back ---- */
+
+static enum hipmm_status obtain(const struct driver_pool *pool, size_t bytes, hipStream_t stream, void **ptr_out)
+{
+  const struct hipmm_services *services = pool->services;
+  void *ptr = NULL;
+  int code = services->hip->MallocFromPoolAsync(&ptr, bytes, pool->pool, stream);
+  if (code) return services->refuse_hip(services, "hipMallocFromPoolAsync", code, bytes);
+  if (!ptr) /* ROCm 5.4 says success */
+    return services->refuse(services, HIPMM_E_OUT_OF_MEMORY,
+                            "hipMallocFromPoolAsync of {0:bytes} gave no memory and no error", bytes, 0, 0);
+  enum hipmm_status status = driver_pool_hold(pool, ptr, bytes);
+  if (status)
+    services->hip->FreeAsync(ptr, stream);
+  else
+    *ptr_out = ptr;
+  return status;
+}
+
+/* A handle that is no stream any more is no reason to keep the memory: then the whole device is waited for, and the
+ * default stream frees it. */
+static enum hipmm_status give_back(const struct hipmm_services *services, void *ptr, hipStream_t stream)
+{
+  const struct hipmm_hip *hip = services->hip;
+  if (!hip->FreeAsync(ptr, stream)) return HIPMM_OK;
+  hip->GetLastError();
+  int code = hip->DeviceSynchronize();
+  if (code) return services->refuse_hip(services, "hipDeviceSynchronize", code, 0);
+  code = hip->FreeAsync(ptr, NULL);
+  return code ? services->refuse_hip(services, "hipFreeAsync", code, 0) : HIPMM_OK;
+}
+
+enum hipmm_status driver_pool_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
+{
+  struct driver_pool *pool = self;
+  const struct hipmm_services *services = pool->services;
+  uint64_t reserved;
+  enum hipmm_status status = source_check(services, bytes, alignment);
+  if (status) return status;
+  if (!bytes) {
+    *ptr_out = NULL;
+    return HIPMM_OK;
+  }
+  if (pool->is_imported)
+    return services->refuse(services, HIPMM_E_NOT_SUPPORTED,
+                            "cannot allocate {0:bytes} from a pool of another process: allocate there, and import the "
+                            "pointer here",
+                            bytes, 0, 0);
+  int previous = services->enter_device(services);
+  status = obtain(pool, bytes, stream, ptr_out);
+  /* The memory is there, whatever the driver says of its size. */
+  if (!status && pool->counts_reserve) count_reserved(pool, &reserved);
+  services->leave_device(services, previous);
+  return status;
+}
+
+enum hipmm_status driver_pool_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+{
+  struct driver_pool *pool = self;
+  const struct hipmm_services *services = pool->services;
+  size_t held_bytes = 0;
+  (void)alignment;
+  if (!ptr) return HIPMM_OK;
+  enum hipmm_status status = driver_pool_release(pool, ptr, bytes, &held_bytes);
+  if (status) return status;
+  int previous = services->enter_device(services);
+  status = give_back(services, ptr, stream);
+  services->leave_device(services, previous);
+  if (status && driver_pool_hold(pool, ptr, held_bytes))
+    services->log(services, HIPMM_LOG_ERROR, "%p could not be freed and cannot be noted either: it is lost", ptr);
+  return status;
+}
+
+enum hipmm_status driver_pool_find(void *self, const void *ptr, struct hipmm_block *block_out)
+{
+  struct driver_pool *pool = self;
+  return pool->services->held(pool->services, ptr, block_out);
+}
+
+/* The driver's pool lets go only of memory whose free has happened on the device. Memory of another process is not ours to
+ * trim. */
+enum hipmm_status driver_pool_trim(void *self, size_t keep_bytes)
+{
+  struct driver_pool *pool = self;
+  const struct hipmm_services *services = pool->services;
+  uint64_t reserved;
+  if (pool->is_imported) return HIPMM_OK;
+  int previous = services->enter_device(services);
+  const char *call = "hipDeviceSynchronize";
+  int code = services->hip->DeviceSynchronize();
+  if (!code) {
+    call = "hipMemPoolTrimTo";
+    code = services->hip->MemPoolTrimTo(pool->pool, keep_bytes);
+  }
+  enum hipmm_status status = code ? services->refuse_hip(services, call, code, 0) : count_reserved(pool, &reserved);
+  services->leave_device(services, previous);
+  return status;
+}
+
+/* ---- Values ---- */
+
+enum value {
+  RESERVED_BYTES,
+  PEAK_RESERVED_BYTES,
+  USED_BYTES,
+  PEAK_USED_BYTES,
+  RELEASE_THRESHOLD,
+  FOLLOW_EVENT_DEPENDENCIES,
+  ALLOW_OPPORTUNISTIC,
+  ALLOW_INTERNAL_DEPENDENCIES,
+};
+
+const struct hipmm_feature driver_pool_values[DRIVER_POOL_VALUES] = {
+    [RESERVED_BYTES] = {"reserved_bytes", "bytes", "Memory that the driver's pool holds from the device"},
+    [PEAK_RESERVED_BYTES] = {"peak_reserved_bytes", "bytes", "The most that it held since reset_peaks"},
+    [USED_BYTES] = {"used_bytes", "bytes", "Memory of it that is allocated"},
+    [PEAK_USED_BYTES] = {"peak_used_bytes", "bytes", "The most that was allocated since reset_peaks"},
+    [RELEASE_THRESHOLD] = {"release_threshold", "bytes", "Idle memory that it keeps at synchronisations"},
+    [FOLLOW_EVENT_DEPENDENCIES] = {"reuse_follow_event_dependencies", "0 or 1",
+                                   "Whether it reuses memory of streams that the allocating one waits for"},
+    [ALLOW_OPPORTUNISTIC] = {"reuse_allow_opportunistic", "0 or 1",
+                             "Whether it reuses memory of other streams whose free has happened"},
+    [ALLOW_INTERNAL_DEPENDENCIES] = {"reuse_allow_internal_dependencies", "0 or 1",
+                                     "Whether it makes a stream wait in order to reuse another one's memory"},
+};
+
+static const int attributes[DRIVER_POOL_VALUES] = {
+    [RESERVED_BYTES] = HIPMM_HIP_POOL_RESERVED_CURRENT,
+    [PEAK_RESERVED_BYTES] = HIPMM_HIP_POOL_RESERVED_HIGH,
+    [USED_BYTES] = HIPMM_HIP_POOL_USED_CURRENT,
+    [PEAK_USED_BYTES] = HIPMM_HIP_POOL_USED_HIGH,
+    [RELEASE_THRESHOLD] = HIPMM_HIP_POOL_RELEASE_THRESHOLD,
+    [FOLLOW_EVENT_DEPENDENCIES] = HIPMM_HIP_POOL_REUSE_FOLLOW_EVENT_DEPENDENCIES,
+    [ALLOW_OPPORTUNISTIC] = HIPMM_HIP_POOL_REUSE_ALLOW_OPPORTUNISTIC,
+    [ALLOW_INTERNAL_DEPENDENCIES] = HIPMM_HIP_POOL_REUSE_ALLOW_INTERNAL_DEPENDENCIES,
+};
+
+/* An unlimited threshold is more than the value can say. */
+enum hipmm_status driver_pool_query(void *self, size_t index, int64_t *value_out)
+{
+  uint64_t value = 0;
+  enum hipmm_status status =
+      index == RESERVED_BYTES ? count_reserved(self, &value) : get_attribute(self, attributes[index], &value);
+  if (!status) *value_out = value > INT64_MAX ? INT64_MAX : (int64_t)value;
+  return status;
+}
+
+const struct hipmm_feature driver_pool_actions[DRIVER_POOL_ACTIONS] = {
+    {.name = "reset_peaks", .doc = "Starts both peaks again from what is reserved and allocated now"},
+};
+
+enum hipmm_status driver_pool_perform(void *self, size_t index, int64_t *values_out)
+{
+  struct driver_pool *pool = self;
+  const struct hipmm_services *services = pool->services;
+  (void)index; /* there is one action */
+  for (size_t i = 0; i < DRIVER_POOL_VALUES; i++) {
+    enum hipmm_status status = driver_pool_query(self, i, &values_out[i]);
+    if (status) return status;
+  }
+  int previous = services->enter_device(services);
+  enum hipmm_status status = set_attribute(pool, HIPMM_HIP_POOL_RESERVED_HIGH, 0); /* HIP takes no other number */
+  if (!status) status = set_attribute(pool, HIPMM_HIP_POOL_USED_HIGH, 0);
+  services->leave_device(services, previous);
+  return status;
+}
+
+/* ---- Options ---- */
+
+const char *const driver_pool_unlimited[] = {"unlimited", NULL};
+
+/* An option of the driver's pool, and its attribute. */
+static uint64_t option_value(const struct driver_pool_options *options, enum value value)
+{
+  switch (value) {
+  case RELEASE_THRESHOLD: return options->release_threshold;
+  case FOLLOW_EVENT_DEPENDENCIES: return options->reuse_follow_event_dependencies;
+  case ALLOW_OPPORTUNISTIC: return options->reuse_allow_opportunistic;
+  default: return options->reuse_allow_internal_dependencies;
+  }
+}
+
+/* The values that are options too have their names. */
+enum hipmm_status driver_pool_reconfigure(void *self, const char *option, const void *options)
+{
+  struct driver_pool *pool = self;
+  const struct hipmm_services *services = pool->services;
+  for (size_t i = RELEASE_THRESHOLD; i < DRIVER_POOL_VALUES; i++) {
+    if (strcmp(driver_pool_values[i].name, option) != 0) continue;
+    int previous = services->enter_device(services);
+    enum hipmm_status status = set_attribute(pool, attributes[i], option_value(options, (enum value)i));
+    services->leave_device(services, previous);
+    return status;
+  }
+  return services->fail(services, HIPMM_E_NOT_SUPPORTED, option, "cannot be set while the pool is in use");
+}
+
+/* The driver's pool keeps what is freed into it. */
+static enum hipmm_status fill(struct driver_pool *pool, uint64_t bytes)
+{
+  const struct hipmm_services *services = pool->services;
+  void *ptr = NULL;
+  if (!bytes) return HIPMM_OK;
+  enum hipmm_status status = driver_pool_allocate(pool, bytes, HIPMM_ALIGNMENT, NULL, &ptr);
+  if (!status) return driver_pool_deallocate(pool, ptr, bytes, HIPMM_ALIGNMENT, NULL);
+  return services->fail(services, status, "initial_pool_size", "the device does not give %llu bytes; %s",
+                        (unsigned long long)bytes, "ask for less, or for a percentage such as \"50%\"");
+}
+
+enum hipmm_status driver_pool_prepare(struct driver_pool *pool, const struct driver_pool_options *options)
+{
+  enum hipmm_status status = HIPMM_OK;
+  for (size_t i = RELEASE_THRESHOLD; !status && i < DRIVER_POOL_VALUES; i++)
+    status = set_attribute(pool, attributes[i], option_value(options, (enum value)i));
+  return status ? status : fill(pool, options->initial_pool_size);
+}
+
+/* ---- Life ---- */
+
+static enum hipmm_status require_pools(const struct hipmm_services *services)
+{
+  const struct hipmm_hip *hip = services->hip;
+  const struct {
+    int is_there;
+    const char *name;
+  } functions[] = {
+      {!!hip->MallocFromPoolAsync, "hipMallocFromPoolAsync"},
+      {!!hip->FreeAsync, "hipFreeAsync"},
+      {!!hip->MemPoolCreate, "hipMemPoolCreate"},
+      {!!hip->MemPoolDestroy, "hipMemPoolDestroy"},
+      {!!hip->MemPoolSetAttribute, "hipMemPoolSetAttribute"},
+      {!!hip->MemPoolGetAttribute, "hipMemPoolGetAttribute"},
+      {!!hip->MemPoolTrimTo, "hipMemPoolTrimTo"},
+  };
+  for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+    enum hipmm_status status = source_require_function(services, functions[i].is_there, functions[i].name);
+    if (status) return status;
+  }
+  return source_require_attribute(services, HIPMM_HIP_DEVICE_MEMORY_POOLS,
+                                  "stream-ordered pools (hipDeviceAttributeMemoryPoolsSupported is 0); use pool over "
+                                  "device");
+}
+
+enum hipmm_status driver_pool_new(const struct hipmm_services *services, struct driver_pool **pool_out)
+{
+  enum hipmm_status status = require_pools(services);
+  if (status) return status;
+  struct driver_pool *pool = services->host_allocate(services, sizeof *pool);
+  if (!pool) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
+  pool->services = services;
+  pool->exported_fd = -1;
+  pthread_mutex_init(&pool->lock, NULL);
+  *pool_out = pool;
+  return HIPMM_OK;
+}
+
+/* What fails is tried once more: nobody comes after us who could. */
+static void destroy_pool(const struct driver_pool *pool)
+{
+  const struct hipmm_hip *hip = pool->services->hip;
+  if (!pool->pool || !pool->is_ours || !hip->MemPoolDestroy(pool->pool)) return;
+  int code = hip->MemPoolDestroy(pool->pool);
+  if (code) pool->services->refuse_hip(pool->services, "hipMemPoolDestroy", code, 0);
+}
+
+void driver_pool_destroy(void *self)
+{
+  struct driver_pool *pool = self;
+  const struct hipmm_services *services = pool->services;
+  const struct hipmm_hip *hip = services->hip;
+  struct hipmm_block block;
+  if (hip->DeviceSynchronize() && hip->DeviceSynchronize())
+    hip->GetLastError(); /* a broken device frees all the same */
+  while (services->release_next(services, &block) == HIPMM_OK) {
+    if (pool->counts_reserve) services->count_held(services, (int64_t)block.bytes);
+    give_back(services, block.ptr, NULL);
+  }
+  if (hip->DeviceSynchronize() && hip->DeviceSynchronize()) hip->GetLastError();
+  driver_pool_close_export(pool);
+  destroy_pool(pool);
+  services->count_held(services, -(int64_t)pool->counted_bytes);
+  pthread_mutex_destroy(&pool->lock);
+  services->host_free(services, pool, sizeof *pool);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/* async_import.c: another process's pool, given as a file descriptor. A source that allocates nothing: its memory is
+ * what hipmm_pool_import_pointer() brings, which is freed here like any other. hipmm_pool_import_fd() makes one; in a
+ * graph it is of use where the descriptor is inherited. driver_pool.h is all but the import. */
+#include "../async/driver_pool.h"
+
+#include <limits.h>
+
+struct async_import_options {
+  int64_t fd;
+  struct hipmm_list access;
+};
+
+#define TEXT_OF(number) TEXT(number)
+#define TEXT(number)    #number
+
+/* Older ROCm binds to device 0 whatever is current; the driver refuses what does not fit when a pointer is imported. */
+static enum hipmm_status async_import_open(struct driver_pool *pool, const struct async_import_options *options)
+{
+  const struct hipmm_services *services = pool->services;
+  const struct hipmm_hip *hip = services->hip;
+  enum hipmm_status status =
+      source_require_function(services, !!hip->MemPoolImport, "hipMemPoolImportFromShareableHandle");
+  if (status) return status;
+  int code = hip->MemPoolImport(&pool->pool, (int)options->fd);
+  if (code) {
+    pool->pool = NULL;
+    hip->GetLastError();
+    return services->fail(
+        services, HIPMM_E_HIP, "fd",
+        "%lld is no file descriptor of a pool (hipMemPoolImportFromShareableHandle: %s); pass one that "
+        "hipmm_pool_export_fd() gave",
+        (long long)options->fd, hip->GetErrorName(code));
+  }
+  pool->is_ours = pool->is_imported = true;
+  return driver_pool_allow(pool, &options->access);
+}
+
+static enum hipmm_status async_import_create(const struct hipmm_services *services, const void *options,
+                                             struct hipmm_resource *const *upstreams, size_t n_upstreams,
+                                             void **self_out)
+{
+  struct driver_pool *pool;
+  (void)upstreams, (void)n_upstreams; /* it has none */
+  enum hipmm_status status = driver_pool_new(services, &pool);
+  if (status) return status;
+  status = async_import_open(pool, options);
+  if (status)
+    driver_pool_destroy(pool);
+  else
+    *self_out = pool;
+  return status;
+}
+
+static const struct hipmm_option async_import_option_table[] = {
+    {.name = "fd",
+     .type = HIPMM_OPTION_INTEGER,
+     .flags = HIPMM_OPTION_REQUIRED,
+     .offset = offsetof(struct async_import_options, fd),
+     .doc = "The file descriptor of the pool, in this process; it may be closed once the stack is built",
+     .minimum = "0",
+     .maximum = TEXT_OF(INT_MAX)},
+    {.name = "access",
+     .type = HIPMM_OPTION_LIST,
+     .offset = offsetof(struct async_import_options, access),
+     .doc = "Other devices of this process that may use the memory where it is",
+     .fields = driver_pool_access_fields,
+     .n_fields = sizeof driver_pool_access_fields / sizeof *driver_pool_access_fields,
+     .field_bytes = sizeof(struct driver_pool_access)},
+};
+
+static const struct hipmm_ops async_import_ops = {
+    .struct_size = sizeof async_import_ops,
+    .allocate = driver_pool_allocate,
+    .deallocate = driver_pool_deallocate,
+    .find = driver_pool_find,
+    .sharing = &driver_pool_sharing,
+};
+
+HIPMM_EXPORT extern const struct hipmm_plugin async_import_LTX_hipmm_plugin;
+
+const struct hipmm_plugin async_import_LTX_hipmm_plugin = {
+    HIPMM_PLUGIN_HEAD,
+    .type = "async_import",
+    .version = "1.0",
+    .doc = "Memory that another process allocated from its pool and shares with this one",
+    .role = HIPMM_ROLE_SOURCE,
+    .options = async_import_option_table,
+    .n_options = sizeof async_import_option_table / sizeof *async_import_option_table,
+    .options_bytes = sizeof(struct async_import_options),
+    .ops = &async_import_ops,
+    .create = async_import_create,
+    .destroy = driver_pool_destroy,
+};

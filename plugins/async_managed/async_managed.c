@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* async_managed.c: stream-ordered allocation of memory that moves between host and devices by itself, as a source with a
+ * pool of its own in the driver. Such pools are new: HIP has them since 7.2, CUDA since 13.0. driver_pool.h is all but
+ * how the pool is made. */
+#include "../async/driver_pool.h"
+
+static enum hipmm_status async_managed_open(struct driver_pool *pool, const struct driver_pool_options *options)
+{
+  const struct hipmm_services *services = pool->services;
+  enum hipmm_status status =
+      source_require_attribute(services, HIPMM_HIP_DEVICE_MANAGED_MEMORY,
+                               "managed memory (hipDeviceAttributeManagedMemory is 0); use async or pinned");
+  if (status) return status;
+  int code = services->hip->MemPoolCreateManaged(&pool->pool, services->device);
+  if (code) pool->pool = NULL;
+  if (code == HIPMM_HIP_ERROR_NOT_SUPPORTED) {
+    services->hip->GetLastError();
+    return services->fail(services, HIPMM_E_NOT_SUPPORTED, NULL,
+                          "this runtime's hipMemPoolCreate has no hipMemAllocationTypeManaged (HIP has it since 7.2); "
+                          "use pool over managed");
+  }
+  if (code) return services->refuse_hip(services, "hipMemPoolCreate", code, 0);
+  pool->is_ours = pool->counts_reserve = true;
+  return driver_pool_prepare(pool, options);
+}
+
+static enum hipmm_status async_managed_create(const struct hipmm_services *services, const void *options,
+                                              struct hipmm_resource *const *upstreams, size_t n_upstreams,
+                                              void **self_out)
+{
+  struct driver_pool *pool;
+  (void)upstreams, (void)n_upstreams; /* it has none */
+  enum hipmm_status status = driver_pool_new(services, &pool);
+  if (status) return status;
+  status = async_managed_open(pool, options);
+  if (status)
+    driver_pool_destroy(pool);
+  else
+    *self_out = pool;
+  return status;
+}
+
+static const struct hipmm_option async_managed_option_table[] = {DRIVER_POOL_OPTIONS};
+
+static const struct hipmm_ops async_managed_ops = {
+    .struct_size = sizeof async_managed_ops,
+    .allocate = driver_pool_allocate,
+    .deallocate = driver_pool_deallocate,
+    .trim = driver_pool_trim,
+    .query = driver_pool_query,
+    .perform = driver_pool_perform,
+    .find = driver_pool_find,
+    .reconfigure = driver_pool_reconfigure,
+};
+
+HIPMM_EXPORT extern const struct hipmm_plugin async_managed_LTX_hipmm_plugin;
+
+const struct hipmm_plugin async_managed_LTX_hipmm_plugin = {
+    HIPMM_PLUGIN_HEAD,
+    .type = "async_managed",
+    .version = "1.0",
+    .doc = "Stream-ordered memory that moves between host and devices by itself, from a pool of its own in the driver",
+    .role = HIPMM_ROLE_SOURCE,
+    .options = async_managed_option_table,
+    .n_options = sizeof async_managed_option_table / sizeof *async_managed_option_table,
+    .options_bytes = sizeof(struct driver_pool_options),
+    .values = driver_pool_values,
+    .n_values = DRIVER_POOL_VALUES,
+    .actions = driver_pool_actions,
+    .n_actions = DRIVER_POOL_ACTIONS,
+    .ops = &async_managed_ops,
+    .create = async_managed_create,
+    .destroy = driver_pool_destroy,
+};

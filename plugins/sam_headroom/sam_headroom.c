@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/* sam_headroom.c: a source of plain host memory that lives on the device as far as there is room. Of each block the
+ * first part, up to what the device has free beyond `headroom`, prefers the device, and the rest the host
+ * (hipMemAdvise). For devices that can use all of the host's memory; the stream given to deallocate is waited for.
+ *
+ * Advice holds for whole pages. Each block has pages of its own, so that no advice reaches memory that is not meant, and
+ * none outlives its block. */
+#include "../source.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+struct sam_headroom_options {
+  uint64_t headroom;
+};
+
+struct sam_headroom {
+  struct source source; /* first: what source.h's functions see */
+  uint64_t headroom_bytes;
+};
+
+static size_t sam_headroom_pages(size_t bytes)
+{
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  return (bytes + page - 1) / page * page;
+}
+
+static enum hipmm_status advise(const struct hipmm_services *services, char *start, size_t bytes, int device)
+{
+  if (!bytes) return HIPMM_OK;
+  int code = services->hip->MemAdvise(start, bytes, HIPMM_HIP_ADVISE_PREFERRED_LOCATION, device);
+  return code ? services->refuse_hip(services, "hipMemAdvise", code, bytes) : HIPMM_OK;
+}
+
+/* The page that both parts share, if any, goes to the host with the second. */
+static enum hipmm_status place(const struct hipmm_services *services, uint64_t headroom, char *start, size_t bytes)
+{
+  size_t free_bytes = 0, total_bytes = 0;
+  int code = services->hip->MemGetInfo(&free_bytes, &total_bytes);
+  if (code) return services->refuse_hip(services, "hipMemGetInfo", code, 0);
+  size_t allocatable = free_bytes > headroom ? free_bytes - (size_t)headroom : 0;
+  size_t on_device = (allocatable < bytes ? allocatable : bytes) / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
+  enum hipmm_status status = advise(services, start, on_device, services->device);
+  return status ? status : advise(services, start + on_device, bytes - on_device, HIPMM_HIP_CPU_DEVICE);
+}
+
+static enum hipmm_status sam_headroom_obtain(const struct source *source, size_t bytes, void **ptr_out)
+{
+  const struct hipmm_services *services = source->services;
+  const struct sam_headroom *self = (const struct sam_headroom *)source;
+  void *start = mmap(NULL, sam_headroom_pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (start == MAP_FAILED)
+    return services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "cannot allocate {0:bytes} of host memory", bytes, 0, 0);
+  uint64_t headroom = __atomic_load_n(&self->headroom_bytes, __ATOMIC_RELAXED);
+  enum hipmm_status status = place(services, headroom, start, bytes);
+  if (status)
+    munmap(start, sam_headroom_pages(bytes));
+  else
+    *ptr_out = start;
+  return status;
+}
+
+static enum hipmm_status sam_headroom_give_back(const struct source *source, void *ptr, size_t bytes)
+{
+  if (!munmap(ptr, sam_headroom_pages(bytes))) return HIPMM_OK;
+  return source->services->refuse(source->services, HIPMM_E_INTERNAL, "{0:hex} of {1:bytes} cannot be unmapped",
+                                  (uintptr_t)ptr, bytes, 0);
+}
+
+static const struct source_memory sam_headroom_memory = {.obtain = sam_headroom_obtain,
+                                                         .give_back = sam_headroom_give_back};
+
+static enum hipmm_status sam_headroom_create(const struct hipmm_services *services, const void *options,
+                                             struct hipmm_resource *const *upstreams, size_t n_upstreams,
+                                             void **self_out)
+{
+  const struct sam_headroom_options *wanted = options;
+  void *self;
+  (void)upstreams, (void)n_upstreams; /* it has none */
+  enum hipmm_status status = source_require_attribute(
+      services, HIPMM_HIP_DEVICE_PAGEABLE_MEMORY_ACCESS,
+      "access to plain host memory (hipDeviceAttributePageableMemoryAccess is 0); use managed or pinned");
+  if (!status) status = source_require_function(services, !!services->hip->MemAdvise, "hipMemAdvise");
+  if (!status) status = source_create(services, &sam_headroom_memory, sizeof(struct sam_headroom), &self);
+  if (status) return status;
+  ((struct sam_headroom *)self)->headroom_bytes = wanted->headroom;
+  *self_out = self;
+  return HIPMM_OK;
+}
+
+static enum hipmm_status sam_headroom_reconfigure(void *self, const char *option, const void *options)
+{
+  const struct sam_headroom_options *wanted = options;
+  (void)option; /* there is one */
+  __atomic_store_n(&((struct sam_headroom *)self)->headroom_bytes, wanted->headroom, __ATOMIC_RELAXED);
+  return HIPMM_OK;
+}
+
+static const struct hipmm_option sam_headroom_option_table[] = {
+    {.name = "headroom",
+     .type = HIPMM_OPTION_BYTES,
+     .flags = HIPMM_OPTION_REQUIRED | HIPMM_OPTION_PERCENT | HIPMM_OPTION_RELOADABLE,
+     .offset = offsetof(struct sam_headroom_options, headroom),
+     .unit = "bytes",
+     .doc = "Device memory that is left free for others: what would take of it prefers the host"},
+};
+
+static const struct hipmm_ops sam_headroom_ops = {
+    .struct_size = sizeof sam_headroom_ops,
+    .allocate = source_allocate,
+    .deallocate = source_deallocate,
+    .find = source_find,
+    .reconfigure = sam_headroom_reconfigure,
+};
+
+HIPMM_EXPORT extern const struct hipmm_plugin sam_headroom_LTX_hipmm_plugin;
+
+const struct hipmm_plugin sam_headroom_LTX_hipmm_plugin = {
+    HIPMM_PLUGIN_HEAD,
+    .type = "sam_headroom",
+    .version = "1.0",
+    .doc = "Plain host memory that prefers the device as long as that keeps some memory free",
+    .role = HIPMM_ROLE_SOURCE,
+    .options = sam_headroom_option_table,
+    .n_options = sizeof sam_headroom_option_table / sizeof *sam_headroom_option_table,
+    .options_bytes = sizeof(struct sam_headroom_options),
+    .ops = &sam_headroom_ops,
+    .create = sam_headroom_create,
+    .destroy = source_destroy,
+};
