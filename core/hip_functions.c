@@ -17,12 +17,14 @@ SAME(HIPMM_HIP_ERROR_INVALID_VALUE, hipErrorInvalidValue);
 SAME(HIPMM_HIP_ERROR_OUT_OF_MEMORY, hipErrorOutOfMemory);
 SAME(HIPMM_HIP_ERROR_NO_DEVICE, hipErrorNoDevice);
 SAME(HIPMM_HIP_ERROR_INVALID_DEVICE, hipErrorInvalidDevice);
+SAME(HIPMM_HIP_ERROR_INVALID_HANDLE, hipErrorInvalidHandle);
 SAME(HIPMM_HIP_ERROR_NOT_READY, hipErrorNotReady);
 SAME(HIPMM_HIP_ERROR_NOT_SUPPORTED, hipErrorNotSupported);
 SAME(HIPMM_HIP_EVENT_DISABLE_TIMING, hipEventDisableTiming);
 SAME(HIPMM_HIP_STREAM_NON_BLOCKING, hipStreamNonBlocking);
 SAME(HIPMM_HIP_HOST_MALLOC_PORTABLE, hipHostMallocPortable);
 SAME(HIPMM_HIP_MEM_ATTACH_GLOBAL, hipMemAttachGlobal);
+SAME(HIPMM_HIP_MEMCPY_DEFAULT, hipMemcpyDefault);
 SAME(HIPMM_HIP_POOL_REUSE_FOLLOW_EVENT_DEPENDENCIES, hipMemPoolReuseFollowEventDependencies);
 SAME(HIPMM_HIP_POOL_REUSE_ALLOW_OPPORTUNISTIC, hipMemPoolReuseAllowOpportunistic);
 SAME(HIPMM_HIP_POOL_REUSE_ALLOW_INTERNAL_DEPENDENCIES, hipMemPoolReuseAllowInternalDependencies);
@@ -240,6 +242,9 @@ static const struct symbol symbols[] = {
     {"hipStreamQuery", &hip_functions.StreamQuery, true},
     {"hipStreamWaitEvent", &hip_functions.StreamWaitEvent, true},
     {"hipStreamGetId", &hip_functions.StreamGetId, false},
+    {"hipStreamGetDevice", &hip_functions.StreamGetDevice, false},
+    {"hipMemcpyPeerAsync", &hip_functions.MemcpyPeerAsync, false},
+    {"hipDriverGetVersion", &hip_functions.DriverGetVersion, false},
     {"hipEventCreateWithFlags", &hip_functions.EventCreateWithFlags, true},
     {"hipEventDestroy", &hip_functions.EventDestroy, true},
     {"hipEventRecord", &hip_functions.EventRecord, true},

@@ -181,6 +181,7 @@ enum {
   HIPMM_HIP_ERROR_OUT_OF_MEMORY = 2,
   HIPMM_HIP_ERROR_NO_DEVICE = 100,
   HIPMM_HIP_ERROR_INVALID_DEVICE = 101,
+  HIPMM_HIP_ERROR_INVALID_HANDLE = 400,
   HIPMM_HIP_ERROR_NOT_READY = 600,
   HIPMM_HIP_ERROR_NOT_SUPPORTED = 801,
 
@@ -188,6 +189,7 @@ enum {
   HIPMM_HIP_STREAM_NON_BLOCKING = 1,
   HIPMM_HIP_HOST_MALLOC_PORTABLE = 1,
   HIPMM_HIP_MEM_ATTACH_GLOBAL = 1,
+  HIPMM_HIP_MEMCPY_DEFAULT = 4, /* the addresses tell the direction */
 
   HIPMM_HIP_POOL_REUSE_FOLLOW_EVENT_DEPENDENCIES = 1,
   HIPMM_HIP_POOL_REUSE_ALLOW_OPPORTUNISTIC = 2,
@@ -301,6 +303,12 @@ struct hipmm_hip {
   int (*MemPoolImport)(hipMemPool_t *pool, int fd);   /* hipMemPoolImportFromShareableHandle */
   int (*MemPoolExportPointer)(void *data, void *ptr); /* data: HIPMM_HIP_POINTER_BYTES */
   int (*MemPoolImportPointer)(void **ptr, hipMemPool_t pool, void *data);
+
+  /* Copies from a device to another, by staging where neither reaches the other's memory; and the device of a stream
+   * (since 5.7), which must be live. */
+  int (*MemcpyPeerAsync)(void *to, int to_device, const void *from, int from_device, size_t bytes, hipStream_t stream);
+  int (*StreamGetDevice)(hipStream_t stream, int *device);
+  int (*DriverGetVersion)(int *version);
 };
 
 /* ---- The core's services --------------------------------------------------------------------------------------- */
@@ -433,7 +441,8 @@ enum hipmm_plugin_role {
 };
 
 enum {
-  HIPMM_PLUGIN_NOT_THREAD_SAFE = 1 /* the core serialises its ops */
+  HIPMM_PLUGIN_NOT_THREAD_SAFE = 1, /* the core serialises its ops */
+  HIPMM_PLUGIN_HOST_MEMORY = 2      /* a source: the host may read and write the memory that it gives */
 };
 
 /* A value that a resource offers to query(), or an action that it offers to perform(). */

@@ -61,6 +61,7 @@ const struct hipmm_plugin async_managed_LTX_hipmm_plugin = {
     .version = "1.0",
     .doc = "Stream-ordered memory that moves between host and devices by itself, from a pool of its own in the driver",
     .role = HIPMM_ROLE_SOURCE,
+    .flags = HIPMM_PLUGIN_HOST_MEMORY,
     .options = async_managed_option_table,
     .n_options = sizeof async_managed_option_table / sizeof *async_managed_option_table,
     .options_bytes = sizeof(struct driver_pool_options),

@@ -21,6 +21,9 @@ static const struct hipmm_ops host_ops = {
 HIPMM_EXPORT extern const struct hipmm_plugin host_LTX_hipmm_plugin;
 
 const struct hipmm_plugin host_LTX_hipmm_plugin = {
-    HIPMM_PLUGIN_HEAD,         .type = "host",   .version = "1.0",      .doc = "Plain host memory, from the C library",
-    .role = HIPMM_ROLE_SOURCE, .ops = &host_ops, .create = host_create, .destroy = source_destroy,
+    HIPMM_PLUGIN_HEAD,         .type = "host",
+    .version = "1.0",          .doc = "Plain host memory, from the C library",
+    .role = HIPMM_ROLE_SOURCE, .flags = HIPMM_PLUGIN_HOST_MEMORY,
+    .ops = &host_ops,          .create = host_create,
+    .destroy = source_destroy,
 };

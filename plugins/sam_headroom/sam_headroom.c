@@ -121,6 +121,7 @@ const struct hipmm_plugin sam_headroom_LTX_hipmm_plugin = {
     .version = "1.0",
     .doc = "Plain host memory that prefers the device as long as that keeps some memory free",
     .role = HIPMM_ROLE_SOURCE,
+    .flags = HIPMM_PLUGIN_HOST_MEMORY,
     .options = sam_headroom_option_table,
     .n_options = sizeof sam_headroom_option_table / sizeof *sam_headroom_option_table,
     .options_bytes = sizeof(struct sam_headroom_options),
