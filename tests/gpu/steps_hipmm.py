@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+"""The steps of prove.py that run hipmm's own programs: the tests, data under work on streams, logs and the bench."""
+
+from proof import mib, number
+
+# The test programs that build stacks over a runtime of the caller's choice. Left out, since no runtime of a GPU is under
+# them: tests/unit, tests/cmd and most of tests/core (files, options, plugins), tests/software (that device itself),
+# tests/nvidia (over a make-believe driver), tests/pool's tests from inside (likewise), tests/fault and tests/pool/test_order
+# (which fail calls and reorder work as only the software device can; the integrity step is the latter's like).
+SUITE = [
+    "tests/model/test_model",
+    "tests/plugins/test_async",
+    "tests/plugins/test_binning",
+    "tests/plugins/test_fixed_size",
+    "tests/plugins/test_limiting",
+    "tests/plugins/test_logging",
+    "tests/plugins/test_pool",
+    "tests/plugins/test_recycled",
+    "tests/plugins/test_sources",
+    "tests/plugins/test_statistics",
+    "tests/plugins/test_thread_safe",
+    "tests/pool/test_growth",
+    "tests/pool/test_reuse",
+    "tests/pool/test_stream_ends",
+    "tests/pool/test_stress",
+    "tests/pool/test_threads",
+    "tests/core/test_torch",
+    "tests/gpu/test_misuse",
+]
+
+
+def suite(proof):
+    for program in SUITE:
+        name = program.rsplit("/", 1)[-1]
+        if (proof.bundle / program).exists():
+            proof.tap(name, proof.run([proof.bundle / program], 60))
+        else:
+            proof.leave_out(name, "is not in the bundle")
+    smoke = proof.bundle / "tests/nvidia/gpu_smoke"
+    if proof.runtime == "nvidia" and smoke.exists():
+        done = proof.run([smoke, proof.bundle / "plugins/nvidia.so"], 60)
+        proof.check("gpu_smoke", done.status == 0, done.last_words())
+        proof.notes += [f"gpu_smoke: {line.strip()}" for line in done.out.splitlines()[-1:]]
+
+
+# ---- Data
+
+
+def rows_of(proof, program):
+    return proof.run([program, "--list"], 20).out.splitlines()
+
+
+def integrity(proof):
+    program = proof.bundle / "tests/gpu/integrity"
+    threads, seconds = (8, 1.5) if proof.on_gpu else (4, 0.5)
+    figures = proof.table("data on 8 streams", ["stack", "allocations", "on from another stream", "looks", "MiB looked at",
+                                                "lost", "without waits"])
+    names = rows_of(proof, program)
+    proof.check("integrity --list", names, "says nothing")
+    for i, line in enumerate(names):
+        breaks, name = line.startswith("*"), line[2:]
+        command = [program, "--row", i, "--threads", threads]
+        done = proof.run([*command, "--seconds", seconds], 30)
+        found = done.json() or {}
+        proof.check(f"{name}: keeps data", done.status == 0 and found.get("looks", 0) > 100, done.last_words())
+        noticed = "-"
+        if breaks:
+            broken = proof.run([*command, "--seconds", 3, "--break-waits"], 30)
+            noticed = "noticed" if broken.status == 3 else "not noticed"
+            proof.check(f"{name}: notices that nobody waits", broken.status == 3, broken.last_words())
+        figures.append([name, number(found.get("allocations"), 0), number(found.get("to_another_stream"), 0),
+                        number(found.get("looks"), 0), mib(found.get("looked_bytes")), number(found.get("lost"), 0), noticed])
+
+
+# ---- Logs
+
+
+def traces(proof):
+    graphs = [("pool", proof.graph("pool", "device")),
+              ("segments", proof.graph({"type": "pool", "growth": "segments"}, "device"))]
+    figures = proof.table("logs, replayed three times", ["log", "pool", "requested MiB", "held MiB", "ratio",
+                                                         "first ns", "later ns"])
+    logs = sorted((proof.bundle / "traces").glob("*.csv.xz"), key=lambda file: file.stat().st_size)
+    proof.check("logs", logs, "there is none in the bundle")
+    for log in logs:
+        name, plain = log.name.removesuffix(".csv.xz"), proof.unpacked(log)
+        for label, graph in graphs:
+            done = proof.hipmm("replay", "--json", "--repeat", 3, "--config", graph, plain, limit=60)
+            found = done.json() or {}
+            good = done.status == 0 and found.get("failures") == 0 and found.get("runtime") == proof.runtime
+            proof.check(f"{name}, {label}", good, done.last_words())
+            requested, held = found.get("peak_requested_bytes"), found.get("peak_reserved_bytes")
+            figures.append([name, label, mib(requested), mib(held), number(found.get("overhead"), 3),
+                            number(found.get("ns_per_op")), number(found.get("ns_per_op_warm"))])
+
+
+# ---- The bench
+
+
+def host(proof, workload, threads):
+    library = proof.bundle / "lib/libmimalloc.so.2"
+    preload = {"LD_PRELOAD": str(library)} if library.exists() else {}
+    program = proof.bundle / "tests/bench/host_malloc"
+    done = proof.run([program, workload, threads, 1000, 64 << 20, 0.5], 20, **preload)
+    return (done.json() or {}).get("ns_per_op")
+
+
+def bench(proof):
+    graph = proof.graph("pool", "device")
+    beside = "mimalloc" if (proof.bundle / "lib/libmimalloc.so.2").exists() else "malloc"
+    figures = proof.table("ns an operation", ["workload", "threads", "hipmm", beside, "ratio", "p50", "p99", "max"])
+    for workload, threads in [("pair", 1), ("pair", 4), ("pair", 16), ("random", 1), ("random", 4), ("random", 16),
+                              ("cross", 1)]:
+        done = proof.hipmm("bench", "--json", "--workload", workload, "--threads", threads, "--seconds", "1s",
+                           "--config", graph, limit=30)
+        found = done.json() or {}
+        proof.check(f"{workload}, {threads} threads", done.status == 0 and found.get("failures") == 0, done.last_words())
+        ours, theirs = found.get("ns_per_op"), None if workload == "cross" else host(proof, workload, threads)
+        ratio = ours / theirs if ours and theirs else None
+        figures.append([workload, str(threads), number(ours), number(theirs), number(ratio, 2),
+                        number(found.get("p50_ns")), number(found.get("p99_ns")), number(found.get("max_ns"), 0)])

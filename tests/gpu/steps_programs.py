@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: MIT
+"""The steps of prove.py that run other people's programs on hipmm: PyTorch, CuPy, and a CUDA program that knows nothing
+of it."""
+
+import shutil
+
+from proof import mib, number
+
+
+def needs(proof, step, *modules):
+    """Whether the machine has what the step is about; says so if not."""
+    if not proof.on_gpu:
+        proof.leave_out(step, "needs CUDA")
+        return False
+    missing = [module for module in modules if not proof.has_module(module)]
+    if missing:
+        proof.leave_out(step, f"this machine has no {', '.join(missing)}")
+    return not missing
+
+
+# ---- PyTorch
+
+MODES = [("all alike", []), ("a length drawn for each", ["--varied"])]
+
+
+def torch(proof):
+    if not needs(proof, "torch", "torch"):
+        return
+    figures = proof.table("GPT-2 small, 50 steps", ["steps", "allocator", "steps a second", "most held MiB", "last loss"])
+    for mode, words in MODES:
+        losses = {}
+        for allocator in ("native", "expandable", "hipmm"):
+            done = proof.python("torch_train.py", "--allocator", allocator, "--steps", 50, *words, limit=60)
+            found = done.json() or {}
+            proof.check(f"{mode}, {allocator}: trains", done.status == 0 and found.get("losses"), done.last_words())
+            losses[allocator] = found.get("losses")
+            figures.append([mode, allocator, number(found.get("steps_per_second"), 2), mib(found.get("most_bytes_held")),
+                            number((found.get("losses") or [None])[-1], 6)])
+        for allocator in ("native", "expandable"):
+            if losses["hipmm"] and losses[allocator]:
+                proof.check(f"{mode}: hipmm's losses are those of {allocator}", losses["hipmm"] == losses[allocator],
+                            f"{losses['hipmm']} and {losses[allocator]}")
+
+
+# ---- CuPy
+
+
+def cupy(proof):
+    if not needs(proof, "cupy", "cupy"):
+        return
+    figures = proof.table("sorting and grouping on four streams", ["allocator", "seconds", "held MiB", "used MiB", "result"])
+    results = {}
+    for allocator in ("pool", "hipmm"):
+        done = proof.python("cupy_work.py", "--allocator", allocator, limit=60)
+        found = done.json() or {}
+        proof.check(f"{allocator}: runs", done.status == 0 and found.get("result"), done.last_words())
+        results[allocator] = found.get("result")
+        figures.append([allocator, number(found.get("seconds"), 3), mib(found.get("held_bytes")),
+                        mib(found.get("used_bytes")), str(found.get("result"))[:16]])
+    if all(results.values()):
+        proof.check("the same results", results["pool"] == results["hipmm"], f"{results}")
+
+
+# ---- A CUDA program
+
+
+def preload(proof):
+    """tests/gpu/preload.c, linked to CUDA's shared runtime, once as it is and once under `hipmm run`."""
+    source = proof.bundle / "tests/gpu/preload.c"
+    if not source.exists() or proof.hipmm("run", "--help").status != 0:
+        return proof.leave_out("preload", "this build has no hipmm run")
+    if not needs(proof, "preload"):
+        return None
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if not compiler:
+        return proof.leave_out("preload", "no C compiler here")
+    program = proof.folder / "preload"
+    done = proof.run([compiler, "-std=gnu11", "-O2", "-D_GNU_SOURCE", "-I/usr/local/cuda/include", "-o", program, source,
+                      "-L/usr/local/cuda/lib64", "-Wl,-rpath,/usr/local/cuda/lib64", "-lcudart", "-lpthread", "-ldl",
+                      "-lm"], 60)
+    if not proof.check("compiles", done.status == 0, done.last_words()):
+        return None
+    plain = proof.run([program], 60)
+    proof.check("runs by itself", plain.status == 0, plain.last_words())
+    under = proof.hipmm("run", program, limit=60)
+    proof.check("runs under hipmm run", under.status == 0, under.last_words())
+    proof.notes += [f"by itself: {line}" for line in plain.out.splitlines()[-2:]]
+    proof.notes += [f"under hipmm: {line}" for line in under.out.splitlines()[-2:]]
+    return None
