@@ -32,6 +32,25 @@ void support_assert_contains(const char *text, const char *part, const char *fil
   _fail(file, line);
 }
 
+/* ---- The runtime ---- */
+
+bool on_software(void)
+{
+  const char *runtime = getenv("HIPMM_RUNTIME");
+  return !runtime || !*runtime || !strcmp(runtime, "software");
+}
+
+void needs_software(void)
+{
+  if (!on_software()) skip();
+}
+
+void needs_devices(int count)
+{
+  int there = 0;
+  if (!on_software() && (hipmm_device_count(&there) || there < count)) skip();
+}
+
 /* ---- The software runtime ---- */
 
 const char *plugin_file(const char *type)

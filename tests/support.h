@@ -25,6 +25,17 @@ void support_assert_status(enum hipmm_status status, enum hipmm_status wanted, c
 #define assert_contains(text, part) support_assert_contains(text, part, __FILE__, __LINE__)
 void support_assert_contains(const char *text, const char *part, const char *file, int line);
 
+/* ---- The runtime ---- */
+
+/* Whether tests run on the software device: HIPMM_RUNTIME names nothing else. `make check` unsets it; the proof on a GPU
+ * (tests/gpu) sets it. */
+bool on_software(void);
+
+/* End the test as skipped where it is another runtime, for tests of what only the software device can, and of its size; and
+ * where there are fewer devices. Never so under `make check`, whose driver takes a skipped test for a failure. */
+void needs_software(void);
+void needs_devices(int count);
+
 /* ---- The software runtime ---- */
 
 /* Its functions of plugins/software/software.h, without the prefix. */

@@ -16,7 +16,6 @@ SUITE = [
     "tests/plugins/test_logging",
     "tests/plugins/test_pool",
     "tests/plugins/test_recycled",
-    "tests/plugins/test_sources",
     "tests/plugins/test_statistics",
     "tests/plugins/test_thread_safe",
     "tests/pool/test_growth",
@@ -24,7 +23,6 @@ SUITE = [
     "tests/pool/test_stream_ends",
     "tests/pool/test_stress",
     "tests/pool/test_threads",
-    "tests/core/test_torch",
     "tests/gpu/test_misuse",
 ]
 

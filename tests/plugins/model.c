@@ -37,20 +37,9 @@ static uint64_t draw(struct world *world, uint64_t below)
 
 /* ---- Work on streams ---- */
 
-static void look_at(void *argument)
-{
-  struct model_block *block = argument;
-  bool is_right = block->ptr[0] == block->tag && !memcmp(block->ptr, block->ptr + 1, block->bytes - 1);
-  if (!is_right) atomic_fetch_add(&wrong_blocks, 1);
-  free(block);
-}
-
 static void submit_look(const struct world *world, const struct model_block *block, unsigned stream)
 {
-  struct model_block *copy = malloc(sizeof *copy);
-  assert_non_null(copy);
-  *copy = *block;
-  assert_int_equal(rig_hip()->LaunchHostFunc(world->streams[stream], look_at, copy), 0);
+  assert_int_equal(rig_look(block->ptr, block->tag, block->bytes, world->streams[stream], &wrong_blocks), 0);
 }
 
 /* What a program must do itself before it frees on another stream than it used the block on. */

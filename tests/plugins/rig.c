@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { TO_HOST = 2 };
+
 /* ---- Stacks ---- */
 
 static char *graph_text(const char *runtime_options, const char *graph)
@@ -20,9 +22,18 @@ static char *graph_text(const char *runtime_options, const char *graph)
   return text;
 }
 
+/* What decides in which order work runs: another runtime has an order of its own. */
+static bool is_about_order(const char *runtime_options)
+{
+  int keys = 0;
+  for (const char *at = runtime_options; *at; at++) keys += *at == ':';
+  return keys == !!strstr(runtime_options, "'scheduler':") + !!strstr(runtime_options, "'seed':");
+}
+
 enum hipmm_status rig_try(const char *runtime_options, const char *graph)
 {
   struct hipmm_resource *resource;
+  if (!is_about_order(runtime_options)) needs_software();
   char *text = graph_text(runtime_options, graph);
   enum hipmm_status status = hipmm_init_from_string(text);
   free(text);
@@ -113,6 +124,54 @@ void rig_free(void *ptr, size_t bytes, hipStream_t stream)
   assert_ok(hipmm_deallocate(NULL, ptr, bytes, stream));
 }
 
+void rig_fill(void *ptr, unsigned char value, size_t bytes)
+{
+  assert_int_equal(rig_hip()->MemsetAsync(ptr, value, bytes, NULL), 0);
+}
+
+static bool is_full_of(const unsigned char *bytes, unsigned char value, size_t count)
+{
+  return count == 0 || (bytes[0] == value && !memcmp(bytes, bytes + 1, count - 1));
+}
+
+bool rig_holds(const void *ptr, unsigned char value, size_t bytes)
+{
+  unsigned char *copy = malloc(bytes + 1);
+  assert_non_null(copy);
+  bool good = !rig_hip()->DeviceSynchronize() && !rig_hip()->Memcpy(copy, ptr, bytes, TO_HOST) &&
+              is_full_of(copy, value, bytes);
+  free(copy);
+  return good;
+}
+
+/* A block to look at, or a copy of it, which follows the struct. */
+struct look {
+  const unsigned char *bytes;
+  size_t count;
+  unsigned char value;
+  atomic_uint *wrong;
+  unsigned char copy[];
+};
+
+static void look_at(void *argument)
+{
+  struct look *look = argument;
+  if (!is_full_of(look->bytes, look->value, look->count)) atomic_fetch_add(look->wrong, 1);
+  free(look);
+}
+
+int rig_look(const void *ptr, unsigned char value, size_t bytes, hipStream_t stream, atomic_uint *wrong)
+{
+  bool copies = !on_software();
+  struct look *look = malloc(sizeof *look + (copies ? bytes : 0));
+  if (!look) return HIPMM_HIP_ERROR_OUT_OF_MEMORY;
+  *look = (struct look){copies ? look->copy : ptr, bytes, value, wrong};
+  int code = copies ? rig_hip()->MemcpyAsync(look->copy, ptr, bytes, TO_HOST, stream) : 0;
+  if (!code) code = rig_hip()->LaunchHostFunc(stream, look_at, look);
+  if (code) free(look);
+  return code;
+}
+
 hipStream_t rig_stream(void)
 {
   hipStream_t stream = NULL;
@@ -129,6 +188,7 @@ void rig_drop_stream(hipStream_t stream)
 
 void rig_fail_call(const char *name, uint64_t nth, int code)
 {
+  needs_software();
   assert_true(software()->schedule(name, nth, code));
 }
 
@@ -152,6 +212,7 @@ unsigned rig_fail_each_call(const char *runtime_options, const char *graph, void
 {
   unsigned failed = 0;
   const char *name;
+  needs_software();
   for (size_t row = 0; (name = software()->call(row, NULL)); row++) {
     uint64_t n = count_calls(runtime_options, graph, body, name);
     for (uint64_t nth = 1; nth <= n; nth++, failed++) {

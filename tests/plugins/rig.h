@@ -6,6 +6,8 @@
 
 #include "../support.h"
 
+#include <stdatomic.h>
+
 /* Starts hipmm from a graph, written without its braces and with ' for ": `'stack': ['pool', 'device']`. Two software
  * devices of 256 MiB each. rig_start_with adds options of the runtime: `'scheduler': 'stepped'`. */
 void rig_start(const char *graph);
@@ -14,6 +16,9 @@ void rig_start_with(const char *runtime_options, const char *graph);
 /* The same without an assertion, for graphs that are refused: what hipmm said to hipmm_init_from_string, or else to the
  * building of the stack. */
 enum hipmm_status rig_try(const char *runtime_options, const char *graph);
+
+/* HIPMM_RUNTIME may name another runtime: then the order of work is as it comes, and a test that asks for other options of
+ * the software device, or for calls that fail, is skipped. See needs_software(). */
 
 /* Setup and teardown. The teardown finalizes, and fails if a device still has blocks or has seen a fault. */
 int rig_setup(void **state);
@@ -32,6 +37,14 @@ size_t rig_peak_held_bytes(void);
 /* Through the top of the stack; asserts success. */
 void *rig_allocate(size_t bytes, hipStream_t stream);
 void rig_free(void *ptr, size_t bytes, hipStream_t stream);
+
+/* Fills a block on the device's default stream; whether it is full of that, once the device has done its work. For memory
+ * that the host may not be able to look into. */
+void rig_fill(void *ptr, unsigned char value, size_t bytes);
+bool rig_holds(const void *ptr, unsigned char value, size_t bytes);
+
+/* Has the stream look, in its turn, whether the block is full of `value`, and count it if not. Returns HIP's code. */
+int rig_look(const void *ptr, unsigned char value, size_t bytes, hipStream_t stream, atomic_uint *wrong);
 
 hipStream_t rig_stream(void);
 void rig_drop_stream(hipStream_t stream);

@@ -35,6 +35,7 @@ static void takes_its_initial_pool_size_at_once(void **state)
 
 static void says_that_the_initial_pool_size_is_too_large(void **state)
 {
+  needs_software();
   (void)state;
   assert_status(rig_try("", "'stack': [{'type': 'async', 'initial_pool_size': '1GiB'}]"), HIPMM_E_OUT_OF_MEMORY);
   assert_message("/stack/0/initial_pool_size");

@@ -49,6 +49,7 @@ static void takes_whole_chunks_at_once_if_asked_to(void **state)
 
 static void says_that_it_cannot_have_that_much_at_once(void **state)
 {
+  needs_software();
   (void)state;
   assert_status(rig_try("", "'stack': [{'type': 'fixed_size', 'preallocate': 4}, 'device']"), HIPMM_E_OUT_OF_MEMORY);
   assert_message("/stack/0/preallocate");
@@ -161,6 +162,7 @@ static void orders_streams_however_it_records(void **state)
 
 static void waits_for_a_stream_and_not_for_the_device_where_it_may(void **state)
 {
+  needs_software();
   (void)state;
   rig_start_with("'scheduler': 'stepped'", "'stack': [{'type': 'fixed_size', 'block_size': '4MiB'}, 'device']");
   hipStream_t first = rig_stream(), second = rig_stream();
@@ -181,6 +183,7 @@ static void waits_for_a_stream_and_not_for_the_device_where_it_may(void **state)
 
 static void never_uses_a_stream_that_may_be_gone(void **state)
 {
+  needs_software();
   (void)state;
   rig_start("'stack': [{'type': 'fixed_size', 'block_size': '4MiB'}, 'device']");
   hipStream_t first = rig_stream();
@@ -232,6 +235,7 @@ static void gives_idle_chunks_back_when_trimmed(void **state)
 
 static void keeps_a_chunk_that_the_upstream_does_not_take(void **state)
 {
+  needs_software();
   (void)state;
   rig_start("'stack': [{'type': 'fixed_size', 'block_size': '1MiB'}, 'device']");
   void *ptr = rig_allocate(MIB, NULL);

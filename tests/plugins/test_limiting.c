@@ -51,6 +51,7 @@ static void refuses_the_largest_sizes(void **state)
 
 static void counts_nothing_that_failed(void **state)
 {
+  needs_software();
   void *ptr = NULL;
   (void)state;
   rig_start(limited);
@@ -76,6 +77,7 @@ static void needs_a_limit(void **state)
 
 static void takes_a_percentage(void **state)
 {
+  needs_software();
   (void)state;
   rig_start("'stack': [{'type': 'limiting', 'limit': '25%'}, 'device']");
   assert_int_equal(rig_value("limiting", "limit_bytes"), 64 * MIB);

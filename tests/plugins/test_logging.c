@@ -301,6 +301,7 @@ static void gives_each_device_a_log(void **state)
   void *ptr = NULL;
   (void)state;
   assert_ok(start("log.csv", ""));
+  needs_devices(2);
   assert_ok(hipmm_get_device_resource(1, &second));
   assert_ok(hipmm_allocate(second, 1000, NULL, &ptr));
   assert_ok(hipmm_deallocate(second, ptr, 1000, NULL));

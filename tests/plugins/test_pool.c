@@ -57,11 +57,10 @@ static void gives_aligned_memory_that_keeps_its_data(void **state)
     for (size_t i = 0; i < SIZES; i++) {
       ptr[i] = rig_allocate(sizes[i], NULL);
       assert_int_equal((uintptr_t)ptr[i] % HIPMM_ALIGNMENT, 0);
-      memset(ptr[i], (int)i + 1, sizes[i]);
+      rig_fill(ptr[i], (unsigned char)(i + 1), sizes[i]);
     }
     for (size_t i = 0; i < SIZES; i++) {
-      assert_int_equal(ptr[i][0], i + 1);
-      assert_memory_equal(ptr[i], ptr[i] + 1, sizes[i] - 1);
+      assert_true(rig_holds(ptr[i], (unsigned char)(i + 1), sizes[i]));
       rig_free(ptr[i], i % 2 ? sizes[i] : 0, NULL);
     }
   }
@@ -76,7 +75,7 @@ static void aligns_up_to_4_mib(void **state)
     sizes[n] = alignment / 2 + 300;
     assert_ok(hipmm_allocate_aligned(NULL, sizes[n], alignment, NULL, &blocks[n]));
     assert_int_equal((uintptr_t)blocks[n] % alignment, 0);
-    memset(blocks[n], (int)n, sizes[n]);
+    rig_fill(blocks[n], (unsigned char)n, sizes[n]);
     n++;
   }
   void *ptr = NULL;
@@ -84,9 +83,7 @@ static void aligns_up_to_4_mib(void **state)
   assert_status(hipmm_allocate_aligned(NULL, 256, (size_t)1 << 60, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
   assert_null(ptr);
   for (unsigned i = 0; i < n; i++) {
-    const unsigned char *data = blocks[i];
-    assert_int_equal(data[0], i);
-    assert_memory_equal(data, data + 1, sizes[i] - 1);
+    assert_true(rig_holds(blocks[i], (unsigned char)i, sizes[i]));
     assert_ok(hipmm_deallocate_aligned(NULL, blocks[i], sizes[i], (size_t)256 << i, NULL));
   }
   trim(0);
@@ -310,6 +307,7 @@ static void keeps_devices_apart(void **state)
   void *ptr[2] = {0};
   snprintf(graph, sizeof graph, "'stack': [{'type': 'pool', 'growth': '%s'}, 'device']", (const char *)*state);
   rig_start(graph);
+  needs_devices(2);
   for (int i = 0; i < 2; i++) {
     assert_ok(hipmm_get_device_resource(i, &pools[i]));
     assert_ok(hipmm_allocate(pools[i], 1000, NULL, &ptr[i]));

@@ -39,7 +39,7 @@ static void old_work_never_reaches_new_blocks(void)
     void *second = rig_allocate(BYTES, new);
     fill(second, NEW, new);
     assert_int_equal(hip->DeviceSynchronize(), 0);
-    for (size_t i = 0; i < BYTES; i++) assert_int_equal(((unsigned char *)second)[i], NEW);
+    assert_true(rig_holds(second, NEW, BYTES));
     rig_free(second, BYTES, new);
     assert_int_equal(hip->StreamDestroy(new), 0);
   }

@@ -64,8 +64,9 @@ static void reaches_all_of(size_t maximum_bytes)
       if (k % 4 != 2) rig_free(blocks[k], 0, NULL);
     assert_int_equal(value("live_count"), 0);
     void *all = rig_allocate(maximum_bytes, NULL);
-    memset(all, 1, 4 * KIB);
-    memset((char *)all + maximum_bytes - 4 * KIB, 1, 4 * KIB);
+    rig_fill(all, 1, 4 * KIB);
+    rig_fill((char *)all + maximum_bytes - 4 * KIB, 1, 4 * KIB);
+    assert_true(rig_holds(all, 1, 4 * KIB));
     assert_int_equal(rig_held_bytes(), maximum_bytes);
     rig_free(all, maximum_bytes, NULL);
   }
@@ -94,6 +95,7 @@ static void reaches_a_maximum_that_it_began_with(void **state)
 
 static void reaches_the_end_of_the_device(void **state)
 {
+  needs_software();
   start(state, "");
   reaches_all_of(256 * MIB);
 }
@@ -164,6 +166,7 @@ static void takes_its_initial_size_at_once(void **state)
 
 static void takes_a_share_of_the_device(void **state)
 {
+  needs_software();
   start(state, ", 'initial_size': '25%', 'maximum_size': '50%'");
   assert_int_equal(rig_held_bytes(), 64 * MIB);
   reaches_all_of(128 * MIB);
@@ -180,6 +183,7 @@ static void takes_nothing_at_first_without_an_initial_size(void **state)
 
 static void says_that_its_initial_size_cannot_be_had(void **state)
 {
+  needs_software();
   char graph[200];
   snprintf(graph, sizeof graph, "'stack': [{'type': 'pool', 'growth': '%s', 'initial_size': '300MiB'}, 'device']",
            (const char *)*state);
@@ -247,6 +251,7 @@ static void gives_everything_back_at_the_end(void **state)
 
 static void recovers_from_an_exhausted_device(void **state)
 {
+  needs_software();
   void *ptr = NULL;
   start(state, "");
   int n = fill(5 * MIB);
@@ -265,6 +270,7 @@ static void recovers_from_an_exhausted_device(void **state)
 /* Only mapped memory can: half of it is free, but in no piece of more than one granule. */
 static void moves_memory_under_a_block_that_no_hole_fits(void **state)
 {
+  needs_software();
   (void)state;
   start_with("", mapped, "");
   for (int i = 0; i < 128; i++) blocks[i] = rig_allocate(2 * MIB, NULL);

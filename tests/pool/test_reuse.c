@@ -148,6 +148,7 @@ static void orders_after_the_stream_that_it_was_freed_on(void **state)
 
 static void has_a_stream_wait_for_a_retained_one(void **state)
 {
+  needs_software();
   (void)state;
   for (int growth = 0; growth < GROWTHS; growth++)
     for (int record = 0; record < RECORDS; record++) {
@@ -193,6 +194,7 @@ static void waits_for_nothing_when_the_work_is_done(void **state)
 
 static void records_once_for_each_free_if_told_to(void **state)
 {
+  needs_software();
   (void)state;
   start("", 0, ON_FREE, "");
   hipStream_t streams[] = {rig_stream(), NULL, PER_THREAD};
@@ -210,6 +212,7 @@ static void records_once_for_each_free_if_told_to(void **state)
 /* The stream that freed is not known to last: what it freed stays with it for as long as there is other memory. */
 static void synchronises_the_device_only_instead_of_growing(void **state)
 {
+  needs_software();
   enum { BLOCKS = 8, BYTES = 4 * MIB };
   (void)state;
   for (int growth = 0; growth < GROWTHS; growth++) {

@@ -446,6 +446,7 @@ static void keeps_pools_of_two_devices_apart(void **state)
   static struct worker workers[2];
   (void)state;
   start("");
+  needs_devices(2);
   for (int i = 0; i < 2; i++) assert_ok(hipmm_get_device_resource(i, &pools[i]));
   for (int i = 0; i < 2; i++) start_worker(&workers[i], NULL);
   for (int i = 0; i < 2; i++) tell(&workers[i], use_both_pools, 500, 0);
