@@ -15,7 +15,6 @@ static const char mapped[] = "mapped", segments[] = "segments";
 
 static void *blocks[MOST_BLOCKS];
 
-
 /* A pool over device memory, with more options: `, 'record': 'lazy'`. */
 static void start_with(const char *runtime_options, const char *growth, const char *options)
 {
