@@ -52,7 +52,6 @@ static enum hipmm_status async_view_choose(const struct hipmm_services *services
 {
   if (!options->pool_handle) return async_view_find(services, options->pool, pool_out);
   hipMemPool_t pool = options->pool_handle->handle;
-  if (!pool) return services->fail(services, HIPMM_E_CONFIG, "pool_handle", "the registered handle is NULL");
   enum hipmm_status status = async_view_check(services, pool);
   if (!status) *pool_out = pool;
   return status;

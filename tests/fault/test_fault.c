@@ -220,6 +220,12 @@ static const struct stack stacks[] = {
     {"managed", "[\"managed\"]", .unit = 30000},
     {"pinned", "[\"pinned\"]", .unit = 30000},
     {"async", "[\"async\"]", .unit = 30000},
+    {"async, for other processes",
+     "[{\"type\": \"async\", \"handle_type\": \"posix_fd\", \"access\": [{\"device\": 0}], "
+     "\"initial_pool_size\": \"1MiB\"}]",
+     .unit = 30000},
+    {"async_view", "[{\"type\": \"async_view\", \"pool\": \"current\"}]", .unit = 30000},
+    {"async_managed", "[\"async_managed\"]", .unit = 30000},
     {"pool, mapped, auto", "[{\"type\": \"pool\", \"growth\": \"mapped\", \"initial_size\": \"256KiB\"}, \"device\"]",
      .unit = 30000},
     {"pool, mapped, lazy", "[{\"type\": \"pool\", \"growth\": \"mapped\", \"record\": \"lazy\"}, \"device\"]",
@@ -328,7 +334,7 @@ static void init_can_be_tried_again(void **state)
 int main(void)
 {
   log_to_file("error");
-  struct CMUnitTest tests[32] = {cmocka_unit_test(init_can_be_tried_again)};
+  struct CMUnitTest tests[1 + sizeof stacks / sizeof *stacks] = {cmocka_unit_test(init_can_be_tried_again)};
   size_t n = 1;
   for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++)
     tests[n++] = (struct CMUnitTest){

@@ -69,6 +69,11 @@ static const struct model models[] = {
     {"async: stepped", "[\"async\"]", ONE_STEPPED, ANY_SIZE},
     {"async: 8 threads, stepped", "[\"async\"]", MANY_STEPPED, ANY_SIZE},
     {"async: 8 threads", "[\"async\"]", MANY_THREADS, ANY_SIZE},
+    {"async, released at once: stepped", "[{\"type\": \"async\", \"release_threshold\": 0}]", ONE_STEPPED, ANY_SIZE},
+    {"async_view: stepped", "[\"async_view\"]", ONE_STEPPED, ANY_SIZE},
+    {"async_view: 8 threads", "[\"async_view\"]", MANY_THREADS, ANY_SIZE},
+    {"async_managed: stepped", "[\"async_managed\"]", ONE_STEPPED, ANY_SIZE},
+    {"async_managed: 8 threads", "[\"async_managed\"]", MANY_THREADS, ANY_SIZE},
     {"device: stepped", "[\"device\"]", ONE_STEPPED, ANY_SIZE},
     {"device: 8 threads", "[\"device\"]", MANY_THREADS, ANY_SIZE},
     {"managed under a pool: stepped", "[\"pool\", \"managed\"]", ONE_STEPPED, ANY_SIZE},
@@ -128,7 +133,7 @@ int main(void)
 {
   use_test_plugins();
   log_to_file("error");
-  struct CMUnitTest tests[64];
+  struct CMUnitTest tests[sizeof models / sizeof *models + sizeof mistakes / sizeof *mistakes];
   size_t n = 0;
   for (size_t i = 0; i < sizeof models / sizeof *models; i++)
     tests[n++] = (struct CMUnitTest){

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of what `async` does beyond other sources: options, the driver's pool, its values. */
+/* Tests of what `async` does beyond other sources: options, the driver's pool, its values. Sharing is in test_share.c. */
+#include "../../core/hip_functions.h"
+#include "../../plugins/async/driver_pool.h"
 #include "rig.h"
 
 static void counts_what_the_driver_reserves(void **state)
@@ -92,6 +94,102 @@ static void takes_every_option(void **state)
   rig_free(rig_allocate(1000, NULL), 1000, NULL);
 }
 
+static void options_may_change_while_in_use(void **state)
+{
+  (void)state;
+  struct driver_pool_options options = {.release_threshold = 0, .reuse_allow_internal_dependencies = 1};
+  rig_start("'stack': ['async']");
+  struct hipmm_resource *resource = rig_resource("async");
+  assert_int_equal(rig_value("async", "release_threshold"), INT64_MAX);
+  assert_ok(resource->ops->reconfigure(resource->self, "release_threshold", &options));
+  assert_int_equal(rig_value("async", "release_threshold"), 0);
+  assert_int_equal(rig_value("async", "reuse_follow_event_dependencies"), 1);
+  assert_ok(resource->ops->reconfigure(resource->self, "reuse_follow_event_dependencies", &options));
+  assert_ok(resource->ops->reconfigure(resource->self, "reuse_allow_opportunistic", &options));
+  assert_ok(resource->ops->reconfigure(resource->self, "reuse_allow_internal_dependencies", &options));
+  assert_int_equal(rig_value("async", "reuse_follow_event_dependencies"), 0);
+  assert_int_equal(rig_value("async", "reuse_allow_opportunistic"), 0);
+  assert_int_equal(rig_value("async", "reuse_allow_internal_dependencies"), 1);
+  rig_free(rig_allocate(64 * MIB, NULL), 64 * MIB, NULL);
+  rig_hip()->StreamSynchronize(NULL);
+  assert_int_equal(rig_value("async", "reserved_bytes"), 0);
+}
+
+static void a_change_that_fails_changes_nothing(void **state)
+{
+  (void)state;
+  struct driver_pool_options options = {.release_threshold = 5};
+  rig_start("'stack': [{'type': 'async', 'release_threshold': '1MiB'}]");
+  struct hipmm_resource *resource = rig_resource("async");
+  rig_fail_call("hipMemPoolSetAttribute", 1, 0);
+  assert_status(resource->ops->reconfigure(resource->self, "release_threshold", &options), HIPMM_E_HIP);
+  assert_message("hipMemPoolSetAttribute");
+  assert_int_equal(rig_value("async", "release_threshold"), MIB);
+}
+
+/* ---- Access ---- */
+
+/* What device 1 may do with the memory of the pool made last. */
+static hipMemPool_t last_pool;
+static struct hipmm_hip real;
+
+static int note_pool(hipMemPool_t *pool, int device, int handle_type)
+{
+  int code = real.MemPoolCreate(pool, device, handle_type);
+  last_pool = *pool;
+  return code;
+}
+
+static int access_of(int device)
+{
+  int access = -1;
+  assert_int_equal(rig_hip()->MemPoolGetAccess(&access, last_pool, device), 0);
+  return access;
+}
+
+static void start_noting(const char *graph)
+{
+  rig_start("'stack': ['device']"); /* the table of functions is filled */
+  assert_ok(hipmm_finalize());
+  real = hip_functions;
+  hip_functions.MemPoolCreate = note_pool;
+  enum hipmm_status status = rig_try("", graph);
+  hip_functions = real;
+  assert_ok(status);
+}
+
+static void other_devices_have_the_access_that_is_said(void **state)
+{
+  (void)state;
+  start_noting("'stack': ['async']");
+  assert_int_equal(access_of(0), HIPMM_HIP_ACCESS_READ_WRITE);
+  assert_int_equal(access_of(1), HIPMM_HIP_ACCESS_NONE);
+  assert_ok(hipmm_finalize());
+  start_noting("'stack': [{'type': 'async', 'access': [{'device': 1}, {'device': 0}]}]");
+  assert_int_equal(access_of(1), HIPMM_HIP_ACCESS_READ_WRITE);
+  assert_ok(hipmm_finalize());
+  start_noting("'stack': [{'type': 'async', 'access': [{'device': 1, 'mode': 'read'}]}]");
+  assert_int_equal(access_of(1), HIPMM_HIP_ACCESS_READ);
+}
+
+static void says_which_device_cannot_have_access(void **state)
+{
+  (void)state;
+  assert_status(rig_try("", "'stack': [{'type': 'async', 'access': [{'device': 2}]}]"), HIPMM_E_CONFIG);
+  assert_message("/stack/0/access");
+  assert_message("device 2 does not exist: there are 2");
+  assert_ok(hipmm_finalize());
+  assert_status(rig_try("", "'stack': [{'type': 'async', 'access': [{'device': -1}]}]"), HIPMM_E_CONFIG);
+  hipmm_finalize();
+  assert_status(rig_try("", "'stack': [{'type': 'async', 'access': [{'device': 1, 'mode': 'write'}]}]"),
+                HIPMM_E_CONFIG);
+  hipmm_finalize();
+  assert_status(rig_try("'fail': ['hipMemPoolSetAccess:1:hipErrorInvalidDevice']",
+                        "'stack': [{'type': 'async', 'access': [{'device': 1}]}]"),
+                HIPMM_E_NOT_SUPPORTED);
+  assert_message("device 1 cannot use memory of device 0 (hipMemPoolSetAccess: hipErrorInvalidDevice)");
+}
+
 /* Work of a free that has not happened yet must not meet the next owner's: the driver's business, but ours to hand the
  * right streams on. */
 static void keeps_the_order_of_streams(void **state)
@@ -129,7 +227,9 @@ static void use_each_op(void)
 static void loses_nothing_whatever_call_fails(void **state)
 {
   (void)state;
-  assert_true(rig_fail_each_call("", "'stack': [{'type': 'async', 'initial_pool_size': '1MiB'}]", use_each_op) > 10);
+  assert_true(rig_fail_each_call("",
+                                 "'stack': [{'type': 'async', 'initial_pool_size': '1MiB', 'access': [{'device': 1}]}]",
+                                 use_each_op) > 10);
 }
 
 #define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
@@ -146,6 +246,10 @@ int main(void)
       TEST(starts_its_peaks_again),
       TEST(needs_a_device_with_pools),
       TEST(takes_every_option),
+      TEST(options_may_change_while_in_use),
+      TEST(a_change_that_fails_changes_nothing),
+      TEST(other_devices_have_the_access_that_is_said),
+      TEST(says_which_device_cannot_have_access),
       TEST(keeps_the_order_of_streams),
       TEST(loses_nothing_whatever_call_fails),
   };

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of what `async_managed` does beyond other sources: memory that moves by itself, and runtimes without it. */
+#include "../../core/hip_functions.h"
+#include "rig.h"
+
+#include <string.h>
+
+static struct hipmm_hip real;
+
+static int setup(void **state)
+{
+  if (hip_functions.struct_size) real = hip_functions;
+  return rig_setup(state);
+}
+
+static int teardown(void **state)
+{
+  if (real.struct_size) hip_functions = real;
+  return rig_teardown(state);
+}
+
+static void gives_memory_that_moves(void **state)
+{
+  (void)state;
+  rig_start("'stack': ['async_managed']");
+  unsigned char *ptr = rig_allocate(MIB, NULL);
+  assert_int_equal(rig_hip()->StreamSynchronize(NULL), 0);
+  memset(ptr, 3, MIB);
+  assert_int_equal(rig_hip()->MemPrefetchAsync(ptr, MIB, 1, NULL), 0);
+  assert_int_equal(rig_hip()->MemAdvise(ptr, MIB, HIPMM_HIP_ADVISE_PREFERRED_LOCATION, HIPMM_HIP_CPU_DEVICE), 0);
+  rig_free(ptr, MIB, NULL);
+}
+
+static void may_be_larger_than_the_device(void **state)
+{
+  (void)state;
+  rig_start("'stack': ['async_managed']");
+  void *ptr = rig_allocate(300 * MIB, NULL);
+  assert_true(rig_held_bytes() >= 300 * MIB);
+  rig_free(ptr, 300 * MIB, NULL);
+}
+
+static void takes_the_options_of_its_pool(void **state)
+{
+  (void)state;
+  rig_start("'stack': [{'type': 'async_managed', 'initial_pool_size': '8MiB', 'release_threshold': '64MiB', "
+            "'reuse_allow_opportunistic': false}]");
+  assert_true(rig_held_bytes() >= 8 * MIB);
+  assert_int_equal(rig_value("async_managed", "release_threshold"), 64 * MIB);
+  assert_int_equal(rig_value("async_managed", "reuse_allow_opportunistic"), 0);
+  assert_ok(hipmm_resource_trim(rig_resource("async_managed"), 0));
+  assert_int_equal(rig_held_bytes(), 0);
+}
+
+static int lacks_managed_pools(hipMemPool_t *pool, int device)
+{
+  (void)pool, (void)device;
+  return HIPMM_HIP_ERROR_NOT_SUPPORTED;
+}
+
+static void names_what_the_runtime_lacks(void **state)
+{
+  (void)state;
+  static const char graph[] = "'stack': ['async_managed']";
+  assert_status(rig_try("'managed_memory': false", graph), HIPMM_E_NOT_SUPPORTED);
+  assert_message("device 0 has no managed memory");
+  assert_ok(hipmm_finalize());
+  assert_status(rig_try("'memory_pools': false", graph), HIPMM_E_NOT_SUPPORTED);
+  assert_message("device 0 has no stream-ordered pools");
+  assert_ok(hipmm_finalize());
+  hip_functions.MemPoolCreateManaged = lacks_managed_pools;
+  assert_status(rig_try("", graph), HIPMM_E_NOT_SUPPORTED);
+  assert_message("hipMemPoolCreate has no hipMemAllocationTypeManaged");
+  assert_message("use pool over managed");
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      TEST(gives_memory_that_moves),
+      TEST(may_be_larger_than_the_device),
+      TEST(takes_the_options_of_its_pool),
+      TEST(names_what_the_runtime_lacks),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

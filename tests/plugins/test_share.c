@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of memory between processes (hipmm/share.h, async's handle_type, async_import): what crosses, what is refused. The
+ * program runs itself again as the other process; "the other" below is a second import in the same one. */
+#include "rig.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <hipmm/share.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static const char owner[] = "'stack': ['statistics', {'type': 'async', 'handle_type': 'posix_fd'}]";
+
+enum { BYTES = 300000 };
+
+static int open_files(void)
+{
+  int n = 0;
+  DIR *folder = opendir("/proc/self/fd");
+  while (folder && readdir(folder)) n++;
+  if (folder) closedir(folder);
+  return n;
+}
+
+/* A block of the owner, filled with `value`, ready to be sent. */
+static unsigned char *owned_block(int value, struct hipmm_pool_pointer *pointer_out)
+{
+  unsigned char *ptr = rig_allocate(BYTES, NULL);
+  assert_int_equal(rig_hip()->MemsetAsync(ptr, value, BYTES, NULL), 0);
+  assert_int_equal(rig_hip()->StreamSynchronize(NULL), 0);
+  assert_ok(hipmm_pool_export_pointer(rig_resource("statistics"), ptr, pointer_out));
+  return ptr;
+}
+
+static struct hipmm_resource *imported(void)
+{
+  struct hipmm_resource *resource = NULL;
+  int fd = -1;
+  assert_ok(hipmm_pool_export_fd(rig_resource("statistics"), &fd));
+  assert_ok(hipmm_pool_import_fd(0, fd, &resource));
+  assert_int_equal(close(fd), 0);
+  return resource;
+}
+
+/* ---- Two processes ---- */
+
+/* What crosses: a descriptor, and the block's description. */
+static bool send_pool(int socket, int fd, const struct hipmm_pool_pointer *pointer)
+{
+  char control[CMSG_SPACE(sizeof fd)] = {0};
+  struct iovec data = {(void *)(uintptr_t)pointer, sizeof *pointer};
+  struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+  struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+  *header = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof fd)};
+  memcpy(CMSG_DATA(header), &fd, sizeof fd);
+  return sendmsg(socket, &message, 0) == (ssize_t)sizeof *pointer;
+}
+
+static int receive_pool(int socket, struct hipmm_pool_pointer *pointer)
+{
+  char control[CMSG_SPACE(sizeof(int))] = {0};
+  struct iovec data = {pointer, sizeof *pointer};
+  struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+  int fd = -1;
+  if (recvmsg(socket, &message, 0) != (ssize_t)sizeof *pointer || !CMSG_FIRSTHDR(&message)) return -1;
+  memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fd);
+  return fd;
+}
+
+/* In the other process: reads 1s, leaves 2s. What went wrong, or NULL. */
+static const char *use_imported(struct hipmm_resource *resource, const struct hipmm_pool_pointer *pointer)
+{
+  static unsigned char copy[BYTES];
+  void *ptr = NULL;
+  if (hipmm_pool_import_pointer(resource, pointer, &ptr)) return hipmm_last_error_message();
+  if (pointer->bytes != BYTES) return "the block has another size";
+  if (rig_hip()->Memcpy(copy, ptr, BYTES, 2 /* to the host */)) return "hipMemcpy";
+  for (size_t i = 0; i < BYTES; i++)
+    if (copy[i] != 1) return "the block has other data";
+  if (rig_hip()->MemsetAsync(ptr, 2, BYTES, NULL)) return "hipMemsetAsync";
+  if (hipmm_deallocate(resource, ptr, BYTES, NULL)) return hipmm_last_error_message();
+  return rig_hip()->DeviceSynchronize() ? "hipDeviceSynchronize" : NULL;
+}
+
+static int be_the_other_process(int socket)
+{
+  struct hipmm_resource *resource = NULL;
+  struct hipmm_pool_pointer pointer;
+  const char *problem = NULL;
+  int fd = receive_pool(socket, &pointer);
+  if (hipmm_init_from_string("{\"runtime\": \"software\"}") || hipmm_pool_import_fd(0, fd, &resource))
+    problem = hipmm_last_error_message();
+  close(fd);
+  if (!problem) problem = use_imported(resource, &pointer);
+  hipmm_resource_release(resource);
+  hipmm_finalize();
+  if (!problem && live_on_all_devices()) problem = "something was not given back";
+  if (problem) fprintf(stderr, "%s\n", problem);
+  return problem != NULL;
+}
+
+static void two_processes_use_one_block(void **state)
+{
+  (void)state;
+  struct hipmm_pool_pointer pointer;
+  int sockets[2], fd = -1;
+  char socket[20];
+  rig_start(owner);
+  unsigned char *ptr = owned_block(1, &pointer);
+  assert_ok(hipmm_pool_export_fd(rig_resource("async"), &fd));
+  assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
+  assert_true(send_pool(sockets[0], fd, &pointer));
+  snprintf(socket, sizeof socket, "%d", sockets[1]);
+  const char *const arguments[] = {"import", socket, NULL};
+  struct outcome outcome = run_again(arguments, NULL);
+  close(fd), close(sockets[0]), close(sockets[1]);
+  assert_string_equal(outcome.error, "");
+  assert_int_equal(outcome.status, 0);
+  assert_int_equal(ptr[0], 2);
+  assert_int_equal(ptr[BYTES - 1], 2);
+  rig_free(ptr, BYTES, NULL);
+}
+
+/* ---- What an imported pool is ---- */
+
+static void an_imported_block_is_freed_like_any_other(void **state)
+{
+  (void)state;
+  struct hipmm_pool_pointer pointer;
+  void *there = NULL;
+  rig_start(owner);
+  unsigned char *ptr = owned_block(7, &pointer);
+  struct hipmm_resource *resource = imported();
+  assert_string_equal(hipmm_resource_type(resource), "async_import");
+  assert_ok(hipmm_pool_import_pointer(resource, &pointer, &there));
+  assert_int_equal(*(unsigned char *)there, 7);
+  assert_status(hipmm_deallocate(resource, ptr, BYTES, NULL), HIPMM_E_POINTER);
+  assert_status(hipmm_deallocate(resource, there, BYTES - 1, NULL), HIPMM_E_SIZE);
+  assert_status(hipmm_deallocate(NULL, there, BYTES, NULL), HIPMM_E_POINTER);
+  assert_ok(hipmm_deallocate(resource, there, 0, NULL));
+  assert_status(hipmm_deallocate(resource, there, 0, NULL), HIPMM_E_POINTER);
+  hipmm_resource_release(resource);
+  assert_int_equal(ptr[BYTES - 1], 7);
+  rig_free(ptr, BYTES, NULL);
+}
+
+static void an_imported_pool_allocates_nothing(void **state)
+{
+  (void)state;
+  void *ptr = (void *)1;
+  rig_start(owner);
+  struct hipmm_resource *resource = imported();
+  assert_status(hipmm_allocate(resource, 1000, NULL, &ptr), HIPMM_E_NOT_SUPPORTED);
+  assert_message("allocate there, and import the pointer here");
+  assert_ptr_equal(ptr, (void *)1);
+  assert_ok(hipmm_allocate(resource, 0, NULL, &ptr));
+  assert_null(ptr);
+  assert_ok(hipmm_resource_trim(resource, 0));
+  hipmm_resource_release(resource);
+}
+
+static void what_is_left_imported_goes_with_the_pool(void **state)
+{
+  (void)state;
+  struct hipmm_pool_pointer pointer;
+  void *there = NULL;
+  rig_start(owner);
+  unsigned char *ptr = owned_block(3, &pointer);
+  struct hipmm_resource *resource = imported();
+  assert_ok(hipmm_pool_import_pointer(resource, &pointer, &there));
+  assert_ok(hipmm_pool_import_pointer(resource, &pointer, &there));
+  hipmm_resource_release(resource);
+  assert_int_equal(ptr[0], 3);
+  rig_free(ptr, BYTES, NULL);
+}
+
+static void an_imported_pool_outlives_finalize(void **state)
+{
+  (void)state;
+  struct hipmm_pool_pointer pointer;
+  void *there = NULL;
+  rig_start(owner);
+  owned_block(3, &pointer);
+  struct hipmm_resource *resource = imported(), *kept = rig_resource("async");
+  hipmm_resource_retain(kept);
+  assert_ok(hipmm_pool_import_pointer(resource, &pointer, &there));
+  assert_ok(hipmm_finalize());
+  assert_int_equal(*(unsigned char *)there, 3);
+  assert_ok(hipmm_deallocate(resource, there, BYTES, NULL));
+  hipmm_resource_release(resource);
+  hipmm_resource_release(kept);
+}
+
+static void a_graph_may_inherit_a_pool(void **state)
+{
+  (void)state;
+  struct hipmm_pool_pointer pointer;
+  void *there = NULL;
+  char graph[100];
+  int fd;
+  rig_start(owner);
+  owned_block(5, &pointer);
+  assert_ok(hipmm_pool_export_fd(rig_resource("async"), &fd));
+  struct hipmm_resource *kept = rig_resource("async");
+  hipmm_resource_retain(kept);
+  assert_ok(hipmm_finalize());
+  snprintf(graph, sizeof graph, "'stack': ['statistics', {'type': 'async_import', 'fd': %d}]", fd);
+  rig_start(graph);
+  assert_ok(hipmm_pool_import_pointer(rig_resource("statistics"), &pointer, &there));
+  assert_int_equal(*(unsigned char *)there, 5);
+  rig_free(there, BYTES, NULL);
+  close(fd);
+  hipmm_resource_release(kept);
+}
+
+static void descriptors_are_the_callers(void **state)
+{
+  (void)state;
+  int before = open_files(), first = -1, second = -1;
+  rig_start(owner);
+  assert_ok(hipmm_pool_export_fd(rig_resource("async"), &first));
+  close(first);
+  assert_ok(hipmm_pool_export_fd(rig_resource("async"), &second));
+  assert_int_equal(fcntl(second, F_GETFD), FD_CLOEXEC);
+  struct hipmm_resource *resource = NULL;
+  assert_ok(hipmm_pool_import_fd(0, second, &resource));
+  hipmm_resource_release(resource);
+  close(second);
+  assert_ok(hipmm_finalize());
+  software()->reset();
+  assert_in_range(open_files(), 0, before + 1); /* the device keeps a file of its own */
+}
+
+/* ---- Refusals ---- */
+
+static void only_a_pool_that_was_made_for_it_is_shared(void **state)
+{
+  (void)state;
+  struct hipmm_pool_pointer pointer;
+  int fd = -7;
+  rig_start("'stack': ['async']");
+  void *ptr = rig_allocate(BYTES, NULL);
+  assert_status(hipmm_pool_export_fd(rig_resource("async"), &fd), HIPMM_E_NOT_SUPPORTED);
+  assert_message("\"handle_type\": \"posix_fd\"");
+  assert_status(hipmm_pool_export_pointer(rig_resource("async"), ptr, &pointer), HIPMM_E_NOT_SUPPORTED);
+  assert_int_equal(fd, -7);
+  rig_free(ptr, BYTES, NULL);
+  assert_ok(hipmm_finalize());
+  rig_start("'stack': ['pool', 'device']");
+  assert_status(hipmm_pool_export_fd(rig_resource("pool"), &fd), HIPMM_E_NOT_SUPPORTED);
+  assert_message("neither it nor a resource below it shares memory");
+}
+
+static void only_live_blocks_of_the_pool_are_exported(void **state)
+{
+  (void)state;
+  struct hipmm_pool_pointer pointer = {.bytes = 1};
+  int local;
+  rig_start("'stack': ['pool', {'type': 'async', 'handle_type': 'posix_fd'}]");
+  char *ptr = rig_allocate(BYTES, NULL);
+  assert_status(hipmm_pool_export_pointer(rig_resource("pool"), &local, &pointer), HIPMM_E_POINTER);
+  assert_status(hipmm_pool_export_pointer(rig_resource("pool"), ptr + 256, &pointer), HIPMM_E_POINTER);
+  assert_int_equal(pointer.bytes, 1);
+  rig_free(ptr, BYTES, NULL);
+}
+
+static void what_is_no_pool_is_not_imported(void **state)
+{
+  (void)state;
+  struct hipmm_resource *resource = (struct hipmm_resource *)1;
+  int pipes[2], null = open("/dev/null", O_RDWR), before = open_files();
+  rig_start(owner);
+  assert_int_equal(pipe(pipes), 0);
+  assert_status(hipmm_pool_import_fd(0, -1, &resource), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_pool_import_fd(0, 12345, &resource), HIPMM_E_HIP);
+  assert_status(hipmm_pool_import_fd(0, null, &resource), HIPMM_E_HIP);
+  assert_status(hipmm_pool_import_fd(0, pipes[0], &resource), HIPMM_E_HIP);
+  assert_message("pass one that hipmm_pool_export_fd() gave");
+  assert_status(hipmm_pool_import_fd(2, null, &resource), HIPMM_E_ARGUMENT);
+  assert_message("device 2 does not exist");
+  assert_status(hipmm_pool_import_fd(-1, null, &resource), HIPMM_E_ARGUMENT);
+  assert_ptr_equal(resource, (struct hipmm_resource *)1);
+  close(pipes[0]), close(pipes[1]);
+  assert_in_range(open_files(), 0, before + 1);
+  close(null);
+}
+
+static void what_is_no_pointer_is_not_imported(void **state)
+{
+  (void)state;
+  struct hipmm_pool_pointer good, bad = {.bytes = 1000};
+  void *there = (void *)1;
+  rig_start(owner);
+  owned_block(1, &good);
+  struct hipmm_resource *resource = imported();
+  assert_status(hipmm_pool_import_pointer(resource, &bad, &there), HIPMM_E_HIP);
+  assert_message("hipMemPoolImportPointer");
+  bad.bytes = 0;
+  assert_status(hipmm_pool_import_pointer(resource, &bad, &there), HIPMM_E_ARGUMENT);
+  bad.bytes = UINT64_MAX;
+  assert_status(hipmm_pool_import_pointer(resource, &bad, &there), HIPMM_E_ARGUMENT);
+  assert_message("exported by hipmm_pool_export_pointer()");
+  assert_status(hipmm_pool_import_pointer(rig_resource("async"), &good, &there), HIPMM_E_NOT_SUPPORTED);
+  int fd;
+  assert_status(hipmm_pool_export_fd(resource, &fd), HIPMM_E_NOT_SUPPORTED);
+  assert_message("another process's");
+  assert_ptr_equal(there, (void *)1);
+  hipmm_resource_release(resource);
+}
+
+static void arguments_may_not_be_null(void **state)
+{
+  (void)state;
+  struct hipmm_pool_pointer pointer = {.bytes = 0};
+  void *ptr;
+  int fd;
+  struct hipmm_resource *resource;
+  assert_status(hipmm_pool_import_fd(0, 5, &resource), HIPMM_E_STATE);
+  rig_start(owner);
+  resource = rig_resource("async");
+  assert_status(hipmm_pool_export_fd(NULL, &fd), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_pool_export_fd(resource, NULL), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_pool_export_pointer(resource, NULL, &pointer), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_pool_export_pointer(resource, &fd, NULL), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_pool_import_pointer(resource, NULL, &ptr), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_pool_import_pointer(resource, &pointer, NULL), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_pool_import_fd(0, 5, NULL), HIPMM_E_ARGUMENT);
+}
+
+/* ---- Failures ---- */
+
+static void share_with_itself(void)
+{
+  struct hipmm_resource *top = NULL, *resource = NULL;
+  struct hipmm_pool_pointer pointer;
+  void *ptr = NULL, *there = NULL;
+  int fd = -1;
+  if (hipmm_get_device_resource(0, &top)) return;
+  if (!hipmm_pool_export_fd(top, &fd)) {
+    if (hipmm_pool_import_fd(0, fd, &resource)) resource = NULL;
+    close(fd);
+  }
+  if (!hipmm_allocate(top, BYTES, NULL, &ptr) && resource && !hipmm_pool_export_pointer(top, ptr, &pointer) &&
+      !hipmm_pool_import_pointer(resource, &pointer, &there))
+    hipmm_deallocate(resource, there, BYTES, NULL);
+  hipmm_deallocate(top, ptr, BYTES, NULL);
+  hipmm_resource_release(resource);
+  hipmm_resource_release(top);
+}
+
+static void loses_nothing_whatever_call_fails(void **state)
+{
+  (void)state;
+  int before = open_files();
+  assert_true(rig_fail_each_call("", owner, share_with_itself) > 20);
+  assert_in_range(open_files(), 0, before + 1);
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
+
+int main(int count, char **arguments)
+{
+  if (count == 3 && !strcmp(arguments[1], "import")) return be_the_other_process(atoi(arguments[2]));
+  const struct CMUnitTest tests[] = {
+      TEST(two_processes_use_one_block),
+      TEST(an_imported_block_is_freed_like_any_other),
+      TEST(an_imported_pool_allocates_nothing),
+      TEST(what_is_left_imported_goes_with_the_pool),
+      TEST(an_imported_pool_outlives_finalize),
+      TEST(a_graph_may_inherit_a_pool),
+      TEST(descriptors_are_the_callers),
+      TEST(only_a_pool_that_was_made_for_it_is_shared),
+      TEST(only_live_blocks_of_the_pool_are_exported),
+      TEST(what_is_no_pool_is_not_imported),
+      TEST(what_is_no_pointer_is_not_imported),
+      TEST(arguments_may_not_be_null),
+      TEST(loses_nothing_whatever_call_fails),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
