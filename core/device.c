@@ -6,6 +6,7 @@
 #include "hip.h"
 #include "life.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -28,7 +29,7 @@ static struct device_entry entries[MAX_DEVICES];
 static struct graph *graph_in_use;
 static int device_count;
 static struct kept *kept_resources;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* building and setting */
+static pthread_mutex_t lock = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP; /* building and setting */
 
 enum hipmm_status device_table_open(struct graph *graph)
 {
@@ -65,13 +66,30 @@ static enum hipmm_status check_device(int device)
                    device_count);
 }
 
+enum hipmm_status device_graph(int device, struct graph **graph_out)
+{
+  enum hipmm_status status = check_device(device);
+  if (status) return status;
+  graph_retain(graph_in_use);
+  *graph_out = graph_in_use;
+  return HIPMM_OK;
+}
+
+/* A stack that is being built may call back into the program, which must not ask for another here. */
+static enum hipmm_status begin(void)
+{
+  if (pthread_mutex_lock(&lock) != EDEADLK) return HIPMM_OK;
+  return error_set(HIPMM_E_STATE, "this is called from within the building of a device's stack, which must end first");
+}
+
 static enum hipmm_status build_stack(int device)
 {
   struct stack *stack;
-  pthread_mutex_lock(&lock);
-  enum hipmm_status status = HIPMM_OK;
+  enum hipmm_status status = begin();
+  if (status) return status;
   if (!atomic_load(&entries[device].stack) && !(status = stack_build(graph_in_use, device, &stack))) {
-    atomic_store(&entries[device].resource, &stack->instances[stack->top].resource);
+    struct hipmm_resource *none = NULL;
+    atomic_compare_exchange_strong(&entries[device].resource, &none, &stack->instances[stack->top].resource);
     atomic_store(&entries[device].stack, stack);
   }
   pthread_mutex_unlock(&lock);
@@ -92,11 +110,18 @@ enum hipmm_status device_stack(int device, struct stack **stack_out)
   return status;
 }
 
+static struct hipmm_resource *resource_in_force(int device)
+{
+  if (device < 0 || device >= device_count) return NULL;
+  return atomic_load_explicit(&entries[device].resource, memory_order_acquire);
+}
+
 enum hipmm_status device_resource(int device, struct hipmm_resource **resource_out)
 {
   struct stack *stack;
-  enum hipmm_status status = device_stack(device, &stack);
-  if (!status) *resource_out = atomic_load_explicit(&entries[device].resource, memory_order_acquire);
+  struct hipmm_resource *resource = resource_in_force(device);
+  enum hipmm_status status = resource ? HIPMM_OK : device_stack(device, &stack);
+  if (!status) *resource_out = resource ? resource : resource_in_force(device);
   return status;
 }
 
@@ -128,21 +153,28 @@ static enum hipmm_status keep(struct hipmm_resource *resource)
   return HIPMM_OK;
 }
 
+static enum hipmm_status check_resource(int device, const struct hipmm_resource *resource)
+{
+  enum hipmm_status status = check_device(device);
+  if (status || !resource || hipmm_resource_device(resource) == device) return status;
+  return error_set(HIPMM_E_ARGUMENT, "resource %s serves device %d and cannot be put in force on device %d",
+                   hipmm_resource_name(resource), hipmm_resource_device(resource), device);
+}
+
+/* NULL: the top of the device's stack, or what it will be. The stack is built only if the caller wants to see it. */
 static enum hipmm_status put_in_force(int device, struct hipmm_resource *resource, struct hipmm_resource **previous_out)
 {
-  struct stack *stack;
-  enum hipmm_status status = device_stack(device, &stack);
-  if (status) return status;
-  if (!resource) resource = &stack->instances[stack->top].resource;
-  if (hipmm_resource_device(resource) != device)
-    return error_set(HIPMM_E_ARGUMENT, "resource %s serves device %d and cannot be put in force on device %d",
-                     hipmm_resource_name(resource), hipmm_resource_device(resource), device);
-  pthread_mutex_lock(&lock);
-  status = keep(resource);
   struct hipmm_resource *previous = NULL;
+  enum hipmm_status status = check_resource(device, resource);
+  if (!status && previous_out) status = device_resource(device, &previous);
+  if (!status) status = begin();
+  if (status) return status;
+  struct stack *stack = device_stack_if_built(device);
+  if (!resource && stack) resource = &stack->instances[stack->top].resource;
+  if (resource) status = keep(resource);
   if (!status) previous = atomic_exchange(&entries[device].resource, resource);
   pthread_mutex_unlock(&lock);
-  if (previous && previous_out) {
+  if (!status && previous_out) {
     hipmm_resource_retain(previous);
     *previous_out = previous;
   }
@@ -239,35 +271,31 @@ enum hipmm_status hipmm_device_held_bytes(int device, size_t *now_out, size_t *p
   return HIPMM_OK;
 }
 
-/* What is told to every resource of a device's stack about a stream. */
-struct stream_news {
-  hipStream_t stream;
-  bool retired; /* or else retained */
-};
-
-static void tell(void *closure, const struct instance *instance)
+/* Tells every resource of every stack of the device that `stream` is retired, or else retained. */
+static void tell_all(int device, hipStream_t stream, bool retired)
 {
-  const struct stream_news *news = closure;
-  const struct hipmm_ops *ops = instance->resource.ops;
-  (news->retired ? ops->stream_retire : ops->stream_retain)(instance->resource.self, news->stream);
+  for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack)) {
+    for (size_t i = stack->device == device ? stack->graph->n_nodes : 0; i-- > 0;) {
+      const struct instance *instance = &stack->instances[i];
+      const struct hipmm_ops *ops = instance->resource.ops;
+      if (instance->created) (retired ? ops->stream_retire : ops->stream_retain)(instance->resource.self, stream);
+    }
+  }
 }
 
 enum hipmm_status hipmm_stream_retain(int device, hipStream_t stream)
 {
-  struct stream_news news = {stream, false};
-  struct stack *stack;
+  struct hipmm_resource *resource;
   enum hipmm_status status = life_check();
-  if (!status) status = device_stack(device, &stack);
-  if (!status) instance_visit_down(&stack->instances[stack->top], tell, &news);
+  if (!status) status = device_resource(device, &resource);
+  if (!status) tell_all(device, stream, false);
   return status;
 }
 
 enum hipmm_status hipmm_stream_retire(int device, hipStream_t stream)
 {
-  struct stream_news news = {stream, true};
   enum hipmm_status status = life_check();
   if (!status) status = check_device(device);
-  struct stack *stack = status ? NULL : device_stack_if_built(device);
-  if (stack) instance_visit_down(&stack->instances[stack->top], tell, &news);
+  if (!status) tell_all(device, stream, true);
   return status;
 }

@@ -22,6 +22,9 @@ enum hipmm_status device_current_resource(struct hipmm_resource **resource_out);
 enum hipmm_status device_stack(int device, struct stack **stack_out);
 struct stack *device_stack_if_built(int device);
 
+/* The graph in use, with a reference, if `device` exists. */
+enum hipmm_status device_graph(int device, struct graph **graph_out);
+
 enum hipmm_status device_current(int *device_out);
 
 #endif

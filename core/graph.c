@@ -40,17 +40,18 @@ void graph_release(struct graph *graph)
 }
 
 /* A graph with room for all its nodes, and nothing read yet. Takes `root` over. */
-static struct graph *new_graph(json_t *root, const char *source)
+static struct graph *new_graph(json_t *root, const char *source, size_t n_nodes)
 {
   struct graph *graph = calloc(1, sizeof *graph);
   if (!graph) {
     json_decref(root);
     return NULL;
   }
-  *graph = (struct graph){.references = 1, .root = root, .runtime = "auto", .default_node = -1};
+  *graph = (struct graph){
+      .references = 1, .root = root, .runtime = "auto", .default_node = -1, .resource_keys = graph_resource_keys};
   graph->source = strdup(source);
   graph->runtime_object = json_object();
-  graph->nodes = calloc(GRAPH_MAX_NODES, sizeof *graph->nodes);
+  graph->nodes = calloc(n_nodes, sizeof *graph->nodes);
   if (graph->source && graph->runtime_object && graph->nodes) return graph;
   free_graph(graph);
   return NULL;
@@ -78,7 +79,7 @@ static enum hipmm_status first_status(const struct report *report)
 static enum hipmm_status from_root(json_t *root, const char *source, const char *folder, struct report *report,
                                    struct graph **graph_out)
 {
-  struct graph *graph = root ? new_graph(root, source) : NULL;
+  struct graph *graph = root ? new_graph(root, source, GRAPH_MAX_NODES) : NULL;
   if (root && !graph) report_add(report, HIPMM_E_OUT_OF_MEMORY, "", "no host memory for the graph");
   if (graph) read_graph(graph, folder, report);
   bool is_good = graph && report->n_errors == 0;
@@ -132,4 +133,40 @@ int graph_find(const struct graph *graph, const char *name)
   for (size_t i = 0; i < graph->n_nodes; i++)
     if (!strcmp(graph->nodes[i].name, name)) return (int)i;
   return -1;
+}
+
+/* ---- Resources made in code ------------------------------------------------------------------------------------ */
+
+enum hipmm_status graph_type(struct graph *graph, const char *type, struct report *report,
+                             const struct plugin **plugin_out)
+{
+  struct graph_build build = {.graph = graph, .report = report};
+  const struct plugin *plugin = build_plugin(&build, type, "");
+  free(build.types);
+  if (!plugin) return first_status(report);
+  *plugin_out = plugin;
+  return HIPMM_OK;
+}
+
+struct graph *graph_single(const char *name, const struct plugin *plugin, json_t *options)
+{
+  static const char *const none[] = {NULL};
+  struct graph *graph = new_graph(json_object(), "<options>", 1);
+  if (!graph) return NULL;
+  struct graph_node node = {.name = strdup(name), .path = strdup(""), .plugin = plugin, .object = json_incref(options)};
+  graph->nodes[graph->n_nodes++] = node;
+  graph->default_node = 0;
+  graph->resource_keys = none;
+  if (node.name && node.path) return graph;
+  graph_release(graph);
+  return NULL;
+}
+
+enum hipmm_status graph_rename(struct graph *graph, const char *name)
+{
+  char *copy = strdup(name);
+  if (!copy) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  free((char *)graph->nodes[0].name);
+  graph->nodes[0].name = copy;
+  return HIPMM_OK;
 }

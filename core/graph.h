@@ -31,8 +31,9 @@ struct graph {
   unsigned references; /* atomic: stacks keep their graph */
   char *source;        /* file name, or "<string>", "<built in>" */
   json_t *root;
-  const char *runtime;    /* "auto", "amd", … or a path */
-  json_t *runtime_object; /* its options; an empty object if none */
+  const char *const *resource_keys; /* of a resource's object that are not options; NULL-terminated */
+  const char *runtime;              /* "auto", "amd", … or a path */
+  json_t *runtime_object;           /* its options; an empty object if none */
   struct plugin_path plugin_path;
 
   struct graph_node *nodes; /* every node after all its upstreams and the resources that its options name */
@@ -65,5 +66,20 @@ json_t *graph_schema(const struct plugin_path *path);
 
 /* Keys of a resource's object that are not options of its plugin: "type", "upstream"; NULL-terminated. */
 extern const char *const graph_resource_keys[];
+
+/* A graph of one resource that stands on resources outside it: one made in code. Nothing but the options is checked. The
+ * graph's source is "<options>", and paths begin at the options. NULL when there is no memory. */
+struct graph *graph_single(const char *name, const struct plugin *plugin, json_t *options);
+
+/* Renames the node of a single graph, before anybody else has it. */
+enum hipmm_status graph_rename(struct graph *graph, const char *name);
+
+/* The plugin of a resource type, as a graph's "type" would find it along the plugin path of `graph`. Reports what is wrong
+ * with the type. */
+enum hipmm_status graph_type(struct graph *graph, const char *type, struct report *report,
+                             const struct plugin **plugin_out);
+
+/* Reads the options of a resource: a JSON object as text, NULL for {}. NULL once reported. */
+json_t *graph_read_options(const char *text, struct report *report);
 
 #endif

@@ -150,3 +150,26 @@ json_t *graph_read_text(const char *text, size_t bytes, struct report *report)
   }
   return root;
 }
+
+json_t *graph_read_options(const char *text, struct report *report)
+{
+  json_error_t error;
+  if (!text) return json_object();
+  if (strlen(text) > GRAPH_MAX_BYTES) {
+    report_size(report);
+    return NULL;
+  }
+  if (is_blank(text, strlen(text))) {
+    report_add_at(report, HIPMM_E_SYNTAX, 1, 1, "is empty; write {} for no options");
+    return NULL;
+  }
+  json_t *options = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+  if (!options) {
+    report_syntax(&error, report);
+  } else if (!json_is_object(options)) {
+    report_add(report, HIPMM_E_CONFIG, "", "options are an object, not a list; write {\"initial_size\": \"1GiB\"}");
+    json_decref(options);
+    options = NULL;
+  }
+  return options;
+}

@@ -48,6 +48,18 @@ json_t *option_from_text(const struct hipmm_option *row, const char *text)
   return row->type == HIPMM_OPTION_STRINGS ? split_list(text) : json_string(text);
 }
 
+json_t *option_from_setting(const struct hipmm_option *row, const char *text)
+{
+  json_t *value = *text == '"' ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
+  return value ? value : option_from_text(row, text);
+}
+
+bool option_set_text(const struct hipmm_option *table, size_t n, const char *name, const char *text, json_t *object)
+{
+  const struct hipmm_option *row = option_find(table, n, name);
+  return !json_object_set_new(object, name, row ? option_from_setting(row, text) : json_string(text));
+}
+
 json_t *option_in_force(const struct hipmm_option *row, const json_t *object, bool *given_out)
 {
   json_t *value = json_object_get(object, row->name);

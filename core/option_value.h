@@ -38,6 +38,9 @@ bool option_number(const struct hipmm_option *row, const json_t *value, struct o
  * of the row's type. A new reference; NULL if the text is not valid UTF-8. */
 json_t *option_from_text(const struct hipmm_option *row, const char *text);
 
+/* The same for what a program sets: a string may also be written as JSON writes it, in quotes. */
+json_t *option_from_setting(const struct hipmm_option *row, const char *text);
+
 /* A percentage of the free memory, in whole blocks of HIPMM_ALIGNMENT. */
 uint64_t option_percent_of(long double percent, uint64_t free_bytes);
 

@@ -78,23 +78,16 @@ enum hipmm_status hipmm_resource_perform(struct hipmm_resource *resource, const 
   return status ? status : perform(resource, action, NULL, 0);
 }
 
-struct trim {
-  size_t keep_bytes;
-  enum hipmm_status status; /* the first failure; the others are trimmed all the same */
-};
-
-static void trim_one(void *closure, const struct instance *instance)
-{
-  struct trim *trim = closure;
-  enum hipmm_status status = instance->resource.ops->trim(instance->resource.self, trim->keep_bytes);
-  if (!trim->status) trim->status = status;
-}
-
 enum hipmm_status hipmm_resource_trim(struct hipmm_resource *resource, size_t keep_bytes)
 {
-  struct trim trim = {.keep_bytes = keep_bytes, .status = check(resource, resource, "resource")};
-  if (!trim.status) instance_visit_down(instance_from(resource), trim_one, &trim);
-  return trim.status;
+  enum hipmm_status status = check(resource, resource, "resource");
+  const struct instance *top = status ? NULL : instance_from(resource);
+  for (size_t i = 0; top && i < top->n_reach; i++) {
+    const struct hipmm_resource *below = &top->reach[i]->resource;
+    enum hipmm_status one = below->ops->trim(below->self, keep_bytes);
+    if (!status) status = one; /* the first failure; the others are trimmed all the same */
+  }
+  return status;
 }
 
 /* ---- Statistics: the values of the type `statistics`, by name, in the order of struct hipmm_statistics ---- */

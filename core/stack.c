@@ -4,7 +4,7 @@
 #include "stack.h"
 #include "hip.h"
 #include "log.h"
-#include "option.h"
+#include "option_set.h"
 #include "serial.h"
 #include "services.h"
 #include "text.h"
@@ -12,86 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- Walking ---- */
-
-/* Marks the nodes that node `top` needs. Every node comes after its upstreams, so one pass downwards is enough. */
-static void mark_reached(const struct instance *top, bool *reached)
-{
-  const struct instance *first = top->stack->instances;
-  reached[top - first] = true;
-  for (ptrdiff_t i = top - first; i >= 0; i--) {
-    const struct instance *instance = &first[i];
-    for (size_t u = 0; reached[i] && u < instance->node->n_references; u++)
-      reached[instance->node->references[u]] = true;
-  }
-}
-
-void instance_visit_down(const struct instance *instance, void (*visit)(void *closure, const struct instance *instance),
-                         void *closure)
-{
-  bool reached[GRAPH_MAX_NODES] = {false};
-  mark_reached(instance, reached);
-  const struct instance *first = instance->stack->instances;
-  for (ptrdiff_t i = instance - first; i >= 0; i--)
-    if (reached[i]) visit(closure, &first[i]);
-}
-
-enum hipmm_status instance_find_below(const struct instance *instance, const void *ptr, struct hipmm_block *block_out)
-{
-  enum hipmm_status status = HIPMM_E_NOT_SUPPORTED;
-  for (size_t i = 0; i < instance->node->n_references; i++) {
-    status = instance_find(&instance->stack->instances[instance->node->references[i]], ptr, block_out);
-    if (status == HIPMM_OK) return status;
-  }
-  return status;
-}
-
-enum hipmm_status instance_find(const struct instance *instance, const void *ptr, struct hipmm_block *block_out)
-{
-  const struct hipmm_resource *resource = &instance->resource;
-  return resource->ops->find ? resource->ops->find(resource->self, ptr, block_out)
-                             : instance_find_below(instance, ptr, block_out);
-}
-
-struct search {
-  const char *name;
-  bool actions;
-  const struct instance *found;
-  size_t row;
-};
-
-static void search_features(void *closure, const struct instance *instance)
-{
-  struct search *search = closure;
-  const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
-  const struct hipmm_feature *features = search->actions ? plugin->actions : plugin->values;
-  uint32_t n = search->actions ? plugin->n_actions : plugin->n_values;
-  for (uint32_t row = 0; row < n && !search->found; row++) {
-    if (strcmp(features[row].name, search->name)) continue;
-    search->found = instance;
-    search->row = row;
-  }
-}
-
-static const struct instance *search_down(const struct instance *instance, const char *name, bool actions,
-                                          size_t *row_out)
-{
-  struct search search = {.name = name, .actions = actions};
-  instance_visit_down(instance, search_features, &search);
-  if (search.found) *row_out = search.row;
-  return search.found;
-}
-
-const struct instance *instance_with_value(const struct instance *instance, const char *name, size_t *row_out)
-{
-  return search_down(instance, name, false, row_out);
-}
-
-const struct instance *instance_with_action(const struct instance *instance, const char *name, size_t *row_out)
-{
-  return search_down(instance, name, true, row_out);
-}
 
 /* ---- Counting ---- */
 
@@ -118,19 +38,24 @@ static void destroy_instance(struct instance *instance)
     }
     plugin->destroy(instance->self);
   }
-  if (instance->options) option_free(plugin->options, plugin->n_options, instance->options);
-  free(instance->options);
+  option_set_free_all(plugin, atomic_load(&instance->options));
   free(instance->upstreams);
+  free(instance->needs);
+  free(instance->reach);
   ledger_close(&instance->ledger);
   pthread_mutex_destroy(&instance->lock);
 }
 
 static void stack_destroy(struct stack *stack)
 {
+  if (stack->is_listed) stack_unlist(stack);
   int previous = hip_enter_device(stack->device);
   for (size_t i = stack->graph->n_nodes; i-- > 0;) destroy_instance(&stack->instances[i]);
   hip_leave_device(stack->device, previous);
+  for (size_t i = 0; i < stack->outside.n; i++) stack_release(instance_from(stack->outside.resources[i])->stack);
+  free((void *)(uintptr_t)stack->outside.resources);
   graph_release(stack->graph);
+  free(stack->name);
   free(stack->instances);
   free(stack);
 }
@@ -147,13 +72,6 @@ void stack_release(struct stack *stack)
 
 /* ---- Building ---- */
 
-static struct hipmm_resource *resolve(void *closure, const char *name)
-{
-  struct stack *stack = closure;
-  int node = graph_find(stack->graph, name);
-  return node < 0 ? NULL : &stack->instances[node].resource;
-}
-
 /* The thread's record says what is wrong; the graph knows where. */
 static enum hipmm_status locate(const struct instance *instance, enum hipmm_status status)
 {
@@ -163,55 +81,63 @@ static enum hipmm_status locate(const struct instance *instance, enum hipmm_stat
   struct hipmm_error located = error;
   located.status = status;
   snprintf(located.resource, sizeof located.resource, "%s", instance->node->name);
-  bool whole =
-      snprintf(located.file, sizeof located.file, "%s", source) >= 0 &&
-      snprintf(located.path, sizeof located.path, "%s%s", instance->node->path, error.path) >= 0 &&
-      snprintf(located.message, sizeof located.message, "%s: %s: %s", source, located.path, error.message) >= 0;
+  bool whole = snprintf(located.file, sizeof located.file, "%s", source) >= 0 &&
+               snprintf(located.path, sizeof located.path, "%s%s", instance->node->path, error.path) >= 0 &&
+               snprintf(located.message, sizeof located.message, "%s: %s%s%s", source, located.path,
+                        located.path[0] ? ": " : "", error.message) >= 0;
   return error_set_located(whole ? &located : &error);
 }
 
-static enum hipmm_status fill_options(struct instance *instance)
+static enum hipmm_status find_free_bytes(struct instance *instance)
 {
-  const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
-  struct report report = {.source = instance->stack->graph->source};
   size_t free_bytes = 0, total_bytes = 0;
   int code = hip_table()->MemGetInfo(&free_bytes, &total_bytes);
   if (code)
     return locate(instance, error_hip(hip_status(code), instance->node->name, "hipMemGetInfo", code,
                                       hip_table()->GetErrorName(code), 0));
-  struct option_context context = {.report = &report,
-                                   .path = instance->node->path,
-                                   .owner = plugin->type,
-                                   .free_bytes = free_bytes ? free_bytes : 1,
-                                   .keys = graph_resource_keys,
-                                   .takes_objects = true,
-                                   .resolve = resolve,
-                                   .closure = instance->stack};
-  bool filled = option_fill(plugin->options, plugin->n_options, instance->node->object, &context, instance->options);
-  if (!filled) {
-    free(instance->options);
-    instance->options = NULL;
-  }
-  enum hipmm_status status = filled ? HIPMM_OK : report_raise(&report);
+  instance->free_bytes = free_bytes ? free_bytes : 1;
+  return HIPMM_OK;
+}
+
+static enum hipmm_status fill_options(struct instance *instance)
+{
+  struct report report = {.source = instance->stack->graph->source};
+  struct option_set *set = NULL;
+  enum hipmm_status status = find_free_bytes(instance);
+  if (status) return status;
+  if (!option_set_new(instance, instance->node->object, instance->node->path, &report, &set))
+    status = report_raise(&report);
   report_clear(&report);
+  if (!status) atomic_store(&instance->options, set);
   return status;
+}
+
+static enum hipmm_status find_upstreams(struct instance *instance)
+{
+  const struct graph_node *node = instance->node;
+  const struct outside *outside = &instance->stack->outside;
+  instance->upstreams = calloc(node->n_upstreams + outside->n_upstreams + 1, sizeof *instance->upstreams);
+  if (!instance->upstreams) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  for (size_t i = 0; i < node->n_upstreams; i++)
+    instance->upstreams[instance->n_upstreams++] = &instance->stack->instances[node->upstreams[i]].resource;
+  for (size_t i = 0; i < outside->n_upstreams; i++)
+    instance->upstreams[instance->n_upstreams++] = outside->resources[i];
+  return HIPMM_OK;
 }
 
 static enum hipmm_status create_instance(struct instance *instance)
 {
   const struct graph_node *node = instance->node;
   const struct hipmm_plugin *plugin = &node->plugin->descriptor;
-  instance->options = calloc(1, plugin->options_bytes + 1);
-  instance->upstreams = calloc(node->n_upstreams + 1, sizeof *instance->upstreams);
-  if (!instance->options || !instance->upstreams) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
-  for (size_t i = 0; i < node->n_upstreams; i++)
-    instance->upstreams[i] = &instance->stack->instances[node->upstreams[i]].resource;
-  enum hipmm_status status = fill_options(instance);
+  enum hipmm_status status = find_upstreams(instance);
+  if (!status) status = instance_link(instance);
+  if (!status) status = fill_options(instance);
   if (status) return status;
   char nothing;
   void *self = &nothing;
   error_set(HIPMM_OK, "%s", ""); /* so that what is there afterwards is the plugin's word */
-  status = plugin->create(&instance->services, instance->options, instance->upstreams, node->n_upstreams, &self);
+  status = plugin->create(&instance->services, atomic_load(&instance->options)->options, instance->upstreams,
+                          instance->n_upstreams, &self);
   if (status && !*hipmm_last_error_message())
     error_set(status, "%s: its plugin failed to create it and gave no reason (%s)", node->name,
               hipmm_status_string(status));
@@ -225,10 +151,19 @@ static enum hipmm_status create_instance(struct instance *instance)
   return HIPMM_OK;
 }
 
+/* Marks the nodes that node `top` needs. Every node comes after its upstreams, so one pass downwards is enough. */
+static void mark_reached(const struct graph *graph, int top, bool *reached)
+{
+  reached[top] = true;
+  for (int i = top; i >= 0; i--)
+    for (size_t u = 0; reached[i] && u < graph->nodes[i].n_references; u++)
+      reached[graph->nodes[i].references[u]] = true;
+}
+
 static enum hipmm_status create_instances(struct stack *stack)
 {
   bool reached[GRAPH_MAX_NODES] = {false};
-  mark_reached(&stack->instances[stack->top], reached);
+  mark_reached(stack->graph, stack->top, reached);
   for (int i = 0; i <= stack->top; i++) {
     enum hipmm_status status = reached[i] ? create_instance(&stack->instances[i]) : HIPMM_OK;
     if (status) return status;
@@ -251,34 +186,72 @@ static struct stack *stack_new(struct graph *graph, int device)
   for (size_t i = 0; i < graph->n_nodes; i++) {
     instances[i].node = &graph->nodes[i];
     instances[i].stack = stack;
-    services_fill(&instances[i].services, graph->nodes[i].name, device, hip_table());
     ledger_open(&instances[i].ledger);
     pthread_mutex_init(&instances[i].lock, NULL);
   }
   return stack;
 }
 
-enum hipmm_status stack_build(struct graph *graph, int device, struct stack **stack_out)
+static enum hipmm_status adopt_outside(struct stack *stack, const struct outside *outside)
+{
+  struct hipmm_resource **resources = calloc(outside->n + 1, sizeof *resources);
+  if (!resources) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  for (size_t i = 0; i < outside->n; i++) {
+    resources[i] = outside->resources[i];
+    stack_retain(instance_from(resources[i])->stack);
+  }
+  stack->outside = (struct outside){resources, outside->n, outside->n_upstreams};
+  return HIPMM_OK;
+}
+
+/* Creates the instances on their device, whatever device is current. */
+static enum hipmm_status build(struct stack *stack)
 {
   const struct hipmm_hip *hip = hip_table();
-  struct stack *stack = stack_new(graph, device);
-  if (!stack) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
-  struct hipmm_error before = {.struct_size =
-                                   sizeof before}; /* what was tried in vain on the way to success is no news */
+  for (size_t i = 0; i < stack->graph->n_nodes; i++)
+    services_fill(&stack->instances[i].services, stack->graph->nodes[i].name, stack->device, hip);
+  struct hipmm_error before = {.struct_size = sizeof before};
   hipmm_last_error(&before);
-  int previous = device;
+  int previous = stack->device;
   int code = hip->GetDevice(&previous);
-  if (!code) code = hip->SetDevice(device);
+  if (!code) code = hip->SetDevice(stack->device);
   enum hipmm_status status =
-      code ? error_set(hip_status(code), "device %d cannot be used: %s", device, hip->GetErrorString(code))
+      code ? error_set(hip_status(code), "device %d cannot be used: %s", stack->device, hip->GetErrorString(code))
            : create_instances(stack);
-  hip_leave_device(device, previous);
+  hip_leave_device(stack->device, previous);
+  if (!status) error_set_located(&before); /* what was tried in vain on the way to success is no news */
+  return status;
+}
+
+/* Takes the stack over, whatever comes of it. */
+static enum hipmm_status finish(struct stack *stack, enum hipmm_status status, struct stack **stack_out)
+{
+  if (!status) status = build(stack);
   if (status) {
     stack_release(stack);
     return status;
   }
-  error_set_located(&before);
-  log_line(HIPMM_LOG_DEBUG, NULL, "device %d: stack built, top is %s", device, graph->nodes[stack->top].name);
+  stack_show(stack);
+  log_line(HIPMM_LOG_DEBUG, NULL, "device %d: stack built, top is %s", stack->device,
+           stack->graph->nodes[stack->top].name);
   *stack_out = stack;
   return HIPMM_OK;
+}
+
+enum hipmm_status stack_build(struct graph *graph, int device, struct stack **stack_out)
+{
+  struct stack *stack = stack_new(graph, device);
+  if (!stack) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  return finish(stack, stack_list(stack, NULL, false), stack_out);
+}
+
+enum hipmm_status stack_build_over(struct graph *graph, int device, const struct outside *outside, bool is_named,
+                                   struct stack **stack_out)
+{
+  struct stack *stack = stack_new(graph, device);
+  if (!stack) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  enum hipmm_status status = adopt_outside(stack, outside);
+  if (!status) status = stack_list(stack, graph->nodes[0].name, !is_named);
+  if (!status) status = graph_rename(graph, stack->name);
+  return finish(stack, status, stack_out);
 }

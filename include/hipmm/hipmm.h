@@ -179,6 +179,44 @@ enum hipmm_status hipmm_resource_trim(struct hipmm_resource *resource, size_t ke
 /* Bytes that all sources of the device's stack hold from the runtime now, and the most that they held at once. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_device_held_bytes(int device, size_t *now_out, size_t *peak_out);
 
+/* ---- Stacks made in code ------------------------------------------------------------------------------------------ */
+
+/* Makes a resource of a type, as a graph would, on a device and over resources of that device that the caller holds. The
+ * new resource keeps them alive, and is destroyed when its last reference goes; the caller owns one. It may be put in
+ * force with hipmm_set_device_resource(). The device's own stack is not built for it.
+ *
+ * `options_json` is a JSON object with the options of the type (`hipmm describe TYPE`), NULL for {}; mistakes in it are
+ * HIPMM_E_CONFIG or HIPMM_E_SYNTAX with the file "<options>" and the path of the value in it. A percentage is one of
+ * the memory free now. The resource is called as its type, or "pool.2", "pool.3", … while others of that name live. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_create(int device, const char *type, const char *options_json,
+                                                         struct hipmm_resource *const *upstreams, size_t n_upstreams,
+                                                         struct hipmm_resource **resource_out);
+
+/* An option by its name, with its value as text: as JSON, or plain where JSON would have a string: "2GiB", "true",
+ * "[\"a\", \"b\"]". */
+struct hipmm_setting {
+  const char *name;
+  const char *value;
+};
+
+/* The same with all that can be said. The caller sets struct_size = sizeof(struct hipmm_recipe); what is not wanted is 0
+ * or NULL. */
+struct hipmm_recipe {
+  size_t struct_size;
+  const char *type;
+  const char *name;    /* as in a graph; that of another created resource that lives is refused. NULL: from the type */
+  const char *options; /* a JSON object */
+  const struct hipmm_setting *settings; /* laid over the options */
+  size_t n_settings;
+  struct hipmm_resource *const *upstreams;
+  size_t n_upstreams;
+  struct hipmm_resource *const *others; /* resources besides that options name, such as those of bins */
+  size_t n_others;
+};
+
+HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_create_from(int device, const struct hipmm_recipe *recipe,
+                                                              struct hipmm_resource **resource_out);
+
 /* ---- Statistics ------------------------------------------------------------------------------------------------ */
 
 /* What a `statistics` resource counts: requested bytes and allocations. As in RMM, `current` may be negative inside a

@@ -24,7 +24,7 @@ struct pliable_options {
   int64_t level;
   uint64_t size, floor;
   const char *label;
-  uint32_t stubborn, fixed;
+  uint32_t stubborn, fixed, calls;
 };
 
 enum pliable_value {
@@ -83,6 +83,7 @@ static const struct hipmm_option pliable_table[] = {
     {ROW(label), .type = HIPMM_OPTION_STRING, .flags = HIPMM_OPTION_RELOADABLE},
     {ROW(stubborn), .type = HIPMM_OPTION_BOOL, .initial = "false", .flags = HIPMM_OPTION_RELOADABLE},
     {ROW(fixed), .type = HIPMM_OPTION_BOOL, .initial = "false"},
+    {ROW(calls), .type = HIPMM_OPTION_BOOL, .initial = "false"}, /* its failure callback, as it is made */
 };
 
 #define VALUE(name)                 \
@@ -177,6 +178,8 @@ static enum hipmm_status pliable_create(const struct hipmm_services *services, c
   pliable->services = services;
   pliable->upstream = upstreams[0];
   pliable->options = options;
+  if (pliable->options->calls && pliable->options->failure)
+    pliable->options->failure->callback(pliable->options->failure->arg, 0);
   *self_out = pliable;
   return HIPMM_OK;
 }

@@ -132,6 +132,11 @@ static enum hipmm_status call_pop(void)
 {
   return hipmm_statistics_pop(resource, NULL);
 }
+static enum hipmm_status call_create(void)
+{
+  struct hipmm_resource *r;
+  return hipmm_resource_create(0, "device", NULL, NULL, 0, &r);
+}
 static enum hipmm_status call_register(void)
 {
   return hipmm_register_region("mine", &(struct hipmm_region){sizeof(struct hipmm_region), &memory, 1});
@@ -168,6 +173,7 @@ static const struct entry of_the_table[] = {
     ENTRY(call_get_current),   ENTRY(call_get_device),    ENTRY(call_get_named),    ENTRY(call_set_current),
     ENTRY(call_set_device),    ENTRY(call_reset_current), ENTRY(call_reset_device), ENTRY(call_held_bytes),
     ENTRY(call_stream_retain), ENTRY(call_stream_retire), ENTRY(call_device_count), ENTRY(call_device_current),
+    ENTRY(call_create),
 };
 
 /* Those that need the table only when `resource` is NULL. */

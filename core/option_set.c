@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/* option_set.c: makes the options of a live resource from JSON. Called by stack when it builds and by control when an
+ * option is set. */
+#include "option_set.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* An option may name what is below in the same stack, or what the caller gave when it was made in code; never itself. */
+static struct hipmm_resource *resolve(void *closure, const char *name)
+{
+  struct instance *instance = closure;
+  const struct stack *stack = instance->stack;
+  for (size_t i = 0; i < stack->outside.n; i++)
+    if (!strcmp(hipmm_resource_name(stack->outside.resources[i]), name)) return stack->outside.resources[i];
+  int node = graph_find(stack->graph, name);
+  return node < 0 || &stack->instances[node] == instance ? NULL : &stack->instances[node].resource;
+}
+
+static struct option_set *allocate(const struct hipmm_plugin *plugin, json_t *object)
+{
+  struct option_set *set = calloc(1, sizeof *set);
+  void *options = calloc(1, plugin->options_bytes + 1);
+  if (set && options) {
+    *set = (struct option_set){json_incref(object), options, NULL};
+    return set;
+  }
+  free(set);
+  free(options);
+  return NULL;
+}
+
+static void free_one(struct option_set *set)
+{
+  free(set->options);
+  json_decref(set->object);
+  free(set);
+}
+
+bool option_set_new(struct instance *instance, json_t *object, const char *path, struct report *report,
+                    struct option_set **set_out)
+{
+  const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
+  struct option_set *set = allocate(plugin, object);
+  if (!set) {
+    report_add(report, HIPMM_E_OUT_OF_MEMORY, path, "no host memory for the options");
+    return false;
+  }
+  struct option_context context = {.report = report,
+                                   .path = path,
+                                   .owner = plugin->type,
+                                   .free_bytes = instance->free_bytes,
+                                   .keys = instance->stack->graph->resource_keys,
+                                   .takes_objects = true,
+                                   .resolve = resolve,
+                                   .closure = instance};
+  if (option_fill(plugin->options, plugin->n_options, object, &context, set->options)) {
+    *set_out = set;
+    return true;
+  }
+  free_one(set);
+  return false;
+}
+
+void option_set_free_all(const struct hipmm_plugin *plugin, struct option_set *set)
+{
+  while (set) {
+    struct option_set *older = set->older;
+    option_free(plugin->options, plugin->n_options, set->options);
+    free_one(set);
+    set = older;
+  }
+}
