@@ -18,17 +18,12 @@ static enum hipmm_status check(const struct hipmm_resource *resource, const void
   return HIPMM_OK;
 }
 
-static void find_sharing(void *closure, const struct instance *instance)
-{
-  const struct instance **found = closure;
-  if (!*found && instance->resource.ops->sharing) *found = instance;
-}
-
 /* The nearest resource, from this one down, that shares its memory. */
 static enum hipmm_status sharing_below(const struct hipmm_resource *resource, const struct instance **owner_out)
 {
-  const struct instance *found = NULL;
-  instance_visit_down(instance_from(resource), find_sharing, &found);
+  const struct instance *top = instance_from(resource), *found = NULL;
+  for (size_t i = 0; !found && i < top->n_reach; i++)
+    if (top->reach[i]->resource.ops->sharing) found = top->reach[i];
   if (!found)
     return error_set(HIPMM_E_NOT_SUPPORTED,
                      "%s: neither it nor a resource below it shares memory with other processes; use async with "
