@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+/* blocks.c: see blocks.h. */
+#include "blocks.h"
+#include "check.h"
+#include "quarantine.h"
+
+#define PER_THREAD ((hipStream_t)2)
+
+static uint32_t trace(struct guard *guard, const void *from)
+{
+  if (!guard_is_on(&guard->options.capture_stacks)) return 0;
+  int64_t depth = __atomic_load_n(&guard->options.stack_depth, __ATOMIC_RELAXED);
+  return traces_take(&guard->traces, from, (uint32_t)depth);
+}
+
+/* ---- Allocating ---- */
+
+/* How the block will lie in the upstream's, which is not known yet: `front_out` is where the application's bytes begin.
+ * False: no memory is that large. */
+static bool lay_out(struct guard_record *record, size_t *front_out)
+{
+  size_t front = 0, sum = 0;
+  bool overflows = __builtin_add_overflow(record->zone_bytes, record->alignment - 1, &front);
+  front &= ~(record->alignment - 1);
+  overflows |= __builtin_add_overflow(record->block.bytes, front, &sum);
+  overflows |= __builtin_add_overflow(sum, record->zone_bytes + HIPMM_ALIGNMENT - 1, &sum);
+  record->upstream_bytes = sum & ~(size_t)(HIPMM_ALIGNMENT - 1);
+  *front_out = front;
+  return !overflows;
+}
+
+/* When memory is short, what is only kept back goes back. */
+static enum hipmm_status obtain(struct guard *guard, struct guard_record *record)
+{
+  hipStream_t stream = record->block.stream;
+  enum hipmm_status status = hipmm_upstream_allocate(guard->upstream, record->upstream_bytes, record->alignment, stream,
+                                                     &record->upstream_ptr);
+  if (status != HIPMM_E_OUT_OF_MEMORY && status != HIPMM_E_LIMIT) return status;
+  pthread_mutex_lock(&guard->lock);
+  bool keeps = guard->quarantine.count > 0;
+  pthread_mutex_unlock(&guard->lock);
+  if (!keeps) return status;
+  int previous = guard->services->enter_device(guard->services);
+  quarantine_shrink(guard, 0, stream);
+  guard->services->leave_device(guard->services, previous);
+  return hipmm_upstream_allocate(guard->upstream, record->upstream_bytes, record->alignment, stream,
+                                 &record->upstream_ptr);
+}
+
+/* The block can be found from the moment that its zones are on their way. */
+static enum hipmm_status note(struct guard *guard, struct guard_record *record)
+{
+  const struct hipmm_services *services = guard->services;
+  struct guard_record replaced;
+  int previous = services->enter_device(services);
+  enum hipmm_status status = check_fill_zones(guard, record, record->block.stream);
+  services->leave_device(services, previous);
+  if (!status && !live_insert(&guard->live, record, &replaced)) status = HIPMM_E_OUT_OF_MEMORY;
+  if (!status && replaced.block.ptr) traces_drop(&guard->traces, replaced.allocated_by);
+  return status;
+}
+
+enum hipmm_status blocks_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
+{
+  struct guard *guard = self;
+  struct guard_record record = {.block = {.bytes = bytes, .stream = stream}, .alignment = alignment};
+  size_t front;
+  if (!bytes) return hipmm_upstream_allocate(guard->upstream, 0, alignment, stream, ptr_out);
+  record.zone_bytes = guard_option(&guard->options.zone_size);
+  if (!lay_out(&record, &front))
+    return guard->services->refuse(guard->services, HIPMM_E_OUT_OF_MEMORY,
+                                   "cannot allocate {0:bytes}: no memory is that large", bytes, 0, 0);
+  enum hipmm_status status = obtain(guard, &record);
+  if (status) return status;
+  record.block.ptr = (char *)record.upstream_ptr + front;
+  record.block.number = live_next_number(&guard->live);
+  record.allocated_by = trace(guard, __builtin_return_address(0));
+  status = note(guard, &record);
+  if (status) {
+    traces_drop(&guard->traces, record.allocated_by);
+    hipmm_upstream_deallocate(guard->upstream, record.upstream_ptr, record.upstream_bytes, alignment, stream);
+    return status;
+  }
+  *ptr_out = record.block.ptr;
+  return HIPMM_OK;
+}
+
+/* ---- Freeing ---- */
+
+/* The zones were filled on the stream of the allocation, which may not be waited for later than that call if it is another:
+ * then all streams are. */
+static enum hipmm_status wait_for_work(struct guard *guard, const struct guard_record *record, hipStream_t stream)
+{
+  bool is_same = stream == record->block.stream && stream != PER_THREAD;
+  return is_same ? memory_wait_for_stream(&guard->memory, stream) : memory_wait_for_device(&guard->memory);
+}
+
+/* The lock is held. In the end nothing of ours is under way in a block that is not kept. */
+static enum hipmm_status keep(struct guard *guard, struct guard_record *record, bool *is_kept_out)
+{
+  uint64_t most = guard_option(&guard->options.quarantine_size);
+  struct memory *memory = &guard->memory;
+  enum hipmm_status status = HIPMM_OK;
+  record->is_poisoned = guard_is_on(&guard->options.poison);
+  if (record->is_poisoned)
+    status = memory_fill(memory, record->block.ptr, record->block.bytes, MEMORY_POISON, memory->stream);
+  if (status) return status;
+  *is_kept_out = record->upstream_bytes <= most && quarantine_add(guard, record);
+  return *is_kept_out ? HIPMM_OK : memory_wait(memory);
+}
+
+static enum hipmm_status check_and_keep(struct guard *guard, struct guard_record *record, hipStream_t stream,
+                                        bool *is_kept_out)
+{
+  struct check_finds finds;
+  enum hipmm_status status = wait_for_work(guard, record, stream);
+  if (status) return status;
+  pthread_mutex_lock(&guard->lock);
+  status = check_block(guard, record, false, "it was freed", &finds);
+  if (!status && check_found(&finds) && guard_is_on(&guard->options.on_damage))
+    status = check_refuse(guard, record, &finds);
+  if (!status) {
+    record->block.stream = stream;
+    status = keep(guard, record, is_kept_out);
+  }
+  pthread_mutex_unlock(&guard->lock);
+  return status;
+}
+
+static enum hipmm_status give_up(struct guard *guard, struct guard_record *record, hipStream_t stream)
+{
+  const struct hipmm_services *services = guard->services;
+  bool is_kept = false;
+  int previous = services->enter_device(services);
+  enum hipmm_status status = check_and_keep(guard, record, stream, &is_kept);
+  /* What cannot go back now stays, and is tried again at the next free. */
+  if (is_kept) quarantine_shrink(guard, guard_option(&guard->options.quarantine_size), stream);
+  services->leave_device(services, previous);
+  if (status || is_kept) return status;
+  status = hipmm_upstream_deallocate(guard->upstream, record->upstream_ptr, record->upstream_bytes, record->alignment,
+                                     stream);
+  if (status) return status;
+  traces_drop(&guard->traces, record->allocated_by);
+  traces_drop(&guard->traces, record->freed_by);
+  return HIPMM_OK;
+}
+
+/* A free that was refused for its pointer: a block that is kept back can be told from a foreign one. */
+static void note_refusal(struct guard *guard, const void *ptr)
+{
+  const struct hipmm_services *services = guard->services;
+  pthread_mutex_lock(&guard->lock);
+  const struct guard_record *record = quarantine_find(guard, ptr);
+  if (record) {
+    guard->double_frees++;
+    services->log(services, HIPMM_LOG_ERROR, "allocation %llu (%zu bytes at %p, stream %p) is freed a second time",
+                  (unsigned long long)record->block.number, record->block.bytes, ptr, (void *)record->block.stream);
+    check_log_traces(guard, record, HIPMM_LOG_ERROR);
+  }
+  pthread_mutex_unlock(&guard->lock);
+}
+
+enum hipmm_status blocks_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+{
+  struct guard *guard = self;
+  struct guard_record record, before;
+  if (!ptr) return hipmm_upstream_deallocate(guard->upstream, NULL, bytes, alignment, stream);
+  enum hipmm_status status = live_take(&guard->live, ptr, bytes, &record);
+  if (status == HIPMM_E_POINTER) note_refusal(guard, ptr);
+  if (status) return status;
+  before = record;
+  record.freed_by = trace(guard, __builtin_return_address(0));
+  status = give_up(guard, &record, stream);
+  if (status) {
+    traces_drop(&guard->traces, record.freed_by);
+    live_restore(&guard->live, &before);
+  } else {
+    live_settle(&guard->live, ptr);
+  }
+  return status;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* memory.c: see memory.h. Copies name no direction: the runtime knows where each side is. */
+#include "memory.h"
+
+#include <string.h>
+
+enum { COPY_DEFAULT = 4 };
+
+enum hipmm_status memory_open(struct memory *memory, const struct hipmm_services *services)
+{
+  const struct hipmm_hip *hip = services->hip;
+  *memory = (struct memory){.services = services};
+  if (!hip->HostMalloc || !hip->HostFree)
+    return services->fail(services, HIPMM_E_NOT_SUPPORTED, NULL, "this runtime does not export hipHostMalloc");
+  int code = hip->StreamCreateWithFlags(&memory->stream, HIPMM_HIP_STREAM_NON_BLOCKING);
+  if (code) return services->refuse_hip(services, "hipStreamCreateWithFlags", code, 0);
+  void *buffers = NULL;
+  code = hip->HostMalloc(&buffers, sizeof *memory->buffers, HIPMM_HIP_HOST_MALLOC_PORTABLE);
+  if (code) {
+    enum hipmm_status status = services->refuse_hip(services, "hipHostMalloc", code, sizeof *memory->buffers);
+    hip->StreamDestroy(memory->stream);
+    return status;
+  }
+  memory->buffers = buffers;
+  memset(memory->buffers->zone, MEMORY_ZONE, sizeof memory->buffers->zone);
+  memset(memory->buffers->poison, MEMORY_POISON, sizeof memory->buffers->poison);
+  return HIPMM_OK;
+}
+
+/* What fails is tried once more: nobody comes after us who could. */
+void memory_close(struct memory *memory)
+{
+  const struct hipmm_hip *hip = memory->services->hip;
+  if (memory_wait(memory)) memory_wait(memory);
+  if (hip->HostFree(memory->buffers) && hip->HostFree(memory->buffers)) hip->GetLastError();
+  if (hip->StreamDestroy(memory->stream) && hip->StreamDestroy(memory->stream)) hip->GetLastError();
+}
+
+/* ---- Filling ---- */
+
+static enum hipmm_status copy(struct memory *memory, void *to, const void *from, size_t bytes, hipStream_t stream)
+{
+  int code = memory->services->hip->MemcpyAsync(to, from, bytes, COPY_DEFAULT, stream);
+  return code ? memory->services->refuse_hip(memory->services, "hipMemcpyAsync", code, bytes) : HIPMM_OK;
+}
+
+static enum hipmm_status fill_by_copies(struct memory *memory, char *ptr, size_t bytes, enum memory_pattern pattern,
+                                        hipStream_t stream)
+{
+  const unsigned char *from = pattern == MEMORY_ZONE ? memory->buffers->zone : memory->buffers->poison;
+  enum hipmm_status status = HIPMM_OK;
+  for (size_t done = 0; !status && done < bytes;) {
+    size_t part = bytes - done < sizeof memory->buffers->zone ? bytes - done : sizeof memory->buffers->zone;
+    status = copy(memory, ptr + done, from, part, stream);
+    done += part;
+  }
+  return status;
+}
+
+/* Devices refuse to fill plain host memory, unless they reach all of it. */
+enum hipmm_status memory_fill(struct memory *memory, void *ptr, size_t bytes, enum memory_pattern pattern,
+                              hipStream_t stream)
+{
+  const struct hipmm_hip *hip = memory->services->hip;
+  if (!bytes) return HIPMM_OK;
+  int code = hip->MemsetAsync(ptr, (int)pattern, bytes, stream);
+  if (!code) return HIPMM_OK;
+  if (code != HIPMM_HIP_ERROR_INVALID_VALUE)
+    return memory->services->refuse_hip(memory->services, "hipMemsetAsync", code, bytes);
+  hip->GetLastError();
+  return fill_by_copies(memory, ptr, bytes, pattern, stream);
+}
+
+/* ---- Looking ---- */
+
+static bool is_filled(const unsigned char *data, size_t bytes, enum memory_pattern pattern)
+{
+  return data[0] == (unsigned char)pattern && !memcmp(data, data + 1, bytes - 1);
+}
+
+static void look(const unsigned char *data, size_t bytes, enum memory_pattern pattern, size_t offset,
+                 struct memory_damage *damage)
+{
+  if (is_filled(data, bytes, pattern)) return;
+  for (size_t i = 0; i < bytes; i++) {
+    if (data[i] == (unsigned char)pattern) continue;
+    if (!damage->count++) damage->first = offset + i;
+    damage->last = offset + i;
+  }
+}
+
+/* What was filled is waited for before it is read: runtimes may take plain host memory as it is at the call. */
+enum hipmm_status memory_compare(struct memory *memory, const void *ptr, size_t bytes, enum memory_pattern pattern,
+                                 struct memory_damage *damage_out)
+{
+  unsigned char *data = memory->buffers->read;
+  struct memory_damage damage = {0};
+  enum hipmm_status status = memory_wait(memory);
+  for (size_t done = 0; !status && done < bytes;) {
+    size_t part = bytes - done < sizeof memory->buffers->read ? bytes - done : sizeof memory->buffers->read;
+    status = copy(memory, data, (const char *)ptr + done, part, memory->stream);
+    if (!status) status = memory_wait(memory);
+    if (!status) look(data, part, pattern, done, &damage);
+    done += part;
+  }
+  if (!status) *damage_out = damage;
+  return status;
+}
+
+/* ---- Waiting ---- */
+
+enum hipmm_status memory_wait(struct memory *memory)
+{
+  int code = memory->services->hip->StreamSynchronize(memory->stream);
+  return code ? memory->services->refuse_hip(memory->services, "hipStreamSynchronize", code, 0) : HIPMM_OK;
+}
+
+enum hipmm_status memory_wait_for_device(struct memory *memory)
+{
+  int code = memory->services->hip->DeviceSynchronize();
+  return code ? memory->services->refuse_hip(memory->services, "hipDeviceSynchronize", code, 0) : HIPMM_OK;
+}
+
+enum hipmm_status memory_wait_for_stream(struct memory *memory, hipStream_t stream)
+{
+  if (!memory->services->hip->StreamSynchronize(stream)) return HIPMM_OK;
+  memory->services->hip->GetLastError();
+  return memory_wait_for_device(memory);
+}

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: MIT */
+/* tracking.c: an adaptor that keeps a list of what is allocated through it, on request with the stack trace of each
+ * allocation, and says at the end what was never freed.
+ *
+ * Unlike RMM's, which passes them on, it refuses a free of what it does not know and a free with a wrong size; both are
+ * written to the log as well. Zero bytes are not listed. */
+#include "../live.h"
+#include "../traces.h"
+
+struct tracking_options {
+  uint32_t capture_stacks;
+  int64_t stack_depth;
+  int64_t most_reported;
+  uint32_t report_at_end;
+};
+
+struct tracking {
+  const struct hipmm_services *services;
+  struct hipmm_resource *upstream;
+  struct tracking_options options; /* may change while in use: read and written atomically */
+  uint64_t refused_frees;
+  struct live live;
+  struct traces traces;
+};
+
+struct tracking_record {
+  struct live_block block;
+  uint64_t trace; /* its number; 0: none */
+};
+
+/* ---- Who ---- */
+
+static uint32_t tracking_trace(struct tracking *tracking, const void *from)
+{
+  if (!__atomic_load_n(&tracking->options.capture_stacks, __ATOMIC_RELAXED)) return 0;
+  int64_t depth = __atomic_load_n(&tracking->options.stack_depth, __ATOMIC_RELAXED);
+  return traces_take(&tracking->traces, from, (uint32_t)depth);
+}
+
+static void tracking_log_trace(struct tracking *tracking, const void *from)
+{
+  uint32_t trace = tracking_trace(tracking, from);
+  traces_log(&tracking->traces, trace, HIPMM_LOG_WARNING);
+  traces_drop(&tracking->traces, trace);
+}
+
+/* ---- Allocating ---- */
+
+/* An address that is listed already was freed behind our back. */
+static void tracking_note_replaced(struct tracking *tracking, const struct tracking_record *replaced)
+{
+  if (!replaced->block.ptr) return;
+  tracking->services->log(tracking->services, HIPMM_LOG_WARNING,
+                          "%p (%zu bytes, allocation %llu) was freed past this resource: it is allocated anew",
+                          replaced->block.ptr, replaced->block.bytes, (unsigned long long)replaced->block.number);
+  traces_drop(&tracking->traces, (uint32_t)replaced->trace);
+}
+
+static enum hipmm_status tracking_note(struct tracking *tracking, void *ptr, size_t bytes, hipStream_t stream,
+                                       const void *from)
+{
+  struct tracking_record record = {{ptr, bytes, live_next_number(&tracking->live), stream}, 0}, replaced;
+  record.trace = tracking_trace(tracking, from);
+  if (live_insert(&tracking->live, &record, &replaced)) {
+    tracking_note_replaced(tracking, &replaced);
+    return HIPMM_OK;
+  }
+  traces_drop(&tracking->traces, (uint32_t)record.trace);
+  return HIPMM_E_OUT_OF_MEMORY;
+}
+
+static enum hipmm_status tracking_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream,
+                                           void **ptr_out)
+{
+  struct tracking *tracking = self;
+  void *ptr = NULL;
+  enum hipmm_status status = hipmm_upstream_allocate(tracking->upstream, bytes, alignment, stream, &ptr);
+  if (!status && ptr) {
+    status = tracking_note(tracking, ptr, bytes, stream, __builtin_return_address(0));
+    if (status) hipmm_upstream_deallocate(tracking->upstream, ptr, bytes, alignment, stream);
+  }
+  if (!status) *ptr_out = ptr;
+  return status;
+}
+
+/* ---- Freeing ---- */
+
+static void tracking_log_refusal(struct tracking *tracking, enum hipmm_status status, const void *ptr, size_t bytes,
+                                 const struct live_block *block)
+{
+  const struct hipmm_services *services = tracking->services;
+  __atomic_add_fetch(&tracking->refused_frees, 1, __ATOMIC_RELAXED);
+  if (status == HIPMM_E_SIZE)
+    services->log(services, HIPMM_LOG_WARNING, "%p is freed with %zu bytes and was allocated with %zu: refused", ptr,
+                  bytes, block->bytes);
+  else
+    services->log(services, HIPMM_LOG_WARNING,
+                  "%p is freed with %zu bytes and is not tracked: refused; %lld allocations are outstanding", ptr,
+                  bytes, (long long)live_count(&tracking->live).count);
+}
+
+static enum hipmm_status tracking_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+{
+  struct tracking *tracking = self;
+  struct tracking_record record;
+  if (!ptr) return hipmm_upstream_deallocate(tracking->upstream, ptr, bytes, alignment, stream);
+  enum hipmm_status status = live_take(&tracking->live, ptr, bytes, &record);
+  if (status) {
+    tracking_log_refusal(tracking, status, ptr, bytes, &record.block);
+    tracking_log_trace(tracking, __builtin_return_address(0));
+    return status;
+  }
+  status = hipmm_upstream_deallocate(tracking->upstream, ptr, record.block.bytes, alignment, stream);
+  if (status) {
+    live_restore(&tracking->live, &record);
+    return status;
+  }
+  live_settle(&tracking->live, ptr);
+  traces_drop(&tracking->traces, (uint32_t)record.trace);
+  return status;
+}
+
+/* ---- The list ---- */
+
+static void tracking_log_list(struct tracking *tracking, const struct live_list *list)
+{
+  const struct hipmm_services *services = tracking->services;
+  const struct tracking_record *records = (const void *)list->records;
+  size_t most = (size_t)__atomic_load_n(&tracking->options.most_reported, __ATOMIC_RELAXED);
+  struct live_counts counts = live_count(&tracking->live);
+  services->log(services, list->count ? HIPMM_LOG_WARNING : HIPMM_LOG_INFO,
+                "device %d: %zu allocations are outstanding, %lld bytes", services->device, list->count,
+                (long long)counts.bytes);
+  for (size_t i = 0; i < list->count && i < most; i++) {
+    services->log(services, HIPMM_LOG_WARNING, "%p: %zu B (allocation %llu, stream %p)%s", records[i].block.ptr,
+                  records[i].block.bytes, (unsigned long long)records[i].block.number, (void *)records[i].block.stream,
+                  records[i].trace ? " : callstack:" : "");
+    traces_log(&tracking->traces, (uint32_t)records[i].trace, HIPMM_LOG_WARNING);
+  }
+  if (list->count > most)
+    services->log(services, HIPMM_LOG_WARNING, "and %zu more (see most_reported)", list->count - most);
+}
+
+/* What is freed meanwhile by other threads may appear with another's trace, or with none. */
+static enum hipmm_status tracking_report(struct tracking *tracking)
+{
+  const struct hipmm_services *services = tracking->services;
+  struct live_list list;
+  if (!live_list(&tracking->live, false, &list))
+    return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the list of allocations");
+  tracking_log_list(tracking, &list);
+  live_drop_list(&tracking->live, list);
+  return HIPMM_OK;
+}
+
+static enum hipmm_status tracking_find(void *self, const void *ptr, struct hipmm_block *block_out)
+{
+  struct tracking *tracking = self;
+  return live_find_block(&tracking->live, ptr, block_out);
+}
+
+static enum hipmm_status tracking_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent),
+                                        void *closure)
+{
+  struct tracking *tracking = self;
+  return live_visit(&tracking->live, see, closure);
+}
+
+/* ---- Values and actions ---- */
+
+enum tracking_value { OUTSTANDING_BYTES, OUTSTANDING_COUNT, TOTAL_COUNT, REFUSED_FREES, METADATA_BYTES, N_VALUES };
+
+static const struct hipmm_feature tracking_values[N_VALUES] = {
+    [OUTSTANDING_BYTES] = {"outstanding_bytes", "bytes", "Allocated now, as requested"},
+    [OUTSTANDING_COUNT] = {"outstanding_count", "allocations", "Allocated now"},
+    [TOTAL_COUNT] = {"total_count", "allocations", "Allocated so far; the number of the last one"},
+    [REFUSED_FREES] = {"refused_frees", "frees", "Frees of what is not tracked, or with a wrong size"},
+    [METADATA_BYTES] = {"metadata_bytes", "bytes", "Host memory for the list and the traces"},
+};
+
+static void tracking_count(struct tracking *tracking, int64_t *values_out)
+{
+  struct live_counts counts = live_count(&tracking->live);
+  values_out[OUTSTANDING_BYTES] = counts.bytes;
+  values_out[OUTSTANDING_COUNT] = counts.count;
+  values_out[TOTAL_COUNT] = (int64_t)__atomic_load_n(&tracking->live.numbers, __ATOMIC_RELAXED);
+  values_out[REFUSED_FREES] = (int64_t)__atomic_load_n(&tracking->refused_frees, __ATOMIC_RELAXED);
+  values_out[METADATA_BYTES] = counts.metadata_bytes + traces_metadata_bytes(&tracking->traces);
+}
+
+static enum hipmm_status tracking_query(void *self, size_t index, int64_t *value_out)
+{
+  int64_t values[N_VALUES];
+  tracking_count(self, values);
+  *value_out = values[index];
+  return HIPMM_OK;
+}
+
+static const struct hipmm_feature tracking_actions[] = {
+    {.name = "log_outstanding", .doc = "Writes the list of what is allocated now to the log, oldest first"},
+};
+
+/* There is one action. */
+static enum hipmm_status tracking_perform(void *self, size_t index, int64_t *values_out)
+{
+  (void)index;
+  enum hipmm_status status = tracking_report(self);
+  if (!status) tracking_count(self, values_out);
+  return status;
+}
+
+/* ---- Life ---- */
+
+static void tracking_set(struct tracking *tracking, const struct tracking_options *given)
+{
+  __atomic_store_n(&tracking->options.capture_stacks, given->capture_stacks, __ATOMIC_RELAXED);
+  __atomic_store_n(&tracking->options.stack_depth, given->stack_depth, __ATOMIC_RELAXED);
+  __atomic_store_n(&tracking->options.most_reported, given->most_reported, __ATOMIC_RELAXED);
+  __atomic_store_n(&tracking->options.report_at_end, given->report_at_end, __ATOMIC_RELAXED);
+}
+
+static enum hipmm_status tracking_reconfigure(void *self, const char *option, const void *options)
+{
+  (void)option;
+  tracking_set(self, options);
+  return HIPMM_OK;
+}
+
+static enum hipmm_status tracking_create(const struct hipmm_services *services, const void *options,
+                                         struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
+{
+  (void)n_upstreams; /* one, as the descriptor says */
+  struct tracking *tracking = services->host_allocate(services, sizeof *tracking);
+  if (!tracking) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
+  tracking->services = services;
+  tracking->upstream = upstreams[0];
+  tracking_set(tracking, options);
+  live_open(&tracking->live, services, sizeof(struct tracking_record));
+  traces_open(&tracking->traces, services);
+  *self_out = tracking;
+  return HIPMM_OK;
+}
+
+static void tracking_destroy(void *self)
+{
+  struct tracking *tracking = self;
+  if (tracking->options.report_at_end && live_count(&tracking->live).count) tracking_report(tracking);
+  traces_close(&tracking->traces);
+  live_close(&tracking->live);
+  tracking->services->host_free(tracking->services, tracking, sizeof *tracking);
+}
+
+static const struct hipmm_option tracking_option_table[] = {
+    {.name = "capture_stacks",
+     .type = HIPMM_OPTION_BOOL,
+     .flags = HIPMM_OPTION_RELOADABLE,
+     .offset = offsetof(struct tracking_options, capture_stacks),
+     .initial = "false",
+     .doc = "Take a stack trace of each allocation, for the list; costs microseconds"},
+    {.name = "stack_depth",
+     .type = HIPMM_OPTION_INTEGER,
+     .flags = HIPMM_OPTION_RELOADABLE,
+     .offset = offsetof(struct tracking_options, stack_depth),
+     .initial = "64",
+     .unit = "frames",
+     .doc = "The most frames of a trace, innermost first",
+     .minimum = "1",
+     .maximum = "64"},
+    {.name = "most_reported",
+     .type = HIPMM_OPTION_INTEGER,
+     .flags = HIPMM_OPTION_RELOADABLE,
+     .offset = offsetof(struct tracking_options, most_reported),
+     .initial = "100",
+     .unit = "allocations",
+     .doc = "The most allocations that a list in the log names, oldest first; the others are only counted",
+     .minimum = "0"},
+    {.name = "report_at_end",
+     .type = HIPMM_OPTION_BOOL,
+     .flags = HIPMM_OPTION_RELOADABLE,
+     .offset = offsetof(struct tracking_options, report_at_end),
+     .initial = "true",
+     .doc = "Write the list to the log when the stack is taken down with allocations outstanding"},
+};
+
+static const struct hipmm_ops tracking_ops = {
+    .struct_size = sizeof tracking_ops,
+    .allocate = tracking_allocate,
+    .deallocate = tracking_deallocate,
+    .query = tracking_query,
+    .perform = tracking_perform,
+    .find = tracking_find,
+    .reconfigure = tracking_reconfigure,
+    .visit = tracking_visit,
+};
+
+HIPMM_EXPORT extern const struct hipmm_plugin tracking_LTX_hipmm_plugin;
+
+const struct hipmm_plugin tracking_LTX_hipmm_plugin = {
+    HIPMM_PLUGIN_HEAD,
+    .type = "tracking",
+    .version = "1.0",
+    .doc = "Keeps a list of what is allocated, with stack traces on request, and says what was never freed",
+    .role = HIPMM_ROLE_ADAPTOR,
+    .min_upstreams = 1,
+    .max_upstreams = 1,
+    .options = tracking_option_table,
+    .n_options = sizeof tracking_option_table / sizeof *tracking_option_table,
+    .options_bytes = sizeof(struct tracking_options),
+    .values = tracking_values,
+    .n_values = N_VALUES,
+    .actions = tracking_actions,
+    .n_actions = sizeof tracking_actions / sizeof *tracking_actions,
+    .ops = &tracking_ops,
+    .create = tracking_create,
+    .destroy = tracking_destroy,
+};
