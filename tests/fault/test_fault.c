@@ -247,6 +247,11 @@ static const struct stack stacks[] = {
     {"adaptors",
      "[\"statistics\", {\"type\": \"limiting\", \"limit\": \"64MiB\"}, \"thread_safe\", \"pool\", \"device\"]",
      .unit = 30000},
+    {"aligned, tracking", "[{\"type\": \"aligned\", \"alignment\": 8192}, \"tracking\", \"pool\", \"device\"]",
+     .unit = 30000},
+    {"guard", "[\"guard\", \"pool\", \"device\"]", .unit = 30000},
+    {"guard that keeps little", "[{\"type\": \"guard\", \"quarantine_size\": \"200KiB\"}, \"device\"]", .unit = 10000},
+    {"pool on a guard", "[{\"type\": \"pool\", \"growth\": \"segments\"}, \"guard\", \"device\"]", .unit = 80000},
 };
 
 enum { MOST_NAMES = 200 };
