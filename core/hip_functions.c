@@ -19,6 +19,7 @@ SAME(HIPMM_HIP_ERROR_NO_DEVICE, hipErrorNoDevice);
 SAME(HIPMM_HIP_ERROR_INVALID_DEVICE, hipErrorInvalidDevice);
 SAME(HIPMM_HIP_ERROR_INVALID_HANDLE, hipErrorInvalidHandle);
 SAME(HIPMM_HIP_ERROR_NOT_READY, hipErrorNotReady);
+SAME(HIPMM_HIP_ERROR_PEER_ACCESS_ALREADY_ENABLED, hipErrorPeerAccessAlreadyEnabled);
 SAME(HIPMM_HIP_ERROR_NOT_SUPPORTED, hipErrorNotSupported);
 SAME(HIPMM_HIP_EVENT_DISABLE_TIMING, hipEventDisableTiming);
 SAME(HIPMM_HIP_STREAM_NON_BLOCKING, hipStreamNonBlocking);
@@ -245,6 +246,8 @@ static const struct symbol symbols[] = {
     {"hipStreamGetDevice", &hip_functions.StreamGetDevice, false},
     {"hipMemcpyPeerAsync", &hip_functions.MemcpyPeerAsync, false},
     {"hipDriverGetVersion", &hip_functions.DriverGetVersion, false},
+    {"hipDeviceCanAccessPeer", &hip_functions.DeviceCanAccessPeer, false},
+    {"hipDeviceEnablePeerAccess", &hip_functions.DeviceEnablePeerAccess, false},
     {"hipEventCreateWithFlags", &hip_functions.EventCreateWithFlags, true},
     {"hipEventDestroy", &hip_functions.EventDestroy, true},
     {"hipEventRecord", &hip_functions.EventRecord, true},

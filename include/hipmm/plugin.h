@@ -183,6 +183,7 @@ enum {
   HIPMM_HIP_ERROR_INVALID_DEVICE = 101,
   HIPMM_HIP_ERROR_INVALID_HANDLE = 400,
   HIPMM_HIP_ERROR_NOT_READY = 600,
+  HIPMM_HIP_ERROR_PEER_ACCESS_ALREADY_ENABLED = 704,
   HIPMM_HIP_ERROR_NOT_SUPPORTED = 801,
 
   HIPMM_HIP_EVENT_DISABLE_TIMING = 2,
@@ -309,6 +310,10 @@ struct hipmm_hip {
   int (*MemcpyPeerAsync)(void *to, int to_device, const void *from, int from_device, size_t bytes, hipStream_t stream);
   int (*StreamGetDevice)(hipStream_t stream, int *device);
   int (*DriverGetVersion)(int *version);
+
+  /* Whether `device` can reach the memory of `peer`; lets the current device do so, for memory of hipMalloc. */
+  int (*DeviceCanAccessPeer)(int *can_access, int device, int peer);
+  int (*DeviceEnablePeerAccess)(int peer, unsigned flags);
 };
 
 /* ---- The core's services --------------------------------------------------------------------------------------- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* device.c: the source of device memory: hipMalloc and hipFree, and virtual memory (mapping.c) for a pool above. The
  * stream given to deallocate is waited for. */
-#include "../source.h"
 #include "mapping.h"
+#include "peers.h"
 
 static enum hipmm_status device_obtain(const struct source *source, size_t bytes, void **ptr_out)
 {
@@ -24,9 +24,36 @@ static const struct source_memory device_memory = {.obtain = device_obtain, .giv
 static enum hipmm_status device_create(const struct hipmm_services *services, const void *options,
                                        struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
 {
-  (void)options, (void)upstreams, (void)n_upstreams; /* it has none */
-  return source_create(services, &device_memory, sizeof(struct source), self_out);
+  void *self;
+  (void)upstreams, (void)n_upstreams; /* it has none */
+  enum hipmm_status status = peers_enable(services, options);
+  if (!status) status = source_create(services, &device_memory, sizeof(struct device), &self);
+  if (status) return status;
+  ((struct device *)self)->options = options;
+  *self_out = self;
+  return HIPMM_OK;
 }
+
+static const struct hipmm_option peer_table[] = {
+    {.name = "device",
+     .type = HIPMM_OPTION_INTEGER,
+     .flags = HIPMM_OPTION_REQUIRED,
+     .offset = offsetof(struct peer, device),
+     .doc = "The ordinal of a device",
+     .minimum = "0"},
+};
+
+static const struct hipmm_option device_table[] = {
+    {.name = "peers",
+     .type = HIPMM_OPTION_LIST,
+     .offset = offsetof(struct device_options, peers),
+     .doc =
+         "Further devices that may read and write this memory; the device itself needs no row, and access to memory of "
+         "hipMalloc stays when the stack is gone, since it is the process's",
+     .fields = peer_table,
+     .n_fields = sizeof peer_table / sizeof *peer_table,
+     .field_bytes = sizeof(struct peer)},
+};
 
 static const struct hipmm_ops device_ops = {
     .struct_size = sizeof device_ops,
@@ -39,8 +66,15 @@ static const struct hipmm_ops device_ops = {
 HIPMM_EXPORT extern const struct hipmm_plugin device_LTX_hipmm_plugin;
 
 const struct hipmm_plugin device_LTX_hipmm_plugin = {
-    HIPMM_PLUGIN_HEAD,         .type = "device",
-    .version = "1.0",          .doc = "Device memory, straight from the runtime (hipMalloc)",
-    .role = HIPMM_ROLE_SOURCE, .ops = &device_ops,
-    .create = device_create,   .destroy = source_destroy,
+    HIPMM_PLUGIN_HEAD,
+    .type = "device",
+    .version = "1.0",
+    .doc = "Device memory, straight from the runtime (hipMalloc)",
+    .role = HIPMM_ROLE_SOURCE,
+    .ops = &device_ops,
+    .create = device_create,
+    .destroy = source_destroy,
+    .options = device_table,
+    .n_options = sizeof device_table / sizeof *device_table,
+    .options_bytes = sizeof(struct device_options),
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* mapping.c: HIP's virtual memory management as struct hipmm_mapping. Each call costs the driver microseconds. */
 #include "mapping.h"
-#include "../source.h"
+#include "peers.h"
 
 static bool has_virtual_memory(const struct hipmm_services *services)
 {
@@ -81,6 +81,7 @@ static enum hipmm_status map(void *self, void *address, size_t bytes, void *piec
   int code = hip->MemMap(address, bytes, piece);
   if (code) return leave(services, previous, "hipMemMap", code, bytes);
   code = hip->MemSetAccess(address, bytes, services->device);
+  if (!code) code = peers_give_access(self, address, bytes);
   if (code) hip->MemUnmap(address, bytes);
   return leave(services, previous, "hipMemSetAccess", code, bytes);
 }

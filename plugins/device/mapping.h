@@ -6,7 +6,7 @@
 #include <hipmm/plugin.h>
 #include <stdbool.h>
 
-/* Its `self` is the device resource's own, a struct source. */
+/* Its `self` is the device resource's own, a struct device (peers.h). */
 extern const struct hipmm_mapping device_mapping;
 
 #endif

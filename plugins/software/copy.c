@@ -140,6 +140,16 @@ struct fill_request {
   bool waits;
 };
 
+/* A fill is the device's own work, which reaches another device's memory only where that was allowed. (Copies go all the
+ * same, by staging; mappings have their access checked with the span.) */
+static bool fill_reaches(const struct software_span *span, int device)
+{
+  const struct software_allocation *allocation = span->allocation;
+  if (!allocation || allocation->device == device) return true;
+  if (allocation->kind == SOFTWARE_DEVICE_MEMORY) return software.devices[device].peers[allocation->device];
+  return allocation->kind != SOFTWARE_POOLED || !allocation->pool || software_pool_allows(allocation->pool, device);
+}
+
 static hipError_t fill_start(const struct fill_request *request, hipStream_t stream)
 {
   struct software_queue *queue;
@@ -154,6 +164,7 @@ static hipError_t fill_start(const struct fill_request *request, hipStream_t str
   error = software_span_open(request->to, request->count * request->value_bytes, true, queue->device, &operation->to);
   if (error == hipSuccess && software_span_is_host(&operation->to) && !software.config.pageable_memory_access)
     error = hipErrorInvalidValue;
+  if (error == hipSuccess && !fill_reaches(&operation->to, queue->device)) error = hipErrorInvalidValue;
   if (error != hipSuccess) {
     software_operation_free(operation);
     return error;

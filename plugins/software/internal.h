@@ -351,6 +351,8 @@ void software_events_reset(int device); /* -1: all */
 
 /* A free of a pooled allocation that takes effect now. */
 void software_pool_free(struct software_allocation *allocation);
+/* Whether the device may write to what comes from the pool. */
+bool software_pool_allows(const struct software_pool *pool, int device);
 /* For memory opened through a pool, before it is destroyed other than by hipFreeAsync. */
 void software_pool_forget(struct software_allocation *allocation);
 /* Whether a pooled allocation is of managed memory. */

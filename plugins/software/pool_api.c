@@ -210,6 +210,11 @@ static hipError_t pool_set_access(struct software_pool *pool, const hipMemAccess
   return hipSuccess;
 }
 
+bool software_pool_allows(const struct software_pool *pool, int device)
+{
+  return pool->access[device] == hipMemAccessFlagsProtReadWrite;
+}
+
 hipError_t hipMemPoolSetAccess(hipMemPool_t handle, const hipMemAccessDesc *access, size_t count)
 {
   struct software_pool *pool;

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { DEVICES = 2, BYTES = 3 << 20, ROUNDS = 200 };
+enum { DEVICES = 2, BYTES = 3 << 20, ROUNDS = 200, ON_DEVICE = 3 };
 
 static struct hipmm_resource *top[DEVICES];
 
@@ -92,6 +92,44 @@ static void allocates_on_its_own_device_whatever_is_current(void **state)
   assert_ok(hipmm_deallocate(top[1], ptr, BYTES, NULL));
 }
 
+/* ---- Peers ---- */
+
+static void needs_peers(void)
+{
+  int reaches[DEVICES] = {0};
+  data_start("['device']");
+  for (int i = 0; i < DEVICES; i++) assert_int_equal(data_hip()->DeviceCanAccessPeer(&reaches[i], i, 1 - i), 0);
+  assert_ok(hipmm_finalize());
+  if (!reaches[0] || !reaches[1]) skip();
+}
+
+/* Each device's own work writes to the other's memory, and copies from it. */
+static void lets_peers_use_each_others_memory(void **state)
+{
+  void *ptr[DEVICES], *copy[DEVICES];
+  needs_peers();
+  start(*state);
+  for (int i = 0; i < DEVICES; i++) {
+    ptr[i] = allocate_on(i, 0xFF);
+    copy[i] = allocate_on(i, 0xFE);
+    assert_int_equal(data_hip()->DeviceSynchronize(), 0);
+  }
+  for (int i = 0; i < DEVICES; i++) {
+    assert_int_equal(data_hip()->SetDevice(i), 0);
+    data_fill(ptr[1 - i], (unsigned char)(i + 1), BYTES, NULL);
+    assert_int_equal(data_hip()->MemcpyAsync(copy[i], ptr[1 - i], BYTES, ON_DEVICE, NULL), 0);
+    assert_int_equal(data_hip()->DeviceSynchronize(), 0);
+  }
+  for (int i = 0; i < DEVICES; i++) {
+    assert_on(i, ptr[i], (unsigned char)(2 - i));
+    assert_on(i, copy[i], (unsigned char)(i + 1));
+    assert_ok(hipmm_deallocate(top[i], ptr[i], BYTES, NULL));
+    assert_ok(hipmm_deallocate(top[i], copy[i], BYTES, NULL));
+  }
+}
+
+/* ---- Threads ---- */
+
 struct worker {
   pthread_t thread;
   int device;
@@ -141,6 +179,8 @@ static void works_in_threads_of_both(void **state)
       ROW("segments: " #test, test, "[{'type': 'pool', 'growth': 'segments'}, 'device']"), \
       ROW("device: " #test, test, "['device']"), ROW("async: " #test, test, "['async']")
 
+#define PEERS "{'type': 'device', 'peers': [{'device': 0}, {'device': 1}]}"
+
 int main(void)
 {
   int count = 0;
@@ -149,6 +189,11 @@ int main(void)
       EACH(refuses_the_other_devices_blocks),
       EACH(allocates_on_its_own_device_whatever_is_current),
       EACH(works_in_threads_of_both),
+      ROW("mapped: lets_peers_use_each_others_memory", lets_peers_use_each_others_memory,
+          "[{'type': 'pool', 'growth': 'mapped'}, " PEERS "]"),
+      ROW("segments: lets_peers_use_each_others_memory", lets_peers_use_each_others_memory,
+          "[{'type': 'pool', 'growth': 'segments'}, " PEERS "]"),
+      ROW("device: lets_peers_use_each_others_memory", lets_peers_use_each_others_memory, "[" PEERS "]"),
   };
   data_start("['device']");
   if (hipmm_device_count(&count) || hipmm_finalize()) return 1;

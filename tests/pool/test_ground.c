@@ -455,7 +455,7 @@ static void do_something(struct world *world)
     uint64_t units = draw(&world->random, 8) ? 64 : 2048;
     struct request request = request_for((1 + draw(&world->random, units)) * world->unit_bytes);
     request.stream = STREAM + (uint32_t)draw(&world->random, STREAMS);
-    if (!draw(&world->random, 4)) request.alignment = HIPMM_ALIGNMENT << draw(&world->random, 14);
+    if (!draw(&world->random, 4)) request.alignment = (uint64_t)HIPMM_ALIGNMENT << draw(&world->random, 14);
     enum hipmm_status status = try_take(&request, &ids[world->n]);
     world->refused += status != HIPMM_OK;
     world->n += !status;
