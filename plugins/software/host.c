@@ -160,18 +160,17 @@ static hipError_t host_managed_span(const void *pointer, size_t bytes, int targe
 
 static hipError_t host_take_advice(struct software_allocation *allocation, hipMemoryAdvise advice, int device)
 {
-  int ignored = 0;
-  int *read_mostly = allocation ? &allocation->read_mostly : &ignored;
-  int *preferred = allocation ? &allocation->preferred_device : &ignored;
+  struct software_allocation ignored, *kept = allocation ? allocation : &ignored;
   switch (advice) {
-  case hipMemAdviseSetReadMostly: *read_mostly = 1; break;
-  case hipMemAdviseUnsetReadMostly: *read_mostly = 0; break;
-  case hipMemAdviseSetPreferredLocation: *preferred = device; break;
-  case hipMemAdviseUnsetPreferredLocation: *preferred = hipInvalidDeviceId; break;
-  case hipMemAdviseSetAccessedBy:
-  case hipMemAdviseUnsetAccessedBy:
-  case hipMemAdviseSetCoarseGrain:
-  case hipMemAdviseUnsetCoarseGrain: break; /* every device reads and writes all of it, coherently, anyway */
+  case hipMemAdviseSetReadMostly: kept->read_mostly = 1; break;
+  case hipMemAdviseUnsetReadMostly: kept->read_mostly = 0; break;
+  case hipMemAdviseSetPreferredLocation: kept->preferred_device = device; break;
+  case hipMemAdviseUnsetPreferredLocation: kept->preferred_device = hipInvalidDeviceId; break;
+  /* Every device reads and writes all of it, coherently, anyway. */
+  case hipMemAdviseSetAccessedBy: kept->accessed_by[device - hipCpuDeviceId] = true; break;
+  case hipMemAdviseUnsetAccessedBy: kept->accessed_by[device - hipCpuDeviceId] = false; break;
+  case hipMemAdviseSetCoarseGrain: kept->coarse_grain = true; break;
+  case hipMemAdviseUnsetCoarseGrain: kept->coarse_grain = false; break;
   default: return hipErrorInvalidValue;
   }
   return hipSuccess;
@@ -213,14 +212,30 @@ hipError_t hipMemPrefetchAsync(const void *pointer, size_t bytes, int device, hi
   return software_end(error != hipSuccess ? error : host_prefetch(pointer, bytes, device, stream));
 }
 
-static hipError_t host_range_attribute(hipMemRangeAttribute attribute, const struct software_allocation *allocation,
-                                       int *value_out)
+/* As many devices as fit, then hipInvalidDeviceId. */
+static void host_list_accessors(const struct software_allocation *allocation, int *values_out, size_t n_values)
 {
+  size_t n = 0;
+  for (int device = hipCpuDeviceId; device < SOFTWARE_MAX_DEVICES && n < n_values; device++)
+    if (allocation->accessed_by[device - hipCpuDeviceId]) values_out[n++] = device;
+  while (n < n_values) values_out[n++] = hipInvalidDeviceId;
+}
+
+static hipError_t host_range_attribute(hipMemRangeAttribute attribute, const struct software_allocation *allocation,
+                                       int *values_out, size_t n_values)
+{
+  if (attribute == hipMemRangeAttributeAccessedBy) {
+    host_list_accessors(allocation, values_out, n_values);
+    return hipSuccess;
+  }
+  if (n_values != 1) return hipErrorInvalidValue;
   switch (attribute) {
-  case hipMemRangeAttributeReadMostly: *value_out = allocation->read_mostly; break;
-  case hipMemRangeAttributePreferredLocation: *value_out = allocation->preferred_device; break;
-  case hipMemRangeAttributeLastPrefetchLocation: *value_out = allocation->prefetched_device; break;
-  case hipMemRangeAttributeCoherencyMode: *value_out = hipMemRangeCoherencyModeFineGrain; break;
+  case hipMemRangeAttributeReadMostly: *values_out = allocation->read_mostly; break;
+  case hipMemRangeAttributePreferredLocation: *values_out = allocation->preferred_device; break;
+  case hipMemRangeAttributeLastPrefetchLocation: *values_out = allocation->prefetched_device; break;
+  case hipMemRangeAttributeCoherencyMode:
+    *values_out = allocation->coarse_grain ? hipMemRangeCoherencyModeCoarseGrain : hipMemRangeCoherencyModeFineGrain;
+    break;
   default: return hipErrorInvalidValue;
   }
   return hipSuccess;
@@ -231,13 +246,12 @@ hipError_t hipMemRangeGetAttribute(void *data, size_t data_bytes, hipMemRangeAtt
                                    size_t bytes)
 {
   struct software_span span = {0};
-  int value;
+  size_t n_values = data_bytes / sizeof(int);
   hipError_t error = software_begin(SOFTWARE_hipMemRangeGetAttribute);
-  if (error == hipSuccess && (!data || data_bytes != sizeof value)) error = hipErrorInvalidValue;
+  if (error == hipSuccess && (!data || n_values == 0 || data_bytes % sizeof(int) != 0)) error = hipErrorInvalidValue;
   if (error == hipSuccess) error = host_managed_span(pointer, bytes, hipCpuDeviceId, &span);
   if (error == hipSuccess && !span.allocation) error = hipErrorInvalidValue;
-  if (error == hipSuccess) error = host_range_attribute(attribute, span.allocation, &value);
-  if (error == hipSuccess) memcpy(data, &value, sizeof value);
+  if (error == hipSuccess) error = host_range_attribute(attribute, span.allocation, data, n_values);
   software_span_close(&span);
   return software_end(error);
 }

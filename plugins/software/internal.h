@@ -78,8 +78,10 @@ struct software_allocation {
   struct software_block *block;
   struct software_pool_block *pool_block;               /* POOLED */
   struct software_pool *pool;                           /* POOLED, and OPENED through a pool */
-  int read_mostly, preferred_device, prefetched_device; /* of managed memory */
-  size_t mapped_bytes;                                  /* OPENED: what to unmap */
+  int read_mostly, preferred_device, prefetched_device; /* of managed memory, as are the next two */
+  bool coarse_grain;
+  bool accessed_by[SOFTWARE_MAX_DEVICES + 1]; /* the host first, then the devices */
+  size_t mapped_bytes;                        /* OPENED: what to unmap */
 };
 
 /* A stretch of memory that an operation reads or writes. */

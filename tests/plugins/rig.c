@@ -30,16 +30,27 @@ static bool is_about_order(const char *runtime_options)
   return keys == !!strstr(runtime_options, "'scheduler':") + !!strstr(runtime_options, "'seed':");
 }
 
-enum hipmm_status rig_try(const char *runtime_options, const char *graph)
+static enum hipmm_status initialise(const char *runtime_options, const char *graph)
 {
-  struct hipmm_resource *resource;
   if (!is_about_order(runtime_options)) needs_software();
   char *text = graph_text(runtime_options, graph);
   enum hipmm_status status = hipmm_init_from_string(text);
   free(text);
-  if (!status) status = hipmm_get_device_resource(0, &resource);
+  return status;
+}
+
+static enum hipmm_status build(void)
+{
+  struct hipmm_resource *resource;
+  enum hipmm_status status = hipmm_get_device_resource(0, &resource);
   if (!status) hipmm_resource_release(resource);
   return status;
+}
+
+enum hipmm_status rig_try(const char *runtime_options, const char *graph)
+{
+  enum hipmm_status status = initialise(runtime_options, graph);
+  return status ? status : build();
 }
 
 void rig_start_with(const char *runtime_options, const char *graph)
@@ -192,33 +203,42 @@ void rig_fail_call(const char *name, uint64_t nth, int code)
   assert_true(software()->schedule(name, nth, code));
 }
 
-/* Runs the body once; false if it could not even start. */
-static bool run(const char *runtime_options, const char *graph, void (*body)(void))
+struct sweep {
+  const char *runtime_options, *graph;
+  void (*body)(void);
+};
+
+/* Builds the stack and runs the body once; false if it could not be built. Initialising sets the runtime up anew, so
+ * that calls are counted and made to fail only from then on. `nth` 0: none fails. */
+static bool run(const struct sweep *sweep, const char *name, uint64_t nth)
 {
-  bool started = !rig_try(runtime_options, graph);
-  if (started) body();
-  return started;
+  assert_ok(initialise(sweep->runtime_options, sweep->graph));
+  software()->reset_calls();
+  if (nth) rig_fail_call(name, nth, 0);
+  bool is_built = !build();
+  if (is_built) sweep->body();
+  return is_built;
 }
 
-static uint64_t count_calls(const char *runtime_options, const char *graph, void (*body)(void), const char *name)
+static uint64_t count_calls(const struct sweep *sweep, const char *name)
 {
   software()->reset();
-  assert_true(run(runtime_options, graph, body));
+  assert_true(run(sweep, name, 0));
   hipmm_finalize();
   return software()->calls(name);
 }
 
 unsigned rig_fail_each_call(const char *runtime_options, const char *graph, void (*body)(void))
 {
+  const struct sweep sweep = {runtime_options, graph, body};
   unsigned failed = 0;
   const char *name;
   needs_software();
   for (size_t row = 0; (name = software()->call(row, NULL)); row++) {
-    uint64_t n = count_calls(runtime_options, graph, body, name);
+    uint64_t n = count_calls(&sweep, name);
     for (uint64_t nth = 1; nth <= n; nth++, failed++) {
       software()->reset();
-      rig_fail_call(name, nth, 0);
-      run(runtime_options, graph, body);
+      run(&sweep, name, nth);
       if (!nothing_is_lost()) fail_msg("when call %llu of %s failed", (unsigned long long)nth, name);
     }
   }

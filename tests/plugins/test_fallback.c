@@ -87,6 +87,7 @@ static void asks_them_in_the_order_of_the_graph(void **state)
 static void falls_back_when_the_device_is_full(void **state)
 {
   (void)state;
+  needs_software();
   rig_start("'resources': {'top': {'type': 'fallback', 'upstream': ['memory', 'managed']}, " MEMORY
             ", 'managed': {'type': 'managed'}}");
   void *large = rig_allocate(200 * MIB, NULL), *other = rig_allocate(200 * MIB, NULL);
@@ -336,6 +337,7 @@ static void serves_threads(void **state)
   pthread_t threads[THREADS];
   int failures[THREADS] = {0};
   (void)state;
+  needs_software();
   rig_start(half);
   for (int i = 0; i < THREADS; i++)
     assert_int_equal(pthread_create(&threads[i], NULL, allocate_and_free, &failures[i]), 0);

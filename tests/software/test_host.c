@@ -126,6 +126,31 @@ static void advice_and_prefetches_are_kept(void **state)
   assert_int_equal(range_attribute(managed, hipMemRangeAttributeReadMostly), 1);
   assert_ok(hipMemAdvise(managed, 100, hipMemAdviseUnsetReadMostly, 0));
   assert_int_equal(range_attribute(managed, hipMemRangeAttributeReadMostly), 0);
+  assert_int_equal(range_attribute(managed, hipMemRangeAttributeCoherencyMode), hipMemRangeCoherencyModeCoarseGrain);
+  assert_ok(hipMemAdvise(managed, 100, hipMemAdviseUnsetCoarseGrain, 0));
+  assert_int_equal(range_attribute(managed, hipMemRangeAttributeCoherencyMode), hipMemRangeCoherencyModeFineGrain);
+  assert_ok(hipFree(managed));
+}
+
+static void who_accesses_managed_memory_is_kept(void **state)
+{
+  (void)state;
+  void *managed;
+  int devices[4];
+  assert_ok(hipMallocManaged(&managed, 100, hipMemAttachGlobal));
+  assert_ok(hipMemAdvise(managed, 100, hipMemAdviseSetAccessedBy, 1));
+  assert_ok(hipMemAdvise(managed, 100, hipMemAdviseSetAccessedBy, 0));
+  assert_ok(hipMemAdvise(managed, 100, hipMemAdviseSetAccessedBy, hipCpuDeviceId));
+  assert_ok(hipMemAdvise(managed, 100, hipMemAdviseUnsetAccessedBy, 0));
+  assert_ok(hipMemRangeGetAttribute(devices, sizeof devices, hipMemRangeAttributeAccessedBy, managed, 10));
+  assert_int_equal(devices[0], hipCpuDeviceId);
+  assert_int_equal(devices[1], 1);
+  assert_int_equal(devices[2], hipInvalidDeviceId);
+  assert_int_equal(devices[3], hipInvalidDeviceId);
+  assert_int_equal(range_attribute(managed, hipMemRangeAttributeAccessedBy), hipCpuDeviceId);
+  assert_hip(hipMemRangeGetAttribute(devices, 0, hipMemRangeAttributeAccessedBy, managed, 10), hipErrorInvalidValue);
+  assert_hip(hipMemRangeGetAttribute(devices, 7, hipMemRangeAttributeAccessedBy, managed, 10), hipErrorInvalidValue);
+  assert_hip(hipMemRangeGetAttribute(devices, 8, hipMemRangeAttributeReadMostly, managed, 10), hipErrorInvalidValue);
   assert_ok(hipFree(managed));
 }
 
@@ -179,6 +204,7 @@ int main(void)
        NULL},
       {"advice and prefetches are kept (threads)", advice_and_prefetches_are_kept, start_threads, finish, NULL},
       {"advice and prefetches are kept (stepped)", advice_and_prefetches_are_kept, start_stepped, finish, NULL},
+      {"who accesses managed memory is kept", who_accesses_managed_memory_is_kept, start_stepped, finish, NULL},
       {"wrong advice and prefetches are refused", wrong_advice_and_prefetches_are_refused, start_threads, finish, NULL},
       {"devices reach pageable memory if configured (threads)", devices_reach_pageable_memory_if_configured,
        start_threads, finish, NULL},

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* failure_callback.c: an adaptor that, when its upstream is short of memory, calls a function of the program's and tries
+ * again for as long as that says so (RMM's contract: there is no limit to it). Other failures are passed on.
+ *
+ * No lock of this resource is held while the program's function runs: it may free and allocate through hipmm, through
+ * this resource too. What it allocates here may be short of memory in its turn, and then simply fails: a thread that is
+ * in the function already never enters it again for the same resource. Locks of resources above are another matter:
+ * under a pool that grows, or under thread_safe, the function must not use what stands above. What fails in the
+ * function leaves its own reason behind, in place of the upstream's. */
+#include <hipmm/plugin.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+struct failure_callback_options {
+  const struct hipmm_failure *callback;
+};
+
+struct failure_callback {
+  const struct hipmm_services *services;
+  struct hipmm_resource *upstream;
+  pthread_mutex_t lock;         /* failure */
+  struct hipmm_failure failure; /* the program's function */
+  atomic_uint_fast64_t calls, rescues, failures;
+};
+
+/* A call of the program's function that this thread is in; the function may have come to another resource's. */
+struct failure_call {
+  const struct failure_callback *resource;
+  const struct failure_call *outer;
+};
+
+static _Thread_local const struct failure_call *innermost_call;
+
+static bool failure_callback_is_calling(const struct failure_callback *resource)
+{
+  const struct failure_call *call = innermost_call;
+  while (call && call->resource != resource) call = call->outer;
+  return call != NULL;
+}
+
+/* What the program's function says. It may be replaced while it runs. */
+static bool failure_callback_call(struct failure_callback *self, size_t bytes)
+{
+  const struct failure_call call = {.resource = self, .outer = innermost_call};
+  pthread_mutex_lock(&self->lock);
+  struct hipmm_failure failure = self->failure;
+  pthread_mutex_unlock(&self->lock);
+  atomic_fetch_add_explicit(&self->calls, 1, memory_order_relaxed);
+  innermost_call = &call;
+  int again = failure.callback(failure.arg, bytes);
+  innermost_call = call.outer;
+  return again != 0;
+}
+
+static bool failure_callback_is_short(enum hipmm_status status)
+{
+  return status == HIPMM_E_OUT_OF_MEMORY || status == HIPMM_E_LIMIT;
+}
+
+static enum hipmm_status failure_callback_retry(struct failure_callback *self, enum hipmm_status status, size_t bytes,
+                                                size_t alignment, hipStream_t stream, void **ptr_out)
+{
+  while (failure_callback_is_short(status) && !failure_callback_is_calling(self) && failure_callback_call(self, bytes))
+    status = hipmm_upstream_allocate(self->upstream, bytes, alignment, stream, ptr_out);
+  atomic_fetch_add_explicit(status ? &self->failures : &self->rescues, 1, memory_order_relaxed);
+  return status;
+}
+
+static enum hipmm_status failure_callback_allocate(void *resource, size_t bytes, size_t alignment, hipStream_t stream,
+                                                   void **ptr_out)
+{
+  struct failure_callback *self = resource;
+  enum hipmm_status status = hipmm_upstream_allocate(self->upstream, bytes, alignment, stream, ptr_out);
+  return __builtin_expect(failure_callback_is_short(status), 0)
+             ? failure_callback_retry(self, status, bytes, alignment, stream, ptr_out)
+             : status;
+}
+
+static enum hipmm_status failure_callback_deallocate(void *resource, void *ptr, size_t bytes, size_t alignment,
+                                                     hipStream_t stream)
+{
+  struct failure_callback *self = resource;
+  return hipmm_upstream_deallocate(self->upstream, ptr, bytes, alignment, stream);
+}
+
+/* For resources that have several others below them, and ask each by itself whose a block is. */
+static enum hipmm_status failure_callback_find(void *resource, const void *ptr, struct hipmm_block *block_out)
+{
+  struct failure_callback *self = resource;
+  return self->services->find_below(self->services, ptr, block_out);
+}
+
+/* ---- Values ---- */
+
+enum failure_callback_value { CALLS, RESCUES, FAILURES };
+
+static const struct hipmm_feature failure_callback_values[] = {
+    [CALLS] = {"calls", "calls", "How often the program's function was called"},
+    [RESCUES] = {"rescues", "allocations", "Allocations that succeeded after it was called"},
+    [FAILURES] = {"failures", "allocations", "Allocations that were short of memory and failed all the same"},
+};
+
+static enum hipmm_status failure_callback_query(void *resource, size_t index, int64_t *value_out)
+{
+  struct failure_callback *self = resource;
+  const atomic_uint_fast64_t *values[] = {
+      [CALLS] = &self->calls, [RESCUES] = &self->rescues, [FAILURES] = &self->failures};
+  *value_out = (int64_t)atomic_load_explicit(values[index], memory_order_relaxed);
+  return HIPMM_OK;
+}
+
+/* ---- Life ---- */
+
+static enum hipmm_status failure_callback_reconfigure(void *resource, const char *option, const void *options)
+{
+  struct failure_callback *self = resource;
+  const struct failure_callback_options *given = options;
+  (void)option; /* there is one */
+  pthread_mutex_lock(&self->lock);
+  self->failure = *given->callback;
+  pthread_mutex_unlock(&self->lock);
+  return HIPMM_OK;
+}
+
+static enum hipmm_status failure_callback_create(const struct hipmm_services *services, const void *options,
+                                                 struct hipmm_resource *const *upstreams, size_t n_upstreams,
+                                                 void **self_out)
+{
+  const struct failure_callback_options *given = options;
+  (void)n_upstreams; /* one, as the descriptor says */
+  struct failure_callback *self = services->host_allocate(services, sizeof *self);
+  if (!self) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
+  self->services = services;
+  self->upstream = upstreams[0];
+  self->failure = *given->callback;
+  pthread_mutex_init(&self->lock, NULL);
+  *self_out = self;
+  return HIPMM_OK;
+}
+
+static void failure_callback_destroy(void *resource)
+{
+  struct failure_callback *self = resource;
+  pthread_mutex_destroy(&self->lock);
+  self->services->host_free(self->services, self, sizeof *self);
+}
+
+static const struct hipmm_option failure_callback_option_table[] = {
+    {.name = "callback",
+     .type = HIPMM_OPTION_OBJECT,
+     .flags = HIPMM_OPTION_REQUIRED | HIPMM_OPTION_RELOADABLE,
+     .offset = offsetof(struct failure_callback_options, callback),
+     .unit = "failure",
+     .doc = "The function to call, by the name that hipmm_register_failure() gave it; nonzero from it: try again"},
+};
+
+static const struct hipmm_ops failure_callback_ops = {
+    .struct_size = sizeof failure_callback_ops,
+    .allocate = failure_callback_allocate,
+    .deallocate = failure_callback_deallocate,
+    .query = failure_callback_query,
+    .find = failure_callback_find,
+    .reconfigure = failure_callback_reconfigure,
+};
+
+HIPMM_EXPORT extern const struct hipmm_plugin failure_callback_LTX_hipmm_plugin;
+
+const struct hipmm_plugin failure_callback_LTX_hipmm_plugin = {
+    HIPMM_PLUGIN_HEAD,
+    .type = "failure_callback",
+    .version = "1.0",
+    .doc = "Calls a function of the program when its upstream is short of memory, and tries again if that says so",
+    .role = HIPMM_ROLE_ADAPTOR,
+    .min_upstreams = 1,
+    .max_upstreams = 1,
+    .options = failure_callback_option_table,
+    .n_options = sizeof failure_callback_option_table / sizeof *failure_callback_option_table,
+    .options_bytes = sizeof(struct failure_callback_options),
+    .values = failure_callback_values,
+    .n_values = sizeof failure_callback_values / sizeof *failure_callback_values,
+    .ops = &failure_callback_ops,
+    .create = failure_callback_create,
+    .destroy = failure_callback_destroy,
+};

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/* prefetch.c: an adaptor that has managed memory brought to the resource's device as soon as it is allocated, in the
+ * order of the stream that it is allocated for (hipMemPrefetchAsync). Other memory is left alone, and so is all memory
+ * on a device that cannot move it while it is in use. */
+#include "../hint.h"
+
+static enum hipmm_status prefetch_start(struct hint *prefetch, const void *ptr, size_t bytes, hipStream_t stream)
+{
+  const struct hipmm_services *services = prefetch->services;
+  int previous = services->enter_device(services); /* the default stream is the current device's */
+  int code = services->hip->MemPrefetchAsync(ptr, bytes, services->device, stream);
+  enum hipmm_status status = hint_judge(prefetch, code, bytes);
+  services->leave_device(services, previous);
+  return status;
+}
+
+static enum hipmm_status prefetch_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream,
+                                           void **ptr_out)
+{
+  struct hint *prefetch = self;
+  void *ptr = NULL;
+  enum hipmm_status status = hipmm_upstream_allocate(prefetch->upstream, bytes, alignment, stream, &ptr);
+  if (status) return status;
+  if (ptr && prefetch->is_on) status = prefetch_start(prefetch, ptr, bytes, stream);
+  if (status) return hint_give_back(prefetch, status, (struct hipmm_block){ptr, bytes}, alignment, stream);
+  *ptr_out = ptr;
+  return HIPMM_OK;
+}
+
+static const struct hipmm_feature prefetch_values[HINT_VALUES] = {
+    [HINT_IS_ON] = {"is_on", "0 or 1", "1 where the device can prefetch; 0: this resource only forwards"},
+    [HINT_GIVEN] = {"prefetched_count", "allocations", "Allocations that were prefetched"},
+    [HINT_GIVEN_BYTES] = {"prefetched_bytes", "bytes", "Their sizes, as requested"},
+    [HINT_IGNORED] = {"ignored_count", "allocations", "Allocations that were not, their memory not being managed"},
+};
+
+static enum hipmm_status prefetch_create(const struct hipmm_services *services, const void *options,
+                                         struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
+{
+  (void)options, (void)n_upstreams; /* none, and one */
+  struct hint *prefetch = services->host_allocate(services, sizeof *prefetch);
+  if (!prefetch) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
+  enum hipmm_status status =
+      hint_open(prefetch, services, upstreams[0], "hipMemPrefetchAsync", services->hip->MemPrefetchAsync != NULL);
+  if (status)
+    services->host_free(services, prefetch, sizeof *prefetch);
+  else
+    *self_out = prefetch;
+  return status;
+}
+
+static void prefetch_destroy(void *self)
+{
+  struct hint *prefetch = self;
+  prefetch->services->host_free(prefetch->services, prefetch, sizeof *prefetch);
+}
+
+static const struct hipmm_ops prefetch_ops = {
+    .struct_size = sizeof prefetch_ops,
+    .allocate = prefetch_allocate,
+    .deallocate = hint_deallocate,
+    .query = hint_query,
+    .find = hint_find,
+};
+
+HIPMM_EXPORT extern const struct hipmm_plugin prefetch_LTX_hipmm_plugin;
+
+const struct hipmm_plugin prefetch_LTX_hipmm_plugin = {
+    HIPMM_PLUGIN_HEAD,
+    .type = "prefetch",
+    .version = "1.0",
+    .doc = "Has managed memory brought to the device when it is allocated (hipMemPrefetchAsync)",
+    .role = HIPMM_ROLE_ADAPTOR,
+    .min_upstreams = 1,
+    .max_upstreams = 1,
+    .values = prefetch_values,
+    .n_values = HINT_VALUES,
+    .ops = &prefetch_ops,
+    .create = prefetch_create,
+    .destroy = prefetch_destroy,
+};

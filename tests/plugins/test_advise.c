@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of advise: what HIP is told about memory, that other memory is left alone, and that nothing is lost when HIP
+ * refuses. */
+#include "managed.h"
+#include "model.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+static const char all[] = "'stack': [{'type': 'advise', 'read_mostly': true, 'preferred_location': 'device', "
+                          "'accessed_by': ['cpu', '1'], 'coarse_grain': true}, 'managed']";
+
+/* ---- What is advised ---- */
+
+struct advice_case {
+  const char *options;
+  int read_mostly, preferred_location, coarse_grain, accessed_by[3];
+};
+
+static const struct advice_case cases[] = {
+    {"", 0, MANAGED_NOWHERE, 0, {MANAGED_NOWHERE, MANAGED_NOWHERE, MANAGED_NOWHERE}},
+    {", 'read_mostly': true", 1, MANAGED_NOWHERE, 0, {MANAGED_NOWHERE, MANAGED_NOWHERE, MANAGED_NOWHERE}},
+    {", 'preferred_location': 'device'", 0, 0, 0, {MANAGED_NOWHERE, MANAGED_NOWHERE, MANAGED_NOWHERE}},
+    {", 'preferred_location': '1'", 0, 1, 0, {MANAGED_NOWHERE, MANAGED_NOWHERE, MANAGED_NOWHERE}},
+    {", 'preferred_location': 'cpu'", 0, -1, 0, {MANAGED_NOWHERE, MANAGED_NOWHERE, MANAGED_NOWHERE}},
+    {", 'accessed_by': ['device']", 0, MANAGED_NOWHERE, 0, {0, MANAGED_NOWHERE, MANAGED_NOWHERE}},
+    {", 'accessed_by': ['1', 'cpu', '0']", 0, MANAGED_NOWHERE, 0, {-1, 0, 1}},
+    {", 'accessed_by': ['1', '1', '1', '1']", 0, MANAGED_NOWHERE, 0, {1, MANAGED_NOWHERE, MANAGED_NOWHERE}},
+    {", 'coarse_grain': true", 0, MANAGED_NOWHERE, 1, {MANAGED_NOWHERE, MANAGED_NOWHERE, MANAGED_NOWHERE}},
+    {", 'read_mostly': true, 'preferred_location': 'cpu', 'accessed_by': ['1'], 'coarse_grain': true",
+     1,
+     -1,
+     1,
+     {1, MANAGED_NOWHERE, MANAGED_NOWHERE}},
+};
+
+static void tells_what_the_options_say(void **state)
+{
+  (void)state;
+  needs_software();
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const struct advice_case *row = &cases[i];
+    char graph[300];
+    int accessed_by[3];
+    snprintf(graph, sizeof graph, "'stack': [{'type': 'advise'%s}, 'managed']", row->options);
+    rig_start(graph);
+    void *ptr = rig_allocate(10000, NULL);
+    assert_int_equal(managed_ask(ptr, MANAGED_READ_MOSTLY), row->read_mostly);
+    assert_int_equal(managed_ask(ptr, MANAGED_PREFERRED_LOCATION), row->preferred_location);
+    assert_int_equal(managed_ask(ptr, MANAGED_COARSE_GRAIN), row->coarse_grain);
+    managed_ask_all(ptr, MANAGED_ACCESSED_BY, accessed_by, 3);
+    for (int place = 0; place < 3; place++) assert_int_equal(accessed_by[place], row->accessed_by[place]);
+    rig_free(ptr, 10000, NULL);
+    assert_ok(hipmm_finalize());
+  }
+}
+
+static void counts_what_it_said(void **state)
+{
+  (void)state;
+  needs_software();
+  rig_start(all);
+  void *ptr = rig_allocate(1000, NULL);
+  assert_int_equal(software()->calls("hipMemAdvise"), 5);
+  assert_int_equal(rig_value("advise", "is_on"), 1);
+  assert_int_equal(rig_value("advise", "advised_count"), 5);
+  assert_int_equal(rig_value("advise", "advised_bytes"), 5000);
+  assert_int_equal(rig_value("advise", "ignored_count"), 0);
+  rig_free(ptr, 1000, NULL);
+  assert_null(rig_allocate(0, NULL));
+  rig_free(NULL, 0, NULL);
+  assert_int_equal(software()->calls("hipMemAdvise"), 5);
+}
+
+static void means_the_device_of_the_resource(void **state)
+{
+  struct hipmm_resource *resource;
+  void *ptr = NULL;
+  int current = -1;
+  (void)state;
+  needs_software();
+  rig_start(all);
+  assert_ok(hipmm_get_device_resource(1, &resource));
+  assert_ok(hipmm_allocate(resource, 5000, NULL, &ptr));
+  assert_int_equal(managed_ask(ptr, MANAGED_PREFERRED_LOCATION), 1);
+  assert_int_equal(rig_hip()->GetDevice(&current), 0);
+  assert_int_equal(current, 0);
+  assert_ok(hipmm_deallocate(resource, ptr, 5000, NULL));
+  hipmm_resource_release(resource);
+}
+
+struct other_case {
+  const char *runtime_options, *upstream;
+  int is_on, ignored; /* of one allocation and one piece of advice */
+};
+
+static const struct other_case others[] = {
+    {"", "'device'", 1, 1},
+    {"", "'pinned'", 1, 1},
+    {"", "'pool', 'device'", 1, 1},
+    {"", "'pool', 'managed'", 1, 0},
+    {"'managed_memory': false", "'device'", 0, 0},
+};
+
+static void leaves_other_memory_alone(void **state)
+{
+  (void)state;
+  needs_software();
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+    char graph[200];
+    snprintf(graph, sizeof graph, "'stack': [{'type': 'advise', 'accessed_by': ['1']}, %s]", others[i].upstream);
+    software()->reset();
+    rig_start_with(others[i].runtime_options, graph);
+    void *ptr = rig_allocate(3000, NULL);
+    assert_int_equal(rig_value("advise", "is_on"), others[i].is_on);
+    assert_int_equal(rig_value("advise", "ignored_count"), others[i].ignored);
+    assert_int_equal(software()->calls("hipMemAdvise"), others[i].is_on);
+    assert_int_equal(rig_hip()->GetLastError(), 0); /* the refusal is not left for the application to find */
+    rig_free(ptr, 3000, NULL);
+    assert_ok(hipmm_finalize());
+  }
+}
+
+/* ---- Options ---- */
+
+struct wrong_case {
+  const char *options, *message;
+};
+
+static const struct wrong_case wrong[] = {
+    {"'preferred_location': 'gpu'",
+     "/stack/0/preferred_location: advise: \"gpu\" is not a place; write \"device\", \"cpu\""},
+    {"'preferred_location': ''", "\"\" is not a place"},
+    {"'preferred_location': '2'", "/stack/0/preferred_location: advise: there is no device 2; there are 2"},
+    {"'preferred_location': '-1'", "\"-1\" is not a place"},
+    {"'preferred_location': '01'", "\"01\" is not a place"},
+    {"'preferred_location': '99999999999'", "is not a place"},
+    {"'preferred_location': 1", "/stack/0/preferred_location: 1 is not"},
+    {"'accessed_by': 'cpu'", "/stack/0/accessed_by"},
+    {"'accessed_by': ['cpu', 'device', 'you']", "/stack/0/accessed_by/2: advise: \"you\" is not a place"},
+    {"'accessed_by': ['cpu', '7']", "/stack/0/accessed_by/1: advise: there is no device 7"},
+    {"'read_mostly': 'yes'", "/stack/0/read_mostly"},
+    {"'read_mosty': true", "did you mean \"read_mostly\"?"},
+};
+
+static void refuses_wrong_options(void **state)
+{
+  (void)state;
+  needs_software();
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    char graph[200];
+    for (int is_on = 0; is_on < 2; is_on++) {
+      snprintf(graph, sizeof graph, "'stack': [{'type': 'advise', %s}, 'device']", wrong[i].options);
+      assert_status(rig_try(is_on ? "" : "'managed_memory': false", graph), HIPMM_E_CONFIG);
+      assert_message(wrong[i].message);
+      hipmm_finalize();
+    }
+  }
+}
+
+/* As the type's option struct has them. */
+struct options {
+  uint32_t read_mostly, coarse_grain;
+  const char *preferred_location;
+  struct hipmm_strings accessed_by;
+};
+
+static void can_be_told_otherwise(void **state)
+{
+  struct options options = {.read_mostly = 1, .preferred_location = "cpu"};
+  (void)state;
+  needs_software();
+  rig_start(all);
+  struct hipmm_resource *resource = rig_resource("advise");
+  assert_ok(resource->ops->reconfigure(resource->self, "preferred_location", &options));
+  void *ptr = rig_allocate(1000, NULL);
+  assert_int_equal(managed_ask(ptr, MANAGED_PREFERRED_LOCATION), -1);
+  assert_int_equal(managed_ask(ptr, MANAGED_COARSE_GRAIN), 0);
+  rig_free(ptr, 1000, NULL);
+  options.preferred_location = "mars";
+  assert_status(resource->ops->reconfigure(resource->self, "preferred_location", &options), HIPMM_E_CONFIG);
+  assert_message("\"mars\" is not a place");
+  ptr = rig_allocate(1000, NULL);
+  assert_int_equal(managed_ask(ptr, MANAGED_PREFERRED_LOCATION), -1); /* as it was */
+  rig_free(ptr, 1000, NULL);
+}
+
+/* ---- Failures ---- */
+
+static void gives_back_what_could_not_be_advised(void **state)
+{
+  void *ptr = NULL;
+  (void)state;
+  needs_software();
+  rig_start(all);
+  for (uint64_t nth = 1; nth <= 5; nth++) {
+    rig_fail_call("hipMemAdvise", nth, 999);
+    assert_status(hipmm_allocate(NULL, 5000, NULL, &ptr), HIPMM_E_HIP);
+    assert_message("advise: hipMemAdvise of 4.88 KiB");
+    assert_null(ptr);
+    assert_int_equal(rig_held_bytes(), 0);
+  }
+  rig_fail_call("hipMemAdvise", 1, HIPMM_HIP_ERROR_INVALID_VALUE);
+  ptr = rig_allocate(5000, NULL);
+  assert_int_equal(rig_value("advise", "ignored_count"), 1);
+  assert_int_equal(managed_ask(ptr, MANAGED_READ_MOSTLY), 1); /* the rest is said all the same */
+  rig_free(ptr, 5000, NULL);
+}
+
+static void passes_failures_of_the_upstream_on(void **state)
+{
+  void *ptr = NULL;
+  (void)state;
+  needs_software();
+  rig_start(all);
+  assert_status(hipmm_allocate(NULL, SIZE_MAX, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+  assert_status(hipmm_allocate_aligned(NULL, 1000, 4096, NULL, &ptr), HIPMM_E_ARGUMENT);
+  rig_fail_call("hipMallocManaged", 1, 999);
+  assert_status(hipmm_allocate(NULL, 1000, NULL, &ptr), HIPMM_E_HIP);
+  assert_null(ptr);
+  assert_int_equal(software()->calls("hipMemAdvise"), 0);
+}
+
+static void passes_frees_on(void **state)
+{
+  int local;
+  (void)state;
+  rig_start("'stack': ['statistics', {'type': 'advise', 'read_mostly': true}, 'pool', 'managed']");
+  char *ptr = rig_allocate(3000, NULL), *aligned = NULL;
+  assert_status(hipmm_deallocate(NULL, ptr, 2999, NULL), HIPMM_E_SIZE);
+  assert_status(hipmm_deallocate(NULL, ptr + 256, 3000, NULL), HIPMM_E_POINTER);
+  assert_status(hipmm_deallocate(NULL, &local, 3000, NULL), HIPMM_E_POINTER);
+  assert_ok(hipmm_allocate_aligned(NULL, 5000, 8192, NULL, (void **)&aligned));
+  assert_int_equal((uintptr_t)aligned % 8192, 0);
+  assert_ok(hipmm_deallocate_aligned(NULL, aligned, 5000, 8192, NULL));
+  rig_free(ptr, 0, NULL); /* statistics asks below for its size */
+  assert_status(hipmm_deallocate(NULL, ptr, 3000, NULL), HIPMM_E_POINTER);
+  assert_int_equal(rig_value("statistics", "current_bytes"), 0);
+}
+
+/* ---- Random programs, threads, failing calls ---- */
+
+static void agrees_with_a_model(void **state)
+{
+  (void)state;
+  for (uint64_t seed = 1; seed <= 2; seed++) {
+    rig_start_with(seed % 2 ? "'scheduler': 'stepped', 'seed': 3" : "",
+                   "'stack': [{'type': 'advise', 'accessed_by': ['cpu']}, 'pool', 'managed']");
+    struct model model = {.seed = seed,
+                          .steps = 1500,
+                          .n_streams = 4,
+                          .most_live = 100,
+                          .most_bytes = 65536,
+                          .destroys_streams = true,
+                          .ends_with_no_live = true};
+    model_run(&model);
+    assert_in_range(rig_value("advise", "advised_count"), 500, 1500);
+    assert_int_equal(rig_value("pool", "live_bytes"), 0);
+    assert_ok(hipmm_finalize());
+  }
+}
+
+enum { THREADS = 4, ROUNDS = 300 };
+
+static void *allocate_and_free(void *argument)
+{
+  int *failures = argument;
+  for (size_t i = 0; i < ROUNDS; i++) {
+    void *ptr = NULL;
+    *failures += hipmm_allocate(NULL, 1000 + i, NULL, &ptr) != HIPMM_OK;
+    *failures += hipmm_deallocate(NULL, ptr, i % 2 ? 1000 + i : 0, NULL) != HIPMM_OK;
+  }
+  return NULL;
+}
+
+/* While the advice changes. */
+static void serves_threads(void **state)
+{
+  pthread_t threads[THREADS];
+  int failures[THREADS] = {0};
+  (void)state;
+  rig_start("'stack': [{'type': 'advise', 'read_mostly': true}, 'pool', 'managed']");
+  struct hipmm_resource *resource = rig_resource("advise");
+  for (int i = 0; i < THREADS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, allocate_and_free, &failures[i]), 0);
+  for (uint32_t i = 0; i < 50; i++) {
+    const struct options options = {.read_mostly = 1, .coarse_grain = i % 2};
+    assert_ok(resource->ops->reconfigure(resource->self, "coarse_grain", &options));
+  }
+  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  for (int i = 0; i < THREADS; i++) assert_int_equal(failures[i], 0);
+  assert_in_range(rig_value("advise", "advised_count"), THREADS * ROUNDS, 2 * THREADS * ROUNDS);
+}
+
+static void work(void)
+{
+  for (int i = 0; i < 3; i++) {
+    void *ptr = NULL;
+    if (hipmm_allocate(NULL, 5000, NULL, &ptr)) continue;
+    if (hipmm_deallocate(NULL, ptr, 5000, NULL) && hipmm_deallocate(NULL, ptr, 0, NULL))
+      print_error("a free failed twice\n");
+  }
+}
+
+static void loses_nothing_whatever_call_fails(void **state)
+{
+  (void)state;
+  assert_in_range(rig_fail_each_call("'scheduler': 'stepped'", all, work), 20, 1000);
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      TEST(tells_what_the_options_say),
+      TEST(counts_what_it_said),
+      TEST(means_the_device_of_the_resource),
+      TEST(leaves_other_memory_alone),
+      TEST(refuses_wrong_options),
+      TEST(can_be_told_otherwise),
+      TEST(gives_back_what_could_not_be_advised),
+      TEST(passes_failures_of_the_upstream_on),
+      TEST(passes_frees_on),
+      TEST(agrees_with_a_model),
+      TEST(serves_threads),
+      TEST(loses_nothing_whatever_call_fails),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of failure_callback: when the program's function is called, what it may do, and that it is never entered again
+ * from within itself. */
+#include "model.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+
+#define CALLS   "{'type': 'failure_callback', 'callback': 'spill'}"
+#define FULL_AT "{'type': 'pool', 'maximum_size': '4MiB', 'growth': 'segments'}"
+#define LIMITED "{'type': 'limiting', 'limit': '1MiB'}"
+
+static const char pooled[] = "'stack': [" CALLS ", " FULL_AT ", 'device']";
+static const char limited[] = "'stack': [" CALLS ", " LIMITED ", 'device']";
+
+/* What the program's function works with: blocks that it may free, one a call, and what it saw. */
+static struct spill {
+  struct hipmm_block blocks[8];
+  int n_blocks;
+  int calls, give_up_after; /* says no from this call on; 0: when nothing is left to free */
+  size_t bytes;             /* of the last call */
+  int depth, deepest;
+  enum hipmm_status inner; /* of what it allocated itself */
+} spill;
+
+static int free_one(void *argument, size_t bytes)
+{
+  struct spill *it = argument;
+  it->calls++;
+  it->bytes = bytes;
+  if (it->give_up_after) return it->calls < it->give_up_after;
+  if (!it->n_blocks) return 0;
+  struct hipmm_block *block = &it->blocks[--it->n_blocks];
+  return hipmm_deallocate(NULL, block->ptr, block->bytes, NULL) == HIPMM_OK;
+}
+
+static void use(const char *name, int (*callback)(void *, size_t), void *argument)
+{
+  const struct hipmm_failure failure = {sizeof failure, callback, argument};
+  assert_ok(hipmm_register_failure(name, &failure));
+}
+
+static int setup(void **state)
+{
+  spill = (struct spill){.calls = 0};
+  use("spill", free_one, &spill);
+  return rig_setup(state);
+}
+
+static void keep(size_t bytes)
+{
+  spill.blocks[spill.n_blocks++] = (struct hipmm_block){rig_allocate(bytes, NULL), bytes};
+}
+
+/* ---- When ---- */
+
+static void is_called_until_there_is_enough(void **state)
+{
+  (void)state;
+  rig_start(pooled);
+  for (int i = 0; i < 4; i++) keep(MIB);
+  assert_int_equal(spill.calls, 0);
+  void *ptr = rig_allocate(2 * MIB, NULL); /* two blocks must go */
+  assert_int_equal(spill.calls, 2);
+  assert_int_equal(spill.bytes, 2 * MIB);
+  assert_int_equal(spill.n_blocks, 2);
+  assert_int_equal(rig_value("failure_callback", "calls"), 2);
+  assert_int_equal(rig_value("failure_callback", "rescues"), 1);
+  assert_int_equal(rig_value("failure_callback", "failures"), 0);
+  rig_free(ptr, 2 * MIB, NULL);
+  while (spill.n_blocks) free_one(&spill, 0);
+}
+
+static void lets_it_fail_when_told_so(void **state)
+{
+  void *ptr = NULL;
+  (void)state;
+  rig_start(pooled);
+  spill.give_up_after = 5;
+  assert_status(hipmm_allocate(NULL, 5 * MIB, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+  assert_null(ptr);
+  assert_int_equal(spill.calls, 5);
+  assert_message("pool: "); /* the upstream's reason */
+  assert_int_equal(rig_value("failure_callback", "calls"), 5);
+  assert_int_equal(rig_value("failure_callback", "rescues"), 0);
+  assert_int_equal(rig_value("failure_callback", "failures"), 1);
+}
+
+static void is_called_for_a_limit(void **state)
+{
+  void *ptr = NULL;
+  (void)state;
+  rig_start(limited);
+  keep(MIB);
+  void *block = rig_allocate(1000, NULL);
+  assert_int_equal(spill.calls, 1);
+  assert_status(hipmm_allocate(NULL, MIB, NULL, &ptr), HIPMM_E_LIMIT);
+  assert_int_equal(spill.calls, 2);
+  rig_free(block, 1000, NULL);
+}
+
+static void is_called_when_the_device_is_full(void **state)
+{
+  (void)state;
+  needs_software();
+  rig_start("'stack': [" CALLS ", 'device']");
+  keep(200 * MIB);
+  void *ptr = rig_allocate(200 * MIB, NULL);
+  assert_int_equal(spill.calls, 1);
+  rig_free(ptr, 0, NULL);
+}
+
+static void is_not_called_for_other_failures(void **state)
+{
+  void *ptr = NULL;
+  (void)state;
+  rig_start("'stack': [" CALLS ", 'device']");
+  rig_fail_call("hipMalloc", 1, 999);
+  assert_status(hipmm_allocate(NULL, 1000, NULL, &ptr), HIPMM_E_HIP);
+  assert_status(hipmm_allocate_aligned(NULL, 1000, 4096, NULL, &ptr), HIPMM_E_ARGUMENT);
+  assert_int_equal(spill.calls, 0);
+  assert_int_equal(rig_value("failure_callback", "failures"), 0);
+}
+
+/* The function says that it is worth another try, and then it is another failure. */
+static void ends_with_another_failure(void **state)
+{
+  void *ptr = NULL;
+  (void)state;
+  rig_start("'stack': [" CALLS ", 'device']");
+  spill.give_up_after = 100;
+  rig_fail_call("hipMalloc", 1, HIPMM_HIP_ERROR_OUT_OF_MEMORY);
+  rig_fail_call("hipMalloc", 2, 999);
+  assert_status(hipmm_allocate(NULL, 1000, NULL, &ptr), HIPMM_E_HIP);
+  assert_null(ptr);
+  assert_int_equal(spill.calls, 1);
+}
+
+static void knows_the_largest_sizes_and_none(void **state)
+{
+  static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - 255, SIZE_MAX / 2, (size_t)1 << 40};
+  void *ptr = NULL;
+  (void)state;
+  rig_start(pooled);
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    assert_status(hipmm_allocate(NULL, sizes[i], NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+    assert_true(spill.bytes == sizes[i]);
+  }
+  assert_null(rig_allocate(0, NULL));
+  rig_free(NULL, 0, NULL);
+  assert_int_equal(spill.calls, sizeof sizes / sizeof *sizes);
+}
+
+static void passes_frees_on(void **state)
+{
+  int local;
+  (void)state;
+  rig_start("'stack': ['statistics', " CALLS ", " FULL_AT ", 'device']");
+  char *ptr = rig_allocate(3000, NULL), *other = NULL;
+  assert_status(hipmm_deallocate(NULL, ptr, 2999, NULL), HIPMM_E_SIZE);
+  assert_status(hipmm_deallocate(NULL, ptr + 256, 3000, NULL), HIPMM_E_POINTER);
+  assert_status(hipmm_deallocate(NULL, &local, 3000, NULL), HIPMM_E_POINTER);
+  assert_ok(hipmm_allocate_aligned(NULL, 5000, 8192, NULL, (void **)&other));
+  assert_int_equal((uintptr_t)other % 8192, 0);
+  assert_ok(hipmm_deallocate_aligned(NULL, other, 5000, 8192, NULL));
+  rig_free(ptr, 0, NULL); /* statistics asks below for its size */
+  assert_status(hipmm_deallocate(NULL, ptr, 3000, NULL), HIPMM_E_POINTER);
+  assert_int_equal(rig_value("statistics", "current_bytes"), 0);
+}
+
+/* ---- Within the function ---- */
+
+/* Asks for what it is asked for: too much again. */
+static int allocate_again(void *argument, size_t bytes)
+{
+  struct spill *it = argument;
+  void *ptr = NULL;
+  it->calls++;
+  if (++it->depth > it->deepest) it->deepest = it->depth;
+  it->inner = hipmm_allocate(NULL, bytes, NULL, &ptr);
+  it->depth--;
+  return it->calls < 3;
+}
+
+static void is_not_entered_again_from_within(void **state)
+{
+  void *ptr = NULL;
+  (void)state;
+  use("spill", allocate_again, &spill);
+  rig_start(pooled);
+  assert_status(hipmm_allocate(NULL, 5 * MIB, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+  assert_int_equal(spill.inner, HIPMM_E_OUT_OF_MEMORY);
+  assert_int_equal(spill.calls, 3);
+  assert_int_equal(spill.deepest, 1);
+  assert_int_equal(rig_value("failure_callback", "failures"), 4); /* the three within, and it */
+  assert_status(hipmm_allocate(NULL, 5 * MIB, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+  assert_int_equal(spill.calls, 4); /* the way into it is open again */
+}
+
+static int allocate_of(void *argument, size_t bytes)
+{
+  void *ptr = NULL;
+  spill.calls++;
+  if (++spill.depth > spill.deepest) spill.deepest = spill.depth;
+  enum hipmm_status status = hipmm_allocate(rig_resource(argument), bytes, NULL, &ptr);
+  spill.depth--;
+  return status == HIPMM_OK;
+}
+
+/* Each resource's function asks the other resource. */
+static void ends_between_two_resources(void **state)
+{
+  void *ptr = NULL;
+  (void)state;
+  use("ask_two", allocate_of, (void *)(uintptr_t) "two");
+  use("ask_one", allocate_of, (void *)(uintptr_t) "one");
+  rig_start("'resources': {'one': {'type': 'failure_callback', 'callback': 'ask_two', 'upstream': 'limit'}, "
+            "'two': {'type': 'failure_callback', 'callback': 'ask_one', 'upstream': 'limit'}, "
+            "'limit': {'type': 'limiting', 'limit': '1MiB', 'upstream': 'memory'}, 'memory': {'type': 'device'}, "
+            "'top': {'type': 'fallback', 'upstream': ['one', 'two']}}");
+  assert_status(hipmm_allocate(rig_resource("one"), 2 * MIB, NULL, &ptr), HIPMM_E_LIMIT);
+  assert_int_equal(spill.calls, 2);
+  assert_int_equal(spill.deepest, 2);
+}
+
+static int replace_itself(void *argument, size_t bytes)
+{
+  struct spill *it = argument;
+  (void)bytes;
+  it->calls++;
+  return hipmm_register_failure("spill", NULL) == HIPMM_OK; /* the second time it is gone */
+}
+
+static void lasts_as_long_as_the_stack(void **state)
+{
+  void *ptr = NULL;
+  (void)state;
+  use("spill", replace_itself, &spill);
+  rig_start(pooled);
+  assert_status(hipmm_allocate(NULL, 5 * MIB, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+  assert_int_equal(spill.calls, 2);
+}
+
+static int count_call(void *argument, size_t bytes)
+{
+  (void)bytes;
+  return ++*(int *)argument < 2;
+}
+
+static void can_be_given_another_function(void **state)
+{
+  int calls = 0;
+  const struct hipmm_failure failure = {sizeof failure, count_call, &calls};
+  const struct hipmm_failure *const options[] = {&failure}; /* the type's option struct */
+  void *ptr = NULL;
+  (void)state;
+  rig_start(pooled);
+  struct hipmm_resource *resource = rig_resource("failure_callback");
+  assert_ok(resource->ops->reconfigure(resource->self, "callback", options));
+  assert_status(hipmm_allocate(NULL, 5 * MIB, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+  assert_int_equal(calls, 2);
+  assert_int_equal(spill.calls, 0);
+}
+
+/* ---- Graphs ---- */
+
+struct graph_case {
+  const char *stack, *message;
+};
+
+static const struct graph_case wrong_graphs[] = {
+    {"'failure_callback', 'device'", "failure_callback needs \"callback\""},
+    {"{'type': 'failure_callback', 'callback': 'spil'}, 'device'",
+     "/stack/0/callback: no failure is registered as \"spil\"; did you mean \"spill\"?"},
+    {"{'type': 'failure_callback', 'callback': 7}, 'device'", "/stack/0/callback: 7 is not the name"},
+    {"{'type': 'failure_callback', 'callback': 'spill'}", "needs an upstream"},
+};
+
+static void refuses_graphs_without_its_function(void **state)
+{
+  (void)state;
+  for (size_t i = 0; i < sizeof wrong_graphs / sizeof *wrong_graphs; i++) {
+    char graph[300];
+    snprintf(graph, sizeof graph, "'stack': [%s]", wrong_graphs[i].stack);
+    assert_status(rig_try("", graph), HIPMM_E_CONFIG);
+    assert_message(wrong_graphs[i].message);
+    hipmm_finalize();
+  }
+}
+
+/* ---- Threads ---- */
+
+enum { THREADS = 4, ROUNDS = 1000 };
+
+static pthread_barrier_t all_within;
+
+static int wait_for_the_others(void *argument, size_t bytes)
+{
+  (void)argument, (void)bytes;
+  pthread_barrier_wait(&all_within);
+  return 0;
+}
+
+static void *fail_once(void *argument)
+{
+  void *ptr = NULL;
+  *(enum hipmm_status *)argument = hipmm_allocate(NULL, 5 * MIB, NULL, &ptr);
+  return NULL;
+}
+
+/* Were a lock held during the function, the first thread in it would wait for ever. */
+static void lets_all_threads_in_at_once(void **state)
+{
+  pthread_t threads[THREADS];
+  enum hipmm_status statuses[THREADS];
+  (void)state;
+  use("spill", wait_for_the_others, NULL);
+  rig_start(pooled);
+  pthread_barrier_init(&all_within, NULL, THREADS);
+  for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, fail_once, &statuses[i]), 0);
+  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  pthread_barrier_destroy(&all_within);
+  for (int i = 0; i < THREADS; i++) assert_int_equal(statuses[i], HIPMM_E_OUT_OF_MEMORY);
+}
+
+/* A thread's only block, in a resource where there is room for one: who wants another gives up its own. */
+static _Thread_local struct hipmm_block own;
+
+static int give_up_own(void *argument, size_t bytes)
+{
+  (void)argument, (void)bytes;
+  if (own.ptr && hipmm_deallocate(NULL, own.ptr, own.bytes, NULL)) return 0;
+  own.ptr = NULL;
+  sched_yield();
+  return 1;
+}
+
+static void *compete(void *argument)
+{
+  int *failures = argument;
+  for (size_t i = 0; i < ROUNDS; i++) {
+    struct hipmm_block next = {.bytes = MIB / 2 + 1 + i};
+    *failures += hipmm_allocate(NULL, next.bytes, NULL, &next.ptr) != HIPMM_OK;
+    if (own.ptr) *failures += hipmm_deallocate(NULL, own.ptr, own.bytes, NULL) != HIPMM_OK;
+    own = next;
+  }
+  *failures += hipmm_deallocate(NULL, own.ptr, own.bytes, NULL) != HIPMM_OK;
+  own.ptr = NULL;
+  return NULL;
+}
+
+static void serves_threads_that_compete(void **state)
+{
+  pthread_t threads[THREADS];
+  int failures[THREADS] = {0};
+  (void)state;
+  use("spill", give_up_own, NULL);
+  rig_start("'stack': [" CALLS ", " LIMITED ", 'pool', 'device']");
+  for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, compete, &failures[i]), 0);
+  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  for (int i = 0; i < THREADS; i++) assert_int_equal(failures[i], 0);
+  assert_in_range(rig_value("failure_callback", "rescues"), THREADS * (ROUNDS - 1), THREADS * ROUNDS);
+  assert_int_equal(rig_value("failure_callback", "failures"), 0);
+  assert_int_equal(rig_value("limiting", "allocated_bytes"), 0);
+}
+
+/* ---- Random programs, and failing calls ---- */
+
+static int trim_then_give_up(void *argument, size_t bytes)
+{
+  static int turn;
+  (void)bytes;
+  if (++turn % 2) return 0;
+  return hipmm_resource_trim(rig_resource(argument), 0) == HIPMM_OK;
+}
+
+static void agrees_with_a_model(void **state)
+{
+  (void)state;
+  use("spill", trim_then_give_up, (void *)(uintptr_t) "pool");
+  for (uint64_t seed = 1; seed <= 2; seed++) {
+    rig_start_with(seed % 2 ? "'scheduler': 'stepped', 'seed': 3" : "",
+                   "'stack': [" CALLS ", {'type': 'pool', 'maximum_size': '256KiB', 'growth': 'segments'}, 'device']");
+    struct model model = {.seed = seed,
+                          .steps = 2000,
+                          .n_streams = 4,
+                          .most_live = 100,
+                          .most_bytes = 65536,
+                          .destroys_streams = true,
+                          .ends_with_no_live = true};
+    model_run(&model);
+    assert_in_range(rig_value("failure_callback", "calls"), 10, 10000);
+    assert_int_equal(rig_value("pool", "live_bytes"), 0);
+    assert_ok(hipmm_finalize());
+  }
+}
+
+static void work(void)
+{
+  void *ptr = NULL;
+  spill = (struct spill){.calls = 0};
+  for (int i = 0; i < 4; i++) {
+    struct hipmm_block *block = &spill.blocks[spill.n_blocks];
+    block->bytes = MIB;
+    spill.n_blocks += !hipmm_allocate(NULL, MIB, NULL, &block->ptr);
+  }
+  if (!hipmm_allocate(NULL, 2 * MIB, NULL, &ptr) && hipmm_deallocate(NULL, ptr, 0, NULL))
+    if (hipmm_deallocate(NULL, ptr, 0, NULL)) print_error("a free failed twice\n");
+  while (spill.n_blocks) free_one(&spill, 0);
+}
+
+static void loses_nothing_whatever_call_fails(void **state)
+{
+  (void)state;
+  assert_in_range(rig_fail_each_call("'scheduler': 'stepped'", pooled, work), 5, 1000);
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, rig_teardown)
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      TEST(is_called_until_there_is_enough),
+      TEST(lets_it_fail_when_told_so),
+      TEST(is_called_for_a_limit),
+      TEST(is_called_when_the_device_is_full),
+      TEST(is_not_called_for_other_failures),
+      TEST(ends_with_another_failure),
+      TEST(knows_the_largest_sizes_and_none),
+      TEST(passes_frees_on),
+      TEST(is_not_entered_again_from_within),
+      TEST(ends_between_two_resources),
+      TEST(lasts_as_long_as_the_stack),
+      TEST(can_be_given_another_function),
+      TEST(refuses_graphs_without_its_function),
+      TEST(lets_all_threads_in_at_once),
+      TEST(serves_threads_that_compete),
+      TEST(agrees_with_a_model),
+      TEST(loses_nothing_whatever_call_fails),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
