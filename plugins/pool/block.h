@@ -13,10 +13,12 @@
 #include <stdbool.h>
 
 enum {
-  BLOCK_NONE = 0,   /* ids start at 1 */
-  UNIT_BITS = 8,    /* of HIPMM_ALIGNMENT */
-  LEAF_BITS = 32,   /* a leaf of the map is for 4 GiB of address space */
-  ADDRESS_BITS = 47 /* of user space on the systems that have HIP */
+  BLOCK_NONE = 0,    /* ids start at 1 */
+  UNIT_BITS = 8,     /* of HIPMM_ALIGNMENT */
+  LEAF_BITS = 32,    /* a leaf of the map is for 4 GiB of address space */
+  ADDRESS_BITS = 47, /* of user space on the systems that have HIP */
+  CELL_BITS = 21,
+  MAX_SPANS = 32
 };
 
 enum block_state {
@@ -27,31 +29,38 @@ enum block_state {
 };
 
 struct block {
-  uint64_t start; /* address, a multiple of HIPMM_ALIGNMENT */
-  uint64_t bytes; /* a multiple of HIPMM_ALIGNMENT, not 0 */
+  _Alignas(64) uint64_t start; /* address, a multiple of HIPMM_ALIGNMENT */
+  uint64_t bytes;              /* a multiple of HIPMM_ALIGNMENT, not 0 */
   union {
     uint64_t requested; /* live: as the caller asked for */
     uint64_t epoch;     /* free: the last free on its stream that it holds (streams.h) */
   };
-  uint32_t before, after;          /* neighbours in the region */
-  uint32_t next, previous, parent; /* free: its place in the free_index */
-  uint32_t largest_prefix;         /* free: of its part of the free_index, in units, and */
-  uint64_t largest;                /* in more than 32 bits: ranges of addresses are larger than any memory */
-  uint32_t vacant;                 /* free: granules in it that have no memory (granules.h); live: 0 */
-  uint16_t stream;                 /* free: whose work may still use it; STREAM_CLEAN: nobody's */
+  uint32_t before, after;  /* neighbours in the region */
+  uint32_t next, previous; /* free: its neighbours in the free_index */
+  uint32_t vacant;         /* free: granules in it that have no memory (granules.h); live: 0 */
+  uint16_t stream;         /* free: whose work may still use it; STREAM_CLEAN: nobody's */
   uint8_t state;
 };
 
-_Static_assert(sizeof(struct block) <= 64, "a block fits in a cache line");
+_Static_assert(sizeof(struct block) == 64, "a block is a cache line");
+
+/* Addresses that have cells (address_index.h). */
+struct span {
+  uint64_t start, bytes;
+  uint32_t first_cell;
+};
 
 /* All blocks, and the map from an address to the block that starts there. */
 struct blocks {
   const struct hipmm_services *services;
-  struct block *items;       /* reserved for the largest count, committed on touch */
-  uint32_t unused;           /* list of records to use again, through `next` */
-  uint32_t count;            /* records ever used, 0 included */
-  uint32_t live;             /* blocks in state BLOCK_LIVE */
-  uint64_t granule_bytes;    /* a power of two (granules.h); 0: there are none */
+  struct block *items;    /* reserved for the largest count, committed on touch */
+  uint32_t unused;        /* list of records to use again, through `next` */
+  uint32_t count;         /* records ever used, 0 included */
+  uint32_t live;          /* blocks in state BLOCK_LIVE */
+  uint64_t granule_bytes; /* a power of two (granules.h); 0: there are none */
+
+  struct span spans[MAX_SPANS]; /* only if there are granules */
+  uint32_t n_spans, n_cells;
   uint32_t *_Atomic *leaves; /* one per LEAF_SPAN of address space; NULL where the pool has nothing */
   uint32_t n_leaves;         /* leaves in use */
 };
@@ -93,6 +102,14 @@ static inline bool block_claim(struct block *block)
 static inline struct block *block_of(const struct blocks *blocks, uint32_t id)
 {
   return &blocks->items[id];
+}
+
+/* The cell of an address that is covered. */
+static inline uint32_t block_cell(const struct blocks *blocks, uint64_t address)
+{
+  const struct span *span = blocks->spans;
+  while (address - span->start >= span->bytes) span++;
+  return span->first_cell + (uint32_t)((address - span->start) >> CELL_BITS);
 }
 
 /* Where the map keeps the id of the block that starts at `start`; NULL where nothing is covered. */

@@ -8,6 +8,7 @@ enum { MAX_CACHES = 4096 };
 bool caches_open(struct caches *caches, const struct hipmm_services *services)
 {
   static atomic_uint_fast64_t last_serial;
+  gates_prepare();
   *caches = (struct caches){.services = services, .serial = atomic_fetch_add(&last_serial, 1) + 1};
   caches->items = services->host_allocate(services, MAX_CACHES * sizeof *caches->items);
   return caches->items != NULL;
@@ -35,11 +36,9 @@ struct cache *cache_new(struct caches *caches, hipStream_t handle, uint32_t stre
   uint64_t thread = thread_number();
   struct cache *cache = find(caches, thread, handle);
   if (!cache) return NULL;
-  cache_lock(cache);
   cache->stream = stream;
   cache->handle = handle;
   cache->thread = thread;
-  cache_unlock(cache);
   thread_remember(caches->serial, handle, cache);
   return cache;
 }
@@ -50,7 +49,7 @@ static void empty_bin(struct cache *cache, struct heap *heap, struct cache_bin *
 {
   for (uint32_t id = bin->head, next; id; id = next) {
     next = block_of(&heap->blocks, id)->next;
-    cache->bytes -= block_of(&heap->blocks, id)->bytes;
+    cache_set_bytes(cache, cache->bytes - block_of(&heap->blocks, id)->bytes);
     cache->live++; /* the heap takes it off its own count */
     heap_give(heap, id, cache->stream);
   }
@@ -58,7 +57,7 @@ static void empty_bin(struct cache *cache, struct heap *heap, struct cache_bin *
 }
 
 /* Empties bins in turn until no more than `bytes` are kept. */
-static void shrink_locked(struct cache *cache, struct heap *heap, uint64_t bytes)
+static void shrink(struct cache *cache, struct heap *heap, uint64_t bytes)
 {
   while (cache->bytes > bytes) empty_bin(cache, heap, &cache->bins[cache->next_bin++ % CACHE_BINS]);
 }
@@ -66,58 +65,102 @@ static void shrink_locked(struct cache *cache, struct heap *heap, uint64_t bytes
 void cache_make_room(struct cache *cache, struct heap *heap, uint32_t id)
 {
   uint64_t bytes = block_of(&heap->blocks, id)->bytes;
-  cache_lock(cache);
-  if (cache->bytes + bytes > cache->most_bytes) shrink_locked(cache, heap, cache->most_bytes - bytes);
+  if (cache->bytes + bytes > cache->most_bytes) shrink(cache, heap, cache->most_bytes - bytes);
   if (!cache_bin_for(cache, bytes >> UNIT_BITS)) empty_bin(cache, heap, cache_bins_of(cache, bytes >> UNIT_BITS));
-  cache_unlock(cache);
+}
+
+/* ---- Several ---- */
+
+/* Which caches are meant: those of a stream, of a thread, or that keep anything; else all. Other threads' only once the
+ * gates are shut. */
+struct selection {
+  uint32_t stream;
+  uint64_t thread;
+  bool keeping;
+  bool gates_are_shut;
+};
+
+static bool is_meant(const struct cache *cache, const struct selection *selection)
+{
+  if (selection->stream) return cache->stream == selection->stream;
+  if (selection->thread) return cache->thread == selection->thread;
+  return !selection->keeping || cache_bytes(cache);
+}
+
+static bool is_others(const struct cache *cache)
+{
+  return cache->thread && cache->thread != thread_number();
+}
+
+/* Makes the caches that are meant the caller's until open_gates: by shutting all gates, if any of them is another's. */
+static void shut_gates(struct caches *caches, struct selection *selection)
+{
+  for (uint32_t i = 0; i < caches->count; i++)
+    selection->gates_are_shut |= is_others(&caches->items[i]) && is_meant(&caches->items[i], selection);
+  if (!selection->gates_are_shut) return;
+  for (uint32_t i = 0; i < caches->count; i++) gate_shut(&caches->items[i].gate);
+  gates_agree();
+  for (uint32_t i = 0; i < caches->count; i++)
+    if (is_others(&caches->items[i])) gate_await(&caches->items[i].gate);
+}
+
+static void open_gates(struct caches *caches, const struct selection *selection)
+{
+  for (uint32_t i = 0; selection->gates_are_shut && i < caches->count; i++) gate_open(&caches->items[i].gate);
+}
+
+/* The next cache that is meant after `cache`, or the first for NULL; NULL at the end. */
+static struct cache *next_meant(const struct caches *caches, struct cache *cache, const struct selection *selection)
+{
+  for (cache = cache ? cache + 1 : caches->items; cache < caches->items + caches->count; cache++)
+    if ((selection->gates_are_shut || !is_others(cache)) && is_meant(cache, selection)) return cache;
+  return NULL;
 }
 
 bool caches_empty(struct caches *caches, struct heap *heap)
 {
+  struct selection selection = {.keeping = true};
   bool any = false;
-  for (uint32_t i = 0; i < caches->count; i++) {
-    cache_lock(&caches->items[i]);
-    any |= caches->items[i].bytes != 0;
-    shrink_locked(&caches->items[i], heap, 0);
-    cache_unlock(&caches->items[i]);
-  }
+  shut_gates(caches, &selection);
+  for (struct cache *cache = NULL; (cache = next_meant(caches, cache, &selection)); any = true) shrink(cache, heap, 0);
+  open_gates(caches, &selection);
   return any;
 }
 
-/* Only its counts stay, which belong to the pool's totals. */
-static void end(struct cache *cache, struct heap *heap)
+/* Only their counts stay, which belong to the pool's totals. */
+static void end(struct caches *caches, struct heap *heap, struct selection *selection)
 {
-  cache_lock(cache);
-  shrink_locked(cache, heap, 0);
-  cache->stream = STREAM_CLEAN;
-  cache_unlock(cache);
+  shut_gates(caches, selection);
+  for (struct cache *cache = NULL; (cache = next_meant(caches, cache, selection));) {
+    shrink(cache, heap, 0);
+    cache->stream = STREAM_CLEAN;
+    if (selection->thread) cache->thread = 0;
+  }
+  open_gates(caches, selection);
 }
 
 void caches_end_stream(struct caches *caches, struct heap *heap, uint32_t stream)
 {
-  for (uint32_t i = 0; i < caches->count; i++)
-    if (caches->items[i].stream == stream) end(&caches->items[i], heap);
+  struct selection selection = {.stream = stream};
+  end(caches, heap, &selection);
 }
 
 void caches_end_thread(struct caches *caches, struct heap *heap, uint64_t thread)
 {
-  for (uint32_t i = 0; i < caches->count; i++)
-    if (caches->items[i].thread == thread) {
-      end(&caches->items[i], heap);
-      caches->items[i].thread = 0;
-    }
+  struct selection selection = {.thread = thread};
+  end(caches, heap, &selection);
 }
 
-struct cache_totals caches_totals(const struct caches *caches)
+struct cache_totals caches_totals(struct caches *caches)
 {
+  struct selection all = {0};
   struct cache_totals totals = {0};
-  for (uint32_t i = 0; i < caches->count; i++) {
-    struct cache *cache = &caches->items[i];
-    cache_lock(cache);
+  shut_gates(caches, &all);
+  for (const struct cache *cache = caches->items; cache < caches->items + caches->count; cache++) {
     totals.bytes += cache->bytes;
     totals.requested += cache->requested;
     totals.live += cache->live;
-    cache_unlock(cache);
   }
+  open_gates(caches, &all);
   return totals;
 }

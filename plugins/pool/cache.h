@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* cache.h: blocks that a thread freed on a stream and is likely to want again on it. A hit costs no lock that another
- * thread holds, no search and no driver call. What a cache keeps is bounded, and comes back to the heap when the pool
+/* cache.h: blocks that a thread freed on a stream and is likely to want again on it. A hit costs no lock, no search and no
+ * driver call. What a cache keeps is bounded, and comes back to the heap when the pool
  * would otherwise grow, on trim, and when the thread or the stream ends.
  *
- * A cached block keeps its neighbours from merging, so caches are emptied before the heap says no. Lock order: the pool's
- * lock, then a cache's. */
+ * A cached block keeps its neighbours from merging, so caches are emptied before the heap says no. Its owner uses a cache
+ * through its gate, or holding the pool's lock; other threads hold the pool's lock and shut the gate. */
 #ifndef HIPMM_POOL_CACHE_H
 #define HIPMM_POOL_CACHE_H
 
+#include "gate.h"
 #include "heap.h"
 #include "threads.h"
 
@@ -20,8 +21,8 @@ struct cache_bin {
 };
 
 struct cache {
-  atomic_flag busy; /* the cache's lock, held for a few instructions */
-  uint32_t stream;  /* of the pool's streams; STREAM_CLEAN: the cache is not in use */
+  struct gate gate;
+  uint32_t stream; /* of the pool's streams; STREAM_CLEAN: the cache is not in use */
   hipStream_t handle;
   uint64_t thread;     /* whose; 0: that thread has ended */
   uint64_t bytes;      /* kept */
@@ -68,18 +69,19 @@ struct cache_totals {
   int64_t requested, live;
 };
 
-struct cache_totals caches_totals(const struct caches *caches);
+struct cache_totals caches_totals(struct caches *caches);
 
 /* ---- The hit ---- */
 
-static inline void cache_lock(struct cache *cache)
+/* What others look at without shutting the gate. */
+static inline uint64_t cache_bytes(const struct cache *cache)
 {
-  while (atomic_flag_test_and_set_explicit(&cache->busy, memory_order_acquire)) __builtin_ia32_pause();
+  return __atomic_load_n(&cache->bytes, __ATOMIC_RELAXED);
 }
 
-static inline void cache_unlock(struct cache *cache)
+static inline void cache_set_bytes(struct cache *cache, uint64_t bytes)
 {
-  atomic_flag_clear_explicit(&cache->busy, memory_order_release);
+  __atomic_store_n(&cache->bytes, bytes, __ATOMIC_RELAXED);
 }
 
 /* A size may be in either of two bins, so that two sizes in turn seldom push each other out. */
@@ -109,7 +111,7 @@ static inline struct cache_bin *cache_bin_for(struct cache *cache, uint64_t unit
 static inline uint32_t cache_take(struct cache *cache, struct blocks *blocks, hipStream_t handle, uint64_t units,
                                   uint64_t requested)
 {
-  cache_lock(cache);
+  if (!gate_enter(&cache->gate)) return BLOCK_NONE;
   struct cache_bin *bin = cache->handle == handle ? cache_bin_of(cache, units) : NULL;
   uint32_t id = bin ? bin->head : BLOCK_NONE;
   if (id) {
@@ -117,35 +119,39 @@ static inline uint32_t cache_take(struct cache *cache, struct blocks *blocks, hi
     bin->head = block->next;
     block->requested = requested;
     block_set_state(block, BLOCK_LIVE);
-    cache->bytes -= block->bytes;
+    cache_set_bytes(cache, cache->bytes - block->bytes);
     cache->requested += (int64_t)requested;
     cache->live++;
   }
-  cache_unlock(cache);
+  gate_leave(&cache->gate);
   return id;
 }
 
-/* Keeps a block that the caller has claimed (block_claim). False, and nothing done, if it is too large, the cache is full
- * or no longer in use. */
+/* What cache_keep does inside the gate, or for an owner that holds the pool's lock. */
+static inline bool cache_put(struct cache *cache, struct blocks *blocks, hipStream_t handle, uint32_t id,
+                             uint64_t requested)
+{
+  struct block *block = block_of(blocks, id);
+  if (!cache->stream || cache->handle != handle || cache->bytes + block->bytes > cache->most_bytes) return false;
+  struct cache_bin *bin = cache_bin_for(cache, block->bytes >> UNIT_BITS);
+  if (!bin) return false;
+  block->next = bin->head;
+  bin->head = id;
+  cache_set_bytes(cache, cache->bytes + block->bytes);
+  cache->requested -= (int64_t)requested;
+  block->requested = 0; /* for the heap, which will take it off its own count */
+  cache->live--;
+  return true;
+}
+
+/* Keeps a block that the caller has claimed (block_claim). False, and nothing done, if the cache is full, its gate shut,
+ * or it is no longer in use. */
 static inline bool cache_keep(struct cache *cache, struct blocks *blocks, hipStream_t handle, uint32_t id,
                               uint64_t requested)
 {
-  struct block *block = block_of(blocks, id);
-  bool kept = false;
-  cache_lock(cache);
-  if (cache->stream && cache->handle == handle && cache->bytes + block->bytes <= cache->most_bytes) {
-    struct cache_bin *bin = cache_bin_for(cache, block->bytes >> UNIT_BITS);
-    kept = bin != NULL;
-    if (kept) {
-      block->next = bin->head;
-      bin->head = id;
-      cache->bytes += block->bytes;
-      cache->requested -= (int64_t)requested;
-      block->requested = 0; /* for the heap, which will take it off its own count */
-      cache->live--;
-    }
-  }
-  cache_unlock(cache);
+  if (!gate_enter(&cache->gate)) return false;
+  bool kept = cache_put(cache, blocks, handle, id, requested);
+  gate_leave(&cache->gate);
   return kept;
 }
 

@@ -72,7 +72,7 @@ static enum hipmm_status take_from_block(struct pieces *pieces, struct block *bl
  * reused last. */
 static enum hipmm_status take_idle(struct pieces *pieces, struct heap *heap, uint64_t most, struct piece *piece_out)
 {
-  const struct free_index *clean = &stream_of(&heap->streams, STREAM_CLEAN)->free;
+  const struct free_index *clean = &heap->free[STREAM_CLEAN];
   for (uint32_t id = BLOCK_NONE; (id = free_index_below(clean, &heap->blocks, id, pieces->granule_bytes));) {
     enum hipmm_status status = take_from_block(pieces, block_of(&heap->blocks, id), 0, most, piece_out);
     if (status != HIPMM_E_OUT_OF_MEMORY) return status;
@@ -85,7 +85,7 @@ bool granules_has_pending_idle(const struct granules *granules, const struct hea
   const struct pieces *pieces = &granules->pieces;
   uint64_t start, end;
   for (uint32_t stream = STREAM_FIRST; stream < heap->streams.count; stream++) {
-    const struct free_index *free = &stream_of(&heap->streams, stream)->free;
+    const struct free_index *free = &heap->free[stream];
     for (uint32_t id = BLOCK_NONE; (id = free_index_below(free, &heap->blocks, id, pieces->granule_bytes));)
       if (whole_granules(pieces, block_of(&heap->blocks, id), &start, &end)) return true;
   }

@@ -7,18 +7,28 @@ bool heap_open(struct heap *heap, const struct hipmm_services *services, enum re
 {
   *heap = (struct heap){.bytes = 0};
   bool blocks = blocks_open(&heap->blocks, services);
-  return streams_open(&heap->streams, services, record) && blocks;
+  heap->free = services->host_allocate(services, MAX_STREAMS * sizeof *heap->free);
+  return streams_open(&heap->streams, services, record) && blocks && heap->free;
 }
 
 void heap_close(struct heap *heap)
 {
+  const struct hipmm_services *services = heap->blocks.services;
+  for (uint32_t stream = 0; heap->free && stream < heap->streams.count; stream++)
+    free_index_close(&heap->free[stream], &heap->blocks);
+  services->host_free(services, heap->free, MAX_STREAMS * sizeof *heap->free);
   streams_close(&heap->streams);
   blocks_close(&heap->blocks);
 }
 
+bool heap_cover(struct heap *heap, uint32_t stream)
+{
+  return free_index_cover(&heap->free[stream], &heap->blocks);
+}
+
 static struct free_index *free_of(struct heap *heap, uint32_t stream)
 {
-  return &stream_of(&heap->streams, stream)->free;
+  return &heap->free[stream];
 }
 
 static struct block *block_in(const struct heap *heap, uint32_t id)
@@ -122,6 +132,8 @@ static uint32_t add_free(struct heap *heap, uint32_t id)
 uint32_t heap_add_region(struct heap *heap, uint64_t start, uint64_t bytes, uint32_t vacant, uint32_t stream)
 {
   if (!blocks_cover(&heap->blocks, start, bytes)) return BLOCK_NONE;
+  for (uint32_t known = 0; known < heap->streams.count; known++)
+    if (!heap_cover(heap, known)) return BLOCK_NONE;
   uint32_t id = block_new(&heap->blocks, start, bytes);
   if (!id) return BLOCK_NONE;
   struct block *block = block_in(heap, id);
@@ -204,7 +216,7 @@ uint32_t heap_take(struct heap *heap, uint32_t id, const struct request *request
   block->requested = request->requested;
   block_set_state(block, BLOCK_LIVE);
   heap->live_bytes += block->bytes;
-  heap->requested_bytes += block->requested;
+  heap->requested_bytes += request->requested;
   heap->blocks.live++;
   return id;
 }
@@ -252,18 +264,23 @@ uint32_t heap_take_ready(struct heap *heap, const struct request *request)
 /* Moves the stream's free blocks up to `epoch` to another stream. */
 static void move_free(struct heap *heap, uint32_t from, uint64_t epoch, uint32_t to, uint64_t epoch_there)
 {
-  struct free_index kept = {0};
-  for (uint32_t id; (id = free_index_any(free_of(heap, from)));) {
+  uint32_t kept = BLOCK_NONE;
+  for (uint32_t id; (id = free_index_any(free_of(heap, from), &heap->blocks));) {
+    struct block *block = block_in(heap, id);
     heap_unlink(heap, id);
-    if (block_in(heap, id)->epoch > epoch) {
-      free_index_add(&kept, &heap->blocks, id);
+    if (block->epoch > epoch) {
+      block->next = kept;
+      kept = id;
       continue;
     }
-    block_in(heap, id)->stream = (uint16_t)to;
-    block_in(heap, id)->epoch = epoch_there;
+    block->stream = (uint16_t)to;
+    block->epoch = epoch_there;
     add_free(heap, id);
   }
-  *free_of(heap, from) = kept;
+  for (uint32_t id = kept; id; id = kept) {
+    kept = block_in(heap, id)->next;
+    heap_link(heap, id);
+  }
 }
 
 static bool has_free(struct heap *heap, uint32_t stream)
@@ -336,7 +353,7 @@ uint64_t heap_withheld_bytes(const struct heap *heap, uint32_t stream)
   uint64_t bytes = 0;
   for (uint32_t other = STREAM_FIRST; other < heap->streams.count; other++) {
     const struct stream *holder = stream_of(&heap->streams, other);
-    if (holder->in_use && other != stream && holder->recorded < holder->frees) bytes += holder->free.bytes;
+    if (holder->in_use && other != stream && holder->recorded < holder->frees) bytes += heap->free[other].bytes;
   }
   return bytes;
 }
@@ -379,13 +396,21 @@ uint64_t heap_largest_free(const struct heap *heap)
 {
   uint64_t largest = 0;
   for (uint32_t stream = 0; stream < heap->streams.count; stream++) {
-    const struct free_index *free = &stream_of(&heap->streams, stream)->free;
-    uint32_t any = free_index_any(free);
-    if (any && backed_bytes(heap, any) > largest) largest = backed_bytes(heap, any);
+    const struct free_index *free = &heap->free[stream];
+    uint32_t listed = free_index_largest_listed(free, &heap->blocks);
+    if (listed && backed_bytes(heap, listed) > largest) largest = backed_bytes(heap, listed);
     for (uint32_t id = BLOCK_NONE; (id = free_index_below(free, &heap->blocks, id, largest + HIPMM_ALIGNMENT));)
       if (backed_bytes(heap, id) > largest) largest = backed_bytes(heap, id);
   }
   return largest;
+}
+
+uint64_t heap_metadata_bytes(const struct heap *heap)
+{
+  uint64_t bytes = blocks_metadata_bytes(&heap->blocks);
+  for (uint32_t stream = 0; stream < heap->streams.count; stream++)
+    bytes += sizeof(struct stream) + free_index_metadata_bytes(&heap->free[stream], &heap->blocks);
+  return bytes;
 }
 
 static bool block_is_valid(const struct heap *heap, uint32_t id)
@@ -415,7 +440,7 @@ bool heap_is_valid(const struct heap *heap)
   }
   for (uint32_t stream = 0; stream < heap->streams.count; stream++) {
     if (!stream_is_valid(stream_of(&heap->streams, stream))) return false;
-    free_bytes += stream_of(&heap->streams, stream)->free.bytes;
+    free_bytes += heap->free[stream].bytes;
   }
   return bytes == heap->bytes && live_bytes == heap->live_bytes && free_bytes == bytes - live_bytes;
 }

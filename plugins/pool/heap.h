@@ -4,6 +4,7 @@
 #ifndef HIPMM_POOL_HEAP_H
 #define HIPMM_POOL_HEAP_H
 
+#include "free_index.h"
 #include "streams.h"
 
 struct heap {
@@ -13,13 +14,17 @@ struct heap {
   const void *provider;
   struct blocks blocks;
   struct streams streams;
-  uint64_t bytes;           /* all regions, vacant parts included */
+  struct free_index *free;  /* of each stream */
   uint64_t live_bytes;      /* blocks given out, cached ones included */
+  uint64_t bytes;           /* all regions, vacant parts included */
   uint64_t requested_bytes; /* what was asked for in them when they were taken, less that when they were given back */
 };
 
 bool heap_open(struct heap *heap, const struct hipmm_services *services, enum record record);
 void heap_close(struct heap *heap);
+
+/* Before a stream is first used. False when host memory is short. */
+bool heap_cover(struct heap *heap, uint32_t stream);
 
 /* Adds a region, as one free block that is ready for `stream` (STREAM_CLEAN: for any) and has `vacant` granules without
  * memory. Returns the block; BLOCK_NONE when host memory is short. */
@@ -82,6 +87,9 @@ void heap_link(struct heap *heap, uint32_t id);
 
 /* Bytes of the largest free block, less what has no memory in it. */
 uint64_t heap_largest_free(const struct heap *heap);
+
+/* Host memory that all of it takes at most, in bytes. */
+uint64_t heap_metadata_bytes(const struct heap *heap);
 
 /* Whether blocks, lists and counts agree. For tests: visits everything. */
 bool heap_is_valid(const struct heap *heap);

@@ -44,11 +44,11 @@ static const struct hipmm_feature values[] = {
 
 static uint64_t metadata_bytes(const struct pool *pool)
 {
-  return sizeof *pool + blocks_metadata_bytes(&pool->heap.blocks) + pool->heap.streams.count * sizeof(struct stream) +
-         pool->caches.count * sizeof(struct cache) + ground_pieces(&pool->ground) * sizeof(struct piece);
+  return sizeof *pool + heap_metadata_bytes(&pool->heap) + pool->caches.count * sizeof(struct cache) +
+         ground_pieces(&pool->ground) * sizeof(struct piece);
 }
 
-static int64_t value_of(const struct pool *pool, enum value value)
+static int64_t value_of(struct pool *pool, enum value value)
 {
   const struct heap *heap = &pool->heap;
   struct cache_totals cached = caches_totals(&pool->caches);

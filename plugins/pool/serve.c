@@ -115,12 +115,16 @@ static enum hipmm_status enter_stream(struct pool *pool, hipStream_t handle, uin
 {
   struct streams *streams = &pool->heap.streams;
   const struct cache *cache = cache_of_thread(&pool->caches, handle);
-  *id_out = cache && cache->handle == handle ? cache->stream : STREAM_CLEAN;
-  if (!*id_out) *id_out = streams_id(streams, handle);
-  if (*id_out) return HIPMM_OK;
-  enum hipmm_status status = synchronize_device(pool);
-  for (uint32_t id = STREAM_FIRST; !status && id < streams->count; id++) forget_stream(pool, id);
-  if (!status) *id_out = streams_id(streams, handle);
+  uint32_t id = cache && cache->handle == handle ? cache->stream : STREAM_CLEAN;
+  enum hipmm_status status = HIPMM_OK;
+  if (!id) id = streams_id(streams, handle);
+  if (!id) status = synchronize_device(pool);
+  for (uint32_t known = STREAM_FIRST; !id && !status && known < streams->count; known++) forget_stream(pool, known);
+  if (!id && !status) id = streams_id(streams, handle);
+  if (!status && !heap_cover(&pool->heap, id))
+    status = pool->services->refuse(pool->services, HIPMM_E_OUT_OF_MEMORY, "no host memory left for another stream", 0,
+                                    0, 0);
+  if (!status) *id_out = id;
   return status;
 }
 
@@ -160,7 +164,7 @@ enum hipmm_status pool_allocate(void *self, size_t bytes, size_t alignment, hipS
 {
   struct pool *pool = self;
   struct cache *cache = cache_of_thread(&pool->caches, stream);
-  if (cache && bytes - 1 < MOST_BYTES && alignment == HIPMM_ALIGNMENT) {
+  if (cache && bytes - 1 < CACHE_BLOCK_BYTES && alignment == HIPMM_ALIGNMENT) {
     uint64_t units = (bytes + HIPMM_ALIGNMENT - 1) / HIPMM_ALIGNMENT;
     uint32_t id = cache_take(cache, &pool->heap.blocks, stream, units, bytes);
     if (id) {
@@ -211,7 +215,7 @@ static enum hipmm_status deallocate_locked(struct pool *pool, uint32_t id, uint6
     return status;
   }
   struct cache *cache = cache_for(pool, id, handle, stream);
-  if (!cache || !cache_keep(cache, &pool->heap.blocks, handle, id, requested)) heap_give(&pool->heap, id, stream);
+  if (!cache || !cache_put(cache, &pool->heap.blocks, handle, id, requested)) heap_give(&pool->heap, id, stream);
   return HIPMM_OK;
 }
 
@@ -247,7 +251,8 @@ enum hipmm_status pool_deallocate(void *self, void *ptr, size_t bytes, size_t al
     return refuse_size(pool, ptr, bytes, requested);
   }
   struct cache *cache = cache_of_thread(&pool->caches, stream);
-  if (cache && cache_keep(cache, &pool->heap.blocks, stream, id, requested)) return HIPMM_OK;
+  if (cache && block->bytes <= CACHE_BLOCK_BYTES && cache_keep(cache, &pool->heap.blocks, stream, id, requested))
+    return HIPMM_OK;
   return deallocate_slowly(pool, id, requested, stream);
 }
 

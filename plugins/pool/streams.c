@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { MAX_STREAMS = 4096, TABLE = 4 * MAX_STREAMS };
+enum { TABLE = 4 * MAX_STREAMS };
 
 /* HIP's handles with a meaning of their own; NULL means the legacy stream too. */
 #define LEGACY     ((hipStream_t)1)
@@ -198,7 +198,7 @@ void streams_forget_gone(struct streams *streams)
 {
   for (uint32_t id = STREAM_FIRST; id < streams->count; id++) {
     struct stream *stream = &streams->items[id];
-    if (!stream->in_use || !stream->gone || stream->passed < stream->frees || stream->free.count) continue;
+    if (!stream->in_use || !stream->gone || stream->passed < stream->frees) continue;
     stream->in_use = false; /* it is not in the table */
     streams->active--;
   }

@@ -7,11 +7,14 @@
 #ifndef HIPMM_POOL_STREAMS_H
 #define HIPMM_POOL_STREAMS_H
 
-#include "free_index.h"
+#include <hipmm/plugin.h>
+
+#include <stdbool.h>
 
 enum {
   STREAM_CLEAN, /* no stream's id: no work uses the block any more */
-  STREAM_FIRST  /* the first stream's */
+  STREAM_FIRST, /* the first stream's */
+  MAX_STREAMS = 4096
 };
 
 /* When the event is recorded that another stream waits for. */
@@ -26,13 +29,12 @@ struct stream {
   bool gone;  /* its handle names another stream by now */
   uint64_t frees, recorded, passed;
   hipEvent_t event; /* NULL until first needed */
-  struct free_index free;
 };
 
 struct streams {
   const struct hipmm_services *services;
   enum record record;
-  struct stream *items; /* [STREAM_CLEAN] only holds free blocks */
+  struct stream *items; /* [STREAM_CLEAN] stands for no stream */
   uint16_t *table;      /* ids by hash of handle and thread, linear probing; 0: empty */
   uint32_t count;       /* items ever used */
   uint32_t active;      /* streams in use */
@@ -69,7 +71,8 @@ bool stream_host_wait(struct streams *streams, uint32_t id);
 /* All frees so far have passed: the caller has waited for the stream, or for the device. */
 void stream_passed(struct streams *streams, uint32_t id);
 
-/* Forgets a stream whose frees have all passed and that has no free blocks; all such streams that are gone. */
+/* Forgets a stream whose frees have all passed and that has no free blocks; all such streams that are gone: the device
+ * was waited for. */
 void stream_forget(struct streams *streams, uint32_t id);
 void streams_forget_gone(struct streams *streams);
 

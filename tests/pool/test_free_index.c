@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of the index of free blocks against a plain array: what fits, what is visited, and the tree's shape, all along
- * thousands of random changes. */
+/* Tests of the index of free blocks against a plain array: what fits, what is visited, and what the tree's nodes know, all
+ * along thousands of random changes. */
 #include "../support.h"
 #include "fake.h"
 #include "free_index.h"
@@ -34,12 +34,21 @@ static int open_all(void **state)
   memset(&idx, 0, sizeof idx);
   memset(slots, 0, sizeof slots);
   now = 0;
-  return blocks_open(&blocks, fake_begin()) && blocks_cover(&blocks, START, 1ull << 42) ? 0 : -1;
+  return blocks_open(&blocks, fake_begin()) ? 0 : -1;
+}
+
+/* Addresses for the test; with granules, as they are told before there is any. */
+static void cover(uint64_t granule)
+{
+  blocks.granule_bytes = granule;
+  assert_true(blocks_cover(&blocks, START, 1ull << 42));
+  assert_true(free_index_cover(&idx, &blocks));
 }
 
 static int close_all(void **state)
 {
   (void)state;
+  free_index_close(&idx, &blocks);
   blocks_close(&blocks);
   const char *mistake = fake_end();
   if (mistake) print_error("%s\n", mistake);
@@ -62,18 +71,16 @@ static uint64_t prefix_of(const struct block *block, uint64_t granule)
 
 static bool is_listed(const struct block *block)
 {
-  return block->bytes < KIB64;
+  return !blocks.granule_bytes || (block->bytes < KIB64 && block->bytes < blocks.granule_bytes);
 }
 
-/* By address where there are granules, by size where there are none. */
 static int compare(const void *a, const void *b)
 {
   const struct block *x = block_in(*(const struct slot *const *)a), *y = block_in(*(const struct slot *const *)b);
-  if (!blocks.granule_bytes && x->bytes != y->bytes) return x->bytes < y->bytes ? -1 : 1;
   return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* The blocks that are in no list, in their order. */
+/* The blocks that are in no list, by address. */
 static unsigned sort(const struct slot **sorted)
 {
   unsigned n = 0;
@@ -97,11 +104,12 @@ static const struct slot *best_in_lists(uint64_t bytes)
 
 static uint32_t plain_fit(uint64_t bytes, enum fit *fit_out)
 {
-  const struct slot *best = best_in_lists(bytes), *sorted[SLOTS];
+  bool may_be_listed = is_listed(&(struct block){.bytes = bytes});
+  const struct slot *best = may_be_listed ? best_in_lists(bytes) : NULL, *sorted[SLOTS];
   unsigned n = sort(sorted);
   *fit_out = FIT_LIST;
   if (best) return best->id;
-  *fit_out = FIT_PREFIX;
+  *fit_out = FIT_BUSY;
   for (unsigned i = 0; bytes < blocks.granule_bytes && i < n; i++)
     if (prefix_of(block_in(sorted[i]), blocks.granule_bytes) >= bytes) return sorted[i]->id;
   *fit_out = FIT_ANYWHERE;
@@ -135,7 +143,7 @@ static void assert_visits_all(uint64_t bytes)
 static void assert_counts(void)
 {
   uint64_t bytes = 0;
-  uint32_t count = 0, any = free_index_any(&idx);
+  uint32_t count = 0, any = free_index_any(&idx, &blocks);
   bool any_is_there = false;
   for (const struct slot *slot = slots; slot < slots + SLOTS; slot++) {
     if (!slot->id) continue;
@@ -148,53 +156,52 @@ static void assert_counts(void)
   assert_int_equal(any_is_there, count != 0);
 }
 
-/* ---- The tree's shape ---- */
-
-struct shape {
-  uint32_t nodes, depth, first, last;
-  uint64_t largest, largest_prefix; /* in units */
-};
+/* ---- What the tree's nodes know ---- */
 
 static uint64_t larger(uint64_t a, uint64_t b)
 {
   return a > b ? a : b;
 }
 
-static void assert_before(uint32_t first, uint32_t second)
+static uint64_t in_units(uint64_t bytes)
 {
-  const struct slot a = {.id = first}, b = {.id = second}, *pa = &a, *pb = &b;
-  if (first && second) assert_true(compare(&pa, &pb) < 0);
+  return bytes >> UNIT_BITS < UINT32_MAX ? bytes >> UNIT_BITS : UINT32_MAX;
 }
 
-/* Asserts that the subtree is in order, that links agree, and that every node knows the largest below it. */
-static struct shape shape_of(uint32_t id, uint32_t parent)
+/* Of each cell the most room, by the plain array. */
+static uint64_t cells[ROOMS][SLOTS * 8];
+
+static uint32_t n_cells_in_use;
+
+static void fill_cells(void)
 {
-  if (!id) return (struct shape){0};
-  const struct block *block = block_of(&blocks, id);
-  uint64_t prefix = blocks.granule_bytes ? prefix_of(block, blocks.granule_bytes) : block->bytes;
-  assert_int_equal(block->parent, parent);
-  struct shape left = shape_of(block->next, id), right = shape_of(block->previous, id);
-  assert_before(left.last, id);
-  assert_before(id, right.first);
-  struct shape shape = {.nodes = left.nodes + right.nodes + 1,
-                        .depth = (left.depth > right.depth ? left.depth : right.depth) + 1,
-                        .first = left.first ? left.first : id,
-                        .last = right.last ? right.last : id,
-                        .largest = larger(block->bytes >> UNIT_BITS, larger(left.largest, right.largest)),
-                        .largest_prefix =
-                            larger(prefix >> UNIT_BITS, larger(left.largest_prefix, right.largest_prefix))};
-  assert_int_equal(block->largest, shape.largest);
-  assert_int_equal(block->largest_prefix, shape.largest_prefix);
-  return shape;
+  memset(cells, 0, sizeof cells);
+  n_cells_in_use = 0;
+  for (const struct slot *slot = slots; slot < slots + SLOTS; slot++) {
+    if (!slot->id || is_listed(block_in(slot))) continue;
+    uint32_t cell = block_cell(&blocks, block_in(slot)->start);
+    assert_in_range(cell, 0, SLOTS * 8 - 1);
+    cells[ROOM_WHOLE][cell] = larger(cells[ROOM_WHOLE][cell], in_units(block_in(slot)->bytes));
+    uint64_t busy = prefix_of(block_in(slot), blocks.granule_bytes);
+    cells[ROOM_BUSY][cell] = larger(cells[ROOM_BUSY][cell], in_units(busy));
+    if (cell >= n_cells_in_use) n_cells_in_use = cell + 1;
+  }
 }
 
-static void assert_shape(uint32_t most_depth)
+/* The nodes of the first level know exactly, those above never too little. */
+static void assert_nodes_know(void)
 {
-  uint32_t nodes = 0;
-  for (const struct slot *slot = slots; slot < slots + SLOTS; slot++) nodes += slot->id && !is_listed(block_in(slot));
-  struct shape shape = shape_of(idx.root, BLOCK_NONE);
-  assert_int_equal(shape.nodes, nodes);
-  assert_true(shape.depth <= most_depth);
+  if (!blocks.granule_bytes) return;
+  fill_cells();
+  for (unsigned room = 0; room < ROOMS; room++)
+    for (uint32_t cell = 0; cell < n_cells_in_use; cell++) {
+      assert_int_equal(idx.tree.levels[0][cell / FAN].most[room][cell % FAN], cells[room][cell]);
+      uint32_t child = cell;
+      for (uint32_t level = 1; level < idx.tree.n_levels; level++) {
+        child /= FAN;
+        assert_true(idx.tree.levels[level][child / FAN].most[room][child % FAN] >= cells[room][cell]);
+      }
+    }
 }
 
 /* ---- Random changes ---- */
@@ -251,15 +258,15 @@ static void change(uint64_t *random, struct slot *slot)
 static void agrees_with_a_plain_array(uint64_t granule, uint64_t seed)
 {
   uint64_t random = seed;
-  blocks.granule_bytes = granule;
+  cover(granule);
   make_slots(&random);
   for (unsigned i = 0; i < STEPS; i++) {
     uint64_t among = i / 1000 % 2 ? SLOTS : SLOTS / 10; /* now dense, now sparse */
     change(&random, &slots[draw(&random, among)]);
     assert_fits(draw_bytes(&random, 4 * GRANULE));
-    if (i % 16 == 0) assert_visits_all(KIB64 + draw_bytes(&random, 4 * GRANULE));
+    if (i % 16 == 0 && granule) assert_visits_all(KIB64 + draw_bytes(&random, 4 * GRANULE));
     if (i % 16 == 0) assert_counts();
-    if (i % 16 == 0) assert_shape(40);
+    if (i % 16 == 0) assert_nodes_know();
   }
 }
 
@@ -304,13 +311,14 @@ static void has_nothing_when_empty(void **state)
   (void)state;
   assert_int_equal(fit(256, FIT_NONE), BLOCK_NONE);
   assert_int_equal(fit(1ull << 45, FIT_NONE), BLOCK_NONE);
-  assert_int_equal(free_index_any(&idx), BLOCK_NONE);
+  assert_int_equal(free_index_any(&idx, &blocks), BLOCK_NONE);
   assert_int_equal(free_index_below(&idx, &blocks, BLOCK_NONE, KIB64), BLOCK_NONE);
 }
 
 static void takes_the_smallest_listed_block_the_last_freed_first(void **state)
 {
   (void)state;
+  cover(0);
   uint32_t larger_one = add_at(0, START, 1024);
   uint32_t first = add_at(1, START + 4096, 512), second = add_at(2, START + 8192, 512);
   assert_int_equal(fit(256, FIT_LIST), second);
@@ -323,24 +331,24 @@ static void takes_the_smallest_listed_block_the_last_freed_first(void **state)
 static void keeps_lists_up_to_the_last_size_below_64_kib(void **state)
 {
   (void)state;
+  cover(GRANULE);
   uint32_t last = add_at(0, START, KIB64 - 256), tree = add_at(1, START + KIB64, KIB64);
   assert_int_equal(fit(KIB64 - 256, FIT_LIST), last);
-  assert_int_equal(fit(KIB64, FIT_ANYWHERE), tree);
-  assert_int_equal(idx.root, tree);
+  assert_int_equal(fit(KIB64, FIT_BUSY), tree);
   free_index_remove(&idx, &blocks, last);
-  assert_int_equal(fit(KIB64 - 256, FIT_ANYWHERE), tree);
+  assert_int_equal(fit(KIB64 - 256, FIT_BUSY), tree);
 }
 
 static void prefers_places_in_granules_that_are_busy_anyway(void **state)
 {
   (void)state;
-  blocks.granule_bytes = GRANULE;
+  cover(GRANULE);
   uint32_t idle = add_at(0, START, 2 * GRANULE);                               /* no prefix */
   uint32_t mixed = add_at(1, START + 3 * GRANULE - 2 * KIB64, 4 * GRANULE);    /* 128 KiB, then whole granules */
   uint32_t within = add_at(2, START + 9 * GRANULE + 4096, GRANULE - 2 * 4096); /* no whole granule */
-  assert_int_equal(fit(KIB64, FIT_PREFIX), mixed);
-  assert_int_equal(fit(2 * KIB64, FIT_PREFIX), mixed);
-  assert_int_equal(fit(2 * KIB64 + 256, FIT_PREFIX), within);
+  assert_int_equal(fit(KIB64, FIT_BUSY), mixed);
+  assert_int_equal(fit(2 * KIB64, FIT_BUSY), mixed);
+  assert_int_equal(fit(2 * KIB64 + 256, FIT_BUSY), within);
   assert_int_equal(fit(GRANULE - 256, FIT_ANYWHERE), idle);
   assert_int_equal(fit(GRANULE, FIT_ANYWHERE), idle);
   assert_int_equal(fit(2 * GRANULE + 256, FIT_ANYWHERE), mixed);
@@ -350,18 +358,21 @@ static void prefers_places_in_granules_that_are_busy_anyway(void **state)
 static void prefers_the_smallest_that_fits_where_nothing_moves(void **state)
 {
   (void)state;
+  cover(0);
   for (unsigned i = 0; i < SLOTS; i++) add_at(i, START + i * GRANULE, KIB64 * (1 + i % 16));
-  for (unsigned i = 0; i < 16; i++) assert_int_equal(fit(KIB64 * (1 + i), FIT_ANYWHERE), slots[i].id);
-  free_index_remove(&idx, &blocks, slots[5].id);
-  assert_int_equal(fit(6 * KIB64, FIT_ANYWHERE), slots[21].id);
+  const unsigned last = SLOTS - 1 - (SLOTS - 1) % 16; /* freed last of the smallest */
+  for (unsigned i = 0; i < 11; i++) assert_int_equal(fit(KIB64 * (1 + i), FIT_LIST), slots[last + i].id);
+  free_index_remove(&idx, &blocks, slots[last + 5].id);
+  assert_int_equal(fit(6 * KIB64, FIT_LIST), slots[last + 5 - 16].id);
+  assert_int_equal(fit(6 * KIB64 - 256, FIT_LIST), slots[last + 5 - 16].id);
 }
 
 static void prefers_the_lowest_address_where_granules_move(void **state)
 {
   (void)state;
-  blocks.granule_bytes = GRANULE;
+  cover(GRANULE);
   for (unsigned i = 0; i < SLOTS; i++) add_at(i, START + i * GRANULE, KIB64 * (1 + i % 16));
-  for (unsigned i = 0; i < 16; i++) assert_int_equal(fit(KIB64 * (1 + i), FIT_PREFIX), slots[i].id);
+  for (unsigned i = 0; i < 16; i++) assert_int_equal(fit(KIB64 * (1 + i), FIT_BUSY), slots[i].id);
   add_at(0, START + SLOTS * GRANULE, GRANULE);
   uint32_t lower = add_at(1, START + (SLOTS + 2) * GRANULE, 3 * GRANULE);
   add_at(2, START + (SLOTS + 6) * GRANULE, 2 * GRANULE);
@@ -373,7 +384,7 @@ static void knows_blocks_of_terabytes(void **state)
 {
   uint64_t tib = 1ull << 40;
   (void)state;
-  blocks.granule_bytes = GRANULE;
+  cover(GRANULE);
   uint32_t small = add_at(0, START, GRANULE), large = add_at(1, START + 2 * GRANULE, tib);
   uint32_t largest = add_at(2, START + 2 * GRANULE + 2 * tib, 16 * tib + 256);
   assert_int_equal(fit(GRANULE, FIT_ANYWHERE), small);
@@ -382,20 +393,26 @@ static void knows_blocks_of_terabytes(void **state)
   assert_int_equal(fit(16 * tib + 256, FIT_ANYWHERE), largest);
   assert_int_equal(fit(16 * tib + 512, FIT_NONE), BLOCK_NONE);
   assert_visits_all(tib + 256);
-  assert_shape(3);
 }
 
-static void stays_flat_whatever_the_order(void **state)
+static void remembers_when_more_addresses_come(void **state)
 {
   (void)state;
-  for (unsigned i = 0; i < SLOTS; i++) add_at(i, START + i * GRANULE, KIB64);
-  assert_shape(30); /* 2 log2(300) is 17; a list would have 300 */
-  for (unsigned i = 0; i < SLOTS; i++) {
-    free_index_remove(&idx, &blocks, slots[i].id);
-    slots[i].id = BLOCK_NONE;
-    assert_shape(30);
-  }
-  assert_int_equal(idx.root, BLOCK_NONE);
+  cover(GRANULE);
+  uint32_t first = add_at(0, START + GRANULE, 3 * GRANULE), second = add_at(1, START + 8 * GRANULE, 5 * GRANULE);
+  uint64_t far = START + (1ull << 43);
+  uint32_t levels = idx.tree.n_levels;
+  assert_true(blocks_cover(&blocks, far, 1ull << 45));
+  assert_true(free_index_cover(&idx, &blocks));
+  assert_true(idx.tree.n_levels > levels);
+  uint32_t third = add_at(2, far + (1ull << 44), 7 * GRANULE);
+  assert_int_equal(fit(2 * GRANULE, FIT_ANYWHERE), first);
+  assert_int_equal(fit(4 * GRANULE, FIT_ANYWHERE), second);
+  assert_int_equal(fit(6 * GRANULE, FIT_ANYWHERE), third);
+  assert_int_equal(free_index_below(&idx, &blocks, BLOCK_NONE, GRANULE), third);
+  assert_int_equal(free_index_below(&idx, &blocks, third, GRANULE), second);
+  free_index_remove(&idx, &blocks, second);
+  assert_int_equal(fit(4 * GRANULE, FIT_ANYWHERE), third);
 }
 
 #define TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
@@ -410,7 +427,7 @@ int main(void)
       TEST(prefers_the_smallest_that_fits_where_nothing_moves),
       TEST(prefers_the_lowest_address_where_granules_move),
       TEST(knows_blocks_of_terabytes),
-      TEST(stays_flat_whatever_the_order),
+      TEST(remembers_when_more_addresses_come),
       TEST(agrees_with_a_plain_array_without_granules),
       TEST(agrees_with_a_plain_array_with_granules),
       TEST(agrees_with_a_plain_array_with_small_granules),

@@ -69,8 +69,7 @@ static void spoils_no_larger_clean_block_where_there_are_streams(void **state)
   heap_clean_stream(&heap, STREAM_FIRST);
   give(most, 1); /* takes the smaller clean one in */
   assert_int_equal(heap_largest_free(&heap), MIB);
-  assert_int_equal(block_of(&heap.blocks, free_index_any(&stream_of(&heap.streams, STREAM_FIRST + 1)->free))->bytes,
-                   MIB);
+  assert_int_equal(block_of(&heap.blocks, free_index_any(&heap.free[STREAM_FIRST + 1], &heap.blocks))->bytes, MIB);
 }
 
 static void merges_with_clean_memory_for_its_only_stream(void **state)
@@ -140,15 +139,15 @@ static void takes_regions_out_when_they_are_idle(void **state)
   (void)state;
   open_with(RECORD_AUTO, MIB, 1);
   uint64_t second = START + 64 * MIB;
-  assert_int_not_equal(heap_add_region(&heap, second, MIB, 0, STREAM_CLEAN), BLOCK_NONE);
+  assert_int_not_equal(heap_add_region(&heap, second, 2 * MIB, 0, STREAM_CLEAN), BLOCK_NONE);
   uint32_t all = take(MIB, 0), some = take(4 * KIB, 0);
   assert_int_equal(start_of(some), second);
-  assert_false(heap_remove_region(&heap, second, MIB));
+  assert_false(heap_remove_region(&heap, second, 2 * MIB));
   give(some, 0);
-  assert_false(heap_remove_region(&heap, second, MIB)); /* work may still use it */
+  assert_false(heap_remove_region(&heap, second, 2 * MIB)); /* work may still use it */
   heap_all_passed(&heap);
-  assert_true(heap_remove_region(&heap, second, MIB));
-  assert_false(heap_remove_region(&heap, second, MIB));
+  assert_true(heap_remove_region(&heap, second, 2 * MIB));
+  assert_false(heap_remove_region(&heap, second, 2 * MIB));
   assert_true(heap_is_valid(&heap));
   assert_int_equal(heap.bytes, MIB);
   give(all, 0);

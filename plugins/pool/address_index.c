@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/* address_index.c: lists of the cells, in which `next` and `previous` of a block are the neighbours, and the tree. */
+#include "address_index.h"
+
+#include <string.h>
+
+/* ---- Room ---- */
+
+static uint32_t clamp(uint64_t units)
+{
+  return units < UINT32_MAX ? (uint32_t)units : UINT32_MAX;
+}
+
+/* The bytes at the block's start that share a granule with other blocks; all of it, if it holds no whole granule. */
+static uint64_t busy_bytes(const struct blocks *blocks, const struct block *block)
+{
+  uint64_t granule = blocks->granule_bytes, whole = (block->start + granule - 1) & ~(granule - 1);
+  return whole + granule > block->start + block->bytes ? block->bytes : whole - block->start;
+}
+
+static uint64_t units_in(const struct blocks *blocks, const struct block *block, enum room room)
+{
+  return (room == ROOM_BUSY ? busy_bytes(blocks, block) : block->bytes) >> UNIT_BITS;
+}
+
+static uint32_t larger_of(uint32_t a, uint32_t b)
+{
+  return a > b ? a : b;
+}
+
+/* ---- The tree ---- */
+
+static uint32_t most_in(const uint32_t *most)
+{
+  uint32_t result = 0;
+  for (unsigned i = 0; i < FAN; i++) result = larger_of(result, most[i]);
+  return result;
+}
+
+/* Sets the most room of a cell. The nodes above learn of more at once, of less when a search has looked in vain. */
+static void set_most(struct address_index *index, uint32_t cell, enum room room, uint32_t units)
+{
+  index->levels[0][cell >> FAN_BITS].most[room][cell % FAN] = units;
+  for (uint32_t level = 1, child = cell >> FAN_BITS; level < index->n_levels; level++, child >>= FAN_BITS) {
+    uint32_t *most = &index->levels[level][child >> FAN_BITS].most[room][child % FAN];
+    if (*most >= units) return;
+    *most = units;
+  }
+}
+
+/* A search has found less in the node than what the node above knows. */
+static void correct(const struct address_index *index, uint32_t level, uint32_t node, enum room room)
+{
+  if (level + 1 == index->n_levels) return;
+  index->levels[level + 1][node >> FAN_BITS].most[room][node % FAN] = most_in(index->levels[level][node].most[room]);
+}
+
+/* The first child from `from` on with at least `units`; FAN if there is none. */
+static uint32_t first_child(const uint32_t *most, uint32_t from, uint32_t units)
+{
+  while (from < FAN && most[from] < units) from++;
+  return from;
+}
+
+/* The last child before `end` with at least `units`; FAN if there is none. */
+static uint32_t last_child(const uint32_t *most, uint32_t end, uint32_t units)
+{
+  while (end && most[end - 1] < units) end--;
+  return end ? end - 1 : FAN;
+}
+
+/* The first cell from `cell` on with at least `units`; n_cells if there is none. */
+static uint32_t cell_from(const struct address_index *index, enum room room, uint32_t cell, uint32_t units)
+{
+  if (cell >= index->n_cells) return index->n_cells;
+  /* Among all cells the search starts at the top. */
+  uint32_t level = cell ? 0 : index->n_levels - 1, node = cell >> FAN_BITS, from = cell % FAN;
+  for (;;) {
+    uint32_t found = first_child(index->levels[level][node].most[room], from, units);
+    if (found < FAN) {
+      node = node << FAN_BITS | found;
+      if (!level--) return node;
+      from = 0;
+      continue;
+    }
+    correct(index, level, node, room);
+    if (++level == index->n_levels) return index->n_cells;
+    from = node % FAN + 1;
+    node >>= FAN_BITS;
+  }
+}
+
+/* The last cell before `cell` with at least `units`; n_cells if there is none. */
+static uint32_t cell_before(const struct address_index *index, enum room room, uint32_t cell, uint32_t units)
+{
+  if (!cell) return index->n_cells;
+  uint32_t level = 0, node = (cell - 1) >> FAN_BITS, end = (cell - 1) % FAN + 1;
+  for (;;) {
+    uint32_t found = last_child(index->levels[level][node].most[room], end, units);
+    if (found < FAN) {
+      node = node << FAN_BITS | found;
+      if (!level--) return node;
+      end = FAN;
+      continue;
+    }
+    correct(index, level, node, room);
+    if (++level == index->n_levels) return index->n_cells;
+    end = node % FAN;
+    node >>= FAN_BITS;
+  }
+}
+
+/* ---- Life ---- */
+
+static uint32_t nodes_on(uint32_t n_below)
+{
+  return (n_below + FAN - 1) / FAN;
+}
+
+static size_t table_bytes(uint32_t n_cells)
+{
+  size_t nodes = 0;
+  if (!n_cells) return 0;
+  for (uint32_t n = nodes_on(n_cells);; n = nodes_on(n)) {
+    nodes += n;
+    if (n == 1) break;
+  }
+  return nodes * sizeof(struct address_node) + n_cells * sizeof(uint32_t);
+}
+
+/* Lays the levels out in `table`, the heads behind them. */
+static struct address_index lay_out(void *table, uint32_t n_cells)
+{
+  struct address_index index = {.n_cells = n_cells};
+  struct address_node *nodes = table;
+  uint32_t n = n_cells;
+  do {
+    n = nodes_on(n);
+    index.levels[index.n_levels++] = nodes;
+    nodes += n;
+  } while (n > 1);
+  index.heads = (uint32_t *)(void *)nodes;
+  return index;
+}
+
+/* What `small` knows of its cells, which are the first of the new index. */
+static void copy(struct address_index *index, const struct address_index *small)
+{
+  uint32_t n = small->n_cells;
+  memcpy(index->heads, small->heads, n * sizeof *small->heads);
+  for (uint32_t level = 0; level < small->n_levels; level++) {
+    n = nodes_on(n);
+    memcpy(index->levels[level], small->levels[level], n * sizeof *small->levels[level]);
+  }
+  for (uint32_t level = small->n_levels; level < index->n_levels; level++)
+    for (unsigned room = 0; room < ROOMS; room++)
+      index->levels[level]->most[room][0] = most_in(index->levels[level - 1]->most[room]);
+}
+
+bool address_index_cover(struct address_index *index, const struct blocks *blocks)
+{
+  if (index->n_cells == blocks->n_cells) return true;
+  void *table = blocks->services->host_allocate(blocks->services, table_bytes(blocks->n_cells));
+  if (!table) return false;
+  struct address_index large = lay_out(table, blocks->n_cells);
+  if (index->n_cells) copy(&large, index);
+  address_index_close(index, blocks);
+  *index = large;
+  return true;
+}
+
+void address_index_close(struct address_index *index, const struct blocks *blocks)
+{
+  blocks->services->host_free(blocks->services, index->levels[0], table_bytes(index->n_cells));
+}
+
+/* Each block has touched a page of the heads and of each level at most. */
+uint64_t address_index_metadata_bytes(const struct address_index *index, const struct blocks *blocks)
+{
+  uint64_t table = table_bytes(index->n_cells), pages = (uint64_t)blocks->count * (index->n_levels + 1) * 4096;
+  return pages < table ? pages : table;
+}
+
+/* ---- Blocks ---- */
+
+static void refresh(struct address_index *index, const struct blocks *blocks, uint32_t cell)
+{
+  uint32_t most[ROOMS] = {0};
+  for (uint32_t id = index->heads[cell]; id; id = block_of(blocks, id)->next)
+    for (unsigned room = 0; room < ROOMS; room++)
+      most[room] = larger_of(most[room], clamp(units_in(blocks, block_of(blocks, id), room)));
+  for (unsigned room = 0; room < ROOMS; room++) set_most(index, cell, room, most[room]);
+}
+
+/* Puts the block, whose bounds are set, in its cell's list. */
+static uint32_t link(struct address_index *index, struct blocks *blocks, uint32_t id)
+{
+  struct block *block = block_of(blocks, id);
+  uint32_t cell = block_cell(blocks, block->start), previous = BLOCK_NONE, next = index->heads[cell];
+  while (next && block_of(blocks, next)->start < block->start) {
+    previous = next;
+    next = block_of(blocks, next)->next;
+  }
+  block->previous = previous;
+  block->next = next;
+  if (next) block_of(blocks, next)->previous = id;
+  *(previous ? &block_of(blocks, previous)->next : &index->heads[cell]) = id;
+  return cell;
+}
+
+static uint32_t unlink(struct address_index *index, struct blocks *blocks, uint32_t id)
+{
+  const struct block *block = block_of(blocks, id);
+  uint32_t cell = block_cell(blocks, block->start);
+  if (block->next) block_of(blocks, block->next)->previous = block->previous;
+  *(block->previous ? &block_of(blocks, block->previous)->next : &index->heads[cell]) = block->next;
+  return cell;
+}
+
+void address_index_add(struct address_index *index, struct blocks *blocks, uint32_t id)
+{
+  refresh(index, blocks, link(index, blocks, id));
+}
+
+void address_index_remove(struct address_index *index, struct blocks *blocks, uint32_t id)
+{
+  refresh(index, blocks, unlink(index, blocks, id));
+}
+
+void address_index_move(struct address_index *index, struct blocks *blocks, uint32_t id, uint64_t start, uint64_t bytes)
+{
+  uint32_t cell = block_cell(blocks, block_of(blocks, id)->start), to = block_cell(blocks, start);
+  if (to == cell) {
+    block_set_bounds(blocks, id, start, bytes);
+  } else {
+    unlink(index, blocks, id);
+    block_set_bounds(blocks, id, start, bytes);
+    refresh(index, blocks,
+            link(index, blocks, id)); /* first, so that what they have in common need not sink and rise */
+  }
+  refresh(index, blocks, cell);
+}
+
+uint32_t address_index_fit(const struct address_index *index, const struct blocks *blocks, enum room room,
+                           uint64_t units)
+{
+  uint32_t cell = 0;
+  while ((cell = cell_from(index, room, cell, clamp(units))) < index->n_cells) {
+    for (uint32_t id = index->heads[cell]; id; id = block_of(blocks, id)->next)
+      if (units_in(blocks, block_of(blocks, id), room) >= units) return id;
+    cell++; /* it only looked as if it had that much */
+  }
+  return BLOCK_NONE;
+}
+
+uint32_t address_index_below(const struct address_index *index, const struct blocks *blocks, uint32_t id,
+                             uint64_t units)
+{
+  uint32_t cell = index->n_cells, found = BLOCK_NONE;
+  if (id) cell = block_cell(blocks, block_of(blocks, id)->start);
+  while (id && (id = block_of(blocks, id)->previous))
+    if (block_of(blocks, id)->bytes >> UNIT_BITS >= units) return id;
+  while (!found && (cell = cell_before(index, ROOM_WHOLE, cell, clamp(units))) < index->n_cells)
+    for (id = index->heads[cell]; id; id = block_of(blocks, id)->next)
+      if (block_of(blocks, id)->bytes >> UNIT_BITS >= units) found = id;
+  return found;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* gate.c: membarrier, and waiting for an owner to come out. */
+#include "gate.h"
+
+#include <linux/membarrier.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+atomic_bool gates_are_light;
+
+static void prepare(void)
+{
+  bool light = !syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
+  atomic_store(&gates_are_light, light);
+}
+
+void gates_prepare(void)
+{
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, prepare);
+}
+
+void gates_agree(void)
+{
+  if (atomic_load_explicit(&gates_are_light, memory_order_relaxed))
+    syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0); /* registered, it does not fail */
+  else
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
+void gate_await(const struct gate *gate)
+{
+  while (atomic_load_explicit(&gate->inside, memory_order_acquire)) sched_yield();
+}
