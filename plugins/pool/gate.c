@@ -24,13 +24,11 @@ void gates_prepare(void)
 
 void gates_agree(void)
 {
-  if (atomic_load_explicit(&gates_are_light, memory_order_relaxed))
-    syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0); /* registered, it does not fail */
-  else
-    atomic_thread_fence(memory_order_seq_cst);
+  /* Registered, it does not fail. */
+  if (atomic_load(&gates_are_light)) syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 }
 
 void gate_await(const struct gate *gate)
 {
-  while (atomic_load_explicit(&gate->inside, memory_order_acquire)) sched_yield();
+  while (atomic_load(&gate->inside)) sched_yield();
 }

@@ -24,12 +24,13 @@ extern atomic_bool gates_are_light;
 /* For the owner. False, and not passed, while the gate is shut. */
 static inline bool gate_enter(struct gate *gate)
 {
-  atomic_store_explicit(&gate->inside, true, memory_order_relaxed);
-  if (__builtin_expect(atomic_load_explicit(&gates_are_light, memory_order_relaxed), 1))
-    atomic_signal_fence(memory_order_seq_cst); /* the store comes first; gates_agree() sees to the processor */
-  else
-    atomic_thread_fence(memory_order_seq_cst);
-  if (__builtin_expect(!atomic_load_explicit(&gate->shut, memory_order_acquire), 1)) return true;
+  if (__builtin_expect(atomic_load_explicit(&gates_are_light, memory_order_relaxed), 1)) {
+    atomic_store_explicit(&gate->inside, true, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst); /* the store comes first: gates_agree() sees to the processor */
+  } else {
+    atomic_exchange(&gate->inside, true);
+  }
+  if (__builtin_expect(!atomic_load(&gate->shut), 1)) return true;
   atomic_store_explicit(&gate->inside, false, memory_order_release);
   return false;
 }
@@ -43,7 +44,7 @@ static inline void gate_leave(struct gate *gate)
  * until gate_open. */
 static inline void gate_shut(struct gate *gate)
 {
-  atomic_store_explicit(&gate->shut, true, memory_order_relaxed);
+  atomic_store(&gate->shut, true);
 }
 
 void gates_agree(void);
