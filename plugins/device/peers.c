@@ -10,8 +10,8 @@ static enum hipmm_status peers_check(const struct hipmm_services *services, int6
   int code = hip->GetDeviceCount(&count);
   if (code) return services->refuse_hip(services, "hipGetDeviceCount", code, 0);
   if (peer >= count)
-    return services->fail(services, HIPMM_E_NO_DEVICE, "peers", "there is no device %lld: the last is device %d",
-                          (long long)peer, count - 1);
+    return services->fail(services, HIPMM_E_CONFIG, "peers", "device %lld does not exist: there are %d",
+                          (long long)peer, count);
   code = hip->DeviceCanAccessPeer(&can_access, (int)peer, services->device);
   if (code) return services->refuse_hip(services, "hipDeviceCanAccessPeer", code, 0);
   if (can_access) return HIPMM_OK;

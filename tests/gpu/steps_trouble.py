@@ -110,7 +110,7 @@ def bad_files(proof):
         proof.check(f"configuration {name}, PyTorch: an error is raised", found.get("raised"), done.last_words())
         missing = [part for part in parts if part not in said]
         proof.check(f"configuration {name}, PyTorch: says why", not missing, f"without {missing}: {said[-300:]}")
-        lines = [line for line in done.err.splitlines() if "hipmm" in line]
+        lines = [line for line in done.err.splitlines() if line.startswith("hipmm:")]
         proof.check(f"configuration {name}, PyTorch: in a line", len(lines) <= 1, lines)
     if not torch:
         proof.leave_out("configurations under PyTorch", "needs CUDA and PyTorch")

@@ -20,7 +20,7 @@ static hipStream_t successor_of(hipStream_t old)
 {
   hipStream_t stream;
   assert_int_equal(rig_hip()->StreamCreateWithFlags(&stream, HIPMM_HIP_STREAM_NON_BLOCKING), 0);
-  assert_ptr_equal(stream, old);
+  if (on_software()) assert_ptr_equal(stream, old);
   return stream;
 }
 

@@ -138,6 +138,14 @@ static void never_uses_a_stream_that_may_be_gone_under_auto_and_on_free(void **s
   }
 }
 
+/* The software device gives a handle to the next stream at once; a GPU's driver as it likes. */
+static hipStream_t successor_of(hipStream_t old)
+{
+  hipStream_t stream = rig_stream();
+  if (on_software()) assert_ptr_equal(stream, old);
+  return stream;
+}
+
 /* Its blocks are in use when the stream is destroyed, and the next stream has its handle. */
 static void survives_a_stream_with_the_handle_of_a_dead_one(void **state)
 {
@@ -151,7 +159,7 @@ static void survives_a_stream_with_the_handle_of_a_dead_one(void **state)
         use_and_free(5 * MIB, stream);
         if (record == LAZY) assert_ok(hipmm_stream_retire(0, stream));
         rig_drop_stream(stream);
-        assert_ptr_equal(rig_stream(), stream);
+        stream = successor_of(stream);
         use_and_free(5 * MIB, stream);
         use_and_free(500, stream);
         if (round % 5 == 4) use_and_free(16 * MIB, round % 2 ? NULL : stream);
@@ -178,7 +186,7 @@ static void mixes_up_no_caches_when_handles_come_again(void **state)
       rig_drop_stream(first);
       use_and_free(500, second);
       use_and_free(500, second);
-      assert_ptr_equal(rig_stream(), first);
+      first = successor_of(first);
       assert_ok(hipmm_stream_retain(0, first));
       for (int i = 0; i < 4; i++) use_and_free(500, i % 2 ? second : first);
       assert_undisturbed();
