@@ -7,6 +7,7 @@
  * The workload's own HIP calls are of functions that hipmm does not use (see `of_the_workload`), so that a failure on
  * schedule always hits hipmm. It works on device 1 while device 0 is current, with streams that run as late as they can. */
 #include "../../core/hip.h"
+#include "../model/program.h"
 #include "../support.h"
 
 #include <stdatomic.h>
@@ -159,6 +160,7 @@ static void run_steps(size_t unit)
 struct stack {
   const char *name, *stack;
   size_t unit;
+  size_t region_bytes; /* of a region that the program brings; 0: none */
 };
 
 static const char *const of_the_workload[] = {"hipMemsetAsync",
@@ -181,6 +183,7 @@ static void begin(const struct stack *stack)
   if (hipmm_init_from_string(graph)) note("initialisation: %s", hipmm_last_error_message());
   hip_table()->SetDevice(DEVICE);
   for (int i = 0; i < 2; i++) hip_table()->StreamCreateWithFlags(&workload.streams[i], HIPMM_HIP_STREAM_NON_BLOCKING);
+  program_begin(stack->region_bytes);
   hip_table()->HostMalloc((void **)&workload.copies, COPIES * sizeof *workload.copies, HIPMM_HIP_HOST_MALLOC_PORTABLE);
   hip_table()->SetDevice(0);
   software()->reset_calls();
@@ -207,6 +210,7 @@ static void end(void)
   hip_table()->SetDevice(DEVICE);
   hip_table()->DeviceSynchronize();
   hip_table()->HostFree(workload.copies);
+  program_end();
   check_balance();
   for (int i = 0; i < 2; i++) hip_table()->StreamDestroy(workload.streams[i]);
   software()->reset();
@@ -226,6 +230,10 @@ static const struct stack stacks[] = {
      .unit = 30000},
     {"async_view", "[{\"type\": \"async_view\", \"pool\": \"current\"}]", .unit = 30000},
     {"async_managed", "[\"async_managed\"]", .unit = 30000},
+    {"callback", "[{\"type\": \"callback\", \"allocator\": \"program\"}]", .unit = 30000},
+    {"fixed_buffer", "[{\"type\": \"fixed_buffer\", \"region\": \"region\"}]", .unit = 30000, .region_bytes = 4 * MIB},
+    {"fixed_buffer, on_free", "[{\"type\": \"fixed_buffer\", \"region\": \"region\", \"record\": \"on_free\"}]",
+     .unit = 30000, .region_bytes = 4 * MIB},
     {"pool, mapped, auto", "[{\"type\": \"pool\", \"growth\": \"mapped\", \"initial_size\": \"256KiB\"}, \"device\"]",
      .unit = 30000},
     {"pool, mapped, lazy", "[{\"type\": \"pool\", \"growth\": \"mapped\", \"record\": \"lazy\"}, \"device\"]",

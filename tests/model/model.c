@@ -4,6 +4,7 @@
  * that is reused too early shows as a wrong pattern; ranges.h tells at once when two live blocks overlap. */
 #include "model.h"
 #include "../../core/hip.h"
+#include "program.h"
 #include "random.h"
 #include "ranges.h"
 
@@ -368,6 +369,7 @@ static bool begin(struct run *run, uint64_t seed)
            run->model->scheduler, (unsigned long long)seed, run->model->stack);
   enum hipmm_status status = hipmm_init_from_string(graph);
   run->hip = hip_table();
+  if (!status) program_begin(run->model->region_bytes);
   if (!status) status = hipmm_get_current_resource(&run->resource);
   check_status(run, "initialisation", status, HIPMM_OK);
   return !status;
@@ -377,6 +379,7 @@ static bool begin(struct run *run, uint64_t seed)
 static void end(struct run *run)
 {
   check_status(run, "hipmm_finalize", hipmm_finalize(), HIPMM_OK);
+  program_end();
   uint64_t lost = live_on_all_devices(), faults = faults_on_all_devices();
   if (lost) fail_run(run, "%llu blocks or handles were not given back", (unsigned long long)lost);
   if (faults) fail_run(run, "%llu times work ran on memory that was gone", (unsigned long long)faults);

@@ -16,6 +16,8 @@
 
 #define POOL(growth, record)       "[{\"type\": \"pool\", " growth ", " record "}, \"device\"]"
 #define SMALL_POOL(growth, record) "[{\"type\": \"pool\", " growth ", " record ", " SMALL "}, \"device\"]"
+#define REGION                     .region_bytes = 5 * MIB, .may_fail = true
+#define REGION_STACK(record)       "[{\"type\": \"fixed_buffer\", \"region\": \"region\", \"record\": \"" record "\"}]"
 #define BINS                                                                                                  \
   "[{\"type\": \"binning\", \"bins\": [{\"size\": \"1KiB\"}, {\"size\": \"4KiB\"}, {\"size\": \"64KiB\"}]}, " \
   "{\"type\": \"pool\"}, \"device\"]"
@@ -74,6 +76,13 @@ static const struct model models[] = {
     {"async_view: 8 threads", "[\"async_view\"]", MANY_THREADS, ANY_SIZE},
     {"async_managed: stepped", "[\"async_managed\"]", ONE_STEPPED, ANY_SIZE},
     {"async_managed: 8 threads", "[\"async_managed\"]", MANY_THREADS, ANY_SIZE},
+    {"callback: stepped", "[{\"type\": \"callback\", \"allocator\": \"program\"}]", ONE_STEPPED, ANY_SIZE},
+    {"callback: 8 threads", "[{\"type\": \"callback\", \"allocator\": \"program\"}]", MANY_THREADS, ANY_SIZE},
+    {"fixed_buffer: stepped", REGION_STACK("auto"), ONE_STEPPED, ANY_SIZE, REGION, .aligns = true},
+    {"fixed_buffer, on_free: stepped", REGION_STACK("on_free"), ONE_STEPPED, ANY_SIZE, REGION},
+    {"fixed_buffer, lazy: stepped", REGION_STACK("lazy"), ONE_STEPPED, ANY_SIZE, REGION, .retires = true},
+    {"fixed_buffer: 8 threads, stepped", REGION_STACK("auto"), MANY_STEPPED, ANY_SIZE, REGION},
+    {"fixed_buffer: 8 threads", REGION_STACK("auto"), MANY_THREADS, ANY_SIZE, REGION},
     {"device: stepped", "[\"device\"]", ONE_STEPPED, ANY_SIZE},
     {"device: 8 threads", "[\"device\"]", MANY_THREADS, ANY_SIZE},
     {"managed under a pool: stepped", "[\"pool\", \"managed\"]", ONE_STEPPED, ANY_SIZE},

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/* ranges.c: see ranges.h. Records come from chunks that are kept until the end. */
+#include "ranges.h"
+
+enum { CHUNK_BLOCKS = 1024 };
+
+struct ranges_chunk {
+  struct ranges_chunk *next;
+  struct range blocks[CHUNK_BLOCKS];
+};
+
+void ranges_open(struct ranges *ranges, const struct hipmm_services *services)
+{
+  *ranges = (struct ranges){.services = services};
+  pthread_mutex_init(&ranges->lock, NULL);
+}
+
+void ranges_close(struct ranges *ranges)
+{
+  while (ranges->chunks) {
+    struct ranges_chunk *chunk = ranges->chunks;
+    ranges->chunks = chunk->next;
+    ranges->services->host_free(ranges->services, chunk, sizeof *chunk);
+  }
+  pthread_mutex_destroy(&ranges->lock);
+}
+
+/* ---- Under the lock ---- */
+
+static struct range *take_record(struct ranges *ranges)
+{
+  if (!ranges->unused) {
+    struct ranges_chunk *chunk = ranges->services->host_allocate(ranges->services, sizeof *chunk);
+    if (!chunk) return NULL;
+    chunk->next = ranges->chunks;
+    ranges->chunks = chunk;
+    for (size_t i = 0; i < CHUNK_BLOCKS; i++) {
+      chunk->blocks[i].next_unused = ranges->unused;
+      ranges->unused = &chunk->blocks[i];
+    }
+  }
+  struct range *record = ranges->unused;
+  ranges->unused = record->next_unused;
+  return record;
+}
+
+/* The block that shares a byte with [start, start + bytes); NULL if none does. */
+static const struct software_node *overlapping(const struct ranges *ranges, uintptr_t start, size_t bytes)
+{
+  const struct software_node *before = software_tree_holding(ranges->blocks, start);
+  if (before) return before;
+  const struct software_node *after = software_tree_at_least(ranges->blocks, start, 0);
+  return after && after->major - start < bytes ? after : NULL;
+}
+
+static struct range *block_at(const struct ranges *ranges, const void *ptr)
+{
+  struct software_node *node = software_tree_at_most(ranges->blocks, (uintptr_t)ptr);
+  return node && node->major == (uintptr_t)ptr ? (struct range *)node : NULL;
+}
+
+static void remove_block(struct ranges *ranges, struct range *block)
+{
+  software_tree_remove(&ranges->blocks, &block->by_address);
+  ranges->count--;
+  ranges->bytes -= block->by_address.minor;
+  block->next_unused = ranges->unused;
+  ranges->unused = block;
+}
+
+/* ---- Calls ---- */
+
+enum ranges_result ranges_add(struct ranges *ranges, const struct range *block, struct hipmm_block *other_out)
+{
+  pthread_mutex_lock(&ranges->lock);
+  const struct software_node *other = overlapping(ranges, block->by_address.major, block->by_address.minor);
+  struct range *record = other ? NULL : take_record(ranges);
+  if (other) *other_out = (struct hipmm_block){(void *)other->major, other->minor};
+  if (record) {
+    *record = *block;
+    software_tree_insert(&ranges->blocks, &record->by_address);
+    ranges->count++;
+    ranges->bytes += block->by_address.minor;
+  }
+  pthread_mutex_unlock(&ranges->lock);
+  return record ? RANGES_ADDED : other ? RANGES_OVERLAP : RANGES_NO_MEMORY;
+}
+
+enum hipmm_status ranges_remove(struct ranges *ranges, const void *ptr, size_t bytes, struct range *block_out)
+{
+  pthread_mutex_lock(&ranges->lock);
+  struct range *block = block_at(ranges, ptr);
+  enum hipmm_status status = block ? HIPMM_OK : HIPMM_E_POINTER;
+  if (block) *block_out = *block;
+  if (block && bytes && bytes != block->by_address.minor) status = HIPMM_E_SIZE;
+  if (!status) remove_block(ranges, block);
+  pthread_mutex_unlock(&ranges->lock);
+  return status;
+}
+
+bool ranges_find(struct ranges *ranges, const void *ptr, struct range *block_out)
+{
+  pthread_mutex_lock(&ranges->lock);
+  const struct range *block = block_at(ranges, ptr);
+  if (block) *block_out = *block;
+  pthread_mutex_unlock(&ranges->lock);
+  return block != NULL;
+}
+
+bool ranges_remove_first(struct ranges *ranges, struct range *block_out)
+{
+  pthread_mutex_lock(&ranges->lock);
+  struct range *block = (struct range *)software_tree_at_least(ranges->blocks, 0, 0);
+  if (block) *block_out = *block;
+  if (block) remove_block(ranges, block);
+  pthread_mutex_unlock(&ranges->lock);
+  return block != NULL;
+}
+
+void ranges_visit(struct ranges *ranges, void (*see)(void *closure, const struct hipmm_extent *extent), void *closure)
+{
+  pthread_mutex_lock(&ranges->lock);
+  struct software_node *node = software_tree_at_least(ranges->blocks, 0, 0);
+  for (; node; node = software_tree_next(ranges->blocks, node)) {
+    const struct range *block = (const struct range *)node;
+    struct hipmm_extent extent = {(const void *)node->major, node->minor, HIPMM_EXTENT_LIVE, block->stream};
+    see(closure, &extent);
+  }
+  pthread_mutex_unlock(&ranges->lock);
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/* fixed_buffer.c: a source that serves allocations from memory of the program (hipmm_register_region), and from nothing
+ * else. It is a pool (best fit, free neighbours merged, reuse in stream order) that has the region for all its memory:
+ * what was freed on a stream is given to another one as `pool` does, by `record`. The region is the program's: it must
+ * last as long as the stack, and is never freed. */
+#include "inner.h"
+#include "region.h"
+
+struct fixed_buffer_options {
+  const struct hipmm_region *region;
+  uint32_t record;
+};
+
+struct fixed_buffer {
+  const struct hipmm_services *services;
+  struct region region;
+  void *pool_options;
+  void *pool;
+};
+
+static const struct hipmm_plugin *const inner = &pool_LTX_hipmm_plugin;
+
+/* ---- Memory ---- */
+
+static enum hipmm_status fixed_buffer_explain(const struct fixed_buffer *self, size_t bytes)
+{
+  int64_t free_bytes = 0, largest_bytes = 0;
+  if (inner_query(self->pool, "free_bytes", &free_bytes)) free_bytes = 0;
+  if (inner_query(self->pool, "largest_free_bytes", &largest_bytes)) largest_bytes = 0;
+  return self->services->refuse(
+      self->services, HIPMM_E_OUT_OF_MEMORY,
+      "cannot allocate {0:bytes}: of the region {1:bytes} are free, in pieces of at most {2:bytes}", bytes,
+      (uint64_t)free_bytes, (uint64_t)largest_bytes);
+}
+
+/* HIPMM_E_NOT_SUPPORTED is the region's, which did not go back: with that the pool has waited for all work and merged all
+ * that is free, and is asked again. */
+static enum hipmm_status fixed_buffer_allocate(void *self_, size_t bytes, size_t alignment, hipStream_t stream,
+                                               void **ptr_out)
+{
+  struct fixed_buffer *self = self_;
+  if (bytes > self->region.bytes) return fixed_buffer_explain(self, bytes);
+  enum hipmm_status status = inner->ops->allocate(self->pool, bytes, alignment, stream, ptr_out);
+  if (status == HIPMM_E_NOT_SUPPORTED) status = inner->ops->allocate(self->pool, bytes, alignment, stream, ptr_out);
+  bool is_full = status == HIPMM_E_OUT_OF_MEMORY || status == HIPMM_E_NOT_SUPPORTED;
+  return is_full ? fixed_buffer_explain(self, bytes) : status;
+}
+
+static enum hipmm_status fixed_buffer_deallocate(void *self, void *ptr, size_t bytes, size_t alignment,
+                                                 hipStream_t stream)
+{
+  return inner->ops->deallocate(((struct fixed_buffer *)self)->pool, ptr, bytes, alignment, stream);
+}
+
+static enum hipmm_status fixed_buffer_find(void *self, const void *ptr, struct hipmm_block *block_out)
+{
+  return inner->ops->find(((struct fixed_buffer *)self)->pool, ptr, block_out);
+}
+
+static void fixed_buffer_stream_retire(void *self, hipStream_t stream)
+{
+  inner->ops->stream_retire(((struct fixed_buffer *)self)->pool, stream);
+}
+
+static void fixed_buffer_stream_retain(void *self, hipStream_t stream)
+{
+  inner->ops->stream_retain(((struct fixed_buffer *)self)->pool, stream);
+}
+
+static enum hipmm_status fixed_buffer_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent),
+                                            void *closure)
+{
+  return inner->ops->visit ? inner->ops->visit(((struct fixed_buffer *)self)->pool, see, closure) : HIPMM_OK;
+}
+
+/* ---- Values: the region's size, and the pool's of the same names ---- */
+
+static const struct hipmm_feature fixed_buffer_values[] = {
+    {"region_bytes", "bytes", "Memory of the region that can be allocated"},
+    {"live_bytes", "bytes", "Allocated memory, as requested"},
+    {"live_count", "blocks", "Allocated blocks"},
+    {"free_bytes", "bytes", "Memory of the region that is not allocated"},
+    {"cached_bytes", "bytes", "The part of it that threads keep for their own use"},
+    {"largest_free_bytes", "bytes", "The largest free block"},
+    {"stream_waits", "waits", "Times that a stream was made to wait for another one"},
+    {"metadata_bytes", "bytes", "Host memory that the records of blocks take, at most"},
+};
+
+static enum hipmm_status fixed_buffer_query(void *self_, size_t index, int64_t *value_out)
+{
+  struct fixed_buffer *self = self_;
+  if (index) return inner_query(self->pool, fixed_buffer_values[index].name, value_out);
+  *value_out = (int64_t)self->region.bytes;
+  return HIPMM_OK;
+}
+
+/* ---- Life ---- */
+
+static enum hipmm_status fixed_buffer_create(const struct hipmm_services *services, const void *options,
+                                             struct hipmm_resource *const *upstreams, size_t n_upstreams,
+                                             void **self_out)
+{
+  const struct fixed_buffer_options *wanted = options;
+  (void)upstreams, (void)n_upstreams; /* it has none */
+  struct fixed_buffer *self = services->host_allocate(services, sizeof *self);
+  if (!self) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
+  self->services = services;
+  enum hipmm_status status = region_open(&self->region, services, wanted->region);
+  if (status) goto free_self;
+  status = inner_create(services, &self->region.resource, self->region.bytes, wanted->record, &self->pool_options,
+                        &self->pool);
+  if (status) goto close_region;
+  *self_out = self;
+  return HIPMM_OK;
+
+close_region:
+  region_close(&self->region);
+free_self:
+  services->host_free(services, self, sizeof *self);
+  return status;
+}
+
+static void fixed_buffer_destroy(void *self_)
+{
+  struct fixed_buffer *self = self_;
+  const struct hipmm_services *services = self->services;
+  self->region.is_closing = true;
+  inner->destroy(self->pool); /* which waits for the device */
+  inner_free_options(services, self->pool_options);
+  region_close(&self->region);
+  services->host_free(services, self, sizeof *self);
+}
+
+static const char *const fixed_buffer_records[] = {"auto", "lazy", "on_free", NULL};
+
+static const struct hipmm_option fixed_buffer_option_table[] = {
+    {.name = "region",
+     .type = HIPMM_OPTION_OBJECT,
+     .flags = HIPMM_OPTION_REQUIRED,
+     .offset = offsetof(struct fixed_buffer_options, region),
+     .unit = "region",
+     .doc =
+         "The name of memory that the program registered with hipmm_register_region(), aligned to 256 bytes, that this "
+         "device can use and no other resource does"},
+    {.name = "record",
+     .type = HIPMM_OPTION_ENUM,
+     .offset = offsetof(struct fixed_buffer_options, record),
+     .initial = "auto",
+     .doc = "When the event is recorded that another stream waits for before it reuses a block, as in pool",
+     .choices = fixed_buffer_records},
+};
+
+static const struct hipmm_ops fixed_buffer_ops = {
+    .struct_size = sizeof fixed_buffer_ops,
+    .allocate = fixed_buffer_allocate,
+    .deallocate = fixed_buffer_deallocate,
+    .query = fixed_buffer_query,
+    .find = fixed_buffer_find,
+    .stream_retire = fixed_buffer_stream_retire,
+    .stream_retain = fixed_buffer_stream_retain,
+    .visit = fixed_buffer_visit,
+};
+
+HIPMM_EXPORT extern const struct hipmm_plugin fixed_buffer_LTX_hipmm_plugin;
+
+const struct hipmm_plugin fixed_buffer_LTX_hipmm_plugin = {
+    HIPMM_PLUGIN_HEAD,
+    .type = "fixed_buffer",
+    .version = "1.0",
+    .doc = "Allocations from a region of memory that the program owns",
+    .role = HIPMM_ROLE_SOURCE,
+    .options = fixed_buffer_option_table,
+    .n_options = sizeof fixed_buffer_option_table / sizeof *fixed_buffer_option_table,
+    .options_bytes = sizeof(struct fixed_buffer_options),
+    .values = fixed_buffer_values,
+    .n_values = sizeof fixed_buffer_values / sizeof *fixed_buffer_values,
+    .ops = &fixed_buffer_ops,
+    .create = fixed_buffer_create,
+    .destroy = fixed_buffer_destroy,
+};

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* region.h: memory of the program as an upstream that gives it out once, whole. Called by fixed_buffer.c and by the pool
+ * above it. Never frees it. */
+#ifndef HIPMM_FIXED_BUFFER_REGION_H
+#define HIPMM_FIXED_BUFFER_REGION_H
+
+#include <hipmm/plugin.h>
+#include <stdbool.h>
+
+struct region {
+  struct hipmm_resource resource; /* what the pool sees */
+  const struct hipmm_services *services;
+  char *start;
+  size_t bytes; /* a multiple of HIPMM_ALIGNMENT */
+  bool is_taken;
+  bool is_closing; /* it may come back now */
+  struct region *next;
+};
+
+/* Checks what the program registered and claims it for this resource: no other resource of the process may use it until
+ * region_close. On failure services->fail has said why, and close is not owed. */
+enum hipmm_status region_open(struct region *region, const struct hipmm_services *services,
+                              const struct hipmm_region *registered);
+void region_close(struct region *region);
+
+#endif

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of `callback`: functions of the program that allocate, in every way in which they may be wrong. */
+#include "rig.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char graph[] = "'stack': [{'type': 'callback', 'allocator': 'program'}]";
+
+/* ---- A program's allocator, and what it is to do wrong ---- */
+
+enum mistake {
+  NONE,
+  RETURNS_NULL,
+  MISALIGNED,
+  THE_SAME_AGAIN,
+  INSIDE_ANOTHER,
+  AROUND_ANOTHER,
+  BEYOND_ALL,
+  OUT_OF_MEMORY,
+  NO_STATUS,
+  COMES_BACK,
+  COMES_BACK_TO_FREE
+};
+
+static struct {
+  enum mistake mistake;
+  char *another; /* a live block */
+  struct hipmm_resource *resource;
+  enum hipmm_status inner; /* what a call that comes back came to */
+  atomic_int live;
+  atomic_int wrong_frees; /* whose arguments are not those of their allocation */
+  hipStream_t last_stream;
+  int device;
+} program;
+
+/* Kept before each block. */
+struct header {
+  void *origin;
+  size_t bytes, alignment;
+};
+
+static void *new_block(size_t bytes, size_t alignment)
+{
+  char *origin = malloc(bytes + 2 * alignment + sizeof(struct header));
+  uintptr_t start = ((uintptr_t)origin + sizeof(struct header) + alignment - 1) / alignment * alignment;
+  if (program.mistake == MISALIGNED) start += 128;
+  ((struct header *)start)[-1] = (struct header){origin, bytes, alignment};
+  atomic_fetch_add(&program.live, 1);
+  return (void *)start;
+}
+
+static enum hipmm_status program_allocate(void *arg, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
+{
+  void *inner;
+  if (arg != &program) return HIPMM_E_INTERNAL;
+  program.last_stream = stream;
+  rig_hip()->GetDevice(&program.device);
+  switch (program.mistake) {
+  case RETURNS_NULL: return HIPMM_OK;
+  case THE_SAME_AGAIN: *ptr_out = program.another; return HIPMM_OK;
+  case INSIDE_ANOTHER: *ptr_out = program.another + 256; return HIPMM_OK;
+  case AROUND_ANOTHER: *ptr_out = program.another - 256; return HIPMM_OK;
+  case BEYOND_ALL: *ptr_out = (void *)(UINTPTR_MAX - 255); return HIPMM_OK;
+  case OUT_OF_MEMORY: return HIPMM_E_OUT_OF_MEMORY;
+  case NO_STATUS: return (enum hipmm_status)77;
+  case COMES_BACK: program.inner = hipmm_allocate(program.resource, bytes, stream, &inner); break;
+  case COMES_BACK_TO_FREE: program.inner = hipmm_deallocate(program.resource, program.another, 0, stream); break;
+  default: break;
+  }
+  *ptr_out = new_block(bytes, alignment);
+  return HIPMM_OK;
+}
+
+static void program_deallocate(void *arg, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+{
+  struct header header = ((struct header *)ptr)[-1];
+  program.last_stream = stream;
+  if (arg != &program || header.bytes != bytes || header.alignment != alignment)
+    atomic_fetch_add(&program.wrong_frees, 1);
+  atomic_fetch_sub(&program.live, 1);
+  if (program.mistake == COMES_BACK_TO_FREE)
+    program.inner = hipmm_deallocate(program.resource, program.another, 0, stream);
+  free(header.origin);
+}
+
+static int setup(void **state)
+{
+  struct hipmm_allocator allocator = {sizeof allocator, program_allocate, program_deallocate, &program};
+  memset(&program, 0, sizeof program);
+  return hipmm_register_allocator("program", &allocator) ? -1 : rig_setup(state);
+}
+
+static int teardown(void **state)
+{
+  int status = rig_teardown(state);
+  if (program.live) print_error("%d blocks of the program were not given back\n", program.live);
+  if (program.wrong_frees) print_error("%d frees had other arguments\n", program.wrong_frees);
+  return status || program.live || program.wrong_frees ? -1 : 0;
+}
+
+static void start(void)
+{
+  rig_start(graph);
+  program.resource = rig_resource("callback");
+}
+
+/* ---- As any source ---- */
+
+static void gives_the_programs_memory(void **state)
+{
+  (void)state;
+  start();
+  for (size_t bytes = 1; bytes <= MIB; bytes = bytes * 4 + 3) {
+    char *ptr = rig_allocate(bytes, NULL);
+    assert_int_equal((uintptr_t)ptr % HIPMM_ALIGNMENT, 0);
+    memset(ptr, 1, bytes);
+    assert_int_equal(rig_held_bytes(), bytes);
+    assert_int_equal(rig_value("callback", "live_bytes"), bytes);
+    assert_int_equal(rig_value("callback", "live_count"), 1);
+    rig_free(ptr, bytes, NULL);
+  }
+  assert_int_equal(rig_held_bytes(), 0);
+}
+
+static void passes_on_alignments_and_streams(void **state)
+{
+  (void)state;
+  void *ptr = NULL;
+  start();
+  hipStream_t stream = rig_stream();
+  assert_ok(hipmm_allocate_aligned(NULL, 1000, 65536, stream, &ptr));
+  assert_int_equal((uintptr_t)ptr % 65536, 0);
+  assert_ptr_equal(program.last_stream, stream);
+  assert_ok(hipmm_deallocate(NULL, ptr, 1000, NULL)); /* the alignment is remembered */
+  assert_null(program.last_stream);
+  rig_drop_stream(stream);
+}
+
+static void asks_nobody_for_zero_bytes(void **state)
+{
+  (void)state;
+  start();
+  program.mistake = NO_STATUS;
+  assert_null(rig_allocate(0, NULL));
+  rig_free(NULL, 0, NULL);
+  rig_free(NULL, 100, NULL);
+}
+
+static void refuses_what_no_memory_can_give(void **state)
+{
+  (void)state;
+  static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - 255, SIZE_MAX / 2, SIZE_MAX / 4};
+  start();
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    void *ptr = (void *)1;
+    assert_status(hipmm_allocate(NULL, sizes[i], NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+    assert_ptr_equal(ptr, (void *)1);
+  }
+}
+
+static void refuses_frees_that_are_wrong(void **state)
+{
+  (void)state;
+  char foreign;
+  start();
+  char *ptr = rig_allocate(1000, NULL);
+  assert_status(hipmm_deallocate(NULL, &foreign, 1, NULL), HIPMM_E_POINTER);
+  assert_status(hipmm_deallocate(NULL, ptr + 256, 1000, NULL), HIPMM_E_POINTER);
+  assert_status(hipmm_deallocate(NULL, ptr, 999, NULL), HIPMM_E_SIZE);
+  assert_message("was allocated with 1000 bytes and cannot be freed with 999");
+  rig_free(ptr, 0, NULL);
+  assert_status(hipmm_deallocate(NULL, ptr, 1000, NULL), HIPMM_E_POINTER);
+  assert_message("freed before");
+}
+
+static void works_on_its_own_device(void **state)
+{
+  (void)state;
+  struct hipmm_resource *second;
+  void *ptr = NULL;
+  start();
+  assert_ok(hipmm_get_device_resource(1, &second));
+  assert_ok(hipmm_allocate(second, 100, NULL, &ptr));
+  assert_int_equal(program.device, 1);
+  rig_hip()->GetDevice(&program.device);
+  assert_int_equal(program.device, 0);
+  assert_ok(hipmm_deallocate(second, ptr, 100, NULL));
+  hipmm_resource_release(second);
+}
+
+static void frees_at_the_end_what_was_left(void **state)
+{
+  (void)state;
+  start();
+  for (int i = 0; i < 3000; i++) rig_allocate(100, NULL); /* more than a chunk of records */
+  assert_int_equal(program.live, 3000);
+  assert_ok(hipmm_finalize());
+  assert_int_equal(program.live, 0);
+}
+
+static void *take_and_give(void *failures)
+{
+  void *blocks[50] = {NULL};
+  for (int i = 0; i < 2000; i++) {
+    int at = i * 7 % 50;
+    size_t bytes = 1 + (size_t)(at * 100);
+    if (blocks[at] && hipmm_deallocate(program.resource, blocks[at], bytes, NULL))
+      atomic_fetch_add((atomic_int *)failures, 1);
+    if (hipmm_allocate(program.resource, bytes, NULL, &blocks[at])) atomic_fetch_add((atomic_int *)failures, 1);
+    memset(blocks[at], at, bytes);
+  }
+  for (int at = 0; at < 50; at++)
+    if (hipmm_deallocate(program.resource, blocks[at], 0, NULL)) atomic_fetch_add((atomic_int *)failures, 1);
+  return NULL;
+}
+
+static void serves_many_threads(void **state)
+{
+  (void)state;
+  pthread_t threads[8];
+  atomic_int failures = 0;
+  start();
+  for (int i = 0; i < 8; i++) assert_int_equal(pthread_create(&threads[i], NULL, take_and_give, &failures), 0);
+  for (int i = 0; i < 8; i++) pthread_join(threads[i], NULL);
+  assert_int_equal(failures, 0);
+  assert_int_equal(rig_value("callback", "live_count"), 0);
+}
+
+static void count_extent(void *closure, const struct hipmm_extent *extent)
+{
+  size_t *sums = closure;
+  sums[0]++;
+  sums[1] += extent->bytes;
+  if ((uintptr_t)extent->ptr <= sums[2] || extent->state != HIPMM_EXTENT_LIVE) sums[3]++;
+  sums[2] = (uintptr_t)extent->ptr;
+}
+
+static void shows_its_blocks_in_order(void **state)
+{
+  (void)state;
+  size_t sums[4] = {0}; /* blocks, bytes, last address, faults */
+  start();
+  for (int i = 1; i <= 20; i++) rig_allocate((size_t)i * 100, NULL);
+  assert_ok(program.resource->ops->visit(program.resource->self, count_extent, sums));
+  assert_int_equal(sums[0], 20);
+  assert_int_equal(sums[1], 21000);
+  assert_int_equal(sums[3], 0);
+}
+
+static void stands_under_a_pool(void **state)
+{
+  (void)state;
+  rig_start("'stack': ['pool', {'type': 'callback', 'allocator': 'program'}]");
+  void *ptr = rig_allocate(1000, NULL);
+  assert_true(rig_held_bytes() >= 1000);
+  rig_free(ptr, 1000, NULL);
+  assert_ok(hipmm_resource_trim(rig_resource("pool"), 0));
+  assert_int_equal(program.live, 0);
+}
+
+/* ---- Mistakes ---- */
+
+struct mistake_row {
+  enum mistake mistake;
+  enum hipmm_status status;
+  const char *message;
+};
+
+static void refuses_what_the_program_does_wrong(void **state)
+{
+  (void)state;
+  static const struct mistake_row rows[] = {
+      {RETURNS_NULL, HIPMM_E_OUT_OF_MEMORY, "returned NULL for 1000 bytes, and no error"},
+      {MISALIGNED, HIPMM_E_ARGUMENT, "is not aligned to 256 bytes"},
+      {THE_SAME_AGAIN, HIPMM_E_ARGUMENT, "overlaps memory in use"},
+      {INSIDE_ANOTHER, HIPMM_E_ARGUMENT, "overlaps memory in use"},
+      {AROUND_ANOTHER, HIPMM_E_ARGUMENT, "overlaps memory in use"},
+      {BEYOND_ALL, HIPMM_E_ARGUMENT, "beyond the end of all addresses"},
+      {OUT_OF_MEMORY, HIPMM_E_OUT_OF_MEMORY, "refused 1000 bytes (status -30)"},
+      {NO_STATUS, HIPMM_E_ARGUMENT, "no status of hipmm's"},
+  };
+  start();
+  program.another = rig_allocate(5000, NULL);
+  memset(program.another, 9, 5000);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    void *ptr = (void *)1;
+    program.mistake = rows[i].mistake;
+    assert_status(hipmm_allocate(NULL, 1000, NULL, &ptr), rows[i].status);
+    assert_message(rows[i].message);
+    assert_ptr_equal(ptr, (void *)1);
+    assert_int_equal(rig_held_bytes(), 5000);
+    assert_int_equal(program.live, 1);
+  }
+  program.mistake = NONE;
+  assert_int_equal(program.another[4999], 9);
+  rig_free(program.another, 5000, NULL);
+  rig_free(rig_allocate(1000, NULL), 1000, NULL);
+}
+
+static void refuses_calls_that_come_back(void **state)
+{
+  (void)state;
+  start();
+  program.another = rig_allocate(100, NULL);
+  program.mistake = COMES_BACK;
+  void *ptr = rig_allocate(1000, NULL);
+  assert_int_equal(program.inner, HIPMM_E_STATE);
+  program.mistake = COMES_BACK_TO_FREE;
+  program.inner = HIPMM_OK;
+  rig_free(ptr, 1000, NULL);
+  assert_int_equal(program.inner, HIPMM_E_STATE);
+  assert_message("called by its own allocator");
+  program.inner = HIPMM_OK;
+  ptr = rig_allocate(1000, NULL);
+  assert_int_equal(program.inner, HIPMM_E_STATE);
+  program.mistake = NONE;
+  rig_free(ptr, 1000, NULL);
+  rig_free(program.another, 100, NULL);
+}
+
+/* Another resource is no way round: only the same one is refused. */
+static void lets_the_program_use_other_resources(void **state)
+{
+  (void)state;
+  rig_start("'resources': {'plain': {'type': 'device'}, 'ours': {'type': 'callback', 'allocator': 'program'}}, "
+            "'devices': {'default': 'ours', '1': 'plain'}");
+  assert_ok(hipmm_get_device_resource(1, &program.resource));
+  program.mistake = COMES_BACK;
+  program.inner = HIPMM_E_INTERNAL;
+  rig_free(rig_allocate(1000, NULL), 1000, NULL);
+  assert_ok(program.inner);
+  program.mistake = NONE;
+  hipmm_resource_release(program.resource);
+  assert_ok(hipmm_finalize()); /* takes the inner block with it */
+}
+
+static void needs_functions_that_are_registered(void **state)
+{
+  (void)state;
+  assert_status(rig_try("", "'stack': [{'type': 'callback', 'allocator': 'programs'}]"), HIPMM_E_CONFIG);
+  assert_message("program");
+  hipmm_finalize();
+  assert_status(rig_try("", "'stack': ['callback']"), HIPMM_E_CONFIG);
+  assert_message("allocator");
+}
+
+static void use_each_op(void)
+{
+  void *ptr = NULL;
+  if (!hipmm_allocate(NULL, 1000, NULL, &ptr)) hipmm_deallocate(NULL, ptr, 1000, NULL);
+  if (!hipmm_allocate(NULL, MIB, NULL, &ptr)) hipmm_deallocate(NULL, ptr, 0, NULL);
+}
+
+static void loses_nothing_whatever_call_fails(void **state)
+{
+  (void)state;
+  assert_true(rig_fail_each_call("", graph, use_each_op) > 5);
+  assert_int_equal(program.live, 0);
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      TEST(gives_the_programs_memory),
+      TEST(passes_on_alignments_and_streams),
+      TEST(asks_nobody_for_zero_bytes),
+      TEST(refuses_what_no_memory_can_give),
+      TEST(refuses_frees_that_are_wrong),
+      TEST(works_on_its_own_device),
+      TEST(frees_at_the_end_what_was_left),
+      TEST(serves_many_threads),
+      TEST(shows_its_blocks_in_order),
+      TEST(stands_under_a_pool),
+      TEST(refuses_what_the_program_does_wrong),
+      TEST(refuses_calls_that_come_back),
+      TEST(lets_the_program_use_other_resources),
+      TEST(needs_functions_that_are_registered),
+      TEST(loses_nothing_whatever_call_fails),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
