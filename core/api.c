@@ -6,6 +6,7 @@
 #include "environment.h"
 #include "error.h"
 #include "hip.h"
+#include "host_resource.h"
 #include "life.h"
 #include "log.h"
 
@@ -84,6 +85,7 @@ enum hipmm_status hipmm_finalize(void)
   enum hipmm_status status = life_begin_change();
   if (status) return status;
   status = life_check();
+  if (!status) host_resource_close();
   if (!status) device_table_close();
   life_end_change(LIFE_BEFORE);
   return status;

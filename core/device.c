@@ -27,7 +27,7 @@ atomic_uint device_openings = 2;
 
 static struct device_entry entries[MAX_DEVICES];
 static struct graph *graph_in_use;
-static int device_count;
+static atomic_int device_count;
 static struct kept *kept_resources;
 static pthread_mutex_t lock = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP; /* building and setting */
 
@@ -59,7 +59,7 @@ void device_table_close(void)
   graph_in_use = NULL;
 }
 
-static enum hipmm_status check_device(int device)
+enum hipmm_status device_check(int device)
 {
   if (device >= 0 && device < device_count) return HIPMM_OK;
   return error_set(HIPMM_E_ARGUMENT, "device %d does not exist: runtime %s has %d, numbered from 0", device, hip_name(),
@@ -68,7 +68,7 @@ static enum hipmm_status check_device(int device)
 
 enum hipmm_status device_graph(int device, struct graph **graph_out)
 {
-  enum hipmm_status status = check_device(device);
+  enum hipmm_status status = device_check(device);
   if (status) return status;
   graph_retain(graph_in_use);
   *graph_out = graph_in_use;
@@ -104,7 +104,7 @@ struct stack *device_stack_if_built(int device)
 
 enum hipmm_status device_stack(int device, struct stack **stack_out)
 {
-  enum hipmm_status status = check_device(device);
+  enum hipmm_status status = device_check(device);
   if (!status && !device_stack_if_built(device)) status = build_stack(device);
   if (!status) *stack_out = device_stack_if_built(device);
   return status;
@@ -125,17 +125,34 @@ enum hipmm_status device_resource(int device, struct hipmm_resource **resource_o
   return status;
 }
 
+enum hipmm_status device_refuse(const char *call, int code, size_t bytes)
+{
+  hip_table()->GetLastError(); /* HIP keeps it */
+  return error_hip(hip_status(code), NULL, call, code, hip_table()->GetErrorName(code), bytes);
+}
+
 enum hipmm_status device_current(int *device_out)
 {
   int device, code = hip_table()->GetDevice(&device);
-  if (code) return error_hip(hip_status(code), NULL, "hipGetDevice", code, hip_table()->GetErrorName(code), 0);
+  if (code) return device_refuse("hipGetDevice", code, 0);
   *device_out = device;
+  return HIPMM_OK;
+}
+
+enum hipmm_status device_enter(int device, int *previous_out)
+{
+  int previous = 0;
+  enum hipmm_status status = device_current(&previous);
+  if (status) return status;
+  int code = previous == device ? 0 : hip_table()->SetDevice(device);
+  if (code) return device_refuse("hipSetDevice", code, 0);
+  *previous_out = previous;
   return HIPMM_OK;
 }
 
 enum hipmm_status device_current_resource(struct hipmm_resource **resource_out)
 {
-  int device;
+  int device = 0;
   enum hipmm_status status = device_current(&device);
   return status ? status : device_resource(device, resource_out);
 }
@@ -155,7 +172,7 @@ static enum hipmm_status keep(struct hipmm_resource *resource)
 
 static enum hipmm_status check_resource(int device, const struct hipmm_resource *resource)
 {
-  enum hipmm_status status = check_device(device);
+  enum hipmm_status status = device_check(device);
   if (status || !resource || hipmm_resource_device(resource) == device) return status;
   return error_set(HIPMM_E_ARGUMENT, "resource %s serves device %d and cannot be put in force on device %d",
                    hipmm_resource_name(resource), hipmm_resource_device(resource), device);
@@ -231,7 +248,7 @@ enum hipmm_status hipmm_set_device_resource(int device, struct hipmm_resource *r
 
 enum hipmm_status hipmm_set_current_resource(struct hipmm_resource *resource, struct hipmm_resource **previous_out)
 {
-  int device;
+  int device = 0;
   enum hipmm_status status = life_check();
   if (!status) status = device_current(&device);
   return status ? status : put_in_force(device, resource, previous_out);
@@ -269,33 +286,4 @@ enum hipmm_status hipmm_device_held_bytes(int device, size_t *now_out, size_t *p
   if (now_out) *now_out = (size_t)atomic_load(&stack->held_bytes);
   if (peak_out) *peak_out = (size_t)atomic_load(&stack->peak_held_bytes);
   return HIPMM_OK;
-}
-
-/* Tells every resource of every stack of the device that `stream` is retired, or else retained. */
-static void tell_all(int device, hipStream_t stream, bool retired)
-{
-  for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack)) {
-    for (size_t i = stack->device == device ? stack->graph->n_nodes : 0; i-- > 0;) {
-      const struct instance *instance = &stack->instances[i];
-      const struct hipmm_ops *ops = instance->resource.ops;
-      if (instance->created) (retired ? ops->stream_retire : ops->stream_retain)(instance->resource.self, stream);
-    }
-  }
-}
-
-enum hipmm_status hipmm_stream_retain(int device, hipStream_t stream)
-{
-  struct hipmm_resource *resource;
-  enum hipmm_status status = life_check();
-  if (!status) status = device_resource(device, &resource);
-  if (!status) tell_all(device, stream, false);
-  return status;
-}
-
-enum hipmm_status hipmm_stream_retire(int device, hipStream_t stream)
-{
-  enum hipmm_status status = life_check();
-  if (!status) status = check_device(device);
-  if (!status) tell_all(device, stream, true);
-  return status;
 }

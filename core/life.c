@@ -40,6 +40,11 @@ enum hipmm_status life_check(void)
   }
 }
 
+enum hipmm_status life_check_runtime(void)
+{
+  return !life_is_forked() && atomic_load(&was_ready) ? HIPMM_OK : life_check();
+}
+
 enum hipmm_status life_check_argument(const void *argument, const char *name)
 {
   enum hipmm_status status = life_check();

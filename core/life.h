@@ -21,7 +21,10 @@ static inline bool life_is_forked(void)
 /* For calls that need the graph and the per-device table: HIPMM_E_STATE unless initialised and not a fork's child. */
 enum hipmm_status life_check(void);
 
-/* The same, then HIPMM_E_ARGUMENT if `argument`, a pointer that the caller must give, is NULL. */
+/* For calls that need only the runtime, which stays in the process: initialised at least once. */
+enum hipmm_status life_check_runtime(void);
+
+/* As life_check, then HIPMM_E_ARGUMENT if `argument`, a pointer that the caller must give, is NULL. */
 enum hipmm_status life_check_argument(const void *argument, const char *name);
 
 /* Serialise init and finalize between these; begin refuses in a fork's child. */

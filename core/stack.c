@@ -7,6 +7,7 @@
 #include "option_set.h"
 #include "serial.h"
 #include "services.h"
+#include "stream_owned.h"
 #include "text.h"
 
 #include <stdio.h>
@@ -22,6 +23,18 @@ void stack_count_held(struct stack *stack, int64_t bytes)
   while (now > peak && !atomic_compare_exchange_weak_explicit(&stack->peak_held_bytes, &peak, now, memory_order_relaxed,
                                                               memory_order_relaxed))
     continue;
+}
+
+/* ---- News of streams ---- */
+
+void stack_tell_stream(const struct stack *stack, hipStream_t stream, enum stream_news news)
+{
+  for (size_t i = stack->graph->n_nodes; i-- > 0;) {
+    const struct instance *instance = &stack->instances[i];
+    const struct hipmm_ops *ops = instance->resource.ops;
+    if (instance->created)
+      (news == STREAM_RETIRED ? ops->stream_retire : ops->stream_retain)(instance->resource.self, stream);
+  }
 }
 
 /* ---- Taking down ---- */
@@ -232,6 +245,7 @@ static enum hipmm_status finish(struct stack *stack, enum hipmm_status status, s
     return status;
   }
   stack_show(stack);
+  stream_owned_tell(stack);
   log_line(HIPMM_LOG_DEBUG, NULL, "device %d: stack built, top is %s", stack->device,
            stack->graph->nodes[stack->top].name);
   *stack_out = stack;

@@ -59,6 +59,10 @@ enum hipmm_status stack_build_over(struct graph *graph, int device, const struct
 void stack_retain(struct stack *stack);
 void stack_release(struct stack *stack);
 
+/* What is said of a stream to every resource of a stack. */
+enum stream_news { STREAM_RETAINED, STREAM_RETIRED };
+void stack_tell_stream(const struct stack *stack, hipStream_t stream, enum stream_news news);
+
 void stack_count_held(struct stack *stack, int64_t bytes);
 
 /* ---- The list of all stacks (stack_list.c) ---- */

@@ -289,7 +289,8 @@ enum hipmm_status hipmm_register_mempool(const char *name, const struct hipmm_me
 enum hipmm_status hipmm_stream_retain(int device, hipStream_t stream);
 
 /* Tells every stack of the stream's device that `stream` is about to be destroyed. Blocks that were freed on it become
- * safe to reuse on any stream. Call it before hipStreamDestroy(). */
+ * safe to reuse on any stream. Call it before hipStreamDestroy(). Past hipmm_finalize() it tells the stacks that are
+ * still held. */
 enum hipmm_status hipmm_stream_retire(int device, hipStream_t stream);
 
 /* ---- Devices --------------------------------------------------------------------------------------------------- */

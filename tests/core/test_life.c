@@ -5,6 +5,9 @@
 #include "../../core/life.h"
 #include "../support.h"
 
+#include <hipmm/buffer.h>
+#include <hipmm/stream.h>
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -141,6 +144,105 @@ static enum hipmm_status call_register(void)
 {
   return hipmm_register_region("mine", &(struct hipmm_region){sizeof(struct hipmm_region), &memory, 1});
 }
+static enum hipmm_status call_stream_create(void)
+{
+  hipStream_t stream;
+  return hipmm_stream_create(0, 0, &stream);
+}
+static enum hipmm_status call_stream_pool_create(void)
+{
+  struct hipmm_stream_pool *pool;
+  return hipmm_stream_pool_create(0, 0, 0, &pool);
+}
+static enum hipmm_status call_stream_destroy(void)
+{
+  return hipmm_stream_destroy((hipStream_t)(uintptr_t)4096);
+}
+static enum hipmm_status call_stream_synchronize(void)
+{
+  return hipmm_stream_synchronize(0, NULL);
+}
+static enum hipmm_status call_stream_wait(void)
+{
+  return hipmm_stream_wait(0, NULL, 0, NULL);
+}
+static enum hipmm_status call_stream_query(void)
+{
+  int done;
+  return hipmm_stream_query(0, NULL, &done);
+}
+static enum hipmm_status call_stream_device(void)
+{
+  int device;
+  return hipmm_stream_device(NULL, &device);
+}
+static enum hipmm_status call_device_set(void)
+{
+  return hipmm_device_set(0);
+}
+static enum hipmm_status call_device_enter(void)
+{
+  int previous;
+  return hipmm_device_enter(0, &previous);
+}
+static enum hipmm_status call_device_leave(void)
+{
+  return hipmm_device_leave(0);
+}
+static enum hipmm_status call_device_memory(void)
+{
+  return hipmm_device_memory(0, NULL, NULL);
+}
+static enum hipmm_status call_device_percent(void)
+{
+  size_t bytes;
+  return hipmm_device_percent_of_free_memory(0, 50, &bytes);
+}
+static enum hipmm_status call_device_name(void)
+{
+  char name[10];
+  return hipmm_device_name(0, sizeof name, name);
+}
+static enum hipmm_status call_device_attribute(void)
+{
+  int value;
+  return hipmm_device_attribute(0, 1, &value);
+}
+static enum hipmm_status call_runtime_version(void)
+{
+  int version;
+  return hipmm_runtime_version(&version);
+}
+static enum hipmm_status call_driver_version(void)
+{
+  int version;
+  return hipmm_driver_version(&version);
+}
+static enum hipmm_status call_buffer_create(void)
+{
+  struct hipmm_buffer *buffer;
+  return hipmm_buffer_create(resource, 10, NULL, &buffer);
+}
+static enum hipmm_status call_buffer_create_from(void)
+{
+  struct hipmm_buffer *buffer;
+  return hipmm_buffer_create_from(resource, "text", 5, NULL, &buffer);
+}
+static enum hipmm_status call_vector_create(void)
+{
+  struct hipmm_vector *vector;
+  return hipmm_vector_create(resource, 4, 10, NULL, &vector);
+}
+static enum hipmm_status call_scalar_create(void)
+{
+  struct hipmm_scalar *scalar;
+  return hipmm_scalar_create(resource, 4, NULL, &scalar);
+}
+static enum hipmm_status call_host_buffer_create(void)
+{
+  struct hipmm_host_buffer *buffer;
+  return hipmm_host_buffer_create(resource, 10, NULL, &buffer);
+}
 static enum hipmm_status call_init(void)
 {
   return hipmm_init();
@@ -170,16 +272,26 @@ struct entry {
 
 /* Those that need the graph or the table. */
 static const struct entry of_the_table[] = {
-    ENTRY(call_get_current),   ENTRY(call_get_device),    ENTRY(call_get_named),    ENTRY(call_set_current),
-    ENTRY(call_set_device),    ENTRY(call_reset_current), ENTRY(call_reset_device), ENTRY(call_held_bytes),
-    ENTRY(call_stream_retain), ENTRY(call_stream_retire), ENTRY(call_device_count), ENTRY(call_device_current),
-    ENTRY(call_create),
+    ENTRY(call_get_current),        ENTRY(call_get_device),    ENTRY(call_get_named),      ENTRY(call_set_current),
+    ENTRY(call_set_device),         ENTRY(call_reset_current), ENTRY(call_reset_device),   ENTRY(call_held_bytes),
+    ENTRY(call_stream_retain),      ENTRY(call_device_count),  ENTRY(call_device_current), ENTRY(call_stream_create),
+    ENTRY(call_stream_pool_create), ENTRY(call_create),
+};
+
+/* Those that need the runtime alone, which stays past the end. */
+static const struct entry of_the_runtime[] = {
+    ENTRY(call_stream_retire),    ENTRY(call_stream_destroy),  ENTRY(call_stream_synchronize), ENTRY(call_stream_wait),
+    ENTRY(call_stream_query),     ENTRY(call_stream_device),   ENTRY(call_device_set),         ENTRY(call_device_enter),
+    ENTRY(call_device_leave),     ENTRY(call_device_memory),   ENTRY(call_device_percent),     ENTRY(call_device_name),
+    ENTRY(call_device_attribute), ENTRY(call_runtime_version), ENTRY(call_driver_version),
 };
 
 /* Those that need the table only when `resource` is NULL. */
 static const struct entry of_memory[] = {
-    ENTRY(call_allocate),   ENTRY(call_allocate_none),   ENTRY(call_allocate_aligned),
-    ENTRY(call_deallocate), ENTRY(call_deallocate_null), ENTRY(call_deallocate_aligned),
+    ENTRY(call_allocate),      ENTRY(call_allocate_none),      ENTRY(call_allocate_aligned),
+    ENTRY(call_deallocate),    ENTRY(call_deallocate_null),    ENTRY(call_deallocate_aligned),
+    ENTRY(call_buffer_create), ENTRY(call_buffer_create_from), ENTRY(call_vector_create),
+    ENTRY(call_scalar_create), ENTRY(call_host_buffer_create),
 };
 
 /* Those of a resource alone, and those that begin or end all. */
@@ -213,6 +325,7 @@ static void refuses_all_before_it_begins(void **state)
   memory = NULL;
   assert_int_equal(COUNT_NOT_REFUSED(of_the_table), 0);
   assert_int_equal(COUNT_NOT_REFUSED(of_memory), 0);
+  assert_int_equal(COUNT_NOT_REFUSED(of_the_runtime), 0);
   assert_message("hipmm is not initialised; call hipmm_init()");
   assert_status(hipmm_finalize(), HIPMM_E_STATE);
 }
@@ -283,7 +396,8 @@ static void begins_once_in_many_threads(void **state)
 static int use_all(const void *unused)
 {
   (void)unused;
-  int wrong = COUNT_NOT_REFUSED(of_the_table) + COUNT_NOT_REFUSED(of_memory) + COUNT_NOT_REFUSED(of_a_resource);
+  int wrong = COUNT_NOT_REFUSED(of_the_table) + COUNT_NOT_REFUSED(of_memory) + COUNT_NOT_REFUSED(of_a_resource) +
+              COUNT_NOT_REFUSED(of_the_runtime);
   if (!strstr(hipmm_last_error_message(), "child of a fork")) wrong++;
   hipmm_resource_release(resource); /* no effect, no harm */
   hipmm_resource_retain(resource);

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* host_resource.c: pinned memory for host buffers whose caller names no resource. Each device's is a stack of its own,
+ * built at first use from a graph of one resource, and let go by hipmm_finalize(). */
+#include "host_resource.h"
+#include "device.h"
+#include "error.h"
+#include "life.h"
+
+enum { MAX_DEVICES = 64 };
+
+static struct stack *stacks[MAX_DEVICES]; /* NULL: not built yet */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void host_resource_close(void)
+{
+  for (int device = 0; device < MAX_DEVICES; device++) {
+    pthread_mutex_lock(&lock);
+    struct stack *stack = stacks[device];
+    stacks[device] = NULL;
+    pthread_mutex_unlock(&lock);
+    if (stack) stack_release(stack);
+  }
+}
+
+static enum hipmm_status build(int device, struct stack **stack_out)
+{
+  struct graph *graph = NULL;
+  struct report report = {.source = "<host buffers>"};
+  enum hipmm_status status = graph_from_string("{\"stack\": [\"pinned\"]}", report.source, &report, &graph);
+  if (status) status = report_raise(&report);
+  report_clear(&report);
+  if (status) return status;
+  status = stack_build(graph, device, stack_out);
+  graph_release(graph); /* the stack keeps it */
+  return status;
+}
+
+enum hipmm_status host_resource_get(int device, struct hipmm_resource **resource_out)
+{
+  enum hipmm_status status = life_check();
+  if (!status) status = device_check(device);
+  if (status) return status;
+  pthread_mutex_lock(&lock);
+  struct stack **stack = &stacks[device];
+  if (!*stack) status = build(device, stack);
+  if (!status) {
+    stack_retain(*stack);
+    *resource_out = &(*stack)->instances[(*stack)->top].resource;
+  }
+  pthread_mutex_unlock(&lock);
+  return status;
+}
+
+bool host_resource_is_one(const struct hipmm_resource *resource)
+{
+  const struct instance *instance = instance_from(resource);
+  for (size_t i = 0; i < instance->n_reach; i++) {
+    const struct hipmm_plugin *plugin = &instance->reach[i]->node->plugin->descriptor;
+    if (plugin->role == HIPMM_ROLE_SOURCE && !(plugin->flags & HIPMM_PLUGIN_HOST_MEMORY)) return false;
+  }
+  return true;
+}

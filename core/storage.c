@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/* storage.c: the block of a container: made, moved to another size, copied to and from, given back. Called by the
+ * containers, which have checked handles and units. Whatever fails leaves the block as it was; a resource that cannot
+ * free a block has not freed it. */
+#include "storage.h"
+#include "copy.h"
+#include "device.h"
+#include "hip.h"
+#include "life.h"
+#include "log.h"
+#include "stream.h"
+
+/* ---- Blocks: 0 bytes have none ---- */
+
+static enum hipmm_status allocate(struct hipmm_resource *resource, size_t bytes, hipStream_t stream, void **ptr_out)
+{
+  if (bytes) return resource->ops->allocate(resource->self, bytes, HIPMM_ALIGNMENT, stream, ptr_out);
+  *ptr_out = NULL;
+  return HIPMM_OK;
+}
+
+static enum hipmm_status deallocate(struct hipmm_resource *resource, void *ptr, size_t bytes, hipStream_t stream)
+{
+  return bytes ? resource->ops->deallocate(resource->self, ptr, bytes, HIPMM_ALIGNMENT, stream) : HIPMM_OK;
+}
+
+/* Gives a new block back because what came after failed, which is what the caller hears of. */
+static void take_back(struct hipmm_resource *resource, void *ptr, size_t bytes, hipStream_t stream)
+{
+  struct hipmm_error error = {.struct_size = sizeof error};
+  hipmm_last_error(&error);
+  if (deallocate(resource, ptr, bytes, stream))
+    log_line(HIPMM_LOG_WARNING, hipmm_resource_name(resource), "a block of %zu bytes is lost until its stack goes: %s",
+             bytes, hipmm_last_error_message());
+  error_set_located(&error);
+}
+
+/* ---- Life ---- */
+
+enum hipmm_status storage_resource(struct hipmm_resource *resource, struct hipmm_resource **resource_out)
+{
+  if (life_is_forked()) return life_check();
+  enum hipmm_status status = resource ? HIPMM_OK : life_check();
+  if (!status && !resource) status = device_current_resource(&resource);
+  if (!status) *resource_out = resource;
+  return status;
+}
+
+enum hipmm_status storage_new(struct hipmm_resource *resource, size_t bytes, hipStream_t stream,
+                              struct storage **storage_out)
+{
+  void *data = NULL;
+  int device = hipmm_resource_device(resource);
+  enum hipmm_status status = stream_check(device, stream);
+  if (!status) status = allocate(resource, bytes, stream, &data);
+  if (status) return status;
+  struct storage *storage = handle_new();
+  if (!storage) {
+    take_back(resource, data, bytes, stream);
+    return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  }
+  hipmm_resource_retain(resource);
+  storage->resource = resource;
+  storage->stream = stream;
+  storage->device = device;
+  storage->data = data;
+  storage->bytes = storage->capacity_bytes = bytes;
+  storage->element_bytes = 1;
+  *storage_out = storage;
+  return HIPMM_OK;
+}
+
+void storage_abandon(struct storage *storage)
+{
+  take_back(storage->resource, storage->data, storage->capacity_bytes, storage->stream);
+  hipmm_resource_release(storage->resource);
+  handle_free(storage);
+}
+
+enum hipmm_status storage_new_from(struct hipmm_resource *resource, const void *source, size_t bytes,
+                                   hipStream_t stream, struct storage **storage_out)
+{
+  struct storage *storage = NULL;
+  if (!source && bytes) return error_set(HIPMM_E_ARGUMENT, "the memory to copy from is NULL");
+  enum hipmm_status status = storage_new(resource, bytes, stream, &storage);
+  if (!status) status = copy_submit(storage->device, storage->data, source, bytes, stream);
+  if (status && storage) storage_abandon(storage);
+  if (!status) *storage_out = storage;
+  return status;
+}
+
+enum hipmm_status storage_new_copy(const struct storage *source, struct hipmm_resource *resource, hipStream_t stream,
+                                   struct storage **storage_out)
+{
+  struct storage *storage = NULL;
+  enum hipmm_status status = storage_resource(resource, &resource);
+  if (!status) status = storage_new(resource, source->bytes, stream, &storage);
+  if (status) return status;
+  storage->element_bytes = source->element_bytes;
+  status = storage->device == source->device
+               ? copy_submit(storage->device, storage->data, source->data, source->bytes, stream)
+               : copy_between(storage->device, storage->data, source->device, source->data, source->bytes, stream);
+  if (status)
+    storage_abandon(storage);
+  else
+    *storage_out = storage;
+  return status;
+}
+
+enum hipmm_status storage_destroy(void *container, enum handle_kind kind)
+{
+  struct storage *storage = container;
+  if (life_is_forked()) return life_check();
+  if (!storage) return HIPMM_OK;
+  if (!handle_close(storage, kind)) return handle_refuse(kind);
+  enum hipmm_status status = deallocate(storage->resource, storage->data, storage->capacity_bytes, storage->stream);
+  if (status) {
+    handle_open(storage, kind);
+    return status;
+  }
+  struct hipmm_resource *resource = storage->resource;
+  handle_free(storage);
+  hipmm_resource_release(resource);
+  return HIPMM_OK;
+}
+
+/* ---- Size ---- */
+
+/* To a block of its own of `capacity_bytes`. */
+static enum hipmm_status move(struct storage *storage, size_t capacity_bytes, hipStream_t stream, bool waits)
+{
+  struct hipmm_resource *resource = storage->resource;
+  size_t kept_bytes = storage->bytes < capacity_bytes ? storage->bytes : capacity_bytes;
+  void *data = NULL;
+  enum hipmm_status status = allocate(resource, capacity_bytes, stream, &data);
+  if (status) return status;
+  status = (waits ? copy_wait : copy_submit)(storage->device, data, storage->data, kept_bytes, stream);
+  /* The copy runs on `stream`, so that is where the old block is free after it. */
+  if (!status) status = deallocate(resource, storage->data, storage->capacity_bytes, stream);
+  if (status) {
+    take_back(resource, data, capacity_bytes, stream);
+    return status;
+  }
+  storage->data = data;
+  storage->capacity_bytes = capacity_bytes;
+  return HIPMM_OK;
+}
+
+enum hipmm_status storage_reserve(struct storage *storage, size_t bytes, hipStream_t stream, bool waits)
+{
+  enum hipmm_status status = stream_check(storage->device, stream);
+  if (!status && bytes > storage->capacity_bytes) status = move(storage, bytes, stream, waits);
+  if (!status) storage->stream = stream;
+  return status;
+}
+
+enum hipmm_status storage_resize(struct storage *storage, size_t bytes, hipStream_t stream, bool waits)
+{
+  enum hipmm_status status = storage_reserve(storage, bytes, stream, waits);
+  if (!status) storage->bytes = bytes;
+  return status;
+}
+
+enum hipmm_status storage_shrink(struct storage *storage, hipStream_t stream, bool waits)
+{
+  enum hipmm_status status = stream_check(storage->device, stream);
+  if (!status && storage->bytes != storage->capacity_bytes) status = move(storage, storage->bytes, stream, waits);
+  if (!status) storage->stream = stream;
+  return status;
+}
+
+enum hipmm_status storage_set_stream(struct storage *storage, hipStream_t stream)
+{
+  enum hipmm_status status = stream_check(storage->device, stream);
+  if (!status) storage->stream = stream;
+  return status;
+}
+
+/* ---- Contents ---- */
+
+/* Says so in elements, which are bytes in a buffer. */
+static enum hipmm_status refuse_range(const struct storage *storage, size_t offset, size_t bytes)
+{
+  size_t unit = storage->element_bytes;
+  return error_refuse(HIPMM_E_ARGUMENT, NULL,
+                      unit == 1 ? "{0} bytes from {1} on are not within the size, {2} bytes"
+                                : "{0} elements from {1} on are not within the size, {2} elements",
+                      bytes / unit, offset / unit, storage->bytes / unit);
+}
+
+/* Of a piece of the contents, the pointer to or from which it is copied, and the stream. */
+static enum hipmm_status check(const struct storage *storage, size_t offset, size_t bytes, const void *other,
+                               hipStream_t stream)
+{
+  if (offset > storage->bytes || bytes > storage->bytes - offset) return refuse_range(storage, offset, bytes);
+  if (!other && bytes) return error_set(HIPMM_E_ARGUMENT, "the memory to copy from or to is NULL");
+  return stream_check(storage->device, stream);
+}
+
+enum hipmm_status storage_write(struct storage *storage, size_t offset, const void *source, size_t bytes,
+                                hipStream_t stream, bool waits)
+{
+  enum hipmm_status status = check(storage, offset, bytes, source, stream);
+  if (status || !bytes) return status;
+  return (waits ? copy_wait : copy_submit)(storage->device, (char *)storage->data + offset, source, bytes, stream);
+}
+
+enum hipmm_status storage_read(const struct storage *storage, size_t offset, void *target, size_t bytes,
+                               hipStream_t stream, bool waits)
+{
+  enum hipmm_status status = check(storage, offset, bytes, target, stream);
+  if (status || !bytes) return status;
+  return (waits ? copy_wait : copy_submit)(storage->device, target, (char *)storage->data + offset, bytes, stream);
+}
+
+enum hipmm_status storage_fill(struct storage *storage, size_t offset, int value, size_t bytes, hipStream_t stream)
+{
+  enum hipmm_status status = check(storage, offset, bytes, storage, stream);
+  if (status || !bytes) return status;
+  return copy_fill(storage->device, (char *)storage->data + offset, value, bytes, stream);
+}
