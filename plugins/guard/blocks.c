@@ -95,7 +95,7 @@ static enum hipmm_status wait_for_work(struct guard *guard, const struct guard_r
   return is_same ? memory_wait_for_stream(&guard->memory, stream) : memory_wait_for_device(&guard->memory);
 }
 
-/* The lock is held. In the end nothing of ours is under way in a block that is not kept. */
+/* The lock is held. In the end the pattern is there, so that no write that comes later is lost under it. */
 static enum hipmm_status keep(struct guard *guard, struct guard_record *record, bool *is_kept_out)
 {
   uint64_t most = guard_option(&guard->options.quarantine_size);
@@ -104,9 +104,9 @@ static enum hipmm_status keep(struct guard *guard, struct guard_record *record, 
   record->is_poisoned = guard_is_on(&guard->options.poison);
   if (record->is_poisoned)
     status = memory_fill(memory, record->block.ptr, record->block.bytes, MEMORY_POISON, memory->stream);
-  if (status) return status;
-  *is_kept_out = record->upstream_bytes <= most && quarantine_add(guard, record);
-  return *is_kept_out ? HIPMM_OK : memory_wait(memory);
+  if (!status) status = memory_wait(memory);
+  if (!status) *is_kept_out = record->upstream_bytes <= most && quarantine_add(guard, record);
+  return status;
 }
 
 static enum hipmm_status check_and_keep(struct guard *guard, struct guard_record *record, hipStream_t stream,

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+/* behaviour.c: see behaviour.h. */
+#include "behaviour.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { DEVICE_TO_HOST = 2, MOST_TESTS = 200, MOST_NAME = 150 };
+
+static const struct behaviour_stack *start(void **state)
+{
+  const struct behaviour_stack *stack = *state;
+  rig_start_with(stack->runtime, stack->graph);
+  return stack;
+}
+
+static struct hipmm_resource *top(void)
+{
+  struct hipmm_resource *resource = NULL;
+  assert_ok(hipmm_get_device_resource(0, &resource));
+  hipmm_resource_release(resource); /* the table of devices keeps it */
+  return resource;
+}
+
+/* All that was allocated is free again, and goes back. */
+static void assert_all_goes_back(void)
+{
+  assert_int_equal(rig_hip()->DeviceSynchronize(), 0);
+  assert_ok(hipmm_resource_trim(top(), 0));
+  assert_int_equal(rig_held_bytes(), 0);
+}
+
+/* ---- Cases ---- */
+
+static void gives_null_for_zero_bytes(void **state)
+{
+  start(state);
+  assert_null(rig_allocate(0, NULL));
+  rig_free(NULL, 0, NULL);
+  rig_free(NULL, 1000, NULL);
+  assert_all_goes_back();
+}
+
+static void aligns(void **state)
+{
+  static const size_t sizes[] = {1, 255, 256, 257, 1000, 4096, 65537, MIB};
+  const struct behaviour_stack *stack = start(state);
+  void *ptrs[sizeof sizes / sizeof *sizes];
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    ptrs[i] = rig_allocate(sizes[i], NULL);
+    assert_int_equal((uintptr_t)ptrs[i] % HIPMM_ALIGNMENT, 0);
+  }
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) rig_free(ptrs[i], sizes[i], NULL);
+  for (size_t alignment = 1; alignment <= 16384; alignment *= 2) {
+    void *ptr = NULL;
+    enum hipmm_status status = hipmm_allocate_aligned(NULL, 1000, alignment, NULL, &ptr);
+    assert_status(status, stack->aligns || alignment <= 256 ? HIPMM_OK : HIPMM_E_ARGUMENT);
+    if (status) continue;
+    assert_int_equal((uintptr_t)ptr % alignment, 0);
+    assert_ok(hipmm_deallocate_aligned(NULL, ptr, 1000, alignment, NULL));
+  }
+  assert_all_goes_back();
+}
+
+static void refuses_what_is_too_large(void **state)
+{
+  static const size_t sizes[] = {SIZE_MAX,     SIZE_MAX - 1,     SIZE_MAX - 255, SIZE_MAX - 256,
+                                 SIZE_MAX / 2, SIZE_MAX / 2 + 1, 1ull << 40,     256 * MIB + 1};
+  start(state);
+  void *ptr = &ptr, *kept = rig_allocate(1000, NULL);
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    assert_status(hipmm_allocate(NULL, sizes[i], NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+    assert_ptr_equal(ptr, &ptr);
+  }
+  rig_free(kept, 1000, NULL);
+  assert_all_goes_back();
+}
+
+static void recovers_from_exhaustion(void **state)
+{
+  enum { PARTS = 64 };
+  const size_t bytes = 16 * MIB;
+  void *ptrs[PARTS];
+  start(state);
+  for (int round = 0; round < 2; round++) {
+    int n = 0;
+    while (n < PARTS && !hipmm_allocate(NULL, bytes, NULL, &ptrs[n])) n++;
+    assert_in_range(n, 8, 16);
+    while (n) rig_free(ptrs[--n], bytes, NULL);
+  }
+  assert_all_goes_back();
+}
+
+/* Writes, frees, and goes on with the same memory on another stream: what the second stream wrote is there. */
+static void serves_two_streams(void **state)
+{
+  enum { ROUNDS = 20, BYTES = 5000 };
+  start(state);
+  hipStream_t streams[2] = {rig_stream(), rig_stream()};
+  char *copy = NULL;
+  assert_int_equal(rig_hip()->HostMalloc((void **)&copy, BYTES, HIPMM_HIP_HOST_MALLOC_PORTABLE), 0);
+  for (int round = 1; round <= ROUNDS; round++) {
+    hipStream_t first = streams[round % 2], second = streams[(round + 1) % 2];
+    void *before = rig_allocate(BYTES, first);
+    assert_int_equal(rig_hip()->MemsetAsync(before, round, BYTES, first), 0);
+    rig_free(before, BYTES, first);
+    void *after = rig_allocate(BYTES, second);
+    assert_int_equal(rig_hip()->MemsetAsync(after, -round, BYTES, second), 0);
+    assert_int_equal(rig_hip()->MemcpyAsync(copy, after, BYTES, DEVICE_TO_HOST, second), 0);
+    rig_free(after, BYTES, second);
+    assert_int_equal(rig_hip()->StreamSynchronize(second), 0);
+    for (int i = 0; i < BYTES; i++) assert_int_equal(copy[i], (char)-round);
+  }
+  assert_int_equal(rig_hip()->HostFree(copy), 0);
+  for (int i = 0; i < 2; i++) {
+    assert_ok(hipmm_stream_retire(0, streams[i]));
+    rig_drop_stream(streams[i]);
+  }
+  assert_all_goes_back();
+}
+
+enum { THREADS = 4, STEPS = 300, HELD = 16 };
+
+/* Each thread marks the host's view of its blocks, which on the software device is the device's, and finds them marked. */
+static void *allocate_and_free(void *argument)
+{
+  unsigned char tag = *(unsigned char *)argument;
+  unsigned char *blocks[HELD] = {NULL};
+  unsigned failures = 0;
+  for (unsigned step = 0; step < STEPS; step++) {
+    unsigned index = step * 7 % HELD;
+    size_t bytes = 1 + index * 300;
+    void *ptr = NULL;
+    if (blocks[index]) {
+      failures += blocks[index][0] != tag || blocks[index][bytes - 1] != tag;
+      failures += hipmm_deallocate(NULL, blocks[index], step % 3 ? bytes : 0, NULL) != HIPMM_OK;
+    }
+    failures += hipmm_allocate(NULL, bytes, NULL, &ptr) != HIPMM_OK;
+    blocks[index] = ptr;
+    if (ptr) memset(ptr, tag, bytes);
+  }
+  for (unsigned index = 0; index < HELD; index++)
+    if (blocks[index]) failures += hipmm_deallocate(NULL, blocks[index], 1 + index * 300, NULL) != HIPMM_OK;
+  return (void *)(uintptr_t)failures;
+}
+
+static void serves_threads(void **state)
+{
+  pthread_t threads[THREADS];
+  unsigned char tags[THREADS];
+  void *failures = NULL;
+  start(state);
+  for (int i = 0; i < THREADS; i++) {
+    tags[i] = (unsigned char)(i + 1);
+    assert_int_equal(pthread_create(&threads[i], NULL, allocate_and_free, &tags[i]), 0);
+  }
+  for (int i = 0; i < THREADS; i++) {
+    pthread_join(threads[i], &failures);
+    assert_null(failures);
+  }
+  assert_all_goes_back();
+}
+
+static void refuses_bad_frees(void **state)
+{
+  int foreign = 0;
+  start(state);
+  char *ptr = rig_allocate(1000, NULL), *other = rig_allocate(1000, NULL);
+  assert_status(hipmm_deallocate(NULL, ptr, 999, NULL), HIPMM_E_SIZE);
+  assert_status(hipmm_deallocate(NULL, ptr, 1001, NULL), HIPMM_E_SIZE);
+  assert_status(hipmm_deallocate(NULL, ptr, SIZE_MAX, NULL), HIPMM_E_SIZE);
+  assert_status(hipmm_deallocate(NULL, ptr + 1, 1000, NULL), HIPMM_E_POINTER);
+  assert_status(hipmm_deallocate(NULL, ptr + 256, 0, NULL), HIPMM_E_POINTER);
+  assert_status(hipmm_deallocate(NULL, ptr - 256, 1000, NULL), HIPMM_E_POINTER);
+  assert_status(hipmm_deallocate(NULL, &foreign, sizeof foreign, NULL), HIPMM_E_POINTER);
+  assert_status(hipmm_deallocate(NULL, &foreign, 0, NULL), HIPMM_E_POINTER);
+  rig_free(ptr, 1000, NULL);
+  assert_status(hipmm_deallocate(NULL, ptr, 1000, NULL), HIPMM_E_POINTER);
+  assert_status(hipmm_deallocate(NULL, ptr, 0, NULL), HIPMM_E_POINTER);
+  rig_free(other, 0, NULL);
+  assert_all_goes_back();
+}
+
+/* A call that the runtime refuses once can be made again. */
+static void recovers_from_a_failing_runtime(void **state)
+{
+  static const char *const calls[] = {"hipMalloc", "hipMemCreate", "hipMemMap", "hipMemsetAsync", "hipMallocAsync"};
+  start(state);
+  for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+    void *ptr = NULL;
+    rig_fail_call(calls[i], 1, 0);
+    if (hipmm_allocate(NULL, 40 * MIB, NULL, &ptr)) {
+      assert_string_not_equal(hipmm_last_error_message(), "");
+      ptr = rig_allocate(40 * MIB, NULL);
+    }
+    software()->fail_none();
+    rig_free(ptr, 40 * MIB, NULL);
+    assert_all_goes_back();
+  }
+}
+
+/* ---- The table ---- */
+
+static const struct CMUnitTest behaviours[BEHAVIOURS] = {
+    {.name = "gives NULL for zero bytes", .test_func = gives_null_for_zero_bytes},
+    {.name = "aligns", .test_func = aligns},
+    {.name = "refuses what is too large", .test_func = refuses_what_is_too_large},
+    {.name = "recovers from exhaustion", .test_func = recovers_from_exhaustion},
+    {.name = "serves two streams", .test_func = serves_two_streams},
+    {.name = "serves threads", .test_func = serves_threads},
+    {.name = "refuses bad frees", .test_func = refuses_bad_frees},
+    {.name = "recovers from a failing runtime", .test_func = recovers_from_a_failing_runtime},
+};
+
+size_t behaviour_tests(const struct behaviour_stack *stacks, size_t n_stacks, struct CMUnitTest *tests)
+{
+  static char names[MOST_TESTS][MOST_NAME];
+  size_t n = 0;
+  for (size_t stack = 0; stack < n_stacks; stack++)
+    for (size_t i = 0; i < BEHAVIOURS && n < MOST_TESTS; i++, n++) {
+      snprintf(names[n], MOST_NAME, "%s: %s", stacks[stack].name, behaviours[i].name);
+      tests[n] = behaviours[i];
+      tests[n].name = names[n];
+      tests[n].setup_func = rig_setup;
+      tests[n].teardown_func = rig_teardown;
+      tests[n].initial_state = (void *)(uintptr_t)&stacks[stack];
+    }
+  return n;
+}

@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of guard: writes past the end, before the start and after the free are found where they are and told to the byte,
+ * in every kind of memory and under both schedulers; nothing else is found, and nothing is lost. */
+#include "../../plugins/guard/guard.h"
+#include "behaviour.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char guarded[] = "'stack': ['guard', 'device']";
+static const char strict[] = "'stack': [{'type': 'guard', 'on_damage': 'error'}, 'device']";
+
+/* On the stream where the memory lets streams write, else from the host when the stream has come so far. */
+static void scribble(char *at, size_t bytes, hipStream_t stream)
+{
+  if (!rig_hip()->MemsetAsync(at, 0x11, bytes, stream)) return;
+  rig_hip()->GetLastError();
+  assert_int_equal(rig_hip()->StreamSynchronize(stream), 0);
+  memset(at, 0x11, bytes);
+}
+
+/* From the host, once all streams have come so far: zones, too, are filled on streams. */
+static void poke(char *at)
+{
+  assert_int_equal(rig_hip()->DeviceSynchronize(), 0);
+  *at = 7;
+}
+
+static void verify(enum hipmm_status wanted)
+{
+  assert_status(hipmm_resource_perform(rig_resource("guard"), "verify"), wanted);
+}
+
+static void assert_finds(int64_t overruns, int64_t underruns, int64_t after_free)
+{
+  assert_int_equal(rig_value("guard", "overruns"), overruns);
+  assert_int_equal(rig_value("guard", "underruns"), underruns);
+  assert_int_equal(rig_value("guard", "writes_after_free"), after_free);
+}
+
+/* ---- To the byte ---- */
+
+struct memory_row {
+  const char *name, *runtime, *graph;
+};
+
+#define STEPPED "'scheduler': 'stepped', 'seed': 5"
+
+static const struct memory_row memories[] = {
+    {"device", STEPPED, "'stack': ['guard', 'device']"},
+    {"device, streams in threads", "'scheduler': 'threads'", "'stack': ['guard', 'device']"},
+    {"managed", STEPPED, "'stack': ['guard', 'managed']"},
+    {"pinned", STEPPED, "'stack': ['guard', 'pinned']"},
+    {"host", STEPPED, "'stack': ['guard', 'host']"},
+    {"host that devices reach", STEPPED ", 'pageable_memory_access': true", "'stack': ['guard', 'host']"},
+    {"system", STEPPED ", 'pageable_memory_access': true", "'stack': ['guard', 'system']"},
+    {"async", STEPPED, "'stack': ['guard', 'async']"},
+    {"pool, mapped", STEPPED, "'stack': ['guard', {'type': 'pool', 'growth': 'mapped'}, 'device']"},
+    {"pool, segments", STEPPED, "'stack': ['guard', {'type': 'pool', 'growth': 'segments'}, 'device']"},
+    {"pool of host memory", STEPPED, "'stack': ['guard', 'pool', 'host']"},
+};
+
+static void finds_writes_past_the_end(void **state)
+{
+  const struct memory_row *row = *state;
+  static const size_t sizes[] = {1, 255, 256, 1000, 4096, 100000};
+  static const size_t starts[] = {0, 0, 7, 200, 255}, lengths[] = {1, 256, 9, 1, 1};
+  int64_t n = 0;
+  rig_start_with(row->runtime, row->graph);
+  hipStream_t stream = rig_stream();
+  for (size_t size = 0; size < sizeof sizes / sizeof *sizes; size++)
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
+      char wanted[100], *ptr = rig_allocate(sizes[size], stream);
+      scribble(ptr, sizes[size], stream);
+      scribble(ptr + sizes[size] + starts[i], lengths[i], stream);
+      logged();
+      rig_free(ptr, sizes[size], stream);
+      snprintf(wanted, sizeof wanted, "bytes %zu to %zu after its end, from 0 on, %zu in all", starts[i],
+               starts[i] + lengths[i] - 1, lengths[i]);
+      assert_contains(logged(), wanted);
+      assert_finds(++n, 0, 0);
+    }
+  verify(HIPMM_OK);
+  assert_finds(n, 0, 0);
+  rig_drop_stream(stream);
+}
+
+static void finds_writes_before_the_start(void **state)
+{
+  const struct memory_row *row = *state;
+  static const size_t farthest[] = {1, 8, 256, 100}, lengths[] = {1, 8, 256, 1};
+  int64_t n = 0;
+  rig_start_with(row->runtime, row->graph);
+  hipStream_t stream = rig_stream();
+  for (size_t i = 0; i < sizeof farthest / sizeof *farthest; i++) {
+    char wanted[100], *ptr = rig_allocate(1000, stream);
+    scribble(ptr, 1000, stream);
+    scribble(ptr - farthest[i], lengths[i], stream);
+    logged();
+    rig_free(ptr, 0, stream);
+    snprintf(wanted, sizeof wanted, "bytes %zu to %zu before its start, from 1 on, %zu in all",
+             farthest[i] - lengths[i] + 1, farthest[i], lengths[i]);
+    assert_contains(logged(), wanted);
+    assert_finds(0, ++n, 0);
+  }
+  rig_drop_stream(stream);
+}
+
+static void finds_writes_after_the_free(void **state)
+{
+  const struct memory_row *row = *state;
+  rig_start_with(row->runtime, row->graph);
+  hipStream_t stream = rig_stream();
+  char *ptr = rig_allocate(100000, stream), *other = rig_allocate(5000, stream);
+  scribble(ptr, 100000, stream);
+  scribble(other, 5000, stream);
+  rig_free(ptr, 100000, stream);
+  rig_free(other, 5000, stream);
+  scribble(ptr + 70000, 3, stream);
+  scribble(ptr + 99999, 1, stream);
+  logged();
+  verify(HIPMM_OK);
+  assert_contains(logged(), "(100000 bytes at ");
+  verify(HIPMM_OK);
+  assert_string_equal(logged(), ""); /* it is said once */
+  assert_finds(0, 0, 1);
+  scribble(other + 4000, 1000, stream);
+  scribble(other - 1, 1, stream);
+  assert_int_equal(rig_hip()->StreamSynchronize(stream), 0); /* a block goes back when it likes */
+  assert_ok(hipmm_resource_trim(rig_resource("guard"), 0));
+  assert_contains(logged(), "after it was freed: bytes 4000 to 4999 of it, from 0 on, 1000 in all; found when it was "
+                            "about to go back");
+  assert_finds(0, 1, 2);
+  assert_int_equal(rig_value("guard", "quarantine_count"), 0);
+  rig_drop_stream(stream);
+}
+
+/* ---- What a find does ---- */
+
+static void tells_the_farthest_bytes(void **state)
+{
+  (void)state;
+  rig_start(guarded);
+  char *ptr = rig_allocate(100000, NULL);
+  rig_free(ptr, 100000, NULL);
+  poke(ptr + 70000);
+  poke(ptr + 99998);
+  logged();
+  verify(HIPMM_OK);
+  assert_contains(logged(), "after it was freed: bytes 70000 to 99998 of it, from 0 on, 2 in all; found when it was "
+                            "verified");
+}
+
+static void fails_the_free_if_so_configured(void **state)
+{
+  (void)state;
+  rig_start(strict);
+  char *ptr = rig_allocate(1000, NULL);
+  poke(ptr + 1003);
+  poke(ptr + 1010);
+  assert_status(hipmm_deallocate(NULL, ptr, 1000, NULL), HIPMM_E_SIZE);
+  assert_message("was written past its end: bytes 3 to 10 after its end");
+  assert_int_equal(rig_value("guard", "guarded_count"), 1);
+  poke(ptr - 2);
+  assert_status(hipmm_deallocate(NULL, ptr, 1000, NULL), HIPMM_E_SIZE);
+  assert_message("was written before its start: bytes 2 to 2 before its start");
+  rig_free(ptr, 1000, NULL);
+  assert_status(hipmm_deallocate(NULL, ptr, 1000, NULL), HIPMM_E_POINTER);
+  assert_finds(1, 1, 0);
+  poke(ptr);
+  verify(HIPMM_E_SIZE);
+  assert_message("1 blocks were written where they must not be");
+  verify(HIPMM_OK);
+}
+
+static void verifies_what_is_allocated(void **state)
+{
+  (void)state;
+  rig_start(strict);
+  char *blocks[5];
+  for (int i = 0; i < 5; i++) blocks[i] = rig_allocate(1000, NULL);
+  verify(HIPMM_OK);
+  poke(blocks[1] + 1000);
+  poke(blocks[3] - 1);
+  verify(HIPMM_E_SIZE);
+  assert_message("2 blocks");
+  verify(HIPMM_OK);
+  assert_finds(1, 1, 0);
+  for (int i = 0; i < 5; i++) rig_free(blocks[i], 1000, NULL);
+}
+
+static void looks_at_what_is_left_in_the_end(void **state)
+{
+  (void)state;
+  rig_start(guarded);
+  char *left = rig_allocate(1000, NULL), *freed = rig_allocate(500, NULL);
+  rig_free(freed, 500, NULL);
+  poke(left + 1001);
+  poke(freed + 17);
+  logged();
+  assert_ok(hipmm_finalize());
+  const char *text = logged();
+  assert_contains(text, "allocation 1 (1000 bytes at ");
+  assert_contains(text, "past its end: bytes 1 to 1 after its end");
+  assert_contains(text, "allocation 2 (500 bytes at ");
+  assert_contains(text, "after it was freed: bytes 17 to 17 of it");
+}
+
+static void says_who_it_was(void **state)
+{
+  (void)state;
+  rig_start("'stack': [{'type': 'guard', 'capture_stacks': true}, 'device']");
+  char *ptr = rig_allocate(1000, NULL);
+  rig_free(ptr, 1000, NULL);
+  poke(ptr);
+  logged();
+  verify(HIPMM_OK);
+  const char *text = logged();
+  assert_contains(text, " allocated here: callstack:");
+  assert_contains(text, " freed here: callstack:");
+  assert_contains(text, "in _cmocka_run_group_tests+");
+  assert_status(hipmm_deallocate(NULL, ptr, 1000, NULL), HIPMM_E_POINTER);
+  text = logged();
+  assert_contains(text, "is freed a second time");
+  assert_contains(text, " freed here: callstack:");
+  assert_int_equal(rig_value("guard", "double_frees"), 1);
+}
+
+/* ---- Quarantine ---- */
+
+static void keeps_back_no_more_than_configured(void **state)
+{
+  (void)state;
+  rig_start("'stack': [{'type': 'guard', 'quarantine_size': '64KiB'}, 'device']");
+  for (int i = 0; i < 50; i++) {
+    rig_free(rig_allocate(5000, NULL), 5000, NULL);
+    assert_in_range(rig_value("guard", "quarantine_bytes"), 1, 65536);
+  }
+  assert_int_equal(rig_held_bytes(), rig_value("guard", "quarantine_bytes"));
+  assert_int_equal(rig_value("guard", "quarantine_count"), 65536 / 5632);
+  rig_free(rig_allocate(70000, NULL), 70000, NULL); /* too large to be kept at all */
+  assert_int_equal(rig_value("guard", "quarantine_count"), 65536 / 5632);
+  assert_ok(hipmm_resource_trim(rig_resource("guard"), 20000));
+  assert_in_range(rig_value("guard", "quarantine_bytes"), 1, 20000);
+}
+
+static void never_uses_a_block_again_while_it_is_kept(void **state)
+{
+  (void)state;
+  rig_start("'stack': ['guard', 'pool', 'device']");
+  void *first = rig_allocate(5000, NULL);
+  rig_free(first, 5000, NULL);
+  void *second = rig_allocate(5000, NULL);
+  assert_ptr_not_equal(first, second);
+  rig_free(second, 5000, NULL);
+}
+
+static void gives_back_what_is_kept_when_memory_is_short(void **state)
+{
+  (void)state;
+  rig_start("'stack': [{'type': 'guard', 'quarantine_size': '200MiB'}, 'device']");
+  rig_free(rig_allocate(150 * MIB, NULL), 150 * MIB, NULL);
+  void *ptr = rig_allocate(200 * MIB, NULL);
+  assert_int_equal(rig_value("guard", "quarantine_count"), 0);
+  rig_free(ptr, 200 * MIB, NULL);
+}
+
+static void can_do_without_quarantine_and_poison(void **state)
+{
+  (void)state;
+  rig_start("'stack': [{'type': 'guard', 'quarantine_size': 0, 'poison': false}, 'device']");
+  char *ptr = rig_allocate(1000, NULL);
+  poke(ptr + 1000);
+  rig_free(ptr, 1000, NULL);
+  assert_finds(1, 0, 0);
+  assert_int_equal(rig_held_bytes(), 0);
+  assert_int_equal(software()->calls("hipMemsetAsync"), 4); /* two zones, and mended */
+}
+
+static void poisons_what_is_freed(void **state)
+{
+  (void)state;
+  rig_start(guarded);
+  unsigned char *ptr = rig_allocate(1000, NULL);
+  memset(ptr, 1, 1000);
+  rig_free(ptr, 1000, NULL);
+  assert_int_equal(rig_hip()->DeviceSynchronize(), 0);
+  for (int i = 0; i < 1000; i++) assert_int_equal(ptr[i], MEMORY_POISON);
+}
+
+/* ---- Streams ---- */
+
+/* Nothing orders the second stream after the first, and nothing needs to: nobody has used the block. */
+static void fills_zones_before_a_block_goes_on(void **state)
+{
+  (void)state;
+  for (int seed = 1; seed <= 20; seed++) {
+    char runtime[60];
+    snprintf(runtime, sizeof runtime, "'scheduler': 'stepped', 'seed': %d", seed);
+    rig_start_with(runtime, "'stack': [{'type': 'guard', 'quarantine_size': 0}, 'pool', 'device']");
+    hipStream_t first = rig_stream(), second = rig_stream();
+    rig_free(rig_allocate(1000, first), 1000, second);
+    char *ptr = rig_allocate(3000, second);
+    assert_int_equal(rig_hip()->MemsetAsync(ptr, 5, 3000, second), 0);
+    assert_int_equal(rig_hip()->DeviceSynchronize(), 0);
+    for (int i = 0; i < 3000; i++) assert_int_equal(ptr[i], 5);
+    rig_free(ptr, 3000, second);
+    assert_finds(0, 0, 0);
+    rig_drop_stream(first);
+    rig_drop_stream(second);
+    assert_ok(hipmm_finalize());
+  }
+}
+
+/* A free waits for the stream: the write that comes late there is found all the same. */
+static void finds_writes_that_come_late(void **state)
+{
+  (void)state;
+  for (int seed = 1; seed <= 20; seed++) {
+    char runtime[60];
+    snprintf(runtime, sizeof runtime, "'scheduler': 'stepped', 'seed': %d", seed);
+    rig_start_with(runtime, strict);
+    hipStream_t stream = rig_stream();
+    char *ptr = rig_allocate(1000, stream);
+    scribble(ptr, 1001, stream);
+    assert_status(hipmm_deallocate(NULL, ptr, 1000, stream), HIPMM_E_SIZE);
+    rig_free(ptr, 1000, stream);
+    rig_drop_stream(stream); /* kept blocks do not need it */
+    assert_ok(hipmm_resource_trim(rig_resource("guard"), 0));
+    assert_finds(1, 0, 0);
+    assert_ok(hipmm_finalize());
+  }
+}
+
+enum { THREADS = 4, ROUNDS = 100 };
+
+/* Each thread overruns every tenth of its blocks, while another verifies all. */
+static void *overrun(void *argument)
+{
+  for (int i = 1; i <= ROUNDS; i++) {
+    void *ptr;
+    if (hipmm_allocate(NULL, 1000, NULL, &ptr)) return argument;
+    if (i % 10 == 0 && rig_hip()->MemsetAsync((char *)ptr + 1000, 1, 4, NULL)) return argument;
+    if (hipmm_deallocate(NULL, ptr, 1000, NULL)) return argument;
+  }
+  return NULL;
+}
+
+static void finds_all_under_threads(void **state)
+{
+  pthread_t threads[THREADS];
+  void *failure = NULL;
+  (void)state;
+  rig_start("'stack': [{'type': 'guard', 'quarantine_size': '20KiB'}, 'pool', 'device']");
+  for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, overrun, threads), 0);
+  for (int i = 0; i < 10; i++) verify(HIPMM_OK);
+  for (int i = 0; i < THREADS; i++) {
+    pthread_join(threads[i], &failure);
+    assert_null(failure);
+  }
+  assert_finds(THREADS * ROUNDS / 10, 0, 0);
+}
+
+/* ---- Shape ---- */
+
+static void keeps_alignment_and_size(void **state)
+{
+  (void)state;
+  rig_start("'stack': ['statistics', {'type': 'guard', 'zone_size': 1000}, 'pool', 'device']");
+  for (size_t alignment = 256; alignment <= MIB; alignment *= 4) {
+    void *ptr = NULL;
+    assert_ok(hipmm_allocate_aligned(NULL, 777, alignment, NULL, &ptr));
+    assert_int_equal((uintptr_t)ptr % alignment, 0);
+    assert_int_equal(rig_value("statistics", "current_bytes"), 777);
+    struct hipmm_block block;
+    struct hipmm_resource *guard = rig_resource("guard");
+    assert_ok(guard->ops->find(guard->self, ptr, &block));
+    assert_int_equal(block.bytes, 777);
+    poke((char *)ptr + 777 + 999);
+    poke((char *)ptr - 1000);
+    assert_ok(hipmm_deallocate_aligned(NULL, ptr, 0, alignment, NULL));
+    assert_int_equal(rig_value("statistics", "current_bytes"), 0);
+  }
+  assert_finds(7, 7, 0);
+}
+
+struct seen {
+  size_t live_bytes, pending_bytes;
+  unsigned n;
+};
+
+static void see(void *closure, const struct hipmm_extent *extent)
+{
+  struct seen *seen = closure;
+  seen->n++;
+  *(extent->state == HIPMM_EXTENT_LIVE ? &seen->live_bytes : &seen->pending_bytes) += extent->bytes;
+}
+
+static void shows_its_blocks(void **state)
+{
+  struct seen seen = {0};
+  (void)state;
+  rig_start(guarded);
+  void *first = rig_allocate(1000, NULL), *second = rig_allocate(2000, NULL);
+  rig_free(first, 1000, NULL);
+  struct hipmm_resource *guard = rig_resource("guard");
+  assert_ok(guard->ops->visit(guard->self, see, &seen));
+  assert_int_equal(seen.n, 2);
+  assert_int_equal(seen.live_bytes, 2000);
+  assert_int_equal(seen.pending_bytes, rig_value("guard", "quarantine_bytes"));
+  rig_free(second, 2000, NULL);
+}
+
+static void takes_new_options_while_in_use(void **state)
+{
+  struct guard_options options = {
+      .zone_size = 4096, .quarantine_size = 0, .poison = 0, .on_damage = GUARD_ERROR, .stack_depth = 1};
+  (void)state;
+  rig_start(guarded);
+  char *before = rig_allocate(1000, NULL);
+  struct hipmm_resource *guard = rig_resource("guard");
+  assert_ok(guard->ops->reconfigure(guard->self, "zone_size", &options));
+  char *after = rig_allocate(1000, NULL);
+  poke(before + 1000);
+  poke(after + 1000 + 4095);
+  assert_status(hipmm_deallocate(NULL, before, 1000, NULL), HIPMM_E_SIZE);
+  assert_status(hipmm_deallocate(NULL, after, 1000, NULL), HIPMM_E_SIZE);
+  assert_message("bytes 4095 to 4095 after its end");
+  rig_free(before, 1000, NULL);
+  rig_free(after, 1000, NULL);
+  assert_int_equal(rig_held_bytes(), 0);
+}
+
+static void refuses_bad_options(void **state)
+{
+  static const char *const bad[][2] = {{"'zone_size': 0", "0 is"},      {"'zone_size': '2GiB'", "2GiB"},
+                                       {"'quarantine_size': -1", "-1"}, {"'on_damage': 'abort'", "abort"},
+                                       {"'stack_depth': 65", "65"},     {"'poison': 1", "poison"}};
+  (void)state;
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    char graph[200];
+    snprintf(graph, sizeof graph, "'stack': [{'type': 'guard', %s}, 'device']", bad[i][0]);
+    assert_status(rig_try("", graph), HIPMM_E_CONFIG);
+    assert_message(bad[i][1]);
+    hipmm_finalize();
+  }
+}
+
+/* ---- Failures ---- */
+
+/* Tries everything twice, as far as a failing call leaves it. */
+static void use_all(void)
+{
+  void *ptrs[6] = {NULL};
+  for (int i = 0; i < 6; i++)
+    for (int tries = 0; tries < 2 && hipmm_allocate(NULL, 3000, NULL, &ptrs[i]); tries++) continue;
+  for (int i = 0; i < 5; i++)
+    if (hipmm_deallocate(NULL, ptrs[i], 3000, NULL)) hipmm_deallocate(NULL, ptrs[i], 0, NULL);
+  struct hipmm_resource *top = NULL;
+  if (hipmm_get_device_resource(0, &top)) return;
+  hipmm_resource_perform(top, "verify");
+  hipmm_resource_trim(top, 0);
+  hipmm_resource_release(top);
+}
+
+static void loses_nothing_whatever_fails(void **state)
+{
+  (void)state;
+  assert_in_range(
+      rig_fail_each_call("", "'stack': [{'type': 'guard', 'quarantine_size': '8KiB'}, 'pool', 'device']", use_all), 50,
+      100000);
+  assert_in_range(rig_fail_each_call("", "'stack': ['guard', 'pinned']", use_all), 50, 100000);
+}
+
+static const struct behaviour_stack stacks[] = {
+    {"on a device", "'scheduler': 'threads'", "'stack': ['guard', 'device']", false},
+    {"on a pool", "'scheduler': 'stepped', 'seed': 2", "'stack': ['guard', 'pool', 'device']", true},
+    {"on async", "'scheduler': 'stepped', 'seed': 3", "'stack': ['guard', 'async']", false},
+};
+
+enum { STACKS = sizeof stacks / sizeof *stacks, MEMORIES = sizeof memories / sizeof *memories };
+
+static const struct CMUnitTest in_memory[] = {
+    {.name = "finds writes past the end", .test_func = finds_writes_past_the_end},
+    {.name = "finds writes before the start", .test_func = finds_writes_before_the_start},
+    {.name = "finds writes after the free", .test_func = finds_writes_after_the_free},
+};
+
+enum { IN_MEMORY = sizeof in_memory / sizeof *in_memory };
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
+
+static const struct CMUnitTest others[] = {
+    TEST(tells_the_farthest_bytes),
+    TEST(fails_the_free_if_so_configured),
+    TEST(verifies_what_is_allocated),
+    TEST(looks_at_what_is_left_in_the_end),
+    TEST(says_who_it_was),
+    TEST(keeps_back_no_more_than_configured),
+    TEST(never_uses_a_block_again_while_it_is_kept),
+    TEST(gives_back_what_is_kept_when_memory_is_short),
+    TEST(can_do_without_quarantine_and_poison),
+    TEST(poisons_what_is_freed),
+    TEST(fills_zones_before_a_block_goes_on),
+    TEST(finds_writes_that_come_late),
+    TEST(finds_all_under_threads),
+    TEST(keeps_alignment_and_size),
+    TEST(shows_its_blocks),
+    TEST(takes_new_options_while_in_use),
+    TEST(refuses_bad_options),
+    TEST(loses_nothing_whatever_fails),
+};
+
+enum { OTHERS = sizeof others / sizeof *others };
+
+int main(void)
+{
+  static struct CMUnitTest tests[OTHERS + MEMORIES * IN_MEMORY + STACKS * BEHAVIOURS];
+  static char names[MEMORIES * IN_MEMORY][100];
+  log_to_file("error");
+  size_t n = 0;
+  for (; n < OTHERS; n++) tests[n] = others[n];
+  for (size_t i = 0; i < MEMORIES * IN_MEMORY; i++, n++) {
+    snprintf(names[i], sizeof names[i], "%s in memory of %s", in_memory[i % IN_MEMORY].name,
+             memories[i / IN_MEMORY].name);
+    tests[n] = in_memory[i % IN_MEMORY];
+    tests[n].name = names[i];
+    tests[n].setup_func = rig_setup;
+    tests[n].teardown_func = rig_teardown;
+    tests[n].initial_state = (void *)(uintptr_t)&memories[i / IN_MEMORY];
+  }
+  n += behaviour_tests(stacks, STACKS, tests + n);
+  return _cmocka_run_group_tests("guard", tests, n, NULL, NULL);
+}
