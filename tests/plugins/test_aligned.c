@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of aligned: addresses, what the upstream is asked for, and frees of all kinds. */
+#include "behaviour.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char to_4096[] = "'stack': [{'type': 'aligned', 'alignment': 4096}, 'device']";
+
+static void *allocate(size_t bytes, size_t alignment)
+{
+  void *ptr = NULL;
+  assert_ok(hipmm_allocate_aligned(NULL, bytes, alignment, NULL, &ptr));
+  return ptr;
+}
+
+/* Over an upstream that hands out all sorts of addresses. */
+static void aligns_to_what_it_is_told_to(void **state)
+{
+  (void)state;
+  for (size_t alignment = 256; alignment <= 4 * MIB; alignment *= 4) {
+    char graph[200];
+    void *ptrs[20];
+    snprintf(graph, sizeof graph, "'stack': [{'type': 'aligned', 'alignment': %zu}, 'pool', 'device']", alignment);
+    rig_start(graph);
+    for (size_t i = 0; i < 10; i++) {
+      ptrs[i] = rig_allocate(i * 777 + 1, NULL);
+      assert_int_equal((uintptr_t)ptrs[i] % alignment, 0);
+      memset(ptrs[i], (int)i, i * 777 + 1);
+    }
+    for (size_t i = 0; i < 10; i++) {
+      unsigned char *data = ptrs[i];
+      for (size_t at = 0; at < i * 777 + 1; at++) assert_int_equal(data[at], i);
+      rig_free(ptrs[i], i % 2 ? 0 : i * 777 + 1, NULL);
+    }
+    assert_ok(hipmm_finalize());
+  }
+}
+
+static void asks_for_as_much_as_rmm(void **state)
+{
+  static const struct {
+    size_t bytes, alignment, wanted;
+  } rows[] = {{1, 256, 4096 + 3840},     {4096, 256, 4096 + 3840},   {4097, 256, 8192 + 3840}, {1, 4096, 4096 + 3840},
+              {1000, 8192, 8192 + 7936}, {100000, 1, 102400 + 3840}, {1, MIB, 2 * MIB - 256}};
+  (void)state;
+  rig_start(to_4096);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    void *ptr = allocate(rows[i].bytes, rows[i].alignment);
+    assert_int_equal(rig_held_bytes(), rows[i].wanted);
+    assert_int_equal((uintptr_t)ptr % (rows[i].alignment < 4096 ? 4096 : rows[i].alignment), 0);
+    assert_ok(hipmm_deallocate_aligned(NULL, ptr, rows[i].bytes, rows[i].alignment, NULL));
+    assert_int_equal(rig_held_bytes(), 0);
+  }
+}
+
+static void leaves_small_ones_alone(void **state)
+{
+  (void)state;
+  rig_start("'stack': [{'type': 'aligned', 'alignment': 4096, 'alignment_threshold': 2000}, 'device']");
+  void *below = rig_allocate(1999, NULL);
+  assert_int_equal(rig_held_bytes(), 1999);
+  void *above = rig_allocate(2000, NULL);
+  assert_int_equal(rig_held_bytes(), 1999 + 4096 + 3840);
+  assert_int_equal((uintptr_t)above % 4096, 0);
+  void *asked = allocate(100, 65536);
+  assert_int_equal((uintptr_t)asked % 65536, 0); /* by the caller */
+  rig_free(below, 0, NULL);
+  rig_free(above, 0, NULL);
+  rig_free(asked, 0, NULL);
+  assert_int_equal(rig_held_bytes(), 0);
+}
+
+static void passes_through_what_needs_nothing(void **state)
+{
+  (void)state;
+  rig_start("'stack': ['aligned', 'device']");
+  void *ptr = rig_allocate(1000, NULL);
+  assert_int_equal(rig_held_bytes(), 1000);
+  rig_free(ptr, 1000, NULL);
+}
+
+static void finds_blocks_by_their_address(void **state)
+{
+  struct hipmm_block block = {0};
+  (void)state;
+  rig_start("'stack': ['statistics', {'type': 'aligned', 'alignment': '64KiB'}, 'pool', 'device']");
+  void *ptr = rig_allocate(1000, NULL);
+  struct hipmm_resource *aligned = rig_resource("aligned");
+  assert_ok(aligned->ops->find(aligned->self, ptr, &block));
+  assert_ptr_equal(block.ptr, ptr);
+  assert_int_equal(block.bytes, 1000);
+  assert_status(aligned->ops->find(aligned->self, (char *)ptr + 256, &block), HIPMM_E_POINTER);
+  assert_int_equal(rig_value("aligned", "allocated_bytes"), 1000);
+  assert_int_equal(rig_value("aligned", "allocated_count"), 1);
+  rig_free(ptr, 0, NULL);
+  assert_int_equal(rig_value("statistics", "current_bytes"), 0);
+}
+
+static void remember(void *closure, const struct hipmm_extent *extent)
+{
+  *(const void **)closure = extent->ptr;
+}
+
+/* The upstream would take its own block's start: it must not get that far. */
+static void refuses_the_upstreams_addresses(void **state)
+{
+  void *start = NULL, *ptr = NULL, *filler[16];
+  int n = 0;
+  (void)state;
+  rig_start("'stack': [{'type': 'aligned', 'alignment': '64KiB'}, 'tracking', 'pool', 'device']");
+  struct hipmm_resource *tracking = rig_resource("tracking"), *below = rig_resource("pool");
+  while (ptr == start) { /* until the upstream's block does not happen to be aligned */
+    if (ptr) rig_free(ptr, 1000, NULL);
+    assert_in_range(n, 0, 15);
+    assert_ok(hipmm_allocate(below, 256, NULL, &filler[n++]));
+    ptr = rig_allocate(1000, NULL);
+    assert_ok(tracking->ops->visit(tracking->self, remember, &start));
+  }
+  assert_status(hipmm_deallocate(NULL, start, 131072 - 256, NULL), HIPMM_E_POINTER);
+  assert_status(hipmm_deallocate(NULL, start, 0, NULL), HIPMM_E_POINTER);
+  assert_status(hipmm_deallocate(NULL, ptr, 131072 - 256, NULL), HIPMM_E_SIZE);
+  rig_free(ptr, 1000, NULL);
+  while (n) assert_ok(hipmm_deallocate(below, filler[--n], 256, NULL));
+}
+
+static void refuses_what_would_overflow(void **state)
+{
+  static const size_t alignments[] = {256, 4096, MIB, 1ull << 40, 1ull << 62, 1ull << 63};
+  void *ptr = NULL;
+  (void)state;
+  rig_start(to_4096);
+  for (size_t i = 0; i < sizeof alignments / sizeof *alignments; i++)
+    for (size_t less = 0; less < 10000; less += 100)
+      assert_status(hipmm_allocate_aligned(NULL, SIZE_MAX - less, alignments[i], NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+  assert_status(hipmm_allocate_aligned(NULL, 1, 1ull << 63, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+  assert_status(hipmm_allocate_aligned(NULL, 1, 3000, NULL, &ptr), HIPMM_E_ARGUMENT);
+}
+
+static void keeps_what_the_upstream_does_not_take_back(void **state)
+{
+  (void)state;
+  rig_start(to_4096);
+  void *ptr = rig_allocate(1000, NULL);
+  rig_fail_call("hipFree", 1, 0);
+  assert_status(hipmm_deallocate(NULL, ptr, 1000, NULL), HIPMM_E_HIP);
+  rig_free(ptr, 1000, NULL);
+}
+
+/* As the plugin's. */
+struct aligned_options {
+  uint64_t alignment, alignment_threshold;
+};
+
+static void takes_new_options_while_in_use(void **state)
+{
+  struct aligned_options options = {65536, 0};
+  (void)state;
+  rig_start(to_4096);
+  void *before = rig_allocate(1000, NULL);
+  struct hipmm_resource *aligned = rig_resource("aligned");
+  assert_ok(aligned->ops->reconfigure(aligned->self, "alignment", &options));
+  void *after = rig_allocate(1000, NULL);
+  assert_int_equal((uintptr_t)after % 65536, 0);
+  options.alignment = 3000;
+  assert_status(aligned->ops->reconfigure(aligned->self, "alignment", &options), HIPMM_E_CONFIG);
+  void *still = rig_allocate(1000, NULL);
+  assert_int_equal((uintptr_t)still % 65536, 0);
+  rig_free(before, 1000, NULL);
+  rig_free(after, 1000, NULL);
+  rig_free(still, 0, NULL);
+}
+
+static void refuses_bad_options(void **state)
+{
+  static const char *const bad[][2] = {{"'alignment': 300", "300 is not a power of two"},
+                                       {"'alignment': 128", "128"},
+                                       {"'alignment': 0", "0"},
+                                       {"'alignment': '3MiB'", "is not a power of two"},
+                                       {"'alignment': '2048GiB'", "2048GiB"},
+                                       {"'alignment_threshold': -1", "-1"}};
+  (void)state;
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    char graph[200];
+    snprintf(graph, sizeof graph, "'stack': [{'type': 'aligned', %s}, 'device']", bad[i][0]);
+    assert_status(rig_try("", graph), HIPMM_E_CONFIG);
+    assert_message(bad[i][1]);
+    assert_message("/stack/0/alignment");
+    hipmm_finalize();
+  }
+}
+
+static void use_all(void)
+{
+  void *ptr = NULL;
+  for (size_t alignment = 256; alignment <= 65536; alignment *= 16)
+    if (!hipmm_allocate_aligned(NULL, 1000, alignment, NULL, &ptr)) hipmm_deallocate(NULL, ptr, 1000, NULL);
+}
+
+static void loses_nothing_whatever_fails(void **state)
+{
+  (void)state;
+  assert_in_range(rig_fail_each_call("", to_4096, use_all), 5, 10000);
+}
+
+static const struct behaviour_stack stacks[] = {
+    {"on a device", "'scheduler': 'threads'", "'stack': [{'type': 'aligned', 'alignment': 512}, 'device']", true},
+    {"on a pool", "'scheduler': 'stepped', 'seed': 2",
+     "'stack': [{'type': 'aligned', 'alignment': '8KiB', 'alignment_threshold': 300}, 'pool', 'device']", true},
+    {"on async", "'scheduler': 'stepped', 'seed': 4", "'stack': ['aligned', 'async']", true},
+};
+
+enum { STACKS = sizeof stacks / sizeof *stacks };
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
+
+static const struct CMUnitTest others[] = {
+    TEST(aligns_to_what_it_is_told_to),   TEST(asks_for_as_much_as_rmm),
+    TEST(leaves_small_ones_alone),        TEST(passes_through_what_needs_nothing),
+    TEST(finds_blocks_by_their_address),  TEST(refuses_the_upstreams_addresses),
+    TEST(refuses_what_would_overflow),    TEST(keeps_what_the_upstream_does_not_take_back),
+    TEST(takes_new_options_while_in_use), TEST(refuses_bad_options),
+    TEST(loses_nothing_whatever_fails),
+};
+
+enum { OTHERS = sizeof others / sizeof *others };
+
+int main(void)
+{
+  static struct CMUnitTest tests[OTHERS + STACKS * BEHAVIOURS];
+  log_to_file("error");
+  memcpy(tests, others, sizeof others);
+  size_t n = OTHERS + behaviour_tests(stacks, STACKS, tests + OTHERS);
+  return _cmocka_run_group_tests("aligned", tests, n, NULL, NULL);
+}

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of tracking: the list is exact, says who allocated, and is written in the end; wrong frees are refused and told. */
+#include "behaviour.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char tracked[] = "'stack': ['tracking', 'device']";
+static const char traced[] = "'stack': [{'type': 'tracking', 'capture_stacks': true, 'stack_depth': 3}, 'device']";
+
+static unsigned count_of(const char *text, const char *part)
+{
+  unsigned n = 0;
+  for (const char *at = text; (at = strstr(at, part)); at++) n++;
+  return n;
+}
+
+/* What the list says. */
+static const char *listed(void)
+{
+  logged();
+  assert_ok(hipmm_resource_perform(rig_resource("tracking"), "log_outstanding"));
+  return logged();
+}
+
+static void lists_what_is_allocated(void **state)
+{
+  char wanted[200];
+  (void)state;
+  rig_start(tracked);
+  hipStream_t stream = rig_stream();
+  void *first = rig_allocate(1000, NULL), *second = rig_allocate(50, stream), *third = rig_allocate(7, NULL);
+  assert_null(rig_allocate(0, NULL));
+  rig_free(first, 1000, NULL);
+  assert_int_equal(rig_value("tracking", "outstanding_bytes"), 57);
+  assert_int_equal(rig_value("tracking", "outstanding_count"), 2);
+  assert_int_equal(rig_value("tracking", "total_count"), 3);
+  const char *text = listed();
+  assert_contains(text, "device 0: 2 allocations are outstanding, 57 bytes");
+  snprintf(wanted, sizeof wanted, "%p: 50 B (allocation 2, stream %p)\n", second, (void *)stream);
+  assert_contains(text, wanted);
+  snprintf(wanted, sizeof wanted, "%p: 7 B (allocation 3, stream (nil))\n", third);
+  assert_contains(text, wanted);
+  assert_null(strstr(text, "1000 B"));
+  assert_true(strstr(text, "50 B") < strstr(text, "7 B"));
+  rig_free(second, 0, stream);
+  rig_free(third, 7, NULL);
+  assert_int_equal(rig_value("tracking", "outstanding_count"), 0);
+  rig_drop_stream(stream);
+}
+
+static void says_what_is_left_in_the_end(void **state)
+{
+  (void)state;
+  rig_start(tracked);
+  rig_allocate(1234, NULL);
+  rig_free(rig_allocate(99, NULL), 99, NULL);
+  logged();
+  assert_ok(hipmm_finalize());
+  const char *text = logged();
+  assert_contains(text, "tracking: device 0: 1 allocations are outstanding, 1234 bytes");
+  assert_contains(text, ": 1234 B (allocation 1, ");
+}
+
+static void says_nothing_in_the_end_if_all_is_free_or_it_is_told_not_to(void **state)
+{
+  static const char *const graphs[] = {tracked, "'stack': [{'type': 'tracking', 'report_at_end': false}, 'device']"};
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    rig_start(graphs[i]);
+    void *ptr = rig_allocate(1234, NULL);
+    if (i == 0) rig_free(ptr, 1234, NULL);
+    logged();
+    assert_ok(hipmm_finalize());
+    assert_null(strstr(logged(), "outstanding"));
+  }
+}
+
+static void names_no_more_than_it_is_told_to(void **state)
+{
+  (void)state;
+  rig_start("'stack': [{'type': 'tracking', 'most_reported': 2}, 'device']");
+  void *ptrs[5];
+  for (int i = 0; i < 5; i++) ptrs[i] = rig_allocate(100, NULL);
+  const char *text = listed();
+  assert_int_equal(count_of(text, ": 100 B ("), 2);
+  assert_contains(text, "(allocation 1, ");
+  assert_contains(text, "and 3 more");
+  for (int i = 0; i < 5; i++) rig_free(ptrs[i], 100, NULL);
+}
+
+static void captures_stacks(void **state)
+{
+  (void)state;
+  rig_start("'stack': [{'type': 'tracking', 'capture_stacks': true}, 'device']");
+  void *ptr = rig_allocate(1000, NULL);
+  const char *text = listed();
+  assert_contains(text, ": 1000 B (allocation 1, stream (nil)) : callstack:\n");
+  assert_contains(text, "#0 in ");
+  assert_contains(text, "in _cmocka_run_group_tests+0x"); /* ours have no names: they are not exported */
+  assert_contains(text, "libcmocka.so");
+  assert_contains(text, "test_tracking (+0x");
+  assert_null(strstr(text, "tracking.so")); /* the trace begins at the caller */
+  rig_free(ptr, 1000, NULL);
+}
+
+static void takes_as_many_frames_as_it_is_told_to(void **state)
+{
+  (void)state;
+  rig_start(traced);
+  void *ptr = rig_allocate(1000, NULL);
+  const char *text = listed();
+  assert_contains(text, "#2 in ");
+  assert_null(strstr(text, "#3 in "));
+  rig_free(ptr, 1000, NULL);
+}
+
+/* Each depth is another trace. */
+static __attribute__((noinline)) void *allocate_at_depth(unsigned depth)
+{
+  void *volatile ptr = depth ? allocate_at_depth(depth - 1) : rig_allocate(64, NULL);
+  return ptr;
+}
+
+static void keeps_each_trace_once_and_forgets_it(void **state)
+{
+  enum { DEPTHS = 60, ROUNDS = 50 };
+  (void)state;
+  rig_start("'stack': [{'type': 'tracking', 'capture_stacks': true}, 'pool', 'device']");
+  static void *ptrs[ROUNDS][DEPTHS];
+  for (int round = 0; round < ROUNDS; round++)
+    for (unsigned depth = 0; depth < DEPTHS; depth++) ptrs[round][depth] = allocate_at_depth(depth);
+  int64_t metadata = rig_value("tracking", "metadata_bytes");
+  assert_in_range(metadata, ROUNDS * DEPTHS * 40, ROUNDS * DEPTHS * 40 * 8);
+  for (int round = 0; round < ROUNDS; round++)
+    for (unsigned depth = 0; depth < DEPTHS; depth++) rig_free(ptrs[round][depth], 64, NULL);
+  for (int round = 0; round < ROUNDS; round++)
+    for (unsigned depth = 0; depth < DEPTHS; depth++) rig_free(allocate_at_depth(depth), 64, NULL);
+  assert_int_equal(rig_value("tracking", "metadata_bytes"), metadata);
+  assert_int_equal(rig_value("tracking", "outstanding_count"), 0);
+}
+
+static void tells_wrong_frees(void **state)
+{
+  (void)state;
+  rig_start(traced);
+  char *ptr = rig_allocate(1000, NULL);
+  logged();
+  assert_status(hipmm_deallocate(NULL, ptr, 500, NULL), HIPMM_E_SIZE);
+  assert_message("was allocated with 1000 bytes and cannot be freed with 500");
+  const char *text = logged();
+  assert_contains(text, "is freed with 500 bytes and was allocated with 1000: refused");
+  assert_contains(text, "#0 in ");
+  assert_status(hipmm_deallocate(NULL, ptr + 512, 1000, NULL), HIPMM_E_POINTER);
+  text = logged();
+  assert_contains(text, "is freed with 1000 bytes and is not tracked: refused; 1 allocations are outstanding");
+  assert_contains(text, "#0 in ");
+  assert_int_equal(rig_value("tracking", "refused_frees"), 2);
+  rig_free(ptr, 1000, NULL);
+}
+
+static void notices_what_was_freed_past_it(void **state)
+{
+  (void)state;
+  rig_start("'stack': ['tracking', 'pool', 'device']");
+  void *ptr = rig_allocate(1000, NULL);
+  assert_ok(hipmm_deallocate(rig_resource("pool"), ptr, 1000, NULL));
+  logged();
+  void *again = rig_allocate(1000, NULL);
+  assert_ptr_equal(ptr, again);
+  assert_contains(logged(), "(1000 bytes, allocation 1) was freed past this resource");
+  assert_int_equal(rig_value("tracking", "outstanding_count"), 1);
+  rig_free(again, 1000, NULL);
+}
+
+static void keeps_what_the_upstream_does_not_take_back(void **state)
+{
+  (void)state;
+  rig_start(tracked);
+  void *ptr = rig_allocate(1000, NULL);
+  rig_fail_call("hipFree", 1, 0);
+  assert_status(hipmm_deallocate(NULL, ptr, 1000, NULL), HIPMM_E_HIP);
+  assert_int_equal(rig_value("tracking", "outstanding_bytes"), 1000);
+  rig_free(ptr, 1000, NULL);
+  assert_int_equal(rig_value("tracking", "outstanding_bytes"), 0);
+}
+
+static void does_not_list_what_failed(void **state)
+{
+  void *ptr = NULL;
+  (void)state;
+  rig_start(tracked);
+  rig_fail_call("hipMalloc", 1, 0);
+  assert_status(hipmm_allocate(NULL, 1000, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+  assert_int_equal(rig_value("tracking", "outstanding_count"), 0);
+  assert_int_equal(rig_value("tracking", "total_count"), 0);
+}
+
+enum { MANY = 1000 };
+
+struct seen {
+  const char *last;
+  size_t bytes;
+  unsigned n;
+  bool ordered;
+};
+
+static void see(void *closure, const struct hipmm_extent *extent)
+{
+  struct seen *seen = closure;
+  const char *start = extent->ptr;
+  seen->ordered = seen->ordered && start > seen->last && extent->state == HIPMM_EXTENT_LIVE;
+  seen->last = start;
+  seen->bytes += extent->bytes;
+  seen->n++;
+}
+
+static void shows_blocks_in_order(void **state)
+{
+  struct seen seen = {.ordered = true};
+  void *ptrs[MANY];
+  (void)state;
+  rig_start("'stack': ['tracking', 'pool', 'device']");
+  for (size_t i = 0; i < MANY; i++) ptrs[i] = rig_allocate(i + 1, NULL);
+  struct hipmm_resource *tracking = rig_resource("tracking");
+  assert_ok(tracking->ops->visit(tracking->self, see, &seen));
+  assert_int_equal(seen.n, MANY);
+  assert_int_equal(seen.bytes, MANY * (MANY + 1) / 2);
+  assert_true(seen.ordered);
+  for (size_t i = 0; i < MANY; i++) rig_free(ptrs[i], 0, NULL);
+}
+
+enum { THREADS = 4, STEPS = 500, LEFT = 10 };
+
+/* Leaves LEFT blocks behind, in the array. */
+static void *allocate_and_leave(void *argument)
+{
+  void **left = argument;
+  for (int i = 0; i < STEPS; i++) {
+    void *ptr;
+    if (hipmm_allocate(NULL, 100, NULL, &ptr)) return argument;
+    if (i < LEFT)
+      left[i] = ptr;
+    else if (hipmm_deallocate(NULL, ptr, 100, NULL))
+      return argument;
+  }
+  return NULL;
+}
+
+static void counts_exactly_under_threads(void **state)
+{
+  static void *left[THREADS][LEFT];
+  pthread_t threads[THREADS];
+  void *failure = NULL;
+  (void)state;
+  rig_start("'stack': [{'type': 'tracking', 'capture_stacks': true}, 'pool', 'device']");
+  for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, allocate_and_leave, left[i]), 0);
+  for (int i = 0; i < 20; i++) listed();
+  for (int i = 0; i < THREADS; i++) {
+    pthread_join(threads[i], &failure);
+    assert_null(failure);
+  }
+  assert_int_equal(rig_value("tracking", "outstanding_count"), THREADS * LEFT);
+  assert_int_equal(rig_value("tracking", "outstanding_bytes"), THREADS * LEFT * 100);
+  assert_int_equal(rig_value("tracking", "total_count"), THREADS * STEPS);
+  for (int i = 0; i < THREADS * LEFT; i++) rig_free(left[i / LEFT][i % LEFT], 0, NULL);
+}
+
+/* As the plugin's. */
+struct tracking_options {
+  uint32_t capture_stacks;
+  int64_t stack_depth, most_reported;
+  uint32_t report_at_end;
+};
+
+static void begins_to_capture_while_in_use(void **state)
+{
+  const struct tracking_options options = {true, 1, 10, false};
+  (void)state;
+  rig_start(tracked);
+  void *before = rig_allocate(10, NULL);
+  struct hipmm_resource *tracking = rig_resource("tracking");
+  assert_ok(tracking->ops->reconfigure(tracking->self, "capture_stacks", &options));
+  void *after = rig_allocate(20, NULL);
+  const char *text = listed();
+  assert_contains(text, ": 10 B (allocation 1, stream (nil))\n");
+  assert_contains(text, ": 20 B (allocation 2, stream (nil)) : callstack:\n");
+  assert_int_equal(count_of(text, "#0 in "), 1);
+  assert_null(strstr(text, "#1 in "));
+  rig_free(before, 10, NULL);
+  rig_free(after, 20, NULL);
+}
+
+static void refuses_bad_options(void **state)
+{
+  static const char *const bad[] = {"'stack_depth': 0", "'stack_depth': 65", "'capture_stacks': 'yes'",
+                                    "'most_reported': -1", "'depth': 3"};
+  (void)state;
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    char graph[200];
+    snprintf(graph, sizeof graph, "'stack': [{'type': 'tracking', %s}, 'device']", bad[i]);
+    assert_status(rig_try("", graph), HIPMM_E_CONFIG);
+    assert_message("/stack/0/");
+    hipmm_finalize();
+  }
+}
+
+static void use_all(void)
+{
+  void *ptr = NULL;
+  struct hipmm_resource *top = NULL;
+  if (hipmm_get_device_resource(0, &top)) return;
+  for (int i = 0; i < 3; i++)
+    if (!hipmm_allocate(NULL, 1000, NULL, &ptr)) hipmm_deallocate(NULL, ptr, 1000, NULL);
+  hipmm_resource_perform(top, "log_outstanding");
+  hipmm_resource_release(top);
+}
+
+static void loses_nothing_whatever_fails(void **state)
+{
+  (void)state;
+  assert_in_range(rig_fail_each_call("", traced, use_all), 5, 10000);
+}
+
+static const struct behaviour_stack stacks[] = {
+    {"on a device", "'scheduler': 'threads'", "'stack': ['tracking', 'device']", false},
+    {"on a pool", "'scheduler': 'stepped', 'seed': 2", "'stack': ['tracking', 'pool', 'device']", true},
+    {"with stacks", "'scheduler': 'stepped', 'seed': 3",
+     "'stack': [{'type': 'tracking', 'capture_stacks': true}, 'pool', 'device']", true},
+};
+
+enum { STACKS = sizeof stacks / sizeof *stacks };
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
+
+static const struct CMUnitTest others[] = {
+    TEST(lists_what_is_allocated),
+    TEST(says_what_is_left_in_the_end),
+    TEST(says_nothing_in_the_end_if_all_is_free_or_it_is_told_not_to),
+    TEST(names_no_more_than_it_is_told_to),
+    TEST(captures_stacks),
+    TEST(takes_as_many_frames_as_it_is_told_to),
+    TEST(keeps_each_trace_once_and_forgets_it),
+    TEST(tells_wrong_frees),
+    TEST(notices_what_was_freed_past_it),
+    TEST(keeps_what_the_upstream_does_not_take_back),
+    TEST(does_not_list_what_failed),
+    TEST(shows_blocks_in_order),
+    TEST(counts_exactly_under_threads),
+    TEST(begins_to_capture_while_in_use),
+    TEST(refuses_bad_options),
+    TEST(loses_nothing_whatever_fails),
+};
+
+enum { OTHERS = sizeof others / sizeof *others };
+
+int main(void)
+{
+  static struct CMUnitTest tests[OTHERS + STACKS * BEHAVIOURS];
+  log_to_file("warning");
+  memcpy(tests, others, sizeof others);
+  size_t n = OTHERS + behaviour_tests(stacks, STACKS, tests + OTHERS);
+  return _cmocka_run_group_tests("tracking", tests, n, NULL, NULL);
+}
