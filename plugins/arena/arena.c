@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/* arena.c: a sub-allocator in which threads and streams that allocate at the same time do not meet: each has an arena of
+ * its own, which gets superblocks from a global one. This file is what the resource offers: options, values, life.
+ * arena.h says where the rest is.
+ *
+ * Unlike RMM's it grows, and nothing waits on the host when a block is freed. */
+#include "arena.h"
+
+struct arena_options {
+  uint64_t arena_size;
+  uint64_t maximum_size;
+  uint32_t dump_log_on_failure;
+  const char *dump_log_file;
+  uint32_t record;
+};
+
+static const struct hipmm_feature arena_values[ARENA_N_VALUES] = {
+    [ARENA_RESERVED_BYTES] = {"reserved_bytes", "bytes", "Memory held from the upstream"},
+    [ARENA_PEAK_RESERVED_BYTES] = {"peak_reserved_bytes", "bytes", "The most that was held from the upstream"},
+    [ARENA_LIVE_BYTES] = {"live_bytes", "bytes", "Allocated memory, as requested"},
+    [ARENA_LIVE_COUNT] = {"live_count", "blocks", "Allocated blocks"},
+    [ARENA_FREE_BYTES] = {"free_bytes", "bytes", "Held memory that is not allocated"},
+    [ARENA_LARGEST_FREE_BYTES] = {"largest_free_bytes", "bytes", "The largest free block"},
+    [ARENA_CHUNKS] = {"chunks", "chunks", "Pieces held from the upstream"},
+    [ARENA_SUPERBLOCKS] = {"superblocks", "superblocks", "Pieces of these that arenas of threads and streams have"},
+    [ARENA_SUPERBLOCK_BYTES_HELD] = {"superblock_bytes", "bytes", "Memory in them, allocated or not"},
+    [ARENA_LOCALS] = {"arenas", "arenas", "Arenas of threads and streams there have been"},
+    [ARENA_COLLECTIONS] = {"collections", "collections",
+                           "Times that all arenas had to give back what they did not use"},
+    [ARENA_STREAM_WAITS] = {"stream_waits", "waits", "Times that a stream was made to wait for another one"},
+    [ARENA_METADATA_BYTES] = {"metadata_bytes", "bytes", "Host memory that the arena's own records take, at most"},
+};
+
+/* ---- Life ---- */
+
+static const size_t locals_bytes = ARENA_MOST_LOCALS * sizeof(struct local); /* committed on touch, as all here */
+static const size_t first_local_bytes = 4096 * sizeof(uint32_t);
+
+static void arena_destroy(void *self)
+{
+  struct arena *arena = self;
+  const struct hipmm_services *services = arena->services;
+  int64_t live_bytes = 0, live_count = arena->locals ? arena_live_count(arena, &live_bytes) : 0;
+  thread_watch_close(&arena->threads);
+  if (live_count)
+    services->log(services, HIPMM_LOG_WARNING, "destroyed with %lld blocks (%lld bytes) still allocated",
+                  (long long)live_count, (long long)live_bytes);
+  services->log(services, HIPMM_LOG_DEBUG, "held at most %llu bytes, had %u arenas, collected %llu times",
+                (unsigned long long)arena->global.chunks.peak_bytes, arena->n_locals - 1,
+                (unsigned long long)arena->collections);
+  /* Tried once more, since what follows would else take memory away from work; a broken device gives it back all the same. */
+  if (services->hip->DeviceSynchronize() && services->hip->DeviceSynchronize()) services->hip->GetLastError();
+  global_close(&arena->global);
+  services->host_free(services, arena->first_local, first_local_bytes);
+  services->host_free(services, arena->locals, locals_bytes);
+  pthread_mutex_destroy(&arena->lock);
+  services->host_free(services, arena, sizeof *arena);
+}
+
+static void open_lock(struct arena *arena)
+{
+  pthread_mutexattr_t adaptive; /* what the lock guards takes less time than going to sleep */
+  pthread_mutexattr_init(&adaptive);
+  pthread_mutexattr_settype(&adaptive, PTHREAD_MUTEX_ADAPTIVE_NP);
+  pthread_mutex_init(&arena->lock, &adaptive);
+  pthread_mutexattr_destroy(&adaptive);
+}
+
+static enum hipmm_status open_memory(struct arena *arena, const struct arena_options *wanted,
+                                     struct hipmm_resource *upstream)
+{
+  const struct hipmm_services *services = arena->services;
+  arena->locals = services->host_allocate(services, locals_bytes);
+  arena->first_local = services->host_allocate(services, first_local_bytes);
+  bool opened = global_open(&arena->global, services, (enum record)wanted->record);
+  opened = chunks_open(&arena->global.chunks, services, upstream, wanted->maximum_size) && opened;
+  if (!opened || !arena->locals || !arena->first_local)
+    return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory left for the arena's records");
+  return HIPMM_OK;
+}
+
+static enum hipmm_status fill(struct arena *arena, uint64_t bytes)
+{
+  const struct hipmm_services *services = arena->services;
+  bytes = bytes / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
+  if (!bytes) return HIPMM_OK;
+  if (bytes < ARENA_SUPERBLOCK_BYTES)
+    return services->fail(services, HIPMM_E_CONFIG, "arena_size",
+                          "%llu bytes is less than a superblock; write 0, or at least \"1MiB\"",
+                          (unsigned long long)bytes);
+  enum hipmm_status status = global_fill(&arena->global, bytes);
+  if (status != HIPMM_E_OUT_OF_MEMORY && status != HIPMM_E_LIMIT) return status;
+  return services->fail(services, HIPMM_E_OUT_OF_MEMORY, "arena_size", "the upstream does not have %llu bytes; %s",
+                        (unsigned long long)bytes, "ask for less, or for a percentage such as \"50%\"");
+}
+
+static void set_dump(struct arena *arena, const struct arena_options *wanted)
+{
+  arena->dumps = wanted->dump_log_on_failure;
+  arena->dump_file = wanted->dump_log_file;
+}
+
+static enum hipmm_status arena_create(const struct hipmm_services *services, const void *options,
+                                      struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
+{
+  static atomic_uint_fast64_t last_serial;
+  const struct arena_options *wanted = options;
+  (void)n_upstreams; /* one, as the descriptor says */
+  struct arena *arena = services->host_allocate(services, sizeof *arena);
+  if (!arena) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
+  arena->services = services;
+  arena->serial = atomic_fetch_add(&last_serial, 1) + 1;
+  arena->n_locals = 1;
+  arena->threads.ended = arena_thread_ended;
+  set_dump(arena, wanted);
+  open_lock(arena);
+  thread_watch_open(&arena->threads);
+  enum hipmm_status status = open_memory(arena, wanted, upstreams[0]);
+  if (!status) status = fill(arena, wanted->arena_size);
+  if (status)
+    arena_destroy(arena);
+  else
+    *self_out = arena;
+  return status;
+}
+
+/* A maximum below what is held takes nothing away: there is no growth until less is held. */
+static enum hipmm_status arena_reconfigure(void *self, const char *option, const void *options)
+{
+  struct arena *arena = self;
+  const struct arena_options *wanted = options;
+  (void)option;
+  pthread_mutex_lock(&arena->lock);
+  arena->global.chunks.maximum_bytes = wanted->maximum_size;
+  set_dump(arena, wanted);
+  pthread_mutex_unlock(&arena->lock);
+  return HIPMM_OK;
+}
+
+/* ---- The descriptor ---- */
+
+static const char *const arena_unlimited[] = {"unlimited", NULL};
+static const char *const arena_records[] = {"auto", "lazy", "on_free", NULL};
+
+static const struct hipmm_option arena_option_table[] = {
+    {.name = "arena_size",
+     .type = HIPMM_OPTION_BYTES,
+     .flags = HIPMM_OPTION_PERCENT,
+     .offset = offsetof(struct arena_options, arena_size),
+     .initial = "0",
+     .unit = "bytes",
+     .doc = "Memory taken from the upstream at once, 0 or at least 1 MiB; the arena grows by itself"},
+    {.name = "maximum_size",
+     .type = HIPMM_OPTION_BYTES,
+     .flags = HIPMM_OPTION_PERCENT | HIPMM_OPTION_RELOADABLE,
+     .offset = offsetof(struct arena_options, maximum_size),
+     .initial = "unlimited",
+     .unit = "bytes",
+     .doc = "The most that is ever held from the upstream; the same as arena_size for an arena like RMM's",
+     .at_least = "arena_size",
+     .choices = arena_unlimited},
+    {.name = "dump_log_on_failure",
+     .type = HIPMM_OPTION_BOOL,
+     .flags = HIPMM_OPTION_RELOADABLE,
+     .offset = offsetof(struct arena_options, dump_log_on_failure),
+     .initial = "false",
+     .doc = "Writes what every arena has to a file when an allocation fails"},
+    {.name = "dump_log_file",
+     .type = HIPMM_OPTION_STRING,
+     .flags = HIPMM_OPTION_RELOADABLE,
+     .offset = offsetof(struct arena_options, dump_log_file),
+     .initial = "hipmm_arena_memory_dump.log",
+     .doc = "That file, which each failure writes anew"},
+    {.name = "record",
+     .type = HIPMM_OPTION_ENUM,
+     .offset = offsetof(struct arena_options, record),
+     .initial = "auto",
+     .doc = "When the event is recorded that another stream waits for before it reuses a block, as in pool",
+     .choices = arena_records},
+};
+
+static const struct hipmm_ops arena_ops = {
+    .struct_size = sizeof arena_ops,
+    .allocate = arena_allocate,
+    .deallocate = arena_deallocate,
+    .trim = arena_trim,
+    .query = arena_query,
+    .find = arena_find,
+    .stream_retire = arena_stream_retire,
+    .stream_retain = arena_stream_retain,
+    .reconfigure = arena_reconfigure,
+    .visit = arena_visit,
+};
+
+HIPMM_EXPORT extern const struct hipmm_plugin arena_LTX_hipmm_plugin;
+
+const struct hipmm_plugin arena_LTX_hipmm_plugin = {
+    HIPMM_PLUGIN_HEAD,
+    .type = "arena",
+    .version = "1.0",
+    .doc = "Serves each thread and stream from an arena of its own, in superblocks of one that all share",
+    .role = HIPMM_ROLE_SUB_ALLOCATOR,
+    .min_upstreams = 1,
+    .max_upstreams = 1,
+    .options = arena_option_table,
+    .n_options = sizeof arena_option_table / sizeof *arena_option_table,
+    .options_bytes = sizeof(struct arena_options),
+    .values = arena_values,
+    .n_values = ARENA_N_VALUES,
+    .ops = &arena_ops,
+    .create = arena_create,
+    .destroy = arena_destroy,
+};

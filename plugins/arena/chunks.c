@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/* chunks.c: see chunks.h. */
+#include "chunks.h"
+
+#include <string.h>
+
+enum { MOST_CHUNKS = 1 << 16 };
+
+static const uint64_t SMALLEST = 2ull << 20; /* drivers hand out memory in pages of this size anyway */
+static const uint64_t LARGEST_STEP = 1ull << 30;
+
+bool chunks_open(struct chunks *chunks, const struct hipmm_services *services, struct hipmm_resource *upstream,
+                 uint64_t maximum_bytes)
+{
+  *chunks = (struct chunks){.services = services, .upstream = upstream, .maximum_bytes = maximum_bytes};
+  chunks->items = services->host_allocate(services, MOST_CHUNKS * sizeof *chunks->items);
+  return chunks->items != NULL;
+}
+
+void chunks_close(struct chunks *chunks)
+{
+  for (uint32_t i = chunks->count; i-- > 0;)
+    if (chunks_give(chunks, &chunks->items[i])) chunks->count = i; /* it is lost whatever we do */
+  chunks->services->host_free(chunks->services, chunks->items, MOST_CHUNKS * sizeof *chunks->items);
+}
+
+static struct chunk *place_for(struct chunks *chunks, const void *ptr)
+{
+  uint32_t low = 0, high = chunks->count;
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    if ((uintptr_t)chunks->items[middle].ptr < (uintptr_t)ptr)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return &chunks->items[low];
+}
+
+static struct chunk *enter(struct chunks *chunks, void *ptr, uint64_t bytes)
+{
+  struct chunk *chunk = place_for(chunks, ptr);
+  memmove(chunk + 1, chunk, (size_t)(chunks->items + chunks->count - chunk) * sizeof *chunk);
+  *chunk = (struct chunk){.ptr = ptr, .bytes = bytes};
+  chunks->count++;
+  chunks->bytes += bytes;
+  if (chunks->bytes > chunks->peak_bytes) chunks->peak_bytes = chunks->bytes;
+  return chunk;
+}
+
+static uint64_t room(const struct chunks *chunks)
+{
+  if (chunks->bytes >= chunks->maximum_bytes || chunks->count == MOST_CHUNKS) return 0;
+  return (chunks->maximum_bytes - chunks->bytes) / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
+}
+
+enum hipmm_status chunks_take_exactly(struct chunks *chunks, uint64_t bytes, hipStream_t stream,
+                                      struct chunk **chunk_out)
+{
+  void *ptr = NULL;
+  if (bytes > room(chunks)) return HIPMM_E_LIMIT;
+  enum hipmm_status status = hipmm_upstream_allocate(chunks->upstream, bytes, HIPMM_ALIGNMENT, stream, &ptr);
+  if (!status) *chunk_out = enter(chunks, ptr, bytes);
+  return status;
+}
+
+static uint64_t round_up(uint64_t bytes, uint64_t multiple)
+{
+  return (bytes + multiple - 1) / multiple * multiple;
+}
+
+/* An eighth of what is held: few chunks for a large arena, little idle memory for a small one. */
+static uint64_t step_for(const struct chunks *chunks, uint64_t bytes)
+{
+  uint64_t step = round_up(chunks->bytes / 8, SMALLEST);
+  if (step > LARGEST_STEP) step = LARGEST_STEP;
+  uint64_t wanted = round_up(bytes, SMALLEST);
+  if (wanted > step) step = wanted;
+  return step > room(chunks) ? room(chunks) : step;
+}
+
+enum hipmm_status chunks_take(struct chunks *chunks, uint64_t bytes, hipStream_t stream, struct chunk **chunk_out)
+{
+  if (bytes > room(chunks)) return HIPMM_E_LIMIT;
+  for (uint64_t step = step_for(chunks, bytes);;) {
+    enum hipmm_status status = chunks_take_exactly(chunks, step, stream, chunk_out);
+    if ((status != HIPMM_E_OUT_OF_MEMORY && status != HIPMM_E_LIMIT) || step == bytes) return status;
+    step = step / 2 > bytes ? round_up(step / 2, HIPMM_ALIGNMENT) : bytes;
+  }
+}
+
+enum hipmm_status chunks_give(struct chunks *chunks, struct chunk *chunk)
+{
+  enum hipmm_status status =
+      hipmm_upstream_deallocate(chunks->upstream, chunk->ptr, chunk->bytes, HIPMM_ALIGNMENT, NULL);
+  if (status) return status;
+  chunks->bytes -= chunk->bytes;
+  chunks->count--;
+  memmove(chunk, chunk + 1, (size_t)(chunks->items + chunks->count - chunk) * sizeof *chunk);
+  return HIPMM_OK;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/* local.h: the arena of one thread on one stream. It has superblocks of the global arena and cuts them into blocks. What
+ * is freed on its stream, by whichever thread, it may use again at once; what is freed on another stream is pending until
+ * that stream's work is known to come first. An arena whose thread or stream is gone waits for a new one.
+ *
+ * All but what is said to be the global lock's is under `busy`, which is taken after that lock. */
+#ifndef HIPMM_ARENA_LOCAL_H
+#define HIPMM_ARENA_LOCAL_H
+
+#include "index.h"
+
+enum {
+  LOCAL_QUICK_UNITS = 128, /* blocks of up to so many units are kept in quick lists when freed, unmerged */
+  LOCAL_MOST_QUICK_BYTES = 1 << 20,
+};
+
+struct local {
+  _Alignas(128) atomic_flag busy;
+  bool is_open; /* `handle` alone says that a call is for this arena's stream: no need of the global lock */
+  hipStream_t handle;
+  uint64_t stream_thread; /* of a per-thread default stream: whose; 0 otherwise */
+  uint32_t number;        /* which arena it is, from 1 */
+  uint16_t stream;        /* STREAM_CLEAN: no work uses what is ready here. Changes under the global lock too */
+  int64_t live_count, live_bytes;
+  uint64_t bytes, idle_bytes; /* of its superblocks; of those wholly free */
+  uint32_t n_superblocks;
+  uint32_t idle;                        /* list of the wholly free ones */
+  uint32_t pending_first, pending_last; /* list in the order of frees */
+  uint32_t unused, n_unused;            /* list of unused pieces */
+  uint64_t pending_bytes, quick_bytes;
+  uint32_t next_quick; /* list to be emptied when there must be room */
+  uint32_t quick[LOCAL_QUICK_UNITS + 1];
+  struct index ready;
+
+  /* The global lock's. */
+  uint64_t thread;         /* whose; 0: nobody's */
+  uint32_t next_of_stream; /* arena of the same stream, or next that has none */
+  bool has_ended;          /* the thread of its per-thread default stream has */
+};
+
+void local_wait(struct local *local);
+
+static inline void local_lock(struct local *local)
+{
+  if (__builtin_expect(atomic_flag_test_and_set_explicit(&local->busy, memory_order_acquire), 0)) local_wait(local);
+}
+
+static inline void local_unlock(struct local *local)
+{
+  atomic_flag_clear_explicit(&local->busy, memory_order_release);
+}
+
+/* ---- With its lock held ---- */
+
+/* A block of `bytes`, a multiple of HIPMM_ALIGNMENT, live, which is for its caller to tell of. PIECE_NONE if it has
+ * none, or no piece to stand for what is left over, which `without_cut` gives away. */
+uint32_t local_take(struct local *local, struct pieces *pieces, uint64_t bytes, bool without_cut);
+
+/* Takes back a live block of its own that was freed on its stream. */
+void local_give(struct local *local, struct pieces *pieces, uint32_t id);
+
+/* The same of another stream: `stream` and `epoch` are said by the piece. */
+void local_give_pending(struct local *local, struct pieces *pieces, uint32_t id);
+
+/* Makes a pending block ready. */
+void local_end_pending(struct local *local, struct pieces *pieces, uint32_t id);
+
+/* Merges what is in the quick lists. */
+void local_empty_quick(struct local *local, struct pieces *pieces);
+
+/* Takes a range that is lent to it. It needs an unused piece. */
+void local_add_superblock(struct local *local, struct pieces *pieces, uint32_t range);
+
+/* A superblock that is wholly free, which is no longer the arena's: PIECE_NONE if there is none. */
+uint32_t local_remove_idle(struct local *local, struct pieces *pieces);
+
+/* A block that was taken is allocated now; one that is live is about to be given. */
+static inline void local_make_live(struct local *local, struct piece *block, uint64_t requested, hipStream_t handle)
+{
+  piece_set_live(block, requested, handle);
+  local->live_count++;
+  local->live_bytes += (int64_t)requested;
+}
+
+static inline void local_end_live(struct local *local, const struct piece *block)
+{
+  local->live_count--;
+  local->live_bytes -= (int64_t)block->requested;
+}
+
+/* More is wholly free than should be kept from others. */
+static inline bool local_has_surplus(const struct local *local)
+{
+  return local->idle_bytes > (4u << 20) && local->idle_bytes > local->bytes / 4;
+}
+
+static inline void local_put_piece(struct local *local, struct pieces *pieces, uint32_t id)
+{
+  piece_set_state(piece_of(pieces, id), PIECE_UNUSED);
+  piece_of(pieces, id)->next = local->unused;
+  local->unused = id;
+  local->n_unused++;
+}
+
+static inline uint32_t local_take_piece(struct local *local, struct pieces *pieces)
+{
+  uint32_t id = local->unused;
+  if (id) {
+    local->unused = piece_of(pieces, id)->next;
+    local->n_unused--;
+  }
+  return id;
+}
+
+#endif

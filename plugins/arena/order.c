@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: MIT */
+/* order.c: streams and threads of an arena: who may use which memory after what. A block that is freed on its arena's
+ * stream is in that stream's order and needs nothing; its memory is counted as freed (../pool/streams.h) only when it
+ * leaves the arena. What is freed on another stream bears that stream's count at once. The global lock is held in all of
+ * it; arenas of other threads go on meanwhile under their own locks. */
+#include "arena.h"
+
+#include <string.h>
+
+enum { MOST_STREAMS = 4096 };
+
+/* ---- Pending blocks ---- */
+
+/* Those that have passed, or, if they are given, whose streams are among `waited`. */
+static void end_pending(struct arena *arena, struct local *local, const uint64_t *waited)
+{
+  struct pieces *pieces = &arena->global.pieces;
+  for (uint32_t id = local->pending_first, next; id; id = next) {
+    const struct piece *block = piece_of(pieces, id);
+    bool is_waited = waited && waited[block->stream / 64] >> block->stream % 64 & 1;
+    next = block->next;
+    if (is_waited || block->epoch <= stream_of(&arena->global.streams, block->stream)->passed)
+      local_end_pending(local, pieces, id);
+  }
+}
+
+/* Calls `look` once for each stream that blocks are pending on, and notes for which it says yes. The arena is locked. */
+static void look_at_streams(struct arena *arena, struct local *local,
+                            bool (*look)(struct streams *streams, uint32_t waiter, uint32_t stream), uint64_t *yes)
+{
+  const struct pieces *pieces = &arena->global.pieces;
+  uint64_t seen[MOST_STREAMS / 64] = {0};
+  for (uint32_t id = local->pending_first; id; id = piece_of(pieces, id)->next) {
+    uint32_t stream = piece_of(pieces, id)->stream;
+    uint64_t bit = 1ull << stream % 64;
+    if (seen[stream / 64] & bit) continue;
+    seen[stream / 64] |= bit;
+    if (look(&arena->global.streams, local->stream, stream)) yes[stream / 64] |= bit;
+  }
+}
+
+static bool has_passed(struct streams *streams, uint32_t waiter, uint32_t stream)
+{
+  (void)waiter;
+  stream_cover(streams, stream);
+  stream_poll(streams, stream);
+  return false; /* each block's epoch says it */
+}
+
+static bool waits(struct streams *streams, uint32_t waiter, uint32_t stream)
+{
+  return stream_wait(streams, waiter, stream, stream_of(streams, stream)->frees);
+}
+
+void arena_end_passed(struct arena *arena, struct local *local)
+{
+  uint64_t none[MOST_STREAMS / 64] = {0};
+  local_lock(local);
+  look_at_streams(arena, local, has_passed, none);
+  end_pending(arena, local, NULL);
+  local_unlock(local);
+}
+
+void arena_wait_for_pending(struct arena *arena, struct local *local)
+{
+  uint64_t waited[MOST_STREAMS / 64] = {0};
+  local_lock(local);
+  look_at_streams(arena, local, waits, waited);
+  global_note_wait(&arena->global, local->stream);
+  end_pending(arena, local, waited);
+  local_unlock(local);
+}
+
+/* ---- Superblocks ---- */
+
+/* What leaves an arena is free since now: an event that is recorded from now on covers it. Where events are recorded at
+ * each free, the last one does. */
+static uint64_t epoch_of_leaving(struct arena *arena, uint32_t stream)
+{
+  struct streams *streams = &arena->global.streams;
+  if (stream == STREAM_CLEAN) return 0;
+  return streams->record == RECORD_ON_FREE ? stream_of(streams, stream)->frees : stream_note_free(streams, stream);
+}
+
+/* The arena is locked. */
+static void return_idle_locked(struct arena *arena, struct local *local, uint64_t keep_bytes)
+{
+  struct pieces *pieces = &arena->global.pieces;
+  while (local->idle_bytes > keep_bytes) {
+    uint32_t range = local_remove_idle(local, pieces);
+    global_give(&arena->global, range, local->stream, epoch_of_leaving(arena, local->stream));
+  }
+  while (local->n_unused > 256) piece_drop(pieces, local_take_piece(local, pieces));
+}
+
+void arena_return_idle(struct arena *arena, struct local *local, uint64_t keep_bytes)
+{
+  local_lock(local);
+  return_idle_locked(arena, local, keep_bytes);
+  local_unlock(local);
+}
+
+/* ---- Arenas whose stream or thread is gone ---- */
+
+static void unlist(struct arena *arena, struct local *local)
+{
+  uint32_t *link = &arena->first_local[local->stream];
+  while (*link != local->number) link = &arena_local(arena, *link)->next_of_stream;
+  *link = local->next_of_stream;
+}
+
+static void list(struct arena *arena, struct local *local, uint32_t stream)
+{
+  local->stream = (uint16_t)stream;
+  local->next_of_stream = arena->first_local[stream];
+  arena->first_local[stream] = local->number;
+}
+
+/* Nobody frees into it without the global lock any more. */
+static void close_local(struct local *local)
+{
+  local_lock(local);
+  local->is_open = false;
+  local_unlock(local);
+}
+
+/* It is closed, and all work on its stream has passed: what is ready in it is clean. */
+static void make_clean(struct arena *arena, struct local *local)
+{
+  local_lock(local);
+  unlist(arena, local);
+  list(arena, local, STREAM_CLEAN);
+  local->thread = 0;
+  local->has_ended = false;
+  local_empty_quick(local, &arena->global.pieces);
+  return_idle_locked(arena, local, 0);
+  local_unlock(local);
+}
+
+static void end_pending_everywhere(struct arena *arena)
+{
+  for (uint32_t number = 1; number < arena->n_locals; number++) {
+    struct local *local = arena_local(arena, number);
+    local_lock(local);
+    end_pending(arena, local, NULL);
+    local_unlock(local);
+  }
+}
+
+/* No memory is pending on the stream any more. */
+static void forget(struct arena *arena, uint32_t stream)
+{
+  while (arena->first_local[stream]) make_clean(arena, arena_local(arena, arena->first_local[stream]));
+  global_clean_stream(&arena->global, stream);
+  stream_forget(&arena->global.streams, stream);
+}
+
+static bool is_over(const struct arena *arena, uint32_t stream)
+{
+  const struct local *local = arena_local(arena, arena->first_local[stream]);
+  return stream_of(&arena->global.streams, stream)->gone || (local->number && local->has_ended);
+}
+
+/* ---- Waiting for the device ---- */
+
+static enum hipmm_status wait_for_device(struct arena *arena)
+{
+  const struct hipmm_services *services = arena->services;
+  int previous = services->enter_device(services);
+  int code = services->hip->DeviceSynchronize();
+  enum hipmm_status status = code ? services->refuse_hip(services, "hipDeviceSynchronize", code, 0) : HIPMM_OK;
+  services->leave_device(services, previous);
+  return status;
+}
+
+/* Frees count under the lock, which is held: none has come since the wait. Streams that are over get no frees at all. */
+enum hipmm_status arena_synchronize(struct arena *arena)
+{
+  struct streams *streams = &arena->global.streams;
+  enum hipmm_status status = wait_for_device(arena);
+  if (status) return status;
+  for (uint32_t stream = STREAM_FIRST; stream < streams->count; stream++) {
+    if (!stream_of(streams, stream)->in_use) continue;
+    stream_passed(streams, stream);
+    global_clean_stream(&arena->global, stream);
+  }
+  end_pending_everywhere(arena);
+  for (uint32_t stream = STREAM_FIRST; stream < streams->count; stream++) {
+    if (!stream_of(streams, stream)->in_use || !is_over(arena, stream)) continue;
+    if (stream_of(streams, stream)->gone)
+      while (arena->first_local[stream]) make_clean(arena, arena_local(arena, arena->first_local[stream]));
+    else
+      forget(arena, stream);
+  }
+  streams_forget_gone(streams);
+  return HIPMM_OK;
+}
+
+enum hipmm_status arena_collect(struct arena *arena)
+{
+  enum hipmm_status status = arena_synchronize(arena);
+  if (status) return status;
+  arena->collections++;
+  for (uint32_t number = 1; number < arena->n_locals; number++) {
+    struct local *local = arena_local(arena, number);
+    local_lock(local);
+    local_empty_quick(local, &arena->global.pieces);
+    return_idle_locked(arena, local, 0);
+    local_unlock(local);
+  }
+  return arena_synchronize(arena); /* threads that went on meanwhile may have freed since the first */
+}
+
+/* Its thread stands still while the device is waited for: what was freed is clean then. */
+uint32_t arena_take_elsewhere(struct arena *arena, const struct local *local, uint64_t bytes, uint64_t requested,
+                              hipStream_t handle)
+{
+  struct pieces *pieces = &arena->global.pieces;
+  uint32_t id = PIECE_NONE;
+  for (uint32_t number = 1; !id && number < arena->n_locals; number++) {
+    struct local *other = arena_local(arena, number);
+    if (other == local) continue;
+    local_lock(other);
+    id = local_take(other, pieces, bytes, true);
+    if (id) local_make_live(other, piece_of(pieces, id), requested, handle);
+    if (id && wait_for_device(arena)) {
+      local_end_live(other, piece_of(pieces, id));
+      local_give(other, pieces, id);
+      id = PIECE_NONE;
+    }
+    local_unlock(other);
+  }
+  return id;
+}
+
+/* ---- Entering ---- */
+
+static void forget_all_streams(struct arena *arena)
+{
+  struct streams *streams = &arena->global.streams;
+  for (uint32_t stream = STREAM_FIRST; stream < streams->count; stream++)
+    if (stream_of(streams, stream)->in_use) forget(arena, stream);
+}
+
+/* When the table is full, the device is waited for and all streams are forgotten. */
+enum hipmm_status arena_enter_stream(struct arena *arena, hipStream_t handle, uint32_t *id_out)
+{
+  struct streams *streams = &arena->global.streams;
+  *id_out = streams_id(streams, handle);
+  if (*id_out) return HIPMM_OK;
+  for (uint32_t number = 1; number < arena->n_locals; number++) close_local(arena_local(arena, number));
+  enum hipmm_status status = arena_synchronize(arena);
+  if (status) return status;
+  forget_all_streams(arena);
+  *id_out = streams_id(streams, handle);
+  return HIPMM_OK;
+}
+
+static struct local *new_local(struct arena *arena)
+{
+  struct local *waiting = arena_local(arena, arena->first_local[STREAM_CLEAN]);
+  if (waiting->number) {
+    unlist(arena, waiting);
+    return waiting;
+  }
+  if (arena->n_locals == ARENA_MOST_LOCALS) return NULL;
+  struct local *local = arena_local(arena, arena->n_locals);
+  local->number = arena->n_locals++;
+  return local;
+}
+
+/* The thread's arena for the stream, or one that is nobody's. */
+static struct local *local_for(struct arena *arena, uint32_t stream, uint64_t thread)
+{
+  struct local *found = NULL;
+  for (uint32_t number = arena->first_local[stream]; number; number = arena_local(arena, number)->next_of_stream) {
+    struct local *local = arena_local(arena, number);
+    if (local->thread == thread) return local;
+    if (!local->thread) found = local;
+  }
+  return found;
+}
+
+/* Where HIP must be asked at each call which stream a handle names, all threads share an arena: they take the global
+ * lock anyway. */
+struct local *arena_enter_local(struct arena *arena, hipStream_t handle, uint32_t stream)
+{
+  struct streams *streams = &arena->global.streams;
+  bool is_open = streams->record != RECORD_ON_FREE && stream_is_sure(streams, stream);
+  uint64_t thread = is_open ? thread_number() : 0;
+  struct local *local = local_for(arena, stream, thread);
+  bool is_new = !local;
+  if (is_new) local = new_local(arena);
+  if (!local) return NULL;
+  local_lock(local);
+  if (is_new) list(arena, local, stream);
+  local->is_open = is_open;
+  local->handle = handle;
+  local->stream_thread = stream_of(streams, stream)->thread;
+  local_unlock(local);
+  local->thread = thread;
+  if (is_open) thread_remember(arena->serial, handle, local);
+  return local;
+}
+
+/* ---- Ends ---- */
+
+void arena_retire(struct arena *arena, hipStream_t handle)
+{
+  const struct hipmm_services *services = arena->services;
+  uint32_t stream = streams_known_id(&arena->global.streams, handle);
+  if (!stream) return;
+  for (uint32_t number = arena->first_local[stream]; number; number = arena_local(arena, number)->next_of_stream)
+    close_local(arena_local(arena, number));
+  int previous = services->enter_device(services);
+  int code = services->hip->StreamSynchronize(handle);
+  if (code) services->hip->GetLastError();
+  services->leave_device(services, previous);
+  if (code && arena_synchronize(arena)) return;
+  stream_passed(&arena->global.streams, stream);
+  end_pending_everywhere(arena);
+  forget(arena, stream);
+}
+
+/* Its arenas are there for the next thread on the same stream; that of its own default stream until the device is waited
+ * for. */
+void arena_thread_ended(struct thread_watch *watch, uint64_t thread)
+{
+  struct arena *arena = (struct arena *)((char *)watch - offsetof(struct arena, threads));
+  pthread_mutex_lock(&arena->lock);
+  for (uint32_t number = 1; number < arena->n_locals; number++) {
+    struct local *local = arena_local(arena, number);
+    if (local->thread != thread) continue;
+    local_lock(local);
+    local->has_ended = local->stream_thread != 0;
+    if (local->has_ended) local->is_open = false;
+    local_empty_quick(local, &arena->global.pieces);
+    return_idle_locked(arena, local, 0);
+    local_unlock(local);
+    local->thread = 0;
+  }
+  pthread_mutex_unlock(&arena->lock);
+}

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: MIT */
+/* serve.c: an allocation's way through the arenas, and a free's. What the thread's own arena has, and what is freed on
+ * the stream of the arena that it came from, takes that arena's lock alone. The rest holds the global lock and tries what
+ * costs least first: superblocks that are ready, work that has passed, other streams that can be waited for, new memory;
+ * and before it fails it asks every arena for what it does not use. */
+#include "arena.h"
+
+/* More than any device has; sums of a few of these do not overflow. */
+static const uint64_t MOST_BYTES = 1ull << 46;
+
+enum {
+  LEAST_REMNANT_BYTES = 64 << 10, /* of a superblock that is smaller than usual, before the upstream is asked */
+  LARGEST_SUPERBLOCK_BYTES = 16 << 20,
+  SPARE_PIECES = 64, /* unused ones at hand in a local arena */
+};
+
+/* HIP has two names for the default stream. */
+static inline hipStream_t usual_handle(hipStream_t handle)
+{
+  return handle == (hipStream_t)1 ? NULL : handle;
+}
+
+/* The arena's lock is held. */
+static inline bool is_for(const struct local *local, hipStream_t handle)
+{
+  return local->is_open && local->handle == handle &&
+         (!local->stream_thread || local->stream_thread == thread_number());
+}
+
+static inline uint64_t round_up(uint64_t bytes, uint64_t multiple)
+{
+  return (bytes + multiple - 1) / multiple * multiple;
+}
+
+/* An allocation on its way. */
+struct wish {
+  uint64_t bytes; /* rounded up */
+  uint64_t alignment;
+  uint64_t requested;
+  hipStream_t handle;
+  uint32_t stream;
+};
+
+/* ---- Ranges; the global lock is held ---- */
+
+/* Free memory of streams whose handles may be gone comes back through the device, if there is enough to matter. */
+static uint32_t take_withheld(struct arena *arena, const struct request *request)
+{
+  if (global_withheld_bytes(&arena->global, request->stream) < request->bytes) return PIECE_NONE;
+  return arena_synchronize(arena) ? PIECE_NONE : global_take_ready(&arena->global, request);
+}
+
+static uint32_t take_held_range(struct arena *arena, const struct request *request)
+{
+  struct global *global = &arena->global;
+  uint32_t id = global_take_ready(global, request);
+  if (id || global->streams.active < 2) return id;
+  id = global_take_passed(global, request);
+  if (!id) id = global_take_waiting(global, request);
+  return id ? id : take_withheld(arena, request);
+}
+
+static bool is_want(enum hipmm_status status)
+{
+  return status == HIPMM_E_OUT_OF_MEMORY || status == HIPMM_E_LIMIT;
+}
+
+static uint32_t take_new_range(struct arena *arena, const struct request *request, enum hipmm_status *status)
+{
+  *status = global_grow(&arena->global, request, false);
+  return *status ? PIECE_NONE : global_take_ready(&arena->global, request);
+}
+
+/* ---- Small allocations; the global lock is held ---- */
+
+static void supply_pieces(struct arena *arena, struct local *local)
+{
+  struct pieces *pieces = &arena->global.pieces;
+  for (uint32_t id; local->n_unused < SPARE_PIECES && (id = piece_take(pieces));) local_put_piece(local, pieces, id);
+}
+
+static uint32_t take_block(struct arena *arena, struct local *local, const struct wish *wish)
+{
+  struct pieces *pieces = &arena->global.pieces;
+  local_lock(local);
+  supply_pieces(arena, local);
+  uint32_t id = local_take(local, pieces, wish->bytes, true);
+  if (id) local_make_live(local, piece_of(pieces, id), wish->requested, wish->handle);
+  local_unlock(local);
+  return id;
+}
+
+/* Lends a range and takes the block from it. */
+static uint32_t take_from_range(struct arena *arena, struct local *local, uint32_t range, const struct wish *wish)
+{
+  struct pieces *pieces = &arena->global.pieces;
+  uint32_t id = PIECE_NONE;
+  if (!range) return PIECE_NONE;
+  local_lock(local);
+  supply_pieces(arena, local);
+  if (local->unused) {
+    piece_set_state(piece_of(pieces, range), PIECE_LENT);
+    local_add_superblock(local, pieces, range);
+    id = local_take(local, pieces, wish->bytes, true);
+    local_make_live(local, piece_of(pieces, id), wish->requested, wish->handle);
+  }
+  local_unlock(local);
+  if (!id) global_give(&arena->global, range, wish->stream, stream_note_free(&arena->global.streams, wish->stream));
+  return id;
+}
+
+/* Larger ones for an arena that has much, so that little is left over at their ends. */
+static struct request superblock_for(const struct local *local, const struct wish *wish)
+{
+  uint64_t bytes = round_up(local->bytes / 4, ARENA_SUPERBLOCK_BYTES);
+  if (bytes < ARENA_SUPERBLOCK_BYTES) bytes = ARENA_SUPERBLOCK_BYTES;
+  if (bytes > LARGEST_SUPERBLOCK_BYTES) bytes = LARGEST_SUPERBLOCK_BYTES;
+  return (struct request){.bytes = ARENA_SUPERBLOCK_BYTES,
+                          .most_bytes = bytes,
+                          .least_rest = ARENA_SUPERBLOCK_BYTES,
+                          .alignment = HIPMM_ALIGNMENT,
+                          .stream = wish->stream};
+}
+
+static uint32_t take_from_remnant(struct arena *arena, struct local *local, const struct request *superblock,
+                                  const struct wish *wish)
+{
+  struct request request = *superblock;
+  request.bytes = request.most_bytes = wish->bytes > LEAST_REMNANT_BYTES ? wish->bytes : LEAST_REMNANT_BYTES;
+  return take_from_range(arena, local, global_take_ready(&arena->global, &request), wish);
+}
+
+static uint32_t take_own(struct arena *arena, struct local *local, const struct wish *wish)
+{
+  uint32_t id = take_block(arena, local, wish);
+  if (id || !local->pending_bytes) return id;
+  arena_end_passed(arena, local);
+  return take_block(arena, local, wish);
+}
+
+static uint32_t take_held(struct arena *arena, struct local *local, const struct request *superblock,
+                          const struct wish *wish)
+{
+  uint32_t id = take_own(arena, local, wish);
+  if (!id) id = take_from_range(arena, local, global_take_ready(&arena->global, superblock), wish);
+  if (!id && local->pending_bytes) {
+    arena_wait_for_pending(arena, local);
+    id = take_block(arena, local, wish);
+  }
+  if (!id) id = take_from_range(arena, local, take_held_range(arena, superblock), wish);
+  return id ? id : take_from_remnant(arena, local, superblock, wish);
+}
+
+/* There is no more to be had: all arenas give back what they do not use. */
+static enum hipmm_status take_collected(struct arena *arena, struct local *local, const struct request *superblock,
+                                        const struct wish *wish, uint32_t *id_out)
+{
+  enum hipmm_status status = arena_collect(arena);
+  if (status) return status;
+  *id_out = take_held(arena, local, superblock, wish);
+  if (!*id_out) *id_out = arena_take_elsewhere(arena, local, wish->bytes, wish->requested, wish->handle);
+  return HIPMM_OK;
+}
+
+static enum hipmm_status allocate_small(struct arena *arena, struct local *local, const struct wish *wish,
+                                        uint32_t *id_out)
+{
+  enum hipmm_status status = HIPMM_OK;
+  struct request superblock = superblock_for(local, wish);
+  *id_out = take_held(arena, local, &superblock, wish);
+  if (*id_out) return HIPMM_OK;
+  *id_out = take_from_range(arena, local, take_new_range(arena, &superblock, &status), wish);
+  if (is_want(status)) { /* less than a superblock may be left */
+    superblock.bytes = superblock.most_bytes = wish->bytes;
+    *id_out = take_from_range(arena, local, take_new_range(arena, &superblock, &status), wish);
+  }
+  superblock = superblock_for(local, wish);
+  return is_want(status) ? take_collected(arena, local, &superblock, wish, id_out) : status;
+}
+
+/* ---- Large allocations; the global lock is held ---- */
+
+static enum hipmm_status allocate_large(struct arena *arena, const struct wish *wish, uint32_t *id_out)
+{
+  struct global *global = &arena->global;
+  enum hipmm_status status = HIPMM_OK;
+  const struct request request = {.bytes = wish->bytes,
+                                  .most_bytes = wish->bytes,
+                                  .least_rest = HIPMM_ALIGNMENT,
+                                  .alignment = wish->alignment,
+                                  .stream = wish->stream};
+  uint32_t id = take_held_range(arena, &request);
+  if (!id) id = take_new_range(arena, &request, &status);
+  if (is_want(status)) status = arena_collect(arena);
+  if (!id && !status) id = global_take_ready(global, &request);
+  if (!id && !status && !global_release_idle(global, 0)) { /* chunks that are too small make room for one that is not */
+    status = global_grow(global, &request, true);
+    if (!status) id = global_take_ready(global, &request);
+    if (is_want(status)) status = HIPMM_OK;
+  }
+  if (!id) return status;
+  piece_set_live(piece_of(&global->pieces, id), wish->requested, wish->handle);
+  starts_set(&global->pieces.starts, piece_of(&global->pieces, id)->start, id);
+  global->live_count++;
+  global->live_bytes += (int64_t)wish->requested;
+  *id_out = id;
+  return HIPMM_OK;
+}
+
+/* ---- Allocating ---- */
+
+static enum hipmm_status refuse_allocation(const struct arena *arena, const struct wish *wish)
+{
+  int64_t live_bytes;
+  arena_live_count(arena, &live_bytes);
+  if (arena->dumps) arena_dump(arena, wish->requested);
+  return arena->services->refuse(
+      arena->services, HIPMM_E_OUT_OF_MEMORY,
+      "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it allocated, and neither "
+      "maximum_size nor the upstream allows enough more",
+      wish->requested, arena->global.chunks.bytes, (uint64_t)live_bytes);
+}
+
+static enum hipmm_status allocate_locked(struct arena *arena, struct wish *wish, void **ptr_out)
+{
+  uint32_t id = PIECE_NONE;
+  enum hipmm_status status = arena_enter_stream(arena, wish->handle, &wish->stream);
+  if (status) return status;
+  bool is_small = wish->bytes <= ARENA_SMALL_BYTES && wish->alignment == HIPMM_ALIGNMENT;
+  struct local *local = is_small ? arena_enter_local(arena, wish->handle, wish->stream) : NULL;
+  status = local ? allocate_small(arena, local, wish, &id) : allocate_large(arena, wish, &id);
+  if (status) return status;
+  if (!id) return refuse_allocation(arena, wish);
+  *ptr_out = (void *)(uintptr_t)piece_of(&arena->global.pieces, id)->start;
+  return HIPMM_OK;
+}
+
+static __attribute__((noinline)) enum hipmm_status allocate_slowly(struct arena *arena, size_t bytes, size_t alignment,
+                                                                   hipStream_t handle, void **ptr_out)
+{
+  if (!bytes) {
+    *ptr_out = NULL;
+    return HIPMM_OK;
+  }
+  if (bytes > MOST_BYTES || alignment > MOST_BYTES)
+    return arena->services->refuse(arena->services, HIPMM_E_OUT_OF_MEMORY,
+                                   "cannot allocate {0:bytes} aligned to {1:bytes}: no device has that much", bytes,
+                                   alignment, 0);
+  struct wish wish = {
+      .bytes = round_up(bytes, HIPMM_ALIGNMENT), .alignment = alignment, .requested = bytes, .handle = handle};
+  pthread_mutex_lock(&arena->lock);
+  enum hipmm_status status = allocate_locked(arena, &wish, ptr_out);
+  pthread_mutex_unlock(&arena->lock);
+  return status;
+}
+
+enum hipmm_status arena_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
+{
+  struct arena *arena = self;
+  struct pieces *pieces = &arena->global.pieces;
+  hipStream_t handle = usual_handle(stream);
+  struct local *local = thread_recall(arena->serial, handle);
+  uint32_t id = PIECE_NONE;
+  if (local && bytes - 1 < ARENA_SMALL_BYTES && alignment == HIPMM_ALIGNMENT) {
+    local_lock(local);
+    if (is_for(local, handle)) id = local_take(local, pieces, round_up(bytes, HIPMM_ALIGNMENT), false);
+    if (id) local_make_live(local, piece_of(pieces, id), bytes, handle);
+    local_unlock(local);
+  }
+  if (__builtin_expect(!id, 0)) return allocate_slowly(arena, bytes, alignment, handle, ptr_out);
+  *ptr_out = (void *)(uintptr_t)piece_of(pieces, id)->start;
+  return HIPMM_OK;
+}
+
+/* ---- Freeing and finding ---- */
+
+static __attribute__((noinline)) enum hipmm_status refuse_pointer(const struct arena *arena, const void *ptr)
+{
+  return arena->services->refuse(arena->services, HIPMM_E_POINTER,
+                                 "{0:hex} is not allocated here: it is foreign, or was freed before", (uintptr_t)ptr, 0,
+                                 0);
+}
+
+/* HIPMM_OK if `id` is a live piece of arena `number` at `ptr` and has `bytes`, if that is not 0. The lock of that arena
+ * is held, or the global one for number 0. The state is looked at first: a piece that is not live may be changing hands. */
+static inline enum hipmm_status check(const struct arena *arena, uint32_t id, uint32_t number, const void *ptr,
+                                      size_t bytes)
+{
+  const struct piece *piece = piece_of(&arena->global.pieces, id);
+  if (!piece_is_live_at(piece, ptr) || piece_arena(piece) != number) return HIPMM_E_POINTER;
+  return bytes && bytes != piece->requested ? HIPMM_E_SIZE : HIPMM_OK;
+}
+
+static __attribute__((noinline)) enum hipmm_status explain(const struct arena *arena, uint32_t id, const void *ptr,
+                                                           size_t bytes, enum hipmm_status status)
+{
+  if (status == HIPMM_E_POINTER) return refuse_pointer(arena, ptr);
+  const struct piece *piece = piece_of(&arena->global.pieces, id);
+  return arena->services->refuse(arena->services, status,
+                                 "{0:hex} was allocated with {1} bytes and cannot be freed with {2}", (uintptr_t)ptr,
+                                 __atomic_load_n(&piece->requested, __ATOMIC_RELAXED), bytes);
+}
+
+/* A block on whatever stream; the global lock is held. */
+static enum hipmm_status free_block(struct arena *arena, uint32_t id, struct local *local, const void *ptr,
+                                    size_t bytes, uint32_t stream)
+{
+  struct streams *streams = &arena->global.streams;
+  struct piece *block = piece_of(&arena->global.pieces, id);
+  local_lock(local);
+  enum hipmm_status status = check(arena, id, local->number, ptr, bytes);
+  if (!status) {
+    local_end_live(local, block);
+    bool is_own = stream == local->stream;
+    uint64_t epoch = !is_own || streams->record == RECORD_ON_FREE ? stream_note_free(streams, stream) : 0;
+    block->stream = (uint16_t)stream;
+    block->epoch = epoch;
+    if (is_own)
+      local_give(local, &arena->global.pieces, id);
+    else
+      local_give_pending(local, &arena->global.pieces, id);
+  }
+  bool has_surplus = local_has_surplus(local);
+  local_unlock(local);
+  if (has_surplus) arena_return_idle(arena, local, ARENA_SUPERBLOCK_BYTES);
+  return status;
+}
+
+/* A large allocation; the global lock is held. */
+static enum hipmm_status free_range(struct arena *arena, uint32_t id, const void *ptr, size_t bytes, uint32_t stream)
+{
+  struct global *global = &arena->global;
+  enum hipmm_status status = check(arena, id, 0, ptr, bytes);
+  if (status) return status;
+  global->live_count--;
+  global->live_bytes -= (int64_t)piece_of(&global->pieces, id)->requested;
+  global_give(global, id, stream, stream_note_free(&global->streams, stream));
+  return HIPMM_OK;
+}
+
+static __attribute__((noinline)) enum hipmm_status deallocate_slowly(struct arena *arena, uint32_t id, const void *ptr,
+                                                                     size_t bytes, hipStream_t handle)
+{
+  uint32_t stream;
+  pthread_mutex_lock(&arena->lock);
+  uint32_t number = piece_arena(piece_of(&arena->global.pieces, id));
+  enum hipmm_status status = arena_enter_stream(arena, handle, &stream);
+  if (!status)
+    status = number ? free_block(arena, id, arena_local(arena, number), ptr, bytes, stream)
+                    : free_range(arena, id, ptr, bytes, stream);
+  pthread_mutex_unlock(&arena->lock);
+  return status == HIPMM_E_POINTER || status == HIPMM_E_SIZE ? explain(arena, id, ptr, bytes, status) : status;
+}
+
+static __attribute__((noinline)) void give_surplus(struct arena *arena, struct local *local)
+{
+  pthread_mutex_lock(&arena->lock);
+  arena_return_idle(arena, local, ARENA_SUPERBLOCK_BYTES);
+  pthread_mutex_unlock(&arena->lock);
+}
+
+enum hipmm_status arena_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+{
+  struct arena *arena = self;
+  struct pieces *pieces = &arena->global.pieces;
+  (void)alignment;
+  if (!ptr) return HIPMM_OK;
+  hipStream_t handle = usual_handle(stream);
+  uint32_t id = piece_at(pieces, ptr), number = id ? piece_arena(piece_of(pieces, id)) : 0;
+  if (!id) return refuse_pointer(arena, ptr);
+  if (!number) return deallocate_slowly(arena, id, ptr, bytes, handle);
+  struct local *local = arena_local(arena, number);
+  local_lock(local);
+  if (__builtin_expect(!is_for(local, handle), 0)) {
+    local_unlock(local);
+    return deallocate_slowly(arena, id, ptr, bytes, handle);
+  }
+  enum hipmm_status status = check(arena, id, number, ptr, bytes);
+  if (!status) {
+    local_end_live(local, piece_of(pieces, id));
+    local_give(local, pieces, id);
+  }
+  bool has_surplus = local_has_surplus(local);
+  local_unlock(local);
+  if (__builtin_expect(status, 0)) return explain(arena, id, ptr, bytes, status);
+  if (__builtin_expect(has_surplus, 0)) give_surplus(arena, local);
+  return HIPMM_OK;
+}
+
+enum hipmm_status arena_find(void *self, const void *ptr, struct hipmm_block *block_out)
+{
+  const struct arena *arena = self;
+  uint32_t id = piece_at(&arena->global.pieces, ptr);
+  const struct piece *piece = piece_of(&arena->global.pieces, id);
+  if (!id || !piece_is_live_at(piece, ptr)) return refuse_pointer(arena, ptr);
+  *block_out = (struct hipmm_block){(void *)(uintptr_t)ptr, __atomic_load_n(&piece->requested, __ATOMIC_RELAXED)};
+  return HIPMM_OK;
+}
+
+/* ---- Giving back, and news of streams ---- */
+
+enum hipmm_status arena_trim(void *self, size_t keep_bytes)
+{
+  struct arena *arena = self;
+  pthread_mutex_lock(&arena->lock);
+  enum hipmm_status status = arena_collect(arena);
+  if (!status) status = global_release_idle(&arena->global, keep_bytes);
+  pthread_mutex_unlock(&arena->lock);
+  return status;
+}
+
+void arena_stream_retire(void *self, hipStream_t stream)
+{
+  struct arena *arena = self;
+  pthread_mutex_lock(&arena->lock);
+  arena_retire(arena, usual_handle(stream));
+  pthread_mutex_unlock(&arena->lock);
+}
+
+void arena_stream_retain(void *self, hipStream_t stream)
+{
+  struct arena *arena = self;
+  uint32_t id;
+  pthread_mutex_lock(&arena->lock);
+  if (!arena_enter_stream(arena, usual_handle(stream), &id)) stream_of(&arena->global.streams, id)->lasts = true;
+  pthread_mutex_unlock(&arena->lock);
+}
