@@ -34,7 +34,7 @@ static const struct hipmm_feature arena_values[ARENA_N_VALUES] = {
 /* ---- Life ---- */
 
 static const size_t locals_bytes = ARENA_MOST_LOCALS * sizeof(struct local); /* committed on touch, as all here */
-static const size_t first_local_bytes = 4096 * sizeof(uint32_t);
+static const size_t first_local_bytes = GLOBAL_MOST_STREAMS * sizeof(uint32_t);
 
 static void arena_destroy(void *self)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* arena.h: what the resource is made of, and how its parts share the work: order.c knows which work may still use which
- * memory, serve.c allocates and frees, look.c tells. Locks are taken in this order: the global one, then one of a local
+ * memory, take.c finds some for an allocation, serve.c is the ops, look.c and dump.c tell. Locks are taken in this order: the global one, then one of a local
  * arena's, never two of those. */
 #ifndef HIPMM_ARENA_ARENA_H
 #define HIPMM_ARENA_ARENA_H
@@ -36,7 +36,7 @@ static inline struct local *arena_local(const struct arena *arena, uint32_t numb
   return &arena->locals[number];
 }
 
-/* ---- order.c. The global lock is held, and no other ---- */
+/* ---- order.c. The global lock is held, and no other if nothing is said ---- */
 
 /* The id of a stream that is used now. */
 enum hipmm_status arena_enter_stream(struct arena *arena, hipStream_t handle, uint32_t *id_out);
@@ -51,6 +51,9 @@ enum hipmm_status arena_synchronize(struct arena *arena);
  * call on that stream. */
 void arena_end_passed(struct arena *arena, struct local *local);
 void arena_wait_for_pending(struct arena *arena, struct local *local);
+
+/* Sees that it has unused pieces at hand. Its lock is held too. */
+void arena_supply(struct arena *arena, struct local *local);
 
 /* Gives wholly free superblocks back to the global arena, down to `keep_bytes`. */
 void arena_return_idle(struct arena *arena, struct local *local, uint64_t keep_bytes);
@@ -68,6 +71,20 @@ void arena_retire(struct arena *arena, hipStream_t handle);
 
 /* What the thread_watch calls; it takes the global lock itself. */
 void arena_thread_ended(struct thread_watch *watch, uint64_t thread);
+
+/* ---- take.c. The global lock is held, and no other ---- */
+
+/* An allocation on its way. */
+struct arena_wish {
+  uint64_t bytes; /* rounded up */
+  uint64_t alignment;
+  uint64_t requested;
+  hipStream_t handle;
+  uint32_t stream;
+};
+
+/* A piece for it, live. PIECE_NONE, and success, if there is none and nothing else went wrong. */
+enum hipmm_status arena_take(struct arena *arena, const struct arena_wish *wish, uint32_t *id_out);
 
 /* ---- serve.c: the ops of the same names (hipmm/plugin.h); `self` is a struct arena ---- */
 

@@ -2,9 +2,7 @@
 /* global.c: see global.h. */
 #include "global.h"
 
-enum { MOST_STREAMS = 4096 };
-
-static const size_t free_bytes = MOST_STREAMS * sizeof(struct index);
+static const size_t free_bytes = GLOBAL_MOST_STREAMS * sizeof(struct index);
 
 /* ---- Free ranges ---- */
 

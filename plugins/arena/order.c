@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { MOST_STREAMS = 4096 };
+enum { LEAST_UNUSED = 64, MOST_UNUSED = 256 /* pieces at hand in a local arena */ };
 
 /* ---- Pending blocks ---- */
 
@@ -29,7 +29,7 @@ static void look_at_streams(struct arena *arena, struct local *local,
                             bool (*look)(struct streams *streams, uint32_t waiter, uint32_t stream), uint64_t *yes)
 {
   const struct pieces *pieces = &arena->global.pieces;
-  uint64_t seen[MOST_STREAMS / 64] = {0};
+  uint64_t seen[GLOBAL_MOST_STREAMS / 64] = {0};
   for (uint32_t id = local->pending_first; id; id = piece_of(pieces, id)->next) {
     uint32_t stream = piece_of(pieces, id)->stream;
     uint64_t bit = 1ull << stream % 64;
@@ -54,7 +54,7 @@ static bool waits(struct streams *streams, uint32_t waiter, uint32_t stream)
 
 void arena_end_passed(struct arena *arena, struct local *local)
 {
-  uint64_t none[MOST_STREAMS / 64] = {0};
+  uint64_t none[GLOBAL_MOST_STREAMS / 64] = {0};
   local_lock(local);
   look_at_streams(arena, local, has_passed, none);
   end_pending(arena, local, NULL);
@@ -63,7 +63,7 @@ void arena_end_passed(struct arena *arena, struct local *local)
 
 void arena_wait_for_pending(struct arena *arena, struct local *local)
 {
-  uint64_t waited[MOST_STREAMS / 64] = {0};
+  uint64_t waited[GLOBAL_MOST_STREAMS / 64] = {0};
   local_lock(local);
   look_at_streams(arena, local, waits, waited);
   global_note_wait(&arena->global, local->stream);
@@ -90,7 +90,13 @@ static void return_idle_locked(struct arena *arena, struct local *local, uint64_
     uint32_t range = local_remove_idle(local, pieces);
     global_give(&arena->global, range, local->stream, epoch_of_leaving(arena, local->stream));
   }
-  while (local->n_unused > 256) piece_drop(pieces, local_take_piece(local, pieces));
+  while (local->n_unused > MOST_UNUSED) piece_drop(pieces, local_take_piece(local, pieces));
+}
+
+void arena_supply(struct arena *arena, struct local *local)
+{
+  struct pieces *pieces = &arena->global.pieces;
+  for (uint32_t id; local->n_unused < LEAST_UNUSED && (id = piece_take(pieces));) local_put_piece(local, pieces, id);
 }
 
 void arena_return_idle(struct arena *arena, struct local *local, uint64_t keep_bytes)
@@ -221,6 +227,7 @@ uint32_t arena_take_elsewhere(struct arena *arena, const struct local *local, ui
     struct local *other = arena_local(arena, number);
     if (other == local) continue;
     local_lock(other);
+    arena_supply(arena, other);
     id = local_take(other, pieces, bytes, true);
     if (id) local_make_live(other, piece_of(pieces, id), requested, handle);
     if (id && wait_for_device(arena)) {

@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* serve.c: an allocation's way through the arenas, and a free's. What the thread's own arena has, and what is freed on
- * the stream of the arena that it came from, takes that arena's lock alone. The rest holds the global lock and tries what
- * costs least first: superblocks that are ready, work that has passed, other streams that can be waited for, new memory;
- * and before it fails it asks every arena for what it does not use. */
+/* serve.c: the ops. What the thread's own arena has, and what is freed on the stream of the arena that it came from,
+ * takes that arena's lock alone; the rest, the global lock too. */
 #include "arena.h"
 
 /* More than any device has; sums of a few of these do not overflow. */
 static const uint64_t MOST_BYTES = 1ull << 46;
-
-enum {
-  LEAST_REMNANT_BYTES = 64 << 10, /* of a superblock that is smaller than usual, before the upstream is asked */
-  LARGEST_SUPERBLOCK_BYTES = 16 << 20,
-  SPARE_PIECES = 64, /* unused ones at hand in a local arena */
-};
 
 /* HIP has two names for the default stream. */
 static inline hipStream_t usual_handle(hipStream_t handle)
@@ -32,184 +24,9 @@ static inline uint64_t round_up(uint64_t bytes, uint64_t multiple)
   return (bytes + multiple - 1) / multiple * multiple;
 }
 
-/* An allocation on its way. */
-struct wish {
-  uint64_t bytes; /* rounded up */
-  uint64_t alignment;
-  uint64_t requested;
-  hipStream_t handle;
-  uint32_t stream;
-};
-
-/* ---- Ranges; the global lock is held ---- */
-
-/* Free memory of streams whose handles may be gone comes back through the device, if there is enough to matter. */
-static uint32_t take_withheld(struct arena *arena, const struct request *request)
-{
-  if (global_withheld_bytes(&arena->global, request->stream) < request->bytes) return PIECE_NONE;
-  return arena_synchronize(arena) ? PIECE_NONE : global_take_ready(&arena->global, request);
-}
-
-static uint32_t take_held_range(struct arena *arena, const struct request *request)
-{
-  struct global *global = &arena->global;
-  uint32_t id = global_take_ready(global, request);
-  if (id || global->streams.active < 2) return id;
-  id = global_take_passed(global, request);
-  if (!id) id = global_take_waiting(global, request);
-  return id ? id : take_withheld(arena, request);
-}
-
-static bool is_want(enum hipmm_status status)
-{
-  return status == HIPMM_E_OUT_OF_MEMORY || status == HIPMM_E_LIMIT;
-}
-
-static uint32_t take_new_range(struct arena *arena, const struct request *request, enum hipmm_status *status)
-{
-  *status = global_grow(&arena->global, request, false);
-  return *status ? PIECE_NONE : global_take_ready(&arena->global, request);
-}
-
-/* ---- Small allocations; the global lock is held ---- */
-
-static void supply_pieces(struct arena *arena, struct local *local)
-{
-  struct pieces *pieces = &arena->global.pieces;
-  for (uint32_t id; local->n_unused < SPARE_PIECES && (id = piece_take(pieces));) local_put_piece(local, pieces, id);
-}
-
-static uint32_t take_block(struct arena *arena, struct local *local, const struct wish *wish)
-{
-  struct pieces *pieces = &arena->global.pieces;
-  local_lock(local);
-  supply_pieces(arena, local);
-  uint32_t id = local_take(local, pieces, wish->bytes, true);
-  if (id) local_make_live(local, piece_of(pieces, id), wish->requested, wish->handle);
-  local_unlock(local);
-  return id;
-}
-
-/* Lends a range and takes the block from it. */
-static uint32_t take_from_range(struct arena *arena, struct local *local, uint32_t range, const struct wish *wish)
-{
-  struct pieces *pieces = &arena->global.pieces;
-  uint32_t id = PIECE_NONE;
-  if (!range) return PIECE_NONE;
-  local_lock(local);
-  supply_pieces(arena, local);
-  if (local->unused) {
-    piece_set_state(piece_of(pieces, range), PIECE_LENT);
-    local_add_superblock(local, pieces, range);
-    id = local_take(local, pieces, wish->bytes, true);
-    local_make_live(local, piece_of(pieces, id), wish->requested, wish->handle);
-  }
-  local_unlock(local);
-  if (!id) global_give(&arena->global, range, wish->stream, stream_note_free(&arena->global.streams, wish->stream));
-  return id;
-}
-
-/* Larger ones for an arena that has much, so that little is left over at their ends. */
-static struct request superblock_for(const struct local *local, const struct wish *wish)
-{
-  uint64_t bytes = round_up(local->bytes / 4, ARENA_SUPERBLOCK_BYTES);
-  if (bytes < ARENA_SUPERBLOCK_BYTES) bytes = ARENA_SUPERBLOCK_BYTES;
-  if (bytes > LARGEST_SUPERBLOCK_BYTES) bytes = LARGEST_SUPERBLOCK_BYTES;
-  return (struct request){.bytes = ARENA_SUPERBLOCK_BYTES,
-                          .most_bytes = bytes,
-                          .least_rest = ARENA_SUPERBLOCK_BYTES,
-                          .alignment = HIPMM_ALIGNMENT,
-                          .stream = wish->stream};
-}
-
-static uint32_t take_from_remnant(struct arena *arena, struct local *local, const struct request *superblock,
-                                  const struct wish *wish)
-{
-  struct request request = *superblock;
-  request.bytes = request.most_bytes = wish->bytes > LEAST_REMNANT_BYTES ? wish->bytes : LEAST_REMNANT_BYTES;
-  return take_from_range(arena, local, global_take_ready(&arena->global, &request), wish);
-}
-
-static uint32_t take_own(struct arena *arena, struct local *local, const struct wish *wish)
-{
-  uint32_t id = take_block(arena, local, wish);
-  if (id || !local->pending_bytes) return id;
-  arena_end_passed(arena, local);
-  return take_block(arena, local, wish);
-}
-
-static uint32_t take_held(struct arena *arena, struct local *local, const struct request *superblock,
-                          const struct wish *wish)
-{
-  uint32_t id = take_own(arena, local, wish);
-  if (!id) id = take_from_range(arena, local, global_take_ready(&arena->global, superblock), wish);
-  if (!id && local->pending_bytes) {
-    arena_wait_for_pending(arena, local);
-    id = take_block(arena, local, wish);
-  }
-  if (!id) id = take_from_range(arena, local, take_held_range(arena, superblock), wish);
-  return id ? id : take_from_remnant(arena, local, superblock, wish);
-}
-
-/* There is no more to be had: all arenas give back what they do not use. */
-static enum hipmm_status take_collected(struct arena *arena, struct local *local, const struct request *superblock,
-                                        const struct wish *wish, uint32_t *id_out)
-{
-  enum hipmm_status status = arena_collect(arena);
-  if (status) return status;
-  *id_out = take_held(arena, local, superblock, wish);
-  if (!*id_out) *id_out = arena_take_elsewhere(arena, local, wish->bytes, wish->requested, wish->handle);
-  return HIPMM_OK;
-}
-
-static enum hipmm_status allocate_small(struct arena *arena, struct local *local, const struct wish *wish,
-                                        uint32_t *id_out)
-{
-  enum hipmm_status status = HIPMM_OK;
-  struct request superblock = superblock_for(local, wish);
-  *id_out = take_held(arena, local, &superblock, wish);
-  if (*id_out) return HIPMM_OK;
-  *id_out = take_from_range(arena, local, take_new_range(arena, &superblock, &status), wish);
-  if (is_want(status)) { /* less than a superblock may be left */
-    superblock.bytes = superblock.most_bytes = wish->bytes;
-    *id_out = take_from_range(arena, local, take_new_range(arena, &superblock, &status), wish);
-  }
-  superblock = superblock_for(local, wish);
-  return is_want(status) ? take_collected(arena, local, &superblock, wish, id_out) : status;
-}
-
-/* ---- Large allocations; the global lock is held ---- */
-
-static enum hipmm_status allocate_large(struct arena *arena, const struct wish *wish, uint32_t *id_out)
-{
-  struct global *global = &arena->global;
-  enum hipmm_status status = HIPMM_OK;
-  const struct request request = {.bytes = wish->bytes,
-                                  .most_bytes = wish->bytes,
-                                  .least_rest = HIPMM_ALIGNMENT,
-                                  .alignment = wish->alignment,
-                                  .stream = wish->stream};
-  uint32_t id = take_held_range(arena, &request);
-  if (!id) id = take_new_range(arena, &request, &status);
-  if (is_want(status)) status = arena_collect(arena);
-  if (!id && !status) id = global_take_ready(global, &request);
-  if (!id && !status && !global_release_idle(global, 0)) { /* chunks that are too small make room for one that is not */
-    status = global_grow(global, &request, true);
-    if (!status) id = global_take_ready(global, &request);
-    if (is_want(status)) status = HIPMM_OK;
-  }
-  if (!id) return status;
-  piece_set_live(piece_of(&global->pieces, id), wish->requested, wish->handle);
-  starts_set(&global->pieces.starts, piece_of(&global->pieces, id)->start, id);
-  global->live_count++;
-  global->live_bytes += (int64_t)wish->requested;
-  *id_out = id;
-  return HIPMM_OK;
-}
-
 /* ---- Allocating ---- */
 
-static enum hipmm_status refuse_allocation(const struct arena *arena, const struct wish *wish)
+static enum hipmm_status refuse_allocation(const struct arena *arena, const struct arena_wish *wish)
 {
   int64_t live_bytes;
   arena_live_count(arena, &live_bytes);
@@ -221,14 +38,12 @@ static enum hipmm_status refuse_allocation(const struct arena *arena, const stru
       wish->requested, arena->global.chunks.bytes, (uint64_t)live_bytes);
 }
 
-static enum hipmm_status allocate_locked(struct arena *arena, struct wish *wish, void **ptr_out)
+static enum hipmm_status allocate_locked(struct arena *arena, struct arena_wish *wish, void **ptr_out)
 {
   uint32_t id = PIECE_NONE;
   enum hipmm_status status = arena_enter_stream(arena, wish->handle, &wish->stream);
   if (status) return status;
-  bool is_small = wish->bytes <= ARENA_SMALL_BYTES && wish->alignment == HIPMM_ALIGNMENT;
-  struct local *local = is_small ? arena_enter_local(arena, wish->handle, wish->stream) : NULL;
-  status = local ? allocate_small(arena, local, wish, &id) : allocate_large(arena, wish, &id);
+  status = arena_take(arena, wish, &id);
   if (status) return status;
   if (!id) return refuse_allocation(arena, wish);
   *ptr_out = (void *)(uintptr_t)piece_of(&arena->global.pieces, id)->start;
@@ -246,7 +61,7 @@ static __attribute__((noinline)) enum hipmm_status allocate_slowly(struct arena 
     return arena->services->refuse(arena->services, HIPMM_E_OUT_OF_MEMORY,
                                    "cannot allocate {0:bytes} aligned to {1:bytes}: no device has that much", bytes,
                                    alignment, 0);
-  struct wish wish = {
+  struct arena_wish wish = {
       .bytes = round_up(bytes, HIPMM_ALIGNMENT), .alignment = alignment, .requested = bytes, .handle = handle};
   pthread_mutex_lock(&arena->lock);
   enum hipmm_status status = allocate_locked(arena, &wish, ptr_out);

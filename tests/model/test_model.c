@@ -22,6 +22,9 @@
   "[{\"type\": \"binning\", \"bins\": [{\"size\": \"1KiB\"}, {\"size\": \"4KiB\"}, {\"size\": \"64KiB\"}]}, " \
   "{\"type\": \"pool\"}, \"device\"]"
 
+#define ARENA(record)       "[{\"type\": \"arena\", " record "}, \"device\"]"
+#define SMALL_ARENA(record) "[{\"type\": \"arena\", " record ", " SMALL "}, \"device\"]"
+
 /* One thread and many, streams run in threads and step by step. */
 #define ONE_STEPPED  .scheduler = "stepped", .threads = 1, .streams = 8, .operations = 1500
 #define MANY_STEPPED .scheduler = "stepped", .threads = 8, .streams = 8, .operations = 200
@@ -68,6 +71,21 @@ static const struct model models[] = {
     {"binning: stepped", BINS, ONE_STEPPED, ANY_SIZE},
     {"binning: 8 threads, stepped", BINS, MANY_STEPPED, ANY_SIZE},
     {"binning: 8 threads", BINS, MANY_THREADS, ANY_SIZE},
+    {"arena, auto: stepped", ARENA(AUTO), ONE_STEPPED, ANY_SIZE, .aligns = true},
+    {"arena, lazy: stepped", ARENA(LAZY), ONE_STEPPED, ANY_SIZE, .aligns = true, .retires = true},
+    {"arena, on_free: stepped", ARENA(ON_FREE), ONE_STEPPED, ANY_SIZE, .aligns = true},
+    {"arena, streams that last: stepped", ARENA(AUTO), ONE_STEPPED, ANY_SIZE, .aligns = true, .no_streams = true},
+    {"arena, small blocks: stepped", ARENA(LAZY), ONE_STEPPED, .most_bytes = 100000, .retires = true},
+    {"small arena, auto: stepped", SMALL_ARENA(AUTO), ONE_STEPPED, ANY_SIZE, .aligns = true, .may_fail = true},
+    {"small arena, lazy: stepped", SMALL_ARENA(LAZY), ONE_STEPPED, ANY_SIZE, .may_fail = true, .retires = true},
+    {"small arena, on_free: stepped", SMALL_ARENA(ON_FREE), ONE_STEPPED, ANY_SIZE, .may_fail = true},
+    {"arena, auto: 8 threads, stepped", ARENA(AUTO), MANY_STEPPED, ANY_SIZE, .aligns = true},
+    {"arena, lazy: 8 threads, stepped", ARENA(LAZY), MANY_STEPPED, ANY_SIZE, .retires = true},
+    {"small arena, lazy: 8 threads, stepped", SMALL_ARENA(LAZY), MANY_STEPPED, ANY_SIZE, .may_fail = true,
+     .retires = true},
+    {"arena, lazy: 8 threads", ARENA(LAZY), MANY_THREADS, ANY_SIZE, .retires = true},
+    {"small arena, auto: 8 threads", SMALL_ARENA(AUTO), MANY_THREADS, ANY_SIZE, .may_fail = true},
+    {"small arena, on_free: 8 threads", SMALL_ARENA(ON_FREE), MANY_THREADS, ANY_SIZE, .may_fail = true},
     {"async: stepped", "[\"async\"]", ONE_STEPPED, ANY_SIZE},
     {"async: 8 threads, stepped", "[\"async\"]", MANY_STEPPED, ANY_SIZE},
     {"async: 8 threads", "[\"async\"]", MANY_THREADS, ANY_SIZE},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Eight threads on eight streams at once: they allocate, hand over, free on other streams, trim and end, in a pool that is
- * too small for them. What a stream has written into a block must be there when it looks again, and in the end everything
+/* Eight threads on eight streams at once: they allocate, hand over, free on other streams, trim and end, in a pool or an
+ * arena that is too small for them. What a stream has written into a block must be there when it looks again, and in the end everything
  * is free in one piece. */
 #include "../plugins/rig.h"
 #include "random.h"
@@ -126,19 +126,19 @@ static void run_threads(uint64_t seed)
   for (unsigned i = 0; i < THREADS; i++) pthread_join(workers[i].thread, NULL);
 }
 
-static void assert_all_is_free(void)
+static void assert_all_is_free(const char *type)
 {
-  assert_int_equal(rig_value("pool", "live_count"), 0);
-  assert_int_equal(rig_value("pool", "live_bytes"), 0);
-  assert_int_equal(rig_value("pool", "cached_bytes"), 0); /* those threads have ended */
+  assert_int_equal(rig_value(type, "live_count"), 0);
+  assert_int_equal(rig_value(type, "live_bytes"), 0);
+  if (!strcmp(type, "pool")) assert_int_equal(rig_value(type, "cached_bytes"), 0); /* those threads have ended */
   rig_free(rig_allocate(MOST * MIB, NULL), MOST * MIB, NULL);
   assert_int_equal(rig_peak_held_bytes(), MOST * MIB);
-  assert_ok(hipmm_resource_trim(rig_resource("pool"), 0));
+  assert_ok(hipmm_resource_trim(rig_resource(type), 0));
   assert_int_equal(rig_held_bytes(), 0);
 }
 
 struct stress {
-  const char *name, *scheduler, *growth, *record;
+  const char *name, *scheduler, *type, *options;
   bool retains; /* every other stream */
 };
 
@@ -149,9 +149,8 @@ static void survives(void **state)
   char runtime[100], graph[300];
   world = (struct world){.lock = PTHREAD_MUTEX_INITIALIZER};
   snprintf(runtime, sizeof runtime, "'scheduler': '%s'", row->scheduler);
-  snprintf(graph, sizeof graph,
-           "'stack': [{'type': 'pool', 'growth': '%s', 'record': '%s', 'maximum_size': '%dMiB'}, 'device']",
-           row->growth, row->record, MOST);
+  snprintf(graph, sizeof graph, "'stack': [{'type': '%s', %s, 'maximum_size': '%dMiB'}, 'device']", row->type,
+           row->options, MOST);
   rig_start_with(runtime, graph);
   for (unsigned i = 1; i < STREAMS; i++) world.streams[i] = rig_stream();
   for (unsigned i = 1; i < STREAMS && row->retains; i += 2) assert_ok(hipmm_stream_retain(0, world.streams[i]));
@@ -167,16 +166,21 @@ static void survives(void **state)
     rig_drop_stream(world.streams[i]);
   }
   assert_ok(hipmm_stream_retire(0, NULL));
-  assert_all_is_free();
+  assert_all_is_free(row->type);
 }
 
 static const struct stress rows[] = {
-    {"survives it: mapped, auto, stepped", "stepped", "mapped", "auto", true},
-    {"survives it: mapped, lazy, stepped", "stepped", "mapped", "lazy", false},
-    {"survives it: segments, auto, stepped", "stepped", "segments", "auto", false},
-    {"survives it: segments, on_free, stepped", "stepped", "segments", "on_free", false},
-    {"survives it: mapped, auto, threads", "threads", "mapped", "auto", true},
-    {"survives it: segments, lazy, threads", "threads", "segments", "lazy", false},
+    {"survives it: mapped, auto, stepped", "stepped", "pool", "'growth': 'mapped', 'record': 'auto'", true},
+    {"survives it: mapped, lazy, stepped", "stepped", "pool", "'growth': 'mapped', 'record': 'lazy'", false},
+    {"survives it: segments, auto, stepped", "stepped", "pool", "'growth': 'segments', 'record': 'auto'", false},
+    {"survives it: segments, on_free, stepped", "stepped", "pool", "'growth': 'segments', 'record': 'on_free'", false},
+    {"survives it: mapped, auto, threads", "threads", "pool", "'growth': 'mapped', 'record': 'auto'", true},
+    {"survives it: segments, lazy, threads", "threads", "pool", "'growth': 'segments', 'record': 'lazy'", false},
+    {"survives it: arena, auto, stepped", "stepped", "arena", "'record': 'auto'", true},
+    {"survives it: arena, lazy, stepped", "stepped", "arena", "'record': 'lazy'", false},
+    {"survives it: arena, on_free, stepped", "stepped", "arena", "'record': 'on_free'", false},
+    {"survives it: arena, auto, threads", "threads", "arena", "'record': 'auto'", true},
+    {"survives it: arena, lazy, threads", "threads", "arena", "'record': 'lazy'", false},
 };
 
 int main(void)

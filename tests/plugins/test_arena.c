@@ -1,0 +1,606 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of arena: what it serves and refuses, as RMM's does or better; how memory goes from arena to arena, and what it
+ * does before it fails. tests/model and tests/pool/test_stress have it at random and in threads. */
+#include "model.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char plain[] = "'stack': ['arena', 'device']";
+
+/* ---- What it serves and refuses ---- */
+
+struct serving {
+  size_t bytes, alignment;
+  enum hipmm_status status;
+};
+
+static void serves_what_can_be_had_and_refuses_the_rest(void **state)
+{
+  static const struct serving servings[] = {
+      {0, 256, HIPMM_OK},
+      {1, 256, HIPMM_OK},
+      {255, 256, HIPMM_OK},
+      {256, 256, HIPMM_OK},
+      {257, 512, HIPMM_OK},
+      {1000, 4096, HIPMM_OK},
+      {MIB, 256, HIPMM_OK},
+      {MIB + 1, 256, HIPMM_OK},
+      {MIB, 2 * MIB, HIPMM_OK},
+      {3 * MIB, 4 * MIB, HIPMM_OK},
+      {10 * MIB, 256, HIPMM_OK},
+      {16 * MIB, 256, HIPMM_OK},
+      {16 * MIB + 1, 256, HIPMM_E_OUT_OF_MEMORY},
+      {1, 32 * MIB, HIPMM_E_OUT_OF_MEMORY},
+      {SIZE_MAX, 256, HIPMM_E_OUT_OF_MEMORY},
+      {SIZE_MAX - 256, 256, HIPMM_E_OUT_OF_MEMORY},
+      {1, SIZE_MAX / 2 + 1, HIPMM_E_OUT_OF_MEMORY},
+  };
+  (void)state;
+  rig_start("'stack': [{'type': 'arena', 'maximum_size': '16MiB'}, 'device']");
+  for (size_t i = 0; i < sizeof servings / sizeof *servings; i++) {
+    const struct serving *row = &servings[i];
+    void *ptr = NULL;
+    assert_status(hipmm_allocate_aligned(NULL, row->bytes, row->alignment, NULL, &ptr), row->status);
+    assert_int_equal((uintptr_t)ptr % row->alignment, 0);
+    assert_int_equal(ptr != NULL, !row->status && row->bytes);
+    assert_ok(hipmm_deallocate_aligned(NULL, ptr, row->bytes, row->alignment, NULL));
+    assert_int_equal(rig_value("arena", "live_count"), 0);
+  }
+  assert_int_equal(rig_value("arena", "live_bytes"), 0);
+}
+
+static void takes_nothing_before_the_first_allocation(void **state)
+{
+  (void)state;
+  rig_start(plain);
+  assert_null(rig_allocate(0, NULL));
+  rig_free(NULL, 100, NULL);
+  assert_int_equal(rig_held_bytes(), 0);
+  rig_free(rig_allocate(1, NULL), 1, NULL);
+  assert_int_equal(rig_held_bytes(), 2 * MIB);
+}
+
+static void grows_beyond_what_it_began_with(void **state)
+{
+  enum { BLOCKS = 40 };
+  void *blocks[BLOCKS];
+  (void)state;
+  rig_start("'stack': [{'type': 'arena', 'arena_size': '4MiB'}, 'device']");
+  assert_int_equal(rig_held_bytes(), 4 * MIB);
+  for (int i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate(700000, NULL);
+  assert_true(rig_held_bytes() > 27 * MIB);
+  for (int i = 0; i < BLOCKS; i++) rig_free(blocks[i], 700000, NULL);
+  assert_int_equal(rig_value("arena", "reserved_bytes"), rig_held_bytes());
+}
+
+static void says_what_is_wrong_with_its_options(void **state)
+{
+  static const struct {
+    const char *options, *message;
+    enum hipmm_status status;
+  } mistakes[] = {
+      {"'arena_size': 1000", "/stack/0/arena_size", HIPMM_E_CONFIG},
+      {"'arena_size': '1023KiB'", "less than a superblock", HIPMM_E_CONFIG},
+      {"'arena_size': '1GiB'", "/stack/0/arena_size", HIPMM_E_OUT_OF_MEMORY},
+      {"'arena_size': '8MiB', 'maximum_size': '7MiB'", "/stack/0/maximum_size", HIPMM_E_CONFIG},
+      {"'initial_size': '8MiB'", "unknown option", HIPMM_E_CONFIG},
+      {"'dump_log_on_failure': 'yes'", "/stack/0/dump_log_on_failure", HIPMM_E_CONFIG},
+      {"'record': 'never'", "/stack/0/record", HIPMM_E_CONFIG},
+  };
+  char graph[200];
+  (void)state;
+  for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
+    snprintf(graph, sizeof graph, "'stack': [{'type': 'arena', %s}, 'device']", mistakes[i].options);
+    assert_status(rig_try("", graph), mistakes[i].status);
+    assert_message(mistakes[i].message);
+    hipmm_finalize();
+  }
+}
+
+static void assert_refused(void *ptr, size_t bytes, enum hipmm_status status, const char *message)
+{
+  assert_status(hipmm_deallocate(NULL, ptr, bytes, NULL), status);
+  assert_message(message);
+}
+
+static void refuses_frees_that_are_wrong(void **state)
+{
+  static const size_t sizes[] = {700, 100000, 5 * MIB}; /* of a quick list, of an index, of the global arena */
+  char foreign[512];
+  (void)state;
+  rig_start(plain);
+  for (size_t i = 0; i < 3; i++) {
+    char *ptr = rig_allocate(sizes[i], NULL);
+    assert_refused(ptr, sizes[i] + 1, HIPMM_E_SIZE, "cannot be freed with");
+    assert_refused(ptr, 256, HIPMM_E_SIZE, "cannot be freed with 256");
+    assert_refused(ptr + 256, 0, HIPMM_E_POINTER, "not allocated here");
+    assert_refused(ptr + 1, sizes[i], HIPMM_E_POINTER, "not allocated here");
+    assert_refused(ptr - 256, sizes[i], HIPMM_E_POINTER, "not allocated here");
+    assert_refused(foreign, sizes[i], HIPMM_E_POINTER, "foreign");
+    assert_int_equal(rig_value("arena", "live_bytes"), sizes[i]);
+    rig_free(ptr, i % 2 ? sizes[i] : 0, NULL);
+    assert_refused(ptr, sizes[i], HIPMM_E_POINTER, "freed before");
+    assert_refused(ptr, 0, HIPMM_E_POINTER, "freed before");
+  }
+  assert_refused((void *)(uintptr_t)(1ull << 50), 0, HIPMM_E_POINTER, "not allocated here");
+  assert_int_equal(rig_value("arena", "live_count"), 0);
+}
+
+/* ---- Reuse in the order of streams ---- */
+
+static uint64_t calls_that_wait(void)
+{
+  return software()->calls("hipDeviceSynchronize") + software()->calls("hipStreamSynchronize") +
+         software()->calls("hipEventSynchronize");
+}
+
+static void reuses_on_the_same_stream_without_a_call(void **state)
+{
+  static const size_t sizes[] = {100, 200000, 3 * MIB};
+  (void)state;
+  rig_start(plain);
+  hipStream_t stream = rig_stream();
+  assert_ok(hipmm_stream_retain(0, stream));
+  for (size_t size = 0; size < 3; size++) {
+    void *first = rig_allocate(sizes[size], stream);
+    rig_free(first, sizes[size], stream);
+    software()->reset_calls();
+    for (int i = 0; i < 100; i++) {
+      void *again = rig_allocate(sizes[size], stream);
+      assert_ptr_equal(again, first);
+      rig_free(again, sizes[size], stream);
+    }
+    uint64_t calls = 0, count;
+    for (size_t row = 0; software()->call(row, &count); row++) calls += count;
+    assert_int_equal(calls, software()->calls("hipGetDevice")); /* hipmm asks for the device of a NULL resource */
+  }
+  rig_drop_stream(stream);
+}
+
+/* RMM synchronises a stream on the host for half of these. */
+static void never_waits_on_the_host_when_it_frees(void **state)
+{
+  static const size_t sizes[] = {1000, 300000, 2 * MIB};
+  (void)state;
+  rig_start_with("'scheduler': 'stepped'", plain);
+  hipStream_t first = rig_stream(), second = rig_stream();
+  assert_ok(hipmm_stream_retain(0, first));
+  for (int round = 0; round < 30; round++) {
+    void *ptr = rig_allocate(sizes[round % 3], first);
+    assert_int_equal(rig_hip()->MemsetAsync(ptr, round, sizes[round % 3], first), 0);
+    software()->reset_calls();
+    rig_free(ptr, sizes[round % 3], round % 2 ? first : second);
+    assert_int_equal(calls_that_wait(), 0);
+  }
+  rig_drop_stream(first);
+  rig_drop_stream(second);
+}
+
+/* A block that was freed on another stream comes back by an event. */
+static void waits_for_a_stream_and_not_for_the_device_where_it_may(void **state)
+{
+  char graph[100];
+  (void)state;
+  for (size_t mib = 1; mib <= 4; mib += 3) { /* of an arena of its own, of the global one */
+    snprintf(graph, sizeof graph, "'stack': [{'type': 'arena', 'maximum_size': '%zuMiB'}, 'device']", mib);
+    rig_start_with("'scheduler': 'stepped'", graph);
+    hipStream_t first = rig_stream(), second = rig_stream();
+    assert_ok(hipmm_stream_retain(0, first));
+    void *ptr = rig_allocate(mib * MIB, second);
+    assert_int_equal(rig_hip()->MemsetAsync(ptr, 1, mib * MIB, first), 0);
+    rig_free(ptr, mib * MIB, first);
+    software()->reset_calls();
+    assert_ptr_equal(rig_allocate(mib * MIB, second), ptr);
+    assert_int_equal(calls_that_wait(), 0);
+    assert_int_equal(software()->calls("hipStreamWaitEvent"), 1);
+    assert_int_equal(rig_value("arena", "stream_waits"), 1);
+    rig_free(ptr, mib * MIB, second);
+    rig_drop_stream(first);
+    rig_drop_stream(second);
+    assert_ok(hipmm_finalize());
+  }
+}
+
+/* Frees a block on `first` with work pending, then has `second` take the memory: whose bytes are there in the end? */
+static void hand_over(hipStream_t first, hipStream_t second, size_t bytes)
+{
+  unsigned char *ptr = rig_allocate(bytes, first);
+  assert_int_equal(rig_hip()->MemsetAsync(ptr, 1, bytes, first), 0);
+  rig_free(ptr, bytes, first);
+  unsigned char *again = rig_allocate(bytes, second);
+  assert_int_equal(rig_hip()->MemsetAsync(again, 2, bytes, second), 0);
+  assert_int_equal(rig_hip()->DeviceSynchronize(), 0);
+  assert_int_equal(again[0], 2);
+  assert_int_equal(again[bytes - 1], 2);
+  rig_free(again, bytes, second);
+}
+
+static void orders_streams_however_it_records(void **state)
+{
+  static const char *const records[] = {"auto", "lazy", "on_free"};
+  char graph[200];
+  (void)state;
+  for (int i = 0; i < 6; i++) {
+    snprintf(graph, sizeof graph, "'stack': [{'type': 'arena', 'maximum_size': '4MiB', 'record': '%s'}, 'device']",
+             records[i % 3]);
+    rig_start_with("'scheduler': 'stepped', 'seed': 5", graph);
+    hipStream_t first = rig_stream(), second = rig_stream();
+    for (int round = 0; round < 20; round++) {
+      hand_over(first, second, i / 3 ? MIB : 4 * MIB);
+      hand_over(second, first, i / 3 ? 1000 : 3 * MIB);
+    }
+    rig_drop_stream(first);
+    rig_drop_stream(second);
+    assert_ok(hipmm_finalize());
+  }
+}
+
+static void never_uses_a_stream_that_may_be_gone(void **state)
+{
+  (void)state;
+  rig_start("'stack': [{'type': 'arena', 'maximum_size': '4MiB'}, 'device']");
+  hipStream_t first = rig_stream();
+  rig_free(rig_allocate(4 * MIB, first), 0, first);
+  rig_drop_stream(first);
+  software()->reset_calls();
+  rig_free(rig_allocate(4 * MIB, NULL), 0, NULL);
+  assert_int_equal(software()->calls("hipEventRecord"), 0);
+  assert_int_equal(software()->calls("hipDeviceSynchronize"), 1);
+}
+
+static void makes_memory_of_a_retired_stream_anybodys(void **state)
+{
+  (void)state;
+  rig_start("'stack': [{'type': 'arena', 'maximum_size': '4MiB'}, 'device']");
+  hipStream_t first = rig_stream();
+  assert_ok(hipmm_stream_retain(0, first));
+  void *kept = rig_allocate(1000, first);
+  rig_free(rig_allocate(MIB, first), 0, first);
+  rig_free(rig_allocate(2 * MIB, first), 0, first);
+  assert_ok(hipmm_stream_retire(0, first));
+  rig_drop_stream(first);
+  software()->reset_calls();
+  rig_free(rig_allocate(2 * MIB, NULL), 0, NULL);
+  assert_int_equal(calls_that_wait() + software()->calls("hipStreamWaitEvent"), 0);
+  rig_free(rig_allocate(1000, NULL), 0, NULL); /* from the arena that waits for a stream */
+  assert_int_equal(rig_value("arena", "arenas"), 1);
+  rig_free(kept, 1000, NULL);
+}
+
+/* ---- Before it fails ---- */
+
+/* What RMM's pool cannot do below its maximum: everything in small blocks, then everything in one. */
+static void becomes_one_block_again(void **state)
+{
+  enum { BLOCKS = 8000 };
+  static void *blocks[BLOCKS];
+  (void)state;
+  rig_start("'stack': [{'type': 'arena', 'maximum_size': '8MiB'}, 'device']");
+  for (int i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate(1000, NULL);
+  for (int i = 0; i < BLOCKS; i++) rig_free(blocks[i * 7 % BLOCKS], 1000, NULL);
+  void *ptr = rig_allocate(8 * MIB, NULL);
+  assert_int_equal(rig_value("arena", "collections"), 1);
+  assert_int_equal(rig_value("arena", "superblocks"), 0);
+  assert_int_equal(rig_peak_held_bytes(), 8 * MIB);
+  rig_free(ptr, 8 * MIB, NULL);
+}
+
+/* A stream that has a whole superblock for one block shares it with one that has none. */
+static void takes_a_block_of_another_arena_before_it_fails(void **state)
+{
+  void *blocks[2000], *none;
+  size_t n = 0;
+  (void)state;
+  rig_start_with("'scheduler': 'stepped'", "'stack': [{'type': 'arena', 'maximum_size': '1MiB'}, 'device']");
+  hipStream_t first = rig_stream(), second = rig_stream();
+  void *kept = rig_allocate(1000, first);
+  while (n < 2000 && !hipmm_allocate(NULL, 1000, second, &blocks[n])) n++;
+  assert_int_equal(n, 1023); /* to the last unit */
+  assert_status(hipmm_allocate(NULL, 1, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
+  assert_message("cannot allocate 1 byte: 1 MiB are held");
+  for (size_t i = 0; i < n; i++) rig_free(blocks[i], 1000, i % 2 ? first : second);
+  rig_free(kept, 0, NULL);
+  assert_int_equal(rig_value("arena", "live_count"), 0);
+  rig_free(rig_allocate(MIB, NULL), 0, NULL);
+  rig_drop_stream(first);
+  rig_drop_stream(second);
+}
+
+static void exchanges_small_chunks_for_a_large_one(void **state)
+{
+  void *blocks[4];
+  (void)state;
+  rig_start("'stack': ['arena', {'type': 'limiting', 'limit': '8MiB'}, 'device']");
+  for (int i = 0; i < 4; i++) blocks[i] = rig_allocate(2 * MIB, NULL);
+  assert_int_equal(rig_value("arena", "chunks"), 4);
+  for (int i = 0; i < 4; i++) rig_free(blocks[i], 2 * MIB, NULL);
+  rig_free(rig_allocate(7 * MIB, NULL), 7 * MIB, NULL);
+  assert_int_equal(rig_value("arena", "chunks"), 1);
+}
+
+static void dumps_what_it_has_when_it_fails(void **state)
+{
+  static const char *const lines[] = {"arena failed to allocate 64.000000 MiB\n",
+                                      "Arena size: 4.000000 MiB in 2 chunks\n",
+                                      "# free superblocks: 1\n",
+                                      "Total free memory: 1024.000000 KiB\n",
+                                      "Largest block of free memory: 1024.000000 KiB\n",
+                                      "Fragmentation: 0.00%\n",
+                                      "Large allocations: 1, 2.000000 MiB\n",
+                                      "Arena 1, of stream (nil) and thread",
+                                      "# superblocks: 1, 1024.000000 KiB\n",
+                                      "Allocations: 1, 1000.000000 B\n"};
+  char graph[600], *folder = new_folder(), *file = path_in(folder, "dump.log");
+  void *none = NULL;
+  (void)state;
+  snprintf(graph, sizeof graph,
+           "'stack': [{'type': 'arena', 'maximum_size': '16MiB', 'dump_log_on_failure': true, 'dump_log_file': '%s'}, "
+           "'device']",
+           file);
+  rig_start(graph);
+  void *small = rig_allocate(1000, NULL), *large = rig_allocate(2 * MIB, NULL);
+  assert_null(read_file(file, NULL));
+  assert_status(hipmm_allocate(NULL, 64 * MIB, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
+  size_t bytes;
+  char *text = read_file(file, &bytes);
+  assert_non_null(text);
+  for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) assert_contains(text, lines[i]);
+  rig_free(small, 1000, NULL);
+  rig_free(large, 2 * MIB, NULL);
+  free(text);
+  free(file);
+  remove_folder(folder);
+}
+
+static void serves_on_where_no_dump_can_be_written(void **state)
+{
+  void *none = NULL;
+  (void)state;
+  rig_start("'stack': [{'type': 'arena', 'maximum_size': '16MiB', 'dump_log_on_failure': true, 'dump_log_file': "
+            "'/nowhere/dump.log'}, 'device']");
+  assert_status(hipmm_allocate(NULL, 64 * MIB, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
+  assert_message("cannot allocate 64 MiB");
+  rig_free(rig_allocate(MIB, NULL), MIB, NULL);
+}
+
+/* ---- Looking, and giving back ---- */
+
+struct seen {
+  const char *end;
+  size_t live_bytes, held_bytes, n[5];
+  bool is_disordered;
+};
+
+static void see(void *closure, const struct hipmm_extent *extent)
+{
+  struct seen *seen = closure;
+  size_t rounded = (extent->bytes + 255) / 256 * 256;
+  seen->is_disordered |= (const char *)extent->ptr < seen->end || extent->state > HIPMM_EXTENT_CACHED;
+  seen->end = (const char *)extent->ptr + rounded;
+  seen->held_bytes += rounded;
+  if (extent->state == HIPMM_EXTENT_LIVE) seen->live_bytes += extent->bytes;
+  seen->n[extent->state % 5]++;
+}
+
+static void shows_all_that_it_holds(void **state)
+{
+  enum { BLOCKS = 60 };
+  static const size_t sizes[] = {100, 5000, 100000, 3 * MIB, 700};
+  void *blocks[BLOCKS];
+  size_t live_bytes = 0;
+  struct seen seen = {0};
+  (void)state;
+  rig_start(plain);
+  hipStream_t stream = rig_stream();
+  for (int i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate(sizes[i % 5], i % 7 ? NULL : stream);
+  for (int i = 0; i < BLOCKS; i++) {
+    if (i % 3)
+      rig_free(blocks[i], sizes[i % 5], i % 2 ? NULL : stream);
+    else
+      live_bytes += sizes[i % 5];
+  }
+  const struct hipmm_resource *arena = rig_resource("arena");
+  assert_ok(arena->ops->visit(arena->self, see, &seen));
+  assert_false(seen.is_disordered);
+  assert_int_equal(seen.held_bytes, rig_held_bytes());
+  assert_int_equal(seen.live_bytes, live_bytes);
+  assert_int_equal(seen.live_bytes, rig_value("arena", "live_bytes"));
+  assert_int_equal(seen.n[HIPMM_EXTENT_LIVE], rig_value("arena", "live_count"));
+  assert_true(seen.n[HIPMM_EXTENT_PENDING] && seen.n[HIPMM_EXTENT_CACHED]);
+  assert_true(rig_value("arena", "free_bytes") >= rig_value("arena", "largest_free_bytes"));
+  for (int i = 0; i < BLOCKS; i += 3) rig_free(blocks[i], 0, NULL);
+  assert_int_equal(rig_value("arena", "free_bytes"), rig_held_bytes());
+  rig_drop_stream(stream);
+}
+
+static void gives_idle_chunks_back_when_trimmed(void **state)
+{
+  (void)state;
+  rig_start(plain);
+  void *kept = rig_allocate(1000, NULL);
+  for (int i = 0; i < 3; i++) rig_free(rig_allocate((size_t)(3 + i) * MIB, NULL), 0, NULL);
+  assert_ok(hipmm_resource_trim(rig_resource("arena"), 8 * MIB));
+  assert_in_range(rig_held_bytes(), 8 * MIB, 12 * MIB);
+  assert_ok(hipmm_resource_trim(rig_resource("arena"), 0));
+  assert_int_equal(rig_held_bytes(), 2 * MIB);
+  rig_free(kept, 1000, NULL);
+  assert_ok(hipmm_resource_trim(rig_resource("arena"), 0));
+  assert_int_equal(rig_held_bytes(), 0);
+  rig_free(rig_allocate(1000, NULL), 1000, NULL);
+}
+
+/* ---- Threads ---- */
+
+enum { BLOCKS_OF_THREAD = 200 };
+
+struct task {
+  void *blocks[BLOCKS_OF_THREAD];
+  hipStream_t stream;
+  int failures;
+};
+
+static void *allocate_all(void *argument)
+{
+  struct task *task = argument;
+  for (int i = 0; i < BLOCKS_OF_THREAD; i++)
+    task->failures += hipmm_allocate(NULL, (size_t)i * 50 + 1, task->stream, &task->blocks[i]) != HIPMM_OK;
+  return NULL;
+}
+
+static void run_in_thread(void *(*run)(void *), struct task *task)
+{
+  pthread_t thread;
+  assert_int_equal(pthread_create(&thread, NULL, run, task), 0);
+  pthread_join(thread, NULL);
+  assert_int_equal(task->failures, 0);
+}
+
+static void lets_the_next_thread_have_the_arena_of_one_that_ended(void **state)
+{
+  struct task task = {.failures = 0};
+  (void)state;
+  rig_start(plain);
+  for (int i = 0; i < 20; i++) {
+    run_in_thread(allocate_all, &task);
+    for (int k = 0; k < BLOCKS_OF_THREAD; k++) rig_free(task.blocks[k], 0, NULL); /* by another thread */
+  }
+  assert_int_equal(rig_value("arena", "arenas"), 1);
+  assert_int_equal(rig_held_bytes(), 2 * MIB);
+}
+
+static void keeps_threads_on_their_default_streams_apart(void **state)
+{
+  struct task task = {.stream = (hipStream_t)2};
+  (void)state;
+  rig_start(plain);
+  for (int i = 0; i < 10; i++) {
+    run_in_thread(allocate_all, &task);
+    for (int k = 0; k < BLOCKS_OF_THREAD; k++) rig_free(task.blocks[k], 0, NULL);
+    assert_ok(hipmm_resource_trim(rig_resource("arena"), 0));
+    assert_int_equal(rig_held_bytes(), 0);
+  }
+  assert_int_equal(rig_value("arena", "arenas"), 1);
+}
+
+enum { RIVALS = 4, CONTESTED = 2000 };
+
+struct rival {
+  pthread_barrier_t *start;
+  void *const *blocks;
+  int freed;
+};
+
+static void *free_all(void *argument)
+{
+  struct rival *rival = argument;
+  pthread_barrier_wait(rival->start);
+  for (int i = 0; i < CONTESTED; i++) rival->freed += !hipmm_deallocate(NULL, rival->blocks[i], 0, NULL);
+  return NULL;
+}
+
+static void takes_a_block_back_once_however_many_free_it(void **state)
+{
+  static void *blocks[CONTESTED];
+  pthread_t threads[RIVALS];
+  struct rival rivals[RIVALS];
+  pthread_barrier_t start;
+  int freed = 0;
+  (void)state;
+  rig_start(plain);
+  for (int i = 0; i < CONTESTED; i++) blocks[i] = rig_allocate((size_t)(i % 100) * 500 + 1, NULL);
+  pthread_barrier_init(&start, NULL, RIVALS);
+  for (int i = 0; i < RIVALS; i++) {
+    rivals[i] = (struct rival){&start, blocks, 0};
+    assert_int_equal(pthread_create(&threads[i], NULL, free_all, &rivals[i]), 0);
+  }
+  for (int i = 0; i < RIVALS; i++) pthread_join(threads[i], NULL);
+  pthread_barrier_destroy(&start);
+  for (int i = 0; i < RIVALS; i++) freed += rivals[i].freed;
+  assert_int_equal(freed, CONTESTED);
+  assert_int_equal(rig_value("arena", "live_count"), 0);
+}
+
+/* ---- Everything at once ---- */
+
+static void passes_the_model(void **state)
+{
+  static const char *const schedulers[] = {"'scheduler': 'stepped', 'seed': 11", "'scheduler': 'threads'"};
+  static const char *const options[] = {"'record': 'auto'", "'record': 'on_free'", "'maximum_size': '6MiB'"};
+  char graph[300];
+  (void)state;
+  for (uint64_t seed = 1; seed <= 6; seed++) {
+    const struct model model = {.seed = seed,
+                                .steps = 1500,
+                                .n_streams = 4,
+                                .most_live = 120,
+                                .most_bytes = seed % 3 ? 200000 : 2 * MIB,
+                                .destroys_streams = true,
+                                .ends_with_no_live = seed % 2};
+    snprintf(graph, sizeof graph, "'stack': [{'type': 'arena', %s}, 'device']", options[seed % 3]);
+    rig_start_with(schedulers[seed / 3 % 2], graph);
+    model_run(&model);
+    assert_ok(hipmm_finalize());
+    assert_int_equal(live_on_all_devices(), 0);
+  }
+}
+
+static void use_each_op(void)
+{
+  struct hipmm_resource *resource = NULL;
+  hipStream_t stream = NULL;
+  void *ptrs[4] = {NULL};
+  if (hipmm_get_device_resource(0, &resource)) return;
+  rig_hip()->StreamCreateWithFlags(&stream, HIPMM_HIP_STREAM_NON_BLOCKING);
+  for (size_t i = 0; i < 4; i++)
+    if (hipmm_allocate(resource, (i + 1) * 600000, i % 2 ? stream : NULL, &ptrs[i])) ptrs[i] = NULL;
+  for (size_t i = 0; i < 3; i++) hipmm_deallocate(resource, ptrs[i], 0, i % 2 ? NULL : stream);
+  hipmm_resource_trim(resource, 0);
+  if (!hipmm_allocate(resource, 5 * MIB, stream, &ptrs[0])) hipmm_deallocate(resource, ptrs[0], 0, stream);
+  hipmm_stream_retire(0, stream);
+  if (stream) rig_hip()->StreamDestroy(stream);
+  hipmm_resource_release(resource);
+}
+
+static void loses_nothing_whatever_call_fails(void **state)
+{
+  (void)state;
+  unsigned failed = rig_fail_each_call(
+      "", "'stack': [{'type': 'arena', 'record': 'on_free', 'arena_size': '1MiB', 'maximum_size': '8MiB'}, 'device']",
+      use_each_op);
+  assert_true(failed > 10);
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      TEST(serves_what_can_be_had_and_refuses_the_rest),
+      TEST(takes_nothing_before_the_first_allocation),
+      TEST(grows_beyond_what_it_began_with),
+      TEST(says_what_is_wrong_with_its_options),
+      TEST(refuses_frees_that_are_wrong),
+      TEST(reuses_on_the_same_stream_without_a_call),
+      TEST(never_waits_on_the_host_when_it_frees),
+      TEST(waits_for_a_stream_and_not_for_the_device_where_it_may),
+      TEST(orders_streams_however_it_records),
+      TEST(never_uses_a_stream_that_may_be_gone),
+      TEST(makes_memory_of_a_retired_stream_anybodys),
+      TEST(becomes_one_block_again),
+      TEST(takes_a_block_of_another_arena_before_it_fails),
+      TEST(exchanges_small_chunks_for_a_large_one),
+      TEST(dumps_what_it_has_when_it_fails),
+      TEST(serves_on_where_no_dump_can_be_written),
+      TEST(shows_all_that_it_holds),
+      TEST(gives_idle_chunks_back_when_trimmed),
+      TEST(lets_the_next_thread_have_the_arena_of_one_that_ended),
+      TEST(keeps_threads_on_their_default_streams_apart),
+      TEST(takes_a_block_back_once_however_many_free_it),
+      TEST(passes_the_model),
+      TEST(loses_nothing_whatever_call_fails),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
