@@ -215,13 +215,24 @@ static enum hipmm_status check_body(const struct hipmm_plugin *plugin, const cha
   return HIPMM_OK;
 }
 
+static bool names_resources(const struct hipmm_option *row)
+{
+  bool names = row->type == HIPMM_OPTION_RESOURCE;
+  for (uint32_t i = 0; row->type == HIPMM_OPTION_LIST && i < row->n_fields; i++)
+    names |= names_resources(&row->fields[i]);
+  return names;
+}
+
+/* What stands on what is fixed when a resource is created. */
 static enum hipmm_status check_reloadable(const struct hipmm_plugin *plugin, const char *file)
 {
-  if (plugin->ops && plugin->ops->reconfigure != reconfigure_nothing) return HIPMM_OK;
-  for (uint32_t i = 0; i < plugin->n_options; i++)
-    if (plugin->options[i].flags & HIPMM_OPTION_RELOADABLE)
-      return error_set(HIPMM_E_PLUGIN_ABI, "%s: its option %s is reloadable, but its ops lack reconfigure", file,
-                       plugin->options[i].name);
+  bool reconfigures = plugin->ops && plugin->ops->reconfigure != reconfigure_nothing;
+  for (uint32_t i = 0; i < plugin->n_options; i++) {
+    const struct hipmm_option *row = &plugin->options[i];
+    if (!(row->flags & HIPMM_OPTION_RELOADABLE) || (reconfigures && !names_resources(row))) continue;
+    return error_set(HIPMM_E_PLUGIN_ABI, "%s: its option %s is reloadable, but %s", file, row->name,
+                     reconfigures ? "names resources" : "its ops lack reconfigure");
+  }
   return HIPMM_OK;
 }
 

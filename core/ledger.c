@@ -125,3 +125,11 @@ bool ledger_remove_any(struct ledger *ledger, struct hipmm_block *block_out)
   pthread_mutex_unlock(&ledger->lock);
   return found;
 }
+
+void ledger_sum(struct ledger *ledger, size_t *blocks_out, size_t *bytes_out)
+{
+  pthread_mutex_lock(&ledger->lock);
+  *blocks_out = ledger->count;
+  *bytes_out = ledger->bytes;
+  pthread_mutex_unlock(&ledger->lock);
+}

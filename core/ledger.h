@@ -28,6 +28,9 @@ bool ledger_insert(struct ledger *ledger, void *ptr, size_t bytes);
 enum hipmm_status ledger_remove(struct ledger *ledger, const void *ptr, size_t bytes, struct hipmm_block *block_out);
 bool ledger_find(struct ledger *ledger, const void *ptr, struct hipmm_block *block_out);
 
+/* How many blocks there are, and their bytes. */
+void ledger_sum(struct ledger *ledger, size_t *blocks_out, size_t *bytes_out);
+
 /* Takes any one block out; false when there is none. */
 bool ledger_remove_any(struct ledger *ledger, struct hipmm_block *block_out);
 

@@ -62,6 +62,64 @@ bool option_set_new(struct instance *instance, json_t *object, const char *path,
   return false;
 }
 
+static bool can_name_objects(const struct hipmm_option *row)
+{
+  bool can = row->type == HIPMM_OPTION_OBJECT;
+  for (uint32_t i = 0; i < row->n_fields; i++) can |= can_name_objects(&row->fields[i]);
+  return can;
+}
+
+static bool names_objects(const struct hipmm_plugin *plugin, const json_t *object)
+{
+  for (uint32_t i = 0; i < plugin->n_options; i++) {
+    const struct hipmm_option *row = &plugin->options[i];
+    if ((row->initial || json_object_get(object, row->name)) && can_name_objects(row)) return true;
+  }
+  return false;
+}
+
+/* A kept set with the same options. Where they name registered objects, a name may mean another object by now. */
+static struct option_set *find_kept(const struct instance *instance, const json_t *object)
+{
+  bool is_new = names_objects(&instance->node->plugin->descriptor, object);
+  struct option_set *set = is_new ? NULL : instance->all_options;
+  while (set && !json_equal(set->object, object)) set = set->older;
+  return set;
+}
+
+/* The object in force with one option changed; NULL once reported. */
+static json_t *change_object(const struct instance *instance, const struct hipmm_option *row, const char *text,
+                             struct report *report)
+{
+  const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
+  json_t *object = json_copy(atomic_load(&instance->options)->object);
+  if (object && !text) json_object_del(object, row->name);
+  if (object && (!text || option_set_text(plugin->options, plugin->n_options, row->name, text, object))) return object;
+  report_add(report, HIPMM_E_ARGUMENT, "", "%s is not valid UTF-8, or there is no host memory for it", row->name);
+  json_decref(object);
+  return NULL;
+}
+
+bool option_set_changed(struct instance *instance, const struct hipmm_option *row, const char *text,
+                        struct report *report, struct option_set **set_out, bool *is_known_out)
+{
+  json_t *object = change_object(instance, row, text, report);
+  struct option_set *set = object ? find_kept(instance, object) : NULL;
+  bool is_known = set != NULL;
+  if (object && !set) option_set_new(instance, object, "", report, &set);
+  json_decref(object);
+  if (!set) return false;
+  *set_out = set;
+  *is_known_out = is_known;
+  return true;
+}
+
+void option_set_keep(struct instance *instance, struct option_set *set)
+{
+  set->older = instance->all_options;
+  instance->all_options = set;
+}
+
 void option_set_free_all(const struct hipmm_plugin *plugin, struct option_set *set)
 {
   while (set) {

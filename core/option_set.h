@@ -11,13 +11,21 @@
 struct option_set {
   json_t *object;           /* as a user would write it; strings of `options` point into it */
   void *options;            /* the plugin's option struct */
-  struct option_set *older; /* in force before */
+  struct option_set *older; /* of the instance, in the order they were made */
 };
 
 /* Options from `object`, which is kept, for an instance that knows its upstreams. False once mistakes have been reported,
  * at `path` and below. */
 bool option_set_new(struct instance *instance, json_t *object, const char *path, struct report *report,
                     struct option_set **set_out);
+
+/* The options in force with one changed: `text` as of option_set_text, NULL for its default. `is_known_out`: such a set is
+ * kept already, maybe in force. Otherwise it is new, and to be kept or freed. */
+bool option_set_changed(struct instance *instance, const struct hipmm_option *row, const char *text,
+                        struct report *report, struct option_set **set_out, bool *is_known_out);
+
+/* Keeps a set until the instance is destroyed. The caller serialises. */
+void option_set_keep(struct instance *instance, struct option_set *set);
 
 /* Frees a set and all older ones; NULL is allowed. */
 void option_set_free_all(const struct hipmm_plugin *plugin, struct option_set *set);

@@ -51,7 +51,7 @@ static void destroy_instance(struct instance *instance)
     }
     plugin->destroy(instance->self);
   }
-  option_set_free_all(plugin, atomic_load(&instance->options));
+  option_set_free_all(plugin, instance->all_options);
   free(instance->upstreams);
   free(instance->needs);
   free(instance->reach);
@@ -121,8 +121,10 @@ static enum hipmm_status fill_options(struct instance *instance)
   if (!option_set_new(instance, instance->node->object, instance->node->path, &report, &set))
     status = report_raise(&report);
   report_clear(&report);
-  if (!status) atomic_store(&instance->options, set);
-  return status;
+  if (status) return status;
+  option_set_keep(instance, set);
+  atomic_store(&instance->options, set);
+  return HIPMM_OK;
 }
 
 static enum hipmm_status find_upstreams(struct instance *instance)

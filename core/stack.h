@@ -16,6 +16,7 @@ struct instance {
   struct stack *stack;
   struct ledger ledger;               /* of a source */
   struct option_set *_Atomic options; /* option_set.h: in force */
+  struct option_set *all_options;     /* that were ever in force, the newest first */
   uint64_t free_bytes;                /* what percentages in its options are of */
   void *self;                         /* the plugin's, as create gave it */
   bool created;                       /* create succeeded, destroy is owed */

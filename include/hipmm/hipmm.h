@@ -235,6 +235,50 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_statistics_get(struct hipmm_resource *r
 enum hipmm_status hipmm_statistics_push(struct hipmm_resource *resource, struct hipmm_statistics *statistics_out);
 enum hipmm_status hipmm_statistics_pop(struct hipmm_resource *resource, struct hipmm_statistics *statistics_out);
 
+/* ---- Looking at what lives, and setting it -------------------------------------------------------------------------- */
+
+/* What lives has paths: "devices/0/pool/reserved_bytes" is a value of the resource `pool` of device 0's stack,
+ * "created/pool.2/maximum_size" an option of a resource made in code, "devices/0/held_bytes" of the device as a whole. A
+ * device has paths once its stack is built; looking builds nothing (HIPMM_E_STATE). A path that leads nowhere is
+ * HIPMM_E_ARGUMENT, with a near name. Texts that these functions give are the caller's, to be freed with
+ * hipmm_string_free(). */
+
+/* Reads a value of a resource: what hipmm_resource_query() reads, of that resource alone. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_query(const char *path, int64_t *value_out);
+
+/* A value, or an option in force, as JSON: 4096, "50%", null for an option that has none. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_get(const char *path, char **json_out);
+
+/* Sets an option of a resource while it is in use: `value` as JSON, or plain where JSON would have a string ("2GiB"); NULL
+ * for its default. It is checked as in a graph (HIPMM_E_CONFIG); a percentage is one of the memory that was free when the
+ * resource was made. Options that cannot be set later are HIPMM_E_NOT_SUPPORTED (`hipmm describe TYPE` tells). After a
+ * failure the option is as it was. Each new value takes some hundred bytes until the resource is destroyed. Calls are
+ * serialised; allocations go on meanwhile. */
+enum hipmm_status hipmm_set(const char *path, const char *value);
+
+/* All values and options at or below `prefix` ("devices/0/pool"; NULL: all), as a JSON array of objects with "path",
+ * "kind" ("value" or "option"), "value" (null: none, or not to be had), "unit", "doc"; for options also "type", "default"
+ * (whether it is its default) and "reloadable" (whether hipmm_set() takes it). */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_list(const char *prefix, char **json_out);
+
+/* The state of all stacks as a JSON object: "version", "runtime" and "stacks", an array of objects with "device",
+ * "source" (the graph's file), "top", "held_bytes", "peak_held_bytes" and "resources", from the top down. A resource has
+ * "name", "type", "path" (null if none leads to it), "below" (the paths of what it stands on), "values", "options" (each
+ * {"value", "default", "reloadable"}); a source "held" ({"bytes", "blocks"}); and one that shows its memory "memory":
+ *   "live", "free", "pending", "cached"   {"bytes", "blocks"} of what is allocated, free for every stream, free on the
+ *                                         stream where it was freed, kept for one thread
+ *   "largest_free_bytes", "fragmentation" (1 - largest free / all free; 0 when nothing is free)
+ *   "streams"                             the same sums for each stream that has any
+ *   "pins"                                what keeps free memory apart: the blocks between two free ones, those whose
+ *                                         end would leave the largest hole first: "joined_bytes" that there would be,
+ *                                         "below_bytes" and "above_bytes" free now, and "n_blocks" between, of which
+ *                                         "blocks" has the first 16 ("address", "bytes", "state", "stream")
+ * Nothing stops for it: what other threads do meanwhile may or may not show. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_snapshot(char **json_out);
+
+/* Frees a text of the functions above. NULL is allowed. */
+void hipmm_string_free(char *text);
+
 /* ---- Objects of the program that a graph refers to by name -------------------------------------------------------- */
 
 /* A graph is text; functions and memory of the program are not. The program registers them under a name, and options of

@@ -136,8 +136,8 @@ struct hipmm_ops {
   const struct hipmm_mapping *mapping;
 
   /* The option called `option`, one marked HIPMM_OPTION_RELOADABLE, has a new value: `options` is the plugin's option
-   * struct filled and checked again; it replaces the one that create got and lives as that did. Calls are serialised;
-   * other ops go on meanwhile. On failure everything stays as it was. Required if an option is reloadable. */
+   * struct filled and checked again; it replaces the one that create got and lives as that did (the ones before may
+   * still be read). Calls are serialised; other ops go on meanwhile. On failure everything stays as it was. Required if an option is reloadable. */
   enum hipmm_status (*reconfigure)(void *self, const char *option, const void *options);
 
   /* Calls see for every extent of memory that this resource holds of its upstreams, in the order of addresses where it
@@ -399,9 +399,11 @@ enum hipmm_option_type {
 };
 
 enum {
-  HIPMM_OPTION_REQUIRED = 1,  /* must be given; initial is NULL */
-  HIPMM_OPTION_PERCENT = 2,   /* BYTES may be a percentage of the device memory free at creation */
-  HIPMM_OPTION_RELOADABLE = 4 /* may be set while the resource is in use: ops->reconfigure */
+  HIPMM_OPTION_REQUIRED = 1, /* must be given; initial is NULL */
+  HIPMM_OPTION_PERCENT = 2,  /* BYTES may be a percentage of the device memory free at creation */
+  HIPMM_OPTION_RELOADABLE =
+      4 /* may be set while the resource is in use: ops->reconfigure. Not for what names resources,
+                                 nor for the fields of a list */
 };
 
 /* A BYTES option that was not given and has no default, and the value of its keyword (see choices). */

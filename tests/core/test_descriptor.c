@@ -355,6 +355,18 @@ static void spoil_reloadable_of_a_runtime(void)
   sound.plugin.ops = NULL;
   sound.options[1].flags = HIPMM_OPTION_RELOADABLE;
 }
+static void spoil_reloadable_resource(void)
+{
+  sound.ops.reconfigure = sound_reconfigure;
+  sound.options[0].type = HIPMM_OPTION_RESOURCE;
+  sound.options[0].flags = HIPMM_OPTION_RELOADABLE;
+}
+static void spoil_reloadable_resources(void)
+{
+  sound.ops.reconfigure = sound_reconfigure;
+  sound.fields[0].type = HIPMM_OPTION_RESOURCE;
+  sound.options[2].flags = HIPMM_OPTION_RELOADABLE;
+}
 static void spoil_reloadable_field(void)
 {
   sound.ops.reconfigure = sound_reconfigure;
@@ -455,6 +467,10 @@ static const struct spoiled spoiled[] = {
      "its option kind is reloadable, but its ops lack reconfigure"},
     {"refuses a reloadable option of a runtime", spoil_reloadable_of_a_runtime,
      "its option kind is reloadable, but its ops lack reconfigure"},
+    {"refuses a reloadable name of a resource", spoil_reloadable_resource,
+     "its option size is reloadable, but names resources"},
+    {"refuses a reloadable list of names of resources", spoil_reloadable_resources,
+     "its option bins is reloadable, but names resources"},
     {"refuses a reloadable field of a list", spoil_reloadable_field, "row 0 of its option table (size) is broken"},
     {"refuses a choice without choices", spoil_row_choices, "row 1 of its option table (kind) is broken"},
     {"refuses a choice of nothing", spoil_row_no_choice, "row 1 of its option table (kind) is broken"},

@@ -135,6 +135,30 @@ static enum hipmm_status call_pop(void)
 {
   return hipmm_statistics_pop(resource, NULL);
 }
+static enum hipmm_status call_query_path(void)
+{
+  int64_t v;
+  return hipmm_query("devices/0/pool/reserved_bytes", &v);
+}
+static enum hipmm_status call_get(void)
+{
+  char *text;
+  return hipmm_get("devices/0/pool/reserved_bytes", &text);
+}
+static enum hipmm_status call_set(void)
+{
+  return hipmm_set("devices/0/pool/maximum_size", "1GiB");
+}
+static enum hipmm_status call_list(void)
+{
+  char *text;
+  return hipmm_list(NULL, &text);
+}
+static enum hipmm_status call_snapshot(void)
+{
+  char *text;
+  return hipmm_snapshot(&text);
+}
 static enum hipmm_status call_create(void)
 {
   struct hipmm_resource *r;
@@ -272,10 +296,25 @@ struct entry {
 
 /* Those that need the graph or the table. */
 static const struct entry of_the_table[] = {
-    ENTRY(call_get_current),        ENTRY(call_get_device),    ENTRY(call_get_named),      ENTRY(call_set_current),
-    ENTRY(call_set_device),         ENTRY(call_reset_current), ENTRY(call_reset_device),   ENTRY(call_held_bytes),
-    ENTRY(call_stream_retain),      ENTRY(call_device_count),  ENTRY(call_device_current), ENTRY(call_stream_create),
-    ENTRY(call_stream_pool_create), ENTRY(call_create),
+    ENTRY(call_get_current),
+    ENTRY(call_get_device),
+    ENTRY(call_get_named),
+    ENTRY(call_set_current),
+    ENTRY(call_set_device),
+    ENTRY(call_reset_current),
+    ENTRY(call_reset_device),
+    ENTRY(call_held_bytes),
+    ENTRY(call_stream_retain),
+    ENTRY(call_device_count),
+    ENTRY(call_device_current),
+    ENTRY(call_stream_create),
+    ENTRY(call_stream_pool_create),
+    ENTRY(call_create),
+    ENTRY(call_query_path),
+    ENTRY(call_get),
+    ENTRY(call_set),
+    ENTRY(call_list),
+    ENTRY(call_snapshot),
 };
 
 /* Those that need the runtime alone, which stays past the end. */

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/* control.c: values read, and options set, by path while they are in use. Setting goes through the same reading of options
+ * as a graph does, so that nothing can be set that could not be written in a file. */
+#include "error.h"
+#include "life.h"
+#include "option_set.h"
+#include "place.h"
+#include "text.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One at a time, as reconfigure is promised. */
+static pthread_mutex_t lock = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
+
+static enum hipmm_status check_path(const char *path)
+{
+  return life_check_argument(path, "path");
+}
+
+/* ---- Values ---- */
+
+static enum hipmm_status refuse_value(const char *path, const char *name, const struct hipmm_feature *values,
+                                      uint32_t n)
+{
+  char shown[TEXT_QUOTE_BYTES];
+  const char **names = calloc(n + 1, sizeof *names);
+  for (uint32_t i = 0; names && i < n; i++) names[i] = values[i].name;
+  const char *nearest = names ? text_nearest(name, names, n) : NULL;
+  error_set(HIPMM_E_ARGUMENT, "%.300s: there is no value %s here%s%s%s", path, text_quote(name, shown, sizeof shown),
+            nearest ? "; did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?" : "");
+  free(names);
+  return HIPMM_E_ARGUMENT;
+}
+
+static enum hipmm_status read_value(const struct place *place, const char *path, int64_t *value_out)
+{
+  const struct hipmm_plugin *plugin = place->instance ? &place->instance->node->plugin->descriptor : NULL;
+  const struct hipmm_feature *values = plugin ? plugin->values : place_device_values;
+  uint32_t row = 0, n = plugin ? plugin->n_values : PLACE_DEVICE_VALUES;
+  while (row < n && strcmp(values[row].name, place->name)) row++;
+  if (row == n) return refuse_value(path, place->name, values, n);
+  if (plugin) return place->instance->resource.ops->query(place->instance->resource.self, row, value_out);
+  *value_out = place_device_value(place->stack, row);
+  return HIPMM_OK;
+}
+
+enum hipmm_status hipmm_query(const char *path, int64_t *value_out)
+{
+  struct place place;
+  enum hipmm_status status = check_path(path);
+  if (!status) status = life_check_argument(value_out, "value_out");
+  if (!status) status = place_find(path, &place);
+  if (status) return status;
+  status = read_value(&place, path, value_out);
+  place_release(&place);
+  return status;
+}
+
+/* ---- Options ---- */
+
+static void list_settable(const struct hipmm_plugin *plugin, char *buffer, size_t bytes)
+{
+  size_t used = 0;
+  buffer[0] = '\0';
+  for (uint32_t i = 0; i < plugin->n_options && used < bytes; i++)
+    if (plugin->options[i].flags & HIPMM_OPTION_RELOADABLE)
+      used += (size_t)snprintf(buffer + used, bytes - used, "%s%s", used ? ", " : "", plugin->options[i].name);
+  if (!used) snprintf(buffer, bytes, "nothing");
+}
+
+static enum hipmm_status refuse_option(const struct hipmm_plugin *plugin, const char *path, const char *name)
+{
+  char shown[TEXT_QUOTE_BYTES];
+  const char **names = calloc(plugin->n_options + 1, sizeof *names);
+  for (uint32_t i = 0; names && i < plugin->n_options; i++) names[i] = plugin->options[i].name;
+  const char *nearest = names ? text_nearest(name, names, plugin->n_options) : NULL;
+  error_set(HIPMM_E_ARGUMENT, "%.300s: %s has no option %s%s%s%s", path, plugin->type,
+            text_quote(name, shown, sizeof shown), nearest ? "; did you mean \"" : "", nearest ? nearest : "",
+            nearest ? "\"?" : "");
+  free(names);
+  return HIPMM_E_ARGUMENT;
+}
+
+/* The row of an option that may be set. */
+static enum hipmm_status find_option(const struct place *place, const char *path, const struct hipmm_option **row_out)
+{
+  char settable[400];
+  if (!place->instance) return error_set(HIPMM_E_ARGUMENT, "%.300s: a device as a whole has no options", path);
+  const struct hipmm_plugin *plugin = &place->instance->node->plugin->descriptor;
+  for (uint32_t i = 0; i < plugin->n_options; i++)
+    if (!strcmp(plugin->options[i].name, place->name)) *row_out = &plugin->options[i];
+  if (!*row_out) return refuse_option(plugin, path, place->name);
+  if ((*row_out)->flags & HIPMM_OPTION_RELOADABLE) return HIPMM_OK;
+  list_settable(plugin, settable, sizeof settable);
+  return error_set(HIPMM_E_NOT_SUPPORTED, "%.300s: %s cannot be set while it is in use; of %s can be: %s", path,
+                   place->name, plugin->type, settable);
+}
+
+/* Asks the plugin, and puts the set in force once it agrees. A set that was in force before is `is_known`. */
+static enum hipmm_status put_in_force(struct instance *instance, const struct hipmm_option *row, struct option_set *set,
+                                      bool is_known)
+{
+  struct hipmm_error before = {.struct_size = sizeof before};
+  hipmm_last_error(&before);
+  error_set(HIPMM_OK, "%s", "");
+  enum hipmm_status status = instance->resource.ops->reconfigure(instance->resource.self, row->name, set->options);
+  if (status && !*hipmm_last_error_message())
+    error_set(status, "%s: its plugin refused the new %s and gave no reason (%s)", instance->node->name, row->name,
+              hipmm_status_string(status));
+  if (!status) error_set_located(&before);
+  if (status && !is_known) option_set_free_all(&instance->node->plugin->descriptor, set);
+  if (status) return status;
+  if (!is_known) option_set_keep(instance, set);
+  atomic_store(&instance->options, set);
+  return HIPMM_OK;
+}
+
+/* `source` is the resource's path, for messages. */
+static enum hipmm_status change(struct instance *instance, const struct hipmm_option *row, const char *text,
+                                const char *source)
+{
+  struct report report = {.source = source};
+  struct option_set *set = NULL;
+  bool is_known = false;
+  if (!option_set_changed(instance, row, text, &report, &set, &is_known)) {
+    enum hipmm_status status = report_raise(&report);
+    report_clear(&report);
+    return status;
+  }
+  if (set == atomic_load(&instance->options)) return HIPMM_OK;
+  return put_in_force(instance, row, set, is_known);
+}
+
+static enum hipmm_status set(const struct place *place, const char *path, const char *text)
+{
+  char source[PLACE_BYTES];
+  const struct hipmm_option *row = NULL;
+  enum hipmm_status status = find_option(place, path, &row);
+  if (status) return status;
+  if (pthread_mutex_lock(&lock) == EDEADLK)
+    return error_set(HIPMM_E_STATE, "%.300s: this is called from within a setting of an option, which must end first",
+                     path);
+  status = change(place->instance, row, text, place_path(place->instance, source, sizeof source));
+  pthread_mutex_unlock(&lock);
+  return status;
+}
+
+enum hipmm_status hipmm_set(const char *path, const char *value)
+{
+  struct place place;
+  enum hipmm_status status = check_path(path);
+  if (!status) status = place_find(path, &place);
+  if (status) return status;
+  status = set(&place, path, value);
+  place_release(&place);
+  return status;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/* place.c: from paths to live resources and back. Called by control and state; builds nothing. */
+#include "place.h"
+#include "device.h"
+#include "error.h"
+#include "text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct hipmm_feature place_device_values[] = {
+    {"held_bytes", "bytes", "Held from the runtime by all sources of the device's stack"},
+    {"peak_held_bytes", "bytes", "The most that they held at once"},
+};
+
+int64_t place_device_value(const struct stack *stack, size_t row)
+{
+  return atomic_load(row ? &stack->peak_held_bytes : &stack->held_bytes);
+}
+
+/* Says of what is not there what it is near to. `what` is the kind of thing. */
+static enum hipmm_status refuse(const char *path, const char *what, const char *name, const char *const *names,
+                                size_t n)
+{
+  char shown[TEXT_QUOTE_BYTES];
+  const char *nearest = names ? text_nearest(name, names, n) : NULL;
+  text_quote(name, shown, sizeof shown);
+  return error_set(HIPMM_E_ARGUMENT, "%.300s: there is no %s %s%s%s%s", path, what, shown,
+                   nearest ? "; did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?" : "");
+}
+
+/* Copies what is before the next slash, and goes behind that. False at a path's last part. */
+static bool next_part(const char **rest, char *part, size_t bytes)
+{
+  size_t length = strcspn(*rest, "/");
+  snprintf(part, bytes, "%.*s", (int)(length < bytes ? length : bytes - 1), *rest);
+  if (!(*rest)[length]) return false;
+  *rest += length + 1;
+  return true;
+}
+
+/* ---- A device's stack ---- */
+
+static bool is_ordinal(const char *part)
+{
+  size_t length = strlen(part);
+  return length && length < 6 && strspn(part, "0123456789") == length && (part[0] != '0' || length == 1);
+}
+
+static enum hipmm_status find_device(const char *path, const char *part, struct stack **stack_out)
+{
+  struct graph *graph;
+  if (!is_ordinal(part)) return refuse(path, "device", part, NULL, 0);
+  int device = atoi(part);
+  enum hipmm_status status = device_graph(device, &graph);
+  if (status) return status;
+  graph_release(graph);
+  struct stack *stack = device_stack_if_built(device);
+  if (!stack)
+    return error_set(HIPMM_E_STATE,
+                     "%.300s: the stack of device %d is not built yet; allocate from it, or get its resource", path,
+                     device);
+  stack_retain(stack);
+  *stack_out = stack;
+  return HIPMM_OK;
+}
+
+static enum hipmm_status find_resource(const char *path, const char *part, struct stack *stack,
+                                       struct instance **instance_out)
+{
+  const char *names[GRAPH_MAX_NODES];
+  size_t n = 0;
+  for (size_t i = 0; i < stack->graph->n_nodes; i++) {
+    if (!stack->instances[i].created) continue;
+    names[n++] = stack->graph->nodes[i].name;
+    if (!strcmp(names[n - 1], part)) *instance_out = &stack->instances[i];
+  }
+  return *instance_out ? HIPMM_OK : refuse(path, "resource", part, names, n);
+}
+
+/* ---- Resources made in code ---- */
+
+static enum hipmm_status find_created(const char *path, const char *part, struct stack **stack_out)
+{
+  struct stack *stack = stack_next(NULL);
+  while (stack && !(stack->name && !strcmp(stack->name, part))) stack = stack_next(stack);
+  if (!stack) return refuse(path, "created resource", part, NULL, 0);
+  *stack_out = stack;
+  return HIPMM_OK;
+}
+
+/* ---- The whole ---- */
+
+enum hipmm_status place_find(const char *path, struct place *place_out)
+{
+  static const char form[] = "write \"devices/0/pool/reserved_bytes\" or \"created/pool/reserved_bytes\"; "
+                             "hipmm_list() gives all paths";
+  char root[16], part[PLACE_BYTES];
+  struct place place = {0};
+  const char *rest = path;
+  enum hipmm_status status;
+  bool is_path = next_part(&rest, root, sizeof root) && next_part(&rest, part, sizeof part);
+  if (is_path && !strcmp(root, "devices"))
+    status = find_device(path, part, &place.stack);
+  else if (is_path && !strcmp(root, "created"))
+    status = find_created(path, part, &place.stack);
+  else
+    return error_set(HIPMM_E_ARGUMENT, "\"%.300s\" is not a path; %s", path, form);
+  if (status) return status;
+  if (place.stack->name)
+    place.instance = &place.stack->instances[0];
+  else if (next_part(&rest, part, sizeof part))
+    status = find_resource(path, part, place.stack, &place.instance);
+  place.name = rest;
+  if (!status && (!*rest || strchr(rest, '/')))
+    status = error_set(HIPMM_E_ARGUMENT, "\"%.300s\" is not a path; %s", path, form);
+  if (status)
+    stack_release(place.stack);
+  else
+    *place_out = place;
+  return status;
+}
+
+void place_release(const struct place *place)
+{
+  stack_release(place->stack);
+}
+
+const char *place_path(const struct instance *instance, char *buffer, size_t bytes)
+{
+  const struct stack *stack = instance->stack;
+  buffer[0] = '\0';
+  if (stack->name)
+    snprintf(buffer, bytes, "created/%s", stack->name);
+  else if (device_stack_if_built(stack->device) == stack)
+    snprintf(buffer, bytes, "devices/%d/%s", stack->device, instance->node->name);
+  return buffer;
+}
