@@ -50,6 +50,9 @@ for library in $libraries; do
   stem=$(dirname "$library")/.libs/$(basename "$library" .la).so
   [ ! -e "$build/$stem" ] || carry "$build/$stem" "$stem"
 done
+for object in "$build"/preload/.libs/*.so; do
+  [ ! -e "$object" ] || carry "$object" "plugins/preload/$(basename "$object")"
+done
 for library in "$build"/.libs/lib*.so; do carry "$library" "lib/$(basename "$library")"; done
 
 # What programs are linked with, but for the C library, which the other machine's own programs need as it is.

@@ -22,7 +22,6 @@
 
 enum { STREAMS = 8, MOST_THREADS = 64, HELD = 6, SHARED = 16, LOOKS = 16, KIB = 1024, DATA_LOST = 3 };
 enum { PIECE = 32 * KIB, PIECES = 3, TO_HOST = 2, ON_DEVICE = 3 };
-enum { SCRATCH = 32 << 20 };
 
 struct row {
   const char *name, *stack;
@@ -81,7 +80,8 @@ struct world {
   pthread_rwlock_t streams_lock; /* written while a stream is made anew */
   pthread_mutex_t shared_lock;
   struct held shared[SHARED];
-  char *scratch;
+  char *scratch; /* for long fills, a part for each stream */
+  size_t scratch_bytes;
   double seconds;
   unsigned threads;
   _Atomic(uint64_t) last_stream[1 << 16]; /* by address: who had the block before, plus 1 */
@@ -184,7 +184,8 @@ static void delay(struct worker *worker, unsigned stream)
     expect("hipLaunchHostFunc", world.hip.LaunchHostFunc(world.streams[stream], sleep_a_while,
                                                          (void *)(uintptr_t)(100 + draw(&worker->random, 1500))));
   else if (draw_of == 2)
-    expect("hipMemsetAsync", world.hip.MemsetAsync(world.scratch, 1, SCRATCH, world.streams[stream]));
+    expect("hipMemsetAsync", world.hip.MemsetAsync(world.scratch + stream * world.scratch_bytes, 1, world.scratch_bytes,
+                                                   world.streams[stream]));
 }
 
 /* Orders `to` after what `from` has been given so far. */
@@ -386,12 +387,13 @@ static bool start_row(const struct row *row)
         expect("hipStreamCreate", world.hip.StreamCreateWithFlags(&world.streams[i], HIPMM_HIP_STREAM_NON_BLOCKING));
     if (row->retains) good &= expect_ok("hipmm_stream_retain", hipmm_stream_retain(0, world.streams[i]));
   }
-  return good && expect("hipMalloc", world.hip.Malloc((void **)&world.scratch, SCRATCH));
+  return good && expect("hipMalloc", world.hip.Malloc((void **)&world.scratch, STREAMS * world.scratch_bytes));
 }
 
 static int run_row(const struct row *row, bool broken)
 {
   world.row = row;
+  world.scratch_bytes = on_software() ? 4 * MIB : 256 * MIB; /* some 100 us each */
   pthread_rwlock_init(&world.streams_lock, NULL);
   pthread_mutex_init(&world.shared_lock, NULL);
   if (!start_row(row)) return 1;
