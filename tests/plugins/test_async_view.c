@@ -34,6 +34,12 @@ static void register_pool(hipMemPool_t pool)
   "'resources': {'plain': {'type': 'device'}, 'view': {'type': 'async_view'" options "}}, 'devices': {" \
   "'default': 'plain', '1': 'view'}"
 
+static void start_view(const char *graph)
+{
+  rig_start(graph);
+  needs_devices(2);
+}
+
 /* Device 1's, built now. */
 static struct hipmm_resource *view(void)
 {
@@ -66,7 +72,7 @@ static void takes_from_the_devices_default_pool(void **state)
 static void takes_from_the_devices_current_pool(void **state)
 {
   (void)state;
-  rig_start(VIEW(", 'pool': 'current'"));
+  start_view(VIEW(", 'pool': 'current'"));
   hipMemPool_t pool = new_pool(1);
   assert_int_equal(rig_hip()->DeviceSetMemPool(1, pool), 0);
   void *ptr = allocate_in_view();
@@ -81,7 +87,7 @@ static void takes_from_the_pool_that_was_registered(void **state)
 {
   (void)state;
   hipMemPool_t current = NULL;
-  rig_start(VIEW(", 'pool_handle': 'ours'"));
+  start_view(VIEW(", 'pool_handle': 'ours'"));
   hipMemPool_t pool = new_pool(1);
   register_pool(pool);
   void *ptr = allocate_in_view();
@@ -96,7 +102,7 @@ static void takes_from_the_pool_that_was_registered(void **state)
 static void never_destroys_the_pool(void **state)
 {
   (void)state;
-  rig_start(VIEW(", 'pool_handle': 'ours'"));
+  start_view(VIEW(", 'pool_handle': 'ours'"));
   hipMemPool_t pool = new_pool(1);
   register_pool(pool);
   allocate_in_view();
@@ -111,7 +117,7 @@ static void leaves_the_owners_settings_alone(void **state)
   uint64_t threshold = 12345;
   int no = 0;
   int64_t value = -1;
-  rig_start(VIEW(", 'pool_handle': 'ours'"));
+  start_view(VIEW(", 'pool_handle': 'ours'"));
   hipMemPool_t pool = new_pool(1);
   assert_int_equal(rig_hip()->MemPoolSetAttribute(pool, HIPMM_HIP_POOL_RELEASE_THRESHOLD, &threshold), 0);
   assert_int_equal(rig_hip()->MemPoolSetAttribute(pool, HIPMM_HIP_POOL_REUSE_ALLOW_OPPORTUNISTIC, &no), 0);
@@ -131,12 +137,12 @@ static void refuses_a_pool_of_another_device(void **state)
   (void)state;
   hipMemPool_t current = NULL;
   struct hipmm_resource *resource;
-  rig_start(VIEW(", 'pool_handle': 'ours'"));
+  start_view(VIEW(", 'pool_handle': 'ours'"));
   hipMemPool_t pool = new_pool(0);
   register_pool(pool);
   assert_status(hipmm_get_device_resource(1, &resource), HIPMM_E_CONFIG);
   assert_message("/resources/view/pool_handle");
-  assert_message("is no pool of device 1 that can be allocated from (hipDeviceSetMemPool: hipErrorInvalidDevice)");
+  assert_message("is no pool of device 1 that can be allocated from (hipDeviceSetMemPool: hipErrorInvalid");
   assert_int_equal(rig_hip()->DeviceGetMemPool(&current, 1), 0);
   assert_ptr_equal(current, default_pool(1));
   assert_int_equal(rig_hip()->GetLastError(), 0);
@@ -147,7 +153,8 @@ static void refuses_what_is_no_pool(void **state)
 {
   (void)state;
   struct hipmm_resource *resource;
-  rig_start(VIEW(", 'pool_handle': 'ours'"));
+  needs_software(); /* a driver trusts handles */
+  start_view(VIEW(", 'pool_handle': 'ours'"));
   hipmm_register_mempool("ours", NULL);
   assert_status(hipmm_get_device_resource(1, &resource), HIPMM_E_CONFIG);
   assert_message("ours");
@@ -167,7 +174,7 @@ static void each_device_has_its_own_default(void **state)
   (void)state;
   struct hipmm_resource *second;
   void *ptr = NULL;
-  rig_start("'stack': ['async_view']");
+  start_view("'stack': ['async_view']");
   assert_ok(hipmm_get_device_resource(1, &second));
   assert_ok(hipmm_allocate(second, MIB, NULL, &ptr));
   assert_int_equal(used_bytes(default_pool(1)), MIB);

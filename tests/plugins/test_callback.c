@@ -182,6 +182,7 @@ static void works_on_its_own_device(void **state)
   struct hipmm_resource *second;
   void *ptr = NULL;
   start();
+  needs_devices(2);
   assert_ok(hipmm_get_device_resource(1, &second));
   assert_ok(hipmm_allocate(second, 100, NULL, &ptr));
   assert_int_equal(program.device, 1);
@@ -327,6 +328,7 @@ static void lets_the_program_use_other_resources(void **state)
   (void)state;
   rig_start("'resources': {'plain': {'type': 'device'}, 'ours': {'type': 'callback', 'allocator': 'program'}}, "
             "'devices': {'default': 'ours', '1': 'plain'}");
+  needs_devices(2);
   assert_ok(hipmm_get_device_resource(1, &program.resource));
   program.mistake = COMES_BACK;
   program.inner = HIPMM_E_INTERNAL;

@@ -119,8 +119,7 @@ static void two_processes_use_one_block(void **state)
   close(fd), close(sockets[0]), close(sockets[1]);
   assert_string_equal(outcome.error, "");
   assert_int_equal(outcome.status, 0);
-  assert_int_equal(ptr[0], 2);
-  assert_int_equal(ptr[BYTES - 1], 2);
+  assert_true(rig_holds(ptr, 2, BYTES));
   rig_free(ptr, BYTES, NULL);
 }
 
@@ -136,14 +135,14 @@ static void an_imported_block_is_freed_like_any_other(void **state)
   struct hipmm_resource *resource = imported();
   assert_string_equal(hipmm_resource_type(resource), "async_import");
   assert_ok(hipmm_pool_import_pointer(resource, &pointer, &there));
-  assert_int_equal(*(unsigned char *)there, 7);
+  assert_true(rig_holds(there, 7, BYTES));
   assert_status(hipmm_deallocate(resource, ptr, BYTES, NULL), HIPMM_E_POINTER);
   assert_status(hipmm_deallocate(resource, there, BYTES - 1, NULL), HIPMM_E_SIZE);
   assert_status(hipmm_deallocate(NULL, there, BYTES, NULL), HIPMM_E_POINTER);
   assert_ok(hipmm_deallocate(resource, there, 0, NULL));
   assert_status(hipmm_deallocate(resource, there, 0, NULL), HIPMM_E_POINTER);
   hipmm_resource_release(resource);
-  assert_int_equal(ptr[BYTES - 1], 7);
+  assert_true(rig_holds(ptr, 7, BYTES));
   rig_free(ptr, BYTES, NULL);
 }
 
@@ -173,7 +172,7 @@ static void what_is_left_imported_goes_with_the_pool(void **state)
   assert_ok(hipmm_pool_import_pointer(resource, &pointer, &there));
   assert_ok(hipmm_pool_import_pointer(resource, &pointer, &there));
   hipmm_resource_release(resource);
-  assert_int_equal(ptr[0], 3);
+  assert_true(rig_holds(ptr, 3, BYTES));
   rig_free(ptr, BYTES, NULL);
 }
 
@@ -188,7 +187,7 @@ static void an_imported_pool_outlives_finalize(void **state)
   hipmm_resource_retain(kept);
   assert_ok(hipmm_pool_import_pointer(resource, &pointer, &there));
   assert_ok(hipmm_finalize());
-  assert_int_equal(*(unsigned char *)there, 3);
+  assert_true(rig_holds(there, 3, BYTES));
   assert_ok(hipmm_deallocate(resource, there, BYTES, NULL));
   hipmm_resource_release(resource);
   hipmm_resource_release(kept);
@@ -210,7 +209,7 @@ static void a_graph_may_inherit_a_pool(void **state)
   snprintf(graph, sizeof graph, "'stack': ['statistics', {'type': 'async_import', 'fd': %d}]", fd);
   rig_start(graph);
   assert_ok(hipmm_pool_import_pointer(rig_resource("statistics"), &pointer, &there));
-  assert_int_equal(*(unsigned char *)there, 5);
+  assert_true(rig_holds(there, 5, BYTES));
   rig_free(there, BYTES, NULL);
   close(fd);
   hipmm_resource_release(kept);
@@ -220,6 +219,7 @@ static void descriptors_are_the_callers(void **state)
 {
   (void)state;
   int before = open_files(), first = -1, second = -1;
+  needs_software(); /* a driver opens files of its own */
   rig_start(owner);
   assert_ok(hipmm_pool_export_fd(rig_resource("async"), &first));
   close(first);
@@ -284,7 +284,7 @@ static void what_is_no_pool_is_not_imported(void **state)
   assert_status(hipmm_pool_import_fd(-1, null, &resource), HIPMM_E_ARGUMENT);
   assert_ptr_equal(resource, (struct hipmm_resource *)1);
   close(pipes[0]), close(pipes[1]);
-  assert_in_range(open_files(), 0, before + 1);
+  if (on_software()) assert_in_range(open_files(), 0, before + 1);
   close(null);
 }
 
