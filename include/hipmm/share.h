@@ -45,7 +45,8 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_pool_export_pointer(struct hipmm_resour
 HIPMM_MUST_CHECK enum hipmm_status hipmm_pool_import_fd(int device, int fd, struct hipmm_resource **resource_out);
 
 /* Another process's block, as memory of `resource`, an imported pool, and of the size that was requested there. Freed with
- * hipmm_deallocate() of that resource, which leaves the owner's memory alone. */
+ * hipmm_deallocate() of that resource, which leaves the owner's memory alone. A block that is imported there already is
+ * HIPMM_E_STATE. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_pool_import_pointer(struct hipmm_resource *resource,
                                                              const struct hipmm_pool_pointer *pointer, void **ptr_out);
 

@@ -134,6 +134,7 @@ enum hipmm_status driver_pool_deallocate(void *self, void *ptr, size_t bytes, si
   int previous = services->enter_device(services);
   status = give_back(services, ptr, stream);
   services->leave_device(services, previous);
+  if (!status && pool->is_imported) driver_pool_forget_import(pool, ptr);
   if (status && driver_pool_hold(pool, ptr, held_bytes))
     services->log(services, HIPMM_LOG_ERROR, "%p could not be freed and cannot be noted either: it is lost", ptr);
   return status;
@@ -344,7 +345,7 @@ void driver_pool_destroy(void *self)
     give_back(services, block.ptr, NULL);
   }
   if (hip->DeviceSynchronize() && hip->DeviceSynchronize()) hip->GetLastError();
-  driver_pool_close_export(pool);
+  driver_pool_close_share(pool);
   destroy_pool(pool);
   services->count_held(services, -(int64_t)pool->counted_bytes);
   pthread_mutex_destroy(&pool->lock);

@@ -19,8 +19,10 @@ struct driver_pool {
   bool is_exportable;     /* was made with a handle type, or may have been */
   bool counts_reserve;    /* the stack holds what the pool reserves, not what is allocated through us */
   int exported_fd;        /* the driver's, of which others get copies; -1: none yet */
-  pthread_mutex_t lock;   /* exported_fd and counted_bytes */
+  pthread_mutex_t lock;   /* what follows, and exported_fd */
   uint64_t counted_bytes; /* what the stack counts for the reserve */
+  struct driver_import *imports;
+  size_t n_imports, most_imports;
 };
 
 /* Options of the pools that are made here; the first member of a plugin's option struct. */
@@ -108,8 +110,11 @@ extern const struct hipmm_feature driver_pool_actions[DRIVER_POOL_ACTIONS];
 
 extern const struct hipmm_sharing driver_pool_sharing;
 
-/* Lets go of the exported descriptor. */
-void driver_pool_close_export(struct driver_pool *pool);
+/* `ptr`, which may have been imported, was freed. */
+void driver_pool_forget_import(struct driver_pool *pool, const void *ptr);
+
+/* Lets go of the exported descriptor, and of the records of imports. */
+void driver_pool_close_share(struct driver_pool *pool);
 
 /* Notes a block in the ledger, and strikes it out, with or without counting it. */
 enum hipmm_status driver_pool_hold(const struct driver_pool *pool, void *ptr, size_t bytes);

@@ -73,22 +73,17 @@ static enum hipmm_status require_export(const struct driver_pool *pool, int is_t
   return source_require_function(services, is_there, name);
 }
 
-/* CUDA makes a new descriptor each time, ROCm hands out one of its own: it is asked once, and others get copies. */
-static enum hipmm_status export_locked(struct driver_pool *pool, int *fd_out)
+/* CUDA makes a new descriptor each time, ROCm hands out one of its own: it is asked once, and others get copies. And CUDA
+ * exports no pointer of a pool that was not exported itself. The device is current. */
+static enum hipmm_status export_once(struct driver_pool *pool)
 {
   const struct hipmm_services *services = pool->services;
-  if (pool->exported_fd < 0) {
-    int fd = -1;
-    int code = services->hip->MemPoolExport(&fd, pool->pool);
-    if (code) return services->refuse_hip(services, "hipMemPoolExportToShareableHandle", code, 0);
-    pool->exported_fd = fd;
-  }
-  int copy = fcntl(pool->exported_fd, F_DUPFD_CLOEXEC, 0);
-  if (copy < 0)
-    return services->fail(services, HIPMM_E_IO, NULL, "the pool's file descriptor cannot be copied: %s",
-                          strerror(errno));
-  *fd_out = copy;
-  return HIPMM_OK;
+  int fd = -1, code = 0;
+  pthread_mutex_lock(&pool->lock);
+  if (pool->exported_fd < 0) code = services->hip->MemPoolExport(&fd, pool->pool);
+  if (!code && pool->exported_fd < 0) pool->exported_fd = fd;
+  pthread_mutex_unlock(&pool->lock);
+  return code ? services->refuse_hip(services, "hipMemPoolExportToShareableHandle", code, 0) : HIPMM_OK;
 }
 
 static enum hipmm_status export_fd(void *self, int *fd_out)
@@ -98,16 +93,15 @@ static enum hipmm_status export_fd(void *self, int *fd_out)
   enum hipmm_status status = require_export(pool, !!services->hip->MemPoolExport, "hipMemPoolExportToShareableHandle");
   if (status) return status;
   int previous = services->enter_device(services);
-  pthread_mutex_lock(&pool->lock);
-  status = export_locked(pool, fd_out);
-  pthread_mutex_unlock(&pool->lock);
+  status = export_once(pool);
   services->leave_device(services, previous);
-  return status;
-}
-
-void driver_pool_close_export(struct driver_pool *pool)
-{
-  if (pool->exported_fd >= 0) close(pool->exported_fd);
+  if (status) return status;
+  int copy = fcntl(pool->exported_fd, F_DUPFD_CLOEXEC, 0);
+  if (copy < 0)
+    return services->fail(services, HIPMM_E_IO, NULL, "the pool's file descriptor cannot be copied: %s",
+                          strerror(errno));
+  *fd_out = copy;
+  return HIPMM_OK;
 }
 
 static enum hipmm_status export_pointer(void *self, const void *ptr, struct hipmm_pool_pointer *pointer_out)
@@ -116,30 +110,101 @@ static enum hipmm_status export_pointer(void *self, const void *ptr, struct hipm
   const struct hipmm_services *services = pool->services;
   struct hipmm_block block;
   struct hipmm_pool_pointer pointer = {.bytes = 0};
-  enum hipmm_status status = require_export(pool, !!services->hip->MemPoolExportPointer, "hipMemPoolExportPointer");
+  const struct hipmm_hip *hip = services->hip;
+  enum hipmm_status status = require_export(pool, hip->MemPoolExport && hip->MemPoolExportPointer,
+                                            "hipMemPoolExportPointer, or hipMemPoolExportToShareableHandle");
   if (!status) status = services->held(services, ptr, &block);
   if (status) return status;
   pointer.bytes = block.bytes;
   int previous = services->enter_device(services);
-  int code = services->hip->MemPoolExportPointer(pointer.data, block.ptr);
-  status = code ? services->refuse_hip(services, "hipMemPoolExportPointer", code, 0) : HIPMM_OK;
+  status = export_once(pool);
+  int code = status ? 0 : services->hip->MemPoolExportPointer(pointer.data, block.ptr);
+  if (code) status = services->refuse_hip(services, "hipMemPoolExportPointer", code, 0);
   services->leave_device(services, previous);
   if (!status) *pointer_out = pointer;
   return status;
 }
 
+/* ---- What is imported: a driver takes the same pointer twice, gives the same address, and breaks at the second free ---- */
+
+struct driver_import {
+  void *ptr;
+  unsigned char data[HIPMM_HIP_POINTER_BYTES];
+};
+
+_Static_assert(sizeof((struct hipmm_pool_pointer *)NULL)->data == HIPMM_HIP_POINTER_BYTES, "hipmm_pool_pointer");
+
+/* Under the lock, from here to open_pointer. */
+static struct driver_import *import_of(const struct driver_pool *pool, const void *ptr)
+{
+  for (size_t i = 0; i < pool->n_imports; i++)
+    if (pool->imports[i].ptr == ptr) return &pool->imports[i];
+  return NULL;
+}
+
+static const struct driver_import *import_like(const struct driver_pool *pool, const struct driver_import *import)
+{
+  for (size_t i = 0; i < pool->n_imports; i++)
+    if (!memcmp(pool->imports[i].data, import->data, sizeof import->data)) return &pool->imports[i];
+  return NULL;
+}
+
+static bool make_room(struct driver_pool *pool)
+{
+  const struct hipmm_services *services = pool->services;
+  if (pool->n_imports < pool->most_imports) return true;
+  size_t most = pool->most_imports ? 2 * pool->most_imports : 64;
+  struct driver_import *items = services->host_allocate(services, most * sizeof *items);
+  if (!items) return false;
+  if (pool->imports) {
+    memcpy(items, pool->imports, pool->n_imports * sizeof *items);
+    services->host_free(services, pool->imports, pool->most_imports * sizeof *items);
+  }
+  pool->imports = items;
+  pool->most_imports = most;
+  return true;
+}
+
+static enum hipmm_status refuse_import(const struct driver_pool *pool, const void *ptr)
+{
+  return pool->services->fail(pool->services, HIPMM_E_STATE, NULL,
+                              "this pointer is imported already, as %p: use that, or free it first", ptr);
+}
+
 static enum hipmm_status open_pointer(struct driver_pool *pool, struct hipmm_pool_pointer pointer, void **ptr_out)
 {
   const struct hipmm_services *services = pool->services;
-  void *ptr = NULL;
-  int code = services->hip->MemPoolImportPointer(&ptr, pool->pool, pointer.data);
+  struct driver_import import = {.ptr = NULL};
+  memcpy(import.data, pointer.data, sizeof import.data);
+  const struct driver_import *same = import_like(pool, &import);
+  if (same) return refuse_import(pool, same->ptr);
+  if (!make_room(pool)) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory to note it");
+  int code = services->hip->MemPoolImportPointer(&import.ptr, pool->pool, pointer.data);
   if (code) return services->refuse_hip(services, "hipMemPoolImportPointer", code, pointer.bytes);
-  enum hipmm_status status = driver_pool_hold(pool, ptr, pointer.bytes);
-  if (status)
-    services->hip->FreeAsync(ptr, NULL);
-  else
-    *ptr_out = ptr;
-  return status;
+  if (import_of(pool, import.ptr)) return refuse_import(pool, import.ptr);
+  enum hipmm_status status = driver_pool_hold(pool, import.ptr, pointer.bytes);
+  if (status) {
+    services->hip->FreeAsync(import.ptr, NULL);
+    return status;
+  }
+  pool->imports[pool->n_imports++] = import;
+  *ptr_out = import.ptr;
+  return HIPMM_OK;
+}
+
+void driver_pool_forget_import(struct driver_pool *pool, const void *ptr)
+{
+  pthread_mutex_lock(&pool->lock);
+  struct driver_import *import = import_of(pool, ptr);
+  if (import) *import = pool->imports[--pool->n_imports];
+  pthread_mutex_unlock(&pool->lock);
+}
+
+void driver_pool_close_share(struct driver_pool *pool)
+{
+  if (pool->exported_fd >= 0) close(pool->exported_fd);
+  if (pool->imports)
+    pool->services->host_free(pool->services, pool->imports, pool->most_imports * sizeof *pool->imports);
 }
 
 static enum hipmm_status import_pointer(void *self, const struct hipmm_pool_pointer *pointer, void **ptr_out)
@@ -156,7 +221,9 @@ static enum hipmm_status import_pointer(void *self, const struct hipmm_pool_poin
       source_require_function(services, !!services->hip->MemPoolImportPointer, "hipMemPoolImportPointer");
   if (status) return status;
   int previous = services->enter_device(services);
+  pthread_mutex_lock(&pool->lock);
   status = open_pointer(pool, *pointer, ptr_out);
+  pthread_mutex_unlock(&pool->lock);
   services->leave_device(services, previous);
   return status;
 }

@@ -146,6 +146,31 @@ static void an_imported_block_is_freed_like_any_other(void **state)
   rig_free(ptr, BYTES, NULL);
 }
 
+/* A driver gives the same address for it, and breaks when that is freed twice. */
+static void a_block_is_imported_once_at_a_time(void **state)
+{
+  (void)state;
+  struct hipmm_pool_pointer pointers[100];
+  void *blocks[100], *there[100], *again = NULL;
+  rig_start(owner);
+  struct hipmm_resource *resource = imported();
+  for (int i = 0; i < 100; i++) blocks[i] = owned_block(i, &pointers[i]);
+  for (int i = 0; i < 100; i++) assert_ok(hipmm_pool_import_pointer(resource, &pointers[i], &there[i]));
+  for (int i = 0; i < 100; i += 9) {
+    assert_status(hipmm_pool_import_pointer(resource, &pointers[i], &again), HIPMM_E_STATE);
+    assert_message("is imported already");
+    assert_null(again);
+    assert_ok(hipmm_deallocate(resource, there[i], BYTES, NULL));
+    assert_ok(hipmm_pool_import_pointer(resource, &pointers[i], &there[i]));
+  }
+  for (int i = 0; i < 100; i++) {
+    assert_true(rig_holds(there[i], (unsigned char)i, BYTES));
+    assert_ok(hipmm_deallocate(resource, there[i], BYTES, NULL));
+  }
+  hipmm_resource_release(resource);
+  for (int i = 0; i < 100; i++) rig_free(blocks[i], BYTES, NULL);
+}
+
 static void an_imported_pool_allocates_nothing(void **state)
 {
   (void)state;
@@ -169,7 +194,6 @@ static void what_is_left_imported_goes_with_the_pool(void **state)
   rig_start(owner);
   unsigned char *ptr = owned_block(3, &pointer);
   struct hipmm_resource *resource = imported();
-  assert_ok(hipmm_pool_import_pointer(resource, &pointer, &there));
   assert_ok(hipmm_pool_import_pointer(resource, &pointer, &there));
   hipmm_resource_release(resource);
   assert_true(rig_holds(ptr, 3, BYTES));
@@ -367,6 +391,7 @@ int main(int count, char **arguments)
   const struct CMUnitTest tests[] = {
       TEST(two_processes_use_one_block),
       TEST(an_imported_block_is_freed_like_any_other),
+      TEST(a_block_is_imported_once_at_a_time),
       TEST(an_imported_pool_allocates_nothing),
       TEST(what_is_left_imported_goes_with_the_pool),
       TEST(an_imported_pool_outlives_finalize),
