@@ -26,15 +26,28 @@ static void collect(struct credit *credit)
 
 static void reopen(struct credit *credit)
 {
-  for (uint64_t rest = credit->used; rest;)
+  for (uint64_t rest = credit->debt_bytes ? 0 : credit->used; rest;)
     atomic_fetch_and_explicit(&next_of(credit, &rest)->bytes, ~(uint_fast64_t)PURSE_SHUT, memory_order_relaxed);
 }
 
-/* A purse is shut until it is used for the first time. */
+/* A purse is shut until it is used for the first time, and while there is a debt. */
 static void use(struct credit *credit, struct purse *purse)
 {
   credit->used |= 1ull << (purse - credit->purses);
-  atomic_fetch_and_explicit(&purse->bytes, ~(uint_fast64_t)PURSE_SHUT, memory_order_relaxed);
+  if (!credit->debt_bytes) atomic_fetch_and_explicit(&purse->bytes, ~(uint_fast64_t)PURSE_SHUT, memory_order_relaxed);
+}
+
+static void pay(struct credit *credit)
+{
+  uint64_t paid = credit->debt_bytes < credit->chest_bytes ? credit->debt_bytes : credit->chest_bytes;
+  credit->debt_bytes -= paid;
+  credit->chest_bytes -= paid;
+}
+
+/* When all is in the chest. */
+static struct credit_state state_of(const struct credit *credit)
+{
+  return (struct credit_state){credit->limit_bytes + credit->debt_bytes - credit->chest_bytes, credit->limit_bytes};
 }
 
 /* Half of the chest stays there, the other half is for all purses alike. */
@@ -46,18 +59,19 @@ static void fill(struct credit *credit, struct purse *purse)
   atomic_fetch_add_explicit(&purse->bytes, share, memory_order_relaxed);
 }
 
-bool credit_take_slowly(struct credit *credit, uint64_t bytes, uint64_t *left_out)
+bool credit_take_slowly(struct credit *credit, uint64_t bytes, struct credit_state *state_out)
 {
   struct purse *purse = &credit->purses[slot_now()];
   pthread_mutex_lock(&credit->lock);
   use(credit, purse);
   bool collects = credit->chest_bytes < bytes;
   if (collects) collect(credit);
+  if (collects) pay(credit);
   bool taken = bytes <= credit->chest_bytes;
   if (taken)
     credit->chest_bytes -= bytes;
   else
-    *left_out = credit->chest_bytes;
+    *state_out = state_of(credit);
   if (collects) reopen(credit);
   if (taken) fill(credit, purse);
   pthread_mutex_unlock(&credit->lock);
@@ -71,14 +85,29 @@ void credit_note_purse(struct credit *credit, struct purse *purse)
   pthread_mutex_unlock(&credit->lock);
 }
 
-uint64_t credit_left(struct credit *credit)
+struct credit_state credit_look(struct credit *credit)
 {
   pthread_mutex_lock(&credit->lock);
   collect(credit);
-  uint64_t left = credit->chest_bytes;
+  pay(credit);
+  struct credit_state state = state_of(credit);
   reopen(credit);
   pthread_mutex_unlock(&credit->lock);
-  return left;
+  return state;
+}
+
+void credit_change(struct credit *credit, uint64_t limit_bytes)
+{
+  pthread_mutex_lock(&credit->lock);
+  collect(credit);
+  if (limit_bytes < credit->limit_bytes)
+    credit->debt_bytes += credit->limit_bytes - limit_bytes;
+  else
+    credit->chest_bytes += limit_bytes - credit->limit_bytes;
+  credit->limit_bytes = limit_bytes;
+  pay(credit);
+  reopen(credit);
+  pthread_mutex_unlock(&credit->lock);
 }
 
 void credit_open(struct credit *credit, uint64_t bytes)
@@ -86,7 +115,8 @@ void credit_open(struct credit *credit, uint64_t bytes)
   for (uint32_t i = 0; i < SLOTS; i++) atomic_init(&credit->purses[i].bytes, PURSE_SHUT);
   pthread_mutex_init(&credit->lock, NULL);
   credit->used = 0;
-  credit->chest_bytes = bytes;
+  credit->chest_bytes = credit->limit_bytes = bytes;
+  credit->debt_bytes = 0;
 }
 
 void credit_close(struct credit *credit)

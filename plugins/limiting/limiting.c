@@ -15,7 +15,6 @@ struct limiting_options {
 struct limiting {
   const struct hipmm_services *services;
   struct hipmm_resource *upstream;
-  uint64_t limit_bytes;
   struct credit credit;
 };
 
@@ -27,19 +26,21 @@ static uint64_t limiting_round(size_t bytes)
 }
 
 static __attribute__((noinline)) enum hipmm_status limiting_refuse(const struct limiting *limiting, size_t bytes,
-                                                                   uint64_t left_bytes)
+                                                                   const struct credit_state *state)
 {
   return limiting->services->refuse(limiting->services, HIPMM_E_LIMIT,
-                                    "cannot allocate {0:bytes}: {1:bytes} of the limit of {2:bytes} are in use", bytes,
-                                    limiting->limit_bytes - left_bytes, limiting->limit_bytes);
+                                    "cannot allocate {0:bytes}: {1:bytes} of the limit of {2:bytes} are in use; free "
+                                    "some, or set a higher \"limit\"",
+                                    bytes, state->used_bytes, state->limit_bytes);
 }
 
 static enum hipmm_status limiting_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream,
                                            void **ptr_out)
 {
   struct limiting *limiting = self;
-  uint64_t counted = limiting_round(bytes), left = 0;
-  if (!credit_take(&limiting->credit, counted, &left)) return limiting_refuse(limiting, bytes, left);
+  uint64_t counted = limiting_round(bytes);
+  struct credit_state state;
+  if (!credit_take(&limiting->credit, counted, &state)) return limiting_refuse(limiting, bytes, &state);
   enum hipmm_status status = hipmm_upstream_allocate(limiting->upstream, bytes, alignment, stream, ptr_out);
   if (status) credit_give(&limiting->credit, counted);
   return status;
@@ -74,8 +75,18 @@ static const struct hipmm_feature limiting_values[] = {
 static enum hipmm_status limiting_query(void *self, size_t index, int64_t *value_out)
 {
   struct limiting *limiting = self;
-  uint64_t left_bytes = index == ALLOCATED_BYTES ? credit_left(&limiting->credit) : 0;
-  *value_out = (int64_t)(limiting->limit_bytes - left_bytes);
+  struct credit_state state = credit_look(&limiting->credit);
+  *value_out = (int64_t)(index == ALLOCATED_BYTES ? state.used_bytes : state.limit_bytes);
+  return HIPMM_OK;
+}
+
+/* There is one option. What is allocated beyond a lower limit stays; nothing more is allocated until it fits again. */
+static enum hipmm_status limiting_reconfigure(void *self, const char *option, const void *options)
+{
+  struct limiting *limiting = self;
+  const struct limiting_options *given = options;
+  (void)option;
+  credit_change(&limiting->credit, given->limit);
   return HIPMM_OK;
 }
 
@@ -88,7 +99,6 @@ static enum hipmm_status limiting_create(const struct hipmm_services *services, 
   if (!limiting) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
   limiting->services = services;
   limiting->upstream = upstreams[0];
-  limiting->limit_bytes = given->limit;
   credit_open(&limiting->credit, given->limit);
   *self_out = limiting;
   return HIPMM_OK;
@@ -104,10 +114,11 @@ static void limiting_destroy(void *self)
 static const struct hipmm_option limiting_option_table[] = {
     {.name = "limit",
      .type = HIPMM_OPTION_BYTES,
-     .flags = HIPMM_OPTION_REQUIRED | HIPMM_OPTION_PERCENT,
+     .flags = HIPMM_OPTION_REQUIRED | HIPMM_OPTION_PERCENT | HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct limiting_options, limit),
      .unit = "bytes",
-     .doc = "The most that may be allocated through this resource at once"},
+     .doc = "The most that may be allocated through this resource at once; when it is set below what is allocated, "
+            "nothing more is until enough has been freed"},
 };
 
 static const struct hipmm_ops limiting_ops = {
@@ -116,6 +127,7 @@ static const struct hipmm_ops limiting_ops = {
     .deallocate = limiting_deallocate,
     .query = limiting_query,
     .find = limiting_find,
+    .reconfigure = limiting_reconfigure,
 };
 
 HIPMM_EXPORT extern const struct hipmm_plugin limiting_LTX_hipmm_plugin;

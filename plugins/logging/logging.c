@@ -8,21 +8,28 @@
 #include "name.h"
 #include "sink.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct logging_options {
   const char *file;
-  uint32_t auto_flush;
+  uint32_t auto_flush, enabled;
 };
 
 struct logging {
   const struct hipmm_services *services;
   struct hipmm_resource *upstream;
   struct sink *sink;
+  atomic_bool is_enabled;
 };
 
 /* ---- Allocating and freeing ---- */
+
+static bool logging_is_enabled(struct logging *logging)
+{
+  return __builtin_expect(atomic_load_explicit(&logging->is_enabled, memory_order_relaxed), 1);
+}
 
 static enum hipmm_status logging_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream,
                                           void **ptr_out)
@@ -30,7 +37,8 @@ static enum hipmm_status logging_allocate(void *self, size_t bytes, size_t align
   struct logging *logging = self;
   void *ptr = NULL;
   enum hipmm_status status = hipmm_upstream_allocate(logging->upstream, bytes, alignment, stream, &ptr);
-  sink_add(logging->sink, status ? ROW_ALLOCATE_FAILURE : ROW_ALLOCATE, ptr, bytes, stream);
+  if (logging_is_enabled(logging))
+    sink_add(logging->sink, status ? ROW_ALLOCATE_FAILURE : ROW_ALLOCATE, ptr, bytes, stream);
   if (!status) *ptr_out = ptr;
   return status;
 }
@@ -39,6 +47,7 @@ static enum hipmm_status logging_deallocate(void *self, void *ptr, size_t bytes,
 {
   struct logging *logging = self;
   struct hipmm_block block = {.ptr = ptr, .bytes = bytes};
+  if (!logging_is_enabled(logging)) return hipmm_upstream_deallocate(logging->upstream, ptr, bytes, alignment, stream);
   if (ptr && !bytes && logging->services->find_below(logging->services, ptr, &block)) block.bytes = 0;
   sink_add(logging->sink, ROW_FREE, ptr, block.bytes, stream);
   return hipmm_upstream_deallocate(logging->upstream, ptr, bytes, alignment, stream);
@@ -132,12 +141,23 @@ static enum hipmm_status logging_create(const struct hipmm_services *services, c
   if (!logging) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
   logging->services = services;
   logging->upstream = upstreams[0];
+  atomic_init(&logging->is_enabled, given->enabled);
   enum hipmm_status status = open_log(logging, pattern, given->auto_flush, &logging->sink);
   if (status)
     services->host_free(services, logging, sizeof *logging);
   else
     *self_out = logging;
   return status;
+}
+
+/* One option may be set. */
+static enum hipmm_status logging_reconfigure(void *self, const char *option, const void *options)
+{
+  struct logging *logging = self;
+  const struct logging_options *given = options;
+  (void)option;
+  atomic_store_explicit(&logging->is_enabled, given->enabled, memory_order_relaxed);
+  return HIPMM_OK;
 }
 
 static void logging_destroy(void *self)
@@ -161,6 +181,14 @@ static const struct hipmm_option logging_option_table[] = {
      .initial = "false",
      .doc = "Write each row at once, so that a crash loses none; slow. Without it a crash, and _exit, lose the rows of "
             "the last 10 ms"},
+    {.name = "enabled",
+     .type = HIPMM_OPTION_BOOL,
+     .flags = HIPMM_OPTION_RELOADABLE,
+     .offset = offsetof(struct logging_options, enabled),
+     .initial = "true",
+     .doc =
+         "Whether rows are written; the file is there all the same. What is allocated while it is off and freed while "
+         "it is on has only a row for the free"},
 };
 
 static const struct hipmm_ops logging_ops = {
@@ -170,6 +198,7 @@ static const struct hipmm_ops logging_ops = {
     .query = logging_query,
     .find = logging_find,
     .perform = logging_perform,
+    .reconfigure = logging_reconfigure,
 };
 
 HIPMM_EXPORT extern const struct hipmm_plugin logging_LTX_hipmm_plugin;

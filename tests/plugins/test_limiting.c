@@ -174,6 +174,141 @@ static void gives_threads_together_the_limit_and_no_more(void **state)
   rig_free(rig_allocate(MIB, NULL), MIB, NULL); /* one thread has all of it again */
 }
 
+/* ---- Set while in use ---- */
+
+#define LIMIT "devices/0/limiting/limit"
+
+static void assert_refused(size_t bytes, const char *message)
+{
+  void *ptr = NULL;
+  assert_status(hipmm_allocate(NULL, bytes, NULL, &ptr), HIPMM_E_LIMIT);
+  assert_message(message);
+}
+
+static void takes_a_higher_limit(void **state)
+{
+  (void)state;
+  rig_start(limited);
+  void *all = rig_allocate(MIB, NULL);
+  assert_refused(1, "limiting: cannot allocate 1 byte: 1 MiB of the limit of 1 MiB are in use; free some, or set a "
+                    "higher \"limit\"");
+  assert_ok(hipmm_set(LIMIT, "3MiB"));
+  assert_int_equal(rig_value("limiting", "limit_bytes"), 3 * MIB);
+  void *more = rig_allocate(2 * MIB, NULL);
+  assert_refused(1, "3 MiB of the limit of 3 MiB");
+  rig_free(all, MIB, NULL);
+  rig_free(more, 2 * MIB, NULL);
+  rig_free(rig_allocate(3 * MIB, NULL), 3 * MIB, NULL);
+}
+
+static void allocates_nothing_until_it_is_below_a_lower_limit(void **state)
+{
+  (void)state;
+  rig_start(limited);
+  void *first = rig_allocate(MIB / 2, NULL), *second = rig_allocate(MIB / 4, NULL),
+       *third = rig_allocate(MIB / 4, NULL);
+  assert_ok(hipmm_set(LIMIT, "300KiB"));
+  assert_int_equal(rig_value("limiting", "allocated_bytes"), MIB);
+  assert_int_equal(rig_value("limiting", "limit_bytes"), 300 << 10);
+  assert_refused(1, "1 MiB of the limit of 300 KiB are in use");
+  assert_null(rig_allocate(0, NULL)); /* nothing is nothing */
+  rig_free(second, MIB / 4, NULL);
+  assert_refused(1, "768 KiB of the limit of 300 KiB are in use");
+  assert_ok(hipmm_set(LIMIT, "200KiB")); /* lower still */
+  rig_free(first, 0, NULL);
+  assert_refused(1, "256 KiB of the limit of 200 KiB are in use");
+  assert_ok(hipmm_set(LIMIT, "300KiB"));
+  void *small = rig_allocate(44 << 10, NULL);
+  assert_refused(1, "300 KiB of the limit of 300 KiB are in use");
+  assert_int_equal(rig_value("limiting", "allocated_bytes"), 300 << 10);
+  rig_free(third, MIB / 4, NULL);
+  rig_free(small, 44 << 10, NULL);
+  assert_int_equal(rig_value("limiting", "allocated_bytes"), 0);
+  rig_free(rig_allocate(300 << 10, NULL), 300 << 10, NULL);
+  assert_refused((300 << 10) + 1, "0 bytes of the limit of 300 KiB");
+}
+
+static void may_be_limited_to_nothing(void **state)
+{
+  (void)state;
+  rig_start(limited);
+  void *ptr = rig_allocate(1000, NULL);
+  assert_ok(hipmm_set(LIMIT, "0"));
+  assert_refused(1, "1 KiB of the limit of 0 bytes are in use");
+  rig_free(ptr, 1000, NULL);
+  assert_refused(1, "0 bytes of the limit of 0 bytes are in use");
+  assert_ok(hipmm_set(LIMIT, "1KiB"));
+  rig_free(rig_allocate(1024, NULL), 1024, NULL);
+}
+
+static void refuses_what_is_no_limit(void **state)
+{
+  (void)state;
+  rig_start(limited);
+  assert_status(hipmm_set(LIMIT, "much"), HIPMM_E_CONFIG);
+  assert_message("devices/0/limiting: /limit: \"much\" is not a size");
+  assert_status(hipmm_set(LIMIT, NULL), HIPMM_E_CONFIG); /* it has no default */
+  assert_message("limiting needs \"limit\"");
+  assert_int_equal(rig_value("limiting", "limit_bytes"), MIB);
+}
+
+/* Threads hold all of the limit, it is halved, they free: then they get the half of it, together and to the last unit. */
+static void threads_keep_a_limit_that_is_lowered_under_them(void **state)
+{
+  static void *blocks[THREADS][UNITS];
+  pthread_t threads[THREADS];
+  struct taker takers[THREADS];
+  pthread_barrier_t all;
+  (void)state;
+  rig_start("'stack': [{'type': 'limiting', 'limit': '1MiB'}, 'pool', 'device']");
+  for (int round = 0; round < 2; round++) {
+    int taken = 0;
+    pthread_barrier_init(&all, NULL, THREADS);
+    for (int i = 0; i < THREADS; i++) {
+      takers[i] = (struct taker){&all, blocks[i], 0};
+      assert_int_equal(pthread_create(&threads[i], NULL, take_all, &takers[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&all);
+    for (int i = 0; i < THREADS; i++) taken += takers[i].taken;
+    assert_int_equal(taken, round ? UNITS / 2 : UNITS);
+    assert_ok(hipmm_set(LIMIT, round ? "1MiB" : "512KiB"));
+    struct left rest = {takers, 0};
+    assert_int_equal(pthread_create(&threads[0], NULL, free_what_is_left, &rest), 0);
+    pthread_join(threads[0], NULL);
+    assert_int_equal(rest.failures, 0);
+    assert_int_equal(rig_value("limiting", "allocated_bytes"), 0);
+  }
+  rig_free(rig_allocate(MIB, NULL), MIB, NULL);
+}
+
+static void *allocate_while_it_changes(void *over)
+{
+  for (int i = 0; i < ROUNDS; i++) {
+    void *ptr;
+    if (hipmm_allocate(NULL, 1024, NULL, &ptr)) continue;
+    *(int *)over += hipmm_deallocate(NULL, ptr, 1024, NULL) != HIPMM_OK;
+  }
+  return NULL;
+}
+
+static void loses_count_of_nothing_while_it_is_set(void **state)
+{
+  pthread_t threads[THREADS];
+  int failures[THREADS] = {0};
+  (void)state;
+  rig_start("'stack': [{'type': 'limiting', 'limit': '1MiB'}, 'pool', 'device']");
+  for (int i = 0; i < THREADS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, allocate_while_it_changes, &failures[i]), 0);
+  for (int i = 0; i < 300; i++) assert_ok(hipmm_set(LIMIT, i % 3 == 0 ? "1KiB" : i % 3 == 1 ? "0" : "1MiB"));
+  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  for (int i = 0; i < THREADS; i++) assert_int_equal(failures[i], 0);
+  assert_int_equal(rig_value("limiting", "allocated_bytes"), 0);
+  assert_int_equal(rig_value("limiting", "limit_bytes"), MIB);
+  rig_free(rig_allocate(MIB, NULL), MIB, NULL);
+  assert_refused(MIB + 1, "0 bytes of the limit of 1 MiB");
+}
+
 #define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
 
 int main(void)
@@ -187,6 +322,12 @@ int main(void)
       TEST(takes_a_percentage),
       TEST(never_fails_one_thread_for_another),
       TEST(gives_threads_together_the_limit_and_no_more),
+      TEST(takes_a_higher_limit),
+      TEST(allocates_nothing_until_it_is_below_a_lower_limit),
+      TEST(may_be_limited_to_nothing),
+      TEST(refuses_what_is_no_limit),
+      TEST(threads_keep_a_limit_that_is_lowered_under_them),
+      TEST(loses_count_of_nothing_while_it_is_set),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -110,6 +110,39 @@ static void writes_what_rmm_writes(void **state)
   rig_drop_stream(stream);
 }
 
+static int rows_in(const char *name)
+{
+  char *text = read_log(name);
+  int rows = 0;
+  for (const char *c = text; *c; c++) rows += *c == '\n';
+  free(text);
+  return rows - 1;
+}
+
+static void writes_only_while_it_is_enabled(void **state)
+{
+  (void)state;
+  assert_ok(start("log.csv", ", 'enabled': false"));
+  void *first = rig_allocate(1000, NULL);
+  flush();
+  assert_int_equal(rows_in("log.csv"), 0);
+  assert_ok(hipmm_set("devices/0/logging/enabled", "true"));
+  void *second = rig_allocate(1000, NULL);
+  rig_free(first, 0, NULL);
+  assert_ok(hipmm_set("devices/0/logging/enabled", "false"));
+  rig_free(second, 0, NULL);
+  flush();
+  assert_int_equal(rows_in("log.csv"), 2);
+  assert_int_equal(rig_value("logging", "rows"), 2);
+  assert_status(hipmm_set("devices/0/logging/enabled", "maybe"), HIPMM_E_CONFIG);
+  assert_message("devices/0/logging: /enabled: \"maybe\" is neither true nor false");
+  assert_status(hipmm_set("devices/0/logging/file", "other.csv"), HIPMM_E_NOT_SUPPORTED);
+  assert_message("file cannot be set while it is in use; of logging can be: enabled");
+  assert_ok(hipmm_set("devices/0/logging/enabled", NULL));
+  rig_free(rig_allocate(1000, NULL), 1000, NULL);
+  assert_int_equal(rig_value("logging", "rows"), 4);
+}
+
 static void writes_the_local_time(void **state)
 {
   char before[10], after[10];
@@ -702,6 +735,7 @@ int main(int argc, char **argv)
       TEST(leaves_a_good_log_when_threads_are_busy_at_exit),
       TEST(logs_without_memory_for_it),
       TEST(writes_what_rmm_writes),
+      TEST(writes_only_while_it_is_enabled),
       TEST(writes_the_local_time),
       TEST(keeps_a_refused_free_as_rmm_does),
       TEST(writes_at_the_latest_when_it_is_taken_down),
