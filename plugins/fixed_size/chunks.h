@@ -9,11 +9,13 @@
 /* Blocks have numbers from 1. */
 enum { FIXED_NONE = 0, FIXED_MOST_CHUNKS = (1 << 20) - 1, FIXED_MOST_STREAMS = 4096 };
 
-/* `requested` changes from and to 0 by whoever allocates or frees the block; the rest is the list's that it is in. */
+/* `requested` changes from and to 0 by whoever allocates or frees the block; the rest is the list's that it is in, but
+ * for `seen`. Who looks on without the list's lock may read `note`, which changes atomically. */
 struct fixed_record {
   uint64_t requested; /* live: as asked for; 0: free */
-  uint64_t epoch;     /* free: that of its free (../pool/streams.h) */
+  uint64_t note;      /* live: the stream that it was allocated for; free: the epoch of its free (../pool/streams.h) */
   uint32_t next;      /* free: in its list */
+  uint16_t seen;      /* fixed_visit's: the stream on whose list it is */
 };
 
 /* n_blocks is 0 where no chunk is in this place. Records stay with the place: who frees a block twice, a little late,
@@ -63,6 +65,24 @@ static inline uint64_t fixed_block_requested(const struct fixed *fixed, uint32_t
 static inline void fixed_block_set_requested(const struct fixed *fixed, uint32_t number, uint64_t requested)
 {
   __atomic_store_n(&record_of(fixed, number)->requested, requested, __ATOMIC_RELEASE);
+}
+
+static inline uint64_t fixed_block_note(const struct fixed *fixed, uint32_t number)
+{
+  return __atomic_load_n(&record_of(fixed, number)->note, __ATOMIC_RELAXED);
+}
+
+static inline void fixed_block_set_note(const struct fixed *fixed, uint32_t number, uint64_t note)
+{
+  __atomic_store_n(&record_of(fixed, number)->note, note, __ATOMIC_RELAXED);
+}
+
+/* A free block that is in no list goes to its new owner. */
+static inline void fixed_block_set_live(const struct fixed *fixed, uint32_t number, uint64_t requested,
+                                        hipStream_t handle)
+{
+  fixed_block_set_note(fixed, number, (uintptr_t)handle);
+  fixed_block_set_requested(fixed, number, requested);
 }
 
 /* Makes a live block free; false if somebody else was faster. Needs no lock. */

@@ -35,7 +35,7 @@ static enum hipmm_status allocate_locked(struct fixed *fixed, size_t bytes, hipS
   list_lock(&fixed->lists[stream]);
   list_count(&fixed->lists[stream], 1, (int64_t)bytes);
   list_unlock(&fixed->lists[stream]);
-  fixed_block_set_requested(fixed, number, bytes);
+  fixed_block_set_live(fixed, number, bytes, handle);
   *number_out = number;
   return HIPMM_OK;
 }
@@ -64,7 +64,7 @@ static inline uint32_t take_from_list(struct fixed *fixed, struct fixed_list *li
   if (list_is_for(list, handle)) number = chain_pop(fixed, &list->free);
   if (number) {
     list_count(list, 1, (int64_t)bytes);
-    fixed_block_set_requested(fixed, number, bytes);
+    fixed_block_set_live(fixed, number, bytes, handle);
   }
   list_unlock(list);
   return number;
@@ -255,13 +255,15 @@ void fixed_close(struct fixed *fixed)
   pthread_mutex_destroy(&fixed->lock);
 }
 
-enum hipmm_status fixed_preallocate(struct fixed *fixed, uint32_t n_chunks)
+enum hipmm_status fixed_preallocate(struct fixed *fixed, uint32_t n_blocks)
 {
   enum hipmm_status status = HIPMM_OK;
-  for (uint32_t i = 0; !status && i < n_chunks; i++) {
+  while (!status && n_blocks) {
     struct fixed_chain chain;
-    status = chunks_grow(fixed, fixed->blocks_per_chunk, fixed->blocks_per_chunk, NULL, &chain);
+    uint32_t n = n_blocks < fixed->blocks_per_chunk ? n_blocks : fixed->blocks_per_chunk;
+    status = chunks_grow(fixed, n, n, NULL, &chain);
     if (!status) reuse_add_clean(fixed, chain);
+    n_blocks -= n;
   }
   return status;
 }

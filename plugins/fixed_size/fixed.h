@@ -46,8 +46,8 @@ enum hipmm_status fixed_open(struct fixed *fixed, const struct hipmm_services *s
 /* Waits for the device and gives everything back. The device is current. */
 void fixed_close(struct fixed *fixed);
 
-/* Takes whole chunks from the upstream, which no work has used. */
-enum hipmm_status fixed_preallocate(struct fixed *fixed, uint32_t n_chunks);
+/* Takes blocks from the upstream, which no work has used, before the first allocation. */
+enum hipmm_status fixed_preallocate(struct fixed *fixed, uint32_t n_blocks);
 
 /* The ops of the same names, for alignments up to HIPMM_ALIGNMENT. `bytes` is at most block_bytes; 0 gives NULL. */
 enum hipmm_status fixed_allocate(struct fixed *fixed, size_t bytes, hipStream_t stream, void **ptr_out);
@@ -61,6 +61,9 @@ bool fixed_find(const struct fixed *fixed, const void *ptr, struct hipmm_block *
 
 /* Whether a block, live or free, starts at `ptr`. */
 bool fixed_starts_at(const struct fixed *fixed, const void *ptr);
+
+/* Calls `see` for every block, in the order of addresses. */
+void fixed_visit(struct fixed *fixed, void (*see)(void *closure, const struct hipmm_extent *extent), void *closure);
 
 /* What there is to tell; `stream_waits` as in streams.h. */
 struct fixed_counts {

@@ -2,14 +2,14 @@
 /* fixed_size.c: a sub-allocator that gives out blocks of one size. This file is the resource: options, values, ops.
  * fixed.h is how it works.
  *
- * Unlike RMM's, it takes nothing from its upstream before the first allocation (`preallocate` does), and its chunks
+ * Unlike RMM's, it takes nothing from its upstream before the first allocation (`blocks_to_preallocate` does), and its chunks
  * grow with use up to `blocks_per_chunk`: large blocks that are used little do not cost hundreds of MiB. */
 #include "fixed.h"
 
 struct fixed_size_options {
   uint64_t block_size;
   int64_t blocks_per_chunk;
-  int64_t preallocate;
+  int64_t blocks_to_preallocate;
   uint32_t record;
 };
 
@@ -60,6 +60,13 @@ static void fixed_size_stream_retain(void *self, hipStream_t stream)
   fixed_stream_retain(self, stream);
 }
 
+static enum hipmm_status fixed_size_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent),
+                                          void *closure)
+{
+  fixed_visit(self, see, closure);
+  return HIPMM_OK;
+}
+
 /* ---- Values, in the order of struct fixed_counts ---- */
 
 static const struct hipmm_feature fixed_size_values[] = {
@@ -94,13 +101,13 @@ static void fixed_size_destroy(void *self)
   services->host_free(services, fixed, sizeof *fixed);
 }
 
-static enum hipmm_status preallocate(struct fixed *fixed, int64_t n_chunks)
+static enum hipmm_status preallocate(struct fixed *fixed, int64_t n_blocks)
 {
-  enum hipmm_status status = fixed_preallocate(fixed, (uint32_t)n_chunks);
+  enum hipmm_status status = fixed_preallocate(fixed, (uint32_t)n_blocks);
   if (status != HIPMM_E_OUT_OF_MEMORY && status != HIPMM_E_LIMIT) return status;
-  return fixed->services->fail(fixed->services, status, "preallocate",
-                               "the upstream does not have %lld chunks of %u blocks of %llu bytes; ask for fewer",
-                               (long long)n_chunks, fixed->blocks_per_chunk, (unsigned long long)fixed->block_bytes);
+  return fixed->services->fail(fixed->services, status, "blocks_to_preallocate",
+                               "the upstream does not have %lld blocks of %llu bytes; ask for fewer",
+                               (long long)n_blocks, (unsigned long long)fixed->block_bytes);
 }
 
 static enum hipmm_status fixed_size_create(const struct hipmm_services *services, const void *options,
@@ -116,7 +123,7 @@ static enum hipmm_status fixed_size_create(const struct hipmm_services *services
     services->host_free(services, fixed, sizeof *fixed);
     return status;
   }
-  status = preallocate(fixed, given->preallocate);
+  status = preallocate(fixed, given->blocks_to_preallocate);
   if (status)
     fixed_size_destroy(fixed);
   else
@@ -143,14 +150,14 @@ static const struct hipmm_option fixed_size_option_table[] = {
      .doc = "The most blocks that are taken from the upstream in one piece; the first pieces are smaller",
      .minimum = "1",
      .maximum = "4096"},
-    {.name = "preallocate",
+    {.name = "blocks_to_preallocate",
      .type = HIPMM_OPTION_INTEGER,
-     .offset = offsetof(struct fixed_size_options, preallocate),
+     .offset = offsetof(struct fixed_size_options, blocks_to_preallocate),
      .initial = "0",
-     .unit = "chunks",
-     .doc = "Whole chunks to take from the upstream at creation; RMM takes 1",
+     .unit = "blocks",
+     .doc = "Blocks to take from the upstream at creation; RMM takes 128",
      .minimum = "0",
-     .maximum = "1048575"},
+     .maximum = "1000000000"},
     {.name = "record",
      .type = HIPMM_OPTION_ENUM,
      .offset = offsetof(struct fixed_size_options, record),
@@ -168,6 +175,7 @@ static const struct hipmm_ops fixed_size_ops = {
     .find = fixed_size_find,
     .stream_retire = fixed_size_stream_retire,
     .stream_retain = fixed_size_stream_retain,
+    .visit = fixed_size_visit,
 };
 
 HIPMM_EXPORT extern const struct hipmm_plugin fixed_size_LTX_hipmm_plugin;

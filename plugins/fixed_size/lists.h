@@ -49,7 +49,7 @@ static inline uint32_t chain_pop(const struct fixed *fixed, struct fixed_chain *
 static inline void chain_push(const struct fixed *fixed, struct fixed_chain *chain, uint32_t number, uint64_t epoch)
 {
   struct fixed_record *record = record_of(fixed, number);
-  record->epoch = epoch;
+  fixed_block_set_note(fixed, number, epoch);
   record->next = chain->head;
   if (!chain->head) chain->tail = number;
   chain->head = number;

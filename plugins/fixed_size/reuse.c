@@ -161,7 +161,7 @@ static uint32_t take_waiting_from(struct fixed *fixed, uint32_t stream, uint32_t
   struct fixed_list *list = &fixed->lists[other];
   uint32_t number = FIXED_NONE;
   list_lock(list);
-  if (list->free.head && stream_wait(&fixed->streams, stream, other, record_of(fixed, list->free.head)->epoch))
+  if (list->free.head && stream_wait(&fixed->streams, stream, other, fixed_block_note(fixed, list->free.head)))
     number = chain_pop(fixed, &list->free);
   list_unlock(list);
   return number;
@@ -218,7 +218,7 @@ static enum hipmm_status take_new(struct fixed *fixed, uint32_t stream, uint32_t
   list_lock(list);
   uint64_t epoch = stream_note_free(&fixed->streams, stream);
   for (uint32_t number = chain.head; number; number = record_of(fixed, number)->next)
-    record_of(fixed, number)->epoch = epoch;
+    fixed_block_set_note(fixed, number, epoch);
   *number_out = chain_pop(fixed, &chain);
   list->free = chain_join(fixed, chain, list->free);
   list_unlock(list);

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 
 static const char small_blocks[] =
     "'stack': [{'type': 'fixed_size', 'block_size': 1000, 'blocks_per_chunk': 4}, 'device']";
@@ -38,12 +39,12 @@ static void takes_nothing_before_the_first_allocation(void **state)
   rig_free(ptr, MIB, NULL);
 }
 
-static void takes_whole_chunks_at_once_if_asked_to(void **state)
+static void takes_blocks_at_once_if_asked_to(void **state)
 {
   (void)state;
-  rig_start("'stack': [{'type': 'fixed_size', 'block_size': '64KiB', 'preallocate': 2}, 'device']");
-  assert_int_equal(rig_held_bytes(), 2 * 128 * 64 * 1024);
-  assert_int_equal(rig_value("fixed_size", "free_count"), 256);
+  rig_start("'stack': [{'type': 'fixed_size', 'block_size': '64KiB', 'blocks_to_preallocate': 200}, 'device']");
+  assert_int_equal(rig_held_bytes(), 200 * 64 * 1024);
+  assert_int_equal(rig_value("fixed_size", "free_count"), 200);
   assert_int_equal(rig_value("fixed_size", "chunks"), 2);
 }
 
@@ -51,8 +52,9 @@ static void says_that_it_cannot_have_that_much_at_once(void **state)
 {
   needs_software();
   (void)state;
-  assert_status(rig_try("", "'stack': [{'type': 'fixed_size', 'preallocate': 4}, 'device']"), HIPMM_E_OUT_OF_MEMORY);
-  assert_message("/stack/0/preallocate");
+  assert_status(rig_try("", "'stack': [{'type': 'fixed_size', 'blocks_to_preallocate': 400}, 'device']"),
+                HIPMM_E_OUT_OF_MEMORY);
+  assert_message("/stack/0/blocks_to_preallocate");
 }
 
 static void grows_with_use_up_to_its_chunks(void **state)
@@ -211,6 +213,48 @@ static void makes_blocks_of_a_retired_stream_anybodys(void **state)
 }
 
 /* ---- Giving back ---- */
+
+struct seen {
+  const char *end;
+  size_t live_bytes, n[5];
+  hipStream_t live_on;
+  bool is_disordered;
+};
+
+static void see(void *closure, const struct hipmm_extent *extent)
+{
+  struct seen *seen = closure;
+  seen->is_disordered |= (const char *)extent->ptr < seen->end || extent->state > HIPMM_EXTENT_CACHED;
+  seen->end = (const char *)extent->ptr + extent->bytes;
+  seen->n[extent->state % 5]++;
+  if (extent->state != HIPMM_EXTENT_LIVE) return;
+  seen->live_bytes += extent->bytes;
+  seen->live_on = extent->stream;
+}
+
+static void shows_every_block(void **state)
+{
+  void *blocks[6];
+  struct seen seen = {0};
+  (void)state;
+  rig_start(small_blocks);
+  hipStream_t stream = rig_stream();
+  for (int i = 0; i < 6; i++) blocks[i] = rig_allocate(700 + (size_t)i, stream);
+  for (int i = 0; i < 5; i++) rig_free(blocks[i], 0, i == 2 ? NULL : stream);
+  const struct hipmm_resource *resource = rig_resource("fixed_size");
+  assert_ok(resource->ops->visit(resource->self, see, &seen));
+  assert_false(seen.is_disordered);
+  assert_int_equal(seen.n[HIPMM_EXTENT_LIVE], 1);
+  assert_int_equal(seen.live_bytes, 705);
+  assert_ptr_equal(seen.live_on, stream);
+  assert_int_equal(seen.n[HIPMM_EXTENT_PENDING], rig_value("fixed_size", "free_count"));
+  assert_ok(hipmm_stream_retire(0, stream));
+  rig_drop_stream(stream);
+  memset(&seen, 0, sizeof seen);
+  assert_ok(resource->ops->visit(resource->self, see, &seen));
+  assert_int_equal(seen.n[HIPMM_EXTENT_PENDING], 1); /* that of the default stream */
+  rig_free(blocks[5], 705, NULL);
+}
 
 static void gives_idle_chunks_back_when_trimmed(void **state)
 {
@@ -385,7 +429,13 @@ static void serves_threads_on_streams_of_their_own_while_it_is_trimmed(void **st
   (void)state;
   rig_start("'stack': [{'type': 'fixed_size', 'block_size': '4KiB', 'blocks_per_chunk': 8}, 'device']");
   for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, mark_and_look, &failures[i]), 0);
-  for (int i = 0; i < 50; i++) assert_ok(hipmm_resource_trim(rig_resource("fixed_size"), 0));
+  for (int i = 0; i < 50; i++) {
+    struct seen seen = {0};
+    const struct hipmm_resource *resource = rig_resource("fixed_size");
+    assert_ok(hipmm_resource_trim(rig_resource("fixed_size"), 0));
+    assert_ok(resource->ops->visit(resource->self, see, &seen));
+    assert_false(seen.is_disordered);
+  }
   for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
   for (int i = 0; i < THREADS; i++) assert_int_equal(failures[i], 0);
   assert_int_equal(rig_value("fixed_size", "live_count"), 0);
@@ -432,7 +482,7 @@ static void loses_nothing_whatever_call_fails(void **state)
   (void)state;
   unsigned failed = rig_fail_each_call(
       "",
-      "'stack': [{'type': 'fixed_size', 'block_size': '4MiB', 'record': 'on_free', 'preallocate': 1, "
+      "'stack': [{'type': 'fixed_size', 'block_size': '4MiB', 'record': 'on_free', 'blocks_to_preallocate': 1, "
       "'blocks_per_chunk': 1}, 'device']",
       use_each_op);
   assert_true(failed > 10);
@@ -445,7 +495,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
       TEST(rounds_blocks_up_and_refuses_larger_requests),
       TEST(takes_nothing_before_the_first_allocation),
-      TEST(takes_whole_chunks_at_once_if_asked_to),
+      TEST(takes_blocks_at_once_if_asked_to),
       TEST(says_that_it_cannot_have_that_much_at_once),
       TEST(grows_with_use_up_to_its_chunks),
       TEST(uses_the_last_of_its_upstream),
@@ -455,6 +505,7 @@ int main(void)
       TEST(waits_for_a_stream_and_not_for_the_device_where_it_may),
       TEST(never_uses_a_stream_that_may_be_gone),
       TEST(makes_blocks_of_a_retired_stream_anybodys),
+      TEST(shows_every_block),
       TEST(gives_idle_chunks_back_when_trimmed),
       TEST(keeps_a_chunk_that_the_upstream_does_not_take),
       TEST(gives_everything_back_at_the_end),
