@@ -2,8 +2,9 @@
 /* binning.c: a sub-allocator that sends each request to the smallest bin that is large enough, and what is too large
  * for all of them, or asks for more than the usual alignment, to its upstream. A bin is another resource of the
  * graph, or blocks of one size over the upstream (bins.h).
+ * Unlike RMM's, bins take nothing from the upstream before they are used, unless blocks_to_preallocate says so.
  *
- * A free takes the way of its allocation, which its size tells. Without a size, or when the block is not where the
+ * A free takes the way of its allocation, which its size tells; where bins were added since, the block's address does. Without a size, or when the block is not where the
  * size says, everything is asked for it: so a wrong size is told from a foreign pointer. */
 #include "bins.h"
 
@@ -24,7 +25,10 @@ struct place {
 /* NULL: the upstream's. */
 static struct bin *route(const struct binning *binning, size_t bytes, size_t alignment)
 {
-  return alignment > HIPMM_ALIGNMENT ? NULL : bins_find(&binning->bins, bytes);
+  const struct bins_table *table = bins_table(&binning->bins);
+  if (alignment > HIPMM_ALIGNMENT) return NULL;
+  size_t at = bins_find(table, bytes);
+  return at < table->count ? table->items[at] : NULL;
 }
 
 static enum hipmm_status binning_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream,
@@ -59,8 +63,9 @@ static enum hipmm_status find_in_upstream(const struct binning *binning, const v
 
 static enum hipmm_status find_place(const struct binning *binning, const void *ptr, struct place *place_out)
 {
-  for (size_t i = 0; i < binning->bins.count; i++) {
-    struct bin *bin = &binning->bins.items[i];
+  const struct bins_table *table = bins_table(&binning->bins);
+  for (size_t i = 0; i < table->count; i++) {
+    struct bin *bin = table->items[i];
     place_out->bin = bin;
     enum hipmm_status status = find_in_bin(binning, bin, ptr, &place_out->block);
     if (status != HIPMM_E_POINTER) return status;
@@ -105,11 +110,15 @@ static enum hipmm_status deallocate_where_found(struct binning *binning, void *p
 static enum hipmm_status binning_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
 {
   struct binning *binning = self;
+  const struct bins_table *table = bins_table(&binning->bins);
   if (ptr && !bytes) return deallocate_where_found(binning, ptr, 0, alignment, stream);
-  struct bin *bin = route(binning, ptr ? bytes : 0, alignment);
+  struct bin *bin = NULL;
+  if (!ptr)
+    bin = route(binning, 0, alignment);
+  else if (alignment <= HIPMM_ALIGNMENT)
+    bin = bins_find_of(table, bytes, ptr);
   /* A size that leads past the bins must not free a whole chunk of theirs. */
-  if (ptr && !bin && bins_have_start(&binning->bins, ptr))
-    return deallocate_where_found(binning, ptr, bytes, alignment, stream);
+  if (ptr && !bin && bins_have_start(table, ptr)) return deallocate_where_found(binning, ptr, bytes, alignment, stream);
   enum hipmm_status status = deallocate_in(binning, bin, ptr, ptr ? bytes : 0, alignment, stream);
   return status == HIPMM_E_POINTER ? deallocate_where_found(binning, ptr, bytes, alignment, stream) : status;
 }
@@ -118,10 +127,11 @@ static enum hipmm_status binning_deallocate(void *self, void *ptr, size_t bytes,
 
 static enum hipmm_status binning_trim(void *self, size_t keep_bytes)
 {
-  struct binning *binning = self;
+  const struct binning *binning = self;
+  const struct bins_table *table = bins_table(&binning->bins);
   enum hipmm_status first = HIPMM_OK;
-  for (size_t i = 0; i < binning->bins.count; i++) {
-    struct bin *bin = &binning->bins.items[i];
+  for (size_t i = 0; i < table->count; i++) {
+    struct bin *bin = table->items[i];
     enum hipmm_status status = bin->resource ? HIPMM_OK : fixed_trim(&bin->blocks, keep_bytes);
     if (!first) first = status;
   }
@@ -130,16 +140,29 @@ static enum hipmm_status binning_trim(void *self, size_t keep_bytes)
 
 static void binning_stream_retire(void *self, hipStream_t stream)
 {
-  struct binning *binning = self;
-  for (size_t i = 0; i < binning->bins.count; i++)
-    if (!binning->bins.items[i].resource) fixed_stream_retire(&binning->bins.items[i].blocks, stream);
+  const struct binning *binning = self;
+  const struct bins_table *table = bins_table(&binning->bins);
+  for (size_t i = 0; i < table->count; i++)
+    if (!table->items[i]->resource) fixed_stream_retire(&table->items[i]->blocks, stream);
 }
 
 static void binning_stream_retain(void *self, hipStream_t stream)
 {
-  struct binning *binning = self;
-  for (size_t i = 0; i < binning->bins.count; i++)
-    if (!binning->bins.items[i].resource) fixed_stream_retain(&binning->bins.items[i].blocks, stream);
+  const struct binning *binning = self;
+  const struct bins_table *table = bins_table(&binning->bins);
+  for (size_t i = 0; i < table->count; i++)
+    if (!table->items[i]->resource) fixed_stream_retain(&table->items[i]->blocks, stream);
+}
+
+/* What bins without a resource have; the rest is the upstream's to show. */
+static enum hipmm_status binning_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent),
+                                       void *closure)
+{
+  const struct binning *binning = self;
+  const struct bins_table *table = bins_table(&binning->bins);
+  for (size_t i = 0; i < table->count; i++)
+    if (!table->items[i]->resource) fixed_visit(&table->items[i]->blocks, see, closure);
+  return HIPMM_OK;
 }
 
 /* ---- Values ---- */
@@ -156,10 +179,11 @@ static const struct hipmm_feature binning_values[N_VALUES] = {
 
 static enum hipmm_status binning_query(void *self, size_t index, int64_t *value_out)
 {
-  struct binning *binning = self;
-  int64_t values[N_VALUES] = {[BINS] = (int64_t)binning->bins.count};
-  for (size_t i = 0; i < binning->bins.count; i++) {
-    struct bin *bin = &binning->bins.items[i];
+  const struct binning *binning = self;
+  const struct bins_table *table = bins_table(&binning->bins);
+  int64_t values[N_VALUES] = {[BINS] = (int64_t)table->count};
+  for (size_t i = 0; i < table->count; i++) {
+    struct bin *bin = table->items[i];
     if (bin->resource) continue;
     struct fixed_counts counts = fixed_count(&bin->blocks);
     values[BINS_RESERVED_BYTES] += counts.reserved_bytes;
@@ -189,6 +213,13 @@ static enum hipmm_status binning_create(const struct hipmm_services *services, c
   return status;
 }
 
+static enum hipmm_status binning_reconfigure(void *self, const char *option, const void *options)
+{
+  struct binning *binning = self;
+  (void)option; /* "bins" is the only one */
+  return bins_add(&binning->bins, options);
+}
+
 static void binning_destroy(void *self)
 {
   struct binning *binning = self;
@@ -216,8 +247,9 @@ static const struct hipmm_option binning_bin_fields[] = {
 static const struct hipmm_option binning_option_table[] = {
     {.name = "bins",
      .type = HIPMM_OPTION_LIST,
+     .flags = HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct bins_options, bins),
-     .doc = "The bins, from the smallest to the largest",
+     .doc = "The bins, from the smallest to the largest; bins without a resource can be added while in use",
      .fields = binning_bin_fields,
      .n_fields = sizeof binning_bin_fields / sizeof *binning_bin_fields,
      .field_bytes = sizeof(struct bins_option)},
@@ -243,6 +275,14 @@ static const struct hipmm_option binning_option_table[] = {
      .doc = "The most blocks that a bin without a resource takes from the upstream in one piece",
      .minimum = "1",
      .maximum = "4096"},
+    {.name = "blocks_to_preallocate",
+     .type = HIPMM_OPTION_INTEGER,
+     .offset = offsetof(struct bins_options, blocks_to_preallocate),
+     .initial = "0",
+     .unit = "blocks",
+     .doc = "Blocks that each bin without a resource takes from the upstream at creation; RMM takes 128",
+     .minimum = "0",
+     .maximum = "1000000000"},
     {.name = "record",
      .type = HIPMM_OPTION_ENUM,
      .offset = offsetof(struct bins_options, record),
@@ -260,6 +300,8 @@ static const struct hipmm_ops binning_ops = {
     .find = binning_find,
     .stream_retire = binning_stream_retire,
     .stream_retain = binning_stream_retain,
+    .reconfigure = binning_reconfigure,
+    .visit = binning_visit,
 };
 
 HIPMM_EXPORT extern const struct hipmm_plugin binning_LTX_hipmm_plugin;

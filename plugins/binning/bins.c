@@ -5,65 +5,83 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { MOST_POWERS = 64 };
+
 /* ---- Finding ---- */
 
-struct bin *bins_find(const struct bins *bins, size_t bytes)
+size_t bins_find(const struct bins_table *table, size_t bytes)
 {
-  size_t low = 0, high = bins->count;
+  size_t low = 0, high = table->count;
   while (low < high) {
     size_t middle = low + (high - low) / 2;
-    if (bins->items[middle].bytes < bytes)
+    if (table->items[middle]->bytes < bytes)
       low = middle + 1;
     else
       high = middle;
   }
-  return low < bins->count ? &bins->items[low] : NULL;
+  return low;
 }
 
-bool bins_have_start(const struct bins *bins, const void *ptr)
+/* Before a bin was added, a request went to the next larger one, and so on up to one that was there from the beginning. */
+struct bin *bins_find_of(const struct bins_table *table, size_t bytes, const void *ptr)
 {
-  for (size_t i = 0; i < bins->count; i++)
-    if (!bins->items[i].resource && fixed_starts_at(&bins->items[i].blocks, ptr)) return true;
+  for (size_t i = bins_find(table, bytes); i < table->count; i++)
+    if (!table->items[i]->is_added || fixed_starts_at(&table->items[i]->blocks, ptr)) return table->items[i];
+  return NULL;
+}
+
+bool bins_have_start(const struct bins_table *table, const void *ptr)
+{
+  for (size_t i = 0; i < table->count; i++)
+    if (!table->items[i]->resource && fixed_starts_at(&table->items[i]->blocks, ptr)) return true;
   return false;
 }
 
 /* ---- Reading the options ---- */
+
+/* Sizes and resources, before there are bins of them; in order of size. */
+struct plan {
+  const struct hipmm_services *services;
+  size_t count, capacity;
+  struct bins_option *items;
+};
 
 static uint64_t round_up(uint64_t bytes)
 {
   return (bytes + HIPMM_ALIGNMENT - 1) / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
 }
 
-static enum hipmm_status add_listed(struct bins *bins, const struct hipmm_list *list)
+static enum hipmm_status plan_list(struct plan *plan, const struct hipmm_list *list)
 {
   const struct bins_option *options = list->items;
   for (size_t i = 0; i < list->count; i++) {
     uint64_t bytes = round_up(options[i].size);
     char option[40];
     snprintf(option, sizeof option, "bins/%zu/size", i);
-    if (i && bytes <= bins->items[i - 1].bytes)
-      return bins->services->fail(bins->services, HIPMM_E_CONFIG, option,
+    if (i && bytes <= plan->items[i - 1].size)
+      return plan->services->fail(plan->services, HIPMM_E_CONFIG, option,
                                   "%llu bytes is not above the size of the bin before (%llu); list bins from the "
                                   "smallest to the largest, at least 256 bytes apart",
-                                  (unsigned long long)bytes, (unsigned long long)bins->items[i - 1].bytes);
-    bins->items[bins->count++] = (struct bin){.bytes = bytes, .resource = options[i].resource};
+                                  (unsigned long long)bytes, (unsigned long long)plan->items[i - 1].size);
+    plan->items[plan->count++] = (struct bins_option){bytes, options[i].resource};
   }
   return HIPMM_OK;
 }
 
-static void add_size(struct bins *bins, uint64_t bytes)
+/* Unless the list has that size. */
+static void plan_size(struct plan *plan, uint64_t bytes)
 {
-  struct bin *after = bins_find(bins, bytes);
-  size_t at = after ? (size_t)(after - bins->items) : bins->count;
-  if (after && after->bytes == bytes) return;
-  memmove(bins->items + at + 1, bins->items + at, (bins->count - at) * sizeof *bins->items);
-  bins->items[at] = (struct bin){.bytes = bytes};
-  bins->count++;
+  size_t at = 0;
+  while (at < plan->count && plan->items[at].size < bytes) at++;
+  if (at < plan->count && plan->items[at].size == bytes) return;
+  memmove(plan->items + at + 1, plan->items + at, (plan->count - at) * sizeof *plan->items);
+  plan->items[at] = (struct bins_option){.size = bytes};
+  plan->count++;
 }
 
-static enum hipmm_status add_powers(struct bins *bins, int64_t first, int64_t last)
+static enum hipmm_status plan_powers(struct plan *plan, int64_t first, int64_t last)
 {
-  const struct hipmm_services *services = bins->services;
+  const struct hipmm_services *services = plan->services;
   if (first < 0 && last < 0) return HIPMM_OK;
   if (first < 0 || last < 0)
     return services->fail(services, HIPMM_E_CONFIG, first < 0 ? "min_size_exponent" : "max_size_exponent",
@@ -71,54 +89,193 @@ static enum hipmm_status add_powers(struct bins *bins, int64_t first, int64_t la
   if (first > last)
     return services->fail(services, HIPMM_E_CONFIG, "max_size_exponent", "%lld is below min_size_exponent (%lld)",
                           (long long)last, (long long)first);
-  for (int64_t exponent = first; exponent <= last; exponent++) add_size(bins, round_up(1ull << exponent));
+  for (int64_t exponent = first; exponent <= last; exponent++) plan_size(plan, round_up(1ull << exponent));
   return HIPMM_OK;
 }
 
-/* ---- Life ---- */
-
-static void discard(struct bins *bins)
+static enum hipmm_status refuse_host_memory(const struct hipmm_services *services)
 {
-  bins->services->host_free(bins->services, bins->items, bins->capacity * sizeof *bins->items);
+  return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the bins");
 }
 
-/* Closes the first `count`. */
-static void close_blocks(struct bins *bins, size_t count)
+static void plan_discard(struct plan *plan)
 {
-  for (size_t i = 0; i < count; i++)
-    if (!bins->items[i].resource) fixed_close(&bins->items[i].blocks);
+  plan->services->host_free(plan->services, plan->items, plan->capacity * sizeof *plan->items);
 }
 
-static enum hipmm_status open_blocks(struct bins *bins, const struct bins_options *options,
-                                     struct hipmm_resource *upstream)
+/* plan_discard is owed on success only. */
+static enum hipmm_status plan_read(struct plan *plan, const struct hipmm_services *services,
+                                   const struct bins_options *options)
 {
-  for (size_t i = 0; i < bins->count; i++) {
-    struct bin *bin = &bins->items[i];
-    if (bin->resource) continue;
-    enum hipmm_status status = fixed_open(&bin->blocks, bins->services, upstream, bin->bytes,
-                                          (uint32_t)options->blocks_per_chunk, (enum record)options->record);
+  *plan = (struct plan){.services = services, .capacity = options->bins.count + MOST_POWERS};
+  plan->items = services->host_allocate(services, plan->capacity * sizeof *plan->items);
+  if (!plan->items) return refuse_host_memory(services);
+  enum hipmm_status status = plan_list(plan, &options->bins);
+  if (!status) status = plan_powers(plan, options->min_size_exponent, options->max_size_exponent);
+  if (status) plan_discard(plan);
+  return status;
+}
+
+/* ---- Tables ---- */
+
+static size_t table_bytes(size_t count)
+{
+  return sizeof(struct bins_table) + count * sizeof(struct bin *);
+}
+
+static void discard_table(const struct hipmm_services *services, struct bins_table *table)
+{
+  services->host_free(services, table, table_bytes(table->count));
+}
+
+static void close_bin(const struct hipmm_services *services, struct bin *bin)
+{
+  if (!bin->resource) fixed_close(&bin->blocks);
+  services->host_free(services, bin, sizeof *bin);
+}
+
+static enum hipmm_status refuse_upstream(const struct hipmm_services *services, enum hipmm_status status,
+                                         const struct bins_options *options, const struct bin *bin)
+{
+  if (status != HIPMM_E_OUT_OF_MEMORY && status != HIPMM_E_LIMIT) return status;
+  return services->fail(services, status, "blocks_to_preallocate",
+                        "the upstream does not have %lld blocks of %llu bytes; ask for fewer",
+                        (long long)options->blocks_to_preallocate, (unsigned long long)bin->bytes);
+}
+
+static enum hipmm_status open_blocks(const struct bins *bins, const struct bins_options *options, struct bin *bin)
+{
+  enum hipmm_status status = fixed_open(&bin->blocks, bins->services, bins->upstream, bin->bytes,
+                                        (uint32_t)options->blocks_per_chunk, (enum record)options->record);
+  if (status) return status;
+  status = fixed_preallocate(&bin->blocks, (uint32_t)options->blocks_to_preallocate);
+  if (status) fixed_close(&bin->blocks);
+  return status ? refuse_upstream(bins->services, status, options, bin) : HIPMM_OK;
+}
+
+static enum hipmm_status open_bin(const struct bins *bins, const struct bins_options *options,
+                                  const struct bins_option *wanted, struct bin **bin_out)
+{
+  const struct hipmm_services *services = bins->services;
+  struct bin *bin = services->host_allocate(services, sizeof *bin);
+  if (!bin) return refuse_host_memory(services);
+  *bin = (struct bin){.bytes = wanted->size, .resource = wanted->resource, .is_added = bins_table(bins) != NULL};
+  enum hipmm_status status = bin->resource ? HIPMM_OK : open_blocks(bins, options, bin);
+  if (status)
+    services->host_free(services, bin, sizeof *bin);
+  else
+    *bin_out = bin;
+  return status;
+}
+
+static struct bin *bin_of_size(const struct bins_table *table, uint64_t bytes)
+{
+  size_t at = table ? bins_find(table, bytes) : 0;
+  return table && at < table->count && table->items[at]->bytes == bytes ? table->items[at] : NULL;
+}
+
+/* Takes the bins that there are, and opens the others. */
+static enum hipmm_status fill_table(const struct bins *bins, const struct bins_options *options,
+                                    const struct plan *plan, struct bins_table *table)
+{
+  for (size_t i = 0; i < plan->count; i++) {
+    table->items[i] = bin_of_size(table->older, plan->items[i].size);
+    enum hipmm_status status = table->items[i] ? HIPMM_OK : open_bin(bins, options, &plan->items[i], &table->items[i]);
     if (!status) continue;
-    close_blocks(bins, i);
+    while (i-- > 0)
+      if (!bin_of_size(table->older, table->items[i]->bytes)) close_bin(bins->services, table->items[i]);
     return status;
   }
   return HIPMM_OK;
 }
 
+static enum hipmm_status set_table(struct bins *bins, const struct bins_options *options, const struct plan *plan)
+{
+  const struct hipmm_services *services = bins->services;
+  struct bins_table *table = services->host_allocate(services, table_bytes(plan->count));
+  if (!table) return refuse_host_memory(services);
+  table->count = plan->count;
+  table->older = atomic_load_explicit(&bins->table, memory_order_relaxed);
+  enum hipmm_status status = fill_table(bins, options, plan, table);
+  if (status)
+    discard_table(services, table);
+  else
+    atomic_store_explicit(&bins->table, table, memory_order_release);
+  return status;
+}
+
+/* ---- Life ---- */
+
 enum hipmm_status bins_open(struct bins *bins, const struct hipmm_services *services,
                             const struct bins_options *options, struct hipmm_resource *upstream)
 {
-  *bins = (struct bins){.services = services, .capacity = options->bins.count + 64}; /* powers of two are fewer */
-  bins->items = services->host_allocate(services, bins->capacity * sizeof *bins->items);
-  if (!bins->items) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the bins");
-  enum hipmm_status status = add_listed(bins, &options->bins);
-  if (!status) status = add_powers(bins, options->min_size_exponent, options->max_size_exponent);
-  if (!status) status = open_blocks(bins, options, upstream);
-  if (status) discard(bins);
+  struct plan plan;
+  bins->services = services;
+  bins->upstream = upstream;
+  enum hipmm_status status = plan_read(&plan, services, options);
+  if (status) return status;
+  status = set_table(bins, options, &plan);
+  plan_discard(&plan);
   return status;
 }
 
 void bins_close(struct bins *bins)
 {
-  close_blocks(bins, bins->count);
-  discard(bins);
+  struct bins_table *table = atomic_load_explicit(&bins->table, memory_order_relaxed);
+  for (size_t i = 0; i < table->count; i++) close_bin(bins->services, table->items[i]);
+  for (struct bins_table *older; table; table = older) {
+    older = table->older;
+    discard_table(bins->services, table);
+  }
+}
+
+/* ---- Adding ---- */
+
+static const struct bins_option *planned(const struct plan *plan, uint64_t bytes)
+{
+  for (size_t i = 0; i < plan->count; i++)
+    if (plan->items[i].size == bytes) return &plan->items[i];
+  return NULL;
+}
+
+/* Every bin is planned for again, as it is. */
+static enum hipmm_status check_kept(const struct bins_table *table, const struct plan *plan)
+{
+  for (size_t i = 0; i < table->count; i++) {
+    const struct bin *bin = table->items[i];
+    const struct bins_option *option = planned(plan, bin->bytes);
+    if (option && option->resource == bin->resource) continue;
+    return plan->services->fail(plan->services, HIPMM_E_CONFIG, "bins",
+                                "the bin of %llu bytes may be in use: it cannot be %s; bins can be added only",
+                                (unsigned long long)bin->bytes, option ? "another resource's" : "taken away");
+  }
+  return HIPMM_OK;
+}
+
+/* A resource could not tell blocks of the new bin from those that the upstream has of the same size. */
+static enum hipmm_status check_added(const struct bins_table *table, const struct bins_options *options,
+                                     const struct plan *plan)
+{
+  const struct bins_option *items = options->bins.items;
+  for (size_t i = 0; i < options->bins.count; i++) {
+    char option[40];
+    if (!items[i].resource || bin_of_size(table, round_up(items[i].size))) continue;
+    snprintf(option, sizeof option, "bins/%zu/resource", i);
+    return plan->services->fail(plan->services, HIPMM_E_CONFIG, option,
+                                "a bin that is added while others are in use cannot name a resource; leave it out");
+  }
+  return HIPMM_OK;
+}
+
+enum hipmm_status bins_add(struct bins *bins, const struct bins_options *options)
+{
+  struct plan plan;
+  const struct bins_table *table = bins_table(bins);
+  enum hipmm_status status = plan_read(&plan, bins->services, options);
+  if (status) return status;
+  status = check_kept(table, &plan);
+  if (!status) status = check_added(table, options, &plan);
+  if (!status && plan.count > table->count) status = set_table(bins, options, &plan);
+  plan_discard(&plan);
+  return status;
 }
