@@ -216,7 +216,7 @@ static enum hipmm_status binning_create(const struct hipmm_services *services, c
 static enum hipmm_status binning_reconfigure(void *self, const char *option, const void *options)
 {
   struct binning *binning = self;
-  (void)option; /* "bins" is the only one */
+  (void)option; /* "extra_bins" is the only one */
   return bins_add(&binning->bins, options);
 }
 
@@ -244,15 +244,32 @@ static const struct hipmm_option binning_bin_fields[] = {
      .doc = "Where the bin allocates; without it, blocks of the bin's size over the upstream, as of fixed_size"},
 };
 
+static const struct hipmm_option binning_extra_fields[] = {
+    {.name = "size",
+     .type = HIPMM_OPTION_BYTES,
+     .flags = HIPMM_OPTION_REQUIRED,
+     .unit = "bytes",
+     .doc = "The largest request for this bin, rounded up to 256 bytes",
+     .minimum = "1",
+     .maximum = "1024GiB"},
+};
+
 static const struct hipmm_option binning_option_table[] = {
     {.name = "bins",
      .type = HIPMM_OPTION_LIST,
-     .flags = HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct bins_options, bins),
-     .doc = "The bins, from the smallest to the largest; bins without a resource can be added while in use",
+     .doc = "The bins, from the smallest to the largest",
      .fields = binning_bin_fields,
      .n_fields = sizeof binning_bin_fields / sizeof *binning_bin_fields,
      .field_bytes = sizeof(struct bins_option)},
+    {.name = "extra_bins",
+     .type = HIPMM_OPTION_LIST,
+     .flags = HIPMM_OPTION_RELOADABLE,
+     .offset = offsetof(struct bins_options, extra_bins),
+     .doc = "Further bins, without a resource and in any order; while in use more can be set, and none taken away",
+     .fields = binning_extra_fields,
+     .n_fields = sizeof binning_extra_fields / sizeof *binning_extra_fields,
+     .field_bytes = sizeof(uint64_t)},
     {.name = "min_size_exponent",
      .type = HIPMM_OPTION_INTEGER,
      .offset = offsetof(struct bins_options, min_size_exponent),

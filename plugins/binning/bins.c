@@ -107,10 +107,13 @@ static void plan_discard(struct plan *plan)
 static enum hipmm_status plan_read(struct plan *plan, const struct hipmm_services *services,
                                    const struct bins_options *options)
 {
-  *plan = (struct plan){.services = services, .capacity = options->bins.count + MOST_POWERS};
+  *plan =
+      (struct plan){.services = services, .capacity = options->bins.count + options->extra_bins.count + MOST_POWERS};
   plan->items = services->host_allocate(services, plan->capacity * sizeof *plan->items);
   if (!plan->items) return refuse_host_memory(services);
   enum hipmm_status status = plan_list(plan, &options->bins);
+  const uint64_t *sizes = options->extra_bins.items;
+  for (size_t i = 0; !status && i < options->extra_bins.count; i++) plan_size(plan, round_up(sizes[i]));
   if (!status) status = plan_powers(plan, options->min_size_exponent, options->max_size_exponent);
   if (status) plan_discard(plan);
   return status;
@@ -231,38 +234,21 @@ void bins_close(struct bins *bins)
 
 /* ---- Adding ---- */
 
-static const struct bins_option *planned(const struct plan *plan, uint64_t bytes)
+static bool is_planned(const struct plan *plan, uint64_t bytes)
 {
-  for (size_t i = 0; i < plan->count; i++)
-    if (plan->items[i].size == bytes) return &plan->items[i];
-  return NULL;
+  size_t at = 0;
+  while (at < plan->count && plan->items[at].size < bytes) at++;
+  return at < plan->count && plan->items[at].size == bytes;
 }
 
-/* Every bin is planned for again, as it is. */
 static enum hipmm_status check_kept(const struct bins_table *table, const struct plan *plan)
 {
   for (size_t i = 0; i < table->count; i++) {
     const struct bin *bin = table->items[i];
-    const struct bins_option *option = planned(plan, bin->bytes);
-    if (option && option->resource == bin->resource) continue;
-    return plan->services->fail(plan->services, HIPMM_E_CONFIG, "bins",
-                                "the bin of %llu bytes may be in use: it cannot be %s; bins can be added only",
-                                (unsigned long long)bin->bytes, option ? "another resource's" : "taken away");
-  }
-  return HIPMM_OK;
-}
-
-/* A resource could not tell blocks of the new bin from those that the upstream has of the same size. */
-static enum hipmm_status check_added(const struct bins_table *table, const struct bins_options *options,
-                                     const struct plan *plan)
-{
-  const struct bins_option *items = options->bins.items;
-  for (size_t i = 0; i < options->bins.count; i++) {
-    char option[40];
-    if (!items[i].resource || bin_of_size(table, round_up(items[i].size))) continue;
-    snprintf(option, sizeof option, "bins/%zu/resource", i);
-    return plan->services->fail(plan->services, HIPMM_E_CONFIG, option,
-                                "a bin that is added while others are in use cannot name a resource; leave it out");
+    if (is_planned(plan, bin->bytes)) continue;
+    return plan->services->fail(plan->services, HIPMM_E_CONFIG, "extra_bins",
+                                "the bin of %llu bytes may be in use and cannot be taken away; list it again",
+                                (unsigned long long)bin->bytes);
   }
   return HIPMM_OK;
 }
@@ -274,7 +260,6 @@ enum hipmm_status bins_add(struct bins *bins, const struct bins_options *options
   enum hipmm_status status = plan_read(&plan, bins->services, options);
   if (status) return status;
   status = check_kept(table, &plan);
-  if (!status) status = check_added(table, options, &plan);
   if (!status && plan.count > table->count) status = set_table(bins, options, &plan);
   plan_discard(&plan);
   return status;

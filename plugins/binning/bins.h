@@ -14,7 +14,8 @@ struct bins_option {
 };
 
 struct bins_options {
-  struct hipmm_list bins; /* of struct bins_option */
+  struct hipmm_list bins;       /* of struct bins_option */
+  struct hipmm_list extra_bins; /* of uint64_t, sizes */
   int64_t min_size_exponent, max_size_exponent;
   int64_t blocks_per_chunk;
   int64_t blocks_to_preallocate;

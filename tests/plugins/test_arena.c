@@ -100,6 +100,23 @@ static void says_what_is_wrong_with_its_options(void **state)
   }
 }
 
+static void has_a_maximum_that_can_be_set_while_in_use(void **state)
+{
+  void *none = NULL;
+  (void)state;
+  rig_start("'stack': [{'type': 'arena', 'arena_size': '2MiB', 'maximum_size': '4MiB'}, 'device']");
+  void *ptr = rig_allocate(4 * MIB - 2 * MIB + 1, NULL);
+  assert_status(hipmm_allocate(NULL, 5 * MIB, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
+  assert_status(hipmm_set("devices/0/arena/maximum_size", "1MiB"), HIPMM_E_CONFIG); /* below arena_size */
+  assert_status(hipmm_set("devices/0/arena/arena_size", "1MiB"), HIPMM_E_NOT_SUPPORTED);
+  assert_ok(hipmm_set("devices/0/arena/maximum_size", "unlimited"));
+  rig_free(rig_allocate(5 * MIB, NULL), 5 * MIB, NULL);
+  assert_ok(hipmm_set("devices/0/arena/maximum_size", "2MiB")); /* what is held stays */
+  rig_free(rig_allocate(5 * MIB, NULL), 5 * MIB, NULL);
+  assert_status(hipmm_allocate(NULL, 20 * MIB, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
+  rig_free(ptr, 0, NULL);
+}
+
 static void assert_refused(void *ptr, size_t bytes, enum hipmm_status status, const char *message)
 {
   assert_status(hipmm_deallocate(NULL, ptr, bytes, NULL), status);
@@ -582,6 +599,7 @@ int main(void)
       TEST(takes_nothing_before_the_first_allocation),
       TEST(grows_beyond_what_it_began_with),
       TEST(says_what_is_wrong_with_its_options),
+      TEST(has_a_maximum_that_can_be_set_while_in_use),
       TEST(refuses_frees_that_are_wrong),
       TEST(reuses_on_the_same_stream_without_a_call),
       TEST(never_waits_on_the_host_when_it_frees),

@@ -2,7 +2,9 @@
 /* Tests of binning: which way a request goes, how a free finds the same way, and mistakes in the list of bins. */
 #include "model.h"
 
+#include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 
 static const char own_bins[] =
     "'stack': [{'type': 'binning', 'bins': [{'size': 1000}, {'size': '64KiB'}], 'blocks_per_chunk': 4}, 'device']";
@@ -201,6 +203,147 @@ static void locates_mistakes(void **state)
   }
 }
 
+/* ---- Bins that are added ---- */
+
+static void sends_frees_where_blocks_are_when_bins_are_added(void **state)
+{
+  static const size_t sizes[] = {100, 1000, 2000, 5000, 40000, 65536, 100000};
+  enum { SIZES = sizeof sizes / sizeof *sizes, ROUNDS = 4 };
+  void *blocks[ROUNDS][SIZES];
+  static const char *const additions[ROUNDS] = {
+      "[{\"size\": 1000}]", /* nothing new */
+      "[{\"size\": 4096}, {\"size\": \"128KiB\"}]", "[{\"size\": 4096}, {\"size\": \"128KiB\"}, {\"size\": 256}]",
+      "[{\"size\": 256}, {\"size\": 2048}, {\"size\": 4096}, {\"size\": \"48KiB\"}, {\"size\": \"128KiB\"}]"};
+  (void)state;
+  rig_start(own_bins);
+  for (int round = 0; round < ROUNDS; round++) {
+    for (int i = 0; i < SIZES; i++) blocks[round][i] = rig_allocate(sizes[i], NULL);
+    assert_ok(hipmm_set("devices/0/binning/extra_bins", additions[round]));
+  }
+  assert_int_equal(rig_value("binning", "bins"), 7);
+  for (int round = 0; round < ROUNDS; round++)
+    for (int i = 0; i < SIZES; i++) {
+      assert_status(hipmm_deallocate(NULL, blocks[round][i], sizes[i] + 700, NULL), HIPMM_E_SIZE);
+      rig_free(blocks[round][i], round % 2 ? sizes[i] : 0, NULL);
+      assert_status(hipmm_deallocate(NULL, blocks[round][i], sizes[i], NULL), HIPMM_E_POINTER);
+    }
+  assert_int_equal(rig_value("binning", "bins_live_count"), 0);
+  assert_ok(hipmm_resource_trim(rig_resource("binning"), 0));
+  assert_int_equal(rig_held_bytes(), 0);
+}
+
+static void says_which_bins_cannot_be_taken_away(void **state)
+{
+  static const struct {
+    const char *bins, *message;
+    enum hipmm_status status;
+  } mistakes[] = {
+      {"[{\"size\": \"64KiB\"}]", "the bin of 16384 bytes may be in use", HIPMM_E_CONFIG},
+      {"[]", "cannot be taken away", HIPMM_E_CONFIG},
+      {"[{\"size\": \"16KiB\", \"resource\": \"tiny\"}]", "resource", HIPMM_E_CONFIG},
+      {"[{\"size\": \"16KiB\"}, {\"size\": \"2000GiB\"}]", "size", HIPMM_E_CONFIG},
+      {"17", "extra_bins", HIPMM_E_CONFIG},
+  };
+  (void)state;
+  rig_start(named_bins);
+  void *ptr = rig_allocate(1000, NULL);
+  assert_status(hipmm_set("devices/0/bins/bins", "[]"), HIPMM_E_NOT_SUPPORTED);
+  assert_ok(hipmm_set("devices/0/bins/extra_bins", "[{\"size\": \"16KiB\"}, {\"size\": 4000}]"));
+  assert_int_equal(rig_value("bins", "bins"), 4); /* there was one of 4096 */
+  for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
+    assert_status(hipmm_set("devices/0/bins/extra_bins", mistakes[i].bins), mistakes[i].status);
+    assert_message(mistakes[i].message);
+  }
+  assert_int_equal(rig_value("bins", "bins"), 4);
+  rig_free(ptr, 1000, NULL);
+}
+
+enum { ADDING_THREADS = 4 };
+
+static void *allocate_and_free(void *argument)
+{
+  int *failures = argument;
+  for (size_t i = 0; i < 4000; i++) {
+    size_t bytes = i * 37 % 70000 + 1;
+    void *ptr = NULL;
+    *failures += hipmm_allocate(NULL, bytes, NULL, &ptr) != HIPMM_OK;
+    *failures += hipmm_deallocate(NULL, ptr, i % 3 ? bytes : 0, NULL) != HIPMM_OK;
+  }
+  return NULL;
+}
+
+static void adds_bins_under_threads_that_allocate(void **state)
+{
+  pthread_t threads[ADDING_THREADS];
+  int failures[ADDING_THREADS] = {0};
+  char bins[2000] = "[{\"size\": 256}";
+  (void)state;
+  rig_start("'stack': [{'type': 'binning', 'bins': [{'size': 256}]}, 'pool', 'device']");
+  for (int i = 0; i < ADDING_THREADS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, allocate_and_free, &failures[i]), 0);
+  for (int i = 1; i <= 30; i++) {
+    size_t used = strlen(bins);
+    snprintf(bins + used, sizeof bins - used, ", {\"size\": %d}]", i * 2048);
+    assert_ok(hipmm_set("devices/0/binning/extra_bins", bins));
+    bins[strlen(bins) - 1] = '\0';
+  }
+  for (int i = 0; i < ADDING_THREADS; i++) pthread_join(threads[i], NULL);
+  for (int i = 0; i < ADDING_THREADS; i++) assert_int_equal(failures[i], 0);
+  assert_int_equal(rig_value("binning", "bins"), 31);
+  assert_int_equal(rig_value("binning", "bins_live_count"), 0);
+  assert_int_equal(rig_value("pool", "live_bytes"), rig_value("binning", "bins_reserved_bytes"));
+}
+
+static void takes_blocks_at_once_if_asked_to(void **state)
+{
+  (void)state;
+  rig_start("'stack': [{'type': 'binning', 'min_size_exponent': 16, 'max_size_exponent': 18, 'blocks_to_preallocate': "
+            "5}, 'device']");
+  assert_int_equal(rig_held_bytes(), 5 * (64 + 128 + 256) * 1024);
+  assert_ok(hipmm_set("devices/0/binning/extra_bins", "[{\"size\": 1024}]"));
+  assert_int_equal(rig_held_bytes(), 5 * (1 + 64 + 128 + 256) * 1024);
+  assert_ok(hipmm_finalize());
+  assert_status(rig_try("", "'stack': [{'type': 'binning', 'bins': [{'size': '64MiB'}], 'blocks_to_preallocate': 5}, "
+                            "'device']"),
+                HIPMM_E_OUT_OF_MEMORY);
+  assert_message("/stack/0/blocks_to_preallocate");
+}
+
+/* The bin of 64 MiB cannot have its blocks: nothing has changed. */
+static void changes_nothing_when_a_bin_cannot_be_had(void **state)
+{
+  (void)state;
+  rig_start("'stack': [{'type': 'binning', 'bins': [{'size': 1024}], 'blocks_to_preallocate': 5}, 'device']");
+  size_t held = rig_held_bytes();
+  assert_status(hipmm_set("devices/0/binning/extra_bins",
+                          "[{\"size\": 512}, {\"size\": 1024}, {\"size\": 8192}, {\"size\": \"64MiB\"}]"),
+                HIPMM_E_OUT_OF_MEMORY);
+  assert_int_equal(rig_held_bytes(), held);
+  assert_int_equal(rig_value("binning", "bins"), 1);
+  rig_free(rig_allocate(1000, NULL), 1000, NULL);
+}
+
+static void count(void *closure, const struct hipmm_extent *extent)
+{
+  size_t *bytes = closure;
+  bytes[extent->state == HIPMM_EXTENT_LIVE] += extent->bytes;
+}
+
+static void shows_what_its_own_bins_hold(void **state)
+{
+  size_t bytes[2] = {0};
+  (void)state;
+  rig_start(own_bins);
+  void *small = rig_allocate(900, NULL), *large = rig_allocate(60000, NULL), *none = rig_allocate(MIB, NULL);
+  const struct hipmm_resource *resource = rig_resource("binning");
+  assert_ok(resource->ops->visit(resource->self, count, bytes));
+  assert_int_equal(bytes[1], 60900);
+  assert_int_equal(bytes[0] + 1024 + 65536, rig_value("binning", "bins_reserved_bytes"));
+  rig_free(small, 900, NULL);
+  rig_free(large, 60000, NULL);
+  rig_free(none, MIB, NULL);
+}
+
 /* ---- Giving back, and everything at once ---- */
 
 static void gives_idle_chunks_back_when_trimmed(void **state)
@@ -278,6 +421,12 @@ int main(void)
       TEST(lets_the_list_go_before_the_powers),
       TEST(without_bins_passes_everything_on),
       TEST(locates_mistakes),
+      TEST(sends_frees_where_blocks_are_when_bins_are_added),
+      TEST(says_which_bins_cannot_be_taken_away),
+      TEST(adds_bins_under_threads_that_allocate),
+      TEST(takes_blocks_at_once_if_asked_to),
+      TEST(changes_nothing_when_a_bin_cannot_be_had),
+      TEST(shows_what_its_own_bins_hold),
       TEST(gives_idle_chunks_back_when_trimmed),
       TEST(passes_the_model),
       TEST(loses_nothing_whatever_call_fails),
