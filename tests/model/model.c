@@ -7,13 +7,14 @@
 #include "program.h"
 #include "random.h"
 #include "ranges.h"
+#include "use.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEVICE_TO_HOST = 2, BLOCKS = 200, CHECKS = 24 };
+enum { BLOCKS = 200, CHECKS = 24 };
 
 /* A block that the thread has allocated. Its last use is on `stream`. */
 struct held_block {
@@ -119,7 +120,8 @@ static void add_check(struct worker *worker, const struct held_block *block)
   struct check check = {worker->copies[stream] + worker->copied_bytes[stream], block->bytes, block->pattern};
   worker->copied_bytes[stream] += block->bytes;
   check_hip(run, "hipMemcpyAsync",
-            run->hip->MemcpyAsync(check.copy, block->ptr, block->bytes, DEVICE_TO_HOST, run->streams[stream]));
+            use_submit(run->hip, run->model->by_host, (struct use){check.copy, block->ptr, block->bytes, 0},
+                       run->streams[stream]));
   worker->checks[stream][worker->n_checks[stream]++] = check;
 }
 
@@ -128,7 +130,8 @@ static void fill(struct worker *worker, struct held_block *block)
   struct run *run = worker->run;
   block->pattern = worker->pattern = worker->pattern % 251 + 1;
   check_hip(run, "hipMemsetAsync",
-            run->hip->MemsetAsync(block->ptr, block->pattern, block->bytes, run->streams[block->stream]));
+            use_submit(run->hip, run->model->by_host, (struct use){block->ptr, NULL, block->bytes, block->pattern},
+                       run->streams[block->stream]));
 }
 
 /* Orders `to` after what `from` has been given so far. */
@@ -362,16 +365,19 @@ static void destroy_streams(struct run *run)
 
 static bool begin(struct run *run, uint64_t seed)
 {
-  char graph[1000];
+  const struct model *model = run->model;
+  char graph[1500];
   snprintf(graph, sizeof graph,
-           "{\"runtime\": {\"type\": \"software\", \"memory\": \"256MiB\", \"scheduler\": \"%s\", \"seed\": %llu}, "
-           "\"stack\": %s}",
-           run->model->scheduler, (unsigned long long)seed, run->model->stack);
+           "{\"runtime\": {%s\"type\": \"software\", \"memory\": \"256MiB\", \"scheduler\": \"%s\", \"seed\": %llu}, "
+           "\"%s\": %s}",
+           model->runtime ? model->runtime : "", model->scheduler, (unsigned long long)seed,
+           model->resources ? "resources" : "stack", model->resources ? model->resources : model->stack);
   enum hipmm_status status = hipmm_init_from_string(graph);
   run->hip = hip_table();
-  if (!status) program_begin(run->model->region_bytes);
+  if (!status) program_begin(model->region_bytes);
   if (!status) status = hipmm_get_current_resource(&run->resource);
   check_status(run, "initialisation", status, HIPMM_OK);
+  run->result.status = status;
   return !status;
 }
 

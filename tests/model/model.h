@@ -11,6 +11,8 @@ enum { MODEL_MOST_STREAMS = 8, MODEL_MOST_THREADS = 8 };
 struct model {
   const char *name;
   const char *stack;     /* JSON array */
+  const char *resources; /* JSON object, in place of `stack` */
+  const char *runtime;   /* further options of the software runtime: "\"key\": value, "; NULL: none */
   const char *scheduler; /* of the software runtime: "threads" or "stepped" */
   int threads, streams;
   unsigned operations; /* of each thread */
@@ -20,11 +22,13 @@ struct model {
   bool may_fail;       /* out of memory is to be expected */
   bool retires;        /* streams must be retired before they are destroyed, by the configuration's contract */
   bool no_streams;     /* streams are not destroyed and made anew */
+  bool by_host;        /* streams use memory by host functions: copies of pageable memory do not wait for their turn */
 };
 
 /* What came of a run. */
 struct model_result {
-  char failure[512]; /* empty: all was well */
+  char failure[512];        /* empty: all was well */
+  enum hipmm_status status; /* of building the stack */
   unsigned long long allocations, refusals, waits_of_streams;
 };
 
