@@ -153,11 +153,16 @@ static void choose_default(struct graph_build *build, struct walk *walk)
 
 /* ---- Checks that need the order -------------------------------------------------------------------------------- */
 
+/* `hipmm run` takes a program's managed and pinned memory from resources of these names, which no device needs to name. */
+static const char *const names_for_run[] = {"managed", "pinned"};
+
 static void warn_unused(const struct walk *walk)
 {
   const struct graph *graph = walk->build->graph;
   bool is_reached[GRAPH_MAX_NODES] = {false};
   is_reached[graph->default_node] = true;
+  for (size_t i = 0; i < sizeof names_for_run / sizeof *names_for_run; i++)
+    if (graph_find(graph, names_for_run[i]) >= 0) is_reached[graph_find(graph, names_for_run[i])] = true;
   for (size_t i = 0; i < graph->n_devices; i++) is_reached[graph->devices[i].node] = true;
   for (size_t i = walk->n_done; i-- > 0;) {
     const struct graph_node *node = &graph->nodes[walk->order[i]];

@@ -52,16 +52,20 @@ static void add_colon_separated(struct folders *folders, const char *text)
 }
 
 /* Where this code lies tells where its plugins lie, wherever the whole was moved to: in a build tree beside the
- * library's .libs or the program, in an installation under ../lib or beside the library. */
+ * library's .libs or the program, in an installation under ../lib or beside the library. What `hipmm run` preloads lies
+ * in a folder of its own, in an installation below the plugins. */
 static void add_surroundings(struct folders *folders)
 {
-  static const char *const places[] = {"plugins", "../plugins", "hipmm/" HIPMM_PLUGIN_ABI_TEXT,
-                                       "../lib/hipmm/" HIPMM_PLUGIN_ABI_TEXT};
+  enum { USUAL = 4, ALL = 6 };
+  static const char *const places[ALL] = {
+      "plugins", "../plugins",   "hipmm/" HIPMM_PLUGIN_ABI_TEXT, "../lib/hipmm/" HIPMM_PLUGIN_ABI_TEXT,
+      "..",      "../../plugins"};
   Dl_info self;
   char folder[PATH_MAX], resolved[PATH_MAX];
   if (!dladdr(&lock, &self) || !self.dli_fname || !realpath(self.dli_fname, folder)) return;
+  bool is_preloaded = !strcmp(strrchr(folder, '/'), "/preload.so");
   *strrchr(folder, '/') = '\0';
-  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+  for (size_t i = is_preloaded ? USUAL : 0; i < (is_preloaded ? ALL : USUAL); i++) {
     char place[PATH_MAX + 64];
     snprintf(place, sizeof place, "%s/%s", folder, places[i]);
     if (realpath(place, resolved)) add_folder(folders, resolved, strlen(resolved));

@@ -25,6 +25,9 @@ static enum hipmm_status open_library(const char *file, void **library_out)
 static enum hipmm_status open_amd(void **library_out)
 {
   static const char *const files[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"};
+  /* One that the program uses already comes first: the memory of another release would be of no use to it. */
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+    if ((*library_out = dlopen(files[i], RTLD_NOW | RTLD_NOLOAD))) return HIPMM_OK;
   for (size_t i = 0; i < sizeof files / sizeof *files; i++)
     if (!open_library(files[i], library_out)) return HIPMM_OK;
   return error_set(HIPMM_E_NO_DEVICE, "runtime amd: libamdhip64.so.7, .6 and .5 cannot be loaded; install ROCm's HIP "

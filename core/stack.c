@@ -186,7 +186,7 @@ static enum hipmm_status create_instances(struct stack *stack)
   return HIPMM_OK;
 }
 
-static struct stack *stack_new(struct graph *graph, int device)
+static struct stack *stack_new(struct graph *graph, int device, int top)
 {
   struct stack *stack = calloc(1, sizeof *stack);
   struct instance *instances = calloc(graph->n_nodes, sizeof *instances);
@@ -195,7 +195,7 @@ static struct stack *stack_new(struct graph *graph, int device)
     free(instances);
     return NULL;
   }
-  *stack = (struct stack){.device = device, .top = graph_top(graph, device), .graph = graph, .instances = instances};
+  *stack = (struct stack){.device = device, .top = top, .graph = graph, .instances = instances};
   atomic_init(&stack->references, 1);
   graph_retain(graph);
   for (size_t i = 0; i < graph->n_nodes; i++) {
@@ -254,17 +254,22 @@ static enum hipmm_status finish(struct stack *stack, enum hipmm_status status, s
   return HIPMM_OK;
 }
 
-enum hipmm_status stack_build(struct graph *graph, int device, struct stack **stack_out)
+enum hipmm_status stack_build_from(struct graph *graph, int device, int top, struct stack **stack_out)
 {
-  struct stack *stack = stack_new(graph, device);
+  struct stack *stack = stack_new(graph, device, top);
   if (!stack) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   return finish(stack, stack_list(stack, NULL, false), stack_out);
+}
+
+enum hipmm_status stack_build(struct graph *graph, int device, struct stack **stack_out)
+{
+  return stack_build_from(graph, device, graph_top(graph, device), stack_out);
 }
 
 enum hipmm_status stack_build_over(struct graph *graph, int device, const struct outside *outside, bool is_named,
                                    struct stack **stack_out)
 {
-  struct stack *stack = stack_new(graph, device);
+  struct stack *stack = stack_new(graph, device, graph_top(graph, device));
   if (!stack) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   enum hipmm_status status = adopt_outside(stack, outside);
   if (!status) status = stack_list(stack, graph->nodes[0].name, !is_named);

@@ -57,6 +57,9 @@ struct stack {
 enum hipmm_status stack_build(struct graph *graph, int device, struct stack **stack_out);
 enum hipmm_status stack_build_over(struct graph *graph, int device, const struct outside *outside, bool is_named,
                                    struct stack **stack_out);
+
+/* The same with another node of the graph at the top. */
+enum hipmm_status stack_build_from(struct graph *graph, int device, int top, struct stack **stack_out);
 void stack_retain(struct stack *stack);
 void stack_release(struct stack *stack);
 
