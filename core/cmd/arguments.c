@@ -16,7 +16,10 @@ static void arguments_usage(const struct arguments *arguments)
   printf("Usage: hipmm %s", arguments->command->name);
   for (size_t i = 0; i < arguments->n_rows; i++) {
     const struct argument *row = &arguments->rows[i];
-    printf(row->value_name ? " [--%s %s]" : " [--%s]", row->name, row->value_name);
+    printf(row->value_name && row->flag ? " [--%s[=%s]]"
+           : row->value_name            ? " [--%s %s]"
+                                        : " [--%s]",
+           row->name, row->value_name);
   }
   printf("%s%s\n", *arguments->command->operands ? " " : "", arguments->command->operands);
 }
@@ -33,10 +36,13 @@ static void arguments_help_paragraphs(const char *text)
   free(copy);
 }
 
-static void arguments_help_row(const char *name, const char *value_name, const char *doc)
+static void arguments_help_row(const char *name, const char *value_name, bool may_lack, const char *doc)
 {
   char head[ARGUMENTS_WORD];
-  snprintf(head, sizeof head, "--%s%s%s", name, value_name ? " " : "", value_name ? value_name : "");
+  if (may_lack)
+    snprintf(head, sizeof head, "--%s[=%s]", name, value_name);
+  else
+    snprintf(head, sizeof head, "--%s%s%s", name, value_name ? " " : "", value_name ? value_name : "");
   printf("  ");
   print_padded(STYLE_NAME, head, 18);
   struct wrap wrap = {.prefix = "                    ", .column = 20};
@@ -51,8 +57,9 @@ static int arguments_help(const struct arguments *arguments)
   arguments_help_paragraphs(arguments->command->help);
   printf("\n");
   for (size_t i = 0; i < arguments->n_rows; i++)
-    arguments_help_row(arguments->rows[i].name, arguments->rows[i].value_name, arguments->rows[i].doc);
-  arguments_help_row("help", NULL, "print this");
+    arguments_help_row(arguments->rows[i].name, arguments->rows[i].value_name,
+                       arguments->rows[i].value_name && arguments->rows[i].flag, arguments->rows[i].doc);
+  arguments_help_row("help", NULL, false, "print this");
   return output_finish(CMD_GOOD);
 }
 
@@ -91,7 +98,7 @@ static bool arguments_known(const struct arguments *arguments, int argc, char **
     if (length == strlen("help") && strncmp(word, "help", length) == 0) continue;
     const struct argument *row = arguments_find(arguments, word, length);
     if (!row) return arguments_refuse(arguments, word, length);
-    if (row->value_name && word[length] != '=') i++;
+    if (row->value_name && !row->flag && word[length] != '=') i++;
   }
   return true;
 }
@@ -100,7 +107,9 @@ static void arguments_prepare(const struct arguments *arguments, struct option *
 {
   for (size_t i = 0; i < arguments->n_rows; i++)
     options[i] = (struct option){.name = arguments->rows[i].name,
-                                 .has_arg = arguments->rows[i].value_name ? required_argument : no_argument,
+                                 .has_arg = !arguments->rows[i].value_name ? no_argument
+                                            : arguments->rows[i].flag      ? optional_argument
+                                                                           : required_argument,
                                  .val = (int)i};
   options[arguments->n_rows] = (struct option){.name = "help", .val = ARGUMENTS_HELP};
 }
@@ -126,12 +135,10 @@ static bool arguments_scan(const struct arguments *arguments, int argc, char **a
   opterr = 0;
   for (int code; (code = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
     if (code == '?' || code == ':') return arguments_bad(arguments, code, argv);
-    if (code == ARGUMENTS_HELP || code == 'h')
-      *help_out = true;
-    else if (arguments->rows[code].flag)
-      *arguments->rows[code].flag = true;
-    else
-      *arguments->rows[code].value = optarg;
+    bool is_help = code == ARGUMENTS_HELP || code == 'h';
+    if (is_help) *help_out = true;
+    if (!is_help && arguments->rows[code].flag) *arguments->rows[code].flag = true;
+    if (!is_help && arguments->rows[code].value && optarg) *arguments->rows[code].value = optarg;
   }
   return true;
 }

@@ -22,14 +22,15 @@ struct command {
 };
 
 extern const struct command check_command, show_command, plugins_command, describe_command, schema_command,
-    replay_command, bench_command;
+    replay_command, bench_command, run_command;
 
 /* ---- arguments.c ----------------------------------------------------------------------------------------------- */
 
-/* A long option of a sub-command: either a flag or one with a value. */
+/* A long option of a sub-command: a flag, one with a value, or (where `flag` and `value` are both given) a flag that may
+ * have a value, written after "=". */
 struct argument {
   const char *name;
-  const char *value_name; /* "FILE"; NULL for a flag */
+  const char *value_name; /* "FILE"; NULL for a mere flag */
   const char *doc;
   bool *flag;
   const char **value;

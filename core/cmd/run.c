@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/* run.c: `hipmm run`: starts a program with its GPU memory calls served by hipmm. All that serves them is in preload/;
+ * here the graph is looked at, the environment set up, and this process becomes the program. */
+#include "run.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* As the shell has them. */
+enum { RUN_CANNOT_START = 126, RUN_NOT_FOUND = 127 };
+
+static int run_start(const char *file, char **words)
+{
+  execv(file, words);
+  if (errno == ENOEXEC) execvp(file, words); /* a script without its first line, which execvp() gives to the shell */
+  say("run: %s: %s", file, strerror(errno));
+  return RUN_CANNOT_START;
+}
+
+/* The program runs all the same, unless it is not to. */
+static int run_without(const char *why, const struct run_settings *settings, const char *file, char **words)
+{
+  say("%s; %s %s", why, words[0], settings->is_strict ? "is not started (--strict)" : "runs without hipmm");
+  return settings->is_strict ? CMD_USAGE : run_start(file, words);
+}
+
+static int run_program(const struct source *source, struct run_settings *settings, char **words)
+{
+  char file[PATH_MAX], why[PATH_MAX + 256];
+  struct run_answer answer;
+  if (!run_find_program(words[0], file, sizeof file)) {
+    say("run: %s: %s", words[0], strerror(errno));
+    return errno == ENOENT ? RUN_NOT_FOUND : RUN_CANNOT_START;
+  }
+  const char *obstacle = run_why_not(file);
+  if (obstacle) {
+    snprintf(why, sizeof why, "run: %s %s", file, obstacle);
+    return run_without(why, settings, file, words);
+  }
+  run_ask(source, &answer);
+  if (!answer.is_good) return run_without(answer.why, settings, file, words);
+  if (answer.is_last_resort) say("run: no GPU was found, so %s gets the software device", words[0]);
+  settings->config = source->file;
+  return run_prepare(settings, &answer) ? run_start(file, words) : CMD_USAGE;
+}
+
+/* Where the program's own words begin: after "--", or with the first that is no option. */
+static int run_split(int argc, char **argv, int *head_out)
+{
+  int i = 1;
+  while (i < argc && argv[i][0] == '-' && argv[i][1] && strcmp(argv[i], "--") != 0)
+    i += strcmp(argv[i], "--config") == 0 ? 2 : 1;
+  *head_out = i < argc ? i : argc;
+  return i < argc && strcmp(argv[i], "--") == 0 ? i + 1 : i;
+}
+
+static int run_run(int argc, char **argv)
+{
+  bool report = false;
+  int status, head, first = run_split(argc, argv, &head);
+  const char *config = NULL, *report_file = "-";
+  struct run_settings settings = {.report = NULL};
+  const struct argument rows[] = {
+      {.name = "config", .value_name = "FILE", .doc = "the graph file", .value = &config},
+      {.name = "report",
+       .value_name = "FILE",
+       .doc = "at its end, tell what the program called and how much memory that took, on standard error or in FILE",
+       .flag = &report,
+       .value = &report_file},
+      {.name = "strict", .doc = "do not run the program at all if hipmm cannot serve it", .flag = &settings.is_strict}};
+  struct arguments arguments = {&run_command, rows, 3, 0, 0, NULL, 0};
+  if (!arguments_read(&arguments, head, argv, &status)) return status;
+  if (first >= argc) {
+    say("run: PROGRAM is missing; usage: hipmm run [OPTION]… -- PROGRAM [ARGUMENT]…");
+    return CMD_USAGE;
+  }
+  struct source source;
+  source_choose(&source, config);
+  settings.report = report ? report_file : NULL;
+  return run_program(&source, &settings, argv + first);
+}
+
+const struct command run_command = {
+    "run", "run a program with its GPU memory served by hipmm", "-- PROGRAM [ARGUMENT]…",
+    "Starts PROGRAM with hipmm in front of its GPU runtime, HIP's or CUDA's, by LD_PRELOAD. hipMalloc() and the other "
+    "functions that allocate and free device memory are served by the stack of their device; managed and pinned memory "
+    "by "
+    "the resources called \"managed\" and \"pinned\", if the graph has them. The rest goes to the runtime as ever. "
+    "Programs that it starts are served too.\n"
+    "\n"
+    "Where hipmm cannot serve, one line says why, and the program runs as it would without. That is so for programs "
+    "that "
+    "are set-user-id or linked statically, and it goes unseen for a runtime that is linked statically (nvcc's default; "
+    "link with -cudart shared) and for functions that a program looks up in its runtime with dlsym().\n"
+    "\n"
+    "The graph: by default the one that a program would get from hipmm_init(): the file that HIPMM_CONFIG names, "
+    "./hipmm.json, then the system's. Without a GPU the program gets the software device.\n"
+    "\n"
+    "Exit status: the program's; 2 wrong usage, or with --strict not served; 126 PROGRAM cannot be started, 127 not "
+    "found.",
+    run_run};

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/* run_ask.c: asks which runtime a program would get and whether the graph is good, before the program is started. */
+#include "run.h"
+
+#include "../environment.h"
+#include "../hip.h"
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- The child ---- */
+
+/* Whether neither the environment nor the graph names a runtime. */
+static bool run_is_automatic(const struct source *source)
+{
+  const char *wanted = environment_get("HIPMM_RUNTIME");
+  struct report report = {.source = source_name(source)};
+  struct graph *graph = NULL;
+  if (wanted && *wanted) return !strcmp(wanted, "auto");
+  enum hipmm_status status =
+      source->file ? graph_from_file(source->file, &report, &graph) : graph_built_in(&report, &graph);
+  bool is_automatic = !status && !strcmp(graph->runtime, "auto");
+  if (!status) graph_release(graph);
+  report_clear(&report);
+  return is_automatic;
+}
+
+static void run_look(const struct source *source, struct run_answer *answer)
+{
+  Dl_info info;
+  void *address;
+  answer->is_good = source_initialise(source) == HIPMM_OK;
+  if (!answer->is_good) {
+    snprintf(answer->why, sizeof answer->why, "%s", hipmm_last_error_message());
+    return;
+  }
+  snprintf(answer->runtime, sizeof answer->runtime, "%s", hipmm_runtime());
+  memcpy(&address, &hip_table()->Malloc, sizeof address);
+  if (strcmp(answer->runtime, "amd") && dladdr(address, &info)) (void)!realpath(info.dli_fname, answer->library);
+  if (strchr(answer->runtime, '/')) snprintf(answer->runtime, sizeof answer->runtime, "%s", answer->library);
+  answer->is_last_resort = !strcmp(answer->runtime, "software") && run_is_automatic(source);
+}
+
+/* What hipmm has to say beyond the answer, it says again in the program. */
+static void run_answer_and_exit(const struct source *source, int pipe_end)
+{
+  struct run_answer answer = {.is_good = false};
+  setenv("HIPMM_LOG", "off", 1);
+  run_look(source, &answer);
+  const char *from = (const char *)&answer;
+  for (size_t left = sizeof answer; left;) {
+    ssize_t written = write(pipe_end, from, left);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) _exit(CMD_BAD);
+    from += written;
+    left -= (size_t)written;
+  }
+  _exit(CMD_GOOD);
+}
+
+/* ---- The parent ---- */
+
+static bool run_read(int pipe_end, struct run_answer *answer)
+{
+  char *to = (char *)answer;
+  size_t left = sizeof *answer;
+  while (left) {
+    ssize_t got = read(pipe_end, to, left);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    to += got;
+    left -= (size_t)got;
+  }
+  return true;
+}
+
+static void run_fail(struct run_answer *answer, const char *what, const char *why)
+{
+  *answer = (struct run_answer){.is_good = false};
+  snprintf(answer->why, sizeof answer->why, "%s%s%s", what, *why ? ": " : "", why);
+}
+
+void run_ask(const struct source *source, struct run_answer *answer_out)
+{
+  int ends[2], status = 0;
+  if (pipe(ends)) {
+    run_fail(answer_out, "run: pipe", strerror(errno));
+    return;
+  }
+  fflush(NULL);
+  pid_t child = fork();
+  if (child == 0) {
+    close(ends[0]);
+    run_answer_and_exit(source, ends[1]);
+  }
+  int code = errno;
+  close(ends[1]);
+  bool is_read = child > 0 && run_read(ends[0], answer_out);
+  close(ends[0]);
+  while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  if (child < 0) run_fail(answer_out, "run: fork", strerror(code));
+  if (child > 0 && !is_read)
+    run_fail(answer_out, "run: the GPU runtime ended the process that asked it for devices",
+             WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "");
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/* run_environment.c: the environment that makes the loader put the preload object in front of a program, and that tells
+ * the object what to do. Names are made absolute: the program may change its folder before it asks for memory. */
+#include "run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Sets a variable; false, said, when there is no memory for it. */
+static bool run_set(const char *name, const char *value)
+{
+  if (!setenv(name, value, 1)) return true;
+  say("run: %s: %s", name, strerror(errno));
+  return false;
+}
+
+/* ---- The preload object ---- */
+
+static bool run_try(char *file, const char *folder, size_t length, const char *rest)
+{
+  char name[PATH_MAX];
+  int needed = snprintf(name, sizeof name, "%.*s/%s", (int)length, folder, rest);
+  return needed < (int)sizeof name && realpath(name, file) && access(file, R_OK) == 0;
+}
+
+static bool run_try_path(char *file, const char *folders)
+{
+  while (folders && *folders) {
+    size_t length = strcspn(folders, ":");
+    if (length && run_try(file, folders, length, "preload/preload.so")) return true;
+    folders += length + (folders[length] == ':');
+  }
+  return false;
+}
+
+/* Where the plugins are: as the environment says, in the build tree or the installation around this program, as
+ * configured. `file` has PATH_MAX bytes. */
+static bool run_find_object(char *file)
+{
+  static const char *const places[] = {"preload/.libs/preload.so",
+                                       "../lib/hipmm/" HIPMM_PLUGIN_ABI_TEXT "/preload/preload.so"};
+  char self[PATH_MAX] = "";
+  if (run_try_path(file, getenv("HIPMM_PLUGIN_PATH"))) return true;
+  ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+  while (length > 0 && self[length - 1] != '/') length--;
+  for (size_t i = 0; length > 1 && i < sizeof places / sizeof *places; i++)
+    if (run_try(file, self, (size_t)length - 1, places[i])) return true;
+  if (run_try(file, HIPMM_PLUGIN_DIR, strlen(HIPMM_PLUGIN_DIR), "preload/preload.so")) return true;
+  say("run: preload.so is neither beside this program nor in %s/preload; is hipmm installed whole?", HIPMM_PLUGIN_DIR);
+  return false;
+}
+
+/* The loader takes a blank or a colon for the end of a name. */
+static bool run_can_name(const char *file)
+{
+  if (!strpbrk(file, " :\t\n")) return true;
+  say("run: %s: the loader cannot be told to put it in front, since its name has a blank or a colon", file);
+  return false;
+}
+
+static bool run_preload(const char *library)
+{
+  char object[PATH_MAX], *all = NULL;
+  const char *others = getenv("LD_PRELOAD");
+  if (!run_find_object(object) || !run_can_name(object) || !run_can_name(library)) return false;
+  if (asprintf(&all, "%s%s%s%s%s", object, *library ? ":" : "", library, others && *others ? ":" : "",
+               others ? others : "") < 0)
+    all = NULL;
+  bool is_set = all && run_set("LD_PRELOAD", all);
+  if (!all) say("run: out of memory");
+  free(all);
+  return is_set;
+}
+
+/* ---- Folders and files ---- */
+
+/* The folder's absolute name, or the name as it is if there is no such folder. */
+static bool run_append_folder(char **folders, const char *folder, size_t length)
+{
+  char name[PATH_MAX], absolute[PATH_MAX], *longer;
+  snprintf(name, sizeof name, "%.*s", (int)length, folder);
+  bool found = realpath(name, absolute) != NULL;
+  if (asprintf(&longer, "%s%s%s", *folders ? *folders : "", *folders ? ":" : "", found ? absolute : name) < 0)
+    return false;
+  free(*folders);
+  *folders = longer;
+  return true;
+}
+
+static bool run_set_plugin_path(void)
+{
+  char *folders = NULL;
+  bool is_good = true;
+  for (const char *at = getenv("HIPMM_PLUGIN_PATH"); at && *at && is_good;) {
+    size_t length = strcspn(at, ":");
+    if (length) is_good = run_append_folder(&folders, at, length);
+    at += length + (at[length] == ':');
+  }
+  if (!is_good) say("run: out of memory");
+  if (is_good && folders) is_good = run_set("HIPMM_PLUGIN_PATH", folders);
+  free(folders);
+  return is_good;
+}
+
+/* What one run reports begins with an empty file: every process of it appends. */
+static bool run_set_report(const char *report)
+{
+  char absolute[PATH_MAX];
+  if (!report) {
+    unsetenv("HIPMM_RUN_REPORT");
+    return true;
+  }
+  if (!strcmp(report, "-")) return run_set("HIPMM_RUN_REPORT", report);
+  int file = open(report, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (file >= 0) close(file);
+  if (file >= 0 && realpath(report, absolute)) return run_set("HIPMM_RUN_REPORT", absolute);
+  say("run: --report=%s: %s", report, strerror(errno));
+  return false;
+}
+
+static bool run_set_config(const char *config)
+{
+  char absolute[PATH_MAX];
+  if (!config) return true;
+  return run_set("HIPMM_CONFIG", realpath(config, absolute) ? absolute : config);
+}
+
+bool run_prepare(const struct run_settings *settings, const struct run_answer *answer)
+{
+  char pid[32];
+  snprintf(pid, sizeof pid, "%ld", (long)getpid());
+  return run_set_config(settings->config) && run_set_plugin_path() && run_set("HIPMM_RUNTIME", answer->runtime) &&
+         run_set_report(settings->report) && run_set("HIPMM_RUN_PID", pid) &&
+         run_set("HIPMM_RUN_STRICT", settings->is_strict ? "1" : "0") && run_preload(answer->library);
+}

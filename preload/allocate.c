@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/* allocate.c: the functions that allocate. What hipmm has no part in goes to the real function with everything as it was
+ * given: no bytes, no place for the pointer, flags that ask for special memory, a stream that is being captured (its
+ * memory belongs to the graph), a pool of the program's that other processes share. */
+#include "blocks.h"
+#include "failure.h"
+#include "pools.h"
+#include "real.h"
+#include "request.h"
+#include "say.h"
+#include "setup.h"
+#include "streams.h"
+#include "thread.h"
+
+#include <stdlib.h>
+
+enum { DEPTH_MOST = 32 };
+
+bool request_runs_away(enum hook hook)
+{
+  static atomic_bool said;
+  if (thread_depth() <= DEPTH_MOST) return false;
+  preload_say_once(&said,
+                   "%s: the runtime's own function calls itself through this one without end; hipmm cannot stand "
+                   "in front of this runtime",
+                   hook_name(hook));
+  return true;
+}
+
+static int pass_on(const struct request *request)
+{
+  if (request_runs_away(request->hook)) return HIPMM_HIP_ERROR_NOT_SUPPORTED;
+  switch (request->takes) {
+  case TAKES_NOTHING: return real_memory(request->hook, request->ptr, request->bytes);
+  case TAKES_FLAGS: return real_memory_flags(request->hook, request->ptr, request->bytes, request->flags);
+  case TAKES_STREAM: return real_memory_stream(request->hook, request->ptr, request->bytes, request->stream);
+  default: return real_memory_pool(request->hook, request->ptr, request->bytes, request->pool, request->stream);
+  }
+}
+
+static bool is_ordered(const struct request *request)
+{
+  return request->takes == TAKES_STREAM || request->takes == TAKES_POOL;
+}
+
+/* The device whose memory is asked for; false if hipmm has no part in it. */
+static bool find_device(const struct request *request, int *device_out)
+{
+  enum family family = hook_family(request->hook);
+  int code = 0;
+  if (!request->ptr || !request->bytes || request->flags & ~request->flags_served || !setup_ready(family)) return false;
+  if (request->takes == TAKES_POOL && !pools_find(request->pool, device_out)) return false;
+  if (!is_ordered(request)) *device_out = real_current_device(family);
+  if (!is_ordered(request)) return true;
+  if ((uintptr_t)request->order > 1 && (real_is_capturing(family, request->order, &code) || code)) return false;
+  if (request->takes == TAKES_STREAM) *device_out = streams_device(family, request->order);
+  return true;
+}
+
+static void give_back(struct served_device *served, enum kind kind, void *ptr, size_t bytes, hipStream_t stream)
+{
+  struct hipmm_resource *resource = served->kinds[kind].resource;
+  if (resource->ops->deallocate(resource->self, ptr, bytes, HIPMM_ALIGNMENT, stream))
+    preload_say("%p is lost: %s", ptr, hipmm_last_error_message());
+}
+
+/* Memory that is not ordered by a stream must be ready for all of them: it is allocated for one that has no work, and
+ * whatever that was made to wait for is waited for. */
+static int obtain(const struct request *request, struct served_device *served, struct block *block)
+{
+  struct hipmm_resource *resource = served->kinds[request->kind].resource;
+  hipStream_t stream = is_ordered(request) ? request->order : served->idle;
+  void *ptr = NULL;
+  if (hipmm_allocate(resource, request->bytes, stream, &ptr)) return failure_of_hipmm(request->hook, request->bytes);
+  int code = is_ordered(request) ? 0 : devices_settle(served);
+  if (code) {
+    give_back(served, request->kind, ptr, request->bytes, stream);
+    return failure_of_call(request->hook, code);
+  }
+  *block = (struct block){
+      .by_address = {.major = (uintptr_t)ptr, .minor = request->bytes}, .served = served, .kind = request->kind};
+  blocks_put(block);
+  *request->ptr = ptr;
+  return 0;
+}
+
+static enum outcome try(const struct request *request, int *code_out)
+{
+  int device;
+  if (!find_device(request, &device)) return OUTCOME_PASSED;
+  struct served_device *served = devices_get(hook_family(request->hook), device);
+  if (!served || !served->kinds[request->kind].resource) return OUTCOME_PASSED;
+  struct block *block = malloc(sizeof *block);
+  *code_out = block ? obtain(request, served, block)
+                    : failure_refuse(request->hook, HIPMM_HIP_ERROR_OUT_OF_MEMORY, "no host memory is left");
+  if (*code_out) free(block);
+  return *code_out ? OUTCOME_FAILED : OUTCOME_SERVED;
+}
+
+int request_serve(const struct request *request)
+{
+  int code = 0;
+  bool is_outermost = thread_enter();
+  if (is_outermost) setup_before_first_use();
+  enum outcome outcome = is_outermost ? try(request, &code) : OUTCOME_PASSED;
+  if (outcome == OUTCOME_PASSED) code = pass_on(request);
+  if (is_outermost) hook_count(request->hook, outcome);
+  thread_leave();
+  return code;
+}

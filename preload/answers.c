@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/* answers.c: see answers.h. */
+#include "answers.h"
+
+#include "../core/hip.h"
+#include "blocks.h"
+#include "failure.h"
+#include "limits.h"
+#include "real.h"
+#include "setup.h"
+#include "thread.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+static int finish(enum hook hook, bool is_outermost, enum outcome outcome, int code)
+{
+  if (is_outermost) hook_count(hook, outcome);
+  thread_leave();
+  return code;
+}
+
+/* ---- How much there is ---- */
+
+int answer_memory_info(enum hook hook, size_t *free_bytes, size_t *total_bytes)
+{
+  enum family family = hook_family(hook);
+  bool is_outermost = thread_enter(), is_served = is_outermost && setup_ready(family);
+  struct served_device *served = is_served ? devices_get(family, real_current_device(family)) : NULL;
+  int code = real_two(hook, free_bytes, total_bytes);
+  if (served && !code && free_bytes && total_bytes) limits_apply(served, free_bytes, total_bytes);
+  return finish(hook, is_outermost, served ? code ? OUTCOME_FAILED : OUTCOME_SERVED : OUTCOME_PASSED, code);
+}
+
+/* ---- Where it is ---- */
+
+static bool find_block(bool is_outermost, const void *ptr, struct block *block_out)
+{
+  return is_outermost && ptr && setup_was_ready() && !setup_is_forked() && blocks_holding(ptr, block_out);
+}
+
+int answer_address_range(enum hook hook, void **base, size_t *bytes, void *ptr)
+{
+  struct block block;
+  bool is_outermost = thread_enter();
+  if ((!base && !bytes) || !find_block(is_outermost, ptr, &block))
+    return finish(hook, is_outermost, OUTCOME_PASSED, real_three(hook, base, bytes, ptr));
+  if (base) *base = block_start(&block);
+  if (bytes) *bytes = block_bytes(&block);
+  return finish(hook, is_outermost, OUTCOME_SERVED, 0);
+}
+
+int answer_size(enum hook hook, void *ptr, size_t *bytes)
+{
+  struct block block;
+  bool is_outermost = thread_enter();
+  if (!bytes || !find_block(is_outermost, ptr, &block) || block_start(&block) != ptr)
+    return finish(hook, is_outermost, OUTCOME_PASSED, real_two(hook, ptr, bytes));
+  *bytes = block_bytes(&block);
+  return finish(hook, is_outermost, OUTCOME_SERVED, 0);
+}
+
+/* ---- Sharing ---- */
+
+/* What hipmm's runtime says of the allocation that `ptr` lies in; false if it cannot tell. */
+static bool allocation_of(void *ptr, void **base_out, size_t *bytes_out)
+{
+  Dl_info info;
+  void *address;
+  memcpy(&address, &hip_table()->Malloc, sizeof address);
+  if (!dladdr(address, &info)) return false;
+  void *library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+  int (*range)(void **, size_t *, void *) = NULL;
+  address = library ? dlsym(library, "hipMemGetAddressRange") : NULL;
+  memcpy(&range, &address, sizeof range);
+  bool known = range && !range(base_out, bytes_out, ptr);
+  if (range && !known) hip_table()->GetLastError();
+  if (library) dlclose(library);
+  return known;
+}
+
+/* Whether the block is a whole allocation, but for what the driver rounds up. */
+static bool is_whole(const struct block *block)
+{
+  void *base;
+  size_t bytes;
+  return allocation_of(block_start(block), &base, &bytes) && base == block_start(block) &&
+         bytes < block_bytes(block) + USAGE_UNIT_BYTES;
+}
+
+int answer_share(enum hook hook, void *handle, void *ptr)
+{
+  struct block block;
+  bool is_outermost = thread_enter();
+  if (!find_block(is_outermost, ptr, &block) || is_whole(&block))
+    return finish(hook, is_outermost, OUTCOME_PASSED, real_two(hook, handle, ptr));
+  int code = failure_refuse(hook, HIPMM_HIP_ERROR_NOT_SUPPORTED,
+                            "%p lies in a larger allocation of %s, all of which the other process would get; give "
+                            "memory that is shared to a resource that asks the driver for each block, such as device",
+                            ptr, hipmm_resource_name(block.served->kinds[block.kind].resource));
+  return finish(hook, is_outermost, OUTCOME_FAILED, code);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* blocks.h: the live blocks that the program has of hipmm, by address. */
+#ifndef HIPMM_PRELOAD_BLOCKS_H
+#define HIPMM_PRELOAD_BLOCKS_H
+
+#include "../plugins/software/tree.h"
+#include "devices.h"
+
+struct block {
+  struct software_node by_address; /* major: where it starts; minor: its bytes */
+  struct served_device *served;
+  enum kind kind;
+};
+
+static inline void *block_start(const struct block *block)
+{
+  return (void *)block->by_address.major;
+}
+
+static inline size_t block_bytes(const struct block *block)
+{
+  return block->by_address.minor;
+}
+
+/* Takes over a block from malloc(); it is live from then on. */
+void blocks_put(struct block *block);
+
+/* Takes the block that starts at `ptr` out, so that no other thread can free it too; the caller owns it. NULL if there is
+ * none, or if its kind is not among `kinds` (bits), which *other_kind_out tells. */
+struct block *blocks_take(const void *ptr, unsigned kinds, bool *other_kind_out);
+
+/* Takes any block out; NULL when there is none left. */
+struct block *blocks_take_any(void);
+
+/* Copies the block that `ptr` points into. */
+bool blocks_holding(const void *ptr, struct block *block_out);
+
+#endif

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/* cuda.c: the functions of CUDA's runtime, in front of those of libcudart. As hip.c: handles and codes are the same to
+ * us. A function called …_ptsz is what a program calls that was compiled for per-thread default streams. */
+#include "answers.h"
+#include "exports.h"
+#include "pools.h"
+#include "request.h"
+#include "reset.h"
+#include "simple.h"
+#include "streams.h"
+
+enum { HOST_SERVED = HIPMM_HIP_HOST_MALLOC_PORTABLE | 2 /* mapped, as all pinned memory is */ };
+
+/* The stream that such a program means by 0. */
+static hipStream_t per_thread(hipStream_t stream)
+{
+  return stream ? stream : (hipStream_t)2;
+}
+
+/* ---- Device memory ---- */
+
+int cudaMalloc(void **ptr, size_t bytes)
+{
+  return request_serve(&(struct request){.hook = HOOK_cudaMalloc, .ptr = ptr, .bytes = bytes});
+}
+
+int cudaFree(void *ptr)
+{
+  return request_free(HOOK_cudaFree, ptr, 1U << KIND_DEVICE | 1U << KIND_MANAGED);
+}
+
+static int allocate_on(enum hook hook, void **ptr, size_t bytes, hipStream_t stream, hipStream_t order)
+{
+  return request_serve(&(struct request){
+      .hook = hook, .takes = TAKES_STREAM, .ptr = ptr, .bytes = bytes, .stream = stream, .order = order});
+}
+
+int cudaMallocAsync(void **ptr, size_t bytes, hipStream_t stream)
+{
+  return allocate_on(HOOK_cudaMallocAsync, ptr, bytes, stream, stream);
+}
+
+int cudaMallocAsync_ptsz(void **ptr, size_t bytes, hipStream_t stream)
+{
+  return allocate_on(HOOK_cudaMallocAsync_ptsz, ptr, bytes, stream, per_thread(stream));
+}
+
+int cudaMallocFromPoolAsync(void **ptr, size_t bytes, hipMemPool_t pool, hipStream_t stream)
+{
+  return request_serve(&(struct request){.hook = HOOK_cudaMallocFromPoolAsync,
+                                         .takes = TAKES_POOL,
+                                         .ptr = ptr,
+                                         .bytes = bytes,
+                                         .stream = stream,
+                                         .order = stream,
+                                         .pool = pool});
+}
+
+int cudaMallocFromPoolAsync_ptsz(void **ptr, size_t bytes, hipMemPool_t pool, hipStream_t stream)
+{
+  return request_serve(&(struct request){.hook = HOOK_cudaMallocFromPoolAsync_ptsz,
+                                         .takes = TAKES_POOL,
+                                         .ptr = ptr,
+                                         .bytes = bytes,
+                                         .stream = stream,
+                                         .order = per_thread(stream),
+                                         .pool = pool});
+}
+
+int cudaFreeAsync(void *ptr, hipStream_t stream)
+{
+  return request_free_on(HOOK_cudaFreeAsync, ptr, stream, stream);
+}
+
+int cudaFreeAsync_ptsz(void *ptr, hipStream_t stream)
+{
+  return request_free_on(HOOK_cudaFreeAsync_ptsz, ptr, stream, per_thread(stream));
+}
+
+/* ---- Managed and pinned memory ---- */
+
+int cudaMallocManaged(void **ptr, size_t bytes, unsigned flags)
+{
+  return request_serve(&(struct request){.hook = HOOK_cudaMallocManaged,
+                                         .takes = TAKES_FLAGS,
+                                         .ptr = ptr,
+                                         .bytes = bytes,
+                                         .kind = KIND_MANAGED,
+                                         .flags = flags,
+                                         .flags_served = HIPMM_HIP_MEM_ATTACH_GLOBAL});
+}
+
+int cudaMallocHost(void **ptr, size_t bytes)
+{
+  return request_serve(&(struct request){.hook = HOOK_cudaMallocHost, .ptr = ptr, .bytes = bytes, .kind = KIND_PINNED});
+}
+
+int cudaHostAlloc(void **ptr, size_t bytes, unsigned flags)
+{
+  return request_serve(&(struct request){.hook = HOOK_cudaHostAlloc,
+                                         .takes = TAKES_FLAGS,
+                                         .ptr = ptr,
+                                         .bytes = bytes,
+                                         .kind = KIND_PINNED,
+                                         .flags = flags,
+                                         .flags_served = HOST_SERVED});
+}
+
+int cudaFreeHost(void *ptr)
+{
+  return request_free(HOOK_cudaFreeHost, ptr, 1U << KIND_PINNED);
+}
+
+/* ---- Questions ---- */
+
+int cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
+{
+  return answer_memory_info(HOOK_cudaMemGetInfo, free_bytes, total_bytes);
+}
+
+int cudaIpcGetMemHandle(void *handle, void *ptr)
+{
+  return answer_share(HOOK_cudaIpcGetMemHandle, handle, ptr);
+}
+
+int cudaMemPoolExportPointer(void *data, void *ptr)
+{
+  return answer_share(HOOK_cudaMemPoolExportPointer, data, ptr);
+}
+
+int cudaGetLastError(void)
+{
+  return simple_last_error(HOOK_cudaGetLastError, true);
+}
+
+int cudaPeekAtLastError(void)
+{
+  return simple_last_error(HOOK_cudaPeekAtLastError, false);
+}
+
+/* ---- Devices, pools, streams ---- */
+
+int cudaMemPoolCreate(hipMemPool_t *pool, const void *props)
+{
+  return pools_create(HOOK_cudaMemPoolCreate, pool, props);
+}
+
+int cudaMemPoolDestroy(hipMemPool_t pool)
+{
+  return pools_destroy(HOOK_cudaMemPoolDestroy, pool);
+}
+
+int cudaDeviceGetDefaultMemPool(hipMemPool_t *pool, int device)
+{
+  return pools_of_device(HOOK_cudaDeviceGetDefaultMemPool, pool, device);
+}
+
+int cudaDeviceGetMemPool(hipMemPool_t *pool, int device)
+{
+  return pools_of_device(HOOK_cudaDeviceGetMemPool, pool, device);
+}
+
+int cudaStreamCreate(hipStream_t *stream)
+{
+  return simple_create_stream(HOOK_cudaStreamCreate, stream);
+}
+
+int cudaStreamCreateWithFlags(hipStream_t *stream, unsigned flags)
+{
+  return simple_create_stream_with_flags(HOOK_cudaStreamCreateWithFlags, stream, flags);
+}
+
+int cudaStreamCreateWithPriority(hipStream_t *stream, unsigned flags, int priority)
+{
+  return simple_create_stream_with_priority(HOOK_cudaStreamCreateWithPriority, stream, flags, priority);
+}
+
+int cudaStreamDestroy(hipStream_t stream)
+{
+  return streams_destroy(HOOK_cudaStreamDestroy, stream);
+}
+
+int cudaSetDevice(int device)
+{
+  return simple_set_device(HOOK_cudaSetDevice, device);
+}
+
+int cudaDeviceReset(void)
+{
+  return reset_device(HOOK_cudaDeviceReset);
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/* devices.c: see devices.h. Devices are opened one at a time; reading an open one takes no lock. */
+#include "devices.h"
+
+#include "../core/device.h"
+#include "../core/error.h"
+#include "../core/hip.h"
+#include "named.h"
+#include "real.h"
+#include "setup.h"
+#include "streams.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+enum { DEVICES = 64 };
+
+enum state { STATE_NEW, STATE_SERVED, STATE_REFUSED };
+
+static struct served_device devices[DEVICES];
+static atomic_int states[DEVICES];
+static atomic_uint_fast64_t used;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+const char *kind_name(enum kind kind)
+{
+  static const char *const names[] = {"device", "managed", "pinned"};
+  return names[kind];
+}
+
+/* ---- Opening ---- */
+
+/* Without a stream of our own the default one has to do: it waits for more than it needs to. */
+static void make_idle_stream(struct served_device *served)
+{
+  const struct hipmm_hip *hip = hip_table();
+  int previous = hip_enter_device(served->device);
+  served->idle = NULL;
+  if (hip->StreamCreateWithFlags(&served->idle, HIPMM_HIP_STREAM_NON_BLOCKING)) {
+    hip->GetLastError();
+    served->idle = NULL;
+  } else if (hipmm_stream_retain(served->device, served->idle)) {
+    hip->GetLastError();
+  }
+  hip_leave_device(served->device, previous);
+}
+
+static void refuse(int device)
+{
+  char why[2200];
+  snprintf(why, sizeof why, "device %d: %s", device, hipmm_last_error_message());
+  setup_refuse(why);
+}
+
+static enum state open_locked(enum family family, int device)
+{
+  struct served_device *served = &devices[device];
+  struct stack *stack;
+  struct hipmm_resource *resource;
+  /* The context that the program means to have, whatever happened to it before. */
+  if (family == FAMILY_CUDA && real_current_device(family) == device) real_pointer(HOOK_cudaFree, NULL);
+  if (device_stack(device, &stack) || device_resource(device, &resource)) {
+    refuse(device);
+    return STATE_REFUSED;
+  }
+  served->device = device;
+  served->kinds[KIND_DEVICE] = (struct served){resource, stack};
+  make_idle_stream(served);
+  named_open(served);
+  devices_mark_used(device);
+  streams_promise_known(device);
+  return STATE_SERVED;
+}
+
+struct served_device *devices_get(enum family family, int device)
+{
+  if (device < 0 || device >= DEVICES) return NULL;
+  if (atomic_load_explicit(&states[device], memory_order_acquire) == STATE_NEW) {
+    pthread_mutex_lock(&lock);
+    if (atomic_load(&states[device]) == STATE_NEW) atomic_store(&states[device], open_locked(family, device));
+    pthread_mutex_unlock(&lock);
+  }
+  return devices_if_served(device);
+}
+
+struct served_device *devices_if_served(int device)
+{
+  bool is_served =
+      device >= 0 && device < DEVICES && atomic_load_explicit(&states[device], memory_order_acquire) == STATE_SERVED;
+  return is_served ? &devices[device] : NULL;
+}
+
+int devices_count_served(void)
+{
+  int count = 0;
+  for (int device = 0; device < DEVICES; device++) count += devices_if_served(device) != NULL;
+  return count;
+}
+
+/* ---- Waiting ---- */
+
+void devices_mark_used(int device)
+{
+  if (device < 0 || device >= DEVICES) return;
+  uint_fast64_t bit = UINT64_C(1) << device;
+  if (!(atomic_load_explicit(&used, memory_order_relaxed) & bit)) atomic_fetch_or(&used, bit);
+}
+
+static int synchronize(int device)
+{
+  int previous = hip_enter_device(device), code = hip_table()->DeviceSynchronize();
+  hip_leave_device(device, previous);
+  return code;
+}
+
+int devices_synchronize(void)
+{
+  uint_fast64_t mask = atomic_load(&used);
+  int first = 0;
+  for (int device = 0; device < DEVICES; device++) {
+    int code = mask >> device & 1 ? synchronize(device) : 0;
+    if (!first) first = code;
+  }
+  return first;
+}
+
+int devices_settle(const struct served_device *served)
+{
+  int previous = hip_enter_device(served->device), code = hip_table()->StreamSynchronize(served->idle);
+  hip_leave_device(served->device, previous);
+  return code;
+}
+
+/* ---- What is held ---- */
+
+static bool stack_holds(struct stack *stack, const void *ptr)
+{
+  struct hipmm_block block;
+  bool holds = false;
+  for (size_t i = 0; stack && i < stack->graph->n_nodes && !holds; i++)
+    holds = stack->instances[i].created && ledger_find(&stack->instances[i].ledger, ptr, &block);
+  return holds;
+}
+
+bool devices_hold(const void *ptr)
+{
+  for (int device = 0; device < DEVICES; device++) {
+    struct served_device *served = devices_if_served(device);
+    for (int kind = 0; served && kind < KIND_COUNT; kind++)
+      if (stack_holds(served->kinds[kind].stack, ptr)) return true;
+  }
+  return false;
+}
+
+bool devices_peak_reserved(const struct served_device *served, enum kind kind, int64_t *bytes_out)
+{
+  const struct stack *stack = served->kinds[kind].stack;
+  if (!stack || (kind != KIND_DEVICE && stack == served->kinds[KIND_DEVICE].stack)) return false;
+  *bytes_out = atomic_load(&stack->peak_held_bytes);
+  return true;
+}
+
+static void close_device(struct served_device *served)
+{
+  const struct hipmm_hip *hip = hip_table();
+  named_close(served);
+  if (served->idle) {
+    hipmm_stream_retire(served->device, served->idle);
+    int previous = hip_enter_device(served->device);
+    hip->StreamDestroy(served->idle);
+    hip_leave_device(served->device, previous);
+  }
+  served->kinds[KIND_DEVICE] = (struct served){NULL, NULL};
+  atomic_store(&states[served->device], STATE_NEW);
+}
+
+void devices_close(void)
+{
+  pthread_mutex_lock(&lock);
+  for (int device = 0; device < DEVICES; device++)
+    if (devices_if_served(device)) close_device(&devices[device]);
+  pthread_mutex_unlock(&lock);
+}

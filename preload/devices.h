@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* devices.h: the devices whose memory hipmm serves to the program, and what serves each kind of it. */
+#ifndef HIPMM_PRELOAD_DEVICES_H
+#define HIPMM_PRELOAD_DEVICES_H
+
+#include "../core/stack.h"
+#include "hooks.h"
+#include "usage.h"
+
+/* What the program asked for. Device memory comes from the device's resource in the graph; managed and pinned memory
+ * from the resource that the graph calls so. */
+enum kind { KIND_DEVICE, KIND_MANAGED, KIND_PINNED, KIND_COUNT };
+
+struct served {
+  struct hipmm_resource *resource; /* NULL: not served */
+  struct stack *stack;             /* that it belongs to; ours to release if not the device's own */
+};
+
+struct served_device {
+  int device;
+  hipStream_t idle; /* one that no work is ever given to: what is allocated for it and waited for is ready everywhere */
+  struct served kinds[KIND_COUNT];
+  struct usage usage[KIND_COUNT];
+};
+
+const char *kind_name(enum kind kind);
+
+/* The device, made ready if it was not used before; NULL if its stack cannot be built, which is said once. */
+struct served_device *devices_get(enum family family, int device);
+
+/* The device if it is served already. */
+struct served_device *devices_if_served(int device);
+
+/* How many are served now. */
+int devices_count_served(void);
+
+/* Notes that the program works on a device. */
+void devices_mark_used(int device);
+
+/* Waits for all work on the devices that the program works on. A HIP error code. */
+int devices_synchronize(void);
+
+/* Waits until memory allocated for the idle stream is ready. A HIP error code. */
+int devices_settle(const struct served_device *served);
+
+/* Whether memory that begins at `ptr` is what a stack holds of the runtime: the program must never free that. */
+bool devices_hold(const void *ptr);
+
+/* The most that the stack of this kind held of the runtime; false if it is counted with device memory. */
+bool devices_peak_reserved(const struct served_device *served, enum kind kind, int64_t *bytes_out);
+
+/* Lets go of everything that was served, before hipmm itself is closed. */
+void devices_close(void);
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/* exports.h: the functions that the preload object puts in front of the runtime's, declared by what they take in C:
+ * HIP's and CUDA's own headers cannot both be included, and their error codes and handles are ints and pointers. */
+#ifndef HIPMM_PRELOAD_EXPORTS_H
+#define HIPMM_PRELOAD_EXPORTS_H
+
+#include <hipmm/plugin.h>
+
+#pragma GCC visibility push(default)
+
+int hipMalloc(void **ptr, size_t bytes);
+int hipExtMallocWithFlags(void **ptr, size_t bytes, unsigned flags);
+int hipFree(void *ptr);
+int hipMallocAsync(void **ptr, size_t bytes, hipStream_t stream);
+int hipMallocFromPoolAsync(void **ptr, size_t bytes, hipMemPool_t pool, hipStream_t stream);
+int hipFreeAsync(void *ptr, hipStream_t stream);
+int hipMallocManaged(void **ptr, size_t bytes, unsigned flags);
+int hipHostMalloc(void **ptr, size_t bytes, unsigned flags);
+int hipHostAlloc(void **ptr, size_t bytes, unsigned flags);
+int hipMallocHost(void **ptr, size_t bytes);
+int hipMemAllocHost(void **ptr, size_t bytes);
+int hipHostFree(void *ptr);
+int hipFreeHost(void *ptr);
+int hipMemGetInfo(size_t *free_bytes, size_t *total_bytes);
+int hipMemGetAddressRange(void **base, size_t *bytes, void *ptr);
+int hipMemPtrGetInfo(void *ptr, size_t *bytes);
+int hipIpcGetMemHandle(void *handle, void *ptr);
+int hipMemPoolExportPointer(void *data, void *ptr);
+int hipMemPoolCreate(hipMemPool_t *pool, const void *props);
+int hipMemPoolDestroy(hipMemPool_t pool);
+int hipDeviceGetDefaultMemPool(hipMemPool_t *pool, int device);
+int hipDeviceGetMemPool(hipMemPool_t *pool, int device);
+int hipStreamCreate(hipStream_t *stream);
+int hipStreamCreateWithFlags(hipStream_t *stream, unsigned flags);
+int hipStreamCreateWithPriority(hipStream_t *stream, unsigned flags, int priority);
+int hipStreamDestroy(hipStream_t stream);
+int hipDeviceReset(void);
+int hipGetLastError(void);
+int hipPeekAtLastError(void);
+int hipSetDevice(int device);
+int hipGetDevice(int *device);
+int hipInit(unsigned flags);
+int hipGetDeviceCount(int *count);
+int hipDeviceGet(int *device, int ordinal);
+int hipDeviceGetAttribute(int *value, int attribute, int device);
+int hipDeviceGetName(char *name, int length, int device);
+int hipDeviceTotalMem(size_t *bytes, int device);
+int hipGetDeviceProperties(void *properties, int device);
+int hipDeviceSynchronize(void);
+int hipEventCreate(hipEvent_t *event);
+int hipEventCreateWithFlags(hipEvent_t *event, unsigned flags);
+
+int cudaMalloc(void **ptr, size_t bytes);
+int cudaFree(void *ptr);
+int cudaMallocAsync(void **ptr, size_t bytes, hipStream_t stream);
+int cudaMallocAsync_ptsz(void **ptr, size_t bytes, hipStream_t stream);
+int cudaMallocFromPoolAsync(void **ptr, size_t bytes, hipMemPool_t pool, hipStream_t stream);
+int cudaMallocFromPoolAsync_ptsz(void **ptr, size_t bytes, hipMemPool_t pool, hipStream_t stream);
+int cudaFreeAsync(void *ptr, hipStream_t stream);
+int cudaFreeAsync_ptsz(void *ptr, hipStream_t stream);
+int cudaMallocManaged(void **ptr, size_t bytes, unsigned flags);
+int cudaMallocHost(void **ptr, size_t bytes);
+int cudaHostAlloc(void **ptr, size_t bytes, unsigned flags);
+int cudaFreeHost(void *ptr);
+int cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes);
+int cudaIpcGetMemHandle(void *handle, void *ptr);
+int cudaMemPoolExportPointer(void *data, void *ptr);
+int cudaMemPoolCreate(hipMemPool_t *pool, const void *props);
+int cudaMemPoolDestroy(hipMemPool_t pool);
+int cudaDeviceGetDefaultMemPool(hipMemPool_t *pool, int device);
+int cudaDeviceGetMemPool(hipMemPool_t *pool, int device);
+int cudaStreamCreate(hipStream_t *stream);
+int cudaStreamCreateWithFlags(hipStream_t *stream, unsigned flags);
+int cudaStreamCreateWithPriority(hipStream_t *stream, unsigned flags, int priority);
+int cudaStreamDestroy(hipStream_t stream);
+int cudaDeviceReset(void);
+int cudaGetLastError(void);
+int cudaPeekAtLastError(void);
+int cudaSetDevice(int device);
+
+#pragma GCC visibility pop
+
+#endif

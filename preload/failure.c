@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/* failure.c: see failure.h. HIP's codes and CUDA's are the same numbers for all that is used here. */
+#include "failure.h"
+
+#include "../core/text.h"
+#include "real.h"
+#include "say.h"
+#include "thread.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { ERROR_NOT_INITIALIZED = 3, ERROR_UNKNOWN = 999 };
+
+static char first[2300];
+static atomic_bool has_first; /* `first` is complete */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void keep_first(const char *story)
+{
+  pthread_mutex_lock(&lock);
+  if (!atomic_load(&has_first)) {
+    snprintf(first, sizeof first, "%s", story);
+    atomic_store(&has_first, true);
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+const char *failure_first(void)
+{
+  return atomic_load(&has_first) ? first : NULL;
+}
+
+/* The runtime's own last error was overwritten by ours, so what it has from now on is newer. */
+static int keep_code(enum family family, int code)
+{
+  real_function last = real_find(family == FAMILY_HIP ? HOOK_hipGetLastError : HOOK_cudaGetLastError);
+  if (last) ((int (*)(void))last)();
+  thread_set_error(family, code);
+  return code;
+}
+
+int failure_last(enum hook hook, bool clear)
+{
+  enum family family = hook_family(hook);
+  int ours = thread_error(family), real = real_find(hook) ? real_nothing(hook) : 0;
+  if (clear || real) thread_set_error(family, 0);
+  return real ? real : ours;
+}
+
+static int code_of(const struct hipmm_error *error)
+{
+  switch ((enum hipmm_status)error->status) {
+  case HIPMM_OK: return HIPMM_HIP_SUCCESS;
+  case HIPMM_E_OUT_OF_MEMORY:
+  case HIPMM_E_LIMIT: return HIPMM_HIP_ERROR_OUT_OF_MEMORY;
+  case HIPMM_E_ARGUMENT:
+  case HIPMM_E_POINTER:
+  case HIPMM_E_SIZE: return HIPMM_HIP_ERROR_INVALID_VALUE;
+  case HIPMM_E_NO_DEVICE: return error->hip_code ? error->hip_code : HIPMM_HIP_ERROR_NO_DEVICE;
+  case HIPMM_E_NOT_SUPPORTED: return HIPMM_HIP_ERROR_NOT_SUPPORTED;
+  case HIPMM_E_STATE: return ERROR_NOT_INITIALIZED;
+  default: return error->hip_code ? error->hip_code : ERROR_UNKNOWN;
+  }
+}
+
+int failure_of_hipmm(enum hook hook, size_t bytes)
+{
+  static atomic_bool said;
+  struct hipmm_error error = {.struct_size = sizeof error};
+  char story[2300], size[40], of[48] = "";
+  hipmm_last_error(&error);
+  if (bytes) snprintf(of, sizeof of, " of %s", text_bytes(bytes, size, sizeof size));
+  snprintf(story, sizeof story, "%s%s: %s", hook_name(hook), of, error.message);
+  keep_first(story);
+  int code = code_of(&error);
+  if (code != HIPMM_HIP_ERROR_OUT_OF_MEMORY) preload_say_once(&said, "%s", story);
+  return keep_code(hook_family(hook), code ? code : ERROR_UNKNOWN);
+}
+
+int failure_of_call(enum hook hook, int code)
+{
+  char story[200];
+  snprintf(story, sizeof story, "%s: the device cannot be waited for: error %d of the runtime", hook_name(hook), code);
+  keep_first(story);
+  return keep_code(hook_family(hook), code);
+}
+
+int failure_refuse(enum hook hook, int code, const char *format, ...)
+{
+  static atomic_bool said[HOOK_COUNT];
+  char story[1000];
+  int used = snprintf(story, sizeof story, "%s: ", hook_name(hook));
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(story + used, sizeof story - (size_t)used, format, arguments);
+  va_end(arguments);
+  keep_first(story);
+  preload_say_once(&said[hook], "%s", story);
+  return keep_code(hook_family(hook), code);
+}

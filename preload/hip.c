@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/* hip.c: HIP's functions, in front of the runtime's. Each says what it asks for; what is done about it is elsewhere. */
+#include "answers.h"
+#include "exports.h"
+#include "pools.h"
+#include "request.h"
+#include "reset.h"
+#include "simple.h"
+#include "streams.h"
+
+enum { HOST_SERVED = HIPMM_HIP_HOST_MALLOC_PORTABLE | 2 /* mapped, as all pinned memory is */ };
+
+/* ---- Device memory ---- */
+
+int hipMalloc(void **ptr, size_t bytes)
+{
+  return request_serve(&(struct request){.hook = HOOK_hipMalloc, .ptr = ptr, .bytes = bytes});
+}
+
+/* With flags it is memory of a special kind: fine-grained, uncached, or for signals. */
+int hipExtMallocWithFlags(void **ptr, size_t bytes, unsigned flags)
+{
+  return request_serve(&(struct request){
+      .hook = HOOK_hipExtMallocWithFlags, .takes = TAKES_FLAGS, .ptr = ptr, .bytes = bytes, .flags = flags});
+}
+
+int hipFree(void *ptr)
+{
+  return request_free(HOOK_hipFree, ptr, 1U << KIND_DEVICE | 1U << KIND_MANAGED);
+}
+
+int hipMallocAsync(void **ptr, size_t bytes, hipStream_t stream)
+{
+  return request_serve(&(struct request){.hook = HOOK_hipMallocAsync,
+                                         .takes = TAKES_STREAM,
+                                         .ptr = ptr,
+                                         .bytes = bytes,
+                                         .stream = stream,
+                                         .order = stream});
+}
+
+int hipMallocFromPoolAsync(void **ptr, size_t bytes, hipMemPool_t pool, hipStream_t stream)
+{
+  return request_serve(&(struct request){.hook = HOOK_hipMallocFromPoolAsync,
+                                         .takes = TAKES_POOL,
+                                         .ptr = ptr,
+                                         .bytes = bytes,
+                                         .stream = stream,
+                                         .order = stream,
+                                         .pool = pool});
+}
+
+int hipFreeAsync(void *ptr, hipStream_t stream)
+{
+  return request_free_on(HOOK_hipFreeAsync, ptr, stream, stream);
+}
+
+/* ---- Managed and pinned memory ---- */
+
+int hipMallocManaged(void **ptr, size_t bytes, unsigned flags)
+{
+  return request_serve(&(struct request){.hook = HOOK_hipMallocManaged,
+                                         .takes = TAKES_FLAGS,
+                                         .ptr = ptr,
+                                         .bytes = bytes,
+                                         .kind = KIND_MANAGED,
+                                         .flags = flags,
+                                         .flags_served = HIPMM_HIP_MEM_ATTACH_GLOBAL});
+}
+
+static int allocate_pinned_with_flags(enum hook hook, void **ptr, size_t bytes, unsigned flags)
+{
+  return request_serve(&(struct request){.hook = hook,
+                                         .takes = TAKES_FLAGS,
+                                         .ptr = ptr,
+                                         .bytes = bytes,
+                                         .kind = KIND_PINNED,
+                                         .flags = flags,
+                                         .flags_served = HOST_SERVED});
+}
+
+static int allocate_pinned(enum hook hook, void **ptr, size_t bytes)
+{
+  return request_serve(&(struct request){.hook = hook, .ptr = ptr, .bytes = bytes, .kind = KIND_PINNED});
+}
+
+int hipHostMalloc(void **ptr, size_t bytes, unsigned flags)
+{
+  return allocate_pinned_with_flags(HOOK_hipHostMalloc, ptr, bytes, flags);
+}
+
+int hipHostAlloc(void **ptr, size_t bytes, unsigned flags)
+{
+  return allocate_pinned_with_flags(HOOK_hipHostAlloc, ptr, bytes, flags);
+}
+
+int hipMallocHost(void **ptr, size_t bytes)
+{
+  return allocate_pinned(HOOK_hipMallocHost, ptr, bytes);
+}
+
+int hipMemAllocHost(void **ptr, size_t bytes)
+{
+  return allocate_pinned(HOOK_hipMemAllocHost, ptr, bytes);
+}
+
+int hipHostFree(void *ptr)
+{
+  return request_free(HOOK_hipHostFree, ptr, 1U << KIND_PINNED);
+}
+
+int hipFreeHost(void *ptr)
+{
+  return request_free(HOOK_hipFreeHost, ptr, 1U << KIND_PINNED);
+}
+
+/* ---- Questions ---- */
+
+int hipMemGetInfo(size_t *free_bytes, size_t *total_bytes)
+{
+  return answer_memory_info(HOOK_hipMemGetInfo, free_bytes, total_bytes);
+}
+
+int hipMemGetAddressRange(void **base, size_t *bytes, void *ptr)
+{
+  return answer_address_range(HOOK_hipMemGetAddressRange, base, bytes, ptr);
+}
+
+int hipMemPtrGetInfo(void *ptr, size_t *bytes)
+{
+  return answer_size(HOOK_hipMemPtrGetInfo, ptr, bytes);
+}
+
+int hipIpcGetMemHandle(void *handle, void *ptr)
+{
+  return answer_share(HOOK_hipIpcGetMemHandle, handle, ptr);
+}
+
+int hipMemPoolExportPointer(void *data, void *ptr)
+{
+  return answer_share(HOOK_hipMemPoolExportPointer, data, ptr);
+}
+
+int hipGetLastError(void)
+{
+  return simple_last_error(HOOK_hipGetLastError, true);
+}
+
+int hipPeekAtLastError(void)
+{
+  return simple_last_error(HOOK_hipPeekAtLastError, false);
+}
+
+/* ---- Devices, pools, streams ---- */
+
+int hipMemPoolCreate(hipMemPool_t *pool, const void *props)
+{
+  return pools_create(HOOK_hipMemPoolCreate, pool, props);
+}
+
+int hipMemPoolDestroy(hipMemPool_t pool)
+{
+  return pools_destroy(HOOK_hipMemPoolDestroy, pool);
+}
+
+int hipDeviceGetDefaultMemPool(hipMemPool_t *pool, int device)
+{
+  return pools_of_device(HOOK_hipDeviceGetDefaultMemPool, pool, device);
+}
+
+int hipDeviceGetMemPool(hipMemPool_t *pool, int device)
+{
+  return pools_of_device(HOOK_hipDeviceGetMemPool, pool, device);
+}
+
+int hipStreamCreate(hipStream_t *stream)
+{
+  return simple_create_stream(HOOK_hipStreamCreate, stream);
+}
+
+int hipStreamCreateWithFlags(hipStream_t *stream, unsigned flags)
+{
+  return simple_create_stream_with_flags(HOOK_hipStreamCreateWithFlags, stream, flags);
+}
+
+int hipStreamCreateWithPriority(hipStream_t *stream, unsigned flags, int priority)
+{
+  return simple_create_stream_with_priority(HOOK_hipStreamCreateWithPriority, stream, flags, priority);
+}
+
+int hipStreamDestroy(hipStream_t stream)
+{
+  return streams_destroy(HOOK_hipStreamDestroy, stream);
+}
+
+int hipSetDevice(int device)
+{
+  return simple_set_device(HOOK_hipSetDevice, device);
+}
+
+int hipDeviceReset(void)
+{
+  return reset_device(HOOK_hipDeviceReset);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* hooks.c: names and counts of the functions in hooks.h. Called by all that route, and by the report. */
+#include "hooks.h"
+
+#include <stdatomic.h>
+
+#define HOOK_NAME(name) #name,
+#define HOOK_YES(name)  true,
+#define HOOK_NO(name)   false,
+static const char *const names[] = {HOOKS(HOOK_NAME, HOOK_NAME)};
+static const bool reported[] = {HOOKS(HOOK_NO, HOOK_YES)};
+
+static struct {
+  atomic_uint_fast64_t calls, passed, failed;
+} counts[HOOK_COUNT];
+
+const char *hook_name(enum hook hook)
+{
+  return names[hook];
+}
+
+bool hook_is_reported(enum hook hook)
+{
+  return reported[hook];
+}
+
+void hook_count(enum hook hook, enum outcome outcome)
+{
+  atomic_fetch_add_explicit(&counts[hook].calls, 1, memory_order_relaxed);
+  if (outcome == OUTCOME_PASSED) atomic_fetch_add_explicit(&counts[hook].passed, 1, memory_order_relaxed);
+  if (outcome == OUTCOME_FAILED) atomic_fetch_add_explicit(&counts[hook].failed, 1, memory_order_relaxed);
+}
+
+struct hook_counts hook_counts(enum hook hook)
+{
+  return (struct hook_counts){atomic_load(&counts[hook].calls), atomic_load(&counts[hook].passed),
+                              atomic_load(&counts[hook].failed)};
+}
+
+void hook_forget_counts(void)
+{
+  for (int i = 0; i < HOOK_COUNT; i++) {
+    atomic_store(&counts[i].calls, 0);
+    atomic_store(&counts[i].passed, 0);
+    atomic_store(&counts[i].failed, 0);
+  }
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/* hooks.h: the list of every function that the preload object puts itself in front of, for the enum, the names and the
+ * counts. Y: the report tells of it. A function that is not in this list cannot be counted, nor found. */
+#ifndef HIPMM_PRELOAD_HOOKS_H
+#define HIPMM_PRELOAD_HOOKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define HOOKS(X, Y)               \
+  Y(hipMalloc)                    \
+  Y(hipExtMallocWithFlags)        \
+  Y(hipFree)                      \
+  Y(hipMallocAsync)               \
+  Y(hipMallocFromPoolAsync)       \
+  Y(hipFreeAsync)                 \
+  Y(hipMallocManaged)             \
+  Y(hipHostMalloc)                \
+  Y(hipHostAlloc)                 \
+  Y(hipMallocHost)                \
+  Y(hipMemAllocHost)              \
+  Y(hipHostFree)                  \
+  Y(hipFreeHost)                  \
+  Y(hipMemGetInfo)                \
+  Y(hipMemGetAddressRange)        \
+  Y(hipMemPtrGetInfo)             \
+  Y(hipIpcGetMemHandle)           \
+  Y(hipMemPoolExportPointer)      \
+  Y(hipMemPoolCreate)             \
+  Y(hipMemPoolDestroy)            \
+  Y(hipStreamCreate)              \
+  Y(hipStreamCreateWithFlags)     \
+  Y(hipStreamCreateWithPriority)  \
+  Y(hipStreamDestroy)             \
+  Y(hipDeviceReset)               \
+  X(hipDeviceGetDefaultMemPool)   \
+  X(hipDeviceGetMemPool)          \
+  X(hipGetLastError)              \
+  X(hipPeekAtLastError)           \
+  X(hipSetDevice)                 \
+  X(hipGetDevice)                 \
+  X(hipStreamIsCapturing)         \
+  X(hipInit)                      \
+  X(hipGetDeviceCount)            \
+  X(hipDeviceGet)                 \
+  X(hipDeviceGetAttribute)        \
+  X(hipDeviceGetName)             \
+  X(hipDeviceTotalMem)            \
+  X(hipGetDeviceProperties)       \
+  X(hipDeviceSynchronize)         \
+  X(hipEventCreate)               \
+  X(hipEventCreateWithFlags)      \
+  Y(cudaMalloc)                   \
+  Y(cudaFree)                     \
+  Y(cudaMallocAsync)              \
+  Y(cudaMallocAsync_ptsz)         \
+  Y(cudaMallocFromPoolAsync)      \
+  Y(cudaMallocFromPoolAsync_ptsz) \
+  Y(cudaFreeAsync)                \
+  Y(cudaFreeAsync_ptsz)           \
+  Y(cudaMallocManaged)            \
+  Y(cudaMallocHost)               \
+  Y(cudaHostAlloc)                \
+  Y(cudaFreeHost)                 \
+  Y(cudaMemGetInfo)               \
+  Y(cudaIpcGetMemHandle)          \
+  Y(cudaMemPoolExportPointer)     \
+  Y(cudaMemPoolCreate)            \
+  Y(cudaMemPoolDestroy)           \
+  Y(cudaStreamCreate)             \
+  Y(cudaStreamCreateWithFlags)    \
+  Y(cudaStreamCreateWithPriority) \
+  Y(cudaStreamDestroy)            \
+  Y(cudaDeviceReset)              \
+  X(cudaDeviceGetDefaultMemPool)  \
+  X(cudaDeviceGetMemPool)         \
+  X(cudaGetLastError)             \
+  X(cudaPeekAtLastError)          \
+  X(cudaSetDevice)                \
+  X(cudaGetDevice)                \
+  X(cudaStreamIsCapturing)
+
+#define HOOK_VALUE(name) HOOK_##name,
+enum hook { HOOKS(HOOK_VALUE, HOOK_VALUE) HOOK_COUNT };
+
+/* Which API a function belongs to. */
+enum family { FAMILY_HIP, FAMILY_CUDA, FAMILY_COUNT };
+
+static inline enum family hook_family(enum hook hook)
+{
+  return hook < HOOK_cudaMalloc ? FAMILY_HIP : FAMILY_CUDA;
+}
+
+const char *hook_name(enum hook hook);
+bool hook_is_reported(enum hook hook);
+
+/* What came of a call. */
+enum outcome { OUTCOME_SERVED, OUTCOME_PASSED, OUTCOME_FAILED };
+
+struct hook_counts {
+  uint64_t calls, passed, failed;
+};
+
+void hook_count(enum hook hook, enum outcome outcome);
+struct hook_counts hook_counts(enum hook hook);
+void hook_forget_counts(void);
+
+#endif

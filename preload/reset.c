@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* reset.c: see reset.h. */
+#include "reset.h"
+
+#include "blocks.h"
+#include "real.h"
+#include "say.h"
+#include "setup.h"
+#include "thread.h"
+
+#include <stdlib.h>
+
+static void give_everything_back(void)
+{
+  devices_synchronize();
+  for (struct block *block; (block = blocks_take_any());) {
+    struct hipmm_resource *resource = block->served->kinds[block->kind].resource;
+    if (hipmm_deallocate(resource, block_start(block), block_bytes(block), block->served->idle))
+      preload_say("%p cannot be given back before the reset: %s", block_start(block), hipmm_last_error_message());
+    free(block);
+  }
+  devices_close();
+  setup_close();
+}
+
+int reset_device(enum hook hook)
+{
+  static atomic_bool said;
+  bool is_outermost = thread_enter();
+  int served = is_outermost && setup_was_ready() && !setup_is_forked() ? devices_count_served() : 0;
+  bool is_alone = served == 1 && devices_if_served(real_current_device(hook_family(hook)));
+  if (is_alone) give_everything_back();
+  if (served > 1)
+    preload_say_once(&said, "%s: hipmm serves %d devices, so the memory of this one stays until the program ends",
+                     hook_name(hook), served);
+  int code = served > 1 ? devices_synchronize() : real_nothing(hook);
+  if (is_outermost) hook_count(hook, served ? OUTCOME_SERVED : OUTCOME_PASSED);
+  thread_leave();
+  return code;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* streams.c: see streams.h. A stream that was made in another way is not promised to last; it works all the same. */
+#include "streams.h"
+
+#include "../core/hip.h"
+#include "devices.h"
+#include "handles.h"
+#include "real.h"
+#include "setup.h"
+#include "thread.h"
+
+static struct handles known = HANDLES_EMPTY;
+
+static void promise(const struct handle *handle)
+{
+  (void)!hipmm_stream_retain(handle->device, (hipStream_t)handle->handle); /* it is only faster with it */
+}
+
+void streams_promise_known(int device)
+{
+  handles_each(&known, device, promise);
+}
+
+static void note(enum family family, hipStream_t stream)
+{
+  struct handle handle = {.handle = stream, .device = real_current_device(family)};
+  devices_mark_used(handle.device);
+  handles_note(&known, handle);
+  if (!setup_is_forked() && devices_if_served(handle.device)) promise(&handle);
+}
+
+int streams_create(enum hook hook, hipStream_t *stream, int (*call)(enum hook hook, void *arguments), void *arguments)
+{
+  bool is_outermost = thread_enter();
+  if (is_outermost) setup_before_first_use();
+  int code = call(hook, arguments);
+  if (is_outermost && !code && stream) note(hook_family(hook), *stream);
+  if (is_outermost) hook_count(hook, code ? OUTCOME_PASSED : OUTCOME_SERVED);
+  thread_leave();
+  return code;
+}
+
+/* One that we did not see made may be of any device. */
+static void retire(hipStream_t stream)
+{
+  struct handle handle;
+  if (handles_forget(&known, stream, &handle)) {
+    if (devices_if_served(handle.device)) hipmm_stream_retire(handle.device, stream);
+    return;
+  }
+  for (int device = 0; device < 64; device++)
+    if (devices_if_served(device)) hipmm_stream_retire(device, stream);
+}
+
+int streams_destroy(enum hook hook, hipStream_t stream)
+{
+  bool is_outermost = thread_enter();
+  if (is_outermost && (uintptr_t)stream > 2 && !setup_is_forked()) retire(stream);
+  int code = real_pointer(hook, stream);
+  if (is_outermost) hook_count(hook, code ? OUTCOME_PASSED : OUTCOME_SERVED);
+  thread_leave();
+  return code;
+}
+
+int streams_device(enum family family, hipStream_t stream)
+{
+  struct handle handle;
+  int count = 0, device = 0;
+  if ((uintptr_t)stream <= 2 || hipmm_device_count(&count) || count <= 1) return real_current_device(family);
+  if (handles_find(&known, stream, &handle)) return handle.device;
+  const struct hipmm_hip *hip = hip_table();
+  if (hip->StreamGetDevice && !hip->StreamGetDevice(stream, &device)) return device;
+  hip->GetLastError();
+  return real_current_device(family);
+}

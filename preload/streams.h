@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* streams.h: the streams that the program made, so that hipmm knows that they last, and until when. */
+#ifndef HIPMM_PRELOAD_STREAMS_H
+#define HIPMM_PRELOAD_STREAMS_H
+
+#include "hooks.h"
+#include <hipmm/plugin.h>
+
+/* Makes a stream with the real function, `call`, and notes it. */
+int streams_create(enum hook hook, hipStream_t *stream, int (*call)(enum hook hook, void *arguments), void *arguments);
+
+/* Tells hipmm that the stream ends, then ends it with the real function. */
+int streams_destroy(enum hook hook, hipStream_t stream);
+
+/* Promises the streams of a device that has just begun to be served. */
+void streams_promise_known(int device);
+
+/* The device of a stream; the current device for the default streams and where nobody can tell. */
+int streams_device(enum family family, hipStream_t stream);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* thread.c: see thread.h. */
+#include "thread.h"
+
+static _Thread_local unsigned depth;
+static _Thread_local int errors[FAMILY_COUNT];
+
+bool thread_enter(void)
+{
+  return depth++ == 0;
+}
+
+void thread_leave(void)
+{
+  depth--;
+}
+
+unsigned thread_depth(void)
+{
+  return depth;
+}
+
+void thread_set_error(enum family family, int code)
+{
+  errors[family] = code;
+}
+
+int thread_error(enum family family)
+{
+  return errors[family];
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* usage.h: what the program has of one kind of memory, and what the driver alone would have taken for it. */
+#ifndef HIPMM_PRELOAD_USAGE_H
+#define HIPMM_PRELOAD_USAGE_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct usage {
+  atomic_int_fast64_t count, bytes, peak_bytes;
+  atomic_int_fast64_t small_bytes, large_bytes, driver_peak_bytes;
+};
+
+/* The driver's way, as measured of CUDA and close to ROCm's: a block of 1 MiB or more takes whole units of 2 MiB for
+ * itself; smaller ones take multiples of 512 bytes out of units that they share. */
+enum { USAGE_UNIT_BYTES = 2 << 20, USAGE_LARGE_BYTES = 1 << 20, USAGE_SMALL_BYTES = 512 };
+
+void usage_add(struct usage *usage, size_t bytes);
+void usage_remove(struct usage *usage, size_t bytes);
+
+#endif
