@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* program.h: what the parts of the HIP program share. */
+#ifndef HIPMM_TESTS_PRELOAD_PROGRAM_H
+#define HIPMM_TESTS_PRELOAD_PROGRAM_H
+
+/* Functions that HIP has renamed are called all the same by programs. */
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+#include <hip/hip_runtime_api.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+void complain(const char *file, int line, const char *what);
+void check_code(const char *file, int line, const char *call, hipError_t code, hipError_t wanted);
+
+#define CHECK(condition)     ((condition) ? (void)0 : complain(__FILE__, __LINE__, #condition))
+#define EXPECT(wanted, call) check_code(__FILE__, __LINE__, #call, (call), (wanted))
+#define GOOD(call)           EXPECT(hipSuccess, call)
+
+bool all_are(const unsigned char *bytes, size_t count, int value);
+
+void scenario_nothing(void);
+void scenario_memory(void);
+void scenario_arguments(void);
+void scenario_reuse(void);
+void scenario_ordered(void);
+void scenario_streams(void);
+void scenario_shortage(void);
+void scenario_wrong(void);
+void scenario_info(void);
+void scenario_ranges(void);
+void scenario_host(void);
+void scenario_kinds(void);
+void scenario_share(void);
+void scenario_pools(void);
+void scenario_reset(void);
+void scenario_devices(void);
+void scenario_threads(void);
+void scenario_fork(void);
+void scenario_early_fork(void);
+void scenario_leak(void);
+void scenario_first(void);
+void scenario_unready(void);
+
+#endif

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/* program_more.c: what the HIP program does wrong, asks, and does with memory of other kinds. */
+#include "program.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KIB = 1 << 10, MIB = 1 << 20 };
+
+/* Run with a limit of 4 MiB. */
+void scenario_shortage(void)
+{
+  void *memory = (void *)8, *small;
+  EXPECT(hipErrorOutOfMemory, hipMalloc(&memory, 5 * MIB));
+  CHECK(memory == (void *)8);
+  EXPECT(hipErrorOutOfMemory, hipPeekAtLastError());
+  EXPECT(hipErrorOutOfMemory, hipGetLastError());
+  GOOD(hipGetLastError());
+  EXPECT(hipErrorOutOfMemory, hipMalloc(&memory, SIZE_MAX));
+  EXPECT(hipErrorOutOfMemory, hipMallocAsync(&memory, SIZE_MAX / 2, NULL));
+  EXPECT(hipErrorInvalidValue, hipMemset((void *)16, 0, 4)); /* a later error of the runtime's own is the last one */
+  EXPECT(hipErrorInvalidValue, hipGetLastError());
+  GOOD(hipGetLastError());
+  GOOD(hipMalloc(&small, 3 * MIB));
+  EXPECT(hipErrorOutOfMemory, hipMalloc(&memory, 2 * MIB));
+  GOOD(hipFree(small));
+  GOOD(hipMalloc(&memory, 2 * MIB));
+  GOOD(hipFree(memory));
+}
+
+/* Run with a pool. */
+void scenario_wrong(void)
+{
+  void *first, *second;
+  unsigned char host[KIB];
+  GOOD(hipMalloc(&first, KIB));
+  GOOD(hipMalloc(&second, KIB));
+  GOOD(hipMemset(second, 5, KIB));
+  EXPECT(hipErrorInvalidValue, hipFree((char *)second + 256));
+  EXPECT(hipErrorInvalidValue, hipFree(host));
+  GOOD(hipFree(first));
+  EXPECT(hipErrorInvalidValue, hipFree(first)); /* the pool's own memory may begin there */
+  EXPECT(hipErrorInvalidValue, hipGetLastError());
+  EXPECT(hipErrorInvalidValue, hipFreeAsync(first, NULL));
+  GOOD(hipMemcpy(host, second, KIB, hipMemcpyDeviceToHost));
+  CHECK(all_are(host, KIB, 5));
+  GOOD(hipFreeAsync(second, NULL));
+  EXPECT(hipErrorInvalidValue, hipFreeAsync(second, NULL));
+  GOOD(hipMalloc(&first, KIB));
+  GOOD(hipFree(first));
+}
+
+/* Run on a device of 64 MiB: with a `limiting` of 16 MiB on a pool, or a pool of at most 16 MiB. */
+void scenario_info(void)
+{
+  size_t free_bytes, total_bytes;
+  void *memory;
+  GOOD(hipMemGetInfo(&free_bytes, &total_bytes));
+  CHECK(total_bytes == 16 * MIB && free_bytes == 16 * MIB);
+  GOOD(hipMalloc(&memory, 5 * MIB));
+  GOOD(hipMemGetInfo(&free_bytes, &total_bytes));
+  CHECK(total_bytes == 16 * MIB && free_bytes == 11 * MIB);
+  GOOD(hipFree(memory));
+  GOOD(hipMemGetInfo(&free_bytes, &total_bytes));
+  CHECK(free_bytes == 16 * MIB);
+}
+
+/* Run with a pool that has much more than the program asks for. */
+void scenario_ranges(void)
+{
+  void *memory, *base;
+  size_t bytes, free_bytes, total_bytes;
+  GOOD(hipMalloc(&memory, 5000));
+  GOOD(hipMemGetAddressRange(&base, &bytes, (char *)memory + 4999));
+  CHECK(base == memory && bytes == 5000);
+  GOOD(hipMemGetAddressRange(NULL, &bytes, memory));
+  EXPECT(hipErrorInvalidDevicePointer, hipMemGetAddressRange(&base, &bytes, &bytes));
+  bytes = 0;
+  GOOD(hipMemPtrGetInfo(memory, &bytes));
+  CHECK(bytes == 5000);
+  hipPointerAttribute_t attributes;
+  GOOD(hipPointerGetAttributes(&attributes, memory));
+  CHECK(attributes.device == 0);
+  GOOD(hipMemGetInfo(&free_bytes, &total_bytes));
+  CHECK(total_bytes - free_bytes == 5000); /* what the pool has idle is free */
+  GOOD(hipFree(memory));
+}
+
+/* Through the runtime itself. */
+void scenario_host(void)
+{
+  unsigned char *memory;
+  GOOD(hipHostMalloc((void **)&memory, KIB, 0));
+  memset(memory, 1, KIB);
+  GOOD(hipHostFree(memory));
+  GOOD(hipHostAlloc((void **)&memory, KIB, hipHostMallocPortable));
+  GOOD(hipHostFree(memory));
+  GOOD(hipMallocHost((void **)&memory, KIB));
+  GOOD(hipFreeHost(memory));
+  GOOD(hipMallocManaged((void **)&memory, KIB, hipMemAttachGlobal));
+  memset(memory, 1, KIB);
+  GOOD(hipFree(memory));
+}
+
+/* Run with resources called "managed" and "pinned". */
+void scenario_kinds(void)
+{
+  unsigned char *pinned, *managed, *other;
+  void *device;
+  GOOD(hipHostMalloc((void **)&pinned, 64 * KIB, 0));
+  memset(pinned, 9, 64 * KIB);
+  GOOD(hipMalloc(&device, 64 * KIB));
+  GOOD(hipMemcpy(device, pinned, 64 * KIB, hipMemcpyHostToDevice));
+  GOOD(hipMallocManaged((void **)&managed, 64 * KIB, hipMemAttachGlobal));
+  GOOD(hipMemcpy(managed, device, 64 * KIB, hipMemcpyDefault));
+  GOOD(hipDeviceSynchronize());
+  CHECK(all_are(managed, 64 * KIB, 9));
+  EXPECT(hipErrorInvalidValue, hipFree(pinned));
+  EXPECT(hipErrorInvalidValue, hipHostFree(managed));
+  EXPECT(hipErrorInvalidValue, hipFreeAsync(managed, NULL));
+  EXPECT(hipErrorInvalidValue, hipHostFree(device));
+  GOOD(hipHostMalloc((void **)&other, KIB, hipHostMallocWriteCombined));
+  GOOD(hipHostFree(other));
+  GOOD(hipFree(managed));
+  GOOD(hipHostFree(pinned));
+  GOOD(hipFree(device));
+}
+
+/* Run with a pool, whose blocks are parts of allocations, and with `device`, which gives whole ones. */
+void scenario_share(void)
+{
+  hipIpcMemHandle_t handle;
+  void *first, *memory;
+  GOOD(hipMalloc(&first, KIB));
+  GOOD(hipMalloc(&memory, 4 * MIB));
+  hipError_t code = hipIpcGetMemHandle(&handle, memory);
+  CHECK(code == hipSuccess || code == hipErrorNotSupported);
+  printf("%s\n", code ? "refused" : "shared");
+  if (code) EXPECT(code, hipGetLastError());
+  GOOD(hipFree(memory));
+  GOOD(hipFree(first));
+}
+
+void scenario_pools(void)
+{
+  hipMemPool_t pool;
+  hipMemPoolProps props = {.allocType = hipMemAllocationTypePinned,
+                           .location = {.type = hipMemLocationTypeDevice, .id = 0}};
+  void *memory;
+  GOOD(hipMemPoolCreate(&pool, &props));
+  GOOD(hipMallocFromPoolAsync(&memory, KIB, pool, NULL)); /* served */
+  GOOD(hipFreeAsync(memory, NULL));
+  GOOD(hipMemPoolDestroy(pool));
+  props.handleTypes = hipMemHandleTypePosixFileDescriptor;
+  GOOD(hipMemPoolCreate(&pool, &props));
+  GOOD(hipMallocFromPoolAsync(&memory, KIB, pool, NULL)); /* passed on: it is to be shared */
+  hipMemPoolPtrExportData data;
+  GOOD(hipMemPoolExportPointer(&data, memory));
+  GOOD(hipFreeAsync(memory, NULL));
+  GOOD(hipStreamSynchronize(NULL));
+  GOOD(hipMemPoolDestroy(pool));
+  GOOD(hipDeviceGetDefaultMemPool(&pool, 0));
+  GOOD(hipMallocFromPoolAsync(&memory, KIB, pool, NULL)); /* served */
+  EXPECT(hipErrorNotSupported, hipMemPoolExportPointer(&data, memory));
+  GOOD(hipFreeAsync(memory, NULL));
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* program_process.c: what the HIP program does with devices, threads and processes. */
+#include "program.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { KIB = 1 << 10, MIB = 1 << 20 };
+
+void scenario_reset(void)
+{
+  void *memory;
+  hipStream_t stream;
+  for (int round = 0; round < 3; round++) {
+    GOOD(hipStreamCreate(&stream));
+    GOOD(hipMalloc(&memory, MIB));
+    GOOD(hipMallocAsync(&memory, MIB, stream));
+    GOOD(hipDeviceReset());
+  }
+  GOOD(hipMalloc(&memory, MIB));
+  GOOD(hipFree(memory));
+}
+
+/* Run on two devices. */
+void scenario_devices(void)
+{
+  hipStream_t stream;
+  hipPointerAttribute_t attributes;
+  void *memory[2], *ordered;
+  for (int device = 0; device < 2; device++) {
+    GOOD(hipSetDevice(device));
+    GOOD(hipMalloc(&memory[device], MIB));
+    GOOD(hipPointerGetAttributes(&attributes, memory[device]));
+    CHECK(attributes.device == device);
+  }
+  GOOD(hipStreamCreate(&stream)); /* on device 1 */
+  GOOD(hipSetDevice(0));
+  GOOD(hipMallocAsync(&ordered, KIB, stream));
+  GOOD(hipPointerGetAttributes(&attributes, ordered));
+  CHECK(attributes.device == 1);
+  GOOD(hipFreeAsync(ordered, NULL)); /* the null stream of device 0 */
+  GOOD(hipFree(memory[1]));
+  GOOD(hipFree(memory[0]));
+  int device = 5;
+  GOOD(hipGetDevice(&device));
+  CHECK(device == 0);
+  GOOD(hipStreamDestroy(stream));
+  GOOD(hipDeviceReset());
+}
+
+/* ---- Threads ---- */
+
+static void *work(void *closure)
+{
+  enum { ROUNDS = 40, BYTES = 20 * KIB };
+  int value = *(int *)closure;
+  unsigned char *host = malloc(BYTES);
+  hipStream_t stream;
+  int wrong = hipStreamCreateWithFlags(&stream, hipStreamNonBlocking) != hipSuccess;
+  for (int round = 0; round < ROUNDS; round++) {
+    void *first, *second;
+    wrong += hipMalloc(&first, BYTES) || hipMallocAsync(&second, BYTES, stream);
+    wrong += hipMemsetAsync(first, value, BYTES, stream) || hipMemsetAsync(second, value + 1, BYTES, stream);
+    wrong += hipMemcpyAsync(host, first, BYTES, hipMemcpyDeviceToHost, stream) || hipStreamSynchronize(stream);
+    wrong += !all_are(host, BYTES, value);
+    wrong += hipMemcpyAsync(host, second, BYTES, hipMemcpyDeviceToHost, stream) || hipStreamSynchronize(stream);
+    wrong += !all_are(host, BYTES, value + 1);
+    wrong += hipFree(first) || hipFreeAsync(second, stream);
+  }
+  wrong += hipStreamDestroy(stream) != hipSuccess;
+  free(host);
+  *(int *)closure = wrong;
+  return NULL;
+}
+
+void scenario_threads(void)
+{
+  enum { THREADS = 4 };
+  pthread_t threads[THREADS];
+  int closures[THREADS];
+  for (int i = 0; i < THREADS; i++) {
+    closures[i] = 10 * i + 1;
+    CHECK(!pthread_create(&threads[i], NULL, work, &closures[i]));
+  }
+  for (int i = 0; i < THREADS; i++) {
+    pthread_join(threads[i], NULL);
+    CHECK(closures[i] == 0);
+  }
+}
+
+/* ---- Forks ---- */
+
+static int in_child(void (*body)(void))
+{
+  fflush(NULL);
+  pid_t child = fork();
+  if (child == 0) {
+    body();
+    exit(7);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return status;
+}
+
+/* The device cannot be used there; no more than that happens. */
+static void use_in_vain(void)
+{
+  void *memory;
+  CHECK(hipMalloc(&memory, KIB) != hipSuccess);
+  CHECK(hipFree((void *)256) != hipSuccess);
+}
+
+void scenario_fork(void)
+{
+  void *memory;
+  GOOD(hipMalloc(&memory, KIB));
+  int status = in_child(use_in_vain);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+  GOOD(hipFree(memory));
+}
+
+static void use(void)
+{
+  void *memory;
+  GOOD(hipMalloc(&memory, KIB));
+  GOOD(hipFree(memory));
+}
+
+void scenario_early_fork(void)
+{
+  int status = in_child(use);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+  use();
+}

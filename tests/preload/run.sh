@@ -1,0 +1,170 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# hipmm run: a HIP program over the software device, each function that is routed, each mistake that a program can make.
+. "${top_srcdir:?set it to the source folder}/tests/cmd/common.sh"
+. "$top_srcdir/tests/preload/common.sh"
+program=program
+
+echo '{ "stack": ["device"] }' >device.json
+echo '{ "stack": ["pool", "device"] }' >pool.json
+echo '{ "stack": [{ "type": "pool", "growth": "segments" }, "device"] }' >segments.json
+echo '{ "stack": ["async"] }' >async.json
+
+# The report, to the letter.
+options='--config pool.json'
+good leak
+silent
+sed "s/process [0-9]*/process N/" "$work/report" >"$work/clean"
+cat >"$work/wanted" <<'END'
+hipmm: report of program, process N, runtime software
+  function                            calls    passed on       failed
+  hipMalloc                               3            0            0
+  device 0, device memory
+    peak requested   4.00 MiB (4197376 bytes)
+    peak reserved    6 MiB (6291456 bytes)
+    driver alone     8 MiB (8388608 bytes) *
+    left at exit     4.00 MiB (4197376 bytes) in 3 blocks
+  * the most that the driver would have taken for the same blocks: one of 1 MiB or more in units of
+    2 MiB of its own, smaller ones in multiples of 512 bytes out of units of 2 MiB that they share
+END
+diff -u "$work/wanted" "$work/clean" || fail "the report is another one"
+
+# Data, over each kind of stack, with streams that run late in any order, and with threads.
+for graph in device pool segments async; do
+  options="--config $graph.json"
+  for seed in 1 2; do
+    HIPMM_SOFTWARE=scheduler=stepped,seed=$seed
+    export HIPMM_SOFTWARE
+    good reuse ordered streams
+  done
+  unset HIPMM_SOFTWARE
+  good memory arguments reuse streams threads
+  silent
+  reports hipMalloc 160 0 0
+  reports hipFree 160 0 0
+  reports hipMallocAsync 160 0 0
+  reports hipFreeAsync 160 0 0
+  reports hipStreamCreateWithFlags 4 0 0
+  reports hipStreamDestroy 4 0 0
+  tells '^    left at exit     0 bytes$'
+done
+
+# What is not served keeps HIP's answers.
+options='--config pool.json'
+good arguments
+silent
+reports hipMalloc 2 2 0
+reports hipExtMallocWithFlags 1 1 0
+reports hipFree 2 2 0
+reports hipFreeAsync 1 1 0
+reports hipMallocFromPoolAsync 1 1 0
+good host
+reports hipHostMalloc 1 1 0
+reports hipMallocManaged 1 1 0
+
+# Freed twice: refused, and the memory that the pool lies in stays.
+options='--config segments.json'
+good wrong
+reports hipFree 5 2 1
+reports hipFreeAsync 3 1 1
+says_once '^hipmm: hipFree: 0x[0-9a-f]* was freed before$'
+tells '^  first failure: hipFree: 0x[0-9a-f]* was freed before$'
+options='--config pool.json'
+good wrong
+
+# Out of memory, and the last error.
+echo '{ "stack": [{ "type": "limiting", "limit": "4MiB" }, "pool", "device"] }' >limited.json
+options='--config limited.json'
+good shortage
+silent
+reports hipMalloc 5 0 3
+reports hipMallocAsync 1 0 1
+tells '^  first failure: hipMalloc of 5 MiB: limiting: cannot allocate 5 MiB: 0 bytes of the limit of 4 MiB are in use$'
+
+# How much there is.
+HIPMM_SOFTWARE=memory=64MiB
+export HIPMM_SOFTWARE
+echo '{ "stack": [{ "type": "limiting", "limit": "16MiB" }, "pool", "device"] }' >limited.json
+good info
+echo '{ "stack": ["statistics", { "type": "pool", "maximum_size": "16MiB" }, "device"] }' >limited.json
+good info
+echo '{ "stack": [{ "type": "limiting", "limit": "16MiB" }, { "type": "limiting", "limit": "63MiB" }, "device"] }' >limited.json
+good info
+cat >limited.json <<'END'
+{ "resources": {
+    "memory": { "type": "device" },
+    "pool": { "type": "pool", "upstream": "memory", "maximum_size": "16MiB" },
+    "bins": { "type": "binning", "upstream": "pool", "bins": [ { "size": "64KiB" } ] } },
+  "devices": { "default": "bins" } }
+END
+good info
+unset HIPMM_SOFTWARE
+options='--config pool.json'
+good ranges
+reports hipMemGetAddressRange 3 1 0
+reports hipMemPtrGetInfo 1 0 0
+
+# Managed and pinned memory, where the graph has them.
+cat >kinds.json <<'END'
+{ "resources": {
+    "memory": { "type": "device" }, "pool": { "type": "pool", "upstream": "memory" },
+    "moving": { "type": "managed" }, "managed": { "type": "pool", "upstream": "moving" },
+    "pinned": { "type": "pinned" } },
+  "devices": { "default": "pool" } }
+END
+options='--config kinds.json'
+good kinds
+reports hipMallocManaged 1 0 0
+reports hipHostMalloc 2 1 0
+reports hipHostFree 4 1 2
+says_once '^hipmm: hipFree: 0x[0-9a-f]* is memory of another kind and stays allocated$'
+tells '^  device 0, managed memory$'
+tells '^  device 0, pinned memory$'
+good host
+reports hipMallocManaged 1 0 0
+reports hipHostMalloc 1 0 0
+reports hipHostAlloc 1 0 0
+reports hipMallocHost 1 0 0
+grep -q warning "$work/err" && fail "a resource that is used is called unused"
+cat >kinds.json <<'END'
+{ "resources": { "memory": { "type": "device" }, "managed": { "type": "pool", "upstream": "memory" } },
+  "devices": { "default": "memory" } }
+END
+good host
+reports hipMallocManaged 1 1 0
+echo '{ "stack": ["pool", "managed"] }' >kinds.json
+good host memory
+good host
+reports hipMallocManaged 1 0 0
+tells 'counted with device memory$'
+
+# Other processes.
+options='--config pool.json'
+good share
+[ "$(head -n 1 "$work/out")" = refused ] || fail "a part of an allocation is shared"
+says_once '^hipmm: hipIpcGetMemHandle: 0x[0-9a-f]* lies in a larger allocation of pool, '
+options='--config device.json'
+good share
+[ "$(head -n 1 "$work/out")" = shared ] || fail "a whole allocation is not shared"
+silent
+options='--config pool.json'
+good pools
+reports hipMallocFromPoolAsync 3 1 0
+reports hipMemPoolExportPointer 2 1 1
+
+# Devices.
+good reset
+silent
+reports hipDeviceReset 3 0 0
+HIPMM_SOFTWARE=devices=2 good devices
+says_once '^hipmm: hipDeviceReset: hipmm serves 2 devices, '
+tells '^  device 1, device memory$'
+HIPMM_SOFTWARE=devices=3,memory=64MiB good first
+silent
+tells '^  device 2, device memory$'
+
+# Processes: a report each.
+good fork early_fork
+[ "$(grep -c '^hipmm: report of program, process ' "$work/report")" = 2 ] || fail "not a report of each process"
+finish
