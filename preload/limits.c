@@ -3,7 +3,7 @@
  * "limit_bytes" (of `limiting`), the option "maximum_size" (of `pool` and others like it). */
 #include "limits.h"
 
-#include "../core/graph.h"
+#include "../core/option_set.h"
 
 #include <string.h>
 
@@ -25,7 +25,8 @@ static bool size_option_of(const struct instance *instance, const char *name, ui
   const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
   for (uint32_t row = 0; row < plugin->n_options; row++) {
     if (plugin->options[row].type != HIPMM_OPTION_BYTES || strcmp(plugin->options[row].name, name)) continue;
-    memcpy(bytes_out, (const char *)instance->options + plugin->options[row].offset, sizeof *bytes_out);
+    const struct option_set *set = atomic_load(&instance->options);
+    memcpy(bytes_out, (const char *)set->options + plugin->options[row].offset, sizeof *bytes_out);
     return *bytes_out != HIPMM_UNLIMITED;
   }
   return false;
