@@ -17,8 +17,8 @@ struct place {
 enum hipmm_status place_find(const char *path, struct place *place_out);
 void place_release(const struct place *place);
 
-/* The path of an instance, without a slash at its end: "devices/0/pool". Empty for one that no path leads to: of an
- * imported pool, or built before hipmm_finalize(). Returns `buffer`. */
+/* The path of an instance, without a slash at its end: "devices/0/pool". Empty for one that no path leads to: built
+ * before hipmm_finalize(). Returns `buffer`. */
 const char *place_path(const struct instance *instance, char *buffer, size_t bytes);
 enum { PLACE_BYTES = 160 };
 

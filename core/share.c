@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* share.c: the functions of hipmm/share.h. The work is done by the resource that offers `sharing`; an imported pool is a
- * stack of its own, of one resource, built from a graph like any other. */
+/* share.c: the functions of hipmm/share.h. The work is done by the resource that offers `sharing`. */
 #include <hipmm/share.h>
 
-#include "device.h"
 #include "error.h"
-#include "hip.h"
 #include "life.h"
+#include "stack.h"
 
 #include <stdio.h>
 
@@ -61,39 +59,12 @@ enum hipmm_status hipmm_pool_import_pointer(struct hipmm_resource *resource, con
   return status ? status : owner->resource.ops->sharing->import_pointer(owner->resource.self, pointer, ptr_out);
 }
 
-/* ---- Imported pools ---- */
-
-static enum hipmm_status read_graph(int fd, struct graph **graph_out)
-{
-  char json[100];
-  struct report report = {.source = "<hipmm_pool_import_fd>"};
-  snprintf(json, sizeof json, "{\"stack\": [{\"type\": \"async_import\", \"fd\": %d}]}", fd);
-  enum hipmm_status status = graph_from_string(json, report.source, &report, graph_out);
-  if (status) status = report_raise(&report);
-  report_clear(&report);
-  return status;
-}
-
-static enum hipmm_status check_device(int device)
-{
-  int count = 0, code = hip_table()->GetDeviceCount(&count);
-  if (code) return error_hip(hip_status(code), NULL, "hipGetDeviceCount", code, hip_table()->GetErrorName(code), 0);
-  if (device >= 0 && device < count) return HIPMM_OK;
-  return error_set(HIPMM_E_ARGUMENT, "device %d does not exist: runtime %s has %d, numbered from 0", device, hip_name(),
-                   count);
-}
-
 enum hipmm_status hipmm_pool_import_fd(int device, int fd, struct hipmm_resource **resource_out)
 {
-  struct graph *graph = NULL;
-  struct stack *stack = NULL;
+  char options[40];
   enum hipmm_status status = life_check_argument(resource_out, "resource_out");
   if (!status && fd < 0) status = error_set(HIPMM_E_ARGUMENT, "fd %d is no file descriptor", fd);
-  if (!status) status = check_device(device);
-  if (!status) status = read_graph(fd, &graph);
   if (status) return status;
-  status = stack_build(graph, device, &stack);
-  graph_release(graph); /* the stack keeps it */
-  if (!status) *resource_out = &stack->instances[stack->top].resource;
-  return status;
+  snprintf(options, sizeof options, "{\"fd\": %d}", fd);
+  return hipmm_resource_create(device, "async_import", options, NULL, 0, resource_out);
 }

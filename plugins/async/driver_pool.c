@@ -173,10 +173,10 @@ enum value {
   PEAK_RESERVED_BYTES,
   USED_BYTES,
   PEAK_USED_BYTES,
-  RELEASE_THRESHOLD,
-  FOLLOW_EVENT_DEPENDENCIES,
-  ALLOW_OPPORTUNISTIC,
-  ALLOW_INTERNAL_DEPENDENCIES,
+  THRESHOLD_BYTES,
+  FOLLOWS_EVENTS,
+  IS_OPPORTUNISTIC,
+  MAKES_STREAMS_WAIT,
 };
 
 const struct hipmm_feature driver_pool_values[DRIVER_POOL_VALUES] = {
@@ -184,13 +184,15 @@ const struct hipmm_feature driver_pool_values[DRIVER_POOL_VALUES] = {
     [PEAK_RESERVED_BYTES] = {"peak_reserved_bytes", "bytes", "The most that it held since reset_peaks"},
     [USED_BYTES] = {"used_bytes", "bytes", "Memory of it that is allocated"},
     [PEAK_USED_BYTES] = {"peak_used_bytes", "bytes", "The most that was allocated since reset_peaks"},
-    [RELEASE_THRESHOLD] = {"release_threshold", "bytes", "Idle memory that it keeps at synchronisations"},
-    [FOLLOW_EVENT_DEPENDENCIES] = {"reuse_follow_event_dependencies", "0 or 1",
-                                   "Whether it reuses memory of streams that the allocating one waits for"},
-    [ALLOW_OPPORTUNISTIC] = {"reuse_allow_opportunistic", "0 or 1",
-                             "Whether it reuses memory of other streams whose free has happened"},
-    [ALLOW_INTERNAL_DEPENDENCIES] = {"reuse_allow_internal_dependencies", "0 or 1",
-                                     "Whether it makes a stream wait in order to reuse another one's memory"},
+    [THRESHOLD_BYTES] = {"threshold_bytes", "bytes",
+                         "Idle memory that it keeps at synchronisations, as the driver says"},
+    [FOLLOWS_EVENTS] = {"follows_events", "0 or 1",
+                        "Whether it reuses memory of streams that the allocating one waits for, as the driver says"},
+    [IS_OPPORTUNISTIC] = {"is_opportunistic", "0 or 1",
+                          "Whether it reuses memory of other streams whose free has happened, as the driver says"},
+    [MAKES_STREAMS_WAIT] =
+        {"makes_streams_wait", "0 or 1",
+         "Whether it makes a stream wait in order to reuse another one's memory, as the driver says"},
 };
 
 static const int attributes[DRIVER_POOL_VALUES] = {
@@ -198,10 +200,10 @@ static const int attributes[DRIVER_POOL_VALUES] = {
     [PEAK_RESERVED_BYTES] = HIPMM_HIP_POOL_RESERVED_HIGH,
     [USED_BYTES] = HIPMM_HIP_POOL_USED_CURRENT,
     [PEAK_USED_BYTES] = HIPMM_HIP_POOL_USED_HIGH,
-    [RELEASE_THRESHOLD] = HIPMM_HIP_POOL_RELEASE_THRESHOLD,
-    [FOLLOW_EVENT_DEPENDENCIES] = HIPMM_HIP_POOL_REUSE_FOLLOW_EVENT_DEPENDENCIES,
-    [ALLOW_OPPORTUNISTIC] = HIPMM_HIP_POOL_REUSE_ALLOW_OPPORTUNISTIC,
-    [ALLOW_INTERNAL_DEPENDENCIES] = HIPMM_HIP_POOL_REUSE_ALLOW_INTERNAL_DEPENDENCIES,
+    [THRESHOLD_BYTES] = HIPMM_HIP_POOL_RELEASE_THRESHOLD,
+    [FOLLOWS_EVENTS] = HIPMM_HIP_POOL_REUSE_FOLLOW_EVENT_DEPENDENCIES,
+    [IS_OPPORTUNISTIC] = HIPMM_HIP_POOL_REUSE_ALLOW_OPPORTUNISTIC,
+    [MAKES_STREAMS_WAIT] = HIPMM_HIP_POOL_REUSE_ALLOW_INTERNAL_DEPENDENCIES,
 };
 
 /* An unlimited threshold is more than the value can say. */
@@ -238,26 +240,40 @@ enum hipmm_status driver_pool_perform(void *self, size_t index, int64_t *values_
 
 const char *const driver_pool_unlimited[] = {"unlimited", NULL};
 
-/* An option of the driver's pool, and its attribute. */
-static uint64_t option_value(const struct driver_pool_options *options, enum value value)
+/* The options that are attributes of the driver's pool. */
+static const struct driver_setting {
+  const char *option;
+  int attribute;
+} settings[] = {
+    {"release_threshold", HIPMM_HIP_POOL_RELEASE_THRESHOLD},
+    {"reuse_follow_event_dependencies", HIPMM_HIP_POOL_REUSE_FOLLOW_EVENT_DEPENDENCIES},
+    {"reuse_allow_opportunistic", HIPMM_HIP_POOL_REUSE_ALLOW_OPPORTUNISTIC},
+    {"reuse_allow_internal_dependencies", HIPMM_HIP_POOL_REUSE_ALLOW_INTERNAL_DEPENDENCIES},
+};
+
+enum { N_SETTINGS = sizeof settings / sizeof *settings };
+
+static enum hipmm_status put_in_force(const struct driver_pool *pool, const struct driver_setting *setting,
+                                      const struct driver_pool_options *options)
 {
-  switch (value) {
-  case RELEASE_THRESHOLD: return options->release_threshold;
-  case FOLLOW_EVENT_DEPENDENCIES: return options->reuse_follow_event_dependencies;
-  case ALLOW_OPPORTUNISTIC: return options->reuse_allow_opportunistic;
-  default: return options->reuse_allow_internal_dependencies;
+  switch (setting->attribute) {
+  case HIPMM_HIP_POOL_RELEASE_THRESHOLD: return set_attribute(pool, setting->attribute, options->release_threshold);
+  case HIPMM_HIP_POOL_REUSE_FOLLOW_EVENT_DEPENDENCIES:
+    return set_attribute(pool, setting->attribute, options->reuse_follow_event_dependencies);
+  case HIPMM_HIP_POOL_REUSE_ALLOW_OPPORTUNISTIC:
+    return set_attribute(pool, setting->attribute, options->reuse_allow_opportunistic);
+  default: return set_attribute(pool, setting->attribute, options->reuse_allow_internal_dependencies);
   }
 }
 
-/* The values that are options too have their names. */
 enum hipmm_status driver_pool_reconfigure(void *self, const char *option, const void *options)
 {
   struct driver_pool *pool = self;
   const struct hipmm_services *services = pool->services;
-  for (size_t i = RELEASE_THRESHOLD; i < DRIVER_POOL_VALUES; i++) {
-    if (strcmp(driver_pool_values[i].name, option) != 0) continue;
+  for (size_t i = 0; i < N_SETTINGS; i++) {
+    if (strcmp(settings[i].option, option) != 0) continue;
     int previous = services->enter_device(services);
-    enum hipmm_status status = set_attribute(pool, attributes[i], option_value(options, (enum value)i));
+    enum hipmm_status status = put_in_force(pool, &settings[i], options);
     services->leave_device(services, previous);
     return status;
   }
@@ -279,8 +295,7 @@ static enum hipmm_status fill(struct driver_pool *pool, uint64_t bytes)
 enum hipmm_status driver_pool_prepare(struct driver_pool *pool, const struct driver_pool_options *options)
 {
   enum hipmm_status status = HIPMM_OK;
-  for (size_t i = RELEASE_THRESHOLD; !status && i < DRIVER_POOL_VALUES; i++)
-    status = set_attribute(pool, attributes[i], option_value(options, (enum value)i));
+  for (size_t i = 0; !status && i < N_SETTINGS; i++) status = put_in_force(pool, &settings[i], options);
   return status ? status : fill(pool, options->initial_pool_size);
 }
 

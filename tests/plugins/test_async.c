@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of what `async` does beyond other sources: options, the driver's pool, its values. Sharing is in test_share.c. */
 #include "../../core/hip_functions.h"
-#include "../../plugins/async/driver_pool.h"
 #include "rig.h"
 
 static void counts_what_the_driver_reserves(void **state)
@@ -97,34 +96,38 @@ static void takes_every_option(void **state)
 static void options_may_change_while_in_use(void **state)
 {
   (void)state;
-  struct driver_pool_options options = {.release_threshold = 0, .reuse_allow_internal_dependencies = 1};
   rig_start("'stack': ['async']");
-  struct hipmm_resource *resource = rig_resource("async");
-  assert_int_equal(rig_value("async", "release_threshold"), INT64_MAX);
-  assert_ok(resource->ops->reconfigure(resource->self, "release_threshold", &options));
-  assert_int_equal(rig_value("async", "release_threshold"), 0);
-  assert_int_equal(rig_value("async", "reuse_follow_event_dependencies"), 1);
-  assert_ok(resource->ops->reconfigure(resource->self, "reuse_follow_event_dependencies", &options));
-  assert_ok(resource->ops->reconfigure(resource->self, "reuse_allow_opportunistic", &options));
-  assert_ok(resource->ops->reconfigure(resource->self, "reuse_allow_internal_dependencies", &options));
-  assert_int_equal(rig_value("async", "reuse_follow_event_dependencies"), 0);
-  assert_int_equal(rig_value("async", "reuse_allow_opportunistic"), 0);
-  assert_int_equal(rig_value("async", "reuse_allow_internal_dependencies"), 1);
+  assert_int_equal(rig_value("async", "threshold_bytes"), INT64_MAX);
+  assert_ok(hipmm_set("devices/0/async/release_threshold", "0"));
+  assert_int_equal(rig_value("async", "threshold_bytes"), 0);
+  assert_int_equal(rig_value("async", "follows_events"), 1);
+  assert_ok(hipmm_set("devices/0/async/reuse_follow_event_dependencies", "false"));
+  assert_ok(hipmm_set("devices/0/async/reuse_allow_opportunistic", "false"));
+  assert_int_equal(rig_value("async", "follows_events"), 0);
+  assert_int_equal(rig_value("async", "is_opportunistic"), 0);
+  assert_int_equal(rig_value("async", "makes_streams_wait"), 1);
+  assert_ok(hipmm_set("devices/0/async/reuse_allow_internal_dependencies", "false"));
+  assert_ok(hipmm_set("devices/0/async/reuse_allow_opportunistic", NULL));
+  assert_int_equal(rig_value("async", "makes_streams_wait"), 0);
+  assert_int_equal(rig_value("async", "is_opportunistic"), 1);
   rig_free(rig_allocate(64 * MIB, NULL), 64 * MIB, NULL);
   rig_hip()->StreamSynchronize(NULL);
   assert_int_equal(rig_value("async", "reserved_bytes"), 0);
+  assert_status(hipmm_set("devices/0/async/initial_pool_size", "1MiB"), HIPMM_E_NOT_SUPPORTED);
 }
 
 static void a_change_that_fails_changes_nothing(void **state)
 {
   (void)state;
-  struct driver_pool_options options = {.release_threshold = 5};
+  char *text = NULL;
   rig_start("'stack': [{'type': 'async', 'release_threshold': '1MiB'}]");
-  struct hipmm_resource *resource = rig_resource("async");
   rig_fail_call("hipMemPoolSetAttribute", 1, 0);
-  assert_status(resource->ops->reconfigure(resource->self, "release_threshold", &options), HIPMM_E_HIP);
+  assert_status(hipmm_set("devices/0/async/release_threshold", "5"), HIPMM_E_HIP);
   assert_message("hipMemPoolSetAttribute");
-  assert_int_equal(rig_value("async", "release_threshold"), MIB);
+  assert_int_equal(rig_value("async", "threshold_bytes"), MIB);
+  assert_ok(hipmm_get("devices/0/async/release_threshold", &text));
+  assert_contains(text, "1");
+  hipmm_string_free(text);
 }
 
 /* ---- Access ---- */

@@ -57,8 +57,8 @@ static void takes_the_options_of_its_pool(void **state)
   rig_start("'stack': [{'type': 'async_managed', 'initial_pool_size': '8MiB', 'release_threshold': '64MiB', "
             "'reuse_allow_opportunistic': false}]");
   assert_true(rig_held_bytes() >= 8 * MIB);
-  assert_int_equal(rig_value("async_managed", "release_threshold"), 64 * MIB);
-  assert_int_equal(rig_value("async_managed", "reuse_allow_opportunistic"), 0);
+  assert_int_equal(rig_value("async_managed", "threshold_bytes"), 64 * MIB);
+  assert_int_equal(rig_value("async_managed", "is_opportunistic"), 0);
   assert_ok(hipmm_resource_trim(rig_resource("async_managed"), 0));
   assert_int_equal(rig_held_bytes(), 0);
 }

@@ -122,11 +122,11 @@ static void leaves_the_owners_settings_alone(void **state)
   assert_int_equal(rig_hip()->MemPoolSetAttribute(pool, HIPMM_HIP_POOL_RELEASE_THRESHOLD, &threshold), 0);
   assert_int_equal(rig_hip()->MemPoolSetAttribute(pool, HIPMM_HIP_POOL_REUSE_ALLOW_OPPORTUNISTIC, &no), 0);
   register_pool(pool);
-  assert_ok(hipmm_resource_query(view(), "release_threshold", &value));
+  assert_ok(hipmm_resource_query(view(), "threshold_bytes", &value));
   assert_int_equal(value, 12345);
-  assert_ok(hipmm_resource_query(view(), "reuse_allow_opportunistic", &value));
+  assert_ok(hipmm_resource_query(view(), "is_opportunistic", &value));
   assert_int_equal(value, 0);
-  assert_ok(hipmm_resource_query(view(), "reuse_follow_event_dependencies", &value));
+  assert_ok(hipmm_resource_query(view(), "follows_events", &value));
   assert_int_equal(value, 1);
   assert_ok(hipmm_finalize());
   assert_int_equal(rig_hip()->MemPoolDestroy(pool), 0);

@@ -32,9 +32,11 @@ static struct {
   enum hipmm_status inner; /* what a call that comes back came to */
   atomic_int live;
   atomic_int wrong_frees; /* whose arguments are not those of their allocation */
-  hipStream_t last_stream;
-  int device;
 } program;
+
+/* What the thread's last call was told. */
+static _Thread_local hipStream_t last_stream;
+static _Thread_local int last_device;
 
 /* Kept before each block. */
 struct header {
@@ -56,8 +58,8 @@ static enum hipmm_status program_allocate(void *arg, size_t bytes, size_t alignm
 {
   void *inner;
   if (arg != &program) return HIPMM_E_INTERNAL;
-  program.last_stream = stream;
-  rig_hip()->GetDevice(&program.device);
+  last_stream = stream;
+  rig_hip()->GetDevice(&last_device);
   switch (program.mistake) {
   case RETURNS_NULL: return HIPMM_OK;
   case THE_SAME_AGAIN: *ptr_out = program.another; return HIPMM_OK;
@@ -77,7 +79,7 @@ static enum hipmm_status program_allocate(void *arg, size_t bytes, size_t alignm
 static void program_deallocate(void *arg, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
 {
   struct header header = ((struct header *)ptr)[-1];
-  program.last_stream = stream;
+  last_stream = stream;
   if (arg != &program || header.bytes != bytes || header.alignment != alignment)
     atomic_fetch_add(&program.wrong_frees, 1);
   atomic_fetch_sub(&program.live, 1);
@@ -133,9 +135,9 @@ static void passes_on_alignments_and_streams(void **state)
   hipStream_t stream = rig_stream();
   assert_ok(hipmm_allocate_aligned(NULL, 1000, 65536, stream, &ptr));
   assert_int_equal((uintptr_t)ptr % 65536, 0);
-  assert_ptr_equal(program.last_stream, stream);
+  assert_ptr_equal(last_stream, stream);
   assert_ok(hipmm_deallocate(NULL, ptr, 1000, NULL)); /* the alignment is remembered */
-  assert_null(program.last_stream);
+  assert_null(last_stream);
   rig_drop_stream(stream);
 }
 
@@ -185,9 +187,9 @@ static void works_on_its_own_device(void **state)
   needs_devices(2);
   assert_ok(hipmm_get_device_resource(1, &second));
   assert_ok(hipmm_allocate(second, 100, NULL, &ptr));
-  assert_int_equal(program.device, 1);
-  rig_hip()->GetDevice(&program.device);
-  assert_int_equal(program.device, 0);
+  assert_int_equal(last_device, 1);
+  rig_hip()->GetDevice(&last_device);
+  assert_int_equal(last_device, 0);
   assert_ok(hipmm_deallocate(second, ptr, 100, NULL));
   hipmm_resource_release(second);
 }

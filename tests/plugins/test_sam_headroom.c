@@ -130,12 +130,10 @@ static void takes_a_new_headroom_while_in_use(void **state)
 {
   (void)state;
   overhear("'stack': [{'type': 'sam_headroom', 'headroom': 0}]");
-  struct hipmm_resource *resource = rig_resource("sam_headroom");
-  uint64_t headroom = 255 * MIB; /* the plugin's option struct has this member alone */
   free_now = 256 * MIB;
   rig_free(rig_allocate(2 * MIB, NULL), 2 * MIB, NULL);
   assert_int_equal(n_advice, 1);
-  assert_ok(resource->ops->reconfigure(resource->self, "headroom", &headroom));
+  assert_ok(hipmm_set("devices/0/sam_headroom/headroom", "255MiB"));
   rig_free(rig_allocate(2 * MIB, NULL), 2 * MIB, NULL);
   assert_int_equal(n_advice, 3);
   assert_int_equal(advice[1].bytes, MIB);

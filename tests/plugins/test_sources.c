@@ -3,6 +3,7 @@
  * true of one. */
 #include "rig.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -244,6 +245,80 @@ static void works_on_its_own_device(void **state)
   hipmm_resource_release(resource);
 }
 
+static void can_be_made_in_code(void **state)
+{
+  const struct source *source = *state;
+  struct hipmm_resource *resource = NULL;
+  char options[100];
+  void *ptr = NULL;
+  rig_start_with(every_device_can, "'stack': ['device']");
+  snprintf(options, sizeof options, "{%s}", *source->options ? source->options + 2 : "");
+  for (char *at = options; *at; at++)
+    if (*at == '\'') *at = '"';
+  assert_ok(hipmm_resource_create(1, source->type, options, NULL, 0, &resource));
+  assert_ok(hipmm_allocate(resource, 5000, NULL, &ptr));
+  assert_ok(hipmm_deallocate(resource, ptr, 5000, NULL));
+  hipmm_resource_release(resource);
+}
+
+/* What a thread does; counts what goes wrong. */
+static void *take_and_give(void *wrong)
+{
+  struct hipmm_resource *resource = NULL;
+  void *blocks[8] = {NULL};
+  if (hipmm_get_device_resource(0, &resource)) atomic_fetch_add((atomic_uint *)wrong, 1);
+  for (int i = 0; i < 200; i++) {
+    int at = i * 3 % 8;
+    size_t bytes = 1000 + (size_t)at * 5000;
+    if (blocks[at] && hipmm_deallocate(resource, blocks[at], bytes, NULL)) atomic_fetch_add((atomic_uint *)wrong, 1);
+    if (hipmm_allocate(resource, bytes, NULL, &blocks[at])) atomic_fetch_add((atomic_uint *)wrong, 1);
+    if (hipmm_deallocate(resource, blocks[at], bytes + 1, NULL) != HIPMM_E_SIZE)
+      atomic_fetch_add((atomic_uint *)wrong, 1);
+  }
+  for (int at = 0; at < 8; at++)
+    if (hipmm_deallocate(resource, blocks[at], 0, NULL)) atomic_fetch_add((atomic_uint *)wrong, 1);
+  hipmm_resource_release(resource);
+  return NULL;
+}
+
+static void serves_many_threads(void **state)
+{
+  pthread_t threads[8];
+  atomic_uint wrong = 0;
+  start_source(state);
+  for (int i = 0; i < 8; i++) assert_int_equal(pthread_create(&threads[i], NULL, take_and_give, &wrong), 0);
+  for (int i = 0; i < 8; i++) pthread_join(threads[i], NULL);
+  assert_int_equal(wrong, 0);
+}
+
+static void moves_from_stream_to_stream(void **state)
+{
+  start_source(state);
+  hipStream_t first = rig_stream(), second = rig_stream();
+  for (int i = 0; i < 20; i++) {
+    void *ptr = rig_allocate(50000, first);
+    assert_int_equal(rig_hip()->StreamSynchronize(first), 0);
+    assert_int_equal(rig_hip()->MemsetAsync(ptr, i, 50000, second), 0);
+    rig_free(ptr, 50000, second);
+  }
+  assert_int_equal(rig_hip()->DeviceSynchronize(), 0);
+  rig_drop_stream(first);
+  rig_drop_stream(second);
+}
+
+static void runs_out_cleanly(void **state)
+{
+  void *ptr = (void *)1;
+  start_source(state);
+  void *most = rig_allocate(200 * MIB, NULL);
+  assert_status(hipmm_allocate(NULL, 100 * MIB, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+  assert_message(((const struct source *)*state)->obtain);
+  assert_message("of 100 MiB");
+  assert_ptr_equal(ptr, (void *)1);
+  rig_free(most, 200 * MIB, NULL);
+  rig_free(rig_allocate(100 * MIB, NULL), 100 * MIB, NULL);
+}
+
 /* ---- One type ---- */
 
 static void managed_needs_a_device_that_has_it(void **state)
@@ -258,18 +333,6 @@ static void system_needs_a_device_that_reaches_the_host(void **state)
   (void)state;
   assert_status(rig_try("", "'stack': ['system']"), HIPMM_E_NOT_SUPPORTED);
   assert_message("device 0 has no access to plain host memory");
-}
-
-static void device_runs_out_cleanly(void **state)
-{
-  void *ptr = NULL;
-  (void)state;
-  rig_start("'stack': ['device']");
-  void *most = rig_allocate(200 * MIB, NULL);
-  assert_status(hipmm_allocate(NULL, 100 * MIB, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
-  assert_message("hipMalloc of 100 MiB");
-  rig_free(most, 200 * MIB, NULL);
-  rig_free(rig_allocate(100 * MIB, NULL), 100 * MIB, NULL);
 }
 
 #define ROW(test, type, i)                                                         \
@@ -298,9 +361,14 @@ int main(void)
       ROWS(frees_at_the_end_what_was_left),
       ROWS(loses_nothing_whatever_call_fails),
       ROWS(works_on_its_own_device),
+      ROWS(can_be_made_in_code),
+      ROWS(serves_many_threads),
+      ROWS(moves_from_stream_to_stream),
       cmocka_unit_test_setup_teardown(managed_needs_a_device_that_has_it, rig_setup, rig_teardown),
       cmocka_unit_test_setup_teardown(system_needs_a_device_that_reaches_the_host, rig_setup, rig_teardown),
-      cmocka_unit_test_setup_teardown(device_runs_out_cleanly, rig_setup, rig_teardown),
+      ROW(runs_out_cleanly, "device", 0),
+      ROW(runs_out_cleanly, "async", 5),
+      ROW(runs_out_cleanly, "async_view", 6),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
