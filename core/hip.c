@@ -77,6 +77,7 @@ enum hipmm_status hip_open(const struct graph *graph)
   if (status) return status;
   if (!name) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   name_in_use = name;
+  hip_functions.runtime = name;
   int version = hip_functions_version();
   log_line(HIPMM_LOG_INFO, "runtime", "%s, HIP %d.%d (%s)", name, version / 10000000, version / 100000 % 100,
            automatic ? "auto: the first that has a device" : "as asked for");

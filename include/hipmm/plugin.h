@@ -80,6 +80,10 @@ struct hipmm_mapping {
    * address during unmap. */
   enum hipmm_status (*map)(void *self, void *address, size_t bytes, void *piece);
   enum hipmm_status (*unmap)(void *self, void *address, size_t bytes);
+
+  /* Nonzero if a piece may be mapped at several addresses at once, where later work finds what earlier work wrote,
+   * whichever address each uses. NULL: no. */
+  int (*may_alias)(void *self);
 };
 
 /* Memory between processes. Offered by sources over a driver's pool (hipmm/share.h). Thread-safe. */
@@ -317,6 +321,8 @@ struct hipmm_hip {
   /* Whether `device` can reach the memory of `peer`; lets the current device do so, for memory of hipMalloc. */
   int (*DeviceCanAccessPeer)(int *can_access, int device, int peer);
   int (*DeviceEnablePeerAccess)(int peer, unsigned flags);
+
+  const char *runtime; /* "amd", "nvidia", "software", or the path that the graph names */
 };
 
 /* ---- The core's services --------------------------------------------------------------------------------------- */

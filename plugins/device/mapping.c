@@ -3,6 +3,8 @@
 #include "mapping.h"
 #include "peers.h"
 
+#include <string.h>
+
 static bool has_virtual_memory(const struct hipmm_services *services)
 {
   const struct hipmm_hip *hip = services->hip;
@@ -94,6 +96,14 @@ static enum hipmm_status unmap(void *self, void *address, size_t bytes)
   return leave(services, previous, "hipMemUnmap", code, bytes);
 }
 
+/* NVIDIA documents it, and our own software device does it. In ROCm's HIP a piece of memory knows one address only, so
+ * that mapping it at a second one loses track of the first. */
+static int may_alias(void *self)
+{
+  const char *runtime = ((struct source *)self)->services->hip->runtime;
+  return !strcmp(runtime, "nvidia") || !strcmp(runtime, "software");
+}
+
 const struct hipmm_mapping device_mapping = {.struct_size = sizeof device_mapping,
                                              .granularity = granularity,
                                              .reserve = reserve,
@@ -101,4 +111,5 @@ const struct hipmm_mapping device_mapping = {.struct_size = sizeof device_mappin
                                              .create = create,
                                              .destroy = destroy,
                                              .map = map,
-                                             .unmap = unmap};
+                                             .unmap = unmap,
+                                             .may_alias = may_alias};

@@ -132,6 +132,13 @@ uint32_t free_index_below(const struct free_index *index, const struct blocks *b
   return address_index_below(&index->tree, blocks, id, bytes >> UNIT_BITS);
 }
 
+uint32_t free_index_holding(const struct free_index *index, const struct blocks *blocks, uint64_t start, uint64_t end)
+{
+  uint32_t id = address_index_at(&index->tree, blocks, start);
+  const struct block *block = block_of(blocks, id);
+  return id && block->start + block->bytes >= end ? id : BLOCK_NONE;
+}
+
 /* ---- Looking ---- */
 
 uint32_t free_index_largest_listed(const struct free_index *index, const struct blocks *blocks)

@@ -43,6 +43,9 @@ uint32_t free_index_fit(const struct free_index *index, const struct blocks *blo
  * the one below `id`, or the first for BLOCK_NONE; BLOCK_NONE at the end. */
 uint32_t free_index_below(const struct free_index *index, const struct blocks *blocks, uint32_t id, uint64_t bytes);
 
+/* In a pool of granules: the block in which all of [start, end) lies, which is a granule at least; BLOCK_NONE if none. */
+uint32_t free_index_holding(const struct free_index *index, const struct blocks *blocks, uint64_t start, uint64_t end);
+
 /* The largest block in a list; BLOCK_NONE if none is. */
 uint32_t free_index_largest_listed(const struct free_index *index, const struct blocks *blocks);
 

@@ -18,7 +18,7 @@ static bool has_memory(const void *provider, uint64_t start, uint64_t end)
 enum hipmm_status granules_open(struct granules *granules, struct heap *heap, const struct hipmm_services *services,
                                 struct hipmm_resource *upstream, uint64_t maximum_bytes)
 {
-  granules->moves = 0;
+  granules->moves = granules->returns = 0;
   enum hipmm_status status = pieces_open(&granules->pieces, services, upstream, maximum_bytes);
   if (status) return status;
   heap->blocks.granule_bytes = granules->pieces.granule_bytes;
@@ -48,19 +48,20 @@ static uint64_t whole_granules(const struct pieces *pieces, const struct block *
 
 /* Takes the last piece that lies wholly in the free block from `from` on and has at most `most` granules. */
 static enum hipmm_status take_from_block(struct pieces *pieces, struct block *block, uint64_t from, uint64_t most,
-                                         struct piece *piece_out)
+                                         uint32_t *piece_out)
 {
-  uint64_t start, end, bytes;
+  uint64_t start, end, begin;
   if (!whole_granules(pieces, block, &start, &end)) return HIPMM_E_OUT_OF_MEMORY;
   if (start < from) start = from;
   while (start < end) {
     uint64_t last = pieces_last(pieces, start, end, true);
     if (last == end) break;
-    uint64_t begin = pieces_begin(pieces, last, &bytes);
+    uint32_t id = pieces_at(pieces, last, &begin);
     if (begin < start) break;
-    if (begin + bytes <= end && bytes <= most * pieces->granule_bytes) {
-      enum hipmm_status status = piece_unmap(pieces, begin, piece_out);
-      if (!status) block->vacant += piece_out->granules;
+    if (begin + piece_bytes(pieces, id) <= end && piece_of(pieces, id)->granules <= most) {
+      enum hipmm_status status = piece_take(pieces, id);
+      if (!status) block->vacant += piece_of(pieces, id)->granules;
+      if (!status) *piece_out = id;
       return status;
     }
     end = begin;
@@ -68,13 +69,38 @@ static enum hipmm_status take_from_block(struct pieces *pieces, struct block *bl
   return HIPMM_E_OUT_OF_MEMORY;
 }
 
-/* Takes an idle piece of at most `most` granules out of the clean block at the highest address that has one: it would be
- * reused last. */
-static enum hipmm_status take_idle(struct pieces *pieces, struct heap *heap, uint64_t most, struct piece *piece_out)
+/* Takes an idle piece of at most `most` granules out of the stream's free block at the highest address that has one: it
+ * would be reused last. */
+static enum hipmm_status take_idle(struct pieces *pieces, struct heap *heap, uint32_t stream, uint64_t most,
+                                   uint32_t *piece_out)
 {
-  const struct free_index *clean = &heap->free[STREAM_CLEAN];
-  for (uint32_t id = BLOCK_NONE; (id = free_index_below(clean, &heap->blocks, id, pieces->granule_bytes));) {
+  const struct free_index *free = &heap->free[stream];
+  for (uint32_t id = BLOCK_NONE; (id = free_index_below(free, &heap->blocks, id, pieces->granule_bytes));) {
     enum hipmm_status status = take_from_block(pieces, block_of(&heap->blocks, id), 0, most, piece_out);
+    if (status != HIPMM_E_OUT_OF_MEMORY) return status;
+  }
+  return HIPMM_E_OUT_OF_MEMORY;
+}
+
+/* Whether there are whole granules with memory in the stream's free blocks. */
+static bool has_idle(const struct pieces *pieces, const struct heap *heap, uint32_t stream)
+{
+  uint64_t start, end;
+  const struct free_index *free = &heap->free[stream];
+  for (uint32_t id = BLOCK_NONE; (id = free_index_below(free, &heap->blocks, id, pieces->granule_bytes));)
+    if (whole_granules(pieces, block_of(&heap->blocks, id), &start, &end)) return true;
+  return false;
+}
+
+/* Takes an idle piece from another stream, whose work `stream` then waits for. */
+static enum hipmm_status take_waiting(struct pieces *pieces, struct heap *heap, uint32_t stream, uint64_t most,
+                                      uint32_t *piece_out)
+{
+  struct streams *streams = &heap->streams;
+  for (uint32_t other = STREAM_FIRST; other < streams->count; other++) {
+    if (other == stream || !heap->free[other].count || !has_idle(pieces, heap, other)) continue;
+    if (!stream_wait(streams, stream, other, stream_of(streams, other)->frees)) continue;
+    enum hipmm_status status = take_idle(pieces, heap, other, most, piece_out);
     if (status != HIPMM_E_OUT_OF_MEMORY) return status;
   }
   return HIPMM_E_OUT_OF_MEMORY;
@@ -82,13 +108,8 @@ static enum hipmm_status take_idle(struct pieces *pieces, struct heap *heap, uin
 
 bool granules_has_pending_idle(const struct granules *granules, const struct heap *heap)
 {
-  const struct pieces *pieces = &granules->pieces;
-  uint64_t start, end;
-  for (uint32_t stream = STREAM_FIRST; stream < heap->streams.count; stream++) {
-    const struct free_index *free = &heap->free[stream];
-    for (uint32_t id = BLOCK_NONE; (id = free_index_below(free, &heap->blocks, id, pieces->granule_bytes));)
-      if (whole_granules(pieces, block_of(&heap->blocks, id), &start, &end)) return true;
-  }
+  for (uint32_t stream = STREAM_FIRST; stream < heap->streams.count; stream++)
+    if (has_idle(&granules->pieces, heap, stream)) return true;
   return false;
 }
 
@@ -96,10 +117,9 @@ enum hipmm_status granules_release_idle(struct granules *granules, struct heap *
 {
   struct pieces *pieces = &granules->pieces;
   while (pieces->bytes > keep_bytes) {
-    struct piece piece;
     uint64_t most = (pieces->bytes - keep_bytes) / pieces->granule_bytes;
-    bool is_spare = piece_take_spare(pieces, most, &piece);
-    enum hipmm_status status = is_spare ? HIPMM_OK : take_idle(pieces, heap, most, &piece);
+    uint32_t piece = piece_take_spare(pieces, most);
+    enum hipmm_status status = piece ? HIPMM_OK : take_idle(pieces, heap, STREAM_CLEAN, most, &piece);
     if (status == HIPMM_E_OUT_OF_MEMORY) return HIPMM_OK; /* nothing idle is left */
     if (!status) status = piece_destroy(pieces, piece);
     if (status) return status;
@@ -114,6 +134,11 @@ struct gap {
   uint64_t address;
   uint64_t granules, room;
 };
+
+static uint64_t gap_end(const struct pieces *pieces, const struct gap *gap)
+{
+  return gap->address + gap->granules * pieces->granule_bytes;
+}
 
 /* The last gap in [start, end). If it ends there, the vacant granules behind, up to `limit`, are room too. */
 static bool last_gap(const struct pieces *pieces, uint64_t start, uint64_t end, uint64_t limit, struct gap *gap_out)
@@ -138,24 +163,107 @@ static uint64_t most_of_new_piece(const struct pieces *pieces)
   return most ? most : 1;
 }
 
-/* An idle piece is too large for the gap: memory of its size is given back and taken anew in smaller pieces. */
-static enum hipmm_status exchange(struct pieces *pieces, struct heap *heap, uint64_t granules, struct piece *piece_out)
+/* A block that memory is put under. It is in no list. */
+struct site {
+  struct block *block;
+  uint32_t stream;    /* that will use it */
+  uint64_t end;       /* of what is asked for, a multiple of the granule */
+  uint64_t dirty_end; /* of memory that work on `stream` may still use; 0: there is none */
+};
+
+static void note_dirty(struct site *site, uint64_t end)
 {
-  struct piece large;
-  enum hipmm_status status = take_idle(pieces, heap, UINT64_MAX / pieces->granule_bytes, &large);
-  if (!status) status = piece_destroy(pieces, large);
-  return status ? status : piece_create(pieces, granules < large.granules ? granules : large.granules, piece_out);
+  if (end > site->dirty_end) site->dirty_end = end;
 }
 
-/* A piece for the gap in `block`, which is in no list and whose part from `end` on is not asked for. */
-static enum hipmm_status obtain(struct granules *granules, struct heap *heap, struct block *block, uint64_t end,
-                                const struct gap *gap, bool may_create, struct piece *piece_out)
+/* Whether the piece lies in free memory that the site's stream may use, of the block in *holder_out. */
+static bool is_idle(const struct pieces *pieces, const struct heap *heap, uint32_t piece, const struct site *site,
+                    struct block **holder_out)
+{
+  if (!piece_of(pieces, piece)->home) return false; /* it is a spare */
+  uint64_t address = piece_address(pieces, piece), stop = address + piece_bytes(pieces, piece);
+  if (address >= site->end && stop <= site->block->start + site->block->bytes) {
+    *holder_out = site->block;
+    return true;
+  }
+  uint32_t id = free_index_holding(&heap->free[STREAM_CLEAN], &heap->blocks, address, stop);
+  if (!id) id = free_index_holding(&heap->free[site->stream], &heap->blocks, address, stop);
+  if (id) *holder_out = block_of(&heap->blocks, id);
+  return id != BLOCK_NONE;
+}
+
+/* Puts the piece that lay at the gap's end before back there, if it is idle and fits. */
+static bool put_back(struct granules *granules, struct heap *heap, struct site *site, const struct gap *gap)
 {
   struct pieces *pieces = &granules->pieces;
-  if (piece_take_spare(pieces, gap->room, piece_out)) return HIPMM_OK;
+  struct block *holder;
+  uint64_t begin;
+  uint32_t piece = pieces_at(pieces, gap_end(pieces, gap) - pieces->granule_bytes, &begin);
+  if (!piece || begin < gap->address) return false;
+  if (begin + piece_bytes(pieces, piece) > gap->address + gap->room * pieces->granule_bytes) return false;
+  if (!is_idle(pieces, heap, piece, site, &holder) || piece_take(pieces, piece)) return false;
+  holder->vacant += piece_of(pieces, piece)->granules;
+  piece_put(pieces, piece, begin); /* where it is mapped: that cannot fail */
+  site->block->vacant -= piece_of(pieces, piece)->granules;
+  if (holder->stream != STREAM_CLEAN) note_dirty(site, begin + piece_bytes(pieces, piece));
+  granules->returns++;
+  return true;
+}
+
+/* Leaves in the gap what is behind the last piece that lay there before: that may be of use yet. */
+static void spare_others(const struct pieces *pieces, struct gap *gap)
+{
+  uint64_t end = gap_end(pieces, gap), begin;
+  for (uint64_t at = end - pieces->granule_bytes; at > gap->address; at -= pieces->granule_bytes) {
+    if (!pieces_at(pieces, at - pieces->granule_bytes, &begin)) continue;
+    if (pieces_at(pieces, at, &begin)) return;
+    gap->granules = (end - at) / pieces->granule_bytes;
+    gap->room -= (at - gap->address) / pieces->granule_bytes;
+    gap->address = at;
+    return;
+  }
+}
+
+/* An idle piece is too large for the gap: memory of its size is given back and taken anew in smaller pieces. */
+static enum hipmm_status exchange(struct pieces *pieces, struct heap *heap, uint64_t granules, uint32_t *piece_out)
+{
+  uint32_t large;
+  enum hipmm_status status = take_idle(pieces, heap, STREAM_CLEAN, UINT64_MAX / pieces->granule_bytes, &large);
+  if (status) return status;
+  uint64_t most = piece_of(pieces, large)->granules;
+  if (pieces->may_alias) heap_quiesce(heap); /* there may be work on places where it lay */
+  status = piece_destroy(pieces, large);
+  return status ? status : piece_create(pieces, granules < most ? granules : most, piece_out);
+}
+
+/* An idle piece of at most `most` granules that the site's stream may use at once. */
+static enum hipmm_status take_any_idle(struct pieces *pieces, struct heap *heap, struct site *site, uint64_t most,
+                                       uint32_t *piece_out, bool *dirty_out)
+{
+  /* The driver must not unmap what work still uses. */
+  bool may_be_dirty = pieces->may_alias && site->stream != STREAM_CLEAN, dirty = site->block->stream != STREAM_CLEAN;
   enum hipmm_status status = HIPMM_E_OUT_OF_MEMORY;
-  if (block->stream == STREAM_CLEAN) status = take_from_block(pieces, block, end, gap->room, piece_out);
-  if (status) status = take_idle(pieces, heap, gap->room, piece_out);
+  if (may_be_dirty || !dirty) status = take_from_block(pieces, site->block, site->end, most, piece_out);
+  *dirty_out = dirty && !status;
+  if (status) status = take_idle(pieces, heap, STREAM_CLEAN, most, piece_out);
+  if (!status || !may_be_dirty) return status;
+  status = take_idle(pieces, heap, site->stream, most, piece_out);
+  if (status) status = take_waiting(pieces, heap, site->stream, most, piece_out);
+  *dirty_out = true;
+  return status;
+}
+
+/* A piece for the gap. */
+static enum hipmm_status obtain(struct granules *granules, struct heap *heap, struct site *site, const struct gap *gap,
+                                bool may_create, uint32_t *piece_out, bool *dirty_out)
+{
+  struct pieces *pieces = &granules->pieces;
+  uint32_t spare = piece_take_spare(pieces, gap->room);
+  *dirty_out = false;
+  if (spare) *piece_out = spare;
+  if (spare) return HIPMM_OK;
+  enum hipmm_status status = take_any_idle(pieces, heap, site, gap->room, piece_out, dirty_out);
+  if (status) *dirty_out = false;
   if (status) status = exchange(pieces, heap, gap->granules, piece_out);
   if (!status) granules->moves++;
   if (!status || !may_create) return status;
@@ -163,27 +271,44 @@ static enum hipmm_status obtain(struct granules *granules, struct heap *heap, st
   return piece_create(pieces, gap->granules < most ? gap->granules : most, piece_out);
 }
 
-/* Puts memory under every granule that [start, end) touches, the last gap first. The block is in no list. */
-static enum hipmm_status back(struct granules *granules, struct heap *heap, struct block *block, uint64_t start,
-                              uint64_t end, bool may_create)
+/* Maps the piece at the address, which lies in vacant granules of the site. */
+static enum hipmm_status put(struct pieces *pieces, struct heap *heap, struct site *site, uint32_t piece,
+                             uint64_t address)
+{
+  uint64_t end = address + piece_bytes(pieces, piece);
+  enum hipmm_status status = HIPMM_OK;
+  if (!pieces_is_place(pieces, piece, address) && pieces_has_stale(pieces, address, end)) {
+    if (site->block->stream != STREAM_CLEAN) heap_quiesce(heap);
+    status = pieces_unmap_stale(pieces, address, end);
+  }
+  if (!status) status = piece_put(pieces, piece, address);
+  if (!status) site->block->vacant -= piece_of(pieces, piece)->granules;
+  if (!status) return HIPMM_OK;
+  heap_quiesce(heap); /* a spare is for any stream */
+  piece_keep_spare(pieces, piece);
+  return status;
+}
+
+/* Puts memory under every granule of the site from `start` on, the last gap first. */
+static enum hipmm_status back(struct granules *granules, struct heap *heap, struct site *site, uint64_t start,
+                              bool may_create)
 {
   struct pieces *pieces = &granules->pieces;
   struct gap gap;
-  uint64_t limit = pieces_round_down(pieces, block->start + block->bytes);
-  start = pieces_round_down(pieces, start);
-  end = pieces_round_up(pieces, end);
-  while (last_gap(pieces, start, end, limit, &gap)) {
-    struct piece piece;
-    enum hipmm_status status = obtain(granules, heap, block, end, &gap, may_create, &piece);
+  uint64_t limit = pieces_round_down(pieces, site->block->start + site->block->bytes);
+  while (last_gap(pieces, start, site->end, limit, &gap)) {
+    uint32_t piece;
+    bool dirty;
+    if (put_back(granules, heap, site, &gap)) continue;
+    spare_others(pieces, &gap);
+    enum hipmm_status status = obtain(granules, heap, site, &gap, may_create, &piece, &dirty);
     if (status) return status;
     /* At the end of the gap, so that what is left of it is one gap again. */
-    uint64_t spare = piece.granules < gap.granules ? gap.granules - piece.granules : 0;
-    status = piece_map(pieces, gap.address + spare * pieces->granule_bytes, piece);
-    if (status) {
-      piece_keep_spare(pieces, piece);
-      return status;
-    }
-    block->vacant -= piece.granules;
+    uint64_t size = piece_of(pieces, piece)->granules, left = size < gap.granules ? gap.granules - size : 0;
+    uint64_t address = gap.address + left * pieces->granule_bytes;
+    status = put(pieces, heap, site, piece, address);
+    if (status) return status;
+    if (dirty) note_dirty(site, address + piece_bytes(pieces, piece));
   }
   return HIPMM_OK;
 }
@@ -210,10 +335,15 @@ enum hipmm_status granules_take(struct granules *granules, struct heap *heap, co
   enum hipmm_status status = find(granules, heap, request, &id);
   if (status) return status;
   struct block *block = block_of(&heap->blocks, id);
+  uint64_t end = heap_start_in(heap, id, request) + request->bytes;
+  struct site site = {.block = block, .stream = request->stream, .end = pieces_round_up(&granules->pieces, end)};
   heap_unlink(heap, id);
-  status = back(granules, heap, block, block->start, heap_start_in(heap, id, request) + request->bytes, may_create);
+  status = back(granules, heap, &site, pieces_round_down(&granules->pieces, block->start), may_create);
   heap_link(heap, id);
+  if (status && site.dirty_end) heap_soil(heap, id, UINT64_MAX, request->stream);
   if (status) return status;
+  /* What is dirty and not asked for is left for the same stream. */
+  if (site.dirty_end > end) heap_soil(heap, id, site.dirty_end > site.end ? site.dirty_end : site.end, request->stream);
   id = heap_take(heap, id, request);
   if (id) *id_out = id;
   return id ? HIPMM_OK : HIPMM_E_OUT_OF_MEMORY;

@@ -13,7 +13,8 @@
 
 struct granules {
   struct pieces pieces;
-  uint64_t moves; /* pieces moved so far */
+  uint64_t moves;   /* pieces mapped under other addresses so far */
+  uint64_t returns; /* pieces that went back to where they had been, which costs nothing */
 };
 
 /* HIPMM_E_NOT_SUPPORTED when the upstream cannot map, HIPMM_E_LIMIT when the maximum is below a granule. */

@@ -60,7 +60,9 @@ enum hipmm_status ground_take_held(struct ground *ground, struct heap *heap, con
 {
   if (!ground->mapped) return HIPMM_E_OUT_OF_MEMORY;
   enum hipmm_status status = granules_take(&ground->granules, heap, request, false, id_out);
-  if (status != HIPMM_E_OUT_OF_MEMORY || !granules_has_pending_idle(&ground->granules, heap)) return status;
+  /* Where pieces may alias, all that was pending has been taken without a wait of the host. */
+  if (status != HIPMM_E_OUT_OF_MEMORY || ground->granules.pieces.may_alias) return status;
+  if (!granules_has_pending_idle(&ground->granules, heap)) return status;
   heap_wait(heap);
   uint32_t id = heap_take_ready(heap, request);
   if (!id) return granules_take(&ground->granules, heap, request, false, id_out);

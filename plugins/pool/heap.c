@@ -221,6 +221,16 @@ uint32_t heap_take(struct heap *heap, uint32_t id, const struct request *request
   return id;
 }
 
+void heap_soil(struct heap *heap, uint32_t id, uint64_t end, uint32_t stream)
+{
+  struct block *block = block_in(heap, id);
+  if (block->stream == STREAM_CLEAN && end < block->start + block->bytes) cut_front(heap, id, end);
+  heap_unlink(heap, id);
+  block->stream = (uint16_t)stream;
+  block->epoch = stream_note_free(&heap->streams, stream);
+  heap_link(heap, id);
+}
+
 /* A block that fits, and how well. */
 struct candidate {
   uint32_t id;
@@ -375,6 +385,15 @@ bool heap_wait(struct heap *heap)
       all = false;
   }
   return all;
+}
+
+void heap_quiesce(struct heap *heap)
+{
+  const struct hipmm_services *services = heap->blocks.services;
+  int previous = services->enter_device(services);
+  if (services->hip->DeviceSynchronize()) services->hip->GetLastError();
+  services->leave_device(services, previous);
+  heap->streams.waits++;
 }
 
 void heap_all_passed(struct heap *heap)

@@ -2,7 +2,7 @@
 /* pieces.c: reserving, creating, mapping, and the tables that say what lies where. */
 #include "pieces.h"
 
-enum { MAX_SPARES = 1 << 16 };
+enum { MAX_PIECES = 1 << 20 };
 
 /* Where the device does not tell how much memory it has: more than any has today. */
 static const uint64_t UNKNOWN_RANGE_BYTES = 1ull << 40;
@@ -19,32 +19,49 @@ static uint64_t usual_range_bytes(const struct pieces *pieces)
   return UNKNOWN_RANGE_BYTES;
 }
 
-static size_t backed_bytes(uint64_t granules)
+static uint64_t granules_in(const struct pieces *pieces, const struct range *range)
+{
+  return range->bytes / pieces->granule_bytes;
+}
+
+static size_t bits_bytes(uint64_t granules)
 {
   return (granules / 64 + 1) * sizeof(uint64_t);
 }
 
+static bool make_tables(const struct pieces *pieces, struct range *range)
+{
+  const struct hipmm_services *services = pieces->services;
+  uint64_t n = granules_in(pieces, range);
+  range->places = services->host_allocate(services, n * sizeof *range->places);
+  range->backed = services->host_allocate(services, bits_bytes(n));
+  range->mapped = services->host_allocate(services, bits_bytes(n));
+  return range->places && range->backed && range->mapped;
+}
+
 static void free_tables(const struct pieces *pieces, const struct range *range)
 {
-  uint64_t n = range->bytes / pieces->granule_bytes;
-  pieces->services->host_free(pieces->services, range->pieces, n * sizeof *range->pieces);
-  pieces->services->host_free(pieces->services, range->backed, backed_bytes(n));
+  const struct hipmm_services *services = pieces->services;
+  uint64_t n = granules_in(pieces, range);
+  services->host_free(services, range->places, n * sizeof *range->places);
+  services->host_free(services, range->backed, bits_bytes(n));
+  services->host_free(services, range->mapped, bits_bytes(n));
 }
 
 enum hipmm_status pieces_reserve(struct pieces *pieces, uint64_t bytes, const struct range **range_out)
 {
   const struct hipmm_services *services = pieces->services;
   if (pieces->n_ranges == MAX_RANGES) return HIPMM_E_LIMIT;
+  const struct range *last = pieces->n_ranges ? &pieces->ranges[pieces->n_ranges - 1] : NULL;
   uint64_t usual = usual_range_bytes(pieces);
-  struct range range = {.bytes = pieces_round_up(pieces, bytes > usual ? bytes : usual)};
+  uint64_t first = last ? last->first + granules_in(pieces, last) : 1;
+  struct range range = {.bytes = pieces_round_up(pieces, bytes > usual ? bytes : usual), .first = (uint32_t)first};
+  if (first + granules_in(pieces, &range) > UINT32_MAX) return HIPMM_E_LIMIT;
   void *address;
   enum hipmm_status status = pieces->mapping->reserve(pieces->upstream->self, range.bytes, &address);
   if (status) return status;
-  uint64_t n = range.bytes / pieces->granule_bytes;
   range.start = (uintptr_t)address;
-  range.pieces = services->host_allocate(services, n * sizeof *range.pieces);
-  range.backed = services->host_allocate(services, backed_bytes(n));
-  if (!range.pieces || !range.backed) {
+  if (!make_tables(pieces, &range)) {
     free_tables(pieces, &range);
     pieces->mapping->unreserve(pieces->upstream->self, address, range.bytes);
     return services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "no host memory left to manage {0:bytes} of addresses",
@@ -62,12 +79,12 @@ static const struct range *range_of(const struct pieces *pieces, uint64_t addres
   return range;
 }
 
-uint64_t pieces_last(const struct pieces *pieces, uint64_t start, uint64_t end, bool backed)
+static uint64_t last_bit(const struct pieces *pieces, const struct range *range, const uint64_t *words, uint64_t flip,
+                         uint64_t start, uint64_t end)
 {
-  const struct range *range = range_of(pieces, start);
   uint64_t first = (start - range->start) / pieces->granule_bytes, stop = (end - range->start) / pieces->granule_bytes;
   while (stop > first) {
-    uint64_t word = (stop - 1) / 64, bits = backed ? range->backed[word] : ~range->backed[word];
+    uint64_t word = (stop - 1) / 64, bits = words[word] ^ flip;
     bits &= ~0ull >> (63 - (stop - 1) % 64);
     uint64_t found = word * 64 + 63 - (bits ? (uint64_t)__builtin_clzll(bits) : 63);
     if (bits) return found >= first ? range->start + found * pieces->granule_bytes : end;
@@ -76,93 +93,221 @@ uint64_t pieces_last(const struct pieces *pieces, uint64_t start, uint64_t end, 
   return end;
 }
 
-uint64_t pieces_begin(const struct pieces *pieces, uint64_t address, uint64_t *bytes_out)
+uint64_t pieces_last(const struct pieces *pieces, uint64_t start, uint64_t end, bool backed)
+{
+  const struct range *range = range_of(pieces, start);
+  return last_bit(pieces, range, range->backed, backed ? 0 : ~0ull, start, end);
+}
+
+/* ---- Places ---- */
+
+static bool bit(const uint64_t *words, uint64_t granule)
+{
+  return words[granule / 64] >> granule % 64 & 1;
+}
+
+static void set_bits(uint64_t *words, uint64_t first, uint64_t n, bool value)
+{
+  for (uint64_t granule = first; granule < first + n; granule++) {
+    if (value)
+      words[granule / 64] |= 1ull << granule % 64;
+    else
+      words[granule / 64] &= ~(1ull << granule % 64);
+  }
+}
+
+static const struct range *range_of_place(const struct pieces *pieces, uint32_t place)
+{
+  const struct range *range = pieces->ranges;
+  while (place - range->first >= granules_in(pieces, range)) range++;
+  return range;
+}
+
+static struct place *place_of(const struct pieces *pieces, uint32_t place)
+{
+  const struct range *range = range_of_place(pieces, place);
+  return &range->places[place - range->first];
+}
+
+static uint32_t place_at(const struct pieces *pieces, uint64_t address)
+{
+  const struct range *range = range_of(pieces, address);
+  return range->first + (uint32_t)((address - range->start) / pieces->granule_bytes);
+}
+
+static uint64_t address_of(const struct pieces *pieces, uint32_t place)
+{
+  const struct range *range = range_of_place(pieces, place);
+  return range->start + (place - range->first) * pieces->granule_bytes;
+}
+
+uint64_t piece_address(const struct pieces *pieces, uint32_t id)
+{
+  return address_of(pieces, piece_of(pieces, id)->home);
+}
+
+uint32_t pieces_at(const struct pieces *pieces, uint64_t address, uint64_t *begin_out)
 {
   const struct range *range = range_of(pieces, address);
   uint64_t granule = (address - range->start) / pieces->granule_bytes;
-  while (!range->pieces[granule].granules) granule--;
-  *bytes_out = range->pieces[granule].granules * pieces->granule_bytes;
-  return range->start + granule * pieces->granule_bytes;
+  if (!bit(range->mapped, granule)) return PIECE_NONE;
+  while (!range->places[granule].piece) granule--;
+  *begin_out = range->start + granule * pieces->granule_bytes;
+  return range->places[granule].piece;
+}
+
+bool pieces_is_place(const struct pieces *pieces, uint32_t id, uint64_t address)
+{
+  return place_of(pieces, place_at(pieces, address))->piece == id;
+}
+
+static void note(const struct pieces *pieces, uint32_t place, uint64_t granules, bool mapped)
+{
+  const struct range *range = range_of_place(pieces, place);
+  set_bits(range->mapped, place - range->first, granules, mapped);
+}
+
+static void set_home(struct pieces *pieces, uint32_t id, uint32_t place)
+{
+  struct piece *piece = piece_of(pieces, id);
+  const struct range *range = range_of_place(pieces, place ? place : piece->home);
+  set_bits(range->backed, (place ? place : piece->home) - range->first, piece->granules, place != 0);
+  piece->home = place;
+}
+
+static enum hipmm_status map(struct pieces *pieces, uint32_t id, uint32_t place)
+{
+  struct piece *piece = piece_of(pieces, id);
+  void *address = (void *)(uintptr_t)address_of(pieces, place);
+  enum hipmm_status status =
+      pieces->mapping->map(pieces->upstream->self, address, piece_bytes(pieces, id), piece->handle);
+  if (status) return status;
+  *place_of(pieces, place) = (struct place){.piece = id, .next = piece->places};
+  piece->places = place;
+  note(pieces, place, piece->granules, true);
+  return HIPMM_OK;
+}
+
+static enum hipmm_status unmap(struct pieces *pieces, uint32_t id, uint32_t place)
+{
+  struct piece *piece = piece_of(pieces, id);
+  void *address = (void *)(uintptr_t)address_of(pieces, place);
+  enum hipmm_status status = pieces->mapping->unmap(pieces->upstream->self, address, piece_bytes(pieces, id));
+  if (status) return status;
+  uint32_t *link = &piece->places;
+  while (*link != place) link = &place_of(pieces, *link)->next;
+  *link = place_of(pieces, place)->next;
+  *place_of(pieces, place) = (struct place){0};
+  note(pieces, place, piece->granules, false);
+  return HIPMM_OK;
+}
+
+static uint64_t last_mapped(const struct pieces *pieces, uint64_t start, uint64_t end)
+{
+  const struct range *range = range_of(pieces, start);
+  return last_bit(pieces, range, range->mapped, 0, start, end);
+}
+
+bool pieces_has_stale(const struct pieces *pieces, uint64_t start, uint64_t end)
+{
+  return start < end && last_mapped(pieces, start, end) != end;
+}
+
+enum hipmm_status pieces_unmap_stale(struct pieces *pieces, uint64_t start, uint64_t end)
+{
+  enum hipmm_status status = HIPMM_OK;
+  while (!status && pieces_has_stale(pieces, start, end)) {
+    uint64_t begin;
+    uint32_t id = pieces_at(pieces, last_mapped(pieces, start, end), &begin);
+    status = unmap(pieces, id, place_at(pieces, begin));
+  }
+  return status;
 }
 
 /* ---- Single pieces ---- */
 
-/* Notes that `piece` lies at `address`, or that it no longer does. */
-static void note(struct pieces *pieces, uint64_t address, struct piece piece, bool backed)
+enum hipmm_status piece_put(struct pieces *pieces, uint32_t id, uint64_t address)
 {
-  const struct range *range = range_of(pieces, address);
-  uint64_t first = (address - range->start) / pieces->granule_bytes;
-  range->pieces[first] = backed ? piece : (struct piece){0};
-  for (uint64_t granule = first; granule < first + piece.granules; granule++) {
-    if (backed)
-      range->backed[granule / 64] |= 1ull << granule % 64;
-    else
-      range->backed[granule / 64] &= ~(1ull << granule % 64);
-  }
-}
-
-enum hipmm_status piece_map(struct pieces *pieces, uint64_t address, struct piece piece)
-{
-  enum hipmm_status status = pieces->mapping->map(pieces->upstream->self, (void *)(uintptr_t)address,
-                                                  piece.granules * pieces->granule_bytes, piece.handle);
-  if (!status) note(pieces, address, piece, true);
+  uint32_t place = place_at(pieces, address);
+  enum hipmm_status status = place_of(pieces, place)->piece == id ? HIPMM_OK : map(pieces, id, place);
+  if (!status) set_home(pieces, id, place);
   return status;
 }
 
-enum hipmm_status piece_unmap(struct pieces *pieces, uint64_t address, struct piece *piece_out)
+enum hipmm_status piece_take(struct pieces *pieces, uint32_t id)
 {
-  const struct range *range = range_of(pieces, address);
-  struct piece piece = range->pieces[(address - range->start) / pieces->granule_bytes];
-  enum hipmm_status status = pieces->mapping->unmap(pieces->upstream->self, (void *)(uintptr_t)address,
-                                                    piece.granules * pieces->granule_bytes);
-  if (status) return status;
-  note(pieces, address, piece, false);
-  *piece_out = piece;
-  return HIPMM_OK;
+  enum hipmm_status status = pieces->may_alias ? HIPMM_OK : unmap(pieces, id, piece_of(pieces, id)->home);
+  if (!status) set_home(pieces, id, 0);
+  return status;
 }
 
-enum hipmm_status piece_create(struct pieces *pieces, uint64_t granules, struct piece *piece_out)
+static uint32_t unused_id(struct pieces *pieces)
+{
+  uint32_t id = pieces->unused;
+  if (id)
+    pieces->unused = piece_of(pieces, id)->next;
+  else if (pieces->count < MAX_PIECES)
+    id = pieces->count++;
+  return id;
+}
+
+static void drop_id(struct pieces *pieces, uint32_t id)
+{
+  *piece_of(pieces, id) = (struct piece){.next = pieces->unused};
+  pieces->unused = id;
+}
+
+enum hipmm_status piece_create(struct pieces *pieces, uint64_t granules, uint32_t *id_out)
 {
   uint64_t room = (pieces->maximum_bytes - pieces->bytes) / pieces->granule_bytes;
   if (granules > room) granules = room;
-  if (!granules) return HIPMM_E_LIMIT;
-  struct piece piece = {.granules = (uint32_t)granules};
-  uint64_t bytes = granules * pieces->granule_bytes;
-  enum hipmm_status status = pieces->mapping->create(pieces->upstream->self, bytes, &piece.handle);
-  if (status == HIPMM_E_OUT_OF_MEMORY && granules > 1) return piece_create(pieces, granules / 2, piece_out);
-  if (status) return status;
-  pieces->bytes += bytes;
+  uint32_t id = granules ? unused_id(pieces) : PIECE_NONE;
+  if (!id) return HIPMM_E_LIMIT;
+  void *handle;
+  enum hipmm_status status = HIPMM_E_OUT_OF_MEMORY;
+  for (; granules && status == HIPMM_E_OUT_OF_MEMORY; granules = status ? granules / 2 : granules)
+    status = pieces->mapping->create(pieces->upstream->self, granules * pieces->granule_bytes, &handle);
+  if (status) {
+    drop_id(pieces, id);
+    return status;
+  }
+  *piece_of(pieces, id) = (struct piece){.handle = handle, .granules = (uint32_t)granules};
+  pieces->bytes += piece_bytes(pieces, id);
   if (pieces->bytes > pieces->peak_bytes) pieces->peak_bytes = pieces->bytes;
-  *piece_out = piece;
+  *id_out = id;
   return HIPMM_OK;
 }
 
-/* With no room left the piece is lost to us, though the driver keeps it until the process ends. */
-void piece_keep_spare(struct pieces *pieces, struct piece piece)
+void piece_keep_spare(struct pieces *pieces, uint32_t id)
 {
-  if (pieces->n_spares < MAX_SPARES) pieces->spares[pieces->n_spares++] = piece;
+  piece_of(pieces, id)->next = pieces->spares;
+  pieces->spares = id;
 }
 
-bool piece_take_spare(struct pieces *pieces, uint64_t granules, struct piece *piece_out)
+uint32_t piece_take_spare(struct pieces *pieces, uint64_t granules)
 {
-  for (uint32_t i = pieces->n_spares; i-- > 0;) {
-    if (pieces->spares[i].granules > granules) continue;
-    *piece_out = pieces->spares[i];
-    pieces->spares[i] = pieces->spares[--pieces->n_spares];
-    return true;
+  for (uint32_t *link = &pieces->spares; *link; link = &piece_of(pieces, *link)->next) {
+    uint32_t id = *link;
+    if (piece_of(pieces, id)->granules > granules) continue;
+    *link = piece_of(pieces, id)->next;
+    return id;
   }
-  return false;
+  return PIECE_NONE;
 }
 
-enum hipmm_status piece_destroy(struct pieces *pieces, struct piece piece)
+enum hipmm_status piece_destroy(struct pieces *pieces, uint32_t id)
 {
-  uint64_t bytes = piece.granules * pieces->granule_bytes;
-  enum hipmm_status status = pieces->mapping->destroy(pieces->upstream->self, piece.handle, bytes);
-  if (status)
-    piece_keep_spare(pieces, piece);
-  else
-    pieces->bytes -= bytes;
-  return status;
+  struct piece *piece = piece_of(pieces, id);
+  enum hipmm_status status = HIPMM_OK;
+  while (!status && piece->places) status = unmap(pieces, id, piece->places);
+  if (!status) status = pieces->mapping->destroy(pieces->upstream->self, piece->handle, piece_bytes(pieces, id));
+  if (status) {
+    piece_keep_spare(pieces, id);
+    return status;
+  }
+  pieces->bytes -= piece_bytes(pieces, id);
+  drop_id(pieces, id);
+  return HIPMM_OK;
 }
 
 /* ---- Life ---- */
@@ -172,36 +317,41 @@ enum hipmm_status pieces_open(struct pieces *pieces, const struct hipmm_services
 {
   size_t granule_bytes;
   const struct hipmm_mapping *mapping = upstream->ops->mapping;
-  *pieces = (struct pieces){.services = services, .upstream = upstream, .mapping = mapping};
+  *pieces = (struct pieces){.services = services, .upstream = upstream, .mapping = mapping, .count = PIECE_NONE + 1};
   if (!mapping) return HIPMM_E_NOT_SUPPORTED;
   enum hipmm_status status = mapping->granularity(upstream->self, &granule_bytes);
   if (status) return status;
   if (maximum_bytes < granule_bytes) return HIPMM_E_LIMIT;
   pieces->granule_bytes = granule_bytes;
   pieces->maximum_bytes = pieces_round_down(pieces, maximum_bytes);
-  pieces->spares = services->host_allocate(services, MAX_SPARES * sizeof *pieces->spares);
-  return pieces->spares ? HIPMM_OK : HIPMM_E_OUT_OF_MEMORY;
+  size_t known = offsetof(struct hipmm_mapping, may_alias) + sizeof mapping->may_alias;
+  pieces->may_alias = mapping->struct_size >= known && mapping->may_alias && mapping->may_alias(upstream->self);
+  pieces->items = services->host_allocate(services, MAX_PIECES * sizeof *pieces->items);
+  return pieces->items ? HIPMM_OK : HIPMM_E_OUT_OF_MEMORY;
 }
 
 /* Nobody comes after us who could try again, so what fails is tried once more. */
-static void close_range(struct pieces *pieces, const struct range *range)
+static void close_piece(struct pieces *pieces, uint32_t id)
 {
-  uint64_t n = range->bytes / pieces->granule_bytes;
-  void *address = (void *)(uintptr_t)range->start;
-  struct piece piece;
-  for (uint64_t granule = 0; granule < n && pieces->bytes; granule++) {
-    uint64_t begin = range->start + granule * pieces->granule_bytes;
-    if (!range->pieces[granule].granules) continue;
-    if (!piece_unmap(pieces, begin, &piece) || !piece_unmap(pieces, begin, &piece)) piece_destroy(pieces, piece);
-  }
-  free_tables(pieces, range);
-  if (pieces->mapping->unreserve(pieces->upstream->self, address, range->bytes))
-    pieces->mapping->unreserve(pieces->upstream->self, address, range->bytes);
+  struct piece *piece = piece_of(pieces, id);
+  uint64_t bytes = piece_bytes(pieces, id);
+  while (piece->places && (!unmap(pieces, id, piece->places) || !unmap(pieces, id, piece->places))) continue;
+  if (piece->places) return;
+  if (pieces->mapping->destroy(pieces->upstream->self, piece->handle, bytes))
+    pieces->mapping->destroy(pieces->upstream->self, piece->handle, bytes);
 }
 
 void pieces_close(struct pieces *pieces)
 {
-  for (uint32_t i = 0; i < pieces->n_ranges; i++) close_range(pieces, &pieces->ranges[i]);
-  for (uint32_t i = 0, n = pieces->n_spares; i < n; i++) piece_destroy(pieces, pieces->spares[i]);
-  pieces->services->host_free(pieces->services, pieces->spares, MAX_SPARES * sizeof *pieces->spares);
+  const struct hipmm_services *services = pieces->services;
+  for (uint32_t id = 1; pieces->items && id < pieces->count; id++)
+    if (piece_of(pieces, id)->granules) close_piece(pieces, id);
+  for (uint32_t i = 0; i < pieces->n_ranges; i++) {
+    void *address = (void *)(uintptr_t)pieces->ranges[i].start;
+    uint64_t bytes = pieces->ranges[i].bytes;
+    free_tables(pieces, &pieces->ranges[i]);
+    if (pieces->mapping->unreserve(pieces->upstream->self, address, bytes))
+      pieces->mapping->unreserve(pieces->upstream->self, address, bytes);
+  }
+  services->host_free(services, pieces->items, MAX_PIECES * sizeof *pieces->items);
 }

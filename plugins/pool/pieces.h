@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* pieces.h: ranges of addresses and the physical pieces that lie under them. A piece is a whole number of granules, the
  * runtime's smallest; the driver charges for pieces, not for bytes. Knows nothing of blocks. The caller holds the pool's
- * lock. */
+ * lock.
+ *
+ * A piece lies in one place, or nowhere. Where the upstream lets memory be mapped at several addresses, a piece that is
+ * taken stays mapped where it lay: putting it there again costs nothing, and taking it need not wait for work that used
+ * it, as long as later work is ordered after that. So a program that does the same over and over moves pieces between the
+ * same places without a call of the driver.
+ *
+ * Invariant: a granule with memory (`backed`) lies under one piece that lies there; no two places overlap. */
 #ifndef HIPMM_POOL_PIECES_H
 #define HIPMM_POOL_PIECES_H
 
@@ -9,16 +16,29 @@
 
 #include <stdbool.h>
 
+enum { PIECE_NONE = 0 /* ids start at 1 */ };
+
 struct piece {
   void *handle;
-  uint32_t granules; /* its size; 0: no piece begins here */
+  uint32_t granules; /* its size; 0: the record is not in use */
+  uint32_t home;     /* the place where it lies; 0: nowhere */
+  uint32_t places;   /* all where it is mapped, a list */
+  uint32_t next;     /* in the list of spares, or of unused records */
+};
+
+/* Per granule of addresses, numbered from 1 through all ranges: the piece that is mapped from there on. */
+struct place {
+  uint32_t piece; /* PIECE_NONE: none */
+  uint32_t next;  /* of the piece's places; 0: the last */
 };
 
 /* A reserved range of addresses. */
 struct range {
   uint64_t start, bytes;
-  struct piece *pieces; /* per granule: the piece that begins there */
-  uint64_t *backed;     /* per granule a bit: there is memory */
+  uint32_t first; /* number of its first granule */
+  struct place *places;
+  uint64_t *backed; /* per granule a bit: there is memory */
+  uint64_t *mapped; /* per granule a bit: a piece is mapped there, whether or not it lies there */
 };
 
 enum { MAX_RANGES = 32 };
@@ -28,12 +48,15 @@ struct pieces {
   struct hipmm_resource *upstream;
   const struct hipmm_mapping *mapping;
   uint64_t granule_bytes; /* a power of two */
+  bool may_alias;         /* a piece stays mapped where it lay */
   struct range ranges[MAX_RANGES];
   uint32_t n_ranges;
   uint64_t bytes, peak_bytes; /* physical memory held */
   uint64_t maximum_bytes;     /* never held more */
-  struct piece *spares;       /* that lie nowhere, since the driver would not have them */
-  uint32_t n_spares;
+  struct piece *items;
+  uint32_t count;  /* records ever used, 0 included */
+  uint32_t unused; /* records to use again */
+  uint32_t spares; /* pieces that lie nowhere, since the driver would not have them */
 };
 
 /* Asks the upstream for its mapping. HIPMM_E_NOT_SUPPORTED when it has none, HIPMM_E_LIMIT when the maximum is below a
@@ -51,17 +74,46 @@ enum hipmm_status pieces_reserve(struct pieces *pieces, uint64_t bytes, const st
  * Both are multiples of the granule in one range. */
 uint64_t pieces_last(const struct pieces *pieces, uint64_t start, uint64_t end, bool backed);
 
-/* Where the piece under `address` begins, and its size in bytes. */
-uint64_t pieces_begin(const struct pieces *pieces, uint64_t address, uint64_t *bytes_out);
+/* The piece that is mapped at the granule, and the address where it begins; PIECE_NONE if there is none. */
+uint32_t pieces_at(const struct pieces *pieces, uint64_t address, uint64_t *begin_out);
 
-/* Single pieces. create takes what there is room for, at most `granules`; HIPMM_E_LIMIT when the maximum is reached.
- * destroy and keep_spare take the piece over, whatever comes of it. take_spare gives one of at most `granules`. */
-enum hipmm_status piece_create(struct pieces *pieces, uint64_t granules, struct piece *piece_out);
-enum hipmm_status piece_destroy(struct pieces *pieces, struct piece piece);
-enum hipmm_status piece_map(struct pieces *pieces, uint64_t address, struct piece piece);
-enum hipmm_status piece_unmap(struct pieces *pieces, uint64_t address, struct piece *piece_out);
-void piece_keep_spare(struct pieces *pieces, struct piece piece);
-bool piece_take_spare(struct pieces *pieces, uint64_t granules, struct piece *piece_out);
+/* Whether a piece that does not lie there is mapped anywhere in [start, end); and unmapping all of them. No work may use
+ * these addresses any more. */
+bool pieces_has_stale(const struct pieces *pieces, uint64_t start, uint64_t end);
+enum hipmm_status pieces_unmap_stale(struct pieces *pieces, uint64_t start, uint64_t end);
+
+/* A new piece that lies nowhere, of what there is room for, at most `granules`; HIPMM_E_LIMIT when the maximum is reached.
+ */
+enum hipmm_status piece_create(struct pieces *pieces, uint64_t granules, uint32_t *id_out);
+
+/* Gives the memory of a piece that lies nowhere back. No work uses it. Failing that, it is kept as a spare. */
+enum hipmm_status piece_destroy(struct pieces *pieces, uint32_t id);
+
+/* Puts a piece that lies nowhere at `address`, where nothing else is mapped. */
+enum hipmm_status piece_put(struct pieces *pieces, uint32_t id, uint64_t address);
+
+/* Takes it from where it lies. Unless pieces may alias, no work may use it any more. */
+enum hipmm_status piece_take(struct pieces *pieces, uint32_t id);
+
+/* Spares. take_spare finds one of at most `granules`; PIECE_NONE if there is none. */
+void piece_keep_spare(struct pieces *pieces, uint32_t id);
+uint32_t piece_take_spare(struct pieces *pieces, uint64_t granules);
+
+static inline struct piece *piece_of(const struct pieces *pieces, uint32_t id)
+{
+  return &pieces->items[id];
+}
+
+static inline uint64_t piece_bytes(const struct pieces *pieces, uint32_t id)
+{
+  return piece_of(pieces, id)->granules * pieces->granule_bytes;
+}
+
+/* Whether the piece is mapped from there on. */
+bool pieces_is_place(const struct pieces *pieces, uint32_t id, uint64_t address);
+
+/* Where a piece lies that lies somewhere. */
+uint64_t piece_address(const struct pieces *pieces, uint32_t id);
 
 static inline uint64_t pieces_round_up(const struct pieces *pieces, uint64_t bytes)
 {

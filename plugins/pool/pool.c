@@ -88,9 +88,10 @@ static void pool_destroy(void *self)
   if (pool->heap.blocks.live)
     services->log(services, HIPMM_LOG_WARNING, "destroyed with %u blocks (%llu bytes) still allocated",
                   pool->heap.blocks.live, (unsigned long long)pool->heap.requested_bytes);
-  services->log(services, HIPMM_LOG_DEBUG, "held at most %llu bytes, moved %llu pieces, waited %llu times",
+  services->log(services, HIPMM_LOG_DEBUG,
+                "held at most %llu bytes, moved %llu pieces, %llu went back for nothing, waited %llu times",
                 (unsigned long long)ground_peak_bytes(&pool->ground), (unsigned long long)pool->ground.granules.moves,
-                (unsigned long long)pool->heap.streams.waits);
+                (unsigned long long)pool->ground.granules.returns, (unsigned long long)pool->heap.streams.waits);
   /* Tried once more, since what follows would else take memory away from work; a broken device gives it back all the same. */
   if (services->hip->DeviceSynchronize() && services->hip->DeviceSynchronize()) services->hip->GetLastError();
   ground_close(&pool->ground);

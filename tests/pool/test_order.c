@@ -111,21 +111,23 @@ struct order_case {
   const char *name, *growth, *record;
   bool retains;
   const char *broken;
+  bool one_address; /* the runtime is one where memory knows one address only */
 };
 
 static const char pool_wait[] = "stream_wait";
 
 static const struct order_case cases[] = {
-    {"does not have streams wait: mapped, lazy", "mapped", "lazy", true, pool_wait},
-    {"does not have streams wait: segments, lazy", "segments", "lazy", true, pool_wait},
-    {"does not have streams wait: mapped, on_free", "mapped", "on_free", true, pool_wait},
-    {"does not have streams wait: segments, auto", "segments", "auto", true, pool_wait},
-    {"does not wait for the device: mapped", "mapped", "auto", false, "hipDeviceSynchronize"},
-    {"does not wait for the device: segments", "segments", "auto", false, "hipDeviceSynchronize"},
-    {"does not wait for a stream that is retired", "segments", "auto", false, "hipStreamSynchronize"},
-    {"moves memory from under work", "mapped", "lazy", true, "hipEventSynchronize"},
-    {"takes unfinished work for done: lazy", "mapped", "lazy", true, "hipEventQuery"},
-    {"takes unfinished work for done: on_free", "segments", "on_free", true, "hipEventQuery"},
+    {"does not have streams wait: mapped, lazy", "mapped", "lazy", true, pool_wait, false},
+    {"does not have streams wait: segments, lazy", "segments", "lazy", true, pool_wait, false},
+    {"does not have streams wait: mapped, on_free", "mapped", "on_free", true, pool_wait, false},
+    {"does not have streams wait: segments, auto", "segments", "auto", true, pool_wait, false},
+    {"does not wait for the device: mapped", "mapped", "auto", false, "hipDeviceSynchronize", false},
+    {"does not wait for the device: segments", "segments", "auto", false, "hipDeviceSynchronize", false},
+    {"does not wait for a stream that is retired", "segments", "auto", false, "hipStreamSynchronize", false},
+    {"moves memory from under work", "mapped", "lazy", true, "hipEventSynchronize", true},
+    {"unmaps memory from under work", "mapped", "lazy", true, "hipDeviceSynchronize", false},
+    {"takes unfinished work for done: lazy", "mapped", "lazy", true, "hipEventQuery", false},
+    {"takes unfinished work for done: on_free", "segments", "on_free", true, "hipEventQuery", false},
 };
 
 static void run_program(const struct order_case *row, uint64_t seed)
@@ -168,6 +170,7 @@ static unsigned find_mistakes(const struct order_case *row)
     if (rig_try("", "'stack': ['device']") || hipmm_finalize()) return 1; /* loads the runtime */
     struct hipmm_hip *table = (struct hipmm_hip *)(uintptr_t)rig_hip(), original = *table;
     break_runtime(table, row->broken);
+    if (row->one_address) table->runtime = "another";
     run_program(row, seed);
     *table = original;
     found = finish_program();
