@@ -60,6 +60,9 @@ extern struct fake_calls fake_calls;
 /* Of `capacity` bytes, for blocks and for pieces. With a granule of 0 bytes it cannot map. */
 struct hipmm_resource *fake_upstream(uint64_t capacity_bytes, uint64_t granule_bytes);
 
+/* Whether its pieces may be mapped at several addresses at once; at first they may not. */
+void fake_let_upstream_alias(bool may_alias);
+
 /* The `nth` call of any function of the upstream fails from now on, once, with this status. 0: none. */
 void fake_fail_upstream(unsigned nth, enum hipmm_status status);
 bool fake_failure_is_due(void); /* it has not come yet */
@@ -70,6 +73,9 @@ uint64_t fake_held_bytes(void);
 /* Whether pieces are mapped under all of [start, end), and under how much of it. */
 bool fake_is_mapped(uint64_t start, uint64_t end);
 uint64_t fake_mapped_bytes(uint64_t start, uint64_t end);
+
+/* Whether the piece of this handle is mapped at the address, as a part that begins `offset` bytes into it. */
+bool fake_is_piece(uint64_t address, const void *handle, uint64_t offset);
 
 /* ---- For fake_begin() and fake_end() ---- */
 

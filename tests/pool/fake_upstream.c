@@ -10,12 +10,15 @@ static const uint64_t FIRST_ADDRESS = 0x200000000000;
 
 /* A block, a reserved range, or a piece; free where bytes is 0. */
 struct item {
-  uint64_t address; /* of a piece: where it is mapped, 0 if nowhere */
+  uint64_t address; /* of a block or range */
   uint64_t bytes;
+  unsigned mappings; /* of a piece */
 };
 
 static struct item blocks[MAX_ITEMS], ranges[MAX_ITEMS], pieces[MAX_ITEMS];
-static uint32_t mapped[MAX_GRANULES]; /* by address: the piece that lies there, counted from 1 */
+static uint32_t mapped[MAX_GRANULES];  /* by address: the piece that lies there, counted from 1 */
+static uint64_t offsets[MAX_GRANULES]; /* and how far into it that is */
+static bool may_alias;
 static uint64_t capacity, granule, held, next_address;
 static unsigned fail_nth;
 static enum hipmm_status fail_status;
@@ -66,7 +69,7 @@ static enum hipmm_status allocate(void *self, size_t bytes, size_t alignment, hi
   if (fails(&status)) return status;
   struct item *block = unused(blocks);
   if (!block || !charge(bytes)) return HIPMM_E_OUT_OF_MEMORY;
-  *block = (struct item){new_address(bytes), bytes};
+  *block = (struct item){.address = new_address(bytes), .bytes = bytes};
   *ptr_out = (void *)(uintptr_t)block->address;
   return HIPMM_OK;
 }
@@ -106,7 +109,7 @@ static enum hipmm_status reserve(void *self, size_t bytes, void **address_out)
   if (fails(&status)) return status;
   struct item *range = unused(ranges);
   if (!range) return HIPMM_E_OUT_OF_MEMORY;
-  *range = (struct item){new_address(bytes), bytes};
+  *range = (struct item){.address = new_address(bytes), .bytes = bytes};
   *address_out = (void *)(uintptr_t)range->address;
   return HIPMM_OK;
 }
@@ -130,7 +133,7 @@ static enum hipmm_status create(void *self, size_t bytes, void **piece_out)
   if (fails(&status)) return status;
   struct item *piece = unused(pieces);
   if (!piece || !charge(bytes)) return HIPMM_E_OUT_OF_MEMORY;
-  *piece = (struct item){0, bytes};
+  *piece = (struct item){.bytes = bytes};
   *piece_out = piece;
   return HIPMM_OK;
 }
@@ -140,7 +143,7 @@ static enum hipmm_status destroy(void *self, void *handle, size_t bytes)
   struct item *piece = handle;
   enum hipmm_status status;
   (void)self;
-  if (piece->bytes != bytes || piece->address)
+  if (piece->bytes != bytes || piece->mappings)
     fake_note_mistake("a piece is destroyed that is mapped or of another size");
   if (fails(&status)) return status;
   held -= piece->bytes;
@@ -165,7 +168,10 @@ static uint32_t *entry_of(uint64_t address)
 
 static void set_mapped(uint64_t start, uint64_t bytes, uint32_t number)
 {
-  for (uint64_t at = start; at < start + bytes && entry_of(at); at += granule) *entry_of(at) = number;
+  for (uint64_t at = start; at < start + bytes && entry_of(at); at += granule) {
+    *entry_of(at) = number;
+    offsets[entry_of(at) - mapped] = at - start;
+  }
 }
 
 static enum hipmm_status map(void *self, void *address, size_t bytes, void *handle)
@@ -175,10 +181,10 @@ static enum hipmm_status map(void *self, void *address, size_t bytes, void *hand
   enum hipmm_status status;
   (void)self;
   if (!lies_in_a_range(start, bytes) || start % granule) fake_note_mistake("a piece is mapped outside of all ranges");
-  if (piece->bytes != bytes || piece->address) fake_note_mistake("a piece is mapped twice or in part");
+  if (piece->bytes != bytes || (piece->mappings && !may_alias)) fake_note_mistake("a piece is mapped twice or in part");
   if (fake_mapped_bytes(start, start + bytes)) fake_note_mistake("a piece is mapped over another");
   if (fails(&status)) return status;
-  piece->address = start;
+  piece->mappings++;
   set_mapped(start, bytes, (uint32_t)(piece - pieces) + 1);
   return HIPMM_OK;
 }
@@ -190,12 +196,12 @@ static enum hipmm_status unmap(void *self, void *address, size_t bytes)
   struct item *piece = entry && *entry ? &pieces[*entry - 1] : NULL;
   (void)self;
   if (fails(&status)) return status;
-  if (!piece || piece->address != (uintptr_t)address || piece->bytes != bytes) {
+  if (!piece || offsets[entry - mapped] || piece->bytes != bytes) {
     fake_note_mistake("something is unmapped that is no whole piece");
     return HIPMM_E_HIP;
   }
-  set_mapped(piece->address, bytes, 0);
-  piece->address = 0;
+  set_mapped((uintptr_t)address, bytes, 0);
+  piece->mappings--;
   return HIPMM_OK;
 }
 
@@ -215,7 +221,19 @@ bool fake_is_mapped(uint64_t start, uint64_t end)
   return fake_mapped_bytes(start, end) == end - start;
 }
 
+bool fake_is_piece(uint64_t address, const void *handle, uint64_t offset)
+{
+  const uint32_t *entry = entry_of(address);
+  return entry && *entry && &pieces[*entry - 1] == handle && offsets[entry - mapped] == offset;
+}
+
 /* ---- The resource ---- */
+
+static int tells_may_alias(void *self)
+{
+  (void)self;
+  return may_alias;
+}
 
 static const struct hipmm_mapping mapping = {.struct_size = sizeof mapping,
                                              .granularity = granularity,
@@ -224,7 +242,8 @@ static const struct hipmm_mapping mapping = {.struct_size = sizeof mapping,
                                              .create = create,
                                              .destroy = destroy,
                                              .map = map,
-                                             .unmap = unmap};
+                                             .unmap = unmap,
+                                             .may_alias = tells_may_alias};
 
 static struct hipmm_ops ops = {.struct_size = sizeof ops, .allocate = allocate, .deallocate = deallocate};
 
@@ -235,6 +254,11 @@ struct hipmm_resource *fake_upstream(uint64_t capacity_bytes, uint64_t granule_b
   granule = granule_bytes;
   ops.mapping = granule_bytes ? &mapping : NULL;
   return &upstream;
+}
+
+void fake_let_upstream_alias(bool it_may)
+{
+  may_alias = it_may;
 }
 
 void fake_fail_upstream(unsigned nth, enum hipmm_status status)
@@ -262,6 +286,7 @@ void fake_upstream_begin(void)
   capacity = granule = held = 0;
   next_address = FIRST_ADDRESS;
   fail_nth = 0;
+  may_alias = false;
 }
 
 void fake_upstream_end(void)
