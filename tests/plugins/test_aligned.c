@@ -27,11 +27,10 @@ static void aligns_to_what_it_is_told_to(void **state)
     for (size_t i = 0; i < 10; i++) {
       ptrs[i] = rig_allocate(i * 777 + 1, NULL);
       assert_int_equal((uintptr_t)ptrs[i] % alignment, 0);
-      memset(ptrs[i], (int)i, i * 777 + 1);
+      rig_fill(ptrs[i], (unsigned char)i, i * 777 + 1);
     }
     for (size_t i = 0; i < 10; i++) {
-      unsigned char *data = ptrs[i];
-      for (size_t at = 0; at < i * 777 + 1; at++) assert_int_equal(data[at], i);
+      assert_true(rig_holds(ptrs[i], (unsigned char)i, i * 777 + 1));
       rig_free(ptrs[i], i % 2 ? 0 : i * 777 + 1, NULL);
     }
     assert_ok(hipmm_finalize());
@@ -148,23 +147,16 @@ static void keeps_what_the_upstream_does_not_take_back(void **state)
   rig_free(ptr, 1000, NULL);
 }
 
-/* As the plugin's. */
-struct aligned_options {
-  uint64_t alignment, alignment_threshold;
-};
-
 static void takes_new_options_while_in_use(void **state)
 {
-  struct aligned_options options = {65536, 0};
   (void)state;
   rig_start(to_4096);
   void *before = rig_allocate(1000, NULL);
-  struct hipmm_resource *aligned = rig_resource("aligned");
-  assert_ok(aligned->ops->reconfigure(aligned->self, "alignment", &options));
+  assert_ok(hipmm_set("devices/0/aligned/alignment", "64KiB"));
   void *after = rig_allocate(1000, NULL);
   assert_int_equal((uintptr_t)after % 65536, 0);
-  options.alignment = 3000;
-  assert_status(aligned->ops->reconfigure(aligned->self, "alignment", &options), HIPMM_E_CONFIG);
+  assert_status(hipmm_set("devices/0/aligned/alignment", "3000"), HIPMM_E_CONFIG);
+  assert_message("3000 is not a power of two");
   void *still = rig_allocate(1000, NULL);
   assert_int_equal((uintptr_t)still % 65536, 0);
   rig_free(before, 1000, NULL);

@@ -132,27 +132,21 @@ static void passes_frees_on(void **state)
   assert_int_equal(rig_value("statistics", "current_bytes"), 0);
 }
 
-/* As the plugin's. */
-struct fault_options {
-  int64_t every;
-  double probability;
-  int64_t seed;
-  uint64_t above, after_total;
-  int64_t most_failures;
-};
-
 static void takes_new_options_while_in_use(void **state)
 {
-  struct fault_options options = {.above = HIPMM_UNLIMITED, .after_total = HIPMM_UNLIMITED};
   (void)state;
   rig_start("'stack': [{'type': 'fault', 'every': 1}, 'device']");
-  struct hipmm_resource *fault = rig_resource("fault");
   assert_true(fails(10));
-  assert_ok(fault->ops->reconfigure(fault->self, "every", &options));
+  assert_ok(hipmm_set("devices/0/fault/every", "0"));
   assert_false(fails(10));
-  options.above = 9;
-  assert_ok(fault->ops->reconfigure(fault->self, "above", &options));
+  assert_ok(hipmm_set("devices/0/fault/above", "9"));
   assert_true(fails(10));
+  assert_ok(hipmm_set("devices/0/fault/above", "unlimited"));
+  assert_ok(hipmm_set("devices/0/fault/probability", "1"));
+  assert_ok(hipmm_set("devices/0/fault/most_failures", "3")); /* there were two */
+  assert_true(fails(10));
+  assert_false(fails(10));
+  assert_status(hipmm_set("devices/0/fault/probability", "2"), HIPMM_E_CONFIG);
 }
 
 enum { THREADS = 4, STEPS = 1000 };

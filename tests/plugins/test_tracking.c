@@ -268,21 +268,13 @@ static void counts_exactly_under_threads(void **state)
   for (int i = 0; i < THREADS * LEFT; i++) rig_free(left[i / LEFT][i % LEFT], 0, NULL);
 }
 
-/* As the plugin's. */
-struct tracking_options {
-  uint32_t capture_stacks;
-  int64_t stack_depth, most_reported;
-  uint32_t report_at_end;
-};
-
 static void begins_to_capture_while_in_use(void **state)
 {
-  const struct tracking_options options = {true, 1, 10, false};
   (void)state;
   rig_start(tracked);
   void *before = rig_allocate(10, NULL);
-  struct hipmm_resource *tracking = rig_resource("tracking");
-  assert_ok(tracking->ops->reconfigure(tracking->self, "capture_stacks", &options));
+  assert_ok(hipmm_set("devices/0/tracking/capture_stacks", "true"));
+  assert_ok(hipmm_set("devices/0/tracking/stack_depth", "1"));
   void *after = rig_allocate(20, NULL);
   const char *text = listed();
   assert_contains(text, ": 10 B (allocation 1, stream (nil))\n");
