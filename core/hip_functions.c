@@ -159,14 +159,17 @@ static int get_pool_access(int *access, hipMemPool_t pool, int device)
   return code;
 }
 
-/* HIP writes a descriptor into what may be as large as a pointer. */
+/* HIP writes a descriptor into what may be as large as a pointer. ROCm up to 5.4 says success and does nothing, here and
+ * in the import. */
 static int export_pool(int *fd, hipMemPool_t pool)
 {
   union {
     int fd;
     void *pointer;
   } handle = {.pointer = NULL};
+  handle.fd = -1;
   int code = raw.MemPoolExport(&handle, pool, hipMemHandleTypePosixFileDescriptor, 0);
+  if (!code && handle.fd < 0) return hipErrorNotSupported;
   if (!code) *fd = handle.fd;
   return code;
 }
@@ -176,8 +179,11 @@ static int import_pool(hipMemPool_t *pool, int fd)
 {
   int copy = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   if (copy < 0) return hipErrorInvalidValue;
-  int code = raw.MemPoolImport(pool, (void *)(intptr_t)copy, hipMemHandleTypePosixFileDescriptor, 0);
+  hipMemPool_t imported = NULL;
+  int code = raw.MemPoolImport(&imported, (void *)(intptr_t)copy, hipMemHandleTypePosixFileDescriptor, 0);
   close(copy);
+  if (!code && !imported) return hipErrorNotSupported;
+  if (!code) *pool = imported;
   return code;
 }
 

@@ -289,7 +289,9 @@ void hipmm_string_free(char *text);
  * HIPMM_E_ARGUMENT. A graph that names what is not registered is refused when the stack is built. */
 
 /* Functions that allocate. `allocate` returns HIPMM_OK and writes a pointer aligned to `alignment` (a power of two, at
- * least 256), or returns another status. `deallocate` cannot fail. Any thread, several at once. */
+ * least 256), or returns another status. `deallocate` cannot fail, and gets what `allocate` got; on its stream work may
+ * still use the memory. The resource's device is current. Any thread, several at once. Neither may allocate from the
+ * resource that calls it (HIPMM_E_STATE), nor from one above it. */
 struct hipmm_allocator {
   size_t struct_size;
   enum hipmm_status (*allocate)(void *arg, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out);

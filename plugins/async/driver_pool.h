@@ -92,6 +92,9 @@ enum hipmm_status driver_pool_prepare(struct driver_pool *pool, const struct dri
 /* Gives other devices access. */
 enum hipmm_status driver_pool_allow(struct driver_pool *pool, const struct hipmm_list *access);
 
+/* Makes sure that the resource's own device has it. */
+enum hipmm_status driver_pool_allow_own(struct driver_pool *pool);
+
 /* ---- The ops of the same names, and the tables that go with them ---- */
 
 enum hipmm_status driver_pool_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out);

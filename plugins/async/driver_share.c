@@ -60,6 +60,22 @@ enum hipmm_status driver_pool_allow(struct driver_pool *pool, const struct hipmm
   return status;
 }
 
+/* A pool that comes from elsewhere may not be its own device's to use yet. A driver that cannot tell does not mind. */
+enum hipmm_status driver_pool_allow_own(struct driver_pool *pool)
+{
+  const struct hipmm_services *services = pool->services;
+  const struct hipmm_hip *hip = services->hip;
+  int access = HIPMM_HIP_ACCESS_NONE;
+  if (!hip->MemPoolGetAccess || !hip->MemPoolSetAccess) return HIPMM_OK;
+  if (hip->MemPoolGetAccess(&access, pool->pool, services->device)) {
+    hip->GetLastError();
+    return HIPMM_OK;
+  }
+  if (access == HIPMM_HIP_ACCESS_READ_WRITE) return HIPMM_OK;
+  int code = hip->MemPoolSetAccess(pool->pool, services->device, HIPMM_HIP_ACCESS_READ_WRITE);
+  return code ? services->refuse_hip(services, "hipMemPoolSetAccess", code, 0) : HIPMM_OK;
+}
+
 /* ---- Other processes ---- */
 
 static enum hipmm_status require_export(const struct driver_pool *pool, int is_there, const char *name)
@@ -104,6 +120,19 @@ static enum hipmm_status export_fd(void *self, int *fd_out)
   return HIPMM_OK;
 }
 
+/* ROCm up to 5.4 says success and does nothing. */
+static enum hipmm_status refuse_silence(const struct hipmm_services *services, const char *call)
+{
+  return services->fail(services, HIPMM_E_NOT_SUPPORTED, NULL, "this runtime's %s does nothing", call);
+}
+
+static bool is_blank(const struct hipmm_pool_pointer *pointer)
+{
+  for (size_t i = 0; i < sizeof pointer->data; i++)
+    if (pointer->data[i]) return false;
+  return true;
+}
+
 static enum hipmm_status export_pointer(void *self, const void *ptr, struct hipmm_pool_pointer *pointer_out)
 {
   struct driver_pool *pool = self;
@@ -120,6 +149,7 @@ static enum hipmm_status export_pointer(void *self, const void *ptr, struct hipm
   status = export_once(pool);
   int code = status ? 0 : services->hip->MemPoolExportPointer(pointer.data, block.ptr);
   if (code) status = services->refuse_hip(services, "hipMemPoolExportPointer", code, 0);
+  if (!status && is_blank(&pointer)) status = refuse_silence(services, "hipMemPoolExportPointer");
   services->leave_device(services, previous);
   if (!status) *pointer_out = pointer;
   return status;
@@ -181,6 +211,7 @@ static enum hipmm_status open_pointer(struct driver_pool *pool, struct hipmm_poo
   if (!make_room(pool)) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory to note it");
   int code = services->hip->MemPoolImportPointer(&import.ptr, pool->pool, pointer.data);
   if (code) return services->refuse_hip(services, "hipMemPoolImportPointer", code, pointer.bytes);
+  if (!import.ptr) return refuse_silence(services, "hipMemPoolImportPointer");
   if (import_of(pool, import.ptr)) return refuse_import(pool, import.ptr);
   enum hipmm_status status = driver_pool_hold(pool, import.ptr, pointer.bytes);
   if (status) {

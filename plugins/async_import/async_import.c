@@ -33,7 +33,8 @@ static enum hipmm_status async_import_open(struct driver_pool *pool, const struc
         (long long)options->fd, hip->GetErrorName(code));
   }
   pool->is_ours = pool->is_imported = true;
-  return driver_pool_allow(pool, &options->access);
+  status = driver_pool_allow_own(pool);
+  return status ? status : driver_pool_allow(pool, &options->access);
 }
 
 static enum hipmm_status async_import_create(const struct hipmm_services *services, const void *options,

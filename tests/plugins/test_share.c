@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of memory between processes (hipmm/share.h, async's handle_type, async_import): what crosses, what is refused. The
  * program runs itself again as the other process; "the other" below is a second import in the same one. */
+#include "../../core/hip_functions.h"
 #include "rig.h"
 
 #include <dirent.h>
@@ -23,6 +24,13 @@ static int open_files(void)
   while (folder && readdir(folder)) n++;
   if (folder) closedir(folder);
   return n;
+}
+
+static const char *decimal(int number)
+{
+  static char text[20];
+  snprintf(text, sizeof text, "%d", number);
+  return text;
 }
 
 /* A block of the owner, filled with `value`, ready to be sent. */
@@ -335,6 +343,62 @@ static void what_is_no_pointer_is_not_imported(void **state)
   hipmm_resource_release(resource);
 }
 
+static int say_success(void *data, void *ptr)
+{
+  (void)data, (void)ptr;
+  return 0;
+}
+
+static int say_imported(void **ptr, hipMemPool_t pool, void *data)
+{
+  (void)ptr, (void)pool, (void)data;
+  return 0;
+}
+
+/* As ROCm's were before release 6. */
+static void functions_that_do_nothing_are_noticed(void **state)
+{
+  (void)state;
+  struct hipmm_pool_pointer pointer, other = {.bytes = 7};
+  void *there = (void *)1;
+  rig_start(owner);
+  void *ptr = owned_block(1, &pointer);
+  struct hipmm_resource *resource = imported();
+  struct hipmm_hip real = hip_functions;
+  hip_functions.MemPoolExportPointer = say_success;
+  hip_functions.MemPoolImportPointer = say_imported;
+  enum hipmm_status exported = hipmm_pool_export_pointer(rig_resource("async"), ptr, &other);
+  enum hipmm_status opened = hipmm_pool_import_pointer(resource, &pointer, &there);
+  hip_functions = real;
+  assert_int_equal(exported, HIPMM_E_NOT_SUPPORTED);
+  assert_int_equal(opened, HIPMM_E_NOT_SUPPORTED);
+  assert_message("hipMemPoolImportPointer does nothing");
+  assert_int_equal(other.bytes, 7);
+  assert_ptr_equal(there, (void *)1);
+  hipmm_resource_release(resource);
+  rig_free(ptr, BYTES, NULL);
+}
+
+static void an_imported_pool_is_its_devices_to_use(void **state)
+{
+  (void)state;
+  struct hipmm_resource *resource = NULL;
+  int fd = -1;
+  needs_devices(2);
+  rig_start(owner);
+  assert_ok(hipmm_pool_export_fd(rig_resource("async"), &fd));
+  assert_ok(hipmm_resource_create_from(1,
+                                       &(struct hipmm_recipe){.struct_size = sizeof(struct hipmm_recipe),
+                                                              .type = "async_import",
+                                                              .options = "{\"access\": [{\"device\": 0}]}",
+                                                              .settings = &(struct hipmm_setting){"fd", decimal(fd)},
+                                                              .n_settings = 1},
+                                       &resource));
+  assert_int_equal(hipmm_resource_device(resource), 1);
+  hipmm_resource_release(resource);
+  close(fd);
+}
+
 static void arguments_may_not_be_null(void **state)
 {
   (void)state;
@@ -401,6 +465,8 @@ int main(int count, char **arguments)
       TEST(only_live_blocks_of_the_pool_are_exported),
       TEST(what_is_no_pool_is_not_imported),
       TEST(what_is_no_pointer_is_not_imported),
+      TEST(functions_that_do_nothing_are_noticed),
+      TEST(an_imported_pool_is_its_devices_to_use),
       TEST(arguments_may_not_be_null),
       TEST(loses_nothing_whatever_call_fails),
   };
