@@ -2,16 +2,12 @@
 /* answers.c: see answers.h. */
 #include "answers.h"
 
-#include "../core/hip.h"
 #include "blocks.h"
 #include "failure.h"
 #include "limits.h"
 #include "real.h"
 #include "setup.h"
 #include "thread.h"
-
-#include <dlfcn.h>
-#include <string.h>
 
 static int finish(enum hook hook, bool is_outermost, enum outcome outcome, int code)
 {
@@ -62,30 +58,11 @@ int answer_size(enum hook hook, void *ptr, size_t *bytes)
 
 /* ---- Sharing ---- */
 
-/* What hipmm's runtime says of the allocation that `ptr` lies in; false if it cannot tell. */
-static bool allocation_of(void *ptr, void **base_out, size_t *bytes_out)
-{
-  Dl_info info;
-  void *address;
-  memcpy(&address, &hip_table()->Malloc, sizeof address);
-  if (!dladdr(address, &info)) return false;
-  void *library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-  int (*range)(void **, size_t *, void *) = NULL;
-  address = library ? dlsym(library, "hipMemGetAddressRange") : NULL;
-  memcpy(&range, &address, sizeof range);
-  bool known = range && !range(base_out, bytes_out, ptr);
-  if (range && !known) hip_table()->GetLastError();
-  if (library) dlclose(library);
-  return known;
-}
-
-/* Whether the block is a whole allocation, but for what the driver rounds up. */
+/* Whether the block is all of what a source asked the runtime for. */
 static bool is_whole(const struct block *block)
 {
-  void *base;
-  size_t bytes;
-  return allocation_of(block_start(block), &base, &bytes) && base == block_start(block) &&
-         bytes < block_bytes(block) + USAGE_UNIT_BYTES;
+  struct hipmm_block held;
+  return devices_hold(block_start(block), &held) && held.bytes == block_bytes(block);
 }
 
 int answer_share(enum hook hook, void *handle, void *ptr)

@@ -134,21 +134,20 @@ int devices_settle(const struct served_device *served)
 
 /* ---- What is held ---- */
 
-static bool stack_holds(struct stack *stack, const void *ptr)
+static bool stack_holds(struct stack *stack, const void *ptr, struct hipmm_block *held_out)
 {
-  struct hipmm_block block;
   bool holds = false;
   for (size_t i = 0; stack && i < stack->graph->n_nodes && !holds; i++)
-    holds = stack->instances[i].created && ledger_find(&stack->instances[i].ledger, ptr, &block);
+    holds = stack->instances[i].created && ledger_find(&stack->instances[i].ledger, ptr, held_out);
   return holds;
 }
 
-bool devices_hold(const void *ptr)
+bool devices_hold(const void *ptr, struct hipmm_block *held_out)
 {
   for (int device = 0; device < DEVICES; device++) {
     struct served_device *served = devices_if_served(device);
     for (int kind = 0; served && kind < KIND_COUNT; kind++)
-      if (stack_holds(served->kinds[kind].stack, ptr)) return true;
+      if (stack_holds(served->kinds[kind].stack, ptr, held_out)) return true;
   }
   return false;
 }

@@ -43,8 +43,8 @@ int devices_synchronize(void);
 /* Waits until memory allocated for the idle stream is ready. A HIP error code. */
 int devices_settle(const struct served_device *served);
 
-/* Whether memory that begins at `ptr` is what a stack holds of the runtime: the program must never free that. */
-bool devices_hold(const void *ptr);
+/* Whether a source of a stack holds memory of the runtime that begins at `ptr`: the program must never free that. */
+bool devices_hold(const void *ptr, struct hipmm_block *held_out);
 
 /* The most that the stack of this kind held of the runtime; false if it is counted with device memory. */
 bool devices_peak_reserved(const struct served_device *served, enum kind kind, int64_t *bytes_out);

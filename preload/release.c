@@ -17,11 +17,12 @@ enum { ERROR_STREAM_CAPTURE_UNSUPPORTED = 900 };
 static struct block *take(enum hook hook, void *ptr, unsigned kinds, enum outcome *outcome_out, int *code_out)
 {
   bool other_kind = false;
+  struct hipmm_block held;
   *outcome_out = OUTCOME_PASSED;
   if (!ptr || setup_is_forked() || !setup_was_ready()) return NULL;
   struct block *block = blocks_take(ptr, kinds, &other_kind);
   if (block) return block;
-  if (!other_kind && !devices_hold(ptr)) return NULL;
+  if (!other_kind && !devices_hold(ptr, &held)) return NULL;
   *outcome_out = OUTCOME_FAILED;
   *code_out = other_kind ? failure_refuse(hook, HIPMM_HIP_ERROR_INVALID_VALUE,
                                           "%p is memory of another kind and stays allocated", ptr)

@@ -1,0 +1,156 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# hipmm run itself: what it is given, programs that it cannot serve, graphs that are wrong, other processes, and what the
+# preload object exports.
+. "${top_srcdir:?set it to the source folder}/tests/cmd/common.sh"
+. "$top_srcdir/tests/preload/common.sh"
+program=program
+real_libraries=$here/.libs
+echo '{ "stack": ["pool", "device"] }' >pool.json
+scenario=command
+
+# Usage.
+run 0 run --help
+prints '^Usage: hipmm run \[--config FILE\] \[--report\[=FILE\]\] \[--strict\] -- PROGRAM \[ARGUMENT\]…$'
+prints '^Exit status: the program'
+run 2 run
+says '^hipmm: run: PROGRAM is missing; usage: '
+run 2 run --strict --
+says '^hipmm: run: PROGRAM is missing; usage: '
+run 2 run --config
+says 'needs a value$'
+run 2 run --strictly -- true
+says '^hipmm: run: unknown option "--strictly"; did you mean "--strict"?$'
+run 2 run --strict=yes -- true
+says 'takes no value$'
+run 127 run -- no-such-program
+says '^hipmm: run: no-such-program: No such file or directory$'
+run 127 run -- ./no-such-program
+run 126 run -- "$work"
+says 'Is a directory$'
+echo 'no program' >text
+run 126 run -- ./text
+says '^hipmm: run: ./text: Permission denied$'
+run 2 run --report=/nowhere/report -- true
+says '^hipmm: run: --report=/nowhere/report: No such file or directory$'
+
+# The program's words and status are its own.
+run 3 run --config pool.json sh -c 'exit 3'
+run 0 run --config pool.json -- printf '%s.' --report --config -- x
+[ "$(cat "$work/out")" = '--report.--config.--.x.' ] || fail "the program's words are others: $(cat "$work/out")"
+run 0 run printf %s --strict
+[ "$(cat "$work/out")" = --strict ] || fail "an option after the program is not the program's"
+printf '#!/bin/sh\necho script "$@"\n' >script
+chmod +x script
+run 0 run -- ./script one
+prints '^script one$'
+
+# A program that is not served: it says so, or does not run.
+run 0 run --report=report -- true
+grep -q '^  no call came through hipmm: ' report || fail "the report says nothing of a program that calls nothing"
+if ${CC:-cc} -static -x c -o static - 2>"$work/err" <<'END'
+int main(void) { return 0; }
+END
+then
+  run 0 run -- ./static
+  says '^hipmm: run: ./static is linked statically, so nothing can be put in front of its GPU runtime; ./static runs without hipmm$'
+  run 2 run --strict -- ./static
+  says '; ./static is not started (--strict)$'
+fi
+if [ "$(id -u)" = 0 ]; then
+  cp /bin/sh raised
+  chown 65534 raised
+  chmod u+s raised
+  run 0 run -- ./raised -c :
+  says '^hipmm: run: ./raised is set-user-id, set-group-id or has capabilities, .* LD_PRELOAD; ./raised runs without hipmm$'
+  run 2 run --strict -- ./raised -c :
+fi
+
+# A graph that is wrong, missing, or asks for what is not there.
+echo '{ "stack": ["pol", "device"] }' >wrong.json
+options='--config wrong.json'
+good unready
+says_once '^hipmm: wrong.json: /stack/0: unknown type "pol"; did you mean "pool"?; .*program runs without hipmm$'
+[ "$(wc -l <"$work/err")" = 1 ] || fail "more than one line on a wrong graph"
+run 2 run --strict --config wrong.json -- "$here/program" unready
+says '^hipmm: wrong.json: .*; .*program is not started (--strict)$'
+options='--config nowhere.json'
+good unready
+says_once '^hipmm: nowhere.json: '
+HIPMM_RUNTIME=amd LD_LIBRARY_PATH=/nowhere run 2 run --strict --config pool.json -- true
+says '^hipmm: runtime amd: .*; true is not started (--strict)$'
+HIPMM_SOFTWARE=memory=64MiB
+export HIPMM_SOFTWARE
+echo '{ "stack": [{ "type": "pool", "initial_size": "100MiB" }, "device"] }' >large.json
+options='--config large.json'
+good unready
+says_once '^hipmm: device 0: .*; program goes on without hipmm$'
+reports hipMalloc 1 1 0
+run 2 run --strict --config large.json -- "$here/program" unready
+says '^hipmm: device 0: .*; program is stopped, since it is to run --strict$'
+unset HIPMM_SOFTWARE
+
+# Without `hipmm run`, by LD_PRELOAD alone, everything works as well; and what is wrong is said in one line.
+object=$top_builddir/preload/.libs/preload.so
+if [ -z "${SANITIZER_FLAGS-}" ]; then
+  for graph in pool wrong; do
+    HIPMM_CONFIG=$graph.json LD_PRELOAD=$object:$top_builddir/plugins/software/.libs/software.so \
+      "$here/program" unready >"$work/out" 2>"$work/err" || fail "LD_PRELOAD with $graph.json: $(cat "$work/err")"
+    [ "$(wc -l <"$work/err")" = $([ $graph = wrong ] && echo 1 || echo 0) ] || fail "not the lines of $graph.json"
+  done
+  HIPMM_CONFIG=pool.json LD_PRELOAD=$object "$here/program" unready >"$work/out" 2>"$work/err" || fail "alone"
+  says_once "^hipmm: the program's HIP functions are those of .*libamdhip64.so.5, which is not hipmm's runtime software; "
+fi
+
+# AMD's runtime, or what bears its name, is the program's own.
+HIPMM_RUNTIME=amd
+LD_LIBRARY_PATH=$real_libraries
+export LD_LIBRARY_PATH
+options='--config pool.json'
+good memory reuse ordered streams threads host
+silent
+tells '^hipmm: report of program, process [0-9]*, runtime amd$'
+reports hipHostMalloc 1 1 0
+HIPMM_RUNTIME=software
+unset LD_LIBRARY_PATH
+
+# What nobody asked for is said.
+unset HIPMM_RUNTIME
+options='--config pool.json'
+good memory
+if grep -q 'runtime software$' "$work/report"; then
+  says_once "^hipmm: run: no GPU was found, so .*/program gets the software device$"
+  [ "$(wc -l <"$work/err")" = 1 ] || fail "more than one line without a GPU"
+fi
+HIPMM_RUNTIME=software
+export HIPMM_RUNTIME
+
+# Folders: names are found from where the program was started.
+mkdir -p elsewhere
+cp pool.json hipmm.json
+echo '{ "stack": ["nothing"] }' >elsewhere/hipmm.json
+relative=$(realpath --relative-to=. "$top_builddir/plugins")
+HIPMM_PLUGIN_PATH=$relative run 0 run --strict --report=report -- sh -c 'cd elsewhere && exec "$0" memory' "$here/program"
+[ ! -s "$work/err" ] || fail "a program that changes its folder: $(cat "$work/err")"
+grep -q '^  hipMalloc  *10  *0  *0$' report || fail "a program that changes its folder is not served"
+
+# Processes: each that calls something reports.
+run 0 run --config pool.json --report=report -- sh -c '"$0" memory; "$0" threads & wait' "$here/program"
+[ "$(grep -c '^hipmm: report of program, ' report)" = 2 ] || fail "not two reports of two processes"
+run 0 run --config pool.json --report -- "$here/program" leak
+grep -q '^hipmm: report of program, ' "$work/err" || fail "no report on standard error"
+echo 'old' >report
+run 0 run --config pool.json --report=report -- "$here/program" leak
+grep -q old report && fail "the report is added to an old one"
+
+# What comes before us stays.
+printf 'int other(void) { return 1; }\n' | ${CC:-cc} -shared -fPIC -x c -o other.so -
+LD_PRELOAD=$work/other.so run 0 run --config pool.json -- sh -c 'echo "$LD_PRELOAD"'
+prints "preload.so:.*software.so:$work/other.so\$"
+
+# The object exports what is declared, and nothing else.
+${NM:-nm} -D -P --defined-only "$object" | awk '$2 != "A" { print $1 }' | sort >exported
+sed -n 's/^int \([a-zA-Z0-9_]*\)(.*/\1/p' "$top_srcdir/preload/exports.h" | sort >declared
+diff declared exported || fail "what is exported is not what is declared"
+finish

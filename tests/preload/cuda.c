@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/* cuda.c: a CUDA program that knows nothing of hipmm; as program.c, over the stand-in for CUDA's runtime. */
+#include "cudart.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { KIB = 1 << 10, MIB = 1 << 20, INVALID = 1, MEMORY = 2, UNSUPPORTED = 801, CAPTURE = 900, TO_HOST = 2 };
+
+static int complaints;
+
+static void complain(int line, const char *what)
+{
+  fprintf(stderr, "cuda.c:%d: %s\n", line, what);
+  complaints++;
+}
+
+#define CHECK(condition)     ((condition) ? (void)0 : complain(__LINE__, #condition))
+#define EXPECT(wanted, call) CHECK((call) == (wanted))
+#define GOOD(call)           EXPECT(0, call)
+
+static void fill(void *memory, int value, size_t bytes, cudaStream_t stream)
+{
+  unsigned char host[64 * KIB];
+  GOOD(cudaMemsetAsync(memory, value, bytes, stream));
+  GOOD(cudaMemcpyAsync(host, memory, bytes, TO_HOST, stream));
+  GOOD(cudaStreamSynchronize(stream));
+  for (size_t i = 0; i < bytes; i++)
+    if (host[i] != (unsigned char)value) {
+      complain(__LINE__, "other data");
+      return;
+    }
+}
+
+static void use_memory(void)
+{
+  void *memory, *ordered;
+  cudaStream_t stream, other;
+  GOOD(cudaFree(NULL));
+  GOOD(cudaStreamCreate(&stream));
+  GOOD(cudaStreamCreateWithPriority(&other, 1, 0));
+  for (int i = 0; i < 10; i++) {
+    GOOD(cudaMalloc(&memory, 64 * KIB));
+    GOOD(cudaMallocAsync(&ordered, 64 * KIB, stream));
+    fill(memory, i, 64 * KIB, other);
+    fill(ordered, i + 1, 64 * KIB, stream);
+    GOOD(cudaFree(memory));
+    GOOD(cudaFreeAsync(ordered, stream));
+    GOOD(cudaMallocAsync_ptsz(&ordered, 32 * KIB, NULL)); /* stream 0 means the thread's own */
+    fill(ordered, i + 2, 32 * KIB, (cudaStream_t)2);
+    GOOD(cudaFreeAsync_ptsz(ordered, NULL));
+  }
+  GOOD(cudaStreamDestroy(other));
+  GOOD(cudaStreamDestroy(stream));
+}
+
+static void use_pools(void)
+{
+  struct {
+    int type, handles, location, device;
+    char rest[120];
+  } props = {.type = 1, .location = 1, .device = 0};
+  cudaMemPool_t pool;
+  void *memory;
+  GOOD(cudaMemPoolCreate(&pool, &props));
+  GOOD(cudaMallocFromPoolAsync(&memory, KIB, pool, NULL));
+  GOOD(cudaFreeAsync(memory, NULL));
+  GOOD(cudaMallocFromPoolAsync_ptsz(&memory, KIB, pool, NULL));
+  GOOD(cudaFreeAsync_ptsz(memory, NULL));
+  GOOD(cudaMemPoolDestroy(pool));
+  GOOD(cudaDeviceGetMemPool(&pool, 0));
+  GOOD(cudaMallocFromPoolAsync(&memory, KIB, pool, NULL));
+  GOOD(cudaFreeAsync(memory, NULL));
+  EXPECT(INVALID, cudaMallocFromPoolAsync(&memory, KIB, NULL, NULL));
+  EXPECT(INVALID, cudaGetLastError());
+}
+
+/* What is allocated in a capture is the graph's, and what is freed in one must be the graph's. */
+static void use_capture(void)
+{
+  cudaStream_t stream;
+  void *ours, *graphs;
+  GOOD(cudaStreamCreateWithFlags(&stream, 1));
+  GOOD(cudaMallocAsync(&ours, KIB, stream));
+  fake_capture(stream);
+  GOOD(cudaMallocAsync(&graphs, KIB, stream)); /* passed on */
+  GOOD(cudaFreeAsync(graphs, stream));         /* passed on */
+  EXPECT(CAPTURE, cudaFreeAsync(ours, stream));
+  EXPECT(CAPTURE, cudaGetLastError());
+  fake_capture(NULL);
+  GOOD(cudaFreeAsync(ours, stream));
+  GOOD(cudaStreamDestroy(stream));
+}
+
+/* Run with a limit of 4 MiB. */
+static void be_wrong(void)
+{
+  void *memory = NULL, *pinned;
+  size_t free_bytes, total_bytes;
+  char handle[64];
+  EXPECT(MEMORY, cudaMalloc(&memory, 5 * MIB));
+  CHECK(!memory);
+  EXPECT(MEMORY, cudaPeekAtLastError());
+  EXPECT(MEMORY, cudaGetLastError());
+  GOOD(cudaGetLastError());
+  GOOD(cudaMemGetInfo(&free_bytes, &total_bytes));
+  CHECK(total_bytes == 4 * MIB && free_bytes == 4 * MIB);
+  EXPECT(INVALID, cudaFree(&memory));
+  GOOD(cudaMalloc(&memory, KIB));
+  GOOD(cudaMalloc(&pinned, KIB));
+  EXPECT(UNSUPPORTED, cudaIpcGetMemHandle(handle, memory));
+  EXPECT(UNSUPPORTED, cudaMemPoolExportPointer(handle, memory));
+  GOOD(cudaFree(memory));
+  EXPECT(INVALID, cudaFree(memory));
+  GOOD(cudaFree(pinned));
+  GOOD(cudaMallocHost(&pinned, KIB));
+  memset(pinned, 1, KIB);
+  EXPECT(INVALID, cudaFree(pinned));
+  GOOD(cudaFreeHost(pinned));
+  GOOD(cudaHostAlloc(&pinned, KIB, 4));
+  GOOD(cudaFreeHost(pinned));
+  GOOD(cudaMallocManaged(&memory, KIB, 1));
+  memset(memory, 1, KIB);
+  GOOD(cudaFree(memory));
+}
+
+static void reset(void)
+{
+  void *memory;
+  for (int round = 0; round < 2; round++) {
+    GOOD(cudaSetDevice(0));
+    GOOD(cudaMalloc(&memory, MIB));
+    GOOD(cudaDeviceReset());
+  }
+}
+
+int main(int argc, char **argv)
+{
+  static const struct {
+    const char *name;
+    void (*run)(void);
+  } scenarios[] = {
+      {"memory", use_memory}, {"pools", use_pools}, {"capture", use_capture}, {"wrong", be_wrong}, {"reset", reset}};
+  for (size_t i = 0; argc > 1 && i < sizeof scenarios / sizeof *scenarios; i++) {
+    if (strcmp(scenarios[i].name, argv[1]) != 0) continue;
+    scenarios[i].run();
+    if (!complaints) printf("good\n");
+    return complaints ? 1 : 0;
+  }
+  fprintf(stderr, "what is \"%s\"?\n", argc > 1 ? argv[1] : "");
+  return 3;
+}

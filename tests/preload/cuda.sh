@@ -1,0 +1,96 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# hipmm run with a CUDA program. Its runtime is a stand-in on the software device, which hipmm gets as a runtime by path.
+. "${top_srcdir:?set it to the source folder}/tests/cmd/common.sh"
+. "$top_srcdir/tests/preload/common.sh"
+program=cuda
+HIPMM_RUNTIME=$top_builddir/plugins/software/.libs/software.so
+export HIPMM_RUNTIME
+
+echo '{ "stack": ["device"] }' >device.json
+echo '{ "stack": ["pool", "device"] }' >pool.json
+for graph in device pool; do
+  options="--config $graph.json"
+  good memory
+  silent
+  reports cudaMalloc 10 0 0
+  reports cudaFree 11 1 0
+  reports cudaMallocAsync 10 0 0
+  reports cudaMallocAsync_ptsz 10 0 0
+  reports cudaFreeAsync 10 0 0
+  reports cudaFreeAsync_ptsz 10 0 0
+  reports cudaStreamCreate 1 0 0
+  reports cudaStreamCreateWithPriority 1 0 0
+  grep -q cudaStreamCreateWithFlags "$work/report" && fail "what the runtime calls itself is counted"
+  good capture
+  reports cudaMallocAsync 2 1 0
+  reports cudaFreeAsync 3 1 1
+  says_once '^hipmm: cudaFreeAsync: 0x[0-9a-f]* was not allocated in the capture that is to free it$'
+  good pools
+  silent
+  reports cudaMallocFromPoolAsync 3 1 0
+  reports cudaMallocFromPoolAsync_ptsz 1 0 0
+  good reset
+  silent
+done
+cat >limited.json <<'END'
+{ "resources": {
+    "memory": { "type": "device" }, "pool": { "type": "pool", "upstream": "memory", "growth": "segments" },
+    "top": { "type": "limiting", "upstream": "pool", "limit": "4MiB" },
+    "managed": { "type": "managed" }, "pinned": { "type": "pinned" } },
+  "devices": { "default": "top" } }
+END
+options='--config limited.json'
+good wrong
+reports cudaMalloc 3 0 1
+reports cudaFree 6 1 2
+reports cudaHostAlloc 1 1 0
+reports cudaMallocHost 1 0 0
+reports cudaMallocManaged 1 0 0
+reports cudaIpcGetMemHandle 1 0 1
+reports cudaMemPoolExportPointer 1 0 1
+says_once '^hipmm: cudaFree: 0x[0-9a-f]* was freed before$'
+
+# A runtime that a library brings, opened where nobody else sees it.
+options='--config pool.json'
+program=opener
+"$hipmm" run --config pool.json --report=report -- "$here/opener" "$here/.libs/opened.so" >"$work/out" 2>"$work/err" ||
+  fail "a library that was opened: $(cat "$work/err")"
+scenario=opened
+reports cudaMalloc 1 0 0
+reports cudaFree 1 0 0
+tells '^    peak requested   4 KiB (4096 bytes)$'
+
+# Memory of another runtime than the program's is of no use to it: it goes without hipmm, and says so.
+program=cuda
+real=$HIPMM_RUNTIME
+HIPMM_RUNTIME=software
+cat >stub.c <<END
+int cudaMalloc(void **ptr, unsigned long bytes) { *ptr = (void *)4096; return bytes == 1 ? 2 : 0; }
+int cudaFree(void *ptr) { return ptr != (void *)4096; }
+int cudaGetDevice(int *device) { *device = 0; return 0; }
+END
+cat >plain.c <<'END'
+#include <stdio.h>
+int cudaMalloc(void **ptr, unsigned long bytes);
+int cudaFree(void *ptr);
+int main(void)
+{
+  void *ptr;
+  int bad = cudaMalloc(&ptr, 4) || cudaFree(ptr);
+  if (!bad) printf("good\n");
+  return bad;
+}
+END
+cc=${CC:-cc}
+if $cc -shared -fPIC -o libcudart.so.12 stub.c && $cc -o plain plain.c ./libcudart.so.12; then
+  LD_LIBRARY_PATH=. "$hipmm" run --config pool.json -- ./plain >"$work/out" 2>"$work/err" || fail "another runtime"
+  scenario=another
+  says_once "^hipmm: the program's CUDA functions are those of .*libcudart.so.12, which is not hipmm's runtime software; "
+  LD_LIBRARY_PATH=. "$hipmm" run --strict --config pool.json -- ./plain >"$work/out" 2>"$work/err"
+  [ $? = 2 ] || fail "another runtime, strictly"
+  says_once 'plain is stopped, since it is to run --strict$'
+fi
+HIPMM_RUNTIME=$real
+finish
