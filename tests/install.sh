@@ -52,6 +52,10 @@ compile "$root/program" "$root/program.c"
 "$root/program" '{"runtime": "software", "stack": ["pool", "device"]}'
 echo "a program runs against the installed library"
 
+compile "$root/readme" "$top_srcdir/tests/example/readme.c"
+HIPMM_RUNTIME=software HIPMM_SOFTWARE=devices=2 "$root/readme" "$root/rmm.csv"
+echo "so do the examples of RMM's README"
+
 mkdir "$root/theirs"
 compile "$root/theirs/fill.so" -shared -fPIC "$top_srcdir/tests/example/fill.c" -Wl,-z,defs
 "$root/program" '{"runtime": "software", "plugin_path": ["'"$root"'/theirs"], "stack": ["fill", "pool", "device"]}'

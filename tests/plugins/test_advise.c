@@ -158,27 +158,21 @@ static void refuses_wrong_options(void **state)
   }
 }
 
-/* As the type's option struct has them. */
-struct options {
-  uint32_t read_mostly, coarse_grain;
-  const char *preferred_location;
-  struct hipmm_strings accessed_by;
-};
-
 static void can_be_told_otherwise(void **state)
 {
-  struct options options = {.read_mostly = 1, .preferred_location = "cpu"};
   (void)state;
   needs_software();
   rig_start(all);
-  struct hipmm_resource *resource = rig_resource("advise");
-  assert_ok(resource->ops->reconfigure(resource->self, "preferred_location", &options));
+  assert_ok(hipmm_set("devices/0/advise/preferred_location", "cpu"));
+  assert_ok(hipmm_set("devices/0/advise/coarse_grain", NULL));
+  assert_ok(hipmm_set("devices/0/advise/accessed_by", "[\"0\"]"));
   void *ptr = rig_allocate(1000, NULL);
   assert_int_equal(managed_ask(ptr, MANAGED_PREFERRED_LOCATION), -1);
   assert_int_equal(managed_ask(ptr, MANAGED_COARSE_GRAIN), 0);
+  assert_int_equal(managed_ask(ptr, MANAGED_ACCESSED_BY), 0);
+  assert_int_equal(managed_ask(ptr, MANAGED_READ_MOSTLY), 1);
   rig_free(ptr, 1000, NULL);
-  options.preferred_location = "mars";
-  assert_status(resource->ops->reconfigure(resource->self, "preferred_location", &options), HIPMM_E_CONFIG);
+  assert_status(hipmm_set("devices/0/advise/preferred_location", "mars"), HIPMM_E_CONFIG);
   assert_message("\"mars\" is not a place");
   ptr = rig_allocate(1000, NULL);
   assert_int_equal(managed_ask(ptr, MANAGED_PREFERRED_LOCATION), -1); /* as it was */
@@ -280,13 +274,9 @@ static void serves_threads(void **state)
   int failures[THREADS] = {0};
   (void)state;
   rig_start("'stack': [{'type': 'advise', 'read_mostly': true}, 'pool', 'managed']");
-  struct hipmm_resource *resource = rig_resource("advise");
   for (int i = 0; i < THREADS; i++)
     assert_int_equal(pthread_create(&threads[i], NULL, allocate_and_free, &failures[i]), 0);
-  for (uint32_t i = 0; i < 50; i++) {
-    const struct options options = {.read_mostly = 1, .coarse_grain = i % 2};
-    assert_ok(resource->ops->reconfigure(resource->self, "coarse_grain", &options));
-  }
+  for (int i = 0; i < 50; i++) assert_ok(hipmm_set("devices/0/advise/coarse_grain", i % 2 ? "true" : "false"));
   for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
   for (int i = 0; i < THREADS; i++) assert_int_equal(failures[i], 0);
   assert_in_range(rig_value("advise", "advised_count"), THREADS * ROUNDS, 2 * THREADS * ROUNDS);

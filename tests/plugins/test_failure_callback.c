@@ -251,16 +251,19 @@ static int count_call(void *argument, size_t bytes)
 static void can_be_given_another_function(void **state)
 {
   int calls = 0;
-  const struct hipmm_failure failure = {sizeof failure, count_call, &calls};
-  const struct hipmm_failure *const options[] = {&failure}; /* the type's option struct */
   void *ptr = NULL;
   (void)state;
+  use("other", count_call, &calls);
   rig_start(pooled);
-  struct hipmm_resource *resource = rig_resource("failure_callback");
-  assert_ok(resource->ops->reconfigure(resource->self, "callback", options));
+  assert_ok(hipmm_set("devices/0/failure_callback/callback", "other"));
+  assert_ok(hipmm_register_failure("other", NULL));
   assert_status(hipmm_allocate(NULL, 5 * MIB, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
   assert_int_equal(calls, 2);
   assert_int_equal(spill.calls, 0);
+  assert_status(hipmm_set("devices/0/failure_callback/callback", "other"), HIPMM_E_CONFIG); /* it is gone */
+  assert_status(hipmm_set("devices/0/failure_callback/callback", NULL), HIPMM_E_CONFIG);    /* it is required */
+  assert_status(hipmm_allocate(NULL, 5 * MIB, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+  assert_int_equal(calls, 3); /* as it was */
 }
 
 /* ---- Graphs ---- */
