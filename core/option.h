@@ -51,6 +51,9 @@ bool option_set_text(const struct hipmm_option *table, size_t n, const char *nam
  * new reference. `given_out` tells which. */
 json_t *option_in_force(const struct hipmm_option *row, const json_t *object, bool *given_out);
 
+/* The same without touching what `object` holds, which other threads may read meanwhile. */
+json_t *option_copy_in_force(const struct hipmm_option *row, const json_t *object, bool *given_out);
+
 /* The row's JSON Schema. A new reference. */
 json_t *option_schema(const struct hipmm_option *row);
 

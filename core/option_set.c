@@ -17,16 +17,19 @@ static struct hipmm_resource *resolve(void *closure, const char *name)
   return node < 0 || &stack->instances[node] == instance ? NULL : &stack->instances[node].resource;
 }
 
-static struct option_set *allocate(const struct hipmm_plugin *plugin, json_t *object)
+/* Of the object a copy is kept: counts of references are then touched by one thread alone. */
+static struct option_set *allocate(const struct hipmm_plugin *plugin, const json_t *object)
 {
   struct option_set *set = calloc(1, sizeof *set);
   void *options = calloc(1, plugin->options_bytes + 1);
-  if (set && options) {
-    *set = (struct option_set){json_incref(object), options, NULL};
+  json_t *copy = json_deep_copy(object);
+  if (set && options && copy) {
+    *set = (struct option_set){copy, options, NULL};
     return set;
   }
-  free(set);
+  json_decref(copy);
   free(options);
+  free(set);
   return NULL;
 }
 
@@ -37,7 +40,7 @@ static void free_one(struct option_set *set)
   free(set);
 }
 
-bool option_set_new(struct instance *instance, json_t *object, const char *path, struct report *report,
+bool option_set_new(struct instance *instance, const json_t *object, const char *path, struct report *report,
                     struct option_set **set_out)
 {
   const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
@@ -54,7 +57,7 @@ bool option_set_new(struct instance *instance, json_t *object, const char *path,
                                    .takes_objects = true,
                                    .resolve = resolve,
                                    .closure = instance};
-  if (option_fill(plugin->options, plugin->n_options, object, &context, set->options)) {
+  if (option_fill(plugin->options, plugin->n_options, set->object, &context, set->options)) {
     *set_out = set;
     return true;
   }
@@ -92,7 +95,7 @@ static json_t *change_object(const struct instance *instance, const struct hipmm
                              struct report *report)
 {
   const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
-  json_t *object = json_copy(atomic_load(&instance->options)->object);
+  json_t *object = json_deep_copy(atomic_load(&instance->options)->object);
   if (object && !text) json_object_del(object, row->name);
   if (object && (!text || option_set_text(plugin->options, plugin->n_options, row->name, text, object))) return object;
   report_add(report, HIPMM_E_ARGUMENT, "", "%s is not valid UTF-8, or there is no host memory for it", row->name);

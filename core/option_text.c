@@ -69,6 +69,14 @@ json_t *option_in_force(const struct hipmm_option *row, const json_t *object, bo
   return value ? value : json_null();
 }
 
+json_t *option_copy_in_force(const struct hipmm_option *row, const json_t *object, bool *given_out)
+{
+  json_t *value = json_object_get(object, row->name);
+  if (!value) return option_in_force(row, NULL, given_out);
+  *given_out = true;
+  return json_deep_copy(value);
+}
+
 /* A key that no row knows is laid over all the same: option_fill names the nearest. */
 static bool overlay_piece(const struct hipmm_option *table, size_t n, const char *variable, char *piece, json_t *object,
                           struct report *report)

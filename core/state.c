@@ -75,7 +75,7 @@ json_t *state_value(const struct instance *instance, size_t row)
 json_t *state_option(const struct instance *instance, const struct hipmm_option *row)
 {
   bool given;
-  json_t *value = option_in_force(row, atomic_load(&instance->options)->object, &given);
+  json_t *value = option_copy_in_force(row, atomic_load(&instance->options)->object, &given);
   return json_pack("{s:o, s:b, s:b}", "value", value, "default", !given, "reloadable",
                    (row->flags & HIPMM_OPTION_RELOADABLE) != 0);
 }
@@ -157,7 +157,7 @@ static enum hipmm_status get_option(const struct place *place, char **json_out)
   for (uint32_t i = 0; i < plugin->n_options; i++) {
     bool given;
     if (strcmp(plugin->options[i].name, place->name)) continue;
-    return state_text(option_in_force(&plugin->options[i], atomic_load(&place->instance->options)->object, &given),
+    return state_text(option_copy_in_force(&plugin->options[i], atomic_load(&place->instance->options)->object, &given),
                       json_out);
   }
   return HIPMM_E_ARGUMENT;

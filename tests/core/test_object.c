@@ -364,6 +364,16 @@ static int register_in_fresh_child(const void *unused)
   return hipmm_register_region("mine", &r) || hipmm_register_region("mine", NULL);
 }
 
+#if defined(__SANITIZE_THREAD__)
+const char *__tsan_default_options(void);
+
+/* A child lacks the threads of its parent, which is no leak. */
+const char *__tsan_default_options(void)
+{
+  return "report_thread_leaks=0";
+}
+#endif
+
 /* Before the first initialisation: run first. */
 static void may_be_used_in_the_child_of_a_fork_that_came_before(void **state)
 {
