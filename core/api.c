@@ -102,7 +102,7 @@ static inline bool is_usual(const struct hipmm_resource *resource)
 /* Checks the call and finds the resource to use where the caller gave none. */
 static enum hipmm_status check_call(struct hipmm_resource **resource, size_t alignment)
 {
-  if (life_is_forked()) return life_check();
+  if (life_is_barred()) return life_check();
   if (!alignment || alignment & (alignment - 1))
     return error_refuse(HIPMM_E_ARGUMENT, NULL, "alignment {0} is not a power of two", alignment, 0, 0);
   if (*resource) return HIPMM_OK;

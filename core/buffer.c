@@ -26,7 +26,7 @@ static enum hipmm_status open_buffer(struct storage *storage, struct hipmm_buffe
 
 static enum hipmm_status check_out(const void *argument)
 {
-  if (life_is_forked()) return life_check();
+  if (life_is_barred()) return life_check();
   return argument ? HIPMM_OK : error_set(HIPMM_E_ARGUMENT, "buffer_out is NULL");
 }
 

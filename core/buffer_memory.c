@@ -13,7 +13,7 @@ enum { MEMORY_LEAST_BYTES = offsetof(struct hipmm_memory, stream) + sizeof(hipSt
 
 static enum hipmm_status check_memory(const struct hipmm_memory *memory)
 {
-  if (life_is_forked()) return life_check();
+  if (life_is_barred()) return life_check();
   if (!memory) return error_set(HIPMM_E_ARGUMENT, "the struct hipmm_memory is NULL");
   if (memory->struct_size >= MEMORY_LEAST_BYTES) return HIPMM_OK;
   return error_set(HIPMM_E_ARGUMENT, "struct_size is %zu; set it to sizeof(struct hipmm_memory)", memory->struct_size);

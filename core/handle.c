@@ -102,7 +102,7 @@ enum hipmm_status handle_refuse(enum handle_kind kind)
 
 enum hipmm_status handle_check(const void *object, enum handle_kind kind)
 {
-  if (life_is_forked()) return life_check();
+  if (life_is_barred()) return life_check();
   if (!object) return error_set(HIPMM_E_ARGUMENT, "the object is NULL");
   return handle_is(object, kind) ? HIPMM_OK : handle_refuse(kind);
 }

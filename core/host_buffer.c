@@ -28,7 +28,7 @@ static enum hipmm_status check(const struct hipmm_host_buffer *buffer)
 static enum hipmm_status take_resource(struct hipmm_resource *given, struct hipmm_resource **resource_out)
 {
   int device = 0;
-  if (life_is_forked()) return life_check();
+  if (life_is_barred()) return life_check();
   if (!given) {
     enum hipmm_status status = life_check();
     if (!status) status = device_current(&device);

@@ -3,6 +3,7 @@
  * the child does not have: in the child every call is refused from the start. */
 #include "life.h"
 #include "error.h"
+#include "log_sink.h"
 
 #include <pthread.h>
 
@@ -31,8 +32,19 @@ static enum hipmm_status refuse_child(void)
                                   "anew (exec, or Python's \"spawn\") or fork before hipmm_init()");
 }
 
+static enum hipmm_status refuse_sink(void)
+{
+  return error_set(HIPMM_E_STATE, "this is called from within a log sink, which must call nothing of hipmm");
+}
+
+bool life_is_barred(void)
+{
+  return life_is_forked() || log_sink_is_running();
+}
+
 enum hipmm_status life_check(void)
 {
+  if (log_sink_is_running() && !life_is_forked()) return refuse_sink();
   switch (atomic_load_explicit(&life_now, memory_order_acquire)) {
   case LIFE_READY: return HIPMM_OK;
   case LIFE_FORKED: return refuse_child();
@@ -42,7 +54,7 @@ enum hipmm_status life_check(void)
 
 enum hipmm_status life_check_runtime(void)
 {
-  return !life_is_forked() && atomic_load(&was_ready) ? HIPMM_OK : life_check();
+  return !life_is_barred() && atomic_load(&was_ready) ? HIPMM_OK : life_check();
 }
 
 enum hipmm_status life_check_argument(const void *argument, const char *name)
@@ -54,7 +66,7 @@ enum hipmm_status life_check_argument(const void *argument, const char *name)
 
 enum hipmm_status life_begin_change(void)
 {
-  if (life_is_forked()) return refuse_child();
+  if (life_is_barred()) return life_check();
   pthread_once(&once, watch_forks);
   atomic_fetch_add(&changing, 1);
   pthread_mutex_lock(&lock);

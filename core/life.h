@@ -18,6 +18,10 @@ static inline bool life_is_forked(void)
   return atomic_load_explicit(&life_now, memory_order_relaxed) == LIFE_FORKED;
 }
 
+/* Whether no call may go on: in a fork's child, and in a log sink, which may have been called under locks. life_check()
+ * then says which. */
+bool life_is_barred(void);
+
 /* For calls that need the graph and the per-device table: HIPMM_E_STATE unless initialised and not a fork's child. */
 enum hipmm_status life_check(void);
 

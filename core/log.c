@@ -2,6 +2,7 @@
 /* log.c: the debug log. Set up from the environment at the first line; never part of the allocation path. */
 #include "log.h"
 #include "environment.h"
+#include "log_sink.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,11 +13,12 @@
 #include <unistd.h>
 
 static const char *const level_names[] = {"error", "warning", "info", "debug", "trace"};
-enum { N_LEVELS = sizeof level_names / sizeof level_names[0], LEVEL_OFF = -1 };
+enum { N_LEVELS = sizeof level_names / sizeof level_names[0], LEVEL_OFF = -1, LINE_BYTES = 2048 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int highest_level = HIPMM_LOG_WARNING;
 static int output = STDERR_FILENO;
+static bool is_asked_for; /* by HIPMM_LOG */
 
 static void write_line(const char *line, size_t length)
 {
@@ -55,6 +57,7 @@ static void open_log(void)
     return;
   }
   highest_level = level;
+  is_asked_for = true;
   if (!wanted[length] || !wanted[length + 1]) return;
   int file = open(wanted + length + 1, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (file >= 0)
@@ -63,10 +66,16 @@ static void open_log(void)
     complain("hipmm: warning: HIPMM_LOG: %s: %s; logging to standard error\n", wanted + length + 1, strerror(errno));
 }
 
-bool log_wants(enum hipmm_log_level level)
+/* A program that has a sink of its own wants no lines on its standard error unasked. */
+static bool output_wants(enum hipmm_log_level level)
 {
   pthread_once(&once, open_log);
-  return (int)level <= highest_level;
+  return (int)level <= highest_level && (is_asked_for || !log_sink_exists());
+}
+
+bool log_wants(enum hipmm_log_level level)
+{
+  return output_wants(level) || log_sink_wants(level);
 }
 
 /* Lines in a file carry the time and the process, since several processes may share it. */
@@ -81,17 +90,24 @@ static int format_head(char *line, size_t bytes, enum hipmm_log_level level)
                   now.tv_nsec / 1000, (long)getpid(), level_names[level]);
 }
 
-void log_line_arguments(enum hipmm_log_level level, const char *about, const char *format, va_list arguments)
+static void write_output(enum hipmm_log_level level, const char *about, const char *message)
 {
-  if (!log_wants(level)) return;
-  char line[2048];
+  char line[LINE_BYTES + 256];
   size_t used = (size_t)format_head(line, sizeof line, level);
-  if (about) used += (size_t)snprintf(line + used, sizeof line - used, "%.128s: ", about);
-  int more = vsnprintf(line + used, sizeof line - used, format, arguments);
+  int more = snprintf(line + used, sizeof line - used, "%.128s%s%s", about ? about : "", about ? ": " : "", message);
   used += more > 0 ? (size_t)more : 0;
-  if (used > sizeof line - 2) used = sizeof line - 2;
+  if (used > LINE_BYTES - 2) used = LINE_BYTES - 2;
   line[used++] = '\n';
   write_line(line, used);
+}
+
+void log_line_arguments(enum hipmm_log_level level, const char *about, const char *format, va_list arguments)
+{
+  char message[LINE_BYTES];
+  if (!log_wants(level)) return;
+  if (vsnprintf(message, sizeof message, format, arguments) < 0) return;
+  if (output_wants(level)) write_output(level, about, message);
+  if (log_sink_wants(level)) log_sink_write(level, about, message);
 }
 
 void log_line(enum hipmm_log_level level, const char *about, const char *format, ...)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* log.h: the debug log. HIPMM_LOG=LEVEL[:FILE], LEVEL one of off error warning info debug trace; without it, warnings
- * and errors go to standard error. One line per message, written with one write(). */
+ * and errors go to the program's sink (log_sink.h) or else to standard error. One line per message, written with one
+ * write(). */
 #ifndef HIPMM_CORE_LOG_H
 #define HIPMM_CORE_LOG_H
 

@@ -182,7 +182,7 @@ const char *object_nearest(const char *kind, const char *name, char *buffer, siz
 static enum hipmm_status check_name(const struct object_kind *kind, const char *name)
 {
   char shown[TEXT_QUOTE_BYTES];
-  if (life_is_forked()) return life_check();
+  if (life_is_barred()) return life_check();
   if (!name) return error_set(HIPMM_E_ARGUMENT, "%s: name is NULL", kind->function);
   if (text_is_name(name)) return HIPMM_OK;
   return error_set(HIPMM_E_ARGUMENT, "%s: %s is not a name; " TEXT_NAME_RULE, kind->function,

@@ -35,7 +35,7 @@ int hipmm_resource_device(const struct hipmm_resource *resource)
 
 static enum hipmm_status check(const struct hipmm_resource *resource, const void *argument, const char *name)
 {
-  if (life_is_forked()) return life_check();
+  if (life_is_barred()) return life_check();
   if (!resource) return error_set(HIPMM_E_ARGUMENT, "resource is NULL");
   if (!argument) return error_set(HIPMM_E_ARGUMENT, "%s is NULL", name);
   return HIPMM_OK;

@@ -30,7 +30,7 @@ static enum hipmm_status open_scalar(struct storage *storage, struct hipmm_scala
 
 static enum hipmm_status check_new(size_t bytes, const void *scalar_out)
 {
-  if (life_is_forked()) return life_check();
+  if (life_is_barred()) return life_check();
   if (!scalar_out) return error_set(HIPMM_E_ARGUMENT, "scalar_out is NULL");
   if (!bytes) return error_set(HIPMM_E_ARGUMENT, "bytes is 0; a scalar has at least one byte");
   return HIPMM_OK;

@@ -39,7 +39,7 @@ static void take_back(struct hipmm_resource *resource, void *ptr, size_t bytes, 
 
 enum hipmm_status storage_resource(struct hipmm_resource *resource, struct hipmm_resource **resource_out)
 {
-  if (life_is_forked()) return life_check();
+  if (life_is_barred()) return life_check();
   enum hipmm_status status = resource ? HIPMM_OK : life_check();
   if (!status && !resource) status = device_current_resource(&resource);
   if (!status) *resource_out = resource;
@@ -110,7 +110,7 @@ enum hipmm_status storage_new_copy(const struct storage *source, struct hipmm_re
 enum hipmm_status storage_destroy(void *container, enum handle_kind kind)
 {
   struct storage *storage = container;
-  if (life_is_forked()) return life_check();
+  if (life_is_barred()) return life_check();
   if (!storage) return HIPMM_OK;
   if (!handle_close(storage, kind)) return handle_refuse(kind);
   enum hipmm_status status = deallocate(storage->resource, storage->data, storage->capacity_bytes, storage->stream);

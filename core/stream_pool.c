@@ -73,7 +73,7 @@ static enum hipmm_status destroy_streams(struct hipmm_stream_pool *pool)
 
 enum hipmm_status hipmm_stream_pool_destroy(struct hipmm_stream_pool *pool)
 {
-  if (life_is_forked()) return life_check();
+  if (life_is_barred()) return life_check();
   if (!pool) return HIPMM_OK;
   if (!handle_close(pool, HANDLE_STREAM_POOL)) return handle_refuse(HANDLE_STREAM_POOL);
   enum hipmm_status status = destroy_streams(pool);

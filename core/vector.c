@@ -58,7 +58,7 @@ static enum hipmm_status open_vector(struct storage *storage, size_t element_byt
 
 static enum hipmm_status check_new(size_t element_bytes, size_t count, const void *vector_out, size_t *bytes_out)
 {
-  if (life_is_forked()) return life_check();
+  if (life_is_barred()) return life_check();
   if (!vector_out) return error_set(HIPMM_E_ARGUMENT, "vector_out is NULL");
   if (!element_bytes) return error_set(HIPMM_E_ARGUMENT, "element_bytes is 0; an element has at least one byte");
   return to_bytes(element_bytes, count, bytes_out);

@@ -95,6 +95,22 @@ const char *hipmm_last_error_message(void);
 /* The version of the library in use, as "major.minor.patch". */
 const char *hipmm_version(void);
 
+/* ---- The log -------------------------------------------------------------------------------------------------------- */
+
+/* Levels of lines of the debug log, the gravest first. */
+enum hipmm_log_level { HIPMM_LOG_ERROR, HIPMM_LOG_WARNING, HIPMM_LOG_INFO, HIPMM_LOG_DEBUG, HIPMM_LOG_TRACE };
+
+/* Has `sink` called for each line of the debug log up to `level`, with the name of the resource or the part of hipmm that
+ * speaks ("" for none) and the line without its end; both last for the call. NULL takes the sink away; when that call
+ * returns, no thread is in the sink any more. Without a sink, and also with one when the environment variable HIPMM_LOG
+ * (LEVEL or LEVEL:FILE) is set, lines go where that says; by default warnings go to standard error. The sink is called by
+ * any thread, several at once, from within hipmm and maybe under its locks: what it calls of hipmm is HIPMM_E_STATE, save
+ * hipmm_last_error() and hipmm_status_string(); hipmm_allocate() and hipmm_deallocate() on a resource must not be called.
+ * May be called before initialisation, and lasts past finalisation. A level that is none: HIPMM_E_ARGUMENT. */
+enum hipmm_status hipmm_set_log_sink(void (*sink)(void *arg, enum hipmm_log_level level, const char *about,
+                                                  const char *message),
+                                     void *arg, enum hipmm_log_level level);
+
 /* ---- Life ------------------------------------------------------------------------------------------------------ */
 
 /* Reads a graph, loads its plugins and chooses the runtime. No device is touched: a device's stack is built when it is

@@ -327,8 +327,6 @@ struct hipmm_hip {
 
 /* ---- The core's services --------------------------------------------------------------------------------------- */
 
-enum hipmm_log_level { HIPMM_LOG_ERROR, HIPMM_LOG_WARNING, HIPMM_LOG_INFO, HIPMM_LOG_DEBUG, HIPMM_LOG_TRACE };
-
 /* What the core does for one instance of a resource; handed to create, valid until destroy returns. All functions are
  * thread-safe and take the table itself first. */
 struct hipmm_services {
