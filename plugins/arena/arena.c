@@ -79,6 +79,7 @@ static enum hipmm_status open_memory(struct arena *arena, const struct arena_opt
   return HIPMM_OK;
 }
 
+/* Ready on the default stream when it comes, and on all once that was waited for. */
 static enum hipmm_status fill(struct arena *arena, uint64_t bytes)
 {
   const struct hipmm_services *services = arena->services;
@@ -89,6 +90,7 @@ static enum hipmm_status fill(struct arena *arena, uint64_t bytes)
                           "%llu bytes is less than a superblock; write 0, or at least \"1MiB\"",
                           (unsigned long long)bytes);
   enum hipmm_status status = global_fill(&arena->global, bytes);
+  if (!status) return arena_synchronize(arena);
   if (status != HIPMM_E_OUT_OF_MEMORY && status != HIPMM_E_LIMIT) return status;
   return services->fail(services, HIPMM_E_OUT_OF_MEMORY, "arena_size", "the upstream does not have %llu bytes; %s",
                         (unsigned long long)bytes, "ask for less, or for a percentage such as \"50%\"");

@@ -255,9 +255,12 @@ void fixed_close(struct fixed *fixed)
   pthread_mutex_destroy(&fixed->lock);
 }
 
+/* They are ready on the default stream when they come, and on all once that was waited for. */
 enum hipmm_status fixed_preallocate(struct fixed *fixed, uint32_t n_blocks)
 {
   enum hipmm_status status = HIPMM_OK;
+  bool any = n_blocks;
+  pthread_mutex_lock(&fixed->lock);
   while (!status && n_blocks) {
     struct fixed_chain chain;
     uint32_t n = n_blocks < fixed->blocks_per_chunk ? n_blocks : fixed->blocks_per_chunk;
@@ -265,5 +268,7 @@ enum hipmm_status fixed_preallocate(struct fixed *fixed, uint32_t n_blocks)
     if (!status) reuse_add_clean(fixed, chain);
     n_blocks -= n;
   }
+  if (any && !status) status = reuse_synchronize_device(fixed);
+  pthread_mutex_unlock(&fixed->lock);
   return status;
 }

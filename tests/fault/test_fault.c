@@ -259,6 +259,8 @@ static const struct stack stacks[] = {
     {"binning",
      "[{\"type\": \"binning\", \"bins\": [{\"size\": \"32KiB\"}, {\"size\": \"64KiB\"}]}, \"pool\", \"device\"]",
      .unit = 30000},
+    {"monotonic", "[{\"type\": \"monotonic\", \"initial_size\": \"64KiB\"}, \"device\"]", .unit = 30000},
+    {"monotonic, on_free", "[{\"type\": \"monotonic\", \"record\": \"on_free\"}, \"pool\", \"device\"]", .unit = 30000},
     {"adaptors",
      "[\"statistics\", {\"type\": \"limiting\", \"limit\": \"64MiB\"}, \"thread_safe\", \"pool\", \"device\"]",
      .unit = 30000},

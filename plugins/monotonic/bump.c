@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/* bump.c: see bump.h. */
+#include "bump.h"
+
+enum { MOST_CHUNKS = 1 << 16 };
+
+static const size_t chunks_bytes = MOST_CHUNKS * sizeof(struct bump_chunk); /* committed on touch, as all here */
+static const size_t blocks_bytes = BUMP_MOST_BLOCKS * sizeof(struct bump_block);
+static const uint64_t LARGEST_STEP = 1ull << 30;
+
+static uint64_t round_up(uint64_t value, uint64_t multiple)
+{
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+/* ---- Giving out ---- */
+
+/* Where in a chunk, of which `offset` bytes are used, a block would begin; more than it has if there is no room. */
+static uint64_t place_in(const struct bump_chunk *chunk, uint64_t offset, uint64_t bytes, uint64_t alignment)
+{
+  uint64_t at = round_up(chunk->start + offset, alignment) - chunk->start;
+  return at <= chunk->bytes && bytes <= chunk->bytes - at ? at : UINT64_MAX;
+}
+
+/* Goes on to the next chunk that has room, which changes places with the one that is next. */
+static bool advance(struct bump *bump, uint64_t bytes, uint64_t alignment)
+{
+  uint32_t next = bump->offset ? bump->cursor + 1 : bump->cursor;
+  for (uint32_t i = next; i < bump->n_chunks; i++) {
+    struct bump_chunk chunk = bump->chunks[i];
+    if (place_in(&chunk, 0, bytes, alignment) == UINT64_MAX) continue;
+    bump->chunks[i] = bump->chunks[next];
+    bump->chunks[next] = chunk;
+    if (next > bump->cursor) bump->used_bytes += bump->chunks[bump->cursor].bytes;
+    bump->cursor = next;
+    bump->offset = 0;
+    bump->chunks[next].first = bump->n_blocks;
+    return true;
+  }
+  return false;
+}
+
+uint32_t bump_take(struct bump *bump, uint64_t requested, uint64_t alignment, hipStream_t handle)
+{
+  uint64_t bytes = round_up(requested, HIPMM_ALIGNMENT), at = UINT64_MAX;
+  if (bump->n_blocks == BUMP_MOST_BLOCKS) return BUMP_NONE;
+  if (bump->offset) at = place_in(&bump->chunks[bump->cursor], bump->offset, bytes, alignment);
+  if (at == UINT64_MAX) {
+    if (!advance(bump, bytes, alignment)) return BUMP_NONE;
+    at = place_in(&bump->chunks[bump->cursor], 0, bytes, alignment);
+  }
+  uint32_t number = bump->n_blocks++;
+  uint64_t start = bump->chunks[bump->cursor].start + at;
+  bump->offset = at + bytes;
+  bump->blocks[number] = (struct bump_block){start, requested, handle};
+  starts_set(&bump->starts, start, number);
+  bump->live_count++;
+  bump->live_bytes += (int64_t)requested;
+  return number;
+}
+
+uint32_t bump_at(const struct bump *bump, const void *ptr)
+{
+  uint32_t number = starts_get(&bump->starts, (uintptr_t)ptr);
+  return number < bump->n_blocks && bump->blocks[number].start == (uintptr_t)ptr ? number : BUMP_NONE;
+}
+
+void bump_free(struct bump *bump, uint32_t number, hipStream_t handle)
+{
+  struct bump_block *block = &bump->blocks[number];
+  bump->live_count--;
+  bump->live_bytes -= (int64_t)block->requested;
+  block->requested = 0;
+  block->handle = handle;
+}
+
+void bump_rewind(struct bump *bump)
+{
+  bump->cursor = 0;
+  bump->offset = 0;
+  bump->used_bytes = 0;
+  bump->n_blocks = 1;
+}
+
+/* ---- Chunks ---- */
+
+static enum hipmm_status refuse_host_memory(const struct bump *bump, uint64_t bytes)
+{
+  return bump->services->refuse(bump->services, HIPMM_E_OUT_OF_MEMORY,
+                                "no host memory left for records of {0:bytes} more", bytes, 0, 0);
+}
+
+enum hipmm_status bump_add_chunk(struct bump *bump, uint64_t bytes, hipStream_t handle)
+{
+  void *ptr = NULL;
+  if (bump->n_chunks == MOST_CHUNKS || bytes > bump->maximum_bytes || bump->bytes > bump->maximum_bytes - bytes)
+    return HIPMM_E_LIMIT;
+  enum hipmm_status status = hipmm_upstream_allocate(bump->upstream, bytes, HIPMM_ALIGNMENT, handle, &ptr);
+  if (status) return status;
+  if (!starts_cover(&bump->starts, (uintptr_t)ptr, bytes)) {
+    hipmm_upstream_deallocate(bump->upstream, ptr, bytes, HIPMM_ALIGNMENT, handle);
+    return refuse_host_memory(bump, bytes);
+  }
+  bump->chunks[bump->n_chunks++] = (struct bump_chunk){.start = (uintptr_t)ptr, .bytes = bytes};
+  bump->bytes += bytes;
+  if (bump->bytes > bump->peak_bytes) bump->peak_bytes = bump->bytes;
+  return HIPMM_OK;
+}
+
+/* Of the next chunk; not above what the maximum leaves, nor below what is needed. */
+static uint64_t step_for(const struct bump *bump, uint64_t needed)
+{
+  uint64_t room = bump->maximum_bytes > bump->bytes ? bump->maximum_bytes - bump->bytes : 0;
+  uint64_t step = bump->next_bytes;
+  if (step > room) step = room / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
+  return step > needed ? step : needed;
+}
+
+static void note_step(struct bump *bump, uint64_t bytes)
+{
+  double next = (double)bytes * bump->growth_factor;
+  if (next > (double)LARGEST_STEP) next = (double)(bytes > LARGEST_STEP ? bytes : LARGEST_STEP);
+  bump->next_bytes = round_up((uint64_t)next, HIPMM_ALIGNMENT);
+}
+
+enum hipmm_status bump_grow(struct bump *bump, uint64_t requested, uint64_t alignment, hipStream_t handle)
+{
+  uint64_t needed = round_up(requested, HIPMM_ALIGNMENT) + (alignment - HIPMM_ALIGNMENT);
+  for (uint64_t step = step_for(bump, needed);;) {
+    enum hipmm_status status = bump_add_chunk(bump, step, handle);
+    if (!status && step == bump->next_bytes) note_step(bump, step);
+    if ((status != HIPMM_E_OUT_OF_MEMORY && status != HIPMM_E_LIMIT) || step == needed) return status;
+    step = step / 2 > needed ? round_up(step / 2, HIPMM_ALIGNMENT) : needed;
+  }
+}
+
+static enum hipmm_status give_back(struct bump *bump, uint32_t index)
+{
+  const struct bump_chunk *chunk = &bump->chunks[index];
+  enum hipmm_status status =
+      hipmm_upstream_deallocate(bump->upstream, (void *)(uintptr_t)chunk->start, chunk->bytes, HIPMM_ALIGNMENT, NULL);
+  if (status) return status;
+  bump->bytes -= chunk->bytes;
+  bump->chunks[index] = bump->chunks[--bump->n_chunks];
+  return HIPMM_OK;
+}
+
+enum hipmm_status bump_release_untouched(struct bump *bump, uint64_t keep_bytes)
+{
+  enum hipmm_status first = HIPMM_OK;
+  uint32_t touched = bump->offset ? bump->cursor + 1 : bump->cursor;
+  for (uint32_t i = bump->n_chunks; i-- > touched;) {
+    if (bump->bytes < bump->chunks[i].bytes + keep_bytes) continue;
+    enum hipmm_status status = give_back(bump, i);
+    if (!first) first = status;
+  }
+  return first;
+}
+
+/* ---- Looking ---- */
+
+static void see_gap(uint64_t start, uint64_t end, void (*see)(void *, const struct hipmm_extent *), void *closure)
+{
+  const struct hipmm_extent gap = {
+      .ptr = (const void *)(uintptr_t)start, .bytes = end - start, .state = HIPMM_EXTENT_FREE};
+  if (start < end) see(closure, &gap);
+}
+
+/* Blocks of a chunk follow one another, up to those of the next chunk. */
+static void see_chunk(const struct bump *bump, uint32_t index, void (*see)(void *, const struct hipmm_extent *),
+                      void *closure)
+{
+  const struct bump_chunk *chunk = &bump->chunks[index];
+  bool is_touched = index < bump->cursor || (index == bump->cursor && bump->offset);
+  uint64_t at = chunk->start, end = chunk->start + chunk->bytes;
+  for (uint32_t number = chunk->first; is_touched && number < bump->n_blocks; number++) {
+    const struct bump_block *block = &bump->blocks[number];
+    if (block->start < chunk->start || block->start >= end) break;
+    see_gap(at, block->start, see, closure);
+    bool is_last = number + 1 == bump->n_blocks || bump->blocks[number + 1].start - chunk->start >= chunk->bytes;
+    uint64_t next = is_last ? end : bump->blocks[number + 1].start;
+    if (is_last && index == bump->cursor) next = chunk->start + bump->offset;
+    const struct hipmm_extent extent = {.ptr = (const void *)(uintptr_t)block->start,
+                                        .bytes = block->requested ? block->requested : next - block->start,
+                                        .state = block->requested ? HIPMM_EXTENT_LIVE : HIPMM_EXTENT_PENDING,
+                                        .stream = block->handle};
+    see(closure, &extent);
+    at = block->requested ? block->start + round_up(block->requested, HIPMM_ALIGNMENT) : next;
+  }
+  see_gap(at, end, see, closure);
+}
+
+void bump_visit(const struct bump *bump, void (*see)(void *closure, const struct hipmm_extent *extent), void *closure)
+{
+  for (uint32_t i = 0; i < bump->n_chunks; i++) see_chunk(bump, i, see, closure);
+}
+
+uint64_t bump_metadata_bytes(const struct bump *bump)
+{
+  return bump->n_chunks * sizeof *bump->chunks + bump->n_blocks * sizeof *bump->blocks +
+         starts_metadata_bytes(&bump->starts, bump->peak_bytes);
+}
+
+/* ---- Life ---- */
+
+bool bump_open(struct bump *bump, const struct hipmm_services *services, struct hipmm_resource *upstream)
+{
+  *bump = (struct bump){.services = services, .upstream = upstream, .n_blocks = 1};
+  bool opened = starts_open(&bump->starts, services, HIPMM_ALIGNMENT);
+  bump->chunks = services->host_allocate(services, chunks_bytes);
+  bump->blocks = services->host_allocate(services, blocks_bytes);
+  return opened && bump->chunks && bump->blocks;
+}
+
+void bump_close(struct bump *bump)
+{
+  const struct hipmm_services *services = bump->services;
+  for (uint32_t i = bump->n_chunks; i-- > 0;) give_back(bump, i);
+  starts_close(&bump->starts);
+  services->host_free(services, bump->chunks, chunks_bytes);
+  services->host_free(services, bump->blocks, blocks_bytes);
+}

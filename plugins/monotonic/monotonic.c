@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: MIT */
+/* monotonic.c: a sub-allocator for work that comes and goes as a whole: it gives its chunks out from the front to the
+ * back, a free only checks and counts, and when the last block is freed all memory is there again, in the order of the
+ * streams that used it. This file is the resource: options, values, ops. bump.h gives memory out, uses.h orders
+ * streams. */
+#include "bump.h"
+#include "uses.h"
+
+#include <pthread.h>
+
+struct monotonic_options {
+  uint64_t initial_size;
+  uint64_t chunk_size;
+  double growth_factor;
+  uint64_t maximum_size;
+  uint32_t record;
+};
+
+struct monotonic {
+  const struct hipmm_services *services;
+  pthread_mutex_t lock; /* all below */
+  struct bump bump;
+  struct uses uses;
+  int64_t rewinds;
+};
+
+/* More than any device has; sums of a few of these do not overflow. */
+static const uint64_t MOST_BYTES = 1ull << 46;
+
+/* HIP has two names for the default stream. */
+static inline hipStream_t usual_handle(hipStream_t handle)
+{
+  return handle == (hipStream_t)1 ? NULL : handle;
+}
+
+/* ---- Allocating; the lock is held ---- */
+
+static bool is_want(enum hipmm_status status)
+{
+  return status == HIPMM_E_OUT_OF_MEMORY || status == HIPMM_E_LIMIT;
+}
+
+/* Chunks are too small, and nothing is in them: they make room for one that is not. */
+static enum hipmm_status grow_in_exchange(struct monotonic *monotonic, size_t bytes, size_t alignment,
+                                          hipStream_t handle)
+{
+  enum hipmm_status status = uses_synchronize(&monotonic->uses);
+  if (!status) status = bump_release_untouched(&monotonic->bump, 0);
+  return status ? status : bump_grow(&monotonic->bump, bytes, alignment, handle);
+}
+
+static enum hipmm_status refuse_allocation(const struct monotonic *monotonic, size_t bytes)
+{
+  const struct bump *bump = &monotonic->bump;
+  return monotonic->services->refuse(
+      monotonic->services, HIPMM_E_OUT_OF_MEMORY,
+      bump->n_blocks == BUMP_MOST_BLOCKS
+          ? "cannot allocate {0:bytes}: there are as many blocks as can be until all are freed"
+          : "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it given out since nothing was allocated, and "
+            "neither maximum_size nor the upstream allows enough more",
+      bytes, bump->bytes, bump->used_bytes + bump->offset);
+}
+
+static enum hipmm_status take(struct monotonic *monotonic, size_t bytes, size_t alignment, hipStream_t handle,
+                              uint32_t *number_out)
+{
+  struct bump *bump = &monotonic->bump;
+  uint32_t stream;
+  enum hipmm_status status = uses_enter(&monotonic->uses, handle, &stream);
+  if (!status) status = uses_order(&monotonic->uses, stream);
+  if (status) return status;
+  *number_out = bump_take(bump, bytes, alignment, handle);
+  if (*number_out) return HIPMM_OK;
+  if (bump->n_blocks == BUMP_MOST_BLOCKS) return refuse_allocation(monotonic, bytes);
+  status = bump_grow(bump, bytes, alignment, handle);
+  if (is_want(status) && !bump->live_count && bump->n_chunks)
+    status = grow_in_exchange(monotonic, bytes, alignment, handle);
+  if (status) return is_want(status) ? refuse_allocation(monotonic, bytes) : status;
+  uses_note_chunk(&monotonic->uses, stream);
+  *number_out = bump_take(bump, bytes, alignment, handle);
+  return HIPMM_OK;
+}
+
+static enum hipmm_status monotonic_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream,
+                                            void **ptr_out)
+{
+  struct monotonic *monotonic = self;
+  uint32_t number = BUMP_NONE;
+  if (!bytes) {
+    *ptr_out = NULL;
+    return HIPMM_OK;
+  }
+  if (bytes > MOST_BYTES || alignment > MOST_BYTES)
+    return monotonic->services->refuse(monotonic->services, HIPMM_E_OUT_OF_MEMORY,
+                                       "cannot allocate {0:bytes} aligned to {1:bytes}: no device has that much", bytes,
+                                       alignment, 0);
+  pthread_mutex_lock(&monotonic->lock);
+  enum hipmm_status status = take(monotonic, bytes, alignment, usual_handle(stream), &number);
+  if (!status) *ptr_out = (void *)(uintptr_t)monotonic->bump.blocks[number].start;
+  pthread_mutex_unlock(&monotonic->lock);
+  return status;
+}
+
+/* ---- Freeing and finding ---- */
+
+static enum hipmm_status refuse_pointer(const struct monotonic *monotonic, const void *ptr)
+{
+  return monotonic->services->refuse(monotonic->services, HIPMM_E_POINTER,
+                                     "{0:hex} is not allocated here: it is foreign, or was freed before",
+                                     (uintptr_t)ptr, 0, 0);
+}
+
+/* The lock is held. */
+static enum hipmm_status find_live(const struct monotonic *monotonic, const void *ptr, uint32_t *number_out)
+{
+  uint32_t number = bump_at(&monotonic->bump, ptr);
+  if (!number || !monotonic->bump.blocks[number].requested) return refuse_pointer(monotonic, ptr);
+  *number_out = number;
+  return HIPMM_OK;
+}
+
+/* The lock is held. */
+static enum hipmm_status give(struct monotonic *monotonic, const void *ptr, size_t bytes, hipStream_t handle)
+{
+  struct bump *bump = &monotonic->bump;
+  uint32_t number, stream;
+  enum hipmm_status status = find_live(monotonic, ptr, &number);
+  if (status) return status;
+  uint64_t requested = bump->blocks[number].requested;
+  if (bytes && bytes != requested)
+    return monotonic->services->refuse(monotonic->services, HIPMM_E_SIZE,
+                                       "{0:hex} was allocated with {1} bytes and cannot be freed with {2}",
+                                       (uintptr_t)ptr, requested, bytes);
+  status = uses_enter(&monotonic->uses, handle, &stream);
+  if (status) return status;
+  bump_free(bump, number, handle);
+  uses_note_free(&monotonic->uses, stream);
+  if (bump->live_count) return HIPMM_OK;
+  bump_rewind(bump);
+  uses_rewind(&monotonic->uses);
+  monotonic->rewinds++;
+  return HIPMM_OK;
+}
+
+static enum hipmm_status monotonic_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+{
+  struct monotonic *monotonic = self;
+  (void)alignment;
+  if (!ptr) return HIPMM_OK;
+  pthread_mutex_lock(&monotonic->lock);
+  enum hipmm_status status = give(monotonic, ptr, bytes, usual_handle(stream));
+  pthread_mutex_unlock(&monotonic->lock);
+  return status;
+}
+
+static enum hipmm_status monotonic_find(void *self, const void *ptr, struct hipmm_block *block_out)
+{
+  struct monotonic *monotonic = self;
+  uint32_t number;
+  pthread_mutex_lock(&monotonic->lock);
+  enum hipmm_status status = find_live(monotonic, ptr, &number);
+  if (!status) *block_out = (struct hipmm_block){(void *)(uintptr_t)ptr, monotonic->bump.blocks[number].requested};
+  pthread_mutex_unlock(&monotonic->lock);
+  return status;
+}
+
+static enum hipmm_status monotonic_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent),
+                                         void *closure)
+{
+  struct monotonic *monotonic = self;
+  pthread_mutex_lock(&monotonic->lock);
+  bump_visit(&monotonic->bump, see, closure);
+  pthread_mutex_unlock(&monotonic->lock);
+  return HIPMM_OK;
+}
+
+/* ---- Giving back, and news of streams ---- */
+
+/* The lock is held. */
+static enum hipmm_status release(struct monotonic *monotonic, uint64_t keep_bytes)
+{
+  if (monotonic->bump.bytes <= keep_bytes) return HIPMM_OK;
+  enum hipmm_status status = uses_synchronize(&monotonic->uses);
+  return status ? status : bump_release_untouched(&monotonic->bump, keep_bytes);
+}
+
+static enum hipmm_status monotonic_trim(void *self, size_t keep_bytes)
+{
+  struct monotonic *monotonic = self;
+  pthread_mutex_lock(&monotonic->lock);
+  enum hipmm_status status = release(monotonic, keep_bytes);
+  pthread_mutex_unlock(&monotonic->lock);
+  return status;
+}
+
+static void monotonic_stream_retire(void *self, hipStream_t stream)
+{
+  struct monotonic *monotonic = self;
+  pthread_mutex_lock(&monotonic->lock);
+  uses_retire(&monotonic->uses, usual_handle(stream));
+  pthread_mutex_unlock(&monotonic->lock);
+}
+
+static void monotonic_stream_retain(void *self, hipStream_t stream)
+{
+  struct monotonic *monotonic = self;
+  pthread_mutex_lock(&monotonic->lock);
+  uses_retain(&monotonic->uses, usual_handle(stream));
+  pthread_mutex_unlock(&monotonic->lock);
+}
+
+/* ---- Values and actions ---- */
+
+enum monotonic_value {
+  RESERVED_BYTES,
+  PEAK_RESERVED_BYTES,
+  LIVE_BYTES,
+  LIVE_COUNT,
+  USED_BYTES,
+  FREE_BYTES,
+  CHUNKS,
+  REWINDS,
+  STREAM_WAITS,
+  METADATA_BYTES,
+  N_VALUES
+};
+
+static const struct hipmm_feature monotonic_values[N_VALUES] = {
+    [RESERVED_BYTES] = {"reserved_bytes", "bytes", "Memory held from the upstream"},
+    [PEAK_RESERVED_BYTES] = {"peak_reserved_bytes", "bytes", "The most that was held from the upstream"},
+    [LIVE_BYTES] = {"live_bytes", "bytes", "Allocated memory, as requested"},
+    [LIVE_COUNT] = {"live_count", "blocks", "Allocated blocks"},
+    [USED_BYTES] = {"used_bytes", "bytes", "Memory given out, or passed over, since nothing was allocated"},
+    [FREE_BYTES] = {"free_bytes", "bytes", "Held memory that can still be given out"},
+    [CHUNKS] = {"chunks", "chunks", "Pieces held from the upstream"},
+    [REWINDS] = {"rewinds", "times", "Times that the last block was freed and all memory was there again"},
+    [STREAM_WAITS] = {"stream_waits", "waits", "Times that a stream was made to wait for another one"},
+    [METADATA_BYTES] = {"metadata_bytes", "bytes", "Host memory for what is known about blocks and streams"},
+};
+
+enum monotonic_action { RELEASE, N_ACTIONS };
+
+static const struct hipmm_feature monotonic_actions[N_ACTIONS] = {
+    [RELEASE] = {"release", NULL, "Gives all memory back to the upstream; refused while anything is allocated"},
+};
+
+static int64_t value_of(const struct monotonic *monotonic, enum monotonic_value value)
+{
+  const struct bump *bump = &monotonic->bump;
+  uint64_t used = bump->used_bytes + bump->offset;
+  switch (value) {
+  case RESERVED_BYTES: return (int64_t)bump->bytes;
+  case PEAK_RESERVED_BYTES: return (int64_t)bump->peak_bytes;
+  case LIVE_BYTES: return bump->live_bytes;
+  case LIVE_COUNT: return bump->live_count;
+  case USED_BYTES: return (int64_t)used;
+  case FREE_BYTES: return (int64_t)(bump->bytes - used);
+  case CHUNKS: return bump->n_chunks;
+  case REWINDS: return monotonic->rewinds;
+  case STREAM_WAITS: return (int64_t)monotonic->uses.streams.waits;
+  case METADATA_BYTES: return (int64_t)(sizeof *monotonic + bump_metadata_bytes(bump));
+  case N_VALUES: break;
+  }
+  return 0;
+}
+
+static enum hipmm_status monotonic_query(void *self, size_t index, int64_t *value_out)
+{
+  struct monotonic *monotonic = self;
+  pthread_mutex_lock(&monotonic->lock);
+  *value_out = value_of(monotonic, (enum monotonic_value)index);
+  pthread_mutex_unlock(&monotonic->lock);
+  return HIPMM_OK;
+}
+
+/* "release" is the only one. The lock is held. */
+static enum hipmm_status perform(struct monotonic *monotonic, int64_t *values_out)
+{
+  const struct bump *bump = &monotonic->bump;
+  int64_t values[N_VALUES];
+  if (bump->live_count)
+    return monotonic->services->refuse(monotonic->services, HIPMM_E_STATE,
+                                       "cannot release: {0} blocks ({1:bytes}) are allocated; free them first",
+                                       (uint64_t)bump->live_count, (uint64_t)bump->live_bytes, 0);
+  for (int i = 0; i < N_VALUES; i++) values[i] = value_of(monotonic, (enum monotonic_value)i);
+  enum hipmm_status status = release(monotonic, 0);
+  for (int i = 0; !status && i < N_VALUES; i++) values_out[i] = values[i];
+  return status;
+}
+
+static enum hipmm_status monotonic_perform(void *self, size_t index, int64_t *values_out)
+{
+  struct monotonic *monotonic = self;
+  (void)index;
+  pthread_mutex_lock(&monotonic->lock);
+  enum hipmm_status status = perform(monotonic, values_out);
+  pthread_mutex_unlock(&monotonic->lock);
+  return status;
+}
+
+/* ---- Life ---- */
+
+static void monotonic_destroy(void *self)
+{
+  struct monotonic *monotonic = self;
+  const struct hipmm_services *services = monotonic->services;
+  const struct bump *bump = &monotonic->bump;
+  if (bump->live_count)
+    services->log(services, HIPMM_LOG_WARNING, "destroyed with %lld blocks (%lld bytes) still allocated",
+                  (long long)bump->live_count, (long long)bump->live_bytes);
+  if (services->hip->DeviceSynchronize()) services->hip->GetLastError(); /* a broken device frees all the same */
+  bump_close(&monotonic->bump);
+  uses_close(&monotonic->uses);
+  pthread_mutex_destroy(&monotonic->lock);
+  services->host_free(services, monotonic, sizeof *monotonic);
+}
+
+/* Ready on the default stream when it comes, and on all once that was waited for. */
+static enum hipmm_status fill(struct monotonic *monotonic, uint64_t bytes)
+{
+  const struct hipmm_services *services = monotonic->services;
+  bytes = bytes / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
+  if (!bytes) return HIPMM_OK;
+  enum hipmm_status status = bump_add_chunk(&monotonic->bump, bytes, NULL);
+  if (is_want(status))
+    return services->fail(services, HIPMM_E_OUT_OF_MEMORY, "initial_size", "the upstream does not have %llu bytes; %s",
+                          (unsigned long long)bytes, "ask for less, or for a percentage such as \"50%\"");
+  return status ? status : uses_synchronize(&monotonic->uses);
+}
+
+static void set_growth(struct monotonic *monotonic, const struct monotonic_options *wanted)
+{
+  monotonic->bump.maximum_bytes = wanted->maximum_size;
+  monotonic->bump.growth_factor = wanted->growth_factor;
+}
+
+static enum hipmm_status monotonic_create(const struct hipmm_services *services, const void *options,
+                                          struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
+{
+  const struct monotonic_options *wanted = options;
+  enum hipmm_status status = HIPMM_OK;
+  (void)n_upstreams; /* one, as the descriptor says */
+  struct monotonic *monotonic = services->host_allocate(services, sizeof *monotonic);
+  if (!monotonic)
+    return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
+  monotonic->services = services;
+  pthread_mutex_init(&monotonic->lock, NULL);
+  bool opened = bump_open(&monotonic->bump, services, upstreams[0]);
+  if (!uses_open(&monotonic->uses, services, (enum record)wanted->record) || !opened)
+    status = services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the records of blocks");
+  set_growth(monotonic, wanted);
+  monotonic->bump.next_bytes = (wanted->chunk_size + HIPMM_ALIGNMENT - 1) / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
+  if (!status) status = fill(monotonic, wanted->initial_size);
+  if (status)
+    monotonic_destroy(monotonic);
+  else
+    *self_out = monotonic;
+  return status;
+}
+
+/* A maximum below what is held takes nothing away. */
+static enum hipmm_status monotonic_reconfigure(void *self, const char *option, const void *options)
+{
+  struct monotonic *monotonic = self;
+  (void)option;
+  pthread_mutex_lock(&monotonic->lock);
+  set_growth(monotonic, options);
+  pthread_mutex_unlock(&monotonic->lock);
+  return HIPMM_OK;
+}
+
+/* ---- The descriptor ---- */
+
+static const char *const monotonic_unlimited[] = {"unlimited", NULL};
+static const char *const monotonic_records[] = {"auto", "lazy", "on_free", NULL};
+
+static const struct hipmm_option monotonic_option_table[] = {
+    {.name = "initial_size",
+     .type = HIPMM_OPTION_BYTES,
+     .flags = HIPMM_OPTION_PERCENT,
+     .offset = offsetof(struct monotonic_options, initial_size),
+     .initial = "0",
+     .unit = "bytes",
+     .doc = "Memory taken from the upstream at once"},
+    {.name = "chunk_size",
+     .type = HIPMM_OPTION_BYTES,
+     .offset = offsetof(struct monotonic_options, chunk_size),
+     .initial = "2MiB",
+     .unit = "bytes",
+     .doc = "The first chunk that is taken when memory runs out; larger for a request that needs it",
+     .minimum = "256",
+     .maximum = "1024GiB"},
+    {.name = "growth_factor",
+     .type = HIPMM_OPTION_RATIO,
+     .flags = HIPMM_OPTION_RELOADABLE,
+     .offset = offsetof(struct monotonic_options, growth_factor),
+     .initial = "2",
+     .doc = "How many times as large each further chunk is, up to 1 GiB; 1 for chunks of one size",
+     .minimum = "1",
+     .maximum = "16"},
+    {.name = "maximum_size",
+     .type = HIPMM_OPTION_BYTES,
+     .flags = HIPMM_OPTION_PERCENT | HIPMM_OPTION_RELOADABLE,
+     .offset = offsetof(struct monotonic_options, maximum_size),
+     .initial = "unlimited",
+     .unit = "bytes",
+     .doc = "The most that is ever held from the upstream",
+     .at_least = "initial_size",
+     .choices = monotonic_unlimited},
+    {.name = "record",
+     .type = HIPMM_OPTION_ENUM,
+     .offset = offsetof(struct monotonic_options, record),
+     .initial = "auto",
+     .doc = "When the event is recorded that another stream waits for before it uses freed memory, as in pool",
+     .choices = monotonic_records},
+};
+
+static const struct hipmm_ops monotonic_ops = {
+    .struct_size = sizeof monotonic_ops,
+    .allocate = monotonic_allocate,
+    .deallocate = monotonic_deallocate,
+    .trim = monotonic_trim,
+    .query = monotonic_query,
+    .perform = monotonic_perform,
+    .find = monotonic_find,
+    .stream_retire = monotonic_stream_retire,
+    .stream_retain = monotonic_stream_retain,
+    .reconfigure = monotonic_reconfigure,
+    .visit = monotonic_visit,
+};
+
+HIPMM_EXPORT extern const struct hipmm_plugin monotonic_LTX_hipmm_plugin;
+
+const struct hipmm_plugin monotonic_LTX_hipmm_plugin = {
+    HIPMM_PLUGIN_HEAD,
+    .type = "monotonic",
+    .version = "1.0",
+    .doc = "Gives memory out from the front to the back, and all of it anew once nothing is allocated",
+    .role = HIPMM_ROLE_SUB_ALLOCATOR,
+    .min_upstreams = 1,
+    .max_upstreams = 1,
+    .options = monotonic_option_table,
+    .n_options = sizeof monotonic_option_table / sizeof *monotonic_option_table,
+    .options_bytes = sizeof(struct monotonic_options),
+    .values = monotonic_values,
+    .n_values = N_VALUES,
+    .actions = monotonic_actions,
+    .n_actions = N_ACTIONS,
+    .ops = &monotonic_ops,
+    .create = monotonic_create,
+    .destroy = monotonic_destroy,
+};

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/* uses.c: see uses.h. */
+#include "uses.h"
+
+static const size_t epochs_bytes = USES_MOST_STREAMS * sizeof(uint64_t);
+
+static bool has(const struct stream_set *set, uint32_t stream)
+{
+  return set->bits[stream / 64] >> stream % 64 & 1;
+}
+
+static void add(struct stream_set *set, uint32_t stream)
+{
+  set->bits[stream / 64] |= 1ull << stream % 64;
+}
+
+static void drop(struct stream_set *set, uint32_t stream)
+{
+  set->bits[stream / 64] &= ~(1ull << stream % 64);
+}
+
+/* The next of a set from `stream` on; USES_MOST_STREAMS behind the last. */
+static uint32_t next_in(const struct stream_set *set, uint32_t stream)
+{
+  for (; stream < USES_MOST_STREAMS; stream = (stream / 64 + 1) * 64) {
+    uint64_t rest = set->bits[stream / 64] >> stream % 64;
+    if (rest) return stream + (uint32_t)__builtin_ctzll(rest);
+  }
+  return USES_MOST_STREAMS;
+}
+
+static const struct stream_set none;
+
+/* ---- Order ---- */
+
+/* Whether the stream has come so far as the others must wait for; it is none of the earlier ones then. */
+static bool has_passed(struct uses *uses, uint32_t stream)
+{
+  struct streams *streams = &uses->streams;
+  stream_poll(streams, stream);
+  if (stream_of(streams, stream)->passed < uses->epochs[stream]) return false;
+  drop(&uses->earlier, stream);
+  return true;
+}
+
+enum hipmm_status uses_order(struct uses *uses, uint32_t stream)
+{
+  struct streams *streams = &uses->streams;
+  if (has(&uses->ordered, stream)) return HIPMM_OK;
+  for (uint32_t other = 0; (other = next_in(&uses->earlier, other)) < USES_MOST_STREAMS; other++) {
+    if (other == stream || has_passed(uses, other)) continue;
+    if (stream_wait(streams, stream, other, uses->epochs[other])) continue;
+    enum hipmm_status status = uses_synchronize(uses); /* its handle may be gone */
+    if (status) return status;
+    break;
+  }
+  add(&uses->ordered, stream);
+  return HIPMM_OK;
+}
+
+/* From now on an event on the stream covers what was done on it. Where events are recorded at each free, one is now if
+ * the handle may be used. */
+static void add_earlier(struct uses *uses, uint32_t stream, uint64_t epoch)
+{
+  add(&uses->earlier, stream);
+  uses->epochs[stream] = epoch;
+}
+
+void uses_note_chunk(struct uses *uses, uint32_t stream)
+{
+  add_earlier(uses, stream, stream_note_free(&uses->streams, stream));
+  uses->ordered = none;
+  add(&uses->ordered, stream);
+}
+
+void uses_note_free(struct uses *uses, uint32_t stream)
+{
+  struct streams *streams = &uses->streams;
+  if (streams->record == RECORD_ON_FREE || !has(&uses->freed, stream)) stream_note_free(streams, stream);
+  add(&uses->freed, stream);
+}
+
+/* Frees are counted when they can matter: now. */
+void uses_rewind(struct uses *uses)
+{
+  struct streams *streams = &uses->streams;
+  for (uint32_t stream = 0; (stream = next_in(&uses->freed, stream)) < USES_MOST_STREAMS; stream++) {
+    bool is_counted = streams->record == RECORD_ON_FREE;
+    add_earlier(uses, stream, is_counted ? stream_of(streams, stream)->frees : stream_note_free(streams, stream));
+  }
+  uses->freed = none;
+  uses->ordered = none;
+}
+
+enum hipmm_status uses_synchronize(struct uses *uses)
+{
+  const struct hipmm_services *services = uses->services;
+  int previous = services->enter_device(services);
+  int code = services->hip->DeviceSynchronize();
+  enum hipmm_status status = code ? services->refuse_hip(services, "hipDeviceSynchronize", code, 0) : HIPMM_OK;
+  services->leave_device(services, previous);
+  if (status) return status;
+  for (uint32_t stream = STREAM_FIRST; stream < uses->streams.count; stream++)
+    if (stream_of(&uses->streams, stream)->in_use) stream_passed(&uses->streams, stream);
+  uses->freed = none;
+  uses->earlier = none;
+  streams_forget_gone(&uses->streams);
+  return HIPMM_OK;
+}
+
+/* ---- Streams ---- */
+
+/* Its work has passed. */
+static void forget(struct uses *uses, uint32_t stream)
+{
+  drop(&uses->freed, stream);
+  drop(&uses->earlier, stream);
+  drop(&uses->ordered, stream);
+  stream_forget(&uses->streams, stream);
+}
+
+/* When the table is full, the device is waited for and all streams are forgotten. */
+enum hipmm_status uses_enter(struct uses *uses, hipStream_t handle, uint32_t *id_out)
+{
+  struct streams *streams = &uses->streams;
+  *id_out = streams_id(streams, handle);
+  if (!*id_out) {
+    enum hipmm_status status = uses_synchronize(uses);
+    if (status) return status;
+    for (uint32_t stream = STREAM_FIRST; stream < streams->count; stream++) forget(uses, stream);
+    *id_out = streams_id(streams, handle);
+  }
+  return HIPMM_OK;
+}
+
+void uses_retire(struct uses *uses, hipStream_t handle)
+{
+  const struct hipmm_services *services = uses->services;
+  uint32_t stream = streams_known_id(&uses->streams, handle);
+  if (!stream) return;
+  int previous = services->enter_device(services);
+  int code = services->hip->StreamSynchronize(handle);
+  if (code) services->hip->GetLastError();
+  services->leave_device(services, previous);
+  if (code && uses_synchronize(uses)) return;
+  stream_passed(&uses->streams, stream);
+  forget(uses, stream);
+}
+
+void uses_retain(struct uses *uses, hipStream_t handle)
+{
+  uint32_t stream;
+  if (!uses_enter(uses, handle, &stream)) stream_of(&uses->streams, stream)->lasts = true;
+}
+
+/* ---- Life ---- */
+
+bool uses_open(struct uses *uses, const struct hipmm_services *services, enum record record)
+{
+  *uses = (struct uses){.services = services};
+  bool opened = streams_open(&uses->streams, services, record);
+  uses->epochs = services->host_allocate(services, epochs_bytes);
+  return opened && uses->epochs;
+}
+
+void uses_close(struct uses *uses)
+{
+  streams_close(&uses->streams);
+  uses->services->host_free(uses->services, uses->epochs, epochs_bytes);
+}

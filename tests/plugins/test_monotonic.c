@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of monotonic: memory given out from the front to the back, all of it anew when the last block is freed, and in
+ * the order of the streams that used it. */
+#include "model.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+static const char plain[] = "'stack': ['monotonic', 'device']";
+
+/* ---- What it gives out ---- */
+
+static void gives_memory_out_from_the_front_to_the_back(void **state)
+{
+  static const struct {
+    size_t bytes, alignment, at;
+  } blocks[] = {{1, 256, 0},        {256, 256, 256}, {257, 256, 512},     {0, 256, 0},
+                {1000, 4096, 4096}, {1, 256, 5120},  {100, 65536, 65536}, {1, 256, 65792}};
+  void *ptrs[8], *first = NULL;
+  (void)state;
+  rig_start(plain);
+  for (int i = 0; i < 8; i++) {
+    assert_ok(hipmm_allocate_aligned(NULL, blocks[i].bytes, blocks[i].alignment, NULL, &ptrs[i]));
+    if (!i) first = ptrs[i];
+    if (blocks[i].bytes)
+      assert_int_equal((char *)ptrs[i] - (char *)first, blocks[i].at);
+    else
+      assert_null(ptrs[i]);
+  }
+  assert_int_equal(rig_value("monotonic", "live_count"), 7);
+  assert_int_equal(rig_value("monotonic", "used_bytes"), 65792 + 256);
+  assert_int_equal(rig_held_bytes(), 2 * MIB);
+  for (int i = 0; i < 8; i++) rig_free(ptrs[i], blocks[i].bytes, NULL);
+  assert_int_equal(rig_value("monotonic", "live_bytes"), 0);
+}
+
+/* A free in between gives nothing back; the last one gives everything. */
+static void gives_everything_out_anew_when_the_last_block_is_freed(void **state)
+{
+  (void)state;
+  rig_start(plain);
+  void *first = rig_allocate(1000, NULL), *second = rig_allocate(1000, NULL);
+  rig_free(second, 1000, NULL);
+  void *third = rig_allocate(1000, NULL);
+  assert_int_equal((char *)third - (char *)first, 2048);
+  assert_int_equal(rig_value("monotonic", "rewinds"), 0);
+  rig_free(first, 0, NULL);
+  rig_free(third, 1000, NULL);
+  assert_int_equal(rig_value("monotonic", "rewinds"), 1);
+  assert_int_equal(rig_value("monotonic", "used_bytes"), 0);
+  assert_ptr_equal(rig_allocate(MIB, NULL), first);
+  assert_int_equal(rig_held_bytes(), 2 * MIB);
+  rig_free(first, MIB, NULL);
+}
+
+static void takes_larger_and_larger_chunks(void **state)
+{
+  enum { BLOCKS = 60 };
+  void *blocks[BLOCKS];
+  (void)state;
+  rig_start("'stack': [{'type': 'monotonic', 'initial_size': '1MiB', 'chunk_size': '1MiB', 'growth_factor': 2.0}, "
+            "'device']");
+  assert_int_equal(rig_held_bytes(), MIB);
+  for (int i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate(MIB / 2, NULL);
+  assert_int_equal(rig_held_bytes(), 32 * MIB); /* 1, 1, 2, 4, 8, 16 */
+  assert_int_equal(rig_value("monotonic", "chunks"), 6);
+  for (int round = 0; round < 3; round++) {
+    for (int i = 0; i < BLOCKS; i++) rig_free(blocks[i], MIB / 2, NULL);
+    for (int i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate(MIB / 2, NULL);
+    assert_int_equal(rig_held_bytes(), 32 * MIB);
+  }
+  for (int i = 0; i < BLOCKS; i++) rig_free(blocks[i], 0, NULL);
+}
+
+static void takes_chunks_of_one_size_if_they_do_not_grow(void **state)
+{
+  enum { BLOCKS = 10 };
+  void *blocks[BLOCKS];
+  (void)state;
+  rig_start("'stack': [{'type': 'monotonic', 'chunk_size': 3000000, 'growth_factor': 1.0}, 'device']");
+  for (int i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate(1000000, NULL);
+  assert_int_equal(rig_held_bytes(), 5 * 3000064); /* a chunk has room for 2 rounded up */
+  void *large = rig_allocate(4 * MIB, NULL);
+  assert_int_equal(rig_held_bytes(), 5 * 3000064 + 4 * MIB);
+  rig_free(large, 4 * MIB, NULL);
+  for (int i = 0; i < BLOCKS; i++) rig_free(blocks[i], 1000000, NULL);
+}
+
+static void refuses_what_is_too_much(void **state)
+{
+  void *none = NULL;
+  (void)state;
+  rig_start("'stack': [{'type': 'monotonic', 'maximum_size': '5MiB'}, 'device']");
+  assert_status(hipmm_allocate(NULL, SIZE_MAX, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
+  assert_status(hipmm_allocate(NULL, 5 * MIB + 1, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
+  assert_status(hipmm_allocate_aligned(NULL, 1, SIZE_MAX / 2 + 1, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
+  void *first = rig_allocate(2 * MIB, NULL), *second = rig_allocate(3 * MIB, NULL);
+  assert_status(hipmm_allocate(NULL, 1, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
+  assert_message("cannot allocate 1 byte: 5 MiB are held, 5 MiB of it given out");
+  assert_ok(hipmm_set("devices/0/monotonic/maximum_size", "6MiB"));
+  void *third = rig_allocate(MIB, NULL);
+  rig_free(first, 0, NULL);
+  rig_free(second, 0, NULL);
+  assert_status(hipmm_allocate(NULL, 1, NULL, &none), HIPMM_E_OUT_OF_MEMORY); /* one is live still */
+  rig_free(third, 0, NULL);
+  rig_free(rig_allocate(6 * MIB, NULL), 0, NULL); /* in exchange for the chunks that were there */
+  assert_int_equal(rig_value("monotonic", "chunks"), 1);
+}
+
+static void says_what_is_wrong_with_its_options(void **state)
+{
+  static const struct {
+    const char *options, *message;
+    enum hipmm_status status;
+  } mistakes[] = {
+      {"'initial_size': '1GiB'", "/stack/0/initial_size", HIPMM_E_OUT_OF_MEMORY},
+      {"'initial_size': '8MiB', 'maximum_size': '7MiB'", "/stack/0/maximum_size", HIPMM_E_CONFIG},
+      {"'chunk_size': 255", "/stack/0/chunk_size", HIPMM_E_CONFIG},
+      {"'growth_factor': 0.5", "/stack/0/growth_factor", HIPMM_E_CONFIG},
+      {"'growth_factor': 17.0", "/stack/0/growth_factor", HIPMM_E_CONFIG},
+  };
+  char graph[200];
+  (void)state;
+  for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
+    snprintf(graph, sizeof graph, "'stack': [{'type': 'monotonic', %s}, 'device']", mistakes[i].options);
+    assert_status(rig_try("", graph), mistakes[i].status);
+    assert_message(mistakes[i].message);
+    hipmm_finalize();
+  }
+}
+
+static void refuses_frees_that_are_wrong(void **state)
+{
+  char foreign;
+  (void)state;
+  rig_start(plain);
+  char *ptr = rig_allocate(700, NULL), *other = rig_allocate(700, NULL);
+  assert_status(hipmm_deallocate(NULL, &foreign, 700, NULL), HIPMM_E_POINTER);
+  assert_status(hipmm_deallocate(NULL, ptr + 1, 700, NULL), HIPMM_E_POINTER);
+  assert_status(hipmm_deallocate(NULL, ptr + 256, 0, NULL), HIPMM_E_POINTER);
+  assert_status(hipmm_deallocate(NULL, other + 1024, 0, NULL), HIPMM_E_POINTER);
+  assert_status(hipmm_deallocate(NULL, ptr, 701, NULL), HIPMM_E_SIZE);
+  assert_message("was allocated with 700 bytes and cannot be freed with 701");
+  rig_free(ptr, 0, NULL);
+  assert_status(hipmm_deallocate(NULL, ptr, 700, NULL), HIPMM_E_POINTER);
+  rig_free(other, 700, NULL);
+  assert_status(hipmm_deallocate(NULL, other, 700, NULL), HIPMM_E_POINTER); /* after everything was rewound */
+  assert_int_equal(rig_value("monotonic", "live_count"), 0);
+  assert_int_equal(rig_value("monotonic", "rewinds"), 1);
+}
+
+/* ---- Streams ---- */
+
+static void reuses_on_the_same_stream_without_a_call(void **state)
+{
+  (void)state;
+  rig_start(plain);
+  hipStream_t stream = rig_stream();
+  assert_ok(hipmm_stream_retain(0, stream));
+  rig_free(rig_allocate(100, stream), 100, stream);
+  software()->reset_calls();
+  for (int i = 0; i < 100; i++) rig_free(rig_allocate(100, stream), 100, stream);
+  uint64_t calls = 0, count;
+  for (size_t row = 0; software()->call(row, &count); row++) calls += count;
+  assert_int_equal(calls, software()->calls("hipGetDevice")); /* hipmm asks for the device of a NULL resource */
+  assert_int_equal(rig_value("monotonic", "rewinds"), 101);
+  rig_drop_stream(stream);
+}
+
+/* Frees on two streams with work pending, then has a third take the memory: once it waits for both, and no more. */
+static void waits_for_every_stream_that_used_the_memory_once(void **state)
+{
+  (void)state;
+  rig_start_with("'scheduler': 'stepped'", plain);
+  hipStream_t streams[3];
+  unsigned char *ptrs[2];
+  for (int i = 0; i < 3; i++) {
+    streams[i] = rig_stream();
+    assert_ok(hipmm_stream_retain(0, streams[i]));
+  }
+  for (int i = 0; i < 2; i++) {
+    ptrs[i] = rig_allocate(MIB / 2, streams[i]);
+    assert_int_equal(rig_hip()->MemsetAsync(ptrs[i], 1, MIB / 2, streams[i]), 0);
+  }
+  for (int i = 0; i < 2; i++) rig_free(ptrs[i], MIB / 2, streams[i]);
+  software()->reset_calls();
+  unsigned char *all = rig_allocate(MIB, streams[2]);
+  assert_ptr_equal(all, ptrs[0]);
+  void *more = rig_allocate(1000, streams[2]);
+  assert_int_equal(software()->calls("hipStreamWaitEvent"), 2);
+  assert_int_equal(software()->calls("hipDeviceSynchronize"), 0);
+  assert_int_equal(rig_hip()->MemsetAsync(all, 2, MIB, streams[2]), 0);
+  assert_int_equal(rig_hip()->DeviceSynchronize(), 0);
+  assert_true(all[0] == 2 && all[MIB / 2 - 1] == 2 && all[MIB - 1] == 2);
+  rig_free(all, MIB, streams[2]);
+  rig_free(more, 1000, streams[2]);
+  for (int i = 0; i < 3; i++) {
+    assert_ok(hipmm_stream_retire(0, streams[i]));
+    rig_drop_stream(streams[i]);
+  }
+  software()->reset_calls();
+  rig_free(rig_allocate(1, NULL), 1, NULL);
+  assert_int_equal(software()->calls("hipStreamWaitEvent") + software()->calls("hipDeviceSynchronize"), 0);
+}
+
+static void never_uses_a_stream_that_may_be_gone(void **state)
+{
+  (void)state;
+  rig_start(plain);
+  hipStream_t first = rig_stream();
+  rig_free(rig_allocate(MIB, first), MIB, first);
+  rig_drop_stream(first);
+  software()->reset_calls();
+  rig_free(rig_allocate(MIB, NULL), MIB, NULL);
+  assert_int_equal(software()->calls("hipEventRecord"), 0);
+  assert_int_equal(software()->calls("hipDeviceSynchronize"), 1);
+}
+
+/* ---- Giving back, and looking ---- */
+
+static void is_released_as_a_whole(void **state)
+{
+  (void)state;
+  rig_start(plain);
+  struct hipmm_resource *monotonic = rig_resource("monotonic");
+  void *ptr = rig_allocate(1000, NULL);
+  assert_status(hipmm_resource_perform(monotonic, "release"), HIPMM_E_STATE);
+  assert_message("1 blocks (1000 bytes) are allocated");
+  assert_int_equal(rig_held_bytes(), 2 * MIB);
+  rig_free(ptr, 1000, NULL);
+  assert_int_equal(rig_held_bytes(), 2 * MIB);
+  assert_ok(hipmm_resource_perform(monotonic, "release"));
+  assert_int_equal(rig_held_bytes(), 0);
+  assert_ok(hipmm_resource_perform(monotonic, "release"));
+  rig_free(rig_allocate(1000, NULL), 1000, NULL);
+}
+
+static void gives_untouched_chunks_back_when_trimmed(void **state)
+{
+  (void)state;
+  rig_start("'stack': [{'type': 'monotonic', 'growth_factor': 1.0}, 'device']");
+  struct hipmm_resource *monotonic = rig_resource("monotonic");
+  void *blocks[4];
+  for (int i = 0; i < 4; i++) blocks[i] = rig_allocate(2 * MIB, NULL);
+  assert_ok(hipmm_resource_trim(monotonic, 0));
+  assert_int_equal(rig_held_bytes(), 8 * MIB);
+  for (int i = 0; i < 4; i++) rig_free(blocks[i], 0, NULL);
+  assert_ok(hipmm_resource_trim(monotonic, 5 * MIB));
+  assert_int_equal(rig_held_bytes(), 6 * MIB);
+  blocks[0] = rig_allocate(1, NULL);
+  assert_ok(hipmm_resource_trim(monotonic, 0));
+  assert_int_equal(rig_held_bytes(), 2 * MIB);
+  rig_free(blocks[0], 1, NULL);
+  assert_ok(hipmm_resource_trim(monotonic, 0));
+  assert_int_equal(rig_held_bytes(), 0);
+}
+
+struct seen {
+  size_t bytes, live_bytes, n[5];
+};
+
+static void see(void *closure, const struct hipmm_extent *extent)
+{
+  struct seen *seen = closure;
+  bool is_live = extent->state == HIPMM_EXTENT_LIVE;
+  seen->bytes += is_live ? (extent->bytes + 255) / 256 * 256 : extent->bytes;
+  if (is_live) seen->live_bytes += extent->bytes;
+  seen->n[extent->state % 5]++;
+}
+
+static void shows_all_that_it_holds(void **state)
+{
+  enum { BLOCKS = 30 };
+  static const size_t sizes[] = {100, 700000, 3000, 3 * MIB, 65536};
+  void *blocks[BLOCKS];
+  size_t live_bytes = 0;
+  (void)state;
+  rig_start(plain);
+  const struct hipmm_resource *monotonic = rig_resource("monotonic");
+  for (int i = 0; i < BLOCKS; i++)
+    assert_ok(hipmm_allocate_aligned(NULL, sizes[i % 5], i % 4 ? 256 : 4096, NULL, &blocks[i]));
+  for (int i = 0; i < BLOCKS; i++) {
+    if (i % 3)
+      rig_free(blocks[i], 0, NULL);
+    else
+      live_bytes += sizes[i % 5];
+  }
+  struct seen seen = {0};
+  assert_ok(monotonic->ops->visit(monotonic->self, see, &seen));
+  assert_int_equal(seen.bytes, rig_held_bytes());
+  assert_int_equal(seen.live_bytes, live_bytes);
+  assert_int_equal(seen.n[HIPMM_EXTENT_LIVE], 10);
+  assert_int_equal(seen.n[HIPMM_EXTENT_PENDING], 20);
+  for (int i = 0; i < BLOCKS; i += 3) rig_free(blocks[i], 0, NULL);
+  seen = (struct seen){0};
+  assert_ok(monotonic->ops->visit(monotonic->self, see, &seen));
+  assert_int_equal(seen.bytes, rig_held_bytes());
+  assert_int_equal(seen.n[HIPMM_EXTENT_FREE], rig_value("monotonic", "chunks"));
+  assert_int_equal(rig_value("monotonic", "free_bytes"), rig_held_bytes());
+}
+
+/* ---- Everything at once ---- */
+
+/* With so few blocks live there is often none. */
+static void passes_the_model(void **state)
+{
+  static const char *const schedulers[] = {"'scheduler': 'stepped', 'seed': 11", "'scheduler': 'threads'"};
+  static const char *const records[] = {"auto", "lazy", "on_free"};
+  static const char *const upstreams[] = {"'device'", "'pool', 'device'", "'async'"};
+  char graph[300];
+  (void)state;
+  for (uint64_t seed = 1; seed <= 9; seed++) {
+    const struct model model = {.seed = seed,
+                                .steps = 2000,
+                                .n_streams = 4,
+                                .most_live = 3,
+                                .most_bytes = seed % 2 ? 100000 : 3 * MIB,
+                                .destroys_streams = seed % 3 != 1,
+                                .ends_with_no_live = seed % 2};
+    snprintf(graph, sizeof graph, "'stack': [{'type': 'monotonic', 'record': '%s', 'chunk_size': '64KiB'}, %s]",
+             records[seed % 3], upstreams[seed / 3 % 3]);
+    rig_start_with(schedulers[seed % 2], graph);
+    model_run(&model);
+    assert_in_range(rig_value("monotonic", "rewinds"), 50, 10000);
+    assert_ok(hipmm_finalize());
+    assert_int_equal(live_on_all_devices(), 0);
+  }
+}
+
+enum { THREADS = 8, ROUNDS = 500 };
+
+/* Marks what it has: nobody else may have it meanwhile. */
+static void *mark_and_look(void *argument)
+{
+  enum { HELD = 3 };
+  int *failures = argument;
+  unsigned char *blocks[HELD];
+  for (unsigned round = 0; round < ROUNDS; round++) {
+    for (unsigned i = 0; i < HELD; i++) {
+      void *ptr = NULL;
+      *failures += hipmm_allocate(NULL, 1000 + i, NULL, &ptr) != HIPMM_OK;
+      blocks[i] = ptr;
+      *failures += rig_hip()->MemsetAsync(ptr, (int)round, 1000, NULL) != 0;
+    }
+    *failures += rig_hip()->StreamSynchronize(NULL) != 0;
+    for (unsigned i = 0; i < HELD; i++) {
+      *failures += blocks[i][0] != (round & 255) || blocks[i][999] != (round & 255);
+      *failures += hipmm_deallocate(NULL, blocks[i], round % 2 ? 1000 + i : 0, NULL) != HIPMM_OK;
+    }
+  }
+  return NULL;
+}
+
+static void serves_threads_while_it_is_trimmed(void **state)
+{
+  pthread_t threads[THREADS];
+  int failures[THREADS] = {0};
+  (void)state;
+  rig_start("'stack': [{'type': 'monotonic', 'chunk_size': '16KiB', 'growth_factor': 1.5}, 'device']");
+  for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, mark_and_look, &failures[i]), 0);
+  for (int i = 0; i < 20; i++) assert_ok(hipmm_resource_trim(rig_resource("monotonic"), 0));
+  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  for (int i = 0; i < THREADS; i++) assert_int_equal(failures[i], 0);
+  assert_int_equal(rig_value("monotonic", "live_count"), 0);
+}
+
+static void use_each_op(void)
+{
+  struct hipmm_resource *resource = NULL;
+  hipStream_t stream = NULL;
+  void *ptrs[4] = {NULL};
+  if (hipmm_get_device_resource(0, &resource)) return;
+  rig_hip()->StreamCreateWithFlags(&stream, HIPMM_HIP_STREAM_NON_BLOCKING);
+  for (size_t round = 0; round < 2; round++) {
+    for (size_t i = 0; i < 4; i++)
+      if (hipmm_allocate(resource, (i + 1) * 600000, i % 2 ? stream : NULL, &ptrs[i])) ptrs[i] = NULL;
+    for (size_t i = 0; i < 4; i++) hipmm_deallocate(resource, ptrs[i], 0, i % 2 ? NULL : stream);
+  }
+  hipmm_resource_trim(resource, MIB);
+  hipmm_stream_retire(0, stream);
+  if (stream) rig_hip()->StreamDestroy(stream);
+  hipmm_resource_perform(resource, "release");
+  hipmm_resource_release(resource);
+}
+
+static void loses_nothing_whatever_call_fails(void **state)
+{
+  (void)state;
+  unsigned failed = rig_fail_each_call(
+      "", "'stack': [{'type': 'monotonic', 'record': 'on_free', 'initial_size': '1MiB'}, 'device']", use_each_op);
+  assert_true(failed > 10);
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      TEST(gives_memory_out_from_the_front_to_the_back),
+      TEST(gives_everything_out_anew_when_the_last_block_is_freed),
+      TEST(takes_larger_and_larger_chunks),
+      TEST(takes_chunks_of_one_size_if_they_do_not_grow),
+      TEST(refuses_what_is_too_much),
+      TEST(says_what_is_wrong_with_its_options),
+      TEST(refuses_frees_that_are_wrong),
+      TEST(reuses_on_the_same_stream_without_a_call),
+      TEST(waits_for_every_stream_that_used_the_memory_once),
+      TEST(never_uses_a_stream_that_may_be_gone),
+      TEST(is_released_as_a_whole),
+      TEST(gives_untouched_chunks_back_when_trimmed),
+      TEST(shows_all_that_it_holds),
+      TEST(passes_the_model),
+      TEST(serves_threads_while_it_is_trimmed),
+      TEST(loses_nothing_whatever_call_fails),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
