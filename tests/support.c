@@ -36,8 +36,9 @@ void support_assert_contains(const char *text, const char *part, const char *fil
 
 bool on_software(void)
 {
-  const char *runtime = getenv("HIPMM_RUNTIME");
-  return !runtime || !*runtime || !strcmp(runtime, "software");
+  const char *runtime = getenv("HIPMM_RUNTIME"), *software = getenv("HIPMM_SOFTWARE");
+  bool is_closed = software && strstr(software, "host_access=false");
+  return (!runtime || !*runtime || !strcmp(runtime, "software")) && !is_closed;
 }
 
 void needs_software(void)

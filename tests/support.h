@@ -27,7 +27,8 @@ void support_assert_contains(const char *text, const char *part, const char *fil
 
 /* ---- The runtime ---- */
 
-/* Whether tests run on the software device: HIPMM_RUNTIME names nothing else. `make check` unsets it; the proof on a GPU
+/* Whether tests run on the software device as they set it up: HIPMM_RUNTIME names nothing else, and HIPMM_SOFTWARE does not
+ * close its memory to them, as that of a GPU is. `make check` unsets it; the proof on a GPU
  * (tests/gpu) sets it. */
 bool on_software(void);
 

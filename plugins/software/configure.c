@@ -87,7 +87,7 @@ static bool configure_is_same(const struct software_config *one, const struct so
          one->scheduler == other->scheduler && one->seed == other->seed &&
          one->virtual_memory == other->virtual_memory && one->memory_pools == other->memory_pools &&
          one->managed_memory == other->managed_memory && one->pageable_memory_access == other->pageable_memory_access &&
-         one->granularity_bytes == other->granularity_bytes;
+         one->closed == other->closed && one->granularity_bytes == other->granularity_bytes;
 }
 
 /* The configuration in force may be asked for again at any time: memory that is still allocated stays. */

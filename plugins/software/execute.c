@@ -11,6 +11,11 @@ static bool execute_enter(struct software_operation *operation, const struct sof
   return !why;
 }
 
+static void execute_closed(const struct software_operation *operation, const char *why, int device)
+{
+  if (why) software_device_fault(device, operation->call, &operation->to, why);
+}
+
 static void execute_copy(struct software_operation *operation, int device)
 {
   bool is_staged = operation->staged;
@@ -19,16 +24,24 @@ static void execute_copy(struct software_operation *operation, int device)
     software_span_exit(&operation->to);
     return;
   }
-  pthread_mutex_unlock(&software.lock);
-  memmove(operation->to.start, is_staged ? operation->staged : operation->from.start, operation->to.bytes);
-  pthread_mutex_lock(&software.lock);
+  if (software.config.closed) {
+    execute_closed(operation, software_closed_copy(operation), device);
+  } else {
+    pthread_mutex_unlock(&software.lock);
+    memmove(operation->to.start, is_staged ? operation->staged : operation->from.start, operation->to.bytes);
+    pthread_mutex_lock(&software.lock);
+  }
   software_span_exit(&operation->to);
   if (!is_staged) software_span_exit(&operation->from);
 }
 
 /* Fills in doubling copies, since the start need not be aligned to the value. */
-static void execute_fill_words(char *start, size_t bytes, uint32_t value, size_t value_bytes)
+void software_fill(char *start, size_t bytes, uint32_t value, size_t value_bytes)
 {
+  if (value_bytes == 1) {
+    memset(start, (int)value, bytes);
+    return;
+  }
   memcpy(start, &value, value_bytes);
   for (size_t done = value_bytes; done < bytes;) {
     size_t next = bytes - done < done ? bytes - done : done;
@@ -40,12 +53,13 @@ static void execute_fill_words(char *start, size_t bytes, uint32_t value, size_t
 static void execute_fill(struct software_operation *operation, int device)
 {
   if (!execute_enter(operation, &operation->to, device)) return;
-  pthread_mutex_unlock(&software.lock);
-  if (operation->value_bytes == 1)
-    memset(operation->to.start, (int)operation->value, operation->to.bytes);
-  else
-    execute_fill_words(operation->to.start, operation->to.bytes, operation->value, operation->value_bytes);
-  pthread_mutex_lock(&software.lock);
+  if (software.config.closed) {
+    execute_closed(operation, software_closed_fill(operation), device);
+  } else {
+    pthread_mutex_unlock(&software.lock);
+    software_fill(operation->to.start, operation->to.bytes, operation->value, operation->value_bytes);
+    pthread_mutex_lock(&software.lock);
+  }
   software_span_exit(&operation->to);
 }
 

@@ -114,7 +114,8 @@ static struct software_block *heap_grow(struct software_heap *heap, size_t bytes
   struct software_arena *arena = calloc(1, sizeof *arena);
   struct software_block *block = calloc(1, sizeof *block);
   if (!arena || !block || !software_heap_extend(heap, bytes, &arena->offset)) goto free_arena;
-  void *start = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, heap->fd, (off_t)arena->offset);
+  int protection = software.config.closed && heap->device >= 0 ? PROT_NONE : PROT_READ | PROT_WRITE;
+  void *start = mmap(NULL, bytes, protection, MAP_SHARED | MAP_NORESERVE, heap->fd, (off_t)arena->offset);
   if (start == MAP_FAILED) goto free_arena;
   arena->heap = heap;
   arena->by_address = (struct software_node){.major = (uintptr_t)start, .minor = bytes};
@@ -130,6 +131,15 @@ free_arena:
   free(block);
   free(arena);
   return NULL;
+}
+
+bool software_heap_locate(uintptr_t address, struct software_place *place_out)
+{
+  const struct software_arena *arena = (struct software_arena *)software_tree_holding(software.arenas, address);
+  if (!arena || arena->heap->device < 0) return false;
+  size_t before = address - arena->by_address.major;
+  *place_out = (struct software_place){arena->heap->fd, arena->offset + before, arena->by_address.minor - before};
+  return true;
 }
 
 static void heap_drop_arena(struct software_heap *heap, struct software_arena *arena)

@@ -32,6 +32,7 @@ struct software_config {
   enum software_scheduler scheduler;
   uint64_t seed;
   bool virtual_memory, memory_pools, managed_memory, pageable_memory_access;
+  bool closed;              /* the host cannot touch device memory */
   size_t granularity_bytes; /* of virtual memory; a power of two, a page or more */
 };
 
@@ -321,6 +322,8 @@ void software_marker_finish(struct software_marker *marker);
 
 /* ---- execute.c ------------------------------------------------------------------------------------------------- */
 
+void software_fill(char *start, size_t bytes, uint32_t value, size_t value_bytes);
+
 /* Does what the operation says. Lets go of the lock meanwhile. */
 void software_operation_execute(struct software_operation *operation, int device);
 
@@ -348,6 +351,24 @@ void software_streams_reset(int device); /* -1: all */
 /* ---- event.c --------------------------------------------------------------------------------------------------- */
 
 void software_events_reset(int device); /* -1: all */
+
+/* ---- closed.c -------------------------------------------------------------------------------------------------- */
+
+/* Where memory lies that cannot be touched: in a file, from `offset` on, for `bytes` at least. */
+struct software_place {
+  int fd;
+  uint64_t offset;
+  size_t bytes;
+};
+
+/* Of memory in a device's heap (heap.c), and mapped (virtual.c); false if the address is neither. */
+bool software_heap_locate(uintptr_t address, struct software_place *place_out);
+bool software_virtual_locate(uintptr_t address, struct software_place *place_out);
+
+/* What execute.c does for a copy and a fill, where memory is closed. Both spans have been entered. The lock is held
+ * throughout. Return why they could not, or NULL. */
+const char *software_closed_copy(const struct software_operation *operation);
+const char *software_closed_fill(const struct software_operation *operation);
 
 /* ---- pool.c ---------------------------------------------------------------------------------------------------- */
 

@@ -12,7 +12,7 @@ struct software_options {
   uint32_t scheduler;
   int64_t seed;
   struct hipmm_strings fail;
-  uint32_t virtual_memory, memory_pools, managed_memory, pageable_memory_access;
+  uint32_t virtual_memory, memory_pools, managed_memory, pageable_memory_access, host_access;
   uint64_t granularity;
 };
 
@@ -73,6 +73,12 @@ static const struct hipmm_option software_option_table[] = {
      .offset = offsetof(struct software_options, pageable_memory_access),
      .initial = "false",
      .doc = "Whether devices reach the application's own memory"},
+    {.name = "host_access",
+     .type = HIPMM_OPTION_BOOL,
+     .offset = offsetof(struct software_options, host_access),
+     .initial = "true",
+     .doc = "Whether the application may touch device memory itself; without, it dies when it does, as it would with "
+            "most GPUs"},
     {.name = "granularity",
      .type = HIPMM_OPTION_BYTES,
      .offset = offsetof(struct software_options, granularity),
@@ -135,6 +141,7 @@ static enum hipmm_status software_create(const struct hipmm_services *services, 
                                    .memory_pools = options->memory_pools,
                                    .managed_memory = options->managed_memory,
                                    .pageable_memory_access = options->pageable_memory_access,
+                                   .closed = !options->host_access,
                                    .granularity_bytes = options->granularity};
   if (options->granularity & (options->granularity - 1))
     return services->fail(services, HIPMM_E_CONFIG, "granularity", "%llu bytes is not a power of two; write 2MiB, say",

@@ -59,6 +59,21 @@ void software_virtual_pin(uintptr_t start, int change)
   if (reservation) reservation->busy += (unsigned)change;
 }
 
+static int virtual_file_of(const struct software_physical *physical)
+{
+  return physical->fd > 0 ? physical->fd : software.devices[physical->device].heap.fd;
+}
+
+bool software_virtual_locate(uintptr_t address, struct software_place *place_out)
+{
+  const struct virtual_mapping *mapping = virtual_mapping_at(address);
+  if (!mapping) return false;
+  size_t before = address - mapping->by_address.major;
+  *place_out = (struct software_place){virtual_file_of(mapping->physical), mapping->physical->offset + before,
+                                       mapping->by_address.minor - before};
+  return true;
+}
+
 bool software_virtual_device(const void *pointer, int *device_out)
 {
   const struct virtual_mapping *mapping = virtual_mapping_at((uintptr_t)pointer);
@@ -144,9 +159,8 @@ static hipError_t virtual_map(uintptr_t start, size_t bytes, struct software_phy
 {
   struct virtual_mapping *mapping = calloc(1, sizeof *mapping);
   if (!mapping) return hipErrorOutOfMemory;
-  int fd = physical->fd > 0 ? physical->fd : software.devices[physical->device].heap.fd;
-  void *mapped =
-      mmap((void *)start, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, (off_t)physical->offset);
+  void *mapped = mmap((void *)start, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
+                      virtual_file_of(physical), (off_t)physical->offset);
   if (mapped == MAP_FAILED) {
     free(mapping);
     return hipErrorOutOfMemory;
@@ -240,6 +254,7 @@ static int virtual_protection(const struct virtual_mapping *mapping)
 {
   int flags = 0;
   for (int device = 0; device < SOFTWARE_MAX_DEVICES; device++) flags |= mapping->access[device];
+  if (software.config.closed) return PROT_NONE;
   return flags == 0 ? PROT_NONE : (flags & 2) ? PROT_READ | PROT_WRITE : PROT_READ;
 }
 

@@ -3,18 +3,24 @@
 
 from proof import mib, number
 
-# The test programs that build stacks over a runtime of the caller's choice. Left out, since no runtime of a GPU is under
-# them: tests/unit, tests/cmd and most of tests/core (files, options, plugins), tests/software (that device itself),
-# tests/nvidia (over a make-believe driver), tests/pool's tests from inside (likewise), tests/fault and tests/pool/test_order
-# (which fail calls and reorder work as only the software device can; the integrity step is the latter's like).
+# The test programs that build stacks over a runtime of the caller's choice. Left out are tests that meet no device
+# (tests/unit, tests/cmd, most of tests/core, those of tests/pool from inside), those over a make-believe driver
+# (tests/nvidia), those that count, order and fail calls as only the software device can (tests/software, tests/fault,
+# tests/pool/test_order, tests/plugins/test_peers), and those whose blocks the host looks into, or that need two devices
+# throughout (test_sources, test_guard, test_share, test_callback, test_fixed_buffer, test_async_view, test_async_managed,
+# tests/core/test_torch).
 SUITE = [
+    "tests/gpu/test_misuse",
     "tests/model/test_model",
     "tests/plugins/test_aligned",
+    "tests/plugins/test_arena",
     "tests/plugins/test_async",
     "tests/plugins/test_async_managed",
     "tests/plugins/test_async_view",
     "tests/plugins/test_binning",
     "tests/plugins/test_callback",
+    "tests/plugins/test_failure_callback",
+    "tests/plugins/test_fallback",
     "tests/plugins/test_fault",
     "tests/plugins/test_fixed_buffer",
     "tests/plugins/test_fixed_size",
@@ -27,20 +33,24 @@ SUITE = [
     "tests/plugins/test_statistics",
     "tests/plugins/test_thread_safe",
     "tests/plugins/test_tracking",
+    "tests/pool/test_gate",
     "tests/pool/test_growth",
     "tests/pool/test_reuse",
     "tests/pool/test_stream_ends",
     "tests/pool/test_stress",
     "tests/pool/test_threads",
-    "tests/gpu/test_misuse",
 ]
+
+# Without a GPU, a device whose memory the host cannot touch either.
+CLOSED = {"HIPMM_SOFTWARE": "host_access=false,devices=1,memory=16GiB"}
 
 
 def suite(proof):
     for program in SUITE:
         name = program.rsplit("/", 1)[-1]
         if (proof.bundle / program).exists():
-            proof.tap(name, proof.run([proof.bundle / program], 80, HIPMM_TEST_RUNS="1"))
+            closed = {} if proof.on_gpu else CLOSED
+            proof.tap(name, proof.run([proof.bundle / program], 80, HIPMM_TEST_RUNS="1", **closed))
         else:
             proof.leave_out(name, "is not in the bundle")
     smoke = proof.bundle / "tests/nvidia/gpu_smoke"

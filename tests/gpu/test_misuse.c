@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What programs get wrong, on any runtime: a fork after initialisation, streams destroyed while their blocks are free, frees
- * that are not right. Nothing is lost by it, and data stays as it was. */
+ * that are not right, writes beside blocks. Nothing is lost by it, and data stays as it was. */
 #include "data.h"
 
 #include <stdlib.h>
@@ -97,6 +97,38 @@ static void refuses_frees_that_are_wrong(void **state)
   }
 }
 
+/* ---- Writes that go wrong, under guard ---- */
+
+static int64_t guard_value(const char *name)
+{
+  int64_t value = -1;
+  struct hipmm_resource *guard;
+  assert_ok(hipmm_get_named_resource(0, "guard", &guard));
+  assert_ok(hipmm_resource_query(guard, name, &value));
+  hipmm_resource_release(guard);
+  return value;
+}
+
+/* By work of the device, past the end, before the start, and after the free. */
+static void finds_writes_that_go_wrong(void **state)
+{
+  char *ptr[3];
+  struct hipmm_resource *guard;
+  data_start(*state);
+  for (int i = 0; i < 3; i++) assert_ok(hipmm_allocate(NULL, 1000, NULL, (void **)&ptr[i]));
+  for (int i = 0; i < 3; i++) data_fill(ptr[i], 1, 1000, NULL);
+  data_fill(ptr[0] + 1000, 2, 1, NULL);
+  data_fill(ptr[1] - 1, 2, 1, NULL);
+  for (int i = 0; i < 3; i++) assert_ok(hipmm_deallocate(NULL, ptr[i], 1000, NULL));
+  data_fill(ptr[2] + 500, 2, 1, NULL);
+  assert_ok(hipmm_get_named_resource(0, "guard", &guard));
+  assert_ok(hipmm_resource_perform(guard, "verify"));
+  hipmm_resource_release(guard);
+  assert_int_equal(guard_value("overruns"), 1);
+  assert_int_equal(guard_value("underruns"), 1);
+  assert_int_equal(guard_value("writes_after_free"), 1);
+}
+
 #define ROW(text, test, stack)                                     \
   {                                                                \
     text, test, NULL, data_teardown, (void *)(uintptr_t)(stack "") \
@@ -112,6 +144,8 @@ int main(void)
       EACH(refuses_the_child_of_a_fork),
       EACH(reuses_blocks_of_a_destroyed_stream),
       EACH(refuses_frees_that_are_wrong),
+      ROW("over a pool: finds_writes_that_go_wrong", finds_writes_that_go_wrong, "['guard', 'pool', 'device']"),
+      ROW("device: finds_writes_that_go_wrong", finds_writes_that_go_wrong, "['guard', 'device']"),
   };
   return cmocka_run_group_tests_name("misuse", tests, NULL, NULL);
 }

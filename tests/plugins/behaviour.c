@@ -65,6 +65,7 @@ static void aligns(void **state)
 
 static void refuses_what_is_too_large(void **state)
 {
+  needs_software();
   static const size_t sizes[] = {SIZE_MAX,     SIZE_MAX - 1,     SIZE_MAX - 255, SIZE_MAX - 256,
                                  SIZE_MAX / 2, SIZE_MAX / 2 + 1, 1ull << 60,     1ull << 40};
   start(state);
@@ -80,6 +81,7 @@ static void refuses_what_is_too_large(void **state)
 
 static void recovers_from_exhaustion(void **state)
 {
+  needs_software();
   enum { PARTS = 64 };
   const size_t bytes = 16 * MIB;
   void *ptrs[PARTS];
@@ -150,6 +152,7 @@ static void *allocate_and_free(void *argument)
 
 static void serves_threads(void **state)
 {
+  needs_software();
   pthread_t threads[THREADS];
   unsigned char tags[THREADS];
   void *failures = NULL;

@@ -400,7 +400,8 @@ static void *mark_and_look(void *argument)
 {
   enum { HELD = 20 };
   int *failures = argument;
-  unsigned *blocks[HELD];
+  void *blocks[HELD];
+  unsigned char first = 0;
   hipStream_t stream;
   if (rig_hip()->StreamCreateWithFlags(&stream, HIPMM_HIP_STREAM_NON_BLOCKING)) return NULL;
   *failures += hipmm_stream_retain(0, stream) != HIPMM_OK;
@@ -413,7 +414,7 @@ static void *mark_and_look(void *argument)
     }
     for (unsigned i = 0; i < HELD; i++) {
       *failures += rig_hip()->StreamSynchronize(stream) != 0;
-      *failures += (*blocks[i] & 255) != (round & 255);
+      *failures += rig_hip()->Memcpy(&first, blocks[i], 1, 2) != 0 || first != (round & 255);
       *failures += hipmm_deallocate(NULL, blocks[i], 1000, stream) != HIPMM_OK;
     }
   }
