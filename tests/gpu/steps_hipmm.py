@@ -6,9 +6,8 @@ from proof import mib, number
 # The test programs that build stacks over a runtime of the caller's choice. Left out are tests that meet no device
 # (tests/unit, tests/cmd, most of tests/core, those of tests/pool from inside), those over a make-believe driver
 # (tests/nvidia), those that count, order and fail calls as only the software device can (tests/software, tests/fault,
-# tests/pool/test_order, tests/plugins/test_peers), and those whose blocks the host looks into, or that need two devices
-# throughout (test_sources, test_guard, test_share, test_callback, test_fixed_buffer, test_async_view, test_async_managed,
-# tests/core/test_torch).
+# tests/pool/test_order, tests/plugins/test_peers, test_sources), and tests/core/test_torch, which looks into blocks from the
+# host: PyTorch itself shows the same.
 SUITE = [
     "tests/gpu/test_misuse",
     "tests/model/test_model",
