@@ -4,15 +4,10 @@
  * graph it is of use where the descriptor is inherited. driver_pool.h is all but the import. */
 #include "../async/driver_pool.h"
 
-#include <limits.h>
-
 struct async_import_options {
   int64_t fd;
   struct hipmm_list access;
 };
-
-#define TEXT_OF(number) TEXT(number)
-#define TEXT(number)    #number
 
 /* Older ROCm binds to device 0 whatever is current; the driver refuses what does not fit when a pointer is imported. */
 static enum hipmm_status async_import_open(struct driver_pool *pool, const struct async_import_options *options)
@@ -60,7 +55,7 @@ static const struct hipmm_option async_import_option_table[] = {
      .offset = offsetof(struct async_import_options, fd),
      .doc = "The file descriptor of the pool, in this process; it may be closed once the stack is built",
      .minimum = "0",
-     .maximum = TEXT_OF(INT_MAX)},
+     .maximum = "2147483647"},
     {.name = "access",
      .type = HIPMM_OPTION_LIST,
      .offset = offsetof(struct async_import_options, access),

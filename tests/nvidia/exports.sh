@@ -9,8 +9,8 @@ library=$top_builddir/plugins/nvidia/.libs/nvidia.so
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-sed -n 's/^ *{"\(hip[A-Z][A-Za-z0-9]*\)", &.*/\1/p' "$top_srcdir/core/hip.c" | sort -u >"$work/wanted"
+sed -n 's/^ *{"\(hip[A-Z][A-Za-z0-9]*\)", &.*/\1/p' "$top_srcdir/core/hip_functions.c" | sort -u >"$work/wanted"
 ${NM:-nm} -D -P --defined-only "$library" | awk '{ print $1 }' | sort -u >"$work/exported"
-[ "$(wc -l <"$work/wanted")" -gt 40 ] || { echo "found too few functions in core/hip.c"; exit 1; }
+[ "$(wc -l <"$work/wanted")" -gt 40 ] || { echo "found too few functions in core/hip_functions.c"; exit 1; }
 missing=$(comm -23 "$work/wanted" "$work/exported")
 [ -z "$missing" ] || { echo "$library does not export:" $missing; exit 1; }
