@@ -115,6 +115,11 @@ uint64_t live_next_number(struct live *live)
 
 /* ---- Putting in and taking out ---- */
 
+static bool is_full(const struct live_shard *shard)
+{
+  return 2 * (shard->count + __atomic_load_n(&shard->promised, __ATOMIC_RELAXED)) >= shard->capacity;
+}
+
 static bool insert(const struct live *live, struct live_shard *shard, const struct live_block *record,
                    void *replaced_out)
 {
@@ -123,7 +128,7 @@ static bool insert(const struct live *live, struct live_shard *shard, const stru
   if (stale) {
     memcpy(replaced_out, stale, live->record_bytes);
     erase(live, shard, stale);
-  } else if (2 * (shard->count + shard->promised) >= shard->capacity && !grow(live, shard)) {
+  } else if (is_full(shard) && !grow(live, shard)) {
     return false;
   }
   put(live, shard, record);
@@ -143,6 +148,12 @@ bool live_insert(struct live *live, const void *record, void *replaced_out)
   return inserted;
 }
 
+/* Without the lock: what comes late only makes a table grow early. */
+static void drop_promise(struct live_shard *shard)
+{
+  __atomic_sub_fetch(&shard->promised, 1, __ATOMIC_RELAXED);
+}
+
 static enum hipmm_status take(const struct live *live, struct live_shard *shard, const void *ptr, size_t bytes,
                               void *record_out)
 {
@@ -151,7 +162,7 @@ static enum hipmm_status take(const struct live *live, struct live_shard *shard,
   memcpy(record_out, block, live->record_bytes);
   if (bytes && bytes != block->bytes) return HIPMM_E_SIZE;
   erase(live, shard, block);
-  shard->promised++;
+  __atomic_add_fetch(&shard->promised, 1, __ATOMIC_RELAXED);
   return HIPMM_OK;
 }
 
@@ -173,10 +184,7 @@ enum hipmm_status live_take(struct live *live, const void *ptr, size_t bytes, vo
 
 void live_settle(struct live *live, const void *ptr)
 {
-  struct live_shard *shard = shard_of(live, ptr);
-  pthread_mutex_lock(&shard->lock);
-  shard->promised--;
-  pthread_mutex_unlock(&shard->lock);
+  drop_promise(shard_of(live, ptr));
 }
 
 void live_restore(struct live *live, const void *record)
@@ -184,7 +192,7 @@ void live_restore(struct live *live, const void *record)
   const struct live_block *block = record;
   struct live_shard *shard = shard_of(live, block->ptr);
   pthread_mutex_lock(&shard->lock);
-  shard->promised--;
+  drop_promise(shard);
   put(live, shard, block);
   pthread_mutex_unlock(&shard->lock);
 }

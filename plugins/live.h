@@ -20,7 +20,7 @@ enum { LIVE_SHARDS = 16 };
 struct live_block {
   void *ptr; /* not NULL, aligned to HIPMM_ALIGNMENT */
   size_t bytes;
-  uint64_t number; /* of the allocation, from 1: live_next_number() */
+  uint64_t number; /* of the allocation, from 1: live_next_number(); 0 where nobody asks */
   hipStream_t stream;
 };
 
@@ -29,7 +29,7 @@ struct live_shard {
   char *slots;     /* open addressing; ptr NULL: empty */
   size_t capacity; /* a power of two, or 0 */
   size_t count;
-  size_t promised; /* room for records that may be restored; count + promised is at most half of capacity */
+  size_t promised; /* room for records that may be restored, atomic; count + promised is at most half of capacity */
   uint64_t bytes;  /* sum of all blocks */
 };
 

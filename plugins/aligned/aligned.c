@@ -52,7 +52,7 @@ static enum hipmm_status aligned_allocate(void *self, size_t bytes, size_t align
 {
   struct aligned *aligned = self;
   struct hipmm_resource *upstream = aligned->upstream;
-  struct aligned_record record = {.block = {NULL, bytes, live_next_number(&aligned->live), stream}}, replaced;
+  struct aligned_record record = {.block = {NULL, bytes, 0, stream}}, replaced;
   if (!bytes) return hipmm_upstream_allocate(upstream, 0, HIPMM_ALIGNMENT, stream, ptr_out);
   uint64_t wanted = aligned_wanted(aligned, bytes, alignment);
   record.upstream_bytes = aligned_upstream_bytes(bytes, wanted);
