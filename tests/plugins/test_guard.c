@@ -137,6 +137,25 @@ static void finds_writes_after_the_free(void **state)
   rig_drop_stream(stream);
 }
 
+static void mends_what_it_found(void **state)
+{
+  const struct memory_row *row = *state;
+  rig_start_with(row->runtime, row->graph);
+  assert_ok(hipmm_set("devices/0/guard/on_damage", "error"));
+  hipStream_t stream = rig_stream();
+  char *ptr = rig_allocate(1000, stream);
+  scribble(ptr - 3, 1006, stream);
+  assert_status(hipmm_deallocate(NULL, ptr, 1000, stream), HIPMM_E_SIZE);
+  assert_message("bytes 0 to 2 after its end");
+  rig_free(ptr, 1000, stream);
+  assert_finds(1, 1, 0);
+  scribble(ptr, 1000, stream);
+  verify(HIPMM_E_SIZE);
+  assert_ok(hipmm_resource_trim(rig_resource("guard"), 0));
+  assert_finds(1, 1, 1);
+  rig_drop_stream(stream);
+}
+
 /* ---- What a find does ---- */
 
 static void tells_the_farthest_bytes(void **state)
@@ -333,7 +352,64 @@ static void finds_writes_that_come_late(void **state)
   }
 }
 
+/* Nothing of ours comes later than the free and hides what others write then. */
+static void finds_writes_of_another_stream_after_the_free(void **state)
+{
+  (void)state;
+  for (int seed = 1; seed <= 20; seed++) {
+    char runtime[60];
+    snprintf(runtime, sizeof runtime, "'scheduler': 'stepped', 'seed': %d", seed);
+    rig_start_with(runtime, guarded);
+    hipStream_t first = rig_stream(), second = rig_stream();
+    char *ptr = rig_allocate(1000, first);
+    rig_free(ptr, 1000, first);
+    scribble(ptr + 10, 20, second);
+    verify(HIPMM_OK);
+    assert_finds(0, 0, 1);
+    rig_drop_stream(first);
+    rig_drop_stream(second);
+    assert_ok(hipmm_finalize());
+  }
+}
+
 enum { THREADS = 4, ROUNDS = 100 };
+
+static void *allocate_and_free(void *argument)
+{
+  enum { HELD = 8 };
+  void *ptrs[HELD];
+  hipStream_t stream = argument;
+  for (int i = 0; i < ROUNDS; i++) {
+    for (int held = 0; held < HELD; held++)
+      if (hipmm_allocate(NULL, 500, stream, &ptrs[held])) return argument;
+    for (int held = 0; held < HELD; held++)
+      if (hipmm_deallocate(NULL, ptrs[held], 500, stream)) return argument;
+  }
+  return NULL;
+}
+
+/* Blocks whose zones are still being filled are no find. */
+static void finds_nothing_where_nothing_is(void **state)
+{
+  pthread_t threads[THREADS];
+  hipStream_t streams[THREADS];
+  void *failure = NULL;
+  (void)state;
+  rig_start_with("'scheduler': 'stepped', 'seed': 9",
+                 "'stack': [{'type': 'guard', 'quarantine_size': '8KiB'}, 'pool', 'device']");
+  for (int i = 0; i < THREADS; i++) {
+    streams[i] = rig_stream();
+    assert_int_equal(pthread_create(&threads[i], NULL, allocate_and_free, streams[i]), 0);
+  }
+  for (int i = 0; i < 50; i++) verify(HIPMM_OK);
+  for (int i = 0; i < THREADS; i++) {
+    pthread_join(threads[i], &failure);
+    assert_null(failure);
+    assert_ok(hipmm_stream_retire(0, streams[i]));
+    rig_drop_stream(streams[i]);
+  }
+  assert_finds(0, 0, 0);
+}
 
 /* Each thread overruns every tenth of its blocks, while another verifies all. */
 static void *overrun(void *argument)
@@ -485,6 +561,7 @@ static const struct CMUnitTest in_memory[] = {
     {.name = "finds writes past the end", .test_func = finds_writes_past_the_end},
     {.name = "finds writes before the start", .test_func = finds_writes_before_the_start},
     {.name = "finds writes after the free", .test_func = finds_writes_after_the_free},
+    {.name = "mends what it found", .test_func = mends_what_it_found},
 };
 
 enum { IN_MEMORY = sizeof in_memory / sizeof *in_memory };
@@ -504,6 +581,8 @@ static const struct CMUnitTest others[] = {
     TEST(poisons_what_is_freed),
     TEST(fills_zones_before_a_block_goes_on),
     TEST(finds_writes_that_come_late),
+    TEST(finds_writes_of_another_stream_after_the_free),
+    TEST(finds_nothing_where_nothing_is),
     TEST(finds_all_under_threads),
     TEST(keeps_alignment_and_size),
     TEST(shows_its_blocks),

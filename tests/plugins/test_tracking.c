@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 static const char tracked[] = "'stack': ['tracking', 'device']";
 static const char traced[] = "'stack': [{'type': 'tracking', 'capture_stacks': true, 'stack_depth': 3}, 'device']";
@@ -198,6 +199,52 @@ static void does_not_list_what_failed(void **state)
   assert_int_equal(rig_value("tracking", "total_count"), 0);
 }
 
+/* ---- Host memory ---- */
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { MAY_LIMIT = 0 }; /* they need address space of their own */
+#else
+enum { MAY_LIMIT = 1 };
+#endif
+
+/* No more address space than there is now; or as much as before. */
+static void limit_address_space(bool limits)
+{
+  static struct rlimit before;
+  unsigned long pages = 0;
+  FILE *file = fopen("/proc/self/statm", "r");
+  if (limits) assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+  if (file) assert_int_equal(fscanf(file, "%lu", &pages), 1);
+  if (file) fclose(file);
+  struct rlimit limit = {limits ? pages * 4096 : before.rlim_cur, before.rlim_max};
+  assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
+}
+
+/* Over blocks that are there already: the list alone has to grow. */
+static void gives_back_what_it_has_no_room_to_list(void **state)
+{
+  enum { BLOCKS = 4000 };
+  static void *ptrs[BLOCKS];
+  int n = 1;
+  (void)state;
+  if (!MAY_LIMIT) return;
+  rig_start("'stack': ['tracking', {'type': 'fixed_size', 'block_size': 256, 'blocks_per_chunk': 4096, "
+            "'blocks_to_preallocate': 4096}, 'device']");
+  ptrs[0] = rig_allocate(100, NULL);
+  limit_address_space(true);
+  enum hipmm_status status = HIPMM_OK;
+  while (n < BLOCKS && !status) {
+    status = hipmm_allocate(NULL, 100, NULL, &ptrs[n]);
+    n += !status;
+  }
+  limit_address_space(false);
+  assert_status(status, HIPMM_E_OUT_OF_MEMORY);
+  assert_message("tracking: no host memory left to note a block of 100 bytes");
+  assert_int_equal(rig_value("tracking", "outstanding_count"), n);
+  assert_int_equal(rig_value("fixed_size", "live_count"), n);
+  while (n) rig_free(ptrs[--n], 100, NULL);
+}
+
 enum { MANY = 1000 };
 
 struct seen {
@@ -339,6 +386,7 @@ static const struct CMUnitTest others[] = {
     TEST(notices_what_was_freed_past_it),
     TEST(keeps_what_the_upstream_does_not_take_back),
     TEST(does_not_list_what_failed),
+    TEST(gives_back_what_it_has_no_room_to_list),
     TEST(shows_blocks_in_order),
     TEST(counts_exactly_under_threads),
     TEST(begins_to_capture_while_in_use),
