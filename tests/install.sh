@@ -62,6 +62,23 @@ compile "$root/theirs/fill.so" -shared -fPIC "$top_srcdir/tests/example/fill.c" 
 HIPMM_PLUGIN_PATH=$root/theirs "$root/program" '{"runtime": "software", "stack": ["fill", "pool", "device"]}'
 echo "a third party's plugin works beside ours"
 
+# A HIP program, linked to what HIP library there is.
+cat >"$root/unchanged.c" <<'END'
+int hipMalloc(void **ptr, unsigned long bytes);
+int hipFree(void *ptr);
+
+int main(void)
+{
+  void *memory;
+  return hipMalloc(&memory, 1000) || hipFree(memory);
+}
+END
+compile "$root/unchanged" "$root/unchanged.c" "$(find "$root" -name software.so)"
+HIPMM_RUNTIME=software ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0 "$root$(folder prefix | sed "s:^$root::")/bin/hipmm" run \
+  --strict --report="$root/report" -- "$root/unchanged"
+grep -q '^  hipMalloc  *1  *0  *0$' "$root/report"
+echo "a program that knows nothing of hipmm runs under the installed command"
+
 # What README.md shows must do what it says.
 cd "$root"
 # shown LANGUAGE N: the Nth block of that language in README.md

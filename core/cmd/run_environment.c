@@ -40,7 +40,7 @@ static bool run_try_path(char *file, const char *folders)
  * configured. `file` has PATH_MAX bytes. */
 static bool run_find_object(char *file)
 {
-  static const char *const places[] = {"preload/.libs/preload.so",
+  static const char *const places[] = {"preload/.libs/preload.so", "plugins/preload/preload.so",
                                        "../lib/hipmm/" HIPMM_PLUGIN_ABI_TEXT "/preload/preload.so"};
   char self[PATH_MAX] = "";
   if (run_try_path(file, getenv("HIPMM_PLUGIN_PATH"))) return true;
