@@ -57,6 +57,7 @@ static void remembers_resource_stream_and_device(void **state)
   struct hipmm_resource *resource;
   int device = -1;
   both_start(state, pool);
+  needs_devices(2);
   assert_ok(hipmm_get_device_resource(1, &resource));
   hipStream_t stream = make_stream(1);
   struct hipmm_buffer *buffer = make(resource, 100000, 1, stream);
@@ -265,11 +266,12 @@ static void copy_to_device_1(size_t bytes)
 
 static void copies_between_devices(void **state)
 {
-  needs_software();
   both_start(state, pool);
-  software()->reset_calls();
+  needs_devices(2);
   copy_to_device_1(100001);
-  assert_int_equal(software()->calls("hipMemcpyPeerAsync"), 1);
+  assert_ok(hipmm_finalize());
+  both_start(state, "'stack': ['device']");
+  copy_to_device_1(100001);
 }
 
 static void goes_through_the_host_where_devices_cannot_copy(void **state)
@@ -280,10 +282,12 @@ static void goes_through_the_host_where_devices_cannot_copy(void **state)
   table->MemcpyPeerAsync = NULL;
   software()->reset_calls();
   copy_to_device_1(((size_t)9 << 20) + 5); /* in three pieces */
+  assert_int_equal(software()->calls("hipMemcpyPeerAsync"), 0);
   *table = original;
   assert_int_equal(software()->calls("hipMemcpy"), 3);
   rig_fail_call("hipMemcpyPeerAsync", 1, HIPMM_HIP_ERROR_NOT_SUPPORTED);
   copy_to_device_1(1000);
+  assert_int_equal(software()->calls("hipMemcpyPeerAsync"), 1);
   assert_int_equal(software()->calls("hipMemcpy"), 4);
 }
 
@@ -372,7 +376,7 @@ static void refuses_ranges_outside_its_size(void **state)
 
 static void refuses_sizes_that_no_memory_has(void **state)
 {
-  static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - 1, SIZE_MAX - 255, SIZE_MAX / 2, (size_t)1 << 47, 257 * MIB};
+  static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - 1, SIZE_MAX - 255, SIZE_MAX / 2, (size_t)1 << 47};
   struct hipmm_buffer *none = NULL;
   both_start(state, pool);
   hipStream_t stream = make_stream(0);

@@ -2,6 +2,7 @@
 /* Tests of core/device_scope.c and core/device_facts.c: scopes that nest and restore, and what the runtime tells. */
 #include "both.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@ static void scopes_nest_and_restore(void **state)
 {
   int outer = -1, inner = -1, innermost = -1;
   both_start(state, "'stack': ['device']");
+  needs_devices(2);
   assert_ok(hipmm_device_enter(1, &outer));
   assert_int_equal(current(), 1);
   assert_ok(hipmm_device_enter(0, &inner));
@@ -44,6 +46,7 @@ static void each_thread_has_its_own(void **state)
   int device = 1;
   void *good = NULL;
   both_start(state, "'stack': ['device']");
+  needs_devices(2);
   assert_int_equal(pthread_create(&thread, NULL, enter_in_thread, &device), 0);
   pthread_join(thread, &good);
   assert_non_null(good);
@@ -52,14 +55,14 @@ static void each_thread_has_its_own(void **state)
 
 static void refuses_devices_that_do_not_exist(void **state)
 {
-  static const int wrong[] = {-1, 2, 64, 1000000};
+  static const int wrong[] = {-1, INT_MIN, 64, INT_MAX};
   int previous = 7;
   size_t bytes = 7;
   char name[8] = "same";
   both_start(state, "'stack': ['device']");
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     assert_status(hipmm_device_set(wrong[i]), HIPMM_E_ARGUMENT);
-    assert_message("does not exist: runtime software has 2, numbered from 0");
+    assert_message(" does not exist: runtime ");
     assert_status(hipmm_device_enter(wrong[i], &previous), HIPMM_E_ARGUMENT);
     assert_status(hipmm_device_leave(wrong[i]), HIPMM_E_ARGUMENT);
     assert_status(hipmm_device_memory(wrong[i], &bytes, &bytes), HIPMM_E_ARGUMENT);
@@ -67,7 +70,7 @@ static void refuses_devices_that_do_not_exist(void **state)
     assert_status(hipmm_device_name(wrong[i], sizeof name, name), HIPMM_E_ARGUMENT);
     assert_status(hipmm_device_attribute(wrong[i], 9, &previous), HIPMM_E_ARGUMENT);
   }
-  assert_status(hipmm_device_enter(1, NULL), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_device_enter(0, NULL), HIPMM_E_ARGUMENT);
   assert_int_equal(current(), 0);
   assert_int_equal(previous, 7);
   assert_int_equal(bytes, 7);
@@ -143,6 +146,7 @@ static void tells_names_attributes_and_versions(void **state)
   char name[100], part[4] = "";
   int value = -1;
   both_start(state, "'stack': ['device']");
+  needs_devices(2);
   assert_ok(hipmm_device_name(1, sizeof name, name));
   assert_true(strlen(name) > 4);
   assert_ok(hipmm_device_name(1, sizeof part, part));
@@ -153,7 +157,7 @@ static void tells_names_attributes_and_versions(void **state)
   assert_ok(hipmm_device_attribute(1, HIPMM_HIP_DEVICE_MANAGED_MEMORY, &value));
   assert_int_equal(value, 1);
   assert_status(hipmm_device_attribute(1, -5, &value), HIPMM_E_ARGUMENT);
-  assert_message("-5 is no attribute that runtime software knows");
+  assert_message("-5 is no attribute that runtime ");
   assert_status(hipmm_device_attribute(1, 24, NULL), HIPMM_E_ARGUMENT);
   assert_int_equal(value, 1);
   assert_ok(hipmm_runtime_version(&value));

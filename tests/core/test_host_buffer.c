@@ -18,6 +18,7 @@ static void is_pinned_memory_unless_told_otherwise(void **state)
 {
   struct hipmm_host_buffer *first = NULL, *second = NULL;
   both_start(state, pool);
+  needs_devices(2);
   assert_ok(hipmm_host_buffer_create(NULL, 1000, NULL, &first));
   assert_ok(hipmm_device_set(1));
   assert_ok(hipmm_host_buffer_create(NULL, 1000, NULL, &second));

@@ -47,6 +47,7 @@ static void copies_to_another_device(void **state)
   struct hipmm_scalar *scalar = NULL, *copy = NULL;
   struct hipmm_resource *resource;
   both_start(state, pool);
+  needs_devices(2);
   assert_ok(hipmm_get_device_resource(1, &resource));
   assert_ok(hipmm_scalar_create_from(NULL, &value, sizeof value, NULL, &scalar));
   assert_ok(hipmm_stream_wait(1, NULL, 0, NULL));

@@ -5,10 +5,18 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+static int last_device(void)
+{
+  int count = 0;
+  assert_ok(hipmm_device_count(&count));
+  return count - 1;
+}
+
+/* Of the last device. */
 static struct hipmm_stream_pool *make(size_t size)
 {
   struct hipmm_stream_pool *pool = NULL;
-  assert_ok(hipmm_stream_pool_create(1, size, HIPMM_STREAM_NON_BLOCKING, &pool));
+  assert_ok(hipmm_stream_pool_create(last_device(), size, HIPMM_STREAM_NON_BLOCKING, &pool));
   return pool;
 }
 
@@ -27,12 +35,12 @@ static void gives_sixteen_streams_in_turn(void **state)
   both_start(state, "'stack': ['device']");
   struct hipmm_stream_pool *pool = make(0);
   assert_int_equal(hipmm_stream_pool_size(pool), 16);
-  assert_int_equal(hipmm_stream_pool_device(pool), 1);
+  assert_int_equal(hipmm_stream_pool_device(pool), last_device());
   for (int i = 0; i < 16; i++) {
     streams[i] = get(pool);
     for (int j = 0; j < i; j++) assert_ptr_not_equal(streams[i], streams[j]);
     assert_ok(hipmm_stream_device(streams[i], &device));
-    assert_int_equal(device, 1);
+    assert_int_equal(device, last_device());
   }
   for (size_t i = 0; i < 40; i++) {
     assert_ptr_equal(get(pool), streams[i % 16]);
@@ -68,7 +76,7 @@ static void keeps_its_streams_to_itself(void **state)
   hipStream_t stream = get(pool);
   assert_status(hipmm_stream_destroy(stream), HIPMM_E_ARGUMENT);
   assert_message("belongs to a pool");
-  assert_ok(hipmm_stream_synchronize(1, stream));
+  assert_ok(hipmm_stream_synchronize(hipmm_stream_pool_device(pool), stream));
   assert_ok(hipmm_stream_pool_destroy(pool));
   assert_status(hipmm_stream_destroy(stream), HIPMM_E_POINTER);
 }
@@ -78,7 +86,7 @@ static void minds_its_arguments(void **state)
   struct hipmm_stream_pool *pool = (void *)(uintptr_t)0x5a5a, *untouched = pool;
   hipStream_t stream = NULL;
   both_start(state, "'stack': ['device']");
-  assert_status(hipmm_stream_pool_create(2, 0, 0, &pool), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_stream_pool_create(1000, 0, 0, &pool), HIPMM_E_ARGUMENT);
   assert_status(hipmm_stream_pool_create(0, 0, 4, &pool), HIPMM_E_ARGUMENT);
   assert_status(hipmm_stream_pool_create(0, HIPMM_STREAM_POOL_MAX_SIZE + 1, 0, &pool), HIPMM_E_ARGUMENT);
   assert_message("at most 65536 are allowed");
@@ -106,7 +114,7 @@ static void works_past_finalize(void **state)
   struct hipmm_stream_pool *pool = make(4);
   hipStream_t stream = get(pool);
   assert_ok(hipmm_finalize());
-  assert_ok(hipmm_stream_synchronize(1, stream));
+  assert_ok(hipmm_stream_synchronize(hipmm_stream_pool_device(pool), stream));
   get(pool);
   assert_ok(hipmm_stream_pool_destroy(pool));
 }

@@ -9,6 +9,14 @@ from proof import mib, number
 # tests/pool/test_order, tests/plugins/test_peers, test_sources), and tests/core/test_torch, which looks into blocks from the
 # host: PyTorch itself shows the same.
 SUITE = [
+    "tests/core/test_buffer",
+    "tests/core/test_containers",
+    "tests/core/test_device_scope",
+    "tests/core/test_host_buffer",
+    "tests/core/test_scalar",
+    "tests/core/test_stream",
+    "tests/core/test_stream_pool",
+    "tests/core/test_vector",
     "tests/gpu/test_misuse",
     "tests/model/test_model",
     "tests/plugins/test_aligned",
