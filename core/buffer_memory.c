@@ -70,13 +70,8 @@ enum hipmm_status hipmm_buffer_adopt(const struct hipmm_memory *memory, struct h
   struct storage *storage = status ? NULL : handle_new();
   if (!status && !storage) status = error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   if (status) return status;
-  storage->resource = memory->resource;
-  storage->stream = memory->stream;
-  storage->device = hipmm_resource_device(memory->resource);
-  storage->data = memory->ptr;
+  storage_fill_in(storage, memory->resource, memory->ptr, memory->capacity_bytes, memory->stream);
   storage->bytes = memory->bytes;
-  storage->capacity_bytes = memory->capacity_bytes;
-  storage->element_bytes = 1;
   handle_open(storage, HANDLE_BUFFER);
   *buffer_out = (struct hipmm_buffer *)storage;
   return HIPMM_OK;

@@ -15,6 +15,7 @@ _Static_assert((SHELVES & (SHELVES - 1)) == 0, "threads are spread over shelves 
 struct shelf {
   _Alignas(64) pthread_mutex_t lock;
   struct handle *first, *last;
+  atomic_size_t opened; /* objects of this shelf that are open */
 };
 
 static struct shelf shelves[SHELVES] = {{.lock = PTHREAD_MUTEX_INITIALIZER}, {.lock = PTHREAD_MUTEX_INITIALIZER},
@@ -23,7 +24,6 @@ static struct shelf shelves[SHELVES] = {{.lock = PTHREAD_MUTEX_INITIALIZER}, {.l
                                         {.lock = PTHREAD_MUTEX_INITIALIZER}, {.lock = PTHREAD_MUTEX_INITIALIZER}};
 
 static atomic_uint threads;
-static atomic_size_t open_objects;
 
 static unsigned shelf_of_thread(void)
 {
@@ -68,7 +68,7 @@ void *handle_new(void)
 void handle_open(void *object, enum handle_kind kind)
 {
   struct handle *handle = object;
-  atomic_fetch_add_explicit(&open_objects, 1, memory_order_relaxed);
+  atomic_fetch_add_explicit(&shelves[handle->shelf].opened, 1, memory_order_relaxed);
   atomic_store_explicit(&handle->kind, (unsigned)kind, memory_order_release);
 }
 
@@ -77,7 +77,7 @@ bool handle_close(void *object, enum handle_kind kind)
   struct handle *handle = object;
   unsigned expected = (unsigned)kind;
   if (!handle || !atomic_compare_exchange_strong(&handle->kind, &expected, 0)) return false;
-  atomic_fetch_sub_explicit(&open_objects, 1, memory_order_relaxed);
+  atomic_fetch_sub_explicit(&shelves[handle->shelf].opened, 1, memory_order_relaxed);
   return true;
 }
 
@@ -109,5 +109,7 @@ enum hipmm_status handle_check(const void *object, enum handle_kind kind)
 
 size_t handle_count(void)
 {
-  return atomic_load(&open_objects);
+  size_t count = 0;
+  for (size_t i = 0; i < SHELVES; i++) count += atomic_load(&shelves[i].opened);
+  return count;
 }

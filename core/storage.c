@@ -35,6 +35,30 @@ static void take_back(struct hipmm_resource *resource, void *ptr, size_t bytes, 
   error_set_located(&error);
 }
 
+/* ---- The stored stream ---- */
+
+static void store_stream(struct storage *storage, hipStream_t stream)
+{
+  int device;
+  storage->stream = stream;
+  storage->stream_is_ours = stream_owned_find(stream, &device) != 0;
+}
+
+/* The stream to free on. When the stored one was destroyed, against the contract, no stream is left to order the free
+ * by, and the whole device is waited for. */
+static enum hipmm_status find_stream(const struct storage *storage, hipStream_t *stream_out)
+{
+  int device = storage->device, previous = 0;
+  *stream_out = storage->stream;
+  if (!storage->stream_is_ours || stream_owned_find(storage->stream, &device)) return HIPMM_OK;
+  enum hipmm_status status = device_enter(device, &previous);
+  if (status) return status;
+  int code = hip_table()->DeviceSynchronize();
+  hip_leave_device(device, previous);
+  *stream_out = HIPMM_DEFAULT_STREAM;
+  return code ? device_refuse("hipDeviceSynchronize", code, 0) : HIPMM_OK;
+}
+
 /* ---- Life ---- */
 
 enum hipmm_status storage_resource(struct hipmm_resource *resource, struct hipmm_resource **resource_out)
@@ -46,12 +70,22 @@ enum hipmm_status storage_resource(struct hipmm_resource *resource, struct hipmm
   return status;
 }
 
+void storage_fill_in(struct storage *storage, struct hipmm_resource *resource, void *data, size_t bytes,
+                     hipStream_t stream)
+{
+  storage->resource = resource;
+  storage->device = hipmm_resource_device(resource);
+  storage->data = data;
+  storage->bytes = storage->capacity_bytes = bytes;
+  storage->element_bytes = 1;
+  store_stream(storage, stream);
+}
+
 enum hipmm_status storage_new(struct hipmm_resource *resource, size_t bytes, hipStream_t stream,
                               struct storage **storage_out)
 {
   void *data = NULL;
-  int device = hipmm_resource_device(resource);
-  enum hipmm_status status = stream_check(device, stream);
+  enum hipmm_status status = stream_check(hipmm_resource_device(resource), stream);
   if (!status) status = allocate(resource, bytes, stream, &data);
   if (status) return status;
   struct storage *storage = handle_new();
@@ -60,12 +94,7 @@ enum hipmm_status storage_new(struct hipmm_resource *resource, size_t bytes, hip
     return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   }
   hipmm_resource_retain(resource);
-  storage->resource = resource;
-  storage->stream = stream;
-  storage->device = device;
-  storage->data = data;
-  storage->bytes = storage->capacity_bytes = bytes;
-  storage->element_bytes = 1;
+  storage_fill_in(storage, resource, data, bytes, stream);
   *storage_out = storage;
   return HIPMM_OK;
 }
@@ -113,7 +142,9 @@ enum hipmm_status storage_destroy(void *container, enum handle_kind kind)
   if (life_is_barred()) return life_check();
   if (!storage) return HIPMM_OK;
   if (!handle_close(storage, kind)) return handle_refuse(kind);
-  enum hipmm_status status = deallocate(storage->resource, storage->data, storage->capacity_bytes, storage->stream);
+  hipStream_t stream;
+  enum hipmm_status status = find_stream(storage, &stream);
+  if (!status) status = deallocate(storage->resource, storage->data, storage->capacity_bytes, stream);
   if (status) {
     handle_open(storage, kind);
     return status;
@@ -150,7 +181,7 @@ enum hipmm_status storage_reserve(struct storage *storage, size_t bytes, hipStre
 {
   enum hipmm_status status = stream_check(storage->device, stream);
   if (!status && bytes > storage->capacity_bytes) status = move(storage, bytes, stream, waits);
-  if (!status) storage->stream = stream;
+  if (!status) store_stream(storage, stream);
   return status;
 }
 
@@ -165,14 +196,14 @@ enum hipmm_status storage_shrink(struct storage *storage, hipStream_t stream, bo
 {
   enum hipmm_status status = stream_check(storage->device, stream);
   if (!status && storage->bytes != storage->capacity_bytes) status = move(storage, storage->bytes, stream, waits);
-  if (!status) storage->stream = stream;
+  if (!status) store_stream(storage, stream);
   return status;
 }
 
 enum hipmm_status storage_set_stream(struct storage *storage, hipStream_t stream)
 {
   enum hipmm_status status = stream_check(storage->device, stream);
-  if (!status) storage->stream = stream;
+  if (!status) store_stream(storage, stream);
   return status;
 }
 

@@ -13,6 +13,7 @@ struct storage {
   struct hipmm_resource *resource; /* a reference */
   hipStream_t stream;              /* to free the block on */
   int device;
+  bool stream_is_ours; /* hipmm made it, so that it can be told when it is gone */
   void *data;
   size_t bytes, capacity_bytes;
   size_t element_bytes; /* of a vector; 1 otherwise */
@@ -22,6 +23,10 @@ _Static_assert(sizeof(struct storage) <= HANDLE_OBJECT_BYTES, "struct storage");
 
 /* The resource to use where the caller gave `resource`, which may be NULL; borrowed. Refuses in a fork's child. */
 enum hipmm_status storage_resource(struct hipmm_resource *resource, struct hipmm_resource **resource_out);
+
+/* Makes a new object a container of a block of `bytes`; the reference to the resource becomes its own. */
+void storage_fill_in(struct storage *storage, struct hipmm_resource *resource, void *data, size_t bytes,
+                     hipStream_t stream);
 
 /* A container of `bytes`. The stream is checked to be of the resource's device. It is none of any
  * kind until handle_open(). */

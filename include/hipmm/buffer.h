@@ -21,7 +21,8 @@
  *   - They are stream-ordered. Functions that submit work take the stream to submit it to, last of their inputs, as in
  *     RMM; it must be of the container's device. Creating, resizing, reserving and shrinking store it as the
  *     container's stream. When it is another than before, the caller sees to the order of the two
- *     (hipmm_stream_wait()). The stored stream must live until the container is destroyed or has another one.
+ *     (hipmm_stream_wait()). The stored stream must live until the container is destroyed or has another one. (If it
+ *     was hipmm's and is destroyed nonetheless, destroying the container waits for the whole device.)
  *   - Only where it says "waits" does the calling thread wait for the stream. Otherwise memory of the host that is
  *     copied from must stay unchanged, and what is copied to must not be read, until the stream has come that far.
  *   - A container of 0 bytes has no block: its data is NULL.

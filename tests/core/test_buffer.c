@@ -220,6 +220,21 @@ static void frees_on_the_stream_that_it_has_last(void **state)
   assert_ok(hipmm_register_allocator("noting", NULL));
 }
 
+static void outlives_its_stream(void **state)
+{
+  both_start(state, pool);
+  hipStream_t stream = make_stream(0);
+  struct hipmm_buffer *buffer = make(NULL, 100000, 16, stream), *other = make(NULL, 100000, 17, stream);
+  assert_ok(hipmm_buffer_fill(buffer, 0, 1, 100000, stream));
+  drop_stream(stream);
+  if (on_software()) assert_status(hipmm_buffer_fill(other, 0, 1, 1, stream), HIPMM_E_ARGUMENT);
+  assert_ok(hipmm_buffer_destroy(buffer)); /* against the contract, but nothing comes of it */
+  if (on_software()) assert_int_equal(software()->pending(), 0);
+  assert_ok(hipmm_buffer_set_stream(other, NULL));
+  assert_contents(other, 100000, 17);
+  assert_ok(hipmm_buffer_destroy(other));
+}
+
 /* ---- Copies ---- */
 
 static void copies_what_it_holds_and_no_more(void **state)
@@ -519,6 +534,7 @@ int main(void)
       BOTH(keeps_its_contents_when_it_grows),
       BOTH(reserves_and_shrinks),
       BOTH(frees_on_the_stream_that_it_has_last),
+      BOTH(outlives_its_stream),
       BOTH(copies_what_it_holds_and_no_more),
       BOTH(copies_between_devices),
       BOTH(goes_through_the_host_where_devices_cannot_copy),
