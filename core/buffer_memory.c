@@ -31,6 +31,7 @@ enum hipmm_status hipmm_buffer_release(struct hipmm_buffer *buffer, struct hipmm
   memory_out->capacity_bytes = storage->capacity_bytes;
   memory_out->resource = storage->resource;
   memory_out->stream = storage->stream;
+  hipmm_resource_retain(storage->resource); /* the caller's; the object's goes with it */
   handle_free(storage);
   return HIPMM_OK;
 }
@@ -67,11 +68,12 @@ enum hipmm_status hipmm_buffer_adopt(const struct hipmm_memory *memory, struct h
   enum hipmm_status status = check_memory(memory);
   if (!status && !buffer_out) status = error_set(HIPMM_E_ARGUMENT, "buffer_out is NULL");
   if (!status) status = check_fields(memory);
-  struct storage *storage = status ? NULL : handle_new();
+  struct storage *storage = status ? NULL : handle_new(instance_from(memory->resource)->stack);
   if (!status && !storage) status = error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   if (status) return status;
   storage_fill_in(storage, memory->resource, memory->ptr, memory->capacity_bytes, memory->stream);
   storage->bytes = memory->bytes;
+  hipmm_resource_release(memory->resource); /* the object has its own */
   handle_open(storage, HANDLE_BUFFER);
   *buffer_out = (struct hipmm_buffer *)storage;
   return HIPMM_OK;

@@ -3,6 +3,7 @@
  * that was ever in force is let go before the table closes, so that a borrowed resource stays good. */
 #include "device.h"
 #include "error.h"
+#include "handle.h"
 #include "hip.h"
 #include "life.h"
 
@@ -44,11 +45,14 @@ enum hipmm_status device_table_open(struct graph *graph)
 void device_table_close(void)
 {
   atomic_fetch_add(&device_openings, 1);
+  struct stack *stacks[MAX_DEVICES];
   for (int device = 0; device < MAX_DEVICES; device++) {
-    struct stack *stack = atomic_exchange(&entries[device].stack, NULL);
+    stacks[device] = atomic_exchange(&entries[device].stack, NULL);
     atomic_store(&entries[device].resource, NULL);
-    if (stack) stack_release(stack);
   }
+  handle_let_go(); /* a container that goes from now on finds no table */
+  for (int device = 0; device < MAX_DEVICES; device++)
+    if (stacks[device]) stack_release(stacks[device]);
   while (kept_resources) {
     struct kept *kept = kept_resources;
     kept_resources = kept->next;

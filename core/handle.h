@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* handle.h: host memory for the opaque objects that programs hold: stream pools and containers. An object's memory
- * stays an object's for ever, so that one which was destroyed already, or is of another kind, can be told by looking at
- * it. */
+/* handle.h: the opaque objects that programs hold: stream pools and containers. Their memory stays objects' for ever, so
+ * that one which was destroyed already, or is of another kind, can be told by looking at it. A container's object also
+ * keeps its stack alive, and threads that make and destroy containers do not share a count for that. */
 #ifndef HIPMM_CORE_HANDLE_H
 #define HIPMM_CORE_HANDLE_H
 
 #include "error.h"
 
 #include <stdatomic.h>
+
+struct stack;
 
 enum handle_kind {
   HANDLE_STREAM_POOL = 1,
@@ -23,13 +25,15 @@ enum { HANDLE_OBJECT_BYTES = 128 };
 
 struct handle {
   atomic_uint kind; /* 0: destroyed */
-  unsigned shelf;
+  unsigned short shelf;
+  unsigned short hold; /* of its shelf: what it holds its stack by */
   struct handle *next; /* of those that wait to be used again */
+  struct stack *stack; /* NULL: none */
 };
 
-/* An object whose bytes after the handle are 0, or NULL when there is no host memory. It is none of any kind until
- * handle_open(). */
-void *handle_new(void);
+/* An object whose bytes after the handle are 0, or NULL when there is no host memory. It holds `stack`, if that is not
+ * NULL, until it is freed, and is none of any kind until handle_open(). */
+void *handle_new(struct stack *stack);
 void handle_open(void *object, enum handle_kind kind);
 
 /* Whether it is a live object of this kind. */
@@ -47,6 +51,9 @@ void handle_free(void *object);
  * not a live object of the kind. */
 enum hipmm_status handle_check(const void *object, enum handle_kind kind);
 enum hipmm_status handle_refuse(enum handle_kind kind);
+
+/* Lets go of the stacks that are held for the next object alone. For device_table_close(), once the table is empty. */
+void handle_let_go(void);
 
 /* Objects that are open now, of all kinds. For tests. */
 size_t handle_count(void);

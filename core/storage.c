@@ -8,6 +8,7 @@
 #include "hip.h"
 #include "life.h"
 #include "log.h"
+#include "stack.h"
 #include "stream.h"
 
 /* ---- Blocks: 0 bytes have none ---- */
@@ -88,12 +89,11 @@ enum hipmm_status storage_new(struct hipmm_resource *resource, size_t bytes, hip
   enum hipmm_status status = stream_check(hipmm_resource_device(resource), stream);
   if (!status) status = allocate(resource, bytes, stream, &data);
   if (status) return status;
-  struct storage *storage = handle_new();
+  struct storage *storage = handle_new(instance_from(resource)->stack);
   if (!storage) {
     take_back(resource, data, bytes, stream);
     return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   }
-  hipmm_resource_retain(resource);
   storage_fill_in(storage, resource, data, bytes, stream);
   *storage_out = storage;
   return HIPMM_OK;
@@ -102,7 +102,6 @@ enum hipmm_status storage_new(struct hipmm_resource *resource, size_t bytes, hip
 void storage_abandon(struct storage *storage)
 {
   take_back(storage->resource, storage->data, storage->capacity_bytes, storage->stream);
-  hipmm_resource_release(storage->resource);
   handle_free(storage);
 }
 
@@ -149,9 +148,7 @@ enum hipmm_status storage_destroy(void *container, enum handle_kind kind)
     handle_open(storage, kind);
     return status;
   }
-  struct hipmm_resource *resource = storage->resource;
   handle_free(storage);
-  hipmm_resource_release(resource);
   return HIPMM_OK;
 }
 

@@ -39,7 +39,7 @@ enum hipmm_status hipmm_stream_pool_create(int device, size_t size, unsigned fla
   if (!status) status = check_options(device, size, flags);
   if (status) return status;
   if (!size) size = HIPMM_STREAM_POOL_SIZE;
-  struct hipmm_stream_pool *pool = handle_new();
+  struct hipmm_stream_pool *pool = handle_new(NULL);
   if (pool) pool->streams = calloc(size, sizeof *pool->streams);
   if (!pool || !pool->streams) {
     if (pool) handle_free(pool);

@@ -6,6 +6,7 @@
 #include "both.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -363,6 +364,7 @@ static void a_limit_changes_nothing(void **state)
 enum { THREADS = 6, ROUNDS = 25 };
 
 static struct hipmm_stream_pool *shared_pool;
+static atomic_bool gate;
 
 /* Grows a buffer, copies it to a vector, and looks whether all is there. */
 static bool use_containers(unsigned seed, hipStream_t stream)
@@ -433,6 +435,43 @@ static void of_threads_that_destroy_one_buffer_one_succeeds(void **state)
   }
 }
 
+enum { BUFFERS = 40 };
+
+struct owner {
+  struct hipmm_buffer *buffers[BUFFERS];
+};
+
+static void *destroy_all(void *argument)
+{
+  struct owner *owner = argument;
+  intptr_t failures = 0;
+  while (!atomic_load(&gate)) sched_yield();
+  for (int i = 0; i < BUFFERS; i++)
+    if (hipmm_buffer_destroy(owner->buffers[i])) failures++;
+  return (void *)failures;
+}
+
+static void threads_may_destroy_containers_while_hipmm_is_finalized(void **state)
+{
+  for (int round = 0; round < 10; round++) {
+    struct owner owners[THREADS];
+    pthread_t threads[THREADS];
+    both_start(state, "'stack': ['pool', 'device']");
+    for (int i = 0; i < THREADS * BUFFERS; i++)
+      assert_ok(hipmm_buffer_create(NULL, 5000, NULL, &owners[i / BUFFERS].buffers[i % BUFFERS]));
+    atomic_store(&gate, false);
+    for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, destroy_all, &owners[i]), 0);
+    atomic_store(&gate, true);
+    assert_ok(hipmm_finalize());
+    for (int i = 0; i < THREADS; i++) {
+      void *failures = NULL;
+      pthread_join(threads[i], &failures);
+      assert_null(failures);
+    }
+    if (on_software()) assert_int_equal(live_on_all_devices(), 0); /* the last one took the stack down */
+  }
+}
+
 int main(void)
 {
   log_to_file("error");
@@ -442,6 +481,7 @@ int main(void)
       BOTH(a_limit_changes_nothing),
       BOTH(threads_use_one_resource_and_the_same_streams),
       BOTH(of_threads_that_destroy_one_buffer_one_succeeds),
+      BOTH(threads_may_destroy_containers_while_hipmm_is_finalized),
   };
   return cmocka_run_group_tests_name("containers", tests, NULL, NULL);
 }
