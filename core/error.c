@@ -7,16 +7,27 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { NUMBERS = 4, MOST_EXPLANATIONS = 4 };
+
 /* What is needed to make the text later. `text` NULL: `record` is complete already. */
 struct pending {
   const char *text;
-  uint64_t numbers[3];
+  uint64_t numbers[NUMBERS];
   const char *hip_call;
   const char *hip_name;
 };
 
+/* What another resource adds. */
+struct explanation {
+  char resource[112];
+  const char *text;
+  uint64_t numbers[NUMBERS];
+};
+
 static _Thread_local struct hipmm_error record;
 static _Thread_local struct pending pending;
+static _Thread_local struct explanation explanations[MOST_EXPLANATIONS];
+static _Thread_local unsigned n_explanations;
 
 static void copy_text(char *to, size_t bytes, const char *from)
 {
@@ -31,6 +42,7 @@ static void start_record(enum hipmm_status status, const char *resource)
   record.file[0] = record.path[0] = record.message[0] = '\0';
   copy_text(record.resource, sizeof record.resource, resource);
   pending = (struct pending){0};
+  n_explanations = 0;
 }
 
 enum hipmm_status error_set(enum hipmm_status status, const char *format, ...)
@@ -71,6 +83,20 @@ enum hipmm_status error_hip(enum hipmm_status status, const char *resource, cons
   return status;
 }
 
+enum hipmm_status error_explain(enum hipmm_status status, const char *resource, const char *text,
+                                const uint64_t numbers[NUMBERS])
+{
+  bool is_refusal = record.status != (int32_t)status;
+  if (is_refusal) start_record(status, resource);
+  if (is_refusal) pending = (struct pending){.text = text, .numbers = {numbers[0], numbers[1], numbers[2], numbers[3]}};
+  if (is_refusal || n_explanations == MOST_EXPLANATIONS) return status;
+  struct explanation *explanation = &explanations[n_explanations++];
+  copy_text(explanation->resource, sizeof explanation->resource, resource);
+  explanation->text = text;
+  memcpy(explanation->numbers, numbers, sizeof explanation->numbers);
+  return status;
+}
+
 /* Appends to the message, cutting what does not fit. */
 static void append(const char *text, size_t length)
 {
@@ -86,10 +112,10 @@ static void append_text(const char *text)
 }
 
 /* Appends the number that `field`, the inside of "{…}", asks for: "0", "0:bytes", "0:hex". */
-static void append_number(const char *field)
+static void append_number(const char *field, const uint64_t *numbers)
 {
   char buffer[40];
-  uint64_t number = field[0] >= '0' && field[0] <= '2' ? pending.numbers[field[0] - '0'] : 0;
+  uint64_t number = field[0] >= '0' && field[0] < '0' + NUMBERS ? numbers[field[0] - '0'] : 0;
   const char *form = *field ? field + 1 : field;
   if (!strncmp(form, ":bytes", 6))
     text_bytes(number, buffer, sizeof buffer);
@@ -98,20 +124,20 @@ static void append_number(const char *field)
   append_text(buffer);
 }
 
-static void append_expanded(const char *text)
+static void append_expanded(const char *text, const uint64_t *numbers)
 {
   while (*text) {
     size_t plain = strcspn(text, "{");
     append(text, plain);
     text += plain;
     if (*text != '{') continue;
-    append_number(text + 1);
+    append_number(text + 1, numbers);
     text += strcspn(text, "}");
     if (*text) text++;
   }
 }
 
-static void finish_record(void)
+static void finish_pending(void)
 {
   if (!pending.text) return;
   if (record.resource[0]) {
@@ -122,12 +148,24 @@ static void finish_record(void)
     append_text(pending.hip_call);
     if (pending.text[0]) append_text(" of ");
   }
-  append_expanded(pending.text);
+  append_expanded(pending.text, pending.numbers);
   if (pending.hip_call) {
     append_text(" failed: ");
     append_text(pending.hip_name);
   }
   pending.text = NULL;
+}
+
+static void finish_record(void)
+{
+  finish_pending();
+  for (unsigned i = 0; i < n_explanations; i++) {
+    append_text("; ");
+    append_text(explanations[i].resource);
+    append_text(": ");
+    append_expanded(explanations[i].text, explanations[i].numbers);
+  }
+  n_explanations = 0;
 }
 
 void hipmm_last_error(struct hipmm_error *error_out)

@@ -16,6 +16,11 @@ enum hipmm_status error_refuse(enum hipmm_status status, const char *resource, c
 enum hipmm_status error_hip(enum hipmm_status status, const char *resource, const char *call, int code,
                             const char *code_name, size_t bytes);
 
+/* Adds to the record of a failure with this status what another resource knows of it, made into text likewise, with {3}
+ * for a fourth number; `resource` is copied. As error_refuse if the record is of something else. */
+enum hipmm_status error_explain(enum hipmm_status status, const char *resource, const char *text,
+                                const uint64_t numbers[4]);
+
 /* The same with every field given by the caller. */
 enum hipmm_status error_set_located(const struct hipmm_error *error);
 

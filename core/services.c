@@ -38,6 +38,12 @@ static enum hipmm_status refuse(const struct hipmm_services *services, enum hipm
   return error_refuse(status, services->name, text, first, second, third);
 }
 
+static enum hipmm_status explain(const struct hipmm_services *services, enum hipmm_status status, const char *text,
+                                 uint64_t first, uint64_t second, uint64_t third, uint64_t fourth)
+{
+  return error_explain(status, services->name, text, (const uint64_t[]){first, second, third, fourth});
+}
+
 static enum hipmm_status refuse_hip(const struct hipmm_services *services, const char *call, int code, size_t bytes)
 {
   services->hip->GetLastError();
@@ -151,4 +157,5 @@ void services_fill(struct hipmm_services *services, const char *name, int device
   services->release_next = release_next;
   services->count_held = count_held;
   services->find_below = find_below;
+  services->explain = explain;
 }

@@ -381,6 +381,12 @@ struct hipmm_services {
   /* Asks the resources below this one for the live block that starts at `ptr` (see ops->find). */
   enum hipmm_status (*find_below)(const struct hipmm_services *services, const void *ptr,
                                   struct hipmm_block *block_out);
+
+  /* For a resource that must give up since an upstream did, which has reported `status`: adds what this resource knows to
+   * the upstream's words, as refuse would say it, with one number more, {3}. Returns `status`. The first few resources
+   * that add something are heard, the nearest to the source first. */
+  enum hipmm_status (*explain)(const struct hipmm_services *services, enum hipmm_status status, const char *text,
+                               uint64_t first, uint64_t second, uint64_t third, uint64_t fourth);
 };
 
 /* ---- Options --------------------------------------------------------------------------------------------------- */

@@ -25,13 +25,24 @@ static inline hipStream_t usual_handle(hipStream_t handle)
 
 /* ---- Allocating ---- */
 
+/* The upstream has said why it has no room. */
+static enum hipmm_status explain(const struct fixed *fixed, enum hipmm_status status, size_t bytes)
+{
+  if (status != HIPMM_E_OUT_OF_MEMORY && status != HIPMM_E_LIMIT) return status;
+  return fixed->services->explain(fixed->services, status,
+                                  "cannot allocate {0:bytes}: {1:bytes} are held in {2} blocks of {3:bytes}, all in "
+                                  "use, and the upstream has no room for one more",
+                                  bytes, fixed->reserved_bytes, fixed->n_blocks, fixed->block_bytes);
+}
+
 /* The lock is held. */
 static enum hipmm_status allocate_locked(struct fixed *fixed, size_t bytes, hipStream_t handle, uint32_t *number_out)
 {
   uint32_t stream, number;
   enum hipmm_status status = reuse_enter_stream(fixed, handle, &stream);
-  if (!status) status = reuse_take(fixed, stream, &number);
   if (status) return status;
+  status = reuse_take(fixed, stream, &number);
+  if (status) return explain(fixed, status, bytes);
   list_lock(&fixed->lists[stream]);
   list_count(&fixed->lists[stream], 1, (int64_t)bytes);
   list_unlock(&fixed->lists[stream]);

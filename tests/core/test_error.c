@@ -110,6 +110,47 @@ static void cuts_what_does_not_fit(void **state)
   assert_contains(hipmm_last_error_message(), "x: end");
 }
 
+static void adds_what_others_explain(void **state)
+{
+  (void)state;
+  char name[] = "bins";
+  const uint64_t bins[] = {1024, 65536, 64, 1024}, pool[] = {1 << 20, 2, 3, 4};
+  error_hip(HIPMM_E_OUT_OF_MEMORY, "device", "hipMalloc", 2, "hipErrorOutOfMemory", 1 << 20);
+  assert_int_equal(error_explain(HIPMM_E_OUT_OF_MEMORY, name, "no {0:bytes}: {1:bytes} in {2} of {3}", bins),
+                   HIPMM_E_OUT_OF_MEMORY);
+  strcpy(name, "gone"); /* the name is copied */
+  error_explain(HIPMM_E_OUT_OF_MEMORY, "pool", "{0:bytes}", pool);
+  assert_string_equal(record().message,
+                      "device: hipMalloc of 1 MiB failed: hipErrorOutOfMemory; bins: no 1 KiB: 64 KiB "
+                      "in 64 of 1024; pool: 1 MiB");
+  assert_string_equal(record().resource, "device");
+  error_explain(HIPMM_E_OUT_OF_MEMORY, "top", "{1}", pool); /* after somebody looked */
+  assert_string_equal(record().message,
+                      "device: hipMalloc of 1 MiB failed: hipErrorOutOfMemory; bins: no 1 KiB: 64 KiB "
+                      "in 64 of 1024; pool: 1 MiB; top: 2");
+  error_set(HIPMM_E_IO, "another");
+  assert_string_equal(record().message, "another");
+}
+
+static void explains_alone_when_nothing_was_said(void **state)
+{
+  (void)state;
+  const uint64_t numbers[] = {1, 2, 3, 4};
+  error_set(HIPMM_E_IO, "of before");
+  error_explain(HIPMM_E_LIMIT, "pool", "{3}{2}{1}{0}", numbers);
+  assert_string_equal(record().message, "pool: 4321");
+  assert_int_equal(record().status, HIPMM_E_LIMIT);
+}
+
+static void hears_only_so_many(void **state)
+{
+  (void)state;
+  const uint64_t numbers[4] = {0};
+  error_refuse(HIPMM_E_LIMIT, "a", "x", 0, 0, 0);
+  for (int i = 0; i < 9; i++) error_explain(HIPMM_E_LIMIT, "b", "y", numbers);
+  assert_string_equal(record().message, "a: x; b: y; b: y; b: y; b: y");
+}
+
 static void tells_a_hip_call(void **state)
 {
   (void)state;
@@ -251,12 +292,21 @@ static void has_words_for_every_status(void **state)
 int main(void)
 {
   struct CMUnitTest tests[64] = {
-      cmocka_unit_test(is_empty_at_first),           cmocka_unit_test(formats_a_message),
-      cmocka_unit_test(quotes_the_message_before),   cmocka_unit_test(makes_text_only_when_asked),
-      cmocka_unit_test(cuts_what_does_not_fit),      cmocka_unit_test(tells_a_hip_call),
-      cmocka_unit_test(keeps_only_the_last_failure), cmocka_unit_test(success_keeps_the_record),
-      cmocka_unit_test(fits_the_callers_struct),     cmocka_unit_test(refuses_a_struct_without_its_size),
-      cmocka_unit_test(is_each_threads_own),         cmocka_unit_test(has_words_for_every_status),
+      cmocka_unit_test(adds_what_others_explain),
+      cmocka_unit_test(explains_alone_when_nothing_was_said),
+      cmocka_unit_test(hears_only_so_many),
+      cmocka_unit_test(is_empty_at_first),
+      cmocka_unit_test(formats_a_message),
+      cmocka_unit_test(quotes_the_message_before),
+      cmocka_unit_test(makes_text_only_when_asked),
+      cmocka_unit_test(cuts_what_does_not_fit),
+      cmocka_unit_test(tells_a_hip_call),
+      cmocka_unit_test(keeps_only_the_last_failure),
+      cmocka_unit_test(success_keeps_the_record),
+      cmocka_unit_test(fits_the_callers_struct),
+      cmocka_unit_test(refuses_a_struct_without_its_size),
+      cmocka_unit_test(is_each_threads_own),
+      cmocka_unit_test(has_words_for_every_status),
   };
   size_t n = 12;
   for (size_t i = 0; i < sizeof expansions / sizeof *expansions; i++)

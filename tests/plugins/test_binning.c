@@ -41,6 +41,22 @@ static void sends_requests_to_the_smallest_bin_that_fits(void **state)
   assert_int_equal(rig_value("large", "current_count"), 1);
 }
 
+static void says_what_a_bin_holds_when_there_is_no_more(void **state)
+{
+  void *ptr = NULL, *first;
+  (void)state;
+  rig_start(
+      "'stack': [{'type': 'binning', 'bins': [{'size': '1MiB'}, {'size': '3MiB'}]}, {'type': 'limiting', 'limit': "
+      "'2MiB'}, 'device']");
+  first = rig_allocate(MIB, NULL);
+  assert_status(hipmm_allocate(NULL, 2 * MIB, NULL, &ptr), HIPMM_E_LIMIT);
+  assert_message("of the limit of 2 MiB are in use");
+  assert_message(
+      "; binning: cannot allocate 2 MiB: 0 bytes are held in 0 blocks of 3 MiB, all in use, and the upstream "
+      "has no room for one more");
+  rig_free(first, MIB, NULL);
+}
+
 static void passes_zero_bytes(void **state)
 {
   (void)state;
@@ -410,6 +426,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
       TEST(sends_requests_to_the_smallest_bin_that_fits),
+      TEST(says_what_a_bin_holds_when_there_is_no_more),
       TEST(passes_zero_bytes),
       TEST(sends_large_alignments_past_the_bins),
       TEST(frees_without_a_size),

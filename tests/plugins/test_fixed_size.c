@@ -57,6 +57,19 @@ static void says_that_it_cannot_have_that_much_at_once(void **state)
   assert_message("/stack/0/blocks_to_preallocate");
 }
 
+static void says_what_it_holds_when_there_is_no_more(void **state)
+{
+  void *blocks[3], *ptr = NULL;
+  (void)state;
+  rig_start("'stack': ['fixed_size', {'type': 'limiting', 'limit': '3MiB'}, 'device']");
+  for (int i = 0; i < 3; i++) blocks[i] = rig_allocate(1000, NULL);
+  assert_status(hipmm_allocate(NULL, 1000, NULL, &ptr), HIPMM_E_LIMIT);
+  assert_message("limiting: cannot allocate 1 MiB: 3 MiB of the limit of 3 MiB are in use");
+  assert_message("; fixed_size: cannot allocate 1000 bytes: 3 MiB are held in 3 blocks of 1 MiB, all in use, and the "
+                 "upstream has no room for one more");
+  for (int i = 0; i < 3; i++) rig_free(blocks[i], 1000, NULL);
+}
+
 static void grows_with_use_up_to_its_chunks(void **state)
 {
   enum { BLOCKS = 200 };
@@ -498,6 +511,7 @@ int main(void)
       TEST(takes_nothing_before_the_first_allocation),
       TEST(takes_blocks_at_once_if_asked_to),
       TEST(says_that_it_cannot_have_that_much_at_once),
+      TEST(says_what_it_holds_when_there_is_no_more),
       TEST(grows_with_use_up_to_its_chunks),
       TEST(uses_the_last_of_its_upstream),
       TEST(refuses_frees_that_are_wrong),
