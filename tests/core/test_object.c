@@ -365,7 +365,7 @@ static int register_in_fresh_child(const void *unused)
 }
 
 #if defined(__SANITIZE_THREAD__)
-const char *__tsan_default_options(void);
+HIPMM_EXPORT const char *__tsan_default_options(void);
 
 /* A child lacks the threads of its parent, which is no leak. */
 const char *__tsan_default_options(void)
