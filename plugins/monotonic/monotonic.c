@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* monotonic.c: a sub-allocator for work that comes and goes as a whole: it gives its chunks out from the front to the
  * back, a free only checks and counts, and when the last block is freed all memory is there again, in the order of the
- * streams that used it. This file is the resource: options, values, ops. bump.h gives memory out, uses.h orders
- * streams. */
-#include "bump.h"
-#include "uses.h"
-
-#include <pthread.h>
+ * streams that used it. This file is what the resource offers: options, values, life. serve.c is what it does, bump.h
+ * gives memory out, uses.h orders streams. */
+#include "monotonic.h"
 
 struct monotonic_options {
   uint64_t initial_size;
@@ -15,199 +12,6 @@ struct monotonic_options {
   uint64_t maximum_size;
   uint32_t record;
 };
-
-struct monotonic {
-  const struct hipmm_services *services;
-  pthread_mutex_t lock; /* all below */
-  struct bump bump;
-  struct uses uses;
-  int64_t rewinds;
-};
-
-/* More than any device has; sums of a few of these do not overflow. */
-static const uint64_t MOST_BYTES = 1ull << 46;
-
-/* HIP has two names for the default stream. */
-static inline hipStream_t usual_handle(hipStream_t handle)
-{
-  return handle == (hipStream_t)1 ? NULL : handle;
-}
-
-/* ---- Allocating; the lock is held ---- */
-
-static bool is_want(enum hipmm_status status)
-{
-  return status == HIPMM_E_OUT_OF_MEMORY || status == HIPMM_E_LIMIT;
-}
-
-/* Chunks are too small, and nothing is in them: they make room for one that is not. */
-static enum hipmm_status grow_in_exchange(struct monotonic *monotonic, size_t bytes, size_t alignment,
-                                          hipStream_t handle)
-{
-  enum hipmm_status status = uses_synchronize(&monotonic->uses);
-  if (!status) status = bump_release_untouched(&monotonic->bump, 0);
-  return status ? status : bump_grow(&monotonic->bump, bytes, alignment, handle);
-}
-
-static enum hipmm_status refuse_allocation(const struct monotonic *monotonic, size_t bytes)
-{
-  const struct bump *bump = &monotonic->bump;
-  return monotonic->services->refuse(
-      monotonic->services, HIPMM_E_OUT_OF_MEMORY,
-      bump->n_blocks == BUMP_MOST_BLOCKS
-          ? "cannot allocate {0:bytes}: there are as many blocks as can be until all are freed"
-          : "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it given out since nothing was allocated, and "
-            "neither maximum_size nor the upstream allows enough more",
-      bytes, bump->bytes, bump->used_bytes + bump->offset);
-}
-
-static enum hipmm_status take(struct monotonic *monotonic, size_t bytes, size_t alignment, hipStream_t handle,
-                              uint32_t *number_out)
-{
-  struct bump *bump = &monotonic->bump;
-  uint32_t stream;
-  enum hipmm_status status = uses_enter(&monotonic->uses, handle, &stream);
-  if (!status) status = uses_order(&monotonic->uses, stream);
-  if (status) return status;
-  *number_out = bump_take(bump, bytes, alignment, handle);
-  if (*number_out) return HIPMM_OK;
-  if (bump->n_blocks == BUMP_MOST_BLOCKS) return refuse_allocation(monotonic, bytes);
-  status = bump_grow(bump, bytes, alignment, handle);
-  if (is_want(status) && !bump->live_count && bump->n_chunks)
-    status = grow_in_exchange(monotonic, bytes, alignment, handle);
-  if (status) return is_want(status) ? refuse_allocation(monotonic, bytes) : status;
-  uses_note_chunk(&monotonic->uses, stream);
-  *number_out = bump_take(bump, bytes, alignment, handle);
-  return HIPMM_OK;
-}
-
-static enum hipmm_status monotonic_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream,
-                                            void **ptr_out)
-{
-  struct monotonic *monotonic = self;
-  uint32_t number = BUMP_NONE;
-  if (!bytes) {
-    *ptr_out = NULL;
-    return HIPMM_OK;
-  }
-  if (bytes > MOST_BYTES || alignment > MOST_BYTES)
-    return monotonic->services->refuse(monotonic->services, HIPMM_E_OUT_OF_MEMORY,
-                                       "cannot allocate {0:bytes} aligned to {1:bytes}: no device has that much", bytes,
-                                       alignment, 0);
-  pthread_mutex_lock(&monotonic->lock);
-  enum hipmm_status status = take(monotonic, bytes, alignment, usual_handle(stream), &number);
-  if (!status) *ptr_out = (void *)(uintptr_t)monotonic->bump.blocks[number].start;
-  pthread_mutex_unlock(&monotonic->lock);
-  return status;
-}
-
-/* ---- Freeing and finding ---- */
-
-static enum hipmm_status refuse_pointer(const struct monotonic *monotonic, const void *ptr)
-{
-  return monotonic->services->refuse(monotonic->services, HIPMM_E_POINTER,
-                                     "{0:hex} is not allocated here: it is foreign, or was freed before",
-                                     (uintptr_t)ptr, 0, 0);
-}
-
-/* The lock is held. */
-static enum hipmm_status find_live(const struct monotonic *monotonic, const void *ptr, uint32_t *number_out)
-{
-  uint32_t number = bump_at(&monotonic->bump, ptr);
-  if (!number || !monotonic->bump.blocks[number].requested) return refuse_pointer(monotonic, ptr);
-  *number_out = number;
-  return HIPMM_OK;
-}
-
-/* The lock is held. */
-static enum hipmm_status give(struct monotonic *monotonic, const void *ptr, size_t bytes, hipStream_t handle)
-{
-  struct bump *bump = &monotonic->bump;
-  uint32_t number, stream;
-  enum hipmm_status status = find_live(monotonic, ptr, &number);
-  if (status) return status;
-  uint64_t requested = bump->blocks[number].requested;
-  if (bytes && bytes != requested)
-    return monotonic->services->refuse(monotonic->services, HIPMM_E_SIZE,
-                                       "{0:hex} was allocated with {1} bytes and cannot be freed with {2}",
-                                       (uintptr_t)ptr, requested, bytes);
-  status = uses_enter(&monotonic->uses, handle, &stream);
-  if (status) return status;
-  bump_free(bump, number, handle);
-  uses_note_free(&monotonic->uses, stream);
-  if (bump->live_count) return HIPMM_OK;
-  bump_rewind(bump);
-  uses_rewind(&monotonic->uses);
-  monotonic->rewinds++;
-  return HIPMM_OK;
-}
-
-static enum hipmm_status monotonic_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
-{
-  struct monotonic *monotonic = self;
-  (void)alignment;
-  if (!ptr) return HIPMM_OK;
-  pthread_mutex_lock(&monotonic->lock);
-  enum hipmm_status status = give(monotonic, ptr, bytes, usual_handle(stream));
-  pthread_mutex_unlock(&monotonic->lock);
-  return status;
-}
-
-static enum hipmm_status monotonic_find(void *self, const void *ptr, struct hipmm_block *block_out)
-{
-  struct monotonic *monotonic = self;
-  uint32_t number;
-  pthread_mutex_lock(&monotonic->lock);
-  enum hipmm_status status = find_live(monotonic, ptr, &number);
-  if (!status) *block_out = (struct hipmm_block){(void *)(uintptr_t)ptr, monotonic->bump.blocks[number].requested};
-  pthread_mutex_unlock(&monotonic->lock);
-  return status;
-}
-
-static enum hipmm_status monotonic_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent),
-                                         void *closure)
-{
-  struct monotonic *monotonic = self;
-  pthread_mutex_lock(&monotonic->lock);
-  bump_visit(&monotonic->bump, see, closure);
-  pthread_mutex_unlock(&monotonic->lock);
-  return HIPMM_OK;
-}
-
-/* ---- Giving back, and news of streams ---- */
-
-/* The lock is held. */
-static enum hipmm_status release(struct monotonic *monotonic, uint64_t keep_bytes)
-{
-  if (monotonic->bump.bytes <= keep_bytes) return HIPMM_OK;
-  enum hipmm_status status = uses_synchronize(&monotonic->uses);
-  return status ? status : bump_release_untouched(&monotonic->bump, keep_bytes);
-}
-
-static enum hipmm_status monotonic_trim(void *self, size_t keep_bytes)
-{
-  struct monotonic *monotonic = self;
-  pthread_mutex_lock(&monotonic->lock);
-  enum hipmm_status status = release(monotonic, keep_bytes);
-  pthread_mutex_unlock(&monotonic->lock);
-  return status;
-}
-
-static void monotonic_stream_retire(void *self, hipStream_t stream)
-{
-  struct monotonic *monotonic = self;
-  pthread_mutex_lock(&monotonic->lock);
-  uses_retire(&monotonic->uses, usual_handle(stream));
-  pthread_mutex_unlock(&monotonic->lock);
-}
-
-static void monotonic_stream_retain(void *self, hipStream_t stream)
-{
-  struct monotonic *monotonic = self;
-  pthread_mutex_lock(&monotonic->lock);
-  uses_retain(&monotonic->uses, usual_handle(stream));
-  pthread_mutex_unlock(&monotonic->lock);
-}
 
 /* ---- Values and actions ---- */
 
@@ -283,7 +87,7 @@ static enum hipmm_status perform(struct monotonic *monotonic, int64_t *values_ou
                                        "cannot release: {0} blocks ({1:bytes}) are allocated; free them first",
                                        (uint64_t)bump->live_count, (uint64_t)bump->live_bytes, 0);
   for (int i = 0; i < N_VALUES; i++) values[i] = value_of(monotonic, (enum monotonic_value)i);
-  enum hipmm_status status = release(monotonic, 0);
+  enum hipmm_status status = monotonic_release(monotonic, 0);
   for (int i = 0; !status && i < N_VALUES; i++) values_out[i] = values[i];
   return status;
 }
@@ -322,7 +126,7 @@ static enum hipmm_status fill(struct monotonic *monotonic, uint64_t bytes)
   bytes = bytes / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
   if (!bytes) return HIPMM_OK;
   enum hipmm_status status = bump_add_chunk(&monotonic->bump, bytes, NULL);
-  if (is_want(status))
+  if (monotonic_is_want(status))
     return services->fail(services, HIPMM_E_OUT_OF_MEMORY, "initial_size", "the upstream does not have %llu bytes; %s",
                           (unsigned long long)bytes, "ask for less, or for a percentage such as \"50%\"");
   return status ? status : uses_synchronize(&monotonic->uses);

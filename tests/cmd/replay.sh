@@ -119,4 +119,18 @@ for scheduler in threads stepped,seed=1 stepped,seed=2; do
   is peak_requested_bytes 985520330
 done
 
+# Through the other sub-allocators, one of which may not grow, as RMM's arena.
+echo '{ "stack": ["arena", "device"] }' >arena.json
+echo '{ "stack": [{ "type": "binning", "min_size_exponent": 10, "max_size_exponent": 20 }, "pool", "device"] }' >binning.json
+echo '{ "stack": [{ "type": "arena", "arena_size": "6GiB", "maximum_size": "6GiB" }, "device"] }' >capped.json
+for stack in arena binning capped; do
+  HIPMM_SOFTWARE=memory=16GiB run 0 replay --json --repeat 2 --config $stack.json resnet50_train.csv
+  is failures 0
+  is unmatched_frees 0
+  is live_at_end 3
+  HIPMM_SOFTWARE=memory=16GiB,scheduler=stepped,seed=3 run 0 replay --json --config $stack.json cupy_frames.csv
+  is failures 0
+  is live_at_end 0
+done
+
 finish

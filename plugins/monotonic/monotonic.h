@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* monotonic.h: what the resource is made of, and its ops (hipmm/plugin.h) that allocate, free and give back; `self` is a
+ * struct monotonic. */
+#ifndef HIPMM_MONOTONIC_MONOTONIC_H
+#define HIPMM_MONOTONIC_MONOTONIC_H
+
+#include "bump.h"
+#include "uses.h"
+
+#include <pthread.h>
+
+struct monotonic {
+  const struct hipmm_services *services;
+  pthread_mutex_t lock; /* all below */
+  struct bump bump;
+  struct uses uses;
+  int64_t rewinds;
+};
+
+enum hipmm_status monotonic_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out);
+enum hipmm_status monotonic_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream);
+enum hipmm_status monotonic_find(void *self, const void *ptr, struct hipmm_block *block_out);
+enum hipmm_status monotonic_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent),
+                                  void *closure);
+enum hipmm_status monotonic_trim(void *self, size_t keep_bytes);
+void monotonic_stream_retire(void *self, hipStream_t stream);
+void monotonic_stream_retain(void *self, hipStream_t stream);
+
+/* Gives back what is above `keep_bytes` and not given out. The lock is held. */
+enum hipmm_status monotonic_release(struct monotonic *monotonic, uint64_t keep_bytes);
+
+/* Whether an upstream, or the maximum, had not enough. */
+static inline bool monotonic_is_want(enum hipmm_status status)
+{
+  return status == HIPMM_E_OUT_OF_MEMORY || status == HIPMM_E_LIMIT;
+}
+
+#endif

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/* serve.c: an allocation's way through `monotonic`, and a free's: whoever asks for memory first waits for those who used
+ * it, then takes what comes next. */
+#include "monotonic.h"
+
+/* More than any device has; sums of a few of these do not overflow. */
+static const uint64_t MOST_BYTES = 1ull << 46;
+
+/* HIP has two names for the default stream. */
+static inline hipStream_t usual_handle(hipStream_t handle)
+{
+  return handle == (hipStream_t)1 ? NULL : handle;
+}
+
+/* ---- Allocating; the lock is held ---- */
+
+/* Chunks are too small, and nothing is in them: they make room for one that is not. */
+static enum hipmm_status grow_in_exchange(struct monotonic *monotonic, size_t bytes, size_t alignment,
+                                          hipStream_t handle)
+{
+  enum hipmm_status status = uses_synchronize(&monotonic->uses);
+  if (!status) status = bump_release_untouched(&monotonic->bump, 0);
+  return status ? status : bump_grow(&monotonic->bump, bytes, alignment, handle);
+}
+
+static enum hipmm_status refuse_allocation(const struct monotonic *monotonic, size_t bytes)
+{
+  const struct bump *bump = &monotonic->bump;
+  return monotonic->services->refuse(
+      monotonic->services, HIPMM_E_OUT_OF_MEMORY,
+      bump->n_blocks == BUMP_MOST_BLOCKS
+          ? "cannot allocate {0:bytes}: there are as many blocks as can be until all are freed"
+          : "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it given out since nothing was allocated, and "
+            "neither maximum_size nor the upstream allows enough more",
+      bytes, bump->bytes, bump->used_bytes + bump->offset);
+}
+
+static enum hipmm_status take(struct monotonic *monotonic, size_t bytes, size_t alignment, hipStream_t handle,
+                              uint32_t *number_out)
+{
+  struct bump *bump = &monotonic->bump;
+  uint32_t stream;
+  enum hipmm_status status = uses_enter(&monotonic->uses, handle, &stream);
+  if (!status) status = uses_order(&monotonic->uses, stream);
+  if (status) return status;
+  *number_out = bump_take(bump, bytes, alignment, handle);
+  if (*number_out) return HIPMM_OK;
+  if (bump->n_blocks == BUMP_MOST_BLOCKS) return refuse_allocation(monotonic, bytes);
+  status = bump_grow(bump, bytes, alignment, handle);
+  if (monotonic_is_want(status) && !bump->live_count && bump->n_chunks)
+    status = grow_in_exchange(monotonic, bytes, alignment, handle);
+  if (status) return monotonic_is_want(status) ? refuse_allocation(monotonic, bytes) : status;
+  uses_note_chunk(&monotonic->uses, stream);
+  *number_out = bump_take(bump, bytes, alignment, handle);
+  return HIPMM_OK;
+}
+
+enum hipmm_status monotonic_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
+{
+  struct monotonic *monotonic = self;
+  uint32_t number = BUMP_NONE;
+  if (!bytes) {
+    *ptr_out = NULL;
+    return HIPMM_OK;
+  }
+  if (bytes > MOST_BYTES || alignment > MOST_BYTES)
+    return monotonic->services->refuse(monotonic->services, HIPMM_E_OUT_OF_MEMORY,
+                                       "cannot allocate {0:bytes} aligned to {1:bytes}: no device has that much", bytes,
+                                       alignment, 0);
+  pthread_mutex_lock(&monotonic->lock);
+  enum hipmm_status status = take(monotonic, bytes, alignment, usual_handle(stream), &number);
+  if (!status) *ptr_out = (void *)(uintptr_t)monotonic->bump.blocks[number].start;
+  pthread_mutex_unlock(&monotonic->lock);
+  return status;
+}
+
+/* ---- Freeing and finding ---- */
+
+static enum hipmm_status refuse_pointer(const struct monotonic *monotonic, const void *ptr)
+{
+  return monotonic->services->refuse(monotonic->services, HIPMM_E_POINTER,
+                                     "{0:hex} is not allocated here: it is foreign, or was freed before",
+                                     (uintptr_t)ptr, 0, 0);
+}
+
+/* The lock is held. */
+static enum hipmm_status find_live(const struct monotonic *monotonic, const void *ptr, uint32_t *number_out)
+{
+  uint32_t number = bump_at(&monotonic->bump, ptr);
+  if (!number || !monotonic->bump.blocks[number].requested) return refuse_pointer(monotonic, ptr);
+  *number_out = number;
+  return HIPMM_OK;
+}
+
+/* The lock is held. */
+static enum hipmm_status give(struct monotonic *monotonic, const void *ptr, size_t bytes, hipStream_t handle)
+{
+  struct bump *bump = &monotonic->bump;
+  uint32_t number, stream;
+  enum hipmm_status status = find_live(monotonic, ptr, &number);
+  if (status) return status;
+  uint64_t requested = bump->blocks[number].requested;
+  if (bytes && bytes != requested)
+    return monotonic->services->refuse(monotonic->services, HIPMM_E_SIZE,
+                                       "{0:hex} was allocated with {1} bytes and cannot be freed with {2}",
+                                       (uintptr_t)ptr, requested, bytes);
+  status = uses_enter(&monotonic->uses, handle, &stream);
+  if (status) return status;
+  bump_free(bump, number, handle);
+  uses_note_free(&monotonic->uses, stream);
+  if (bump->live_count) return HIPMM_OK;
+  bump_rewind(bump);
+  uses_rewind(&monotonic->uses);
+  monotonic->rewinds++;
+  return HIPMM_OK;
+}
+
+enum hipmm_status monotonic_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+{
+  struct monotonic *monotonic = self;
+  (void)alignment;
+  if (!ptr) return HIPMM_OK;
+  pthread_mutex_lock(&monotonic->lock);
+  enum hipmm_status status = give(monotonic, ptr, bytes, usual_handle(stream));
+  pthread_mutex_unlock(&monotonic->lock);
+  return status;
+}
+
+enum hipmm_status monotonic_find(void *self, const void *ptr, struct hipmm_block *block_out)
+{
+  struct monotonic *monotonic = self;
+  uint32_t number;
+  pthread_mutex_lock(&monotonic->lock);
+  enum hipmm_status status = find_live(monotonic, ptr, &number);
+  if (!status) *block_out = (struct hipmm_block){(void *)(uintptr_t)ptr, monotonic->bump.blocks[number].requested};
+  pthread_mutex_unlock(&monotonic->lock);
+  return status;
+}
+
+enum hipmm_status monotonic_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent),
+                                  void *closure)
+{
+  struct monotonic *monotonic = self;
+  pthread_mutex_lock(&monotonic->lock);
+  bump_visit(&monotonic->bump, see, closure);
+  pthread_mutex_unlock(&monotonic->lock);
+  return HIPMM_OK;
+}
+
+/* ---- Giving back, and news of streams ---- */
+
+enum hipmm_status monotonic_release(struct monotonic *monotonic, uint64_t keep_bytes)
+{
+  if (monotonic->bump.bytes <= keep_bytes) return HIPMM_OK;
+  enum hipmm_status status = uses_synchronize(&monotonic->uses);
+  return status ? status : bump_release_untouched(&monotonic->bump, keep_bytes);
+}
+
+enum hipmm_status monotonic_trim(void *self, size_t keep_bytes)
+{
+  struct monotonic *monotonic = self;
+  pthread_mutex_lock(&monotonic->lock);
+  enum hipmm_status status = monotonic_release(monotonic, keep_bytes);
+  pthread_mutex_unlock(&monotonic->lock);
+  return status;
+}
+
+void monotonic_stream_retire(void *self, hipStream_t stream)
+{
+  struct monotonic *monotonic = self;
+  pthread_mutex_lock(&monotonic->lock);
+  uses_retire(&monotonic->uses, usual_handle(stream));
+  pthread_mutex_unlock(&monotonic->lock);
+}
+
+void monotonic_stream_retain(void *self, hipStream_t stream)
+{
+  struct monotonic *monotonic = self;
+  pthread_mutex_lock(&monotonic->lock);
+  uses_retain(&monotonic->uses, usual_handle(stream));
+  pthread_mutex_unlock(&monotonic->lock);
+}
