@@ -3,6 +3,7 @@
  * given: no bytes, no place for the pointer, flags that ask for special memory, a stream that is being captured (its
  * memory belongs to the graph), a pool of the program's that other processes share. */
 #include "blocks.h"
+#include "deferred.h"
 #include "failure.h"
 #include "pools.h"
 #include "real.h"
@@ -71,7 +72,10 @@ static int obtain(const struct request *request, struct served_device *served, s
   struct hipmm_resource *resource = served->kinds[request->kind].resource;
   hipStream_t stream = is_ordered(request) ? request->order : served->idle;
   void *ptr = NULL;
-  if (hipmm_allocate(resource, request->bytes, stream, &ptr)) return failure_of_hipmm(request->hook, request->bytes);
+  enum hipmm_status status = hipmm_allocate(resource, request->bytes, stream, &ptr);
+  if (status == HIPMM_E_OUT_OF_MEMORY && deferred_is_there() && !deferred_synchronize())
+    status = hipmm_allocate(resource, request->bytes, stream, &ptr);
+  if (status) return failure_of_hipmm(request->hook, request->bytes);
   int code = is_ordered(request) ? 0 : devices_settle(served);
   if (code) {
     give_back(served, request->kind, ptr, request->bytes, stream);

@@ -32,11 +32,30 @@ const char *failure_first(void)
   return atomic_load(&has_first) ? first : NULL;
 }
 
-/* The runtime's own last error was overwritten by ours, so what it has from now on is newer. */
+static int call_without_arguments(enum hook hook)
+{
+  real_function function = real_find(hook);
+  return function ? ((int (*)(void))function)() : 0;
+}
+
+/* HIP up to release 6 forgets an error at the next call that succeeds, later ones and CUDA keep it until it is asked for.
+ * A HIP runtime that fails in the same way itself does what is its own. */
+static bool runtime_fails_with(int code)
+{
+  void *ptr = NULL;
+  if (code == HIPMM_HIP_ERROR_INVALID_VALUE) return real_memory(HOOK_hipMalloc, NULL, 1) == code;
+  if (code != HIPMM_HIP_ERROR_OUT_OF_MEMORY) return false;
+  if (real_memory(HOOK_hipMalloc, &ptr, (size_t)1 << 62) == code) return true;
+  if (ptr) real_pointer(HOOK_hipFree, ptr);
+  return false;
+}
+
+/* The runtime's own last error is overwritten by ours, so what it has from now on is newer. */
 static int keep_code(enum family family, int code)
 {
-  real_function last = real_find(family == FAMILY_HIP ? HOOK_hipGetLastError : HOOK_cudaGetLastError);
-  if (last) ((int (*)(void))last)();
+  thread_set_error(family, 0);
+  if (family == FAMILY_HIP && runtime_fails_with(code)) return code;
+  call_without_arguments(family == FAMILY_HIP ? HOOK_hipGetLastError : HOOK_cudaGetLastError);
   thread_set_error(family, code);
   return code;
 }
@@ -44,7 +63,7 @@ static int keep_code(enum family family, int code)
 int failure_last(enum hook hook, bool clear)
 {
   enum family family = hook_family(hook);
-  int ours = thread_error(family), real = real_find(hook) ? real_nothing(hook) : 0;
+  int ours = thread_error(family), real = call_without_arguments(hook);
   if (clear || real) thread_set_error(family, 0);
   return real ? real : ours;
 }

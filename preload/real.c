@@ -24,15 +24,17 @@ static int look_at(struct dl_phdr_info *info, size_t bytes, void *closure)
 {
   struct loaded *loaded = closure;
   const char *slash = strrchr(info->dlpi_name, '/'), *name = slash ? slash + 1 : info->dlpi_name;
+  size_t length = strlen(loaded->stem);
   (void)bytes;
-  if (strncmp(name, loaded->stem, strlen(loaded->stem)) || strlen(info->dlpi_name) >= sizeof loaded->file) return 0;
+  if (strncmp(name, loaded->stem, length) || !strchr(".-", name[length])) return 0; /* "-" and a checksum: in wheels */
+  if (!name[length] || strlen(info->dlpi_name) >= sizeof loaded->file) return 0;
   strcpy(loaded->file, info->dlpi_name);
   return 1;
 }
 
 static void *find_in_loaded_library(enum family family, const char *name)
 {
-  static const char *const stems[] = {[FAMILY_HIP] = "libamdhip64.so", [FAMILY_CUDA] = "libcudart.so"};
+  static const char *const stems[] = {[FAMILY_HIP] = "libamdhip64", [FAMILY_CUDA] = "libcudart"};
   struct loaded loaded = {.stem = stems[family]};
   if (!dl_iterate_phdr(look_at, &loaded)) return NULL;
   void *library = dlopen(loaded.file, RTLD_LAZY | RTLD_NOLOAD);

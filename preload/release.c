@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* release.c: the functions that free. A block is freed with the size that it was allocated with. What is not ours goes
  * to the real function, except what hipmm itself holds of the runtime: a block freed twice may lie there. */
+#include "../core/hip.h"
 #include "blocks.h"
+#include "deferred.h"
 #include "failure.h"
 #include "real.h"
 #include "request.h"
@@ -43,10 +45,16 @@ static int give_back(enum hook hook, struct block *block, hipStream_t stream)
 }
 
 /* Any stream of any device may still use the block, and nobody has said which: all are waited for, and what is free then
- * is free for every stream. */
+ * is free for every stream. While a stream is being captured nothing can be waited for; then the block stays with us until
+ * that is over. */
 static int give_back_after_all(enum hook hook, struct block *block)
 {
-  int code = devices_synchronize();
+  int code = deferred_synchronize();
+  if (code == ERROR_STREAM_CAPTURE_UNSUPPORTED) {
+    hip_table()->GetLastError();
+    deferred_put(block);
+    return 0;
+  }
   if (!code) return give_back(hook, block, block->served->idle);
   blocks_put(block);
   return failure_of_call(hook, code);

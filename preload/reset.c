@@ -3,6 +3,7 @@
 #include "reset.h"
 
 #include "blocks.h"
+#include "deferred.h"
 #include "real.h"
 #include "say.h"
 #include "setup.h"
@@ -12,7 +13,7 @@
 
 static void give_everything_back(void)
 {
-  devices_synchronize();
+  deferred_synchronize();
   for (struct block *block; (block = blocks_take_any());) {
     struct hipmm_resource *resource = block->served->kinds[block->kind].resource;
     if (hipmm_deallocate(resource, block_start(block), block_bytes(block), block->served->idle))

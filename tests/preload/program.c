@@ -11,14 +11,14 @@ struct scenario {
 };
 
 static const struct scenario scenarios[] = {
-    {"nothing", scenario_nothing},       {"memory", scenario_memory},   {"arguments", scenario_arguments},
-    {"reuse", scenario_reuse},           {"ordered", scenario_ordered}, {"streams", scenario_streams},
-    {"shortage", scenario_shortage},     {"wrong", scenario_wrong},     {"info", scenario_info},
-    {"ranges", scenario_ranges},         {"host", scenario_host},       {"kinds", scenario_kinds},
-    {"share", scenario_share},           {"pools", scenario_pools},     {"reset", scenario_reset},
-    {"devices", scenario_devices},       {"threads", scenario_threads}, {"fork", scenario_fork},
-    {"early_fork", scenario_early_fork}, {"leak", scenario_leak},       {"first", scenario_first},
-    {"unready", scenario_unready},
+    {"nothing", scenario_nothing},       {"memory", scenario_memory},     {"arguments", scenario_arguments},
+    {"reuse", scenario_reuse},           {"ordered", scenario_ordered},   {"streams", scenario_streams},
+    {"shortage", scenario_shortage},     {"wrong", scenario_wrong},       {"info", scenario_info},
+    {"ranges", scenario_ranges},         {"host", scenario_host},         {"kinds", scenario_kinds},
+    {"share", scenario_share},           {"pools", scenario_pools},       {"reset", scenario_reset},
+    {"devices", scenario_devices},       {"threads", scenario_threads},   {"fork", scenario_fork},
+    {"early_fork", scenario_early_fork}, {"leak", scenario_leak},         {"first", scenario_first},
+    {"unready", scenario_unready},       {"deferred", scenario_deferred},
 };
 
 static int complaints;

@@ -41,5 +41,6 @@ void scenario_early_fork(void);
 void scenario_leak(void);
 void scenario_first(void);
 void scenario_unready(void);
+void scenario_deferred(void);
 
 #endif

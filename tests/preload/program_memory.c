@@ -169,3 +169,17 @@ void scenario_unready(void)
   GOOD(hipHostMalloc(&memory, KIB, 0));
   GOOD(hipHostFree(memory));
 }
+
+/* Run with a pool of 1 MiB and a device that cannot be waited for at first, as while a stream is being captured. */
+void scenario_deferred(void)
+{
+  void *first, *second;
+  GOOD(hipMalloc(&first, MIB / 2));
+  GOOD(hipFree(first)); /* not yet */
+  GOOD(hipMalloc(&second, MIB / 2));
+  CHECK(second != first);
+  GOOD(hipMalloc(&first, MIB / 2)); /* now */
+  GOOD(hipFree(second));
+  GOOD(hipFree(first));
+  GOOD(hipGetLastError());
+}

@@ -82,6 +82,14 @@ reports hipMalloc 5 0 3
 reports hipMallocAsync 1 0 1
 tells '^  first failure: hipMalloc of 5 MiB: limiting: cannot allocate 5 MiB'
 
+# What is freed during a capture.
+echo '{ "stack": [{ "type": "pool", "maximum_size": "1MiB", "growth": "segments" }, "device"] }' >limited.json
+options='--config limited.json'
+HIPMM_SOFTWARE=fail=hipDeviceSynchronize:1:hipErrorStreamCaptureUnsupported good deferred
+silent
+reports hipFree 3 0 0
+tells '^    left at exit     0 bytes$'
+
 # How much there is.
 HIPMM_SOFTWARE=memory=64MiB
 export HIPMM_SOFTWARE

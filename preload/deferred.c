@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* deferred.c: see deferred.h. */
+#include "deferred.h"
+
+#include "say.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+static struct software_node *first; /* linked through `left` */
+static atomic_bool is_there;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void deferred_put(struct block *block)
+{
+  pthread_mutex_lock(&lock);
+  block->by_address.left = first;
+  first = &block->by_address;
+  atomic_store(&is_there, true);
+  pthread_mutex_unlock(&lock);
+}
+
+bool deferred_is_there(void)
+{
+  return atomic_load_explicit(&is_there, memory_order_relaxed);
+}
+
+/* What another thread defers from now on was not waited for. */
+static struct software_node *take_all(void)
+{
+  pthread_mutex_lock(&lock);
+  struct software_node *all = first;
+  first = NULL;
+  atomic_store(&is_there, false);
+  pthread_mutex_unlock(&lock);
+  return all;
+}
+
+static void give_back(struct block *block)
+{
+  struct hipmm_resource *resource = block->served->kinds[block->kind].resource;
+  if (hipmm_deallocate(resource, block_start(block), block_bytes(block), block->served->idle))
+    preload_say("%p is lost: %s", block_start(block), hipmm_last_error_message());
+  free(block);
+}
+
+int deferred_synchronize(void)
+{
+  struct software_node *all = deferred_is_there() ? take_all() : NULL;
+  int code = devices_synchronize();
+  while (all) {
+    struct block *block = (struct block *)all;
+    all = all->left;
+    if (code)
+      deferred_put(block);
+    else
+      give_back(block);
+  }
+  return code;
+}
