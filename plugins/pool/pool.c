@@ -111,7 +111,9 @@ static enum hipmm_status fill(struct pool *pool, uint64_t initial_bytes)
   if (status == HIPMM_E_OUT_OF_MEMORY)
     return pool->services->fail(pool->services, status, "initial_size", "the upstream does not have %llu bytes; %s",
                                 (unsigned long long)initial_bytes, "ask for less, or for a percentage such as \"50%\"");
-  return status;
+  if (status) return status;
+  int code = pool->services->hip->StreamSynchronize(NULL); /* for which alone the upstream may have made it ready */
+  return code ? pool->services->refuse_hip(pool->services, "hipStreamSynchronize", code, 0) : HIPMM_OK;
 }
 
 static enum hipmm_status pool_create(const struct hipmm_services *services, const void *options,
