@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Every adaptor over every sub-allocator over every source, under the random model (tests/model), on both schedulers of
- * the software device. The types are those whose plugins are found, so that a new one joins by itself; what it cannot do
- * without is in the table of requirements below. A combination that a plugin refuses with HIPMM_E_NOT_SUPPORTED counts
- * as not allowed; no type may be refused everywhere.
+/* Every adaptor over every sub-allocator over every source, and over every adaptor, under the random model (tests/model),
+ * on both schedulers of the software device. The types are those whose plugins are found, so that a new one joins by
+ * itself; what it cannot do without is in the table of requirements below. A combination that a plugin refuses with
+ * HIPMM_E_NOT_SUPPORTED counts as not allowed; no type may be refused everywhere.
  *
  * HIPMM_TEST_SEED repeats a run with the seed that a failure named, HIPMM_TEST_ONLY those combinations whose name contains
  * it, and HIPMM_TEST_OPERATIONS makes runs longer. */
@@ -23,6 +23,7 @@ struct requirement {
   const char *options; /* as they stand in the graph, each with a comma behind it; NULL: none */
   const char *barred;  /* why the type has no place here; NULL: it has */
   bool may_fail;       /* short of memory is to be expected */
+  bool is_single;      /* it cannot stand on another of its kind: both would have the same file */
 };
 
 static char log_option[600]; /* for a file in a folder of our own */
@@ -33,14 +34,18 @@ static const struct requirement requirements[] = {
     {"arena", .options = "\"arena_size\": \"64MiB\", "},
     {"async_import", .barred = "it allocates nothing by itself"},
     {"binning", .options = "\"bins\": [{\"size\": \"1KiB\"}, {\"size\": \"16KiB\"}], "},
+    {"binning", .name = "binning that is filled",
+     .options = "\"bins\": [{\"size\": \"2KiB\"}, {\"size\": \"64KiB\"}], \"blocks_to_preallocate\": 8, "},
     {"blind", .barred = "it makes mistakes on purpose"},
     {"callback", .options = "\"allocator\": \"program\", "},
     {"failure_callback", .options = "\"callback\": \"matrix\", "},
     {"fault", .options = "\"every\": 9, ", .may_fail = true},
     {"fixed_buffer", .options = "\"region\": \"region\", "},
     {"fixed_size", .options = "\"block_size\": \"128KiB\", \"blocks_per_chunk\": 16, "},
+    {"fixed_size", .name = "fixed_size that is filled",
+     .options = "\"block_size\": \"128KiB\", \"blocks_per_chunk\": 16, \"blocks_to_preallocate\": 16, "},
     {"limiting", .options = "\"limit\": \"128MiB\", "},
-    {"logging", .options = log_option},
+    {"logging", .options = log_option, .is_single = true},
     {.type = "pool"},
     {"pool", .name = "pool that is filled", .options = "\"initial_size\": \"1MiB\", \"growth\": \"segments\", "},
     {"sam_headroom", .options = "\"headroom\": \"1MiB\", "},
@@ -95,9 +100,9 @@ static const char *name_of(const struct type *type)
 
 /* ---- Combinations ---- */
 
-/* From the top; adaptor and sub-allocator NULL: there is none. */
+/* From the top; adaptors and sub-allocator NULL: there is none. */
 struct combination {
-  struct type *adaptor, *sub_allocator, *source;
+  struct type *adaptor, *second_adaptor, *sub_allocator, *source;
   char name[200], resources[1000];
   bool may_fail;
 };
@@ -113,24 +118,29 @@ static void add_layer(struct combination *combination, const struct type *type, 
 }
 
 /* What takes several upstreams gets one that soon says no, and the one that all others get. */
-static void add_adaptor(struct combination *combination, const char *below)
+static void add_adaptor(struct combination *combination, const struct type *adaptor, const char *name,
+                        const char *below)
 {
-  const struct type *adaptor = combination->adaptor;
   bool is_single = adaptor->plugin->min_upstreams < 2;
   char upstream[100];
-  snprintf(upstream, sizeof upstream, is_single ? "\"%s\", " : "[\"narrow\", \"%s\"], ", below);
-  add_layer(combination, adaptor, "top", upstream);
+  snprintf(upstream, sizeof upstream, is_single ? "\"%s\", " : "[\"narrow-%s\", \"%s\"], ", is_single ? below : name,
+           below);
+  add_layer(combination, adaptor, name, upstream);
   size_t used = strlen(combination->resources);
   if (!is_single)
     snprintf(combination->resources + used, sizeof combination->resources - used,
-             ", \"narrow\": {\"type\": \"limiting\", \"limit\": %d, \"upstream\": \"%s\"}", NARROW_BYTES, below);
+             ", \"narrow-%s\": {\"type\": \"limiting\", \"limit\": %d, \"upstream\": \"%s\"}", name, NARROW_BYTES,
+             below);
 }
 
 static void compose(struct combination *combination)
 {
+  const char *below = combination->sub_allocator ? "middle" : "bottom";
   combination->name[0] = '\0';
   snprintf(combination->resources, sizeof combination->resources, "{");
-  if (combination->adaptor) add_adaptor(combination, combination->sub_allocator ? "middle" : "bottom");
+  if (combination->adaptor)
+    add_adaptor(combination, combination->adaptor, "top", combination->second_adaptor ? "second" : below);
+  if (combination->second_adaptor) add_adaptor(combination, combination->second_adaptor, "second", below);
   if (combination->sub_allocator) add_layer(combination, combination->sub_allocator, "middle", "\"bottom\", ");
   add_layer(combination, combination->source, "bottom", NULL);
   size_t used = strlen(combination->resources);
@@ -162,6 +172,7 @@ static bool run(const struct combination *combination, const struct model *progr
   model.runtime = runtime_options;
   model.most_bytes = MOST_BYTES;
   model.may_fail = combination->may_fail;
+  model.may_align = true;
   model.by_host = combination->source->plugin->flags & HIPMM_PLUGIN_HOST_MEMORY;
   model.region_bytes = REGION_BYTES;
   struct model_result result = model_run(&model, seed);
@@ -215,6 +226,27 @@ static void agrees_with_the_model_over_everything(void **state)
   if (failures[0]) fail_msg("%s", failures);
 }
 
+static struct type *find_type(struct types *types, const char *type)
+{
+  for (size_t i = 0; i < types->count; i++)
+    if (!strcmp(types->items[i].plugin->type, type)) return &types->items[i];
+  return NULL;
+}
+
+static void agrees_with_the_model_over_every_adaptor(void **state)
+{
+  char failures[4000] = "";
+  struct combination combination = {
+      .adaptor = *state, .sub_allocator = find_type(&sub_allocators, "pool"), .source = find_type(&sources, "device")};
+  assert_non_null(combination.source);
+  for (size_t i = 0; i < adaptors.count; i++) {
+    combination.second_adaptor = &adaptors.items[i];
+    if (combination.second_adaptor == *state && combination.adaptor->requirement->is_single) continue;
+    run_combination(combination, failures, sizeof failures);
+  }
+  if (failures[0]) fail_msg("%s", failures);
+}
+
 static void expect_runs(const struct types *types)
 {
   for (size_t i = 0; i < types->count; i++)
@@ -233,14 +265,13 @@ static void lets_every_type_take_part(void **state)
   expect_runs(&adaptors);
 }
 
-static struct CMUnitTest test_of(struct type *adaptor)
+static struct CMUnitTest test_of(struct type *adaptor, CMUnitTestFunction function, const char *below)
 {
-  static char names[MOST_TYPES + 1][80];
+  static char names[2 * MOST_TYPES + 1][100];
   static size_t n;
   char *name = names[n++];
-  snprintf(name, sizeof names[0], "%s over everything agrees with the model", adaptor ? name_of(adaptor) : "nothing");
-  return (struct CMUnitTest){
-      .name = name, .test_func = agrees_with_the_model_over_everything, .initial_state = adaptor};
+  snprintf(name, sizeof names[0], "%s over %s agrees with the model", adaptor ? name_of(adaptor) : "nothing", below);
+  return (struct CMUnitTest){.name = name, .test_func = function, .initial_state = adaptor};
 }
 
 static int give_up(void *argument, size_t bytes)
@@ -252,15 +283,19 @@ static int give_up(void *argument, size_t bytes)
 int main(void)
 {
   const struct hipmm_failure failure = {sizeof failure, give_up, NULL};
-  struct CMUnitTest tests[MOST_TYPES + 2] = {{0}};
+  struct CMUnitTest tests[2 * MOST_TYPES + 2] = {{0}};
   size_t n = 0;
   char *folder = new_folder(), *file = path_in(folder, "log.csv");
   snprintf(log_option, sizeof log_option, "\"file\": \"%s\", ", file);
   log_to_file("error");
   if (hipmm_register_failure("matrix", &failure)) return 1;
   plugin_scan(NULL, discover, NULL);
-  tests[n++] = test_of(NULL);
-  for (size_t i = 0; i < adaptors.count; i++) tests[n++] = test_of(&adaptors.items[i]);
+  tests[n++] = test_of(NULL, agrees_with_the_model_over_everything, "everything");
+  for (size_t i = 0; i < adaptors.count; i++) {
+    struct type *adaptor = &adaptors.items[i];
+    tests[n++] = test_of(adaptor, agrees_with_the_model_over_everything, "everything");
+    tests[n++] = test_of(adaptor, agrees_with_the_model_over_every_adaptor, "every adaptor");
+  }
   tests[n++] = (struct CMUnitTest)cmocka_unit_test(lets_every_type_take_part);
   int failed = _cmocka_run_group_tests("matrix", tests, n, NULL, NULL);
   remove_folder(folder);

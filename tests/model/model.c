@@ -177,13 +177,16 @@ static void allocate(struct worker *worker)
                              .alignment = HIPMM_ALIGNMENT,
                              .stream = (int)random_below(&worker->random, (uint64_t)run->model->streams)};
   void *ptr = NULL;
-  if (run->model->aligns && random_chance(&worker->random, 10)) block.alignment <<= random_below(&worker->random, 6);
+  if ((run->model->aligns || run->model->may_align) && random_chance(&worker->random, 10))
+    block.alignment <<= random_below(&worker->random, 6);
   enum hipmm_status status =
       hipmm_allocate_aligned(run->resource, block.bytes, block.alignment, run->streams[block.stream], &ptr);
   if (status == HIPMM_E_OUT_OF_MEMORY && run->model->may_fail) {
     worker->refusals++;
     return;
   }
+  bool is_refusable = status == HIPMM_E_ARGUMENT || status == HIPMM_E_OUT_OF_MEMORY;
+  if (is_refusable && run->model->may_align && block.alignment > HIPMM_ALIGNMENT) return;
   check_status(run, "hipmm_allocate", status, HIPMM_OK);
   if (status) return;
   block.ptr = ptr;
@@ -230,11 +233,26 @@ static void deallocate(struct worker *worker, size_t index)
   if (random_chance(&worker->random, 10)) free_wrongly(worker, &block);
   if (!ranges_remove(&run->ranges, (uintptr_t)block.ptr, block.bytes)) fail_run(run, "%p was forgotten", block.ptr);
   size_t bytes = random_chance(&worker->random, 10) ? 0 : block.bytes;
-  check_status(run, "hipmm_deallocate", hipmm_deallocate(run->resource, block.ptr, bytes, run->streams[block.stream]),
+  size_t alignment = random_chance(&worker->random, 50) ? block.alignment : HIPMM_ALIGNMENT; /* it need not be known */
+  check_status(run, "hipmm_deallocate",
+               hipmm_deallocate_aligned(run->resource, block.ptr, bytes, alignment, run->streams[block.stream]),
                HIPMM_OK);
   if (run->model->threads == 1 && random_chance(&worker->random, 10))
     check_status(run, "freeing twice",
                  hipmm_deallocate(run->resource, block.ptr, block.bytes, run->streams[block.stream]), HIPMM_E_POINTER);
+}
+
+/* Zero bytes are given without memory, and freed without effect. */
+static void allocate_nothing(struct worker *worker)
+{
+  struct run *run = worker->run;
+  hipStream_t stream = run->streams[random_below(&worker->random, (uint64_t)run->model->streams)];
+  void *ptr = worker;
+  enum hipmm_status status = hipmm_allocate(run->resource, 0, stream, &ptr);
+  if (status == HIPMM_E_OUT_OF_MEMORY && run->model->may_fail) return;
+  check_status(run, "hipmm_allocate of nothing", status, HIPMM_OK);
+  if (ptr) fail_run(run, "zero bytes at %p", ptr);
+  check_status(run, "freeing nothing", hipmm_deallocate(run->resource, NULL, 0, stream), HIPMM_OK);
 }
 
 static void trim(struct worker *worker)
@@ -271,8 +289,10 @@ static void operate(struct worker *worker)
     deallocate(worker, random_below(&worker->random, worker->n_blocks));
   else if (draw < 980)
     hand_over(worker, &worker->blocks[random_below(&worker->random, worker->n_blocks)]);
-  else if (draw < 990)
+  else if (draw < 985)
     trim(worker);
+  else if (draw < 990)
+    allocate_nothing(worker);
   else if (!worker->run->model->no_streams)
     renew_stream(worker);
 }

@@ -18,6 +18,7 @@ struct model {
   unsigned operations; /* of each thread */
   size_t most_bytes;   /* of an allocation */
   bool aligns;         /* alignments above HIPMM_ALIGNMENT are possible */
+  bool may_align;      /* they may be refused with HIPMM_E_ARGUMENT, but must be right where they are not */
   size_t region_bytes; /* of the region that the program brings; 0: none */
   bool may_fail;       /* out of memory is to be expected */
   bool retires;        /* streams must be retired before they are destroyed, by the configuration's contract */
