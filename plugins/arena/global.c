@@ -226,12 +226,7 @@ enum hipmm_status global_fill(struct global *global, uint64_t bytes)
 {
   struct chunk *chunk;
   enum hipmm_status status = chunks_take_exactly(&global->chunks, bytes, NULL, &chunk);
-  if (status) return status;
-  int code = global->services->hip->StreamSynchronize(NULL); /* for which alone the upstream may have made it ready */
-  if (!code) return add_chunk(global, chunk, STREAM_CLEAN);
-  status = global->services->refuse_hip(global->services, "hipStreamSynchronize", code, 0);
-  chunks_give(&global->chunks, chunk);
-  return status;
+  return status ? status : add_chunk(global, chunk, STREAM_CLEAN);
 }
 
 /* A chunk that is one clean range. */
