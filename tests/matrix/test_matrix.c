@@ -46,6 +46,8 @@ static const struct requirement requirements[] = {
      .options = "\"block_size\": \"128KiB\", \"blocks_per_chunk\": 16, \"blocks_to_preallocate\": 16, "},
     {"limiting", .options = "\"limit\": \"128MiB\", "},
     {"logging", .options = log_option, .is_single = true},
+    {.type = "monotonic"},
+    {"monotonic", .name = "monotonic that is filled", .options = "\"initial_size\": \"1MiB\", "},
     {.type = "pool"},
     {"pool", .name = "pool that is filled", .options = "\"initial_size\": \"1MiB\", \"growth\": \"segments\", "},
     {"sam_headroom", .options = "\"headroom\": \"1MiB\", "},
