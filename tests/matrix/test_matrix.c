@@ -154,8 +154,8 @@ static void compose(struct combination *combination)
 static const char runtime_options[] = "\"pageable_memory_access\": true, ";
 
 static const struct model programs[] = {
-    {.scheduler = "stepped", .threads = 1, .streams = 4, .operations = 250},
-    {.scheduler = "threads", .threads = 2, .streams = 4, .operations = 100},
+    {.scheduler = "stepped", .threads = 1, .streams = 4, .operations = 200},
+    {.scheduler = "threads", .threads = 2, .streams = 4, .operations = 80},
 };
 
 static uint64_t number_from_environment(const char *name, uint64_t usual)

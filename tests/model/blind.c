@@ -91,6 +91,10 @@ static enum hipmm_status blind_allocate(void *self, size_t bytes, size_t alignme
 {
   struct blind *blind = self;
   (void)alignment, (void)stream;
+  if (!bytes) {
+    *ptr_out = NULL;
+    return HIPMM_OK;
+  }
   pthread_mutex_lock(&blind->lock);
   enum hipmm_status status = blind_take(blind, bytes, ptr_out);
   pthread_mutex_unlock(&blind->lock);
