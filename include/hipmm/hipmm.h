@@ -163,7 +163,8 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_get_named_resource(int device, const ch
                                                             struct hipmm_resource **resource_out);
 
 /* Puts another resource of the same device in force; the table keeps it alive until hipmm_finalize(). NULL resets to the
- * graph's own, as the reset functions do. `previous_out` may be NULL; otherwise the caller owns a reference. */
+ * graph's own, as the reset functions do. `previous_out` may be NULL; otherwise the caller owns a reference, and the
+ * device's stack is built if nothing was in force yet. */
 enum hipmm_status hipmm_set_current_resource(struct hipmm_resource *resource, struct hipmm_resource **previous_out);
 enum hipmm_status hipmm_set_device_resource(int device, struct hipmm_resource *resource,
                                             struct hipmm_resource **previous_out);

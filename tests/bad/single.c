@@ -58,13 +58,43 @@ static enum hipmm_status single_query(void *self, size_t index, int64_t *value_o
   return HIPMM_OK;
 }
 
+static enum hipmm_status single_reconfigure(void *self, const char *option, const void *options)
+{
+  (void)option, (void)options;
+  single_enter(self);
+  single_leave(self);
+  return HIPMM_OK;
+}
+
+static enum hipmm_status single_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent),
+                                      void *closure)
+{
+  single_enter(self);
+  see(closure, &(struct hipmm_extent){.ptr = self, .bytes = 256, .state = HIPMM_EXTENT_LIVE});
+  single_leave(self);
+  return HIPMM_OK;
+}
+
+struct single_options {
+  int64_t level;
+};
+
+static const struct hipmm_option single_table[] = {{.name = "level",
+                                                    .type = HIPMM_OPTION_INTEGER,
+                                                    .flags = HIPMM_OPTION_RELOADABLE,
+                                                    .offset = offsetof(struct single_options, level),
+                                                    .initial = "0",
+                                                    .doc = "For tests"}};
+
 static const struct hipmm_feature single_values[] = {{"overlaps", NULL, "Times that two threads were in it"}};
 
 static const struct hipmm_ops single_ops = {.struct_size = sizeof single_ops,
                                             .allocate = single_allocate,
                                             .deallocate = single_deallocate,
                                             .trim = single_trim,
-                                            .query = single_query};
+                                            .query = single_query,
+                                            .reconfigure = single_reconfigure,
+                                            .visit = single_visit};
 
 static enum hipmm_status single_create(const struct hipmm_services *services, const void *options,
                                        struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
@@ -95,6 +125,9 @@ const struct hipmm_plugin single_LTX_hipmm_plugin = {
     .flags = HIPMM_PLUGIN_NOT_THREAD_SAFE,
     .min_upstreams = 1,
     .max_upstreams = 1,
+    .options = single_table,
+    .n_options = 1,
+    .options_bytes = sizeof(struct single_options),
     .values = single_values,
     .n_values = 1,
     .ops = &single_ops,

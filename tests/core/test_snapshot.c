@@ -315,6 +315,30 @@ static void orders_holes_by_what_would_be_gained(void **state)
   json_decref(all);
 }
 
+static json_int_t bytes_in(json_t *memory, const char *state)
+{
+  return json_integer_value(json_object_get(json_object_get(memory, state), "bytes"));
+}
+
+/* What fixed_size shows agrees with what it counts, and with what was done. */
+static void agrees_with_a_sub_allocator(void **state)
+{
+  (void)state;
+  rig_start("'stack': [{'type': 'fixed_size', 'block_size': '64KiB', 'blocks_to_preallocate': 8}, 'device']");
+  hipStream_t stream = rig_stream();
+  void *kept = rig_allocate(1000, NULL), *other = rig_allocate(65536, stream), *freed = rig_allocate(2000, NULL);
+  rig_free(freed, 2000, NULL);
+  json_t *all = snapshot(), *memory = memory_of(all);
+  assert_sum(memory, "live", 66536, 2);
+  json_int_t idle = bytes_in(memory, "free") + bytes_in(memory, "pending") + bytes_in(memory, "cached");
+  assert_int_equal(idle, 6 * 65536);
+  assert_int_equal(rig_value("fixed_size", "free_count"), 6);
+  json_decref(all);
+  rig_free(kept, 1000, NULL);
+  rig_free(other, 65536, stream);
+  rig_drop_stream(stream);
+}
+
 static void has_nothing_free_and_no_fragmentation(void **state)
 {
   (void)state;
@@ -409,6 +433,7 @@ int main(void)
       snapshot_test(names_the_blocks_that_keep_holes_apart),
       snapshot_test(keeps_the_largest_of_many_holes),
       snapshot_test(orders_holes_by_what_would_be_gained),
+      snapshot_test(agrees_with_a_sub_allocator),
       snapshot_test(has_nothing_free_and_no_fragmentation),
       snapshot_test(refuses_what_cannot_be),
       snapshot_test(is_refused_in_the_child_of_a_fork),

@@ -315,13 +315,26 @@ static void *allocate_often(void *resource)
   return NULL;
 }
 
+static void *look_and_set_often(void *resource)
+{
+  for (int i = 0; i < 200; i++) {
+    char *text = NULL;
+    if (hipmm_set("devices/0/single/level", i % 2 ? "1" : "2") || hipmm_snapshot(&text)) return resource;
+    bool is_shown = strstr(text, "\"memory\"") != NULL;
+    hipmm_string_free(text);
+    if (!is_shown) return resource;
+  }
+  return NULL;
+}
+
 static void serialises_a_plugin_that_is_not_thread_safe(void **state)
 {
   (void)state;
   pthread_t threads[4];
   start("\"stack\": [\"single\", \"host\"]");
   struct hipmm_resource *resource = resource_of(0);
-  for (int i = 0; i < 4; i++) assert_int_equal(pthread_create(&threads[i], NULL, allocate_often, resource), 0);
+  for (int i = 0; i < 4; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, i ? allocate_often : look_and_set_often, resource), 0);
   for (int i = 0; i < 4; i++) {
     void *failed;
     pthread_join(threads[i], &failed);
