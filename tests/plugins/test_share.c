@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <hipmm/share.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -177,6 +178,46 @@ static void a_block_is_imported_once_at_a_time(void **state)
   }
   hipmm_resource_release(resource);
   for (int i = 0; i < 100; i++) rig_free(blocks[i], BYTES, NULL);
+}
+
+/* What a thread imports and frees, again and again. */
+struct share_work {
+  struct hipmm_resource *resource;
+  const struct hipmm_pool_pointer *pointers;
+  atomic_uint *wrong;
+};
+
+enum { SHARED_BY_EACH = 10 };
+
+static void *import_and_free(void *argument)
+{
+  const struct share_work *work = argument;
+  for (int i = 0; i < 20 * SHARED_BY_EACH; i++) {
+    void *there = NULL;
+    if (hipmm_pool_import_pointer(work->resource, &work->pointers[i % SHARED_BY_EACH], &there) ||
+        hipmm_deallocate(work->resource, there, BYTES, NULL))
+      atomic_fetch_add(work->wrong, 1);
+  }
+  return NULL;
+}
+
+static void threads_import_at_once(void **state)
+{
+  (void)state;
+  struct hipmm_pool_pointer pointers[4 * SHARED_BY_EACH];
+  struct share_work work[4];
+  pthread_t threads[4];
+  atomic_uint wrong = 0;
+  rig_start(owner);
+  struct hipmm_resource *resource = imported();
+  for (int i = 0; i < 4 * SHARED_BY_EACH; i++) owned_block(i, &pointers[i]);
+  for (int i = 0; i < 4; i++) {
+    work[i] = (struct share_work){resource, &pointers[i * SHARED_BY_EACH], &wrong};
+    assert_int_equal(pthread_create(&threads[i], NULL, import_and_free, &work[i]), 0);
+  }
+  for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
+  assert_int_equal(wrong, 0);
+  hipmm_resource_release(resource);
 }
 
 static void an_imported_pool_allocates_nothing(void **state)
@@ -456,6 +497,7 @@ int main(int count, char **arguments)
       TEST(two_processes_use_one_block),
       TEST(an_imported_block_is_freed_like_any_other),
       TEST(a_block_is_imported_once_at_a_time),
+      TEST(threads_import_at_once),
       TEST(an_imported_pool_allocates_nothing),
       TEST(what_is_left_imported_goes_with_the_pool),
       TEST(an_imported_pool_outlives_finalize),
