@@ -26,7 +26,8 @@ struct arena {
   pthread_mutex_t lock; /* the global one */
   struct global global;
   uint32_t *first_local; /* by stream: a list through next_of_stream; of STREAM_CLEAN those that wait for a stream */
-  uint64_t collections;  /* times that all superblocks were asked back since there was no room */
+  enum hipmm_status refusal; /* the upstream's last */
+  uint64_t collections;      /* times that all superblocks were asked back since there was no room */
   bool dumps;
   const char *dump_file;
 };

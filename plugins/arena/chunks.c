@@ -48,7 +48,7 @@ static struct chunk *enter(struct chunks *chunks, void *ptr, uint64_t bytes)
   return chunk;
 }
 
-static uint64_t room(const struct chunks *chunks)
+uint64_t chunks_room(const struct chunks *chunks)
 {
   if (chunks->bytes >= chunks->maximum_bytes || chunks->count == MOST_CHUNKS) return 0;
   return (chunks->maximum_bytes - chunks->bytes) / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
@@ -58,7 +58,7 @@ enum hipmm_status chunks_take_exactly(struct chunks *chunks, uint64_t bytes, hip
                                       struct chunk **chunk_out)
 {
   void *ptr = NULL;
-  if (bytes > room(chunks)) return HIPMM_E_LIMIT;
+  if (bytes > chunks_room(chunks)) return HIPMM_E_LIMIT;
   enum hipmm_status status = hipmm_upstream_allocate(chunks->upstream, bytes, HIPMM_ALIGNMENT, stream, &ptr);
   if (!status) *chunk_out = enter(chunks, ptr, bytes);
   return status;
@@ -76,12 +76,12 @@ static uint64_t step_for(const struct chunks *chunks, uint64_t bytes)
   if (step > LARGEST_STEP) step = LARGEST_STEP;
   uint64_t wanted = round_up(bytes, SMALLEST);
   if (wanted > step) step = wanted;
-  return step > room(chunks) ? room(chunks) : step;
+  return step > chunks_room(chunks) ? chunks_room(chunks) : step;
 }
 
 enum hipmm_status chunks_take(struct chunks *chunks, uint64_t bytes, hipStream_t stream, struct chunk **chunk_out)
 {
-  if (bytes > room(chunks)) return HIPMM_E_LIMIT;
+  if (bytes > chunks_room(chunks)) return HIPMM_E_LIMIT;
   for (uint64_t step = step_for(chunks, bytes);;) {
     enum hipmm_status status = chunks_take_exactly(chunks, step, stream, chunk_out);
     if ((status != HIPMM_E_OUT_OF_MEMORY && status != HIPMM_E_LIMIT) || step == bytes) return status;

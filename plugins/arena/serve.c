@@ -26,16 +26,24 @@ static inline uint64_t round_up(uint64_t bytes, uint64_t multiple)
 
 /* ---- Allocating ---- */
 
+/* If the maximum allows more, the upstream has said why it has none. */
 static enum hipmm_status refuse_allocation(const struct arena *arena, const struct arena_wish *wish)
 {
+  const struct hipmm_services *services = arena->services;
+  const struct chunks *chunks = &arena->global.chunks;
   int64_t live_bytes;
   arena_live_count(arena, &live_bytes);
   if (arena->dumps) arena_dump(arena, wish->requested);
-  return arena->services->refuse(
-      arena->services, HIPMM_E_OUT_OF_MEMORY,
-      "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it allocated, and neither "
-      "maximum_size nor the upstream allows enough more",
-      wish->requested, arena->global.chunks.bytes, (uint64_t)live_bytes);
+  if (chunks_room(chunks) < wish->bytes + (wish->alignment - HIPMM_ALIGNMENT))
+    return services->refuse(
+        services, HIPMM_E_OUT_OF_MEMORY,
+        "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it allocated, and maximum_size "
+        "does not allow enough more",
+        wish->requested, chunks->bytes, (uint64_t)live_bytes);
+  return services->explain(services, arena->refusal,
+                           "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it allocated, and the upstream "
+                           "does not have enough more",
+                           wish->requested, chunks->bytes, (uint64_t)live_bytes, 0);
 }
 
 static enum hipmm_status allocate_locked(struct arena *arena, struct arena_wish *wish, void **ptr_out)

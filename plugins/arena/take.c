@@ -38,9 +38,16 @@ static bool is_want(enum hipmm_status status)
   return status == HIPMM_E_OUT_OF_MEMORY || status == HIPMM_E_LIMIT;
 }
 
+static enum hipmm_status grow(struct arena *arena, const struct request *request, bool exactly)
+{
+  enum hipmm_status status = global_grow(&arena->global, request, exactly);
+  if (status) arena->refusal = status;
+  return status;
+}
+
 static uint32_t take_new_range(struct arena *arena, const struct request *request, enum hipmm_status *status)
 {
-  *status = global_grow(&arena->global, request, false);
+  *status = grow(arena, request, false);
   return *status ? PIECE_NONE : global_take_ready(&arena->global, request);
 }
 
@@ -161,7 +168,7 @@ static enum hipmm_status allocate_large(struct arena *arena, const struct arena_
   if (is_want(status)) status = arena_collect(arena);
   if (!id && !status) id = global_take_ready(global, &request);
   if (!id && !status && !global_release_idle(global, 0)) { /* chunks that are too small make room for one that is not */
-    status = global_grow(global, &request, true);
+    status = grow(arena, &request, true);
     if (!status) id = global_take_ready(global, &request);
     if (is_want(status)) status = HIPMM_OK;
   }

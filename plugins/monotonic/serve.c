@@ -23,16 +23,28 @@ static enum hipmm_status grow_in_exchange(struct monotonic *monotonic, size_t by
   return status ? status : bump_grow(&monotonic->bump, bytes, alignment, handle);
 }
 
-static enum hipmm_status refuse_allocation(const struct monotonic *monotonic, size_t bytes)
+static bool is_full(const struct bump *bump, size_t bytes)
 {
+  return bump->maximum_bytes < bump->bytes || bump->maximum_bytes - bump->bytes < bytes;
+}
+
+/* If the maximum allows more, the upstream has said why it has none. */
+static enum hipmm_status refuse_allocation(const struct monotonic *monotonic, enum hipmm_status status, size_t bytes,
+                                           size_t alignment)
+{
+  const struct hipmm_services *services = monotonic->services;
   const struct bump *bump = &monotonic->bump;
-  return monotonic->services->refuse(
-      monotonic->services, HIPMM_E_OUT_OF_MEMORY,
-      bump->n_blocks == BUMP_MOST_BLOCKS
-          ? "cannot allocate {0:bytes}: there are as many blocks as can be until all are freed"
-          : "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it given out since nothing was allocated, and "
-            "neither maximum_size nor the upstream allows enough more",
-      bytes, bump->bytes, bump->used_bytes + bump->offset);
+  uint64_t used_bytes = bump->used_bytes + bump->offset;
+  if (is_full(bump, bytes + (alignment - HIPMM_ALIGNMENT)))
+    return services->refuse(
+        services, HIPMM_E_OUT_OF_MEMORY,
+        "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it given out since nothing was "
+        "allocated, and maximum_size does not allow enough more",
+        bytes, bump->bytes, used_bytes);
+  return services->explain(services, status,
+                           "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it given out since nothing was "
+                           "allocated, and the upstream does not have enough more",
+                           bytes, bump->bytes, used_bytes, 0);
 }
 
 static enum hipmm_status take(struct monotonic *monotonic, size_t bytes, size_t alignment, hipStream_t handle,
@@ -45,11 +57,16 @@ static enum hipmm_status take(struct monotonic *monotonic, size_t bytes, size_t 
   if (status) return status;
   *number_out = bump_take(bump, bytes, alignment, handle);
   if (*number_out) return HIPMM_OK;
-  if (bump->n_blocks == BUMP_MOST_BLOCKS) return refuse_allocation(monotonic, bytes);
+  if (bump->n_blocks == BUMP_MOST_BLOCKS)
+    return monotonic->services->refuse(
+        monotonic->services, HIPMM_E_OUT_OF_MEMORY,
+        "cannot allocate {0:bytes}: there are {1} blocks, and there can be no more until "
+        "all are freed",
+        bytes, BUMP_MOST_BLOCKS - 1, 0);
   status = bump_grow(bump, bytes, alignment, handle);
   if (monotonic_is_want(status) && !bump->live_count && bump->n_chunks)
     status = grow_in_exchange(monotonic, bytes, alignment, handle);
-  if (status) return monotonic_is_want(status) ? refuse_allocation(monotonic, bytes) : status;
+  if (status) return monotonic_is_want(status) ? refuse_allocation(monotonic, status, bytes, alignment) : status;
   uses_note_chunk(&monotonic->uses, stream);
   *number_out = bump_take(bump, bytes, alignment, handle);
   return HIPMM_OK;

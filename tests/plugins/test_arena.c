@@ -337,6 +337,18 @@ static void exchanges_small_chunks_for_a_large_one(void **state)
   assert_int_equal(rig_value("arena", "chunks"), 1);
 }
 
+static void says_what_it_holds_when_the_upstream_has_no_more(void **state)
+{
+  void *none = NULL;
+  (void)state;
+  rig_start("'stack': ['arena', {'type': 'limiting', 'limit': '4MiB'}, 'device']");
+  void *ptr = rig_allocate(3 * MIB, NULL);
+  assert_status(hipmm_allocate(NULL, 3 * MIB, NULL, &none), HIPMM_E_LIMIT);
+  assert_message("limit");
+  assert_message("arena: cannot allocate 3 MiB: 4 MiB are held, 3 MiB of it allocated, and the upstream does not have");
+  rig_free(ptr, 3 * MIB, NULL);
+}
+
 static void dumps_what_it_has_when_it_fails(void **state)
 {
   static const char *const lines[] = {"arena failed to allocate 64.000000 MiB\n",
@@ -609,6 +621,7 @@ int main(void)
       TEST(becomes_one_block_again),
       TEST(takes_a_block_of_another_arena_before_it_fails),
       TEST(exchanges_small_chunks_for_a_large_one),
+      TEST(says_what_it_holds_when_the_upstream_has_no_more),
       TEST(dumps_what_it_has_when_it_fails),
       TEST(serves_on_where_no_dump_can_be_written),
       TEST(shows_all_that_it_holds),

@@ -94,6 +94,7 @@ static void refuses_what_is_too_much(void **state)
   assert_status(hipmm_allocate(NULL, SIZE_MAX, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
   assert_status(hipmm_allocate(NULL, 5 * MIB + 1, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
   assert_status(hipmm_allocate_aligned(NULL, 1, SIZE_MAX / 2 + 1, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
+  assert_status(hipmm_allocate_aligned(NULL, 1, 32 * MIB, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
   void *first = rig_allocate(2 * MIB, NULL), *second = rig_allocate(3 * MIB, NULL);
   assert_status(hipmm_allocate(NULL, 1, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
   assert_message("cannot allocate 1 byte: 5 MiB are held, 5 MiB of it given out");
@@ -105,6 +106,19 @@ static void refuses_what_is_too_much(void **state)
   rig_free(third, 0, NULL);
   rig_free(rig_allocate(6 * MIB, NULL), 0, NULL); /* in exchange for the chunks that were there */
   assert_int_equal(rig_value("monotonic", "chunks"), 1);
+}
+
+static void says_what_it_holds_when_the_upstream_has_no_more(void **state)
+{
+  void *none = NULL;
+  (void)state;
+  rig_start("'stack': ['monotonic', {'type': 'limiting', 'limit': '4MiB'}, 'device']");
+  void *ptr = rig_allocate(3 * MIB, NULL);
+  assert_status(hipmm_allocate(NULL, 3 * MIB, NULL, &none), HIPMM_E_LIMIT);
+  assert_message("monotonic: cannot allocate 3 MiB: 3 MiB are held, 3 MiB of it given out since nothing was allocated, "
+                 "and the upstream does not have");
+  assert_status(hipmm_allocate_aligned(NULL, 3 * MIB, 8 * MIB, NULL, &none), HIPMM_E_LIMIT);
+  rig_free(ptr, 3 * MIB, NULL);
 }
 
 static void says_what_is_wrong_with_its_options(void **state)
@@ -401,6 +415,7 @@ int main(void)
       TEST(takes_larger_and_larger_chunks),
       TEST(takes_chunks_of_one_size_if_they_do_not_grow),
       TEST(refuses_what_is_too_much),
+      TEST(says_what_it_holds_when_the_upstream_has_no_more),
       TEST(says_what_is_wrong_with_its_options),
       TEST(refuses_frees_that_are_wrong),
       TEST(reuses_on_the_same_stream_without_a_call),
