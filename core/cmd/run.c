@@ -66,7 +66,8 @@ static int run_run(int argc, char **argv)
       {.name = "config", .value_name = "FILE", .doc = "the graph file", .value = &config},
       {.name = "report",
        .value_name = "FILE",
-       .doc = "at its end, tell what the program called and how much memory that took, on standard error or in FILE",
+       .doc = "when it exits (not when it is killed), tell what the program called and how much memory that took, on "
+              "standard error or in FILE",
        .flag = &report,
        .value = &report_file},
       {.name = "strict", .doc = "do not run the program at all if hipmm cannot serve it", .flag = &settings.is_strict}};

@@ -82,8 +82,11 @@ def preload(proof):
         return None
     plain = proof.run([program], 60)
     proof.check("runs by itself", plain.status == 0, plain.last_words())
-    under = proof.hipmm("run", program, limit=60)
+    under = proof.hipmm("run", "--strict", "--report", program, limit=60)
     proof.check("runs under hipmm run", under.status == 0, under.last_words())
+    served = [line.split() for line in under.err.splitlines() if line.strip().startswith("cudaMalloc")]
+    proof.check("its memory is hipmm's", any(int(words[1]) > int(words[2]) for words in served), under.err[-2000:])
+    proof.notes += under.err.splitlines()
     proof.notes += [f"by itself: {line}" for line in plain.out.splitlines()[-2:]]
     proof.notes += [f"under hipmm: {line}" for line in under.out.splitlines()[-2:]]
     return None

@@ -108,12 +108,37 @@ HIPMM_RUNTIME=amd
 LD_LIBRARY_PATH=$real_libraries
 export LD_LIBRARY_PATH
 options='--config pool.json'
+good nested
+silent
+reports hipMemAllocHost 1 1 0
+grep -q hipHostMalloc "$work/report" && fail "what the runtime calls itself is counted"
 good memory reuse ordered streams threads host
 silent
 tells '^hipmm: report of program, process [0-9]*, runtime amd$'
 reports hipHostMalloc 1 1 0
 HIPMM_RUNTIME=software
 unset LD_LIBRARY_PATH
+
+# A runtime that finds its own functions through us is not called for ever.
+cat >own.c <<'END'
+int hipMalloc(void **ptr, unsigned long bytes);
+static int (*volatile own)(void **, unsigned long) = hipMalloc;
+int hipMalloc(void **ptr, unsigned long bytes) { return own(ptr, bytes); }
+END
+cat >caller.c <<'END'
+int hipMalloc(void **ptr, unsigned long bytes);
+int main(void)
+{
+  void *ptr;
+  return hipMalloc(&ptr, 4) != 801;
+}
+END
+if ${CC:-cc} -shared -fPIC -o libown.so own.c && ${CC:-cc} -o caller caller.c ./libown.so; then
+  options='--config wrong.json'
+  HIPMM_CONFIG=wrong.json HIPMM_LOG=off LD_PRELOAD=$object ./caller 2>"$work/err" || fail "a runtime that calls itself"
+  scenario=caller
+  says_once '^hipmm: hipMalloc: .* without end; hipmm cannot stand in front of this runtime$'
+fi
 
 # What nobody asked for is said.
 unset HIPMM_RUNTIME

@@ -18,7 +18,7 @@ static const struct scenario scenarios[] = {
     {"share", scenario_share},           {"pools", scenario_pools},       {"reset", scenario_reset},
     {"devices", scenario_devices},       {"threads", scenario_threads},   {"fork", scenario_fork},
     {"early_fork", scenario_early_fork}, {"leak", scenario_leak},         {"first", scenario_first},
-    {"unready", scenario_unready},       {"deferred", scenario_deferred},
+    {"unready", scenario_unready},       {"deferred", scenario_deferred}, {"nested", scenario_nested},
 };
 
 static int complaints;

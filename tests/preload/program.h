@@ -42,5 +42,6 @@ void scenario_leak(void);
 void scenario_first(void);
 void scenario_unready(void);
 void scenario_deferred(void);
+void scenario_nested(void);
 
 #endif

@@ -165,3 +165,12 @@ void scenario_pools(void)
   EXPECT(hipErrorNotSupported, hipMemPoolExportPointer(&data, memory));
   GOOD(hipFreeAsync(memory, NULL));
 }
+
+/* A function of the runtime that calls another one which it exports. */
+void scenario_nested(void)
+{
+  void *memory;
+  GOOD(hipMemAllocHost(&memory, KIB));
+  memset(memory, 1, KIB);
+  GOOD(hipHostFree(memory));
+}
