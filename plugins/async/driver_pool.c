@@ -98,6 +98,16 @@ static enum hipmm_status give_back(const struct hipmm_services *services, void *
   return code ? services->refuse_hip(services, "hipFreeAsync", code, 0) : HIPMM_OK;
 }
 
+/* No import meanwhile: it may be of the same block, or be given the same address. */
+static enum hipmm_status give_back_import(struct driver_pool *pool, void *ptr, hipStream_t stream)
+{
+  pthread_mutex_lock(&pool->lock);
+  enum hipmm_status status = give_back(pool->services, ptr, stream);
+  if (!status) driver_pool_forget_import(pool, ptr);
+  pthread_mutex_unlock(&pool->lock);
+  return status;
+}
+
 enum hipmm_status driver_pool_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
 {
   struct driver_pool *pool = self;
@@ -132,9 +142,8 @@ enum hipmm_status driver_pool_deallocate(void *self, void *ptr, size_t bytes, si
   enum hipmm_status status = driver_pool_release(pool, ptr, bytes, &held_bytes);
   if (status) return status;
   int previous = services->enter_device(services);
-  status = give_back(services, ptr, stream);
+  status = pool->is_imported ? give_back_import(pool, ptr, stream) : give_back(services, ptr, stream);
   services->leave_device(services, previous);
-  if (!status && pool->is_imported) driver_pool_forget_import(pool, ptr);
   if (status && driver_pool_hold(pool, ptr, held_bytes))
     services->log(services, HIPMM_LOG_ERROR, "%p could not be freed and cannot be noted either: it is lost", ptr);
   return status;

@@ -113,7 +113,7 @@ extern const struct hipmm_feature driver_pool_actions[DRIVER_POOL_ACTIONS];
 
 extern const struct hipmm_sharing driver_pool_sharing;
 
-/* `ptr`, which may have been imported, was freed. */
+/* An imported block was freed; the lock is held. */
 void driver_pool_forget_import(struct driver_pool *pool, const void *ptr);
 
 /* Lets go of the exported descriptor, and of the records of imports. */

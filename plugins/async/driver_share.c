@@ -164,7 +164,7 @@ struct driver_import {
 
 _Static_assert(sizeof((struct hipmm_pool_pointer *)NULL)->data == HIPMM_HIP_POINTER_BYTES, "hipmm_pool_pointer");
 
-/* Under the lock, from here to open_pointer. */
+/* Under the lock, from here on. */
 static struct driver_import *import_of(const struct driver_pool *pool, const void *ptr)
 {
   for (size_t i = 0; i < pool->n_imports; i++)
@@ -225,10 +225,8 @@ static enum hipmm_status open_pointer(struct driver_pool *pool, struct hipmm_poo
 
 void driver_pool_forget_import(struct driver_pool *pool, const void *ptr)
 {
-  pthread_mutex_lock(&pool->lock);
   struct driver_import *import = import_of(pool, ptr);
   if (import) *import = pool->imports[--pool->n_imports];
-  pthread_mutex_unlock(&pool->lock);
 }
 
 void driver_pool_close_share(struct driver_pool *pool)
