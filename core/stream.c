@@ -51,22 +51,25 @@ static enum hipmm_status refuse_handle(hipStream_t stream)
   return error_refuse(HIPMM_E_ARGUMENT, NULL, "{0:hex} is not a live stream", (uintptr_t)stream, 0, 0);
 }
 
-/* Of a stream that hipmm did not make. HIPMM_E_NOT_SUPPORTED when the runtime cannot tell. */
+/* Of a stream that hipmm did not make. That the runtime cannot tell is for the caller to report. */
 static enum hipmm_status ask_device(hipStream_t stream, int *device_out)
 {
   const struct hipmm_hip *hip = hip_table();
   int code = hip->StreamGetDevice ? hip->StreamGetDevice(stream, device_out) : HIPMM_HIP_ERROR_NOT_SUPPORTED;
   if (code == HIPMM_HIP_ERROR_INVALID_HANDLE) return refuse_handle(stream);
-  return code ? device_refuse("hipStreamGetDevice", code, 0) : HIPMM_OK;
+  if (code != HIPMM_HIP_ERROR_NOT_SUPPORTED) return code ? device_refuse("hipStreamGetDevice", code, 0) : HIPMM_OK;
+  hip->GetLastError();
+  return HIPMM_E_NOT_SUPPORTED;
 }
 
 enum hipmm_status stream_check(int device, hipStream_t stream)
 {
   int owner_device = device;
   if (stream_is_by_name(stream)) return HIPMM_OK;
-  if (!stream_owned_find(stream, &owner_device) && hip_table()->StreamGetDevice) {
+  if (!stream_owned_find(stream, &owner_device)) {
     enum hipmm_status status = ask_device(stream, &owner_device);
-    if (status) return status;
+    if (status && status != HIPMM_E_NOT_SUPPORTED) return status;
+    if (status) return HIPMM_OK; /* nobody can tell */
   }
   if (owner_device == device) return HIPMM_OK;
   return error_refuse(HIPMM_E_ARGUMENT, NULL, "stream {0:hex} is of device {1}, not of device {2}", (uintptr_t)stream,
@@ -83,6 +86,8 @@ enum hipmm_status hipmm_stream_device(hipStream_t stream, int *device_out)
     status = device_current(&device);
   else if (!stream_owned_find(stream, &device))
     status = ask_device(stream, &device);
+  if (status == HIPMM_E_NOT_SUPPORTED)
+    error_set(status, "runtime %s cannot tell the device of a stream that hipmm did not make", hip_name());
   if (!status) *device_out = device;
   return status;
 }

@@ -132,6 +132,27 @@ static void refuses_streams_that_are_none_or_anothers(void **state)
   rig_drop_stream(foreign);
 }
 
+static void takes_streams_whose_device_nobody_can_tell(void **state)
+{
+  int value = 7;
+  needs_software();
+  both_start(state, "'stack': ['device']");
+  hipStream_t foreign = rig_stream();
+  struct hipmm_hip *table = (struct hipmm_hip *)(uintptr_t)rig_hip(), original = *table;
+  table->StreamGetDevice = NULL;
+  enum hipmm_status synchronised = hipmm_stream_synchronize(0, foreign), asked = hipmm_stream_device(foreign, &value);
+  *table = original;
+  assert_status(synchronised, HIPMM_OK);
+  assert_status(asked, HIPMM_E_NOT_SUPPORTED);
+  assert_message("runtime software cannot tell the device of a stream");
+  rig_fail_call("hipStreamGetDevice", 1, HIPMM_HIP_ERROR_NOT_SUPPORTED);
+  assert_ok(hipmm_stream_synchronize(0, foreign));
+  rig_fail_call("hipStreamGetDevice", 1, 0);
+  assert_status(hipmm_stream_synchronize(0, foreign), HIPMM_E_HIP);
+  assert_int_equal(value, 7);
+  rig_drop_stream(foreign);
+}
+
 /* ---- Order ---- */
 
 static atomic_bool gate;
@@ -389,6 +410,7 @@ int main(void)
       BOTH(destroys_only_what_it_made),
       BOTH(minds_its_arguments),
       BOTH(refuses_streams_that_are_none_or_anothers),
+      BOTH(takes_streams_whose_device_nobody_can_tell),
       BOTH(its_streams_are_promised_to_last),
       BOTH(retires_before_it_destroys),
       BOTH(tells_stacks_that_are_held_past_finalize),
