@@ -6,7 +6,8 @@
 #     sh tests/gpu/bundle.sh FOLDER [BUILD [TRACE…]]
 #
 # BUILD is where configure ran, by default build. TRACE: more logs to replay than those in tests/data. `make gpu-bundle
-# BUNDLE=FOLDER TRACES="…"` does the same; it builds first, and names what it built in `programs`, `libraries`, `plugins`.
+# BUNDLE=FOLDER TRACES="…"` does the same; it builds first, and names what it built in `programs`, `libraries` and
+# `plugins`.
 set -eu
 
 [ $# -ge 1 ] || { echo "usage: $0 FOLDER [BUILD [TRACE...]]" >&2; exit 2; }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Sorts, groups and searches columns of uneven length with CuPy on four streams in as many threads, and prints one line of
-JSON: seconds, the most held from the driver and used by arrays, and a sum of the results, which must be the same with every
-allocator.
+"""Sorts, groups and searches columns of uneven length with CuPy on four streams in as many threads, and prints one line
+of JSON: seconds, the most held from the driver and kept by CuPy's pool, and a sum of the results, which must be the same
+with every allocator.
 
     cupy_work.py --allocator pool|hipmm [--rounds 40]         (hipmm: HIPMM_LIBRARY, HIPMM_CONFIG)
 """

@@ -104,7 +104,8 @@ class Proof:
         return self.run([sys.executable, "-B", self.bundle / "tests/gpu" / script, *words], limit, **environment)
 
     def has_module(self, name):
-        return self.run([sys.executable, "-c", f"import {name}"], 60).status == 0
+        look = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({name!r}) is None)"
+        return self.run([sys.executable, "-c", look], 60).status == 0
 
     def graph(self, *stack, **settings):
         """A file with this stack."""

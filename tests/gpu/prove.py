@@ -5,8 +5,8 @@
     prove.sh [STEP…] [--json FILE] [--seconds N] [--list]
 
 Each step is a line: ok, not ok, or left out and why; what failed in it and its figures follow. All of it is written as
-JSON, too, by default to prove.json in the bundle. Ends with 0 if nothing failed. PROVE_RUNTIME=software proves what needs
-no GPU.
+JSON, too, by default to prove.json in the bundle. Ends with 0 if nothing failed. PROVE_RUNTIME=software proves what
+needs no GPU.
 """
 
 import argparse

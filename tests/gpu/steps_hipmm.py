@@ -6,8 +6,8 @@ from proof import mib, number
 # The test programs that build stacks over a runtime of the caller's choice. Left out are tests that meet no device
 # (tests/unit, tests/cmd, most of tests/core, those of tests/pool from inside), those over a make-believe driver
 # (tests/nvidia), those that count, order and fail calls as only the software device can (tests/software, tests/fault,
-# tests/pool/test_order, tests/plugins/test_peers, test_sources), and tests/core/test_torch, which looks into blocks from the
-# host: PyTorch itself shows the same.
+# tests/pool/test_order, tests/plugins/test_peers, test_sources), and tests/core/test_torch, which looks into blocks from
+# the host: PyTorch itself shows the same.
 SUITE = [
     "tests/core/test_buffer",
     "tests/core/test_containers",
@@ -77,7 +77,7 @@ def rows_of(proof, program):
 def integrity(proof):
     program = proof.bundle / "tests/gpu/integrity"
     threads, seconds = (8, 1.5) if proof.on_gpu else (4, 0.5)
-    figures = proof.table("data on 8 streams", ["stack", "allocations", "on from another stream", "looks", "MiB looked at",
+    figures = proof.table("data on 8 streams", ["stack", "allocations", "from another stream", "looks", "MiB looked at",
                                                 "lost", "without waits"])
     names = rows_of(proof, program)
     proof.check("integrity --list", names, "says nothing")
@@ -94,7 +94,8 @@ def integrity(proof):
             noticed = "noticed" if broken.status == 3 or failed else "not noticed"
             proof.check(f"{name}: notices that nobody waits", noticed == "noticed", broken.last_words())
         figures.append([name, number(found.get("allocations"), 0), number(found.get("to_another_stream"), 0),
-                        number(found.get("looks"), 0), mib(found.get("looked_bytes")), number(found.get("lost"), 0), noticed])
+                        number(found.get("looks"), 0), mib(found.get("looked_bytes")), number(found.get("lost"), 0),
+                        noticed])
 
 
 # ---- Logs
@@ -139,7 +140,8 @@ def bench(proof):
         done = proof.hipmm("bench", "--json", "--workload", workload, "--threads", threads, "--seconds", "1s",
                            "--config", graph, limit=30)
         found = done.json() or {}
-        proof.check(f"{workload}, {threads} threads", done.status == 0 and found.get("failures") == 0, done.last_words())
+        good = done.status == 0 and found.get("failures") == 0
+        proof.check(f"{workload}, {threads} threads", good, done.last_words())
         ours, theirs = found.get("ns_per_op"), None if workload == "cross" else host(proof, workload, threads)
         ratio = ours / theirs if ours and theirs else None
         figures.append([workload, str(threads), number(ours), number(theirs), number(ratio, 2),

@@ -26,7 +26,8 @@ MODES = [("all alike", []), ("a length drawn for each", ["--varied"])]
 def torch(proof):
     if not needs(proof, "torch", "torch"):
         return
-    figures = proof.table("GPT-2 small, 50 steps", ["steps", "allocator", "steps a second", "most held MiB", "last loss"])
+    figures = proof.table("GPT-2 small, 50 steps",
+                          ["steps", "allocator", "steps a second", "most held MiB", "last loss"])
     for mode, words in MODES:
         losses = {}
         for allocator in ("native", "expandable", "hipmm"):
@@ -34,8 +35,8 @@ def torch(proof):
             found = done.json() or {}
             proof.check(f"{mode}, {allocator}: trains", done.status == 0 and found.get("losses"), done.last_words())
             losses[allocator] = found.get("losses")
-            figures.append([mode, allocator, number(found.get("steps_per_second"), 2), mib(found.get("most_bytes_held")),
-                            number((found.get("losses") or [None])[-1], 6)])
+            figures.append([mode, allocator, number(found.get("steps_per_second"), 2),
+                            mib(found.get("most_bytes_held")), number((found.get("losses") or [None])[-1], 6)])
         for allocator in ("native", "expandable"):
             if losses["hipmm"] and losses[allocator]:
                 proof.check(f"{mode}: hipmm's losses are those of {allocator}", losses["hipmm"] == losses[allocator],
@@ -48,7 +49,8 @@ def torch(proof):
 def cupy(proof):
     if not needs(proof, "cupy", "cupy"):
         return
-    figures = proof.table("sorting and grouping on four streams", ["allocator", "seconds", "held MiB", "used MiB", "result"])
+    figures = proof.table("sorting and grouping on four streams",
+                          ["allocator", "seconds", "held MiB", "in CuPy's pool MiB", "result"])
     results = {}
     for allocator in ("pool", "hipmm"):
         done = proof.python("cupy_work.py", "--allocator", allocator, limit=60)
@@ -75,18 +77,20 @@ def preload(proof):
     if not compiler:
         return proof.leave_out("preload", "no C compiler here")
     program = proof.folder / "preload"
-    done = proof.run([compiler, "-std=gnu11", "-O2", "-D_GNU_SOURCE", "-I/usr/local/cuda/include", "-o", program, source,
-                      "-L/usr/local/cuda/lib64", "-Wl,-rpath,/usr/local/cuda/lib64", "-lcudart", "-lpthread", "-ldl",
-                      "-lm"], 60)
+    done = proof.run([compiler, "-std=gnu11", "-O2", "-D_GNU_SOURCE", "-I/usr/local/cuda/include", "-o", program,
+                      source, "-L/usr/local/cuda/lib64", "-Wl,-rpath,/usr/local/cuda/lib64", "-lcudart", "-lpthread",
+                      "-ldl", "-lm"], 60)
     if not proof.check("compiles", done.status == 0, done.last_words()):
         return None
     plain = proof.run([program], 60)
     proof.check("runs by itself", plain.status == 0, plain.last_words())
-    under = proof.hipmm("run", "--strict", "--report", program, limit=60)
-    proof.check("runs under hipmm run", under.status == 0, under.last_words())
+    under = proof.hipmm("run", "--strict", "--report", "--", program, limit=60)
+    proof.check("runs under hipmm run", under.status == 0 and "all is well" in under.out, under.last_words())
     served = [line.split() for line in under.err.splitlines() if line.strip().startswith("cudaMalloc")]
-    proof.check("its memory is hipmm's", any(int(words[1]) > int(words[2]) for words in served), under.err[-2000:])
+    counts = [words[1:3] for words in served if len(words) > 2 and words[1].isdigit() and words[2].isdigit()]
+    proof.check("its memory is hipmm's", any(int(all_) > int(passed) for all_, passed in counts), under.err[-2000:])
+    reset = proof.hipmm("run", "--strict", "--", program, "--reset", limit=60)
+    proof.check("ends with its device reset", reset.status == 0, reset.last_words())
+    proof.notes += [f"by itself {plain.seconds:.2f} s, under hipmm {under.seconds:.2f} s"]
     proof.notes += under.err.splitlines()
-    proof.notes += [f"by itself: {line}" for line in plain.out.splitlines()[-2:]]
-    proof.notes += [f"under hipmm: {line}" for line in under.out.splitlines()[-2:]]
     return None

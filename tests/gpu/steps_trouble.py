@@ -25,7 +25,8 @@ def oom(proof):
     proof.check("PyTorch: gives what was let go", found["refilled"] >= found["pieces"] // 2 - 1, found)
     proof.check("PyTorch: goes on", found["large_sum_right"] and found["works_after"], found)
     proof.check("PyTorch: empty_cache() gives memory back", found["free_after"] > 0.9, found)
-    proof.notes.append(f"PyTorch: {found['pieces']} pieces of {mib(found['piece_bytes'])} MiB, then: {found['said'][:160]}")
+    proof.notes.append(f"PyTorch: {found['pieces']} pieces of {mib(found['piece_bytes'])} MiB, then: "
+                       f"{found['said'][:160]}")
     return None
 
 
@@ -87,7 +88,7 @@ def bad_devices(proof):
 
 
 def bad_files(proof):
-    """Each must be told of, where it is, by the command and, under PyTorch, in one line before the framework's error."""
+    """Each must be told of, where it is, by the command and, under PyTorch, in one line before PyTorch's error."""
     typo = proof.folder / "typo.json"
     typo.write_text(json.dumps({"stack": [{"type": "pool", "initail_size": "1MiB"}, "device"]}))
     syntax = proof.folder / "syntax.json"

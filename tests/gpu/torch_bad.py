@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""PyTorch on hipmm when something is wrong with the configuration: asks for a tensor and prints what is raised, as one line
-of JSON. What hipmm says of it must be a line on standard error, or in the error itself."""
+"""PyTorch on hipmm when something is wrong with the configuration: asks for a tensor and prints what is raised, as one
+line of JSON. What hipmm says of it must be a line on standard error, or in the error itself."""
 
 import json
 import os

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""PyTorch on hipmm with a device that is full: it fails clearly, loses nothing, and goes on once memory is let go. Prints
-one line of JSON.
+"""PyTorch on hipmm with a device that is full: it fails clearly, loses nothing, and goes on once memory is let go.
+Prints one line of JSON.
 
     torch_full.py            (HIPMM_LIBRARY, HIPMM_CONFIG)
 """
