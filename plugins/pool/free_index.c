@@ -136,7 +136,8 @@ uint32_t free_index_holding(const struct free_index *index, const struct blocks 
 {
   uint32_t id = address_index_at(&index->tree, blocks, start);
   const struct block *block = block_of(blocks, id);
-  return id && block->start + block->bytes >= end ? id : BLOCK_NONE;
+  /* Cells follow one another as regions came, and a later region may lie lower: the cell before may be above. */
+  return id && block->start <= start && block->start + block->bytes >= end ? id : BLOCK_NONE;
 }
 
 /* ---- Looking ---- */
