@@ -59,7 +59,7 @@ static enum hipmm_status take_from_block(struct pieces *pieces, struct block *bl
     uint32_t id = pieces_at(pieces, last, &begin);
     if (begin < start) break;
     if (begin + piece_bytes(pieces, id) <= end && piece_of(pieces, id)->granules <= most) {
-      enum hipmm_status status = piece_take(pieces, id);
+      enum hipmm_status status = piece_take(pieces, id, block->stream, block->epoch);
       if (!status) block->vacant += piece_of(pieces, id)->granules;
       if (!status) *piece_out = id;
       return status;
@@ -171,9 +171,11 @@ struct site {
   uint64_t dirty_end; /* of memory that work on `stream` may still use; 0: there is none */
 };
 
-static void note_dirty(struct site *site, uint64_t end)
+/* A piece that came here, up to `end`, has left a place that work of the stream may still use. */
+static void note_dirty(struct site *site, struct heap *heap, uint64_t end)
 {
   if (end > site->dirty_end) site->dirty_end = end;
+  stream_mark(&heap->streams, site->stream);
 }
 
 /* Whether the piece lies in free memory that the site's stream may use, of the block in *holder_out. */
@@ -201,11 +203,12 @@ static bool put_back(struct granules *granules, struct heap *heap, struct site *
   uint32_t piece = pieces_at(pieces, gap_end(pieces, gap) - pieces->granule_bytes, &begin);
   if (!piece || begin < gap->address) return false;
   if (begin + piece_bytes(pieces, piece) > gap->address + gap->room * pieces->granule_bytes) return false;
-  if (!is_idle(pieces, heap, piece, site, &holder) || piece_take(pieces, piece)) return false;
+  if (!is_idle(pieces, heap, piece, site, &holder)) return false;
+  if (piece_take(pieces, piece, holder->stream, holder->epoch)) return false;
   holder->vacant += piece_of(pieces, piece)->granules;
   piece_put(pieces, piece, begin); /* where it is mapped: that cannot fail */
   site->block->vacant -= piece_of(pieces, piece)->granules;
-  if (holder->stream != STREAM_CLEAN) note_dirty(site, begin + piece_bytes(pieces, piece));
+  if (holder->stream != STREAM_CLEAN) note_dirty(site, heap, begin + piece_bytes(pieces, piece));
   granules->returns++;
   return true;
 }
@@ -224,6 +227,12 @@ static void spare_others(const struct pieces *pieces, struct gap *gap)
   }
 }
 
+/* Waits until no work uses a place that a piece has left. */
+static void await(struct heap *heap, const struct place *place)
+{
+  if (place->stream && !stream_host_wait_for(&heap->streams, place->stream, place->epoch)) heap_quiesce(heap);
+}
+
 /* An idle piece is too large for the gap: memory of its size is given back and taken anew in smaller pieces. */
 static enum hipmm_status exchange(struct pieces *pieces, struct heap *heap, uint64_t granules, uint32_t *piece_out)
 {
@@ -231,7 +240,7 @@ static enum hipmm_status exchange(struct pieces *pieces, struct heap *heap, uint
   enum hipmm_status status = take_idle(pieces, heap, STREAM_CLEAN, UINT64_MAX / pieces->granule_bytes, &large);
   if (status) return status;
   uint64_t most = piece_of(pieces, large)->granules;
-  if (pieces->may_alias) heap_quiesce(heap); /* there may be work on places where it lay */
+  for (const struct place *place = NULL; (place = piece_next_stale(pieces, large, place));) await(heap, place);
   status = piece_destroy(pieces, large);
   return status ? status : piece_create(pieces, granules < most ? granules : most, piece_out);
 }
@@ -275,11 +284,13 @@ static enum hipmm_status obtain(struct granules *granules, struct heap *heap, st
 static enum hipmm_status put(struct pieces *pieces, struct heap *heap, struct site *site, uint32_t piece,
                              uint64_t address)
 {
+  const struct place *stale;
   uint64_t end = address + piece_bytes(pieces, piece);
+  bool is_there = pieces_is_place(pieces, piece, address);
   enum hipmm_status status = HIPMM_OK;
-  if (!pieces_is_place(pieces, piece, address) && pieces_has_stale(pieces, address, end)) {
-    if (site->block->stream != STREAM_CLEAN) heap_quiesce(heap);
-    status = pieces_unmap_stale(pieces, address, end);
+  while (!is_there && !status && (stale = pieces_stale(pieces, address, end))) {
+    await(heap, stale);
+    status = pieces_unmap(pieces, stale);
   }
   if (!status) status = piece_put(pieces, piece, address);
   if (!status) site->block->vacant -= piece_of(pieces, piece)->granules;
@@ -308,7 +319,7 @@ static enum hipmm_status back(struct granules *granules, struct heap *heap, stru
     uint64_t address = gap.address + left * pieces->granule_bytes;
     status = put(pieces, heap, site, piece, address);
     if (status) return status;
-    if (dirty) note_dirty(site, address + piece_bytes(pieces, piece));
+    if (dirty) note_dirty(site, heap, address + piece_bytes(pieces, piece));
   }
   return HIPMM_OK;
 }

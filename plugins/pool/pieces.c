@@ -208,20 +208,32 @@ static uint64_t last_mapped(const struct pieces *pieces, uint64_t start, uint64_
   return last_bit(pieces, range, range->mapped, 0, start, end);
 }
 
-bool pieces_has_stale(const struct pieces *pieces, uint64_t start, uint64_t end)
+const struct place *pieces_stale(const struct pieces *pieces, uint64_t start, uint64_t end)
 {
-  return start < end && last_mapped(pieces, start, end) != end;
+  uint64_t last = start < end ? last_mapped(pieces, start, end) : end, begin;
+  if (last == end) return NULL;
+  pieces_at(pieces, last, &begin);
+  return place_of(pieces, place_at(pieces, begin));
 }
 
-enum hipmm_status pieces_unmap_stale(struct pieces *pieces, uint64_t start, uint64_t end)
+static uint32_t number_of(const struct pieces *pieces, const struct place *place)
 {
-  enum hipmm_status status = HIPMM_OK;
-  while (!status && pieces_has_stale(pieces, start, end)) {
-    uint64_t begin;
-    uint32_t id = pieces_at(pieces, last_mapped(pieces, start, end), &begin);
-    status = unmap(pieces, id, place_at(pieces, begin));
-  }
-  return status;
+  uint32_t number = piece_of(pieces, place->piece)->places;
+  while (place_of(pieces, number) != place) number = place_of(pieces, number)->next;
+  return number;
+}
+
+enum hipmm_status pieces_unmap(struct pieces *pieces, const struct place *place)
+{
+  return unmap(pieces, place->piece, number_of(pieces, place));
+}
+
+const struct place *piece_next_stale(const struct pieces *pieces, uint32_t id, const struct place *place)
+{
+  const struct piece *piece = piece_of(pieces, id);
+  uint32_t next = place ? place->next : piece->places;
+  if (next && next == piece->home) next = place_of(pieces, next)->next;
+  return next ? place_of(pieces, next) : NULL;
 }
 
 /* ---- Single pieces ---- */
@@ -234,11 +246,18 @@ enum hipmm_status piece_put(struct pieces *pieces, uint32_t id, uint64_t address
   return status;
 }
 
-enum hipmm_status piece_take(struct pieces *pieces, uint32_t id)
+enum hipmm_status piece_take(struct pieces *pieces, uint32_t id, uint32_t stream, uint64_t epoch)
 {
-  enum hipmm_status status = pieces->may_alias ? HIPMM_OK : unmap(pieces, id, piece_of(pieces, id)->home);
-  if (!status) set_home(pieces, id, 0);
-  return status;
+  struct place *place = place_of(pieces, piece_of(pieces, id)->home);
+  if (!pieces->may_alias) {
+    enum hipmm_status status = unmap(pieces, id, piece_of(pieces, id)->home);
+    if (status) return status;
+  } else {
+    place->stream = stream;
+    place->epoch = epoch;
+  }
+  set_home(pieces, id, 0);
+  return HIPMM_OK;
 }
 
 static uint32_t unused_id(struct pieces *pieces)

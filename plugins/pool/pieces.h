@@ -28,8 +28,10 @@ struct piece {
 
 /* Per granule of addresses, numbered from 1 through all ranges: the piece that is mapped from there on. */
 struct place {
-  uint32_t piece; /* PIECE_NONE: none */
-  uint32_t next;  /* of the piece's places; 0: the last */
+  uint32_t piece;  /* PIECE_NONE: none */
+  uint32_t next;   /* of the piece's places; 0: the last */
+  uint32_t stream; /* whose work used these addresses last, when the piece was taken away; 0: that had passed */
+  uint64_t epoch;  /* of that work (streams.h) */
 };
 
 /* A reserved range of addresses. */
@@ -77,10 +79,13 @@ uint64_t pieces_last(const struct pieces *pieces, uint64_t start, uint64_t end, 
 /* The piece that is mapped at the granule, and the address where it begins; PIECE_NONE if there is none. */
 uint32_t pieces_at(const struct pieces *pieces, uint64_t address, uint64_t *begin_out);
 
-/* Whether a piece that does not lie there is mapped anywhere in [start, end); and unmapping all of them. No work may use
- * these addresses any more. */
-bool pieces_has_stale(const struct pieces *pieces, uint64_t start, uint64_t end);
-enum hipmm_status pieces_unmap_stale(struct pieces *pieces, uint64_t start, uint64_t end);
+/* The last place in [start, end) where a piece is mapped that does not lie there; NULL if there is none. And unmapping it:
+ * no work may use these addresses any more. */
+const struct place *pieces_stale(const struct pieces *pieces, uint64_t start, uint64_t end);
+enum hipmm_status pieces_unmap(struct pieces *pieces, const struct place *place);
+
+/* A place of the piece where it does not lie, after `place`, or the first for NULL; NULL at the end. */
+const struct place *piece_next_stale(const struct pieces *pieces, uint32_t id, const struct place *place);
 
 /* A new piece that lies nowhere, of what there is room for, at most `granules`; HIPMM_E_LIMIT when the maximum is reached.
  */
@@ -92,8 +97,9 @@ enum hipmm_status piece_destroy(struct pieces *pieces, uint32_t id);
 /* Puts a piece that lies nowhere at `address`, where nothing else is mapped. */
 enum hipmm_status piece_put(struct pieces *pieces, uint32_t id, uint64_t address);
 
-/* Takes it from where it lies. Unless pieces may alias, no work may use it any more. */
-enum hipmm_status piece_take(struct pieces *pieces, uint32_t id);
+/* Takes it from where it lies, where work of the stream up to the epoch may use it yet; 0: none does, as must be unless
+ * pieces may alias. */
+enum hipmm_status piece_take(struct pieces *pieces, uint32_t id, uint32_t stream, uint64_t epoch);
 
 /* Spares. take_spare finds one of at most `granules`; PIECE_NONE if there is none. */
 void piece_keep_spare(struct pieces *pieces, uint32_t id);

@@ -22,8 +22,12 @@ bool streams_open(struct streams *streams, const struct hipmm_services *services
 void streams_close(struct streams *streams)
 {
   const struct hipmm_services *services = streams->services;
-  for (uint32_t id = 0; streams->items && id < streams->count; id++)
-    if (streams->items[id].event) services->hip->EventDestroy(streams->items[id].event);
+  for (uint32_t id = 0; streams->items && id < streams->count; id++) {
+    const struct stream *stream = &streams->items[id];
+    if (stream->event) services->hip->EventDestroy(stream->event);
+    for (uint32_t i = 0; i < STREAM_MARKS; i++)
+      if (stream->marks[i].event) services->hip->EventDestroy(stream->marks[i].event);
+  }
   services->host_free(services, streams->items, MAX_STREAMS * sizeof *streams->items);
   services->host_free(services, streams->table, TABLE * sizeof *streams->table);
 }
@@ -82,8 +86,15 @@ static uint32_t add(struct streams *streams, hipStream_t handle, unsigned long l
   uint32_t id = unused_id(streams);
   if (!id) return STREAM_CLEAN;
   struct stream *stream = &streams->items[id];
-  hipEvent_t event = stream->event; /* of a stream that was forgotten */
-  *stream = (struct stream){.handle = handle, .number = number, .in_use = true, .lasts = !handle, .event = event};
+  /* A stream that was forgotten leaves its events. */
+  stream->handle = handle;
+  stream->thread = 0;
+  stream->number = number;
+  stream->in_use = true;
+  stream->lasts = !handle;
+  stream->gone = false;
+  stream->frees = stream->recorded = stream->passed = 0;
+  stream->n_marks = 0;
   if (handle == PER_THREAD) stream->thread = thread_number();
   *entry_of(streams, handle, stream->thread) = (uint16_t)id;
   streams->active++;
@@ -113,19 +124,24 @@ static bool may_use_handle(const struct streams *streams, const struct stream *s
   return stream->lasts || streams->record == RECORD_LAZY;
 }
 
-static bool record(struct streams *streams, struct stream *stream)
+/* Records the event, which is made if need be, on the stream. */
+static bool record_event(const struct streams *streams, const struct stream *stream, hipEvent_t *event)
 {
   const struct hipmm_services *services = streams->services;
   const struct hipmm_hip *hip = services->hip;
   int previous = services->enter_device(services);
-  int code = stream->event ? 0 : hip->EventCreateWithFlags(&stream->event, HIPMM_HIP_EVENT_DISABLE_TIMING);
-  if (!code) code = hip->EventRecord(stream->event, stream->handle);
-  if (code)
-    hip->GetLastError();
-  else
-    stream->recorded = stream->frees;
+  int code = *event ? 0 : hip->EventCreateWithFlags(event, HIPMM_HIP_EVENT_DISABLE_TIMING);
+  if (!code) code = hip->EventRecord(*event, stream->handle);
+  if (code) hip->GetLastError();
   services->leave_device(services, previous);
   return !code;
+}
+
+static bool record(struct streams *streams, struct stream *stream)
+{
+  bool recorded = record_event(streams, stream, &stream->event);
+  if (recorded) stream->recorded = stream->frees;
+  return recorded;
 }
 
 uint64_t stream_note_free(struct streams *streams, uint32_t id)
@@ -177,6 +193,44 @@ bool stream_host_wait(struct streams *streams, uint32_t id)
   int code = streams->services->hip->EventSynchronize(stream->event);
   if (code) streams->services->hip->GetLastError();
   streams->waits++;
+  return !code;
+}
+
+/* ---- Marks ---- */
+
+void stream_mark(struct streams *streams, uint32_t id)
+{
+  struct stream *stream = &streams->items[id];
+  if (stream->n_marks && stream->marks[(stream->n_marks - 1) % STREAM_MARKS].epoch == stream->frees) return;
+  struct mark *mark = &stream->marks[stream->n_marks % STREAM_MARKS];
+  if (!record_event(streams, stream, &mark->event)) return;
+  mark->epoch = stream->frees;
+  stream->n_marks++;
+}
+
+/* The first mark at or after the epoch; NULL if there is none. */
+static const struct mark *mark_for(const struct stream *stream, uint64_t epoch)
+{
+  uint32_t first = stream->n_marks > STREAM_MARKS ? stream->n_marks - STREAM_MARKS : 0;
+  for (uint32_t i = first; i < stream->n_marks; i++)
+    if (stream->marks[i % STREAM_MARKS].epoch >= epoch) return &stream->marks[i % STREAM_MARKS];
+  return NULL;
+}
+
+bool stream_host_wait_for(struct streams *streams, uint32_t id, uint64_t epoch)
+{
+  struct stream *stream = &streams->items[id];
+  const struct hipmm_hip *hip = streams->services->hip;
+  if (!stream->in_use || epoch <= stream->passed || epoch > stream->frees) return true; /* or of a forgotten one */
+  const struct mark *mark = mark_for(stream, epoch);
+  if (!mark) return stream_host_wait(streams, id);
+  int code = hip->EventQuery(mark->event);
+  if (code) {
+    hip->GetLastError(); /* HIP keeps even "not ready" as the thread's last error */
+    streams->waits++;
+    code = hip->EventSynchronize(mark->event);
+    if (code) hip->GetLastError();
+  }
   return !code;
 }
 

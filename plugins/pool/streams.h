@@ -20,6 +20,14 @@ enum {
 /* When the event is recorded that another stream waits for. */
 enum record { RECORD_AUTO, RECORD_LAZY, RECORD_ON_FREE };
 
+/* An event that stays while the stream goes on, unlike the stream's own, which moves to its last free. */
+struct mark {
+  hipEvent_t event; /* NULL until first needed */
+  uint64_t epoch;
+};
+
+enum { STREAM_MARKS = 32 };
+
 struct stream {
   hipStream_t handle;
   uint64_t thread;           /* of a per-thread default stream: whose; 0 otherwise */
@@ -29,6 +37,8 @@ struct stream {
   bool gone;  /* its handle names another stream by now */
   uint64_t frees, recorded, passed;
   hipEvent_t event; /* NULL until first needed */
+  struct mark marks[STREAM_MARKS];
+  uint32_t n_marks; /* made so far; the last are kept */
 };
 
 struct streams {
@@ -67,6 +77,13 @@ bool stream_wait(struct streams *streams, uint32_t waiter, uint32_t id, uint64_t
 
 /* Waits on the host until all frees on this stream have passed. False as above. */
 bool stream_host_wait(struct streams *streams, uint32_t id);
+
+/* Marks where the stream is now. Its handle is good during this call. */
+void stream_mark(struct streams *streams, uint32_t id);
+
+/* Waits on the host until the free of this epoch has passed, and as little longer as marks allow. An epoch that the stream
+ * never had is of one that was forgotten. False as above. */
+bool stream_host_wait_for(struct streams *streams, uint32_t id, uint64_t epoch);
 
 /* All frees so far have passed: the caller has waited for the stream, or for the device. */
 void stream_passed(struct streams *streams, uint32_t id);
