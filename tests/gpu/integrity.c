@@ -44,6 +44,11 @@ static const struct row rows[] = {
     {"pool, segments, auto", POOL("segments", "auto", "48MiB"), 4 * MIB, .retains = true, .breaks = true},
     {"pool, mapped, auto, streams that come and go", POOL("mapped", "auto", "48MiB"), 4 * MIB, .renews = true},
     {"pool, segments, auto, streams that come and go", POOL("segments", "auto", "48MiB"), 4 * MIB, .renews = true},
+    {"arena, lazy", "[{\"type\": \"arena\", \"record\": \"lazy\", \"maximum_size\": \"48MiB\"}, \"device\"]", 4 * MIB,
+     .retains = true},
+    {"arena, auto, streams that come and go", "[{\"type\": \"arena\", \"maximum_size\": \"48MiB\"}, \"device\"]",
+     4 * MIB, .renews = true},
+    {"monotonic", "[\"monotonic\", \"device\"]", 64 * KIB, .retains = true},
     {"fixed_size",
      "[{\"type\": \"fixed_size\", \"block_size\": \"256KiB\", \"blocks_per_chunk\": 16}, "
      "{\"type\": \"pool\", \"growth\": \"segments\"}, \"device\"]",
