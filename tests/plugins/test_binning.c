@@ -312,6 +312,7 @@ static void adds_bins_under_threads_that_allocate(void **state)
 
 static void takes_blocks_at_once_if_asked_to(void **state)
 {
+  needs_software();
   (void)state;
   rig_start("'stack': [{'type': 'binning', 'min_size_exponent': 16, 'max_size_exponent': 18, 'blocks_to_preallocate': "
             "5}, 'device']");
@@ -328,6 +329,7 @@ static void takes_blocks_at_once_if_asked_to(void **state)
 /* The bin of 64 MiB cannot have its blocks: nothing has changed. */
 static void changes_nothing_when_a_bin_cannot_be_had(void **state)
 {
+  needs_software();
   (void)state;
   rig_start("'stack': [{'type': 'binning', 'bins': [{'size': 1024}], 'blocks_to_preallocate': 5}, 'device']");
   size_t held = rig_held_bytes();

@@ -415,6 +415,26 @@ static void remembers_when_more_addresses_come(void **state)
   assert_int_equal(fit(4 * GRANULE, FIT_ANYWHERE), third);
 }
 
+/* Addresses that come later may lie lower: a block of the first ones holds nothing there. */
+static void finds_the_block_that_holds_a_granule(void **state)
+{
+  const uint64_t low = START - (1ull << 43);
+  (void)state;
+  cover(GRANULE);
+  uint32_t high = add_at(0, START + GRANULE, 3 * GRANULE);
+  assert_int_equal(free_index_holding(&idx, &blocks, START + GRANULE, START + 2 * GRANULE), high);
+  assert_int_equal(free_index_holding(&idx, &blocks, START + 2 * GRANULE, START + 4 * GRANULE), high);
+  assert_int_equal(free_index_holding(&idx, &blocks, START + 2 * GRANULE, START + 5 * GRANULE), BLOCK_NONE);
+  assert_int_equal(free_index_holding(&idx, &blocks, START, START + GRANULE), BLOCK_NONE);
+  assert_true(blocks_cover(&blocks, low, 1ull << 42));
+  assert_true(free_index_cover(&idx, &blocks));
+  assert_int_equal(free_index_holding(&idx, &blocks, low + GRANULE, low + 2 * GRANULE), BLOCK_NONE);
+  uint32_t other = add_at(1, low, 4 * GRANULE);
+  assert_int_equal(free_index_holding(&idx, &blocks, low + GRANULE, low + 2 * GRANULE), other);
+  assert_int_equal(free_index_holding(&idx, &blocks, low + 4 * GRANULE, low + 5 * GRANULE), BLOCK_NONE);
+  assert_int_equal(free_index_holding(&idx, &blocks, START + 2 * GRANULE, START + 4 * GRANULE), high);
+}
+
 #define TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
 
 int main(void)
@@ -428,6 +448,7 @@ int main(void)
       TEST(prefers_the_lowest_address_where_granules_move),
       TEST(knows_blocks_of_terabytes),
       TEST(remembers_when_more_addresses_come),
+      TEST(finds_the_block_that_holds_a_granule),
       TEST(agrees_with_a_plain_array_without_granules),
       TEST(agrees_with_a_plain_array_with_granules),
       TEST(agrees_with_a_plain_array_with_small_granules),
