@@ -164,3 +164,19 @@ struct cache_totals caches_totals(struct caches *caches)
   open_gates(caches, &all);
   return totals;
 }
+
+void caches_stop(struct caches *caches, struct heap *heap)
+{
+  struct selection all = {0};
+  shut_gates(caches, &all);
+  for (const struct cache *cache = caches->items; cache < caches->items + caches->count; cache++)
+    for (uint32_t bin = 0; bin < CACHE_BINS; bin++)
+      for (uint32_t id = cache->bins[bin].head; id; id = block_of(&heap->blocks, id)->next)
+        block_of(&heap->blocks, id)->stream = (uint16_t)cache->stream;
+}
+
+void caches_go_on(struct caches *caches)
+{
+  const struct selection all = {.gates_are_shut = true};
+  open_gates(caches, &all);
+}

@@ -71,6 +71,10 @@ struct cache_totals {
 
 struct cache_totals caches_totals(struct caches *caches);
 
+/* Nobody uses a cache until they go on; what they keep bears its stream. The pool's lock is held. */
+void caches_stop(struct caches *caches, struct heap *heap);
+void caches_go_on(struct caches *caches);
+
 /* ---- The hit ---- */
 
 /* What others look at without shutting the gate. */

@@ -82,6 +82,34 @@ enum hipmm_status ground_release_idle(struct ground *ground, struct heap *heap, 
                         : segments_release_idle(&ground->segments, heap, keep_bytes);
 }
 
+void ground_set_maximum(struct ground *ground, uint64_t maximum_bytes)
+{
+  if (ground->mapped)
+    ground->granules.pieces.maximum_bytes = pieces_round_down(&ground->granules.pieces, maximum_bytes);
+  else
+    ground->segments.maximum_bytes = maximum_bytes / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
+}
+
+/* Goes by granules: for introspection. */
+static uint64_t first(const struct ground *ground, uint64_t start, uint64_t end, bool backed)
+{
+  const struct pieces *pieces = &ground->granules.pieces;
+  if (!ground->mapped) return backed ? start : end;
+  uint64_t at = pieces_round_down(pieces, start);
+  while (at < end && pieces_last(pieces, at, at + pieces->granule_bytes, backed) != at) at += pieces->granule_bytes;
+  return at < start ? start : at < end ? at : end;
+}
+
+uint64_t ground_first_vacant(const struct ground *ground, uint64_t start, uint64_t end)
+{
+  return first(ground, start, end, false);
+}
+
+uint64_t ground_first_backed(const struct ground *ground, uint64_t start, uint64_t end)
+{
+  return first(ground, start, end, true);
+}
+
 uint64_t ground_bytes(const struct ground *ground)
 {
   return ground->mapped ? ground->granules.pieces.bytes : ground->segments.bytes;
@@ -95,6 +123,11 @@ uint64_t ground_peak_bytes(const struct ground *ground)
 uint64_t ground_maximum_bytes(const struct ground *ground)
 {
   return ground->mapped ? ground->granules.pieces.maximum_bytes : ground->segments.maximum_bytes;
+}
+
+uint64_t ground_least_bytes(const struct ground *ground)
+{
+  return ground->mapped ? ground->granules.pieces.granule_bytes : HIPMM_ALIGNMENT;
 }
 
 uint64_t ground_pieces(const struct ground *ground)

@@ -35,9 +35,20 @@ enum hipmm_status ground_fill(struct ground *ground, struct heap *heap, uint64_t
 /* Gives memory back that clean blocks hold idle, while more than `keep_bytes` are held. */
 enum hipmm_status ground_release_idle(struct ground *ground, struct heap *heap, uint64_t keep_bytes);
 
+/* Less than is held means that nothing more is taken until it fits again. */
+void ground_set_maximum(struct ground *ground, uint64_t maximum_bytes);
+
+/* Where in [start, end), which lies in a free block, the first part without memory begins, and the first with memory;
+ * `end` if there is none. */
+uint64_t ground_first_vacant(const struct ground *ground, uint64_t start, uint64_t end);
+uint64_t ground_first_backed(const struct ground *ground, uint64_t start, uint64_t end);
+
 uint64_t ground_bytes(const struct ground *ground);
 uint64_t ground_peak_bytes(const struct ground *ground);
 uint64_t ground_maximum_bytes(const struct ground *ground);
+
+/* The least that can be taken from the upstream. */
+uint64_t ground_least_bytes(const struct ground *ground);
 
 /* Segments, or granules. */
 uint64_t ground_pieces(const struct ground *ground);

@@ -214,6 +214,7 @@ uint32_t heap_take(struct heap *heap, uint32_t id, const struct request *request
   id = take_front(heap, id, request->bytes);
   struct block *block = block_in(heap, id);
   block->requested = request->requested;
+  block->stream = (uint16_t)request->stream; /* for introspection */
   block_set_state(block, BLOCK_LIVE);
   heap->live_bytes += block->bytes;
   heap->requested_bytes += request->requested;

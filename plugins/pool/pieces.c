@@ -278,7 +278,8 @@ static void drop_id(struct pieces *pieces, uint32_t id)
 
 enum hipmm_status piece_create(struct pieces *pieces, uint64_t granules, uint32_t *id_out)
 {
-  uint64_t room = (pieces->maximum_bytes - pieces->bytes) / pieces->granule_bytes;
+  uint64_t room = pieces->maximum_bytes > pieces->bytes ? pieces->maximum_bytes - pieces->bytes : 0;
+  room /= pieces->granule_bytes;
   if (granules > room) granules = room;
   uint32_t id = granules ? unused_id(pieces) : PIECE_NONE;
   if (!id) return HIPMM_E_LIMIT;

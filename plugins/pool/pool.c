@@ -24,6 +24,7 @@ enum value {
   LARGEST_FREE_BYTES,
   PIECES,
   MOVES,
+  RETURNS,
   STREAM_WAITS,
   METADATA_BYTES
 };
@@ -38,6 +39,7 @@ static const struct hipmm_feature values[] = {
     [LARGEST_FREE_BYTES] = {"largest_free_bytes", "bytes", "The largest free block"},
     [PIECES] = {"pieces", "pieces", "Granules, or segments, held from the upstream"},
     [MOVES] = {"moves", "pieces", "Idle pieces moved under other addresses so far"},
+    [RETURNS] = {"returns", "pieces", "Idle pieces that went back under addresses where they had been, at no cost"},
     [STREAM_WAITS] = {"stream_waits", "waits", "Times that a stream was made to wait for another one"},
     [METADATA_BYTES] = {"metadata_bytes", "bytes", "Host memory that the pool's own records take, at most"},
 };
@@ -61,6 +63,7 @@ static int64_t value_of(struct pool *pool, enum value value)
   case CACHED_BYTES: return (int64_t)cached.bytes;
   case LARGEST_FREE_BYTES: return (int64_t)heap_largest_free(heap);
   case MOVES: return (int64_t)pool->ground.granules.moves;
+  case RETURNS: return (int64_t)pool->ground.granules.returns;
   case PIECES: return (int64_t)ground_pieces(&pool->ground);
   case STREAM_WAITS: return (int64_t)heap->streams.waits;
   case METADATA_BYTES: return (int64_t)metadata_bytes(pool);
@@ -75,6 +78,21 @@ static enum hipmm_status pool_query(void *self, size_t index, int64_t *value_out
   *value_out = value_of(pool, (enum value)index);
   pthread_mutex_unlock(&pool->lock);
   return HIPMM_OK;
+}
+
+/* The maximum: the one option that may change. */
+static enum hipmm_status pool_reconfigure(void *self, const char *option, const void *wanted)
+{
+  struct pool *pool = self;
+  uint64_t maximum_bytes = ((const struct options *)wanted)->maximum_size;
+  pthread_mutex_lock(&pool->lock);
+  bool possible = maximum_bytes >= ground_least_bytes(&pool->ground);
+  if (possible) ground_set_maximum(&pool->ground, maximum_bytes);
+  pthread_mutex_unlock(&pool->lock);
+  if (possible) return HIPMM_OK;
+  return pool->services->fail(pool->services, HIPMM_E_CONFIG, option,
+                              "is less than the smallest piece of memory, %llu bytes",
+                              (unsigned long long)ground_least_bytes(&pool->ground));
 }
 
 /* ---- Life ---- */
@@ -159,7 +177,7 @@ static const struct hipmm_option options[] = {
      .doc = "Memory taken from the upstream at once; the pool grows by itself"},
     {.name = "maximum_size",
      .type = HIPMM_OPTION_BYTES,
-     .flags = HIPMM_OPTION_PERCENT,
+     .flags = HIPMM_OPTION_PERCENT | HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct options, maximum_size),
      .initial = "unlimited",
      .unit = "bytes",
@@ -192,7 +210,9 @@ static const struct hipmm_ops ops = {.struct_size = sizeof ops,
                                      .query = pool_query,
                                      .find = pool_find,
                                      .stream_retire = pool_stream_retire,
-                                     .stream_retain = pool_stream_retain};
+                                     .stream_retain = pool_stream_retain,
+                                     .reconfigure = pool_reconfigure,
+                                     .visit = pool_visit};
 
 HIPMM_EXPORT extern const struct hipmm_plugin pool_LTX_hipmm_plugin;
 

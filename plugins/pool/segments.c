@@ -73,7 +73,7 @@ static uint64_t step_for(const struct segments *segments, uint64_t bytes)
 
 enum hipmm_status segments_grow(struct segments *segments, struct heap *heap, uint64_t bytes, uint32_t stream)
 {
-  uint64_t room = segments->maximum_bytes - segments->bytes;
+  uint64_t room = segments->maximum_bytes > segments->bytes ? segments->maximum_bytes - segments->bytes : 0;
   if (bytes > room || segments->count == MAX_SEGMENTS) return HIPMM_E_LIMIT;
   uint64_t step = step_for(segments, bytes);
   if (step > room) step = room / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;

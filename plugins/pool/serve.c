@@ -86,10 +86,11 @@ static enum hipmm_status explain(struct pool *pool, enum hipmm_status status, co
                             "cannot allocate {0:bytes}: maximum_size {1:bytes} is reached, with {2:bytes} of it free",
                             request->requested, ground_maximum_bytes(&pool->ground), free_bytes);
   if (status == HIPMM_E_OUT_OF_MEMORY)
-    return services->refuse(services, HIPMM_E_OUT_OF_MEMORY,
-                            "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it free, and the upstream has "
-                            "no more",
-                            request->requested, ground_bytes(&pool->ground), free_bytes);
+    return services->explain(services, status,
+                             "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it free, {3:bytes} in one "
+                             "piece, and the upstream has no more",
+                             request->requested, ground_bytes(&pool->ground), free_bytes,
+                             heap_largest_free(&pool->heap));
   return status;
 }
 

@@ -25,6 +25,8 @@ enum hipmm_status pool_trim(void *self, size_t keep_bytes);
 void pool_stream_retire(void *self, hipStream_t stream);
 void pool_stream_retain(void *self, hipStream_t stream);
 
+enum hipmm_status pool_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent), void *closure);
+
 /* What the pool's thread_watch calls. */
 void pool_thread_ended(struct thread_watch *watch, uint64_t thread);
 
