@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # What a user does after `make install`: compiles a program with pkg-config and runs it, then builds a plugin of their
-# own against the installed headers alone and uses it beside ours. The installation is a moved one (DESTDIR), so nothing
+# own against the installed headers alone and uses it beside ours; and both again with CMake. The installation is a moved one (DESTDIR), so nothing
 # may depend on the configured prefix. Run by `make check`, which sets the variables in capitals and the two tops.
 set -eu
 : "${top_srcdir:?}" "${top_builddir:?}"
@@ -61,6 +61,53 @@ compile "$root/theirs/fill.so" -shared -fPIC "$top_srcdir/tests/example/fill.c" 
 "$root/program" '{"runtime": "software", "plugin_path": ["'"$root"'/theirs"], "stack": ["fill", "pool", "device"]}'
 HIPMM_PLUGIN_PATH=$root/theirs "$root/program" '{"runtime": "software", "stack": ["fill", "pool", "device"]}'
 echo "a third party's plugin works beside ours"
+
+# The same two as a CMake project, which has to know by itself where the library is; and versions that it asks for.
+with_cmake() {
+  unset LD_LIBRARY_PATH CMAKE_GENERATOR
+  package=$(dirname "$(find "$root" -name hipmmConfig.cmake)")
+  version=$(${PKG_CONFIG:-pkg-config} --modversion hipmm)
+  mkdir "$root/outside" "$root/versions"
+  cp "$top_srcdir/tests/example/CMakeLists.txt" "$top_srcdir/tests/example/readme.c" "$top_srcdir/tests/example/fill.c" \
+    "$root/outside"
+  cmake -S "$root/outside" -B "$root/outside/build" -Dhipmm_DIR="$package" \
+    -DCMAKE_C_FLAGS="-std=gnu11 -Wall -Wextra -Werror ${SANITIZER_FLAGS-}" || return 1
+  cmake --build "$root/outside/build" || return 1
+  HIPMM_RUNTIME=software HIPMM_SOFTWARE=devices=2 "$root/outside/build/readme" "$root/cmake.csv" || return 1
+  echo "$version $(folder plugin_abi) $root$(folder plugindir | sed "s:^$root::")" |
+    diff - "$root/outside/build/found" || return 1
+
+  cat >"$root/versions/CMakeLists.txt" <<'END'
+cmake_minimum_required(VERSION 3.19)
+project(versions NONE)
+foreach(wanted IN LISTS WANTED)
+  string(REPLACE "=" ";" wanted "${wanted}")
+  list(POP_BACK wanted answer)
+  find_package(hipmm ${wanted} QUIET CONFIG PATHS "${PACKAGE}" NO_DEFAULT_PATH)
+  if((hipmm_FOUND AND NOT answer) OR (answer AND NOT hipmm_FOUND))
+    message(SEND_ERROR "find_package(hipmm ${wanted}) gives \"${hipmm_FOUND}\" instead of ${answer}")
+  endif()
+  unset(hipmm_DIR CACHE)
+endforeach()
+END
+  # Each is what is asked for, and whether this version will do.
+  major=${version%%.*}
+  next=$((major + 1))
+  wanted="$major=1;$version=1;$version=EXACT=1;$major.999=0;$next=0;$next.0=0;$major.999=EXACT=0"
+  wanted="$wanted;$major...$next=1;$version...$version=1;$major...<$version=0;$next...9999=0"
+  cmake -S "$root/versions" -B "$root/versions/build" -DPACKAGE="$package" -DWANTED="$wanted"
+}
+echo 'cmake_minimum_required(VERSION 3.19)' >"$root/new_enough.cmake"
+if cmake -P "$root/new_enough.cmake" >/dev/null 2>&1; then
+  (with_cmake) >"$root/cmake.log" 2>&1 || {
+    cat "$root/cmake.log"
+    exit 1
+  }
+  HIPMM_PLUGIN_PATH=$root/outside/build "$root/program" '{"runtime": "software", "stack": ["fill", "pool", "device"]}'
+  echo "a CMake project builds the program and the plugin, and gets no version but those that serve it"
+else
+  echo "CMake 3.19 or newer is not installed: find_package(hipmm) was not tried"
+fi
 
 # A HIP program, linked to what HIP library there is.
 cat >"$root/unchanged.c" <<'END'
