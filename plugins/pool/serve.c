@@ -96,11 +96,15 @@ static enum hipmm_status explain(struct pool *pool, enum hipmm_status status, co
 
 static enum hipmm_status take_after_growth(struct pool *pool, const struct request *request, uint32_t *id_out)
 {
+  uint64_t held_bytes = ground_bytes(&pool->ground);
   enum hipmm_status status = ground_take_held(&pool->ground, &pool->heap, request, id_out);
   if (status == HIPMM_E_OUT_OF_MEMORY) status = ground_take(&pool->ground, &pool->heap, request, id_out);
   if ((status == HIPMM_E_LIMIT || status == HIPMM_E_OUT_OF_MEMORY) && ground_bytes(&pool->ground))
     status = take_by_exchange(pool, request, id_out);
-  return status ? explain(pool, status, request) : HIPMM_OK;
+  if (!status) return HIPMM_OK;
+  /* What was got in vain goes back: others may have use for it. */
+  if (ground_bytes(&pool->ground) > held_bytes) ground_release_idle(&pool->ground, &pool->heap, held_bytes);
+  return explain(pool, status, request);
 }
 
 /* Its frees have all passed. */

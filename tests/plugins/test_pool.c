@@ -340,6 +340,18 @@ static void keeps_devices_apart(void **state)
   }
 #define ONCE(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
 
+static void keeps_nothing_for_what_it_refused(void **state)
+{
+  void *none = NULL;
+  (void)state;
+  rig_start("'stack': ['pool', 'device']");
+  void *block = rig_allocate(8 * MIB, NULL);
+  size_t held = rig_held_bytes();
+  assert_status(hipmm_allocate(NULL, (size_t)1 << 40, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
+  assert_int_equal(rig_held_bytes(), held);
+  rig_free(block, 8 * MIB, NULL);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -354,6 +366,7 @@ int main(void)
       BOTH(refuses_another_size),
       BOTH(refuses_a_second_free),
       BOTH(keeps_devices_apart),
+      ONCE(keeps_nothing_for_what_it_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
