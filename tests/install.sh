@@ -16,6 +16,14 @@ unset MAKEFLAGS MFLAGS HIPMM_PLUGIN_PATH
   exit 1
 }
 
+for page in man1/hipmm.1 man5/hipmm.json.5 man7/hipmm-plugin.7; do
+  [ "$(find "$root" -path "*/$page")" ] || {
+    echo "$page is not installed"
+    exit 1
+  }
+done
+echo "the manual pages are installed"
+
 # What pkg-config says, in the moved place.
 folder() {
   ${PKG_CONFIG:-pkg-config} --variable="$1" hipmm

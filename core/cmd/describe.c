@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum describe_form { DESCRIBE_PAGE, DESCRIBE_JSON, DESCRIBE_MAN };
+
 static const struct {
   uint32_t role;
   const char *name, *heading;
@@ -63,30 +65,35 @@ static void describe_print_role(const struct describe_types *types, uint32_t rol
   }
 }
 
-static int describe_all(const struct plugin_path *path, bool json)
+static int describe_all(const struct plugin_path *path, enum describe_form form)
 {
   struct describe_types types = describe_load_types(path);
+  bool json = form == DESCRIBE_JSON, page = form == DESCRIBE_PAGE;
   json_t *list = json ? json_array() : NULL;
   for (size_t i = 0; json && i < types.n; i++) json_array_append_new(list, describe_json_plugin(types.items[i]));
-  for (size_t i = 0; !json && i < DESCRIBE_ROLES; i++)
+  for (size_t i = 0; page && i < DESCRIBE_ROLES; i++)
     describe_print_role(&types, describe_roles[i].role, describe_roles[i].heading);
+  for (size_t i = 0; form == DESCRIBE_MAN && i < types.n; i++) describe_man_plugin(types.items[i]);
   bool none = types.n == 0;
   free(types.items);
   if (none) say("no plugin was found; `hipmm plugins` tells more");
   if (json) return output_json(json_pack("{s:o}", "types", list), none ? CMD_BAD : CMD_GOOD);
-  if (!none) printf("\n`hipmm describe TYPE` lists the options of one\n");
+  if (page && !none) printf("\n`hipmm describe TYPE` lists the options of one\n");
   return output_finish(none ? CMD_BAD : CMD_GOOD);
 }
 
-static int describe_one(const struct plugin_path *path, const char *type, bool json)
+static int describe_one(const struct plugin_path *path, const char *type, enum describe_form form)
 {
   const struct plugin *plugin;
   if (plugin_get(path, type, &plugin) != HIPMM_OK) {
     say("%s", hipmm_last_error_message());
     return CMD_BAD;
   }
-  if (json) return output_json(describe_json_plugin(plugin), CMD_GOOD);
-  describe_print_plugin(plugin);
+  if (form == DESCRIBE_JSON) return output_json(describe_json_plugin(plugin), CMD_GOOD);
+  if (form == DESCRIBE_MAN)
+    describe_man_plugin(plugin);
+  else
+    describe_print_plugin(plugin);
   return output_finish(CMD_GOOD);
 }
 
@@ -121,7 +128,7 @@ static bool describe_is_known(const struct plugin_path *path, const char *type)
 
 static int describe_run(int argc, char **argv)
 {
-  bool json = false;
+  bool json = false, man = false;
   const char *config = NULL;
   int status;
   const struct argument rows[] = {{.name = "config",
@@ -129,18 +136,24 @@ static int describe_run(int argc, char **argv)
                                    .doc = "a graph file whose \"plugin_path\" is searched too; by default "
                                           "the one that hipmm_init() would take",
                                    .value = &config},
-                                  {.name = "json", .doc = "print one JSON object", .flag = &json}};
-  struct arguments arguments = {&describe_command, rows, 2, 0, 1, NULL, 0};
+                                  {.name = "json", .doc = "print one JSON object", .flag = &json},
+                                  {.name = "man", .doc = "print a part of a manual page, for roff", .flag = &man}};
+  struct arguments arguments = {&describe_command, rows, sizeof rows / sizeof *rows, 0, 1, NULL, 0};
   if (!arguments_read(&arguments, argc, argv, &status)) return status;
+  if (json && man) {
+    say("describe: --json and --man exclude each other");
+    return CMD_USAGE;
+  }
+  enum describe_form form = json ? DESCRIBE_JSON : man ? DESCRIBE_MAN : DESCRIBE_PAGE;
 
   struct graph *graph;
   struct plugin_path path;
   if (!source_plugin_path(config, &graph, &path)) return CMD_BAD;
   const char *type = arguments_operand(&arguments, 0);
   if (!type)
-    status = describe_all(&path, json);
+    status = describe_all(&path, form);
   else
-    status = describe_is_known(&path, type) ? describe_one(&path, type, json) : CMD_USAGE;
+    status = describe_is_known(&path, type) ? describe_one(&path, type, form) : CMD_USAGE;
   if (graph) graph_release(graph);
   return status;
 }

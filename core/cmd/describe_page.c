@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAGE_COLUMNS = 5, PAGE_CELL = 160, PAGE_MOST_ROWS = 256, PAGE_GAP = 2 };
+enum { PAGE_COLUMNS = 5, PAGE_MOST_ROWS = 256, PAGE_GAP = 2 };
 
 /* A line of the option table. */
 struct page_row {
-  char cells[PAGE_COLUMNS][PAGE_CELL];
+  char cells[PAGE_COLUMNS][DESCRIBE_CELL_BYTES];
   const char *doc;
 };
 
@@ -26,12 +26,13 @@ static const char *const page_headings[PAGE_COLUMNS] = {"name", "type", "default
 static void page_join(char *cell, const char *separator, const char *text)
 {
   size_t length = strlen(cell);
-  snprintf(cell + length, PAGE_CELL - length, "%s%s", length ? separator : "", text);
+  snprintf(cell + length, DESCRIBE_CELL_BYTES - length, "%s%s", length ? separator : "", text);
 }
 
-static void page_allowed(const struct hipmm_option *row, char *cell)
+void describe_allowed(const struct hipmm_option *row, char *cell)
 {
-  char text[PAGE_CELL];
+  *cell = '\0';
+  char text[DESCRIBE_CELL_BYTES];
   if (row->minimum && row->maximum) {
     snprintf(text, sizeof text, "%s to %s", row->minimum, row->maximum);
     page_join(cell, ", ", text);
@@ -50,13 +51,13 @@ static void page_allowed(const struct hipmm_option *row, char *cell)
 
 static void page_fill_row(const struct hipmm_option *row, const char *parent, struct page_row *line)
 {
-  snprintf(line->cells[0], PAGE_CELL, "%s%s%s", parent ? parent : "", parent ? "[]." : "", row->name);
-  snprintf(line->cells[1], PAGE_CELL, "%s%s", option_type_name(row->type),
+  snprintf(line->cells[0], DESCRIBE_CELL_BYTES, "%s%s%s", parent ? parent : "", parent ? "[]." : "", row->name);
+  snprintf(line->cells[1], DESCRIBE_CELL_BYTES, "%s%s", option_type_name(row->type),
            row->flags & HIPMM_OPTION_PERCENT ? " or %" : "");
   const char *without = row->flags & HIPMM_OPTION_REQUIRED ? "required" : "none";
-  snprintf(line->cells[2], PAGE_CELL, "%s", row->initial ? row->initial : without);
-  snprintf(line->cells[3], PAGE_CELL, "%s", row->unit ? row->unit : "");
-  page_allowed(row, line->cells[4]);
+  snprintf(line->cells[2], DESCRIBE_CELL_BYTES, "%s", row->initial ? row->initial : without);
+  snprintf(line->cells[3], DESCRIBE_CELL_BYTES, "%s", row->unit ? row->unit : "");
+  describe_allowed(row, line->cells[4]);
   line->doc = row->doc;
 }
 
@@ -155,7 +156,7 @@ static void page_print_features(const char *heading, const struct hipmm_feature 
   }
 }
 
-static void page_print_upstreams(const struct hipmm_plugin *descriptor)
+void describe_print_upstreams(const struct hipmm_plugin *descriptor)
 {
   uint32_t least = descriptor->min_upstreams, most = descriptor->max_upstreams;
   if (most == 0)
@@ -175,7 +176,7 @@ void describe_print_plugin(const struct plugin *plugin)
   print_padded(STYLE_NAME, descriptor->type, 0);
   printf(" %s, %s%s%s, ", descriptor->version, style(STYLE_TYPE), role_name(descriptor->role), style(STYLE_OFF));
   if (descriptor->role != HIPMM_ROLE_RUNTIME) {
-    page_print_upstreams(descriptor);
+    describe_print_upstreams(descriptor);
     printf(", ");
   }
   print_padded(STYLE_FAINT, plugin->file, 0);

@@ -59,7 +59,7 @@ says 'a.x1b\[2Jb'
 
 # What cannot be written is an error, and not a crash. (/dev/full is Linux's.)
 if [ -w /dev/full ]; then
-  for words in --help --version "describe sample" "describe --json sample" plugins "plugins --json" \
+  for words in --help --version "describe sample" "describe --json sample" "describe --man sample" plugins "plugins --json" \
     "show $here/graphs/stack.json" "check $here/graphs/stack.json" "check --json $here/graphs/stack.json" schema; do
     # shellcheck disable=SC2086 # words are words
     "$hipmm" $words >/dev/full 2>"$work/err"

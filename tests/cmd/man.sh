@@ -1,0 +1,94 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# The manual pages: that what the command knows is in them, all of it, and that roff reads them without complaint.
+# `plugins` is the list of plugins that were built.
+. "${top_srcdir:?set it to the source folder}/tests/cmd/common.sh"
+: "${plugins:?set it to the list of plugins}"
+pages=$top_builddir/doc/man
+HIPMM_PLUGIN_PATH=$top_builddir/plugins
+
+# section PAGE NAME: the subsection of that name, without its heading
+section() {
+  awk -v heading=".SS $2" '/^\.S[HS]/ { inside = $0 == heading; next } inside' "$1"
+}
+
+# has TEXT WHAT: a text is in $work/section
+has() {
+  grep -qF -- "$1" "$work/section" || fail "the manual lacks $2"
+}
+
+# reads FILE: roff has nothing to say, and the file is ASCII
+reads() {
+  [ -s "$1" ] || fail "$1 is missing or empty"
+  ! grep -n '[^ -~]' "$1" || fail "$1 is not ASCII"
+  ! grep -n '@[A-Z]*@\|@generated@' "$1" || fail "$1 is not filled in"
+  command -v groff >/dev/null || return 0
+  groff -man -Tutf8 -ww "$1" >"$work/page" 2>"$work/warnings" || fail "groff cannot read $1"
+  [ ! -s "$work/warnings" ] || {
+    fail "groff warns of $1"
+    sed 's/^/  /' "$work/warnings"
+  }
+  [ -s "$work/page" ] || fail "groff makes nothing of $1"
+}
+
+for page in hipmm.1 hipmm.json.5 hipmm-plugin.7; do reads "$pages/$page"; done
+
+# hipmm.1 has the sub-commands of the usage, in their order, with all options.
+run 0 --help
+awk '/^  [a-z]/ { print $1 }' "$work/out" >"$work/commands"
+[ -s "$work/commands" ] || fail "hipmm --help lists no command"
+sed -n 's/^\.SS //p' "$pages/hipmm.1" | diff "$work/commands" - || fail "hipmm.1 has other commands than hipmm --help"
+while read -r command; do
+  run 0 "$command" --help
+  section "$pages/hipmm.1" "$command" >"$work/section"
+  for option in $(sed -n 's/^  \(--[a-z-]*\).*/\1/p' "$work/out"); do
+    has ".B $(echo "$option" | sed 's/-/\\-/g')" "$option of hipmm $command"
+  done
+done <"$work/commands"
+for variable in $(sed -n 's/.*environment_get("\([A-Z_]*\)").*/\1/p' "$top_srcdir"/core/*.c); do
+  grep -q "^\.B $variable\$" "$pages/hipmm.1" || fail "hipmm.1 lacks the environment variable $variable"
+done
+
+# hipmm.json.5 has every type that was built, with every option, field, value and action.
+for plugin in $plugins; do
+  type=${plugin##*/} type=${type%.la}
+  echo "$type" >>"$work/types"
+  run 0 describe --json "$type"
+  section "$pages/hipmm.json.5" "$type" >"$work/section"
+  [ -s "$work/section" ] || fail "hipmm.json.5 lacks the type $type"
+  for name in $(sed -n 's/^ *"name": "\(.*\)",*$/\1/p' "$work/out"); do
+    grep -q "^.fB\([a-z_]*\[\]\.\)*$name.fR" "$work/section" || fail "hipmm.json.5 lacks $name of $type"
+    echo "$name" >>"$work/names"
+  done
+done
+[ "$(wc -l <"$work/names")" -gt "$(wc -l <"$work/types")" ] || fail "hipmm describe --json names no options"
+section "$pages/hipmm.json.5" pool >"$work/section"
+has '\fBmaximum_size\fR (bytes or %; default unlimited; at least initial_size, or unlimited' "how large a pool may be"
+section "$pages/hipmm.json.5" binning >"$work/section"
+has '\fBbins[].size\fR (bytes; required; 1 to 1024GiB' "the size of a bin"
+for key in '$schema' version runtime plugin_path resources devices stack; do
+  grep -q "^\.B $key\$" "$pages/hipmm.json.5" || fail "hipmm.json.5 lacks the key $key"
+done
+
+# Other plugins explain themselves in the same way; all at once too.
+HIPMM_PLUGIN_PATH=$top_builddir/tests/cmd/.libs:$top_builddir/plugins
+run 0 describe --man sample
+prints '^\.SS sample$'
+printf '.TH SAMPLE 5\n.SH TYPES\n' | cat - "$work/out" >"$work/sample.5"
+reads "$work/sample.5"
+run 0 describe --man
+for type in sample $(cat "$work/types"); do prints "^\.SS $type\$"; done
+run 2 describe --man --json pool
+says '^hipmm: describe: --json and --man exclude each other$'
+
+# Where no hipmm runs, as when cross-compiling, the pages refer to the command.
+for page in hipmm.1 hipmm.json.5; do
+  HIPMM='' AWK=awk SED=sed VERSION=1 PLUGINDIR='/a-b/c&d' SYSCONFDIR=/etc TYPES=$plugins \
+    sh "$top_srcdir/doc/man/page.sh" "$top_srcdir/doc/man" $page "$work/$page" || fail "page.sh needs a hipmm for $page"
+  reads "$work/$page"
+  ! grep -q '^\.SS pool' "$work/$page" || fail "$page has words of a command that is not there"
+done
+grep -qF '/a\-b/c&d' "$work/hipmm.1" || fail "hipmm.1 does not say where plugins are"
+
+finish
