@@ -8,7 +8,7 @@
 enum { ROUNDS = 20000 };
 
 static struct gate gate;
-static atomic_bool stop;
+static atomic_bool begun, stop;
 static volatile unsigned long passed; /* what the gate guards: counted without any order of its own */
 
 static void *own(void *refused)
@@ -20,6 +20,7 @@ static void *own(void *refused)
     }
     passed++;
     gate_leave(&gate);
+    atomic_store_explicit(&begun, true, memory_order_relaxed);
   }
   return NULL;
 }
@@ -44,10 +45,11 @@ static void keeps_its_owner_out(bool light)
   gates_prepare();
   bool could_be_light = atomic_load(&gates_are_light);
   atomic_store(&gates_are_light, light && could_be_light);
+  atomic_store(&begun, false);
   atomic_store(&stop, false);
   passed = 0;
   assert_int_equal(pthread_create(&thread, NULL, own, &refused), 0);
-  while (!passed) continue;
+  while (!atomic_load(&begun)) continue;
   for (unsigned i = 0; i < ROUNDS; i++) strays += strays_while_shut();
   atomic_store(&stop, true);
   pthread_join(thread, NULL);
