@@ -17,7 +17,7 @@ static enum hipmm_status submit(int device, void *to, const void *from, size_t b
   if (status || !bytes) return status;
   int code = hip_table()->MemcpyAsync(to, from, bytes, HIPMM_HIP_MEMCPY_DEFAULT, stream_for_hip(stream));
   if (code)
-    status = device_refuse("hipMemcpyAsync", code, bytes);
+    status = hip_refuse(NULL, "hipMemcpyAsync", code, bytes);
   else if (waits)
     status = stream_wait_here(stream);
   hip_leave_device(device, previous);
@@ -40,7 +40,7 @@ enum hipmm_status copy_fill(int device, void *to, int value, size_t bytes, hipSt
   enum hipmm_status status = bytes ? device_enter(device, &previous) : HIPMM_OK;
   if (status || !bytes) return status;
   int code = hip_table()->MemsetAsync(to, value, bytes, stream_for_hip(stream));
-  if (code) status = device_refuse("hipMemsetAsync", code, bytes);
+  if (code) status = hip_refuse(NULL, "hipMemsetAsync", code, bytes);
   hip_leave_device(device, previous);
   return status;
 }
@@ -54,7 +54,7 @@ static enum hipmm_status copy_now(int device, void *to, const void *from, size_t
   enum hipmm_status status = device_enter(device, &previous);
   if (status) return status;
   int code = hip_table()->Memcpy(to, from, bytes, HIPMM_HIP_MEMCPY_DEFAULT);
-  if (code) status = device_refuse("hipMemcpy", code, bytes);
+  if (code) status = hip_refuse(NULL, "hipMemcpy", code, bytes);
   hip_leave_device(device, previous);
   return status;
 }
@@ -97,5 +97,5 @@ enum hipmm_status copy_between(int to_device, void *to, int from_device, const v
     hip->GetLastError();
     return copy_staged(to_device, to, from_device, from, bytes, stream);
   }
-  return code ? device_refuse("hipMemcpyPeerAsync", code, bytes) : HIPMM_OK;
+  return code ? hip_refuse(NULL, "hipMemcpyPeerAsync", code, bytes) : HIPMM_OK;
 }

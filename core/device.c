@@ -35,7 +35,7 @@ static pthread_mutex_t lock = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP; /* buildi
 enum hipmm_status device_table_open(struct graph *graph)
 {
   int count = 0, code = hip_table()->GetDeviceCount(&count);
-  if (code) return error_hip(hip_status(code), NULL, "hipGetDeviceCount", code, hip_table()->GetErrorName(code), 0);
+  if (code) return hip_refuse(NULL, "hipGetDeviceCount", code, 0);
   device_count = count < MAX_DEVICES ? count : MAX_DEVICES;
   graph_in_use = graph;
   atomic_fetch_add(&device_openings, 1);
@@ -129,16 +129,10 @@ enum hipmm_status device_resource(int device, struct hipmm_resource **resource_o
   return status;
 }
 
-enum hipmm_status device_refuse(const char *call, int code, size_t bytes)
-{
-  hip_table()->GetLastError(); /* HIP keeps it */
-  return error_hip(hip_status(code), NULL, call, code, hip_table()->GetErrorName(code), bytes);
-}
-
 enum hipmm_status device_current(int *device_out)
 {
   int device, code = hip_table()->GetDevice(&device);
-  if (code) return device_refuse("hipGetDevice", code, 0);
+  if (code) return hip_refuse(NULL, "hipGetDevice", code, 0);
   *device_out = device;
   return HIPMM_OK;
 }
@@ -149,7 +143,7 @@ enum hipmm_status device_enter(int device, int *previous_out)
   enum hipmm_status status = device_current(&previous);
   if (status) return status;
   int code = previous == device ? 0 : hip_table()->SetDevice(device);
-  if (code) return device_refuse("hipSetDevice", code, 0);
+  if (code) return hip_refuse(NULL, "hipSetDevice", code, 0);
   *previous_out = previous;
   return HIPMM_OK;
 }

@@ -33,7 +33,4 @@ enum hipmm_status device_check(int device);
 /* Makes a device current, or says why that cannot be; hip_leave_device() makes `previous` current again. */
 enum hipmm_status device_enter(int device, int *previous_out);
 
-/* Reports that a HIP call returned `code` when asked for `bytes` (0 if it has no size), and clears HIP's own record. */
-enum hipmm_status device_refuse(const char *call, int code, size_t bytes);
-
 #endif

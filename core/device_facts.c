@@ -26,7 +26,7 @@ enum hipmm_status hipmm_device_memory(int device, size_t *free_bytes_out, size_t
   if (status) return status;
   int code = hip_table()->MemGetInfo(&free_bytes, &total_bytes);
   hip_leave_device(device, previous);
-  if (code) return device_refuse("hipMemGetInfo", code, 0);
+  if (code) return hip_refuse(NULL, "hipMemGetInfo", code, 0);
   if (free_bytes_out) *free_bytes_out = free_bytes;
   if (total_bytes_out) *total_bytes_out = total_bytes;
   return HIPMM_OK;
@@ -52,7 +52,7 @@ enum hipmm_status hipmm_device_name(int device, size_t bytes, char *name_out)
   if (!status && !bytes) status = error_set(HIPMM_E_ARGUMENT, "bytes is 0: there is no room for a name");
   if (status) return status;
   int code = hip_table()->DeviceGetName(name, (int)sizeof name, device);
-  if (code) return device_refuse("hipDeviceGetName", code, 0);
+  if (code) return hip_refuse(NULL, "hipDeviceGetName", code, 0);
   size_t length = strnlen(name, sizeof name - 1);
   if (length > bytes - 1) length = bytes - 1;
   memcpy(name_out, name, length);
@@ -70,7 +70,7 @@ enum hipmm_status hipmm_device_attribute(int device, int attribute, int *value_o
     hip_table()->GetLastError();
     return error_set(HIPMM_E_ARGUMENT, "%d is no attribute that runtime %s knows", attribute, hip_name());
   }
-  if (code) return device_refuse("hipDeviceGetAttribute", code, 0);
+  if (code) return hip_refuse(NULL, "hipDeviceGetAttribute", code, 0);
   *value_out = value;
   return HIPMM_OK;
 }
@@ -80,7 +80,7 @@ enum hipmm_status hipmm_runtime_version(int *version_out)
   int version = 0;
   enum hipmm_status status = check(0, version_out, "version_out");
   int code = status ? 0 : hip_table()->RuntimeGetVersion(&version);
-  if (code) return device_refuse("hipRuntimeGetVersion", code, 0);
+  if (code) return hip_refuse(NULL, "hipRuntimeGetVersion", code, 0);
   if (!status) *version_out = version;
   return status;
 }
@@ -93,7 +93,7 @@ enum hipmm_status hipmm_driver_version(int *version_out)
   if (!hip_table()->DriverGetVersion)
     return error_set(HIPMM_E_NOT_SUPPORTED, "runtime %s does not export hipDriverGetVersion", hip_name());
   int code = hip_table()->DriverGetVersion(&version);
-  if (code) return device_refuse("hipDriverGetVersion", code, 0);
+  if (code) return hip_refuse(NULL, "hipDriverGetVersion", code, 0);
   *version_out = version;
   return HIPMM_OK;
 }

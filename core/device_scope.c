@@ -12,7 +12,7 @@ enum hipmm_status hipmm_device_set(int device)
   enum hipmm_status status = life_check_runtime();
   if (!status) status = device_check(device);
   int code = status ? 0 : hip_table()->SetDevice(device);
-  return code ? device_refuse("hipSetDevice", code, 0) : status;
+  return code ? hip_refuse(NULL, "hipSetDevice", code, 0) : status;
 }
 
 enum hipmm_status hipmm_device_enter(int device, int *previous_out)

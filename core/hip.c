@@ -129,3 +129,9 @@ enum hipmm_status hip_status(int code)
   default: return HIPMM_E_HIP;
   }
 }
+
+enum hipmm_status hip_refuse(const char *resource, const char *call, int code, size_t bytes)
+{
+  hip_functions.GetLastError(); /* HIP keeps it */
+  return error_hip(hip_status(code), resource, call, code, hip_functions.GetErrorName(code), bytes);
+}

@@ -22,4 +22,8 @@ void hip_leave_device(int device, int previous);
 /* The status that fits a HIP error code. */
 enum hipmm_status hip_status(int code);
 
+/* Reports that a HIP call returned `code` when asked for `bytes` (0 if it has no size), and clears HIP's own record.
+ * `resource`: whose call it was; NULL for the core's. */
+enum hipmm_status hip_refuse(const char *resource, const char *call, int code, size_t bytes);
+
 #endif

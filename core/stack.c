@@ -106,8 +106,7 @@ static enum hipmm_status find_free_bytes(struct instance *instance)
   size_t free_bytes = 0, total_bytes = 0;
   int code = hip_table()->MemGetInfo(&free_bytes, &total_bytes);
   if (code)
-    return locate(instance, error_hip(hip_status(code), instance->node->name, "hipMemGetInfo", code,
-                                      hip_table()->GetErrorName(code), 0));
+    return locate(instance, hip_refuse(instance->node->name, "hipMemGetInfo", code, 0));
   instance->free_bytes = free_bytes ? free_bytes : 1;
   return HIPMM_OK;
 }

@@ -57,7 +57,7 @@ static enum hipmm_status find_stream(const struct storage *storage, hipStream_t 
   int code = hip_table()->DeviceSynchronize();
   hip_leave_device(device, previous);
   *stream_out = HIPMM_DEFAULT_STREAM;
-  return code ? device_refuse("hipDeviceSynchronize", code, 0) : HIPMM_OK;
+  return code ? hip_refuse(NULL, "hipDeviceSynchronize", code, 0) : HIPMM_OK;
 }
 
 /* ---- Life ---- */

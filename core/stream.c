@@ -57,7 +57,7 @@ static enum hipmm_status ask_device(hipStream_t stream, int *device_out)
   const struct hipmm_hip *hip = hip_table();
   int code = hip->StreamGetDevice ? hip->StreamGetDevice(stream, device_out) : HIPMM_HIP_ERROR_NOT_SUPPORTED;
   if (code == HIPMM_HIP_ERROR_INVALID_HANDLE) return refuse_handle(stream);
-  if (code != HIPMM_HIP_ERROR_NOT_SUPPORTED) return code ? device_refuse("hipStreamGetDevice", code, 0) : HIPMM_OK;
+  if (code != HIPMM_HIP_ERROR_NOT_SUPPORTED) return code ? hip_refuse(NULL, "hipStreamGetDevice", code, 0) : HIPMM_OK;
   hip->GetLastError();
   return HIPMM_E_NOT_SUPPORTED;
 }
@@ -103,7 +103,7 @@ enum hipmm_status stream_make(int device, unsigned flags, enum stream_owner owne
   if (status) return status;
   int code = hip->StreamCreateWithFlags(&stream, flags);
   hip_leave_device(device, previous);
-  if (code) return device_refuse("hipStreamCreateWithFlags", code, 0);
+  if (code) return hip_refuse(NULL, "hipStreamCreateWithFlags", code, 0);
   if (!stream_owned_add(stream, device, owner)) {
     hip->StreamDestroy(stream);
     return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
@@ -130,7 +130,7 @@ enum hipmm_status stream_unmake(hipStream_t stream, int device, enum stream_owne
   tell_all(device, stream, STREAM_RETIRED);
   int code = destroy(stream);
   if (!code) return HIPMM_OK;
-  enum hipmm_status status = device_refuse("hipStreamDestroy", code, 0);
+  enum hipmm_status status = hip_refuse(NULL, "hipStreamDestroy", code, 0);
   /* It lives on. The entry that was struck out is there to be used again. */
   stream_owned_add(stream, device, owner);
   tell_all(device, stream, STREAM_RETAINED);
@@ -172,7 +172,7 @@ static enum hipmm_status enter(int device, hipStream_t stream, int *previous_out
 enum hipmm_status stream_wait_here(hipStream_t stream)
 {
   int code = hip_table()->StreamSynchronize(stream_for_hip(stream));
-  return code ? device_refuse("hipStreamSynchronize", code, 0) : HIPMM_OK;
+  return code ? hip_refuse(NULL, "hipStreamSynchronize", code, 0) : HIPMM_OK;
 }
 
 enum hipmm_status hipmm_stream_synchronize(int device, hipStream_t stream)
@@ -197,7 +197,7 @@ enum hipmm_status hipmm_stream_query(int device, hipStream_t stream, int *done_o
   if (code == HIPMM_HIP_ERROR_NOT_READY)
     hip_table()->GetLastError(); /* HIP keeps even this */
   else if (code)
-    return device_refuse("hipStreamQuery", code, 0);
+    return hip_refuse(NULL, "hipStreamQuery", code, 0);
   *done_out = code == HIPMM_HIP_SUCCESS;
   return HIPMM_OK;
 }
@@ -207,10 +207,10 @@ static enum hipmm_status record(hipStream_t stream, hipEvent_t *event_out)
 {
   const struct hipmm_hip *hip = hip_table();
   int code = hip->EventCreateWithFlags(event_out, HIPMM_HIP_EVENT_DISABLE_TIMING);
-  if (code) return device_refuse("hipEventCreateWithFlags", code, 0);
+  if (code) return hip_refuse(NULL, "hipEventCreateWithFlags", code, 0);
   code = hip->EventRecord(*event_out, stream_for_hip(stream));
   if (!code) return HIPMM_OK;
-  enum hipmm_status status = device_refuse("hipEventRecord", code, 0);
+  enum hipmm_status status = hip_refuse(NULL, "hipEventRecord", code, 0);
   hip->EventDestroy(*event_out);
   return status;
 }
@@ -222,7 +222,7 @@ static enum hipmm_status wait_for_event(int device, hipStream_t stream, hipEvent
   if (status) return status;
   int code = hip_table()->StreamWaitEvent(stream_for_hip(stream), event, 0);
   hip_leave_device(device, previous);
-  return code ? device_refuse("hipStreamWaitEvent", code, 0) : HIPMM_OK;
+  return code ? hip_refuse(NULL, "hipStreamWaitEvent", code, 0) : HIPMM_OK;
 }
 
 enum hipmm_status hipmm_stream_wait(int device, hipStream_t stream, int other_device, hipStream_t other)

@@ -3,11 +3,11 @@
  * PyTorch sees NULL. They never throw, save through the function that hipmm_torch_on_failure() was given. */
 #include "error.h"
 #include "framework.h"
-#include "hip.h"
 #include "log.h"
 #include "torch_notes.h"
 #include "torch_pools.h"
 
+#include <hipmm/stream.h>
 #include <hipmm/torch.h>
 #include <stdio.h>
 #include <string.h>
@@ -140,21 +140,12 @@ void hipmm_torch_reset(void)
   }
 }
 
-static enum hipmm_status total_bytes(int device, size_t *total_out)
-{
-  size_t free_bytes;
-  int previous = hip_enter_device(device), code = hip_table()->MemGetInfo(&free_bytes, total_out);
-  hip_leave_device(device, previous);
-  if (!code) return HIPMM_OK;
-  return error_hip(hip_status(code), NULL, "hipMemGetInfo", code, hip_table()->GetErrorName(code), 0);
-}
-
 static enum hipmm_status set_fraction(struct framework_device *device, double fraction)
 {
   size_t total;
   if (!(fraction >= 0 && fraction <= 1))
     return error_set(HIPMM_E_ARGUMENT, "%g is not a fraction; it is from 0 to 1", fraction);
-  enum hipmm_status status = total_bytes(device->device, &total);
+  enum hipmm_status status = hipmm_device_memory(device->device, NULL, &total);
   if (!status) atomic_store(&device->limit, fraction < 1 ? (size_t)((double)total * fraction) : SIZE_MAX);
   return status;
 }
