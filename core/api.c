@@ -5,6 +5,7 @@
 #include "device.h"
 #include "environment.h"
 #include "error.h"
+#include "handle.h"
 #include "hip.h"
 #include "host_resource.h"
 #include "life.h"
@@ -87,6 +88,7 @@ enum hipmm_status hipmm_finalize(void)
   status = life_check();
   if (!status) host_resource_close();
   if (!status) device_table_close();
+  if (!status) handle_let_go();
   life_end_change(LIFE_BEFORE);
   return status;
 }

@@ -3,7 +3,6 @@
  * that was ever in force is let go before the table closes, so that a borrowed resource stays good. */
 #include "device.h"
 #include "error.h"
-#include "handle.h"
 #include "hip.h"
 #include "life.h"
 
@@ -50,7 +49,6 @@ void device_table_close(void)
     stacks[device] = atomic_exchange(&entries[device].stack, NULL);
     atomic_store(&entries[device].resource, NULL);
   }
-  handle_let_go(); /* a container that goes from now on finds no table */
   for (int device = 0; device < MAX_DEVICES; device++)
     if (stacks[device]) stack_release(stacks[device]);
   while (kept_resources) {

@@ -161,8 +161,10 @@ static void warn_unused(const struct walk *walk)
   const struct graph *graph = walk->build->graph;
   bool is_reached[GRAPH_MAX_NODES] = {false};
   is_reached[graph->default_node] = true;
-  for (size_t i = 0; i < sizeof names_for_run / sizeof *names_for_run; i++)
-    if (graph_find(graph, names_for_run[i]) >= 0) is_reached[graph_find(graph, names_for_run[i])] = true;
+  for (size_t i = 0; i < sizeof names_for_run / sizeof *names_for_run; i++) {
+    const json_t *node = json_object_get(walk->build->index, names_for_run[i]);
+    if (node) is_reached[json_integer_value(node)] = true;
+  }
   for (size_t i = 0; i < graph->n_devices; i++) is_reached[graph->devices[i].node] = true;
   for (size_t i = walk->n_done; i-- > 0;) {
     const struct graph_node *node = &graph->nodes[walk->order[i]];

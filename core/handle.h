@@ -52,7 +52,8 @@ void handle_free(void *object);
 enum hipmm_status handle_check(const void *object, enum handle_kind kind);
 enum hipmm_status handle_refuse(enum handle_kind kind);
 
-/* Lets go of the stacks that are held for the next object alone. For device_table_close(), once the table is empty. */
+/* Lets go of the stacks that are held for the next object alone. For hipmm_finalize(), once the table of devices is
+ * closed, so that an object that goes from then on holds its stack for no other. */
 void handle_let_go(void);
 
 /* Objects that are open now, of all kinds. For tests. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* instance.c: who stands on whom among live resources, of one stack or several, and searches along that. Called when a
- * resource is built and by calls on resources, but never by the allocation path. */
+/* instance.c: who stands on whom among live resources, of one stack or several, searches along that, and news for all of
+ * a stack. Called when a resource is built and by calls on resources, but never by the allocation path. */
 #include "error.h"
 #include "graph_build.h"
 #include "stack.h"
@@ -108,4 +108,16 @@ const struct instance *instance_with_value(const struct instance *instance, cons
 const struct instance *instance_with_action(const struct instance *instance, const char *name, size_t *row_out)
 {
   return search_down(instance, name, true, row_out);
+}
+
+/* ---- News of streams ---- */
+
+void stack_tell_stream(const struct stack *stack, hipStream_t stream, enum stream_news news)
+{
+  for (size_t i = stack->graph->n_nodes; i-- > 0;) {
+    const struct instance *instance = &stack->instances[i];
+    const struct hipmm_ops *ops = instance->resource.ops;
+    if (instance->created)
+      (news == STREAM_RETIRED ? ops->stream_retire : ops->stream_retain)(instance->resource.self, stream);
+  }
 }

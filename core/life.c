@@ -3,11 +3,11 @@
  * the child does not have: in the child every call is refused from the start. */
 #include "life.h"
 #include "error.h"
-#include "log_sink.h"
 
 #include <pthread.h>
 
 atomic_int life_now = LIFE_BEFORE;
+_Thread_local bool life_in_sink;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -37,14 +37,9 @@ static enum hipmm_status refuse_sink(void)
   return error_set(HIPMM_E_STATE, "this is called from within a log sink, which must call nothing of hipmm");
 }
 
-bool life_is_barred(void)
-{
-  return life_is_forked() || log_sink_is_running();
-}
-
 enum hipmm_status life_check(void)
 {
-  if (log_sink_is_running() && !life_is_forked()) return refuse_sink();
+  if (life_in_sink && !life_is_forked()) return refuse_sink();
   switch (atomic_load_explicit(&life_now, memory_order_acquire)) {
   case LIFE_READY: return HIPMM_OK;
   case LIFE_FORKED: return refuse_child();

@@ -12,15 +12,20 @@ enum life { LIFE_BEFORE, LIFE_READY, LIFE_FORKED };
 
 extern atomic_int life_now;
 
+/* Whether the calling thread is in the log's sink: it may hold locks of ours, so no call may go on. */
+extern _Thread_local bool life_in_sink;
+
 /* For calls on a resource that the caller holds, which may outlive hipmm_finalize(). One load. */
 static inline bool life_is_forked(void)
 {
   return atomic_load_explicit(&life_now, memory_order_relaxed) == LIFE_FORKED;
 }
 
-/* Whether no call may go on: in a fork's child, and in a log sink, which may have been called under locks. life_check()
- * then says which. */
-bool life_is_barred(void);
+/* Whether no call may go on: in a fork's child, and in a log sink. life_check() then says which. */
+static inline bool life_is_barred(void)
+{
+  return life_is_forked() || life_in_sink;
+}
 
 /* For calls that need the graph and the per-device table: HIPMM_E_STATE unless initialised and not a fork's child. */
 enum hipmm_status life_check(void);

@@ -17,12 +17,6 @@ static void (*sink)(void *arg, enum hipmm_log_level level, const char *about, co
 static void *sink_arg;
 static atomic_int process; /* that set it: the lock may be held by threads that a child does not have */
 static atomic_int highest_level = NO_LEVEL;
-static _Thread_local bool is_running;
-
-bool log_sink_is_running(void)
-{
-  return is_running;
-}
 
 bool log_sink_exists(void)
 {
@@ -36,14 +30,14 @@ bool log_sink_wants(enum hipmm_log_level level)
 
 void log_sink_write(enum hipmm_log_level level, const char *about, const char *message)
 {
-  if (is_running || atomic_load_explicit(&process, memory_order_relaxed) != getpid()) return;
+  if (life_in_sink || atomic_load_explicit(&process, memory_order_relaxed) != getpid()) return;
   pthread_rwlock_rdlock(&lock);
   if (sink && log_sink_wants(level)) {
     struct hipmm_error before = {.struct_size = sizeof before};
     hipmm_last_error(&before); /* that of the call which writes the line */
-    is_running = true;
+    life_in_sink = true;
     sink(sink_arg, level, about ? about : "", message);
-    is_running = false;
+    life_in_sink = false;
     error_set_located(&before);
   }
   pthread_rwlock_unlock(&lock);

@@ -15,7 +15,4 @@ bool log_sink_exists(void);
 /* Hands a line over, without its end. Nothing happens when the calling thread is in the sink already. */
 void log_sink_write(enum hipmm_log_level level, const char *about, const char *message);
 
-/* Whether the calling thread is in the sink: then it may hold locks of ours. */
-bool log_sink_is_running(void);
-
 #endif

@@ -12,7 +12,7 @@ static struct hipmm_resource *resolve(void *closure, const char *name)
   struct instance *instance = closure;
   const struct stack *stack = instance->stack;
   for (size_t i = 0; i < stack->outside.n; i++)
-    if (!strcmp(hipmm_resource_name(stack->outside.resources[i]), name)) return stack->outside.resources[i];
+    if (!strcmp(instance_from(stack->outside.resources[i])->node->name, name)) return stack->outside.resources[i];
   int node = graph_find(stack->graph, name);
   return node < 0 || &stack->instances[node] == instance ? NULL : &stack->instances[node].resource;
 }

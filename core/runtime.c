@@ -83,7 +83,7 @@ static struct configuration *configuration_new(const struct hipmm_plugin *descri
 {
   struct configuration *configuration = calloc(1, sizeof *configuration);
   if (!configuration) return NULL;
-  configuration->services = services_of_runtime(descriptor->type);
+  configuration->services = services_plain(descriptor->type);
   configuration->descriptor = descriptor;
   configuration->object = json_object();
   return configuration;

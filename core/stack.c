@@ -3,39 +3,16 @@
  * allocation path: once built, resources call their upstreams directly. */
 #include "stack.h"
 #include "hip.h"
+#include "instance_services.h"
 #include "log.h"
 #include "option_set.h"
 #include "serial.h"
-#include "services.h"
 #include "stream_owned.h"
 #include "text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- Counting ---- */
-
-void stack_count_held(struct stack *stack, int64_t bytes)
-{
-  int64_t now = atomic_fetch_add_explicit(&stack->held_bytes, bytes, memory_order_relaxed) + bytes;
-  int_fast64_t peak = atomic_load_explicit(&stack->peak_held_bytes, memory_order_relaxed);
-  while (now > peak && !atomic_compare_exchange_weak_explicit(&stack->peak_held_bytes, &peak, now, memory_order_relaxed,
-                                                              memory_order_relaxed))
-    continue;
-}
-
-/* ---- News of streams ---- */
-
-void stack_tell_stream(const struct stack *stack, hipStream_t stream, enum stream_news news)
-{
-  for (size_t i = stack->graph->n_nodes; i-- > 0;) {
-    const struct instance *instance = &stack->instances[i];
-    const struct hipmm_ops *ops = instance->resource.ops;
-    if (instance->created)
-      (news == STREAM_RETIRED ? ops->stream_retire : ops->stream_retain)(instance->resource.self, stream);
-  }
-}
 
 /* ---- Taking down ---- */
 
@@ -105,8 +82,7 @@ static enum hipmm_status find_free_bytes(struct instance *instance)
 {
   size_t free_bytes = 0, total_bytes = 0;
   int code = hip_table()->MemGetInfo(&free_bytes, &total_bytes);
-  if (code)
-    return locate(instance, hip_refuse(instance->node->name, "hipMemGetInfo", code, 0));
+  if (code) return locate(instance, hip_refuse(instance->node->name, "hipMemGetInfo", code, 0));
   instance->free_bytes = free_bytes ? free_bytes : 1;
   return HIPMM_OK;
 }
@@ -222,8 +198,7 @@ static enum hipmm_status adopt_outside(struct stack *stack, const struct outside
 static enum hipmm_status build(struct stack *stack)
 {
   const struct hipmm_hip *hip = hip_table();
-  for (size_t i = 0; i < stack->graph->n_nodes; i++)
-    services_fill(&stack->instances[i].services, stack->graph->nodes[i].name, stack->device, hip);
+  for (size_t i = 0; i < stack->graph->n_nodes; i++) instance_services_fill(&stack->instances[i]);
   struct hipmm_error before = {.struct_size = sizeof before};
   hipmm_last_error(&before);
   int previous = stack->device;

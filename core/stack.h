@@ -63,12 +63,6 @@ enum hipmm_status stack_build_from(struct graph *graph, int device, int top, str
 void stack_retain(struct stack *stack);
 void stack_release(struct stack *stack);
 
-/* What is said of a stream to every resource of a stack. */
-enum stream_news { STREAM_RETAINED, STREAM_RETIRED };
-void stack_tell_stream(const struct stack *stack, hipStream_t stream, enum stream_news news);
-
-void stack_count_held(struct stack *stack, int64_t bytes);
-
 /* ---- The list of all stacks (stack_list.c) ---- */
 
 /* Lists a stack that is about to be built: visible to stack_next once stack_show was called. A stack made in code needs
@@ -82,7 +76,7 @@ void stack_unlist(struct stack *stack);
  * being destroyed are passed over. */
 struct stack *stack_next(struct stack *stack);
 
-/* ---- Instances ---- */
+/* ---- Instances (instance.c) ---- */
 
 /* The instance behind a public handle. */
 static inline struct instance *instance_from(const struct hipmm_resource *resource)
@@ -100,5 +94,9 @@ enum hipmm_status instance_find_below(const struct instance *instance, const voi
 /* The nearest instance, from this one down, whose table of values (or actions) has `name`, and its row; NULL if none. */
 const struct instance *instance_with_value(const struct instance *instance, const char *name, size_t *row_out);
 const struct instance *instance_with_action(const struct instance *instance, const char *name, size_t *row_out);
+
+/* What is said of a stream to every resource of a stack. */
+enum stream_news { STREAM_RETAINED, STREAM_RETIRED };
+void stack_tell_stream(const struct stack *stack, hipStream_t stream, enum stream_news news);
 
 #endif
