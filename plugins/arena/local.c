@@ -2,19 +2,6 @@
 /* local.c: see local.h. */
 #include "local.h"
 
-#include <sched.h>
-
-enum { SPINS_BEFORE_YIELD = 64 };
-
-void local_wait(struct local *local)
-{
-  for (int spins = 0; atomic_flag_test_and_set_explicit(&local->busy, memory_order_acquire); spins++)
-    if (spins < SPINS_BEFORE_YIELD)
-      __builtin_ia32_pause();
-    else
-      sched_yield(); /* its holder may have lost the processor */
-}
-
 /* ---- Superblocks that are wholly free ---- */
 
 static bool is_whole(const struct piece *block)

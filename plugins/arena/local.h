@@ -7,6 +7,7 @@
 #ifndef HIPMM_ARENA_LOCAL_H
 #define HIPMM_ARENA_LOCAL_H
 
+#include "../spin.h"
 #include "index.h"
 
 enum {
@@ -37,18 +38,6 @@ struct local {
   uint32_t next_of_stream; /* arena of the same stream, or next that has none */
   bool has_ended;          /* the thread of its per-thread default stream has */
 };
-
-void local_wait(struct local *local);
-
-static inline void local_lock(struct local *local)
-{
-  if (__builtin_expect(atomic_flag_test_and_set_explicit(&local->busy, memory_order_acquire), 0)) local_wait(local);
-}
-
-static inline void local_unlock(struct local *local)
-{
-  atomic_flag_clear_explicit(&local->busy, memory_order_release);
-}
 
 /* ---- With its lock held ---- */
 

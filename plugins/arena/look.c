@@ -15,14 +15,14 @@ static struct totals totals_of_locals(const struct arena *arena)
   struct totals totals = {0};
   for (uint32_t number = 1; number < arena->n_locals; number++) {
     struct local *local = arena_local(arena, number);
-    local_lock(local);
+    spin_lock(&local->busy);
     uint64_t largest = index_largest(&local->ready, &arena->global.pieces);
     if (largest > totals.largest) totals.largest = largest;
     totals.live_count += local->live_count;
     totals.live_bytes += local->live_bytes;
     totals.bytes += local->bytes;
     totals.n_superblocks += local->n_superblocks;
-    local_unlock(local);
+    spin_unlock(&local->busy);
   }
   return totals;
 }
@@ -79,12 +79,12 @@ static void see_superblock(const struct arena *arena, const struct piece *range,
 {
   const struct pieces *pieces = &arena->global.pieces;
   struct local *local = arena_local(arena, range->arena);
-  local_lock(local);
+  spin_lock(&local->busy);
   for (uint32_t id = range->first; id; id = piece_of(pieces, id)->after) {
     const struct hipmm_extent extent = extent_of_block(arena, local, piece_of(pieces, id));
     see(closure, &extent);
   }
-  local_unlock(local);
+  spin_unlock(&local->busy);
 }
 
 static void see_chunk(const struct arena *arena, const struct chunk *chunk,

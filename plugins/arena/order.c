@@ -55,20 +55,20 @@ static bool waits(struct streams *streams, uint32_t waiter, uint32_t stream)
 void arena_end_passed(struct arena *arena, struct local *local)
 {
   uint64_t none[GLOBAL_MOST_STREAMS / 64] = {0};
-  local_lock(local);
+  spin_lock(&local->busy);
   look_at_streams(arena, local, has_passed, none);
   end_pending(arena, local, NULL);
-  local_unlock(local);
+  spin_unlock(&local->busy);
 }
 
 void arena_wait_for_pending(struct arena *arena, struct local *local)
 {
   uint64_t waited[GLOBAL_MOST_STREAMS / 64] = {0};
-  local_lock(local);
+  spin_lock(&local->busy);
   look_at_streams(arena, local, waits, waited);
   global_note_wait(&arena->global, local->stream);
   end_pending(arena, local, waited);
-  local_unlock(local);
+  spin_unlock(&local->busy);
 }
 
 /* ---- Superblocks ---- */
@@ -101,9 +101,9 @@ void arena_supply(struct arena *arena, struct local *local)
 
 void arena_return_idle(struct arena *arena, struct local *local, uint64_t keep_bytes)
 {
-  local_lock(local);
+  spin_lock(&local->busy);
   return_idle_locked(arena, local, keep_bytes);
-  local_unlock(local);
+  spin_unlock(&local->busy);
 }
 
 /* ---- Arenas whose stream or thread is gone ---- */
@@ -125,31 +125,31 @@ static void list(struct arena *arena, struct local *local, uint32_t stream)
 /* Nobody frees into it without the global lock any more. */
 static void close_local(struct local *local)
 {
-  local_lock(local);
+  spin_lock(&local->busy);
   local->is_open = false;
-  local_unlock(local);
+  spin_unlock(&local->busy);
 }
 
 /* It is closed, and all work on its stream has passed: what is ready in it is clean. */
 static void make_clean(struct arena *arena, struct local *local)
 {
-  local_lock(local);
+  spin_lock(&local->busy);
   unlist(arena, local);
   list(arena, local, STREAM_CLEAN);
   local->thread = 0;
   local->has_ended = false;
   local_empty_quick(local, &arena->global.pieces);
   return_idle_locked(arena, local, 0);
-  local_unlock(local);
+  spin_unlock(&local->busy);
 }
 
 static void end_pending_everywhere(struct arena *arena)
 {
   for (uint32_t number = 1; number < arena->n_locals; number++) {
     struct local *local = arena_local(arena, number);
-    local_lock(local);
+    spin_lock(&local->busy);
     end_pending(arena, local, NULL);
-    local_unlock(local);
+    spin_unlock(&local->busy);
   }
 }
 
@@ -209,10 +209,10 @@ enum hipmm_status arena_collect(struct arena *arena)
   arena->collections++;
   for (uint32_t number = 1; number < arena->n_locals; number++) {
     struct local *local = arena_local(arena, number);
-    local_lock(local);
+    spin_lock(&local->busy);
     local_empty_quick(local, &arena->global.pieces);
     return_idle_locked(arena, local, 0);
-    local_unlock(local);
+    spin_unlock(&local->busy);
   }
   return arena_synchronize(arena); /* threads that went on meanwhile may have freed since the first */
 }
@@ -226,7 +226,7 @@ uint32_t arena_take_elsewhere(struct arena *arena, const struct local *local, ui
   for (uint32_t number = 1; !id && number < arena->n_locals; number++) {
     struct local *other = arena_local(arena, number);
     if (other == local) continue;
-    local_lock(other);
+    spin_lock(&other->busy);
     arena_supply(arena, other);
     id = local_take(other, pieces, bytes, true);
     if (id) local_make_live(other, piece_of(pieces, id), requested, handle);
@@ -235,7 +235,7 @@ uint32_t arena_take_elsewhere(struct arena *arena, const struct local *local, ui
       local_give(other, pieces, id);
       id = PIECE_NONE;
     }
-    local_unlock(other);
+    spin_unlock(&other->busy);
   }
   return id;
 }
@@ -299,12 +299,12 @@ struct local *arena_enter_local(struct arena *arena, hipStream_t handle, uint32_
   bool is_new = !local;
   if (is_new) local = new_local(arena);
   if (!local) return NULL;
-  local_lock(local);
+  spin_lock(&local->busy);
   if (is_new) list(arena, local, stream);
   local->is_open = is_open;
   local->handle = handle;
   local->stream_thread = stream_of(streams, stream)->thread;
-  local_unlock(local);
+  spin_unlock(&local->busy);
   local->thread = thread;
   if (is_open) thread_remember(arena->serial, handle, local);
   return local;
@@ -338,12 +338,12 @@ void arena_thread_ended(struct thread_watch *watch, uint64_t thread)
   for (uint32_t number = 1; number < arena->n_locals; number++) {
     struct local *local = arena_local(arena, number);
     if (local->thread != thread) continue;
-    local_lock(local);
+    spin_lock(&local->busy);
     local->has_ended = local->stream_thread != 0;
     if (local->has_ended) local->is_open = false;
     local_empty_quick(local, &arena->global.pieces);
     return_idle_locked(arena, local, 0);
-    local_unlock(local);
+    spin_unlock(&local->busy);
     local->thread = 0;
   }
   pthread_mutex_unlock(&arena->lock);

@@ -2,20 +2,7 @@
 /* fixed.c: see fixed.h. What is usual goes through a list (lists.h), what is left through reuse.h. */
 #include "reuse.h"
 
-#include <sched.h>
-
-enum { SPINS_BEFORE_YIELD = 64 };
-
 static const size_t lists_bytes = FIXED_MOST_STREAMS * sizeof(struct fixed_list);
-
-void list_wait(struct fixed_list *list)
-{
-  for (int spins = 0; atomic_flag_test_and_set_explicit(&list->busy, memory_order_acquire); spins++)
-    if (spins < SPINS_BEFORE_YIELD)
-      __builtin_ia32_pause();
-    else
-      sched_yield(); /* its holder may have lost the processor */
-}
 
 /* HIP has two names for the default stream. */
 static inline hipStream_t usual_handle(hipStream_t handle)
@@ -43,9 +30,9 @@ static enum hipmm_status allocate_locked(struct fixed *fixed, size_t bytes, hipS
   if (status) return status;
   status = reuse_take(fixed, stream, &number);
   if (status) return explain(fixed, status, bytes);
-  list_lock(&fixed->lists[stream]);
+  spin_lock(&fixed->lists[stream].busy);
   list_count(&fixed->lists[stream], 1, (int64_t)bytes);
-  list_unlock(&fixed->lists[stream]);
+  spin_unlock(&fixed->lists[stream].busy);
   fixed_block_set_live(fixed, number, bytes, handle);
   *number_out = number;
   return HIPMM_OK;
@@ -71,13 +58,13 @@ static __attribute__((noinline)) enum hipmm_status allocate_slowly(struct fixed 
 static inline uint32_t take_from_list(struct fixed *fixed, struct fixed_list *list, size_t bytes, hipStream_t handle)
 {
   uint32_t number = FIXED_NONE;
-  list_lock(list);
+  spin_lock(&list->busy);
   if (list_is_for(list, handle)) number = chain_pop(fixed, &list->free);
   if (number) {
     list_count(list, 1, (int64_t)bytes);
     fixed_block_set_live(fixed, number, bytes, handle);
   }
-  list_unlock(list);
+  spin_unlock(&list->busy);
   return number;
 }
 
@@ -119,10 +106,10 @@ static __attribute__((noinline)) enum hipmm_status deallocate_slowly(struct fixe
     fixed_block_set_requested(fixed, number, requested);
   } else {
     struct fixed_list *list = &fixed->lists[stream];
-    list_lock(list);
+    spin_lock(&list->busy);
     chain_push(fixed, &list->free, number, stream_note_free(&fixed->streams, stream));
     list_count(list, -1, -(int64_t)requested);
-    list_unlock(list);
+    spin_unlock(&list->busy);
   }
   pthread_mutex_unlock(&fixed->lock);
   return status;
@@ -132,13 +119,13 @@ static __attribute__((noinline)) enum hipmm_status deallocate_slowly(struct fixe
 static inline bool give_to_list(struct fixed *fixed, struct fixed_list *list, uint32_t number, uint64_t requested,
                                 hipStream_t handle)
 {
-  list_lock(list);
+  spin_lock(&list->busy);
   bool is_for = list_is_for(list, handle);
   if (is_for) {
     chain_push(fixed, &list->free, number, ++stream_of(&fixed->streams, (uint32_t)(list - fixed->lists))->frees);
     list_count(list, -1, -(int64_t)requested);
   }
-  list_unlock(list);
+  spin_unlock(&list->busy);
   return is_for;
 }
 
@@ -210,10 +197,10 @@ static void count_live(struct fixed *fixed, struct fixed_counts *counts)
 {
   for (uint32_t stream = 0; fixed->lists && stream < fixed->streams.count; stream++) {
     struct fixed_list *list = &fixed->lists[stream];
-    list_lock(list);
+    spin_lock(&list->busy);
     counts->live_count += list->live_count;
     counts->live_bytes += list->live_bytes;
-    list_unlock(list);
+    spin_unlock(&list->busy);
   }
 }
 

@@ -5,6 +5,7 @@
 #define HIPMM_FIXED_LISTS_H
 
 #include "../pool/threads.h"
+#include "../spin.h"
 #include "chunks.h"
 
 /* All but `aside` is under `busy`. A stream's count of frees (../pool/streams.h) is too. */
@@ -18,18 +19,6 @@ struct fixed_list {
   struct fixed_chain aside; /* under the fixed's lock: blocks out of reach while a wait shows that they are clean */
   uint64_t aside_frees;     /* of the stream when they were put aside */
 };
-
-void list_wait(struct fixed_list *list);
-
-static inline void list_lock(struct fixed_list *list)
-{
-  if (__builtin_expect(atomic_flag_test_and_set_explicit(&list->busy, memory_order_acquire), 0)) list_wait(list);
-}
-
-static inline void list_unlock(struct fixed_list *list)
-{
-  atomic_flag_clear_explicit(&list->busy, memory_order_release);
-}
 
 /* ---- With the list's lock held ---- */
 

@@ -32,10 +32,10 @@ static void put_aside(struct fixed *fixed)
 {
   for (uint32_t stream = STREAM_FIRST; stream < fixed->streams.count; stream++) {
     struct fixed_list *list = &fixed->lists[stream];
-    list_lock(list);
+    spin_lock(&list->busy);
     list->aside = take_all(&list->free);
     list->aside_frees = stream_of(&fixed->streams, stream)->frees;
-    list_unlock(list);
+    spin_unlock(&list->busy);
   }
 }
 
@@ -43,9 +43,9 @@ static void put_back(struct fixed *fixed)
 {
   for (uint32_t stream = STREAM_FIRST; stream < fixed->streams.count; stream++) {
     struct fixed_list *list = &fixed->lists[stream];
-    list_lock(list);
+    spin_lock(&list->busy);
     list->free = chain_join(fixed, list->free, take_all(&list->aside));
-    list_unlock(list);
+    spin_unlock(&list->busy);
   }
 }
 
@@ -85,10 +85,10 @@ enum hipmm_status reuse_synchronize_device(struct fixed *fixed)
 void reuse_forget_stream(struct fixed *fixed, uint32_t stream)
 {
   struct fixed_list *list = &fixed->lists[stream];
-  list_lock(list);
+  spin_lock(&list->busy);
   bool is_empty = !list->free.head;
   if (is_empty) list->is_open = false;
-  list_unlock(list);
+  spin_unlock(&list->busy);
   if (is_empty) stream_forget(&fixed->streams, stream);
 }
 
@@ -96,11 +96,11 @@ static void open_list(struct fixed *fixed, uint32_t stream)
 {
   struct fixed_list *list = &fixed->lists[stream];
   const struct stream *opened = stream_of(&fixed->streams, stream);
-  list_lock(list);
+  spin_lock(&list->busy);
   list->is_open = true;
   list->handle = opened->handle;
   list->thread = opened->thread;
-  list_unlock(list);
+  spin_unlock(&list->busy);
 }
 
 /* When there is room for no more, the device is waited for and all streams are forgotten. */
@@ -129,9 +129,9 @@ enum hipmm_status reuse_enter_stream(struct fixed *fixed, hipStream_t handle, ui
 static uint32_t take_own(struct fixed *fixed, uint32_t stream)
 {
   struct fixed_list *list = &fixed->lists[stream];
-  list_lock(list);
+  spin_lock(&list->busy);
   uint32_t number = chain_pop(fixed, &list->free);
-  list_unlock(list);
+  spin_unlock(&list->busy);
   return number;
 }
 
@@ -140,12 +140,12 @@ static void clean_if_passed(struct fixed *fixed, uint32_t other)
 {
   struct fixed_list *list = &fixed->lists[other];
   const struct stream *stream = stream_of(&fixed->streams, other);
-  list_lock(list);
+  spin_lock(&list->busy);
   if (list->free.head && stream_cover(&fixed->streams, other)) {
     stream_poll(&fixed->streams, other);
     if (stream->passed == stream->frees) reuse_add_clean(fixed, take_all(&list->free));
   }
-  list_unlock(list);
+  spin_unlock(&list->busy);
 }
 
 static uint32_t take_passed(struct fixed *fixed, uint32_t stream)
@@ -160,10 +160,10 @@ static uint32_t take_waiting_from(struct fixed *fixed, uint32_t stream, uint32_t
 {
   struct fixed_list *list = &fixed->lists[other];
   uint32_t number = FIXED_NONE;
-  list_lock(list);
+  spin_lock(&list->busy);
   if (list->free.head && stream_wait(&fixed->streams, stream, other, fixed_block_note(fixed, list->free.head)))
     number = chain_pop(fixed, &list->free);
-  list_unlock(list);
+  spin_unlock(&list->busy);
   return number;
 }
 
@@ -181,9 +181,9 @@ static uint32_t take_withheld(struct fixed *fixed)
   bool is_worth_it = false;
   for (uint32_t other = STREAM_FIRST; !is_worth_it && other < fixed->streams.count; other++) {
     struct fixed_list *list = &fixed->lists[other];
-    list_lock(list);
+    spin_lock(&list->busy);
     is_worth_it = list->free.head != FIXED_NONE;
-    list_unlock(list);
+    spin_unlock(&list->busy);
   }
   return is_worth_it && !reuse_synchronize_device(fixed) ? chain_pop(fixed, reuse_clean(fixed)) : FIXED_NONE;
 }
@@ -215,13 +215,13 @@ static enum hipmm_status take_new(struct fixed *fixed, uint32_t stream, uint32_t
   enum hipmm_status status =
       chunks_grow(fixed, blocks_to_add(fixed), 1, stream_of(&fixed->streams, stream)->handle, &chain);
   if (status) return status;
-  list_lock(list);
+  spin_lock(&list->busy);
   uint64_t epoch = stream_note_free(&fixed->streams, stream);
   for (uint32_t number = chain.head; number; number = record_of(fixed, number)->next)
     fixed_block_set_note(fixed, number, epoch);
   *number_out = chain_pop(fixed, &chain);
   list->free = chain_join(fixed, chain, list->free);
-  list_unlock(list);
+  spin_unlock(&list->busy);
   return HIPMM_OK;
 }
 
@@ -240,7 +240,7 @@ bool reuse_clean_stream(struct fixed *fixed, uint32_t stream, hipStream_t handle
 {
   const struct hipmm_services *services = fixed->services;
   struct fixed_list *list = &fixed->lists[stream];
-  list_lock(list);
+  spin_lock(&list->busy);
   int previous = services->enter_device(services);
   int code = services->hip->StreamSynchronize(handle);
   if (code) services->hip->GetLastError();
@@ -249,6 +249,6 @@ bool reuse_clean_stream(struct fixed *fixed, uint32_t stream, hipStream_t handle
     stream_passed(&fixed->streams, stream);
     reuse_add_clean(fixed, take_all(&list->free));
   }
-  list_unlock(list);
+  spin_unlock(&list->busy);
   return !code;
 }

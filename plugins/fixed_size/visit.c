@@ -14,10 +14,10 @@ static void note_lists(struct fixed *fixed)
   }
   for (uint32_t stream = 0; stream < fixed->streams.count; stream++) {
     struct fixed_list *list = &fixed->lists[stream];
-    list_lock(list);
+    spin_lock(&list->busy);
     for (uint32_t number = list->free.head; number; number = record_of(fixed, number)->next)
       record_of(fixed, number)->seen = (uint16_t)stream;
-    list_unlock(list);
+    spin_unlock(&list->busy);
   }
 }
 

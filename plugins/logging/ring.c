@@ -2,19 +2,6 @@
 /* ring.c: see ring.h. */
 #include "ring.h"
 
-#include <sched.h>
-
-enum { SPINS_BEFORE_YIELD = 64 };
-
-void ring_wait(struct ring *ring)
-{
-  for (int spins = 0; atomic_flag_test_and_set_explicit(&ring->busy, memory_order_acquire); spins++)
-    if (spins < SPINS_BEFORE_YIELD)
-      __builtin_ia32_pause();
-    else
-      sched_yield(); /* its holder may have lost the processor */
-}
-
 /* ---- A skew heap: it needs no memory, and keeps itself balanced by and large ---- */
 
 struct ring *rings_meld(struct ring *one, struct ring *other)

@@ -7,6 +7,7 @@
 #ifndef HIPMM_LOGGING_RING_H
 #define HIPMM_LOGGING_RING_H
 
+#include "../spin.h"
 #include "row.h"
 
 #include <stdatomic.h>
@@ -31,23 +32,11 @@ struct ring {
   struct row rows[RING_ROWS];
 };
 
-void ring_wait(struct ring *ring);
-
-static inline void ring_lock(struct ring *ring)
-{
-  if (__builtin_expect(atomic_flag_test_and_set_explicit(&ring->busy, memory_order_acquire), 0)) ring_wait(ring);
-}
-
-static inline void ring_unlock(struct ring *ring)
-{
-  atomic_flag_clear_explicit(&ring->busy, memory_order_release);
-}
-
 /* How many rows there have been, this one included; 0 and nothing done if the ring is full. The row's time is filled in,
  * the action is there. */
 static inline uint64_t ring_add(struct ring *ring, struct row row)
 {
-  ring_lock(ring);
+  spin_lock(&ring->busy);
   uint64_t head = ring->head;
   if (__builtin_expect(head - ring->tail_seen == RING_ROWS, 0))
     ring->tail_seen = atomic_load_explicit(&ring->tail, memory_order_acquire);
@@ -57,16 +46,16 @@ static inline uint64_t ring_add(struct ring *ring, struct row row)
     ring->rows[head % RING_ROWS] = row;
     ring->head = ++head;
   }
-  ring_unlock(ring);
+  spin_unlock(&ring->busy);
   return has_room ? head : 0;
 }
 
 /* Rows ever added. What the clock showed before the call, all rows up to then are among them. */
 static inline uint64_t ring_head(struct ring *ring)
 {
-  ring_lock(ring);
+  spin_lock(&ring->busy);
   uint64_t head = ring->head;
-  ring_unlock(ring);
+  spin_unlock(&ring->busy);
   return head;
 }
 

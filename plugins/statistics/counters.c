@@ -2,22 +2,11 @@
 /* counters.c: see counters.h. Locks are taken in the order: the counters', then the shares' by number. */
 #include "counters.h"
 
-#include <sched.h>
-
-enum { SPINS_BEFORE_YIELD = 64, MOST_IDLE = 16 };
+enum { MOST_IDLE = 16 };
 
 static const struct amount closed = {INT64_MIN, INT64_MIN};
 
 /* ---- Locks ---- */
-
-void counters_wait(atomic_flag *lock)
-{
-  for (int spins = 0; atomic_flag_test_and_set_explicit(lock, memory_order_acquire); spins++)
-    if (spins < SPINS_BEFORE_YIELD)
-      __builtin_ia32_pause();
-    else
-      sched_yield(); /* its holder may have lost the processor */
-}
 
 /* Takes the lowest share out of a set. */
 static uint32_t next_of(uint64_t *set)
@@ -29,14 +18,14 @@ static uint32_t next_of(uint64_t *set)
 
 void counters_stop(struct counters *counters)
 {
-  counters_lock(&counters->lock);
-  for (uint64_t rest = counters->open; rest;) counters_lock(&counters->shares[next_of(&rest)].busy);
+  spin_lock(&counters->lock);
+  for (uint64_t rest = counters->open; rest;) spin_lock(&counters->shares[next_of(&rest)].busy);
 }
 
 void counters_go(struct counters *counters)
 {
-  for (uint64_t rest = counters->open; rest;) counters_unlock(&counters->shares[next_of(&rest)].busy);
-  counters_unlock(&counters->lock);
+  for (uint64_t rest = counters->open; rest;) spin_unlock(&counters->shares[next_of(&rest)].busy);
+  spin_unlock(&counters->lock);
 }
 
 /* ---- Sums; all is stopped ---- */
@@ -86,7 +75,7 @@ static void close_share(struct counters *counters, struct share *share)
   counters->total = amount_sum(counters->total, share->total);
   share->now = share->total = (struct amount){0, 0};
   share->bound = closed;
-  counters_unlock(&share->busy);
+  spin_unlock(&share->busy);
 }
 
 static void close_idle(struct counters *counters)
@@ -140,7 +129,7 @@ static void stop_with(struct counters *counters, struct share *share)
 {
   counters_stop(counters);
   if (counters->open >> (share - counters->shares) & 1) return;
-  counters_lock(&share->busy);
+  spin_lock(&share->busy);
   open_share(counters, share);
 }
 

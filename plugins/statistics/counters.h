@@ -12,6 +12,7 @@
 #ifndef HIPMM_STATISTICS_COUNTERS_H
 #define HIPMM_STATISTICS_COUNTERS_H
 
+#include "../spin.h"
 #include "slot.h"
 
 #include <stdatomic.h>
@@ -57,18 +58,6 @@ void counters_add_slowly(struct counters *counters, struct share *share, struct 
 
 /* ---- Counting ---- */
 
-void counters_wait(atomic_flag *lock);
-
-static inline void counters_lock(atomic_flag *lock)
-{
-  if (__builtin_expect(atomic_flag_test_and_set_explicit(lock, memory_order_acquire), 0)) counters_wait(lock);
-}
-
-static inline void counters_unlock(atomic_flag *lock)
-{
-  atomic_flag_clear_explicit(lock, memory_order_release);
-}
-
 /* Sizes that no memory has wrap round, and back when the upstream has refused them. */
 static inline struct amount amount_sum(struct amount one, struct amount other)
 {
@@ -87,11 +76,11 @@ static inline void share_apply(struct share *share, struct amount change, bool i
 static inline void counters_add(struct counters *counters, struct amount change, bool is_new)
 {
   struct share *share = &counters->shares[slot_now()];
-  counters_lock(&share->busy);
+  spin_lock(&share->busy);
   struct amount after = amount_sum(share->now, change);
   bool fits = after.bytes <= share->bound.bytes && after.count <= share->bound.count;
   if (__builtin_expect(fits, 1)) share_apply(share, change, is_new);
-  counters_unlock(&share->busy);
+  spin_unlock(&share->busy);
   if (__builtin_expect(!fits, 0)) counters_add_slowly(counters, share, change, is_new);
 }
 
