@@ -105,13 +105,12 @@ static void set_dump(struct arena *arena, const struct arena_options *wanted)
 static enum hipmm_status arena_create(const struct hipmm_services *services, const void *options,
                                       struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
 {
-  static atomic_uint_fast64_t last_serial;
   const struct arena_options *wanted = options;
   (void)n_upstreams; /* one, as the descriptor says */
   struct arena *arena = services->host_allocate(services, sizeof *arena);
   if (!arena) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
   arena->services = services;
-  arena->serial = atomic_fetch_add(&last_serial, 1) + 1;
+  arena->serial = thread_new_owner();
   arena->n_locals = 1;
   arena->threads.ended = arena_thread_ended;
   set_dump(arena, wanted);

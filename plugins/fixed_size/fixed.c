@@ -224,10 +224,9 @@ enum hipmm_status fixed_open(struct fixed *fixed, const struct hipmm_services *s
                              struct hipmm_resource *upstream, uint64_t block_bytes, uint32_t blocks_per_chunk,
                              enum record record)
 {
-  static atomic_uint_fast64_t last_serial;
   *fixed = (struct fixed){.services = services,
                           .upstream = upstream,
-                          .serial = atomic_fetch_add(&last_serial, 1) + 1,
+                          .serial = thread_new_owner(),
                           .block_bytes = (block_bytes + HIPMM_ALIGNMENT - 1) / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT,
                           .blocks_per_chunk = blocks_per_chunk};
   pthread_mutex_init(&fixed->lock, NULL);

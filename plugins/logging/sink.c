@@ -221,10 +221,9 @@ static void discard(struct log *log)
 
 static void prepare(struct log *log, const struct hipmm_services *services, struct file file, uint32_t auto_flush)
 {
-  static atomic_uint_fast64_t last_serial;
   pthread_condattr_t attributes;
   log->services = services;
-  log->sink.serial = atomic_fetch_add(&last_serial, 1) + 1;
+  log->sink.serial = thread_new_owner();
   atomic_init(&log->sink.wishes, auto_flush ? SINK_WRITE : 0);
   pthread_mutex_init(&log->wake_lock, NULL);
   pthread_condattr_init(&attributes);

@@ -7,9 +7,8 @@ enum { MAX_CACHES = 4096 };
 
 bool caches_open(struct caches *caches, const struct hipmm_services *services)
 {
-  static atomic_uint_fast64_t last_serial;
   gates_prepare();
-  *caches = (struct caches){.services = services, .serial = atomic_fetch_add(&last_serial, 1) + 1};
+  *caches = (struct caches){.services = services, .serial = thread_new_owner()};
   caches->items = services->host_allocate(services, MAX_CACHES * sizeof *caches->items);
   return caches->items != NULL;
 }

@@ -24,6 +24,12 @@ uint64_t thread_number(void)
   return number;
 }
 
+uint64_t thread_new_owner(void)
+{
+  static atomic_uint_fast64_t last;
+  return atomic_fetch_add(&last, 1) + 1;
+}
+
 static void thread_ended(void *number)
 {
   pthread_mutex_lock(&lock);

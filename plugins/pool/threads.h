@@ -11,6 +11,9 @@ uint64_t thread_number(void);
 
 /* ---- Memory: a value for an owner and a key, forgotten when others take its place ---- */
 
+/* A number for an owner, never given twice. */
+uint64_t thread_new_owner(void);
+
 enum { THREAD_MEMORIES = 64 };
 
 struct thread_memory {
