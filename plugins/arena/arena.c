@@ -34,7 +34,7 @@ static const struct hipmm_feature arena_values[ARENA_N_VALUES] = {
 /* ---- Life ---- */
 
 static const size_t locals_bytes = ARENA_MOST_LOCALS * sizeof(struct local); /* committed on touch, as all here */
-static const size_t first_local_bytes = GLOBAL_MOST_STREAMS * sizeof(uint32_t);
+static const size_t first_local_bytes = MAX_STREAMS * sizeof(uint32_t);
 
 static void arena_destroy(void *self)
 {
@@ -48,8 +48,7 @@ static void arena_destroy(void *self)
   services->log(services, HIPMM_LOG_DEBUG, "held at most %llu bytes, had %u arenas, collected %llu times",
                 (unsigned long long)arena->global.chunks.peak_bytes, arena->n_locals - 1,
                 (unsigned long long)arena->collections);
-  /* Tried once more, since what follows would else take memory away from work; a broken device gives it back all the same. */
-  if (services->hip->DeviceSynchronize() && services->hip->DeviceSynchronize()) services->hip->GetLastError();
+  streams_wait_at_end(services);
   global_close(&arena->global);
   services->host_free(services, arena->first_local, first_local_bytes);
   services->host_free(services, arena->locals, locals_bytes);
@@ -141,7 +140,6 @@ static enum hipmm_status arena_reconfigure(void *self, const char *option, const
 /* ---- The descriptor ---- */
 
 static const char *const arena_unlimited[] = {"unlimited", NULL};
-static const char *const arena_records[] = {"auto", "lazy", "on_free", NULL};
 
 static const struct hipmm_option arena_option_table[] = {
     {.name = "arena_size",
@@ -177,7 +175,7 @@ static const struct hipmm_option arena_option_table[] = {
      .offset = offsetof(struct arena_options, record),
      .initial = "auto",
      .doc = "When the event is recorded that another stream waits for before it reuses a block, as in pool",
-     .choices = arena_records},
+     .choices = record_words},
 };
 
 static const struct hipmm_ops arena_ops = {

@@ -2,7 +2,7 @@
 /* global.c: see global.h. */
 #include "global.h"
 
-static const size_t free_bytes = GLOBAL_MOST_STREAMS * sizeof(struct index);
+static const size_t free_bytes = MAX_STREAMS * sizeof(struct index);
 
 /* ---- Free ranges ---- */
 

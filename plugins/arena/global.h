@@ -8,8 +8,6 @@
 #include "chunks.h"
 #include "index.h"
 
-enum { GLOBAL_MOST_STREAMS = 4096 /* as streams.c */ };
-
 struct global {
   const struct hipmm_services *services;
   struct pieces pieces;

@@ -29,7 +29,7 @@ static void look_at_streams(struct arena *arena, struct local *local,
                             bool (*look)(struct streams *streams, uint32_t waiter, uint32_t stream), uint64_t *yes)
 {
   const struct pieces *pieces = &arena->global.pieces;
-  uint64_t seen[GLOBAL_MOST_STREAMS / 64] = {0};
+  uint64_t seen[MAX_STREAMS / 64] = {0};
   for (uint32_t id = local->pending_first; id; id = piece_of(pieces, id)->next) {
     uint32_t stream = piece_of(pieces, id)->stream;
     uint64_t bit = 1ull << stream % 64;
@@ -54,7 +54,7 @@ static bool waits(struct streams *streams, uint32_t waiter, uint32_t stream)
 
 void arena_end_passed(struct arena *arena, struct local *local)
 {
-  uint64_t none[GLOBAL_MOST_STREAMS / 64] = {0};
+  uint64_t none[MAX_STREAMS / 64] = {0};
   spin_lock(&local->busy);
   look_at_streams(arena, local, has_passed, none);
   end_pending(arena, local, NULL);
@@ -63,7 +63,7 @@ void arena_end_passed(struct arena *arena, struct local *local)
 
 void arena_wait_for_pending(struct arena *arena, struct local *local)
 {
-  uint64_t waited[GLOBAL_MOST_STREAMS / 64] = {0};
+  uint64_t waited[MAX_STREAMS / 64] = {0};
   spin_lock(&local->busy);
   look_at_streams(arena, local, waits, waited);
   global_note_wait(&arena->global, local->stream);
@@ -169,21 +169,11 @@ static bool is_over(const struct arena *arena, uint32_t stream)
 
 /* ---- Waiting for the device ---- */
 
-static enum hipmm_status wait_for_device(struct arena *arena)
-{
-  const struct hipmm_services *services = arena->services;
-  int previous = services->enter_device(services);
-  int code = services->hip->DeviceSynchronize();
-  enum hipmm_status status = code ? services->refuse_hip(services, "hipDeviceSynchronize", code, 0) : HIPMM_OK;
-  services->leave_device(services, previous);
-  return status;
-}
-
 /* Frees count under the lock, which is held: none has come since the wait. Streams that are over get no frees at all. */
 enum hipmm_status arena_synchronize(struct arena *arena)
 {
   struct streams *streams = &arena->global.streams;
-  enum hipmm_status status = wait_for_device(arena);
+  enum hipmm_status status = streams_wait_for_device(arena->services);
   if (status) return status;
   for (uint32_t stream = STREAM_FIRST; stream < streams->count; stream++) {
     if (!stream_of(streams, stream)->in_use) continue;
@@ -230,7 +220,7 @@ uint32_t arena_take_elsewhere(struct arena *arena, const struct local *local, ui
     arena_supply(arena, other);
     id = local_take(other, pieces, bytes, true);
     if (id) local_make_live(other, piece_of(pieces, id), requested, handle);
-    if (id && wait_for_device(arena)) {
+    if (id && streams_wait_for_device(arena->services)) {
       local_end_live(other, piece_of(pieces, id));
       local_give(other, pieces, id);
       id = PIECE_NONE;
@@ -314,16 +304,11 @@ struct local *arena_enter_local(struct arena *arena, hipStream_t handle, uint32_
 
 void arena_retire(struct arena *arena, hipStream_t handle)
 {
-  const struct hipmm_services *services = arena->services;
   uint32_t stream = streams_known_id(&arena->global.streams, handle);
   if (!stream) return;
   for (uint32_t number = arena->first_local[stream]; number; number = arena_local(arena, number)->next_of_stream)
     close_local(arena_local(arena, number));
-  int previous = services->enter_device(services);
-  int code = services->hip->StreamSynchronize(handle);
-  if (code) services->hip->GetLastError();
-  services->leave_device(services, previous);
-  if (code && arena_synchronize(arena)) return;
+  if (!streams_wait_for_handle(arena->services, handle) && arena_synchronize(arena)) return;
   stream_passed(&arena->global.streams, stream);
   end_pending_everywhere(arena);
   forget(arena, stream);

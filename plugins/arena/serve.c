@@ -6,12 +6,6 @@
 /* More than any device has; sums of a few of these do not overflow. */
 static const uint64_t MOST_BYTES = 1ull << 46;
 
-/* HIP has two names for the default stream. */
-static inline hipStream_t usual_handle(hipStream_t handle)
-{
-  return handle == (hipStream_t)1 ? NULL : handle;
-}
-
 /* The arena's lock is held. */
 static inline bool is_for(const struct local *local, hipStream_t handle)
 {
@@ -81,7 +75,7 @@ enum hipmm_status arena_allocate(void *self, size_t bytes, size_t alignment, hip
 {
   struct arena *arena = self;
   struct pieces *pieces = &arena->global.pieces;
-  hipStream_t handle = usual_handle(stream);
+  hipStream_t handle = stream_usual_handle(stream);
   struct local *local = thread_recall(arena->serial, handle);
   uint32_t id = PIECE_NONE;
   if (local && bytes - 1 < ARENA_SMALL_BYTES && alignment == HIPMM_ALIGNMENT) {
@@ -188,7 +182,7 @@ enum hipmm_status arena_deallocate(void *self, void *ptr, size_t bytes, size_t a
   struct pieces *pieces = &arena->global.pieces;
   (void)alignment;
   if (!ptr) return HIPMM_OK;
-  hipStream_t handle = usual_handle(stream);
+  hipStream_t handle = stream_usual_handle(stream);
   uint32_t id = piece_at(pieces, ptr), number = id ? piece_arena(piece_of(pieces, id)) : 0;
   if (!id) return refuse_pointer(arena, ptr);
   if (!number) return deallocate_slowly(arena, id, ptr, bytes, handle);
@@ -236,7 +230,7 @@ void arena_stream_retire(void *self, hipStream_t stream)
 {
   struct arena *arena = self;
   pthread_mutex_lock(&arena->lock);
-  arena_retire(arena, usual_handle(stream));
+  arena_retire(arena, stream_usual_handle(stream));
   pthread_mutex_unlock(&arena->lock);
 }
 
@@ -245,6 +239,6 @@ void arena_stream_retain(void *self, hipStream_t stream)
   struct arena *arena = self;
   uint32_t id;
   pthread_mutex_lock(&arena->lock);
-  if (!arena_enter_stream(arena, usual_handle(stream), &id)) stream_of(&arena->global.streams, id)->lasts = true;
+  if (!arena_enter_stream(arena, stream_usual_handle(stream), &id)) stream_of(&arena->global.streams, id)->lasts = true;
   pthread_mutex_unlock(&arena->lock);
 }

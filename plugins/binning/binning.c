@@ -227,8 +227,6 @@ static void binning_destroy(void *self)
   binning->services->host_free(binning->services, binning, sizeof *binning);
 }
 
-static const char *const binning_records[] = {"auto", "lazy", "on_free", NULL};
-
 static const struct hipmm_option binning_bin_fields[] = {
     {.name = "size",
      .type = HIPMM_OPTION_BYTES,
@@ -305,7 +303,7 @@ static const struct hipmm_option binning_option_table[] = {
      .offset = offsetof(struct bins_options, record),
      .initial = "auto",
      .doc = "When the event is recorded that another stream waits for before it reuses a block, as in pool",
-     .choices = binning_records},
+     .choices = record_words},
 };
 
 static const struct hipmm_ops binning_ops = {

@@ -7,7 +7,7 @@
 #include "fixed.h"
 
 /* Blocks have numbers from 1. */
-enum { FIXED_NONE = 0, FIXED_MOST_CHUNKS = (1 << 20) - 1, FIXED_MOST_STREAMS = 4096 };
+enum { FIXED_NONE = 0, FIXED_MOST_CHUNKS = (1 << 20) - 1 };
 
 /* `requested` changes from and to 0 by whoever allocates or frees the block; the rest is the list's that it is in, but
  * for `seen`. Who looks on without the list's lock may read `note`, which changes atomically. */

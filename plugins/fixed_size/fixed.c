@@ -2,13 +2,7 @@
 /* fixed.c: see fixed.h. What is usual goes through a list (lists.h), what is left through reuse.h. */
 #include "reuse.h"
 
-static const size_t lists_bytes = FIXED_MOST_STREAMS * sizeof(struct fixed_list);
-
-/* HIP has two names for the default stream. */
-static inline hipStream_t usual_handle(hipStream_t handle)
-{
-  return handle == (hipStream_t)1 ? NULL : handle;
-}
+static const size_t lists_bytes = MAX_STREAMS * sizeof(struct fixed_list);
 
 /* ---- Allocating ---- */
 
@@ -70,7 +64,7 @@ static inline uint32_t take_from_list(struct fixed *fixed, struct fixed_list *li
 
 enum hipmm_status fixed_allocate(struct fixed *fixed, size_t bytes, hipStream_t stream, void **ptr_out)
 {
-  hipStream_t handle = usual_handle(stream);
+  hipStream_t handle = stream_usual_handle(stream);
   struct fixed_list *list = thread_recall(fixed->serial, handle);
   uint32_t number = list && bytes ? take_from_list(fixed, list, bytes, handle) : FIXED_NONE;
   if (__builtin_expect(!number, 0)) return allocate_slowly(fixed, bytes, handle, ptr_out);
@@ -132,7 +126,7 @@ static inline bool give_to_list(struct fixed *fixed, struct fixed_list *list, ui
 enum hipmm_status fixed_deallocate(struct fixed *fixed, void *ptr, size_t bytes, hipStream_t stream)
 {
   if (!ptr) return HIPMM_OK;
-  hipStream_t handle = usual_handle(stream);
+  hipStream_t handle = stream_usual_handle(stream);
   uint32_t number = fixed_block_at(fixed, ptr);
   uint64_t requested = number ? fixed_block_requested(fixed, number) : 0;
   if (!requested) return refuse_pointer(fixed, ptr);
@@ -169,11 +163,10 @@ enum hipmm_status fixed_trim(struct fixed *fixed, size_t keep_bytes)
 
 void fixed_stream_retire(struct fixed *fixed, hipStream_t stream)
 {
-  hipStream_t handle = usual_handle(stream);
+  hipStream_t handle = stream_usual_handle(stream);
   pthread_mutex_lock(&fixed->lock);
   uint32_t id = streams_known_id(&fixed->streams, handle);
-  if (reuse_is_stream(id) && (reuse_clean_stream(fixed, id, handle) || !reuse_synchronize_device(fixed)))
-    reuse_forget_stream(fixed, id);
+  if (id && (reuse_clean_stream(fixed, id, handle) || !reuse_synchronize_device(fixed))) reuse_forget_stream(fixed, id);
   pthread_mutex_unlock(&fixed->lock);
 }
 
@@ -181,7 +174,7 @@ void fixed_stream_retain(struct fixed *fixed, hipStream_t stream)
 {
   uint32_t id;
   pthread_mutex_lock(&fixed->lock);
-  if (!reuse_enter_stream(fixed, usual_handle(stream), &id)) stream_of(&fixed->streams, id)->lasts = true;
+  if (!reuse_enter_stream(fixed, stream_usual_handle(stream), &id)) stream_of(&fixed->streams, id)->lasts = true;
   pthread_mutex_unlock(&fixed->lock);
 }
 
@@ -245,7 +238,7 @@ void fixed_close(struct fixed *fixed)
   if (live_count)
     services->log(services, HIPMM_LOG_WARNING, "%lld blocks of %llu bytes are still allocated and go with it",
                   (long long)live_count, (unsigned long long)fixed->block_bytes);
-  if (services->hip->DeviceSynchronize()) services->hip->GetLastError(); /* a broken device frees all the same */
+  streams_wait_at_end(services);
   chunks_close(fixed);
   streams_close(&fixed->streams);
   services->host_free(services, fixed->lists, lists_bytes);

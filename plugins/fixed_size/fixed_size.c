@@ -131,8 +131,6 @@ static enum hipmm_status fixed_size_create(const struct hipmm_services *services
   return status;
 }
 
-static const char *const fixed_size_records[] = {"auto", "lazy", "on_free", NULL};
-
 static const struct hipmm_option fixed_size_option_table[] = {
     {.name = "block_size",
      .type = HIPMM_OPTION_BYTES,
@@ -163,7 +161,7 @@ static const struct hipmm_option fixed_size_option_table[] = {
      .offset = offsetof(struct fixed_size_options, record),
      .initial = "auto",
      .doc = "When the event is recorded that another stream waits for before it reuses a block, as in pool",
-     .choices = fixed_size_records},
+     .choices = record_words},
 };
 
 static const struct hipmm_ops fixed_size_ops = {

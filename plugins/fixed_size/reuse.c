@@ -67,12 +67,8 @@ static void clean_aside(struct fixed *fixed)
 
 enum hipmm_status reuse_synchronize_device(struct fixed *fixed)
 {
-  const struct hipmm_services *services = fixed->services;
   put_aside(fixed);
-  int previous = services->enter_device(services);
-  int code = services->hip->DeviceSynchronize();
-  enum hipmm_status status = code ? services->refuse_hip(services, "hipDeviceSynchronize", code, 0) : HIPMM_OK;
-  services->leave_device(services, previous);
+  enum hipmm_status status = streams_wait_for_device(fixed->services);
   if (status)
     put_back(fixed);
   else
@@ -108,15 +104,15 @@ enum hipmm_status reuse_enter_stream(struct fixed *fixed, hipStream_t handle, ui
 {
   struct streams *streams = &fixed->streams;
   uint32_t id = streams_id(streams, handle);
-  if (!reuse_is_stream(id)) {
+  if (!id) {
     enum hipmm_status status = reuse_synchronize_device(fixed);
     if (status) return status;
     for (uint32_t other = STREAM_FIRST; other < streams->count; other++) reuse_forget_stream(fixed, other);
     id = streams_id(streams, handle);
   }
-  if (!reuse_is_stream(id))
+  if (!id)
     return fixed->services->refuse(fixed->services, HIPMM_E_LIMIT, "cannot keep more than {0} streams apart",
-                                   FIXED_MOST_STREAMS, 0, 0);
+                                   MAX_STREAMS, 0, 0);
   open_list(fixed, id);
   bool is_remembered = streams->record != RECORD_ON_FREE && stream_is_sure(streams, id);
   if (is_remembered) thread_remember(fixed->serial, handle, &fixed->lists[id]);
@@ -238,17 +234,13 @@ enum hipmm_status reuse_take(struct fixed *fixed, uint32_t stream, uint32_t *num
 /* The list stays locked: nothing is freed on the stream meanwhile. */
 bool reuse_clean_stream(struct fixed *fixed, uint32_t stream, hipStream_t handle)
 {
-  const struct hipmm_services *services = fixed->services;
   struct fixed_list *list = &fixed->lists[stream];
   spin_lock(&list->busy);
-  int previous = services->enter_device(services);
-  int code = services->hip->StreamSynchronize(handle);
-  if (code) services->hip->GetLastError();
-  services->leave_device(services, previous);
-  if (!code) {
+  bool is_clean = streams_wait_for_handle(fixed->services, handle);
+  if (is_clean) {
     stream_passed(&fixed->streams, stream);
     reuse_add_clean(fixed, take_all(&list->free));
   }
   spin_unlock(&list->busy);
-  return !code;
+  return is_clean;
 }

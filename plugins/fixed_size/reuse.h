@@ -16,11 +16,6 @@ enum hipmm_status reuse_synchronize_device(struct fixed *fixed);
 /* The id of a stream that is used now. */
 enum hipmm_status reuse_enter_stream(struct fixed *fixed, hipStream_t handle, uint32_t *id_out);
 
-static inline bool reuse_is_stream(uint32_t id)
-{
-  return id >= STREAM_FIRST && id < FIXED_MOST_STREAMS;
-}
-
 /* A block that work on the stream may use. It is in no list, and not yet live. */
 enum hipmm_status reuse_take(struct fixed *fixed, uint32_t stream, uint32_t *number_out);
 

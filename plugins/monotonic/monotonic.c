@@ -112,7 +112,7 @@ static void monotonic_destroy(void *self)
   if (bump->live_count)
     services->log(services, HIPMM_LOG_WARNING, "destroyed with %lld blocks (%lld bytes) still allocated",
                   (long long)bump->live_count, (long long)bump->live_bytes);
-  if (services->hip->DeviceSynchronize()) services->hip->GetLastError(); /* a broken device frees all the same */
+  streams_wait_at_end(services);
   bump_close(&monotonic->bump);
   uses_close(&monotonic->uses);
   pthread_mutex_destroy(&monotonic->lock);
@@ -176,7 +176,6 @@ static enum hipmm_status monotonic_reconfigure(void *self, const char *option, c
 /* ---- The descriptor ---- */
 
 static const char *const monotonic_unlimited[] = {"unlimited", NULL};
-static const char *const monotonic_records[] = {"auto", "lazy", "on_free", NULL};
 
 static const struct hipmm_option monotonic_option_table[] = {
     {.name = "initial_size",
@@ -216,7 +215,7 @@ static const struct hipmm_option monotonic_option_table[] = {
      .offset = offsetof(struct monotonic_options, record),
      .initial = "auto",
      .doc = "When the event is recorded that another stream waits for before it uses freed memory, as in pool",
-     .choices = monotonic_records},
+     .choices = record_words},
 };
 
 static const struct hipmm_ops monotonic_ops = {

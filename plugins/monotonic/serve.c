@@ -6,12 +6,6 @@
 /* More than any device has; sums of a few of these do not overflow. */
 static const uint64_t MOST_BYTES = 1ull << 46;
 
-/* HIP has two names for the default stream. */
-static inline hipStream_t usual_handle(hipStream_t handle)
-{
-  return handle == (hipStream_t)1 ? NULL : handle;
-}
-
 /* ---- Allocating; the lock is held ---- */
 
 /* Chunks are too small, and nothing is in them: they make room for one that is not. */
@@ -85,7 +79,7 @@ enum hipmm_status monotonic_allocate(void *self, size_t bytes, size_t alignment,
                                        "cannot allocate {0:bytes} aligned to {1:bytes}: no device has that much", bytes,
                                        alignment, 0);
   pthread_mutex_lock(&monotonic->lock);
-  enum hipmm_status status = take(monotonic, bytes, alignment, usual_handle(stream), &number);
+  enum hipmm_status status = take(monotonic, bytes, alignment, stream_usual_handle(stream), &number);
   if (!status) *ptr_out = (void *)(uintptr_t)monotonic->bump.blocks[number].start;
   pthread_mutex_unlock(&monotonic->lock);
   return status;
@@ -138,7 +132,7 @@ enum hipmm_status monotonic_deallocate(void *self, void *ptr, size_t bytes, size
   (void)alignment;
   if (!ptr) return HIPMM_OK;
   pthread_mutex_lock(&monotonic->lock);
-  enum hipmm_status status = give(monotonic, ptr, bytes, usual_handle(stream));
+  enum hipmm_status status = give(monotonic, ptr, bytes, stream_usual_handle(stream));
   pthread_mutex_unlock(&monotonic->lock);
   return status;
 }
@@ -186,7 +180,7 @@ void monotonic_stream_retire(void *self, hipStream_t stream)
 {
   struct monotonic *monotonic = self;
   pthread_mutex_lock(&monotonic->lock);
-  uses_retire(&monotonic->uses, usual_handle(stream));
+  uses_retire(&monotonic->uses, stream_usual_handle(stream));
   pthread_mutex_unlock(&monotonic->lock);
 }
 
@@ -194,6 +188,6 @@ void monotonic_stream_retain(void *self, hipStream_t stream)
 {
   struct monotonic *monotonic = self;
   pthread_mutex_lock(&monotonic->lock);
-  uses_retain(&monotonic->uses, usual_handle(stream));
+  uses_retain(&monotonic->uses, stream_usual_handle(stream));
   pthread_mutex_unlock(&monotonic->lock);
 }

@@ -2,7 +2,7 @@
 /* uses.c: see uses.h. */
 #include "uses.h"
 
-static const size_t epochs_bytes = USES_MOST_STREAMS * sizeof(uint64_t);
+static const size_t epochs_bytes = MAX_STREAMS * sizeof(uint64_t);
 
 static bool has(const struct stream_set *set, uint32_t stream)
 {
@@ -19,14 +19,14 @@ static void drop(struct stream_set *set, uint32_t stream)
   set->bits[stream / 64] &= ~(1ull << stream % 64);
 }
 
-/* The next of a set from `stream` on; USES_MOST_STREAMS behind the last. */
+/* The next of a set from `stream` on; MAX_STREAMS behind the last. */
 static uint32_t next_in(const struct stream_set *set, uint32_t stream)
 {
-  for (; stream < USES_MOST_STREAMS; stream = (stream / 64 + 1) * 64) {
+  for (; stream < MAX_STREAMS; stream = (stream / 64 + 1) * 64) {
     uint64_t rest = set->bits[stream / 64] >> stream % 64;
     if (rest) return stream + (uint32_t)__builtin_ctzll(rest);
   }
-  return USES_MOST_STREAMS;
+  return MAX_STREAMS;
 }
 
 static const struct stream_set none;
@@ -47,7 +47,7 @@ enum hipmm_status uses_order(struct uses *uses, uint32_t stream)
 {
   struct streams *streams = &uses->streams;
   if (has(&uses->ordered, stream)) return HIPMM_OK;
-  for (uint32_t other = 0; (other = next_in(&uses->earlier, other)) < USES_MOST_STREAMS; other++) {
+  for (uint32_t other = 0; (other = next_in(&uses->earlier, other)) < MAX_STREAMS; other++) {
     if (other == stream || has_passed(uses, other)) continue;
     if (stream_wait(streams, stream, other, uses->epochs[other])) continue;
     enum hipmm_status status = uses_synchronize(uses); /* its handle may be gone */
@@ -84,7 +84,7 @@ void uses_note_free(struct uses *uses, uint32_t stream)
 void uses_rewind(struct uses *uses)
 {
   struct streams *streams = &uses->streams;
-  for (uint32_t stream = 0; (stream = next_in(&uses->freed, stream)) < USES_MOST_STREAMS; stream++) {
+  for (uint32_t stream = 0; (stream = next_in(&uses->freed, stream)) < MAX_STREAMS; stream++) {
     bool is_counted = streams->record == RECORD_ON_FREE;
     add_earlier(uses, stream, is_counted ? stream_of(streams, stream)->frees : stream_note_free(streams, stream));
   }
@@ -94,11 +94,7 @@ void uses_rewind(struct uses *uses)
 
 enum hipmm_status uses_synchronize(struct uses *uses)
 {
-  const struct hipmm_services *services = uses->services;
-  int previous = services->enter_device(services);
-  int code = services->hip->DeviceSynchronize();
-  enum hipmm_status status = code ? services->refuse_hip(services, "hipDeviceSynchronize", code, 0) : HIPMM_OK;
-  services->leave_device(services, previous);
+  enum hipmm_status status = streams_wait_for_device(uses->services);
   if (status) return status;
   for (uint32_t stream = STREAM_FIRST; stream < uses->streams.count; stream++)
     if (stream_of(&uses->streams, stream)->in_use) stream_passed(&uses->streams, stream);
@@ -135,14 +131,9 @@ enum hipmm_status uses_enter(struct uses *uses, hipStream_t handle, uint32_t *id
 
 void uses_retire(struct uses *uses, hipStream_t handle)
 {
-  const struct hipmm_services *services = uses->services;
   uint32_t stream = streams_known_id(&uses->streams, handle);
   if (!stream) return;
-  int previous = services->enter_device(services);
-  int code = services->hip->StreamSynchronize(handle);
-  if (code) services->hip->GetLastError();
-  services->leave_device(services, previous);
-  if (code && uses_synchronize(uses)) return;
+  if (!streams_wait_for_handle(uses->services, handle) && uses_synchronize(uses)) return;
   stream_passed(&uses->streams, stream);
   forget(uses, stream);
 }

@@ -7,11 +7,9 @@
 
 #include "../pool/streams.h"
 
-enum { USES_MOST_STREAMS = 4096 /* as streams.c */ };
-
 /* Streams by id. */
 struct stream_set {
-  uint64_t bits[USES_MOST_STREAMS / 64];
+  uint64_t bits[MAX_STREAMS / 64];
 };
 
 struct uses {

@@ -110,8 +110,7 @@ static void pool_destroy(void *self)
                 "held at most %llu bytes, moved %llu pieces, %llu went back for nothing, waited %llu times",
                 (unsigned long long)ground_peak_bytes(&pool->ground), (unsigned long long)pool->ground.granules.moves,
                 (unsigned long long)pool->ground.granules.returns, (unsigned long long)pool->heap.streams.waits);
-  /* Tried once more, since what follows would else take memory away from work; a broken device gives it back all the same. */
-  if (services->hip->DeviceSynchronize() && services->hip->DeviceSynchronize()) services->hip->GetLastError();
+  streams_wait_at_end(services);
   ground_close(&pool->ground);
   heap_close(&pool->heap);
   caches_close(&pool->caches);
@@ -165,7 +164,6 @@ static enum hipmm_status pool_create(const struct hipmm_services *services, cons
 
 static const char *const unlimited[] = {"unlimited", NULL};
 static const char *const growths[] = {"auto", "mapped", "segments", NULL};
-static const char *const records[] = {"auto", "lazy", "on_free", NULL};
 
 static const struct hipmm_option options[] = {
     {.name = "initial_size",
@@ -200,7 +198,7 @@ static const struct hipmm_option options[] = {
          "When the event is recorded that another stream waits for before it reuses a block: on_free, at each free; "
          "lazy, when another stream wants the block, if every stream outlives its frees; auto, lazily for the default "
          "stream and retained ones, by synchronising the device for others",
-     .choices = records},
+     .choices = record_words},
 };
 
 static const struct hipmm_ops ops = {.struct_size = sizeof ops,

@@ -22,11 +22,7 @@ enum { LARGE_BYTES = 1 << 20 }; /* see take_at_once */
 
 static enum hipmm_status synchronize_device(struct pool *pool)
 {
-  const struct hipmm_services *services = pool->services;
-  int previous = services->enter_device(services);
-  int code = services->hip->DeviceSynchronize();
-  enum hipmm_status status = code ? services->refuse_hip(services, "hipDeviceSynchronize", code, 0) : HIPMM_OK;
-  services->leave_device(services, previous);
+  enum hipmm_status status = streams_wait_for_device(pool->services);
   if (!status) heap_all_passed(&pool->heap);
   return status;
 }
@@ -287,16 +283,9 @@ enum hipmm_status pool_trim(void *self, size_t keep_bytes)
 void pool_stream_retire(void *self, hipStream_t stream)
 {
   struct pool *pool = self;
-  const struct hipmm_services *services = pool->services;
   pthread_mutex_lock(&pool->lock);
   uint32_t id = streams_known_id(&pool->heap.streams, stream);
-  if (id) {
-    int previous = services->enter_device(services);
-    int code = services->hip->StreamSynchronize(stream);
-    if (code) services->hip->GetLastError();
-    services->leave_device(services, previous);
-    if (!code || !synchronize_device(pool)) forget_stream(pool, id);
-  }
+  if (id && (streams_wait_for_handle(pool->services, stream) || !synchronize_device(pool))) forget_stream(pool, id);
   pthread_mutex_unlock(&pool->lock);
 }
 

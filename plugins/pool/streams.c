@@ -7,9 +7,9 @@
 
 enum { TABLE = 4 * MAX_STREAMS };
 
-/* HIP's handles with a meaning of their own; NULL means the legacy stream too. */
-#define LEGACY     ((hipStream_t)1)
 #define PER_THREAD ((hipStream_t)2)
+
+const char *const record_words[] = {[RECORD_AUTO] = "auto", [RECORD_LAZY] = "lazy", [RECORD_ON_FREE] = "on_free", NULL};
 
 bool streams_open(struct streams *streams, const struct hipmm_services *services, enum record record)
 {
@@ -54,7 +54,7 @@ static void fill_table(struct streams *streams)
 
 uint32_t streams_known_id(const struct streams *streams, hipStream_t handle)
 {
-  if (handle == LEGACY) handle = NULL;
+  handle = stream_usual_handle(handle);
   return *entry_of(streams, handle, handle == PER_THREAD ? thread_number() : 0);
 }
 
@@ -103,7 +103,7 @@ static uint32_t add(struct streams *streams, hipStream_t handle, unsigned long l
 
 uint32_t streams_id(struct streams *streams, hipStream_t handle)
 {
-  if (handle == LEGACY) handle = NULL;
+  handle = stream_usual_handle(handle);
   uint32_t id = streams_known_id(streams, handle);
   if (id && stream_is_sure(streams, id)) return id;
   unsigned long long number = number_of(streams, handle);
@@ -256,4 +256,29 @@ void streams_forget_gone(struct streams *streams)
     stream->in_use = false; /* it is not in the table */
     streams->active--;
   }
+}
+
+/* ---- Waiting for all work, or for a stream ---- */
+
+enum hipmm_status streams_wait_for_device(const struct hipmm_services *services)
+{
+  int previous = services->enter_device(services);
+  int code = services->hip->DeviceSynchronize();
+  enum hipmm_status status = code ? services->refuse_hip(services, "hipDeviceSynchronize", code, 0) : HIPMM_OK;
+  services->leave_device(services, previous);
+  return status;
+}
+
+void streams_wait_at_end(const struct hipmm_services *services)
+{
+  if (services->hip->DeviceSynchronize() && services->hip->DeviceSynchronize()) services->hip->GetLastError();
+}
+
+bool streams_wait_for_handle(const struct hipmm_services *services, hipStream_t handle)
+{
+  int previous = services->enter_device(services);
+  int code = services->hip->StreamSynchronize(handle);
+  if (code) services->hip->GetLastError();
+  services->leave_device(services, previous);
+  return !code;
 }

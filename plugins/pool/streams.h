@@ -20,6 +20,9 @@ enum {
 /* When the event is recorded that another stream waits for. */
 enum record { RECORD_AUTO, RECORD_LAZY, RECORD_ON_FREE };
 
+/* Its words, for an option. */
+extern const char *const record_words[];
+
 /* An event that stays while the stream goes on, unlike the stream's own, which moves to its last free. */
 struct mark {
   hipEvent_t event; /* NULL until first needed */
@@ -96,9 +99,26 @@ void streams_forget_gone(struct streams *streams);
 /* Whether the handle alone tells which stream it is, for as long as the stream is in use here. */
 bool stream_is_sure(const struct streams *streams, uint32_t id);
 
+/* HIP has two names for the default stream. */
+static inline hipStream_t stream_usual_handle(hipStream_t handle)
+{
+  return handle == (hipStream_t)1 ? NULL : handle;
+}
+
 static inline struct stream *stream_of(const struct streams *streams, uint32_t id)
 {
   return &streams->items[id];
 }
+
+/* ---- Waiting for all work, or for a stream that is still valid; nothing is noted ---- */
+
+enum hipmm_status streams_wait_for_device(const struct hipmm_services *services);
+
+/* The same where memory goes back whatever comes of it. Tried once more, since it would else be taken away from work; a
+ * broken device gives it back all the same. The device is current. */
+void streams_wait_at_end(const struct hipmm_services *services);
+
+/* False if HIP refuses. */
+bool streams_wait_for_handle(const struct hipmm_services *services, hipStream_t handle);
 
 #endif
