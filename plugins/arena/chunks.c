@@ -64,17 +64,12 @@ enum hipmm_status chunks_take_exactly(struct chunks *chunks, uint64_t bytes, hip
   return status;
 }
 
-static uint64_t round_up(uint64_t bytes, uint64_t multiple)
-{
-  return (bytes + multiple - 1) / multiple * multiple;
-}
-
 /* An eighth of what is held: few chunks for a large arena, little idle memory for a small one. */
 static uint64_t step_for(const struct chunks *chunks, uint64_t bytes)
 {
-  uint64_t step = round_up(chunks->bytes / 8, SMALLEST);
+  uint64_t step = sizes_round_up(chunks->bytes / 8, SMALLEST);
   if (step > LARGEST_STEP) step = LARGEST_STEP;
-  uint64_t wanted = round_up(bytes, SMALLEST);
+  uint64_t wanted = sizes_round_up(bytes, SMALLEST);
   if (wanted > step) step = wanted;
   return step > chunks_room(chunks) ? chunks_room(chunks) : step;
 }
@@ -85,7 +80,7 @@ enum hipmm_status chunks_take(struct chunks *chunks, uint64_t bytes, hipStream_t
   for (uint64_t step = step_for(chunks, bytes);;) {
     enum hipmm_status status = chunks_take_exactly(chunks, step, stream, chunk_out);
     if ((status != HIPMM_E_OUT_OF_MEMORY && status != HIPMM_E_LIMIT) || step == bytes) return status;
-    step = step / 2 > bytes ? round_up(step / 2, HIPMM_ALIGNMENT) : bytes;
+    step = step / 2 > bytes ? sizes_round_up(step / 2, HIPMM_ALIGNMENT) : bytes;
   }
 }
 

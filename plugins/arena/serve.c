@@ -3,19 +3,11 @@
  * takes that arena's lock alone; the rest, the global lock too. */
 #include "arena.h"
 
-/* More than any device has; sums of a few of these do not overflow. */
-static const uint64_t MOST_BYTES = 1ull << 46;
-
 /* The arena's lock is held. */
 static inline bool is_for(const struct local *local, hipStream_t handle)
 {
   return local->is_open && local->handle == handle &&
          (!local->stream_thread || local->stream_thread == thread_number());
-}
-
-static inline uint64_t round_up(uint64_t bytes, uint64_t multiple)
-{
-  return (bytes + multiple - 1) / multiple * multiple;
 }
 
 /* ---- Allocating ---- */
@@ -59,14 +51,12 @@ static __attribute__((noinline)) enum hipmm_status allocate_slowly(struct arena 
     *ptr_out = NULL;
     return HIPMM_OK;
   }
-  if (bytes > MOST_BYTES || alignment > MOST_BYTES)
-    return arena->services->refuse(arena->services, HIPMM_E_OUT_OF_MEMORY,
-                                   "cannot allocate {0:bytes} aligned to {1:bytes}: no device has that much", bytes,
-                                   alignment, 0);
+  enum hipmm_status status = sizes_check(arena->services, bytes, alignment);
+  if (status) return status;
   struct arena_wish wish = {
-      .bytes = round_up(bytes, HIPMM_ALIGNMENT), .alignment = alignment, .requested = bytes, .handle = handle};
+      .bytes = sizes_round_up(bytes, HIPMM_ALIGNMENT), .alignment = alignment, .requested = bytes, .handle = handle};
   pthread_mutex_lock(&arena->lock);
-  enum hipmm_status status = allocate_locked(arena, &wish, ptr_out);
+  status = allocate_locked(arena, &wish, ptr_out);
   pthread_mutex_unlock(&arena->lock);
   return status;
 }
@@ -80,7 +70,7 @@ enum hipmm_status arena_allocate(void *self, size_t bytes, size_t alignment, hip
   uint32_t id = PIECE_NONE;
   if (local && bytes - 1 < ARENA_SMALL_BYTES && alignment == HIPMM_ALIGNMENT) {
     spin_lock(&local->busy);
-    if (is_for(local, handle)) id = local_take(local, pieces, round_up(bytes, HIPMM_ALIGNMENT), false);
+    if (is_for(local, handle)) id = local_take(local, pieces, sizes_round_up(bytes, HIPMM_ALIGNMENT), false);
     if (id) local_make_live(local, piece_of(pieces, id), bytes, handle);
     spin_unlock(&local->busy);
   }

@@ -9,11 +9,6 @@ enum {
   LARGEST_SUPERBLOCK_BYTES = 16 << 20,
 };
 
-static inline uint64_t round_up(uint64_t bytes, uint64_t multiple)
-{
-  return (bytes + multiple - 1) / multiple * multiple;
-}
-
 /* ---- Ranges ---- */
 
 /* Free memory of streams whose handles may be gone comes back through the device, if there is enough to matter. */
@@ -86,7 +81,7 @@ static uint32_t take_from_range(struct arena *arena, struct local *local, uint32
 /* Larger ones for an arena that has much, so that little is left over at their ends. */
 static struct request superblock_for(const struct local *local, const struct arena_wish *wish)
 {
-  uint64_t bytes = round_up(local->bytes / 4, ARENA_SUPERBLOCK_BYTES);
+  uint64_t bytes = sizes_round_up(local->bytes / 4, ARENA_SUPERBLOCK_BYTES);
   if (bytes < ARENA_SUPERBLOCK_BYTES) bytes = ARENA_SUPERBLOCK_BYTES;
   if (bytes > LARGEST_SUPERBLOCK_BYTES) bytes = LARGEST_SUPERBLOCK_BYTES;
   return (struct request){.bytes = ARENA_SUPERBLOCK_BYTES,

@@ -46,16 +46,11 @@ struct plan {
   struct bins_option *items;
 };
 
-static uint64_t round_up(uint64_t bytes)
-{
-  return (bytes + HIPMM_ALIGNMENT - 1) / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
-}
-
 static enum hipmm_status plan_list(struct plan *plan, const struct hipmm_list *list)
 {
   const struct bins_option *options = list->items;
   for (size_t i = 0; i < list->count; i++) {
-    uint64_t bytes = round_up(options[i].size);
+    uint64_t bytes = sizes_round_up(options[i].size, HIPMM_ALIGNMENT);
     char option[40];
     snprintf(option, sizeof option, "bins/%zu/size", i);
     if (i && bytes <= plan->items[i - 1].size)
@@ -68,12 +63,26 @@ static enum hipmm_status plan_list(struct plan *plan, const struct hipmm_list *l
   return HIPMM_OK;
 }
 
-/* Unless the list has that size. */
-static void plan_size(struct plan *plan, uint64_t bytes)
+/* Where a size is, or where it would go. */
+static size_t plan_find(const struct plan *plan, uint64_t bytes)
 {
   size_t at = 0;
   while (at < plan->count && plan->items[at].size < bytes) at++;
-  if (at < plan->count && plan->items[at].size == bytes) return;
+  return at;
+}
+
+static bool plan_has(const struct plan *plan, uint64_t bytes)
+{
+  size_t at = plan_find(plan, bytes);
+  return at < plan->count && plan->items[at].size == bytes;
+}
+
+/* Unless the list has that size. */
+static void plan_size(struct plan *plan, uint64_t wanted_bytes)
+{
+  uint64_t bytes = sizes_round_up(wanted_bytes, HIPMM_ALIGNMENT);
+  if (plan_has(plan, bytes)) return;
+  size_t at = plan_find(plan, bytes);
   memmove(plan->items + at + 1, plan->items + at, (plan->count - at) * sizeof *plan->items);
   plan->items[at] = (struct bins_option){.size = bytes};
   plan->count++;
@@ -89,7 +98,7 @@ static enum hipmm_status plan_powers(struct plan *plan, int64_t first, int64_t l
   if (first > last)
     return services->fail(services, HIPMM_E_CONFIG, "max_size_exponent", "%lld is below min_size_exponent (%lld)",
                           (long long)last, (long long)first);
-  for (int64_t exponent = first; exponent <= last; exponent++) plan_size(plan, round_up(1ull << exponent));
+  for (int64_t exponent = first; exponent <= last; exponent++) plan_size(plan, 1ull << exponent);
   return HIPMM_OK;
 }
 
@@ -113,7 +122,7 @@ static enum hipmm_status plan_read(struct plan *plan, const struct hipmm_service
   if (!plan->items) return refuse_host_memory(services);
   enum hipmm_status status = plan_list(plan, &options->bins);
   const uint64_t *sizes = options->extra_bins.items;
-  for (size_t i = 0; !status && i < options->extra_bins.count; i++) plan_size(plan, round_up(sizes[i]));
+  for (size_t i = 0; !status && i < options->extra_bins.count; i++) plan_size(plan, sizes[i]);
   if (!status) status = plan_powers(plan, options->min_size_exponent, options->max_size_exponent);
   if (status) plan_discard(plan);
   return status;
@@ -234,18 +243,11 @@ void bins_close(struct bins *bins)
 
 /* ---- Adding ---- */
 
-static bool is_planned(const struct plan *plan, uint64_t bytes)
-{
-  size_t at = 0;
-  while (at < plan->count && plan->items[at].size < bytes) at++;
-  return at < plan->count && plan->items[at].size == bytes;
-}
-
 static enum hipmm_status check_kept(const struct bins_table *table, const struct plan *plan)
 {
   for (size_t i = 0; i < table->count; i++) {
     const struct bin *bin = table->items[i];
-    if (is_planned(plan, bin->bytes)) continue;
+    if (plan_has(plan, bin->bytes)) continue;
     return plan->services->fail(plan->services, HIPMM_E_CONFIG, "extra_bins",
                                 "the bin of %llu bytes may be in use and cannot be taken away; list it again",
                                 (unsigned long long)bin->bytes);

@@ -220,7 +220,7 @@ enum hipmm_status fixed_open(struct fixed *fixed, const struct hipmm_services *s
   *fixed = (struct fixed){.services = services,
                           .upstream = upstream,
                           .serial = thread_new_owner(),
-                          .block_bytes = (block_bytes + HIPMM_ALIGNMENT - 1) / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT,
+                          .block_bytes = sizes_round_up(block_bytes, HIPMM_ALIGNMENT),
                           .blocks_per_chunk = blocks_per_chunk};
   pthread_mutex_init(&fixed->lock, NULL);
   bool opened = streams_open(&fixed->streams, services, record);

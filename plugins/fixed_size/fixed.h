@@ -9,6 +9,7 @@
 #define HIPMM_FIXED_H
 
 #include "../pool/streams.h"
+#include "../sizes.h"
 #include "starts.h"
 
 #include <pthread.h>

@@ -8,17 +8,12 @@ static const size_t chunks_bytes = MOST_CHUNKS * sizeof(struct bump_chunk); /* c
 static const size_t blocks_bytes = BUMP_MOST_BLOCKS * sizeof(struct bump_block);
 static const uint64_t LARGEST_STEP = 1ull << 30;
 
-static uint64_t round_up(uint64_t value, uint64_t multiple)
-{
-  return (value + multiple - 1) / multiple * multiple;
-}
-
 /* ---- Giving out ---- */
 
 /* Where in a chunk, of which `offset` bytes are used, a block would begin; more than it has if there is no room. */
 static uint64_t place_in(const struct bump_chunk *chunk, uint64_t offset, uint64_t bytes, uint64_t alignment)
 {
-  uint64_t at = round_up(chunk->start + offset, alignment) - chunk->start;
+  uint64_t at = sizes_round_up(chunk->start + offset, alignment) - chunk->start;
   return at <= chunk->bytes && bytes <= chunk->bytes - at ? at : UINT64_MAX;
 }
 
@@ -42,7 +37,7 @@ static bool advance(struct bump *bump, uint64_t bytes, uint64_t alignment)
 
 uint32_t bump_take(struct bump *bump, uint64_t requested, uint64_t alignment, hipStream_t handle)
 {
-  uint64_t bytes = round_up(requested, HIPMM_ALIGNMENT), at = UINT64_MAX;
+  uint64_t bytes = sizes_round_up(requested, HIPMM_ALIGNMENT), at = UINT64_MAX;
   if (bump->n_blocks == BUMP_MOST_BLOCKS) return BUMP_NONE;
   if (bump->offset) at = place_in(&bump->chunks[bump->cursor], bump->offset, bytes, alignment);
   if (at == UINT64_MAX) {
@@ -120,17 +115,17 @@ static void note_step(struct bump *bump, uint64_t bytes)
 {
   double next = (double)bytes * bump->growth_factor;
   if (next > (double)LARGEST_STEP) next = (double)(bytes > LARGEST_STEP ? bytes : LARGEST_STEP);
-  bump->next_bytes = round_up((uint64_t)next, HIPMM_ALIGNMENT);
+  bump->next_bytes = sizes_round_up((uint64_t)next, HIPMM_ALIGNMENT);
 }
 
 enum hipmm_status bump_grow(struct bump *bump, uint64_t requested, uint64_t alignment, hipStream_t handle)
 {
-  uint64_t needed = round_up(requested, HIPMM_ALIGNMENT) + (alignment - HIPMM_ALIGNMENT);
+  uint64_t needed = sizes_round_up(requested, HIPMM_ALIGNMENT) + (alignment - HIPMM_ALIGNMENT);
   for (uint64_t step = step_for(bump, needed);;) {
     enum hipmm_status status = bump_add_chunk(bump, step, handle);
     if (!status && step == bump->next_bytes) note_step(bump, step);
     if ((status != HIPMM_E_OUT_OF_MEMORY && status != HIPMM_E_LIMIT) || step == needed) return status;
-    step = step / 2 > needed ? round_up(step / 2, HIPMM_ALIGNMENT) : needed;
+    step = step / 2 > needed ? sizes_round_up(step / 2, HIPMM_ALIGNMENT) : needed;
   }
 }
 
@@ -185,7 +180,7 @@ static void see_chunk(const struct bump *bump, uint32_t index, void (*see)(void 
                                         .state = block->requested ? HIPMM_EXTENT_LIVE : HIPMM_EXTENT_PENDING,
                                         .stream = block->handle};
     see(closure, &extent);
-    at = block->requested ? block->start + round_up(block->requested, HIPMM_ALIGNMENT) : next;
+    at = block->requested ? block->start + sizes_round_up(block->requested, HIPMM_ALIGNMENT) : next;
   }
   see_gap(at, end, see, closure);
 }

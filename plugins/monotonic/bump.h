@@ -8,6 +8,7 @@
 #define HIPMM_MONOTONIC_BUMP_H
 
 #include "../fixed_size/starts.h"
+#include "../sizes.h"
 
 enum { BUMP_NONE = 0, BUMP_MOST_BLOCKS = 1 << 26 };
 

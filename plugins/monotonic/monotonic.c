@@ -153,7 +153,7 @@ static enum hipmm_status monotonic_create(const struct hipmm_services *services,
   if (!uses_open(&monotonic->uses, services, (enum record)wanted->record) || !opened)
     status = services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the records of blocks");
   set_growth(monotonic, wanted);
-  monotonic->bump.next_bytes = (wanted->chunk_size + HIPMM_ALIGNMENT - 1) / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
+  monotonic->bump.next_bytes = sizes_round_up(wanted->chunk_size, HIPMM_ALIGNMENT);
   if (!status) status = fill(monotonic, wanted->initial_size);
   if (status)
     monotonic_destroy(monotonic);

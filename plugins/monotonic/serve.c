@@ -3,9 +3,6 @@
  * it, then takes what comes next. */
 #include "monotonic.h"
 
-/* More than any device has; sums of a few of these do not overflow. */
-static const uint64_t MOST_BYTES = 1ull << 46;
-
 /* ---- Allocating; the lock is held ---- */
 
 /* Chunks are too small, and nothing is in them: they make room for one that is not. */
@@ -74,12 +71,10 @@ enum hipmm_status monotonic_allocate(void *self, size_t bytes, size_t alignment,
     *ptr_out = NULL;
     return HIPMM_OK;
   }
-  if (bytes > MOST_BYTES || alignment > MOST_BYTES)
-    return monotonic->services->refuse(monotonic->services, HIPMM_E_OUT_OF_MEMORY,
-                                       "cannot allocate {0:bytes} aligned to {1:bytes}: no device has that much", bytes,
-                                       alignment, 0);
+  enum hipmm_status status = sizes_check(monotonic->services, bytes, alignment);
+  if (status) return status;
   pthread_mutex_lock(&monotonic->lock);
-  enum hipmm_status status = take(monotonic, bytes, alignment, stream_usual_handle(stream), &number);
+  status = take(monotonic, bytes, alignment, stream_usual_handle(stream), &number);
   if (!status) *ptr_out = (void *)(uintptr_t)monotonic->bump.blocks[number].start;
   pthread_mutex_unlock(&monotonic->lock);
   return status;

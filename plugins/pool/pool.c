@@ -121,7 +121,7 @@ static void pool_destroy(void *self)
 static enum hipmm_status fill(struct pool *pool, uint64_t initial_bytes)
 {
   uint64_t maximum_bytes = ground_maximum_bytes(&pool->ground);
-  initial_bytes = (initial_bytes + HIPMM_ALIGNMENT - 1) / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
+  initial_bytes = sizes_round_up(initial_bytes, HIPMM_ALIGNMENT);
   if (initial_bytes > maximum_bytes) initial_bytes = maximum_bytes; /* which has been rounded down */
   if (!initial_bytes) return HIPMM_OK;
   enum hipmm_status status = ground_fill(&pool->ground, &pool->heap, initial_bytes);

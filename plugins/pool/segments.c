@@ -57,17 +57,12 @@ static enum hipmm_status add(struct segments *segments, struct heap *heap, uint6
                                     "no host memory left to manage {0:bytes} more", bytes, 0, 0);
 }
 
-static uint64_t round_up(uint64_t bytes, uint64_t multiple)
-{
-  return (bytes + multiple - 1) / multiple * multiple;
-}
-
 /* An eighth of what is held: few segments for a large pool, little idle memory for a small one. */
 static uint64_t step_for(const struct segments *segments, uint64_t bytes)
 {
-  uint64_t step = round_up(segments->bytes / 8, SMALLEST);
+  uint64_t step = sizes_round_up(segments->bytes / 8, SMALLEST);
   if (step > LARGEST_STEP) step = LARGEST_STEP;
-  uint64_t wanted = round_up(bytes, SMALLEST);
+  uint64_t wanted = sizes_round_up(bytes, SMALLEST);
   return wanted > step ? wanted : step;
 }
 
@@ -80,7 +75,7 @@ enum hipmm_status segments_grow(struct segments *segments, struct heap *heap, ui
   for (;;) {
     enum hipmm_status status = add(segments, heap, step, stream);
     if (status != HIPMM_E_OUT_OF_MEMORY || step == bytes) return status;
-    step = step / 2 > bytes ? round_up(step / 2, HIPMM_ALIGNMENT) : bytes;
+    step = step / 2 > bytes ? sizes_round_up(step / 2, HIPMM_ALIGNMENT) : bytes;
   }
 }
 

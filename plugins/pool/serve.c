@@ -5,9 +5,6 @@
  * and in the end the exchange of idle memory for what is needed. */
 #include "serve.h"
 
-/* More than any device has; sums of a few of these do not overflow. */
-static const uint64_t MOST_BYTES = 1ull << 46;
-
 /* A cache keeps blocks of at most CACHE_BLOCK_BYTES: what a search costs matters to small ones, and what they keep from
  * merging is little. It keeps CACHE_LEAST bytes in all, or its part of the share CACHE_SHARE of what the pool holds. */
 enum {
@@ -148,15 +145,12 @@ static __attribute__((noinline)) enum hipmm_status allocate_slowly(struct pool *
     *ptr_out = NULL;
     return HIPMM_OK;
   }
-  if (bytes > MOST_BYTES || alignment > MOST_BYTES)
-    return pool->services->refuse(pool->services, HIPMM_E_OUT_OF_MEMORY,
-                                  "cannot allocate {0:bytes} aligned to {1:bytes}: no device has that much", bytes,
-                                  alignment, 0);
-  struct request request = {.bytes = (bytes + HIPMM_ALIGNMENT - 1) / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT,
-                            .alignment = alignment,
-                            .requested = bytes};
+  enum hipmm_status status = sizes_check(pool->services, bytes, alignment);
+  if (status) return status;
+  struct request request = {
+      .bytes = sizes_round_up(bytes, HIPMM_ALIGNMENT), .alignment = alignment, .requested = bytes};
   pthread_mutex_lock(&pool->lock);
-  enum hipmm_status status = allocate_locked(pool, &request, stream, ptr_out);
+  status = allocate_locked(pool, &request, stream, ptr_out);
   pthread_mutex_unlock(&pool->lock);
   return status;
 }
