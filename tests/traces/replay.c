@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* replay.c: `hipmm replay` as a program has it that registers the objects which a graph may name: the command itself
+ * cannot play through a failure_callback. Run by adaptors.sh. */
+#include "../../core/cmd/cmd.h"
+
+/* Memory is never short in these replays; if it is, this gives up. */
+static int give_up(void *arg, size_t bytes)
+{
+  (void)arg;
+  fprintf(stderr, "replay: short of memory for %zu bytes\n", bytes);
+  return 0;
+}
+
+int main(int argc, char **argv)
+{
+  const struct hipmm_failure failure = {.struct_size = sizeof failure, .callback = give_up};
+  if (hipmm_register_failure("give_up", &failure) != HIPMM_OK) {
+    say("%s", hipmm_last_error_message());
+    return CMD_BAD;
+  }
+  return replay_command.run(argc, argv);
+}
