@@ -3,8 +3,11 @@
  * else. It is a pool (best fit, free neighbours merged, reuse in stream order) that has the region for all its memory:
  * what was freed on a stream is given to another one as `pool` does, by `record`. The region is the program's: it must
  * last as long as the stack, and is never freed. */
-#include "inner.h"
+#include "../pool/options.h"
+#include "../pool/streams.h"
 #include "region.h"
+
+#include <string.h>
 
 struct fixed_buffer_options {
   const struct hipmm_region *region;
@@ -14,19 +17,27 @@ struct fixed_buffer_options {
 struct fixed_buffer {
   const struct hipmm_services *services;
   struct region region;
-  void *pool_options;
+  struct pool_options pool_options;
   void *pool;
 };
 
 static const struct hipmm_plugin *const inner = &pool_LTX_hipmm_plugin;
+
+/* The pool's value called `name`. */
+static enum hipmm_status inner_query(const struct fixed_buffer *self, const char *name, int64_t *value_out)
+{
+  for (uint32_t i = 0; i < inner->n_values; i++)
+    if (!strcmp(inner->values[i].name, name)) return inner->ops->query(self->pool, i, value_out);
+  return HIPMM_E_INTERNAL;
+}
 
 /* ---- Memory ---- */
 
 static enum hipmm_status fixed_buffer_explain(const struct fixed_buffer *self, size_t bytes)
 {
   int64_t free_bytes = 0, largest_bytes = 0;
-  if (inner_query(self->pool, "free_bytes", &free_bytes)) free_bytes = 0;
-  if (inner_query(self->pool, "largest_free_bytes", &largest_bytes)) largest_bytes = 0;
+  inner_query(self, "free_bytes", &free_bytes);
+  inner_query(self, "largest_free_bytes", &largest_bytes);
   return self->services->refuse(
       self->services, HIPMM_E_OUT_OF_MEMORY,
       "cannot allocate {0:bytes}: of the region {1:bytes} are free, in pieces of at most {2:bytes}", bytes,
@@ -70,7 +81,7 @@ static void fixed_buffer_stream_retain(void *self, hipStream_t stream)
 static enum hipmm_status fixed_buffer_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent),
                                             void *closure)
 {
-  return inner->ops->visit ? inner->ops->visit(((struct fixed_buffer *)self)->pool, see, closure) : HIPMM_OK;
+  return inner->ops->visit(((struct fixed_buffer *)self)->pool, see, closure);
 }
 
 /* ---- Values: the region's size, and the pool's of the same names ---- */
@@ -89,7 +100,7 @@ static const struct hipmm_feature fixed_buffer_values[] = {
 static enum hipmm_status fixed_buffer_query(void *self_, size_t index, int64_t *value_out)
 {
   struct fixed_buffer *self = self_;
-  if (index) return inner_query(self->pool, fixed_buffer_values[index].name, value_out);
+  if (index) return inner_query(self, fixed_buffer_values[index].name, value_out);
   *value_out = (int64_t)self->region.bytes;
   return HIPMM_OK;
 }
@@ -107,8 +118,12 @@ static enum hipmm_status fixed_buffer_create(const struct hipmm_services *servic
   self->services = services;
   enum hipmm_status status = region_open(&self->region, services, wanted->region);
   if (status) goto free_self;
-  status = inner_create(services, &self->region.resource, self->region.bytes, wanted->record, &self->pool_options,
-                        &self->pool);
+  self->pool_options = (struct pool_options){.initial_size = self->region.bytes,
+                                             .maximum_size = self->region.bytes,
+                                             .growth = GROWTH_SEGMENTS,
+                                             .record = wanted->record};
+  struct hipmm_resource *upstream = &self->region.resource;
+  status = inner->create(services, &self->pool_options, &upstream, 1, &self->pool);
   if (status) goto close_region;
   *self_out = self;
   return HIPMM_OK;
@@ -126,12 +141,9 @@ static void fixed_buffer_destroy(void *self_)
   const struct hipmm_services *services = self->services;
   self->region.is_closing = true;
   inner->destroy(self->pool); /* which waits for the device */
-  inner_free_options(services, self->pool_options);
   region_close(&self->region);
   services->host_free(services, self, sizeof *self);
 }
-
-static const char *const fixed_buffer_records[] = {"auto", "lazy", "on_free", NULL};
 
 static const struct hipmm_option fixed_buffer_option_table[] = {
     {.name = "region",
@@ -147,7 +159,7 @@ static const struct hipmm_option fixed_buffer_option_table[] = {
      .offset = offsetof(struct fixed_buffer_options, record),
      .initial = "auto",
      .doc = "When the event is recorded that another stream waits for before it reuses a block, as in pool",
-     .choices = fixed_buffer_records},
+     .choices = record_words},
 };
 
 static const struct hipmm_ops fixed_buffer_ops = {

@@ -5,9 +5,8 @@
 #define HIPMM_POOL_GROUND_H
 
 #include "granules.h"
+#include "options.h"
 #include "segments.h"
-
-enum growth { GROWTH_AUTO, GROWTH_MAPPED, GROWTH_SEGMENTS };
 
 struct ground {
   bool mapped; /* which of the two */

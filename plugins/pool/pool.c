@@ -5,13 +5,6 @@
  * upstream. */
 #include "serve.h"
 
-struct options {
-  uint64_t initial_size;
-  uint64_t maximum_size;
-  uint32_t growth;
-  uint32_t record;
-};
-
 /* ---- Values ---- */
 
 enum value {
@@ -84,7 +77,7 @@ static enum hipmm_status pool_query(void *self, size_t index, int64_t *value_out
 static enum hipmm_status pool_reconfigure(void *self, const char *option, const void *wanted)
 {
   struct pool *pool = self;
-  uint64_t maximum_bytes = ((const struct options *)wanted)->maximum_size;
+  uint64_t maximum_bytes = ((const struct pool_options *)wanted)->maximum_size;
   pthread_mutex_lock(&pool->lock);
   bool possible = maximum_bytes >= ground_least_bytes(&pool->ground);
   if (possible) ground_set_maximum(&pool->ground, maximum_bytes);
@@ -136,7 +129,7 @@ static enum hipmm_status fill(struct pool *pool, uint64_t initial_bytes)
 static enum hipmm_status pool_create(const struct hipmm_services *services, const void *options,
                                      struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
 {
-  const struct options *wanted = options;
+  const struct pool_options *wanted = options;
   (void)n_upstreams;
   struct pool *pool = services->host_allocate(services, sizeof *pool);
   if (!pool) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory left");
@@ -163,20 +156,21 @@ static enum hipmm_status pool_create(const struct hipmm_services *services, cons
 }
 
 static const char *const unlimited[] = {"unlimited", NULL};
-static const char *const growths[] = {"auto", "mapped", "segments", NULL};
+static const char *const growths[] = {
+    [GROWTH_AUTO] = "auto", [GROWTH_MAPPED] = "mapped", [GROWTH_SEGMENTS] = "segments", NULL};
 
 static const struct hipmm_option options[] = {
     {.name = "initial_size",
      .type = HIPMM_OPTION_BYTES,
      .flags = HIPMM_OPTION_PERCENT,
-     .offset = offsetof(struct options, initial_size),
+     .offset = offsetof(struct pool_options, initial_size),
      .initial = "0",
      .unit = "bytes",
      .doc = "Memory taken from the upstream at once; the pool grows by itself"},
     {.name = "maximum_size",
      .type = HIPMM_OPTION_BYTES,
      .flags = HIPMM_OPTION_PERCENT | HIPMM_OPTION_RELOADABLE,
-     .offset = offsetof(struct options, maximum_size),
+     .offset = offsetof(struct pool_options, maximum_size),
      .initial = "unlimited",
      .unit = "bytes",
      .doc = "The most that is ever held from the upstream",
@@ -184,7 +178,7 @@ static const struct hipmm_option options[] = {
      .choices = unlimited},
     {.name = "growth",
      .type = HIPMM_OPTION_ENUM,
-     .offset = offsetof(struct options, growth),
+     .offset = offsetof(struct pool_options, growth),
      .initial = "auto",
      .doc = "How more memory is had: mapped, as granules under one range of addresses; segments, as separate pieces; "
             "auto, "
@@ -192,7 +186,7 @@ static const struct hipmm_option options[] = {
      .choices = growths},
     {.name = "record",
      .type = HIPMM_OPTION_ENUM,
-     .offset = offsetof(struct options, record),
+     .offset = offsetof(struct pool_options, record),
      .initial = "auto",
      .doc =
          "When the event is recorded that another stream waits for before it reuses a block: on_free, at each free; "
@@ -224,7 +218,7 @@ const struct hipmm_plugin pool_LTX_hipmm_plugin = {
     .max_upstreams = 1,
     .options = options,
     .n_options = sizeof options / sizeof *options,
-    .options_bytes = sizeof(struct options),
+    .options_bytes = sizeof(struct pool_options),
     .values = values,
     .n_values = sizeof values / sizeof *values,
     .ops = &ops,

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* options.h: the options of `pool`, for its own files and for who has a pool inside (fixed_buffer), which fills in all of
+ * them. */
+#ifndef HIPMM_POOL_OPTIONS_H
+#define HIPMM_POOL_OPTIONS_H
+
+#include <hipmm/plugin.h>
+
+enum growth { GROWTH_AUTO, GROWTH_MAPPED, GROWTH_SEGMENTS };
+
+struct pool_options {
+  uint64_t initial_size;
+  uint64_t maximum_size;
+  uint32_t growth; /* enum growth */
+  uint32_t record; /* enum record (streams.h) */
+};
+
+extern const struct hipmm_plugin pool_LTX_hipmm_plugin;
+
+#endif
