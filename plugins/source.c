@@ -61,6 +61,16 @@ enum hipmm_status source_require_function(const struct hipmm_services *services,
   return services->fail(services, HIPMM_E_NOT_SUPPORTED, NULL, "this runtime does not export %s", name);
 }
 
+enum hipmm_status source_require_device(const struct hipmm_services *services, const char *option, int64_t device)
+{
+  int count = 0;
+  int code = services->hip->GetDeviceCount(&count);
+  if (code) return services->refuse_hip(services, "hipGetDeviceCount", code, 0);
+  if (device < count) return HIPMM_OK;
+  return services->fail(services, HIPMM_E_CONFIG, option, "device %lld does not exist: there are %d, numbered from 0",
+                        (long long)device, count);
+}
+
 /* ---- Memory ---- */
 
 static enum hipmm_status obtain_and_hold(const struct source *source, size_t bytes, void **ptr_out)

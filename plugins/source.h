@@ -41,6 +41,9 @@ enum hipmm_status source_check(const struct hipmm_services *services, size_t byt
 enum hipmm_status source_require_attribute(const struct hipmm_services *services, int attribute, const char *what);
 enum hipmm_status source_require_function(const struct hipmm_services *services, int is_there, const char *name);
 
+/* The same of a device that `option` names, by its number. */
+enum hipmm_status source_require_device(const struct hipmm_services *services, const char *option, int64_t device);
+
 /* Plain host memory, aligned to HIPMM_ALIGNMENT, for sources that deal in it. */
 extern const struct source_memory source_host_memory;
 

@@ -41,7 +41,7 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_pool_export_pointer(struct hipmm_resour
 /* Another process's pool, as a resource on `device`, the device that the memory is on. It allocates nothing
  * (HIPMM_E_NOT_SUPPORTED): its memory comes from hipmm_pool_import_pointer(). `fd` stays the caller's. The caller owns a
  * reference; with the last one the pool is let go, with all blocks imported from it. The same as a resource of the type
- * `async_import`, in a graph or from hipmm_resource_create(), which takes its option `access` too. */
+ * `async_import`, in a graph or from hipmm_resource_create(), which takes its option `peers` too. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_pool_import_fd(int device, int fd, struct hipmm_resource **resource_out);
 
 /* Another process's block, as memory of `resource`, an imported pool, and of the size that was requested there. Freed with

@@ -6,7 +6,7 @@
 struct async_options {
   struct driver_pool_options pool;
   uint32_t handle_type; /* HIP's numbers are the indices of async_handle_types */
-  struct hipmm_list access;
+  struct hipmm_list peers;
 };
 
 static enum hipmm_status open_pool(struct driver_pool *pool, const struct async_options *options)
@@ -19,7 +19,7 @@ static enum hipmm_status open_pool(struct driver_pool *pool, const struct async_
   }
   pool->is_ours = pool->counts_reserve = true;
   pool->is_exportable = options->handle_type != HIPMM_HIP_HANDLE_NONE;
-  enum hipmm_status status = driver_pool_allow(pool, &options->access);
+  enum hipmm_status status = driver_pool_allow(pool, &options->peers);
   return status ? status : driver_pool_prepare(pool, &options->pool);
 }
 
@@ -51,13 +51,13 @@ static const struct hipmm_option async_option_table[] = {
      .initial = "none",
      .doc = "How the pool can be shared with other processes: posix_fd, as a file descriptor (hipmm/share.h)",
      .choices = async_handle_types},
-    {.name = "access",
+    {.name = "peers",
      .type = HIPMM_OPTION_LIST,
-     .offset = offsetof(struct async_options, access),
+     .offset = offsetof(struct async_options, peers),
      .doc = "Other devices that may use the memory where it is",
-     .fields = driver_pool_access_fields,
-     .n_fields = sizeof driver_pool_access_fields / sizeof *driver_pool_access_fields,
-     .field_bytes = sizeof(struct driver_pool_access)},
+     .fields = driver_pool_peer_fields,
+     .n_fields = sizeof driver_pool_peer_fields / sizeof *driver_pool_peer_fields,
+     .field_bytes = sizeof(struct driver_pool_peer)},
 };
 
 static const struct hipmm_ops async_ops = {

@@ -34,13 +34,13 @@ struct driver_pool_options {
   uint32_t reuse_allow_internal_dependencies;
 };
 
-/* A row of the option `access`. */
-struct driver_pool_access {
+/* A row of the option `peers`. */
+struct driver_pool_peer {
   int64_t device;
   uint32_t mode; /* index into read_write, read */
 };
 
-extern const struct hipmm_option driver_pool_access_fields[2];
+extern const struct hipmm_option driver_pool_peer_fields[2];
 extern const char *const driver_pool_unlimited[];
 
 /* The rows of struct driver_pool_options, as first member of a plugin's option struct. */
@@ -89,8 +89,8 @@ void driver_pool_destroy(void *self);
 /* Puts the options in force on the new pool, and fills it. */
 enum hipmm_status driver_pool_prepare(struct driver_pool *pool, const struct driver_pool_options *options);
 
-/* Gives other devices access. */
-enum hipmm_status driver_pool_allow(struct driver_pool *pool, const struct hipmm_list *access);
+/* Gives other devices access: rows of struct driver_pool_peer. */
+enum hipmm_status driver_pool_allow(struct driver_pool *pool, const struct hipmm_list *peers);
 
 /* Makes sure that the resource's own device has it. */
 enum hipmm_status driver_pool_allow_own(struct driver_pool *pool);

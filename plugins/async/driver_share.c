@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <hipmm/share.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -12,51 +13,44 @@
 
 static const char *const modes[] = {"read_write", "read", NULL};
 
-const struct hipmm_option driver_pool_access_fields[2] = {
+const struct hipmm_option driver_pool_peer_fields[2] = {
     {.name = "device",
      .type = HIPMM_OPTION_INTEGER,
      .flags = HIPMM_OPTION_REQUIRED,
-     .offset = offsetof(struct driver_pool_access, device),
-     .doc = "The device, numbered from 0; the pool's own is passed over",
-     .minimum = "0",
-     .maximum = "1023"},
+     .offset = offsetof(struct driver_pool_peer, device),
+     .doc = "The device, numbered from 0; the resource's own is passed over",
+     .minimum = "0"},
     {.name = "mode",
      .type = HIPMM_OPTION_ENUM,
-     .offset = offsetof(struct driver_pool_access, mode),
+     .offset = offsetof(struct driver_pool_peer, mode),
      .initial = "read_write",
      .doc = "What the device may do with the memory",
      .choices = modes},
 };
 
-static enum hipmm_status allow(struct driver_pool *pool, int device, uint32_t mode)
+static enum hipmm_status allow(struct driver_pool *pool, size_t row, const struct driver_pool_peer *peer)
 {
   const struct hipmm_services *services = pool->services;
-  if (device == services->device) return HIPMM_OK;
-  int access = mode ? HIPMM_HIP_ACCESS_READ : HIPMM_HIP_ACCESS_READ_WRITE;
-  int code = services->hip->MemPoolSetAccess(pool->pool, device, access);
+  char option[40]; /* which of them: it becomes a JSON pointer */
+  snprintf(option, sizeof option, "peers/%zu", row);
+  enum hipmm_status status = source_require_device(services, option, peer->device);
+  if (status || peer->device == services->device) return status;
+  int access = peer->mode ? HIPMM_HIP_ACCESS_READ : HIPMM_HIP_ACCESS_READ_WRITE;
+  int code = services->hip->MemPoolSetAccess(pool->pool, (int)peer->device, access);
   if (!code) return HIPMM_OK;
   services->hip->GetLastError();
-  return services->fail(services, HIPMM_E_NOT_SUPPORTED, "access",
-                        "device %d cannot use memory of device %d (hipMemPoolSetAccess: %s); leave it out", device,
-                        services->device, services->hip->GetErrorName(code));
+  return services->fail(services, HIPMM_E_NOT_SUPPORTED, option,
+                        "device %lld cannot use memory of device %d (hipMemPoolSetAccess: %s); leave it out",
+                        (long long)peer->device, services->device, services->hip->GetErrorName(code));
 }
 
-enum hipmm_status driver_pool_allow(struct driver_pool *pool, const struct hipmm_list *access)
+enum hipmm_status driver_pool_allow(struct driver_pool *pool, const struct hipmm_list *peers)
 {
-  const struct hipmm_services *services = pool->services;
-  const struct driver_pool_access *rows = access->items;
-  int count = 0;
-  if (!access->count) return HIPMM_OK;
+  const struct driver_pool_peer *rows = peers->items;
+  if (!peers->count) return HIPMM_OK;
   enum hipmm_status status =
-      source_require_function(services, !!services->hip->MemPoolSetAccess, "hipMemPoolSetAccess");
-  if (status) return status;
-  int code = services->hip->GetDeviceCount(&count);
-  if (code) return services->refuse_hip(services, "hipGetDeviceCount", code, 0);
-  for (size_t i = 0; !status && i < access->count; i++)
-    status = rows[i].device < count ? allow(pool, (int)rows[i].device, rows[i].mode)
-                                    : services->fail(services, HIPMM_E_CONFIG, "access",
-                                                     "device %lld does not exist: there are %d, numbered from 0",
-                                                     (long long)rows[i].device, count);
+      source_require_function(pool->services, !!pool->services->hip->MemPoolSetAccess, "hipMemPoolSetAccess");
+  for (size_t i = 0; !status && i < peers->count; i++) status = allow(pool, i, &rows[i]);
   return status;
 }
 

@@ -6,7 +6,7 @@
 
 struct async_import_options {
   int64_t fd;
-  struct hipmm_list access;
+  struct hipmm_list peers;
 };
 
 /* Older ROCm binds to device 0 whatever is current; the driver refuses what does not fit when a pointer is imported. */
@@ -29,7 +29,7 @@ static enum hipmm_status async_import_open(struct driver_pool *pool, const struc
   }
   pool->is_ours = pool->is_imported = true;
   status = driver_pool_allow_own(pool);
-  return status ? status : driver_pool_allow(pool, &options->access);
+  return status ? status : driver_pool_allow(pool, &options->peers);
 }
 
 static enum hipmm_status async_import_create(const struct hipmm_services *services, const void *options,
@@ -56,13 +56,13 @@ static const struct hipmm_option async_import_option_table[] = {
      .doc = "The file descriptor of the pool, in this process; it may be closed once the stack is built",
      .minimum = "0",
      .maximum = "2147483647"},
-    {.name = "access",
+    {.name = "peers",
      .type = HIPMM_OPTION_LIST,
-     .offset = offsetof(struct async_import_options, access),
+     .offset = offsetof(struct async_import_options, peers),
      .doc = "Other devices of this process that may use the memory where it is",
-     .fields = driver_pool_access_fields,
-     .n_fields = sizeof driver_pool_access_fields / sizeof *driver_pool_access_fields,
-     .field_bytes = sizeof(struct driver_pool_access)},
+     .fields = driver_pool_peer_fields,
+     .n_fields = sizeof driver_pool_peer_fields / sizeof *driver_pool_peer_fields,
+     .field_bytes = sizeof(struct driver_pool_peer)},
 };
 
 static const struct hipmm_ops async_import_ops = {

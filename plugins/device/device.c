@@ -39,7 +39,7 @@ static const struct hipmm_option peer_table[] = {
      .type = HIPMM_OPTION_INTEGER,
      .flags = HIPMM_OPTION_REQUIRED,
      .offset = offsetof(struct peer, device),
-     .doc = "The ordinal of a device",
+     .doc = "The device, numbered from 0; the resource's own is passed over",
      .minimum = "0"},
 };
 
@@ -48,8 +48,8 @@ static const struct hipmm_option device_table[] = {
      .type = HIPMM_OPTION_LIST,
      .offset = offsetof(struct device_options, peers),
      .doc =
-         "Further devices that may read and write this memory; the device itself needs no row, and access to memory of "
-         "hipMalloc stays when the stack is gone, since it is the process's",
+         "Other devices that may read and write the memory where it is; access to memory of hipMalloc stays when the "
+         "stack is gone, since it is the process's",
      .fields = peer_table,
      .n_fields = sizeof peer_table / sizeof *peer_table,
      .field_bytes = sizeof(struct peer)},

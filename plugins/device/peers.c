@@ -3,20 +3,20 @@
  * away: it is the process's, and others may count on it. */
 #include "peers.h"
 
-static enum hipmm_status peers_check(const struct hipmm_services *services, int64_t peer)
+#include <stdio.h>
+
+static enum hipmm_status peers_check(const struct hipmm_services *services, size_t row, int64_t peer)
 {
-  const struct hipmm_hip *hip = services->hip;
-  int count = 0, can_access = 0;
-  int code = hip->GetDeviceCount(&count);
-  if (code) return services->refuse_hip(services, "hipGetDeviceCount", code, 0);
-  if (peer >= count)
-    return services->fail(services, HIPMM_E_CONFIG, "peers", "device %lld does not exist: there are %d",
-                          (long long)peer, count);
-  code = hip->DeviceCanAccessPeer(&can_access, (int)peer, services->device);
+  char option[40]; /* which of them: it becomes a JSON pointer */
+  int can_access = 0;
+  snprintf(option, sizeof option, "peers/%zu", row);
+  enum hipmm_status status = source_require_device(services, option, peer);
+  if (status) return status;
+  int code = services->hip->DeviceCanAccessPeer(&can_access, (int)peer, services->device);
   if (code) return services->refuse_hip(services, "hipDeviceCanAccessPeer", code, 0);
   if (can_access) return HIPMM_OK;
   return services->fail(
-      services, HIPMM_E_NOT_SUPPORTED, "peers",
+      services, HIPMM_E_NOT_SUPPORTED, option,
       "device %lld cannot reach the memory of device %d; leave the row out: copies between the two then "
       "go by way of the host",
       (long long)peer, services->device);
@@ -48,7 +48,7 @@ enum hipmm_status peers_enable(const struct hipmm_services *services, const stru
     status = source_require_function(services, hip->DeviceEnablePeerAccess != NULL, "hipDeviceEnablePeerAccess");
   for (size_t i = 0; !status && i < options->peers.count; i++) {
     if (peers[i].device == services->device) continue;
-    status = peers_check(services, peers[i].device);
+    status = peers_check(services, i, peers[i].device);
     if (!status) status = peers_enable_one(services, (int)peers[i].device);
   }
   return status;

@@ -169,10 +169,10 @@ static void other_devices_have_the_access_that_is_said(void **state)
   assert_int_equal(access_of(0), HIPMM_HIP_ACCESS_READ_WRITE);
   assert_int_equal(access_of(1), HIPMM_HIP_ACCESS_NONE);
   assert_ok(hipmm_finalize());
-  start_noting("'stack': [{'type': 'async', 'access': [{'device': 1}, {'device': 0}]}]");
+  start_noting("'stack': [{'type': 'async', 'peers': [{'device': 1}, {'device': 0}]}]");
   assert_int_equal(access_of(1), HIPMM_HIP_ACCESS_READ_WRITE);
   assert_ok(hipmm_finalize());
-  start_noting("'stack': [{'type': 'async', 'access': [{'device': 1, 'mode': 'read'}]}]");
+  start_noting("'stack': [{'type': 'async', 'peers': [{'device': 1, 'mode': 'read'}]}]");
   assert_int_equal(access_of(1), HIPMM_HIP_ACCESS_READ);
 }
 
@@ -180,17 +180,16 @@ static void says_which_device_cannot_have_access(void **state)
 {
   needs_software();
   (void)state;
-  assert_status(rig_try("", "'stack': [{'type': 'async', 'access': [{'device': 2}]}]"), HIPMM_E_CONFIG);
-  assert_message("/stack/0/access");
+  assert_status(rig_try("", "'stack': [{'type': 'async', 'peers': [{'device': 2}]}]"), HIPMM_E_CONFIG);
+  assert_message("/stack/0/peers/0");
   assert_message("device 2 does not exist: there are 2");
   assert_ok(hipmm_finalize());
-  assert_status(rig_try("", "'stack': [{'type': 'async', 'access': [{'device': -1}]}]"), HIPMM_E_CONFIG);
+  assert_status(rig_try("", "'stack': [{'type': 'async', 'peers': [{'device': -1}]}]"), HIPMM_E_CONFIG);
   hipmm_finalize();
-  assert_status(rig_try("", "'stack': [{'type': 'async', 'access': [{'device': 1, 'mode': 'write'}]}]"),
-                HIPMM_E_CONFIG);
+  assert_status(rig_try("", "'stack': [{'type': 'async', 'peers': [{'device': 1, 'mode': 'write'}]}]"), HIPMM_E_CONFIG);
   hipmm_finalize();
   assert_status(rig_try("'fail': ['hipMemPoolSetAccess:1:hipErrorInvalidDevice']",
-                        "'stack': [{'type': 'async', 'access': [{'device': 1}]}]"),
+                        "'stack': [{'type': 'async', 'peers': [{'device': 1}]}]"),
                 HIPMM_E_NOT_SUPPORTED);
   assert_message("device 1 cannot use memory of device 0 (hipMemPoolSetAccess: hipErrorInvalidDevice)");
 }
@@ -231,7 +230,7 @@ static void loses_nothing_whatever_call_fails(void **state)
 {
   (void)state;
   assert_true(rig_fail_each_call("",
-                                 "'stack': [{'type': 'async', 'initial_pool_size': '1MiB', 'access': [{'device': 1}]}]",
+                                 "'stack': [{'type': 'async', 'initial_pool_size': '1MiB', 'peers': [{'device': 1}]}]",
                                  use_each_op) > 10);
 }
 

@@ -96,7 +96,7 @@ static void refuses_devices_that_do_not_exist(void **state)
 {
   (void)state;
   assert_status(rig_try("", "'stack': [" PEERS("{'device': 2}") "]"), HIPMM_E_CONFIG);
-  assert_message("/stack/0/peers");
+  assert_message("/stack/0/peers/0");
   assert_message("device 2 does not exist: there are 2");
   hipmm_finalize();
   assert_status(rig_try("", "'stack': [" PEERS("{'device': -1}") "]"), HIPMM_E_CONFIG);

@@ -431,7 +431,7 @@ static void an_imported_pool_is_its_devices_to_use(void **state)
   assert_ok(hipmm_resource_create_from(1,
                                        &(struct hipmm_recipe){.struct_size = sizeof(struct hipmm_recipe),
                                                               .type = "async_import",
-                                                              .options = "{\"access\": [{\"device\": 0}]}",
+                                                              .options = "{\"peers\": [{\"device\": 0}]}",
                                                               .settings = &(struct hipmm_setting){"fd", decimal(fd)},
                                                               .n_settings = 1},
                                        &resource));
