@@ -9,8 +9,9 @@ struct async_options {
   struct hipmm_list peers;
 };
 
-static enum hipmm_status open_pool(struct driver_pool *pool, const struct async_options *options)
+static enum hipmm_status async_open(struct driver_pool *pool, const void *given)
 {
+  const struct async_options *options = given;
   const struct hipmm_services *services = pool->services;
   int code = services->hip->MemPoolCreate(&pool->pool, services->device, (int)options->handle_type);
   if (code) {
@@ -26,16 +27,8 @@ static enum hipmm_status open_pool(struct driver_pool *pool, const struct async_
 static enum hipmm_status async_create(const struct hipmm_services *services, const void *options,
                                       struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
 {
-  struct driver_pool *pool;
   (void)upstreams, (void)n_upstreams; /* it has none */
-  enum hipmm_status status = driver_pool_new(services, &pool);
-  if (status) return status;
-  status = open_pool(pool, options);
-  if (status)
-    driver_pool_destroy(pool);
-  else
-    *self_out = pool;
-  return status;
+  return driver_pool_create(services, async_open, options, self_out);
 }
 
 static const char *const async_handle_types[] = {"none", "posix_fd", NULL};

@@ -334,19 +334,6 @@ static enum hipmm_status require_pools(const struct hipmm_services *services)
                                   "device");
 }
 
-enum hipmm_status driver_pool_new(const struct hipmm_services *services, struct driver_pool **pool_out)
-{
-  enum hipmm_status status = require_pools(services);
-  if (status) return status;
-  struct driver_pool *pool = services->host_allocate(services, sizeof *pool);
-  if (!pool) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
-  pool->services = services;
-  pool->exported_fd = -1;
-  pthread_mutex_init(&pool->lock, NULL);
-  *pool_out = pool;
-  return HIPMM_OK;
-}
-
 /* What fails is tried once more: nobody comes after us who could. */
 static void destroy_pool(const struct driver_pool *pool)
 {
@@ -374,4 +361,23 @@ void driver_pool_destroy(void *self)
   services->count_held(services, -(int64_t)pool->counted_bytes);
   pthread_mutex_destroy(&pool->lock);
   services->host_free(services, pool, sizeof *pool);
+}
+
+enum hipmm_status driver_pool_create(const struct hipmm_services *services,
+                                     enum hipmm_status (*open)(struct driver_pool *pool, const void *options),
+                                     const void *options, void **self_out)
+{
+  enum hipmm_status status = require_pools(services);
+  if (status) return status;
+  struct driver_pool *pool = services->host_allocate(services, sizeof *pool);
+  if (!pool) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
+  pool->services = services;
+  pool->exported_fd = -1;
+  pthread_mutex_init(&pool->lock, NULL);
+  status = open(pool, options);
+  if (status)
+    driver_pool_destroy(pool);
+  else
+    *self_out = pool;
+  return status;
 }

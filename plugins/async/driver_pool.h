@@ -81,9 +81,11 @@ extern const char *const driver_pool_unlimited[];
 
 /* ---- Life ---- */
 
-/* A resource without a pool yet; whatever happens then, destroy takes it down. Refuses a runtime or a device that cannot
- * do pools. */
-enum hipmm_status driver_pool_new(const struct hipmm_services *services, struct driver_pool **pool_out);
+/* For create. `open` brings the pool, by the plugin's own options; should it fail, nothing is left. Refuses a runtime or a
+ * device that cannot do pools. */
+enum hipmm_status driver_pool_create(const struct hipmm_services *services,
+                                     enum hipmm_status (*open)(struct driver_pool *pool, const void *options),
+                                     const void *options, void **self_out);
 void driver_pool_destroy(void *self);
 
 /* Puts the options in force on the new pool, and fills it. */

@@ -10,8 +10,9 @@ struct async_import_options {
 };
 
 /* Older ROCm binds to device 0 whatever is current; the driver refuses what does not fit when a pointer is imported. */
-static enum hipmm_status async_import_open(struct driver_pool *pool, const struct async_import_options *options)
+static enum hipmm_status async_import_open(struct driver_pool *pool, const void *given)
 {
+  const struct async_import_options *options = given;
   const struct hipmm_services *services = pool->services;
   const struct hipmm_hip *hip = services->hip;
   enum hipmm_status status =
@@ -36,16 +37,8 @@ static enum hipmm_status async_import_create(const struct hipmm_services *servic
                                              struct hipmm_resource *const *upstreams, size_t n_upstreams,
                                              void **self_out)
 {
-  struct driver_pool *pool;
   (void)upstreams, (void)n_upstreams; /* it has none */
-  enum hipmm_status status = driver_pool_new(services, &pool);
-  if (status) return status;
-  status = async_import_open(pool, options);
-  if (status)
-    driver_pool_destroy(pool);
-  else
-    *self_out = pool;
-  return status;
+  return driver_pool_create(services, async_import_open, options, self_out);
 }
 
 static const struct hipmm_option async_import_option_table[] = {

@@ -4,7 +4,7 @@
  * how the pool is made. */
 #include "../async/driver_pool.h"
 
-static enum hipmm_status async_managed_open(struct driver_pool *pool, const struct driver_pool_options *options)
+static enum hipmm_status async_managed_open(struct driver_pool *pool, const void *options)
 {
   const struct hipmm_services *services = pool->services;
   enum hipmm_status status =
@@ -28,16 +28,8 @@ static enum hipmm_status async_managed_create(const struct hipmm_services *servi
                                               struct hipmm_resource *const *upstreams, size_t n_upstreams,
                                               void **self_out)
 {
-  struct driver_pool *pool;
   (void)upstreams, (void)n_upstreams; /* it has none */
-  enum hipmm_status status = driver_pool_new(services, &pool);
-  if (status) return status;
-  status = async_managed_open(pool, options);
-  if (status)
-    driver_pool_destroy(pool);
-  else
-    *self_out = pool;
-  return status;
+  return driver_pool_create(services, async_managed_open, options, self_out);
 }
 
 static const struct hipmm_option async_managed_option_table[] = {DRIVER_POOL_OPTIONS};

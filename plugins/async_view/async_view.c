@@ -47,30 +47,20 @@ static enum hipmm_status async_view_check(const struct hipmm_services *services,
   return code ? services->refuse_hip(services, "hipDeviceSetMemPool", code, 0) : HIPMM_OK;
 }
 
-static enum hipmm_status async_view_choose(const struct hipmm_services *services,
-                                           const struct async_view_options *options, hipMemPool_t *pool_out)
+static enum hipmm_status async_view_open(struct driver_pool *pool, const void *given)
 {
-  if (!options->pool_handle) return async_view_find(services, options->pool, pool_out);
-  hipMemPool_t pool = options->pool_handle->handle;
-  enum hipmm_status status = async_view_check(services, pool);
-  if (!status) *pool_out = pool;
-  return status;
+  const struct async_view_options *options = given;
+  pool->is_exportable = true; /* if its owner made it so: the driver knows */
+  if (!options->pool_handle) return async_view_find(pool->services, options->pool, &pool->pool);
+  pool->pool = options->pool_handle->handle;
+  return async_view_check(pool->services, pool->pool);
 }
 
 static enum hipmm_status async_view_create(const struct hipmm_services *services, const void *options,
                                            struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
 {
-  struct driver_pool *pool;
   (void)upstreams, (void)n_upstreams; /* it has none */
-  enum hipmm_status status = driver_pool_new(services, &pool);
-  if (status) return status;
-  status = async_view_choose(services, options, &pool->pool);
-  pool->is_exportable = true; /* if its owner made it so: the driver knows */
-  if (status)
-    driver_pool_destroy(pool);
-  else
-    *self_out = pool;
-  return status;
+  return driver_pool_create(services, async_view_open, options, self_out);
 }
 
 static const struct hipmm_option async_view_option_table[] = {
