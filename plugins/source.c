@@ -19,13 +19,18 @@ enum hipmm_status source_create(const struct hipmm_services *services, const str
   return HIPMM_OK;
 }
 
+/* What fails is tried once more: nobody comes after us who could. */
+void source_wait_at_end(const struct hipmm_services *services)
+{
+  if (services->hip->DeviceSynchronize() && services->hip->DeviceSynchronize()) services->hip->GetLastError();
+}
+
 void source_destroy(void *self)
 {
   struct source *source = self;
   const struct hipmm_services *services = source->services;
   struct hipmm_block block;
-  /* What fails is tried once more: nobody comes after us who could. A broken device frees all the same. */
-  if (services->hip->DeviceSynchronize() && services->hip->DeviceSynchronize()) services->hip->GetLastError();
+  source_wait_at_end(services);
   while (services->release_next(services, &block) == HIPMM_OK)
     if (source->memory->give_back(source, block.ptr, block.bytes))
       source->memory->give_back(source, block.ptr, block.bytes);

@@ -28,6 +28,9 @@ enum hipmm_status source_create(const struct hipmm_services *services, const str
 /* Waits for the device and gives back what the application left. */
 void source_destroy(void *self);
 
+/* Waits for the device before memory goes back whatever comes of it; a broken device gives it back all the same. */
+void source_wait_at_end(const struct hipmm_services *services);
+
 /* The ops of the same names. */
 enum hipmm_status source_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out);
 enum hipmm_status source_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream);

@@ -155,14 +155,12 @@ enum hipmm_status driver_pool_find(void *self, const void *ptr, struct hipmm_blo
   return pool->services->held(pool->services, ptr, block_out);
 }
 
-/* The driver's pool lets go only of memory whose free has happened on the device. Memory of another process is not ours to
- * trim. */
+/* The driver's pool lets go only of memory whose free has happened on the device. */
 enum hipmm_status driver_pool_trim(void *self, size_t keep_bytes)
 {
   struct driver_pool *pool = self;
   const struct hipmm_services *services = pool->services;
   uint64_t reserved;
-  if (pool->is_imported) return HIPMM_OK;
   int previous = services->enter_device(services);
   const char *call = "hipDeviceSynchronize";
   int code = services->hip->DeviceSynchronize();
@@ -347,15 +345,13 @@ void driver_pool_destroy(void *self)
 {
   struct driver_pool *pool = self;
   const struct hipmm_services *services = pool->services;
-  const struct hipmm_hip *hip = services->hip;
   struct hipmm_block block;
-  if (hip->DeviceSynchronize() && hip->DeviceSynchronize())
-    hip->GetLastError(); /* a broken device frees all the same */
+  source_wait_at_end(services);
   while (services->release_next(services, &block) == HIPMM_OK) {
     if (pool->counts_reserve) services->count_held(services, (int64_t)block.bytes);
     give_back(services, block.ptr, NULL);
   }
-  if (hip->DeviceSynchronize() && hip->DeviceSynchronize()) hip->GetLastError();
+  source_wait_at_end(services);
   driver_pool_close_share(pool);
   destroy_pool(pool);
   services->count_held(services, -(int64_t)pool->counted_bytes);

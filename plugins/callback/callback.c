@@ -211,13 +211,11 @@ static void callback_destroy(void *self_)
 {
   struct callback *self = self_;
   const struct hipmm_services *services = self->services;
-  const struct hipmm_hip *hip = services->hip;
   struct range block;
   if (self->ranges.count)
     services->log(services, HIPMM_LOG_WARNING, "destroyed with %llu blocks (%llu bytes) still allocated",
                   (unsigned long long)self->ranges.count, (unsigned long long)self->ranges.bytes);
-  if (hip->DeviceSynchronize() && hip->DeviceSynchronize())
-    hip->GetLastError(); /* a broken device frees all the same */
+  source_wait_at_end(services);
   while (ranges_remove_first(&self->ranges, &block)) {
     services->count_held(services, -(int64_t)block.by_address.minor);
     callback_give_back(self, &block, NULL);

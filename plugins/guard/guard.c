@@ -69,15 +69,11 @@ static enum hipmm_status guard_visit(void *self, void (*see)(void *closure, cons
 {
   struct guard *guard = self;
   enum hipmm_status status = live_visit(&guard->live, see, closure);
+  if (status) return status;
   pthread_mutex_lock(&guard->lock);
-  const struct quarantine *quarantine = &guard->quarantine;
-  for (size_t i = 0; i < quarantine->count && !status; i++) {
-    const struct guard_record *record = &quarantine->items[(quarantine->head + i) & (quarantine->capacity - 1)];
-    see(closure, &(struct hipmm_extent){record->upstream_ptr, record->upstream_bytes, HIPMM_EXTENT_PENDING,
-                                        record->block.stream});
-  }
+  quarantine_visit(guard, see, closure);
   pthread_mutex_unlock(&guard->lock);
-  return status;
+  return HIPMM_OK;
 }
 
 /* ---- Values and actions ---- */

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-enum { COPY_DEFAULT = 4 };
-
 enum hipmm_status memory_open(struct memory *memory, const struct hipmm_services *services)
 {
   const struct hipmm_hip *hip = services->hip;
@@ -40,7 +38,7 @@ void memory_close(struct memory *memory)
 
 static enum hipmm_status copy(struct memory *memory, void *to, const void *from, size_t bytes, hipStream_t stream)
 {
-  int code = memory->services->hip->MemcpyAsync(to, from, bytes, COPY_DEFAULT, stream);
+  int code = memory->services->hip->MemcpyAsync(to, from, bytes, HIPMM_HIP_MEMCPY_DEFAULT, stream);
   return code ? memory->services->refuse_hip(memory->services, "hipMemcpyAsync", code, bytes) : HIPMM_OK;
 }
 

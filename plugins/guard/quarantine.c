@@ -122,6 +122,16 @@ enum hipmm_status quarantine_verify(struct guard *guard, uint64_t *damaged)
   return status;
 }
 
+void quarantine_visit(const struct guard *guard, void (*see)(void *closure, const struct hipmm_extent *extent),
+                      void *closure)
+{
+  for (size_t i = 0; i < guard->quarantine.count; i++) {
+    const struct guard_record *record = item(&guard->quarantine, i);
+    see(closure, &(struct hipmm_extent){record->upstream_ptr, record->upstream_bytes, HIPMM_EXTENT_PENDING,
+                                        record->block.stream});
+  }
+}
+
 /* What fails is tried once more: nobody comes after us who could. */
 void quarantine_close(struct guard *guard)
 {
