@@ -9,21 +9,19 @@
 
 #include <string.h>
 
-/* ---- Asking the driver's pool ---- */
+/* ---- Asking the driver's pool; the device is current ---- */
 
 static enum hipmm_status get_attribute(const struct driver_pool *pool, int attribute, uint64_t *value_out)
 {
   const struct hipmm_services *services = pool->services;
   uint64_t value = 0; /* the policies are ints, which lie in its lower half */
-  int previous = services->enter_device(services);
   int code = services->hip->MemPoolGetAttribute(pool->pool, attribute, &value);
-  enum hipmm_status status = code ? services->refuse_hip(services, "hipMemPoolGetAttribute", code, 0) : HIPMM_OK;
-  services->leave_device(services, previous);
-  if (!status) *value_out = value;
-  return status;
+  if (code) return services->refuse_hip(services, "hipMemPoolGetAttribute", code, 0);
+  *value_out = value;
+  return HIPMM_OK;
 }
 
-/* An amount, or a policy; the device is current. */
+/* An amount, or a policy. */
 static enum hipmm_status set_attribute(const struct driver_pool *pool, int attribute, uint64_t value)
 {
   const struct hipmm_services *services = pool->services;
@@ -213,13 +211,22 @@ static const int attributes[DRIVER_POOL_VALUES] = {
     [MAKES_STREAMS_WAIT] = HIPMM_HIP_POOL_REUSE_ALLOW_INTERNAL_DEPENDENCIES,
 };
 
-/* An unlimited threshold is more than the value can say. */
-enum hipmm_status driver_pool_query(void *self, size_t index, int64_t *value_out)
+/* An unlimited threshold is more than the value can say. The device is current. */
+static enum hipmm_status read_value(struct driver_pool *pool, size_t index, int64_t *value_out)
 {
   uint64_t value = 0;
   enum hipmm_status status =
-      index == RESERVED_BYTES ? count_reserved(self, &value) : get_attribute(self, attributes[index], &value);
+      index == RESERVED_BYTES ? count_reserved(pool, &value) : get_attribute(pool, attributes[index], &value);
   if (!status) *value_out = value > INT64_MAX ? INT64_MAX : (int64_t)value;
+  return status;
+}
+
+enum hipmm_status driver_pool_query(void *self, size_t index, int64_t *value_out)
+{
+  struct driver_pool *pool = self;
+  int previous = pool->services->enter_device(pool->services);
+  enum hipmm_status status = read_value(pool, index, value_out);
+  pool->services->leave_device(pool->services, previous);
   return status;
 }
 
@@ -230,16 +237,13 @@ const struct hipmm_feature driver_pool_actions[DRIVER_POOL_ACTIONS] = {
 enum hipmm_status driver_pool_perform(void *self, size_t index, int64_t *values_out)
 {
   struct driver_pool *pool = self;
-  const struct hipmm_services *services = pool->services;
+  enum hipmm_status status = HIPMM_OK;
   (void)index; /* there is one action */
-  for (size_t i = 0; i < DRIVER_POOL_VALUES; i++) {
-    enum hipmm_status status = driver_pool_query(self, i, &values_out[i]);
-    if (status) return status;
-  }
-  int previous = services->enter_device(services);
-  enum hipmm_status status = set_attribute(pool, HIPMM_HIP_POOL_RESERVED_HIGH, 0); /* HIP takes no other number */
+  int previous = pool->services->enter_device(pool->services);
+  for (size_t i = 0; !status && i < DRIVER_POOL_VALUES; i++) status = read_value(pool, i, &values_out[i]);
+  if (!status) status = set_attribute(pool, HIPMM_HIP_POOL_RESERVED_HIGH, 0); /* HIP takes no other number */
   if (!status) status = set_attribute(pool, HIPMM_HIP_POOL_USED_HIGH, 0);
-  services->leave_device(services, previous);
+  pool->services->leave_device(pool->services, previous);
   return status;
 }
 
