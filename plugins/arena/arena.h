@@ -121,6 +121,8 @@ enum hipmm_status arena_visit(void *self, void (*see)(void *closure, const struc
 
 /* The lock is held. */
 int64_t arena_live_count(const struct arena *arena, int64_t *bytes_out);
+uint64_t arena_free_bytes(const struct arena *arena);
+uint64_t arena_largest_free(const struct arena *arena);
 
 /* ---- dump.c ---- */
 

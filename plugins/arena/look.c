@@ -121,12 +121,22 @@ static void add_free(void *closure, const struct hipmm_extent *extent)
   if (extent->state != HIPMM_EXTENT_LIVE) *(uint64_t *)closure += extent->bytes;
 }
 
-static uint64_t free_bytes(const struct arena *arena)
+uint64_t arena_free_bytes(const struct arena *arena)
 {
   uint64_t bytes = 0;
   for (uint32_t i = 0; i < arena->global.chunks.count; i++)
     see_chunk(arena, &arena->global.chunks.items[i], add_free, &bytes);
   return bytes;
+}
+
+static uint64_t larger(uint64_t one, uint64_t other)
+{
+  return one > other ? one : other;
+}
+
+uint64_t arena_largest_free(const struct arena *arena)
+{
+  return larger(totals_of_locals(arena).largest, global_largest_free(&arena->global));
 }
 
 static uint64_t metadata_bytes(const struct arena *arena)
@@ -141,14 +151,13 @@ static int64_t value_of(const struct arena *arena, enum arena_value value)
 {
   const struct global *global = &arena->global;
   const struct totals totals = totals_of_locals(arena);
-  uint64_t largest = global_largest_free(global);
   switch (value) {
   case ARENA_RESERVED_BYTES: return (int64_t)global->chunks.bytes;
   case ARENA_PEAK_RESERVED_BYTES: return (int64_t)global->chunks.peak_bytes;
   case ARENA_LIVE_BYTES: return totals.live_bytes + global->live_bytes;
   case ARENA_LIVE_COUNT: return totals.live_count + global->live_count;
-  case ARENA_FREE_BYTES: return (int64_t)free_bytes(arena);
-  case ARENA_LARGEST_FREE_BYTES: return (int64_t)(totals.largest > largest ? totals.largest : largest);
+  case ARENA_FREE_BYTES: return (int64_t)arena_free_bytes(arena);
+  case ARENA_LARGEST_FREE_BYTES: return (int64_t)larger(totals.largest, global_largest_free(global));
   case ARENA_CHUNKS: return global->chunks.count;
   case ARENA_SUPERBLOCKS: return totals.n_superblocks;
   case ARENA_SUPERBLOCK_BYTES_HELD: return (int64_t)totals.bytes;

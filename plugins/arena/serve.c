@@ -12,24 +12,30 @@ static inline bool is_for(const struct local *local, hipStream_t handle)
 
 /* ---- Allocating ---- */
 
-/* If the maximum allows more, the upstream has said why it has none. */
+/* If the maximum allows more, the upstream has said why it has none. All streams were waited for by now, and every arena
+ * has given back what it did not use. */
 static enum hipmm_status refuse_allocation(const struct arena *arena, const struct arena_wish *wish)
 {
   const struct hipmm_services *services = arena->services;
   const struct chunks *chunks = &arena->global.chunks;
   int64_t live_bytes;
+  uint64_t largest = arena_largest_free(arena), room = chunks_room(chunks);
   arena_live_count(arena, &live_bytes);
   if (arena->dumps) arena_dump(arena, wish->requested);
-  if (chunks_room(chunks) < wish->bytes + (wish->alignment - HIPMM_ALIGNMENT))
-    return services->refuse(
-        services, HIPMM_E_OUT_OF_MEMORY,
-        "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it allocated, and maximum_size "
-        "does not allow enough more",
-        wish->requested, chunks->bytes, (uint64_t)live_bytes);
-  return services->explain(services, arena->refusal,
-                           "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it allocated, and the upstream "
-                           "does not have enough more",
-                           wish->requested, chunks->bytes, (uint64_t)live_bytes, 0);
+  if (room >= wish->bytes + (wish->alignment - HIPMM_ALIGNMENT))
+    return services->explain(services, arena->refusal,
+                             "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it allocated, and the "
+                             "upstream does not have enough more; all streams were waited for, all arenas gave back "
+                             "what was idle, and {3:bytes} are free in one piece",
+                             wish->requested, chunks->bytes, (uint64_t)live_bytes, largest);
+  services->refuse(services, HIPMM_E_OUT_OF_MEMORY,
+                   "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it allocated, and maximum_size "
+                   "does not allow enough more",
+                   wish->requested, chunks->bytes, (uint64_t)live_bytes);
+  return services->explain(services, HIPMM_E_OUT_OF_MEMORY,
+                           "all streams were waited for, all arenas gave back what was idle; {0:bytes} are free, "
+                           "{1:bytes} of it in one piece, and maximum_size {2:bytes} allows {3:bytes} more",
+                           arena_free_bytes(arena), largest, chunks->maximum_bytes, room);
 }
 
 static enum hipmm_status allocate_locked(struct arena *arena, struct arena_wish *wish, void **ptr_out)

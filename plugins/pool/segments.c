@@ -74,7 +74,7 @@ enum hipmm_status segments_grow(struct segments *segments, struct heap *heap, ui
   if (step > room) step = room / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
   for (;;) {
     enum hipmm_status status = add(segments, heap, step, stream);
-    if (status != HIPMM_E_OUT_OF_MEMORY || step == bytes) return status;
+    if ((status != HIPMM_E_OUT_OF_MEMORY && status != HIPMM_E_LIMIT) || step == bytes) return status;
     step = step / 2 > bytes ? sizes_round_up(step / 2, HIPMM_ALIGNMENT) : bytes;
   }
 }

@@ -70,23 +70,6 @@ uint64_t pool_free_bytes(const struct pool *pool)
   return ground_bytes(&pool->ground) - pool->heap.live_bytes;
 }
 
-static enum hipmm_status explain(struct pool *pool, enum hipmm_status status, const struct request *request)
-{
-  const struct hipmm_services *services = pool->services;
-  uint64_t free_bytes = pool_free_bytes(pool);
-  if (status == HIPMM_E_LIMIT)
-    return services->refuse(services, HIPMM_E_OUT_OF_MEMORY,
-                            "cannot allocate {0:bytes}: maximum_size {1:bytes} is reached, with {2:bytes} of it free",
-                            request->requested, ground_maximum_bytes(&pool->ground), free_bytes);
-  if (status == HIPMM_E_OUT_OF_MEMORY)
-    return services->explain(services, status,
-                             "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it free, {3:bytes} in one "
-                             "piece, and the upstream has no more",
-                             request->requested, ground_bytes(&pool->ground), free_bytes,
-                             heap_largest_free(&pool->heap));
-  return status;
-}
-
 static enum hipmm_status take_after_growth(struct pool *pool, const struct request *request, uint32_t *id_out)
 {
   uint64_t held_bytes = ground_bytes(&pool->ground);
@@ -97,7 +80,7 @@ static enum hipmm_status take_after_growth(struct pool *pool, const struct reque
   if (!status) return HIPMM_OK;
   /* What was got in vain goes back: others may have use for it. */
   if (ground_bytes(&pool->ground) > held_bytes) ground_release_idle(&pool->ground, &pool->heap, held_bytes);
-  return explain(pool, status, request);
+  return pool_explain(pool, status, request);
 }
 
 /* Its frees have all passed. */

@@ -34,4 +34,8 @@ void pool_thread_ended(struct thread_watch *watch, uint64_t thread);
  * that is not. The pool's lock is held. */
 uint64_t pool_free_bytes(const struct pool *pool);
 
+/* explain.c: adds to the error record why a request failed with this status, after all that serve.c tries. Returns the
+ * status for the caller. The pool's lock is held. */
+enum hipmm_status pool_explain(const struct pool *pool, enum hipmm_status status, const struct request *request);
+
 #endif

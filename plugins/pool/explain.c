@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* explain.c: why an allocation failed, in numbers. By then the pool has done what it could: all streams were waited for,
+ * what is free was merged, idle memory was given back and asked for anew. So what is told is what the most would be that
+ * could be had, and what stands in the way of more. Called once for each failure, on no other path. */
+#include "serve.h"
+
+/* Whole granules of a free block that have memory: they can be put under other addresses. */
+static uint64_t movable_bytes(const struct heap *heap, const struct block *block)
+{
+  uint64_t granule_bytes = heap->blocks.granule_bytes;
+  uint64_t start = sizes_round_up(block->start, granule_bytes);
+  uint64_t end = (block->start + block->bytes) / granule_bytes * granule_bytes;
+  return start < end ? end - start - block->vacant * granule_bytes : 0;
+}
+
+/* What a request could have of the memory that is held. */
+static uint64_t available_bytes(const struct pool *pool)
+{
+  const struct heap *heap = &pool->heap;
+  uint64_t bytes = 0;
+  if (!pool->ground.mapped) return heap_largest_free(heap);
+  for (uint32_t id = 1; id < heap->blocks.count; id++) {
+    const struct block *block = block_of(&heap->blocks, id);
+    if (block_state(block) == BLOCK_FREE) bytes += movable_bytes(heap, block);
+  }
+  return bytes;
+}
+
+/* What the maximum allows beyond what is held. */
+static uint64_t room_bytes(const struct ground *ground)
+{
+  uint64_t held_bytes = ground_bytes(ground), maximum_bytes = ground_maximum_bytes(ground);
+  return maximum_bytes > held_bytes ? maximum_bytes - held_bytes : 0;
+}
+
+static enum hipmm_status explain_maximum(const struct pool *pool, const struct request *request)
+{
+  const struct hipmm_services *services = pool->services;
+  uint64_t room = room_bytes(&pool->ground), available = available_bytes(pool);
+  /* A segment of its own does not join what is free elsewhere. */
+  uint64_t most = pool->ground.mapped ? available + room : available > room ? available : room;
+  enum hipmm_status status =
+      services->refuse(services, HIPMM_E_OUT_OF_MEMORY,
+                       "cannot allocate {0:bytes}: maximum_size {1:bytes} is reached, with {2:bytes} of it free",
+                       request->requested, ground_maximum_bytes(&pool->ground), pool_free_bytes(pool) + room);
+  return services->explain(services, status,
+                           pool->ground.mapped
+                               ? "all streams were waited for; {0:bytes} are held, {1:bytes} of it in idle pieces that "
+                                 "can be put together, {2:bytes} more are allowed: {3:bytes} can be had now"
+                               : "all streams were waited for and what is free was merged; {0:bytes} are held, "
+                                 "{1:bytes} of it free in one piece, {2:bytes} more are allowed: {3:bytes} can "
+                                 "be had now",
+                           ground_bytes(&pool->ground), available, room, most);
+}
+
+static enum hipmm_status explain_upstream(const struct pool *pool, enum hipmm_status status,
+                                          const struct request *request)
+{
+  return pool->services->explain(
+      pool->services, status,
+      pool->ground.mapped
+          ? "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it free, {3:bytes} in idle pieces that can be "
+            "put together now that all streams were waited for, and the upstream has not enough more"
+          : "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it free, {3:bytes} in one piece now that all "
+            "streams were waited for and what is free was merged, and the upstream has not enough more",
+      request->requested, ground_bytes(&pool->ground), pool_free_bytes(pool), available_bytes(pool));
+}
+
+enum hipmm_status pool_explain(const struct pool *pool, enum hipmm_status status, const struct request *request)
+{
+  if (status == HIPMM_E_LIMIT && (pool->ground.mapped || request_room(request) > room_bytes(&pool->ground)))
+    return explain_maximum(pool, request);
+  if (status == HIPMM_E_LIMIT || status == HIPMM_E_OUT_OF_MEMORY) return explain_upstream(pool, status, request);
+  return status;
+}
