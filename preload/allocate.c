@@ -2,12 +2,13 @@
 /* allocate.c: the functions that allocate. What hipmm has no part in goes to the real function with everything as it was
  * given: no bytes, no place for the pointer, flags that ask for special memory, a stream that is being captured (its
  * memory belongs to the graph), a pool of the program's that other processes share. */
+#include "request.h"
+
 #include "blocks.h"
 #include "deferred.h"
 #include "failure.h"
 #include "pools.h"
 #include "real.h"
-#include "request.h"
 #include "say.h"
 #include "setup.h"
 #include "streams.h"
@@ -16,6 +17,21 @@
 #include <stdlib.h>
 
 enum { DEPTH_MOST = 32 };
+
+/* What a function takes besides the pointer and the size. */
+enum takes { TAKES_NOTHING, TAKES_FLAGS, TAKES_STREAM, TAKES_POOL };
+
+/* A call, of whichever function. */
+struct request {
+  enum hook hook;
+  enum takes takes;
+  void **ptr;
+  size_t bytes;
+  enum kind kind;
+  unsigned flags, flags_served; /* with other flags than these it is passed on */
+  hipStream_t stream;           /* as given */
+  hipMemPool_t pool;
+};
 
 bool request_runs_away(enum hook hook)
 {
@@ -53,8 +69,9 @@ static bool find_device(const struct request *request, int *device_out)
   if (request->takes == TAKES_POOL && !pools_find(request->pool, device_out)) return false;
   if (!is_ordered(request)) *device_out = real_current_device(family);
   if (!is_ordered(request)) return true;
-  if ((uintptr_t)request->order > 1 && (real_is_capturing(family, request->order, &code) || code)) return false;
-  if (request->takes == TAKES_STREAM) *device_out = streams_device(family, request->order);
+  hipStream_t stream = streams_meant(request->hook, request->stream);
+  if ((uintptr_t)stream > 1 && (real_is_capturing(family, stream, &code) || code)) return false;
+  if (request->takes == TAKES_STREAM) *device_out = streams_device(family, stream);
   return true;
 }
 
@@ -70,7 +87,7 @@ static void give_back(struct served_device *served, enum kind kind, void *ptr, s
 static int obtain(const struct request *request, struct served_device *served, struct block *block)
 {
   struct hipmm_resource *resource = served->kinds[request->kind].resource;
-  hipStream_t stream = is_ordered(request) ? request->order : served->idle;
+  hipStream_t stream = is_ordered(request) ? streams_meant(request->hook, request->stream) : served->idle;
   void *ptr = NULL;
   enum hipmm_status status = hipmm_allocate(resource, request->bytes, stream, &ptr);
   if (status == HIPMM_E_OUT_OF_MEMORY && deferred_is_there() && !deferred_synchronize())
@@ -101,7 +118,7 @@ static enum outcome try(const struct request *request, int *code_out)
   return *code_out ? OUTCOME_FAILED : OUTCOME_SERVED;
 }
 
-int request_serve(const struct request *request)
+static int serve(const struct request *request)
 {
   int code = 0;
   bool is_outermost = thread_enter();
@@ -111,4 +128,56 @@ int request_serve(const struct request *request)
   if (is_outermost) hook_count(request->hook, outcome);
   thread_leave();
   return code;
+}
+
+/* ---- The functions, by what they take ---- */
+
+int request_device(enum hook hook, void **ptr, size_t bytes)
+{
+  return serve(&(struct request){.hook = hook, .ptr = ptr, .bytes = bytes});
+}
+
+/* With flags it is memory of a special kind: fine-grained, uncached, or for signals. */
+int request_device_with_flags(enum hook hook, void **ptr, size_t bytes, unsigned flags)
+{
+  return serve(&(struct request){.hook = hook, .takes = TAKES_FLAGS, .ptr = ptr, .bytes = bytes, .flags = flags});
+}
+
+int request_device_on(enum hook hook, void **ptr, size_t bytes, hipStream_t stream)
+{
+  return serve(&(struct request){.hook = hook, .takes = TAKES_STREAM, .ptr = ptr, .bytes = bytes, .stream = stream});
+}
+
+int request_device_from(enum hook hook, void **ptr, size_t bytes, hipMemPool_t pool, hipStream_t stream)
+{
+  return serve(
+      &(struct request){.hook = hook, .takes = TAKES_POOL, .ptr = ptr, .bytes = bytes, .stream = stream, .pool = pool});
+}
+
+int request_managed(enum hook hook, void **ptr, size_t bytes, unsigned flags)
+{
+  return serve(&(struct request){.hook = hook,
+                                 .takes = TAKES_FLAGS,
+                                 .ptr = ptr,
+                                 .bytes = bytes,
+                                 .kind = KIND_MANAGED,
+                                 .flags = flags,
+                                 .flags_served = HIPMM_HIP_MEM_ATTACH_GLOBAL});
+}
+
+int request_pinned(enum hook hook, void **ptr, size_t bytes)
+{
+  return serve(&(struct request){.hook = hook, .ptr = ptr, .bytes = bytes, .kind = KIND_PINNED});
+}
+
+int request_pinned_with_flags(enum hook hook, void **ptr, size_t bytes, unsigned flags)
+{
+  enum { MAPPED = 2 /* as all pinned memory is */ };
+  return serve(&(struct request){.hook = hook,
+                                 .takes = TAKES_FLAGS,
+                                 .ptr = ptr,
+                                 .bytes = bytes,
+                                 .kind = KIND_PINNED,
+                                 .flags = flags,
+                                 .flags_served = HIPMM_HIP_HOST_MALLOC_PORTABLE | MAPPED});
 }

@@ -9,106 +9,68 @@
 #include "simple.h"
 #include "streams.h"
 
-enum { HOST_SERVED = HIPMM_HIP_HOST_MALLOC_PORTABLE | 2 /* mapped, as all pinned memory is */ };
-
-/* The stream that such a program means by 0. */
-static hipStream_t per_thread(hipStream_t stream)
-{
-  return stream ? stream : (hipStream_t)2;
-}
-
 /* ---- Device memory ---- */
 
 int cudaMalloc(void **ptr, size_t bytes)
 {
-  return request_serve(&(struct request){.hook = HOOK_cudaMalloc, .ptr = ptr, .bytes = bytes});
+  return request_device(HOOK_cudaMalloc, ptr, bytes);
 }
 
 int cudaFree(void *ptr)
 {
-  return request_free(HOOK_cudaFree, ptr, 1U << KIND_DEVICE | 1U << KIND_MANAGED);
-}
-
-static int allocate_on(enum hook hook, void **ptr, size_t bytes, hipStream_t stream, hipStream_t order)
-{
-  return request_serve(&(struct request){
-      .hook = hook, .takes = TAKES_STREAM, .ptr = ptr, .bytes = bytes, .stream = stream, .order = order});
+  return request_free_device(HOOK_cudaFree, ptr);
 }
 
 int cudaMallocAsync(void **ptr, size_t bytes, hipStream_t stream)
 {
-  return allocate_on(HOOK_cudaMallocAsync, ptr, bytes, stream, stream);
+  return request_device_on(HOOK_cudaMallocAsync, ptr, bytes, stream);
 }
 
 int cudaMallocAsync_ptsz(void **ptr, size_t bytes, hipStream_t stream)
 {
-  return allocate_on(HOOK_cudaMallocAsync_ptsz, ptr, bytes, stream, per_thread(stream));
+  return request_device_on(HOOK_cudaMallocAsync_ptsz, ptr, bytes, stream);
 }
 
 int cudaMallocFromPoolAsync(void **ptr, size_t bytes, hipMemPool_t pool, hipStream_t stream)
 {
-  return request_serve(&(struct request){.hook = HOOK_cudaMallocFromPoolAsync,
-                                         .takes = TAKES_POOL,
-                                         .ptr = ptr,
-                                         .bytes = bytes,
-                                         .stream = stream,
-                                         .order = stream,
-                                         .pool = pool});
+  return request_device_from(HOOK_cudaMallocFromPoolAsync, ptr, bytes, pool, stream);
 }
 
 int cudaMallocFromPoolAsync_ptsz(void **ptr, size_t bytes, hipMemPool_t pool, hipStream_t stream)
 {
-  return request_serve(&(struct request){.hook = HOOK_cudaMallocFromPoolAsync_ptsz,
-                                         .takes = TAKES_POOL,
-                                         .ptr = ptr,
-                                         .bytes = bytes,
-                                         .stream = stream,
-                                         .order = per_thread(stream),
-                                         .pool = pool});
+  return request_device_from(HOOK_cudaMallocFromPoolAsync_ptsz, ptr, bytes, pool, stream);
 }
 
 int cudaFreeAsync(void *ptr, hipStream_t stream)
 {
-  return request_free_on(HOOK_cudaFreeAsync, ptr, stream, stream);
+  return request_free_device_on(HOOK_cudaFreeAsync, ptr, stream);
 }
 
 int cudaFreeAsync_ptsz(void *ptr, hipStream_t stream)
 {
-  return request_free_on(HOOK_cudaFreeAsync_ptsz, ptr, stream, per_thread(stream));
+  return request_free_device_on(HOOK_cudaFreeAsync_ptsz, ptr, stream);
 }
 
 /* ---- Managed and pinned memory ---- */
 
 int cudaMallocManaged(void **ptr, size_t bytes, unsigned flags)
 {
-  return request_serve(&(struct request){.hook = HOOK_cudaMallocManaged,
-                                         .takes = TAKES_FLAGS,
-                                         .ptr = ptr,
-                                         .bytes = bytes,
-                                         .kind = KIND_MANAGED,
-                                         .flags = flags,
-                                         .flags_served = HIPMM_HIP_MEM_ATTACH_GLOBAL});
+  return request_managed(HOOK_cudaMallocManaged, ptr, bytes, flags);
 }
 
 int cudaMallocHost(void **ptr, size_t bytes)
 {
-  return request_serve(&(struct request){.hook = HOOK_cudaMallocHost, .ptr = ptr, .bytes = bytes, .kind = KIND_PINNED});
+  return request_pinned(HOOK_cudaMallocHost, ptr, bytes);
 }
 
 int cudaHostAlloc(void **ptr, size_t bytes, unsigned flags)
 {
-  return request_serve(&(struct request){.hook = HOOK_cudaHostAlloc,
-                                         .takes = TAKES_FLAGS,
-                                         .ptr = ptr,
-                                         .bytes = bytes,
-                                         .kind = KIND_PINNED,
-                                         .flags = flags,
-                                         .flags_served = HOST_SERVED});
+  return request_pinned_with_flags(HOOK_cudaHostAlloc, ptr, bytes, flags);
 }
 
 int cudaFreeHost(void *ptr)
 {
-  return request_free(HOOK_cudaFreeHost, ptr, 1U << KIND_PINNED);
+  return request_free_pinned(HOOK_cudaFreeHost, ptr);
 }
 
 /* ---- Questions ---- */

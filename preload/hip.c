@@ -8,110 +8,73 @@
 #include "simple.h"
 #include "streams.h"
 
-enum { HOST_SERVED = HIPMM_HIP_HOST_MALLOC_PORTABLE | 2 /* mapped, as all pinned memory is */ };
-
 /* ---- Device memory ---- */
 
 int hipMalloc(void **ptr, size_t bytes)
 {
-  return request_serve(&(struct request){.hook = HOOK_hipMalloc, .ptr = ptr, .bytes = bytes});
+  return request_device(HOOK_hipMalloc, ptr, bytes);
 }
 
-/* With flags it is memory of a special kind: fine-grained, uncached, or for signals. */
 int hipExtMallocWithFlags(void **ptr, size_t bytes, unsigned flags)
 {
-  return request_serve(&(struct request){
-      .hook = HOOK_hipExtMallocWithFlags, .takes = TAKES_FLAGS, .ptr = ptr, .bytes = bytes, .flags = flags});
+  return request_device_with_flags(HOOK_hipExtMallocWithFlags, ptr, bytes, flags);
 }
 
 int hipFree(void *ptr)
 {
-  return request_free(HOOK_hipFree, ptr, 1U << KIND_DEVICE | 1U << KIND_MANAGED);
+  return request_free_device(HOOK_hipFree, ptr);
 }
 
 int hipMallocAsync(void **ptr, size_t bytes, hipStream_t stream)
 {
-  return request_serve(&(struct request){.hook = HOOK_hipMallocAsync,
-                                         .takes = TAKES_STREAM,
-                                         .ptr = ptr,
-                                         .bytes = bytes,
-                                         .stream = stream,
-                                         .order = stream});
+  return request_device_on(HOOK_hipMallocAsync, ptr, bytes, stream);
 }
 
 int hipMallocFromPoolAsync(void **ptr, size_t bytes, hipMemPool_t pool, hipStream_t stream)
 {
-  return request_serve(&(struct request){.hook = HOOK_hipMallocFromPoolAsync,
-                                         .takes = TAKES_POOL,
-                                         .ptr = ptr,
-                                         .bytes = bytes,
-                                         .stream = stream,
-                                         .order = stream,
-                                         .pool = pool});
+  return request_device_from(HOOK_hipMallocFromPoolAsync, ptr, bytes, pool, stream);
 }
 
 int hipFreeAsync(void *ptr, hipStream_t stream)
 {
-  return request_free_on(HOOK_hipFreeAsync, ptr, stream, stream);
+  return request_free_device_on(HOOK_hipFreeAsync, ptr, stream);
 }
 
 /* ---- Managed and pinned memory ---- */
 
 int hipMallocManaged(void **ptr, size_t bytes, unsigned flags)
 {
-  return request_serve(&(struct request){.hook = HOOK_hipMallocManaged,
-                                         .takes = TAKES_FLAGS,
-                                         .ptr = ptr,
-                                         .bytes = bytes,
-                                         .kind = KIND_MANAGED,
-                                         .flags = flags,
-                                         .flags_served = HIPMM_HIP_MEM_ATTACH_GLOBAL});
-}
-
-static int allocate_pinned_with_flags(enum hook hook, void **ptr, size_t bytes, unsigned flags)
-{
-  return request_serve(&(struct request){.hook = hook,
-                                         .takes = TAKES_FLAGS,
-                                         .ptr = ptr,
-                                         .bytes = bytes,
-                                         .kind = KIND_PINNED,
-                                         .flags = flags,
-                                         .flags_served = HOST_SERVED});
-}
-
-static int allocate_pinned(enum hook hook, void **ptr, size_t bytes)
-{
-  return request_serve(&(struct request){.hook = hook, .ptr = ptr, .bytes = bytes, .kind = KIND_PINNED});
+  return request_managed(HOOK_hipMallocManaged, ptr, bytes, flags);
 }
 
 int hipHostMalloc(void **ptr, size_t bytes, unsigned flags)
 {
-  return allocate_pinned_with_flags(HOOK_hipHostMalloc, ptr, bytes, flags);
+  return request_pinned_with_flags(HOOK_hipHostMalloc, ptr, bytes, flags);
 }
 
 int hipHostAlloc(void **ptr, size_t bytes, unsigned flags)
 {
-  return allocate_pinned_with_flags(HOOK_hipHostAlloc, ptr, bytes, flags);
+  return request_pinned_with_flags(HOOK_hipHostAlloc, ptr, bytes, flags);
 }
 
 int hipMallocHost(void **ptr, size_t bytes)
 {
-  return allocate_pinned(HOOK_hipMallocHost, ptr, bytes);
+  return request_pinned(HOOK_hipMallocHost, ptr, bytes);
 }
 
 int hipMemAllocHost(void **ptr, size_t bytes)
 {
-  return allocate_pinned(HOOK_hipMemAllocHost, ptr, bytes);
+  return request_pinned(HOOK_hipMemAllocHost, ptr, bytes);
 }
 
 int hipHostFree(void *ptr)
 {
-  return request_free(HOOK_hipHostFree, ptr, 1U << KIND_PINNED);
+  return request_free_pinned(HOOK_hipHostFree, ptr);
 }
 
 int hipFreeHost(void *ptr)
 {
-  return request_free(HOOK_hipFreeHost, ptr, 1U << KIND_PINNED);
+  return request_free_pinned(HOOK_hipFreeHost, ptr);
 }
 
 /* ---- Questions ---- */

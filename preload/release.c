@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* release.c: the functions that free. A block is freed with the size that it was allocated with. What is not ours goes
  * to the real function, except what hipmm itself holds of the runtime: a block freed twice may lie there. */
+#include "request.h"
+
 #include "../core/hip.h"
 #include "blocks.h"
 #include "deferred.h"
 #include "failure.h"
 #include "real.h"
-#include "request.h"
 #include "setup.h"
 #include "streams.h"
 #include "thread.h"
@@ -60,7 +61,7 @@ static int give_back_after_all(enum hook hook, struct block *block)
   return failure_of_call(hook, code);
 }
 
-int request_free(enum hook hook, void *ptr, unsigned kinds)
+static int free_after_all(enum hook hook, void *ptr, unsigned kinds)
 {
   int code = 0;
   enum outcome outcome = OUTCOME_PASSED;
@@ -75,6 +76,16 @@ int request_free(enum hook hook, void *ptr, unsigned kinds)
   if (is_outermost) hook_count(hook, outcome);
   thread_leave();
   return code;
+}
+
+int request_free_device(enum hook hook, void *ptr)
+{
+  return free_after_all(hook, ptr, 1U << KIND_DEVICE | 1U << KIND_MANAGED);
+}
+
+int request_free_pinned(enum hook hook, void *ptr)
+{
+  return free_after_all(hook, ptr, 1U << KIND_PINNED);
 }
 
 /* What a graph frees when it runs would be free for others at once. */
@@ -94,14 +105,14 @@ static int give_back_on(enum hook hook, struct block *block, hipStream_t stream)
   return give_back(hook, block, stream);
 }
 
-int request_free_on(enum hook hook, void *ptr, hipStream_t stream, hipStream_t order)
+int request_free_device_on(enum hook hook, void *ptr, hipStream_t stream)
 {
   int code = 0;
   enum outcome outcome = OUTCOME_PASSED;
   bool is_outermost = thread_enter();
   struct block *block = is_outermost ? take(hook, ptr, 1U << KIND_DEVICE, &outcome, &code) : NULL;
   if (block) {
-    code = give_back_on(hook, block, order);
+    code = give_back_on(hook, block, streams_meant(hook, stream));
     outcome = code ? OUTCOME_FAILED : OUTCOME_SERVED;
   }
   if (outcome == OUTCOME_PASSED) code = real_pointer_stream(hook, ptr, stream);

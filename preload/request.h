@@ -1,34 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* request.h: the program's calls that allocate and free, brought into one form each. */
+/* request.h: the program's calls that allocate and free, the same for HIP and CUDA. */
 #ifndef HIPMM_PRELOAD_REQUEST_H
 #define HIPMM_PRELOAD_REQUEST_H
 
-#include "devices.h"
 #include "hooks.h"
+#include <hipmm/plugin.h>
+#include <stddef.h>
 
-/* What a function takes besides the pointer and the size. */
-enum takes { TAKES_NOTHING, TAKES_FLAGS, TAKES_STREAM, TAKES_POOL };
+/* Each serves the call that `hook` names, or passes it on; a HIP or CUDA error code. */
+int request_device(enum hook hook, void **ptr, size_t bytes);
+int request_device_with_flags(enum hook hook, void **ptr, size_t bytes, unsigned flags);
+int request_device_on(enum hook hook, void **ptr, size_t bytes, hipStream_t stream);
+int request_device_from(enum hook hook, void **ptr, size_t bytes, hipMemPool_t pool, hipStream_t stream);
+int request_managed(enum hook hook, void **ptr, size_t bytes, unsigned flags);
+int request_pinned(enum hook hook, void **ptr, size_t bytes);
+int request_pinned_with_flags(enum hook hook, void **ptr, size_t bytes, unsigned flags);
 
-struct request {
-  enum hook hook;
-  enum takes takes;
-  void **ptr;
-  size_t bytes;
-  enum kind kind;
-  unsigned flags, flags_served; /* with other flags than these it is passed on */
-  hipStream_t stream;           /* as given */
-  hipStream_t order;            /* the stream that it means: another one for 0 in a per-thread variant */
-  hipMemPool_t pool;
-};
-
-/* Serves the request, or passes it on; a HIP or CUDA error code. */
-int request_serve(const struct request *request);
-
-/* Frees what may be of one of `kinds` (bits) once all work is done, as hipFree() does. */
-int request_free(enum hook hook, void *ptr, unsigned kinds);
-
-/* Frees after the work on a stream. `stream` is as given, `order` the one that it means. */
-int request_free_on(enum hook hook, void *ptr, hipStream_t stream, hipStream_t order);
+/* The same for those that free: once all work is done, or after the work on a stream. */
+int request_free_device(enum hook hook, void *ptr);
+int request_free_device_on(enum hook hook, void *ptr, hipStream_t stream);
+int request_free_pinned(enum hook hook, void *ptr);
 
 /* Whether the call is the runtime's own, made inside of one that we passed on, without end: it reaches us again and
  * again. */

@@ -62,6 +62,13 @@ int streams_destroy(enum hook hook, hipStream_t stream)
   return code;
 }
 
+hipStream_t streams_meant(enum hook hook, hipStream_t stream)
+{
+  bool is_compiled_so =
+      hook == HOOK_cudaMallocAsync_ptsz || hook == HOOK_cudaMallocFromPoolAsync_ptsz || hook == HOOK_cudaFreeAsync_ptsz;
+  return is_compiled_so && !stream ? (hipStream_t)2 : stream;
+}
+
 int streams_device(enum family family, hipStream_t stream)
 {
   struct handle handle;
