@@ -121,13 +121,10 @@ static enum outcome try(const struct request *request, int *code_out)
 static int serve(const struct request *request)
 {
   int code = 0;
-  bool is_outermost = thread_enter();
-  if (is_outermost) setup_before_first_use();
+  bool is_outermost = setup_enter();
   enum outcome outcome = is_outermost ? try(request, &code) : OUTCOME_PASSED;
   if (outcome == OUTCOME_PASSED) code = pass_on(request);
-  if (is_outermost) hook_count(request->hook, outcome);
-  thread_leave();
-  return code;
+  return thread_finish(request->hook, outcome, code);
 }
 
 /* ---- The functions, by what they take ---- */

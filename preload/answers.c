@@ -9,13 +9,6 @@
 #include "setup.h"
 #include "thread.h"
 
-static int finish(enum hook hook, bool is_outermost, enum outcome outcome, int code)
-{
-  if (is_outermost) hook_count(hook, outcome);
-  thread_leave();
-  return code;
-}
-
 /* ---- How much there is ---- */
 
 int answer_memory_info(enum hook hook, size_t *free_bytes, size_t *total_bytes)
@@ -25,7 +18,7 @@ int answer_memory_info(enum hook hook, size_t *free_bytes, size_t *total_bytes)
   struct served_device *served = is_served ? devices_get(family, real_current_device(family)) : NULL;
   int code = real_two(hook, free_bytes, total_bytes);
   if (served && !code && free_bytes && total_bytes) limits_apply(served, free_bytes, total_bytes);
-  return finish(hook, is_outermost, served ? code ? OUTCOME_FAILED : OUTCOME_SERVED : OUTCOME_PASSED, code);
+  return thread_finish(hook, served ? code ? OUTCOME_FAILED : OUTCOME_SERVED : OUTCOME_PASSED, code);
 }
 
 /* ---- Where it is ---- */
@@ -40,10 +33,10 @@ int answer_address_range(enum hook hook, void **base, size_t *bytes, void *ptr)
   struct block block;
   bool is_outermost = thread_enter();
   if ((!base && !bytes) || !find_block(is_outermost, ptr, &block))
-    return finish(hook, is_outermost, OUTCOME_PASSED, real_three(hook, base, bytes, ptr));
+    return thread_finish(hook, OUTCOME_PASSED, real_three(hook, base, bytes, ptr));
   if (base) *base = block_start(&block);
   if (bytes) *bytes = block_bytes(&block);
-  return finish(hook, is_outermost, OUTCOME_SERVED, 0);
+  return thread_finish(hook, OUTCOME_SERVED, 0);
 }
 
 int answer_size(enum hook hook, void *ptr, size_t *bytes)
@@ -51,9 +44,9 @@ int answer_size(enum hook hook, void *ptr, size_t *bytes)
   struct block block;
   bool is_outermost = thread_enter();
   if (!bytes || !find_block(is_outermost, ptr, &block) || block_start(&block) != ptr)
-    return finish(hook, is_outermost, OUTCOME_PASSED, real_two(hook, ptr, bytes));
+    return thread_finish(hook, OUTCOME_PASSED, real_two(hook, ptr, bytes));
   *bytes = block_bytes(&block);
-  return finish(hook, is_outermost, OUTCOME_SERVED, 0);
+  return thread_finish(hook, OUTCOME_SERVED, 0);
 }
 
 /* ---- Sharing ---- */
@@ -70,10 +63,10 @@ int answer_share(enum hook hook, void *handle, void *ptr)
   struct block block;
   bool is_outermost = thread_enter();
   if (!find_block(is_outermost, ptr, &block) || is_whole(&block))
-    return finish(hook, is_outermost, OUTCOME_PASSED, real_two(hook, handle, ptr));
+    return thread_finish(hook, OUTCOME_PASSED, real_two(hook, handle, ptr));
   int code = failure_refuse(hook, HIPMM_HIP_ERROR_NOT_SUPPORTED,
                             "%p lies in a larger allocation of %s, all of which the other process would get; give "
                             "memory that is shared to a resource that asks the driver for each block, such as device",
                             ptr, hipmm_resource_name(block.served->kinds[block.kind].resource));
-  return finish(hook, is_outermost, OUTCOME_FAILED, code);
+  return thread_finish(hook, OUTCOME_FAILED, code);
 }

@@ -2,11 +2,12 @@
 /* cuda.c: the functions of CUDA's runtime, in front of those of libcudart. As hip.c: handles and codes are the same to
  * us. A function called …_ptsz is what a program calls that was compiled for per-thread default streams. */
 #include "answers.h"
+#include "devices.h"
 #include "exports.h"
+#include "failure.h"
 #include "pools.h"
 #include "request.h"
 #include "reset.h"
-#include "simple.h"
 #include "streams.h"
 
 /* ---- Device memory ---- */
@@ -92,12 +93,12 @@ int cudaMemPoolExportPointer(void *data, void *ptr)
 
 int cudaGetLastError(void)
 {
-  return simple_last_error(HOOK_cudaGetLastError, true);
+  return failure_last(HOOK_cudaGetLastError, true);
 }
 
 int cudaPeekAtLastError(void)
 {
-  return simple_last_error(HOOK_cudaPeekAtLastError, false);
+  return failure_last(HOOK_cudaPeekAtLastError, false);
 }
 
 /* ---- Devices, pools, streams ---- */
@@ -124,17 +125,17 @@ int cudaDeviceGetMemPool(hipMemPool_t *pool, int device)
 
 int cudaStreamCreate(hipStream_t *stream)
 {
-  return simple_create_stream(HOOK_cudaStreamCreate, stream);
+  return streams_create(HOOK_cudaStreamCreate, stream);
 }
 
 int cudaStreamCreateWithFlags(hipStream_t *stream, unsigned flags)
 {
-  return simple_create_stream_with_flags(HOOK_cudaStreamCreateWithFlags, stream, flags);
+  return streams_create_with_flags(HOOK_cudaStreamCreateWithFlags, stream, flags);
 }
 
 int cudaStreamCreateWithPriority(hipStream_t *stream, unsigned flags, int priority)
 {
-  return simple_create_stream_with_priority(HOOK_cudaStreamCreateWithPriority, stream, flags, priority);
+  return streams_create_with_priority(HOOK_cudaStreamCreateWithPriority, stream, flags, priority);
 }
 
 int cudaStreamDestroy(hipStream_t stream)
@@ -144,7 +145,7 @@ int cudaStreamDestroy(hipStream_t stream)
 
 int cudaSetDevice(int device)
 {
-  return simple_set_device(HOOK_cudaSetDevice, device);
+  return devices_set(HOOK_cudaSetDevice, device);
 }
 
 int cudaDeviceReset(void)

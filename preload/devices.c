@@ -9,6 +9,7 @@
 #include "real.h"
 #include "setup.h"
 #include "streams.h"
+#include "thread.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -105,6 +106,15 @@ void devices_mark_used(int device)
   if (device < 0 || device >= DEVICES) return;
   uint_fast64_t bit = UINT64_C(1) << device;
   if (!(atomic_load_explicit(&used, memory_order_relaxed) & bit)) atomic_fetch_or(&used, bit);
+}
+
+int devices_set(enum hook hook, int device)
+{
+  bool is_outermost = setup_enter();
+  int code = real_number(hook, device);
+  if (is_outermost && !code) devices_mark_used(device);
+  thread_leave();
+  return code;
 }
 
 static int synchronize(int device)

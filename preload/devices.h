@@ -37,6 +37,9 @@ int devices_count_served(void);
 /* Notes that the program works on a device. */
 void devices_mark_used(int device);
 
+/* hipSetDevice() and cudaSetDevice(): the same for the device that the program goes on with. */
+int devices_set(enum hook hook, int device);
+
 /* Waits for all work on the devices that the program works on. A HIP error code. */
 int devices_synchronize(void);
 

@@ -60,12 +60,19 @@ static int keep_code(enum family family, int code)
   return code;
 }
 
-int failure_last(enum hook hook, bool clear)
+static int last(enum hook hook, bool clear)
 {
   enum family family = hook_family(hook);
   int ours = thread_error(family), real = call_without_arguments(hook);
   if (clear || real) thread_set_error(family, 0);
   return real ? real : ours;
+}
+
+int failure_last(enum hook hook, bool clear)
+{
+  int code = thread_enter() ? last(hook, clear) : real_nothing(hook);
+  thread_leave();
+  return code;
 }
 
 static int code_of(const struct hipmm_error *error)

@@ -18,7 +18,7 @@ int failure_refuse(enum hook hook, int code, const char *format, ...) HIPMM_PRIN
 /* The story of the first failure; NULL if there was none. */
 const char *failure_first(void);
 
-/* What hipGetLastError() returns: the runtime's error if there is one, since it came later than ours, or ours. */
+/* hipGetLastError() and its like: the runtime's error if there is one, since it came later than ours, or ours. */
 int failure_last(enum hook hook, bool clear);
 
 #endif

@@ -9,7 +9,7 @@
 /* The real function, once everything is ready for it. */
 static real_function first_use(enum hook hook)
 {
-  if (thread_enter()) setup_before_first_use();
+  setup_enter();
   thread_leave();
   return real_function_of(hook);
 }

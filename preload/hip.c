@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* hip.c: HIP's functions, in front of the runtime's. Each says what it asks for; what is done about it is elsewhere. */
 #include "answers.h"
+#include "devices.h"
 #include "exports.h"
+#include "failure.h"
 #include "pools.h"
 #include "request.h"
 #include "reset.h"
-#include "simple.h"
 #include "streams.h"
 
 /* ---- Device memory ---- */
@@ -106,12 +107,12 @@ int hipMemPoolExportPointer(void *data, void *ptr)
 
 int hipGetLastError(void)
 {
-  return simple_last_error(HOOK_hipGetLastError, true);
+  return failure_last(HOOK_hipGetLastError, true);
 }
 
 int hipPeekAtLastError(void)
 {
-  return simple_last_error(HOOK_hipPeekAtLastError, false);
+  return failure_last(HOOK_hipPeekAtLastError, false);
 }
 
 /* ---- Devices, pools, streams ---- */
@@ -138,17 +139,17 @@ int hipDeviceGetMemPool(hipMemPool_t *pool, int device)
 
 int hipStreamCreate(hipStream_t *stream)
 {
-  return simple_create_stream(HOOK_hipStreamCreate, stream);
+  return streams_create(HOOK_hipStreamCreate, stream);
 }
 
 int hipStreamCreateWithFlags(hipStream_t *stream, unsigned flags)
 {
-  return simple_create_stream_with_flags(HOOK_hipStreamCreateWithFlags, stream, flags);
+  return streams_create_with_flags(HOOK_hipStreamCreateWithFlags, stream, flags);
 }
 
 int hipStreamCreateWithPriority(hipStream_t *stream, unsigned flags, int priority)
 {
-  return simple_create_stream_with_priority(HOOK_hipStreamCreateWithPriority, stream, flags, priority);
+  return streams_create_with_priority(HOOK_hipStreamCreateWithPriority, stream, flags, priority);
 }
 
 int hipStreamDestroy(hipStream_t stream)
@@ -158,7 +159,7 @@ int hipStreamDestroy(hipStream_t stream)
 
 int hipSetDevice(int device)
 {
-  return simple_set_device(HOOK_hipSetDevice, device);
+  return devices_set(HOOK_hipSetDevice, device);
 }
 
 int hipDeviceReset(void)

@@ -20,17 +20,14 @@ enum { ALLOCATION_PINNED = 1, LOCATION_DEVICE = 1 };
 int pools_create(enum hook hook, hipMemPool_t *pool, const void *given)
 {
   const struct props *props = given;
-  bool is_outermost = thread_enter();
-  if (is_outermost) setup_before_first_use();
+  bool is_outermost = setup_enter();
   int code = real_two(hook, pool, given);
   if (!code && is_outermost && pool && props)
     handles_note(&known, (struct handle){.handle = *pool,
                                          .device = props->location,
                                          .is_plain = props->allocation_type == ALLOCATION_PINNED &&
                                                      props->location_type == LOCATION_DEVICE && !props->handle_types});
-  if (is_outermost) hook_count(hook, OUTCOME_PASSED);
-  thread_leave();
-  return code;
+  return thread_finish(hook, OUTCOME_PASSED, code);
 }
 
 int pools_destroy(enum hook hook, hipMemPool_t pool)
@@ -39,16 +36,13 @@ int pools_destroy(enum hook hook, hipMemPool_t pool)
   bool is_outermost = thread_enter();
   int code = real_pointer(hook, pool);
   if (!code && is_outermost) handles_forget(&known, pool, &forgotten);
-  if (is_outermost) hook_count(hook, OUTCOME_PASSED);
-  thread_leave();
-  return code;
+  return thread_finish(hook, OUTCOME_PASSED, code);
 }
 
 int pools_of_device(enum hook hook, hipMemPool_t *pool, int device)
 {
   struct handle handle;
-  bool is_outermost = thread_enter();
-  if (is_outermost) setup_before_first_use();
+  bool is_outermost = setup_enter();
   int code = ((int (*)(hipMemPool_t *, int))real_function_of(hook))(pool, device);
   if (!code && is_outermost && pool && !handles_find(&known, *pool, &handle))
     handles_note(&known, (struct handle){.handle = *pool, .device = device, .is_plain = true});

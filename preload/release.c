@@ -73,9 +73,7 @@ static int free_after_all(enum hook hook, void *ptr, unsigned kinds)
   }
   if (outcome == OUTCOME_PASSED)
     code = request_runs_away(hook) ? HIPMM_HIP_ERROR_NOT_SUPPORTED : real_pointer(hook, ptr);
-  if (is_outermost) hook_count(hook, outcome);
-  thread_leave();
-  return code;
+  return thread_finish(hook, outcome, code);
 }
 
 int request_free_device(enum hook hook, void *ptr)
@@ -116,7 +114,5 @@ int request_free_device_on(enum hook hook, void *ptr, hipStream_t stream)
     outcome = code ? OUTCOME_FAILED : OUTCOME_SERVED;
   }
   if (outcome == OUTCOME_PASSED) code = real_pointer_stream(hook, ptr, stream);
-  if (is_outermost) hook_count(hook, outcome);
-  thread_leave();
-  return code;
+  return thread_finish(hook, outcome, code);
 }

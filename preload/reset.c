@@ -35,7 +35,5 @@ int reset_device(enum hook hook)
     preload_say_once(&said, "%s: hipmm serves %d devices, so the memory of this one stays until the program ends",
                      hook_name(hook), served);
   int code = served > 1 ? devices_synchronize() : real_nothing(hook);
-  if (is_outermost) hook_count(hook, served ? OUTCOME_SERVED : OUTCOME_PASSED);
-  thread_leave();
-  return code;
+  return thread_finish(hook, served ? OUTCOME_SERVED : OUTCOME_PASSED, code);
 }

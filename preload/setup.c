@@ -6,6 +6,7 @@
 #include "../core/hip.h"
 #include "real.h"
 #include "say.h"
+#include "thread.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -119,11 +120,18 @@ bool setup_ready(enum family family)
   return state == STATE_UNKNOWN ? is_ready_slowly(family) : state == STATE_READY;
 }
 
-void setup_before_first_use(void)
+static void set_up_software(void)
 {
   if (atomic_load_explicit(&states[FAMILY_HIP], memory_order_relaxed) != STATE_UNKNOWN) return;
   const char *runtime = environment_get("HIPMM_RUNTIME");
   if (runtime && !strcmp(runtime, "software")) setup_ready(FAMILY_HIP);
+}
+
+bool setup_enter(void)
+{
+  bool is_outermost = thread_enter();
+  if (is_outermost) set_up_software();
+  return is_outermost;
 }
 
 bool setup_was_ready(void)

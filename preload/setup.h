@@ -9,9 +9,9 @@
  * from then on everything is passed on; with HIPMM_RUN_STRICT the process ends with status 2 instead. */
 bool setup_ready(enum family family);
 
-/* For a function that programs call before they allocate: the software device is set up then, since its settings cannot
- * change once it is in use. */
-void setup_before_first_use(void);
+/* As thread_enter(), for a function that programs may call first: the software device is set up then, since its settings
+ * cannot change once it is in use. */
+bool setup_enter(void);
 
 /* In the child of a fork that was made after hipmm was set up: a GPU cannot be used there, and the parent's memory is not
  * its own. */

@@ -29,15 +29,31 @@ static void note(enum family family, hipStream_t stream)
   if (!setup_is_forked() && devices_if_served(handle.device)) promise(&handle);
 }
 
-int streams_create(enum hook hook, hipStream_t *stream, int (*call)(enum hook hook, void *arguments), void *arguments)
+/* What the real function has made, or not. */
+static int finish(enum hook hook, bool is_outermost, const hipStream_t *stream, int code)
 {
-  bool is_outermost = thread_enter();
-  if (is_outermost) setup_before_first_use();
-  int code = call(hook, arguments);
   if (is_outermost && !code && stream) note(hook_family(hook), *stream);
-  if (is_outermost) hook_count(hook, code ? OUTCOME_PASSED : OUTCOME_SERVED);
-  thread_leave();
-  return code;
+  return thread_finish(hook, code ? OUTCOME_PASSED : OUTCOME_SERVED, code);
+}
+
+int streams_create(enum hook hook, hipStream_t *stream)
+{
+  bool is_outermost = setup_enter();
+  return finish(hook, is_outermost, stream, real_pointer(hook, stream));
+}
+
+int streams_create_with_flags(enum hook hook, hipStream_t *stream, unsigned flags)
+{
+  bool is_outermost = setup_enter();
+  int code = ((int (*)(hipStream_t *, unsigned))real_function_of(hook))(stream, flags);
+  return finish(hook, is_outermost, stream, code);
+}
+
+int streams_create_with_priority(enum hook hook, hipStream_t *stream, unsigned flags, int priority)
+{
+  bool is_outermost = setup_enter();
+  int code = ((int (*)(hipStream_t *, unsigned, int))real_function_of(hook))(stream, flags, priority);
+  return finish(hook, is_outermost, stream, code);
 }
 
 /* One that we did not see made may be of any device. */
@@ -57,9 +73,7 @@ int streams_destroy(enum hook hook, hipStream_t stream)
   bool is_outermost = thread_enter();
   if (is_outermost && (uintptr_t)stream > 2 && !setup_is_forked()) retire(stream);
   int code = real_pointer(hook, stream);
-  if (is_outermost) hook_count(hook, code ? OUTCOME_PASSED : OUTCOME_SERVED);
-  thread_leave();
-  return code;
+  return thread_finish(hook, code ? OUTCOME_PASSED : OUTCOME_SERVED, code);
 }
 
 hipStream_t streams_meant(enum hook hook, hipStream_t stream)

@@ -6,8 +6,10 @@
 #include "hooks.h"
 #include <hipmm/plugin.h>
 
-/* Makes a stream with the real function, `call`, and notes it. */
-int streams_create(enum hook hook, hipStream_t *stream, int (*call)(enum hook hook, void *arguments), void *arguments);
+/* Make a stream with the real function, and note it. */
+int streams_create(enum hook hook, hipStream_t *stream);
+int streams_create_with_flags(enum hook hook, hipStream_t *stream, unsigned flags);
+int streams_create_with_priority(enum hook hook, hipStream_t *stream, unsigned flags, int priority);
 
 /* Tells hipmm that the stream ends, then ends it with the real function. */
 int streams_destroy(enum hook hook, hipStream_t stream);

@@ -15,6 +15,13 @@ void thread_leave(void)
   depth--;
 }
 
+int thread_finish(enum hook hook, enum outcome outcome, int code)
+{
+  if (depth == 1) hook_count(hook, outcome);
+  thread_leave();
+  return code;
+}
+
 unsigned thread_depth(void)
 {
   return depth;

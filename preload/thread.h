@@ -12,6 +12,9 @@
 bool thread_enter(void);
 void thread_leave(void);
 
+/* The end of a routed call: leaves, and counts the call if it is the program's own. Returns `code`. */
+int thread_finish(enum hook hook, enum outcome outcome, int code);
+
 /* How often the thread has entered and not left. */
 unsigned thread_depth(void);
 
