@@ -75,13 +75,6 @@ static bool find_device(const struct request *request, int *device_out)
   return true;
 }
 
-static void give_back(struct served_device *served, enum kind kind, void *ptr, size_t bytes, hipStream_t stream)
-{
-  struct hipmm_resource *resource = served->kinds[kind].resource;
-  if (resource->ops->deallocate(resource->self, ptr, bytes, HIPMM_ALIGNMENT, stream))
-    preload_say("%p is lost: %s", ptr, hipmm_last_error_message());
-}
-
 /* Memory that is not ordered by a stream must be ready for all of them: it is allocated for one that has no work, and
  * whatever that was made to wait for is waited for. */
 static int obtain(const struct request *request, struct served_device *served, struct block *block)
@@ -93,13 +86,13 @@ static int obtain(const struct request *request, struct served_device *served, s
   if (status == HIPMM_E_OUT_OF_MEMORY && deferred_is_there() && !deferred_synchronize())
     status = hipmm_allocate(resource, request->bytes, stream, &ptr);
   if (status) return failure_of_hipmm(request->hook, request->bytes);
-  int code = is_ordered(request) ? 0 : devices_settle(served);
-  if (code) {
-    give_back(served, request->kind, ptr, request->bytes, stream);
-    return failure_of_call(request->hook, code);
-  }
   *block = (struct block){
       .by_address = {.major = (uintptr_t)ptr, .minor = request->bytes}, .served = served, .kind = request->kind};
+  int code = is_ordered(request) ? 0 : devices_settle(served);
+  if (code) {
+    blocks_give_back(block);
+    return failure_of_call(request->hook, code);
+  }
   blocks_put(block);
   *request->ptr = ptr;
   return 0;

@@ -2,6 +2,8 @@
 /* blocks.c: see blocks.h. */
 #include "blocks.h"
 
+#include "say.h"
+
 #include <pthread.h>
 
 static struct software_node *root;
@@ -45,6 +47,13 @@ struct block *blocks_take_any(void)
   if (block) remove_locked(block);
   pthread_mutex_unlock(&lock);
   return block;
+}
+
+void blocks_give_back(const struct block *block)
+{
+  struct hipmm_resource *resource = block->served->kinds[block->kind].resource;
+  if (hipmm_deallocate(resource, block_start(block), block_bytes(block), block->served->idle))
+    preload_say("%p is lost: %s", block_start(block), hipmm_last_error_message());
 }
 
 bool blocks_holding(const void *ptr, struct block *block_out)

@@ -29,6 +29,10 @@ void blocks_put(struct block *block);
  * none, or if its kind is not among `kinds` (bits), which *other_kind_out tells. */
 struct block *blocks_take(const void *ptr, unsigned kinds, bool *other_kind_out);
 
+/* Gives the memory of a block that is out, and that no work uses, back to the resource it is of; what cannot be given back
+ * is lost, which is said. The record stays the caller's. */
+void blocks_give_back(const struct block *block);
+
 /* Takes any block out; NULL when there is none left. */
 struct block *blocks_take_any(void);
 

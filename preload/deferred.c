@@ -2,8 +2,6 @@
 /* deferred.c: see deferred.h. */
 #include "deferred.h"
 
-#include "say.h"
-
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -36,14 +34,6 @@ static struct software_node *take_all(void)
   return all;
 }
 
-static void give_back(struct block *block)
-{
-  struct hipmm_resource *resource = block->served->kinds[block->kind].resource;
-  if (hipmm_deallocate(resource, block_start(block), block_bytes(block), block->served->idle))
-    preload_say("%p is lost: %s", block_start(block), hipmm_last_error_message());
-  free(block);
-}
-
 int deferred_synchronize(void)
 {
   struct software_node *all = deferred_is_there() ? take_all() : NULL;
@@ -51,10 +41,12 @@ int deferred_synchronize(void)
   while (all) {
     struct block *block = (struct block *)all;
     all = all->left;
-    if (code)
+    if (code) {
       deferred_put(block);
-    else
-      give_back(block);
+      continue;
+    }
+    blocks_give_back(block);
+    free(block);
   }
   return code;
 }

@@ -15,12 +15,10 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-enum { DEVICES = 64 };
-
 enum state { STATE_NEW, STATE_SERVED, STATE_REFUSED };
 
-static struct served_device devices[DEVICES];
-static atomic_int states[DEVICES];
+static struct served_device devices[DEVICES_MOST];
+static atomic_int states[DEVICES_MOST];
 static atomic_uint_fast64_t used;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -76,7 +74,7 @@ static enum state open_locked(enum family family, int device)
 
 struct served_device *devices_get(enum family family, int device)
 {
-  if (device < 0 || device >= DEVICES) return NULL;
+  if (device < 0 || device >= DEVICES_MOST) return NULL;
   if (atomic_load_explicit(&states[device], memory_order_acquire) == STATE_NEW) {
     pthread_mutex_lock(&lock);
     if (atomic_load(&states[device]) == STATE_NEW) atomic_store(&states[device], open_locked(family, device));
@@ -87,15 +85,15 @@ struct served_device *devices_get(enum family family, int device)
 
 struct served_device *devices_if_served(int device)
 {
-  bool is_served =
-      device >= 0 && device < DEVICES && atomic_load_explicit(&states[device], memory_order_acquire) == STATE_SERVED;
+  bool is_served = device >= 0 && device < DEVICES_MOST &&
+                   atomic_load_explicit(&states[device], memory_order_acquire) == STATE_SERVED;
   return is_served ? &devices[device] : NULL;
 }
 
 int devices_count_served(void)
 {
   int count = 0;
-  for (int device = 0; device < DEVICES; device++) count += devices_if_served(device) != NULL;
+  for (int device = 0; device < DEVICES_MOST; device++) count += devices_if_served(device) != NULL;
   return count;
 }
 
@@ -103,7 +101,7 @@ int devices_count_served(void)
 
 void devices_mark_used(int device)
 {
-  if (device < 0 || device >= DEVICES) return;
+  if (device < 0 || device >= DEVICES_MOST) return;
   uint_fast64_t bit = UINT64_C(1) << device;
   if (!(atomic_load_explicit(&used, memory_order_relaxed) & bit)) atomic_fetch_or(&used, bit);
 }
@@ -128,7 +126,7 @@ int devices_synchronize(void)
 {
   uint_fast64_t mask = atomic_load(&used);
   int first = 0;
-  for (int device = 0; device < DEVICES; device++) {
+  for (int device = 0; device < DEVICES_MOST; device++) {
     int code = mask >> device & 1 ? synchronize(device) : 0;
     if (!first) first = code;
   }
@@ -154,7 +152,7 @@ static bool stack_holds(struct stack *stack, const void *ptr, struct hipmm_block
 
 bool devices_hold(const void *ptr, struct hipmm_block *held_out)
 {
-  for (int device = 0; device < DEVICES; device++) {
+  for (int device = 0; device < DEVICES_MOST; device++) {
     struct served_device *served = devices_if_served(device);
     for (int kind = 0; served && kind < KIND_COUNT; kind++)
       if (stack_holds(served->kinds[kind].stack, ptr, held_out)) return true;
@@ -187,7 +185,7 @@ static void close_device(struct served_device *served)
 void devices_close(void)
 {
   pthread_mutex_lock(&lock);
-  for (int device = 0; device < DEVICES; device++)
+  for (int device = 0; device < DEVICES_MOST; device++)
     if (devices_if_served(device)) close_device(&devices[device]);
   pthread_mutex_unlock(&lock);
 }

@@ -16,6 +16,8 @@ struct served {
   struct stack *stack;             /* that it belongs to; ours to release if not the device's own */
 };
 
+enum { DEVICES_MOST = 64 };
+
 struct served_device {
   int device;
   hipStream_t idle; /* one that no work is ever given to: what is allocated for it and waited for is ready everywhere */

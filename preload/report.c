@@ -69,7 +69,7 @@ static void print_report(FILE *out, bool any)
     fprintf(out,
             "  no call came through hipmm: the program makes none, or its runtime is linked into it (nvcc's default; "
             "-cudart shared), or it looks functions up by itself (dlsym)\n");
-  for (int device = 0; device < 64 && !setup_is_forked(); device++)
+  for (int device = 0; device < DEVICES_MOST && !setup_is_forked(); device++)
     for (int kind = 0; kind < KIND_COUNT && devices_if_served(device); kind++)
       has_star |= print_kind(out, devices_if_served(device), (enum kind)kind);
   if (failure_first()) fprintf(out, "  first failure: %s\n", failure_first());

@@ -15,9 +15,7 @@ static void give_everything_back(void)
 {
   deferred_synchronize();
   for (struct block *block; (block = blocks_take_any());) {
-    struct hipmm_resource *resource = block->served->kinds[block->kind].resource;
-    if (hipmm_deallocate(resource, block_start(block), block_bytes(block), block->served->idle))
-      preload_say("%p cannot be given back before the reset: %s", block_start(block), hipmm_last_error_message());
+    blocks_give_back(block);
     free(block);
   }
   devices_close();

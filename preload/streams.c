@@ -64,7 +64,7 @@ static void retire(hipStream_t stream)
     if (devices_if_served(handle.device)) hipmm_stream_retire(handle.device, stream);
     return;
   }
-  for (int device = 0; device < 64; device++)
+  for (int device = 0; device < DEVICES_MOST; device++)
     if (devices_if_served(device)) hipmm_stream_retire(device, stream);
 }
 
