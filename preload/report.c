@@ -75,8 +75,9 @@ static void print_report(FILE *out, bool any)
   if (failure_first()) fprintf(out, "  first failure: %s\n", failure_first());
   if (has_star)
     fprintf(out,
-            "  * the most that the driver would have taken for the same blocks: one of 1 MiB or more in units of\n"
-            "    2 MiB of its own, smaller ones in multiples of 512 bytes out of units of 2 MiB that they share\n");
+            "  * an estimate: the most that the driver would have taken for the same blocks, if one of 1 MiB or more "
+            "takes\n"
+            "    units of 2 MiB of its own, and smaller ones multiples of 512 bytes out of units that they share\n");
 }
 
 /* ---- Where it goes ---- */

@@ -25,8 +25,8 @@ hipmm: report of program, process N, runtime software
     peak reserved    6 MiB (6291456 bytes)
     driver alone     8 MiB (8388608 bytes) *
     left at exit     4.00 MiB (4197376 bytes) in 3 blocks
-  * the most that the driver would have taken for the same blocks: one of 1 MiB or more in units of
-    2 MiB of its own, smaller ones in multiples of 512 bytes out of units of 2 MiB that they share
+  * an estimate: the most that the driver would have taken for the same blocks, if one of 1 MiB or more takes
+    units of 2 MiB of its own, and smaller ones multiples of 512 bytes out of units that they share
 END
 diff -u "$work/wanted" "$work/clean" || fail "the report is another one"
 
