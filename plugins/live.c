@@ -166,7 +166,7 @@ static enum hipmm_status take(const struct live *live, struct live_shard *shard,
   return HIPMM_OK;
 }
 
-enum hipmm_status live_take(struct live *live, const void *ptr, size_t bytes, void *record_out)
+enum hipmm_status live_try_take(struct live *live, const void *ptr, size_t bytes, void *record_out)
 {
   struct live_shard *shard = shard_of(live, ptr);
   const struct live_block *found = record_out;
@@ -176,6 +176,12 @@ enum hipmm_status live_take(struct live *live, const void *ptr, size_t bytes, vo
   if (status == HIPMM_E_SIZE)
     live->services->refuse(live->services, status, "{0:hex} was allocated with {1} bytes and cannot be freed with {2}",
                            (uintptr_t)ptr, found->bytes, bytes);
+  return status;
+}
+
+enum hipmm_status live_take(struct live *live, const void *ptr, size_t bytes, void *record_out)
+{
+  enum hipmm_status status = live_try_take(live, ptr, bytes, record_out);
   if (status == HIPMM_E_POINTER)
     live->services->refuse(live->services, status, "{0:hex} is not allocated here: it is foreign, or was freed before",
                            (uintptr_t)ptr, 0, 0);

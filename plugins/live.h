@@ -58,6 +58,9 @@ bool live_insert(struct live *live, const void *record, void *replaced_out);
  * HIPMM_E_SIZE if it has another size; record_out then has it, and it stays. */
 enum hipmm_status live_take(struct live *live, const void *ptr, size_t bytes, void *record_out);
 
+/* The same for who then asks elsewhere: that there is none has not been reported. */
+enum hipmm_status live_try_take(struct live *live, const void *ptr, size_t bytes, void *record_out);
+
 /* Afterwards, one of them. */
 void live_settle(struct live *live, const void *ptr);
 void live_restore(struct live *live, const void *record);

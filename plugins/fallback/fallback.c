@@ -36,15 +36,15 @@ static bool is_short(enum hipmm_status status)
   return status == HIPMM_E_OUT_OF_MEMORY || status == HIPMM_E_LIMIT;
 }
 
-static enum hipmm_status note_owner(struct fallback *fallback, struct hipmm_block block, size_t upstream,
-                                    size_t alignment, hipStream_t stream)
+static enum hipmm_status note_owner(struct fallback *fallback, const struct owner *owner, size_t alignment)
 {
-  const struct hipmm_services *services = fallback->services;
-  if (!block.ptr || owners_add(&fallback->owners, block, upstream)) return HIPMM_OK;
-  if (hipmm_upstream_deallocate(fallback->upstreams[upstream], block.ptr, block.bytes, alignment, stream))
-    services->log(services, HIPMM_LOG_ERROR, "%p could not be noted, nor given back: it is lost", block.ptr);
-  return services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "no host memory left to note a block of {0:bytes}",
-                          block.bytes, 0, 0);
+  const struct live_block *block = &owner->block;
+  if (!block->ptr || owners_add(&fallback->owners, owner)) return HIPMM_OK;
+  if (hipmm_upstream_deallocate(fallback->upstreams[owner->upstream], block->ptr, block->bytes, alignment,
+                                block->stream))
+    fallback->services->log(fallback->services, HIPMM_LOG_ERROR, "%p could not be noted, nor given back: it is lost",
+                            block->ptr);
+  return HIPMM_E_OUT_OF_MEMORY;
 }
 
 /* After the first upstream was short of memory. One that cannot serve the request at all, for its alignment, is passed
@@ -54,12 +54,12 @@ static enum hipmm_status fall_back(struct fallback *fallback, size_t bytes, size
 {
   enum hipmm_status status = HIPMM_E_OUT_OF_MEMORY;
   for (size_t i = 1; i < fallback->n_upstreams; i++) {
-    void *ptr;
-    status = hipmm_upstream_allocate(fallback->upstreams[i], bytes, alignment, stream, &ptr);
-    if (!status) status = note_owner(fallback, (struct hipmm_block){ptr, bytes}, i, alignment, stream);
+    struct owner owner = {.block = {.bytes = bytes, .stream = stream}, .upstream = i};
+    status = hipmm_upstream_allocate(fallback->upstreams[i], bytes, alignment, stream, &owner.block.ptr);
+    if (!status) status = note_owner(fallback, &owner, alignment);
     if (!status) {
       count(&fallback->allocations[i]);
-      *ptr_out = ptr;
+      *ptr_out = owner.block.ptr;
       return HIPMM_OK;
     }
     if (!is_short(status) && status != HIPMM_E_ARGUMENT) break;
@@ -85,12 +85,13 @@ static enum hipmm_status fallback_allocate(void *self, size_t bytes, size_t alig
 /* ---- Freeing ---- */
 
 /* The entry is taken out before the block goes back: the next to get this address may come from any upstream. */
-static enum hipmm_status give_back(struct fallback *fallback, struct owner *owner, size_t alignment, hipStream_t stream)
+static enum hipmm_status give_back(struct fallback *fallback, const struct owner *owner, size_t alignment,
+                                   hipStream_t stream)
 {
   enum hipmm_status status = hipmm_upstream_deallocate(fallback->upstreams[owner->upstream], owner->block.ptr,
                                                        owner->block.bytes, alignment, stream);
   if (status)
-    owners_put_back(&fallback->owners, owner);
+    live_restore(&fallback->owners.live, owner);
   else
     owners_drop(&fallback->owners, owner);
   return status;
@@ -99,23 +100,23 @@ static enum hipmm_status give_back(struct fallback *fallback, struct owner *owne
 static enum hipmm_status fallback_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
 {
   struct fallback *fallback = self;
-  struct owner *owner = NULL;
-  struct hipmm_block block = {0};
+  struct owner owner;
   enum hipmm_status status = HIPMM_E_POINTER;
-  if (owners_may_have(&fallback->owners, ptr)) status = owners_take(&fallback->owners, ptr, bytes, &owner, &block);
+  if (owners_may_have(&fallback->owners, ptr)) status = live_try_take(&fallback->owners.live, ptr, bytes, &owner);
   if (status == HIPMM_E_POINTER)
     return hipmm_upstream_deallocate(fallback->upstreams[0], ptr, bytes, alignment, stream);
-  if (!status) return give_back(fallback, owner, alignment, stream);
-  return fallback->services->refuse(fallback->services, status,
-                                    "{0:hex} was allocated with {1} bytes and cannot be freed with {2}", (uintptr_t)ptr,
-                                    block.bytes, bytes);
+  return status ? status : give_back(fallback, &owner, alignment, stream);
 }
 
 static enum hipmm_status fallback_find(void *self, const void *ptr, struct hipmm_block *block_out)
 {
   struct fallback *fallback = self;
   const struct hipmm_resource *first = fallback->upstreams[0];
-  if (owners_may_have(&fallback->owners, ptr) && owners_find(&fallback->owners, ptr, block_out)) return HIPMM_OK;
+  struct owner owner;
+  if (owners_may_have(&fallback->owners, ptr) && live_find(&fallback->owners.live, ptr, &owner)) {
+    *block_out = (struct hipmm_block){owner.block.ptr, owner.block.bytes};
+    return HIPMM_OK;
+  }
   return first->ops->find ? first->ops->find(first->self, ptr, block_out)
                           : fallback->services->find_below(fallback->services, ptr, block_out);
 }
@@ -164,14 +165,12 @@ static uint64_t fallbacks_of(struct fallback *fallback)
 static enum hipmm_status fallback_query(void *self, size_t index, int64_t *value_out)
 {
   struct fallback *fallback = self;
-  size_t live_count = 0, live_bytes = 0;
   uint64_t value;
-  if (index == LIVE_COUNT || index == LIVE_BYTES) owners_count(&fallback->owners, &live_count, &live_bytes);
   switch (index) {
   case FALLBACKS: value = fallbacks_of(fallback); break;
   case FAILURES: value = atomic_load_explicit(&fallback->failures, memory_order_relaxed); break;
-  case LIVE_COUNT: value = live_count; break;
-  case LIVE_BYTES: value = live_bytes; break;
+  case LIVE_COUNT: value = (uint64_t)live_count(&fallback->owners.live).count; break;
+  case LIVE_BYTES: value = (uint64_t)live_count(&fallback->owners.live).bytes; break;
   default: value = allocations_of(fallback, index - ALLOCATIONS);
   }
   *value_out = (int64_t)value;
