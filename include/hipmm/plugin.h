@@ -171,6 +171,13 @@ static inline enum hipmm_status hipmm_upstream_deallocate(struct hipmm_resource 
   return upstream->ops->deallocate(upstream->self, ptr, bytes, alignment, stream);
 }
 
+/* Whether a request failed for want of memory, the device's or below a limit: a smaller one may succeed, or one of another
+ * resource, or the same when something has been freed. */
+static inline int hipmm_is_shortage(enum hipmm_status status)
+{
+  return status == HIPMM_E_OUT_OF_MEMORY || status == HIPMM_E_LIMIT;
+}
+
 /* ---- The HIP functions ------------------------------------------------------------------------------------------ */
 
 /* HIP's handles, declared as HIP declares them. */

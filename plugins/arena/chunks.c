@@ -79,7 +79,7 @@ enum hipmm_status chunks_take(struct chunks *chunks, uint64_t bytes, hipStream_t
   if (bytes > chunks_room(chunks)) return HIPMM_E_LIMIT;
   for (uint64_t step = step_for(chunks, bytes);;) {
     enum hipmm_status status = chunks_take_exactly(chunks, step, stream, chunk_out);
-    if ((status != HIPMM_E_OUT_OF_MEMORY && status != HIPMM_E_LIMIT) || step == bytes) return status;
+    if (!hipmm_is_shortage(status) || step == bytes) return status;
     step = step / 2 > bytes ? sizes_round_up(step / 2, HIPMM_ALIGNMENT) : bytes;
   }
 }

@@ -28,11 +28,6 @@ static uint32_t take_held_range(struct arena *arena, const struct request *reque
   return id ? id : take_withheld(arena, request);
 }
 
-static bool is_want(enum hipmm_status status)
-{
-  return status == HIPMM_E_OUT_OF_MEMORY || status == HIPMM_E_LIMIT;
-}
-
 static enum hipmm_status grow(struct arena *arena, const struct request *request, bool exactly)
 {
   enum hipmm_status status = global_grow(&arena->global, request, exactly);
@@ -139,12 +134,12 @@ static enum hipmm_status allocate_small(struct arena *arena, struct local *local
   *id_out = take_held(arena, local, &superblock, wish);
   if (*id_out) return HIPMM_OK;
   *id_out = take_from_range(arena, local, take_new_range(arena, &superblock, &status), wish);
-  if (is_want(status)) { /* less than a superblock may be left */
+  if (hipmm_is_shortage(status)) { /* less than a superblock may be left */
     superblock.bytes = superblock.most_bytes = wish->bytes;
     *id_out = take_from_range(arena, local, take_new_range(arena, &superblock, &status), wish);
   }
   superblock = superblock_for(local, wish);
-  return is_want(status) ? take_collected(arena, local, &superblock, wish, id_out) : status;
+  return hipmm_is_shortage(status) ? take_collected(arena, local, &superblock, wish, id_out) : status;
 }
 
 /* ---- Large allocations ---- */
@@ -160,12 +155,12 @@ static enum hipmm_status allocate_large(struct arena *arena, const struct arena_
                                   .stream = wish->stream};
   uint32_t id = take_held_range(arena, &request);
   if (!id) id = take_new_range(arena, &request, &status);
-  if (is_want(status)) status = arena_collect(arena);
+  if (hipmm_is_shortage(status)) status = arena_collect(arena);
   if (!id && !status) id = global_take_ready(global, &request);
   if (!id && !status && !global_release_idle(global, 0)) { /* chunks that are too small make room for one that is not */
     status = grow(arena, &request, true);
     if (!status) id = global_take_ready(global, &request);
-    if (is_want(status)) status = HIPMM_OK;
+    if (hipmm_is_shortage(status)) status = HIPMM_OK;
   }
   if (!id) return status;
   piece_set_live(piece_of(&global->pieces, id), wish->requested, wish->handle);

@@ -149,7 +149,7 @@ static void close_bin(const struct hipmm_services *services, struct bin *bin)
 static enum hipmm_status refuse_upstream(const struct hipmm_services *services, enum hipmm_status status,
                                          const struct bins_options *options, const struct bin *bin)
 {
-  if (status != HIPMM_E_OUT_OF_MEMORY && status != HIPMM_E_LIMIT) return status;
+  if (!hipmm_is_shortage(status)) return status;
   return services->fail(services, status, "blocks_to_preallocate",
                         "the upstream does not have %lld blocks of %llu bytes; ask for fewer",
                         (long long)options->blocks_to_preallocate, (unsigned long long)bin->bytes);

@@ -54,15 +54,10 @@ static bool failure_callback_call(struct failure_callback *self, size_t bytes)
   return again != 0;
 }
 
-static bool failure_callback_is_short(enum hipmm_status status)
-{
-  return status == HIPMM_E_OUT_OF_MEMORY || status == HIPMM_E_LIMIT;
-}
-
 static enum hipmm_status failure_callback_retry(struct failure_callback *self, enum hipmm_status status, size_t bytes,
                                                 size_t alignment, hipStream_t stream, void **ptr_out)
 {
-  while (failure_callback_is_short(status) && !failure_callback_is_calling(self) && failure_callback_call(self, bytes))
+  while (hipmm_is_shortage(status) && !failure_callback_is_calling(self) && failure_callback_call(self, bytes))
     status = hipmm_upstream_allocate(self->upstream, bytes, alignment, stream, ptr_out);
   atomic_fetch_add_explicit(status ? &self->failures : &self->rescues, 1, memory_order_relaxed);
   return status;
@@ -73,7 +68,7 @@ static enum hipmm_status failure_callback_allocate(void *resource, size_t bytes,
 {
   struct failure_callback *self = resource;
   enum hipmm_status status = hipmm_upstream_allocate(self->upstream, bytes, alignment, stream, ptr_out);
-  return __builtin_expect(failure_callback_is_short(status), 0)
+  return __builtin_expect(hipmm_is_shortage(status), 0)
              ? failure_callback_retry(self, status, bytes, alignment, stream, ptr_out)
              : status;
 }

@@ -31,11 +31,6 @@ static void count(atomic_uint_fast64_t *counter)
 
 /* ---- Allocating ---- */
 
-static bool is_short(enum hipmm_status status)
-{
-  return status == HIPMM_E_OUT_OF_MEMORY || status == HIPMM_E_LIMIT;
-}
-
 static enum hipmm_status note_owner(struct fallback *fallback, const struct owner *owner, size_t alignment)
 {
   const struct live_block *block = &owner->block;
@@ -62,7 +57,7 @@ static enum hipmm_status fall_back(struct fallback *fallback, size_t bytes, size
       *ptr_out = owner.block.ptr;
       return HIPMM_OK;
     }
-    if (!is_short(status) && status != HIPMM_E_ARGUMENT) break;
+    if (!hipmm_is_shortage(status) && status != HIPMM_E_ARGUMENT) break;
   }
   count(&fallback->failures);
   if (status != HIPMM_E_ARGUMENT) return status;
@@ -77,7 +72,7 @@ static enum hipmm_status fallback_allocate(void *self, size_t bytes, size_t alig
 {
   struct fallback *fallback = self;
   enum hipmm_status status = hipmm_upstream_allocate(fallback->upstreams[0], bytes, alignment, stream, ptr_out);
-  if (__builtin_expect(is_short(status), 0)) return fall_back(fallback, bytes, alignment, stream, ptr_out);
+  if (__builtin_expect(hipmm_is_shortage(status), 0)) return fall_back(fallback, bytes, alignment, stream, ptr_out);
   if (!status) count(&fallback->firsts[slot_now()].count);
   return status;
 }

@@ -121,7 +121,7 @@ enum hipmm_status chunks_grow(struct fixed *fixed, uint32_t n_blocks, uint32_t l
                               struct fixed_chain *chain_out)
 {
   enum hipmm_status status = add_chunk(fixed, n_blocks, stream, chain_out);
-  while ((status == HIPMM_E_OUT_OF_MEMORY || status == HIPMM_E_LIMIT) && n_blocks > least_blocks) {
+  while (hipmm_is_shortage(status) && n_blocks > least_blocks) {
     n_blocks = n_blocks / 2 > least_blocks ? n_blocks / 2 : least_blocks;
     status = add_chunk(fixed, n_blocks, stream, chain_out);
   }

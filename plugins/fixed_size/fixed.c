@@ -9,7 +9,7 @@ static const size_t lists_bytes = MAX_STREAMS * sizeof(struct fixed_list);
 /* The upstream has said why it has no room. */
 static enum hipmm_status explain(const struct fixed *fixed, enum hipmm_status status, size_t bytes)
 {
-  if (status != HIPMM_E_OUT_OF_MEMORY && status != HIPMM_E_LIMIT) return status;
+  if (!hipmm_is_shortage(status)) return status;
   return fixed->services->explain(fixed->services, status,
                                   "cannot allocate {0:bytes}: {1:bytes} are held in {2} blocks of {3:bytes}, all in "
                                   "use, and the upstream has no room for one more",

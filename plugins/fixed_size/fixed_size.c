@@ -104,7 +104,7 @@ static void fixed_size_destroy(void *self)
 static enum hipmm_status preallocate(struct fixed *fixed, int64_t n_blocks)
 {
   enum hipmm_status status = fixed_preallocate(fixed, (uint32_t)n_blocks);
-  if (status != HIPMM_E_OUT_OF_MEMORY && status != HIPMM_E_LIMIT) return status;
+  if (!hipmm_is_shortage(status)) return status;
   return fixed->services->fail(fixed->services, status, "blocks_to_preallocate",
                                "the upstream does not have %lld blocks of %llu bytes; ask for fewer",
                                (long long)n_blocks, (unsigned long long)fixed->block_bytes);

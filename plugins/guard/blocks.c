@@ -35,7 +35,7 @@ static enum hipmm_status obtain(struct guard *guard, struct guard_record *record
   hipStream_t stream = record->block.stream;
   enum hipmm_status status = hipmm_upstream_allocate(guard->upstream, record->upstream_bytes, record->alignment, stream,
                                                      &record->upstream_ptr);
-  if (status != HIPMM_E_OUT_OF_MEMORY && status != HIPMM_E_LIMIT) return status;
+  if (!hipmm_is_shortage(status)) return status;
   pthread_mutex_lock(&guard->lock);
   bool keeps = guard->quarantine.count > 0;
   pthread_mutex_unlock(&guard->lock);

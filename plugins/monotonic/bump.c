@@ -124,7 +124,7 @@ enum hipmm_status bump_grow(struct bump *bump, uint64_t requested, uint64_t alig
   for (uint64_t step = step_for(bump, needed);;) {
     enum hipmm_status status = bump_add_chunk(bump, step, handle);
     if (!status && step == bump->next_bytes) note_step(bump, step);
-    if ((status != HIPMM_E_OUT_OF_MEMORY && status != HIPMM_E_LIMIT) || step == needed) return status;
+    if (!hipmm_is_shortage(status) || step == needed) return status;
     step = step / 2 > needed ? sizes_round_up(step / 2, HIPMM_ALIGNMENT) : needed;
   }
 }

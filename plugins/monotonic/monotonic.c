@@ -126,7 +126,7 @@ static enum hipmm_status fill(struct monotonic *monotonic, uint64_t bytes)
   bytes = bytes / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
   if (!bytes) return HIPMM_OK;
   enum hipmm_status status = bump_add_chunk(&monotonic->bump, bytes, NULL);
-  if (monotonic_is_want(status))
+  if (hipmm_is_shortage(status))
     return services->fail(services, HIPMM_E_OUT_OF_MEMORY, "initial_size", "the upstream does not have %llu bytes; %s",
                           (unsigned long long)bytes, "ask for less, or for a percentage such as \"50%\"");
   return status ? status : uses_synchronize(&monotonic->uses);

@@ -29,10 +29,4 @@ void monotonic_stream_retain(void *self, hipStream_t stream);
 /* Gives back what is above `keep_bytes` and not given out. The lock is held. */
 enum hipmm_status monotonic_release(struct monotonic *monotonic, uint64_t keep_bytes);
 
-/* Whether an upstream, or the maximum, had not enough. */
-static inline bool monotonic_is_want(enum hipmm_status status)
-{
-  return status == HIPMM_E_OUT_OF_MEMORY || status == HIPMM_E_LIMIT;
-}
-
 #endif

@@ -55,9 +55,9 @@ static enum hipmm_status take(struct monotonic *monotonic, size_t bytes, size_t 
         "all are freed",
         bytes, BUMP_MOST_BLOCKS - 1, 0);
   status = bump_grow(bump, bytes, alignment, handle);
-  if (monotonic_is_want(status) && !bump->live_count && bump->n_chunks)
+  if (hipmm_is_shortage(status) && !bump->live_count && bump->n_chunks)
     status = grow_in_exchange(monotonic, bytes, alignment, handle);
-  if (status) return monotonic_is_want(status) ? refuse_allocation(monotonic, status, bytes, alignment) : status;
+  if (status) return hipmm_is_shortage(status) ? refuse_allocation(monotonic, status, bytes, alignment) : status;
   uses_note_chunk(&monotonic->uses, stream);
   *number_out = bump_take(bump, bytes, alignment, handle);
   return HIPMM_OK;

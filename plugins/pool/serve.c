@@ -75,8 +75,7 @@ static enum hipmm_status take_after_growth(struct pool *pool, const struct reque
   uint64_t held_bytes = ground_bytes(&pool->ground);
   enum hipmm_status status = ground_take_held(&pool->ground, &pool->heap, request, id_out);
   if (status == HIPMM_E_OUT_OF_MEMORY) status = ground_take(&pool->ground, &pool->heap, request, id_out);
-  if ((status == HIPMM_E_LIMIT || status == HIPMM_E_OUT_OF_MEMORY) && ground_bytes(&pool->ground))
-    status = take_by_exchange(pool, request, id_out);
+  if (hipmm_is_shortage(status) && ground_bytes(&pool->ground)) status = take_by_exchange(pool, request, id_out);
   if (!status) return HIPMM_OK;
   /* What was got in vain goes back: others may have use for it. */
   if (ground_bytes(&pool->ground) > held_bytes) ground_release_idle(&pool->ground, &pool->heap, held_bytes);
