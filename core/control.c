@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* One at a time, as reconfigure is promised. */
@@ -26,13 +25,11 @@ static enum hipmm_status refuse_value(const char *path, const char *name, const 
                                       uint32_t n)
 {
   char shown[TEXT_QUOTE_BYTES];
-  const char **names = calloc(n + 1, sizeof *names);
-  for (uint32_t i = 0; names && i < n; i++) names[i] = values[i].name;
-  const char *nearest = names ? text_nearest(name, names, n) : NULL;
-  error_set(HIPMM_E_ARGUMENT, "%.300s: there is no value %s here%s%s%s", path, text_quote(name, shown, sizeof shown),
-            nearest ? "; did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?" : "");
-  free(names);
-  return HIPMM_E_ARGUMENT;
+  struct text_near near = text_near(name);
+  for (uint32_t i = 0; i < n; i++) text_near_try(&near, values[i].name);
+  return error_set(HIPMM_E_ARGUMENT, "%.300s: there is no value %s here%s%s%s", path,
+                   text_quote(name, shown, sizeof shown), near.name ? "; did you mean \"" : "",
+                   near.name ? near.name : "", near.name ? "\"?" : "");
 }
 
 static enum hipmm_status read_value(const struct place *place, const char *path, int64_t *value_out)
@@ -74,14 +71,11 @@ static void list_settable(const struct hipmm_plugin *plugin, char *buffer, size_
 static enum hipmm_status refuse_option(const struct hipmm_plugin *plugin, const char *path, const char *name)
 {
   char shown[TEXT_QUOTE_BYTES];
-  const char **names = calloc(plugin->n_options + 1, sizeof *names);
-  for (uint32_t i = 0; names && i < plugin->n_options; i++) names[i] = plugin->options[i].name;
-  const char *nearest = names ? text_nearest(name, names, plugin->n_options) : NULL;
-  error_set(HIPMM_E_ARGUMENT, "%.300s: %s has no option %s%s%s%s", path, plugin->type,
-            text_quote(name, shown, sizeof shown), nearest ? "; did you mean \"" : "", nearest ? nearest : "",
-            nearest ? "\"?" : "");
-  free(names);
-  return HIPMM_E_ARGUMENT;
+  struct text_near near = text_near(name);
+  for (uint32_t i = 0; i < plugin->n_options; i++) text_near_try(&near, plugin->options[i].name);
+  return error_set(HIPMM_E_ARGUMENT, "%.300s: %s has no option %s%s%s%s", path, plugin->type,
+                   text_quote(name, shown, sizeof shown), near.name ? "; did you mean \"" : "",
+                   near.name ? near.name : "", near.name ? "\"?" : "");
 }
 
 /* The row of an option that may be set. */

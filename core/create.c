@@ -75,17 +75,15 @@ static enum hipmm_status gather(struct creation *creation)
 static void refuse_name(struct creation *creation, const char *name, const char *path)
 {
   char shown[TEXT_QUOTE_BYTES];
-  const char **names = calloc(creation->n + 1, sizeof *names);
-  for (size_t i = 0; names && i < creation->n; i++) names[i] = hipmm_resource_name(creation->resources[i]);
-  const char *nearest = names ? text_nearest(name, names, creation->n) : NULL;
+  struct text_near near = text_near(name);
+  for (size_t i = 0; i < creation->n; i++) text_near_try(&near, hipmm_resource_name(creation->resources[i]));
   text_quote(name, shown, sizeof shown);
-  if (nearest)
+  if (near.name)
     report_add(&creation->report, HIPMM_E_CONFIG, path, "no resource is called %s; did you mean \"%s\"?", shown,
-               nearest);
+               near.name);
   else
     report_add(&creation->report, HIPMM_E_CONFIG, path,
                "no resource is called %s among those given as upstreams and others", shown);
-  free(names);
 }
 
 /* A name must stand for one resource. */

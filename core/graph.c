@@ -65,7 +65,7 @@ static void read_graph(struct graph *graph, const char *folder, struct report *r
   graph_link(&build);
   graph_order(&build);
   json_decref(build.index);
-  free(build.types);
+  free(build.plugins);
 }
 
 static enum hipmm_status first_status(const struct report *report)
@@ -142,7 +142,7 @@ enum hipmm_status graph_type(struct graph *graph, const char *type, struct repor
 {
   struct graph_build build = {.graph = graph, .report = report};
   const struct plugin *plugin = build_plugin(&build, type, "");
-  free(build.types);
+  free(build.plugins);
   if (!plugin) return first_status(report);
   *plugin_out = plugin;
   return HIPMM_OK;

@@ -45,47 +45,27 @@ void *build_allocate(struct graph_build *build, size_t n, size_t bytes)
 
 /* ---- Plugins --------------------------------------------------------------------------------------------------- */
 
-struct search {
-  const char *type;
-  bool is_found;
-};
-
-static void look_at_candidate(void *closure, const struct plugin_candidate *candidate)
+/* The plugins that there are, looked for when a wrong type needs its near name. */
+static void find_plugins(struct graph_build *build)
 {
-  struct search *search = closure;
-  search->is_found |= !strcmp(candidate->type, search->type);
-}
-
-bool build_plugin_exists(const struct graph_build *build, const char *type)
-{
-  struct search search = {type, false};
-  plugin_scan(&build->graph->plugin_path, look_at_candidate, &search);
-  return search.is_found;
-}
-
-/* The resource types that there are, read when a wrong one needs its near name. */
-static void find_types(struct graph_build *build)
-{
-  if (build->types) return;
-  size_t n = 0;
-  const struct plugin *plugin;
-  build->types = plugin_types(&build->graph->plugin_path, &n);
-  for (size_t i = 0; build->types && i < n; i++)
-    if (!plugin_get(&build->graph->plugin_path, build->types[i], &plugin) &&
-        plugin->descriptor.role != HIPMM_ROLE_RUNTIME)
-      build->types[build->n_types++] = build->types[i];
+  if (!build->plugins) build->plugins = plugin_all(&build->graph->plugin_path, &build->n_plugins);
 }
 
 static void refuse_unknown_type(struct graph_build *build, const char *type, const char *path)
 {
   char shown[TEXT_QUOTE_BYTES], known[1024] = "";
   size_t used = 0;
+  struct text_near near = text_near(type);
+  for (size_t i = 0; i < build->n_plugins; i++) {
+    const struct hipmm_plugin *descriptor = &build->plugins[i]->descriptor;
+    if (descriptor->role == HIPMM_ROLE_RUNTIME) continue;
+    text_near_try(&near, descriptor->type);
+    if (used < sizeof known)
+      used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", descriptor->type);
+  }
   text_quote(type, shown, sizeof shown);
-  const char *nearest = text_nearest(type, build->types, build->n_types);
-  for (size_t i = 0; i < build->n_types && used < sizeof known; i++)
-    used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", build->types[i]);
-  if (nearest)
-    build_refuse(build, path, "unknown type %s; did you mean \"%s\"?", shown, nearest);
+  if (near.name)
+    build_refuse(build, path, "unknown type %s; did you mean \"%s\"?", shown, near.name);
   else
     build_refuse(build, path, "unknown type %s; the types are %s (more are found through \"plugin_path\")", shown,
                  known);
@@ -95,8 +75,8 @@ static void refuse_unknown_type(struct graph_build *build, const char *type, con
 static const struct plugin *refuse_type(struct graph_build *build, const char *type, const char *path)
 {
   const struct plugin *plugin;
-  find_types(build);
-  if (build->n_types && !build_plugin_exists(build, type)) {
+  find_plugins(build);
+  if (build->n_plugins && !plugin_exists(&build->graph->plugin_path, type)) {
     refuse_unknown_type(build, type, path);
     return NULL;
   }
@@ -123,12 +103,11 @@ int build_find(struct graph_build *build, const char *name, const char *path)
   if (found) return (int)json_integer_value(found);
   char shown[TEXT_QUOTE_BYTES];
   size_t n = build->report->n_errors < REPORT_MOST_KEPT ? build->graph->n_nodes : 0;
-  const char *names[GRAPH_MAX_NODES];
-  for (size_t i = 0; i < n; i++) names[i] = build->graph->nodes[i].name;
-  const char *nearest = text_nearest(name, names, n);
+  struct text_near near = text_near(name);
+  for (size_t i = 0; i < n; i++) text_near_try(&near, build->graph->nodes[i].name);
   text_quote(name, shown, sizeof shown);
-  if (nearest)
-    build_refuse(build, path, "no resource is called %s; did you mean \"%s\"?", shown, nearest);
+  if (near.name)
+    build_refuse(build, path, "no resource is called %s; did you mean \"%s\"?", shown, near.name);
   else
     build_refuse(build, path, "no resource is called %s", shown);
   build->is_dangling = true;

@@ -20,10 +20,10 @@ enum {
 struct graph_build {
   struct graph *graph; /* nodes in the order of the file until graph_order; plugin NULL where the type is unknown */
   struct report *report;
-  const char *folder; /* of the file, for relative paths; NULL: the working directory */
-  json_t *index;      /* name of a node → its index */
-  const char **types; /* of resources; NULL until they are needed */
-  size_t n_types;
+  const char *folder;            /* of the file, for relative paths; NULL: the working directory */
+  json_t *index;                 /* name of a node → its index */
+  const struct plugin **plugins; /* all that there are; NULL until they are needed */
+  size_t n_plugins;
   bool is_dangling; /* a name or an upstream could not be resolved: who uses what is not known for sure */
 };
 
@@ -40,9 +40,6 @@ void *build_allocate(struct graph_build *build, size_t n, size_t bytes);
 
 /* The plugin of a resource type that stands at `path`; NULL once it has been reported as unknown or refused. */
 const struct plugin *build_plugin(struct graph_build *build, const char *type, const char *path);
-
-/* Whether a plugin file of this type exists, good or bad. */
-bool build_plugin_exists(const struct graph_build *build, const char *type);
 
 /* The index of the node called `name`, or -1 once that has been reported at `path`. */
 int build_find(struct graph_build *build, const char *name, const char *path);

@@ -138,15 +138,6 @@ static void link_references(struct graph_build *build, struct graph_node *node)
 
 /* ---- "devices" ------------------------------------------------------------------------------------------------- */
 
-/* Whether `key` is a device's number as it is written in only one way: "0", "12", not "012" or "+1". */
-static bool is_ordinal(const char *key, int *device_out)
-{
-  size_t length = strlen(key);
-  if (!length || length > 9 || strspn(key, "0123456789") != length || (key[0] == '0' && length > 1)) return false;
-  *device_out = atoi(key);
-  return true;
-}
-
 static void read_device(struct graph_build *build, const char *key, const json_t *value)
 {
   struct graph *graph = build->graph;
@@ -154,7 +145,7 @@ static void read_device(struct graph_build *build, const char *key, const json_t
   int device = 0, node = find_upstream(build, value, path);
   if (!strcmp(key, "default"))
     graph->default_node = node;
-  else if (is_ordinal(key, &device))
+  else if (text_parse_ordinal(key, &device))
     graph->devices[graph->n_devices++] = (struct graph_device){device, node};
   else
     build_refuse(build, path, "%s is not a device; write \"default\" or the device's number, such as \"0\"",

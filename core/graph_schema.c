@@ -15,17 +15,6 @@ struct plugins {
   size_t count;
 };
 
-static struct plugins find_plugins(const struct plugin_path *path)
-{
-  size_t n = 0;
-  const char **types = plugin_types(path, &n);
-  struct plugins plugins = {calloc(n + 1, sizeof *plugins.items), 0};
-  for (size_t i = 0; types && plugins.items && i < n; i++)
-    if (!plugin_get(path, types[i], &plugins.items[plugins.count])) plugins.count++;
-  free(types);
-  return plugins;
-}
-
 static bool is_runtime(const struct plugin *plugin)
 {
   return plugin->descriptor.role == HIPMM_ROLE_RUNTIME;
@@ -204,7 +193,8 @@ static json_t *top_properties(const struct plugins *plugins)
 
 json_t *graph_schema(const struct plugin_path *path)
 {
-  struct plugins plugins = find_plugins(path);
+  struct plugins plugins;
+  plugins.items = plugin_all(path, &plugins.count);
   json_t *one_form = json_pack("{s:[{s:[s, s]}, {s:[s, s]}]}", "anyOf", "required", "stack", "resources", "required",
                                "stack", "devices");
   json_t *schema =

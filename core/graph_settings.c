@@ -108,7 +108,7 @@ static void refuse_runtime(struct graph_build *build, const char *runtime, const
   const char *nearest = text_nearest(runtime, known, sizeof known / sizeof *known);
   const struct plugin *plugin;
   text_quote(runtime, shown, sizeof shown);
-  if ((nearest && !strcmp(nearest, runtime)) || build_plugin_exists(build, runtime)) {
+  if ((nearest && !strcmp(nearest, runtime)) || plugin_exists(&build->graph->plugin_path, runtime)) {
     if (plugin_get(&build->graph->plugin_path, runtime, &plugin)) report_add_last_error(build->report, path);
   } else if (nearest) {
     build_refuse(build, path, "unknown runtime %s; did you mean \"%s\"?", shown, nearest);

@@ -162,19 +162,13 @@ void object_release(const void *registered)
 const char *object_nearest(const char *kind, const char *name, char *buffer, size_t buffer_bytes)
 {
   const struct object_kind *found = find_kind(kind);
-  const char *nearest = NULL;
-  size_t n = 0;
+  struct text_near near = text_near(name);
   begin();
-  for (const struct object *object = objects; object; object = object->next) n++;
-  const char **names = calloc(n + 1, sizeof *names);
-  n = 0;
-  for (const struct object *object = objects; names && object; object = object->next)
-    if (object->kind == found) names[n++] = object->name;
-  if (names) nearest = text_nearest(name, names, n);
-  if (nearest) snprintf(buffer, buffer_bytes, "%s", nearest);
+  for (const struct object *object = objects; object; object = object->next)
+    if (object->kind == found) text_near_try(&near, object->name);
+  if (near.name) snprintf(buffer, buffer_bytes, "%s", near.name);
   end();
-  free(names);
-  return nearest ? buffer : NULL;
+  return near.name ? buffer : NULL;
 }
 
 /* ---- Registering ---- */

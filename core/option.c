@@ -78,16 +78,10 @@ static bool is_listed(const char *const *words, const char *word)
 /* The option or other key of the object that was probably meant. */
 static const char *nearest_key(const struct filling *filling, const char *key)
 {
-  const char *const *keys = filling->context->keys;
-  size_t n = filling->n;
-  while (keys && *keys) keys++, n++;
-  const char **names = calloc(n + 1, sizeof *names);
-  if (!names) return NULL;
-  for (size_t i = 0; i < filling->n; i++) names[i] = filling->table[i].name;
-  for (size_t i = filling->n; i < n; i++) names[i] = filling->context->keys[i - filling->n];
-  const char *nearest = text_nearest(key, names, n);
-  free(names);
-  return nearest;
+  struct text_near near = text_near(key);
+  for (size_t i = 0; i < filling->n; i++) text_near_try(&near, filling->table[i].name);
+  for (const char *const *other = filling->context->keys; other && *other; other++) text_near_try(&near, *other);
+  return near.name;
 }
 
 static void list_options(const struct filling *filling, char *buffer, size_t buffer_bytes)

@@ -6,7 +6,6 @@
 #include "text.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 const struct hipmm_feature place_device_values[] = {
@@ -19,12 +18,10 @@ int64_t place_device_value(const struct stack *stack, size_t row)
   return atomic_load(row ? &stack->peak_held_bytes : &stack->held_bytes);
 }
 
-/* Says of what is not there what it is near to. `what` is the kind of thing. */
-static enum hipmm_status refuse(const char *path, const char *what, const char *name, const char *const *names,
-                                size_t n)
+/* Says of what is not there what it is near to, if anything. `what` is the kind of thing. */
+static enum hipmm_status refuse(const char *path, const char *what, const char *name, const char *nearest)
 {
   char shown[TEXT_QUOTE_BYTES];
-  const char *nearest = names ? text_nearest(name, names, n) : NULL;
   text_quote(name, shown, sizeof shown);
   return error_set(HIPMM_E_ARGUMENT, "%.300s: there is no %s %s%s%s%s", path, what, shown,
                    nearest ? "; did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?" : "");
@@ -42,20 +39,12 @@ static bool next_part(const char **rest, char *part, size_t bytes)
 
 /* ---- A device's stack ---- */
 
-static bool is_ordinal(const char *part)
-{
-  size_t length = strlen(part);
-  return length && length < 6 && strspn(part, "0123456789") == length && (part[0] != '0' || length == 1);
-}
-
 static enum hipmm_status find_device(const char *path, const char *part, struct stack **stack_out)
 {
-  struct graph *graph;
-  if (!is_ordinal(part)) return refuse(path, "device", part, NULL, 0);
-  int device = atoi(part);
-  enum hipmm_status status = device_graph(device, &graph);
+  int device = 0;
+  if (!text_parse_ordinal(part, &device)) return refuse(path, "device", part, NULL);
+  enum hipmm_status status = device_check(device);
   if (status) return status;
-  graph_release(graph);
   struct stack *stack = device_stack_if_built(device);
   if (!stack)
     return error_set(HIPMM_E_STATE,
@@ -69,14 +58,15 @@ static enum hipmm_status find_device(const char *path, const char *part, struct 
 static enum hipmm_status find_resource(const char *path, const char *part, struct stack *stack,
                                        struct instance **instance_out)
 {
-  const char *names[GRAPH_MAX_NODES];
-  size_t n = 0;
+  struct text_near near = text_near(part);
   for (size_t i = 0; i < stack->graph->n_nodes; i++) {
     if (!stack->instances[i].created) continue;
-    names[n++] = stack->graph->nodes[i].name;
-    if (!strcmp(names[n - 1], part)) *instance_out = &stack->instances[i];
+    text_near_try(&near, stack->graph->nodes[i].name);
+    if (strcmp(stack->graph->nodes[i].name, part)) continue;
+    *instance_out = &stack->instances[i];
+    return HIPMM_OK;
   }
-  return *instance_out ? HIPMM_OK : refuse(path, "resource", part, names, n);
+  return refuse(path, "resource", part, near.name);
 }
 
 /* ---- Resources made in code ---- */
@@ -85,7 +75,7 @@ static enum hipmm_status find_created(const char *path, const char *part, struct
 {
   struct stack *stack = stack_next(NULL);
   while (stack && !(stack->name && !strcmp(stack->name, part))) stack = stack_next(stack);
-  if (!stack) return refuse(path, "created resource", part, NULL, 0);
+  if (!stack) return refuse(path, "created resource", part, NULL);
   *stack_out = stack;
   return HIPMM_OK;
 }

@@ -219,6 +219,15 @@ enum hipmm_status plugin_get(const struct plugin_path *path, const char *type, c
   return status;
 }
 
+bool plugin_exists(const struct plugin_path *path, const char *type)
+{
+  char file[PATH_MAX];
+  struct folders folders = folders_of(path);
+  bool exists = is_type_name(type) && find_file(&folders, type, file, sizeof file);
+  folders_free(&folders);
+  return exists;
+}
+
 /* ---- Scanning ---- */
 
 /* A plugin file seen in a folder, before it is loaded. */
@@ -323,32 +332,32 @@ void plugin_scan(const struct plugin_path *path, void (*visit)(void *closure, co
   folders_free(&folders);
 }
 
-struct type_list {
-  const char **types;
+struct list {
+  const struct plugin **items;
   size_t count;
 };
 
-static void collect_type(void *closure, const struct plugin_candidate *candidate)
+static void collect(void *closure, const struct plugin_candidate *candidate)
 {
-  struct type_list *list = closure;
+  struct list *list = closure;
   if (!candidate->plugin || candidate->shadowed) return;
-  const char **types = realloc(list->types, (list->count + 2) * sizeof *types);
-  if (!types) return;
-  list->types = types;
-  types[list->count++] = candidate->plugin->descriptor.type;
-  types[list->count] = NULL;
+  const struct plugin **items = realloc(list->items, (list->count + 1) * sizeof *items);
+  if (!items) return;
+  list->items = items;
+  items[list->count++] = candidate->plugin;
 }
 
 static int compare_types(const void *a, const void *b)
 {
-  return strcmp(*(const char *const *)a, *(const char *const *)b);
+  const struct plugin *const *left = a, *const *right = b;
+  return strcmp((*left)->descriptor.type, (*right)->descriptor.type);
 }
 
-const char **plugin_types(const struct plugin_path *path, size_t *count_out)
+const struct plugin **plugin_all(const struct plugin_path *path, size_t *count_out)
 {
-  struct type_list list = {0};
-  plugin_scan(path, collect_type, &list);
-  if (list.count) qsort(list.types, list.count, sizeof *list.types, compare_types);
+  struct list list = {0};
+  plugin_scan(path, collect, &list);
+  if (list.count) qsort(list.items, list.count, sizeof *list.items, compare_types);
   *count_out = list.count;
-  return list.types;
+  return list.items;
 }

@@ -4,6 +4,7 @@
 #define HIPMM_CORE_PLUGIN_H
 
 #include <hipmm/plugin.h>
+#include <stdbool.h>
 
 /* A loaded plugin. `descriptor` is a copy of its own in this hipmm's layout: ops complete, tables with our strides. */
 struct plugin {
@@ -23,6 +24,9 @@ struct plugin_path {
  * why it was refused. */
 enum hipmm_status plugin_get(const struct plugin_path *path, const char *type, const struct plugin **plugin_out);
 
+/* Whether there is a file for `type`, good or bad. */
+bool plugin_exists(const struct plugin_path *path, const char *type);
+
 /* A file that plugin_scan saw. */
 struct plugin_candidate {
   const char *type; /* the file's stem */
@@ -36,7 +40,7 @@ struct plugin_candidate {
 void plugin_scan(const struct plugin_path *path, void (*visit)(void *closure, const struct plugin_candidate *candidate),
                  void *closure);
 
-/* The types that can be had, sorted, as a NULL-terminated array to be freed with free() in one piece. */
-const char **plugin_types(const struct plugin_path *path, size_t *count_out);
+/* All that can be had, sorted by type: an array to be freed with free(); NULL where there is none. */
+const struct plugin **plugin_all(const struct plugin_path *path, size_t *count_out);
 
 #endif

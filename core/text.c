@@ -44,20 +44,26 @@ static size_t distance(const char *a, const char *b)
   return above[width];
 }
 
+struct text_near text_near(const char *word)
+{
+  size_t length = strlen(word), too_far = length / 3 > 1 ? length / 3 + 1 : smaller(2, length);
+  return (struct text_near){word, length > LONGEST_WORD ? 0 : too_far, NULL};
+}
+
+void text_near_try(struct text_near *near, const char *candidate)
+{
+  if (!near->too_far || strlen(candidate) > LONGEST_WORD) return;
+  size_t far = distance(near->word, candidate);
+  if (far >= near->too_far) return;
+  near->name = candidate;
+  near->too_far = far;
+}
+
 const char *text_nearest(const char *word, const char *const *candidates, size_t n)
 {
-  size_t length = strlen(word);
-  if (length > LONGEST_WORD) return NULL;
-  size_t too_far = length / 3 > 1 ? length / 3 + 1 : smaller(2, length);
-  const char *nearest = NULL;
-  for (size_t i = 0; i < n; i++) {
-    if (strlen(candidates[i]) > LONGEST_WORD) continue;
-    size_t far = distance(word, candidates[i]);
-    if (far >= too_far) continue;
-    nearest = candidates[i];
-    too_far = far;
-  }
-  return nearest;
+  struct text_near near = text_near(word);
+  for (size_t i = 0; i < n; i++) text_near_try(&near, candidates[i]);
+  return near.name;
 }
 
 /* Bytes of the character that begins at `text`, and 1 for a byte that begins none. */
@@ -131,4 +137,12 @@ bool text_is_name(const char *name)
   size_t length = strlen(name);
   return length > 0 && length <= TEXT_LONGEST_NAME && strspn(name, allowed) == length &&
          !(name[0] >= '0' && name[0] <= '9');
+}
+
+bool text_parse_ordinal(const char *text, int *number_out)
+{
+  size_t length = strlen(text);
+  if (!length || length > 9 || strspn(text, "0123456789") != length || (text[0] == '0' && length > 1)) return false;
+  *number_out = atoi(text);
+  return true;
 }

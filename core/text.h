@@ -7,8 +7,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The name nearest to `word` among `n` candidates, or NULL if none is near enough to be what was meant (Damerau's
- * distance without regard to case, at most a third of the word's length, at least 1). */
+/* The name nearest to a word among those tried: text_near() begins with none, and text_near_try() takes a candidate that
+ * is nearer than those before (Damerau's distance without regard to case, at most a third of the word's length, at least
+ * 1). */
+struct text_near {
+  const char *word;
+  size_t too_far;
+  const char *name; /* NULL: none is near enough to be what was meant */
+};
+struct text_near text_near(const char *word);
+void text_near_try(struct text_near *near, const char *candidate);
+
+/* The same among `n` candidates at once. */
 const char *text_nearest(const char *word, const char *const *candidates, size_t n);
 
 /* Room for a quotation; every valid resource name fits without being cut. */
@@ -24,6 +34,9 @@ enum { TEXT_LONGEST_NAME = 100 };
 #define TEXT_NAME_RULE    "write at most %d letters, digits, \"_\", \"-\" and \".\", with no digit first"
 #define TEXT_NAME_PATTERN "^[A-Za-z_.-][A-Za-z0-9_.-]*$"
 bool text_is_name(const char *name);
+
+/* Reads a device's number as it is written in only one way: "0", "12", not "012" or "+1". False on anything else. */
+bool text_parse_ordinal(const char *text, int *number_out);
 
 /* The JSON pointer of `key` in the object at `parent` (RFC 6901: "~" becomes "~0", "/" becomes "~1"). To be freed with
  * free(); NULL when there is no memory, or was none for `parent`. */

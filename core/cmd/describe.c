@@ -36,16 +36,11 @@ struct describe_types {
 static struct describe_types describe_load_types(const struct plugin_path *path)
 {
   struct describe_types types = {0};
-  size_t count = 0;
-  const char **names = plugin_types(path, &count);
-  types.items = calloc(count + 1, sizeof *types.items);
-  for (size_t i = 0; names && types.items && i < count; i++) {
-    const struct plugin *plugin;
-    if (plugin_get(path, names[i], &plugin) != HIPMM_OK) continue;
-    types.items[types.n++] = plugin;
-    if (text_width(names[i]) > types.width) types.width = text_width(names[i]);
+  types.items = plugin_all(path, &types.n);
+  for (size_t i = 0; i < types.n; i++) {
+    size_t width = text_width(types.items[i]->descriptor.type);
+    if (width > types.width) types.width = width;
   }
-  free(names);
   return types;
 }
 
@@ -97,32 +92,18 @@ static int describe_one(const struct plugin_path *path, const char *type, enum d
   return output_finish(CMD_GOOD);
 }
 
-/* Which types there are files of, good or bad. */
-struct describe_search {
-  const char *type;
-  bool found;
-};
-
-static void describe_compare(void *closure, const struct plugin_candidate *candidate)
-{
-  struct describe_search *search = closure;
-  search->found = search->found || strcmp(candidate->type, search->type) == 0;
-}
-
 /* A name that no file bears is a slip of the user's, and not a bad plugin. */
 static bool describe_is_known(const struct plugin_path *path, const char *type)
 {
-  struct describe_search search = {.type = type};
-  plugin_scan(path, describe_compare, &search);
-  if (search.found) return true;
-  size_t count = 0;
-  const char **names = plugin_types(path, &count);
-  const char *near = names ? text_nearest(type, names, count) : NULL;
-  if (near)
-    say("describe: unknown type \"%s\"; did you mean \"%s\"?", type, near);
+  if (plugin_exists(path, type)) return true;
+  struct describe_types types = describe_load_types(path);
+  struct text_near near = text_near(type);
+  for (size_t i = 0; i < types.n; i++) text_near_try(&near, types.items[i]->descriptor.type);
+  if (near.name)
+    say("describe: unknown type \"%s\"; did you mean \"%s\"?", type, near.name);
   else
     say("describe: unknown type \"%s\"; `hipmm describe` lists those found", type);
-  free(names);
+  free(types.items);
   return false;
 }
 

@@ -262,18 +262,18 @@ static void lists_each_type_once(void **state)
   assert_true(asprintf(&path, "%s:%s:%s", folders->first, folders->second, folders->saved) > 0);
   setenv("HIPMM_PLUGIN_PATH", path, 1);
   size_t count = 0, bare = 0, pool = 0;
-  const char **types = plugin_types(NULL, &count);
-  assert_non_null(types);
+  const struct plugin **all = plugin_all(NULL, &count);
+  assert_non_null(all);
   for (size_t i = 0; i < count; i++) {
-    assert_true(i == 0 || strcmp(types[i - 1], types[i]) < 0);
-    bare += !strcmp(types[i], "bare");
-    pool += !strcmp(types[i], "pool");
-    assert_string_not_equal(types[i], "naked");
+    const char *type = all[i]->descriptor.type;
+    assert_true(i == 0 || strcmp(all[i - 1]->descriptor.type, type) < 0);
+    bare += !strcmp(type, "bare");
+    pool += !strcmp(type, "pool");
+    assert_string_not_equal(type, "naked");
   }
-  assert_null(types[count]);
   assert_int_equal(bare, 1);
   assert_int_equal(pool, 1);
-  free(types);
+  free(all);
   free(path);
 }
 

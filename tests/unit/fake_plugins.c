@@ -178,11 +178,17 @@ void plugin_scan(const struct plugin_path *path, void (*visit)(void *closure, co
     visit(closure, &(struct plugin_candidate){.type = plugins[i].descriptor.type, .plugin = &plugins[i]});
 }
 
-const char **plugin_types(const struct plugin_path *path, size_t *count_out)
+bool plugin_exists(const struct plugin_path *path, const char *type)
+{
+  const struct plugin *plugin;
+  return !strcmp(type, "broken") || !plugin_get(path, type, &plugin);
+}
+
+const struct plugin **plugin_all(const struct plugin_path *path, size_t *count_out)
 {
   (void)path;
-  const char **types = calloc(N_PLUGINS + 1, sizeof *types);
-  for (size_t i = 0; types && i < N_PLUGINS; i++) types[i] = plugins[i].descriptor.type;
-  *count_out = types ? N_PLUGINS : 0;
-  return types;
+  const struct plugin **all = calloc(N_PLUGINS, sizeof *all);
+  for (size_t i = 0; all && i < N_PLUGINS; i++) all[i] = &plugins[i];
+  *count_out = all ? N_PLUGINS : 0;
+  return all;
 }
