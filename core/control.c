@@ -14,44 +14,16 @@
 /* One at a time, as reconfigure is promised. */
 static pthread_mutex_t lock = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 
-static enum hipmm_status check_path(const char *path)
-{
-  return life_check_argument(path, "path");
-}
-
 /* ---- Values ---- */
-
-static enum hipmm_status refuse_value(const char *path, const char *name, const struct hipmm_feature *values,
-                                      uint32_t n)
-{
-  char shown[TEXT_QUOTE_BYTES];
-  struct text_near near = text_near(name);
-  for (uint32_t i = 0; i < n; i++) text_near_try(&near, values[i].name);
-  return error_set(HIPMM_E_ARGUMENT, "%.300s: there is no value %s here%s%s%s", path,
-                   text_quote(name, shown, sizeof shown), near.name ? "; did you mean \"" : "",
-                   near.name ? near.name : "", near.name ? "\"?" : "");
-}
-
-static enum hipmm_status read_value(const struct place *place, const char *path, int64_t *value_out)
-{
-  const struct hipmm_plugin *plugin = place->instance ? &place->instance->node->plugin->descriptor : NULL;
-  const struct hipmm_feature *values = plugin ? plugin->values : place_device_values;
-  uint32_t row = 0, n = plugin ? plugin->n_values : PLACE_DEVICE_VALUES;
-  while (row < n && strcmp(values[row].name, place->name)) row++;
-  if (row == n) return refuse_value(path, place->name, values, n);
-  if (plugin) return place->instance->resource.ops->query(place->instance->resource.self, row, value_out);
-  *value_out = place_device_value(place->stack, row);
-  return HIPMM_OK;
-}
 
 enum hipmm_status hipmm_query(const char *path, int64_t *value_out)
 {
   struct place place;
-  enum hipmm_status status = check_path(path);
+  enum hipmm_status status = life_check_argument(path, "path");
   if (!status) status = life_check_argument(value_out, "value_out");
   if (!status) status = place_find(path, &place);
   if (status) return status;
-  status = read_value(&place, path, value_out);
+  status = place_read(&place, path, value_out);
   place_release(&place);
   return status;
 }
@@ -84,10 +56,12 @@ static enum hipmm_status find_option(const struct place *place, const char *path
   char settable[400];
   if (!place->instance) return error_set(HIPMM_E_ARGUMENT, "%.300s: a device as a whole has no options", path);
   const struct hipmm_plugin *plugin = &place->instance->node->plugin->descriptor;
-  for (uint32_t i = 0; i < plugin->n_options; i++)
-    if (!strcmp(plugin->options[i].name, place->name)) *row_out = &plugin->options[i];
-  if (!*row_out) return refuse_option(plugin, path, place->name);
-  if ((*row_out)->flags & HIPMM_OPTION_RELOADABLE) return HIPMM_OK;
+  const struct hipmm_option *row = option_find(plugin->options, plugin->n_options, place->name);
+  if (!row) return refuse_option(plugin, path, place->name);
+  if (row->flags & HIPMM_OPTION_RELOADABLE) {
+    *row_out = row;
+    return HIPMM_OK;
+  }
   list_settable(plugin, settable, sizeof settable);
   return error_set(HIPMM_E_NOT_SUPPORTED, "%.300s: %s cannot be set while it is in use; of %s can be: %s", path,
                    place->name, plugin->type, settable);
@@ -145,7 +119,7 @@ static enum hipmm_status set(const struct place *place, const char *path, const 
 enum hipmm_status hipmm_set(const char *path, const char *value)
 {
   struct place place;
-  enum hipmm_status status = check_path(path);
+  enum hipmm_status status = life_check_argument(path, "path");
   if (!status) status = place_find(path, &place);
   if (status) return status;
   status = set(&place, path, value);

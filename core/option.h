@@ -33,6 +33,9 @@ bool option_fill(const struct hipmm_option *table, size_t n, json_t *object, con
                  void *options_out);
 void option_free(const struct hipmm_option *table, size_t n, void *options);
 
+/* The row of the option called `name`; NULL if there is none. */
+const struct hipmm_option *option_find(const struct hipmm_option *table, size_t n, const char *name);
+
 /* Calls visit for each resource name that the RESOURCE options of `object` hold, nested lists included, with the JSON
  * pointer of the name (relative to the object: "/bins/0/resource"). Values of the wrong type are skipped. */
 void option_references(const struct hipmm_option *table, size_t n, const json_t *object,

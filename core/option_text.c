@@ -7,6 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+const struct hipmm_option *option_find(const struct hipmm_option *table, size_t n, const char *name)
+{
+  for (size_t i = 0; i < n; i++)
+    if (!strcmp(table[i].name, name)) return &table[i];
+  return NULL;
+}
+
 /* The text read as JSON, if that gives a value that the row's type is written as; NULL otherwise. */
 static json_t *from_json_text(uint32_t type, const char *text)
 {

@@ -18,9 +18,6 @@ struct option_number {
   bool is_percent;
 };
 
-/* The row of the option called `name`; NULL if there is none. */
-const struct hipmm_option *option_find(const struct hipmm_option *table, size_t n, const char *name);
-
 /* Reports what is wrong with the value. Always false. */
 bool option_refuse(const struct option_reading *reading, const char *format, ...) HIPMM_PRINTF(2, 3);
 

@@ -127,3 +127,28 @@ const char *place_path(const struct instance *instance, char *buffer, size_t byt
     snprintf(buffer, bytes, "devices/%d/%s", stack->device, instance->node->name);
   return buffer;
 }
+
+/* ---- Values ---- */
+
+static enum hipmm_status refuse_value(const char *path, const char *name, const struct hipmm_feature *values,
+                                      uint32_t n)
+{
+  char shown[TEXT_QUOTE_BYTES];
+  struct text_near near = text_near(name);
+  for (uint32_t i = 0; i < n; i++) text_near_try(&near, values[i].name);
+  return error_set(HIPMM_E_ARGUMENT, "%.300s: there is no value %s here%s%s%s", path,
+                   text_quote(name, shown, sizeof shown), near.name ? "; did you mean \"" : "",
+                   near.name ? near.name : "", near.name ? "\"?" : "");
+}
+
+enum hipmm_status place_read(const struct place *place, const char *path, int64_t *value_out)
+{
+  const struct hipmm_plugin *plugin = place->instance ? &place->instance->node->plugin->descriptor : NULL;
+  const struct hipmm_feature *values = plugin ? plugin->values : place_device_values;
+  uint32_t row = 0, n = plugin ? plugin->n_values : PLACE_DEVICE_VALUES;
+  while (row < n && strcmp(values[row].name, place->name)) row++;
+  if (row == n) return refuse_value(path, place->name, values, n);
+  if (plugin) return place->instance->resource.ops->query(place->instance->resource.self, row, value_out);
+  *value_out = place_device_value(place->stack, row);
+  return HIPMM_OK;
+}

@@ -17,6 +17,9 @@ struct place {
 enum hipmm_status place_find(const char *path, struct place *place_out);
 void place_release(const struct place *place);
 
+/* Reads the value that the place names; `path` is what it was found by, for messages. */
+enum hipmm_status place_read(const struct place *place, const char *path, int64_t *value_out);
+
 /* The path of an instance, without a slash at its end: "devices/0/pool". Empty for one that no path leads to: built
  * before hipmm_finalize(). Returns `buffer`. */
 const char *place_path(const struct instance *instance, char *buffer, size_t bytes);

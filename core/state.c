@@ -151,29 +151,22 @@ enum hipmm_status hipmm_list(const char *prefix, char **json_out)
 
 /* ---- One ---- */
 
-static enum hipmm_status get_option(const struct place *place, char **json_out)
-{
-  const struct hipmm_plugin *plugin = &place->instance->node->plugin->descriptor;
-  for (uint32_t i = 0; i < plugin->n_options; i++) {
-    bool given;
-    if (strcmp(plugin->options[i].name, place->name)) continue;
-    return state_text(option_copy_in_force(&plugin->options[i], atomic_load(&place->instance->options)->object, &given),
-                      json_out);
-  }
-  return HIPMM_E_ARGUMENT;
-}
-
 enum hipmm_status hipmm_get(const char *path, char **json_out)
 {
   struct place place;
+  bool given;
   int64_t value;
   enum hipmm_status status = life_check_argument(path, "path");
   if (!status) status = life_check_argument(json_out, "json_out");
   if (!status) status = place_find(path, &place);
   if (status) return status;
-  bool is_option = place.instance && !get_option(&place, json_out);
+  const struct hipmm_plugin *plugin = place.instance ? &place.instance->node->plugin->descriptor : NULL;
+  const struct hipmm_option *row = plugin ? option_find(plugin->options, plugin->n_options, place.name) : NULL;
+  if (!row) status = place_read(&place, path, &value);
+  if (!status)
+    status = state_text(row ? option_copy_in_force(row, atomic_load(&place.instance->options)->object, &given)
+                            : json_integer(value),
+                        json_out);
   place_release(&place);
-  if (is_option) return HIPMM_OK;
-  status = hipmm_query(path, &value);
-  return status ? status : state_text(json_integer(value), json_out);
+  return status;
 }
