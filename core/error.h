@@ -57,6 +57,9 @@ enum hipmm_status report_add_arguments(struct report *report, enum hipmm_status 
 /* Copies the calling thread's record into the report, as a mistake at `path`: for what a plugin or the loader said. */
 enum hipmm_status report_add_last_error(struct report *report, const char *path);
 
+/* The status of the report's first error; HIPMM_E_OUT_OF_MEMORY if there was no memory to keep it. */
+enum hipmm_status report_status(const struct report *report);
+
 /* Makes the first error of the report the calling thread's record and returns its status (HIPMM_OK if there is none);
  * says in its message how many more there are. Logs the warnings. */
 enum hipmm_status report_raise(const struct report *report);

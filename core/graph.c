@@ -68,13 +68,6 @@ static void read_graph(struct graph *graph, const char *folder, struct report *r
   free(build.plugins);
 }
 
-static enum hipmm_status first_status(const struct report *report)
-{
-  const struct mistake *mistake = report->first;
-  while (mistake && mistake->status == HIPMM_OK) mistake = mistake->next;
-  return mistake ? mistake->status : HIPMM_E_OUT_OF_MEMORY;
-}
-
 /* Takes `root` over; NULL has been reported. */
 static enum hipmm_status from_root(json_t *root, const char *source, const char *folder, struct report *report,
                                    struct graph **graph_out)
@@ -87,7 +80,7 @@ static enum hipmm_status from_root(json_t *root, const char *source, const char 
     *graph_out = graph;
   else if (graph)
     graph_release(graph);
-  return is_good ? HIPMM_OK : first_status(report);
+  return is_good ? HIPMM_OK : report_status(report);
 }
 
 /* The folder of a file, absolute, so that a later change of the working directory does no harm. To be freed. */
@@ -143,7 +136,7 @@ enum hipmm_status graph_type(struct graph *graph, const char *type, struct repor
   struct graph_build build = {.graph = graph, .report = report};
   const struct plugin *plugin = build_plugin(&build, type, "");
   free(build.plugins);
-  if (!plugin) return first_status(report);
+  if (!plugin) return report_status(report);
   *plugin_out = plugin;
   return HIPMM_OK;
 }

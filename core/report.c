@@ -150,6 +150,12 @@ static const struct mistake *first_error(const struct report *report)
   return mistake;
 }
 
+enum hipmm_status report_status(const struct report *report)
+{
+  const struct mistake *mistake = first_error(report);
+  return mistake ? mistake->status : HIPMM_E_OUT_OF_MEMORY;
+}
+
 enum hipmm_status report_raise(const struct report *report)
 {
   log_warnings(report);
