@@ -59,6 +59,14 @@ enum hipmm_status life_check_argument(const void *argument, const char *name)
   return status;
 }
 
+enum hipmm_status life_check_held(const struct hipmm_resource *resource, const void *argument, const char *name)
+{
+  if (life_is_barred()) return life_check();
+  if (!resource) return error_set(HIPMM_E_ARGUMENT, "resource is NULL");
+  if (!argument) return error_set(HIPMM_E_ARGUMENT, "%s is NULL", name);
+  return HIPMM_OK;
+}
+
 enum hipmm_status life_begin_change(void)
 {
   if (life_is_barred()) return life_check();

@@ -33,19 +33,11 @@ int hipmm_resource_device(const struct hipmm_resource *resource)
   return resource ? instance_from(resource)->stack->device : -1;
 }
 
-static enum hipmm_status check(const struct hipmm_resource *resource, const void *argument, const char *name)
-{
-  if (life_is_barred()) return life_check();
-  if (!resource) return error_set(HIPMM_E_ARGUMENT, "resource is NULL");
-  if (!argument) return error_set(HIPMM_E_ARGUMENT, "%s is NULL", name);
-  return HIPMM_OK;
-}
-
 enum hipmm_status hipmm_resource_query(struct hipmm_resource *resource, const char *name, int64_t *value_out)
 {
   size_t row;
-  enum hipmm_status status = check(resource, value_out, "value_out");
-  if (!status) status = check(resource, name, "name");
+  enum hipmm_status status = life_check_held(resource, value_out, "value_out");
+  if (!status) status = life_check_held(resource, name, "name");
   if (status) return status;
   const struct instance *owner = instance_with_value(instance_from(resource), name, &row);
   if (!owner)
@@ -74,13 +66,13 @@ static enum hipmm_status perform(struct hipmm_resource *resource, const char *ac
 
 enum hipmm_status hipmm_resource_perform(struct hipmm_resource *resource, const char *action)
 {
-  enum hipmm_status status = check(resource, action, "action");
+  enum hipmm_status status = life_check_held(resource, action, "action");
   return status ? status : perform(resource, action, NULL, 0);
 }
 
 enum hipmm_status hipmm_resource_trim(struct hipmm_resource *resource, size_t keep_bytes)
 {
-  enum hipmm_status status = check(resource, resource, "resource");
+  enum hipmm_status status = life_check_held(resource, resource, "resource");
   const struct instance *top = status ? NULL : instance_from(resource);
   for (size_t i = 0; top && i < top->n_reach; i++) {
     const struct hipmm_resource *below = &top->reach[i]->resource;
@@ -102,7 +94,7 @@ _Static_assert(sizeof(struct hipmm_statistics) == STATISTICS_VALUES * sizeof(int
 enum hipmm_status hipmm_statistics_get(struct hipmm_resource *resource, struct hipmm_statistics *statistics_out)
 {
   int64_t values[STATISTICS_VALUES];
-  enum hipmm_status status = check(resource, statistics_out, "statistics_out");
+  enum hipmm_status status = life_check_held(resource, statistics_out, "statistics_out");
   for (size_t i = 0; !status && i < STATISTICS_VALUES; i++)
     status = hipmm_resource_query(resource, statistics_values[i], &values[i]);
   if (!status) memcpy(statistics_out, values, sizeof values);
@@ -111,12 +103,12 @@ enum hipmm_status hipmm_statistics_get(struct hipmm_resource *resource, struct h
 
 enum hipmm_status hipmm_statistics_push(struct hipmm_resource *resource, struct hipmm_statistics *statistics_out)
 {
-  enum hipmm_status status = check(resource, resource, "resource");
+  enum hipmm_status status = life_check_held(resource, resource, "resource");
   return status ? status : perform(resource, "push", (int64_t *)statistics_out, STATISTICS_VALUES);
 }
 
 enum hipmm_status hipmm_statistics_pop(struct hipmm_resource *resource, struct hipmm_statistics *statistics_out)
 {
-  enum hipmm_status status = check(resource, resource, "resource");
+  enum hipmm_status status = life_check_held(resource, resource, "resource");
   return status ? status : perform(resource, "pop", (int64_t *)statistics_out, STATISTICS_VALUES);
 }

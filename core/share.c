@@ -8,14 +8,6 @@
 
 #include <stdio.h>
 
-static enum hipmm_status check(const struct hipmm_resource *resource, const void *argument, const char *name)
-{
-  if (life_is_barred()) return life_check();
-  if (!resource) return error_set(HIPMM_E_ARGUMENT, "resource is NULL");
-  if (!argument) return error_set(HIPMM_E_ARGUMENT, "%s is NULL", name);
-  return HIPMM_OK;
-}
-
 /* The nearest resource, from this one down, that shares its memory. */
 static enum hipmm_status sharing_below(const struct hipmm_resource *resource, const struct instance **owner_out)
 {
@@ -34,7 +26,7 @@ static enum hipmm_status sharing_below(const struct hipmm_resource *resource, co
 enum hipmm_status hipmm_pool_export_fd(struct hipmm_resource *resource, int *fd_out)
 {
   const struct instance *owner = NULL;
-  enum hipmm_status status = check(resource, fd_out, "fd_out");
+  enum hipmm_status status = life_check_held(resource, fd_out, "fd_out");
   if (!status) status = sharing_below(resource, &owner);
   return status ? status : owner->resource.ops->sharing->export_fd(owner->resource.self, fd_out);
 }
@@ -43,8 +35,8 @@ enum hipmm_status hipmm_pool_export_pointer(struct hipmm_resource *resource, con
                                             struct hipmm_pool_pointer *pointer_out)
 {
   const struct instance *owner = NULL;
-  enum hipmm_status status = check(resource, ptr, "ptr");
-  if (!status) status = check(resource, pointer_out, "pointer_out");
+  enum hipmm_status status = life_check_held(resource, ptr, "ptr");
+  if (!status) status = life_check_held(resource, pointer_out, "pointer_out");
   if (!status) status = sharing_below(resource, &owner);
   return status ? status : owner->resource.ops->sharing->export_pointer(owner->resource.self, ptr, pointer_out);
 }
@@ -53,8 +45,8 @@ enum hipmm_status hipmm_pool_import_pointer(struct hipmm_resource *resource, con
                                             void **ptr_out)
 {
   const struct instance *owner = NULL;
-  enum hipmm_status status = check(resource, pointer, "pointer");
-  if (!status) status = check(resource, ptr_out, "ptr_out");
+  enum hipmm_status status = life_check_held(resource, pointer, "pointer");
+  if (!status) status = life_check_held(resource, ptr_out, "ptr_out");
   if (!status) status = sharing_below(resource, &owner);
   return status ? status : owner->resource.ops->sharing->import_pointer(owner->resource.self, pointer, ptr_out);
 }
