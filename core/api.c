@@ -28,9 +28,12 @@ const char *hipmm_runtime(void)
 /* Takes the graph over, whatever comes of it. */
 static enum hipmm_status start(struct graph *graph)
 {
-  enum hipmm_status status = hip_open(graph);
-  if (!status) status = device_table_open(graph);
-  if (status) graph_release(graph);
+  int count = 0;
+  enum hipmm_status status = hip_open(graph, &count);
+  if (status)
+    graph_release(graph);
+  else
+    device_table_open(graph, count);
   return status;
 }
 

@@ -10,8 +10,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { MAX_DEVICES = 64 };
-
 struct device_entry {
   struct stack *_Atomic stack;             /* NULL: not built yet */
   struct hipmm_resource *_Atomic resource; /* in force; NULL while there is no stack */
@@ -25,31 +23,28 @@ struct kept {
 
 atomic_uint device_openings = 2;
 
-static struct device_entry entries[MAX_DEVICES];
+static struct device_entry entries[DEVICE_MOST];
 static struct graph *graph_in_use;
 static atomic_int device_count;
 static struct kept *kept_resources;
 static pthread_mutex_t lock = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP; /* building and setting */
 
-enum hipmm_status device_table_open(struct graph *graph)
+void device_table_open(struct graph *graph, int count)
 {
-  int count = 0, code = hip_table()->GetDeviceCount(&count);
-  if (code) return hip_refuse(NULL, "hipGetDeviceCount", code, 0);
-  device_count = count < MAX_DEVICES ? count : MAX_DEVICES;
+  device_count = count < DEVICE_MOST ? count : DEVICE_MOST;
   graph_in_use = graph;
   atomic_fetch_add(&device_openings, 1);
-  return HIPMM_OK;
 }
 
 void device_table_close(void)
 {
   atomic_fetch_add(&device_openings, 1);
-  struct stack *stacks[MAX_DEVICES];
-  for (int device = 0; device < MAX_DEVICES; device++) {
+  struct stack *stacks[DEVICE_MOST];
+  for (int device = 0; device < DEVICE_MOST; device++) {
     stacks[device] = atomic_exchange(&entries[device].stack, NULL);
     atomic_store(&entries[device].resource, NULL);
   }
-  for (int device = 0; device < MAX_DEVICES; device++)
+  for (int device = 0; device < DEVICE_MOST; device++)
     if (stacks[device]) stack_release(stacks[device]);
   while (kept_resources) {
     struct kept *kept = kept_resources;

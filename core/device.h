@@ -5,13 +5,16 @@
 
 #include "stack.h"
 
+/* The most devices that are served; a runtime's further ones do not exist for hipmm. */
+enum { DEVICE_MOST = 64 };
+
 /* Grows each time that the table is opened and closed, so that who remembers something of a device can tell whether it
  * is about the stack of now. Odd while the table is open; never 0. */
 extern atomic_uint device_openings;
 
-/* Opens the table over a graph (whose reference it takes over), and closes it. The caller serialises the two; no other
- * call may be under way during close. */
-enum hipmm_status device_table_open(struct graph *graph);
+/* Opens the table of `count` devices over a graph (whose reference it takes over), and closes it. The caller serialises
+ * the two; no other call may be under way during close. */
+void device_table_open(struct graph *graph, int count);
 void device_table_close(void);
 
 /* The resource in force on a device, building its stack if need be. Borrowed: it lives until device_table_close. */

@@ -13,7 +13,7 @@
 
 _Static_assert(FRAMEWORK_STREAMS == 1 << (64 - 55), "framework_stream_slot() takes 9 bits");
 
-struct framework_device framework_devices[FRAMEWORK_DEVICES];
+struct framework_device framework_devices[DEVICE_MOST];
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned last_opening;     /* what torch_notes and torch_pools know is about this one */

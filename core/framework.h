@@ -7,7 +7,7 @@
 #include "device.h"
 #include "life.h"
 
-enum { FRAMEWORK_DEVICES = 64, FRAMEWORK_STREAMS = 512 };
+enum { FRAMEWORK_STREAMS = 512 };
 
 struct torch_pool;
 
@@ -21,12 +21,12 @@ struct framework_device {
   _Alignas(64) atomic_size_t live;                /* bytes, as requested */
 };
 
-extern struct framework_device framework_devices[FRAMEWORK_DEVICES];
+extern struct framework_device framework_devices[DEVICE_MOST];
 
 /* The device, or NULL when hipmm is not initialised or the device was not opened since. */
 static inline struct framework_device *framework_find(int device)
 {
-  if (__builtin_expect((unsigned)device >= FRAMEWORK_DEVICES || life_is_forked(), 0)) return NULL;
+  if (__builtin_expect((unsigned)device >= DEVICE_MOST || life_is_forked(), 0)) return NULL;
   struct framework_device *found = &framework_devices[device];
   unsigned opening = atomic_load_explicit(&found->opening, memory_order_acquire);
   return opening == atomic_load_explicit(&device_openings, memory_order_relaxed) ? found : NULL;

@@ -11,7 +11,7 @@
 
 static const char *name_in_use;
 
-static enum hipmm_status use_library(void *library, const char *name)
+static enum hipmm_status use_library(void *library, const char *name, int *count_out)
 {
   const char *missing = hip_functions_find(library);
   if (missing)
@@ -23,29 +23,29 @@ static enum hipmm_status use_library(void *library, const char *name)
                      code ? hip_functions.GetErrorName(code) : "0 devices");
   }
   hip_functions_know_version();
+  *count_out = count;
   return HIPMM_OK;
 }
 
 /* Opens the library of one runtime and makes it the one in use if it has a device. */
-static enum hipmm_status try_runtime(const struct graph *graph, const char *name)
+static enum hipmm_status try_runtime(const struct graph *graph, const char *name, int *count_out)
 {
   void *library;
   enum hipmm_status status = runtime_load(graph, name, &library);
-  return status ? status : use_library(library, name);
+  return status ? status : use_library(library, name, count_out);
 }
 
-static enum hipmm_status try_each(const struct graph *graph, const char **name_out)
+static enum hipmm_status try_each(const struct graph *graph, const char **name_out, int *count_out)
 {
   static const char *const order[] = {"amd", "nvidia", "software"};
+  enum { LAST = sizeof order / sizeof *order - 1 };
   char reasons[1024] = "";
-  for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
-    bool last = i + 1 == sizeof order / sizeof *order;
-    enum hipmm_status status = try_runtime(graph, order[i]);
-    if (!status && last)
-      log_line(HIPMM_LOG_WARNING, NULL,
-               "no GPU found, using the software device (HIPMM_RUNTIME=software silences this; "
-               "HIPMM_LOG=info says why)");
-    if (!status) {
+  for (size_t i = 0; i <= LAST; i++) {
+    if (!try_runtime(graph, order[i], count_out)) {
+      if (i == LAST)
+        log_line(HIPMM_LOG_WARNING, NULL,
+                 "no GPU found, using the software device (HIPMM_RUNTIME=software silences this; "
+                 "HIPMM_LOG=info says why)");
       *name_out = order[i];
       return HIPMM_OK;
     }
@@ -56,25 +56,29 @@ static enum hipmm_status try_each(const struct graph *graph, const char **name_o
   return error_set(HIPMM_E_NO_DEVICE, "no runtime has a device: %s", reasons);
 }
 
-enum hipmm_status hip_open(const struct graph *graph)
+/* The table is constant once in use; the runtime itself may be configured anew. */
+static enum hipmm_status open_again(const struct graph *graph, const char *wanted, int *count_out)
+{
+  void *library;
+  if (strcmp(wanted, "auto") && strcmp(wanted, name_in_use))
+    return error_set(HIPMM_E_STATE, "runtime %s: this process already uses %s, and a process can use only one", wanted,
+                     name_in_use);
+  enum hipmm_status status = runtime_load(graph, name_in_use, &library);
+  int count = 0, code = status ? 0 : hip_functions.GetDeviceCount(&count);
+  if (code) return hip_refuse(NULL, "hipGetDeviceCount", code, 0);
+  if (!status) *count_out = count;
+  return status;
+}
+
+enum hipmm_status hip_open(const struct graph *graph, int *count_out)
 {
   const char *wanted = environment_get("HIPMM_RUNTIME"), *name = NULL;
   if (!wanted || !*wanted) wanted = graph->runtime;
-  enum hipmm_status status = HIPMM_OK;
+  if (name_in_use) return open_again(graph, wanted, count_out);
   bool automatic = !strcmp(wanted, "auto");
-  if (name_in_use) {
-    /* The table is constant once in use; the runtime itself may be configured anew. */
-    if (!automatic && strcmp(wanted, name_in_use))
-      return error_set(HIPMM_E_STATE, "runtime %s: this process already uses %s, and a process can use only one",
-                       wanted, name_in_use);
-    void *library;
-    return runtime_load(graph, name_in_use, &library);
-  }
-  if (automatic)
-    status = try_each(graph, &name);
-  else if (!(status = try_runtime(graph, wanted)))
-    name = strdup(wanted);
+  enum hipmm_status status = automatic ? try_each(graph, &name, count_out) : try_runtime(graph, wanted, count_out);
   if (status) return status;
+  if (!automatic) name = strdup(wanted);
   if (!name) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   name_in_use = name;
   hip_functions.runtime = name;

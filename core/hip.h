@@ -5,8 +5,9 @@
 
 #include "graph.h"
 
-/* Opens the runtime that HIPMM_RUNTIME or else the graph asks for. Says in the log what was chosen and why. */
-enum hipmm_status hip_open(const struct graph *graph);
+/* Opens the runtime that HIPMM_RUNTIME or else the graph asks for. Says in the log what was chosen and why. Gives the
+ * number of its devices. */
+enum hipmm_status hip_open(const struct graph *graph, int *count_out);
 
 /* The table of the runtime in use; complete after hip_open, constant from then on. */
 const struct hipmm_hip *hip_table(void);

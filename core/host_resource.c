@@ -6,14 +6,12 @@
 #include "error.h"
 #include "life.h"
 
-enum { MAX_DEVICES = 64 };
-
-static struct stack *stacks[MAX_DEVICES]; /* NULL: not built yet */
+static struct stack *stacks[DEVICE_MOST]; /* NULL: not built yet */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 void host_resource_close(void)
 {
-  for (int device = 0; device < MAX_DEVICES; device++) {
+  for (int device = 0; device < DEVICE_MOST; device++) {
     pthread_mutex_lock(&lock);
     struct stack *stack = stacks[device];
     stacks[device] = NULL;

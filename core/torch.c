@@ -133,7 +133,7 @@ void hipmm_torch_init(int device_count)
 
 void hipmm_torch_reset(void)
 {
-  for (int number = 0; number < FRAMEWORK_DEVICES; number++) {
+  for (int number = 0; number < DEVICE_MOST; number++) {
     struct framework_device *device = framework_find(number);
     if (device && hipmm_resource_trim(device->resource, 0))
       framework_complain("torch", "idle memory is not given back");
@@ -160,7 +160,7 @@ void hipmm_torch_memory_fraction(double fraction, int number)
 static bool find_block(void *ptr, struct hipmm_block *block_out, bool *sure_out)
 {
   *sure_out = true;
-  for (int number = 0; number < FRAMEWORK_DEVICES; number++) {
+  for (int number = 0; number < DEVICE_MOST; number++) {
     struct framework_device *device = framework_find(number);
     if (!device) continue;
     enum hipmm_status status = instance_find(instance_from(device->resource), ptr, block_out);
