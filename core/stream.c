@@ -94,6 +94,13 @@ enum hipmm_status hipmm_stream_device(hipStream_t stream, int *device_out)
 
 /* ---- Life ---- */
 
+enum hipmm_status stream_check_flags(unsigned flags)
+{
+  if (flags <= HIPMM_STREAM_NON_BLOCKING) return HIPMM_OK;
+  return error_set(HIPMM_E_ARGUMENT, "flags %u are neither HIPMM_STREAM_SYNC_DEFAULT nor HIPMM_STREAM_NON_BLOCKING",
+                   flags);
+}
+
 enum hipmm_status stream_make(int device, unsigned flags, enum stream_owner owner, hipStream_t *stream_out)
 {
   const struct hipmm_hip *hip = hip_table();
@@ -141,9 +148,7 @@ enum hipmm_status hipmm_stream_create(int device, unsigned flags, hipStream_t *s
 {
   enum hipmm_status status = life_check_argument(stream_out, "stream_out");
   if (!status) status = device_check(device);
-  if (!status && flags > HIPMM_STREAM_NON_BLOCKING)
-    status = error_set(HIPMM_E_ARGUMENT, "flags %u are neither HIPMM_STREAM_SYNC_DEFAULT nor HIPMM_STREAM_NON_BLOCKING",
-                       flags);
+  if (!status) status = stream_check_flags(flags);
   return status ? status : stream_make(device, flags, STREAM_OF_PROGRAM, stream_out);
 }
 
@@ -225,14 +230,11 @@ static enum hipmm_status wait_for_event(int device, hipStream_t stream, hipEvent
   return code ? hip_refuse(NULL, "hipStreamWaitEvent", code, 0) : HIPMM_OK;
 }
 
-enum hipmm_status hipmm_stream_wait(int device, hipStream_t stream, int other_device, hipStream_t other)
+enum hipmm_status stream_order(int device, hipStream_t stream, int other_device, hipStream_t other)
 {
   hipEvent_t event = NULL;
   int previous = 0;
-  enum hipmm_status status = life_check_runtime();
-  if (!status) status = device_check(device);
-  if (!status) status = stream_check(device, stream);
-  if (!status) status = enter(other_device, other, &previous);
+  enum hipmm_status status = device_enter(other_device, &previous);
   if (status) return status;
   status = record(other, &event);
   hip_leave_device(other_device, previous);
@@ -241,4 +243,14 @@ enum hipmm_status hipmm_stream_wait(int device, hipStream_t stream, int other_de
   /* What waits for it goes on waiting. A failure is worth a second try, since nobody comes after us who could. */
   if (hip_table()->EventDestroy(event) && hip_table()->EventDestroy(event)) hip_table()->GetLastError();
   return status;
+}
+
+enum hipmm_status hipmm_stream_wait(int device, hipStream_t stream, int other_device, hipStream_t other)
+{
+  enum hipmm_status status = life_check_runtime();
+  if (!status) status = device_check(device);
+  if (!status) status = stream_check(device, stream);
+  if (!status) status = device_check(other_device);
+  if (!status) status = stream_check(other_device, other);
+  return status ? status : stream_order(device, stream, other_device, other);
 }

@@ -27,10 +27,7 @@ static enum hipmm_status check_options(int device, size_t size, unsigned flags)
   if (size > HIPMM_STREAM_POOL_MAX_SIZE)
     return error_set(HIPMM_E_ARGUMENT, "a pool of %zu streams is too large; at most %d are allowed", size,
                      HIPMM_STREAM_POOL_MAX_SIZE);
-  if (flags > HIPMM_STREAM_NON_BLOCKING)
-    return error_set(HIPMM_E_ARGUMENT, "flags %u are neither HIPMM_STREAM_SYNC_DEFAULT nor HIPMM_STREAM_NON_BLOCKING",
-                     flags);
-  return HIPMM_OK;
+  return stream_check_flags(flags);
 }
 
 enum hipmm_status hipmm_stream_pool_create(int device, size_t size, unsigned flags, struct hipmm_stream_pool **pool_out)

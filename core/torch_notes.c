@@ -4,6 +4,7 @@
 #include "hip.h"
 #include "ledger.h"
 #include "log.h"
+#include "stream.h"
 
 #include <stdlib.h>
 
@@ -125,31 +126,11 @@ static void wait_for_device(int device)
   hip_leave_device(device, previous);
 }
 
-/* Both streams' work stays in the driver's hands: nothing here waits. An event may be destroyed when the wait for it was
- * submitted. */
-static bool wait_for_use(const struct torch_use *use, int device, hipStream_t stream)
-{
-  const struct hipmm_hip *hip = hip_table();
-  hipEvent_t event;
-  int previous = hip_enter_device(use->device);
-  bool made = !hip->EventCreateWithFlags(&event, HIPMM_HIP_EVENT_DISABLE_TIMING);
-  bool good = made && !hip->EventRecord(event, use->stream);
-  hip_leave_device(use->device, previous);
-  if (good) {
-    previous = hip_enter_device(device);
-    good = !hip->StreamWaitEvent(stream, event, 0);
-    hip_leave_device(device, previous);
-  }
-  if (made) hip->EventDestroy(event);
-  if (!good) hip->GetLastError();
-  return good;
-}
-
 void torch_settle(struct torch_use *uses, int device, hipStream_t stream)
 {
   for (const struct torch_use *use = uses; use; use = use->next) {
     if (use->stream == stream && use->device == device) continue;
-    if (!wait_for_use(use, device, stream)) wait_for_device(use->device);
+    if (stream_order(device, stream, use->device, use->stream)) wait_for_device(use->device);
   }
   if (atomic_load_explicit(&incomplete, memory_order_relaxed)) wait_for_device(device);
   torch_drop_uses(uses);
