@@ -124,7 +124,9 @@ static bool report_zero_byte(const char *text, size_t bytes, struct report *repo
   return true;
 }
 
-json_t *graph_read_text(const char *text, size_t bytes, struct report *report)
+/* What holds of graphs and of options: a JSON object in UTF-8. `is_empty` and `is_other` say so where there is none. */
+static json_t *read_object(const char *text, size_t bytes, const char *is_empty, const char *is_other,
+                           struct report *report)
 {
   json_error_t error;
   if (bytes > GRAPH_MAX_BYTES) {
@@ -132,7 +134,7 @@ json_t *graph_read_text(const char *text, size_t bytes, struct report *report)
     return NULL;
   }
   if (is_blank(text, bytes)) {
-    report_add_at(report, HIPMM_E_SYNTAX, 1, 1, "is empty; the smallest graph is {\"stack\": [\"device\"]}");
+    report_add_at(report, HIPMM_E_SYNTAX, 1, 1, "%s", is_empty);
     return NULL;
   }
   if (bytes >= 3 && !memcmp(text, "\xef\xbb\xbf", 3)) {
@@ -140,36 +142,25 @@ json_t *graph_read_text(const char *text, size_t bytes, struct report *report)
     return NULL;
   }
   if (report_zero_byte(text, bytes, report)) return NULL;
-  json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
-  if (!root) {
+  json_t *object = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
+  if (object && json_is_object(object)) return object;
+  if (object)
+    report_add(report, HIPMM_E_CONFIG, "", "%s", is_other);
+  else
     report_syntax(&error, report);
-  } else if (!json_is_object(root)) {
-    report_add(report, HIPMM_E_CONFIG, "", "a graph is an object, not a list; write {\"stack\": […]}");
-    json_decref(root);
-    root = NULL;
-  }
-  return root;
+  json_decref(object);
+  return NULL;
+}
+
+json_t *graph_read_text(const char *text, size_t bytes, struct report *report)
+{
+  return read_object(text, bytes, "is empty; the smallest graph is {\"stack\": [\"device\"]}",
+                     "a graph is an object, not a list; write {\"stack\": […]}", report);
 }
 
 json_t *graph_read_options(const char *text, struct report *report)
 {
-  json_error_t error;
   if (!text) return json_object();
-  if (strlen(text) > GRAPH_MAX_BYTES) {
-    report_size(report);
-    return NULL;
-  }
-  if (is_blank(text, strlen(text))) {
-    report_add_at(report, HIPMM_E_SYNTAX, 1, 1, "is empty; write {} for no options");
-    return NULL;
-  }
-  json_t *options = json_loads(text, JSON_REJECT_DUPLICATES, &error);
-  if (!options) {
-    report_syntax(&error, report);
-  } else if (!json_is_object(options)) {
-    report_add(report, HIPMM_E_CONFIG, "", "options are an object, not a list; write {\"initial_size\": \"1GiB\"}");
-    json_decref(options);
-    options = NULL;
-  }
-  return options;
+  return read_object(text, strlen(text), "is empty; write {} for no options",
+                     "options are an object, not a list; write {\"initial_size\": \"1GiB\"}", report);
 }
