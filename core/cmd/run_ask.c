@@ -2,6 +2,7 @@
 /* run_ask.c: asks which runtime a program would get and whether the graph is good, before the program is started. */
 #include "run.h"
 
+#include "../device.h"
 #include "../environment.h"
 #include "../hip.h"
 #include <dlfcn.h>
@@ -13,18 +14,15 @@
 
 /* ---- The child ---- */
 
-/* Whether neither the environment nor the graph names a runtime. */
-static bool run_is_automatic(const struct source *source)
+/* Whether neither the environment nor the graph in use names a runtime. */
+static bool run_is_automatic(void)
 {
   const char *wanted = environment_get("HIPMM_RUNTIME");
-  struct report report = {.source = source_name(source)};
-  struct graph *graph = NULL;
+  struct graph *graph;
   if (wanted && *wanted) return !strcmp(wanted, "auto");
-  enum hipmm_status status =
-      source->file ? graph_from_file(source->file, &report, &graph) : graph_built_in(&report, &graph);
-  bool is_automatic = !status && !strcmp(graph->runtime, "auto");
-  if (!status) graph_release(graph);
-  report_clear(&report);
+  if (device_graph(0, &graph)) return false;
+  bool is_automatic = !strcmp(graph->runtime, "auto");
+  graph_release(graph);
   return is_automatic;
 }
 
@@ -41,7 +39,7 @@ static void run_look(const struct source *source, struct run_answer *answer)
   memcpy(&address, &hip_table()->Malloc, sizeof address);
   if (strcmp(answer->runtime, "amd") && dladdr(address, &info)) (void)!realpath(info.dli_fname, answer->library);
   if (strchr(answer->runtime, '/')) snprintf(answer->runtime, sizeof answer->runtime, "%s", answer->library);
-  answer->is_last_resort = !strcmp(answer->runtime, "software") && run_is_automatic(source);
+  answer->is_last_resort = !strcmp(answer->runtime, "software") && run_is_automatic();
 }
 
 /* What hipmm has to say beyond the answer, it says again in the program. */
