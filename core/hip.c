@@ -22,7 +22,12 @@ static enum hipmm_status use_library(void *library, const char *name, int *count
     return error_set(HIPMM_E_NO_DEVICE, "runtime %s: no device (hipGetDeviceCount: %s)", name,
                      code ? hip_functions.GetErrorName(code) : "0 devices");
   }
-  hip_functions_know_version();
+  code = hip_functions_know_version();
+  if (code) {
+    hip_functions.GetLastError();
+    return error_set(HIPMM_E_HIP, "runtime %s: hipRuntimeGetVersion failed: %s", name,
+                     hip_functions.GetErrorName(code));
+  }
   *count_out = count;
   return HIPMM_OK;
 }

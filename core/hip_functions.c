@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* hip_functions.c: the one place of the core that knows HIP: fills the table of HIP functions from a shared library that exports them, and adapts the few whose
- * structs or numbers changed between HIP's releases. Called by hip.c, which chooses the library. */
+/* hip_functions.c: the one place of the core that knows HIP: fills the table of HIP functions from a shared library that
+ * exports them, and adapts the few whose structs or numbers changed between HIP's releases. Called by hip.c, which chooses
+ * the library. */
 #include "hip_functions.h"
 
 #include <dlfcn.h>
@@ -322,9 +323,9 @@ const char *hip_functions_find(void *library)
   return missing;
 }
 
-void hip_functions_know_version(void)
+int hip_functions_know_version(void)
 {
-  hip_functions.RuntimeGetVersion(&runtime_version);
+  return hip_functions.RuntimeGetVersion(&runtime_version);
 }
 
 int hip_functions_version(void)

@@ -11,8 +11,8 @@ extern struct hipmm_hip hip_functions;
 /* Takes every function from the library; the name of the first that hipmm needs and that is not there, or NULL. */
 const char *hip_functions_find(void *library);
 
-/* Asks the runtime for its release, which decides on structs; and what it said. */
-void hip_functions_know_version(void);
+/* Asks the runtime for its release, which decides on structs, and returns HIP's code; and what it said. */
+int hip_functions_know_version(void);
 int hip_functions_version(void);
 
 #endif
