@@ -53,8 +53,11 @@ static void add_colon_separated(struct folders *folders, const char *text)
 
 /* Where this code lies tells where its plugins lie, wherever the whole was moved to: in a build tree beside the
  * library's .libs or the program, in an installation under ../lib or beside the library. What `hipmm run` preloads lies
- * in a folder of its own, in an installation below the plugins. */
-static void add_surroundings(struct folders *folders)
+ * in a folder of its own, in an installation below the plugins. Found once: none of it moves while the process lives. */
+static struct folders surroundings;
+static pthread_once_t surroundings_once = PTHREAD_ONCE_INIT;
+
+static void find_surroundings(void)
 {
   enum { USUAL = 4, ALL = 6 };
   static const char *const places[ALL] = {
@@ -68,16 +71,18 @@ static void add_surroundings(struct folders *folders)
   for (size_t i = is_preloaded ? USUAL : 0; i < (is_preloaded ? ALL : USUAL); i++) {
     char place[PATH_MAX + 64];
     snprintf(place, sizeof place, "%s/%s", folder, places[i]);
-    if (realpath(place, resolved)) add_folder(folders, resolved, strlen(resolved));
+    if (realpath(place, resolved)) add_folder(&surroundings, resolved, strlen(resolved));
   }
 }
 
 static struct folders folders_of(const struct plugin_path *path)
 {
   struct folders folders = {0};
+  pthread_once(&surroundings_once, find_surroundings);
   add_colon_separated(&folders, environment_get("HIPMM_PLUGIN_PATH"));
   for (size_t i = 0; path && i < path->n_folders; i++) add_folder(&folders, path->folders[i], strlen(path->folders[i]));
-  add_surroundings(&folders);
+  for (size_t i = 0; i < surroundings.count; i++)
+    add_folder(&folders, surroundings.items[i], strlen(surroundings.items[i]));
   add_folder(&folders, HIPMM_PLUGIN_DIR, strlen(HIPMM_PLUGIN_DIR));
   return folders;
 }
