@@ -36,7 +36,8 @@ enum hipmm_status life_check_runtime(void);
 /* As life_check, then HIPMM_E_ARGUMENT if `argument`, a pointer that the caller must give, is NULL. */
 enum hipmm_status life_check_argument(const void *argument, const char *name);
 
-/* For calls on a resource that the caller holds: what bars every call, then HIPMM_E_ARGUMENT if it or `argument` is NULL. */
+/* For calls on a resource that the caller holds: what bars every call, then HIPMM_E_ARGUMENT if it or `argument` is
+ * NULL. */
 enum hipmm_status life_check_held(const struct hipmm_resource *resource, const void *argument, const char *name);
 
 /* Serialise init and finalize between these; begin refuses in a fork's child. */

@@ -14,8 +14,8 @@ struct option_set {
   struct option_set *older; /* of the instance, in the order they were made */
 };
 
-/* Options from `object`, of which a copy is kept, for an instance that knows its upstreams. False once mistakes have been reported,
- * at `path` and below. */
+/* Options from `object`, of which a copy is kept, for an instance that knows its upstreams. False once mistakes have been
+ * reported, at `path` and below. */
 bool option_set_new(struct instance *instance, const json_t *object, const char *path, struct report *report,
                     struct option_set **set_out);
 

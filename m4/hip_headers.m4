@@ -1,7 +1,7 @@
 dnl SPDX-License-Identifier: MIT
 dnl
-dnl HIP's headers, which only core/hip.c and plugins/software include. Nothing of HIP is linked: the core loads the
-dnl runtime when the program runs. Sets HIP_CFLAGS; the caller may set it instead.
+dnl HIP's headers, which core/hip_functions.c, the runtimes in plugins/ and preload/ include. Nothing of HIP is linked: the
+dnl core loads the runtime when the program runs. Sets HIP_CFLAGS; the caller may set it instead.
 
 AC_DEFUN([HIPMM_HIP_HEADERS], [
   AC_ARG_VAR([ROCM_PATH], [where ROCm is installed (looked in first; then /opt/rocm, then the system's headers)])

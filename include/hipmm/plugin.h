@@ -141,7 +141,8 @@ struct hipmm_ops {
 
   /* The option called `option`, one marked HIPMM_OPTION_RELOADABLE, has a new value: `options` is the plugin's option
    * struct filled and checked again; it replaces the one that create got and lives as that did (the ones before may
-   * still be read). Calls are serialised; other ops go on meanwhile. On failure everything stays as it was. Required if an option is reloadable. */
+   * still be read). Calls are serialised; other ops go on meanwhile. On failure everything stays as it was. Required if
+   * an option is reloadable. */
   enum hipmm_status (*reconfigure)(void *self, const char *option, const void *options);
 
   /* Calls see for every extent of memory that this resource holds of its upstreams, in the order of addresses where it
@@ -185,7 +186,7 @@ typedef struct ihipEvent_t *hipEvent_t;
 typedef struct ihipMemPoolHandle_t *hipMemPool_t;
 typedef struct ihipMemGenericAllocationHandle *hipMemGenericAllocationHandle_t;
 
-/* The numbers of HIP that plugins need; core/hip.c checks each against HIP's headers. */
+/* The numbers of HIP that plugins need; core/hip_functions.c checks each against HIP's headers. */
 enum {
   HIPMM_HIP_SUCCESS = 0,
   HIPMM_HIP_ERROR_INVALID_VALUE = 1,
@@ -418,9 +419,10 @@ enum hipmm_option_type {
 enum {
   HIPMM_OPTION_REQUIRED = 1, /* must be given; initial is NULL */
   HIPMM_OPTION_PERCENT = 2,  /* BYTES may be a percentage of the device memory free at creation */
-  HIPMM_OPTION_RELOADABLE =
-      4 /* may be set while the resource is in use: ops->reconfigure. Not for what names resources,
-                                 nor for the fields of a list */
+
+  /* May be set while the resource is in use: ops->reconfigure. Not for what names resources, nor for the fields of a
+   * list. */
+  HIPMM_OPTION_RELOADABLE = 4
 };
 
 /* A BYTES option that was not given and has no default, and the value of its keyword (see choices). */
