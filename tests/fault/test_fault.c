@@ -225,7 +225,7 @@ static const struct stack stacks[] = {
     {"pinned", "[\"pinned\"]", .unit = 30000},
     {"async", "[\"async\"]", .unit = 30000},
     {"async, for other processes",
-     "[{\"type\": \"async\", \"handle_type\": \"posix_fd\", \"access\": [{\"device\": 0}], "
+     "[{\"type\": \"async\", \"handle_type\": \"posix_fd\", \"peers\": [{\"device\": 0}], "
      "\"initial_pool_size\": \"1MiB\"}]",
      .unit = 30000},
     {"async_view", "[{\"type\": \"async_view\", \"pool\": \"current\"}]", .unit = 30000},
