@@ -35,12 +35,35 @@ static int by_stream(const void *left, const void *right)
   return a->stream == b->stream ? by_address(left, right) : (uintptr_t)a->stream > (uintptr_t)b->stream ? 1 : -1;
 }
 
+static bool are_one_hole(const struct hipmm_extent *a, const struct hipmm_extent *b)
+{
+  return a->state == HIPMM_EXTENT_FREE && b->state == HIPMM_EXTENT_FREE && !(b->flags & HIPMM_EXTENT_APART) &&
+         (uintptr_t)a->ptr + a->bytes == (uintptr_t)b->ptr;
+}
+
+/* They are shown as several where only a part can be moved. */
+static void join_holes(struct extents *extents)
+{
+  struct hipmm_extent *items = extents->items;
+  size_t n = 0;
+  for (size_t i = 0; i < extents->n; i++) {
+    bool is_movable = items[i].state == HIPMM_EXTENT_FREE && items[i].flags & HIPMM_EXTENT_MOVABLE;
+    if (is_movable) extents->movable_bytes += items[i].bytes;
+    if (n && are_one_hole(&items[n - 1], &items[i]))
+      items[n - 1].bytes += items[i].bytes;
+    else
+      items[n++] = items[i];
+  }
+  extents->n = n;
+}
+
 enum hipmm_status extents_gather(const struct instance *instance, struct extents *extents_out)
 {
   *extents_out = (struct extents){0};
   enum hipmm_status status = instance->resource.ops->visit(instance->resource.self, see, extents_out);
   if (!status && extents_out->is_short) status = error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   if (extents_out->n) qsort(extents_out->items, extents_out->n, sizeof *extents_out->items, by_address);
+  join_holes(extents_out);
   return status;
 }
 
@@ -67,7 +90,7 @@ void extents_sum(const struct extents *extents, struct extent_sum states_out[EXT
 
 uint64_t extents_largest_free(const struct extents *extents)
 {
-  uint64_t largest = 0;
+  uint64_t largest = extents->movable_bytes;
   for (size_t i = 0; i < extents->n; i++)
     if (extents->items[i].state == HIPMM_EXTENT_FREE && extents->items[i].bytes > largest)
       largest = extents->items[i].bytes;
@@ -76,13 +99,13 @@ uint64_t extents_largest_free(const struct extents *extents)
 
 /* ---- Pins ---- */
 
-/* Whether nothing of another piece lies between two extents, as far as addresses tell: what is between them is no more
- * than the rounding of the first. */
+/* Whether two extents are of one piece, as they say, and nothing lies between them: no more than the rounding of the
+ * first. */
 static bool are_neighbours(const struct hipmm_extent *a, const struct hipmm_extent *b)
 {
   uintptr_t end = (uintptr_t)a->ptr + a->bytes, start = (uintptr_t)b->ptr;
   uintptr_t rounding = a->state == HIPMM_EXTENT_LIVE && a->bytes > HIPMM_ALIGNMENT ? a->bytes : HIPMM_ALIGNMENT;
-  return start >= end && start - end <= rounding;
+  return !(b->flags & HIPMM_EXTENT_APART) && start >= end && start - end <= rounding;
 }
 
 /* Keeps the largest, in order. */

@@ -15,10 +15,11 @@ enum { EXTENT_STATES = HIPMM_EXTENT_CACHED + 1 };
 struct extents {
   struct hipmm_extent *items;
   size_t n, capacity;
-  bool is_short; /* there was no memory for all */
+  bool is_short;          /* there was no memory for all */
+  uint64_t movable_bytes; /* of what is free: serves a request as if it were in one piece */
 };
 
-/* Gathers the extents of an instance, sorted by address. Free with extents_free, whatever came of it. */
+/* Gathers the extents of an instance, sorted by address; free ones that touch are one. Free with extents_free, whatever came of it. */
 enum hipmm_status extents_gather(const struct instance *instance, struct extents *extents_out);
 void extents_free(struct extents *extents);
 

@@ -319,7 +319,8 @@ enum hipmm_status live_visit(struct live *live, void (*see)(void *closure, const
     return live->services->fail(live->services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for a list of all blocks");
   for (size_t i = 0; i < list.count; i++) {
     const struct live_block *block = (const void *)(list.records + i * live->record_bytes);
-    see(closure, &(struct hipmm_extent){block->ptr, block->bytes, HIPMM_EXTENT_LIVE, block->stream});
+    see(closure, &(struct hipmm_extent){
+                     .ptr = block->ptr, .bytes = block->bytes, .state = HIPMM_EXTENT_LIVE, .stream = block->stream});
   }
   live_drop_list(live, list);
   return HIPMM_OK;

@@ -284,10 +284,12 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_list(const char *prefix, char **json_ou
  * {"value", "default", "reloadable"}); a source "held" ({"bytes", "blocks"}); and one that shows its memory "memory":
  *   "live", "free", "pending", "cached"   {"bytes", "blocks"} of what is allocated, free for every stream, free on the
  *                                         stream where it was freed, kept for one thread
- *   "largest_free_bytes", "fragmentation" (1 - largest free / all free; 0 when nothing is free)
+ *   "largest_free_bytes"                  of what is free for every stream, the most in one piece; what can be moved
+ *                                         under other addresses counts as one piece
+ *   "fragmentation"                       1 - largest free / all free; 0 when nothing is free
  *   "streams"                             the same sums for each stream that has any
- *   "pins"                                what keeps free memory apart: the blocks between two free ones, those whose
- *                                         end would leave the largest hole first: "joined_bytes" that there would be,
+ *   "pins"                                what keeps free memory apart: the blocks between two free ones that can be
+ *                                         joined, those whose end would leave the largest hole first: "joined_bytes" that there would be,
  *                                         "below_bytes" and "above_bytes" free now, and "n_blocks" between, of which
  *                                         "blocks" has the first 16 ("address", "bytes", "state", "stream")
  * Nothing stops for it: what other threads do meanwhile may or may not show. */

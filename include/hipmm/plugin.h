@@ -52,10 +52,21 @@ enum hipmm_extent_state {
   HIPMM_EXTENT_CACHED    /* free, kept for one thread */
 };
 
+/* What else is to be said of it. */
+enum {
+  HIPMM_EXTENT_APART =
+      1, /* never joined with what lies before it, even where that ends here: it begins what the upstream
+                              gave in one piece, follows a gap, or blocks of this resource are never joined */
+  HIPMM_EXTENT_MOVABLE =
+      2 /* free memory that can be put under other addresses: all such memory together serves a request
+                              as if it were in one piece */
+};
+
 struct hipmm_extent {
   const void *ptr;
   size_t bytes;       /* of a live block: as requested */
   uint32_t state;     /* enum hipmm_extent_state */
+  uint32_t flags;     /* HIPMM_EXTENT_… */
   hipStream_t stream; /* of a live block: that it was allocated for; of a pending or cached one: that it was freed on */
 };
 

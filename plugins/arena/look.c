@@ -81,24 +81,30 @@ static void see_superblock(const struct arena *arena, const struct piece *range,
   struct local *local = arena_local(arena, range->arena);
   spin_lock(&local->busy);
   for (uint32_t id = range->first; id; id = piece_of(pieces, id)->after) {
-    const struct hipmm_extent extent = extent_of_block(arena, local, piece_of(pieces, id));
+    struct hipmm_extent extent = extent_of_block(arena, local, piece_of(pieces, id));
+    if (id == range->first) extent.flags = HIPMM_EXTENT_APART;
     see(closure, &extent);
   }
   spin_unlock(&local->busy);
 }
 
+/* Blocks are joined within a superblock, ranges outside of them. */
 static void see_chunk(const struct arena *arena, const struct chunk *chunk,
                       void (*see)(void *, const struct hipmm_extent *), void *closure)
 {
   const struct pieces *pieces = &arena->global.pieces;
+  uint32_t apart = HIPMM_EXTENT_APART;
   for (uint32_t id = chunk->first; id; id = piece_of(pieces, id)->after) {
     const struct piece *range = piece_of(pieces, id);
     if (piece_state(range) == PIECE_LENT) {
       see_superblock(arena, range, see, closure);
+      apart = HIPMM_EXTENT_APART;
       continue;
     }
-    const struct hipmm_extent extent =
+    struct hipmm_extent extent =
         piece_state(range) == PIECE_LIVE ? live_extent(range) : free_extent(arena, range, range->stream);
+    extent.flags = apart;
+    apart = 0;
     see(closure, &extent);
   }
 }

@@ -123,7 +123,8 @@ void ranges_visit(struct ranges *ranges, void (*see)(void *closure, const struct
   struct software_node *node = software_tree_at_least(ranges->blocks, 0, 0);
   for (; node; node = software_tree_next(ranges->blocks, node)) {
     const struct range *block = (const struct range *)node;
-    struct hipmm_extent extent = {(const void *)node->major, node->minor, HIPMM_EXTENT_LIVE, block->stream};
+    struct hipmm_extent extent = {
+        .ptr = (const void *)node->major, .bytes = node->minor, .state = HIPMM_EXTENT_LIVE, .stream = block->stream};
     see(closure, &extent);
   }
   pthread_mutex_unlock(&ranges->lock);

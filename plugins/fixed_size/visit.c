@@ -35,7 +35,7 @@ static bool see_live(const struct fixed *fixed, uint32_t number, struct hipmm_ex
 static struct hipmm_extent extent_of(const struct fixed *fixed, uint32_t number)
 {
   uint16_t stream = record_of(fixed, number)->seen;
-  struct hipmm_extent extent = {.ptr = (const void *)(uintptr_t)address_of(fixed, number)};
+  struct hipmm_extent extent = {.ptr = (const void *)(uintptr_t)address_of(fixed, number), .flags = HIPMM_EXTENT_APART};
   if (stream == SEEN_IN_NO_LIST && see_live(fixed, number, &extent)) return extent;
   bool is_known = stream != SEEN_IN_NO_LIST; /* otherwise freed just now */
   extent.bytes = fixed->block_bytes;

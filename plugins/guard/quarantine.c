@@ -127,8 +127,10 @@ void quarantine_visit(const struct guard *guard, void (*see)(void *closure, cons
 {
   for (size_t i = 0; i < guard->quarantine.count; i++) {
     const struct guard_record *record = item(&guard->quarantine, i);
-    see(closure, &(struct hipmm_extent){record->upstream_ptr, record->upstream_bytes, HIPMM_EXTENT_PENDING,
-                                        record->block.stream});
+    see(closure, &(struct hipmm_extent){.ptr = record->upstream_ptr,
+                                        .bytes = record->upstream_bytes,
+                                        .state = HIPMM_EXTENT_PENDING,
+                                        .stream = record->block.stream});
   }
 }
 

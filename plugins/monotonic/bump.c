@@ -156,12 +156,14 @@ enum hipmm_status bump_release_untouched(struct bump *bump, uint64_t keep_bytes)
 
 static void see_gap(uint64_t start, uint64_t end, void (*see)(void *, const struct hipmm_extent *), void *closure)
 {
-  const struct hipmm_extent gap = {
-      .ptr = (const void *)(uintptr_t)start, .bytes = end - start, .state = HIPMM_EXTENT_FREE};
+  const struct hipmm_extent gap = {.ptr = (const void *)(uintptr_t)start,
+                                   .bytes = end - start,
+                                   .state = HIPMM_EXTENT_FREE,
+                                   .flags = HIPMM_EXTENT_APART};
   if (start < end) see(closure, &gap);
 }
 
-/* Blocks of a chunk follow one another, up to those of the next chunk. */
+/* Blocks of a chunk follow one another, up to those of the next chunk. None are joined before all are free. */
 static void see_chunk(const struct bump *bump, uint32_t index, void (*see)(void *, const struct hipmm_extent *),
                       void *closure)
 {
@@ -178,6 +180,7 @@ static void see_chunk(const struct bump *bump, uint32_t index, void (*see)(void 
     const struct hipmm_extent extent = {.ptr = (const void *)(uintptr_t)block->start,
                                         .bytes = block->requested ? block->requested : next - block->start,
                                         .state = block->requested ? HIPMM_EXTENT_LIVE : HIPMM_EXTENT_PENDING,
+                                        .flags = HIPMM_EXTENT_APART,
                                         .stream = block->handle};
     see(closure, &extent);
     at = block->requested ? block->start + sizes_round_up(block->requested, HIPMM_ALIGNMENT) : next;

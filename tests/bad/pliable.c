@@ -8,7 +8,7 @@
 /* Written by tests as {"at": 4096, "bytes": 256, "state": "live", "stream": 1}. */
 struct pliable_extent {
   int64_t at, bytes, stream;
-  uint32_t state;
+  uint32_t state, apart, movable;
 };
 
 struct pliable_rule {
@@ -62,6 +62,8 @@ static const struct hipmm_option pliable_extent_fields[] = {
     {EXTENT(bytes), .type = HIPMM_OPTION_INTEGER},
     {EXTENT(stream), .type = HIPMM_OPTION_INTEGER, .initial = "0"},
     {EXTENT(state), .type = HIPMM_OPTION_ENUM, .initial = "live", .choices = pliable_states},
+    {EXTENT(apart), .type = HIPMM_OPTION_BOOL, .initial = "false"},
+    {EXTENT(movable), .type = HIPMM_OPTION_BOOL, .initial = "false"},
 };
 
 #define ROW(field) .name = #field, .doc = "For tests", .offset = offsetof(struct pliable_options, field)
@@ -73,7 +75,7 @@ static const struct hipmm_option pliable_table[] = {
     {ROW(mempool), .type = HIPMM_OPTION_OBJECT, .unit = "mempool"},
     {ROW(rules), .type = HIPMM_OPTION_LIST, .fields = pliable_rule_fields, .n_fields = 1,
      .field_bytes = sizeof(struct pliable_rule)},
-    {ROW(extents), .type = HIPMM_OPTION_LIST, .fields = pliable_extent_fields, .n_fields = 4,
+    {ROW(extents), .type = HIPMM_OPTION_LIST, .fields = pliable_extent_fields, .n_fields = 6,
      .field_bytes = sizeof(struct pliable_extent)},
     {ROW(level), .type = HIPMM_OPTION_INTEGER, .initial = "5", .minimum = "0", .maximum = "100",
      .flags = HIPMM_OPTION_RELOADABLE},
@@ -158,6 +160,8 @@ static enum hipmm_status pliable_visit(void *self, void (*see)(void *closure, co
     see(closure, &(struct hipmm_extent){.ptr = (void *)(uintptr_t)extents[i].at,
                                         .bytes = (size_t)extents[i].bytes,
                                         .state = extents[i].state + HIPMM_EXTENT_LIVE,
+                                        .flags = (extents[i].apart ? HIPMM_EXTENT_APART : 0u) |
+                                                 (extents[i].movable ? HIPMM_EXTENT_MOVABLE : 0u),
                                         .stream = (hipStream_t)(uintptr_t)extents[i].stream});
   return HIPMM_OK;
 }

@@ -265,6 +265,43 @@ static void names_the_blocks_that_keep_holes_apart(void **state)
   json_decref(all);
 }
 
+/* Addresses that touch are not enough: the second piece of memory begins where the first ends. */
+static void joins_nothing_across_pieces(void **state)
+{
+  (void)state;
+  rig_start("'stack': [{'type': 'pliable', 'extents': ["
+            "{'at': 4096, 'bytes': 4096, 'state': 'free'}, {'at': 8192, 'bytes': 4096},"
+            "{'at': 12288, 'bytes': 4096, 'state': 'free', 'apart': true},"
+            "{'at': 16384, 'bytes': 8192, 'state': 'free', 'apart': true}, {'at': 24576, 'bytes': 256},"
+            "{'at': 24832, 'bytes': 256, 'state': 'free'}]}, 'device']");
+  json_t *all = snapshot(), *memory = memory_of(all), *pins = json_object_get(memory, "pins");
+  assert_sum(memory, "free", 4096 + 4096 + 8192 + 256, 4);
+  assert_number(memory, "largest_free_bytes", 8192);
+  assert_int_equal(json_array_size(pins), 1);
+  assert_number(json_array_get(pins, 0), "joined_bytes", 8192 + 256 + 256);
+  json_decref(all);
+}
+
+/* Free memory of which a part can be moved is one hole; all that can be moved counts as one piece. */
+static void counts_what_can_be_moved_as_one_piece(void **state)
+{
+  (void)state;
+  rig_start(
+      "'stack': [{'type': 'pliable', 'extents': ["
+      "{'at': 4096, 'bytes': 1024, 'state': 'free'}, {'at': 5120, 'bytes': 8192, 'state': 'free', 'movable': true},"
+      "{'at': 13312, 'bytes': 256}, {'at': 13568, 'bytes': 512, 'state': 'free'},"
+      "{'at': 65536, 'bytes': 8192, 'state': 'free', 'movable': true, 'apart': true},"
+      "{'at': 73728, 'bytes': 8192, 'state': 'pending', 'movable': true}]}, 'device']");
+  json_t *all = snapshot(), *memory = memory_of(all), *pins = json_object_get(memory, "pins");
+  assert_sum(memory, "free", 1024 + 8192 + 512 + 8192, 3);
+  assert_number(memory, "largest_free_bytes", 16384);
+  assert_fragmentation(memory, 1 - 16384.0 / 17920.0);
+  assert_int_equal(json_array_size(pins), 1);
+  assert_number(json_array_get(pins, 0), "below_bytes", 1024 + 8192);
+  assert_number(json_array_get(pins, 0), "joined_bytes", 1024 + 8192 + 256 + 512);
+  json_decref(all);
+}
+
 /* More holes than are told of: the largest are. */
 static void keeps_the_largest_of_many_holes(void **state)
 {
@@ -337,6 +374,106 @@ static void agrees_with_a_sub_allocator(void **state)
   rig_free(kept, 1000, NULL);
   rig_free(other, 65536, stream);
   rig_drop_stream(stream);
+}
+
+/* ---- The pool, with memory in several places ---- */
+
+static void *blocks[16];
+
+static void fill_pool(const char *options, size_t bytes, int n)
+{
+  char graph[200];
+  snprintf(graph, sizeof graph, "'stack': [{'type': 'pool', %s}, 'device']", options);
+  rig_start(graph);
+  for (int i = 0; i < n; i++) blocks[i] = rig_allocate(bytes, NULL);
+}
+
+/* Frees all but one, and sees to it that no work uses what is free, which the pool keeps. */
+static void free_all_but(int kept, size_t bytes, int n)
+{
+  for (int i = 0; i < n; i++)
+    if (i != kept) rig_free(blocks[i], bytes, NULL);
+  assert_ok(hipmm_resource_trim(rig_resource("pool"), 64 * MIB));
+}
+
+static json_t *pins_of(json_t *memory)
+{
+  return json_object_get(memory, "pins");
+}
+
+/* Each block is a segment of its own: nothing is gained when one ends, wherever the device put them. */
+static void joins_no_segments(void **state)
+{
+  (void)state;
+  fill_pool("'growth': 'segments'", 2 * MIB, 4);
+  assert_int_equal(rig_value("pool", "pieces"), 4);
+  bool touch = false;
+  for (int i = 0; i < 3; i++) touch |= (char *)blocks[i] + 2 * MIB == (char *)blocks[i + 1];
+  assert_true(touch || getenv("HIPMM_RUNTIME")); /* or this says nothing */
+  free_all_but(1, 2 * MIB, 4);
+  json_t *all = snapshot(), *memory = memory_of(all);
+  assert_sum(memory, "free", 6 * MIB, 3);
+  assert_number(memory, "largest_free_bytes", 2 * MIB);
+  assert_int_equal(json_array_size(pins_of(memory)), 0);
+  json_decref(all);
+  rig_free(blocks[1], 2 * MIB, NULL);
+}
+
+static void joins_blocks_of_a_segment(void **state)
+{
+  (void)state;
+  fill_pool("'growth': 'segments', 'initial_size': '8MiB'", 2 * MIB, 4);
+  free_all_but(1, 2 * MIB, 4);
+  json_t *all = snapshot(), *memory = memory_of(all), *pin = json_array_get(pins_of(memory), 0);
+  assert_number(memory, "largest_free_bytes", 4 * MIB);
+  assert_int_equal(json_array_size(pins_of(memory)), 1);
+  assert_number(pin, "joined_bytes", 8 * MIB);
+  assert_number(pin, "below_bytes", 2 * MIB);
+  assert_number(pin, "above_bytes", 4 * MIB);
+  json_decref(all);
+  rig_free(blocks[1], 2 * MIB, NULL);
+}
+
+/* A block in the midst pins the granule that it lies in, and no more: what is said to be had in one piece can be. */
+static void counts_idle_granules_as_one_piece(void **state)
+{
+  (void)state;
+  fill_pool("'growth': 'mapped'", MIB, 12);
+  free_all_but(5, MIB, 12);
+  json_t *all = snapshot(), *memory = memory_of(all), *pin = json_array_get(pins_of(memory), 0);
+  json_int_t largest = json_integer_value(json_object_get(memory, "largest_free_bytes")), free_bytes;
+  free_bytes = bytes_in(memory, "free");
+  assert_int_equal(free_bytes, rig_value("pool", "free_bytes"));
+  assert_true(largest > (json_int_t)(6 * MIB) && largest < free_bytes); /* more than on either side of the block */
+  assert_int_equal(json_array_size(pins_of(memory)), 1);
+  assert_number(pin, "below_bytes", 5 * MIB);
+  assert_string(json_array_get(json_object_get(pin, "blocks"), 0), "state", "live");
+  json_decref(all);
+  size_t held = rig_held_bytes();
+  rig_free(rig_allocate((size_t)largest, NULL), (size_t)largest, NULL);
+  assert_int_equal(rig_held_bytes(), held);
+  rig_free(blocks[5], MIB, NULL);
+}
+
+/* Pieces that were moved leave addresses without memory behind: those are shown nowhere, and join nothing. */
+static void joins_nothing_across_addresses_without_memory(void **state)
+{
+  (void)state;
+  fill_pool("'growth': 'mapped'", 2 * MIB, 6);
+  for (int i = 0; i < 6; i += 2) rig_free(blocks[i], 2 * MIB, NULL);
+  void *moved = rig_allocate(6 * MIB, NULL); /* out of the three holes */
+  assert_true(rig_value("pool", "moves") > 0);
+  assert_int_equal(rig_held_bytes(), 12 * MIB);
+  rig_free(moved, 6 * MIB, NULL);
+  assert_ok(hipmm_resource_trim(rig_resource("pool"), 64 * MIB));
+  json_t *all = snapshot(), *memory = memory_of(all);
+  assert_number(json_object_get(memory, "live"), "bytes", 6 * MIB);
+  assert_int_equal(bytes_in(memory, "free"), 6 * MIB);
+  assert_number(memory, "largest_free_bytes", 6 * MIB);
+  assert_fragmentation(memory, 0);
+  assert_int_equal(json_array_size(pins_of(memory)), 0);
+  json_decref(all);
+  for (int i = 1; i < 6; i += 2) rig_free(blocks[i], 2 * MIB, NULL);
 }
 
 static void has_nothing_free_and_no_fragmentation(void **state)
@@ -431,6 +568,12 @@ int main(void)
       snapshot_test(tells_of_a_stack_of_before_without_a_path),
       snapshot_test(sums_memory_up),
       snapshot_test(names_the_blocks_that_keep_holes_apart),
+      snapshot_test(joins_nothing_across_pieces),
+      snapshot_test(counts_what_can_be_moved_as_one_piece),
+      snapshot_test(joins_no_segments),
+      snapshot_test(joins_blocks_of_a_segment),
+      snapshot_test(counts_idle_granules_as_one_piece),
+      snapshot_test(joins_nothing_across_addresses_without_memory),
       snapshot_test(keeps_the_largest_of_many_holes),
       snapshot_test(orders_holes_by_what_would_be_gained),
       snapshot_test(agrees_with_a_sub_allocator),
