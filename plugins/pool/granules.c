@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* granules.c: which pieces are idle, and putting memory under an allocation. Driver calls cost microseconds: this is the
- * path of growth, never of reuse. */
+/* granules.c: puts memory under an allocation, piece by piece. Driver calls cost microseconds: this is the path of growth,
+ * never of reuse. */
 #include "granules.h"
+#include "idle.h"
 
 /* New pieces have at most this part of what is held: a large pool moves fewer, larger pieces, at little cost in memory
  * that a piece keeps because a part of it is in use. */
-enum { PIECE_SHARE = 1024 };
+enum { PIECE_SHARE = 1536 };
 
-static bool has_memory(const void *provider, uint64_t start, uint64_t end)
+static bool has_memory(const void *backing, uint64_t start, uint64_t end)
 {
-  const struct pieces *pieces = provider;
+  const struct pieces *pieces = backing;
   start = pieces_round_down(pieces, start);
   end = pieces_round_up(pieces, end);
   return pieces_last(pieces, start, end, false) == end;
@@ -23,108 +24,13 @@ enum hipmm_status granules_open(struct granules *granules, struct heap *heap, co
   if (status) return status;
   heap->blocks.granule_bytes = granules->pieces.granule_bytes;
   heap->has_memory = has_memory;
-  heap->provider = &granules->pieces;
+  heap->backing = &granules->pieces;
   return HIPMM_OK;
 }
 
 void granules_close(struct granules *granules)
 {
   pieces_close(&granules->pieces);
-}
-
-/* ---- Idle pieces ---- */
-
-/* The whole granules in a block: [*start_out, *end_out). Returns how many of them have memory. */
-static uint64_t whole_granules(const struct pieces *pieces, const struct block *block, uint64_t *start_out,
-                               uint64_t *end_out)
-{
-  uint64_t start = pieces_round_up(pieces, block->start);
-  uint64_t end = pieces_round_down(pieces, block->start + block->bytes);
-  if (start >= end) return 0;
-  *start_out = start;
-  *end_out = end;
-  return (end - start) / pieces->granule_bytes - block->vacant;
-}
-
-/* Takes the last piece that lies wholly in the free block from `from` on and has at most `most` granules. */
-static enum hipmm_status take_from_block(struct pieces *pieces, struct block *block, uint64_t from, uint64_t most,
-                                         uint32_t *piece_out)
-{
-  uint64_t start, end, begin;
-  if (!whole_granules(pieces, block, &start, &end)) return HIPMM_E_OUT_OF_MEMORY;
-  if (start < from) start = from;
-  while (start < end) {
-    uint64_t last = pieces_last(pieces, start, end, true);
-    if (last == end) break;
-    uint32_t id = pieces_at(pieces, last, &begin);
-    if (begin < start) break;
-    if (begin + piece_bytes(pieces, id) <= end && piece_of(pieces, id)->granules <= most) {
-      enum hipmm_status status = piece_take(pieces, id, block->stream, block->epoch);
-      if (!status) block->vacant += piece_of(pieces, id)->granules;
-      if (!status) *piece_out = id;
-      return status;
-    }
-    end = begin;
-  }
-  return HIPMM_E_OUT_OF_MEMORY;
-}
-
-/* Takes an idle piece of at most `most` granules out of the stream's free block at the highest address that has one: it
- * would be reused last. */
-static enum hipmm_status take_idle(struct pieces *pieces, struct heap *heap, uint32_t stream, uint64_t most,
-                                   uint32_t *piece_out)
-{
-  const struct free_index *free = &heap->free[stream];
-  for (uint32_t id = BLOCK_NONE; (id = free_index_below(free, &heap->blocks, id, pieces->granule_bytes));) {
-    enum hipmm_status status = take_from_block(pieces, block_of(&heap->blocks, id), 0, most, piece_out);
-    if (status != HIPMM_E_OUT_OF_MEMORY) return status;
-  }
-  return HIPMM_E_OUT_OF_MEMORY;
-}
-
-/* Whether there are whole granules with memory in the stream's free blocks. */
-static bool has_idle(const struct pieces *pieces, const struct heap *heap, uint32_t stream)
-{
-  uint64_t start, end;
-  const struct free_index *free = &heap->free[stream];
-  for (uint32_t id = BLOCK_NONE; (id = free_index_below(free, &heap->blocks, id, pieces->granule_bytes));)
-    if (whole_granules(pieces, block_of(&heap->blocks, id), &start, &end)) return true;
-  return false;
-}
-
-/* Takes an idle piece from another stream, whose work `stream` then waits for. */
-static enum hipmm_status take_waiting(struct pieces *pieces, struct heap *heap, uint32_t stream, uint64_t most,
-                                      uint32_t *piece_out)
-{
-  struct streams *streams = &heap->streams;
-  for (uint32_t other = STREAM_FIRST; other < streams->count; other++) {
-    if (other == stream || !heap->free[other].count || !has_idle(pieces, heap, other)) continue;
-    if (!stream_wait(streams, stream, other, stream_of(streams, other)->frees)) continue;
-    enum hipmm_status status = take_idle(pieces, heap, other, most, piece_out);
-    if (status != HIPMM_E_OUT_OF_MEMORY) return status;
-  }
-  return HIPMM_E_OUT_OF_MEMORY;
-}
-
-bool granules_has_pending_idle(const struct granules *granules, const struct heap *heap)
-{
-  for (uint32_t stream = STREAM_FIRST; stream < heap->streams.count; stream++)
-    if (has_idle(&granules->pieces, heap, stream)) return true;
-  return false;
-}
-
-enum hipmm_status granules_release_idle(struct granules *granules, struct heap *heap, uint64_t keep_bytes)
-{
-  struct pieces *pieces = &granules->pieces;
-  while (pieces->bytes > keep_bytes) {
-    uint64_t most = (pieces->bytes - keep_bytes) / pieces->granule_bytes;
-    uint32_t piece = piece_take_spare(pieces, most);
-    enum hipmm_status status = piece ? HIPMM_OK : take_idle(pieces, heap, STREAM_CLEAN, most, &piece);
-    if (status == HIPMM_E_OUT_OF_MEMORY) return HIPMM_OK; /* nothing idle is left */
-    if (!status) status = piece_destroy(pieces, piece);
-    if (status) return status;
-  }
-  return HIPMM_OK;
 }
 
 /* ---- Growing ---- */
@@ -233,33 +139,37 @@ static void await(struct heap *heap, const struct place *place)
   if (place->stream && !stream_host_wait_for(&heap->streams, place->stream, place->epoch)) heap_quiesce(heap);
 }
 
-/* An idle piece is too large for the gap: memory of its size is given back and taken anew in smaller pieces. */
-static enum hipmm_status exchange(struct pieces *pieces, struct heap *heap, uint64_t granules, uint32_t *piece_out)
-{
-  uint32_t large;
-  enum hipmm_status status = take_idle(pieces, heap, STREAM_CLEAN, UINT64_MAX / pieces->granule_bytes, &large);
-  if (status) return status;
-  uint64_t most = piece_of(pieces, large)->granules;
-  for (const struct place *place = NULL; (place = piece_next_stale(pieces, large, place));) await(heap, place);
-  status = piece_destroy(pieces, large);
-  return status ? status : piece_create(pieces, granules < most ? granules : most, piece_out);
-}
-
-/* An idle piece of at most `most` granules that the site's stream may use at once. */
+/* An idle piece of at most `most` granules that the site's stream may use at once. *dirty_out: work of it may still use its
+ * last place. */
 static enum hipmm_status take_any_idle(struct pieces *pieces, struct heap *heap, struct site *site, uint64_t most,
                                        uint32_t *piece_out, bool *dirty_out)
 {
   /* The driver must not unmap what work still uses. */
   bool may_be_dirty = pieces->may_alias && site->stream != STREAM_CLEAN, dirty = site->block->stream != STREAM_CLEAN;
   enum hipmm_status status = HIPMM_E_OUT_OF_MEMORY;
-  if (may_be_dirty || !dirty) status = take_from_block(pieces, site->block, site->end, most, piece_out);
+  if (may_be_dirty || !dirty) status = idle_take_from(pieces, site->block, site->end, most, piece_out);
   *dirty_out = dirty && !status;
-  if (status) status = take_idle(pieces, heap, STREAM_CLEAN, most, piece_out);
+  if (status) status = idle_take(pieces, heap, STREAM_CLEAN, most, piece_out);
   if (!status || !may_be_dirty) return status;
-  status = take_idle(pieces, heap, site->stream, most, piece_out);
-  if (status) status = take_waiting(pieces, heap, site->stream, most, piece_out);
-  *dirty_out = true;
+  status = idle_take(pieces, heap, site->stream, most, piece_out);
+  if (status) status = idle_take_waiting(pieces, heap, site->stream, most, piece_out);
+  *dirty_out = !status;
   return status;
+}
+
+/* Every idle piece is too large for the gap: memory of one's size is given back and taken anew in smaller pieces. Waits for
+ * work on it. That is seldom, as the small pieces stay; growing instead would be for ever. */
+static enum hipmm_status exchange(struct pieces *pieces, struct heap *heap, struct site *site, uint64_t granules,
+                                  uint32_t *piece_out)
+{
+  uint32_t large;
+  bool dirty;
+  enum hipmm_status status = take_any_idle(pieces, heap, site, IDLE_ANY, &large, &dirty);
+  if (status) return status;
+  uint64_t most = piece_of(pieces, large)->granules;
+  for (uint32_t place = 0; (place = piece_next_stale(pieces, large, place));) await(heap, pieces_place(pieces, place));
+  status = piece_destroy(pieces, large);
+  return status ? status : piece_create(pieces, granules < most ? granules : most, piece_out);
 }
 
 /* A piece for the gap. */
@@ -272,8 +182,7 @@ static enum hipmm_status obtain(struct granules *granules, struct heap *heap, st
   if (spare) *piece_out = spare;
   if (spare) return HIPMM_OK;
   enum hipmm_status status = take_any_idle(pieces, heap, site, gap->room, piece_out, dirty_out);
-  if (status) *dirty_out = false;
-  if (status) status = exchange(pieces, heap, gap->granules, piece_out);
+  if (status) status = exchange(pieces, heap, site, gap->granules, piece_out);
   if (!status) granules->moves++;
   if (!status || !may_create) return status;
   uint64_t most = most_of_new_piece(pieces);
@@ -284,12 +193,12 @@ static enum hipmm_status obtain(struct granules *granules, struct heap *heap, st
 static enum hipmm_status put(struct pieces *pieces, struct heap *heap, struct site *site, uint32_t piece,
                              uint64_t address)
 {
-  const struct place *stale;
+  uint32_t stale;
   uint64_t end = address + piece_bytes(pieces, piece);
   bool is_there = pieces_is_place(pieces, piece, address);
   enum hipmm_status status = HIPMM_OK;
   while (!is_there && !status && (stale = pieces_stale(pieces, address, end))) {
-    await(heap, stale);
+    await(heap, pieces_place(pieces, stale));
     status = pieces_unmap(pieces, stale);
   }
   if (!status) status = piece_put(pieces, piece, address);

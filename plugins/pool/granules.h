@@ -33,10 +33,4 @@ enum hipmm_status granules_take(struct granules *granules, struct heap *heap, co
 /* Puts new memory under `bytes` of addresses, clean. */
 enum hipmm_status granules_fill(struct granules *granules, struct heap *heap, uint64_t bytes);
 
-/* Gives idle pieces of clean blocks back as long as `keep_bytes` stay. */
-enum hipmm_status granules_release_idle(struct granules *granules, struct heap *heap, uint64_t keep_bytes);
-
-/* Whether there are whole granules in free blocks whose work may not have passed yet. */
-bool granules_has_pending_idle(const struct granules *granules, const struct heap *heap);
-
 #endif

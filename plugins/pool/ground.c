@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ground.c: one choice between two ways to grow, made when the pool is created. */
 #include "ground.h"
+#include "idle.h"
 
 static const char *why_not_mapped(const struct hipmm_resource *upstream, enum hipmm_status status)
 {
@@ -62,7 +63,7 @@ enum hipmm_status ground_take_held(struct ground *ground, struct heap *heap, con
   enum hipmm_status status = granules_take(&ground->granules, heap, request, false, id_out);
   /* Where pieces may alias, all that was pending has been taken without a wait of the host. */
   if (status != HIPMM_E_OUT_OF_MEMORY || ground->granules.pieces.may_alias) return status;
-  if (!granules_has_pending_idle(&ground->granules, heap)) return status;
+  if (!idle_is_pending(&ground->granules.pieces, heap)) return status;
   heap_wait(heap);
   uint32_t id = heap_take_ready(heap, request);
   if (!id) return granules_take(&ground->granules, heap, request, false, id_out);
@@ -78,7 +79,7 @@ enum hipmm_status ground_fill(struct ground *ground, struct heap *heap, uint64_t
 
 enum hipmm_status ground_release_idle(struct ground *ground, struct heap *heap, uint64_t keep_bytes)
 {
-  return ground->mapped ? granules_release_idle(&ground->granules, heap, keep_bytes)
+  return ground->mapped ? idle_release(&ground->granules.pieces, heap, keep_bytes)
                         : segments_release_idle(&ground->segments, heap, keep_bytes);
 }
 

@@ -263,7 +263,7 @@ static bool has_memory(const struct heap *heap, uint32_t id, const struct reques
 {
   const struct block *block = block_in(heap, id);
   uint64_t end = heap_start_in(heap, id, request) + request->bytes;
-  return !block->vacant || heap->has_memory(heap->provider, block->start, end);
+  return !block->vacant || heap->has_memory(heap->backing, block->start, end);
 }
 
 uint32_t heap_take_ready(struct heap *heap, const struct request *request)

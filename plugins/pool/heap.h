@@ -10,8 +10,8 @@
 struct heap {
   /* Whether there is memory under all of [start, end), which lies in a free block that has vacant granules. Set by who
    * provides the memory. */
-  bool (*has_memory)(const void *provider, uint64_t start, uint64_t end);
-  const void *provider;
+  bool (*has_memory)(const void *backing, uint64_t start, uint64_t end);
+  const void *backing;
   struct blocks blocks;
   struct streams streams;
   struct free_index *free;  /* of each stream */

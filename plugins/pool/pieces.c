@@ -129,6 +129,11 @@ static struct place *place_of(const struct pieces *pieces, uint32_t place)
   return &range->places[place - range->first];
 }
 
+const struct place *pieces_place(const struct pieces *pieces, uint32_t place)
+{
+  return place_of(pieces, place);
+}
+
 static uint32_t place_at(const struct pieces *pieces, uint64_t address)
 {
   const struct range *range = range_of(pieces, address);
@@ -208,32 +213,24 @@ static uint64_t last_mapped(const struct pieces *pieces, uint64_t start, uint64_
   return last_bit(pieces, range, range->mapped, 0, start, end);
 }
 
-const struct place *pieces_stale(const struct pieces *pieces, uint64_t start, uint64_t end)
+uint32_t pieces_stale(const struct pieces *pieces, uint64_t start, uint64_t end)
 {
   uint64_t last = start < end ? last_mapped(pieces, start, end) : end, begin;
-  if (last == end) return NULL;
+  if (last == end) return 0;
   pieces_at(pieces, last, &begin);
-  return place_of(pieces, place_at(pieces, begin));
+  return place_at(pieces, begin);
 }
 
-static uint32_t number_of(const struct pieces *pieces, const struct place *place)
+enum hipmm_status pieces_unmap(struct pieces *pieces, uint32_t place)
 {
-  uint32_t number = piece_of(pieces, place->piece)->places;
-  while (place_of(pieces, number) != place) number = place_of(pieces, number)->next;
-  return number;
+  return unmap(pieces, pieces_place(pieces, place)->piece, place);
 }
 
-enum hipmm_status pieces_unmap(struct pieces *pieces, const struct place *place)
-{
-  return unmap(pieces, place->piece, number_of(pieces, place));
-}
-
-const struct place *piece_next_stale(const struct pieces *pieces, uint32_t id, const struct place *place)
+uint32_t piece_next_stale(const struct pieces *pieces, uint32_t id, uint32_t place)
 {
   const struct piece *piece = piece_of(pieces, id);
-  uint32_t next = place ? place->next : piece->places;
-  if (next && next == piece->home) next = place_of(pieces, next)->next;
-  return next ? place_of(pieces, next) : NULL;
+  uint32_t next = place ? place_of(pieces, place)->next : piece->places;
+  return next && next == piece->home ? place_of(pieces, next)->next : next;
 }
 
 /* ---- Single pieces ---- */

@@ -79,13 +79,16 @@ uint64_t pieces_last(const struct pieces *pieces, uint64_t start, uint64_t end, 
 /* The piece that is mapped at the granule, and the address where it begins; PIECE_NONE if there is none. */
 uint32_t pieces_at(const struct pieces *pieces, uint64_t address, uint64_t *begin_out);
 
-/* The last place in [start, end) where a piece is mapped that does not lie there; NULL if there is none. And unmapping it:
- * no work may use these addresses any more. */
-const struct place *pieces_stale(const struct pieces *pieces, uint64_t start, uint64_t end);
-enum hipmm_status pieces_unmap(struct pieces *pieces, const struct place *place);
+/* Places by number. */
+const struct place *pieces_place(const struct pieces *pieces, uint32_t place);
 
-/* A place of the piece where it does not lie, after `place`, or the first for NULL; NULL at the end. */
-const struct place *piece_next_stale(const struct pieces *pieces, uint32_t id, const struct place *place);
+/* The last place in [start, end) where a piece is mapped that does not lie there; 0 if there is none. And unmapping it:
+ * no work may use these addresses any more. */
+uint32_t pieces_stale(const struct pieces *pieces, uint64_t start, uint64_t end);
+enum hipmm_status pieces_unmap(struct pieces *pieces, uint32_t place);
+
+/* A place of the piece where it does not lie, after `place`, or the first for 0; 0 at the end. */
+uint32_t piece_next_stale(const struct pieces *pieces, uint32_t id, uint32_t place);
 
 /* A new piece that lies nowhere, of what there is room for, at most `granules`; HIPMM_E_LIMIT when the maximum is reached.
  */

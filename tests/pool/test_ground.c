@@ -4,6 +4,7 @@
 #include "../support.h"
 #include "fake.h"
 #include "ground.h"
+#include "idle.h"
 #include "random.h"
 
 enum { STREAM = STREAM_FIRST, STREAMS = 3 };
@@ -251,7 +252,7 @@ static void moves_nothing_that_work_may_still_use(void **state)
   unsigned n = fill(GRANULE, ids, MOST_IDS);
   uint64_t work = fake_work(0);
   for (unsigned i = 0; i < n; i += 2) give(ids[i]);
-  assert_true(granules_has_pending_idle(&ground.granules, &heap));
+  assert_true(idle_is_pending(&ground.granules.pieces, &heap));
   struct request request = request_for(8 * GRANULE);
   uint32_t id = BLOCK_NONE;
   assert_status(granules_take(&ground.granules, &heap, &request, false, &id), HIPMM_E_OUT_OF_MEMORY);
@@ -326,6 +327,34 @@ static void exchanges_pieces_that_are_too_large(void **state)
   assert_true(ground.granules.moves > 0);
   assert_true(ground_bytes(&ground) <= whole);
   give(large);
+}
+
+/* Small gaps between live blocks are not what new memory is for, as long as any lies idle. */
+static void holds_no_more_while_some_is_idle(void **state)
+{
+  (void)state;
+  enum { UNITS = 64 * 1024, WHOLE = 9600, SMALL = 5000 };
+  uint64_t random = 5, live = 0;
+  unsigned n = 0;
+  open_ground(GROWTH_MAPPED, 4ull * WHOLE * UNITS, UNITS, UINT64_MAX);
+  give(take((uint64_t)WHOLE * UNITS));
+  uint32_t small = take((uint64_t)SMALL * UNITS); /* the first pieces are small ones */
+  for (unsigned i = 0; i < 4000; i++) {
+    fake_work(0);
+    if (live > (WHOLE - SMALL) * 7 / 8) {
+      unsigned which = (unsigned)draw(&random, n);
+      live -= block_of(&heap.blocks, ids[which])->bytes / UNITS;
+      give(ids[which]);
+      ids[which] = ids[--n];
+    } else {
+      uint64_t units = 1 + draw(&random, draw(&random, 8) ? 4 : 400);
+      ids[n++] = take(units * UNITS);
+      live += units;
+    }
+    assert_int_equal(ground_bytes(&ground), (uint64_t)WHOLE * UNITS);
+  }
+  assert_valid();
+  give(small);
 }
 
 /* ---- Giving back ---- */
@@ -604,6 +633,7 @@ int main(void)
       TEST_ALIASED(moves_memory_that_work_still_uses),
       TEST_ALIASED(moves_nothing_twice),
       TEST_ALIASED(exchanges_pieces_that_are_too_large),
+      TEST_ALIASED(holds_no_more_while_some_is_idle),
       TEST_ALIASED(gives_idle_memory_back),
       TEST_ALIASED(keeps_memory_that_is_partly_in_use),
       TEST_ALIASED(takes_what_it_is_to_start_with),

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* idle.h: the pieces that lie wholly in free memory. They can be had for another address, or go back to the upstream. Each
+ * `take` gives one of at most `most` granules that lies nowhere any more, or HIPMM_E_OUT_OF_MEMORY if there is none. The
+ * caller holds the pool's lock. */
+#ifndef HIPMM_POOL_IDLE_H
+#define HIPMM_POOL_IDLE_H
+
+#include "heap.h"
+#include "pieces.h"
+
+/* For `most`: of any size. */
+static const uint64_t IDLE_ANY = UINT32_MAX;
+
+/* Of a free block, from the address `from` on. */
+enum hipmm_status idle_take_from(struct pieces *pieces, struct block *block, uint64_t from, uint64_t most,
+                                 uint32_t *piece_out);
+
+/* Of the stream's free blocks: a large one at a high address, where it would be reused last. */
+enum hipmm_status idle_take(struct pieces *pieces, struct heap *heap, uint32_t stream, uint64_t most,
+                            uint32_t *piece_out);
+
+/* Of another stream, whose work `stream` then waits for. */
+enum hipmm_status idle_take_waiting(struct pieces *pieces, struct heap *heap, uint32_t stream, uint64_t most,
+                                    uint32_t *piece_out);
+
+/* Whether there are any in free blocks whose work may not have passed yet. */
+bool idle_is_pending(const struct pieces *pieces, const struct heap *heap);
+
+/* Gives those of clean blocks back to the upstream as long as `keep_bytes` stay. */
+enum hipmm_status idle_release(struct pieces *pieces, struct heap *heap, uint64_t keep_bytes);
+
+#endif
