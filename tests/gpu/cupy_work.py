@@ -4,13 +4,12 @@
 of JSON: seconds, the most held from the driver and kept by CuPy's pool, and a sum of the results, which must be the same
 with every allocator.
 
-    cupy_work.py --allocator pool|hipmm [--rounds 40]         (hipmm: HIPMM_LIBRARY, HIPMM_CONFIG)
+    cupy_work.py --allocator pool|hipmm [--rounds 40]    (hipmm: PYTHONPATH=etc/python, HIPMM_LIBRARY, HIPMM_CONFIG)
 """
 
 import argparse
 import hashlib
 import json
-import os
 import sys
 import threading
 import time
@@ -30,8 +29,6 @@ def parse():
 
 
 def use_hipmm():
-    here = os.path.dirname(os.path.abspath(__file__))
-    sys.path.insert(0, os.path.join(here, "..", "..", "etc", "python"))
     import hipmm_cupy
 
     cupy.cuda.set_allocator(hipmm_cupy.Allocator().malloc)

@@ -4,13 +4,10 @@
 line of JSON. What hipmm says of it must be a line on standard error, or in the error itself."""
 
 import json
-import os
 import sys
 
+import hipmm_torch
 import torch
-
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "etc", "python"))
-import hipmm_torch  # noqa: E402
 
 
 def main():

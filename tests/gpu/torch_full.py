@@ -3,17 +3,14 @@
 """PyTorch on hipmm with a device that is full: it fails clearly, loses nothing, and goes on once memory is let go.
 Prints one line of JSON.
 
-    torch_full.py            (HIPMM_LIBRARY, HIPMM_CONFIG)
+    torch_full.py            (PYTHONPATH=etc/python, HIPMM_LIBRARY, HIPMM_CONFIG)
 """
 
 import json
-import os
 import sys
 
+import hipmm_torch
 import torch
-
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "etc", "python"))
-import hipmm_torch  # noqa: E402
 
 
 def fill(bytes_each):

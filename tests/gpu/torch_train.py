@@ -3,7 +3,9 @@
 """Trains a model of GPT-2 small's size on random tokens and prints one line of JSON: the last losses, steps per second
 after the warm-up, and the most memory held from the driver. Nothing is downloaded.
 
-    torch_train.py --allocator native|expandable|hipmm [--steps 30]     (hipmm: HIPMM_LIBRARY, HIPMM_CONFIG)
+    torch_train.py --allocator native|expandable|hipmm [--steps 30]
+
+hipmm: PYTHONPATH=etc/python, HIPMM_LIBRARY, HIPMM_CONFIG.
 
 The same seed must give the same losses with every allocator.
 """
@@ -81,8 +83,6 @@ class Model(nn.Module):
 
 
 def use_hipmm():
-    here = os.path.dirname(os.path.abspath(__file__))
-    sys.path.insert(0, os.path.join(here, "..", "..", "etc", "python"))
     import hipmm_torch
 
     hipmm_torch.use()
