@@ -63,7 +63,7 @@ class Axis:
         plot.write(ROOT / "doc" / f"growth-{self.name}.svg", f"Time and records over {self.label}", panels)
 
     def rows(self):
-        for i in {0: 0, len(self.values) // 2: 0, len(self.values) - 1: 0}:
+        for i in (0, len(self.values) // 2, len(self.values) - 1):
             times = "; ".join(f"{name} {points[i][1]:,.1f}" for name, points in self.times.items())
             label = self.label[:-1] if self.values[i] == 1 else self.label
             yield [f"{self.tick(self.values[i])} {label}", times, *(f"{size:,.0f}" for size in self.metadata[i])]

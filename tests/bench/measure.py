@@ -81,8 +81,8 @@ class Bench:
         command = [self.build / "tests/bench/host_malloc", workload, threads, live, max_bytes, seconds]
         return self.run(command, **preload)["ns_per_op"]
 
-    def metadata(self, threads, streams, live, max_bytes, *options, config=None, **environment):
-        command = [self.build / "tests/bench/metadata", config or self.default, threads, streams, live, max_bytes]
+    def metadata(self, threads, streams, live, max_bytes, *options, **environment):
+        command = [self.build / "tests/bench/metadata", self.default, threads, streams, live, max_bytes]
         return self.run(command + list(options), **environment)
 
     def trace(self, path):

@@ -72,16 +72,12 @@ def suite(proof):
 # ---- Data
 
 
-def rows_of(proof, program):
-    return proof.run([program, "--list"], 20).out.splitlines()
-
-
 def integrity(proof):
     program = proof.bundle / "tests/gpu/integrity"
     threads, seconds = (8, 1.5) if proof.on_gpu else (4, 0.5)
     figures = proof.table("data on 8 streams", ["stack", "allocations", "from another stream", "looks", "MiB looked at",
                                                 "lost", "without waits"])
-    names = rows_of(proof, program)
+    names = proof.run([program, "--list"], 20).out.splitlines()
     proof.check("integrity --list", names, "says nothing")
     for i, line in enumerate(names):
         breaks, name = line[0] == "*" or (line[0] == "!" and not proof.on_gpu), line[2:]
