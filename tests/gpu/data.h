@@ -9,6 +9,16 @@
 /* Starts hipmm with two software devices of 256 MiB, or what there is. `stack` is JSON with ' for ". */
 void data_start(const char *stack);
 
+/* A test of `stack`, and one of each of the stacks that every program here goes through. */
+#define DATA_ROW(text, test, teardown, stack)                 \
+  {                                                           \
+    text, test, NULL, teardown, (void *)(uintptr_t)(stack "") \
+  }
+#define DATA_ROWS(test, teardown)                                                                         \
+  DATA_ROW("mapped: " #test, test, teardown, "[{'type': 'pool', 'growth': 'mapped'}, 'device']"),         \
+      DATA_ROW("segments: " #test, test, teardown, "[{'type': 'pool', 'growth': 'segments'}, 'device']"), \
+      DATA_ROW("device: " #test, test, teardown, "['device']")
+
 /* Of the tests: finalizes; on the software device nothing may be left. */
 int data_teardown(void **state);
 

@@ -170,14 +170,8 @@ static void works_in_threads_of_both(void **state)
   for (int i = 0; i < 2 * DEVICES; i++) assert_int_equal(workers[i].wrong, 0);
 }
 
-#define ROW(text, test, stack)                                         \
-  {                                                                    \
-    text, test, NULL, back_to_the_first, (void *)(uintptr_t)(stack "") \
-  }
-#define EACH(test)                                                                         \
-  ROW("mapped: " #test, test, "[{'type': 'pool', 'growth': 'mapped'}, 'device']"),         \
-      ROW("segments: " #test, test, "[{'type': 'pool', 'growth': 'segments'}, 'device']"), \
-      ROW("device: " #test, test, "['device']"), ROW("async: " #test, test, "['async']")
+#define ROW(text, test, stack) DATA_ROW(text, test, back_to_the_first, stack)
+#define EACH(test)             DATA_ROWS(test, back_to_the_first), ROW("async: " #test, test, "['async']")
 
 #define PEERS "{'type': 'device', 'peers': [{'device': 0}, {'device': 1}]}"
 

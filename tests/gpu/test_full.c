@@ -123,14 +123,8 @@ static void gives_a_large_block_from_scattered_pieces(void **state)
   free_each(1, 2);
 }
 
-#define ROW(text, test, stack)                                \
-  {                                                           \
-    text, test, NULL, teardown, (void *)(uintptr_t)(stack "") \
-  }
-#define EACH(test)                                                                         \
-  ROW("mapped: " #test, test, "[{'type': 'pool', 'growth': 'mapped'}, 'device']"),         \
-      ROW("segments: " #test, test, "[{'type': 'pool', 'growth': 'segments'}, 'device']"), \
-      ROW("device: " #test, test, "['device']"), ROW("statistics: " #test, test, "['statistics', 'pool', 'device']")
+#define ROW(text, test, stack) DATA_ROW(text, test, teardown, stack)
+#define EACH(test)             DATA_ROWS(test, teardown), ROW("statistics: " #test, test, "['statistics', 'pool', 'device']")
 
 int main(void)
 {

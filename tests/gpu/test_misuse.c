@@ -129,14 +129,8 @@ static void finds_writes_that_go_wrong(void **state)
   assert_int_equal(guard_value("writes_after_free"), 1);
 }
 
-#define ROW(text, test, stack)                                     \
-  {                                                                \
-    text, test, NULL, data_teardown, (void *)(uintptr_t)(stack "") \
-  }
-#define EACH(test)                                                                         \
-  ROW("mapped: " #test, test, "[{'type': 'pool', 'growth': 'mapped'}, 'device']"),         \
-      ROW("segments: " #test, test, "[{'type': 'pool', 'growth': 'segments'}, 'device']"), \
-      ROW("device: " #test, test, "['device']"), ROW("async: " #test, test, "['async']")
+#define ROW(text, test, stack) DATA_ROW(text, test, data_teardown, stack)
+#define EACH(test)             DATA_ROWS(test, data_teardown), ROW("async: " #test, test, "['async']")
 
 int main(void)
 {
