@@ -1,23 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* cuda.c: a CUDA program that knows nothing of hipmm; as program.c, over the stand-in for CUDA's runtime. */
 #include "cudart.h"
+#include "scenario.h"
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { KIB = 1 << 10, MIB = 1 << 20, INVALID = 1, MEMORY = 2, UNSUPPORTED = 801, CAPTURE = 900, TO_HOST = 2 };
 
-static int complaints;
-
-static void complain(int line, const char *what)
-{
-  fprintf(stderr, "cuda.c:%d: %s\n", line, what);
-  complaints++;
-}
-
-#define CHECK(condition)     ((condition) ? (void)0 : complain(__LINE__, #condition))
 #define EXPECT(wanted, call) CHECK((call) == (wanted))
 #define GOOD(call)           EXPECT(0, call)
 
@@ -29,7 +20,7 @@ static void fill(void *memory, int value, size_t bytes, cudaStream_t stream)
   GOOD(cudaStreamSynchronize(stream));
   for (size_t i = 0; i < bytes; i++)
     if (host[i] != (unsigned char)value) {
-      complain(__LINE__, "other data");
+      complain(__FILE__, __LINE__, "other data");
       return;
     }
 }
@@ -138,17 +129,7 @@ static void reset(void)
 
 int main(int argc, char **argv)
 {
-  static const struct {
-    const char *name;
-    void (*run)(void);
-  } scenarios[] = {
+  static const struct scenario scenarios[] = {
       {"memory", use_memory}, {"pools", use_pools}, {"capture", use_capture}, {"wrong", be_wrong}, {"reset", reset}};
-  for (size_t i = 0; argc > 1 && i < sizeof scenarios / sizeof *scenarios; i++) {
-    if (strcmp(scenarios[i].name, argv[1]) != 0) continue;
-    scenarios[i].run();
-    if (!complaints) printf("good\n");
-    return complaints ? 1 : 0;
-  }
-  fprintf(stderr, "what is \"%s\"?\n", argc > 1 ? argv[1] : "");
-  return 3;
+  return scenario_main(scenarios, sizeof scenarios / sizeof *scenarios, argc, argv);
 }

@@ -3,13 +3,6 @@
  * prints "good" if all was as a HIP program may expect. It checks values, and lets the scripts check what is reported. */
 #include "program.h"
 
-#include <string.h>
-
-struct scenario {
-  const char *name;
-  void (*run)(void);
-};
-
 static const struct scenario scenarios[] = {
     {"nothing", scenario_nothing},       {"memory", scenario_memory},     {"arguments", scenario_arguments},
     {"reuse", scenario_reuse},           {"ordered", scenario_ordered},   {"streams", scenario_streams},
@@ -21,19 +14,10 @@ static const struct scenario scenarios[] = {
     {"unready", scenario_unready},       {"deferred", scenario_deferred}, {"nested", scenario_nested},
 };
 
-static int complaints;
-
-void complain(const char *file, int line, const char *what)
-{
-  fprintf(stderr, "%s:%d: %s\n", file, line, what);
-  complaints++;
-}
-
 void check_code(const char *file, int line, const char *call, hipError_t code, hipError_t wanted)
 {
   if (code == wanted) return;
-  fprintf(stderr, "%s:%d: %s is %d (%s) and not %d\n", file, line, call, (int)code, hipGetErrorName(code), (int)wanted);
-  complaints++;
+  complain(file, line, "%s is %d (%s) and not %d", call, (int)code, hipGetErrorName(code), (int)wanted);
 }
 
 bool all_are(const unsigned char *bytes, size_t count, int value)
@@ -45,12 +29,5 @@ bool all_are(const unsigned char *bytes, size_t count, int value)
 
 int main(int argc, char **argv)
 {
-  for (size_t i = 0; argc > 1 && i < sizeof scenarios / sizeof *scenarios; i++) {
-    if (strcmp(scenarios[i].name, argv[1]) != 0) continue;
-    scenarios[i].run();
-    if (!complaints) printf("good\n");
-    return complaints ? 1 : 0;
-  }
-  fprintf(stderr, "what is \"%s\"?\n", argc > 1 ? argv[1] : "");
-  return 3;
+  return scenario_main(scenarios, sizeof scenarios / sizeof *scenarios, argc, argv);
 }

@@ -6,14 +6,14 @@
 /* Functions that HIP has renamed are called all the same by programs. */
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
+#include "scenario.h"
+
 #include <hip/hip_runtime_api.h>
 #include <stdbool.h>
 #include <stdio.h>
 
-void complain(const char *file, int line, const char *what);
 void check_code(const char *file, int line, const char *call, hipError_t code, hipError_t wanted);
 
-#define CHECK(condition)     ((condition) ? (void)0 : complain(__FILE__, __LINE__, #condition))
 #define EXPECT(wanted, call) check_code(__FILE__, __LINE__, #call, (call), (wanted))
 #define GOOD(call)           EXPECT(hipSuccess, call)
 
