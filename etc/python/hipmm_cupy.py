@@ -36,23 +36,21 @@ class Allocator:
         ]
         self._allocators = {}
 
-    def _allocator_for(self, stream, device):
-        allocator = cupy.cuda.memory.CFunctionAllocator(stream.ptr, *self._functions, (self, stream))
-        # Streams of CuPy's own live as long as they are referred to; those of others nobody here can speak for.
-        lasts = isinstance(stream, cupy.cuda.Stream) and stream.ptr > 2
-        self._allocators[device, stream.ptr] = (allocator.malloc, allocator, stream)
-        return allocator.malloc, lasts
-
     def malloc(self, nbytes):
         """For cupy.cuda.set_allocator()."""
         stream = cupy.cuda.get_current_stream()
         device = cupy.cuda.runtime.getDevice()
-        known = self._allocators.get((device, stream.ptr))
-        malloc, lasts = (known[0], False) if known else self._allocator_for(stream, device)
+        malloc = self._allocators.get((device, stream.ptr))
+        is_new = malloc is None
+        if is_new:
+            malloc = cupy.cuda.memory.CFunctionAllocator(stream.ptr, *self._functions, (self, stream)).malloc
+            self._allocators[device, stream.ptr] = malloc
         memory = malloc(nbytes)
         if nbytes and not memory.ptr:
             raise cupy.cuda.memory.OutOfMemoryError(nbytes, 0) from MemoryError(self.last_error())
-        if lasts:  # hipmm is initialised now
+        # Streams of CuPy's own live as long as they are referred to; those of others nobody here can speak for. Not before
+        # the first allocation: hipmm is initialised now.
+        if is_new and isinstance(stream, cupy.cuda.Stream) and stream.ptr > 2:
             self._library.hipmm_stream_retain(device, stream.ptr)
         return memory
 
