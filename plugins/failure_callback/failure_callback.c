@@ -4,9 +4,9 @@
  *
  * No lock of this resource is held while the program's function runs: it may free and allocate through hipmm, through
  * this resource too. What it allocates here may be short of memory in its turn, and then simply fails: a thread that is
- * in the function already never enters it again for the same resource. Locks of resources above are another matter:
- * under a pool that grows, or under thread_safe, the function must not use what stands above. What fails in the
- * function leaves its own reason behind, in place of the upstream's. */
+ * in the function already never enters it again for the same resource. Locks of resources above are another matter: a
+ * pool that grows, or thread_safe, holds its own meanwhile, and the function must not use what stands above. What fails
+ * in the function leaves its own reason behind, in place of the upstream's. */
 #include <hipmm/plugin.h>
 
 #include <pthread.h>
@@ -148,7 +148,11 @@ static const struct hipmm_option failure_callback_option_table[] = {
      .flags = HIPMM_OPTION_REQUIRED | HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct failure_callback_options, callback),
      .unit = "failure",
-     .doc = "The function to call, by the name that hipmm_register_failure() gave it; nonzero from it: try again"},
+     .doc =
+         "The function to call, by the name that hipmm_register_failure() gave it; nonzero from it: try again. It may "
+         "free and allocate through this resource, and through those above that only forward; below a pool or "
+         "another resource that grows, or below thread_safe, to use that one would wait for ever for its lock: put "
+         "failure_callback on top of it"},
 };
 
 static const struct hipmm_ops failure_callback_ops = {
