@@ -80,14 +80,23 @@ static enum hipmm_status release_next(const struct hipmm_services *services, str
   return HIPMM_OK;
 }
 
+static enum hipmm_status found(const struct hipmm_services *services, enum hipmm_status status, const void *ptr)
+{
+  if (status != HIPMM_E_NOT_SUPPORTED) return status;
+  return error_refuse(status, services->name, "no resource below knows the size of {0:hex}; free it with its size",
+                      (uintptr_t)ptr, 0, 0);
+}
+
 static enum hipmm_status find_below(const struct hipmm_services *services, const void *ptr,
                                     struct hipmm_block *block_out)
 {
-  enum hipmm_status status = instance_find_below(instance_of(services), ptr, block_out);
-  if (status == HIPMM_E_NOT_SUPPORTED)
-    return error_refuse(status, services->name, "no resource below knows the size of {0:hex}; free it with its size",
-                        (uintptr_t)ptr, 0, 0);
-  return status;
+  return found(services, instance_find_below(instance_of(services), ptr, block_out), ptr);
+}
+
+static enum hipmm_status find_in(const struct hipmm_services *services, const struct hipmm_resource *resource,
+                                 const void *ptr, struct hipmm_block *block_out)
+{
+  return found(services, instance_find(instance_from(resource), ptr, block_out), ptr);
 }
 
 void instance_services_fill(struct instance *instance)
@@ -104,6 +113,7 @@ void instance_services_fill(struct instance *instance)
   services.release_next = release_next;
   services.count_held = count_held;
   services.find_below = find_below;
+  services.find_in = find_in;
   services.explain = explain;
   instance->services = services;
 }

@@ -74,13 +74,6 @@ enum hipmm_status hint_deallocate(void *self, void *ptr, size_t bytes, size_t al
   return hipmm_upstream_deallocate(hint->upstream, ptr, bytes, alignment, stream);
 }
 
-/* For resources that have several others below them, and ask each by itself whose a block is. */
-enum hipmm_status hint_find(void *self, const void *ptr, struct hipmm_block *block_out)
-{
-  struct hint *hint = self;
-  return hint->services->find_below(hint->services, ptr, block_out);
-}
-
 enum hipmm_status hint_query(void *self, size_t index, int64_t *value_out)
 {
   struct hint *hint = self;

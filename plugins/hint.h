@@ -39,7 +39,6 @@ enum hipmm_status hint_give_back(const struct hint *hint, enum hipmm_status stat
 enum hint_value { HINT_IS_ON, HINT_GIVEN, HINT_GIVEN_BYTES, HINT_IGNORED, HINT_VALUES };
 
 enum hipmm_status hint_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream);
-enum hipmm_status hint_find(void *self, const void *ptr, struct hipmm_block *block_out);
 enum hipmm_status hint_query(void *self, size_t index, int64_t *value_out);
 
 #endif

@@ -406,6 +406,11 @@ struct hipmm_services {
    * that add something are heard, the nearest to the source first. */
   enum hipmm_status (*explain)(const struct hipmm_services *services, enum hipmm_status status, const char *text,
                                uint64_t first, uint64_t second, uint64_t third, uint64_t fourth);
+
+  /* As find_below, but asks one upstream, or a resource that an option names, and those below it. For a resource over
+   * several that must know whose a block is. */
+  enum hipmm_status (*find_in)(const struct hipmm_services *services, const struct hipmm_resource *resource,
+                               const void *ptr, struct hipmm_block *block_out);
 };
 
 /* ---- Options --------------------------------------------------------------------------------------------------- */

@@ -136,7 +136,6 @@ static const struct hipmm_ops advise_ops = {
     .allocate = advise_allocate,
     .deallocate = hint_deallocate,
     .query = hint_query,
-    .find = hint_find,
     .reconfigure = advise_reconfigure,
 };
 

@@ -46,19 +46,8 @@ static enum hipmm_status binning_allocate(void *self, size_t bytes, size_t align
 static enum hipmm_status find_in_bin(const struct binning *binning, struct bin *bin, const void *ptr,
                                      struct hipmm_block *block_out)
 {
-  if (!bin->resource) return fixed_find(&bin->blocks, ptr, block_out) ? HIPMM_OK : HIPMM_E_POINTER;
-  if (bin->resource->ops->find) return bin->resource->ops->find(bin->resource->self, ptr, block_out);
-  return binning->services->refuse(binning->services, HIPMM_E_NOT_SUPPORTED,
-                                   "the resource of the bin of {1:bytes} cannot tell whether {0:hex} is its own; free "
-                                   "it with its size",
-                                   (uintptr_t)ptr, bin->bytes, 0);
-}
-
-static enum hipmm_status find_in_upstream(const struct binning *binning, const void *ptr, struct hipmm_block *block_out)
-{
-  const struct hipmm_resource *upstream = binning->upstream;
-  return upstream->ops->find ? upstream->ops->find(upstream->self, ptr, block_out)
-                             : binning->services->find_below(binning->services, ptr, block_out);
+  if (bin->resource) return binning->services->find_in(binning->services, bin->resource, ptr, block_out);
+  return fixed_find(&bin->blocks, ptr, block_out) ? HIPMM_OK : HIPMM_E_POINTER;
 }
 
 static enum hipmm_status find_place(const struct binning *binning, const void *ptr, struct place *place_out)
@@ -74,7 +63,7 @@ static enum hipmm_status find_place(const struct binning *binning, const void *p
                                        (uintptr_t)ptr, 0, 0);
   }
   place_out->bin = NULL;
-  return find_in_upstream(binning, ptr, &place_out->block);
+  return binning->services->find_in(binning->services, binning->upstream, ptr, &place_out->block);
 }
 
 static enum hipmm_status binning_find(void *self, const void *ptr, struct hipmm_block *block_out)

@@ -80,13 +80,6 @@ static enum hipmm_status failure_callback_deallocate(void *resource, void *ptr, 
   return hipmm_upstream_deallocate(self->upstream, ptr, bytes, alignment, stream);
 }
 
-/* For resources that have several others below them, and ask each by itself whose a block is. */
-static enum hipmm_status failure_callback_find(void *resource, const void *ptr, struct hipmm_block *block_out)
-{
-  struct failure_callback *self = resource;
-  return self->services->find_below(self->services, ptr, block_out);
-}
-
 /* ---- Values ---- */
 
 enum failure_callback_value { CALLS, RESCUES, FAILURES };
@@ -160,7 +153,6 @@ static const struct hipmm_ops failure_callback_ops = {
     .allocate = failure_callback_allocate,
     .deallocate = failure_callback_deallocate,
     .query = failure_callback_query,
-    .find = failure_callback_find,
     .reconfigure = failure_callback_reconfigure,
 };
 

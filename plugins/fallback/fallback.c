@@ -106,14 +106,12 @@ static enum hipmm_status fallback_deallocate(void *self, void *ptr, size_t bytes
 static enum hipmm_status fallback_find(void *self, const void *ptr, struct hipmm_block *block_out)
 {
   struct fallback *fallback = self;
-  const struct hipmm_resource *first = fallback->upstreams[0];
   struct owner owner;
   if (owners_may_have(&fallback->owners, ptr) && live_find(&fallback->owners.live, ptr, &owner)) {
     *block_out = (struct hipmm_block){owner.block.ptr, owner.block.bytes};
     return HIPMM_OK;
   }
-  return first->ops->find ? first->ops->find(first->self, ptr, block_out)
-                          : fallback->services->find_below(fallback->services, ptr, block_out);
+  return fallback->services->find_in(fallback->services, fallback->upstreams[0], ptr, block_out);
 }
 
 /* ---- Values ---- */

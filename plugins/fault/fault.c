@@ -113,13 +113,6 @@ static enum hipmm_status fault_deallocate(void *self, void *ptr, size_t bytes, s
   return hipmm_upstream_deallocate(fault->upstream, ptr, bytes, alignment, stream);
 }
 
-/* For resources that have several others below them, and ask each by itself whose a block is. */
-static enum hipmm_status fault_find(void *self, const void *ptr, struct hipmm_block *block_out)
-{
-  struct fault *fault = self;
-  return fault->services->find_below(fault->services, ptr, block_out);
-}
-
 /* ---- Values and actions ---- */
 
 enum fault_value { ALLOCATIONS, FAILURES, PASSED_BYTES, N_VALUES };
@@ -251,7 +244,6 @@ static const struct hipmm_ops fault_ops = {
     .deallocate = fault_deallocate,
     .query = fault_query,
     .perform = fault_perform,
-    .find = fault_find,
     .reconfigure = fault_reconfigure,
 };
 

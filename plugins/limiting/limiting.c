@@ -58,13 +58,6 @@ static enum hipmm_status limiting_deallocate(void *self, void *ptr, size_t bytes
   return status;
 }
 
-/* For resources that have several others below them, and ask each by itself whose a block is. */
-static enum hipmm_status limiting_find(void *self, const void *ptr, struct hipmm_block *block_out)
-{
-  struct limiting *limiting = self;
-  return limiting->services->find_below(limiting->services, ptr, block_out);
-}
-
 enum limiting_value { ALLOCATED_BYTES, LIMIT_BYTES };
 
 static const struct hipmm_feature limiting_values[] = {
@@ -126,7 +119,6 @@ static const struct hipmm_ops limiting_ops = {
     .allocate = limiting_allocate,
     .deallocate = limiting_deallocate,
     .query = limiting_query,
-    .find = limiting_find,
     .reconfigure = limiting_reconfigure,
 };
 

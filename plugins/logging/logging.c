@@ -53,13 +53,6 @@ static enum hipmm_status logging_deallocate(void *self, void *ptr, size_t bytes,
   return hipmm_upstream_deallocate(logging->upstream, ptr, bytes, alignment, stream);
 }
 
-/* For resources that have several others below them, and ask each by itself whose a block is. */
-static enum hipmm_status logging_find(void *self, const void *ptr, struct hipmm_block *block_out)
-{
-  struct logging *logging = self;
-  return logging->services->find_below(logging->services, ptr, block_out);
-}
-
 /* ---- Values and actions ---- */
 
 enum logging_value { ROWS, LOST_ROWS, METADATA_BYTES, N_VALUES };
@@ -196,7 +189,6 @@ static const struct hipmm_ops logging_ops = {
     .allocate = logging_allocate,
     .deallocate = logging_deallocate,
     .query = logging_query,
-    .find = logging_find,
     .perform = logging_perform,
     .reconfigure = logging_reconfigure,
 };

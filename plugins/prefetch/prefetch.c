@@ -60,7 +60,6 @@ static const struct hipmm_ops prefetch_ops = {
     .allocate = prefetch_allocate,
     .deallocate = hint_deallocate,
     .query = hint_query,
-    .find = hint_find,
 };
 
 HIPMM_EXPORT extern const struct hipmm_plugin prefetch_LTX_hipmm_plugin;

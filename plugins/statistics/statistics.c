@@ -68,13 +68,6 @@ static enum hipmm_status statistics_deallocate(void *self, void *ptr, size_t byt
   return status;
 }
 
-/* For resources that have several others below them, and ask each by itself whose a block is. */
-static enum hipmm_status statistics_find(void *self, const void *ptr, struct hipmm_block *block_out)
-{
-  struct statistics *statistics = self;
-  return statistics->services->find_below(statistics->services, ptr, block_out);
-}
-
 /* ---- Values ---- */
 
 static const struct hipmm_feature statistics_values[N_VALUES] = {
@@ -198,7 +191,6 @@ static const struct hipmm_ops statistics_ops = {
     .allocate = statistics_allocate,
     .deallocate = statistics_deallocate,
     .query = statistics_query,
-    .find = statistics_find,
     .perform = statistics_perform,
 };
 

@@ -178,6 +178,23 @@ static void lets_the_list_go_before_the_powers(void **state)
   rig_free(ptr, 2000, NULL);
 }
 
+/* Whose a block is, adaptors do not know: what stands below them is asked. */
+static void frees_without_a_size_through_adaptors(void **state)
+{
+  (void)state;
+  rig_start("'resources': {'memory': {'type': 'device'}, 'pool': {'type': 'pool', 'upstream': 'memory'},"
+            "'limit': {'type': 'limiting', 'limit': '1MiB', 'upstream': 'pool'},"
+            "'mine': {'type': 'statistics', 'upstream': 'limit'}, 'rest': {'type': 'fault', 'upstream': 'memory'},"
+            "'bins': {'type': 'binning', 'upstream': 'rest', 'bins': [{'size': 2048, 'resource': 'mine'}]}}");
+  void *small = rig_allocate(2000, NULL), *large = rig_allocate(5000, NULL);
+  assert_int_equal(rig_value("limit", "allocated_bytes"), 2048);
+  rig_free(large, 0, NULL);
+  assert_int_equal(rig_value("mine", "current_bytes"), 2000);
+  rig_free(small, 0, NULL);
+  assert_int_equal(rig_value("mine", "current_bytes"), 0);
+  assert_int_equal(rig_value("limit", "allocated_bytes"), 0);
+}
+
 static void without_bins_passes_everything_on(void **state)
 {
   (void)state;
@@ -438,6 +455,7 @@ int main(void)
       TEST(adds_powers_of_two),
       TEST(adds_powers_of_two_beyond_32_bits),
       TEST(lets_the_list_go_before_the_powers),
+      TEST(frees_without_a_size_through_adaptors),
       TEST(without_bins_passes_everything_on),
       TEST(locates_mistakes),
       TEST(sends_frees_where_blocks_are_when_bins_are_added),
