@@ -3,6 +3,7 @@
 #include "rig.h"
 #include "../../core/hip.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -193,6 +194,82 @@ hipStream_t rig_stream(void)
 void rig_drop_stream(hipStream_t stream)
 {
   assert_int_equal(rig_hip()->StreamDestroy(stream), 0);
+}
+
+/* ---- Threads ---- */
+
+enum { MOST_THREADS = 8, RIVALS = 4 };
+
+struct thread {
+  pthread_t thread;
+  void (*run)(int *failures);
+  int failures;
+};
+
+static struct thread threads[MOST_THREADS];
+static int n_threads;
+
+static void *run_thread(void *argument)
+{
+  struct thread *thread = argument;
+  thread->run(&thread->failures);
+  return NULL;
+}
+
+void rig_start_threads(int count, void (*run)(int *failures))
+{
+  assert_in_range(count, 1, MOST_THREADS);
+  for (n_threads = 0; n_threads < count; n_threads++) {
+    struct thread *thread = &threads[n_threads];
+    *thread = (struct thread){.run = run};
+    assert_int_equal(pthread_create(&thread->thread, NULL, run_thread, thread), 0);
+  }
+}
+
+void rig_join_threads(void)
+{
+  for (int i = 0; i < n_threads; i++) pthread_join(threads[i].thread, NULL);
+  for (int i = 0; i < n_threads; i++) assert_int_equal(threads[i].failures, 0);
+}
+
+void rig_run_threads(int count, void (*run)(int *failures))
+{
+  rig_start_threads(count, run);
+  rig_join_threads();
+}
+
+static struct contest {
+  pthread_barrier_t start;
+  void *const *blocks;
+  int n_blocks;
+  size_t bytes;
+  atomic_int freed;
+} contest;
+
+static void free_all(int *failures)
+{
+  (void)failures; /* most frees fail, in whatever thread */
+  pthread_barrier_wait(&contest.start);
+  for (int i = 0; i < contest.n_blocks; i++)
+    if (!hipmm_deallocate(NULL, contest.blocks[i], contest.bytes, NULL)) atomic_fetch_add(&contest.freed, 1);
+}
+
+void rig_free_in_rivalry(void *const *blocks, int n_blocks, size_t bytes)
+{
+  contest = (struct contest){.blocks = blocks, .n_blocks = n_blocks, .bytes = bytes};
+  pthread_barrier_init(&contest.start, NULL, RIVALS);
+  rig_run_threads(RIVALS, free_all);
+  pthread_barrier_destroy(&contest.start);
+  assert_int_equal(contest.freed, n_blocks);
+}
+
+/* ---- Calls of HIP ---- */
+
+uint64_t rig_all_calls(void)
+{
+  uint64_t calls = 0, count;
+  for (size_t row = 0; software()->call(row, &count); row++) calls += count;
+  return calls;
 }
 
 /* ---- Failing calls ---- */

@@ -49,6 +49,22 @@ int rig_look(const void *ptr, unsigned char value, size_t bytes, hipStream_t str
 hipStream_t rig_stream(void);
 void rig_drop_stream(hipStream_t stream);
 
+/* ---- Threads ---- */
+
+/* Starts threads that count what fails in their `failures`; and waits for them all: nothing may have failed. One group
+ * of them at a time. The threads must not assert. */
+void rig_start_threads(int count, void (*run)(int *failures));
+void rig_join_threads(void);
+void rig_run_threads(int count, void (*run)(int *failures));
+
+/* Threads free all of the blocks at once, with `bytes` or, if 0, without: each of them is taken back once. */
+void rig_free_in_rivalry(void *const *blocks, int n_blocks, size_t bytes);
+
+/* ---- Calls of HIP ---- */
+
+/* How many there were since software()->reset_calls(). */
+uint64_t rig_all_calls(void);
+
 /* Makes the `nth` call of a HIP function from now on fail (plugins/software/software.h). */
 void rig_fail_call(const char *name, uint64_t nth, int code);
 

@@ -4,7 +4,6 @@
 #include "managed.h"
 #include "model.h"
 
-#include <pthread.h>
 #include <stdio.h>
 
 static const char all[] = "'stack': [{'type': 'advise', 'read_mostly': true, 'preferred_location': 'device', "
@@ -256,29 +255,23 @@ static void agrees_with_a_model(void **state)
 
 enum { THREADS = 4, ROUNDS = 300 };
 
-static void *allocate_and_free(void *argument)
+static void allocate_and_free(int *failures)
 {
-  int *failures = argument;
   for (size_t i = 0; i < ROUNDS; i++) {
     void *ptr = NULL;
     *failures += hipmm_allocate(NULL, 1000 + i, NULL, &ptr) != HIPMM_OK;
     *failures += hipmm_deallocate(NULL, ptr, i % 2 ? 1000 + i : 0, NULL) != HIPMM_OK;
   }
-  return NULL;
 }
 
 /* While the advice changes. */
 static void serves_threads(void **state)
 {
-  pthread_t threads[THREADS];
-  int failures[THREADS] = {0};
   (void)state;
   rig_start("'stack': [{'type': 'advise', 'read_mostly': true}, 'pool', 'managed']");
-  for (int i = 0; i < THREADS; i++)
-    assert_int_equal(pthread_create(&threads[i], NULL, allocate_and_free, &failures[i]), 0);
+  rig_start_threads(THREADS, allocate_and_free);
   for (int i = 0; i < 50; i++) assert_ok(hipmm_set("devices/0/advise/coarse_grain", i % 2 ? "true" : "false"));
-  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-  for (int i = 0; i < THREADS; i++) assert_int_equal(failures[i], 0);
+  rig_join_threads();
   assert_in_range(rig_value("advise", "advised_count"), THREADS * ROUNDS, 2 * THREADS * ROUNDS);
 }
 

@@ -2,7 +2,6 @@
 /* Tests of aligned: addresses, what the upstream is asked for, and frees of all kinds. */
 #include "behaviour.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -171,9 +171,7 @@ static void reuses_on_the_same_stream_without_a_call(void **state)
       assert_ptr_equal(again, first);
       rig_free(again, sizes[size], stream);
     }
-    uint64_t calls = 0, count;
-    for (size_t row = 0; software()->call(row, &count); row++) calls += count;
-    assert_int_equal(calls, software()->calls("hipGetDevice")); /* hipmm asks for the device of a NULL resource */
+    assert_int_equal(rig_all_calls(), software()->calls("hipGetDevice")); /* of a NULL resource */
   }
   rig_drop_stream(stream);
 }
@@ -513,41 +511,14 @@ static void keeps_threads_on_their_default_streams_apart(void **state)
   assert_int_equal(rig_value("arena", "arenas"), 1);
 }
 
-enum { RIVALS = 4, CONTESTED = 2000 };
-
-struct rival {
-  pthread_barrier_t *start;
-  void *const *blocks;
-  int freed;
-};
-
-static void *free_all(void *argument)
-{
-  struct rival *rival = argument;
-  pthread_barrier_wait(rival->start);
-  for (int i = 0; i < CONTESTED; i++) rival->freed += !hipmm_deallocate(NULL, rival->blocks[i], 0, NULL);
-  return NULL;
-}
-
 static void takes_a_block_back_once_however_many_free_it(void **state)
 {
-  static void *blocks[CONTESTED];
-  pthread_t threads[RIVALS];
-  struct rival rivals[RIVALS];
-  pthread_barrier_t start;
-  int freed = 0;
+  enum { BLOCKS = 2000 };
+  static void *blocks[BLOCKS];
   (void)state;
   rig_start(plain);
-  for (int i = 0; i < CONTESTED; i++) blocks[i] = rig_allocate((size_t)(i % 100) * 500 + 1, NULL);
-  pthread_barrier_init(&start, NULL, RIVALS);
-  for (int i = 0; i < RIVALS; i++) {
-    rivals[i] = (struct rival){&start, blocks, 0};
-    assert_int_equal(pthread_create(&threads[i], NULL, free_all, &rivals[i]), 0);
-  }
-  for (int i = 0; i < RIVALS; i++) pthread_join(threads[i], NULL);
-  pthread_barrier_destroy(&start);
-  for (int i = 0; i < RIVALS; i++) freed += rivals[i].freed;
-  assert_int_equal(freed, CONTESTED);
+  for (int i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate((size_t)(i % 100) * 500 + 1, NULL);
+  rig_free_in_rivalry(blocks, BLOCKS, 0);
   assert_int_equal(rig_value("arena", "live_count"), 0);
 }
 

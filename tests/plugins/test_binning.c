@@ -2,7 +2,6 @@
 /* Tests of binning: which way a request goes, how a free finds the same way, and mistakes in the list of bins. */
 #include "model.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -291,37 +290,29 @@ static void says_which_bins_cannot_be_taken_away(void **state)
   rig_free(ptr, 1000, NULL);
 }
 
-enum { ADDING_THREADS = 4 };
-
-static void *allocate_and_free(void *argument)
+static void allocate_and_free(int *failures)
 {
-  int *failures = argument;
   for (size_t i = 0; i < 4000; i++) {
     size_t bytes = i * 37 % 70000 + 1;
     void *ptr = NULL;
     *failures += hipmm_allocate(NULL, bytes, NULL, &ptr) != HIPMM_OK;
     *failures += hipmm_deallocate(NULL, ptr, i % 3 ? bytes : 0, NULL) != HIPMM_OK;
   }
-  return NULL;
 }
 
 static void adds_bins_under_threads_that_allocate(void **state)
 {
-  pthread_t threads[ADDING_THREADS];
-  int failures[ADDING_THREADS] = {0};
   char bins[2000] = "[{\"size\": 256}";
   (void)state;
   rig_start("'stack': [{'type': 'binning', 'bins': [{'size': 256}]}, 'pool', 'device']");
-  for (int i = 0; i < ADDING_THREADS; i++)
-    assert_int_equal(pthread_create(&threads[i], NULL, allocate_and_free, &failures[i]), 0);
+  rig_start_threads(4, allocate_and_free);
   for (int i = 1; i <= 30; i++) {
     size_t used = strlen(bins);
     snprintf(bins + used, sizeof bins - used, ", {\"size\": %d}]", i * 2048);
     assert_ok(hipmm_set("devices/0/binning/extra_bins", bins));
     bins[strlen(bins) - 1] = '\0';
   }
-  for (int i = 0; i < ADDING_THREADS; i++) pthread_join(threads[i], NULL);
-  for (int i = 0; i < ADDING_THREADS; i++) assert_int_equal(failures[i], 0);
+  rig_join_threads();
   assert_int_equal(rig_value("binning", "bins"), 31);
   assert_int_equal(rig_value("binning", "bins_live_count"), 0);
   assert_int_equal(rig_value("pool", "live_bytes"), rig_value("binning", "bins_reserved_bytes"));

@@ -2,7 +2,6 @@
 /* Tests of `callback`: functions of the program that allocate, in every way in which they may be wrong. */
 #include "rig.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -204,31 +203,25 @@ static void frees_at_the_end_what_was_left(void **state)
   assert_int_equal(program.live, 0);
 }
 
-static void *take_and_give(void *failures)
+static void take_and_give(int *failures)
 {
   void *blocks[50] = {NULL};
   for (int i = 0; i < 2000; i++) {
     int at = i * 7 % 50;
     size_t bytes = 1 + (size_t)(at * 100);
-    if (blocks[at] && hipmm_deallocate(program.resource, blocks[at], bytes, NULL))
-      atomic_fetch_add((atomic_int *)failures, 1);
-    if (hipmm_allocate(program.resource, bytes, NULL, &blocks[at])) atomic_fetch_add((atomic_int *)failures, 1);
+    if (blocks[at] && hipmm_deallocate(program.resource, blocks[at], bytes, NULL)) ++*failures;
+    if (hipmm_allocate(program.resource, bytes, NULL, &blocks[at])) ++*failures;
     memset(blocks[at], at, bytes);
   }
   for (int at = 0; at < 50; at++)
-    if (hipmm_deallocate(program.resource, blocks[at], 0, NULL)) atomic_fetch_add((atomic_int *)failures, 1);
-  return NULL;
+    if (hipmm_deallocate(program.resource, blocks[at], 0, NULL)) ++*failures;
 }
 
 static void serves_many_threads(void **state)
 {
   (void)state;
-  pthread_t threads[8];
-  atomic_int failures = 0;
   start();
-  for (int i = 0; i < 8; i++) assert_int_equal(pthread_create(&threads[i], NULL, take_and_give, &failures), 0);
-  for (int i = 0; i < 8; i++) pthread_join(threads[i], NULL);
-  assert_int_equal(failures, 0);
+  rig_run_threads(8, take_and_give);
   assert_int_equal(rig_value("callback", "live_count"), 0);
 }
 

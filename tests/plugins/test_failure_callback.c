@@ -305,26 +305,21 @@ static int wait_for_the_others(void *argument, size_t bytes)
   return 0;
 }
 
-static void *fail_once(void *argument)
+static void fail_once(int *failures)
 {
   void *ptr = NULL;
-  *(enum hipmm_status *)argument = hipmm_allocate(NULL, 5 * MIB, NULL, &ptr);
-  return NULL;
+  *failures += hipmm_allocate(NULL, 5 * MIB, NULL, &ptr) != HIPMM_E_OUT_OF_MEMORY;
 }
 
 /* Were a lock held during the function, the first thread in it would wait for ever. */
 static void lets_all_threads_in_at_once(void **state)
 {
-  pthread_t threads[THREADS];
-  enum hipmm_status statuses[THREADS];
   (void)state;
   use("spill", wait_for_the_others, NULL);
   rig_start(pooled);
   pthread_barrier_init(&all_within, NULL, THREADS);
-  for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, fail_once, &statuses[i]), 0);
-  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  rig_run_threads(THREADS, fail_once);
   pthread_barrier_destroy(&all_within);
-  for (int i = 0; i < THREADS; i++) assert_int_equal(statuses[i], HIPMM_E_OUT_OF_MEMORY);
 }
 
 /* A thread's only block, in a resource where there is room for one: who wants another gives up its own. */
@@ -339,9 +334,8 @@ static int give_up_own(void *argument, size_t bytes)
   return 1;
 }
 
-static void *compete(void *argument)
+static void compete(int *failures)
 {
-  int *failures = argument;
   for (size_t i = 0; i < ROUNDS; i++) {
     struct hipmm_block next = {.bytes = MIB / 2 + 1 + i};
     *failures += hipmm_allocate(NULL, next.bytes, NULL, &next.ptr) != HIPMM_OK;
@@ -350,19 +344,14 @@ static void *compete(void *argument)
   }
   *failures += hipmm_deallocate(NULL, own.ptr, own.bytes, NULL) != HIPMM_OK;
   own.ptr = NULL;
-  return NULL;
 }
 
 static void serves_threads_that_compete(void **state)
 {
-  pthread_t threads[THREADS];
-  int failures[THREADS] = {0};
   (void)state;
   use("spill", give_up_own, NULL);
   rig_start("'stack': [" CALLS ", " LIMITED ", 'pool', 'device']");
-  for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, compete, &failures[i]), 0);
-  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-  for (int i = 0; i < THREADS; i++) assert_int_equal(failures[i], 0);
+  rig_run_threads(THREADS, compete);
   assert_in_range(rig_value("failure_callback", "rescues"), THREADS * (ROUNDS - 1), THREADS * ROUNDS);
   assert_int_equal(rig_value("failure_callback", "failures"), 0);
   assert_int_equal(rig_value("limiting", "allocated_bytes"), 0);

@@ -2,7 +2,6 @@
 /* Tests of fallback: which upstream serves a request, and that a free finds its way back to it. */
 #include "model.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -313,9 +312,8 @@ static void agrees_with_a_model(void **state)
 enum { THREADS = 4, ROUNDS = 4000, LIVE = 64 };
 
 /* Blocks of its own, of which some fall back; each holds its number. */
-static void *allocate_and_free(void *argument)
+static void allocate_and_free(int *failures)
 {
-  int *failures = argument;
   struct hipmm_block blocks[LIVE] = {{0}};
   for (size_t i = 0; i < ROUNDS; i++) {
     struct hipmm_block *block = &blocks[i * 31 % LIVE];
@@ -329,20 +327,14 @@ static void *allocate_and_free(void *argument)
   }
   for (size_t i = 0; i < LIVE; i++)
     *failures += hipmm_deallocate(NULL, blocks[i].ptr, blocks[i].bytes, NULL) != HIPMM_OK;
-  return NULL;
 }
 
 static void serves_threads(void **state)
 {
-  pthread_t threads[THREADS];
-  int failures[THREADS] = {0};
   (void)state;
   needs_software();
   rig_start(half);
-  for (int i = 0; i < THREADS; i++)
-    assert_int_equal(pthread_create(&threads[i], NULL, allocate_and_free, &failures[i]), 0);
-  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-  for (int i = 0; i < THREADS; i++) assert_int_equal(failures[i], 0);
+  rig_run_threads(THREADS, allocate_and_free);
   assert_int_equal(rig_value("top", "fallbacks") + rig_value("top", "allocations_1"), THREADS * ROUNDS);
   assert_int_equal(rig_value("limit", "allocated_bytes"), 0);
   assert_int_equal(rig_value("top", "live_fallback_count"), 0);

@@ -3,8 +3,6 @@
  * touches it. */
 #include "rig.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -267,33 +265,27 @@ static void pieces_of_many_streams_become_one(void **state)
   for (int i = 0; i < 8; i++) rig_drop_stream(streams[i]);
 }
 
-static void *take_and_give(void *failures)
+static void take_and_give(int *failures)
 {
   void *blocks[20] = {NULL};
   for (int i = 0; i < 2000; i++) {
     int at = i * 7 % 20;
     size_t bytes = 1 + (size_t)(at * 200);
-    if (blocks[at] && hipmm_deallocate(program.resource, blocks[at], bytes, NULL))
-      atomic_fetch_add((atomic_int *)failures, 1);
+    if (blocks[at] && hipmm_deallocate(program.resource, blocks[at], bytes, NULL)) ++*failures;
     blocks[at] = NULL;
-    if (hipmm_allocate(program.resource, bytes, NULL, &blocks[at])) atomic_fetch_add((atomic_int *)failures, 1);
-    if (blocks[at] && !is_inside(blocks[at], bytes)) atomic_fetch_add((atomic_int *)failures, 1);
-    if (blocks[at] && rig_hip()->MemsetAsync(blocks[at], at, bytes, NULL)) atomic_fetch_add((atomic_int *)failures, 1);
+    if (hipmm_allocate(program.resource, bytes, NULL, &blocks[at])) ++*failures;
+    if (blocks[at] && !is_inside(blocks[at], bytes)) ++*failures;
+    if (blocks[at] && rig_hip()->MemsetAsync(blocks[at], at, bytes, NULL)) ++*failures;
   }
   for (int at = 0; at < 20; at++)
-    if (hipmm_deallocate(program.resource, blocks[at], 0, NULL)) atomic_fetch_add((atomic_int *)failures, 1);
-  return NULL;
+    if (hipmm_deallocate(program.resource, blocks[at], 0, NULL)) ++*failures;
 }
 
 static void serves_many_threads(void **state)
 {
   (void)state;
-  pthread_t threads[8];
-  atomic_int failures = 0;
   start();
-  for (int i = 0; i < 8; i++) assert_int_equal(pthread_create(&threads[i], NULL, take_and_give, &failures), 0);
-  for (int i = 0; i < 8; i++) pthread_join(threads[i], NULL);
-  assert_int_equal(failures, 0);
+  rig_run_threads(8, take_and_give);
   assert_int_equal(value("live_count"), 0);
 }
 

@@ -2,7 +2,6 @@
 /* Tests of fixed_size: its limits, reuse in the order of streams, growth, and giving back. */
 #include "model.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -132,10 +131,7 @@ static void reuses_on_the_same_stream_without_a_call(void **state)
     assert_ptr_equal(again, first);
     rig_free(again, 100, stream);
   }
-  uint64_t calls = 0, count;
-  for (size_t row = 0; software()->call(row, &count); row++) calls += count;
-  /* hipmm itself asks for the current device, once a call without a resource. */
-  assert_int_equal(calls, software()->calls("hipGetDevice"));
+  assert_int_equal(rig_all_calls(), software()->calls("hipGetDevice")); /* of a NULL resource */
   rig_drop_stream(stream);
 }
 
@@ -340,83 +336,49 @@ static void passes_the_model(void **state)
   }
 }
 
+/* ---- Threads ---- */
+
 enum { THREADS = 4, ROUNDS = 3000 };
 
-static void *allocate_and_free(void *failures)
+static void allocate_and_free(int *failures)
 {
   for (int i = 0; i < ROUNDS; i++) {
     void *ptr[3];
-    for (int k = 0; k < 3; k++) *(int *)failures += hipmm_allocate(NULL, 1000, (hipStream_t)2, &ptr[k]) != HIPMM_OK;
-    for (int k = 0; k < 3; k++) *(int *)failures += hipmm_deallocate(NULL, ptr[k], 1000, (hipStream_t)2) != HIPMM_OK;
+    for (int k = 0; k < 3; k++) *failures += hipmm_allocate(NULL, 1000, (hipStream_t)2, &ptr[k]) != HIPMM_OK;
+    for (int k = 0; k < 3; k++) *failures += hipmm_deallocate(NULL, ptr[k], 1000, (hipStream_t)2) != HIPMM_OK;
   }
-  return NULL;
 }
 
 static void serves_threads_each_on_its_default_stream(void **state)
 {
-  pthread_t threads[THREADS];
-  int failures[THREADS] = {0};
   (void)state;
   rig_start("'stack': [{'type': 'fixed_size', 'block_size': '4KiB', 'blocks_per_chunk': 8}, 'device']");
-  for (int i = 0; i < THREADS; i++)
-    assert_int_equal(pthread_create(&threads[i], NULL, allocate_and_free, &failures[i]), 0);
-  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-  for (int i = 0; i < THREADS; i++) assert_int_equal(failures[i], 0);
+  rig_run_threads(THREADS, allocate_and_free);
   assert_int_equal(rig_value("fixed_size", "live_count"), 0);
   assert_true(rig_value("fixed_size", "free_count") <= 6 * THREADS + 8);
 }
 
-/* ---- Threads ---- */
-
-struct rival {
-  pthread_barrier_t *start;
-  void *const *blocks;
-  int freed;
-};
-
-enum { RIVALS = 3, CONTESTED = 20000 };
-
-static void *free_all(void *argument)
-{
-  struct rival *rival = argument;
-  pthread_barrier_wait(rival->start);
-  for (int i = 0; i < CONTESTED; i++) rival->freed += hipmm_deallocate(NULL, rival->blocks[i], 500, NULL) == HIPMM_OK;
-  return NULL;
-}
-
 static void takes_a_block_back_once_however_many_free_it(void **state)
 {
-  static void *blocks[CONTESTED];
-  pthread_t threads[RIVALS];
-  struct rival rivals[RIVALS];
-  pthread_barrier_t start;
-  int freed = 0;
+  enum { BLOCKS = 20000 };
+  static void *blocks[BLOCKS];
   (void)state;
   rig_start("'stack': [{'type': 'fixed_size', 'block_size': 512}, 'device']");
-  for (int i = 0; i < CONTESTED; i++) blocks[i] = rig_allocate(500, NULL);
-  pthread_barrier_init(&start, NULL, RIVALS);
-  for (int i = 0; i < RIVALS; i++) {
-    rivals[i] = (struct rival){&start, blocks, 0};
-    assert_int_equal(pthread_create(&threads[i], NULL, free_all, &rivals[i]), 0);
-  }
-  for (int i = 0; i < RIVALS; i++) pthread_join(threads[i], NULL);
-  pthread_barrier_destroy(&start);
-  for (int i = 0; i < RIVALS; i++) freed += rivals[i].freed;
-  assert_int_equal(freed, CONTESTED);
+  for (int i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate(500, NULL);
+  rig_free_in_rivalry(blocks, BLOCKS, 500);
   assert_int_equal(rig_value("fixed_size", "live_count"), 0);
   assert_ok(hipmm_resource_trim(rig_resource("fixed_size"), 0));
   assert_int_equal(rig_held_bytes(), 0);
 }
 
 /* Uses a stream of its own, and marks what it has: nobody else may have it meanwhile. */
-static void *mark_and_look(void *argument)
+static void mark_and_look(int *failures)
 {
   enum { HELD = 20 };
-  int *failures = argument;
   void *blocks[HELD];
   unsigned char first = 0;
   hipStream_t stream;
-  if (rig_hip()->StreamCreateWithFlags(&stream, HIPMM_HIP_STREAM_NON_BLOCKING)) return NULL;
+  if (rig_hip()->StreamCreateWithFlags(&stream, HIPMM_HIP_STREAM_NON_BLOCKING)) return;
   *failures += hipmm_stream_retain(0, stream) != HIPMM_OK;
   for (unsigned round = 0; round < ROUNDS / 10; round++) {
     for (unsigned i = 0; i < HELD; i++) {
@@ -433,16 +395,13 @@ static void *mark_and_look(void *argument)
   }
   *failures += hipmm_stream_retire(0, stream) != HIPMM_OK;
   *failures += rig_hip()->StreamDestroy(stream) != 0;
-  return NULL;
 }
 
 static void serves_threads_on_streams_of_their_own_while_it_is_trimmed(void **state)
 {
-  pthread_t threads[THREADS];
-  int failures[THREADS] = {0};
   (void)state;
   rig_start("'stack': [{'type': 'fixed_size', 'block_size': '4KiB', 'blocks_per_chunk': 8}, 'device']");
-  for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, mark_and_look, &failures[i]), 0);
+  rig_start_threads(THREADS, mark_and_look);
   for (int i = 0; i < 50; i++) {
     struct seen seen = {0};
     const struct hipmm_resource *resource = rig_resource("fixed_size");
@@ -450,8 +409,7 @@ static void serves_threads_on_streams_of_their_own_while_it_is_trimmed(void **st
     assert_ok(resource->ops->visit(resource->self, see, &seen));
     assert_false(seen.is_disordered);
   }
-  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-  for (int i = 0; i < THREADS; i++) assert_int_equal(failures[i], 0);
+  rig_join_threads();
   assert_int_equal(rig_value("fixed_size", "live_count"), 0);
   assert_ok(hipmm_resource_trim(rig_resource("fixed_size"), 0));
   assert_int_equal(rig_held_bytes(), 0);

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 
 static const char limited[] = "'stack': [{'type': 'limiting', 'limit': '1MiB'}, 'device']";
 
@@ -85,92 +86,81 @@ static void takes_a_percentage(void **state)
 
 enum { THREADS = 4, ROUNDS = 2000 };
 
+static atomic_int n_started;
+
 /* Three threads that fit together, and one that never fits. */
-static void *allocate_and_free(void *argument)
+static void allocate_and_free(int *failures)
 {
-  int *failures = argument;
+  bool fits = atomic_fetch_add(&n_started, 1) != 0;
   for (int i = 0; i < ROUNDS; i++) {
     void *ptr;
-    size_t bytes = *failures < 0 ? MIB - 1024 : MIB / 4;
+    size_t bytes = fits ? MIB / 4 : MIB - 1024;
     enum hipmm_status status = hipmm_allocate(NULL, bytes, NULL, &ptr);
     if (!status) status = hipmm_deallocate(NULL, ptr, bytes, NULL);
-    if (*failures >= 0) *failures += status != HIPMM_OK;
+    *failures += fits && status;
   }
-  return NULL;
 }
 
 static void never_fails_one_thread_for_another(void **state)
 {
-  pthread_t threads[THREADS];
-  int failures[THREADS] = {0, 0, 0, -1};
   (void)state;
   rig_start(limited);
   void *kept = rig_allocate(MIB / 4, NULL);
-  for (int i = 0; i < THREADS; i++)
-    assert_int_equal(pthread_create(&threads[i], NULL, allocate_and_free, &failures[i]), 0);
-  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-  for (int i = 0; i < THREADS - 1; i++) assert_int_equal(failures[i], 0);
+  atomic_store(&n_started, 0);
+  rig_run_threads(THREADS, allocate_and_free);
   assert_int_equal(rig_value("limiting", "allocated_bytes"), MIB / 4);
   rig_free(kept, MIB / 4, NULL);
 }
 
 enum { UNITS = (int)(MIB / 256) };
 
-struct taker {
-  pthread_barrier_t *all;
-  void **blocks; /* UNITS */
+static struct taker {
+  void *blocks[UNITS];
   int taken;
-};
+} takers[THREADS];
+
+static pthread_barrier_t start_line;
 
 /* Takes all that it gets, and frees it when all threads have: half of it is left for another thread to free. */
-static void *take_all(void *argument)
+static void take_all(int *failures)
 {
-  struct taker *taker = argument;
-  pthread_barrier_wait(taker->all);
+  struct taker *taker = &takers[atomic_fetch_add(&n_started, 1)];
+  pthread_barrier_wait(&start_line);
   while (taker->taken < UNITS && !hipmm_allocate(NULL, 1, NULL, &taker->blocks[taker->taken])) taker->taken++;
-  pthread_barrier_wait(taker->all);
-  for (int i = 0; i < taker->taken / 2; i++) hipmm_deallocate(NULL, taker->blocks[i], 1, NULL);
-  return NULL;
+  pthread_barrier_wait(&start_line);
+  for (int i = 0; i < taker->taken / 2; i++) *failures += hipmm_deallocate(NULL, taker->blocks[i], 1, NULL) != HIPMM_OK;
 }
 
-struct left {
-  struct taker *takers;
-  int failures;
-};
-
 /* In a thread that never allocates. */
-static void *free_what_is_left(void *argument)
+static void free_what_is_left(int *failures)
 {
-  struct left *left = argument;
   for (int i = 0; i < THREADS; i++)
-    for (int block = left->takers[i].taken / 2; block < left->takers[i].taken; block++)
-      left->failures += hipmm_deallocate(NULL, left->takers[i].blocks[block], 1, NULL) != HIPMM_OK;
-  return NULL;
+    for (int block = takers[i].taken / 2; block < takers[i].taken; block++)
+      *failures += hipmm_deallocate(NULL, takers[i].blocks[block], 1, NULL) != HIPMM_OK;
+}
+
+/* How much the threads got together. */
+static int take_in_threads(void)
+{
+  int taken = 0;
+  memset(takers, 0, sizeof takers);
+  atomic_store(&n_started, 0);
+  pthread_barrier_init(&start_line, NULL, THREADS);
+  rig_run_threads(THREADS, take_all);
+  pthread_barrier_destroy(&start_line);
+  for (int i = 0; i < THREADS; i++) taken += takers[i].taken;
+  return taken;
 }
 
 static void gives_threads_together_the_limit_and_no_more(void **state)
 {
-  static void *blocks[THREADS][UNITS];
-  pthread_t threads[THREADS];
-  struct taker takers[THREADS];
-  pthread_barrier_t all;
-  int taken = 0, left = 0;
+  int left = 0;
   (void)state;
   rig_start("'stack': [{'type': 'limiting', 'limit': '1MiB'}, 'pool', 'device']");
-  pthread_barrier_init(&all, NULL, THREADS);
-  for (int i = 0; i < THREADS; i++) {
-    takers[i] = (struct taker){&all, blocks[i], 0};
-    assert_int_equal(pthread_create(&threads[i], NULL, take_all, &takers[i]), 0);
-  }
-  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-  pthread_barrier_destroy(&all);
-  for (int i = 0; i < THREADS; i++) taken += takers[i].taken, left += takers[i].taken - takers[i].taken / 2;
-  assert_int_equal(taken, UNITS);
+  assert_int_equal(take_in_threads(), UNITS);
+  for (int i = 0; i < THREADS; i++) left += takers[i].taken - takers[i].taken / 2;
   assert_int_equal(rig_value("limiting", "allocated_bytes"), left * 256);
-  struct left rest = {takers, 0};
-  assert_int_equal(pthread_create(&threads[0], NULL, free_what_is_left, &rest), 0);
-  pthread_join(threads[0], NULL);
-  assert_int_equal(rest.failures, 0);
+  rig_run_threads(1, free_what_is_left);
   rig_free(rig_allocate(MIB, NULL), MIB, NULL); /* one thread has all of it again */
 }
 
@@ -255,54 +245,33 @@ static void refuses_what_is_no_limit(void **state)
 /* Threads hold all of the limit, it is halved, they free: then they get the half of it, together and to the last unit. */
 static void threads_keep_a_limit_that_is_lowered_under_them(void **state)
 {
-  static void *blocks[THREADS][UNITS];
-  pthread_t threads[THREADS];
-  struct taker takers[THREADS];
-  pthread_barrier_t all;
   (void)state;
   rig_start("'stack': [{'type': 'limiting', 'limit': '1MiB'}, 'pool', 'device']");
   for (int round = 0; round < 2; round++) {
-    int taken = 0;
-    pthread_barrier_init(&all, NULL, THREADS);
-    for (int i = 0; i < THREADS; i++) {
-      takers[i] = (struct taker){&all, blocks[i], 0};
-      assert_int_equal(pthread_create(&threads[i], NULL, take_all, &takers[i]), 0);
-    }
-    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-    pthread_barrier_destroy(&all);
-    for (int i = 0; i < THREADS; i++) taken += takers[i].taken;
-    assert_int_equal(taken, round ? UNITS / 2 : UNITS);
+    assert_int_equal(take_in_threads(), round ? UNITS / 2 : UNITS);
     assert_ok(hipmm_set(LIMIT, round ? "1MiB" : "512KiB"));
-    struct left rest = {takers, 0};
-    assert_int_equal(pthread_create(&threads[0], NULL, free_what_is_left, &rest), 0);
-    pthread_join(threads[0], NULL);
-    assert_int_equal(rest.failures, 0);
+    rig_run_threads(1, free_what_is_left);
     assert_int_equal(rig_value("limiting", "allocated_bytes"), 0);
   }
   rig_free(rig_allocate(MIB, NULL), MIB, NULL);
 }
 
-static void *allocate_while_it_changes(void *over)
+static void allocate_while_it_changes(int *failures)
 {
   for (int i = 0; i < ROUNDS; i++) {
     void *ptr;
     if (hipmm_allocate(NULL, 1024, NULL, &ptr)) continue;
-    *(int *)over += hipmm_deallocate(NULL, ptr, 1024, NULL) != HIPMM_OK;
+    *failures += hipmm_deallocate(NULL, ptr, 1024, NULL) != HIPMM_OK;
   }
-  return NULL;
 }
 
 static void loses_count_of_nothing_while_it_is_set(void **state)
 {
-  pthread_t threads[THREADS];
-  int failures[THREADS] = {0};
   (void)state;
   rig_start("'stack': [{'type': 'limiting', 'limit': '1MiB'}, 'pool', 'device']");
-  for (int i = 0; i < THREADS; i++)
-    assert_int_equal(pthread_create(&threads[i], NULL, allocate_while_it_changes, &failures[i]), 0);
+  rig_start_threads(THREADS, allocate_while_it_changes);
   for (int i = 0; i < 300; i++) assert_ok(hipmm_set(LIMIT, i % 3 == 0 ? "1KiB" : i % 3 == 1 ? "0" : "1MiB"));
-  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-  for (int i = 0; i < THREADS; i++) assert_int_equal(failures[i], 0);
+  rig_join_threads();
   assert_int_equal(rig_value("limiting", "allocated_bytes"), 0);
   assert_int_equal(rig_value("limiting", "limit_bytes"), MIB);
   rig_free(rig_allocate(MIB, NULL), MIB, NULL);

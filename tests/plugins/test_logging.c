@@ -436,27 +436,21 @@ enum { THREADS = 4, ROUNDS = 10000 };
 
 static pthread_barrier_t start_line;
 
-static void *allocate_and_free(void *failures)
+static void allocate_and_free(int *failures)
 {
   pthread_barrier_wait(&start_line);
   for (int i = 0; i < ROUNDS; i++) {
     void *ptr;
     enum hipmm_status status = hipmm_allocate(NULL, 1000, NULL, &ptr);
     if (!status) status = hipmm_deallocate(NULL, ptr, 1000, NULL);
-    *(int *)failures += status != HIPMM_OK;
+    *failures += status != HIPMM_OK;
   }
-  return NULL;
 }
 
 static void run_threads(void)
 {
-  pthread_t threads[THREADS];
-  int failures[THREADS] = {0};
   pthread_barrier_init(&start_line, NULL, THREADS);
-  for (int i = 0; i < THREADS; i++)
-    assert_int_equal(pthread_create(&threads[i], NULL, allocate_and_free, &failures[i]), 0);
-  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-  for (int i = 0; i < THREADS; i++) assert_int_equal(failures[i], 0);
+  rig_run_threads(THREADS, allocate_and_free);
   pthread_barrier_destroy(&start_line);
 }
 

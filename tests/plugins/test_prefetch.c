@@ -4,8 +4,6 @@
 #include "managed.h"
 #include "model.h"
 
-#include <pthread.h>
-
 static const char managed[] = "'stack': ['prefetch', 'managed']";
 
 /* ---- What is prefetched ---- */
@@ -195,27 +193,20 @@ static void agrees_with_a_model(void **state)
 
 enum { THREADS = 4, ROUNDS = 500 };
 
-static void *allocate_and_free(void *argument)
+static void allocate_and_free(int *failures)
 {
-  int *failures = argument;
   for (size_t i = 0; i < ROUNDS; i++) {
     void *ptr = NULL;
     *failures += hipmm_allocate(NULL, 1000 + i, NULL, &ptr) != HIPMM_OK;
     *failures += hipmm_deallocate(NULL, ptr, i % 2 ? 1000 + i : 0, NULL) != HIPMM_OK;
   }
-  return NULL;
 }
 
 static void serves_threads(void **state)
 {
-  pthread_t threads[THREADS];
-  int failures[THREADS] = {0};
   (void)state;
   rig_start("'stack': ['prefetch', 'pool', 'managed']");
-  for (int i = 0; i < THREADS; i++)
-    assert_int_equal(pthread_create(&threads[i], NULL, allocate_and_free, &failures[i]), 0);
-  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-  for (int i = 0; i < THREADS; i++) assert_int_equal(failures[i], 0);
+  rig_run_threads(THREADS, allocate_and_free);
   assert_int_equal(rig_value("prefetch", "prefetched_count"), THREADS * ROUNDS);
 }
 

@@ -3,7 +3,6 @@
  * true of one. */
 #include "rig.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -261,34 +260,27 @@ static void can_be_made_in_code(void **state)
   hipmm_resource_release(resource);
 }
 
-/* What a thread does; counts what goes wrong. */
-static void *take_and_give(void *wrong)
+static void take_and_give(int *failures)
 {
   struct hipmm_resource *resource = NULL;
   void *blocks[8] = {NULL};
-  if (hipmm_get_device_resource(0, &resource)) atomic_fetch_add((atomic_uint *)wrong, 1);
+  if (hipmm_get_device_resource(0, &resource)) ++*failures;
   for (int i = 0; i < 200; i++) {
     int at = i * 3 % 8;
     size_t bytes = 1000 + (size_t)at * 5000;
-    if (blocks[at] && hipmm_deallocate(resource, blocks[at], bytes, NULL)) atomic_fetch_add((atomic_uint *)wrong, 1);
-    if (hipmm_allocate(resource, bytes, NULL, &blocks[at])) atomic_fetch_add((atomic_uint *)wrong, 1);
-    if (hipmm_deallocate(resource, blocks[at], bytes + 1, NULL) != HIPMM_E_SIZE)
-      atomic_fetch_add((atomic_uint *)wrong, 1);
+    if (blocks[at] && hipmm_deallocate(resource, blocks[at], bytes, NULL)) ++*failures;
+    if (hipmm_allocate(resource, bytes, NULL, &blocks[at])) ++*failures;
+    if (hipmm_deallocate(resource, blocks[at], bytes + 1, NULL) != HIPMM_E_SIZE) ++*failures;
   }
   for (int at = 0; at < 8; at++)
-    if (hipmm_deallocate(resource, blocks[at], 0, NULL)) atomic_fetch_add((atomic_uint *)wrong, 1);
+    if (hipmm_deallocate(resource, blocks[at], 0, NULL)) ++*failures;
   hipmm_resource_release(resource);
-  return NULL;
 }
 
 static void serves_many_threads(void **state)
 {
-  pthread_t threads[8];
-  atomic_uint wrong = 0;
   start_source(state);
-  for (int i = 0; i < 8; i++) assert_int_equal(pthread_create(&threads[i], NULL, take_and_give, &wrong), 0);
-  for (int i = 0; i < 8; i++) pthread_join(threads[i], NULL);
-  assert_int_equal(wrong, 0);
+  rig_run_threads(8, take_and_give);
 }
 
 static void moves_from_stream_to_stream(void **state)

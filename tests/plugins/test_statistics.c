@@ -140,9 +140,8 @@ static void is_taken_down_with_scopes_open(void **state)
 
 enum { THREADS = 4, ROUNDS = 5000 };
 
-static void *allocate_and_free(void *argument)
+static void allocate_and_free(int *failures)
 {
-  int *failures = argument;
   for (int i = 0; i < ROUNDS; i++) {
     void *ptr;
     size_t bytes = 256 + (size_t)i % 7;
@@ -150,23 +149,18 @@ static void *allocate_and_free(void *argument)
     if (!status) status = hipmm_deallocate(NULL, ptr, bytes, NULL);
     *failures += status != HIPMM_OK;
   }
-  return NULL;
 }
 
 /* With scopes coming and going meanwhile, nothing is counted twice or lost between two of them. */
 static void is_exact_under_threads(void **state)
 {
-  pthread_t threads[THREADS];
-  int failures[THREADS] = {0};
   int64_t bytes = 0;
   (void)state;
   rig_start("'stack': ['statistics', 'pool', 'device']");
-  for (int i = 0; i < THREADS; i++)
-    assert_int_equal(pthread_create(&threads[i], NULL, allocate_and_free, &failures[i]), 0);
+  rig_start_threads(THREADS, allocate_and_free);
   for (int i = 0; i < 300; i++) assert_ok(hipmm_statistics_push(rig_resource("statistics"), NULL));
   for (int i = 0; i < 300; i++) assert_ok(hipmm_statistics_pop(rig_resource("statistics"), NULL));
-  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-  for (int i = 0; i < THREADS; i++) assert_int_equal(failures[i], 0);
+  rig_join_threads();
   for (int i = 0; i < ROUNDS; i++) bytes += 256 + i % 7;
   struct hipmm_statistics end = counters();
   assert_int_equal(end.current_bytes, 0);
@@ -181,39 +175,26 @@ static void is_exact_under_threads(void **state)
 
 enum { BLOCKS = 50 };
 
-struct climber {
-  pthread_barrier_t *all;
-  int failures;
-};
+static pthread_barrier_t all;
 
 /* All threads hold all their blocks at once, in whatever order they come by them; then they go up and down below. */
-static void *climb_together(void *argument)
+static void climb_together(int *failures)
 {
-  struct climber *climber = argument;
   void *blocks[BLOCKS];
-  for (size_t i = 0; i < BLOCKS; i++) climber->failures += hipmm_allocate(NULL, 100 + i, NULL, &blocks[i]) != 0;
-  pthread_barrier_wait(climber->all);
-  for (size_t i = 0; i < BLOCKS; i++) climber->failures += hipmm_deallocate(NULL, blocks[i], 100 + i, NULL) != 0;
-  pthread_barrier_wait(climber->all);
-  allocate_and_free(&climber->failures);
-  return NULL;
+  for (size_t i = 0; i < BLOCKS; i++) *failures += hipmm_allocate(NULL, 100 + i, NULL, &blocks[i]) != 0;
+  pthread_barrier_wait(&all);
+  for (size_t i = 0; i < BLOCKS; i++) *failures += hipmm_deallocate(NULL, blocks[i], 100 + i, NULL) != 0;
+  pthread_barrier_wait(&all);
+  allocate_and_free(failures);
 }
 
 static void knows_the_peak_that_threads_reach_together(void **state)
 {
-  pthread_t threads[THREADS];
-  struct climber climbers[THREADS] = {{0}};
-  pthread_barrier_t all;
   int64_t bytes = 0;
   (void)state;
   rig_start("'stack': ['statistics', 'pool', 'device']");
   pthread_barrier_init(&all, NULL, THREADS);
-  for (int i = 0; i < THREADS; i++) {
-    climbers[i].all = &all;
-    assert_int_equal(pthread_create(&threads[i], NULL, climb_together, &climbers[i]), 0);
-  }
-  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-  for (int i = 0; i < THREADS; i++) assert_int_equal(climbers[i].failures, 0);
+  rig_run_threads(THREADS, climb_together);
   pthread_barrier_destroy(&all);
   for (int i = 0; i < BLOCKS; i++) bytes += 100 + i;
   struct hipmm_statistics end = counters();

@@ -2,8 +2,6 @@
 /* Tests of thread_safe: everything passes through it unchanged, and one thread at a time. */
 #include "rig.h"
 
-#include <pthread.h>
-
 static const char guarded[] = "'stack': ['thread_safe', 'device']";
 
 static void passes_everything_through(void **state)
@@ -30,27 +28,21 @@ static void finds_blocks_below(void **state)
 
 enum { THREADS = 4, ROUNDS = 500 };
 
-static void *allocate_and_free(void *failures)
+static void allocate_and_free(int *failures)
 {
   for (int i = 0; i < ROUNDS; i++) {
     void *ptr;
     enum hipmm_status status = hipmm_allocate(NULL, 4096, NULL, &ptr);
     if (!status) status = hipmm_deallocate(NULL, ptr, 4096, NULL);
-    *(int *)failures += status != HIPMM_OK;
+    *failures += status != HIPMM_OK;
   }
-  return NULL;
 }
 
 static void serves_threads(void **state)
 {
-  pthread_t threads[THREADS];
-  int failures[THREADS] = {0};
   (void)state;
   rig_start("'stack': ['thread_safe', 'pool', 'device']");
-  for (int i = 0; i < THREADS; i++)
-    assert_int_equal(pthread_create(&threads[i], NULL, allocate_and_free, &failures[i]), 0);
-  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-  for (int i = 0; i < THREADS; i++) assert_int_equal(failures[i], 0);
+  rig_run_threads(THREADS, allocate_and_free);
   assert_int_equal(rig_value("pool", "live_count"), 0);
 }
 

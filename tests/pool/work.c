@@ -27,13 +27,6 @@ void finish(void)
   software()->reset();
 }
 
-uint64_t all_calls(void)
-{
-  uint64_t calls = 0, count;
-  for (size_t row = 0; software()->call(row, &count); row++) calls += count;
-  return calls;
-}
-
 /* ---- Work ---- */
 
 void use(void *ptr, size_t bytes, hipStream_t stream)

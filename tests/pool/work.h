@@ -21,9 +21,6 @@ void start(const char *runtime_options, int growth, int record, const char *opti
 /* Takes it down and looks whether anything was lost; for tests that start several. */
 void finish(void);
 
-/* Calls of HIP since the count was reset. */
-uint64_t all_calls(void);
-
 /* Has the stream fill the block, and later look whether it is as it was. */
 void use(void *ptr, size_t bytes, hipStream_t stream);
 
