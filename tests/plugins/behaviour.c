@@ -206,6 +206,24 @@ static void recovers_from_a_failing_runtime(void **state)
   }
 }
 
+void behaviour_frees_pass_through(const char *stack)
+{
+  char graph[300];
+  int local;
+  snprintf(graph, sizeof graph, "'stack': ['statistics', %s]", stack);
+  rig_start(graph);
+  char *ptr = rig_allocate(3000, NULL), *aligned = NULL;
+  assert_status(hipmm_deallocate(NULL, ptr, 2999, NULL), HIPMM_E_SIZE);
+  assert_status(hipmm_deallocate(NULL, ptr + 256, 3000, NULL), HIPMM_E_POINTER);
+  assert_status(hipmm_deallocate(NULL, &local, 3000, NULL), HIPMM_E_POINTER);
+  assert_ok(hipmm_allocate_aligned(NULL, 5000, 8192, NULL, (void **)&aligned));
+  assert_int_equal((uintptr_t)aligned % 8192, 0);
+  assert_ok(hipmm_deallocate_aligned(NULL, aligned, 5000, 8192, NULL));
+  rig_free(ptr, 0, NULL); /* statistics asks below for its size */
+  assert_status(hipmm_deallocate(NULL, ptr, 3000, NULL), HIPMM_E_POINTER);
+  assert_int_equal(rig_value("statistics", "current_bytes"), 0);
+}
+
 /* ---- The table ---- */
 
 static const struct CMUnitTest behaviours[BEHAVIOURS] = {

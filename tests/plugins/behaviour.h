@@ -18,4 +18,7 @@ struct behaviour_stack {
 /* Writes a test for each behaviour and each stack to `tests`, which has room for BEHAVIOURS * n_stacks; returns how many. */
 size_t behaviour_tests(const struct behaviour_stack *stacks, size_t n_stacks, struct CMUnitTest *tests);
 
+/* Frees, right and wrong ones, go through what stands under statistics: `'prefetch', 'pool', 'device'`. */
+void behaviour_frees_pass_through(const char *stack);
+
 #endif

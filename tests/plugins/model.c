@@ -160,3 +160,22 @@ void model_run(const struct model *model)
     rig_drop_stream(world.streams[i]);
   }
 }
+
+void model_run_over_pool(const char *graph, unsigned steps, void (*look)(void))
+{
+  static const char *const schedulers[] = {"'scheduler': 'stepped', 'seed': 3", ""};
+  for (int i = 0; i < 2; i++) {
+    const struct model model = {.seed = 1 + (uint64_t)i,
+                                .steps = steps,
+                                .n_streams = 4,
+                                .most_live = 100,
+                                .most_bytes = 65536,
+                                .destroys_streams = true,
+                                .ends_with_no_live = true};
+    rig_start_with(schedulers[i], graph);
+    model_run(&model);
+    look();
+    assert_int_equal(rig_value("pool", "live_bytes"), 0);
+    assert_ok(hipmm_finalize());
+  }
+}

@@ -20,4 +20,8 @@ struct model {
 /* Runs on the top resource of device 0. Asserts. */
 void model_run(const struct model *model);
 
+/* For adaptors over a resource "pool": builds the stack and runs a program over it, under either scheduler. In the end
+ * nothing is live in the pool; `look` is called then, on the stack as it is. */
+void model_run_over_pool(const char *graph, unsigned steps, void (*look)(void));
+
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of advise: what HIP is told about memory, that other memory is left alone, and that nothing is lost when HIP
  * refuses. */
+#include "behaviour.h"
 #include "managed.h"
 #include "model.h"
 
@@ -8,6 +9,9 @@
 
 static const char all[] = "'stack': [{'type': 'advise', 'read_mostly': true, 'preferred_location': 'device', "
                           "'accessed_by': ['cpu', '1'], 'coarse_grain': true}, 'managed']";
+
+static const struct managed_adaptor adaptor = {"advise", "{'type': 'advise', 'preferred_location': 'device'}",
+                                               "hipMemAdvise", "advised_count", MANAGED_PREFERRED_LOCATION};
 
 /* ---- What is advised ---- */
 
@@ -73,51 +77,14 @@ static void counts_what_it_said(void **state)
 
 static void means_the_device_of_the_resource(void **state)
 {
-  struct hipmm_resource *resource;
-  void *ptr = NULL;
-  int current = -1;
   (void)state;
-  needs_software();
-  rig_start(all);
-  assert_ok(hipmm_get_device_resource(1, &resource));
-  assert_ok(hipmm_allocate(resource, 5000, NULL, &ptr));
-  assert_int_equal(managed_ask(ptr, MANAGED_PREFERRED_LOCATION), 1);
-  assert_int_equal(rig_hip()->GetDevice(&current), 0);
-  assert_int_equal(current, 0);
-  assert_ok(hipmm_deallocate(resource, ptr, 5000, NULL));
-  hipmm_resource_release(resource);
+  managed_means_the_device_of_the_resource(&adaptor);
 }
-
-struct other_case {
-  const char *runtime_options, *upstream;
-  int is_on, ignored; /* of one allocation and one piece of advice */
-};
-
-static const struct other_case others[] = {
-    {"", "'device'", 1, 1},
-    {"", "'pinned'", 1, 1},
-    {"", "'pool', 'device'", 1, 1},
-    {"", "'pool', 'managed'", 1, 0},
-    {"'managed_memory': false", "'device'", 0, 0},
-};
 
 static void leaves_other_memory_alone(void **state)
 {
   (void)state;
-  needs_software();
-  for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-    char graph[200];
-    snprintf(graph, sizeof graph, "'stack': [{'type': 'advise', 'accessed_by': ['1']}, %s]", others[i].upstream);
-    software()->reset();
-    rig_start_with(others[i].runtime_options, graph);
-    void *ptr = rig_allocate(3000, NULL);
-    assert_int_equal(rig_value("advise", "is_on"), others[i].is_on);
-    assert_int_equal(rig_value("advise", "ignored_count"), others[i].ignored);
-    assert_int_equal(software()->calls("hipMemAdvise"), others[i].is_on);
-    assert_int_equal(rig_hip()->GetLastError(), 0); /* the refusal is not left for the application to find */
-    rig_free(ptr, 3000, NULL);
-    assert_ok(hipmm_finalize());
-  }
+  managed_leaves_other_memory_alone(&adaptor);
 }
 
 /* ---- Options ---- */
@@ -202,93 +169,48 @@ static void gives_back_what_could_not_be_advised(void **state)
 
 static void passes_failures_of_the_upstream_on(void **state)
 {
-  void *ptr = NULL;
   (void)state;
-  needs_software();
-  rig_start(all);
-  assert_status(hipmm_allocate(NULL, SIZE_MAX, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
-  assert_status(hipmm_allocate_aligned(NULL, 1000, 4096, NULL, &ptr), HIPMM_E_ARGUMENT);
-  rig_fail_call("hipMallocManaged", 1, 999);
-  assert_status(hipmm_allocate(NULL, 1000, NULL, &ptr), HIPMM_E_HIP);
-  assert_null(ptr);
-  assert_int_equal(software()->calls("hipMemAdvise"), 0);
+  managed_passes_failures_of_the_upstream_on(&adaptor);
 }
 
 static void passes_frees_on(void **state)
 {
-  int local;
   (void)state;
-  rig_start("'stack': ['statistics', {'type': 'advise', 'read_mostly': true}, 'pool', 'managed']");
-  char *ptr = rig_allocate(3000, NULL), *aligned = NULL;
-  assert_status(hipmm_deallocate(NULL, ptr, 2999, NULL), HIPMM_E_SIZE);
-  assert_status(hipmm_deallocate(NULL, ptr + 256, 3000, NULL), HIPMM_E_POINTER);
-  assert_status(hipmm_deallocate(NULL, &local, 3000, NULL), HIPMM_E_POINTER);
-  assert_ok(hipmm_allocate_aligned(NULL, 5000, 8192, NULL, (void **)&aligned));
-  assert_int_equal((uintptr_t)aligned % 8192, 0);
-  assert_ok(hipmm_deallocate_aligned(NULL, aligned, 5000, 8192, NULL));
-  rig_free(ptr, 0, NULL); /* statistics asks below for its size */
-  assert_status(hipmm_deallocate(NULL, ptr, 3000, NULL), HIPMM_E_POINTER);
-  assert_int_equal(rig_value("statistics", "current_bytes"), 0);
+  behaviour_frees_pass_through("{'type': 'advise', 'read_mostly': true}, 'pool', 'managed'");
 }
 
 /* ---- Random programs, threads, failing calls ---- */
 
+static void assert_was_busy(void)
+{
+  assert_in_range(rig_value("advise", "advised_count"), 500, 1500);
+}
+
 static void agrees_with_a_model(void **state)
 {
   (void)state;
-  for (uint64_t seed = 1; seed <= 2; seed++) {
-    rig_start_with(seed % 2 ? "'scheduler': 'stepped', 'seed': 3" : "",
-                   "'stack': [{'type': 'advise', 'accessed_by': ['cpu']}, 'pool', 'managed']");
-    struct model model = {.seed = seed,
-                          .steps = 1500,
-                          .n_streams = 4,
-                          .most_live = 100,
-                          .most_bytes = 65536,
-                          .destroys_streams = true,
-                          .ends_with_no_live = true};
-    model_run(&model);
-    assert_in_range(rig_value("advise", "advised_count"), 500, 1500);
-    assert_int_equal(rig_value("pool", "live_bytes"), 0);
-    assert_ok(hipmm_finalize());
-  }
+  model_run_over_pool("'stack': [{'type': 'advise', 'accessed_by': ['cpu']}, 'pool', 'managed']", 1500,
+                      assert_was_busy);
 }
 
-enum { THREADS = 4, ROUNDS = 300 };
-
-static void allocate_and_free(int *failures)
-{
-  for (size_t i = 0; i < ROUNDS; i++) {
-    void *ptr = NULL;
-    *failures += hipmm_allocate(NULL, 1000 + i, NULL, &ptr) != HIPMM_OK;
-    *failures += hipmm_deallocate(NULL, ptr, i % 2 ? 1000 + i : 0, NULL) != HIPMM_OK;
-  }
-}
+enum { THREADS = 4 };
 
 /* While the advice changes. */
 static void serves_threads(void **state)
 {
   (void)state;
   rig_start("'stack': [{'type': 'advise', 'read_mostly': true}, 'pool', 'managed']");
-  rig_start_threads(THREADS, allocate_and_free);
+  rig_start_threads(THREADS, managed_allocate_and_free);
   for (int i = 0; i < 50; i++) assert_ok(hipmm_set("devices/0/advise/coarse_grain", i % 2 ? "true" : "false"));
   rig_join_threads();
-  assert_in_range(rig_value("advise", "advised_count"), THREADS * ROUNDS, 2 * THREADS * ROUNDS);
-}
-
-static void work(void)
-{
-  for (int i = 0; i < 3; i++) {
-    void *ptr = NULL;
-    if (hipmm_allocate(NULL, 5000, NULL, &ptr)) continue;
-    if (hipmm_deallocate(NULL, ptr, 5000, NULL) && hipmm_deallocate(NULL, ptr, 0, NULL))
-      print_error("a free failed twice\n");
-  }
+  assert_in_range(rig_value("advise", "advised_count"), THREADS * MANAGED_ROUNDS, 2 * THREADS * MANAGED_ROUNDS);
 }
 
 static void loses_nothing_whatever_call_fails(void **state)
 {
   (void)state;
-  assert_in_range(rig_fail_each_call("'scheduler': 'stepped'", all, work), 20, 1000);
+  assert_in_range(rig_fail_each_call("'scheduler': 'stepped'", all, managed_allocate_and_free_whatever_fails), 20,
+                  1000);
 }
 
 #define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of failure_callback: when the program's function is called, what it may do, and that it is never entered again
  * from within itself. */
+#include "behaviour.h"
 #include "model.h"
 
 #include <pthread.h>
@@ -154,19 +155,8 @@ static void knows_the_largest_sizes_and_none(void **state)
 
 static void passes_frees_on(void **state)
 {
-  int local;
   (void)state;
-  rig_start("'stack': ['statistics', " CALLS ", " FULL_AT ", 'device']");
-  char *ptr = rig_allocate(3000, NULL), *other = NULL;
-  assert_status(hipmm_deallocate(NULL, ptr, 2999, NULL), HIPMM_E_SIZE);
-  assert_status(hipmm_deallocate(NULL, ptr + 256, 3000, NULL), HIPMM_E_POINTER);
-  assert_status(hipmm_deallocate(NULL, &local, 3000, NULL), HIPMM_E_POINTER);
-  assert_ok(hipmm_allocate_aligned(NULL, 5000, 8192, NULL, (void **)&other));
-  assert_int_equal((uintptr_t)other % 8192, 0);
-  assert_ok(hipmm_deallocate_aligned(NULL, other, 5000, 8192, NULL));
-  rig_free(ptr, 0, NULL); /* statistics asks below for its size */
-  assert_status(hipmm_deallocate(NULL, ptr, 3000, NULL), HIPMM_E_POINTER);
-  assert_int_equal(rig_value("statistics", "current_bytes"), 0);
+  behaviour_frees_pass_through("" CALLS ", " FULL_AT ", 'device'");
 }
 
 /* ---- Within the function ---- */
@@ -367,25 +357,18 @@ static int trim_then_give_up(void *argument, size_t bytes)
   return hipmm_resource_trim(rig_resource(argument), 0) == HIPMM_OK;
 }
 
+static void assert_was_busy(void)
+{
+  assert_in_range(rig_value("failure_callback", "calls"), 10, 10000);
+}
+
 static void agrees_with_a_model(void **state)
 {
   (void)state;
   use("spill", trim_then_give_up, (void *)(uintptr_t) "pool");
-  for (uint64_t seed = 1; seed <= 2; seed++) {
-    rig_start_with(seed % 2 ? "'scheduler': 'stepped', 'seed': 3" : "",
-                   "'stack': [" CALLS ", {'type': 'pool', 'maximum_size': '256KiB', 'growth': 'segments'}, 'device']");
-    struct model model = {.seed = seed,
-                          .steps = 2000,
-                          .n_streams = 4,
-                          .most_live = 100,
-                          .most_bytes = 65536,
-                          .destroys_streams = true,
-                          .ends_with_no_live = true};
-    model_run(&model);
-    assert_in_range(rig_value("failure_callback", "calls"), 10, 10000);
-    assert_int_equal(rig_value("pool", "live_bytes"), 0);
-    assert_ok(hipmm_finalize());
-  }
+  model_run_over_pool("'stack': [" CALLS
+                      ", {'type': 'pool', 'maximum_size': '256KiB', 'growth': 'segments'}, 'device']",
+                      2000, assert_was_busy);
 }
 
 static void work(void)
