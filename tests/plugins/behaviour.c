@@ -252,3 +252,13 @@ size_t behaviour_tests(const struct behaviour_stack *stacks, size_t n_stacks, st
     }
   return n;
 }
+
+int behaviour_run(const char *type, const struct CMUnitTest *own, size_t n_own, const struct behaviour_stack *stacks,
+                  size_t n_stacks)
+{
+  static struct CMUnitTest tests[MOST_TESTS];
+  if (n_own + n_stacks * BEHAVIOURS > MOST_TESTS) return 1;
+  memcpy(tests, own, n_own * sizeof *own);
+  size_t n = n_own + behaviour_tests(stacks, n_stacks, tests + n_own);
+  return _cmocka_run_group_tests(type, tests, n, NULL, NULL);
+}

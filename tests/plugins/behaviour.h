@@ -18,6 +18,10 @@ struct behaviour_stack {
 /* Writes a test for each behaviour and each stack to `tests`, which has room for BEHAVIOURS * n_stacks; returns how many. */
 size_t behaviour_tests(const struct behaviour_stack *stacks, size_t n_stacks, struct CMUnitTest *tests);
 
+/* For main(): runs a type's own tests, and then a test for each behaviour and each stack. */
+int behaviour_run(const char *type, const struct CMUnitTest *own, size_t n_own, const struct behaviour_stack *stacks,
+                  size_t n_stacks);
+
 /* Frees, right and wrong ones, go through what stands under statistics: `'prefetch', 'pool', 'device'`. */
 void behaviour_frees_pass_through(const char *stack);
 

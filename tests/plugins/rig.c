@@ -64,6 +64,18 @@ void rig_start(const char *graph)
   rig_start_with("", graph);
 }
 
+void rig_refuses(const char *type, const struct rig_mistake *mistakes, size_t n_mistakes)
+{
+  for (const struct rig_mistake *mistake = mistakes; mistake < mistakes + n_mistakes; mistake++) {
+    char graph[300];
+    snprintf(graph, sizeof graph, "'stack': [{'type': '%s', %s}, 'device']", type, mistake->options);
+    assert_status(rig_try("", graph), HIPMM_E_CONFIG);
+    assert_message("/stack/0/");
+    assert_message(mistake->message);
+    hipmm_finalize();
+  }
+}
+
 int rig_setup(void **state)
 {
   (void)state;

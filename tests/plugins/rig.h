@@ -17,6 +17,12 @@ void rig_start_with(const char *runtime_options, const char *graph);
  * building of the stack. */
 enum hipmm_status rig_try(const char *runtime_options, const char *graph);
 
+/* Options that a type over device memory refuses: what is said names their place, and has `message` in it. */
+struct rig_mistake {
+  const char *options, *message;
+};
+void rig_refuses(const char *type, const struct rig_mistake *mistakes, size_t n_mistakes);
+
 /* HIPMM_RUNTIME may name another runtime: then the order of work is as it comes, and a test that asks for other options of
  * the software device, or for calls that fail, is skipped. See needs_software(). */
 

@@ -165,21 +165,15 @@ static void takes_new_options_while_in_use(void **state)
 
 static void refuses_bad_options(void **state)
 {
-  static const char *const bad[][2] = {{"'alignment': 300", "300 is not a power of two"},
-                                       {"'alignment': 128", "128"},
-                                       {"'alignment': 0", "0"},
-                                       {"'alignment': '3MiB'", "is not a power of two"},
-                                       {"'alignment': '2048GiB'", "2048GiB"},
-                                       {"'alignment_threshold': -1", "-1"}};
+  static const struct rig_mistake bad[] = {
+      {"'alignment': 300", "/stack/0/alignment: aligned: 300 is not a power of two"},
+      {"'alignment': 128", "/stack/0/alignment: 128 is too little"},
+      {"'alignment': 0", "/stack/0/alignment: 0 is too little"},
+      {"'alignment': '3MiB'", "/stack/0/alignment: aligned: 3145728 is not a power of two"},
+      {"'alignment': '2048GiB'", "/stack/0/alignment: 2048GiB is too much"},
+      {"'alignment_threshold': -1", "/stack/0/alignment_threshold: -1 is not"}};
   (void)state;
-  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-    char graph[200];
-    snprintf(graph, sizeof graph, "'stack': [{'type': 'aligned', %s}, 'device']", bad[i][0]);
-    assert_status(rig_try("", graph), HIPMM_E_CONFIG);
-    assert_message(bad[i][1]);
-    assert_message("/stack/0/alignment");
-    hipmm_finalize();
-  }
+  rig_refuses("aligned", bad, sizeof bad / sizeof *bad);
 }
 
 static void use_all(void)
@@ -202,8 +196,6 @@ static const struct behaviour_stack stacks[] = {
     {"on async", "'scheduler': 'stepped', 'seed': 4", "'stack': ['aligned', 'async']", true},
 };
 
-enum { STACKS = sizeof stacks / sizeof *stacks };
-
 #define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
 
 static const struct CMUnitTest others[] = {
@@ -215,13 +207,8 @@ static const struct CMUnitTest others[] = {
     TEST(loses_nothing_whatever_fails),
 };
 
-enum { OTHERS = sizeof others / sizeof *others };
-
 int main(void)
 {
-  static struct CMUnitTest tests[OTHERS + STACKS * BEHAVIOURS];
   log_to_file("error");
-  memcpy(tests, others, sizeof others);
-  size_t n = OTHERS + behaviour_tests(stacks, STACKS, tests + OTHERS);
-  return _cmocka_run_group_tests("aligned", tests, n, NULL, NULL);
+  return behaviour_run("aligned", others, sizeof others / sizeof *others, stacks, sizeof stacks / sizeof *stacks);
 }

@@ -79,26 +79,18 @@ static void grows_beyond_what_it_began_with(void **state)
 static void says_what_is_wrong_with_its_options(void **state)
 {
   needs_software();
-  static const struct {
-    const char *options, *message;
-    enum hipmm_status status;
-  } mistakes[] = {
-      {"'arena_size': 1000", "/stack/0/arena_size", HIPMM_E_CONFIG},
-      {"'arena_size': '1023KiB'", "less than a superblock", HIPMM_E_CONFIG},
-      {"'arena_size': '1GiB'", "/stack/0/arena_size", HIPMM_E_OUT_OF_MEMORY},
-      {"'arena_size': '8MiB', 'maximum_size': '7MiB'", "/stack/0/maximum_size", HIPMM_E_CONFIG},
-      {"'initial_size': '8MiB'", "unknown option", HIPMM_E_CONFIG},
-      {"'dump_log_on_failure': 'yes'", "/stack/0/dump_log_on_failure", HIPMM_E_CONFIG},
-      {"'record': 'never'", "/stack/0/record", HIPMM_E_CONFIG},
+  static const struct rig_mistake mistakes[] = {
+      {"'arena_size': 1000", "/stack/0/arena_size"},
+      {"'arena_size': '1023KiB'", "less than a superblock"},
+      {"'arena_size': '8MiB', 'maximum_size': '7MiB'", "/stack/0/maximum_size"},
+      {"'initial_size': '8MiB'", "unknown option"},
+      {"'dump_log_on_failure': 'yes'", "/stack/0/dump_log_on_failure"},
+      {"'record': 'never'", "/stack/0/record"},
   };
-  char graph[200];
   (void)state;
-  for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
-    snprintf(graph, sizeof graph, "'stack': [{'type': 'arena', %s}, 'device']", mistakes[i].options);
-    assert_status(rig_try("", graph), mistakes[i].status);
-    assert_message(mistakes[i].message);
-    hipmm_finalize();
-  }
+  rig_refuses("arena", mistakes, sizeof mistakes / sizeof *mistakes);
+  assert_status(rig_try("", "'stack': [{'type': 'arena', 'arena_size': '1GiB'}, 'device']"), HIPMM_E_OUT_OF_MEMORY);
+  assert_message("/stack/0/arena_size");
 }
 
 static void has_a_maximum_that_can_be_set_while_in_use(void **state)

@@ -201,16 +201,14 @@ static void counts_over_all_threads(void **state)
 
 static void refuses_bad_options(void **state)
 {
-  static const char *const bad[] = {"'every': -1",   "'probability': 1.5",  "'probability': -0.1",
-                                    "'above': '-1'", "'most_failures': -1", "'every': 2.5"};
+  static const struct rig_mistake bad[] = {{"'every': -1", "/stack/0/every"},
+                                           {"'probability': 1.5", "/stack/0/probability"},
+                                           {"'probability': -0.1", "/stack/0/probability"},
+                                           {"'above': '-1'", "/stack/0/above"},
+                                           {"'most_failures': -1", "/stack/0/most_failures"},
+                                           {"'every': 2.5", "/stack/0/every"}};
   (void)state;
-  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-    char graph[200];
-    snprintf(graph, sizeof graph, "'stack': [{'type': 'fault', %s}, 'device']", bad[i]);
-    assert_status(rig_try("", graph), HIPMM_E_CONFIG);
-    assert_message("/stack/0/");
-    hipmm_finalize();
-  }
+  rig_refuses("fault", bad, sizeof bad / sizeof *bad);
 }
 
 static const struct behaviour_stack stacks[] = {
@@ -218,8 +216,6 @@ static const struct behaviour_stack stacks[] = {
     {"on a pool", "'scheduler': 'stepped', 'seed': 2",
      "'stack': [{'type': 'fault', 'above': '255MiB'}, 'pool', 'device']", true},
 };
-
-enum { STACKS = sizeof stacks / sizeof *stacks };
 
 #define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
 
@@ -230,13 +226,8 @@ static const struct CMUnitTest others[] = {
     TEST(counts_over_all_threads),     TEST(refuses_bad_options),
 };
 
-enum { OTHERS = sizeof others / sizeof *others };
-
 int main(void)
 {
-  static struct CMUnitTest tests[OTHERS + STACKS * BEHAVIOURS];
   log_to_file("error");
-  memcpy(tests, others, sizeof others);
-  size_t n = OTHERS + behaviour_tests(stacks, STACKS, tests + OTHERS);
-  return _cmocka_run_group_tests("fault", tests, n, NULL, NULL);
+  return behaviour_run("fault", others, sizeof others / sizeof *others, stacks, sizeof stacks / sizeof *stacks);
 }

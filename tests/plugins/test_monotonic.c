@@ -124,24 +124,17 @@ static void says_what_it_holds_when_the_upstream_has_no_more(void **state)
 
 static void says_what_is_wrong_with_its_options(void **state)
 {
-  static const struct {
-    const char *options, *message;
-    enum hipmm_status status;
-  } mistakes[] = {
-      {"'initial_size': '1GiB'", "/stack/0/initial_size", HIPMM_E_OUT_OF_MEMORY},
-      {"'initial_size': '8MiB', 'maximum_size': '7MiB'", "/stack/0/maximum_size", HIPMM_E_CONFIG},
-      {"'chunk_size': 255", "/stack/0/chunk_size", HIPMM_E_CONFIG},
-      {"'growth_factor': 0.5", "/stack/0/growth_factor", HIPMM_E_CONFIG},
-      {"'growth_factor': 17.0", "/stack/0/growth_factor", HIPMM_E_CONFIG},
+  static const struct rig_mistake mistakes[] = {
+      {"'initial_size': '8MiB', 'maximum_size': '7MiB'", "/stack/0/maximum_size"},
+      {"'chunk_size': 255", "/stack/0/chunk_size"},
+      {"'growth_factor': 0.5", "/stack/0/growth_factor"},
+      {"'growth_factor': 17.0", "/stack/0/growth_factor"},
   };
-  char graph[200];
   (void)state;
-  for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
-    snprintf(graph, sizeof graph, "'stack': [{'type': 'monotonic', %s}, 'device']", mistakes[i].options);
-    assert_status(rig_try("", graph), mistakes[i].status);
-    assert_message(mistakes[i].message);
-    hipmm_finalize();
-  }
+  rig_refuses("monotonic", mistakes, sizeof mistakes / sizeof *mistakes);
+  assert_status(rig_try("", "'stack': [{'type': 'monotonic', 'initial_size': '1GiB'}, 'device']"),
+                HIPMM_E_OUT_OF_MEMORY);
+  assert_message("/stack/0/initial_size");
 }
 
 static void refuses_frees_that_are_wrong(void **state)

@@ -334,16 +334,13 @@ static void begins_to_capture_while_in_use(void **state)
 
 static void refuses_bad_options(void **state)
 {
-  static const char *const bad[] = {"'stack_depth': 0", "'stack_depth': 65", "'capture_stacks': 'yes'",
-                                    "'most_reported': -1", "'depth': 3"};
+  static const struct rig_mistake bad[] = {{"'stack_depth': 0", "/stack/0/stack_depth"},
+                                           {"'stack_depth': 65", "/stack/0/stack_depth"},
+                                           {"'capture_stacks': 'yes'", "/stack/0/capture_stacks"},
+                                           {"'most_reported': -1", "/stack/0/most_reported"},
+                                           {"'depth': 3", "/stack/0/depth"}};
   (void)state;
-  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-    char graph[200];
-    snprintf(graph, sizeof graph, "'stack': [{'type': 'tracking', %s}, 'device']", bad[i]);
-    assert_status(rig_try("", graph), HIPMM_E_CONFIG);
-    assert_message("/stack/0/");
-    hipmm_finalize();
-  }
+  rig_refuses("tracking", bad, sizeof bad / sizeof *bad);
 }
 
 static void use_all(void)
@@ -370,8 +367,6 @@ static const struct behaviour_stack stacks[] = {
      "'stack': [{'type': 'tracking', 'capture_stacks': true}, 'pool', 'device']", true},
 };
 
-enum { STACKS = sizeof stacks / sizeof *stacks };
-
 #define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
 
 static const struct CMUnitTest others[] = {
@@ -394,13 +389,8 @@ static const struct CMUnitTest others[] = {
     TEST(loses_nothing_whatever_fails),
 };
 
-enum { OTHERS = sizeof others / sizeof *others };
-
 int main(void)
 {
-  static struct CMUnitTest tests[OTHERS + STACKS * BEHAVIOURS];
   log_to_file("warning");
-  memcpy(tests, others, sizeof others);
-  size_t n = OTHERS + behaviour_tests(stacks, STACKS, tests + OTHERS);
-  return _cmocka_run_group_tests("tracking", tests, n, NULL, NULL);
+  return behaviour_run("tracking", others, sizeof others / sizeof *others, stacks, sizeof stacks / sizeof *stacks);
 }
