@@ -66,6 +66,13 @@ static enum hipmm_status serial_visit(void *self, void (*see)(void *closure, con
   return leave(instance, enter(instance)->visit(instance->self, see, closure));
 }
 
+/* Not called where the plugin has none (hipmm_resource_report()). */
+static enum hipmm_status serial_report(void *self, void (*write)(void *closure, const char *line), void *closure)
+{
+  struct instance *instance = self;
+  return leave(instance, enter(instance)->report(instance->self, write, closure));
+}
+
 static void serial_stream_retire(void *self, hipStream_t stream)
 {
   struct instance *instance = self;
@@ -90,4 +97,5 @@ const struct hipmm_ops serial_ops = {.struct_size = sizeof serial_ops,
                                      .stream_retire = serial_stream_retire,
                                      .stream_retain = serial_stream_retain,
                                      .reconfigure = serial_reconfigure,
-                                     .visit = serial_visit};
+                                     .visit = serial_visit,
+                                     .report = serial_report};

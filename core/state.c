@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* state.c: values and options of what lives, as JSON text for programs: all of them by path, or one. Reads only; what
- * could not be read of a resource is null and spoils nothing else. */
+/* state.c: what lives, as text for programs: values and options as JSON, all of them by path, or one; and what a resource
+ * reports by itself. Reads only; what could not be read of a resource is null and spoils nothing else. */
 #include "state.h"
 #include "error.h"
 #include "life.h"
@@ -47,6 +47,44 @@ enum hipmm_status state_text(json_t *value, char **text_out)
   }
   free(buffer.text);
   return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+}
+
+struct report_text {
+  struct buffer buffer;
+  bool is_short; /* there was no memory for all */
+};
+
+static void add_line(void *closure, const char *line)
+{
+  struct report_text *text = closure;
+  text->is_short = text->is_short || append(line, strlen(line), &text->buffer) || append("\n", 1, &text->buffer);
+}
+
+/* The nearest resource that has a report. */
+static const struct instance *reporter(const struct instance *top)
+{
+  for (size_t i = 0; i < top->n_reach; i++)
+    if (top->reach[i]->node->plugin->descriptor.ops->report) return top->reach[i];
+  return NULL;
+}
+
+enum hipmm_status hipmm_resource_report(struct hipmm_resource *resource, char **text_out)
+{
+  struct report_text text = {.is_short = false};
+  enum hipmm_status status = life_check_held(resource, text_out, "text_out");
+  if (status) return status;
+  const struct instance *owner = reporter(instance_from(resource));
+  if (!owner)
+    return error_set(HIPMM_E_NOT_SUPPORTED, "%s: neither it nor a resource below it has a text about its state",
+                     hipmm_resource_name(resource));
+  status = owner->resource.ops->report(owner->resource.self, add_line, &text);
+  if (!status && (text.is_short || append("", 0, &text.buffer)))
+    status = error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  if (status)
+    free(text.buffer.text);
+  else
+    *text_out = text.buffer.text;
+  return status;
 }
 
 void hipmm_string_free(char *text)

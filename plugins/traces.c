@@ -181,29 +181,49 @@ static char *demangle(const char *name)
 
 /* As RMM writes them, and where in function and file, for addr2line. The address is that of the call, which is before the
  * one that it returns to. */
-static void log_frame(const struct hipmm_services *services, enum hipmm_log_level level, uint32_t index, void *frame)
+static void frame_text(uint32_t index, void *frame, char *line, size_t line_bytes)
 {
   Dl_info info;
   if (!dladdr((char *)frame - 1, &info) || !info.dli_fname) {
-    services->log(services, level, "  #%u in %p", index, frame);
+    snprintf(line, line_bytes, "  #%u in %p", index, frame);
     return;
   }
   char *readable = info.dli_sname ? demangle(info.dli_sname) : NULL;
   unsigned long in_file = (unsigned long)((char *)frame - 1 - (char *)info.dli_fbase);
   if (info.dli_sname)
-    services->log(services, level, "  #%u in %.500s+%#lx from %.500s (+%#lx)", index,
-                  readable ? readable : info.dli_sname, (unsigned long)((char *)frame - 1 - (char *)info.dli_saddr),
-                  info.dli_fname, in_file);
+    snprintf(line, line_bytes, "  #%u in %.500s+%#lx from %.500s (+%#lx)", index, readable ? readable : info.dli_sname,
+             (unsigned long)((char *)frame - 1 - (char *)info.dli_saddr), info.dli_fname, in_file);
   else
-    services->log(services, level, "  #%u in ? from %.500s (+%#lx)", index, info.dli_fname, in_file);
+    snprintf(line, line_bytes, "  #%u in ? from %.500s (+%#lx)", index, info.dli_fname, in_file);
   free(readable);
 }
 
-void traces_log(struct traces *traces, uint32_t number, enum hipmm_log_level level)
+void traces_write(struct traces *traces, uint32_t number, void (*write)(void *closure, const char *line), void *closure)
 {
+  char line[1200];
   if (!number) return;
   pthread_mutex_lock(&traces->lock);
   struct trace trace = traces->items[number];
   pthread_mutex_unlock(&traces->lock);
-  for (uint32_t i = 0; i < trace.depth; i++) log_frame(traces->services, level, i, trace.frames[i]);
+  for (uint32_t i = 0; i < trace.depth; i++) {
+    frame_text(i, trace.frames[i], line, sizeof line);
+    write(closure, line);
+  }
+}
+
+struct log_lines {
+  const struct hipmm_services *services;
+  enum hipmm_log_level level;
+};
+
+static void log_line(void *closure, const char *line)
+{
+  const struct log_lines *lines = closure;
+  lines->services->log(lines->services, lines->level, "%s", line);
+}
+
+void traces_log(struct traces *traces, uint32_t number, enum hipmm_log_level level)
+{
+  struct log_lines lines = {traces->services, level};
+  traces_write(traces, number, log_line, &lines);
 }

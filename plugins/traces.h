@@ -37,7 +37,9 @@ uint32_t traces_take(struct traces *traces, const void *from, uint32_t depth);
 /* One user less. 0 is ignored. */
 void traces_drop(struct traces *traces, uint32_t number);
 
-/* Writes a trace to the log, a line for each frame. Nothing for 0. */
+/* Writes a trace, a line for each frame, or writes it to the log. Nothing for 0. */
+void traces_write(struct traces *traces, uint32_t number, void (*write)(void *closure, const char *line),
+                  void *closure);
 void traces_log(struct traces *traces, uint32_t number, enum hipmm_log_level level);
 
 int64_t traces_metadata_bytes(struct traces *traces);

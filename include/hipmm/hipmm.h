@@ -189,6 +189,11 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_query(struct hipmm_resource *r
  * (`hipmm describe TYPE` lists them). */
 enum hipmm_status hipmm_resource_perform(struct hipmm_resource *resource, const char *action);
 
+/* What the resource, or the nearest below that has something to say, says of its state as a text of lines, for people: of
+ * `tracking` the list of all that is allocated, with stack traces if it takes them. The caller frees it with
+ * hipmm_string_free(). HIPMM_E_NOT_SUPPORTED if none has a text. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_report(struct hipmm_resource *resource, char **text_out);
+
 /* Gives memory that no allocation uses back to where it came from, down to `keep_bytes` in each resource of the stack
  * below and including this one. Waits for work that still uses it. */
 enum hipmm_status hipmm_resource_trim(struct hipmm_resource *resource, size_t keep_bytes);

@@ -162,6 +162,10 @@ struct hipmm_ops {
 
   /* NULL: this type shares nothing with other processes. */
   const struct hipmm_sharing *sharing;
+
+  /* Writes a text for people about the resource's state, such as a list of what is allocated, through `write`, line by
+   * line, each without its end. `write` calls nothing of hipmm. NULL: this type has none. */
+  enum hipmm_status (*report)(void *self, void (*write)(void *closure, const char *line), void *closure);
 };
 
 /* One kind of object at every depth of a stack. Plugins see their upstreams as these and call them through the

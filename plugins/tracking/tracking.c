@@ -7,6 +7,8 @@
 #include "../live.h"
 #include "../traces.h"
 
+#include <stdio.h>
+
 struct tracking_options {
   uint32_t capture_stacks;
   int64_t stack_depth;
@@ -122,35 +124,78 @@ static enum hipmm_status tracking_deallocate(void *self, void *ptr, size_t bytes
 
 /* ---- The list ---- */
 
-static void tracking_log_list(struct tracking *tracking, const struct live_list *list)
+/* Where a list goes to: the log, or a text for the program. */
+struct tracking_output {
+  void (*write)(void *closure, const char *line);
+  void *closure;
+  size_t most; /* allocations that are named */
+};
+
+static __attribute__((format(printf, 2, 3))) void tracking_write(const struct tracking_output *output,
+                                                                 const char *format, ...)
 {
-  const struct hipmm_services *services = tracking->services;
+  char line[300];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(line, sizeof line, format, arguments);
+  va_end(arguments);
+  output->write(output->closure, line);
+}
+
+static void tracking_write_list(struct tracking *tracking, const struct live_list *list,
+                                const struct tracking_output *output)
+{
   const struct tracking_record *records = (const void *)list->records;
-  size_t most = (size_t)__atomic_load_n(&tracking->options.most_reported, __ATOMIC_RELAXED);
-  struct live_counts counts = live_count(&tracking->live);
-  services->log(services, list->count ? HIPMM_LOG_WARNING : HIPMM_LOG_INFO,
-                "device %d: %zu allocations are outstanding, %lld bytes", services->device, list->count,
-                (long long)counts.bytes);
-  for (size_t i = 0; i < list->count && i < most; i++) {
-    services->log(services, HIPMM_LOG_WARNING, "%p: %zu B (allocation %llu, stream %p)%s", records[i].block.ptr,
-                  records[i].block.bytes, (unsigned long long)records[i].block.number, (void *)records[i].block.stream,
-                  records[i].trace ? " : callstack:" : "");
-    traces_log(&tracking->traces, (uint32_t)records[i].trace, HIPMM_LOG_WARNING);
+  size_t bytes = 0;
+  for (size_t i = 0; i < list->count; i++) bytes += records[i].block.bytes;
+  tracking_write(output, "device %d: %zu allocations are outstanding, %zu bytes", tracking->services->device,
+                 list->count, bytes);
+  for (size_t i = 0; i < list->count && i < output->most; i++) {
+    tracking_write(output, "%p: %zu B (allocation %llu, stream %p)%s", records[i].block.ptr, records[i].block.bytes,
+                   (unsigned long long)records[i].block.number, (void *)records[i].block.stream,
+                   records[i].trace ? " : callstack:" : "");
+    traces_write(&tracking->traces, (uint32_t)records[i].trace, output->write, output->closure);
   }
-  if (list->count > most)
-    services->log(services, HIPMM_LOG_WARNING, "and %zu more (see most_reported)", list->count - most);
+  if (list->count > output->most)
+    tracking_write(output, "and %zu more (see most_reported)", list->count - output->most);
 }
 
 /* What is freed meanwhile by other threads may appear with another's trace, or with none. */
-static enum hipmm_status tracking_report(struct tracking *tracking)
+static enum hipmm_status tracking_write_outstanding(struct tracking *tracking, const struct tracking_output *output)
 {
   const struct hipmm_services *services = tracking->services;
   struct live_list list;
   if (!live_list(&tracking->live, false, &list))
     return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the list of allocations");
-  tracking_log_list(tracking, &list);
+  tracking_write_list(tracking, &list, output);
   live_drop_list(&tracking->live, list);
   return HIPMM_OK;
+}
+
+struct tracking_log {
+  const struct hipmm_services *services;
+  enum hipmm_log_level level;
+};
+
+static void tracking_log_line(void *closure, const char *line)
+{
+  const struct tracking_log *log = closure;
+  log->services->log(log->services, log->level, "%s", line);
+}
+
+static enum hipmm_status tracking_log_outstanding(struct tracking *tracking)
+{
+  struct tracking_log log = {tracking->services,
+                             live_count(&tracking->live).count ? HIPMM_LOG_WARNING : HIPMM_LOG_INFO};
+  const struct tracking_output output = {tracking_log_line, &log,
+                                         (size_t)__atomic_load_n(&tracking->options.most_reported, __ATOMIC_RELAXED)};
+  return tracking_write_outstanding(tracking, &output);
+}
+
+static enum hipmm_status tracking_report(void *self, void (*write)(void *closure, const char *line), void *closure)
+{
+  const struct tracking_output all = {write, closure, SIZE_MAX};
+  return tracking_write_outstanding(self, &all);
 }
 
 static enum hipmm_status tracking_find(void *self, const void *ptr, struct hipmm_block *block_out)
@@ -204,7 +249,7 @@ static const struct hipmm_feature tracking_actions[] = {
 static enum hipmm_status tracking_perform(void *self, size_t index, int64_t *values_out)
 {
   (void)index;
-  enum hipmm_status status = tracking_report(self);
+  enum hipmm_status status = tracking_log_outstanding(self);
   if (!status) tracking_count(self, values_out);
   return status;
 }
@@ -244,7 +289,7 @@ static enum hipmm_status tracking_create(const struct hipmm_services *services, 
 static void tracking_destroy(void *self)
 {
   struct tracking *tracking = self;
-  if (tracking->options.report_at_end && live_count(&tracking->live).count) tracking_report(tracking);
+  if (tracking->options.report_at_end && live_count(&tracking->live).count) tracking_log_outstanding(tracking);
   traces_close(&tracking->traces);
   live_close(&tracking->live);
   tracking->services->host_free(tracking->services, tracking, sizeof *tracking);
@@ -291,6 +336,7 @@ static const struct hipmm_ops tracking_ops = {
     .find = tracking_find,
     .reconfigure = tracking_reconfigure,
     .visit = tracking_visit,
+    .report = tracking_report,
 };
 
 HIPMM_EXPORT extern const struct hipmm_plugin tracking_LTX_hipmm_plugin;

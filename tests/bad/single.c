@@ -75,6 +75,14 @@ static enum hipmm_status single_visit(void *self, void (*see)(void *closure, con
   return HIPMM_OK;
 }
 
+static enum hipmm_status single_report(void *self, void (*write)(void *closure, const char *line), void *closure)
+{
+  single_enter(self);
+  write(closure, "one at a time");
+  single_leave(self);
+  return HIPMM_OK;
+}
+
 struct single_options {
   int64_t level;
 };
@@ -94,7 +102,8 @@ static const struct hipmm_ops single_ops = {.struct_size = sizeof single_ops,
                                             .trim = single_trim,
                                             .query = single_query,
                                             .reconfigure = single_reconfigure,
-                                            .visit = single_visit};
+                                            .visit = single_visit,
+                                            .report = single_report};
 
 static enum hipmm_status single_create(const struct hipmm_services *services, const void *options,
                                        struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)

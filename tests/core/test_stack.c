@@ -319,7 +319,11 @@ static void *look_and_set_often(void *resource)
 {
   for (int i = 0; i < 200; i++) {
     char *text = NULL;
-    if (hipmm_set("devices/0/single/level", i % 2 ? "1" : "2") || hipmm_snapshot(&text)) return resource;
+    if (hipmm_resource_report(resource, &text)) return resource;
+    bool is_told = !strcmp(text, "one at a time\n");
+    hipmm_string_free(text);
+    text = NULL;
+    if (!is_told || hipmm_set("devices/0/single/level", i % 2 ? "1" : "2") || hipmm_snapshot(&text)) return resource;
     bool is_shown = strstr(text, "\"memory\"") != NULL;
     hipmm_string_free(text);
     if (!is_shown) return resource;

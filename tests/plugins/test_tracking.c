@@ -52,6 +52,53 @@ static void lists_what_is_allocated(void **state)
   rig_drop_stream(stream);
 }
 
+/* The whole list, through what stands above, however much the log would name. */
+static void gives_the_list_as_text(void **state)
+{
+  char wanted[200], *text = NULL;
+  (void)state;
+  rig_start("'stack': ['statistics', {'type': 'tracking', 'most_reported': 1}, 'device']");
+  assert_ok(hipmm_resource_report(rig_resource("statistics"), &text));
+  assert_string_equal(text, "device 0: 0 allocations are outstanding, 0 bytes\n");
+  hipmm_string_free(text);
+  void *first = rig_allocate(1000, NULL), *second = rig_allocate(50, NULL);
+  logged();
+  assert_ok(hipmm_resource_report(rig_resource("statistics"), &text));
+  assert_string_equal(logged(), "");
+  snprintf(wanted, sizeof wanted,
+           "device 0: 2 allocations are outstanding, 1050 bytes\n%p: 1000 B (allocation 1, stream (nil))\n"
+           "%p: 50 B (allocation 2, stream (nil))\n",
+           first, second);
+  assert_string_equal(text, wanted);
+  hipmm_string_free(text);
+  text = NULL;
+  assert_status(hipmm_resource_report(rig_resource("device"), &text), HIPMM_E_NOT_SUPPORTED);
+  assert_message("device: neither it nor a resource below it has a text");
+  assert_null(text);
+  assert_status(hipmm_resource_report(NULL, &text), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_resource_report(rig_resource("tracking"), NULL), HIPMM_E_ARGUMENT);
+  rig_free(first, 1000, NULL);
+  rig_free(second, 50, NULL);
+}
+
+/* Long enough that the text has to grow, with a trace for each. */
+static void gives_traces_as_text(void **state)
+{
+  enum { BLOCKS = 300 };
+  void *ptrs[BLOCKS];
+  char *text = NULL;
+  (void)state;
+  rig_start(traced);
+  for (int i = 0; i < BLOCKS; i++) ptrs[i] = rig_allocate(1000, NULL);
+  assert_ok(hipmm_resource_report(rig_resource("tracking"), &text));
+  assert_int_equal(count_of(text, ": 1000 B (allocation "), BLOCKS);
+  assert_int_equal(count_of(text, " : callstack:\n  #0 in "), BLOCKS);
+  assert_int_equal(count_of(text, "\n  #2 in "), BLOCKS);
+  assert_contains(text, "test_tracking (+0x");
+  hipmm_string_free(text);
+  for (int i = 0; i < BLOCKS; i++) rig_free(ptrs[i], 1000, NULL);
+}
+
 static void says_what_is_left_in_the_end(void **state)
 {
   (void)state;
@@ -371,6 +418,8 @@ static const struct behaviour_stack stacks[] = {
 
 static const struct CMUnitTest others[] = {
     TEST(lists_what_is_allocated),
+    TEST(gives_the_list_as_text),
+    TEST(gives_traces_as_text),
     TEST(says_what_is_left_in_the_end),
     TEST(says_nothing_in_the_end_if_all_is_free_or_it_is_told_not_to),
     TEST(names_no_more_than_it_is_told_to),
