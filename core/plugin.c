@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
+#include <link.h>
 #include <ltdl.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -51,6 +52,15 @@ static void add_colon_separated(struct folders *folders, const char *text)
   }
 }
 
+/* The file that this code is in. Of a program the linker knows no more than the word that it was called by. */
+static bool find_own_file(char *file)
+{
+  Dl_info info;
+  struct link_map *map;
+  if (!dladdr1(&lock, &info, (void **)&map, RTLD_DL_LINKMAP)) return false;
+  return realpath(*map->l_name ? map->l_name : "/proc/self/exe", file) != NULL;
+}
+
 /* Where this code lies tells where its plugins lie, wherever the whole was moved to: in a build tree beside the
  * library's .libs or the program, in an installation under ../lib or beside the library. What `hipmm run` preloads lies
  * in a folder of its own, in an installation below the plugins. Found once: none of it moves while the process lives. */
@@ -63,9 +73,8 @@ static void find_surroundings(void)
   static const char *const places[ALL] = {
       "plugins", "../plugins",   "hipmm/" HIPMM_PLUGIN_ABI_TEXT, "../lib/hipmm/" HIPMM_PLUGIN_ABI_TEXT,
       "..",      "../../plugins"};
-  Dl_info self;
   char folder[PATH_MAX], resolved[PATH_MAX];
-  if (!dladdr(&lock, &self) || !self.dli_fname || !realpath(self.dli_fname, folder)) return;
+  if (!find_own_file(folder)) return;
   bool is_preloaded = !strcmp(strrchr(folder, '/'), "/preload.so");
   *strrchr(folder, '/') = '\0';
   for (size_t i = is_preloaded ? USUAL : 0; i < (is_preloaded ? ALL : USUAL); i++) {

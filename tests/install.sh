@@ -129,10 +129,16 @@ int main(void)
 }
 END
 compile "$root/unchanged" "$root/unchanged.c" "$(find "$root" -name software.so)"
-HIPMM_RUNTIME=software ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0 "$root$(folder prefix | sed "s:^$root::")/bin/hipmm" run \
+bin=$root$(folder prefix | sed "s:^$root::")/bin
+HIPMM_RUNTIME=software ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0 "$bin/hipmm" run \
   --strict --report="$root/report" -- "$root/unchanged"
 grep -q '^  hipMalloc  *1  *0  *0$' "$root/report"
 echo "a program that knows nothing of hipmm runs under the installed command"
+
+# Found on the PATH, a command is not told where it lies; what bears its name elsewhere is no hint.
+mkdir -p "$root/elsewhere/hipmm"
+(cd "$root/elsewhere" && PATH=$bin:$PATH hipmm describe pool >/dev/null)
+echo "the installed command finds its plugins from the PATH too"
 
 # What README.md shows must do what it says.
 cd "$root"
