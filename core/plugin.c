@@ -33,9 +33,12 @@ struct folders {
   size_t count;
 };
 
+/* Each once: the first place counts. */
 static void add_folder(struct folders *folders, const char *folder, size_t length)
 {
   if (!length) return;
+  for (size_t i = 0; i < folders->count; i++)
+    if (strlen(folders->items[i]) == length && !strncmp(folders->items[i], folder, length)) return;
   char **items = realloc(folders->items, (folders->count + 1) * sizeof *items);
   if (!items) return;
   folders->items = items;
@@ -316,7 +319,7 @@ static void visit_sighting(const struct sighting *sighting, bool shadowed,
   visit(closure, &candidate);
 }
 
-/* Whether the type is found in a folder before number `end`: the same folder may stand on the path twice. */
+/* Whether the type is found in a folder before number `end`. */
 static bool is_shadowed(const struct folders *folders, size_t end, const char *type)
 {
   char file[PATH_MAX];
@@ -325,19 +328,11 @@ static bool is_shadowed(const struct folders *folders, size_t end, const char *t
   return false;
 }
 
-static bool is_repeated(const struct folders *folders, size_t index)
-{
-  for (size_t i = 0; i < index; i++)
-    if (!strcmp(folders->items[i], folders->items[index])) return true;
-  return false;
-}
-
 void plugin_scan(const struct plugin_path *path, void (*visit)(void *closure, const struct plugin_candidate *candidate),
                  void *closure)
 {
   struct folders folders = folders_of(path);
   for (size_t f = 0; f < folders.count; f++) {
-    if (is_repeated(&folders, f)) continue;
     struct sightings sightings = sight_folder(folders.items[f]);
     for (size_t i = 0; i < sightings.count; i++)
       visit_sighting(&sightings.items[i], is_shadowed(&folders, f, sightings.items[i].type), visit, closure);
