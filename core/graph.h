@@ -64,6 +64,10 @@ int graph_find(const struct graph *graph, const char *name);
 /* The JSON Schema of the whole file, from all plugins on the path. A new reference. */
 json_t *graph_schema(const struct plugin_path *path);
 
+/* What may be written as a runtime, for messages; and the word among them that is nearest, NULL if none is near. */
+#define GRAPH_RUNTIME_FORMS "write \"auto\", \"amd\", \"nvidia\", \"software\" or a library's path"
+const char *graph_near_runtime(const char *word);
+
 /* Keys of a resource's object that are not options of its plugin: "type", "upstream"; NULL-terminated. */
 extern const char *const graph_resource_keys[];
 

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RUNTIME_FORMS "write \"auto\", \"amd\", \"nvidia\", \"software\" or a library's path"
-
 const char *const graph_top_keys[] = {"$schema",   "version", "runtime", "plugin_path",
                                       "resources", "devices", "stack",   NULL};
 
@@ -101,11 +99,16 @@ static bool is_builtin_runtime(const char *runtime)
   return !strcmp(runtime, "auto") || !strcmp(runtime, "amd");
 }
 
-static void refuse_runtime(struct graph_build *build, const char *runtime, const char *path)
+const char *graph_near_runtime(const char *word)
 {
   static const char *const known[] = {"auto", "amd", "nvidia", "software"};
+  return text_nearest(word, known, sizeof known / sizeof *known);
+}
+
+static void refuse_runtime(struct graph_build *build, const char *runtime, const char *path)
+{
   char shown[TEXT_QUOTE_BYTES];
-  const char *nearest = text_nearest(runtime, known, sizeof known / sizeof *known);
+  const char *nearest = graph_near_runtime(runtime);
   const struct plugin *plugin;
   text_quote(runtime, shown, sizeof shown);
   if ((nearest && !strcmp(nearest, runtime)) || plugin_exists(&build->graph->plugin_path, runtime)) {
@@ -113,7 +116,7 @@ static void refuse_runtime(struct graph_build *build, const char *runtime, const
   } else if (nearest) {
     build_refuse(build, path, "unknown runtime %s; did you mean \"%s\"?", shown, nearest);
   } else {
-    build_refuse(build, path, "unknown runtime %s; " RUNTIME_FORMS, shown);
+    build_refuse(build, path, "unknown runtime %s; " GRAPH_RUNTIME_FORMS, shown);
   }
 }
 
@@ -127,7 +130,7 @@ static const struct plugin *find_runtime(struct graph_build *build, const char *
     return NULL;
   }
   if (plugin->descriptor.role == HIPMM_ROLE_RUNTIME) return plugin;
-  build_refuse(build, path, "%s is a resource type, not a runtime; " RUNTIME_FORMS, runtime);
+  build_refuse(build, path, "%s is a resource type, not a runtime; " GRAPH_RUNTIME_FORMS, runtime);
   return NULL;
 }
 
@@ -153,11 +156,11 @@ static void read_runtime(struct graph_build *build)
   const char *path = is_object ? "/runtime/type" : "/runtime";
   json_t *type = is_object ? json_object_get(value, "type") : value;
   if (!type) {
-    build_refuse(build, "/runtime", "the runtime needs a \"type\"; " RUNTIME_FORMS);
+    build_refuse(build, "/runtime", "the runtime needs a \"type\"; " GRAPH_RUNTIME_FORMS);
     return;
   }
   if (!json_is_string(type)) {
-    build_refuse(build, path, "%s is not a runtime; " RUNTIME_FORMS, option_show(type, shown, sizeof shown));
+    build_refuse(build, path, "%s is not a runtime; " GRAPH_RUNTIME_FORMS, option_show(type, shown, sizeof shown));
     return;
   }
   size_t n_errors = build->report->n_errors;

@@ -5,6 +5,7 @@
 #include "log.h"
 #include "option.h"
 #include "services.h"
+#include "text.h"
 
 #include <ctype.h>
 #include <dlfcn.h>
@@ -123,16 +124,26 @@ static enum hipmm_status configure(const struct graph *graph, const struct hipmm
   return status;
 }
 
+/* A graph's own word was looked at when it was read: this one is HIPMM_RUNTIME's. */
+static enum hipmm_status refuse_unknown(const char *word, const char *nearest)
+{
+  char shown[TEXT_QUOTE_BYTES];
+  text_quote(word, shown, sizeof shown);
+  if (nearest)
+    return error_set(HIPMM_E_PLUGIN, "HIPMM_RUNTIME: unknown runtime %s; did you mean \"%s\"?", shown, nearest);
+  return error_set(HIPMM_E_PLUGIN, "HIPMM_RUNTIME: unknown runtime %s; " GRAPH_RUNTIME_FORMS, shown);
+}
+
 static enum hipmm_status open_plugin(const struct graph *graph, const char *type, void **library_out)
 {
   const struct plugin *plugin;
-  enum hipmm_status status = plugin_get(&graph->plugin_path, type, &plugin);
+  const char *nearest = graph_near_runtime(type);
+  bool is_known = (nearest && !strcmp(nearest, type)) || plugin_exists(&graph->plugin_path, type);
+  enum hipmm_status status = is_known ? plugin_get(&graph->plugin_path, type, &plugin) : refuse_unknown(type, nearest);
   if (status) return status;
   if (plugin->descriptor.role != HIPMM_ROLE_RUNTIME)
-    return error_set(HIPMM_E_CONFIG,
-                     "runtime \"%s\": %s is a resource type, not a runtime; write \"auto\", \"amd\", "
-                     "\"nvidia\", \"software\" or a library's path",
-                     type, plugin->file);
+    return error_set(HIPMM_E_CONFIG, "runtime \"%s\": %s is a resource type, not a runtime; " GRAPH_RUNTIME_FORMS, type,
+                     plugin->file);
   status = configure(graph, &plugin->descriptor);
   return status ? status : open_library(plugin->file, library_out);
 }
