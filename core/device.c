@@ -219,15 +219,17 @@ enum hipmm_status hipmm_get_current_resource(struct hipmm_resource **resource_ou
 enum hipmm_status hipmm_get_named_resource(int device, const char *name, struct hipmm_resource **resource_out)
 {
   struct stack *stack;
+  const char *nearest = NULL;
   enum hipmm_status status = life_check_argument(resource_out, "resource_out");
   if (!status) status = life_check_argument(name, "name");
   if (!status) status = device_stack(device, &stack);
   if (status) return status;
-  int node = graph_find(stack->graph, name);
-  if (node < 0 || !stack->instances[node].created)
-    return error_set(HIPMM_E_ARGUMENT, "%s: the stack of device %d has no resource called \"%.100s\"",
-                     stack->graph->source, device, name);
-  return give(HIPMM_OK, &stack->instances[node].resource, resource_out);
+  struct instance *instance = stack_find(stack, name, &nearest);
+  if (!instance)
+    return error_set(HIPMM_E_ARGUMENT, "%s: the stack of device %d has no resource called \"%.100s\"%s%s%s",
+                     stack->graph->source, device, name, nearest ? "; did you mean \"" : "", nearest ? nearest : "",
+                     nearest ? "\"?" : "");
+  return give(HIPMM_OK, &instance->resource, resource_out);
 }
 
 enum hipmm_status hipmm_set_device_resource(int device, struct hipmm_resource *resource,

@@ -55,18 +55,14 @@ static enum hipmm_status find_device(const char *path, const char *part, struct 
   return HIPMM_OK;
 }
 
-static enum hipmm_status find_resource(const char *path, const char *part, struct stack *stack,
+static enum hipmm_status find_resource(const char *path, const char *part, const struct stack *stack,
                                        struct instance **instance_out)
 {
-  struct text_near near = text_near(part);
-  for (size_t i = 0; i < stack->graph->n_nodes; i++) {
-    if (!stack->instances[i].created) continue;
-    text_near_try(&near, stack->graph->nodes[i].name);
-    if (strcmp(stack->graph->nodes[i].name, part)) continue;
-    *instance_out = &stack->instances[i];
-    return HIPMM_OK;
-  }
-  return refuse(path, "resource", part, near.name);
+  const char *nearest = NULL;
+  struct instance *instance = stack_find(stack, part, &nearest);
+  if (!instance) return refuse(path, "resource", part, nearest);
+  *instance_out = instance;
+  return HIPMM_OK;
 }
 
 /* ---- Resources made in code ---- */

@@ -3,6 +3,7 @@
 #include "error.h"
 #include "life.h"
 #include "stack.h"
+#include "text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,22 @@ int hipmm_resource_device(const struct hipmm_resource *resource)
   return resource ? instance_from(resource)->stack->device : -1;
 }
 
+/* Features are `values` or actions. */
+static enum hipmm_status refuse_feature(const struct hipmm_resource *resource, const char *name, bool values)
+{
+  struct text_near near = text_near(name);
+  const struct instance *top = instance_from(resource);
+  for (size_t i = 0; i < top->n_reach; i++) {
+    const struct hipmm_plugin *plugin = &top->reach[i]->node->plugin->descriptor;
+    const struct hipmm_feature *features = values ? plugin->values : plugin->actions;
+    uint32_t n = values ? plugin->n_values : plugin->n_actions;
+    for (uint32_t row = 0; row < n; row++) text_near_try(&near, features[row].name);
+  }
+  return error_set(HIPMM_E_ARGUMENT, "%s: neither it nor a resource below it offers %s called \"%.100s\"%s%s%s",
+                   hipmm_resource_name(resource), values ? "a value" : "an action", name,
+                   near.name ? "; did you mean \"" : "", near.name ? near.name : "", near.name ? "\"?" : "");
+}
+
 enum hipmm_status hipmm_resource_query(struct hipmm_resource *resource, const char *name, int64_t *value_out)
 {
   size_t row;
@@ -40,9 +57,7 @@ enum hipmm_status hipmm_resource_query(struct hipmm_resource *resource, const ch
   if (!status) status = life_check_held(resource, name, "name");
   if (status) return status;
   const struct instance *owner = instance_with_value(instance_from(resource), name, &row);
-  if (!owner)
-    return error_set(HIPMM_E_ARGUMENT, "%s: neither it nor a resource below it offers a value called \"%.100s\"",
-                     hipmm_resource_name(resource), name);
+  if (!owner) return refuse_feature(resource, name, true);
   return owner->resource.ops->query(owner->resource.self, row, value_out);
 }
 
@@ -52,9 +67,7 @@ static enum hipmm_status perform(struct hipmm_resource *resource, const char *ac
 {
   size_t row;
   const struct instance *owner = instance_with_action(instance_from(resource), action, &row);
-  if (!owner)
-    return error_set(HIPMM_E_ARGUMENT, "%s: neither it nor a resource below it offers an action called \"%.100s\"",
-                     hipmm_resource_name(resource), action);
+  if (!owner) return refuse_feature(resource, action, false);
   uint32_t n = owner->node->plugin->descriptor.n_values;
   int64_t *values = calloc(n + 1, sizeof *values);
   if (!values) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");

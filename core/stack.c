@@ -250,3 +250,17 @@ enum hipmm_status stack_build_over(struct graph *graph, int device, const struct
   if (!status) status = graph_rename(graph, stack->name);
   return finish(stack, status, stack_out);
 }
+
+/* ---- Searching ---- */
+
+struct instance *stack_find(const struct stack *stack, const char *name, const char **nearest_out)
+{
+  struct text_near near = text_near(name);
+  for (size_t i = 0; i < stack->graph->n_nodes; i++) {
+    if (!stack->instances[i].created) continue;
+    if (!strcmp(stack->graph->nodes[i].name, name)) return &stack->instances[i];
+    text_near_try(&near, stack->graph->nodes[i].name);
+  }
+  *nearest_out = near.name;
+  return NULL;
+}

@@ -63,6 +63,9 @@ enum hipmm_status stack_build_from(struct graph *graph, int device, int top, str
 void stack_retain(struct stack *stack);
 void stack_release(struct stack *stack);
 
+/* The resource called `name`; NULL if there is none, and then the name nearest to that, NULL if none is near. */
+struct instance *stack_find(const struct stack *stack, const char *name, const char **nearest_out);
+
 /* ---- The list of all stacks (stack_list.c) ---- */
 
 /* Lists a stack that is about to be built: visible to stack_next once stack_show was called. A stack made in code needs
