@@ -7,6 +7,8 @@
 #include "hip.h"
 #include "services.h"
 
+static const char not_here[] = "{0:hex} is not allocated here: it is foreign, or was freed before";
+
 static struct instance *instance_of(const struct hipmm_services *services)
 {
   return (struct instance *)((char *)(uintptr_t)services - offsetof(struct instance, services));
@@ -56,9 +58,7 @@ static enum hipmm_status release(const struct hipmm_services *services, void *pt
 {
   struct hipmm_block block;
   enum hipmm_status status = ledger_remove(&instance_of(services)->ledger, ptr, bytes, &block);
-  if (status == HIPMM_E_POINTER)
-    return error_refuse(status, services->name, "{0:hex} is not allocated here: it is foreign, or was freed before",
-                        (uintptr_t)ptr, 0, 0);
+  if (status == HIPMM_E_POINTER) return error_refuse(status, services->name, not_here, (uintptr_t)ptr, 0, 0);
   if (status == HIPMM_E_SIZE)
     return error_refuse(status, services->name, "{0:hex} was allocated with {1} bytes and cannot be freed with {2}",
                         (uintptr_t)ptr, block.bytes, bytes);
@@ -70,7 +70,7 @@ static enum hipmm_status release(const struct hipmm_services *services, void *pt
 static enum hipmm_status held(const struct hipmm_services *services, const void *ptr, struct hipmm_block *block_out)
 {
   if (ledger_find(&instance_of(services)->ledger, ptr, block_out)) return HIPMM_OK;
-  return error_refuse(HIPMM_E_POINTER, services->name, "{0:hex} is not allocated here", (uintptr_t)ptr, 0, 0);
+  return error_refuse(HIPMM_E_POINTER, services->name, not_here, (uintptr_t)ptr, 0, 0);
 }
 
 static enum hipmm_status release_next(const struct hipmm_services *services, struct hipmm_block *block_out)
