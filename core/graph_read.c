@@ -101,12 +101,31 @@ static bool is_blank(const char *text, size_t bytes)
   return true;
 }
 
-static void report_syntax(const json_error_t *error, struct report *report)
+/* What people bring along from other notations, which the parser takes for any wrong character; `text` as far as it was
+ * read. */
+static const char *syntax_hint(const json_error_t *error, const char *text)
+{
+  const char *near = strstr(error->text, " near '");
+  if (!near || error->position < 0) return "";
+  near += strlen(" near '");
+  bool is_end = *near == ']' || *near == '}', wants_end = error->text[0] == '\'' && strchr("]}", error->text[1]);
+  size_t before = (size_t)error->position, token = strlen(near) - 1;
+  before -= token < before ? token : before;
+  while (before && strchr(" \t\r\n", text[before - 1])) before--;
+  if (*near == '\'') return "; JSON has double quotes only";
+  if (*near == '/' || *near == '#') return "; JSON has no comments";
+  if (is_end && before && text[before - 1] == ',') return "; the comma before it is one too many";
+  if (!is_end && !strncmp(error->text, "string or", 9)) return "; names stand in double quotes";
+  return wants_end && !is_end ? "; is a comma missing before it?" : "";
+}
+
+static void report_syntax(const json_error_t *error, const char *text, struct report *report)
 {
   int line = error->line > 0 ? error->line : 1, column = error->column > 0 ? error->column : 1;
   enum json_error_code code = json_error_code(error);
   bool is_nul = code == json_error_null_character || code == json_error_null_byte_in_key;
-  report_add_at(report, HIPMM_E_SYNTAX, line, column, "%s", is_nul ? "\\u0000 is not allowed" : error->text);
+  report_add_at(report, HIPMM_E_SYNTAX, line, column, "%s%s", is_nul ? "\\u0000 is not allowed" : error->text,
+                is_nul ? "" : syntax_hint(error, text));
 }
 
 /* The parser would take a zero byte for the end of the file. */
@@ -147,7 +166,7 @@ static json_t *read_object(const char *text, size_t bytes, const char *is_empty,
   if (object)
     report_add(report, HIPMM_E_CONFIG, "", "%s", is_other);
   else
-    report_syntax(&error, report);
+    report_syntax(&error, text, report);
   json_decref(object);
   return NULL;
 }

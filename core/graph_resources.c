@@ -12,6 +12,20 @@
 
 const char *const graph_resource_keys[] = {"type", "upstream", NULL};
 
+/* The options of a type are often written below its name: {"pool": {…}}. */
+static void refuse_no_type(struct graph_build *build, const json_t *object, const char *path)
+{
+  const char *key;
+  json_t *value;
+  json_object_foreach((json_t *)(uintptr_t)object, key, value)
+  {
+    if (!plugin_exists(&build->graph->plugin_path, key)) continue;
+    build_refuse(build, path, "has no \"type\"; write {\"type\": \"%s\", …} with its options beside it", key);
+    return;
+  }
+  build_refuse(build, path, "has no \"type\"; write \"type\": \"pool\" or another (`hipmm plugins` lists them)");
+}
+
 /* The type that the node's object or string names; NULL once reported. `path_out` is freed by the caller. */
 static const char *type_of(struct graph_build *build, const json_t *value, const char *path, char **path_out)
 {
@@ -19,7 +33,7 @@ static const char *type_of(struct graph_build *build, const json_t *value, const
   bool is_object = json_is_object(value);
   json_t *type = is_object ? json_object_get(value, "type") : NULL;
   if (is_object && !type) {
-    build_refuse(build, path, "has no \"type\"; write \"type\": \"pool\" or another (`hipmm plugins` lists them)");
+    refuse_no_type(build, value, path);
     return NULL;
   }
   const json_t *word = is_object ? type : value;
@@ -86,7 +100,8 @@ static void read_resource(struct graph_build *build, const char *name, json_t *v
     const char *type = type_of(build, value, path, &type_path);
     add_resource(build, name, path, type, type_path, value);
   } else {
-    build_refuse(build, path, "%s is not a resource; write {\"type\": …}", option_show(value, shown, sizeof shown));
+    option_show(value, shown, sizeof shown);
+    build_refuse(build, path, "%s is not a resource; write {\"type\": %s}", shown, json_is_string(value) ? shown : "…");
     build_add_node(build, name, path, NULL);
   }
   free(type_path);
