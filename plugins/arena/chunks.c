@@ -6,9 +6,6 @@
 
 enum { MOST_CHUNKS = 1 << 16 };
 
-static const uint64_t SMALLEST = 2ull << 20; /* drivers hand out memory in pages of this size anyway */
-static const uint64_t LARGEST_STEP = 1ull << 30;
-
 bool chunks_open(struct chunks *chunks, const struct hipmm_services *services, struct hipmm_resource *upstream,
                  uint64_t maximum_bytes)
 {
@@ -64,23 +61,12 @@ enum hipmm_status chunks_take_exactly(struct chunks *chunks, uint64_t bytes, hip
   return status;
 }
 
-/* An eighth of what is held: few chunks for a large arena, little idle memory for a small one. */
-static uint64_t step_for(const struct chunks *chunks, uint64_t bytes)
-{
-  uint64_t step = sizes_round_up(chunks->bytes / 8, SMALLEST);
-  if (step > LARGEST_STEP) step = LARGEST_STEP;
-  uint64_t wanted = sizes_round_up(bytes, SMALLEST);
-  if (wanted > step) step = wanted;
-  return step > chunks_room(chunks) ? chunks_room(chunks) : step;
-}
-
 enum hipmm_status chunks_take(struct chunks *chunks, uint64_t bytes, hipStream_t stream, struct chunk **chunk_out)
 {
   if (bytes > chunks_room(chunks)) return HIPMM_E_LIMIT;
-  for (uint64_t step = step_for(chunks, bytes);;) {
+  for (uint64_t step = sizes_step(chunks->bytes, bytes, chunks_room(chunks));; step = sizes_smaller_step(step, bytes)) {
     enum hipmm_status status = chunks_take_exactly(chunks, step, stream, chunk_out);
     if (!hipmm_is_shortage(status) || step == bytes) return status;
-    step = step / 2 > bytes ? sizes_round_up(step / 2, HIPMM_ALIGNMENT) : bytes;
   }
 }
 

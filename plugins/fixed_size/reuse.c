@@ -3,8 +3,6 @@
  * waits for, behind the device, from the upstream. */
 #include "reuse.h"
 
-static const uint64_t FIRST_CHUNK_BYTES = 2ull << 20; /* drivers hand out memory in pages of this size anyway */
-
 /* ---- Blocks that are clean; the lock is held ---- */
 
 struct fixed_chain *reuse_clean(const struct fixed *fixed)
@@ -197,7 +195,7 @@ static uint32_t take_held(struct fixed *fixed, uint32_t stream)
 /* Half as much again as there is, so that a bin that is used little stays small. */
 static uint32_t blocks_to_add(const struct fixed *fixed)
 {
-  uint64_t n = FIRST_CHUNK_BYTES / fixed->block_bytes;
+  uint64_t n = SIZES_PAGE_BYTES / fixed->block_bytes;
   if (n < fixed->n_blocks / 2) n = fixed->n_blocks / 2;
   if (n > fixed->blocks_per_chunk) n = fixed->blocks_per_chunk;
   return n ? (uint32_t)n : 1;

@@ -6,7 +6,6 @@ enum { MOST_CHUNKS = 1 << 16 };
 
 static const size_t chunks_bytes = MOST_CHUNKS * sizeof(struct bump_chunk); /* committed on touch, as all here */
 static const size_t blocks_bytes = BUMP_MOST_BLOCKS * sizeof(struct bump_block);
-static const uint64_t LARGEST_STEP = 1ull << 30;
 
 /* ---- Giving out ---- */
 
@@ -114,18 +113,18 @@ static uint64_t step_for(const struct bump *bump, uint64_t needed)
 static void note_step(struct bump *bump, uint64_t bytes)
 {
   double next = (double)bytes * bump->growth_factor;
-  if (next > (double)LARGEST_STEP) next = (double)(bytes > LARGEST_STEP ? bytes : LARGEST_STEP);
+  if (next > (double)SIZES_MOST_STEP_BYTES)
+    next = (double)(bytes > SIZES_MOST_STEP_BYTES ? bytes : SIZES_MOST_STEP_BYTES);
   bump->next_bytes = sizes_round_up((uint64_t)next, HIPMM_ALIGNMENT);
 }
 
 enum hipmm_status bump_grow(struct bump *bump, uint64_t requested, uint64_t alignment, hipStream_t handle)
 {
   uint64_t needed = sizes_round_up(requested, HIPMM_ALIGNMENT) + (alignment - HIPMM_ALIGNMENT);
-  for (uint64_t step = step_for(bump, needed);;) {
+  for (uint64_t step = step_for(bump, needed);; step = sizes_smaller_step(step, needed)) {
     enum hipmm_status status = bump_add_chunk(bump, step, handle);
     if (!status && step == bump->next_bytes) note_step(bump, step);
     if (!hipmm_is_shortage(status) || step == needed) return status;
-    step = step / 2 > needed ? sizes_round_up(step / 2, HIPMM_ALIGNMENT) : needed;
   }
 }
 

@@ -4,9 +4,6 @@
 
 enum { MAX_SEGMENTS = 1 << 16 };
 
-static const uint64_t SMALLEST = 2ull << 20; /* drivers hand out memory in pages of this size anyway */
-static const uint64_t LARGEST_STEP = 1ull << 30;
-
 bool segments_open(struct segments *segments, const struct hipmm_services *services, struct hipmm_resource *upstream,
                    uint64_t maximum_bytes)
 {
@@ -57,25 +54,13 @@ static enum hipmm_status add(struct segments *segments, struct heap *heap, uint6
                                     "no host memory left to manage {0:bytes} more", bytes, 0, 0);
 }
 
-/* An eighth of what is held: few segments for a large pool, little idle memory for a small one. */
-static uint64_t step_for(const struct segments *segments, uint64_t bytes)
-{
-  uint64_t step = sizes_round_up(segments->bytes / 8, SMALLEST);
-  if (step > LARGEST_STEP) step = LARGEST_STEP;
-  uint64_t wanted = sizes_round_up(bytes, SMALLEST);
-  return wanted > step ? wanted : step;
-}
-
 enum hipmm_status segments_grow(struct segments *segments, struct heap *heap, uint64_t bytes, uint32_t stream)
 {
   uint64_t room = segments->maximum_bytes > segments->bytes ? segments->maximum_bytes - segments->bytes : 0;
   if (bytes > room || segments->count == MAX_SEGMENTS) return HIPMM_E_LIMIT;
-  uint64_t step = step_for(segments, bytes);
-  if (step > room) step = room / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
-  for (;;) {
+  for (uint64_t step = sizes_step(segments->bytes, bytes, room);; step = sizes_smaller_step(step, bytes)) {
     enum hipmm_status status = add(segments, heap, step, stream);
-    if ((status != HIPMM_E_OUT_OF_MEMORY && status != HIPMM_E_LIMIT) || step == bytes) return status;
-    step = step / 2 > bytes ? sizes_round_up(step / 2, HIPMM_ALIGNMENT) : bytes;
+    if (!hipmm_is_shortage(status) || step == bytes) return status;
   }
 }
 
