@@ -236,7 +236,7 @@ static void take_one(struct world *world)
 {
   unsigned stream = (unsigned)draw(&world->random, STREAMS);
   uint64_t most = draw(&world->random, 3) ? 64 : UNITS / 8;
-  uint64_t alignment = HIPMM_ALIGNMENT << (draw(&world->random, 4) ? 0 : draw(&world->random, 15));
+  uint64_t alignment = (uint64_t)HIPMM_ALIGNMENT << (draw(&world->random, 4) ? 0 : draw(&world->random, 15));
   struct request request = request_for((1 + draw(&world->random, most)) * HIPMM_ALIGNMENT, alignment, stream);
   set_alive(stream);
   uint32_t id = heap_take_ready(&heap, &request);
