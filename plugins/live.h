@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* live.h: the live blocks of an adaptor that must know them: a map from pointer to a record of the adaptor's own. Compiled
- * into each such adaptor. In shards with a lock each, so that threads seldom meet; host memory comes from the core, never
- * from the application's malloc.
+/* live.h: the live blocks of an adaptor that must know them: a map from pointer to a record of the adaptor's own.
+ * Compiled into each such adaptor. In shards with a lock each, so that threads seldom meet; host memory comes from the
+ * core, never from the application's malloc.
  *
- * A free takes the record out before it goes on, since another thread may get the same address as soon as the upstream has
- * it, and either settles that or restores the record: so two frees of one block never both pass. What is taken out keeps
- * its room until then: restoring cannot fail. */
+ * A free takes the record out before it goes on, since another thread may get the same address as soon as the
+ * upstream has it, and either settles that or restores the record: so two frees of one block never both pass. What
+ * is taken out keeps its room until then: restoring cannot fail. */
 #ifndef HIPMM_PLUGINS_LIVE_H
 #define HIPMM_PLUGINS_LIVE_H
 
@@ -50,12 +50,12 @@ void live_close(struct live *live);
 
 uint64_t live_next_number(struct live *live);
 
-/* False when there is no memory to grow; that has been reported. A record of the same pointer is replaced, and copied to
- * `replaced_out`, whose ptr else is NULL: that block was freed where the adaptor did not see it. */
+/* False when there is no memory to grow; that has been reported. A record of the same pointer is replaced, and
+ * copied to `replaced_out`, whose ptr else is NULL: that block was freed where the adaptor did not see it. */
 bool live_insert(struct live *live, const void *record, void *replaced_out);
 
-/* Takes a record out, for a free of `bytes` (0: unknown). A refusal has been reported: HIPMM_E_POINTER if there is none,
- * HIPMM_E_SIZE if it has another size; record_out then has it, and it stays. */
+/* Takes a record out, for a free of `bytes` (0: unknown). A refusal has been reported: HIPMM_E_POINTER if there is
+ * none, HIPMM_E_SIZE if it has another size; record_out then has it, and it stays. */
 enum hipmm_status live_take(struct live *live, const void *ptr, size_t bytes, void *record_out);
 
 /* The same for who then asks elsewhere: that there is none has not been reported. */

@@ -17,8 +17,9 @@ static inline uint64_t sizes_round_up(uint64_t bytes, uint64_t multiple)
   return (bytes + multiple - 1) / multiple * multiple;
 }
 
-/* What to ask an upstream for when `bytes` are wanted, `held_bytes` are there and there is room for `room_bytes`, which is
- * enough: an eighth of what is held, for few pieces where there is much and little idle memory where there is little. */
+/* What to ask an upstream for when `bytes` are wanted, `held_bytes` are there and there is room for `room_bytes`,
+ * which is enough: an eighth of what is held, for few pieces where there is much and little idle memory where there
+ * is little. */
 static inline uint64_t sizes_step(uint64_t held_bytes, uint64_t bytes, uint64_t room_bytes)
 {
   uint64_t step = sizes_round_up(held_bytes / 8, SIZES_PAGE_BYTES), wanted = sizes_round_up(bytes, SIZES_PAGE_BYTES);

@@ -14,7 +14,8 @@ struct source_memory {
   enum hipmm_status (*give_back)(const struct source *source, void *ptr, size_t bytes);
 };
 
-/* An instance. A source that needs no more than this uses it as its `self`; one that does has it as its first member. */
+/* An instance. A source that needs no more than this uses it as its `self`; one that does has it as its first
+ * member. */
 struct source {
   const struct hipmm_services *services;
   const struct source_memory *memory;

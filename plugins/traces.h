@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* traces.h: stack traces of allocations, each different one kept once for as long as somebody has its number. Compiled into
- * adaptors that can tell who allocated. Taking one costs microseconds; names are looked up when a trace is written. */
+/* traces.h: stack traces of allocations, each different one kept once for as long as somebody has its number.
+ * Compiled into adaptors that can tell who allocated. Taking one costs microseconds; names are looked up when a
+ * trace is written. */
 #ifndef HIPMM_PLUGINS_TRACES_H
 #define HIPMM_PLUGINS_TRACES_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* advise.c: an adaptor that tells HIP how managed memory is going to be used, as soon as it is allocated (hipMemAdvise).
- * Other memory is left alone, and so is all memory on a device that cannot move it while it is in use.
+/* advise.c: an adaptor that tells HIP how managed memory is going to be used, as soon as it is allocated
+ * (hipMemAdvise). Other memory is left alone, and so is all memory on a device that cannot move it while it is in use.
  *
  * Advice is about pages and stays with the memory: what a sub-allocator below gives to others afterwards keeps it.
  * Above a source it is exact. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* plan.h: the options of `advise` as the calls of hipMemAdvise that they come to. Called by advise.c when the resource is
- * made and when an option is set anew. */
+/* plan.h: the options of `advise` as the calls of hipMemAdvise that they come to. Called by advise.c when the
+ * resource is made and when an option is set anew. */
 #ifndef HIPMM_ADVISE_PLAN_H
 #define HIPMM_ADVISE_PLAN_H
 

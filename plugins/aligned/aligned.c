@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* aligned.c: an adaptor that gives out addresses aligned to more than its upstream does. It asks the upstream for so much
- * more that an aligned block surely fits in, as RMM's does, and honours a larger alignment of the caller's too.
+/* aligned.c: an adaptor that gives out addresses aligned to more than its upstream does. It asks the upstream for so
+ * much more that an aligned block surely fits in, as RMM's does, and honours a larger alignment of the caller's too.
  *
- * Each block is noted, those that need no more than the usual alignment too: so whatever else is freed here, the start
- * of the upstream's block included, is refused. */
+ * Each block is noted, those that need no more than the usual alignment too: so whatever else is freed here, the
+ * start of the upstream's block included, is refused. */
 #include "../live.h"
 
 struct aligned_options {

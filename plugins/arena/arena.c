@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* arena.c: a sub-allocator in which threads and streams that allocate at the same time do not meet: each has an arena of
- * its own, which gets superblocks from a global one. This file is what the resource offers: options, values, life.
+/* arena.c: a sub-allocator in which threads and streams that allocate at the same time do not meet: each has an arena
+ * of its own, which gets superblocks from a global one. This file is what the resource offers: options, values, life.
  * arena.h says where the rest is.
  *
  * Unlike RMM's it grows, and nothing waits on the host when a block is freed. */

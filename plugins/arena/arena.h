@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* arena.h: what the resource is made of, and how its parts share the work: order.c knows which work may still use which
- * memory, take.c finds some for an allocation, serve.c is the ops, look.c and dump.c tell. Locks are taken in this order: the global one, then one of a local
- * arena's, never two of those. */
+/* arena.h: what the resource is made of, and how its parts share the work: order.c knows which work may still use
+ * which memory, take.c finds some for an allocation, serve.c is the ops, look.c and dump.c tell. Locks are taken in
+ * this order: the global one, then one of a local arena's, never two of those. */
 #ifndef HIPMM_ARENA_ARENA_H
 #define HIPMM_ARENA_ARENA_H
 

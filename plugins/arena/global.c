@@ -6,8 +6,8 @@ static const size_t free_bytes = MAX_STREAMS * sizeof(struct index);
 
 /* ---- Free ranges ---- */
 
-/* Clean memory may always be used by a stream, but then looks used to the others: with several streams a small range does
- * not spoil a large clean one. */
+/* Clean memory may always be used by a stream, but then looks used to the others: with several streams a small range
+ * does not spoil a large clean one. */
 static bool can_merge(const struct global *global, const struct piece *range, uint32_t neighbour)
 {
   const struct piece *other = piece_of(&global->pieces, neighbour);

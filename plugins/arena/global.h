@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* global.h: the global arena: all memory of the upstream in ranges, which become superblocks of local arenas and large
- * allocations. Free ranges are kept by the stream that they were freed on, and merged. The caller holds the global lock. */
+/* global.h: the global arena: all memory of the upstream in ranges, which become superblocks of local arenas and
+ * large allocations. Free ranges are kept by the stream that they were freed on, and merged. The caller holds the
+ * global lock. */
 #ifndef HIPMM_ARENA_GLOBAL_H
 #define HIPMM_ARENA_GLOBAL_H
 
@@ -32,8 +33,8 @@ struct request {
   uint32_t stream;
 };
 
-/* Each looks in one way for a free range and takes it out; PIECE_NONE if that way finds none. It is in no list then, and
- * its state is for the caller to change. In order of cost: */
+/* Each looks in one way for a free range and takes it out; PIECE_NONE if that way finds none. It is in no list then,
+ * and its state is for the caller to change. In order of cost: */
 uint32_t global_take_ready(struct global *global, const struct request *request); /* no wait needed */
 uint32_t global_take_passed(struct global *global,
                             const struct request *request); /* after looking which work is done */

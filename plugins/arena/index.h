@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* index.h: free pieces by size, in lists of sizes that differ by less than a thirty-second. Adding, removing and finding
- * cost the same however many there are (two-level segregated fit: Masmano, Ripoll, Crespo, Real 2004). The caller holds
- * the lock of what the pieces belong to. */
+/* index.h: free pieces by size, in lists of sizes that differ by less than a thirty-second. Adding, removing and
+ * finding cost the same however many there are (two-level segregated fit: Masmano, Ripoll, Crespo, Real 2004). The
+ * caller holds the lock of what the pieces belong to. */
 #ifndef HIPMM_ARENA_INDEX_H
 #define HIPMM_ARENA_INDEX_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* local.h: the arena of one thread on one stream. It has superblocks of the global arena and cuts them into blocks. What
- * is freed on its stream, by whichever thread, it may use again at once; what is freed on another stream is pending until
- * that stream's work is known to come first. An arena whose thread or stream is gone waits for a new one.
+/* local.h: the arena of one thread on one stream. It has superblocks of the global arena and cuts them into blocks.
+ * What is freed on its stream, by whichever thread, it may use again at once; what is freed on another stream is
+ * pending until that stream's work is known to come first. An arena whose thread or stream is gone waits for a new one.
  *
  * All but what is said to be the global lock's is under `busy`, which is taken after that lock. */
 #ifndef HIPMM_ARENA_LOCAL_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* order.c: streams and threads of an arena: who may use which memory after what. A block that is freed on its arena's
- * stream is in that stream's order and needs nothing; its memory is counted as freed (../pool/streams.h) only when it
- * leaves the arena. What is freed on another stream bears that stream's count at once. The global lock is held in all of
- * it; arenas of other threads go on meanwhile under their own locks. */
+/* order.c: streams and threads of an arena: who may use which memory after what. A block that is freed on its
+ * arena's stream is in that stream's order and needs nothing; its memory is counted as freed (../pool/streams.h)
+ * only when it leaves the arena. What is freed on another stream bears that stream's count at once. The global lock
+ * is held in all of it; arenas of other threads go on meanwhile under their own locks. */
 #include "arena.h"
 
 #include <string.h>
@@ -24,7 +24,8 @@ static void end_pending(struct arena *arena, struct local *local, const uint64_t
   }
 }
 
-/* Calls `look` once for each stream that blocks are pending on, and notes for which it says yes. The arena is locked. */
+/* Calls `look` once for each stream that blocks are pending on, and notes for which it says yes. The arena is
+ * locked. */
 static void look_at_streams(struct arena *arena, struct local *local,
                             bool (*look)(struct streams *streams, uint32_t waiter, uint32_t stream), uint64_t *yes)
 {
@@ -169,7 +170,8 @@ static bool is_over(const struct arena *arena, uint32_t stream)
 
 /* ---- Waiting for the device ---- */
 
-/* Frees count under the lock, which is held: none has come since the wait. Streams that are over get no frees at all. */
+/* Frees count under the lock, which is held: none has come since the wait. Streams that are over get no frees at
+ * all. */
 enum hipmm_status arena_synchronize(struct arena *arena)
 {
   struct streams *streams = &arena->global.streams;
@@ -314,8 +316,8 @@ void arena_retire(struct arena *arena, hipStream_t handle)
   forget(arena, stream);
 }
 
-/* Its arenas are there for the next thread on the same stream; that of its own default stream until the device is waited
- * for. */
+/* Its arenas are there for the next thread on the same stream; that of its own default stream until the device is
+ * waited for. */
 void arena_thread_ended(struct thread_watch *watch, uint64_t thread)
 {
   struct arena *arena = (struct arena *)((char *)watch - offsetof(struct arena, threads));

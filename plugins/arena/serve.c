@@ -12,8 +12,8 @@ static inline bool is_for(const struct local *local, hipStream_t handle)
 
 /* ---- Allocating ---- */
 
-/* If the maximum allows more, the upstream has said why it has none. All streams were waited for by now, and every arena
- * has given back what it did not use. */
+/* If the maximum allows more, the upstream has said why it has none. All streams were waited for by now, and every
+ * arena has given back what it did not use. */
 static enum hipmm_status refuse_allocation(const struct arena *arena, const struct arena_wish *wish)
 {
   const struct hipmm_services *services = arena->services;
@@ -94,8 +94,9 @@ static __attribute__((noinline)) enum hipmm_status refuse_pointer(const struct a
                                  0);
 }
 
-/* HIPMM_OK if `id` is a live piece of arena `number` at `ptr` and has `bytes`, if that is not 0. The lock of that arena
- * is held, or the global one for number 0. The state is looked at first: a piece that is not live may be changing hands. */
+/* HIPMM_OK if `id` is a live piece of arena `number` at `ptr` and has `bytes`, if that is not 0. The lock of that
+ * arena is held, or the global one for number 0. The state is looked at first: a piece that is not live may be
+ * changing hands. */
 static inline enum hipmm_status check(const struct arena *arena, uint32_t id, uint32_t number, const void *ptr,
                                       size_t bytes)
 {

@@ -2,9 +2,9 @@
 /* driver_pool.c: see driver_pool.h: memory, values and life of a driver's pool.
  *
  * What the stack holds from the runtime is, for a pool of our own, what the driver's pool reserves, not what is
- * allocated from it. The driver is asked after each allocation and trim, when the reserve can have grown or shrunk through
- * us; what it gives back by itself at synchronisations (release_threshold) shows at the next of these, or when
- * reserved_bytes is read. */
+ * allocated from it. The driver is asked after each allocation and trim, when the reserve can have grown or shrunk
+ * through us; what it gives back by itself at synchronisations (release_threshold) shows at the next of these, or
+ * when reserved_bytes is read. */
 #include "driver_pool.h"
 
 #include <string.h>

@@ -81,8 +81,8 @@ extern const char *const driver_pool_unlimited[];
 
 /* ---- Life ---- */
 
-/* For create. `open` brings the pool, by the plugin's own options; should it fail, nothing is left. Refuses a runtime or a
- * device that cannot do pools. */
+/* For create. `open` brings the pool, by the plugin's own options; should it fail, nothing is left. Refuses a
+ * runtime or a device that cannot do pools. */
 enum hipmm_status driver_pool_create(const struct hipmm_services *services,
                                      enum hipmm_status (*open)(struct driver_pool *pool, const void *options),
                                      const void *options, void **self_out);

@@ -83,8 +83,8 @@ static enum hipmm_status require_export(const struct driver_pool *pool, int is_t
   return source_require_function(services, is_there, name);
 }
 
-/* CUDA makes a new descriptor each time, ROCm hands out one of its own: it is asked once, and others get copies. And CUDA
- * exports no pointer of a pool that was not exported itself. The device is current. */
+/* CUDA makes a new descriptor each time, ROCm hands out one of its own: it is asked once, and others get copies. And
+ * CUDA exports no pointer of a pool that was not exported itself. The device is current. */
 static enum hipmm_status export_once(struct driver_pool *pool)
 {
   const struct hipmm_services *services = pool->services;
@@ -149,8 +149,9 @@ static enum hipmm_status export_pointer(void *self, const void *ptr, struct hipm
   return status;
 }
 
-/* ---- What is imported: a driver takes the same pointer twice, gives the same address, and breaks at the second free ---- */
+/* ---- What is imported ---- */
 
+/* Noted, since a driver takes the same pointer twice, gives the same address, and breaks at the second free. */
 struct driver_import {
   void *ptr;
   unsigned char data[HIPMM_HIP_POINTER_BYTES];

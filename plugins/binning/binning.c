@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* binning.c: a sub-allocator that sends each request to the smallest bin that is large enough, and what is too large
- * for all of them, or asks for more than the usual alignment, to its upstream. A bin is another resource of the
- * graph, or blocks of one size over the upstream (bins.h).
- * Unlike RMM's, bins take nothing from the upstream before they are used, unless blocks_to_preallocate says so.
+ * for all of them, or asks for more than the usual alignment, to its upstream. A bin is another resource of the graph,
+ * or blocks of one size over the upstream (bins.h). Unlike RMM's, bins take nothing from the upstream before they are
+ * used, unless blocks_to_preallocate says so.
  *
- * A free takes the way of its allocation, which its size tells; where bins were added since, the block's address does. Without a size, or when the block is not where the
- * size says, everything is asked for it: so a wrong size is told from a foreign pointer. */
+ * A free takes the way of its allocation, which its size tells; where bins were added since, the block's address
+ * does. Without a size, or when the block is not where the size says, everything is asked for it: so a wrong size is
+ * told from a foreign pointer. */
 #include "bins.h"
 
 struct binning {

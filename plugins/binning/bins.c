@@ -22,7 +22,8 @@ size_t bins_find(const struct bins_table *table, size_t bytes)
   return low;
 }
 
-/* Before a bin was added, a request went to the next larger one, and so on up to one that was there from the beginning. */
+/* Before a bin was added, a request went to the next larger one, and so on up to one that was there from the
+ * beginning. */
 struct bin *bins_find_of(const struct bins_table *table, size_t bytes, const void *ptr)
 {
   for (size_t i = bins_find(table, bytes); i < table->count; i++)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* callback.c: a source that asks functions of the program for memory (hipmm_register_allocator). The resource's device is
- * current while they run. They are not trusted: what they return is looked at before anybody uses it, every block is noted,
- * and a call that comes back from them into the same resource is refused, since it could go on for ever.
+/* callback.c: a source that asks functions of the program for memory (hipmm_register_allocator). The resource's device
+ * is current while they run. They are not trusted: what they return is looked at before anybody uses it, every block is
+ * noted, and a call that comes back from them into the same resource is refused, since it could go on for ever.
  *
- * A block that overlaps a live one is reported and otherwise left alone: to give it back could take the live one away. */
+ * A block that overlaps a live one is reported and otherwise left alone: to give it back could take the live one
+ * away. */
 #include "ranges.h"
 
 #include "../source.h"

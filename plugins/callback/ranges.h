@@ -34,8 +34,8 @@ enum ranges_result { RANGES_ADDED, RANGES_OVERLAP, RANGES_NO_MEMORY };
 
 enum ranges_result ranges_add(struct ranges *ranges, const struct range *block, struct hipmm_block *other_out);
 
-/* Takes the block out that starts at `ptr`, and copies it to `block_out`. `bytes` 0: any size. HIPMM_E_POINTER: none starts
- * there; HIPMM_E_SIZE: it has another size (in `block_out`), and stays. */
+/* Takes the block out that starts at `ptr`, and copies it to `block_out`. `bytes` 0: any size. HIPMM_E_POINTER: none
+ * starts there; HIPMM_E_SIZE: it has another size (in `block_out`), and stays. */
 enum hipmm_status ranges_remove(struct ranges *ranges, const void *ptr, size_t bytes, struct range *block_out);
 
 /* False when no block starts there. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* peers.h: the device resource itself, and the other devices that may use its memory, as its option "peers" names them. */
+/* peers.h: the device resource itself, and the other devices that may use its memory, as its option "peers" names
+ * them. */
 #ifndef HIPMM_DEVICE_PEERS_H
 #define HIPMM_DEVICE_PEERS_H
 
@@ -19,8 +20,8 @@ struct device {
   const struct device_options *options;
 };
 
-/* For create: lets each peer reach the memory that hipMalloc gives on this device, now and later. Refuses devices that do
- * not exist and those that cannot. */
+/* For create: lets each peer reach the memory that hipMalloc gives on this device, now and later. Refuses devices
+ * that do not exist and those that cannot. */
 enum hipmm_status peers_enable(const struct hipmm_services *services, const struct device_options *options);
 
 /* Gives each peer access to mapped memory, which hipMalloc's does not cover. Returns HIP's code. */

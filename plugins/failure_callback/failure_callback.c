@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* failure_callback.c: an adaptor that, when its upstream is short of memory, calls a function of the program's and tries
- * again for as long as that says so (RMM's contract: there is no limit to it). Other failures are passed on.
+/* failure_callback.c: an adaptor that, when its upstream is short of memory, calls a function of the program's and
+ * tries again for as long as that says so (RMM's contract: there is no limit to it). Other failures are passed on.
  *
- * No lock of this resource is held while the program's function runs: it may free and allocate through hipmm, through
- * this resource too. What it allocates here may be short of memory in its turn, and then simply fails: a thread that is
- * in the function already never enters it again for the same resource. Locks of resources above are another matter: a
- * pool that grows, or thread_safe, holds its own meanwhile, and the function must not use what stands above. What fails
- * in the function leaves its own reason behind, in place of the upstream's. */
+ * No lock of this resource is held while the program's function runs: it may free and allocate through hipmm,
+ * through this resource too. What it allocates here may be short of memory in its turn, and then simply fails: a
+ * thread that is in the function already never enters it again for the same resource. Locks of resources above are
+ * another matter: a pool that grows, or thread_safe, holds its own meanwhile, and the function must not use what
+ * stands above. What fails in the function leaves its own reason behind, in place of the upstream's. */
 #include <hipmm/plugin.h>
 
 #include <pthread.h>

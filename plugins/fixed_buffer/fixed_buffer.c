@@ -44,8 +44,8 @@ static enum hipmm_status fixed_buffer_explain(const struct fixed_buffer *self, s
       (uint64_t)free_bytes, (uint64_t)largest_bytes);
 }
 
-/* HIPMM_E_NOT_SUPPORTED is the region's, which did not go back: with that the pool has waited for all work and merged all
- * that is free, and is asked again. */
+/* HIPMM_E_NOT_SUPPORTED is the region's, which did not go back: with that the pool has waited for all work and
+ * merged all that is free, and is asked again. */
 static enum hipmm_status fixed_buffer_allocate(void *self_, size_t bytes, size_t alignment, hipStream_t stream,
                                                void **ptr_out)
 {

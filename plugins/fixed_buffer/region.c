@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* region.c: see region.h. A graph gives each device an instance of a resource, and two resources may name one region: who
- * has which is noted for the whole process. */
+/* region.c: see region.h. A graph gives each device an instance of a resource, and two resources may name one
+ * region: who has which is noted for the whole process. */
 #include "region.h"
 
 #include <pthread.h>

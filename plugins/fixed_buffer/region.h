@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* region.h: memory of the program as an upstream that gives it out once, whole. Called by fixed_buffer.c and by the pool
- * above it. Never frees it. */
+/* region.h: memory of the program as an upstream that gives it out once, whole. Called by fixed_buffer.c and by the
+ * pool above it. Never frees it. */
 #ifndef HIPMM_FIXED_BUFFER_REGION_H
 #define HIPMM_FIXED_BUFFER_REGION_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* chunks.h: the inside of struct fixed: chunks, and the blocks that they are cut into. Knows nothing of when a block may
- * be used again: that is fixed.c's. The caller holds the lock, but for what says that it needs none. */
+/* chunks.h: the inside of struct fixed: chunks, and the blocks that they are cut into. Knows nothing of when a block
+ * may be used again: that is fixed.c's. The caller holds the lock, but for what says that it needs none. */
 #ifndef HIPMM_FIXED_CHUNKS_H
 #define HIPMM_FIXED_CHUNKS_H
 
@@ -106,8 +106,8 @@ void chunks_close(struct fixed *fixed);
 enum hipmm_status chunks_grow(struct fixed *fixed, uint32_t n_blocks, uint32_t least_blocks, hipStream_t stream,
                               struct fixed_chain *chain_out);
 
-/* Gives chunks back whose blocks are all clean, down to `keep_bytes`; takes theirs out of the chain of clean blocks. The
- * first failure. */
+/* Gives chunks back whose blocks are all clean, down to `keep_bytes`; takes theirs out of the chain of clean blocks.
+ * The first failure. */
 enum hipmm_status chunks_release_idle(struct fixed *fixed, size_t keep_bytes, struct fixed_chain *clean);
 
 uint64_t chunks_metadata_bytes(const struct fixed *fixed);

@@ -2,8 +2,8 @@
 /* fixed_size.c: a sub-allocator that gives out blocks of one size. This file is the resource: options, values, ops.
  * fixed.h is how it works.
  *
- * Unlike RMM's, it takes nothing from its upstream before the first allocation (`blocks_to_preallocate` does), and its chunks
- * grow with use up to `blocks_per_chunk`: large blocks that are used little do not cost hundreds of MiB. */
+ * Unlike RMM's, it takes nothing from its upstream before the first allocation (`blocks_to_preallocate` does), and
+ * its chunks grow with use up to `blocks_per_chunk`: large blocks that are used little do not cost hundreds of MiB. */
 #include "fixed.h"
 
 struct fixed_size_options {

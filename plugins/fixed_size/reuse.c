@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* reuse.c: see reuse.h. A block is looked for in this order: ready now, found to have passed, on another stream that ours
- * waits for, behind the device, from the upstream. */
+/* reuse.c: see reuse.h. A block is looked for in this order: ready now, found to have passed, on another stream that
+ * ours waits for, behind the device, from the upstream. */
 #include "reuse.h"
 
 /* ---- Blocks that are clean; the lock is held ---- */

@@ -87,8 +87,8 @@ enum hipmm_status blocks_allocate(void *self, size_t bytes, size_t alignment, hi
 
 /* ---- Freeing ---- */
 
-/* The zones were filled on the stream of the allocation, which may not be waited for later than that call if it is another:
- * then all streams are. */
+/* The zones were filled on the stream of the allocation, which may not be waited for later than that call if it is
+ * another: then all streams are. */
 static enum hipmm_status wait_for_work(struct guard *guard, const struct guard_record *record, hipStream_t stream)
 {
   bool is_same = stream == record->block.stream && stream != PER_THREAD;

@@ -6,8 +6,8 @@
 
 #include "guard.h"
 
-/* What was found in one block. Overruns count from its end: 0 is the first byte after it. Underruns count from its start
- * backwards: 1 is the byte before it. */
+/* What was found in one block. Overruns count from its end: 0 is the first byte after it. Underruns count from its
+ * start backwards: 1 is the byte before it. */
 struct check_finds {
   struct memory_damage overrun, underrun, after_free;
 };
@@ -20,8 +20,8 @@ static inline bool check_found(const struct check_finds *finds)
 /* Fills both zones, on any stream; this needs no lock. */
 enum hipmm_status check_fill_zones(struct guard *guard, const struct guard_record *record, hipStream_t stream);
 
-/* Looks, counts, writes what it finds to the log, and fills again what was damaged, so that it is found once. `when` ends
- * the sentence "found when …". */
+/* Looks, counts, writes what it finds to the log, and fills again what was damaged, so that it is found once. `when`
+ * ends the sentence "found when …". */
 enum hipmm_status check_block(struct guard *guard, const struct guard_record *record, bool is_freed, const char *when,
                               struct check_finds *finds_out);
 

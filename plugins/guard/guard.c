@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* guard.c: an adaptor that finds writes outside of blocks and writes after a free, which device memory has no other guard
- * against. Round each block it lays zones of a known pattern, and looks at them when the block is freed; freed blocks it
- * fills with another pattern and keeps back for a while, and looks at all of them before they go on.
+/* guard.c: an adaptor that finds writes outside of blocks and writes after a free, which device memory has no other
+ * guard against. Round each block it lays zones of a known pattern, and looks at them when the block is freed; freed
+ * blocks it fills with another pattern and keeps back for a while, and looks at all of them before they go on.
  *
  * It works for all memory that the runtime copies from: on a device, managed, pinned or plain. A free waits for its
- * stream (for the device, if the block was allocated on another), so that all that wrote to the block has written. Writes
- * of the very pattern, and beyond the zones, are not found. */
+ * stream (for the device, if the block was allocated on another), so that all that wrote to the block has written.
+ * Writes of the very pattern, and beyond the zones, are not found. */
 #include "blocks.h"
 #include "check.h"
 #include "quarantine.h"

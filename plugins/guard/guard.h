@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* guard.h: what the files of guard share. A block of the upstream's holds, in this order: slack that keeps the caller's
- * alignment, a zone, the application's bytes, another zone. Nothing of hipmm's own is in memory: what is known of blocks is
- * in the host.
+ * alignment, a zone, the application's bytes, another zone. Nothing of hipmm's own is in memory: what is known of
+ * blocks is in the host.
  *
  * Locks are taken in this order: those of `live`, then `lock`. No upstream is called while one is held. */
 #ifndef HIPMM_GUARD_GUARD_H

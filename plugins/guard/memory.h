@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* memory.h: fills memory and looks at it, wherever it is: on a device, managed, pinned or plain. On a stream of its own,
- * which no work of the application's waits for or holds up; what the application's streams have to do with the memory
- * must be over. Filling alone may be done on a stream of the application's. The device is current in all of it. */
+/* memory.h: fills memory and looks at it, wherever it is: on a device, managed, pinned or plain. On a stream of its
+ * own, which no work of the application's waits for or holds up; what the application's streams have to do with the
+ * memory must be over. Filling alone may be done on a stream of the application's. The device is current in all of
+ * it. */
 #ifndef HIPMM_GUARD_MEMORY_H
 #define HIPMM_GUARD_MEMORY_H
 

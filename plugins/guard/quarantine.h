@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* quarantine.h: freed blocks are kept for a while before they go back, so that a write which comes too late finds nobody
- * else's data, and is found. The device is current in all of it. */
+/* quarantine.h: freed blocks are kept for a while before they go back, so that a write which comes too late finds
+ * nobody else's data, and is found. The device is current in all of it. */
 #ifndef HIPMM_GUARD_QUARANTINE_H
 #define HIPMM_GUARD_QUARANTINE_H
 
@@ -12,8 +12,8 @@ bool quarantine_add(struct guard *guard, const struct guard_record *record);
 /* The block that starts at `ptr`, or NULL; the lock is held. */
 const struct guard_record *quarantine_find(const struct guard *guard, const void *ptr);
 
-/* Gives the oldest blocks back, each after a last look, until no more than `bytes` are left. A block whose look or return
- * fails stays. `stream` is valid now. The lock is not held. */
+/* Gives the oldest blocks back, each after a last look, until no more than `bytes` are left. A block whose look or
+ * return fails stays. `stream` is valid now. The lock is not held. */
 enum hipmm_status quarantine_shrink(struct guard *guard, uint64_t bytes, hipStream_t stream);
 
 /* Looks at all of them; the lock is held. Adds to `damaged`. */

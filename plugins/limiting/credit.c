@@ -13,8 +13,8 @@ static struct purse *next_of(struct credit *credit, uint64_t *set)
   return &credit->purses[index];
 }
 
-/* Shuts the purses and empties them into the chest. The second round finds what was put into a purse before the last one
- * was shut: at that moment there was no more than is in the chest now. */
+/* Shuts the purses and empties them into the chest. The second round finds what was put into a purse before the last
+ * one was shut: at that moment there was no more than is in the chest now. */
 static void collect(struct credit *credit)
 {
   for (int round = 0; round < 2; round++)

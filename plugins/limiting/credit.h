@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* credit.h: how much may still be allocated, dealt out so that threads need not meet. Each takes from a purse of its own
- * and gives back into it; the rest is in one place, the chest. Who finds too little goes to the chest, and when that is
- * empty too, all purses are collected into it: so what is refused did not fit, whatever other threads were doing.
+/* credit.h: how much may still be allocated, dealt out so that threads need not meet. Each takes from a purse of its
+ * own and gives back into it; the rest is in one place, the chest. Who finds too little goes to the chest, and when
+ * that is empty too, all purses are collected into it: so what is refused did not fit, whatever other threads were
+ * doing.
  *
  * The limit may change at any time. What is allocated beyond a lowered one is a debt, which all that is given back pays
  * off first: until then the purses stay shut, and nothing is dealt out.
  *
  * Invariant: chest + purses + what is allocated == the limit + debt, and with a debt the chest is empty. Amounts are
- * multiples of HIPMM_ALIGNMENT, which leaves a bit in a purse to say that it is shut: nothing is taken from it then, but
- * what is given back may be put there. */
+ * multiples of HIPMM_ALIGNMENT, which leaves a bit in a purse to say that it is shut: nothing is taken from it then,
+ * but what is given back may be put there. */
 #ifndef HIPMM_LIMITING_CREDIT_H
 #define HIPMM_LIMITING_CREDIT_H
 

@@ -2,8 +2,9 @@
 /* ring.h: the rows that one thread has noted for one log and that are not yet in the file. The thread adds at the head,
  * whoever writes the log takes from the tail.
  *
- * A row's time is read while the ring's lock is held. So whoever has read the clock, and after that has held the lock of
- * a ring, knows all rows of that ring up to the time that he read. Nobody else wants the lock but for that moment. */
+ * A row's time is read while the ring's lock is held. So whoever has read the clock, and after that has held the
+ * lock of a ring, knows all rows of that ring up to the time that he read. Nobody else wants the lock but for that
+ * moment. */
 #ifndef HIPMM_LOGGING_RING_H
 #define HIPMM_LOGGING_RING_H
 
@@ -32,8 +33,8 @@ struct ring {
   struct row rows[RING_ROWS];
 };
 
-/* How many rows there have been, this one included; 0 and nothing done if the ring is full. The row's time is filled in,
- * the action is there. */
+/* How many rows there have been, this one included; 0 and nothing done if the ring is full. The row's time is filled
+ * in, the action is there. */
 static inline uint64_t ring_add(struct ring *ring, struct row row)
 {
   spin_lock(&ring->busy);

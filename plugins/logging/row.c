@@ -56,7 +56,8 @@ static char *put_decimal(char *at, uint64_t number)
   return end;
 }
 
-/* Eight digits at once, the first in the lowest byte: each half byte into a byte of its own, and then into its letter. */
+/* Eight digits at once, the first in the lowest byte: each half byte into a byte of its own, and then into its
+ * letter. */
 static uint64_t hexadecimal_of(uint32_t number)
 {
   uint64_t spread = number;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* sink.h: where the rows of one log go. Each thread notes its rows in a ring of its own, which costs it the reading of a
- * clock; a thread of the log's writes them into the file, all rings together in order of time, some milliseconds later
- * and at once when a ring is half full. When a ring is full, its thread writes the log itself, or waits for who does:
- * no row is dropped. What has not been written when the process exits is written then. A crash, and _exit, lose the
- * rows of the last SINK_DELAY_MS. */
+/* sink.h: where the rows of one log go. Each thread notes its rows in a ring of its own, which costs it the reading
+ * of a clock; a thread of the log's writes them into the file, all rings together in order of time, some
+ * milliseconds later and at once when a ring is half full. When a ring is full, its thread writes the log itself, or
+ * waits for who does: no row is dropped. What has not been written when the process exits is written then. A crash,
+ * and _exit, lose the rows of the last SINK_DELAY_MS. */
 #ifndef HIPMM_LOGGING_SINK_H
 #define HIPMM_LOGGING_SINK_H
 

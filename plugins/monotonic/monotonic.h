@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* monotonic.h: what the resource is made of, and its ops (hipmm/plugin.h) that allocate, free and give back; `self` is a
- * struct monotonic. */
+/* monotonic.h: what the resource is made of, and its ops (hipmm/plugin.h) that allocate, free and give back; `self`
+ * is a struct monotonic. */
 #ifndef HIPMM_MONOTONIC_MONOTONIC_H
 #define HIPMM_MONOTONIC_MONOTONIC_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* serve.c: an allocation's way through `monotonic`, and a free's: whoever asks for memory first waits for those who used
- * it, then takes what comes next. */
+/* serve.c: an allocation's way through `monotonic`, and a free's: whoever asks for memory first waits for those who
+ * used it, then takes what comes next. */
 #include "monotonic.h"
 
 /* ---- Allocating; the lock is held ---- */

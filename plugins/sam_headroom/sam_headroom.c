@@ -3,8 +3,8 @@
  * first part, up to what the device has free beyond `headroom`, prefers the device, and the rest the host
  * (hipMemAdvise). For devices that can use all of the host's memory; the stream given to deallocate is waited for.
  *
- * Advice holds for whole pages. Each block has pages of its own, so that no advice reaches memory that is not meant, and
- * none outlives its block. */
+ * Advice holds for whole pages. Each block has pages of its own, so that no advice reaches memory that is not meant,
+ * and none outlives its block. */
 #include "../source.h"
 
 #include <sys/mman.h>

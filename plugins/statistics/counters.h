@@ -2,11 +2,11 @@
 /* counters.h: what is allocated now, at its peak and in all, in bytes and in allocations, counted by many threads at
  * once and exact all the same.
  *
- * Each thread counts in a share of its own. A share may rise up to its own bound without telling anybody, and the bounds
- * together do not exceed the peak so far: so whatever the threads do within them cannot be a new peak. Who would rise
- * above stops all shares, adds up what there is, raises the peak if that is more, and deals out anew what lies between
- * the sum and the peak. Counting thus costs a lock that nobody else wants, save where the sum is at its highest ever,
- * and there the price is for knowing exactly.
+ * Each thread counts in a share of its own. A share may rise up to its own bound without telling anybody, and the
+ * bounds together do not exceed the peak so far: so whatever the threads do within them cannot be a new peak. Who would
+ * rise above stops all shares, adds up what there is, raises the peak if that is more, and deals out anew what lies
+ * between the sum and the peak. Counting thus costs a lock that nobody else wants, save where the sum is at its highest
+ * ever, and there the price is for knowing exactly.
  *
  * Invariant: base.now + the bounds of the open shares <= peak, unless stopped. */
 #ifndef HIPMM_STATISTICS_COUNTERS_H
