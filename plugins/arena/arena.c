@@ -114,6 +114,7 @@ static enum hipmm_status arena_create(const struct hipmm_services *services, con
   arena->threads.ended = arena_thread_ended;
   set_dump(arena, wanted);
   open_lock(arena);
+  gates_prepare();
   thread_watch_open(&arena->threads);
   enum hipmm_status status = open_memory(arena, wanted, upstreams[0]);
   if (!status) status = fill(arena, wanted->arena_size);

@@ -80,7 +80,7 @@ static void dump_global(int file, const struct arena *arena)
 
 static void dump_local(int file, const struct arena *arena, struct local *local)
 {
-  spin_lock(&local->busy);
+  lock_take(&local->lock);
   uint64_t free_bytes = local->ready.bytes + local->quick_bytes + local->pending_bytes;
   if (local->stream == STREAM_CLEAN)
     dump_write(file, "Arena %u, of no stream:\n", local->number);
@@ -92,7 +92,7 @@ static void dump_local(int file, const struct arena *arena, struct local *local)
   if (local->pending_bytes) dump_write(file, "  Freed on other streams: %s\n", size_text(local->pending_bytes).text);
   dump_write(file, "  Allocations: %lld, %s\n", (long long)local->live_count,
              size_text((uint64_t)local->live_bytes).text);
-  spin_unlock(&local->busy);
+  lock_release(&local->lock);
 }
 
 void arena_dump(const struct arena *arena, uint64_t bytes)

@@ -3,12 +3,12 @@
  * What is freed on its stream, by whichever thread, it may use again at once; what is freed on another stream is
  * pending until that stream's work is known to come first. An arena whose thread or stream is gone waits for a new one.
  *
- * All but what is said to be the global lock's is under `busy`, which is taken after that lock. */
+ * All but what is said to be the global lock's is under its own lock, which is taken after that one. */
 #ifndef HIPMM_ARENA_LOCAL_H
 #define HIPMM_ARENA_LOCAL_H
 
-#include "../spin.h"
 #include "index.h"
+#include "lock.h"
 
 enum {
   LOCAL_QUICK_UNITS = 128, /* blocks of up to so many units are kept in quick lists when freed, unmerged */
@@ -16,7 +16,7 @@ enum {
 };
 
 struct local {
-  _Alignas(128) atomic_flag busy;
+  _Alignas(128) struct lock lock;
   bool is_open; /* `handle` alone says that a call is for this arena's stream: no need of the global lock */
   hipStream_t handle;
   uint64_t stream_thread; /* of a per-thread default stream: whose; 0 otherwise */
@@ -39,7 +39,7 @@ struct local {
   bool has_ended;          /* the thread of its per-thread default stream has */
 };
 
-/* ---- With its lock held ---- */
+/* ---- With its own lock held ---- */
 
 /* A block of `bytes`, a multiple of HIPMM_ALIGNMENT, live, which is for its caller to tell of. PIECE_NONE if it has
  * none, or no piece to stand for what is left over, which `without_cut` gives away. */

@@ -15,14 +15,14 @@ static struct totals totals_of_locals(const struct arena *arena)
   struct totals totals = {0};
   for (uint32_t number = 1; number < arena->n_locals; number++) {
     struct local *local = arena_local(arena, number);
-    spin_lock(&local->busy);
+    lock_take(&local->lock);
     uint64_t largest = index_largest(&local->ready, &arena->global.pieces);
     if (largest > totals.largest) totals.largest = largest;
     totals.live_count += local->live_count;
     totals.live_bytes += local->live_bytes;
     totals.bytes += local->bytes;
     totals.n_superblocks += local->n_superblocks;
-    spin_unlock(&local->busy);
+    lock_release(&local->lock);
   }
   return totals;
 }
@@ -79,13 +79,13 @@ static void see_superblock(const struct arena *arena, const struct piece *range,
 {
   const struct pieces *pieces = &arena->global.pieces;
   struct local *local = arena_local(arena, range->arena);
-  spin_lock(&local->busy);
+  lock_take(&local->lock);
   for (uint32_t id = range->first; id; id = piece_of(pieces, id)->after) {
     struct hipmm_extent extent = extent_of_block(arena, local, piece_of(pieces, id));
     if (id == range->first) extent.flags = HIPMM_EXTENT_APART;
     see(closure, &extent);
   }
-  spin_unlock(&local->busy);
+  lock_release(&local->lock);
 }
 
 /* Blocks are joined within a superblock, ranges outside of them. */

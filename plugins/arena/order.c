@@ -56,20 +56,20 @@ static bool waits(struct streams *streams, uint32_t waiter, uint32_t stream)
 void arena_end_passed(struct arena *arena, struct local *local)
 {
   uint64_t none[MAX_STREAMS / 64] = {0};
-  spin_lock(&local->busy);
+  lock_take(&local->lock);
   look_at_streams(arena, local, has_passed, none);
   end_pending(arena, local, NULL);
-  spin_unlock(&local->busy);
+  lock_release(&local->lock);
 }
 
 void arena_wait_for_pending(struct arena *arena, struct local *local)
 {
   uint64_t waited[MAX_STREAMS / 64] = {0};
-  spin_lock(&local->busy);
+  lock_take(&local->lock);
   look_at_streams(arena, local, waits, waited);
   global_note_wait(&arena->global, local->stream);
   end_pending(arena, local, waited);
-  spin_unlock(&local->busy);
+  lock_release(&local->lock);
 }
 
 /* ---- Superblocks ---- */
@@ -102,9 +102,9 @@ void arena_supply(struct arena *arena, struct local *local)
 
 void arena_return_idle(struct arena *arena, struct local *local, uint64_t keep_bytes)
 {
-  spin_lock(&local->busy);
+  lock_take(&local->lock);
   return_idle_locked(arena, local, keep_bytes);
-  spin_unlock(&local->busy);
+  lock_release(&local->lock);
 }
 
 /* ---- Arenas whose stream or thread is gone ---- */
@@ -126,31 +126,31 @@ static void list(struct arena *arena, struct local *local, uint32_t stream)
 /* Nobody frees into it without the global lock any more. */
 static void close_local(struct local *local)
 {
-  spin_lock(&local->busy);
+  lock_take(&local->lock);
   local->is_open = false;
-  spin_unlock(&local->busy);
+  lock_release(&local->lock);
 }
 
 /* It is closed, and all work on its stream has passed: what is ready in it is clean. */
 static void make_clean(struct arena *arena, struct local *local)
 {
-  spin_lock(&local->busy);
+  lock_take(&local->lock);
   unlist(arena, local);
   list(arena, local, STREAM_CLEAN);
   local->thread = 0;
   local->has_ended = false;
   local_empty_quick(local, &arena->global.pieces);
   return_idle_locked(arena, local, 0);
-  spin_unlock(&local->busy);
+  lock_release(&local->lock);
 }
 
 static void end_pending_everywhere(struct arena *arena)
 {
   for (uint32_t number = 1; number < arena->n_locals; number++) {
     struct local *local = arena_local(arena, number);
-    spin_lock(&local->busy);
+    lock_take(&local->lock);
     end_pending(arena, local, NULL);
-    spin_unlock(&local->busy);
+    lock_release(&local->lock);
   }
 }
 
@@ -201,10 +201,10 @@ enum hipmm_status arena_collect(struct arena *arena)
   arena->collections++;
   for (uint32_t number = 1; number < arena->n_locals; number++) {
     struct local *local = arena_local(arena, number);
-    spin_lock(&local->busy);
+    lock_take(&local->lock);
     local_empty_quick(local, &arena->global.pieces);
     return_idle_locked(arena, local, 0);
-    spin_unlock(&local->busy);
+    lock_release(&local->lock);
   }
   return arena_synchronize(arena); /* threads that went on meanwhile may have freed since the first */
 }
@@ -218,7 +218,7 @@ uint32_t arena_take_elsewhere(struct arena *arena, const struct local *local, ui
   for (uint32_t number = 1; !id && number < arena->n_locals; number++) {
     struct local *other = arena_local(arena, number);
     if (other == local) continue;
-    spin_lock(&other->busy);
+    lock_take(&other->lock);
     arena_supply(arena, other);
     id = local_take(other, pieces, bytes, true);
     if (id) local_make_live(other, piece_of(pieces, id), requested, handle);
@@ -227,7 +227,7 @@ uint32_t arena_take_elsewhere(struct arena *arena, const struct local *local, ui
       local_give(other, pieces, id);
       id = PIECE_NONE;
     }
-    spin_unlock(&other->busy);
+    lock_release(&other->lock);
   }
   return id;
 }
@@ -291,14 +291,15 @@ struct local *arena_enter_local(struct arena *arena, hipStream_t handle, uint32_
   bool is_new = !local;
   if (is_new) local = new_local(arena);
   if (!local) return NULL;
-  spin_lock(&local->busy);
+  lock_take(&local->lock);
   if (is_new) list(arena, local, stream);
   local->is_open = is_open;
   local->handle = handle;
   local->stream_thread = stream_of(streams, stream)->thread;
-  spin_unlock(&local->busy);
-  local->thread = thread;
   if (is_open) thread_remember(arena->serial, handle, local);
+  if (is_open) lock_own(&local->lock);
+  lock_release(&local->lock);
+  local->thread = thread;
   return local;
 }
 
@@ -324,13 +325,14 @@ void arena_thread_ended(struct thread_watch *watch, uint64_t thread)
   pthread_mutex_lock(&arena->lock);
   for (uint32_t number = 1; number < arena->n_locals; number++) {
     struct local *local = arena_local(arena, number);
+    lock_disown(&local->lock);
     if (local->thread != thread) continue;
-    spin_lock(&local->busy);
+    lock_take(&local->lock);
     local->has_ended = local->stream_thread != 0;
     if (local->has_ended) local->is_open = false;
     local_empty_quick(local, &arena->global.pieces);
     return_idle_locked(arena, local, 0);
-    spin_unlock(&local->busy);
+    lock_release(&local->lock);
     local->thread = 0;
   }
   pthread_mutex_unlock(&arena->lock);

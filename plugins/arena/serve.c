@@ -75,10 +75,10 @@ enum hipmm_status arena_allocate(void *self, size_t bytes, size_t alignment, hip
   struct local *local = thread_recall(arena->serial, handle);
   uint32_t id = PIECE_NONE;
   if (local && bytes - 1 < ARENA_SMALL_BYTES && alignment == HIPMM_ALIGNMENT) {
-    spin_lock(&local->busy);
+    lock_take(&local->lock);
     if (is_for(local, handle)) id = local_take(local, pieces, sizes_round_up(bytes, HIPMM_ALIGNMENT), false);
     if (id) local_make_live(local, piece_of(pieces, id), bytes, handle);
-    spin_unlock(&local->busy);
+    lock_release(&local->lock);
   }
   if (__builtin_expect(!id, 0)) return allocate_slowly(arena, bytes, alignment, handle, ptr_out);
   *ptr_out = (void *)(uintptr_t)piece_of(pieces, id)->start;
@@ -121,7 +121,7 @@ static enum hipmm_status free_block(struct arena *arena, uint32_t id, struct loc
 {
   struct streams *streams = &arena->global.streams;
   struct piece *block = piece_of(&arena->global.pieces, id);
-  spin_lock(&local->busy);
+  lock_take(&local->lock);
   enum hipmm_status status = check(arena, id, local->number, ptr, bytes);
   if (!status) {
     local_end_live(local, block);
@@ -135,7 +135,7 @@ static enum hipmm_status free_block(struct arena *arena, uint32_t id, struct loc
       local_give_pending(local, &arena->global.pieces, id);
   }
   bool has_surplus = local_has_surplus(local);
-  spin_unlock(&local->busy);
+  lock_release(&local->lock);
   if (has_surplus) arena_return_idle(arena, local, ARENA_SUPERBLOCK_BYTES);
   return status;
 }
@@ -184,9 +184,9 @@ enum hipmm_status arena_deallocate(void *self, void *ptr, size_t bytes, size_t a
   if (!id) return refuse_pointer(arena, ptr);
   if (!number) return deallocate_slowly(arena, id, ptr, bytes, handle);
   struct local *local = arena_local(arena, number);
-  spin_lock(&local->busy);
+  lock_take(&local->lock);
   if (__builtin_expect(!is_for(local, handle), 0)) {
-    spin_unlock(&local->busy);
+    lock_release(&local->lock);
     return deallocate_slowly(arena, id, ptr, bytes, handle);
   }
   enum hipmm_status status = check(arena, id, number, ptr, bytes);
@@ -195,7 +195,7 @@ enum hipmm_status arena_deallocate(void *self, void *ptr, size_t bytes, size_t a
     local_give(local, pieces, id);
   }
   bool has_surplus = local_has_surplus(local);
-  spin_unlock(&local->busy);
+  lock_release(&local->lock);
   if (__builtin_expect(status, 0)) return explain(arena, id, ptr, bytes, status);
   if (__builtin_expect(has_surplus, 0)) give_surplus(arena, local);
   return HIPMM_OK;

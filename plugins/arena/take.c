@@ -46,11 +46,11 @@ static uint32_t take_new_range(struct arena *arena, const struct request *reques
 static uint32_t take_block(struct arena *arena, struct local *local, const struct arena_wish *wish)
 {
   struct pieces *pieces = &arena->global.pieces;
-  spin_lock(&local->busy);
+  lock_take(&local->lock);
   arena_supply(arena, local);
   uint32_t id = local_take(local, pieces, wish->bytes, true);
   if (id) local_make_live(local, piece_of(pieces, id), wish->requested, wish->handle);
-  spin_unlock(&local->busy);
+  lock_release(&local->lock);
   return id;
 }
 
@@ -60,7 +60,7 @@ static uint32_t take_from_range(struct arena *arena, struct local *local, uint32
   struct pieces *pieces = &arena->global.pieces;
   uint32_t id = PIECE_NONE;
   if (!range) return PIECE_NONE;
-  spin_lock(&local->busy);
+  lock_take(&local->lock);
   arena_supply(arena, local);
   if (local->unused) {
     piece_set_state(piece_of(pieces, range), PIECE_LENT);
@@ -68,7 +68,7 @@ static uint32_t take_from_range(struct arena *arena, struct local *local, uint32
     id = local_take(local, pieces, wish->bytes, true);
     local_make_live(local, piece_of(pieces, id), wish->requested, wish->handle);
   }
-  spin_unlock(&local->busy);
+  lock_release(&local->lock);
   if (!id) global_give(&arena->global, range, wish->stream, stream_note_free(&arena->global.streams, wish->stream));
   return id;
 }

@@ -40,11 +40,22 @@ static inline void gate_leave(struct gate *gate)
   atomic_store_explicit(&gate->inside, false, memory_order_release);
 }
 
+/* For the owner: whether it is inside. */
+static inline bool gate_is_passed(const struct gate *gate)
+{
+  return atomic_load_explicit(&gate->inside, memory_order_relaxed);
+}
+
 /* For others: gate_shut on each gate, gates_agree once, gate_await on each; then what is behind them is the caller's
  * until gate_open. */
 static inline void gate_shut(struct gate *gate)
 {
   atomic_store(&gate->shut, true);
+}
+
+static inline bool gate_is_shut(const struct gate *gate)
+{
+  return atomic_load_explicit(&gate->shut, memory_order_relaxed);
 }
 
 void gates_agree(void);

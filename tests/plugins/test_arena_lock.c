@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of the lock of a thread's arena: one at a time inside, whoever passes how, and its owner by the gate as long as it
+ * is alone. */
+#include "../../plugins/arena/lock.h"
+#include "../support.h"
+
+#include <pthread.h>
+
+enum { THREADS = 3, ROUNDS = 20000, LONG = 3000 };
+
+static struct lock lock;
+static unsigned long inside; /* what the lock guards: counted without any order of its own */
+
+/* A thread can own something once it remembers something. */
+static void become_owner(void)
+{
+  thread_remember(thread_new_owner(), NULL, NULL);
+  lock_take(&lock);
+  lock_own(&lock);
+  lock_release(&lock);
+}
+
+static int begin(void **state)
+{
+  (void)state;
+  gates_prepare();
+  lock = (struct lock){.n_alone = 0};
+  inside = 0;
+  return 0;
+}
+
+static void pass(unsigned long times)
+{
+  for (unsigned long i = 0; i < times; i++) {
+    lock_take(&lock);
+    inside++;
+    lock_release(&lock);
+  }
+}
+
+static void *pass_as_other(void *unused)
+{
+  (void)unused;
+  pass(ROUNDS);
+  return NULL;
+}
+
+static void *pass_once(void *unused)
+{
+  (void)unused;
+  pass(1);
+  return NULL;
+}
+
+static void lets_one_in_at_a_time(void **state)
+{
+  (void)state;
+  pthread_t threads[THREADS];
+  become_owner();
+  for (unsigned i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, pass_as_other, NULL), 0);
+  pass(10 * ROUNDS); /* alone for long in between, too */
+  for (unsigned i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  assert_int_equal(inside, (10 + THREADS) * ROUNDS);
+  lock_disown(&lock);
+}
+
+static bool passes_by_the_gate(void)
+{
+  lock_take(&lock);
+  bool by_the_gate = gate_is_passed(&lock.gate);
+  lock_release(&lock);
+  return by_the_gate;
+}
+
+static void lets_its_owner_pass_by_the_gate_while_it_is_alone(void **state)
+{
+  (void)state;
+  pthread_t thread;
+  assert_false(passes_by_the_gate()); /* nobody owns it */
+  become_owner();
+  assert_true(passes_by_the_gate());
+  assert_int_equal(pthread_create(&thread, NULL, pass_once, NULL), 0);
+  pthread_join(thread, NULL);
+  assert_false(passes_by_the_gate());
+  pass(LONG);
+  assert_true(passes_by_the_gate());
+  lock_disown(&lock);
+  assert_false(passes_by_the_gate());
+  assert_int_equal(inside, LONG + 1);
+}
+
+static void *own_for_life(void *by_the_gate)
+{
+  become_owner();
+  *(bool *)by_the_gate = passes_by_the_gate();
+  lock_disown(&lock);
+  return NULL;
+}
+
+static void goes_from_owner_to_owner(void **state)
+{
+  (void)state;
+  for (unsigned i = 0; i < 3; i++) {
+    pthread_t thread;
+    bool by_the_gate = false;
+    assert_int_equal(pthread_create(&thread, NULL, own_for_life, &by_the_gate), 0);
+    pthread_join(thread, NULL);
+    assert_true(by_the_gate);
+  }
+  become_owner();
+  assert_true(passes_by_the_gate());
+  bool others = true;
+  pthread_t thread;
+  assert_int_equal(pthread_create(&thread, NULL, own_for_life, &others), 0);
+  pthread_join(thread, NULL);
+  assert_false(others); /* it has an owner */
+  lock_disown(&lock);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup(lets_one_in_at_a_time, begin),
+      cmocka_unit_test_setup(lets_its_owner_pass_by_the_gate_while_it_is_alone, begin),
+      cmocka_unit_test_setup(goes_from_owner_to_owner, begin),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
