@@ -245,6 +245,18 @@ bool plugin_exists(const struct plugin_path *path, const char *type)
   return exists;
 }
 
+bool plugin_find_beside(const char *const *names, size_t n, char *file, size_t bytes)
+{
+  bool found = false;
+  struct folders folders = folders_of(NULL);
+  for (size_t i = 0; !found && i < folders.count * n; i++) {
+    int length = snprintf(file, bytes, "%s/%s", folders.items[i / n], names[i % n]);
+    found = length >= 0 && (size_t)length < bytes && !access(file, R_OK);
+  }
+  folders_free(&folders);
+  return found;
+}
+
 /* ---- Scanning ---- */
 
 /* A plugin file seen in a folder, before it is loaded. */

@@ -27,6 +27,9 @@ enum hipmm_status plugin_get(const struct plugin_path *path, const char *type, c
 /* Whether there is a file for `type`, good or bad. */
 bool plugin_exists(const struct plugin_path *path, const char *type);
 
+/* The first file of these names, relative to the folders that plugins are looked for in (those of a graph aside). */
+bool plugin_find_beside(const char *const *names, size_t n, char *file, size_t bytes);
+
 /* A file that plugin_scan saw. */
 struct plugin_candidate {
   const char *type; /* the file's stem */

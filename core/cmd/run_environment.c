@@ -19,36 +19,14 @@ static bool run_set(const char *name, const char *value)
 
 /* ---- The preload object ---- */
 
-static bool run_try(char *file, const char *folder, size_t length, const char *rest)
-{
-  char name[PATH_MAX];
-  int needed = snprintf(name, sizeof name, "%.*s/%s", (int)length, folder, rest);
-  return needed < (int)sizeof name && realpath(name, file) && access(file, R_OK) == 0;
-}
-
-static bool run_try_path(char *file, const char *folders)
-{
-  while (folders && *folders) {
-    size_t length = strcspn(folders, ":");
-    if (length && run_try(file, folders, length, "preload/preload.so")) return true;
-    folders += length + (folders[length] == ':');
-  }
-  return false;
-}
-
-/* Where the plugins are: as the environment says, in the build tree or the installation around this program, as
- * configured. `file` has PATH_MAX bytes. */
+/* Where the plugins are. `file` has PATH_MAX bytes. */
 static bool run_find_object(char *file)
 {
-  static const char *const places[] = {"preload/.libs/preload.so", "plugins/preload/preload.so",
-                                       "../lib/hipmm/" HIPMM_PLUGIN_ABI_TEXT "/preload/preload.so"};
-  char self[PATH_MAX] = "";
-  if (run_try_path(file, getenv("HIPMM_PLUGIN_PATH"))) return true;
-  ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-  while (length > 0 && self[length - 1] != '/') length--;
-  for (size_t i = 0; length > 1 && i < sizeof places / sizeof *places; i++)
-    if (run_try(file, self, (size_t)length - 1, places[i])) return true;
-  if (run_try(file, HIPMM_PLUGIN_DIR, strlen(HIPMM_PLUGIN_DIR), "preload/preload.so")) return true;
+  static const char *const names[] = {"preload/preload.so",
+                                      "../preload/.libs/preload.so"}; /* the latter in a build tree */
+  char found[PATH_MAX];
+  if (plugin_find_beside(names, sizeof names / sizeof *names, found, sizeof found) && realpath(found, file))
+    return true;
   say("run: preload.so is neither beside this program nor in %s/preload; is hipmm installed whole?", HIPMM_PLUGIN_DIR);
   return false;
 }
