@@ -3,6 +3,7 @@
 #include "place.h"
 #include "device.h"
 #include "error.h"
+#include "option.h"
 #include "text.h"
 
 #include <stdio.h>
@@ -126,12 +127,16 @@ const char *place_path(const struct instance *instance, char *buffer, size_t byt
 
 /* ---- Values ---- */
 
+/* `plugin`: NULL for a device as a whole. Who looks for a value may have meant an option. */
 static enum hipmm_status refuse_value(const char *path, const char *name, const struct hipmm_feature *values,
-                                      uint32_t n)
+                                      uint32_t n, const struct hipmm_plugin *plugin)
 {
   char shown[TEXT_QUOTE_BYTES];
   struct text_near near = text_near(name);
+  if (plugin && option_find(plugin->options, plugin->n_options, name))
+    return error_set(HIPMM_E_ARGUMENT, "%.300s: %s is an option, not a value; hipmm_get() reads it", path, name);
   for (uint32_t i = 0; i < n; i++) text_near_try(&near, values[i].name);
+  for (uint32_t i = 0; plugin && i < plugin->n_options; i++) text_near_try(&near, plugin->options[i].name);
   return error_set(HIPMM_E_ARGUMENT, "%.300s: there is no value %s here%s%s%s", path,
                    text_quote(name, shown, sizeof shown), near.name ? "; did you mean \"" : "",
                    near.name ? near.name : "", near.name ? "\"?" : "");
@@ -143,7 +148,7 @@ enum hipmm_status place_read(const struct place *place, const char *path, int64_
   const struct hipmm_feature *values = plugin ? plugin->values : place_device_values;
   uint32_t row = 0, n = plugin ? plugin->n_values : PLACE_DEVICE_VALUES;
   while (row < n && strcmp(values[row].name, place->name)) row++;
-  if (row == n) return refuse_value(path, place->name, values, n);
+  if (row == n) return refuse_value(path, place->name, values, n, plugin);
   if (plugin) return place->instance->resource.ops->query(place->instance->resource.self, row, value_out);
   *value_out = place_device_value(place->stack, row);
   return HIPMM_OK;
