@@ -245,10 +245,12 @@ static void forget_all_streams(struct arena *arena)
 enum hipmm_status arena_enter_stream(struct arena *arena, hipStream_t handle, uint32_t *id_out)
 {
   struct streams *streams = &arena->global.streams;
+  enum hipmm_status status = streams_admit(streams, handle);
+  if (status) return status;
   *id_out = streams_id(streams, handle);
   if (*id_out) return HIPMM_OK;
   for (uint32_t number = 1; number < arena->n_locals; number++) close_local(arena_local(arena, number));
-  enum hipmm_status status = arena_synchronize(arena);
+  status = arena_synchronize(arena);
   if (status) return status;
   forget_all_streams(arena);
   *id_out = streams_id(streams, handle);

@@ -101,9 +101,11 @@ static void open_list(struct fixed *fixed, uint32_t stream)
 enum hipmm_status reuse_enter_stream(struct fixed *fixed, hipStream_t handle, uint32_t *id_out)
 {
   struct streams *streams = &fixed->streams;
+  enum hipmm_status status = streams_admit(streams, handle);
+  if (status) return status;
   uint32_t id = streams_id(streams, handle);
   if (!id) {
-    enum hipmm_status status = reuse_synchronize_device(fixed);
+    status = reuse_synchronize_device(fixed);
     if (status) return status;
     for (uint32_t other = STREAM_FIRST; other < streams->count; other++) reuse_forget_stream(fixed, other);
     id = streams_id(streams, handle);

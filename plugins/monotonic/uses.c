@@ -119,9 +119,11 @@ static void forget(struct uses *uses, uint32_t stream)
 enum hipmm_status uses_enter(struct uses *uses, hipStream_t handle, uint32_t *id_out)
 {
   struct streams *streams = &uses->streams;
+  enum hipmm_status status = streams_admit(streams, handle);
+  if (status) return status;
   *id_out = streams_id(streams, handle);
   if (!*id_out) {
-    enum hipmm_status status = uses_synchronize(uses);
+    status = uses_synchronize(uses);
     if (status) return status;
     for (uint32_t stream = STREAM_FIRST; stream < streams->count; stream++) forget(uses, stream);
     *id_out = streams_id(streams, handle);

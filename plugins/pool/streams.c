@@ -58,6 +58,20 @@ uint32_t streams_known_id(const struct streams *streams, hipStream_t handle)
   return *entry_of(streams, handle, handle == PER_THREAD ? thread_number() : 0);
 }
 
+enum hipmm_status streams_admit(const struct streams *streams, hipStream_t handle)
+{
+  const struct hipmm_services *services = streams->services;
+  const struct hipmm_hip *hip = services->hip;
+  int device = services->device;
+  handle = stream_usual_handle(handle);
+  if (!hip->StreamGetDevice || handle == NULL || handle == PER_THREAD || streams_known_id(streams, handle))
+    return HIPMM_OK;
+  if (hip->StreamGetDevice(handle, &device)) hip->GetLastError();
+  if (device == services->device) return HIPMM_OK;
+  return services->refuse(services, HIPMM_E_ARGUMENT, "stream {0:hex} is of device {1}, not of device {2}",
+                          (uintptr_t)handle, (uint64_t)device, (uint64_t)services->device);
+}
+
 static uint32_t unused_id(struct streams *streams)
 {
   for (uint32_t id = STREAM_FIRST; id < streams->count; id++)

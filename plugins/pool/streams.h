@@ -59,6 +59,10 @@ bool streams_open(struct streams *streams, const struct hipmm_services *services
 /* Destroys the events. The device is current. */
 void streams_close(struct streams *streams);
 
+/* Refuses a stream of another device, whose work no event of this one stands for: HIPMM_E_ARGUMENT. Asks HIP, where that can
+ * tell, about streams that are not known yet. To be called before streams_id(). */
+enum hipmm_status streams_admit(const struct streams *streams, hipStream_t handle);
+
 /* The id of a stream as the calling thread means it, which uses it now. STREAM_CLEAN when it is new and there is no room
  * for one more. */
 uint32_t streams_id(struct streams *streams, hipStream_t handle);

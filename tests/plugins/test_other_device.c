@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of streams of another device: whatever orders work by streams refuses them, for what no event of its own device
+ * could tell when it may use the memory again, and goes on as before. */
+#include "rig.h"
+
+#include <stdio.h>
+
+static const char *const stacks[] = {
+    "'pool'",
+    "{'type': 'pool', 'growth': 'segments'}",
+    "{'type': 'pool', 'record': 'on_free'}",
+    "'arena'",
+    "'binning', 'pool'",
+    "{'type': 'binning', 'bins': [{'size': '1MiB'}]}",
+    "'fixed_size'",
+    "'monotonic'",
+    "'tracking', 'pool'",
+    "{'type': 'guard', 'quarantine_size': 0}, 'arena'",
+};
+
+enum { SMALL = 1000, LARGE = 1 << 20 };
+
+static hipStream_t stream_of(int device)
+{
+  hipStream_t stream = NULL;
+  assert_int_equal(rig_hip()->SetDevice(device), 0);
+  assert_int_equal(rig_hip()->StreamCreateWithFlags(&stream, 0), 0);
+  assert_int_equal(rig_hip()->SetDevice(0), 0);
+  return stream;
+}
+
+static void refuses(size_t bytes, hipStream_t own, hipStream_t other)
+{
+  void *ptr = NULL;
+  assert_status(hipmm_allocate(NULL, bytes, other, &ptr), HIPMM_E_ARGUMENT);
+  assert_message("is of device 1, not of device 0");
+  assert_null(ptr);
+  ptr = rig_allocate(bytes, own);
+  assert_status(hipmm_deallocate(NULL, ptr, bytes, other), HIPMM_E_ARGUMENT);
+  assert_message("is of device 1, not of device 0");
+  assert_status(hipmm_deallocate(NULL, ptr, bytes, other), HIPMM_E_ARGUMENT); /* nor the second time */
+  rig_free(ptr, bytes, own);
+  assert_status(hipmm_deallocate(NULL, ptr, bytes, own), HIPMM_E_POINTER);
+}
+
+static void refuses_streams_of_another_device(void **state)
+{
+  char graph[200];
+  snprintf(graph, sizeof graph, "'stack': [%s, 'device']", (const char *)*state);
+  rig_start(graph);
+  hipStream_t own = stream_of(0), other = stream_of(1);
+  for (int round = 0; round < 3; round++) {
+    refuses(SMALL, own, other);
+    refuses(LARGE, own, other);
+    refuses(SMALL, NULL, other);
+  }
+  assert_int_equal(rig_hip()->StreamDestroy(own), 0);
+  assert_int_equal(rig_hip()->StreamDestroy(other), 0);
+}
+
+static int setup(void **state)
+{
+  void *none = NULL;
+  (void)state; /* the row's stack, which stays */
+  return rig_setup(&none);
+}
+
+static int teardown(void **state)
+{
+  void *none = NULL;
+  (void)state;
+  return rig_teardown(&none);
+}
+
+int main(void)
+{
+  struct CMUnitTest tests[sizeof stacks / sizeof *stacks];
+  for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++)
+    tests[i] = (struct CMUnitTest){stacks[i], refuses_streams_of_another_device, setup, teardown,
+                                   (void *)(uintptr_t)stacks[i]};
+  return cmocka_run_group_tests_name("streams of another device", tests, NULL, NULL);
+}
