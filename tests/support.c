@@ -158,6 +158,14 @@ const char *logged(void)
   return text;
 }
 
+/* ---- How much ---- */
+
+uint64_t number_from_environment(const char *name, uint64_t usual)
+{
+  const char *text = getenv(name);
+  return text && *text ? strtoull(text, NULL, 10) : usual;
+}
+
 /* ---- Files ---- */
 
 char *new_folder(void)

@@ -73,6 +73,11 @@ void log_to_file(const char *level);
 /* What was logged since this was last called; for as long as it is not called again. */
 const char *logged(void);
 
+/* ---- How much ---- */
+
+/* What the environment says of a test's seed, or of how often something is done; `usual` where it says nothing. */
+uint64_t number_from_environment(const char *name, uint64_t usual);
+
 /* ---- Files ---- */
 
 /* A new folder under $TMPDIR, removed with all that is in it by remove_folder. To be freed. */

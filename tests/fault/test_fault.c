@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Every HIP call that hipmm makes during a workload fails once, each in turn (HIPMM_TEST_ALL=1: really each), over stacks
- * of all types: what is allocated
+/* Every HIP call that hipmm makes during a workload fails once, each in turn, over stacks of all types: what is allocated
  * keeps its data, what could not be done can be done when it is tried again, and in the end everything has been given
- * back.
+ * back. Of a function that is called more often than HIPMM_TEST_FAULTS, only so many calls fail, evenly spread.
  *
  * The workload's own HIP calls are of functions that hipmm does not use (see `of_the_workload`), so that a failure on
  * schedule always hits hipmm. It works on device 1 while device 0 is current, with streams that run as late as they can. */
@@ -310,10 +309,10 @@ static void sweeps(void **state)
   struct calls calls = count_calls(stack);
   software()->reset();
   assert_string_equal(workload.failure, "");
-  uint64_t runs = 0, most = getenv("HIPMM_TEST_ALL") ? UINT64_MAX : 50;
+  uint64_t runs = 0, most = number_from_environment("HIPMM_TEST_FAULTS", 50);
+  assert_true(most);
   char failures[2000] = "";
   for (size_t i = 0; i < calls.n; i++) {
-    /* Of functions that are called very often, every so many: hipSetDevice, say, whose calls are all alike. */
     for (uint64_t nth = 1; nth <= calls.counts[i]; nth += calls.counts[i] / most + 1) {
       begin(stack);
       assert_true(software()->schedule(calls.names[i], nth, 0));

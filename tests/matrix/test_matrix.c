@@ -5,7 +5,7 @@
  * HIPMM_E_NOT_SUPPORTED counts as not allowed; no type may be refused everywhere.
  *
  * HIPMM_TEST_SEED repeats a run with the seed that a failure named, HIPMM_TEST_ONLY those combinations whose name contains
- * it, and HIPMM_TEST_OPERATIONS makes runs longer. */
+ * it, and HIPMM_TEST_OPERATIONS makes runs longer or shorter. */
 #include "../../core/plugin.h"
 #include "../model/model.h"
 
@@ -157,12 +157,6 @@ static const struct model programs[] = {
     {.scheduler = "stepped", .threads = 1, .streams = 4, .operations = 200},
     {.scheduler = "threads", .threads = 2, .streams = 4, .operations = 80},
 };
-
-static uint64_t number_from_environment(const char *name, uint64_t usual)
-{
-  const char *text = getenv(name);
-  return text ? strtoull(text, NULL, 10) : usual;
-}
 
 /* False if the combination is not allowed. */
 static bool run(const struct combination *combination, const struct model *program, char *failures, size_t size)

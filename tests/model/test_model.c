@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Random work over stacks of every allocating type, under both schedulers, in one thread and in many; see model.h.
- * HIPMM_TEST_SEED repeats a run with the seed that a failure named; HIPMM_TEST_RUNS makes more of them. */
+ * HIPMM_TEST_SEED repeats a run with the seed that a failure named; HIPMM_TEST_RUNS makes more of them or fewer. */
 #include "model.h"
 
 #include <stdio.h>
@@ -133,22 +133,11 @@ static const struct model models[] = {
     {"without a mistake: 8 threads", "[\"blind\", \"device\"]", MANY_THREADS, .most_bytes = 65536},
 };
 
-static uint64_t seed_from_environment(void)
-{
-  const char *seed = getenv("HIPMM_TEST_SEED");
-  return seed ? strtoull(seed, NULL, 10) : 0;
-}
-
-static uint64_t number_of_runs(void)
-{
-  const char *runs = getenv("HIPMM_TEST_RUNS");
-  return runs ? strtoull(runs, NULL, 10) : 2;
-}
-
 static void agrees_with_the_model(void **state)
 {
   const struct model *model = *state;
-  uint64_t given = seed_from_environment(), last = given ? given : number_of_runs();
+  uint64_t given = number_from_environment("HIPMM_TEST_SEED", 0);
+  uint64_t last = given ? given : number_from_environment("HIPMM_TEST_RUNS", 2);
   for (uint64_t seed = given ? given : 1; seed <= last; seed++) {
     struct model_result result = model_run(model, seed);
     if (result.failure[0]) fail_msg("HIPMM_TEST_SEED=%llu: %s", (unsigned long long)seed, result.failure);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of where a pool's memory comes from, mapped and in segments: it is there when a block needs it, is used up to the
- * last byte of the maximum, moves to where it is needed, and goes back. */
+ * last byte of the maximum, moves to where it is needed, and goes back. HIPMM_TEST_RUNS makes more random runs or fewer. */
 #include "../support.h"
 #include "fake.h"
 #include "ground.h"
@@ -582,7 +582,7 @@ static void survives_anything(void **state)
 {
   static const enum growth growths[] = {GROWTH_MAPPED, GROWTH_SEGMENTS};
   (void)state;
-  for (uint64_t seed = 1; seed <= 3; seed++)
+  for (uint64_t seed = 1; seed <= number_from_environment("HIPMM_TEST_RUNS", 3); seed++)
     for (unsigned i = 0; i < 2; i++) {
       survives_anything_over(growths[i], GRANULE, UINT64_MAX, seed);
       survives_anything_over(growths[i], GRANULE, 64 * GRANULE, seed);
