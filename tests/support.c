@@ -32,6 +32,14 @@ void support_assert_contains(const char *text, const char *part, const char *fil
   _fail(file, line);
 }
 
+int64_t resource_value(struct hipmm_resource *resource, const char *name)
+{
+  int64_t number = INT64_MIN;
+  assert_ok(hipmm_resource_query(resource, name, &number));
+  assert_true(number != INT64_MIN);
+  return number;
+}
+
 /* ---- The runtime ---- */
 
 bool on_software(void)
@@ -92,6 +100,13 @@ const struct software *software(void)
   find_function(library, "hipmm_software_step", &functions.step);
   find_function(library, "hipmm_software_calls", &functions.calls);
   return &functions;
+}
+
+uint64_t live_on(int device)
+{
+  uint64_t count = 0;
+  assert_true(software()->live(device, &count, NULL));
+  return count;
 }
 
 uint64_t live_on_all_devices(void)

@@ -25,6 +25,9 @@ void support_assert_status(enum hipmm_status status, enum hipmm_status wanted, c
 #define assert_contains(text, part) support_assert_contains(text, part, __FILE__, __LINE__)
 void support_assert_contains(const char *text, const char *part, const char *file, int line);
 
+/* A value of the resource; asserts that it has it. */
+int64_t resource_value(struct hipmm_resource *resource, const char *name);
+
 /* ---- The runtime ---- */
 
 /* Whether tests run on the software device as they set it up: HIPMM_RUNTIME names nothing else, and HIPMM_SOFTWARE does not
@@ -59,7 +62,8 @@ const struct software *software(void);
 /* The path of a plugin's shared object, for copies and dlopen(). Valid until the process ends. */
 const char *plugin_file(const char *type);
 
-/* Blocks and handles that nobody has given back to the devices, the first 8 of them. */
+/* Blocks and handles that nobody has given back to the device, or to all of them (the first 8). */
+uint64_t live_on(int device);
 uint64_t live_on_all_devices(void);
 
 /* Faults: work that ran on memory which was gone. */

@@ -27,20 +27,6 @@ static struct hipmm_resource *create(const char *type, const char *options, stru
   return resource;
 }
 
-static int64_t value(struct hipmm_resource *resource, const char *name)
-{
-  int64_t number = -1;
-  assert_ok(hipmm_resource_query(resource, name, &number));
-  return number;
-}
-
-static uint64_t live_on(int device)
-{
-  uint64_t count = 0;
-  assert_true(software()->live(device, &count, NULL));
-  return count;
-}
-
 /* ---- Good ones ---- */
 
 static void makes_a_stack_bottom_up(void **state)
@@ -55,10 +41,10 @@ static void makes_a_stack_bottom_up(void **state)
   assert_string_equal(hipmm_resource_type(top), "statistics");
   assert_int_equal(hipmm_resource_device(top), 0);
   assert_ok(hipmm_allocate(top, 1000, NULL, &memory));
-  assert_int_equal(value(top, "current_bytes"), 1000);
-  assert_int_equal(value(top, "reserved_bytes"), 4 * MIB); /* the pool's, found below, in another stack */
-  assert_ok(hipmm_deallocate(top, memory, 0, NULL));       /* the size too */
-  assert_int_equal(value(top, "current_bytes"), 0);
+  assert_int_equal(resource_value(top, "current_bytes"), 1000);
+  assert_int_equal(resource_value(top, "reserved_bytes"), 4 * MIB); /* the pool's, found below, in another stack */
+  assert_ok(hipmm_deallocate(top, memory, 0, NULL));                /* the size too */
+  assert_int_equal(resource_value(top, "current_bytes"), 0);
   hipmm_resource_release(device);
   hipmm_resource_release(pool);
   assert_ok(hipmm_allocate(top, 1000, NULL, &memory)); /* what it stands on is still there */
@@ -91,12 +77,12 @@ static void is_destroyed_with_its_last_reference_on_its_device(void **state)
   struct hipmm_resource *witness = NULL, *device = NULL;
   assert_ok(hipmm_resource_create(1, "device", NULL, NULL, 0, &device));
   assert_ok(hipmm_resource_create(1, "witness", NULL, &device, 1, &witness));
-  assert_int_equal(value(witness, "create_device"), 1);
+  assert_int_equal(resource_value(witness, "create_device"), 1);
   hipmm_resource_release(device);
   hipmm_resource_retain(witness);
   hipmm_resource_release(witness);
   logged();
-  assert_int_equal(value(witness, "create_device"), 1);
+  assert_int_equal(resource_value(witness, "create_device"), 1);
   hipmm_resource_release(witness);
   assert_contains(logged(), "witness: destroyed on device 1");
   int current = -1;
@@ -139,7 +125,7 @@ static void is_put_in_force_over_the_graphs_own(void **state)
   hipmm_resource_release(previous);
   hipmm_resource_release(witness);
   void *memory = rig_allocate(1000, NULL);
-  assert_int_equal(value(top, "current_bytes"), 1000);
+  assert_int_equal(resource_value(top, "current_bytes"), 1000);
   rig_free(memory, 1000, NULL);
   assert_ok(hipmm_reset_current_resource());
   hipmm_resource_release(top);
@@ -160,7 +146,7 @@ static void takes_options_one_by_one(void **state)
                                 .n_upstreams = 1};
   void *memory;
   assert_ok(hipmm_resource_create_from(0, &recipe, &pool));
-  assert_int_equal(value(pool, "reserved_bytes"), 2 * MIB);
+  assert_int_equal(resource_value(pool, "reserved_bytes"), 2 * MIB);
   assert_status(hipmm_allocate(pool, 17 * MIB, NULL, &memory), HIPMM_E_OUT_OF_MEMORY);
   hipmm_resource_release(pool);
   hipmm_resource_release(device);
@@ -173,7 +159,7 @@ static void takes_percentages_of_what_is_free_now(void **state)
   struct hipmm_resource *device = create("device", NULL, NULL);
   hip_table()->MemGetInfo(&free_bytes, &total_bytes);
   struct hipmm_resource *limiting = create("limiting", "{\"limit\": \"25%\"}", device);
-  assert_int_equal(value(limiting, "limit_bytes"), free_bytes / 4);
+  assert_int_equal(resource_value(limiting, "limit_bytes"), free_bytes / 4);
   hipmm_resource_release(limiting);
   hipmm_resource_release(device);
 }
@@ -200,10 +186,10 @@ static void takes_resources_that_options_name(void **state)
                                  .n_others = 1};
   assert_ok(hipmm_resource_create_from(0, &of_bins, &bins));
   assert_ok(hipmm_allocate(bins, 1000, NULL, &memory));
-  assert_int_equal(value(small, "live_count"), 1);
+  assert_int_equal(resource_value(small, "live_count"), 1);
   hipmm_resource_release(small);
   hipmm_resource_release(device);
-  assert_int_equal(value(bins, "live_count"), 1);
+  assert_int_equal(resource_value(bins, "live_count"), 1);
   assert_ok(hipmm_deallocate(bins, memory, 0, NULL));
   assert_ok(hipmm_resource_trim(bins, 0));
   assert_int_equal(live_on(0), 0);
@@ -427,8 +413,8 @@ static void trims_all_below_once_from_the_top_down(void **state)
                                  .n_others = 1};
   assert_ok(hipmm_resource_create_from(0, &of_bins, &bins));
   assert_ok(hipmm_resource_trim(bins, 4321));
-  assert_int_equal(value(shared, "trim_turn"), value(small, "trim_turn") + 1);
-  assert_int_equal(value(shared, "trim_bytes"), 4321);
+  assert_int_equal(resource_value(shared, "trim_turn"), resource_value(small, "trim_turn") + 1);
+  assert_int_equal(resource_value(shared, "trim_bytes"), 4321);
   struct hipmm_resource *all[] = {device, shared, small, bins};
   for (int i = 0; i < 4; i++) hipmm_resource_release(all[i]);
 }
@@ -441,11 +427,11 @@ static void hears_of_streams_of_its_device(void **state)
   assert_ok(hipmm_resource_create(1, "witness", NULL, &below, 1, &far));
   hipStream_t stream = rig_stream();
   assert_ok(hipmm_stream_retain(0, stream));
-  assert_int_equal(value(near, "retained"), 1);
-  assert_int_equal(value(far, "retained"), 0);
+  assert_int_equal(resource_value(near, "retained"), 1);
+  assert_int_equal(resource_value(far, "retained"), 0);
   assert_ok(hipmm_stream_retire(0, stream));
-  assert_int_equal(value(near, "retired"), 1);
-  assert_int_equal(value(far, "retired"), 0);
+  assert_int_equal(resource_value(near, "retired"), 1);
+  assert_int_equal(resource_value(far, "retired"), 0);
   rig_drop_stream(stream);
   struct hipmm_resource *all[] = {device, near, far, below};
   for (int i = 0; i < 4; i++) hipmm_resource_release(all[i]);
@@ -470,7 +456,7 @@ static void outlives_finalisation(void **state)
   assert_ok(hipmm_set_device_resource(0, top, NULL));
   assert_ok(hipmm_allocate(top, 1000, NULL, &memory));
   assert_ok(hipmm_finalize());
-  assert_int_equal(value(top, "current_bytes"), 1000);
+  assert_int_equal(resource_value(top, "current_bytes"), 1000);
   assert_ok(hipmm_deallocate(top, memory, 1000, NULL));
   rig_start("'stack': ['device']");
   assert_ok(hipmm_resource_create(0, "witness", NULL, &top, 1, &made)); /* over one of before */

@@ -76,13 +76,6 @@ static enum hipmm_status start(const char *options, struct hipmm_resource **reso
   return status;
 }
 
-static int64_t value(struct hipmm_resource *resource, const char *name)
-{
-  int64_t number = -7;
-  assert_ok(hipmm_resource_query(resource, name, &number));
-  return number;
-}
-
 /* ---- What plugins get ---- */
 
 static void gives_plugins_what_was_registered(void **state)
@@ -103,11 +96,11 @@ static void gives_plugins_what_was_registered(void **state)
   assert_ok(start("\"allocator\": \"one\", \"failure\": \"one\", \"region\": \"one\", \"mempool\": \"one\", "
                   "\"rules\": [{\"region\": \"one\"}, {}, {\"region\": \"two\"}]",
                   &resource));
-  assert_int_equal(value(resource, "allocator_arg"), 11);
-  assert_int_equal(value(resource, "failure_arg"), 22);
-  assert_int_equal(value(resource, "region_bytes"), 33);
-  assert_int_equal(value(resource, "mempool_handle"), 44);
-  assert_int_equal(value(resource, "rules_bytes"), 133);
+  assert_int_equal(resource_value(resource, "allocator_arg"), 11);
+  assert_int_equal(resource_value(resource, "failure_arg"), 22);
+  assert_int_equal(resource_value(resource, "region_bytes"), 33);
+  assert_int_equal(resource_value(resource, "mempool_handle"), 44);
+  assert_int_equal(resource_value(resource, "rules_bytes"), 133);
   hipmm_resource_release(resource);
 }
 
@@ -116,8 +109,8 @@ static void gives_nothing_when_nothing_is_named(void **state)
   (void)state;
   struct hipmm_resource *resource;
   assert_ok(start("", &resource));
-  assert_int_equal(value(resource, "allocator_arg"), -1);
-  assert_int_equal(value(resource, "region_bytes"), -1);
+  assert_int_equal(resource_value(resource, "allocator_arg"), -1);
+  assert_int_equal(resource_value(resource, "region_bytes"), -1);
   hipmm_resource_release(resource);
 }
 
@@ -130,13 +123,13 @@ static void keeps_what_a_stack_uses(void **state)
   assert_ok(start("\"region\": \"one\"", &first));
   r.bytes = 66;
   assert_ok(hipmm_register_region("one", &r));
-  assert_int_equal(value(first, "region_bytes"), 33); /* built before */
+  assert_int_equal(resource_value(first, "region_bytes"), 33); /* built before */
   assert_ok(hipmm_finalize());
   assert_ok(start("\"region\": \"one\"", &second)); /* registered past finalisation */
-  assert_int_equal(value(second, "region_bytes"), 66);
+  assert_int_equal(resource_value(second, "region_bytes"), 66);
   assert_ok(hipmm_register_region("one", NULL));
-  assert_int_equal(value(first, "region_bytes"), 33);
-  assert_int_equal(value(second, "region_bytes"), 66);
+  assert_int_equal(resource_value(first, "region_bytes"), 33);
+  assert_int_equal(resource_value(second, "region_bytes"), 66);
   hipmm_resource_release(first);
   hipmm_resource_release(second);
 }
@@ -152,7 +145,7 @@ static void takes_a_later_programs_longer_struct(void **state)
   longer.region.struct_size = sizeof longer;
   assert_ok(hipmm_register_region("one", &longer.region));
   assert_ok(start("\"region\": \"one\"", &resource));
-  assert_int_equal(value(resource, "region_bytes"), 55);
+  assert_int_equal(resource_value(resource, "region_bytes"), 55);
   const struct hipmm_region *copy = object_acquire("region", "one");
   assert_int_equal(copy->struct_size, sizeof(struct hipmm_region));
   object_release(copy);
@@ -196,7 +189,7 @@ static void a_later_try_finds_what_was_missing(void **state)
   assert_status(start("\"mempool\": \"mine\"", &resource), HIPMM_E_CONFIG);
   assert_ok(hipmm_register_mempool("mine", &m));
   assert_ok(hipmm_get_device_resource(0, &resource));
-  assert_int_equal(value(resource, "mempool_handle"), 44);
+  assert_int_equal(resource_value(resource, "mempool_handle"), 44);
   hipmm_resource_release(resource);
 }
 

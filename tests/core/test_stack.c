@@ -48,25 +48,11 @@ static struct hipmm_resource *named(int device, const char *name)
   return resource;
 }
 
-static int64_t value(struct hipmm_resource *resource, const char *name)
-{
-  int64_t number = -1;
-  assert_ok(hipmm_resource_query(resource, name, &number));
-  return number;
-}
-
 static int current_device(void)
 {
   int device = -1;
   assert_int_equal(hip_table()->GetDevice(&device), 0);
   return device;
-}
-
-static uint64_t live_on(int device)
-{
-  uint64_t count = 0;
-  assert_true(software()->live(device, &count, NULL));
-  return count;
 }
 
 /* ---- Building ---- */
@@ -140,9 +126,10 @@ static void shares_what_two_resources_use(void **state)
   struct hipmm_resource *top = resource_of(0);
   assert_string_equal(hipmm_resource_name(top), "top");
   assert_ok(hipmm_resource_trim(top, 4321));
-  int64_t small = value(named(0, "small"), "trim_turn"), memory = value(named(0, "memory"), "trim_turn");
+  int64_t small = resource_value(named(0, "small"), "trim_turn"),
+          memory = resource_value(named(0, "memory"), "trim_turn");
   assert_int_equal(memory, small + 1); /* once, and after all that use it */
-  assert_int_equal(value(named(0, "memory"), "trim_bytes"), 4321);
+  assert_int_equal(resource_value(named(0, "memory"), "trim_bytes"), 4321);
 }
 
 static void builds_a_deep_stack(void **state)
@@ -155,7 +142,8 @@ static void builds_a_deep_stack(void **state)
   assert_ok(hipmm_allocate(NULL, 1000, NULL, &memory));
   assert_ok(hipmm_deallocate(NULL, memory, 1000, NULL));
   assert_ok(hipmm_resource_trim(resource_of(0), 0));
-  assert_int_equal(value(named(0, "witness.99"), "trim_turn"), value(named(0, "witness"), "trim_turn") + 98);
+  assert_int_equal(resource_value(named(0, "witness.99"), "trim_turn"),
+                   resource_value(named(0, "witness"), "trim_turn") + 98);
 }
 
 /* ---- The device ---- */
@@ -167,7 +155,7 @@ static void works_on_its_own_device_whatever_is_current(void **state)
   struct hipmm_resource *resource = resource_of(1);
   void *memory;
   assert_int_equal(current_device(), 0);
-  assert_int_equal(value(resource, "create_device"), 1);
+  assert_int_equal(resource_value(resource, "create_device"), 1);
   assert_ok(hipmm_allocate(resource, 1000, NULL, &memory));
   assert_int_equal(current_device(), 0);
   assert_int_equal(live_on(0), 0);
@@ -294,12 +282,12 @@ static void tells_every_resource_of_a_stream(void **state)
   assert_ok(hipmm_stream_retain(0, NULL));
   assert_ok(hipmm_stream_retain(0, NULL));
   assert_ok(hipmm_stream_retire(0, NULL));
-  assert_int_equal(value(named(0, "witness"), "retained"), 2);
-  assert_int_equal(value(named(0, "witness.2"), "retained"), 2);
-  assert_int_equal(value(named(0, "witness"), "retired"), 1);
-  assert_int_equal(value(named(0, "witness.2"), "retired"), 1);
+  assert_int_equal(resource_value(named(0, "witness"), "retained"), 2);
+  assert_int_equal(resource_value(named(0, "witness.2"), "retained"), 2);
+  assert_int_equal(resource_value(named(0, "witness"), "retired"), 1);
+  assert_int_equal(resource_value(named(0, "witness.2"), "retired"), 1);
   resource_of(1);
-  assert_int_equal(value(named(1, "witness"), "retired"), 0);
+  assert_int_equal(resource_value(named(1, "witness"), "retired"), 0);
 }
 
 /* ---- Threads ---- */
@@ -344,7 +332,7 @@ static void serialises_a_plugin_that_is_not_thread_safe(void **state)
     pthread_join(threads[i], &failed);
     assert_null(failed);
   }
-  assert_int_equal(value(resource, "overlaps"), 0);
+  assert_int_equal(resource_value(resource, "overlaps"), 0);
 }
 
 static void *get_resource(void *unused)

@@ -114,9 +114,7 @@ struct hipmm_resource *rig_resource(const char *name)
 
 int64_t rig_value(const char *resource, const char *value)
 {
-  int64_t number = -1;
-  assert_ok(hipmm_resource_query(rig_resource(resource), value, &number));
-  return number;
+  return resource_value(rig_resource(resource), value);
 }
 
 size_t rig_held_bytes(void)

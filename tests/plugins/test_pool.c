@@ -1,42 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of pool, mapped and in segments: what it gives, what it counts, and what it refuses. How it grows, and what it
  * does on streams and in threads, is tested in tests/pool. */
-#include "rig.h"
+#include "growths.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-enum { KIB = 1024, MOST_BLOCKS = 70000 };
-
-/* What a test's row says: how the pool grows. */
-static const char mapped[] = "mapped", segments[] = "segments";
+enum { MOST_BLOCKS = 70000 };
 
 static void *blocks[MOST_BLOCKS];
-
-/* A pool over device memory, with more options: `, 'record': 'lazy'`. */
-static void start_with(const char *runtime_options, const char *growth, const char *options)
-{
-  char graph[400];
-  snprintf(graph, sizeof graph, "'stack': [{'type': 'pool', 'growth': '%s'%s}, 'device']", growth, options);
-  rig_start_with(runtime_options, graph);
-}
-
-static void start(void **state, const char *options)
-{
-  start_with("", *state, options);
-}
-
-static void trim(size_t keep_bytes)
-{
-  assert_ok(hipmm_resource_trim(rig_resource("pool"), keep_bytes));
-}
-
-static int64_t value(const char *name)
-{
-  return rig_value("pool", name);
-}
 
 static uint64_t draw(uint64_t *random, uint64_t below)
 {
@@ -332,13 +306,6 @@ static void keeps_devices_apart(void **state)
   assert_int_equal(held, 0);
   assert_int_equal(rig_held_bytes(), 0);
 }
-
-#define BOTH(test)                                                                 \
-  {"mapped: " #test, test, rig_setup, rig_teardown, (void *)(uintptr_t)mapped},    \
-  {                                                                                \
-    "segments: " #test, test, rig_setup, rig_teardown, (void *)(uintptr_t)segments \
-  }
-#define ONCE(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
 
 static void keeps_nothing_for_what_it_refused(void **state)
 {

@@ -1,44 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of how the pool grows and gives back, mapped and in segments: what it takes from its upstream and when, that all
  * of it can be used, up to the last byte of its maximum, and that it goes back. */
-#include "../plugins/rig.h"
+#include "../plugins/growths.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { KIB = 1024, MOST_BLOCKS = 70000 };
-
-/* What a test's row says: how the pool grows. */
-static const char mapped[] = "mapped", segments[] = "segments";
+enum { MOST_BLOCKS = 70000 };
 
 static void *blocks[MOST_BLOCKS];
 
 static bool is_mapped(void **state)
 {
   return *state == mapped;
-}
-
-/* A pool over device memory, with more options: `, 'record': 'lazy'`. */
-static void start_with(const char *runtime_options, const char *growth, const char *options)
-{
-  char graph[400];
-  snprintf(graph, sizeof graph, "'stack': [{'type': 'pool', 'growth': '%s'%s}, 'device']", growth, options);
-  rig_start_with(runtime_options, graph);
-}
-
-static void start(void **state, const char *options)
-{
-  start_with("", *state, options);
-}
-
-static void trim(size_t keep_bytes)
-{
-  assert_ok(hipmm_resource_trim(rig_resource("pool"), keep_bytes));
-}
-
-static int64_t value(const char *name)
-{
-  return rig_value("pool", name);
 }
 
 /* ---- The maximum ---- */
@@ -325,13 +299,6 @@ static void falls_back_to_segments_by_itself(void **state)
     assert_ok(hipmm_finalize());
   }
 }
-
-#define BOTH(test)                                                                 \
-  {"mapped: " #test, test, rig_setup, rig_teardown, (void *)(uintptr_t)mapped},    \
-  {                                                                                \
-    "segments: " #test, test, rig_setup, rig_teardown, (void *)(uintptr_t)segments \
-  }
-#define ONCE(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
 
 int main(void)
 {
