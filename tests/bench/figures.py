@@ -196,6 +196,24 @@ def trace_segments_table(traces):
     return table(head, rows)
 
 
+# ---- The other sub-allocators
+
+
+def sub_allocator_table(bench):
+    """A thread's own arena, and bins in front of the pool, beside the pool alone."""
+    bins = {"type": "binning", "min_size_exponent": 8, "max_size_exponent": 22}
+    configs = [bench.default, bench.graph("arena", "device"), bench.graph(bins, "pool", "device")]
+    rows = []
+    for workload, options in (("pair", []), ("random", ["--live", LIVE[0]])):
+        for n in THREADS:
+            runs = [[one["ns_per_op"] for one in bench.compare(workload, configs, "--threads", n, "--seconds", "0.5",
+                                                               *options)] for _ in range(3)]
+            found = [median(run[i] for run in runs) for i in range(len(configs))]
+            ratios = [f"{median(run[i] / run[0] for run in runs):.2f}" for i in range(1, len(configs))]
+            rows.append([f"{workload}, {n} thread{'s' * (n > 1)}", *(ns(value) for value in found), *ratios])
+    return table(["workload", "pool, ns", "arena, ns", "binning, ns", "arena over pool", "binning over pool"], rows)
+
+
 # ---- Adaptors
 
 
@@ -227,6 +245,7 @@ def main():
         write_section(f"{RUNTIME} traces", trace_time_table(bench, rounds, traces))
         write_section(f"{RUNTIME} held", trace_held_table(traces))
         write_section(f"{RUNTIME} segments", trace_segments_table(in_segments))
+        write_section(f"{RUNTIME} sub-allocators", sub_allocator_table(bench))
         write_section(f"{RUNTIME} adaptors", adaptor_table(bench))
     finally:
         bench.close()
