@@ -17,12 +17,31 @@ static CUresult copy_now(void *to, const void *from, size_t bytes)
   return result;
 }
 
+/* The driver looks a copy's ends up in the context that is current, and calls what it does not find there an invalid value.
+ * HIP goes by the stream: it may be another device's, and a thread needs no context to use one. So what was refused is tried
+ * once more where the stream belongs. */
+static CUresult copy_where_stream_is(void *to, const void *from, size_t bytes, CUstream stream)
+{
+  CUcontext context = NULL, current = NULL;
+  if (!nvidia_cuda.StreamGetCtx || !nvidia_cuda.CtxPushCurrent || !nvidia_cuda.CtxPopCurrent)
+    return CUDA_ERROR_INVALID_VALUE;
+  CUresult result = nvidia_cuda.CtxGetCurrent(&current);
+  if (result == CUDA_SUCCESS) result = nvidia_cuda.StreamGetCtx(stream, &context);
+  if (result != CUDA_SUCCESS || context == current) return CUDA_ERROR_INVALID_VALUE;
+  result = nvidia_cuda.CtxPushCurrent(context);
+  if (result != CUDA_SUCCESS) return result;
+  result = nvidia_cuda.MemcpyAsync(nvidia_address(to), nvidia_address(from), bytes, stream);
+  nvidia_cuda.CtxPopCurrent(&context);
+  return result;
+}
+
 static CUresult copy_later(void *to, const void *from, size_t bytes, hipStream_t stream)
 {
   CUresult result = CUDA_SUCCESS;
   if (bytes == 0) return result;
   do result = nvidia_cuda.MemcpyAsync(nvidia_address(to), nvidia_address(from), bytes, nvidia_stream(stream));
   while (nvidia_again(&result));
+  if (result == CUDA_ERROR_INVALID_VALUE) result = copy_where_stream_is(to, from, bytes, nvidia_stream(stream));
   return result;
 }
 

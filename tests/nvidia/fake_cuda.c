@@ -241,7 +241,8 @@ static CUresult stream_get_priority(CUstream stream, int *priority)
 static CUresult stream_get_context(CUstream stream, CUcontext *context)
 {
   *context = (CUcontext)(uintptr_t)FAKE_CONTEXT(1);
-  return fake_call(false, "cuStreamGetCtx", (uintptr_t)stream, 0, 0, 0, 0);
+  bool bare = (uintptr_t)stream == FAKE_STREAM;
+  return fake_call(bare, "cuStreamGetCtx", (uintptr_t)stream, 0, 0, 0, 0);
 }
 
 static CUresult stream_get_id(CUstream stream, unsigned long long *id)

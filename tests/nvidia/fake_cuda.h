@@ -13,6 +13,7 @@ enum { FAKE_DEVICES = 4, FAKE_ARGUMENTS = 5, FAKE_HIDDEN = 4 };
 
 /* What functions give out: no two alike, and all as wide as a pointer. */
 #define FAKE_ADDRESS    UINT64_C(0x7f0000100000)
+#define FAKE_BORDER     (FAKE_ADDRESS + 0x8000) /* between two pieces of device 1's memory */
 #define FAKE_HOST       UINT64_C(0x7f0000200000)
 #define FAKE_STREAM     UINT64_C(0x7f0000300000)
 #define FAKE_EVENT      UINT64_C(0x7f0000400000)

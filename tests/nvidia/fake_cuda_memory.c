@@ -113,9 +113,21 @@ static CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t bytes)
   return fake_call(false, "cuMemcpy", to, from, bytes, 0, 0);
 }
 
+/* Whether the range lies in two pieces that are mapped side by side. */
+static bool crosses_border(CUdeviceptr address, size_t bytes)
+{
+  return address < FAKE_BORDER && address + bytes > FAKE_BORDER;
+}
+
+/* A stream does for a context, but ranges over two pieces, which are device 1's, are one only from there. */
 static CUresult copy_async(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
-  return fake_call(false, "cuMemcpyAsync", to, from, bytes, (uintptr_t)stream, 0);
+  bool bare = (uintptr_t)stream == FAKE_STREAM;
+  if (!bare && !fake_cuda_current()) return CUDA_ERROR_INVALID_CONTEXT;
+  if (fake_cuda_current() != (CUcontext)(uintptr_t)FAKE_CONTEXT(1) &&
+      (crosses_border(to, bytes) || crosses_border(from, bytes)))
+    return CUDA_ERROR_INVALID_VALUE;
+  return fake_call(bare, "cuMemcpyAsync", to, from, bytes, (uintptr_t)stream, 0);
 }
 
 static CUresult set_d8(CUdeviceptr address, unsigned char value, size_t count)

@@ -170,6 +170,39 @@ static void copies_go_by_address_in_any_direction(void **state)
   assert_string_equal(fake->last.name, "cuStreamSynchronize");
 }
 
+static void assert_copied_as_it_is(void *to, void *from)
+{
+  CUcontext before = current();
+  assert_ok(hipMemcpyAsync(to, from, 0x1000, hipMemcpyDefault, POINTER(FAKE_STREAM)));
+  assert_string_equal(fake->last.name, "cuMemcpyAsync");
+  assert_int_equal(fake->last.arguments[2], 0x1000);
+  assert_ptr_equal(current(), before);
+}
+
+static void copies_over_a_border_of_pieces_go_by_the_stream(void **state)
+{
+  (void)state;
+  void *across = POINTER(FAKE_BORDER - 0x800), *host = POINTER(FAKE_HOST);
+  static const uint64_t contexts[] = {0, FAKE_CONTEXT(0), FAKE_CONTEXT(1)};
+  for (size_t i = 0; i < sizeof contexts / sizeof *contexts; i++) {
+    set_current(POINTER(contexts[i]));
+    assert_copied_as_it_is(host, across);
+    assert_copied_as_it_is(across, host);
+    assert_copied_as_it_is(host, POINTER(FAKE_BORDER));
+  }
+}
+
+static void a_copy_that_is_wrong_everywhere_is_refused(void **state)
+{
+  (void)state;
+  fake->fails = "cuMemcpyAsync";
+  fake->failure = CUDA_ERROR_INVALID_VALUE;
+  void *to = POINTER(FAKE_ADDRESS), *from = POINTER(FAKE_HOST);
+  assert_error(hipMemcpyAsync(to, from, 8, hipMemcpyDefault, POINTER(FAKE_STREAM)), hipErrorInvalidValue);
+  assert_error(hipMemcpyAsync(to, from, 8, hipMemcpyDefault, NULL), hipErrorInvalidValue);
+  assert_ptr_equal(current(), POINTER(FAKE_CONTEXT(0)));
+}
+
 static void fills_take_the_low_byte(void **state)
 {
   (void)state;
@@ -220,6 +253,8 @@ int main(void)
       cmocka_unit_test_setup(host_memory_takes_only_flags_that_cuda_knows_along, start_test),
       cmocka_unit_test_setup(managed_memory_is_advised_and_moved, start_test),
       cmocka_unit_test_setup(copies_go_by_address_in_any_direction, start_test),
+      cmocka_unit_test_setup(copies_over_a_border_of_pieces_go_by_the_stream, start_test),
+      cmocka_unit_test_setup(a_copy_that_is_wrong_everywhere_is_refused, start_test),
       cmocka_unit_test_setup(fills_take_the_low_byte, start_test),
       cmocka_unit_test_setup(other_processes_get_the_drivers_handles, start_test),
   };
