@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 void build_refuse(struct graph_build *build, const char *path, const char *format, ...)
 {
@@ -51,6 +52,15 @@ static void find_plugins(struct graph_build *build)
   if (!build->plugins) build->plugins = plugin_all(&build->graph->plugin_path, &build->n_plugins);
 }
 
+/* A folder on the graph's plugin_path that is not there; NULL if all are. */
+static const char *missing_folder(const struct graph_build *build)
+{
+  const struct plugin_path *path = &build->graph->plugin_path;
+  for (size_t i = 0; i < path->n_folders; i++)
+    if (access(path->folders[i], F_OK)) return path->folders[i];
+  return NULL;
+}
+
 static void refuse_unknown_type(struct graph_build *build, const char *type, const char *path)
 {
   char shown[TEXT_QUOTE_BYTES], known[1024] = "";
@@ -64,8 +74,12 @@ static void refuse_unknown_type(struct graph_build *build, const char *type, con
       used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", descriptor->type);
   }
   text_quote(type, shown, sizeof shown);
+  const char *missing = missing_folder(build);
   if (near.name)
     build_refuse(build, path, "unknown type %s; did you mean \"%s\"?", shown, near.name);
+  else if (missing)
+    build_refuse(build, path, "unknown type %s; the types are %s (%s, which \"plugin_path\" names, is not there)",
+                 shown, known, missing);
   else
     build_refuse(build, path, "unknown type %s; the types are %s (more are found through \"plugin_path\")", shown,
                  known);
