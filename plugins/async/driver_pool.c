@@ -56,7 +56,7 @@ enum hipmm_status driver_pool_hold(const struct driver_pool *pool, void *ptr, si
   return status;
 }
 
-enum hipmm_status driver_pool_release(const struct driver_pool *pool, void *ptr, size_t bytes, size_t *bytes_out)
+static enum hipmm_status strike_out(const struct driver_pool *pool, void *ptr, size_t bytes, size_t *bytes_out)
 {
   const struct hipmm_services *services = pool->services;
   enum hipmm_status status = services->release(services, ptr, bytes, bytes_out);
@@ -137,7 +137,7 @@ enum hipmm_status driver_pool_deallocate(void *self, void *ptr, size_t bytes, si
   size_t held_bytes = 0;
   (void)alignment;
   if (!ptr) return HIPMM_OK;
-  enum hipmm_status status = driver_pool_release(pool, ptr, bytes, &held_bytes);
+  enum hipmm_status status = strike_out(pool, ptr, bytes, &held_bytes);
   if (status) return status;
   int previous = services->enter_device(services);
   status = pool->is_imported ? give_back_import(pool, ptr, stream) : give_back(services, ptr, stream);
