@@ -54,12 +54,10 @@ static bool last_gap(const struct pieces *pieces, uint64_t start, uint64_t end, 
   if (last == end) return false;
   uint64_t stop = last + pieces->granule_bytes, before = last > start ? pieces_last(pieces, start, last, true) : last;
   gap_out->address = before == last ? start : before + pieces->granule_bytes;
-  gap_out->granules = gap_out->room = (stop - gap_out->address) / pieces->granule_bytes;
-  while (stop < limit && gap_out->room < MOST_ROOM &&
-         pieces_last(pieces, stop, stop + pieces->granule_bytes, false) == stop) {
-    stop += pieces->granule_bytes;
-    gap_out->room++;
-  }
+  gap_out->granules = (stop - gap_out->address) / pieces->granule_bytes;
+  if (limit > stop + MOST_ROOM * pieces->granule_bytes) limit = stop + MOST_ROOM * pieces->granule_bytes;
+  if (limit > stop) stop = pieces_first(pieces, stop, limit, true);
+  gap_out->room = (stop - gap_out->address) / pieces->granule_bytes;
   return true;
 }
 

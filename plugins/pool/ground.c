@@ -96,8 +96,7 @@ static uint64_t first(const struct ground *ground, uint64_t start, uint64_t end,
 {
   const struct pieces *pieces = &ground->granules.pieces;
   if (!ground->mapped) return backed ? start : end;
-  uint64_t at = pieces_round_down(pieces, start);
-  while (at < end && pieces_last(pieces, at, at + pieces->granule_bytes, backed) != at) at += pieces->granule_bytes;
+  uint64_t at = pieces_first(pieces, pieces_round_down(pieces, start), pieces_round_up(pieces, end), backed);
   return at < start ? start : at < end ? at : end;
 }
 

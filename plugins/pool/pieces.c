@@ -48,6 +48,22 @@ static void free_tables(const struct pieces *pieces, const struct range *range)
   services->host_free(services, range->mapped, bits_bytes(n));
 }
 
+/* Halves range->bytes, down to `least_bytes`, until there is room for so many: a process may have a limit on its
+ * addresses. */
+static enum hipmm_status reserve(const struct pieces *pieces, uint64_t least_bytes, struct range *range)
+{
+  void *address;
+  enum hipmm_status status;
+  for (;;) {
+    status = pieces->mapping->reserve(pieces->upstream->self, range->bytes, &address);
+    if (!status || range->bytes == least_bytes) break;
+    uint64_t half = pieces_round_up(pieces, range->bytes / 2);
+    range->bytes = half > least_bytes ? half : least_bytes;
+  }
+  if (!status) range->start = (uintptr_t)address;
+  return status;
+}
+
 enum hipmm_status pieces_reserve(struct pieces *pieces, uint64_t bytes, const struct range **range_out)
 {
   const struct hipmm_services *services = pieces->services;
@@ -57,13 +73,11 @@ enum hipmm_status pieces_reserve(struct pieces *pieces, uint64_t bytes, const st
   uint64_t first = last ? last->first + granules_in(pieces, last) : 1;
   struct range range = {.bytes = pieces_round_up(pieces, bytes > usual ? bytes : usual), .first = (uint32_t)first};
   if (first + granules_in(pieces, &range) > UINT32_MAX) return HIPMM_E_LIMIT;
-  void *address;
-  enum hipmm_status status = pieces->mapping->reserve(pieces->upstream->self, range.bytes, &address);
+  enum hipmm_status status = reserve(pieces, pieces_round_up(pieces, bytes), &range);
   if (status) return status;
-  range.start = (uintptr_t)address;
   if (!make_tables(pieces, &range)) {
     free_tables(pieces, &range);
-    pieces->mapping->unreserve(pieces->upstream->self, address, range.bytes);
+    pieces->mapping->unreserve(pieces->upstream->self, (void *)(uintptr_t)range.start, range.bytes);
     return services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "no host memory left to manage {0:bytes} of addresses",
                             range.bytes, 0, 0);
   }
@@ -91,6 +105,19 @@ static uint64_t last_bit(const struct pieces *pieces, const struct range *range,
     stop = word * 64;
   }
   return end;
+}
+
+uint64_t pieces_first(const struct pieces *pieces, uint64_t start, uint64_t end, bool backed)
+{
+  const struct range *range = range_of(pieces, start);
+  uint64_t granule = (start - range->start) / pieces->granule_bytes,
+           stop = (end - range->start) / pieces->granule_bytes;
+  while (granule < stop) {
+    uint64_t bits = (range->backed[granule / 64] ^ (backed ? 0 : ~0ull)) & ~0ull << granule % 64;
+    granule = granule / 64 * 64 + (bits ? (uint64_t)__builtin_ctzll(bits) : 64);
+    if (bits) break;
+  }
+  return granule < stop ? range->start + granule * pieces->granule_bytes : end;
 }
 
 uint64_t pieces_last(const struct pieces *pieces, uint64_t start, uint64_t end, bool backed)

@@ -72,8 +72,9 @@ void pieces_close(struct pieces *pieces);
 /* Reserves another range of at least `bytes`. */
 enum hipmm_status pieces_reserve(struct pieces *pieces, uint64_t bytes, const struct range **range_out);
 
-/* The address of the last granule in [start, end) that has memory, or that has none, as asked; `end` if there is none.
- * Both are multiples of the granule in one range. */
+/* The address of the first, and of the last, granule in [start, end) that has memory, or that has none, as asked; `end` if
+ * there is none. Both are multiples of the granule in one range. */
+uint64_t pieces_first(const struct pieces *pieces, uint64_t start, uint64_t end, bool backed);
 uint64_t pieces_last(const struct pieces *pieces, uint64_t start, uint64_t end, bool backed);
 
 /* The piece that is mapped at the granule, and the address where it begins; PIECE_NONE if there is none. */

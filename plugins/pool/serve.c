@@ -95,11 +95,13 @@ static enum hipmm_status enter_stream(struct pool *pool, hipStream_t handle, uin
 {
   struct streams *streams = &pool->heap.streams;
   const struct cache *cache = cache_of_thread(&pool->caches, handle);
-  uint32_t id = cache && cache->handle == handle ? cache->stream : STREAM_CLEAN;
-  enum hipmm_status status = HIPMM_OK;
-  if (!id) status = streams_admit(streams, handle);
+  if (cache && cache->handle == handle && cache->stream) {
+    *id_out = cache->stream;
+    return HIPMM_OK;
+  }
+  enum hipmm_status status = streams_admit(streams, handle);
   if (status) return status;
-  if (!id) id = streams_id(streams, handle);
+  uint32_t id = streams_id(streams, handle);
   if (!id) status = synchronize_device(pool);
   for (uint32_t known = STREAM_FIRST; !id && !status && known < streams->count; known++) forget_stream(pool, known);
   if (!id && !status) id = streams_id(streams, handle);

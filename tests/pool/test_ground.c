@@ -227,6 +227,20 @@ static void uses_what_is_free_between_live_blocks(void **state)
   assert_int_equal(ground_bytes(&ground), 16 * MIB);
 }
 
+/* Twice the device's memory is more than some processes may have. */
+static void reserves_fewer_addresses_where_there_is_no_room_for_all(void **state)
+{
+  (void)state;
+  open_ground(GROWTH_MAPPED, 64 * MIB, GRANULE, UINT64_MAX);
+  struct request request = request_for(3 * GRANULE);
+  fake_fail_upstream(1, HIPMM_E_HIP);
+  assert_ok(granules_take(&ground.granules, &heap, &request, true, &ids[0]));
+  assert_false(fake_failure_is_due());
+  assert_valid();
+  give(take(64 * MIB - 3 * GRANULE)); /* in as many ranges as it takes */
+  assert_valid();
+}
+
 /* ---- Moving ---- */
 
 static void moves_idle_memory_under_a_block_that_no_hole_fits(void **state)
@@ -617,6 +631,7 @@ int main(void)
       TEST(rounds_its_maximum_down_to_what_can_be_had),
       TEST(maps_nothing_where_a_granule_exceeds_the_maximum),
       TEST(uses_what_is_free_between_live_blocks),
+      TEST(reserves_fewer_addresses_where_there_is_no_room_for_all),
       TEST(moves_idle_memory_under_a_block_that_no_hole_fits),
       TEST(moves_nothing_that_work_may_still_use),
       TEST(exchanges_pieces_that_are_too_large),
