@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { DEVICE = 1, BLOCKS = 24, COPIES = 64, COPIED_BYTES = 16384 };
 
@@ -28,6 +29,7 @@ struct workload {
   struct block blocks[BLOCKS];
   struct copy *copies; /* pinned, or copying would wait for the stream */
   int n_copies;
+  bool is_on_host;   /* all memory is */
   char failure[600]; /* the first thing that must not be; empty if none */
 };
 
@@ -65,8 +67,10 @@ static void build(void)
     expect_ok("hipmm_get_device_resource", hipmm_get_device_resource(DEVICE, &workload.resource));
 }
 
-/* What the stream has copied of a block, to be looked at by a host function behind the copy. */
+/* What the stream has copied of a block, to be looked at by a host function behind the copy. Of plain host memory there is
+ * no copy, which would be of what is there at the call. */
 struct copy {
+  const char *seen; /* the copy, or the block itself */
   int pattern;
   size_t bytes;
   char data[COPIED_BYTES];
@@ -76,7 +80,7 @@ static void check_pattern(void *closure)
 {
   struct copy *copy = closure;
   for (size_t i = 0; i < copy->bytes; i++)
-    if (copy->data[i] != (char)copy->pattern) {
+    if (copy->seen[i] != (char)copy->pattern) {
       atomic_fetch_add(&lost_patterns, 1);
       break;
     }
@@ -86,7 +90,9 @@ static void check_on_stream(const struct block *block, hipStream_t stream)
 {
   struct copy *copy = &workload.copies[workload.n_copies++];
   *copy = (struct copy){.pattern = block->pattern, .bytes = block->bytes < COPIED_BYTES ? block->bytes : COPIED_BYTES};
-  if (hip_table()->MemcpyAsync(copy->data, block->ptr, copy->bytes, 2 /* to the host */, stream))
+  copy->seen = workload.is_on_host ? block->ptr : copy->data;
+  if (!workload.is_on_host &&
+      hip_table()->MemcpyAsync(copy->data, block->ptr, copy->bytes, 2 /* to the host */, stream))
     note("hipMemcpyAsync");
   if (hip_table()->LaunchHostFunc(stream, check_pattern, copy)) note("hipLaunchHostFunc");
 }
@@ -157,9 +163,10 @@ static void run_steps(size_t unit)
 /* ---- A run ---- */
 
 struct stack {
-  const char *name, *stack;
+  const char *name, *stack; /* an array, or an object of resources */
   size_t unit;
   size_t region_bytes; /* of a region that the program brings; 0: none */
+  bool reaches_host;   /* the devices can use all host memory, and this is in it */
 };
 
 static const char *const of_the_workload[] = {"hipMemsetAsync",
@@ -173,12 +180,12 @@ static const char *const of_the_workload[] = {"hipMemsetAsync",
 static void begin(const struct stack *stack)
 {
   char graph[1000];
-  memset(&workload, 0, sizeof workload);
+  workload = (struct workload){.is_on_host = stack->reaches_host};
   atomic_store(&lost_patterns, 0);
   snprintf(graph, sizeof graph,
            "{\"runtime\": {\"type\": \"software\", \"devices\": 2, \"memory\": \"256MiB\", \"scheduler\": \"stepped\", "
-           "\"seed\": 5, \"granularity\": \"128KiB\"}, \"stack\": %s}",
-           stack->stack);
+           "\"seed\": 5, \"granularity\": \"128KiB\", \"pageable_memory_access\": %s}, \"%s\": %s}",
+           stack->reaches_host ? "true" : "false", *stack->stack == '{' ? "resources" : "stack", stack->stack);
   if (hipmm_init_from_string(graph)) note("initialisation: %s", hipmm_last_error_message());
   hip_table()->SetDevice(DEVICE);
   for (int i = 0; i < 2; i++) hip_table()->StreamCreateWithFlags(&workload.streams[i], HIPMM_HIP_STREAM_NON_BLOCKING);
@@ -222,6 +229,9 @@ static const struct stack stacks[] = {
     {"device", "[\"device\"]", .unit = 30000},
     {"managed", "[\"managed\"]", .unit = 30000},
     {"pinned", "[\"pinned\"]", .unit = 30000},
+    {"host", "[\"host\"]", .unit = 30000, .reaches_host = true},
+    {"system", "[\"system\"]", .unit = 30000, .reaches_host = true},
+    {"sam_headroom", "[{\"type\": \"sam_headroom\", \"headroom\": \"255MiB\"}]", .unit = 30000, .reaches_host = true},
     {"async", "[\"async\"]", .unit = 30000},
     {"async, for other processes",
      "[{\"type\": \"async\", \"handle_type\": \"posix_fd\", \"peers\": [{\"device\": 0}], "
@@ -264,6 +274,18 @@ static const struct stack stacks[] = {
      "[\"statistics\", {\"type\": \"limiting\", \"limit\": \"64MiB\"}, \"thread_safe\", \"pool\", \"device\"]",
      .unit = 30000},
     {"aligned, tracking", "[{\"type\": \"aligned\", \"alignment\": 8192}, \"tracking\", \"pool\", \"device\"]",
+     .unit = 30000},
+    {"logging, fault", "[\"logging\", {\"type\": \"fault\", \"above\": \"1GiB\"}, \"pool\", \"device\"]",
+     .unit = 30000},
+    {"failure_callback",
+     "[{\"type\": \"failure_callback\", \"callback\": \"program\"}, {\"type\": \"pool\", \"growth\": \"segments\"}, "
+     "\"device\"]",
+     .unit = 30000},
+    {"fallback",
+     "{\"top\": {\"type\": \"fallback\", \"upstream\": [\"narrow\", \"wide\"]}, "
+     "\"narrow\": {\"type\": \"limiting\", \"limit\": \"256KiB\", \"upstream\": \"pool\"}, "
+     "\"pool\": {\"type\": \"pool\", \"upstream\": \"memory\"}, \"memory\": {\"type\": \"device\"}, "
+     "\"wide\": {\"type\": \"arena\", \"upstream\": \"more\"}, \"more\": {\"type\": \"device\"}}",
      .unit = 30000},
     {"guard", "[\"guard\", \"pool\", \"device\"]", .unit = 30000},
     {"guard that keeps little", "[{\"type\": \"guard\", \"quarantine_size\": \"200KiB\"}, \"device\"]", .unit = 10000},
@@ -308,7 +330,7 @@ static void sweeps(void **state)
   const struct stack *stack = *state;
   struct calls calls = count_calls(stack);
   software()->reset();
-  assert_string_equal(workload.failure, "");
+  if (workload.failure[0]) fail_msg("%s", workload.failure);
   uint64_t runs = 0, most = number_from_environment("HIPMM_TEST_FAULTS", 50);
   assert_true(most);
   char failures[2000] = "";
@@ -352,13 +374,36 @@ static void init_can_be_tried_again(void **state)
   assert_in_range(failures, 1, 3);
 }
 
+/* For the type `logging`, which finds it in the environment. */
+static char log_folder[] = "/tmp/hipmm-fault-XXXXXX";
+
+static void make_log_file(void)
+{
+  char file[100];
+  if (!mkdtemp(log_folder)) exit(99);
+  snprintf(file, sizeof file, "%s/log.csv", log_folder);
+  setenv("RMM_LOG_FILE", file, 1);
+}
+
+static void remove_log_file(void)
+{
+  char file[100];
+  unlink(getenv("RMM_LOG_FILE"));
+  snprintf(file, sizeof file, "%s/log.dev%d.csv", log_folder, DEVICE);
+  unlink(file);
+  rmdir(log_folder);
+}
+
 int main(void)
 {
   log_to_file("error");
+  make_log_file();
   struct CMUnitTest tests[1 + sizeof stacks / sizeof *stacks] = {cmocka_unit_test(init_can_be_tried_again)};
   size_t n = 1;
   for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++)
     tests[n++] = (struct CMUnitTest){
         .name = stacks[i].name, .test_func = sweeps, .initial_state = (void *)(uintptr_t)&stacks[i]};
-  return _cmocka_run_group_tests("fault", tests, n, NULL, NULL);
+  int failed_tests = _cmocka_run_group_tests("fault", tests, n, NULL, NULL);
+  remove_log_file();
+  return failed_tests;
 }

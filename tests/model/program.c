@@ -21,11 +21,20 @@ static void give(void *arg, void *ptr, size_t bytes, size_t alignment, hipStream
   if (hip->HostFree(ptr)) hip->HostFree(ptr);
 }
 
+/* Leaves it at the failure. */
+static int give_up(void *arg, size_t bytes)
+{
+  (void)arg, (void)bytes;
+  return 0;
+}
+
 void program_begin(size_t region_bytes)
 {
+  struct hipmm_failure failure = {.struct_size = sizeof failure, .callback = give_up};
   struct hipmm_allocator allocator = {sizeof allocator, take, give, NULL};
   struct hipmm_region registered = {.struct_size = sizeof registered, .bytes = region_bytes};
   hipmm_register_allocator("program", &allocator);
+  hipmm_register_failure("program", &failure);
   if (!region_bytes || hip_table()->Malloc(&region, region_bytes)) return;
   registered.ptr = region;
   hipmm_register_region("region", &registered);

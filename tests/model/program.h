@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* program.h: what a program brings to stacks that ask for it: functions that allocate ("program", for `callback`) and
- * a region of device memory ("region", for `fixed_buffer`). */
+/* program.h: what a program brings to stacks that ask for it: functions that allocate ("program", for `callback`), one
+ * that is told of failures (of the same name, for `failure_callback`), and a region of device memory ("region", for
+ * `fixed_buffer`). */
 #ifndef HIPMM_TESTS_PROGRAM_H
 #define HIPMM_TESTS_PROGRAM_H
 
