@@ -12,9 +12,9 @@ export HIPMM_RUNTIME HIPMM_LOG
 # Operations in which one call of the HIP API is allowed, while the pool settles under random sizes.
 operations_per_call=500
 # Instructions that an operation of `pair` may take at most; and by how much other cases may exceed a plain one.
-pair_instructions=300
-live_growth=1.75
-threads_growth=1.5
+pair_instructions=150
+live_growth=1.25
+threads_growth=1.2
 
 config=$top_srcdir/etc/hipmm.json
 
