@@ -87,12 +87,27 @@ enum hipmm_status blocks_allocate(void *self, size_t bytes, size_t alignment, hi
 
 /* ---- Freeing ---- */
 
+/* Waiting for this device does not wait for a stream of another, where HIP can tell. */
+static enum hipmm_status admit(struct guard *guard, hipStream_t stream)
+{
+  const struct hipmm_services *services = guard->services;
+  const struct hipmm_hip *hip = services->hip;
+  int device = services->device;
+  bool is_by_name = (uintptr_t)stream <= (uintptr_t)PER_THREAD;
+  if (!is_by_name && hip->StreamGetDevice && hip->StreamGetDevice(stream, &device)) hip->GetLastError();
+  if (device == services->device) return HIPMM_OK;
+  return services->refuse(services, HIPMM_E_ARGUMENT, "stream {0:hex} is of device {1}, not of device {2}",
+                          (uintptr_t)stream, (uint64_t)device, (uint64_t)services->device);
+}
+
 /* The zones were filled on the stream of the allocation, which may not be waited for later than that call if it is
  * another: then all streams are. */
 static enum hipmm_status wait_for_work(struct guard *guard, const struct guard_record *record, hipStream_t stream)
 {
   bool is_same = stream == record->block.stream && stream != PER_THREAD;
-  return is_same ? memory_wait_for_stream(&guard->memory, stream) : memory_wait_for_device(&guard->memory);
+  if (is_same) return memory_wait_for_stream(&guard->memory, stream);
+  enum hipmm_status status = admit(guard, stream);
+  return status ? status : memory_wait_for_device(&guard->memory);
 }
 
 /* The lock is held. In the end the pattern is there, so that no write that comes later is lost under it. */

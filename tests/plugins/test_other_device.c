@@ -16,6 +16,7 @@ static const char *const stacks[] = {
     "'monotonic'",
     "'tracking', 'pool'",
     "{'type': 'guard', 'quarantine_size': 0}, 'arena'",
+    "'guard', 'pool'",
 };
 
 enum { SMALL = 1000, LARGE = 1 << 20 };
