@@ -324,7 +324,8 @@ struct hipmm_allocator {
 };
 
 /* Called when an allocation of `bytes` failed for want of memory; nonzero: try again, 0: let it fail (RMM's contract). It
- * may free memory, and allocate, through hipmm. */
+ * may free memory, and allocate, through hipmm; but not through a resource above that grows, or thread_safe, which holds
+ * its lock meanwhile. */
 struct hipmm_failure {
   size_t struct_size;
   int (*callback)(void *arg, size_t bytes);
