@@ -179,3 +179,33 @@ void model_run_over_pool(const char *graph, unsigned steps, void (*look)(void))
     assert_ok(hipmm_finalize());
   }
 }
+
+/* ---- What every sub-allocator does with streams ---- */
+
+void assert_reuses_without_a_call(size_t bytes, hipStream_t stream)
+{
+  void *first = rig_allocate(bytes, stream);
+  rig_free(first, bytes, stream);
+  software()->reset_calls();
+  for (int i = 0; i < 100; i++) {
+    void *again = rig_allocate(bytes, stream);
+    assert_ptr_equal(again, first);
+    rig_free(again, bytes, stream);
+  }
+  assert_int_equal(rig_all_calls(), software()->calls("hipGetDevice"));
+}
+
+void assert_outlives_a_stream(const char *graph, size_t bytes)
+{
+  needs_software();
+  rig_start(graph);
+  hipStream_t first = rig_stream();
+  void *ptr = rig_allocate(bytes, first);
+  rig_free(ptr, bytes, first);
+  rig_drop_stream(first);
+  software()->reset_calls();
+  assert_ptr_equal(rig_allocate(bytes, NULL), ptr);
+  assert_int_equal(software()->calls("hipEventRecord"), 0);
+  assert_int_equal(software()->calls("hipDeviceSynchronize"), 1);
+  rig_free(ptr, 0, NULL);
+}

@@ -154,17 +154,7 @@ static void reuses_on_the_same_stream_without_a_call(void **state)
   rig_start(plain);
   hipStream_t stream = rig_stream();
   assert_ok(hipmm_stream_retain(0, stream));
-  for (size_t size = 0; size < 3; size++) {
-    void *first = rig_allocate(sizes[size], stream);
-    rig_free(first, sizes[size], stream);
-    software()->reset_calls();
-    for (int i = 0; i < 100; i++) {
-      void *again = rig_allocate(sizes[size], stream);
-      assert_ptr_equal(again, first);
-      rig_free(again, sizes[size], stream);
-    }
-    assert_int_equal(rig_all_calls(), software()->calls("hipGetDevice")); /* of a NULL resource */
-  }
+  for (size_t i = 0; i < 3; i++) assert_reuses_without_a_call(sizes[i], stream);
   rig_drop_stream(stream);
 }
 
@@ -247,14 +237,7 @@ static void orders_streams_however_it_records(void **state)
 static void never_uses_a_stream_that_may_be_gone(void **state)
 {
   (void)state;
-  rig_start("'stack': [{'type': 'arena', 'maximum_size': '4MiB'}, 'device']");
-  hipStream_t first = rig_stream();
-  rig_free(rig_allocate(4 * MIB, first), 0, first);
-  rig_drop_stream(first);
-  software()->reset_calls();
-  rig_free(rig_allocate(4 * MIB, NULL), 0, NULL);
-  assert_int_equal(software()->calls("hipEventRecord"), 0);
-  assert_int_equal(software()->calls("hipDeviceSynchronize"), 1);
+  assert_outlives_a_stream("'stack': [{'type': 'arena', 'maximum_size': '4MiB'}, 'device']", 4 * MIB);
 }
 
 static void makes_memory_of_a_retired_stream_anybodys(void **state)

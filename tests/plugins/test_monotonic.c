@@ -165,10 +165,7 @@ static void reuses_on_the_same_stream_without_a_call(void **state)
   rig_start(plain);
   hipStream_t stream = rig_stream();
   assert_ok(hipmm_stream_retain(0, stream));
-  rig_free(rig_allocate(100, stream), 100, stream);
-  software()->reset_calls();
-  for (int i = 0; i < 100; i++) rig_free(rig_allocate(100, stream), 100, stream);
-  assert_int_equal(rig_all_calls(), software()->calls("hipGetDevice")); /* of a NULL resource */
+  assert_reuses_without_a_call(100, stream);
   assert_int_equal(rig_value("monotonic", "rewinds"), 101);
   rig_drop_stream(stream);
 }
@@ -212,14 +209,7 @@ static void waits_for_every_stream_that_used_the_memory_once(void **state)
 static void never_uses_a_stream_that_may_be_gone(void **state)
 {
   (void)state;
-  rig_start(plain);
-  hipStream_t first = rig_stream();
-  rig_free(rig_allocate(MIB, first), MIB, first);
-  rig_drop_stream(first);
-  software()->reset_calls();
-  rig_free(rig_allocate(MIB, NULL), MIB, NULL);
-  assert_int_equal(software()->calls("hipEventRecord"), 0);
-  assert_int_equal(software()->calls("hipDeviceSynchronize"), 1);
+  assert_outlives_a_stream(plain, MIB);
 }
 
 /* ---- Giving back, and looking ---- */

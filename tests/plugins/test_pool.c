@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of pool, mapped and in segments: what it gives, what it counts, and what it refuses. How it grows, and what it
  * does on streams and in threads, is tested in tests/pool. */
+#include "../pool/random.h"
 #include "growths.h"
 
 #include <stdio.h>
@@ -11,12 +12,6 @@
 enum { MOST_BLOCKS = 70000 };
 
 static void *blocks[MOST_BLOCKS];
-
-static uint64_t draw(uint64_t *random, uint64_t below)
-{
-  *random = *random * 6364136223846793005ull + 1442695040888963407ull;
-  return (*random >> 33 ^ *random >> 11) % below;
-}
 
 /* ---- Allocating ---- */
 
