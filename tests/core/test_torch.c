@@ -340,27 +340,21 @@ static void gives_back_what_a_failed_allocation_counted(void **state)
 enum { THREADS = 4, EACH = 16 };
 
 /* All threads together want exactly what the fraction allows, again and again. */
-static void *take_a_share(void *argument)
+static void take_a_share(int *failures)
 {
-  unsigned *failures = argument;
   void *blocks[EACH];
   for (int round = 0; round < 200; round++) {
     for (int i = 0; i < EACH; i++) *failures += !(blocks[i] = hipmm_torch_malloc(BYTES, 0, NULL));
     for (int i = 0; i < EACH; i++) hipmm_torch_free(blocks[i], BYTES, 0, NULL);
   }
-  return NULL;
 }
 
 static void never_fails_below_the_fraction(void **state)
 {
   (void)state;
-  pthread_t threads[THREADS];
-  unsigned failures[THREADS] = {0};
   rig_start(stack);
   hipmm_torch_memory_fraction(0.25, 0); /* 64 MiB */
-  for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, take_a_share, &failures[i]), 0);
-  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-  for (int i = 0; i < THREADS; i++) assert_int_equal(failures[i], 0);
+  rig_run_threads(THREADS, take_a_share);
   void *all = torch_allocate(64 * BYTES, NULL); /* nothing is still counted */
   assert_null(hipmm_torch_malloc(1, 0, NULL));
   hipmm_torch_free(all, 64 * BYTES, 0, NULL);
