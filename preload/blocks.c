@@ -6,10 +6,10 @@
 
 #include <pthread.h>
 
-static struct software_node *root;
+static struct tree_node *root;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static struct block *block_of(struct software_node *node)
+static struct block *block_of(struct tree_node *node)
 {
   return (struct block *)node; /* it comes first */
 }
@@ -18,20 +18,20 @@ void blocks_put(struct block *block)
 {
   usage_add(&block->served->usage[block->kind], block_bytes(block));
   pthread_mutex_lock(&lock);
-  software_tree_insert(&root, &block->by_address);
+  tree_insert(&root, &block->by_address);
   pthread_mutex_unlock(&lock);
 }
 
 static void remove_locked(struct block *block)
 {
-  software_tree_remove(&root, &block->by_address);
+  tree_remove(&root, &block->by_address);
   usage_remove(&block->served->usage[block->kind], block_bytes(block));
 }
 
 struct block *blocks_take(const void *ptr, unsigned kinds, bool *other_kind_out)
 {
   pthread_mutex_lock(&lock);
-  struct software_node *node = software_tree_at_least(root, (uintptr_t)ptr, 0);
+  struct tree_node *node = tree_at_least(root, (uintptr_t)ptr, 0);
   struct block *block = node && node->major == (uintptr_t)ptr ? block_of(node) : NULL;
   *other_kind_out = block && !(kinds >> block->kind & 1);
   if (*other_kind_out) block = NULL;
@@ -59,7 +59,7 @@ void blocks_give_back(const struct block *block)
 bool blocks_holding(const void *ptr, struct block *block_out)
 {
   pthread_mutex_lock(&lock);
-  struct software_node *node = software_tree_holding(root, (uintptr_t)ptr);
+  struct tree_node *node = tree_holding(root, (uintptr_t)ptr);
   if (node) *block_out = *block_of(node);
   pthread_mutex_unlock(&lock);
   return node != NULL;

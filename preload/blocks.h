@@ -3,11 +3,11 @@
 #ifndef HIPMM_PRELOAD_BLOCKS_H
 #define HIPMM_PRELOAD_BLOCKS_H
 
-#include "../plugins/software/tree.h"
+#include "../plugins/tree.h"
 #include "devices.h"
 
 struct block {
-  struct software_node by_address; /* major: where it starts; minor: its bytes */
+  struct tree_node by_address; /* major: where it starts; minor: its bytes */
   struct served_device *served;
   enum kind kind;
 };

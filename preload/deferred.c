@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-static struct software_node *first; /* linked through `left` */
+static struct tree_node *first; /* linked through `left` */
 static atomic_bool is_there;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -24,10 +24,10 @@ bool deferred_is_there(void)
 }
 
 /* What another thread defers from now on was not waited for. */
-static struct software_node *take_all(void)
+static struct tree_node *take_all(void)
 {
   pthread_mutex_lock(&lock);
-  struct software_node *all = first;
+  struct tree_node *all = first;
   first = NULL;
   atomic_store(&is_there, false);
   pthread_mutex_unlock(&lock);
@@ -36,7 +36,7 @@ static struct software_node *take_all(void)
 
 int deferred_synchronize(void)
 {
-  struct software_node *all = deferred_is_there() ? take_all() : NULL;
+  struct tree_node *all = deferred_is_there() ? take_all() : NULL;
   int code = devices_synchronize();
   while (all) {
     struct block *block = (struct block *)all;

@@ -5,7 +5,7 @@
 #ifndef HIPMM_ARENA_ARENA_H
 #define HIPMM_ARENA_ARENA_H
 
-#include "../pool/threads.h"
+#include "../threads.h"
 #include "global.h"
 #include "local.h"
 

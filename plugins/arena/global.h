@@ -5,7 +5,7 @@
 #ifndef HIPMM_ARENA_GLOBAL_H
 #define HIPMM_ARENA_GLOBAL_H
 
-#include "../pool/streams.h"
+#include "../streams.h"
 #include "chunks.h"
 #include "index.h"
 

@@ -5,9 +5,9 @@
 #ifndef HIPMM_ARENA_LOCK_H
 #define HIPMM_ARENA_LOCK_H
 
-#include "../pool/gate.h"
-#include "../pool/threads.h"
+#include "../gate.h"
 #include "../spin.h"
+#include "../threads.h"
 
 struct lock {
   struct gate gate;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* order.c: streams and threads of an arena: who may use which memory after what. A block that is freed on its
- * arena's stream is in that stream's order and needs nothing; its memory is counted as freed (../pool/streams.h)
+ * arena's stream is in that stream's order and needs nothing; its memory is counted as freed (../streams.h)
  * only when it leaves the arena. What is freed on another stream bears that stream's count at once. The global lock
  * is held in all of it; arenas of other threads go on meanwhile under their own locks. */
 #include "arena.h"

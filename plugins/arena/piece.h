@@ -9,7 +9,7 @@
 #ifndef HIPMM_ARENA_PIECE_H
 #define HIPMM_ARENA_PIECE_H
 
-#include "../fixed_size/starts.h"
+#include "../starts.h"
 
 enum { PIECE_NONE = 0, PIECE_UNIT_BITS = 8 /* of HIPMM_ALIGNMENT */ };
 
@@ -33,7 +33,7 @@ struct piece {
   };
   union {
     hipStream_t handle; /* live: that it was allocated for */
-    uint64_t epoch;     /* free or pending: that of the last free that it holds (../pool/streams.h) */
+    uint64_t epoch;     /* free or pending: that of the last free that it holds (../streams.h) */
   };
   uint32_t before, after;  /* neighbours */
   uint32_t next, previous; /* in a list */

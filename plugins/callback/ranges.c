@@ -45,23 +45,23 @@ static struct range *take_record(struct ranges *ranges)
 }
 
 /* The block that shares a byte with [start, start + bytes); NULL if none does. */
-static const struct software_node *overlapping(const struct ranges *ranges, uintptr_t start, size_t bytes)
+static const struct tree_node *overlapping(const struct ranges *ranges, uintptr_t start, size_t bytes)
 {
-  const struct software_node *before = software_tree_holding(ranges->blocks, start);
+  const struct tree_node *before = tree_holding(ranges->blocks, start);
   if (before) return before;
-  const struct software_node *after = software_tree_at_least(ranges->blocks, start, 0);
+  const struct tree_node *after = tree_at_least(ranges->blocks, start, 0);
   return after && after->major - start < bytes ? after : NULL;
 }
 
 static struct range *block_at(const struct ranges *ranges, const void *ptr)
 {
-  struct software_node *node = software_tree_at_most(ranges->blocks, (uintptr_t)ptr);
+  struct tree_node *node = tree_at_most(ranges->blocks, (uintptr_t)ptr);
   return node && node->major == (uintptr_t)ptr ? (struct range *)node : NULL;
 }
 
 static void remove_block(struct ranges *ranges, struct range *block)
 {
-  software_tree_remove(&ranges->blocks, &block->by_address);
+  tree_remove(&ranges->blocks, &block->by_address);
   ranges->count--;
   ranges->bytes -= block->by_address.minor;
   block->next_unused = ranges->unused;
@@ -73,12 +73,12 @@ static void remove_block(struct ranges *ranges, struct range *block)
 enum ranges_result ranges_add(struct ranges *ranges, const struct range *block, struct hipmm_block *other_out)
 {
   pthread_mutex_lock(&ranges->lock);
-  const struct software_node *other = overlapping(ranges, block->by_address.major, block->by_address.minor);
+  const struct tree_node *other = overlapping(ranges, block->by_address.major, block->by_address.minor);
   struct range *record = other ? NULL : take_record(ranges);
   if (other) *other_out = (struct hipmm_block){(void *)other->major, other->minor};
   if (record) {
     *record = *block;
-    software_tree_insert(&ranges->blocks, &record->by_address);
+    tree_insert(&ranges->blocks, &record->by_address);
     ranges->count++;
     ranges->bytes += block->by_address.minor;
   }
@@ -110,7 +110,7 @@ bool ranges_find(struct ranges *ranges, const void *ptr, struct range *block_out
 bool ranges_remove_first(struct ranges *ranges, struct range *block_out)
 {
   pthread_mutex_lock(&ranges->lock);
-  struct range *block = (struct range *)software_tree_at_least(ranges->blocks, 0, 0);
+  struct range *block = (struct range *)tree_at_least(ranges->blocks, 0, 0);
   if (block) *block_out = *block;
   if (block) remove_block(ranges, block);
   pthread_mutex_unlock(&ranges->lock);
@@ -120,8 +120,8 @@ bool ranges_remove_first(struct ranges *ranges, struct range *block_out)
 void ranges_visit(struct ranges *ranges, void (*see)(void *closure, const struct hipmm_extent *extent), void *closure)
 {
   pthread_mutex_lock(&ranges->lock);
-  struct software_node *node = software_tree_at_least(ranges->blocks, 0, 0);
-  for (; node; node = software_tree_next(ranges->blocks, node)) {
+  struct tree_node *node = tree_at_least(ranges->blocks, 0, 0);
+  for (; node; node = tree_next(ranges->blocks, node)) {
     const struct range *block = (const struct range *)node;
     struct hipmm_extent extent = {
         .ptr = (const void *)node->major, .bytes = node->minor, .state = HIPMM_EXTENT_LIVE, .stream = block->stream};

@@ -4,14 +4,14 @@
 #ifndef HIPMM_CALLBACK_RANGES_H
 #define HIPMM_CALLBACK_RANGES_H
 
-#include "../software/tree.h"
+#include "../tree.h"
 
 #include <hipmm/plugin.h>
 #include <pthread.h>
 #include <stdbool.h>
 
 struct range {
-  struct software_node by_address; /* first; major: start, minor: bytes as requested */
+  struct tree_node by_address; /* first; major: start, minor: bytes as requested */
   struct range *next_unused;
   size_t alignment;
   hipStream_t stream;
@@ -20,7 +20,7 @@ struct range {
 struct ranges {
   const struct hipmm_services *services;
   pthread_mutex_t lock;
-  struct software_node *blocks;
+  struct tree_node *blocks;
   struct range *unused;
   struct ranges_chunk *chunks;
   uint64_t count, bytes;

@@ -5,7 +5,7 @@
  * A free must find the upstream that its block came from. Only blocks that fell back are noted (owners.h), and what is
  * not noted is the first upstream's: no upstream is ever shown another's block, which matters where one stands on the
  * other's memory and would take a chunk of it for a block. */
-#include "../statistics/slot.h"
+#include "../slot.h"
 #include "owners.h"
 
 enum { MOST_UPSTREAMS = 8 };

@@ -4,7 +4,7 @@
  * what was freed on a stream is given to another one as `pool` does, by `record`. The region is the program's: it must
  * last as long as the stack, and is never freed. */
 #include "../pool/options.h"
-#include "../pool/streams.h"
+#include "../streams.h"
 #include "region.h"
 
 #include <string.h>

@@ -13,7 +13,7 @@ enum { FIXED_NONE = 0, FIXED_MOST_CHUNKS = (1 << 20) - 1 };
  * for `seen`. Who looks on without the list's lock may read `note`, which changes atomically. */
 struct fixed_record {
   uint64_t requested; /* live: as asked for; 0: free */
-  uint64_t note;      /* live: the stream that it was allocated for; free: the epoch of its free (../pool/streams.h) */
+  uint64_t note;      /* live: the stream that it was allocated for; free: the epoch of its free (../streams.h) */
   uint32_t next;      /* free: in its list */
   uint16_t seen;      /* fixed_visit's: the stream on whose list it is */
 };

@@ -3,14 +3,14 @@
  * that have no resource of their own. Allocating and freeing cost the same however many blocks there are.
  *
  * Free blocks stand in a list for each stream that freed them, last in, first out; those that no work uses any more in
- * the list of STREAM_CLEAN (../pool/streams.h). A list has a lock of its own: threads on different streams do not meet
+ * the list of STREAM_CLEAN (../streams.h). A list has a lock of its own: threads on different streams do not meet
  * as long as their lists have blocks. Everything else is under one lock. Device memory is never touched. */
 #ifndef HIPMM_FIXED_H
 #define HIPMM_FIXED_H
 
-#include "../pool/streams.h"
 #include "../sizes.h"
-#include "starts.h"
+#include "../starts.h"
+#include "../streams.h"
 
 #include <pthread.h>
 

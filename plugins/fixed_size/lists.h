@@ -4,11 +4,11 @@
 #ifndef HIPMM_FIXED_LISTS_H
 #define HIPMM_FIXED_LISTS_H
 
-#include "../pool/threads.h"
 #include "../spin.h"
+#include "../threads.h"
 #include "chunks.h"
 
-/* All but `aside` is under `busy`. A stream's count of frees (../pool/streams.h) is too. */
+/* All but `aside` is under `busy`. A stream's count of frees (../streams.h) is too. */
 struct fixed_list {
   _Alignas(128) atomic_flag busy;
   bool is_open; /* serves the stream below */

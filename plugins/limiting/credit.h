@@ -13,7 +13,7 @@
 #ifndef HIPMM_LIMITING_CREDIT_H
 #define HIPMM_LIMITING_CREDIT_H
 
-#include "../statistics/slot.h"
+#include "../slot.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -27,7 +27,7 @@ struct ring {
   uint64_t end;                                        /* rows to write this time */
   struct ring *left, *right;                           /* while rings are merged */
   struct row_thread thread;
-  atomic_uint_fast64_t owner; /* the thread's number (../pool/threads.h); 0: that thread has ended */
+  atomic_uint_fast64_t owner; /* the thread's number (../threads.h); 0: that thread has ended */
   struct ring *_Atomic next;  /* of all rings of the log */
 
   struct row rows[RING_ROWS];

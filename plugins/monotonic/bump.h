@@ -7,8 +7,8 @@
 #ifndef HIPMM_MONOTONIC_BUMP_H
 #define HIPMM_MONOTONIC_BUMP_H
 
-#include "../fixed_size/starts.h"
 #include "../sizes.h"
+#include "../starts.h"
 
 enum { BUMP_NONE = 0, BUMP_MOST_BLOCKS = 1 << 26 };
 

@@ -5,7 +5,7 @@
 #ifndef HIPMM_MONOTONIC_USES_H
 #define HIPMM_MONOTONIC_USES_H
 
-#include "../pool/streams.h"
+#include "../streams.h"
 
 /* Streams by id. */
 struct stream_set {

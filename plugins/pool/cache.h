@@ -8,9 +8,9 @@
 #ifndef HIPMM_POOL_CACHE_H
 #define HIPMM_POOL_CACHE_H
 
-#include "gate.h"
+#include "../gate.h"
+#include "../threads.h"
 #include "heap.h"
-#include "threads.h"
 
 enum { CACHE_BINS = 256 };
 

@@ -70,6 +70,5 @@ enum hipmm_status pool_explain(const struct pool *pool, enum hipmm_status status
 {
   if (status == HIPMM_E_LIMIT && (pool->ground.mapped || request_room(request) > room_bytes(&pool->ground)))
     return explain_maximum(pool, request);
-  if (status == HIPMM_E_LIMIT || status == HIPMM_E_OUT_OF_MEMORY) return explain_upstream(pool, status, request);
-  return status;
+  return hipmm_is_shortage(status) ? explain_upstream(pool, status, request) : status;
 }

@@ -4,8 +4,8 @@
 #ifndef HIPMM_POOL_HEAP_H
 #define HIPMM_POOL_HEAP_H
 
+#include "../streams.h"
 #include "free_index.h"
-#include "streams.h"
 
 struct heap {
   /* Whether there is memory under all of [start, end), which lies in a free block that has vacant granules. Set by who

@@ -19,14 +19,14 @@ hipError_t software_allocation_enter(enum software_memory_kind kind, int device,
 {
   struct software_allocation *allocation = calloc(1, sizeof *allocation);
   if (!allocation) return hipErrorOutOfMemory;
-  allocation->by_address = (struct software_node){.major = (uintptr_t)start, .minor = bytes};
+  allocation->by_address = (struct tree_node){.major = (uintptr_t)start, .minor = bytes};
   allocation->kind = kind;
   allocation->device = device;
   allocation->references = 1;
   allocation->born = true;
   allocation->preferred_device = hipInvalidDeviceId;
   allocation->prefetched_device = hipInvalidDeviceId;
-  software_tree_insert(&software.allocations, &allocation->by_address);
+  tree_insert(&software.allocations, &allocation->by_address);
   software.devices[device].live_count++;
   software.devices[device].live_bytes += bytes;
   *allocation_out = allocation;
@@ -50,7 +50,7 @@ hipError_t software_allocation_create(enum software_memory_kind kind, int device
 struct software_allocation *software_allocation_holding(const void *pointer)
 {
   struct software_allocation *allocation =
-      (struct software_allocation *)software_tree_holding(software.allocations, (uintptr_t)pointer);
+      (struct software_allocation *)tree_holding(software.allocations, (uintptr_t)pointer);
   return allocation && !allocation->closing ? allocation : NULL;
 }
 
@@ -64,7 +64,7 @@ void software_allocation_close(struct software_allocation *allocation)
 {
   struct software_device *device = &software.devices[allocation->device];
   allocation->closing = true;
-  software_tree_remove(&software.allocations, &allocation->by_address);
+  tree_remove(&software.allocations, &allocation->by_address);
   device->live_count--;
   device->live_bytes -= allocation->by_address.minor;
 }
@@ -73,7 +73,7 @@ void software_allocation_reopen(struct software_allocation *allocation)
 {
   struct software_device *device = &software.devices[allocation->device];
   allocation->closing = false;
-  software_tree_insert(&software.allocations, &allocation->by_address);
+  tree_insert(&software.allocations, &allocation->by_address);
   device->live_count++;
   device->live_bytes += allocation->by_address.minor;
 }
@@ -115,7 +115,7 @@ static bool span_is_mapped(uintptr_t start, size_t bytes)
 
 static bool span_is_ours(uintptr_t address)
 {
-  return software_tree_holding(software.arenas, address) || software_virtual_is_reserved(address);
+  return tree_holding(software.arenas, address) || software_virtual_is_reserved(address);
 }
 
 hipError_t software_span_open(const void *start, size_t bytes, bool is_write, int device,

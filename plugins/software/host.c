@@ -67,7 +67,7 @@ hipError_t hipFreeHost(void *pointer)
 
 static bool host_is_taken(uintptr_t start, size_t bytes)
 {
-  const struct software_node *last = software_tree_at_most(software.allocations, start + bytes - 1);
+  const struct tree_node *last = tree_at_most(software.allocations, start + bytes - 1);
   return last && last->major + last->minor > start;
 }
 

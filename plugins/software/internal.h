@@ -9,9 +9,9 @@
 #ifndef HIPMM_SOFTWARE_INTERNAL_H
 #define HIPMM_SOFTWARE_INTERNAL_H
 
+#include "../tree.h"
 #include "calls.h"
 #include "software.h"
-#include "tree.h"
 #include <hip/hip_runtime_api.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -67,7 +67,7 @@ enum software_memory_kind {
 /* A live block that operations may touch. In the table while the application may use it; operations hold references,
  * so that one that executes too late still finds out what became of it. */
 struct software_allocation {
-  struct software_node by_address; /* major: start; minor: bytes as requested */
+  struct tree_node by_address; /* major: start; minor: bytes as requested */
   enum software_memory_kind kind;
   int device;
   unsigned flags; /* as given at allocation */
@@ -157,13 +157,13 @@ struct software_heap {
   int device; /* whose capacity it is charged to; -1: none's */
   int fd;     /* 0 until first used */
   uint64_t file_end, file_bytes;
-  struct software_node *free_by_size, *free_by_address;
+  struct tree_node *free_by_size, *free_by_address;
   struct software_arena *arenas;
 };
 
 struct software_block {
-  struct software_node by_address; /* major: start; minor: bytes */
-  struct software_node by_size;    /* major: bytes; minor: start */
+  struct tree_node by_address; /* major: start; minor: bytes */
+  struct tree_node by_size;    /* major: bytes; minor: start */
   struct software_arena *arena;
 };
 
@@ -188,7 +188,7 @@ struct software_state {
   struct software_queue *active;
   struct software_device devices[SOFTWARE_MAX_DEVICES];
   struct software_heap host_heap; /* of pinned and managed memory */
-  struct software_node *allocations, *arenas;
+  struct tree_node *allocations, *arenas;
 };
 
 extern struct software_state software;

@@ -2,8 +2,8 @@
 /* slot.h: a small number for the calling thread, by which adaptors keep what each thread does apart from what others
  * do. Threads are numbered as they come, and the numbers begin again after SLOTS: two threads may have the same one,
  * so a slot is a hint where to count and no ownership. */
-#ifndef HIPMM_STATISTICS_SLOT_H
-#define HIPMM_STATISTICS_SLOT_H
+#ifndef HIPMM_PLUGINS_SLOT_H
+#define HIPMM_PLUGINS_SLOT_H
 
 #include <stdint.h>
 

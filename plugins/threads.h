@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* threads.h: what a thread remembers, and who is told when it ends. */
-#ifndef HIPMM_POOL_THREADS_H
-#define HIPMM_POOL_THREADS_H
+#ifndef HIPMM_PLUGINS_THREADS_H
+#define HIPMM_PLUGINS_THREADS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * system make every processor finish what it is about (membarrier), which takes microseconds.
  *
  * Whoever shuts gates is alone in that, by a lock of the caller's. */
-#ifndef HIPMM_POOL_GATE_H
-#define HIPMM_POOL_GATE_H
+#ifndef HIPMM_PLUGINS_GATE_H
+#define HIPMM_PLUGINS_GATE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -4,8 +4,8 @@
  * another stream once that stream waits for an event recorded at or after that epoch.
  *
  * Invariant: passed <= recorded <= frees. */
-#ifndef HIPMM_POOL_STREAMS_H
-#define HIPMM_POOL_STREAMS_H
+#ifndef HIPMM_PLUGINS_STREAMS_H
+#define HIPMM_PLUGINS_STREAMS_H
 
 #include <hipmm/plugin.h>
 

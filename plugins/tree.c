@@ -4,7 +4,7 @@
 #include <stdbool.h>
 
 /* A node's priority is its own address, mixed: no random state, and no field to keep. */
-static uint64_t tree_weight(const struct software_node *node)
+static uint64_t tree_weight(const struct tree_node *node)
 {
   uint64_t mixed = (uintptr_t)node;
   mixed = (mixed ^ (mixed >> 33)) * 0xff51afd7ed558ccdU;
@@ -12,18 +12,18 @@ static uint64_t tree_weight(const struct software_node *node)
   return mixed ^ (mixed >> 33);
 }
 
-static bool tree_is_before(const struct software_node *node, uintptr_t major, uintptr_t minor)
+static bool tree_is_before(const struct tree_node *node, uintptr_t major, uintptr_t minor)
 {
   return node->major < major || (node->major == major && node->minor < minor);
 }
 
-void software_tree_insert(struct software_node **root, struct software_node *node)
+void tree_insert(struct tree_node **root, struct tree_node *node)
 {
   uint64_t weight = tree_weight(node);
-  struct software_node **link = root;
+  struct tree_node **link = root;
   while (*link && tree_weight(*link) > weight)
     link = tree_is_before(*link, node->major, node->minor) ? &(*link)->right : &(*link)->left;
-  struct software_node *rest = *link, **less = &node->left, **more = &node->right;
+  struct tree_node *rest = *link, **less = &node->left, **more = &node->right;
   while (rest) {
     bool is_less = tree_is_before(rest, node->major, node->minor);
     if (is_less) {
@@ -40,11 +40,11 @@ void software_tree_insert(struct software_node **root, struct software_node *nod
   *link = node;
 }
 
-void software_tree_remove(struct software_node **root, struct software_node *node)
+void tree_remove(struct tree_node **root, struct tree_node *node)
 {
-  struct software_node **link = root;
+  struct tree_node **link = root;
   while (*link != node) link = tree_is_before(*link, node->major, node->minor) ? &(*link)->right : &(*link)->left;
-  struct software_node *less = node->left, *more = node->right;
+  struct tree_node *less = node->left, *more = node->right;
   while (less && more) {
     if (tree_weight(less) > tree_weight(more)) {
       *link = less;
@@ -59,9 +59,9 @@ void software_tree_remove(struct software_node **root, struct software_node *nod
   *link = less ? less : more;
 }
 
-struct software_node *software_tree_at_least(struct software_node *root, uintptr_t major, uintptr_t minor)
+struct tree_node *tree_at_least(struct tree_node *root, uintptr_t major, uintptr_t minor)
 {
-  struct software_node *best = NULL;
+  struct tree_node *best = NULL;
   while (root) {
     if (tree_is_before(root, major, minor)) {
       root = root->right;
@@ -73,9 +73,9 @@ struct software_node *software_tree_at_least(struct software_node *root, uintptr
   return best;
 }
 
-struct software_node *software_tree_at_most(struct software_node *root, uintptr_t major)
+struct tree_node *tree_at_most(struct tree_node *root, uintptr_t major)
 {
-  struct software_node *best = NULL;
+  struct tree_node *best = NULL;
   while (root) {
     if (root->major > major) {
       root = root->left;
@@ -87,13 +87,13 @@ struct software_node *software_tree_at_most(struct software_node *root, uintptr_
   return best;
 }
 
-struct software_node *software_tree_holding(struct software_node *root, uintptr_t address)
+struct tree_node *tree_holding(struct tree_node *root, uintptr_t address)
 {
-  struct software_node *node = software_tree_at_most(root, address);
+  struct tree_node *node = tree_at_most(root, address);
   return node && address - node->major < node->minor ? node : NULL;
 }
 
-struct software_node *software_tree_next(struct software_node *root, const struct software_node *node)
+struct tree_node *tree_next(struct tree_node *root, const struct tree_node *node)
 {
-  return software_tree_at_least(root, node->major, node->minor + 1);
+  return tree_at_least(root, node->major, node->minor + 1);
 }

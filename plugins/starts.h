@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* starts.h: from the address where a block starts to the block's number, in two loads. Blocks are no smaller than a
- * cell of the map, so no two start in one. Reading needs no lock; writing is under the fixed's. */
-#ifndef HIPMM_FIXED_STARTS_H
-#define HIPMM_FIXED_STARTS_H
+ * cell of the map, so no two start in one. Reading needs no lock; writing is under the caller's lock. */
+#ifndef HIPMM_PLUGINS_STARTS_H
+#define HIPMM_PLUGINS_STARTS_H
 
 #include <hipmm/plugin.h>
 
