@@ -5,7 +5,7 @@
 #
 #     sh tests/bench/figures.sh [BUILD [TRACE…]]
 #
-# BUILD is where configure ran, by default build. TRACE: more logs to replay than the two in tests/data, as .csv or
+# BUILD is where configure ran, by default build. TRACE: more logs to replay than the three in tests/data, as .csv or
 # .csv.xz.
 # HIPMM_RUNTIME=nvidia (or amd) measures on the GPU; the default is the software device. MIMALLOC names the library to
 # compare with where the system has none. `make -C BUILD figures` builds what this needs and runs it.
@@ -21,4 +21,4 @@ for program in hipmm tests/bench/host_malloc; do
   fi
 done
 exec python3 -B "$source/tests/bench/figures.py" "$build" "$source/tests/data/resnet50_train.csv.xz" \
-  "$source/tests/data/cupy_frames.csv.xz" "$@"
+  "$source/tests/data/gpt2_steps.csv.xz" "$source/tests/data/cupy_frames.csv.xz" "$@"

@@ -41,7 +41,8 @@ class Bench:
         named = os.environ.get("MIMALLOC")
         self.mimalloc = next(filter(preloads, [named] if named else MIMALLOC_PLACES), None)
         self.host_name = "mimalloc" if self.mimalloc else "glibc"
-        self.environment = {**os.environ, "HIPMM_RUNTIME": RUNTIME}
+        # The logs are of a card that has more than the software device has by itself.
+        self.environment = {"HIPMM_SOFTWARE": "memory=64GiB", **os.environ, "HIPMM_RUNTIME": RUNTIME}
         self.environment["HIPMM_PLUGIN_PATH"] = f"{self.build}/plugins:{self.build}/tests/bench/.libs"
         self.default = self.graph("pool", "device")
 
