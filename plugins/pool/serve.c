@@ -90,11 +90,12 @@ static void forget_stream(struct pool *pool, uint32_t id)
   stream_forget(&pool->heap.streams, id);
 }
 
-/* The stream's id; when the table is full, the device is waited for and all streams are forgotten. */
-static enum hipmm_status enter_stream(struct pool *pool, hipStream_t handle, uint32_t *id_out)
+/* The stream's id, which the thread's cache for it, if there is one, knows. When the table is full, the device is waited
+ * for and all streams are forgotten. */
+static enum hipmm_status enter_stream(struct pool *pool, const struct cache *cache, hipStream_t handle,
+                                      uint32_t *id_out)
 {
   struct streams *streams = &pool->heap.streams;
-  const struct cache *cache = cache_of_thread(&pool->caches, handle);
   if (cache && cache->handle == handle && cache->stream) {
     *id_out = cache->stream;
     return HIPMM_OK;
@@ -112,10 +113,11 @@ static enum hipmm_status enter_stream(struct pool *pool, hipStream_t handle, uin
   return status;
 }
 
-static enum hipmm_status allocate_locked(struct pool *pool, struct request *request, hipStream_t stream, void **ptr_out)
+static enum hipmm_status allocate_locked(struct pool *pool, const struct cache *cache, struct request *request,
+                                         hipStream_t stream, void **ptr_out)
 {
   uint32_t id;
-  enum hipmm_status status = enter_stream(pool, stream, &request->stream);
+  enum hipmm_status status = enter_stream(pool, cache, stream, &request->stream);
   if (status) return status;
   id = take_from_heap(pool, request);
   if (!id) status = take_after_growth(pool, request, &id);
@@ -124,8 +126,9 @@ static enum hipmm_status allocate_locked(struct pool *pool, struct request *requ
 }
 
 /* Everything that is not a cache hit. */
-static __attribute__((noinline)) enum hipmm_status allocate_slowly(struct pool *pool, size_t bytes, size_t alignment,
-                                                                   hipStream_t stream, void **ptr_out)
+static __attribute__((noinline)) enum hipmm_status allocate_slowly(struct pool *pool, const struct cache *cache,
+                                                                   size_t bytes, size_t alignment, hipStream_t stream,
+                                                                   void **ptr_out)
 {
   if (!bytes) {
     *ptr_out = NULL;
@@ -136,7 +139,7 @@ static __attribute__((noinline)) enum hipmm_status allocate_slowly(struct pool *
   struct request request = {
       .bytes = sizes_round_up(bytes, HIPMM_ALIGNMENT), .alignment = alignment, .requested = bytes};
   pthread_mutex_lock(&pool->lock);
-  status = allocate_locked(pool, &request, stream, ptr_out);
+  status = allocate_locked(pool, cache, &request, stream, ptr_out);
   pthread_mutex_unlock(&pool->lock);
   return status;
 }
@@ -153,7 +156,7 @@ enum hipmm_status pool_allocate(void *self, size_t bytes, size_t alignment, hipS
       return HIPMM_OK;
     }
   }
-  return allocate_slowly(pool, bytes, alignment, stream, ptr_out);
+  return allocate_slowly(pool, cache, bytes, alignment, stream, ptr_out);
 }
 
 /* ---- Freeing and finding ---- */
@@ -175,10 +178,9 @@ static uint64_t cache_bytes_for(const struct pool *pool)
 /* The thread's cache for the stream, after making room for the block in it; NULL if it is not for a cache. */
 static struct cache *cache_for(struct pool *pool, uint32_t id, hipStream_t handle, uint32_t stream)
 {
-  uint64_t bytes = block_of(&pool->heap.blocks, id)->bytes;
   const struct streams *streams = &pool->heap.streams;
-  bool suits = streams->record != RECORD_ON_FREE && stream_is_sure(streams, stream);
-  if (!suits || bytes > CACHE_BLOCK_BYTES) return NULL;
+  if (block_of(&pool->heap.blocks, id)->bytes > CACHE_BLOCK_BYTES) return NULL;
+  if (streams->record == RECORD_ON_FREE || !stream_is_sure(streams, stream)) return NULL;
   struct cache *cache = cache_new(&pool->caches, handle, stream);
   if (!cache) return NULL;
   cache->most_bytes = cache_bytes_for(pool);
@@ -187,10 +189,11 @@ static struct cache *cache_for(struct pool *pool, uint32_t id, hipStream_t handl
 }
 
 /* The block is claimed. Should it not be possible to free it, it is live again. */
-static enum hipmm_status deallocate_locked(struct pool *pool, uint32_t id, uint64_t requested, hipStream_t handle)
+static enum hipmm_status deallocate_locked(struct pool *pool, const struct cache *known, uint32_t id,
+                                           uint64_t requested, hipStream_t handle)
 {
   uint32_t stream;
-  enum hipmm_status status = enter_stream(pool, handle, &stream);
+  enum hipmm_status status = enter_stream(pool, known, handle, &stream);
   if (status) {
     block_set_state(block_of(&pool->heap.blocks, id), BLOCK_LIVE);
     return status;
@@ -200,11 +203,12 @@ static enum hipmm_status deallocate_locked(struct pool *pool, uint32_t id, uint6
   return HIPMM_OK;
 }
 
-static __attribute__((noinline)) enum hipmm_status deallocate_slowly(struct pool *pool, uint32_t id, uint64_t requested,
+static __attribute__((noinline)) enum hipmm_status deallocate_slowly(struct pool *pool, const struct cache *cache,
+                                                                     uint32_t id, uint64_t requested,
                                                                      hipStream_t stream)
 {
   pthread_mutex_lock(&pool->lock);
-  enum hipmm_status status = deallocate_locked(pool, id, requested, stream);
+  enum hipmm_status status = deallocate_locked(pool, cache, id, requested, stream);
   pthread_mutex_unlock(&pool->lock);
   return status;
 }
@@ -234,7 +238,7 @@ enum hipmm_status pool_deallocate(void *self, void *ptr, size_t bytes, size_t al
   struct cache *cache = cache_of_thread(&pool->caches, stream);
   if (cache && block->bytes <= CACHE_BLOCK_BYTES && cache_keep(cache, &pool->heap.blocks, stream, id, requested))
     return HIPMM_OK;
-  return deallocate_slowly(pool, id, requested, stream);
+  return deallocate_slowly(pool, cache, id, requested, stream);
 }
 
 enum hipmm_status pool_find(void *self, const void *ptr, struct hipmm_block *block_out)
@@ -274,7 +278,7 @@ void pool_stream_retain(void *self, hipStream_t stream)
   struct pool *pool = self;
   uint32_t id;
   pthread_mutex_lock(&pool->lock);
-  if (!enter_stream(pool, stream, &id)) stream_of(&pool->heap.streams, id)->lasts = true;
+  if (!enter_stream(pool, NULL, stream, &id)) stream_of(&pool->heap.streams, id)->lasts = true;
   pthread_mutex_unlock(&pool->lock);
 }
 
