@@ -2,16 +2,8 @@
 /* explain.c: why an allocation failed, in numbers. By then the pool has done what it could: all streams were waited for,
  * what is free was merged, idle memory was given back and asked for anew. So what is told is what the most would be that
  * could be had, and what stands in the way of more. Called once for each failure, on no other path. */
+#include "idle.h"
 #include "serve.h"
-
-/* Whole granules of a free block that have memory: they can be put under other addresses. */
-static uint64_t movable_bytes(const struct heap *heap, const struct block *block)
-{
-  uint64_t granule_bytes = heap->blocks.granule_bytes;
-  uint64_t start = sizes_round_up(block->start, granule_bytes);
-  uint64_t end = (block->start + block->bytes) / granule_bytes * granule_bytes;
-  return start < end ? end - start - block->vacant * granule_bytes : 0;
-}
 
 /* What a request could have of the memory that is held. */
 static uint64_t available_bytes(const struct pool *pool)
@@ -21,7 +13,7 @@ static uint64_t available_bytes(const struct pool *pool)
   if (!pool->ground.mapped) return heap_largest_free(heap);
   for (uint32_t id = 1; id < heap->blocks.count; id++) {
     const struct block *block = block_of(&heap->blocks, id);
-    if (block_state(block) == BLOCK_FREE) bytes += movable_bytes(heap, block);
+    if (block_state(block) == BLOCK_FREE) bytes += idle_bytes_in(&pool->ground.granules.pieces, block);
   }
   return bytes;
 }

@@ -17,6 +17,12 @@ static uint64_t whole_granules(const struct pieces *pieces, const struct block *
   return (end - start) / pieces->granule_bytes - block->vacant;
 }
 
+uint64_t idle_bytes_in(const struct pieces *pieces, const struct block *block)
+{
+  uint64_t start, end;
+  return whole_granules(pieces, block, &start, &end) * pieces->granule_bytes;
+}
+
 /* The largest piece that was found, and its block. Large ones first means fewer of them for the driver to map, and leaves
  * small ones for small gaps, which would otherwise have to be filled with new memory. */
 struct search {
@@ -89,9 +95,8 @@ enum hipmm_status idle_take(struct pieces *pieces, struct heap *heap, uint32_t s
 /* Whether there are whole granules with memory in the stream's free blocks. */
 static bool has_any(const struct pieces *pieces, const struct heap *heap, uint32_t stream)
 {
-  uint64_t start, end;
   for (uint32_t id = BLOCK_NONE; (id = next_large(pieces, heap, stream, id));)
-    if (whole_granules(pieces, block_of(&heap->blocks, id), &start, &end)) return true;
+    if (idle_bytes_in(pieces, block_of(&heap->blocks, id))) return true;
   return false;
 }
 

@@ -11,6 +11,9 @@
 /* For `most`: of any size. */
 static const uint64_t IDLE_ANY = UINT32_MAX;
 
+/* Bytes of the whole granules in a free block that have memory: what it could give, or be put together from. */
+uint64_t idle_bytes_in(const struct pieces *pieces, const struct block *block);
+
 /* Of a free block, from the address `from` on. */
 enum hipmm_status idle_take_from(struct pieces *pieces, struct block *block, uint64_t from, uint64_t most,
                                  uint32_t *piece_out);
