@@ -42,12 +42,11 @@ static void list_settable(const struct hipmm_plugin *plugin, char *buffer, size_
 
 static enum hipmm_status refuse_option(const struct hipmm_plugin *plugin, const char *path, const char *name)
 {
-  char shown[TEXT_QUOTE_BYTES];
+  char shown[TEXT_QUOTE_BYTES], hint[TEXT_HINT_BYTES];
   struct text_near near = text_near(name);
   for (uint32_t i = 0; i < plugin->n_options; i++) text_near_try(&near, plugin->options[i].name);
-  return error_set(HIPMM_E_ARGUMENT, "%.300s: %s has no option %s%s%s%s", path, plugin->type,
-                   text_quote(name, shown, sizeof shown), near.name ? "; did you mean \"" : "",
-                   near.name ? near.name : "", near.name ? "\"?" : "");
+  return error_set(HIPMM_E_ARGUMENT, "%.300s: %s has no option %s%s", path, plugin->type,
+                   text_quote(name, shown, sizeof shown), text_hint(near.name, hint, sizeof hint));
 }
 
 /* The row of an option that may be set. */

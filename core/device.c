@@ -5,6 +5,7 @@
 #include "error.h"
 #include "hip.h"
 #include "life.h"
+#include "text.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -220,15 +221,15 @@ enum hipmm_status hipmm_get_named_resource(int device, const char *name, struct 
 {
   struct stack *stack;
   const char *nearest = NULL;
+  char hint[TEXT_HINT_BYTES];
   enum hipmm_status status = life_check_argument(resource_out, "resource_out");
   if (!status) status = life_check_argument(name, "name");
   if (!status) status = device_stack(device, &stack);
   if (status) return status;
   struct instance *instance = stack_find(stack, name, &nearest);
   if (!instance)
-    return error_set(HIPMM_E_ARGUMENT, "%s: the stack of device %d has no resource called \"%.100s\"%s%s%s",
-                     stack->graph->source, device, name, nearest ? "; did you mean \"" : "", nearest ? nearest : "",
-                     nearest ? "\"?" : "");
+    return error_set(HIPMM_E_ARGUMENT, "%s: the stack of device %d has no resource called \"%.100s\"%s",
+                     stack->graph->source, device, name, text_hint(nearest, hint, sizeof hint));
   return give(HIPMM_OK, &instance->resource, resource_out);
 }
 

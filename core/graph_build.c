@@ -115,15 +115,12 @@ int build_find(struct graph_build *build, const char *name, const char *path)
 {
   json_t *found = json_object_get(build->index, name);
   if (found) return (int)json_integer_value(found);
-  char shown[TEXT_QUOTE_BYTES];
+  char shown[TEXT_QUOTE_BYTES], hint[TEXT_HINT_BYTES];
   size_t n = build->report->n_errors < REPORT_MOST_KEPT ? build->graph->n_nodes : 0;
   struct text_near near = text_near(name);
   for (size_t i = 0; i < n; i++) text_near_try(&near, build->graph->nodes[i].name);
-  text_quote(name, shown, sizeof shown);
-  if (near.name)
-    build_refuse(build, path, "no resource is called %s; did you mean \"%s\"?", shown, near.name);
-  else
-    build_refuse(build, path, "no resource is called %s", shown);
+  build_refuse(build, path, "no resource is called %s%s", text_quote(name, shown, sizeof shown),
+               text_hint(near.name, hint, sizeof hint));
   build->is_dangling = true;
   return -1;
 }

@@ -194,12 +194,12 @@ static enum hipmm_status check_struct(const struct object_kind *kind, const unio
 
 static enum hipmm_status take_away(const struct object_kind *kind, const char *name)
 {
-  char nearest[TEXT_LONGEST_NAME + 1];
+  char nearest[TEXT_LONGEST_NAME + 1], hint[TEXT_HINT_BYTES];
   struct object *old = exchange(kind, name, NULL);
   if (!old) {
     const char *near = object_nearest(kind->name, name, nearest, sizeof nearest);
-    return error_set(HIPMM_E_ARGUMENT, "%s: no %s is registered as \"%s\"%s%s%s", kind->function, kind->name, name,
-                     near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    return error_set(HIPMM_E_ARGUMENT, "%s: no %s is registered as \"%s\"%s", kind->function, kind->name, name,
+                     text_hint(near, hint, sizeof hint));
   }
   release(old);
   return HIPMM_OK;

@@ -22,10 +22,9 @@ int64_t place_device_value(const struct stack *stack, size_t row)
 /* Says of what is not there what it is near to, if anything. `what` is the kind of thing. */
 static enum hipmm_status refuse(const char *path, const char *what, const char *name, const char *nearest)
 {
-  char shown[TEXT_QUOTE_BYTES];
-  text_quote(name, shown, sizeof shown);
-  return error_set(HIPMM_E_ARGUMENT, "%.300s: there is no %s %s%s%s%s", path, what, shown,
-                   nearest ? "; did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?" : "");
+  char shown[TEXT_QUOTE_BYTES], hint[TEXT_HINT_BYTES];
+  return error_set(HIPMM_E_ARGUMENT, "%.300s: there is no %s %s%s", path, what, text_quote(name, shown, sizeof shown),
+                   text_hint(nearest, hint, sizeof hint));
 }
 
 /* Copies what is before the next slash, and goes behind that. False at a path's last part. */
@@ -131,15 +130,14 @@ const char *place_path(const struct instance *instance, char *buffer, size_t byt
 static enum hipmm_status refuse_value(const char *path, const char *name, const struct hipmm_feature *values,
                                       uint32_t n, const struct hipmm_plugin *plugin)
 {
-  char shown[TEXT_QUOTE_BYTES];
+  char shown[TEXT_QUOTE_BYTES], hint[TEXT_HINT_BYTES];
   struct text_near near = text_near(name);
   if (plugin && option_find(plugin->options, plugin->n_options, name))
     return error_set(HIPMM_E_ARGUMENT, "%.300s: %s is an option, not a value; hipmm_get() reads it", path, name);
   for (uint32_t i = 0; i < n; i++) text_near_try(&near, values[i].name);
   for (uint32_t i = 0; plugin && i < plugin->n_options; i++) text_near_try(&near, plugin->options[i].name);
-  return error_set(HIPMM_E_ARGUMENT, "%.300s: there is no value %s here%s%s%s", path,
-                   text_quote(name, shown, sizeof shown), near.name ? "; did you mean \"" : "",
-                   near.name ? near.name : "", near.name ? "\"?" : "");
+  return error_set(HIPMM_E_ARGUMENT, "%.300s: there is no value %s here%s", path, text_quote(name, shown, sizeof shown),
+                   text_hint(near.name, hint, sizeof hint));
 }
 
 enum hipmm_status place_read(const struct place *place, const char *path, int64_t *value_out)

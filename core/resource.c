@@ -37,6 +37,7 @@ int hipmm_resource_device(const struct hipmm_resource *resource)
 /* Features are `values` or actions. */
 static enum hipmm_status refuse_feature(const struct hipmm_resource *resource, const char *name, bool values)
 {
+  char hint[TEXT_HINT_BYTES];
   struct text_near near = text_near(name);
   const struct instance *top = instance_from(resource);
   for (size_t i = 0; i < top->n_reach; i++) {
@@ -45,9 +46,9 @@ static enum hipmm_status refuse_feature(const struct hipmm_resource *resource, c
     uint32_t n = values ? plugin->n_values : plugin->n_actions;
     for (uint32_t row = 0; row < n; row++) text_near_try(&near, features[row].name);
   }
-  return error_set(HIPMM_E_ARGUMENT, "%s: neither it nor a resource below it offers %s called \"%.100s\"%s%s%s",
+  return error_set(HIPMM_E_ARGUMENT, "%s: neither it nor a resource below it offers %s called \"%.100s\"%s",
                    hipmm_resource_name(resource), values ? "a value" : "an action", name,
-                   near.name ? "; did you mean \"" : "", near.name ? near.name : "", near.name ? "\"?" : "");
+                   text_hint(near.name, hint, sizeof hint));
 }
 
 enum hipmm_status hipmm_resource_query(struct hipmm_resource *resource, const char *name, int64_t *value_out)

@@ -66,6 +66,15 @@ const char *text_nearest(const char *word, const char *const *candidates, size_t
   return near.name;
 }
 
+const char *text_hint(const char *name, char *buffer, size_t buffer_bytes)
+{
+  if (name)
+    snprintf(buffer, buffer_bytes, "; did you mean \"%.160s\"?", name);
+  else
+    buffer[0] = 0;
+  return buffer;
+}
+
 /* Bytes of the character that begins at `text`, and 1 for a byte that begins none. */
 static size_t character_bytes(const char *text)
 {

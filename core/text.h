@@ -21,6 +21,11 @@ void text_near_try(struct text_near *near, const char *candidate);
 /* The same among `n` candidates at once. */
 const char *text_nearest(const char *word, const char *const *candidates, size_t n);
 
+/* What a message about an unknown word ends with: "; did you mean \"pool\"?", or nothing where `name` is NULL. Returns
+ * `buffer`. */
+#define TEXT_HINT_BYTES 192
+const char *text_hint(const char *name, char *buffer, size_t buffer_bytes);
+
 /* Room for a quotation; every valid resource name fits without being cut. */
 #define TEXT_QUOTE_BYTES 160
 

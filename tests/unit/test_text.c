@@ -64,6 +64,17 @@ static void survives_words_of_any_length(void **state)
   free(word);
 }
 
+static void hints_at_what_is_near(void **state)
+{
+  char buffer[TEXT_HINT_BYTES], longest[200] = "";
+  (void)state;
+  assert_string_equal(text_hint("pool", buffer, sizeof buffer), "; did you mean \"pool\"?");
+  assert_string_equal(text_hint(NULL, buffer, sizeof buffer), "");
+  memset(longest, 'p', sizeof longest - 1);
+  text_hint(longest, buffer, sizeof buffer);
+  assert_string_equal(buffer + strlen(buffer) - 3, "p\"?"); /* cut, and whole at its end */
+}
+
 static void assert_quoted(const char *text, const char *expected)
 {
   char buffer[TEXT_QUOTE_BYTES];
@@ -232,6 +243,7 @@ int main(void)
       {"leaves far words alone", leaves_far_words_alone, NULL, NULL, NULL},
       {"prefers the nearest of several names", prefers_the_nearest, NULL, NULL, NULL},
       {"survives words of any length", survives_words_of_any_length, NULL, NULL, NULL},
+      {"hints at what is near", hints_at_what_is_near, NULL, NULL, NULL},
       {"quotes without control characters", quotes_without_control_characters, NULL, NULL, NULL},
       {"cuts quotations between characters", cuts_quotations_between_characters, NULL, NULL, NULL},
       {"escapes keys in JSON pointers", escapes_pointers, NULL, NULL, NULL},
