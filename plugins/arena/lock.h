@@ -12,9 +12,8 @@
 struct lock {
   struct gate gate;
   atomic_flag busy;
-  uint32_t n_alone; /* times that the owner took `busy` since another thread did */
-  _Atomic(const void *)
-      owner; /* the thread's memories, which are its own (threads.h); NULL: none. Set by itself alone */
+  uint32_t n_alone;            /* times that the owner took `busy` since another thread did */
+  _Atomic(const void *) owner; /* its thread_memories; NULL: none. Set by itself alone */
 };
 
 static inline bool lock_is_own(const struct lock *lock)
