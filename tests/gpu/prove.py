@@ -31,6 +31,7 @@ STEPS = [
     ("torch", steps_programs.torch, 170),
     ("cupy", steps_programs.cupy, 60),
     ("preload", steps_programs.preload, 45),
+    ("run", steps_programs.run, 90),
     ("oom", steps_trouble.oom, 60),
     ("devices", steps_trouble.devices, 45),
     ("bad", steps_trouble.bad, 60),

@@ -3,6 +3,7 @@
 of it."""
 
 import shutil
+import sys
 
 from proof import mib, number
 
@@ -66,6 +67,35 @@ def cupy(proof):
 # ---- A CUDA program
 
 
+def served(report):
+    """Whether calls of the report's table stayed with hipmm: cudaMalloc…  CALLS  PASSED ON."""
+    lines = [line.split() for line in report.splitlines() if line.strip().startswith("cudaMalloc")]
+    counts = [words[1:3] for words in lines if len(words) > 2 and words[1].isdigit() and words[2].isdigit()]
+    return any(int(calls) > int(passed) for calls, passed in counts)
+
+
+def under_run(proof, name, key, script, *words, **environment):
+    """The program by itself and under `hipmm run`: the same results, as `key` names them, from memory of hipmm's."""
+    plain = proof.python(script, *words, limit=60)
+    command = ["run", "--strict", "--report", "--", sys.executable, "-B", proof.bundle / "tests/gpu" / script, *words]
+    under = proof.hipmm(*command, limit=60, **environment)
+    results = [(done.json() or {}).get(key) for done in (plain, under)]
+    proof.check(f"{name}: runs by itself", plain.status == 0 and results[0], plain.last_words())
+    proof.check(f"{name}: runs under hipmm run", under.status == 0 and results[1], under.last_words())
+    proof.check(f"{name}: the same results", results[0] == results[1], f"{results}")
+    proof.check(f"{name}: its memory is hipmm's", served(under.err), under.err[-2000:])
+    proof.notes += [f"{name}: by itself {plain.seconds:.2f} s, under hipmm {under.seconds:.2f} s"]
+
+
+def run(proof):
+    """The programs of the steps before, which know nothing of hipmm."""
+    if needs(proof, "PyTorch", "torch"):
+        under_run(proof, "PyTorch", "losses", "torch_train.py", "--allocator", "native", "--steps", 15,
+                  PYTORCH_NO_CUDA_MEMORY_CACHING="1")
+    if needs(proof, "CuPy", "cupy"):
+        under_run(proof, "CuPy", "result", "cupy_work.py", "--allocator", "pool", "--rounds", 10)
+
+
 def preload(proof):
     """tests/gpu/preload.c, linked to CUDA's shared runtime, once as it is and once under `hipmm run`."""
     source = proof.bundle / "tests/gpu/preload.c"
@@ -86,9 +116,7 @@ def preload(proof):
     proof.check("runs by itself", plain.status == 0, plain.last_words())
     under = proof.hipmm("run", "--strict", "--report", "--", program, limit=60)
     proof.check("runs under hipmm run", under.status == 0 and "all is well" in under.out, under.last_words())
-    served = [line.split() for line in under.err.splitlines() if line.strip().startswith("cudaMalloc")]
-    counts = [words[1:3] for words in served if len(words) > 2 and words[1].isdigit() and words[2].isdigit()]
-    proof.check("its memory is hipmm's", any(int(all_) > int(passed) for all_, passed in counts), under.err[-2000:])
+    proof.check("its memory is hipmm's", served(under.err), under.err[-2000:])
     reset = proof.hipmm("run", "--strict", "--", program, "--reset", limit=60)
     proof.check("ends with its device reset", reset.status == 0, reset.last_words())
     proof.notes += [f"by itself {plain.seconds:.2f} s, under hipmm {under.seconds:.2f} s"]
