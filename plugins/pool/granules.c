@@ -5,9 +5,9 @@
 #include "idle.h"
 
 /* New pieces have at most this part of what is held: a large pool moves fewer, larger pieces, at little cost in memory
- * that a piece keeps because a part of it is in use. Where each move is slow there are a third as many, and that costs
- * one percent more. */
-enum { PIECE_SHARE = 1536, SLOW_PIECE_SHARE = 384 };
+ * that a piece keeps because a part of it is in use. Where each move is slow there is to be one in place of six, for up
+ * to two percent more memory. */
+enum { PIECE_SHARE = 1536, SLOW_PIECE_SHARE = 256 };
 
 static bool has_memory(const void *backing, uint64_t start, uint64_t end)
 {
