@@ -126,8 +126,8 @@ def gpu_table(rows, rounds, host):
     for key in keys:
         known = len(key) == 2 or key[2] == LIVE[0]
         peers.append(list(PEERS_WORK.get(key[:2], ("", "", "")) if known else ("", "", "")))
-    rows = [row[:4] + row[5:] + more for row, more in zip(rows, peers)]
-    head = ["workload", "hipmm, ns", f"{host}, ns", "hipmm over it", "at most", " "]
+    rows = [row + more for row, more in zip(rows, peers)]
+    head = ["workload", "hipmm, ns", f"{host}, ns", "hipmm over it", "goal", "at most", " "]
     return table(head + ["RMM pool", "RMM binning", "cudaMallocAsync"], rows)
 
 
