@@ -13,16 +13,8 @@ waits for them. The library is found as libhipmm.so, or where HIPMM_LIBRARY says
 import ctypes
 import os
 
-from numba.core import config
 from numba.cuda import GetIpcHandleMixin, HostOnlyCUDAMemoryManager, MemoryInfo, MemoryPointer
-
-try:
-    from cuda.bindings.driver import CUdeviceptr
-except ImportError:
-    try:
-        from cuda.cuda import CUdeviceptr
-    except ImportError:
-        CUdeviceptr = None
+from numba.cuda.cudadrv import driver
 
 
 def _load():
@@ -39,10 +31,9 @@ _library = _load()
 
 
 def _device_pointer(address):
-    """As the binding in use wants it: NVIDIA's, which newer releases of Numba always use, or ctypes."""
-    if CUdeviceptr is not None and getattr(config, "CUDA_USE_NVIDIA_BINDING", True):
-        return CUdeviceptr(address)
-    return ctypes.c_uint64(address)
+    """As Numba's own driver calls want it: NVIDIA's binding, which newer releases always use, or ctypes."""
+    binding = getattr(driver, "binding", None)
+    return binding.CUdeviceptr(address) if binding else ctypes.c_uint64(address)
 
 
 class _Device(int):

@@ -19,6 +19,15 @@ def needs(proof, step, *modules):
     return not missing
 
 
+def holds(proof, name, script, *words):
+    """A check for each thing that the script found to hold, or not."""
+    done = proof.python(script, *words, limit=60)
+    found = done.json()
+    if proof.check(f"{name}: goes on to the end", done.status == 0 and found, done.last_words()):
+        for what, held in found.items():
+            proof.check(f"{name}: {what}", held)
+
+
 # ---- PyTorch
 
 MODES = [("all alike", []), ("a length drawn for each", ["--varied"])]
@@ -44,7 +53,13 @@ def torch(proof):
                             f"{losses['hipmm']} and {losses[allocator]}")
 
 
-# ---- CuPy
+def hooks(proof):
+    if needs(proof, "hooks", "torch"):
+        holds(proof, "in force", "torch_hooks.py")
+        holds(proof, "beside PyTorch's own", "torch_hooks.py", "--beside")
+
+
+# ---- CuPy and Numba
 
 
 def cupy(proof):
@@ -62,6 +77,11 @@ def cupy(proof):
                         mib(found.get("used_bytes")), str(found.get("result"))[:16]])
     if all(results.values()):
         proof.check("the same results", results["pool"] == results["hipmm"], f"{results}")
+
+
+def numba(proof):
+    if needs(proof, "numba", "numba"):
+        holds(proof, "Numba", "numba_work.py")
 
 
 # ---- A CUDA program

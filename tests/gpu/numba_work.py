@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Numba on hipmm, through its External Memory Management: arrays of uneven length on four streams, a request that is too
+large, and a context that is reset. Prints one line of JSON: what held, and what did not.
+
+    numba_work.py            (PYTHONPATH=etc/python, HIPMM_LIBRARY, HIPMM_CONFIG)
+"""
+
+import ctypes
+import gc
+import json
+import os
+import sys
+
+import hipmm_numba
+import numpy
+from numba import cuda
+
+STREAMS, ROUNDS, MOST = 4, 50, 1 << 20
+
+
+@cuda.jit
+def combine(a, b, out):
+    i = cuda.grid(1)
+    if i < out.size:
+        out[i] = 3 * a[i] + b[i]
+
+
+def is_ours(array):
+    library = ctypes.CDLL(os.environ.get("HIPMM_LIBRARY") or "libhipmm.so")
+    library.hipmm_torch_base_alloc.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+    library.hipmm_torch_base_alloc.restype = ctypes.c_void_p
+    size = ctypes.c_size_t()
+    address = array.device_ctypes_pointer.value
+    return library.hipmm_torch_base_alloc(address, ctypes.byref(size)) == address and size.value >= array.nbytes
+
+
+def work():
+    """Whether every result is right."""
+    random = numpy.random.default_rng(7)
+    streams = [cuda.stream() for _ in range(STREAMS)]
+    good = True
+    for number in range(ROUNDS):
+        pending = []
+        for stream in streams:
+            length = int(random.integers(1, MOST))
+            a, b = random.integers(0, 1000, length), random.integers(0, 1000, length)
+            out = cuda.device_array(length, numpy.int64, stream=stream)
+            combine[(length + 255) // 256, 256, stream](cuda.to_device(a, stream), cuda.to_device(b, stream), out)
+            pending.append((stream, 3 * a + b, out))
+        for stream, wanted, out in pending:
+            good = good and numpy.array_equal(out.copy_to_host(stream=stream), wanted)
+    return bool(good)
+
+
+def fails_clearly():
+    try:
+        cuda.device_array(1 << 50, numpy.uint8)
+    except MemoryError as error:
+        return "hipmm" in str(error)
+    return False
+
+
+def main():
+    if not cuda.is_available():
+        print("no GPU that this Numba can use", file=sys.stderr)
+        return 77
+    cuda.set_memory_manager(hipmm_numba.Manager)
+    array = cuda.to_device(numpy.arange(1000))
+    result = {"the memory is hipmm's": is_ours(array), "results are right": work(), "too much is refused": fails_clearly()}
+    result["and nothing is lost"] = bool((array.copy_to_host() == numpy.arange(1000)).all())
+    info = cuda.current_context().get_memory_info()
+    result["memory info"] = 0 < info.free <= info.total
+    del array
+    gc.collect()
+    cuda.current_context().reset()
+    result["works after a reset"] = work()
+    print(json.dumps(result))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
