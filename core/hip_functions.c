@@ -90,6 +90,20 @@ struct hipmm_hip hip_functions;
 
 static int runtime_version;
 
+/* The calls that no thread may make while one captures a graph, unless it lifts that for itself: NAME, PARAMETERS,
+ * ARGUMENTS. A program that captures cannot know when its allocator makes one. */
+#define UNSAFE_IN_CAPTURE(X)                                                        \
+  X(DeviceSynchronize, (void), ())                                                  \
+  X(Malloc, (void **ptr, size_t bytes), (ptr, bytes))                               \
+  X(Free, (void *ptr), (ptr))                                                       \
+  X(MallocManaged, (void **ptr, size_t bytes, unsigned flags), (ptr, bytes, flags)) \
+  X(HostMalloc, (void **ptr, size_t bytes, unsigned flags), (ptr, bytes, flags))    \
+  X(HostFree, (void *ptr), (ptr))                                                   \
+  X(StreamSynchronize, (hipStream_t stream), (stream))                              \
+  X(StreamQuery, (hipStream_t stream), (stream))                                    \
+  X(EventQuery, (hipEvent_t event), (event))                                        \
+  X(EventSynchronize, (hipEvent_t event), (event))
+
 /* The functions behind the adapted entries of the table. */
 static struct {
   int (*MemPoolSetAccess)(hipMemPool_t pool, const hipMemAccessDesc *access, size_t count);
@@ -103,7 +117,38 @@ static struct {
   int (*MemMap)(void *ptr, size_t bytes, size_t offset, hipMemGenericAllocationHandle_t handle,
                 unsigned long long flags);
   int (*MemSetAccess)(void *ptr, size_t bytes, const hipMemAccessDesc *access, size_t count);
+  int (*ThreadExchangeStreamCaptureMode)(hipStreamCaptureMode *mode);
+#define MEMBER(name, parameters, arguments) int(*name) parameters;
+  UNSAFE_IN_CAPTURE(MEMBER)
+#undef MEMBER
 } raw;
+
+/* ---- Captures ---- */
+
+/* hipStreamCaptureModeRelaxed for the calling thread, and back. */
+static hipStreamCaptureMode relax(void)
+{
+  hipStreamCaptureMode mode = hipStreamCaptureModeRelaxed;
+  raw.ThreadExchangeStreamCaptureMode(&mode);
+  return mode;
+}
+
+static void restore(hipStreamCaptureMode mode)
+{
+  raw.ThreadExchangeStreamCaptureMode(&mode);
+}
+
+#define RELAXED(name, parameters, arguments) \
+  static int relaxed_##name parameters       \
+  {                                          \
+    hipStreamCaptureMode before = relax();   \
+    int code = raw.name arguments;           \
+    restore(before);                         \
+    return code;                             \
+  }
+UNSAFE_IN_CAPTURE(RELAXED)
+
+/* ---- Structs and numbers ---- */
 
 static union allocation_prop memory_of(int device)
 {
@@ -230,17 +275,17 @@ static const struct symbol symbols[] = {
     {"hipSetDevice", &hip_functions.SetDevice, true},
     {"hipDeviceGetAttribute", &hip_functions.DeviceGetAttribute, true},
     {"hipDeviceGetName", &hip_functions.DeviceGetName, true},
-    {"hipDeviceSynchronize", &hip_functions.DeviceSynchronize, true},
+    {"hipDeviceSynchronize", &raw.DeviceSynchronize, true},
     {"hipMemGetInfo", &hip_functions.MemGetInfo, true},
     {"hipRuntimeGetVersion", &hip_functions.RuntimeGetVersion, true},
     {"hipGetLastError", &hip_functions.GetLastError, true},
     {"hipGetErrorName", &hip_functions.GetErrorName, true},
     {"hipGetErrorString", &hip_functions.GetErrorString, true},
-    {"hipMalloc", &hip_functions.Malloc, true},
-    {"hipFree", &hip_functions.Free, true},
-    {"hipMallocManaged", &hip_functions.MallocManaged, false},
-    {"hipHostMalloc", &hip_functions.HostMalloc, false},
-    {"hipHostFree", &hip_functions.HostFree, false},
+    {"hipMalloc", &raw.Malloc, true},
+    {"hipFree", &raw.Free, true},
+    {"hipMallocManaged", &raw.MallocManaged, false},
+    {"hipHostMalloc", &raw.HostMalloc, false},
+    {"hipHostFree", &raw.HostFree, false},
     {"hipMemAdvise", &hip_functions.MemAdvise, false},
     {"hipMemPrefetchAsync", &hip_functions.MemPrefetchAsync, false},
     {"hipMemcpy", &hip_functions.Memcpy, true},
@@ -249,11 +294,13 @@ static const struct symbol symbols[] = {
     {"hipLaunchHostFunc", &hip_functions.LaunchHostFunc, false},
     {"hipStreamCreateWithFlags", &hip_functions.StreamCreateWithFlags, true},
     {"hipStreamDestroy", &hip_functions.StreamDestroy, true},
-    {"hipStreamSynchronize", &hip_functions.StreamSynchronize, true},
-    {"hipStreamQuery", &hip_functions.StreamQuery, true},
+    {"hipStreamSynchronize", &raw.StreamSynchronize, true},
+    {"hipStreamQuery", &raw.StreamQuery, true},
     {"hipStreamWaitEvent", &hip_functions.StreamWaitEvent, true},
     {"hipStreamGetId", &hip_functions.StreamGetId, false},
     {"hipStreamGetDevice", &hip_functions.StreamGetDevice, false},
+    {"hipStreamIsCapturing", &hip_functions.StreamIsCapturing, false},
+    {"hipThreadExchangeStreamCaptureMode", &raw.ThreadExchangeStreamCaptureMode, false},
     {"hipMemcpyPeerAsync", &hip_functions.MemcpyPeerAsync, false},
     {"hipDriverGetVersion", &hip_functions.DriverGetVersion, false},
     {"hipDeviceCanAccessPeer", &hip_functions.DeviceCanAccessPeer, false},
@@ -261,8 +308,8 @@ static const struct symbol symbols[] = {
     {"hipEventCreateWithFlags", &hip_functions.EventCreateWithFlags, true},
     {"hipEventDestroy", &hip_functions.EventDestroy, true},
     {"hipEventRecord", &hip_functions.EventRecord, true},
-    {"hipEventQuery", &hip_functions.EventQuery, true},
-    {"hipEventSynchronize", &hip_functions.EventSynchronize, true},
+    {"hipEventQuery", &raw.EventQuery, true},
+    {"hipEventSynchronize", &raw.EventSynchronize, true},
     {"hipMallocAsync", &hip_functions.MallocAsync, false},
     {"hipFreeAsync", &hip_functions.FreeAsync, false},
     {"hipMallocFromPoolAsync", &hip_functions.MallocFromPoolAsync, false},
@@ -314,6 +361,10 @@ static void put_adapters(void)
   hip_functions.MemCreate = raw.MemCreate ? create_memory : NULL;
   hip_functions.MemMap = raw.MemMap ? map_memory : NULL;
   hip_functions.MemSetAccess = raw.MemSetAccess ? set_access : NULL;
+#define PUT(name, parameters, arguments) \
+  hip_functions.name = raw.name && raw.ThreadExchangeStreamCaptureMode ? relaxed_##name : raw.name;
+  UNSAFE_IN_CAPTURE(PUT)
+#undef PUT
 }
 
 const char *hip_functions_find(void *library)

@@ -138,11 +138,31 @@ static bool may_use_handle(const struct streams *streams, const struct stream *s
   return stream->lasts || streams->record == RECORD_LAZY;
 }
 
+/* Whether work on the stream goes into a graph. It is done when that is launched, again and again: no event of it tells
+ * others anything, and it cannot wait for what is not in the graph. */
+static bool is_captured(const struct streams *streams, hipStream_t handle)
+{
+  const struct hipmm_hip *hip = streams->services->hip;
+  int status = 0, code = hip->StreamIsCapturing ? hip->StreamIsCapturing(handle, &status) : 0;
+  if (code) hip->GetLastError(); /* the default stream, while one captures that waits for it */
+  return code || status;
+}
+
+bool streams_any_captured(const struct streams *streams)
+{
+  for (uint32_t id = STREAM_FIRST; id < streams->count; id++)
+    if (streams->items[id].in_use && may_use_handle(streams, &streams->items[id]) &&
+        is_captured(streams, streams->items[id].handle))
+      return true;
+  return false;
+}
+
 /* Records the event, which is made if need be, on the stream. */
 static bool record_event(const struct streams *streams, const struct stream *stream, hipEvent_t *event)
 {
   const struct hipmm_services *services = streams->services;
   const struct hipmm_hip *hip = services->hip;
+  if (is_captured(streams, stream->handle)) return false;
   int previous = services->enter_device(services);
   int code = *event ? 0 : hip->EventCreateWithFlags(event, HIPMM_HIP_EVENT_DISABLE_TIMING);
   if (!code) code = hip->EventRecord(*event, stream->handle);
@@ -191,6 +211,7 @@ bool stream_wait(struct streams *streams, uint32_t waiter, uint32_t id, uint64_t
   struct stream *stream = &streams->items[id];
   if (epoch <= stream->passed) return true;
   if (epoch > stream->recorded && !stream_cover(streams, id)) return false;
+  if (is_captured(streams, streams->items[waiter].handle)) return false;
   int previous = services->enter_device(services);
   int code = services->hip->StreamWaitEvent(streams->items[waiter].handle, stream->event, 0);
   if (code) services->hip->GetLastError();

@@ -95,6 +95,9 @@ bool stream_host_wait_for(struct streams *streams, uint32_t id, uint64_t epoch);
 /* All frees so far have passed: the caller has waited for the stream, or for the device. */
 void stream_passed(struct streams *streams, uint32_t id);
 
+/* Whether work on any of the streams goes into a graph that is being captured: then the device cannot be waited for. */
+bool streams_any_captured(const struct streams *streams);
+
 /* Forgets a stream whose frees have all passed and that has no free blocks; all such streams that are gone: the device
  * was waited for. */
 void stream_forget(struct streams *streams, uint32_t id);

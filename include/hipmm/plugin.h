@@ -261,7 +261,8 @@ enum {
 /* The HIP API of the runtime in use, without the prefix "hip". Each returns a hipError_t as int. A function that this
  * runtime lacks is NULL: test in create, and refuse with HIPMM_E_NOT_SUPPORTED and the function's name. Signatures are
  * HIP's, save where HIP's releases differ among themselves in a struct or a number: there the core adapts, and the
- * comment says so. The table lives until the process exits. */
+ * comment says so. The calls that a capture of a graph elsewhere in the program forbids (hipStreamCaptureModeGlobal) are
+ * made as if none were under way, which disturbs neither. The table lives until the process exits. */
 struct hipmm_hip {
   size_t struct_size;
 
@@ -350,6 +351,9 @@ struct hipmm_hip {
   int (*DeviceEnablePeerAccess)(int peer, unsigned flags);
 
   const char *runtime; /* "amd", "nvidia", "software", or the path that the graph names */
+
+  /* Whether work on the stream goes into a graph that is being captured: 0 if not (hipStreamCaptureStatus). */
+  int (*StreamIsCapturing)(hipStream_t stream, int *status);
 };
 
 /* ---- The core's services --------------------------------------------------------------------------------------- */

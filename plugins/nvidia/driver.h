@@ -74,6 +74,7 @@ struct nvidia_driver {
   CUresult (*StreamGetCtx)(CUstream stream, CUcontext *context);
   CUresult (*StreamGetId)(CUstream stream, unsigned long long *id);
   CUresult (*StreamIsCapturing)(CUstream stream, CUstreamCaptureStatus *status);
+  CUresult (*ThreadExchangeStreamCaptureMode)(CUstreamCaptureMode *mode);
   CUresult (*StreamAddCallback)(CUstream stream, CUstreamCallback callback, void *argument, unsigned int flags);
   CUresult (*LaunchHostFunc)(CUstream stream, CUhostFn function, void *argument);
 

@@ -163,6 +163,22 @@ hipError_t hipStreamIsCapturing(hipStream_t stream, hipStreamCaptureStatus *stat
   return nvidia_end(result);
 }
 
+_Static_assert((int)hipStreamCaptureModeGlobal == CU_STREAM_CAPTURE_MODE_GLOBAL &&
+                   (int)hipStreamCaptureModeThreadLocal == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL &&
+                   (int)hipStreamCaptureModeRelaxed == CU_STREAM_CAPTURE_MODE_RELAXED,
+               "HIP and CUDA number the modes of a capture alike");
+
+hipError_t hipThreadExchangeStreamCaptureMode(hipStreamCaptureMode *mode)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!mode) return nvidia_fail(hipErrorInvalidValue);
+  if (!nvidia_cuda.ThreadExchangeStreamCaptureMode) return nvidia_fail(hipErrorNotSupported);
+  CUstreamCaptureMode other = (CUstreamCaptureMode)*mode;
+  CUresult result = nvidia_cuda.ThreadExchangeStreamCaptureMode(&other);
+  if (result == CUDA_SUCCESS) *mode = (hipStreamCaptureMode)other;
+  return nvidia_end(result);
+}
+
 /* ---- Host functions -------------------------------------------------------------------------------------------- */
 
 hipError_t hipLaunchHostFunc(hipStream_t stream, hipHostFn_t function, void *argument)

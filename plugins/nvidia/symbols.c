@@ -61,6 +61,7 @@ const struct nvidia_symbol nvidia_symbols[] = {
     {"cuStreamGetCtx", &nvidia_cuda.StreamGetCtx, 9020, true},
     {"cuStreamGetId", &nvidia_cuda.StreamGetId, 12000, true},
     {"cuStreamIsCapturing", &nvidia_cuda.StreamIsCapturing, 10000, true},
+    {"cuThreadExchangeStreamCaptureMode", &nvidia_cuda.ThreadExchangeStreamCaptureMode, 10010, true},
     {"cuStreamAddCallback", &nvidia_cuda.StreamAddCallback, 5000, true},
     {"cuLaunchHostFunc", &nvidia_cuda.LaunchHostFunc, 10000, true},
     {"cuEventCreate", &nvidia_cuda.EventCreate, 2000, false},

@@ -29,7 +29,8 @@ static enum hipmm_status synchronize_device(struct pool *pool)
 /* Free memory of streams whose handles may be gone comes back through the device, if there is enough to matter. */
 static uint32_t take_withheld(struct pool *pool, const struct request *request)
 {
-  if (heap_withheld_bytes(&pool->heap, request->stream) < request->bytes || synchronize_device(pool)) return BLOCK_NONE;
+  if (heap_withheld_bytes(&pool->heap, request->stream) < request->bytes) return BLOCK_NONE;
+  if (streams_any_captured(&pool->heap.streams) || synchronize_device(pool)) return BLOCK_NONE;
   return heap_take_ready(&pool->heap, request);
 }
 

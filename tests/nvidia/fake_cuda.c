@@ -7,6 +7,7 @@
 
 static struct fake_cuda fake = {.n_devices = 2};
 static _Thread_local CUcontext current;
+static _Thread_local CUstreamCaptureMode capture_mode; /* global at first */
 
 EXPORT struct fake_cuda *fake_cuda(void)
 {
@@ -27,7 +28,7 @@ CUresult fake_call(bool bare, const char *name, uint64_t a, uint64_t b, uint64_t
 {
   if (!bare && !current) return CUDA_ERROR_INVALID_CONTEXT;
   fake.calls++;
-  fake.last = (struct fake_call){.name = name, .arguments = {a, b, c, d, e}};
+  fake.last = (struct fake_call){.name = name, .arguments = {a, b, c, d, e}, .capture_mode = capture_mode};
   return fake.fails && !strcmp(fake.fails, name) ? fake.failure : CUDA_SUCCESS;
 }
 
@@ -257,6 +258,15 @@ static CUresult stream_is_capturing(CUstream stream, CUstreamCaptureStatus *stat
   return fake_call(false, "cuStreamIsCapturing", (uintptr_t)stream, 0, 0, 0, 0);
 }
 
+/* It says what is so, and is not noted. */
+static CUresult exchange_capture_mode(CUstreamCaptureMode *mode)
+{
+  CUstreamCaptureMode before = capture_mode;
+  capture_mode = *mode;
+  *mode = before;
+  return CUDA_SUCCESS;
+}
+
 static CUresult stream_add_callback(CUstream stream, CUstreamCallback callback, void *argument, unsigned flags)
 {
   fake.callback = callback;
@@ -364,6 +374,7 @@ static const struct fake_symbol symbols[] = {
     {"cuStreamGetCtx", 12050, wrong_variant},
     {"cuStreamGetId", 12000, stream_get_id},
     {"cuStreamIsCapturing", 10000, stream_is_capturing},
+    {"cuThreadExchangeStreamCaptureMode", 10010, exchange_capture_mode},
     {"cuStreamAddCallback", 5000, stream_add_callback},
     {"cuLaunchHostFunc", 10000, launch_host_func},
     {"cuEventCreate", 2000, event_create},

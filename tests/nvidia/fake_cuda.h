@@ -25,6 +25,7 @@ struct fake_call {
   const char *name;
   uint64_t arguments[FAKE_ARGUMENTS]; /* numbers and pointers, without those that results go to */
   unsigned char data[256];            /* the struct or array that it was given */
+  CUstreamCaptureMode capture_mode;   /* of the thread that called it */
 };
 
 struct fake_cuda {

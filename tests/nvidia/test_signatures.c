@@ -67,6 +67,7 @@ SAME(StreamGetPriority, PFN_cuStreamGetPriority_v5050);
 SAME(StreamGetCtx, PFN_cuStreamGetCtx_v9020);
 SAME(StreamGetId, PFN_cuStreamGetId_v12000);
 SAME(StreamIsCapturing, PFN_cuStreamIsCapturing_v10000);
+SAME(ThreadExchangeStreamCaptureMode, PFN_cuThreadExchangeStreamCaptureMode_v10010);
 SAME(StreamAddCallback, PFN_cuStreamAddCallback_v5000);
 SAME(LaunchHostFunc, PFN_cuLaunchHostFunc_v10000);
 SAME(EventCreate, PFN_cuEventCreate_v2000);

@@ -65,6 +65,11 @@ static void streams_answer_questions(void **state)
   assert_int_equal(status, hipStreamCaptureStatusInvalidated);
   assert_ok(hipStreamGetDevice(stream, &device));
   assert_int_equal(device, 1);
+  hipStreamCaptureMode mode = hipStreamCaptureModeRelaxed;
+  assert_ok(hipThreadExchangeStreamCaptureMode(&mode));
+  assert_int_equal(mode, hipStreamCaptureModeGlobal);
+  assert_ok(hipThreadExchangeStreamCaptureMode(&mode));
+  assert_int_equal(mode, hipStreamCaptureModeRelaxed);
   assert_ptr_equal(current(), POINTER(FAKE_CONTEXT(0)));
 }
 
