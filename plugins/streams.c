@@ -148,12 +148,13 @@ static bool is_captured(const struct streams *streams, hipStream_t handle)
   return code || status;
 }
 
-bool streams_any_captured(const struct streams *streams)
+bool streams_any_captured(const struct streams *streams, uint32_t user)
 {
-  for (uint32_t id = STREAM_FIRST; id < streams->count; id++)
-    if (streams->items[id].in_use && may_use_handle(streams, &streams->items[id]) &&
-        is_captured(streams, streams->items[id].handle))
-      return true;
+  for (uint32_t id = STREAM_FIRST; id < streams->count; id++) {
+    const struct stream *stream = &streams->items[id];
+    bool is_good = id == user || (stream->in_use && may_use_handle(streams, stream));
+    if (is_good && is_captured(streams, stream->handle)) return true;
+  }
   return false;
 }
 

@@ -95,8 +95,9 @@ bool stream_host_wait_for(struct streams *streams, uint32_t id, uint64_t epoch);
 /* All frees so far have passed: the caller has waited for the stream, or for the device. */
 void stream_passed(struct streams *streams, uint32_t id);
 
-/* Whether work on any of the streams goes into a graph that is being captured: then the device cannot be waited for. */
-bool streams_any_captured(const struct streams *streams);
+/* Whether work on any stream, as far as their handles may be used, goes into a graph that is being captured: then the
+ * device cannot be waited for. That of `user` is good during this call. */
+bool streams_any_captured(const struct streams *streams, uint32_t user);
 
 /* Forgets a stream whose frees have all passed and that has no free blocks; all such streams that are gone: the device
  * was waited for. */

@@ -30,7 +30,7 @@ static enum hipmm_status synchronize_device(struct pool *pool)
 static uint32_t take_withheld(struct pool *pool, const struct request *request)
 {
   if (heap_withheld_bytes(&pool->heap, request->stream) < request->bytes) return BLOCK_NONE;
-  if (streams_any_captured(&pool->heap.streams) || synchronize_device(pool)) return BLOCK_NONE;
+  if (streams_any_captured(&pool->heap.streams, request->stream) || synchronize_device(pool)) return BLOCK_NONE;
   return heap_take_ready(&pool->heap, request);
 }
 
