@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* control.c: values read, and options set, by path while they are in use. Setting goes through the same reading of options
- * as a graph does, so that nothing can be set that could not be written in a file. */
+/* control.c: values read, and options set, by path while they are in use. Setting goes through the same reading of
+ * options as a graph does, so that nothing can be set that could not be written in a file. */
 #include "error.h"
 #include "life.h"
 #include "option_set.h"

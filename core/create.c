@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* create.c: resources made in code: the arguments checked, turned into a graph of one node, and built over the resources
- * that the caller gave. Everything from there on is as for a resource from a file. */
+/* create.c: resources made in code: the arguments checked, turned into a graph of one node, and built over the
+ * resources that the caller gave. Everything from there on is as for a resource from a file. */
 #include "device.h"
 #include "error.h"
 #include "life.h"

@@ -5,8 +5,8 @@
 
 #include <hipmm/plugin.h>
 
-/* Checks `foreign`, as found in `file`, which must describe `type`, and fills `descriptor_out`: tables with our strides,
- * optional ops filled in. The copies live for the process's life, as the plugin does. */
+/* Checks `foreign`, as found in `file`, which must describe `type`, and fills `descriptor_out`: tables with our
+ * strides, optional ops filled in. The copies live for the process's life, as the plugin does. */
 enum hipmm_status descriptor_adopt(const void *foreign, const char *file, const char *type,
                                    struct hipmm_plugin *descriptor_out);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* device.c: the per-device table. Reading it is two atomic loads, so that a call without a resource stays cheap; nothing
- * that was ever in force is let go before the table closes, so that a borrowed resource stays good. */
+/* device.c: the per-device table. Reading it is two atomic loads, so that a call without a resource stays cheap;
+ * nothing that was ever in force is let go before the table closes, so that a borrowed resource stays good. */
 #include "device.h"
 #include "error.h"
 #include "hip.h"

@@ -53,8 +53,8 @@ struct walk {
 
 enum { MOST_LINKS = 40 };
 
-/* What is written in a folder for all to write, like /tmp, is safe if it is ours: others cannot replace it. A file's own
- * folder is not let off: with it all that the file lies beside is in question. */
+/* What is written in a folder for all to write, like /tmp, is safe if it is ours: others cannot replace it. A file's
+ * own folder is not let off: with it all that the file lies beside is in question. */
 static enum hipmm_status check_folder(const struct walk *walk)
 {
   struct stat status;

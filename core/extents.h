@@ -19,7 +19,8 @@ struct extents {
   uint64_t movable_bytes; /* of what is free: serves a request as if it were in one piece */
 };
 
-/* Gathers the extents of an instance, sorted by address; free ones that touch are one. Free with extents_free, whatever came of it. */
+/* Gathers the extents of an instance, sorted by address; free ones that touch are one. Free with extents_free, whatever
+ * came of it. */
 enum hipmm_status extents_gather(const struct instance *instance, struct extents *extents_out);
 void extents_free(struct extents *extents);
 

@@ -71,15 +71,15 @@ const char *graph_near_runtime(const char *word);
 /* Keys of a resource's object that are not options of its plugin: "type", "upstream"; NULL-terminated. */
 extern const char *const graph_resource_keys[];
 
-/* A graph of one resource that stands on resources outside it: one made in code. Nothing but the options is checked. The
- * graph's source is "<options>", and paths begin at the options. NULL when there is no memory. */
+/* A graph of one resource that stands on resources outside it: one made in code. Nothing but the options is checked.
+ * The graph's source is "<options>", and paths begin at the options. NULL when there is no memory. */
 struct graph *graph_single(const char *name, const struct plugin *plugin, json_t *options);
 
 /* Renames the node of a single graph, before anybody else has it. */
 enum hipmm_status graph_rename(struct graph *graph, const char *name);
 
-/* The plugin of a resource type, as a graph's "type" would find it along the plugin path of `graph`. Reports what is wrong
- * with the type. */
+/* The plugin of a resource type, as a graph's "type" would find it along the plugin path of `graph`. Reports what is
+ * wrong with the type. */
 enum hipmm_status graph_type(struct graph *graph, const char *type, struct report *report,
                              const struct plugin **plugin_out);
 

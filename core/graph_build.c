@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph_build.c: what the steps of reading a graph share: reporting at a place, finding plugins and nodes by name, adding
- * nodes. Called by the graph_* files only. */
+/* graph_build.c: what the steps of reading a graph share: reporting at a place, finding plugins and nodes by name,
+ * adding nodes. Called by the graph_* files only. */
 #include "graph_build.h"
 #include "text.h"
 

@@ -44,7 +44,8 @@ const struct plugin *build_plugin(struct graph_build *build, const char *type, c
 /* The index of the node called `name`, or -1 once that has been reported at `path`. */
 int build_find(struct graph_build *build, const char *name, const char *path);
 
-/* Adds a node at the end and to the index, taking over none of its arguments; its index, or -1 when there is no memory. */
+/* Adds a node at the end and to the index, taking over none of its arguments; its index, or -1 when there is no
+ * memory. */
 int build_add_node(struct graph_build *build, const char *name, const char *path, json_t *object);
 
 /* Reads and parses. NULL once reported. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph_link.c: who stands on whom: the names in "upstream", in options and in "devices" become indices of nodes. Called
- * by graph.c once all nodes are there; cycles are graph_order.c's business. */
+/* graph_link.c: who stands on whom: the names in "upstream", in options and in "devices" become indices of nodes.
+ * Called by graph.c once all nodes are there; cycles are graph_order.c's business. */
 #include "graph_build.h"
 #include "option.h"
 #include "text.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* graph_order.c: the last step of reading a graph: cycles, the default node, what no device uses, and the final order, in
- * which every node comes after all that it needs. Called by graph.c. Walks with a list of its own, not by recursion: a
- * graph's depth is the user's, the program's stack is not. */
+/* graph_order.c: the last step of reading a graph: cycles, the default node, what no device uses, and the final order,
+ * in which every node comes after all that it needs. Called by graph.c. Walks with a list of its own, not by recursion:
+ * a graph's depth is the user's, the program's stack is not. */
 #include "graph_build.h"
 
 #include <stdio.h>
@@ -153,7 +153,8 @@ static void choose_default(struct graph_build *build, struct walk *walk)
 
 /* ---- Checks that need the order -------------------------------------------------------------------------------- */
 
-/* `hipmm run` takes a program's managed and pinned memory from resources of these names, which no device needs to name. */
+/* `hipmm run` takes a program's managed and pinned memory from resources of these names, which no device needs to
+ * name. */
 static const char *const names_for_run[] = {"managed", "pinned"};
 
 static void warn_unused(const struct walk *walk)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph_resources.c: the objects under "resources" and the elements of "stack": their names, types and options. Called by
- * graph.c; who stands on whom is graph_link.c's business. */
+/* graph_resources.c: the objects under "resources" and the elements of "stack": their names, types and options. Called
+ * by graph.c; who stands on whom is graph_link.c's business. */
 #include "graph_build.h"
 #include "option.h"
 #include "text.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* graph_schema.c: the JSON Schema (draft 2020-12) of a graph file, from the option tables of all plugins found. Called by
- * the command, for editors. What the schema refuses, reading the graph refuses too; names, cycles and depths only that
- * can check. */
+/* graph_schema.c: the JSON Schema (draft 2020-12) of a graph file, from the option tables of all plugins found. Called
+ * by the command, for editors. What the schema refuses, reading the graph refuses too; names, cycles and depths only
+ * that can check. */
 #include "graph_build.h"
 #include "option.h"
 #include "text.h"

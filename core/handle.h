@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* handle.h: the opaque objects that programs hold: stream pools and containers. Their memory stays objects' for ever, so
- * that one which was destroyed already, or is of another kind, can be told by looking at it. A container's object also
- * keeps its stack alive, and threads that make and destroy containers do not share a count for that. */
+/* handle.h: the opaque objects that programs hold: stream pools and containers. Their memory stays objects' for ever,
+ * so that one which was destroyed already, or is of another kind, can be told by looking at it. A container's object
+ * also keeps its stack alive, and threads that make and destroy containers do not share a count for that. */
 #ifndef HIPMM_CORE_HANDLE_H
 #define HIPMM_CORE_HANDLE_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* hip_functions.c: the one place of the core that knows HIP: fills the table of HIP functions from a shared library that
- * exports them, and adapts the few whose structs or numbers changed between HIP's releases. Called by hip.c, which chooses
- * the library. */
+/* hip_functions.c: the one place of the core that knows HIP: fills the table of HIP functions from a shared library
+ * that exports them, and adapts the few whose structs or numbers changed between HIP's releases. Called by hip.c, which
+ * chooses the library. */
 #include "hip_functions.h"
 
 #include <dlfcn.h>
@@ -205,8 +205,8 @@ static int get_pool_access(int *access, hipMemPool_t pool, int device)
   return code;
 }
 
-/* HIP writes a descriptor into what may be as large as a pointer. ROCm up to 5.4 says success and does nothing, here and
- * in the import. */
+/* HIP writes a descriptor into what may be as large as a pointer. ROCm up to 5.4 says success and does nothing, here
+ * and in the import. */
 static int export_pool(int *fd, hipMemPool_t pool)
 {
   union {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* instance.c: who stands on whom among live resources, of one stack or several, searches along that, and news for all of
- * a stack. Called when a resource is built and by calls on resources, but never by the allocation path. */
+/* instance.c: who stands on whom among live resources, of one stack or several, searches along that, and news for all
+ * of a stack. Called when a resource is built and by calls on resources, but never by the allocation path. */
 #include "error.h"
 #include "graph_build.h"
 #include "stack.h"

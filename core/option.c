@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* option.c: a JSON object into a plugin's option struct, by its option table. Called by graph when checking and by stack
- * when building. Reports every mistake and leaves nothing behind after one. Single values are in option_value.c. */
+/* option.c: a JSON object into a plugin's option struct, by its option table. Called by graph when checking and by
+ * stack when building. Reports every mistake and leaves nothing behind after one. Single values are in
+ * option_value.c. */
 #include "option.h"
 #include "object.h"
 #include "option_value.h"

@@ -46,8 +46,9 @@ void option_references(const struct hipmm_option *table, size_t n, const json_t 
 bool option_overlay(const struct hipmm_option *table, size_t n, const char *variable, const char *text, json_t *object,
                     struct report *report);
 
-/* Puts the option called `name` into `object`, as `text` gives it: JSON, or plain text for what would be a string. Whether
- * there is such an option and the value is good is checked later by option_fill. False if it is not valid UTF-8. */
+/* Puts the option called `name` into `object`, as `text` gives it: JSON, or plain text for what would be a string.
+ * Whether there is such an option and the value is good is checked later by option_fill. False if it is not valid
+ * UTF-8. */
 bool option_set_text(const struct hipmm_option *table, size_t n, const char *name, const char *text, json_t *object);
 
 /* The value in force as a user would write it in JSON: the one in `object`, or the default ("null" when it has none). A

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* option_message.c: what is said of an option's value, and how the value reads in it. Called by whoever reads options. */
+/* option_message.c: what is said of an option's value, and how the value reads in it. Called by whoever reads
+ * options. */
 #include "option_value.h"
 #include "text.h"
 

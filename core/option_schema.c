@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* option_schema.c: rows of option tables as JSON Schema (draft 2020-12). Called by graph_schema.c and by the command. What
- * the schema refuses, option_fill refuses too; bounds between sizes and between options only option_fill can check. */
+/* option_schema.c: rows of option tables as JSON Schema (draft 2020-12). Called by graph_schema.c and by the command.
+ * What the schema refuses, option_fill refuses too; bounds between sizes and between options only option_fill can
+ * check. */
 #include "object.h"
 #include "option_value.h"
 #include "text.h"

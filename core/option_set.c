@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An option may name what is below in the same stack, or what the caller gave when it was made in code; never itself. */
+/* An option may name what is below in the same stack, or what the caller gave when it was made in code; never
+ * itself. */
 static struct hipmm_resource *resolve(void *closure, const char *name)
 {
   struct instance *instance = closure;

@@ -14,13 +14,13 @@ struct option_set {
   struct option_set *older; /* of the instance, in the order they were made */
 };
 
-/* Options from `object`, of which a copy is kept, for an instance that knows its upstreams. False once mistakes have been
- * reported, at `path` and below. */
+/* Options from `object`, of which a copy is kept, for an instance that knows its upstreams. False once mistakes have
+ * been reported, at `path` and below. */
 bool option_set_new(struct instance *instance, const json_t *object, const char *path, struct report *report,
                     struct option_set **set_out);
 
-/* The options in force with one changed: `text` as of option_set_text, NULL for its default. `is_known_out`: such a set is
- * kept already, maybe in force. Otherwise it is new, and to be kept or freed. */
+/* The options in force with one changed: `text` as of option_set_text, NULL for its default. `is_known_out`: such a set
+ * is kept already, maybe in force. Otherwise it is new, and to be kept or freed. */
 bool option_set_changed(struct instance *instance, const struct hipmm_option *row, const char *text,
                         struct report *report, struct option_set **set_out, bool *is_known_out);
 

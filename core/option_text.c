@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* option_text.c: options written as plain text instead of JSON: the defaults of option tables, and environment variables
- * such as HIPMM_SOFTWARE=devices=2,memory=16GiB. Turns text into JSON values and leaves all judgement to option_fill. */
+/* option_text.c: options written as plain text instead of JSON: the defaults of option tables, and environment
+ * variables such as HIPMM_SOFTWARE=devices=2,memory=16GiB. Turns text into JSON values and leaves all judgement to
+ * option_fill. */
 #include "option_value.h"
 #include "text.h"
 

@@ -31,8 +31,8 @@ bool option_read_number(const struct option_reading *reading, const json_t *valu
  * number: errno is then ERANGE. The word for "unlimited" is not one either. */
 bool option_number(const struct hipmm_option *row, const json_t *value, struct option_number *number_out);
 
-/* The JSON value that `text`, a default or a piece of an environment variable, means for this row; a string if it is not
- * of the row's type. A new reference; NULL if the text is not valid UTF-8. */
+/* The JSON value that `text`, a default or a piece of an environment variable, means for this row; a string if it is
+ * not of the row's type. A new reference; NULL if the text is not valid UTF-8. */
 json_t *option_from_text(const struct hipmm_option *row, const char *text);
 
 /* The same for what a program sets: a string may also be written as JSON writes it, in quotes. */

@@ -66,7 +66,8 @@ static bool find_own_file(char *file)
 
 /* Where this code lies tells where its plugins lie, wherever the whole was moved to: in a build tree beside the
  * library's .libs or the program, in an installation under ../lib or beside the library. What `hipmm run` preloads lies
- * in a folder of its own, in an installation below the plugins. Found once: none of it moves while the process lives. */
+ * in a folder of its own, in an installation below the plugins. Found once: none of it moves while the process
+ * lives. */
 static struct folders surroundings;
 static pthread_once_t surroundings_once = PTHREAD_ONCE_INIT;
 

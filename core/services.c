@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* services.c: those functions behind struct hipmm_services that need no resource: what went wrong, the log, host memory.
- * Called by runtimes and resources; those for resources alone are in instance_services.c. */
+/* services.c: those functions behind struct hipmm_services that need no resource: what went wrong, the log, host
+ * memory. Called by runtimes and resources; those for resources alone are in instance_services.c. */
 #include "services.h"
 #include "error.h"
 #include "log.h"

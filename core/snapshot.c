@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* snapshot.c: the state of all stacks as one JSON text: every resource with its values and options, and what it shows of
- * its memory. Programs and tools call it at any time; nothing is stopped for it. */
+/* snapshot.c: the state of all stacks as one JSON text: every resource with its values and options, and what it shows
+ * of its memory. Programs and tools call it at any time; nothing is stopped for it. */
 #include "error.h"
 #include "extents.h"
 #include "hip.h"

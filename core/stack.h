@@ -52,8 +52,8 @@ struct stack {
   struct stack *next, *previous;
 };
 
-/* Builds the stack of a device; or one made in code, from a graph of one node (graph_single), over `outside`. The node's
- * name must be free (`is_named`), or else gets a number. The caller owns a reference. */
+/* Builds the stack of a device; or one made in code, from a graph of one node (graph_single), over `outside`. The
+ * node's name must be free (`is_named`), or else gets a number. The caller owns a reference. */
 enum hipmm_status stack_build(struct graph *graph, int device, struct stack **stack_out);
 enum hipmm_status stack_build_over(struct graph *graph, int device, const struct outside *outside, bool is_named,
                                    struct stack **stack_out);
@@ -69,8 +69,8 @@ struct instance *stack_find(const struct stack *stack, const char *name, const c
 /* ---- The list of all stacks (stack_list.c) ---- */
 
 /* Lists a stack that is about to be built: visible to stack_next once stack_show was called. A stack made in code needs
- * a name of its own among them: `name`, or with `is_wish` that or "name.2", "name.3", … HIPMM_E_ARGUMENT if it is taken;
- * the name in force is stack->name. NULL: the device's own stack. */
+ * a name of its own among them: `name`, or with `is_wish` that or "name.2", "name.3", … HIPMM_E_ARGUMENT if it is
+ * taken; the name in force is stack->name. NULL: the device's own stack. */
 enum hipmm_status stack_list(struct stack *stack, const char *name, bool is_wish);
 void stack_show(struct stack *stack);
 void stack_unlist(struct stack *stack);
@@ -94,7 +94,8 @@ enum hipmm_status instance_link(struct instance *instance);
 enum hipmm_status instance_find(const struct instance *instance, const void *ptr, struct hipmm_block *block_out);
 enum hipmm_status instance_find_below(const struct instance *instance, const void *ptr, struct hipmm_block *block_out);
 
-/* The nearest instance, from this one down, whose table of values (or actions) has `name`, and its row; NULL if none. */
+/* The nearest instance, from this one down, whose table of values (or actions) has `name`, and its row; NULL if
+ * none. */
 const struct instance *instance_with_value(const struct instance *instance, const char *name, size_t *row_out);
 const struct instance *instance_with_action(const struct instance *instance, const char *name, size_t *row_out);
 

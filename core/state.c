@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* state.c: what lives, as text for programs: values and options as JSON, all of them by path, or one; and what a resource
- * reports by itself. Reads only; what could not be read of a resource is null and spoils nothing else. */
+/* state.c: what lives, as text for programs: values and options as JSON, all of them by path, or one; and what a
+ * resource reports by itself. Reads only; what could not be read of a resource is null and spoils nothing else. */
 #include "state.h"
 #include "error.h"
 #include "life.h"

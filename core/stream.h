@@ -19,8 +19,8 @@ enum hipmm_status stream_unmake(hipStream_t stream, int device, enum stream_owne
 /* Waits for a stream of a device that is current already. */
 enum hipmm_status stream_wait_here(hipStream_t stream);
 
-/* Makes what `stream` is given from now on wait for what `other` has been given; nothing here waits. Both are known to be
- * of their devices. */
+/* Makes what `stream` is given from now on wait for what `other` has been given; nothing here waits. Both are known to
+ * be of their devices. */
 enum hipmm_status stream_order(int device, hipStream_t stream, int other_device, hipStream_t other);
 
 /* The handle for HIP's functions: HIP before 6.2 knows the legacy stream by NULL alone. */

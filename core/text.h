@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The name nearest to a word among those tried: text_near() begins with none, and text_near_try() takes a candidate that
- * is nearer than those before (Damerau's distance without regard to case, at most a third of the word's length, at least
- * 1). */
+/* The name nearest to a word among those tried: text_near() begins with none, and text_near_try() takes a candidate
+ * that is nearer than those before (Damerau's distance without regard to case, at most a third of the word's length, at
+ * least 1). */
 struct text_near {
   const char *word;
   size_t too_far;
@@ -58,7 +58,8 @@ bool text_parse_bytes(const char *text, uint64_t *bytes_out);
 /* Reads "50%", "12.5 %": 0 to any. False on anything else. */
 bool text_parse_percent(const char *text, double *percent_out);
 
-/* Reads "10ms", "1.5 s", units ns us ms s min h, into nanoseconds. False on anything else and on overflow (as above). */
+/* Reads "10ms", "1.5 s", units ns us ms s min h, into nanoseconds. False on anything else and on overflow (as
+ * above). */
 bool text_parse_duration(const char *text, int64_t *ns_out);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* torch_notes.c: notes of single blocks. Called by the hooks of torch.c; never on the path of a block without a note. */
+/* torch_notes.c: notes of single blocks. Called by the hooks of torch.c; never on the path of a block without a
+ * note. */
 #include "torch_notes.h"
 #include "hip.h"
 #include "ledger.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* torch_notes.h: what PyTorch said about single live blocks: which further streams use them, and which private pool they
- * belong to. Most blocks have no note, and finding that out costs one load. */
+/* torch_notes.h: what PyTorch said about single live blocks: which further streams use them, and which private pool
+ * they belong to. Most blocks have no note, and finding that out costs one load. */
 #ifndef HIPMM_CORE_TORCH_NOTES_H
 #define HIPMM_CORE_TORCH_NOTES_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* torch_pools.h: PyTorch's private pools, which captured graphs live on: a graph that is replayed writes to the addresses
- * that it was captured with, so nobody else may get them before the pool is released. */
+/* torch_pools.h: PyTorch's private pools, which captured graphs live on: a graph that is replayed writes to the
+ * addresses that it was captured with, so nobody else may get them before the pool is released. */
 #ifndef HIPMM_CORE_TORCH_POOLS_H
 #define HIPMM_CORE_TORCH_POOLS_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* gate.h: a lock for what one thread, its owner, uses all the time, and other threads hardly ever. The owner passes with
- * plain loads and stores, where a lock would cost more than all that is done inside; others pay for both: they have the
- * system make every processor finish what it is about (membarrier), which takes microseconds.
+/* gate.h: a lock for what one thread, its owner, uses all the time, and other threads hardly ever. The owner passes
+ * with plain loads and stores, where a lock would cost more than all that is done inside; others pay for both: they
+ * have the system make every processor finish what it is about (membarrier), which takes microseconds.
  *
  * Whoever shuts gates is alone in that, by a lock of the caller's. */
 #ifndef HIPMM_PLUGINS_GATE_H

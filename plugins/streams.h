@@ -59,12 +59,12 @@ bool streams_open(struct streams *streams, const struct hipmm_services *services
 /* Destroys the events. The device is current. */
 void streams_close(struct streams *streams);
 
-/* Refuses a stream of another device, whose work no event of this one stands for: HIPMM_E_ARGUMENT. Asks HIP, where that can
- * tell, about streams that are not known yet. To be called before streams_id(). */
+/* Refuses a stream of another device, whose work no event of this one stands for: HIPMM_E_ARGUMENT. Asks HIP, where
+ * that can tell, about streams that are not known yet. To be called before streams_id(). */
 enum hipmm_status streams_admit(const struct streams *streams, hipStream_t handle);
 
-/* The id of a stream as the calling thread means it, which uses it now. STREAM_CLEAN when it is new and there is no room
- * for one more. */
+/* The id of a stream as the calling thread means it, which uses it now. STREAM_CLEAN when it is new and there is no
+ * room for one more. */
 uint32_t streams_id(struct streams *streams, hipStream_t handle);
 
 /* The id if the stream is known already; STREAM_CLEAN if not. */
@@ -88,8 +88,8 @@ bool stream_host_wait(struct streams *streams, uint32_t id);
 /* Marks where the stream is now. Its handle is good during this call. */
 void stream_mark(struct streams *streams, uint32_t id);
 
-/* Waits on the host until the free of this epoch has passed, and as little longer as marks allow. An epoch that the stream
- * never had is of one that was forgotten. False as above. */
+/* Waits on the host until the free of this epoch has passed, and as little longer as marks allow. An epoch that the
+ * stream never had is of one that was forgotten. False as above. */
 bool stream_host_wait_for(struct streams *streams, uint32_t id, uint64_t epoch);
 
 /* All frees so far have passed: the caller has waited for the stream, or for the device. */

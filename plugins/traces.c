@@ -179,8 +179,8 @@ static char *demangle(const char *name)
   return function && !strncmp(name, "_Z", 2) ? function(name, NULL, NULL, &status) : NULL;
 }
 
-/* As RMM writes them, and where in function and file, for addr2line. The address is that of the call, which is before the
- * one that it returns to. */
+/* As RMM writes them, and where in function and file, for addr2line. The address is that of the call, which is before
+ * the one that it returns to. */
 static void frame_text(uint32_t index, void *frame, char *line, size_t line_bytes)
 {
   Dl_info info;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* allocate.c: the functions that allocate. What hipmm has no part in goes to the real function with everything as it was
- * given: no bytes, no place for the pointer, flags that ask for special memory, a stream that is being captured (its
- * memory belongs to the graph), a pool of the program's that other processes share. */
+/* allocate.c: the functions that allocate. What hipmm has no part in goes to the real function with everything as it
+ * was given: no bytes, no place for the pointer, flags that ask for special memory, a stream that is being captured
+ * (its memory belongs to the graph), a pool of the program's that other processes share. */
 #include "request.h"
 
 #include "blocks.h"

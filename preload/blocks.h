@@ -25,12 +25,12 @@ static inline size_t block_bytes(const struct block *block)
 /* Takes over a block from malloc(); it is live from then on. */
 void blocks_put(struct block *block);
 
-/* Takes the block that starts at `ptr` out, so that no other thread can free it too; the caller owns it. NULL if there is
- * none, or if its kind is not among `kinds` (bits), which *other_kind_out tells. */
+/* Takes the block that starts at `ptr` out, so that no other thread can free it too; the caller owns it. NULL if there
+ * is none, or if its kind is not among `kinds` (bits), which *other_kind_out tells. */
 struct block *blocks_take(const void *ptr, unsigned kinds, bool *other_kind_out);
 
-/* Gives the memory of a block that is out, and that no work uses, back to the resource it is of; what cannot be given back
- * is lost, which is said. The record stays the caller's. */
+/* Gives the memory of a block that is out, and that no work uses, back to the resource it is of; what cannot be given
+ * back is lost, which is said. The record stays the caller's. */
 void blocks_give_back(const struct block *block);
 
 /* Takes any block out; NULL when there is none left. */

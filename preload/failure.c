@@ -38,8 +38,8 @@ static int call_without_arguments(enum hook hook)
   return function ? ((int (*)(void))function)() : 0;
 }
 
-/* HIP up to release 6 forgets an error at the next call that succeeds, later ones and CUDA keep it until it is asked for.
- * A HIP runtime that fails in the same way itself does what is its own. */
+/* HIP up to release 6 forgets an error at the next call that succeeds, later ones and CUDA keep it until it is asked
+ * for. A HIP runtime that fails in the same way itself does what is its own. */
 static bool runtime_fails_with(int code)
 {
   void *ptr = NULL;

@@ -45,9 +45,9 @@ static int give_back(enum hook hook, struct block *block, hipStream_t stream)
   return failure_of_hipmm(hook, 0);
 }
 
-/* Any stream of any device may still use the block, and nobody has said which: all are waited for, and what is free then
- * is free for every stream. While a stream is being captured nothing can be waited for; then the block stays with us until
- * that is over. */
+/* Any stream of any device may still use the block, and nobody has said which: all are waited for, and what is free
+ * then is free for every stream. While a stream is being captured nothing can be waited for; then the block stays with
+ * us until that is over. */
 static int give_back_after_all(enum hook hook, struct block *block)
 {
   int code = deferred_synchronize();

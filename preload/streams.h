@@ -17,8 +17,8 @@ int streams_destroy(enum hook hook, hipStream_t stream);
 /* Promises the streams of a device that has just begun to be served. */
 void streams_promise_known(int device);
 
-/* The stream that the caller of the function means: a program that was compiled for per-thread default streams means the
- * thread's own by 0. */
+/* The stream that the caller of the function means: a program that was compiled for per-thread default streams means
+ * the thread's own by 0. */
 hipStream_t streams_meant(enum hook hook, hipStream_t stream);
 
 /* The device of a stream; the current device for the default streams and where nobody can tell. */

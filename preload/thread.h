@@ -7,8 +7,8 @@
 #include "hooks.h"
 
 /* Between enter and leave every routed function that the thread calls is meant for the real one: hipmm's own calls, and
- * those that a runtime makes of functions that it exports. enter returns false when the thread was inside already; leave
- * is owed in any case. */
+ * those that a runtime makes of functions that it exports. enter returns false when the thread was inside already;
+ * leave is owed in any case. */
 bool thread_enter(void);
 void thread_leave(void);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* bench.c: `hipmm bench`: what an allocation costs, and what it holds, under workloads that other allocators were
- * measured with. Here are the order of things and the help; the options are bench_options.c's, a round is bench_run.c's,
- * the words are bench_print.c's. */
+ * measured with. Here are the order of things and the help; the options are bench_options.c's, a round is
+ * bench_run.c's, the words are bench_print.c's. */
 #include "bench.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bench_run.c: one round of one configuration, from hipmm_init to hipmm_finalize, and its place in the result. A process
- * can use one configuration after the other, so that rounds of several interleave. */
+/* bench_run.c: one round of one configuration, from hipmm_init to hipmm_finalize, and its place in the result. A
+ * process can use one configuration after the other, so that rounds of several interleave. */
 #include "bench.h"
 
 #include <stdlib.h>

@@ -36,7 +36,7 @@ static void pair_begin(struct bench_worker *worker)
 
 const struct bench_ops bench_pair_ops = {.begin = pair_begin, .batch = pair_batch, .sample = pair_sample};
 
-/* ---- random: as many blocks as may be live, half allocations and half frees, at random ---------------------------- */
+/* ---- random: as many blocks as may be live, half allocations and half frees, at random --------------------------- */
 
 struct walk_block {
   void *ptr;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* check.c: `hipmm check`: every mistake and warning of a graph file. Loads the plugins that it names, creates nothing. */
+/* check.c: `hipmm check`: every mistake and warning of a graph file. Loads the plugins that it names, creates
+ * nothing. */
 #include "cmd.h"
 
 #include <string.h>

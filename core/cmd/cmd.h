@@ -26,8 +26,8 @@ extern const struct command check_command, show_command, plugins_command, descri
 
 /* ---- arguments.c ----------------------------------------------------------------------------------------------- */
 
-/* A long option of a sub-command: a flag, one with a value, or (where `flag` and `value` are both given) a flag that may
- * have a value, written after "=". */
+/* A long option of a sub-command: a flag, one with a value, or (where `flag` and `value` are both given) a flag that
+ * may have a value, written after "=". */
 struct argument {
   const char *name;
   const char *value_name; /* "FILE"; NULL for a mere flag */

@@ -20,7 +20,8 @@ enum trace_line { TRACE_LINE_ERROR = -1, TRACE_LINE_END, TRACE_LINE };
 /* "-" is standard input. False: errno tells. */
 bool trace_lines_open(struct trace_lines *lines, const char *file);
 
-/* The next line, without its newline; valid until the next call. On TRACE_LINE_ERROR errno tells; EMSGSIZE: too long. */
+/* The next line, without its newline; valid until the next call. On TRACE_LINE_ERROR errno tells; EMSGSIZE: too
+ * long. */
 enum trace_line trace_lines_next(struct trace_lines *lines, const char **line_out, const char **end_out);
 
 void trace_lines_close(struct trace_lines *lines);

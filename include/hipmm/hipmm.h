@@ -95,18 +95,19 @@ const char *hipmm_last_error_message(void);
 /* The version of the library in use, as "major.minor.patch". */
 const char *hipmm_version(void);
 
-/* ---- The log -------------------------------------------------------------------------------------------------------- */
+/* ---- The log ----------------------------------------------------------------------------------------------------- */
 
 /* Levels of lines of the debug log, the gravest first. */
 enum hipmm_log_level { HIPMM_LOG_ERROR, HIPMM_LOG_WARNING, HIPMM_LOG_INFO, HIPMM_LOG_DEBUG, HIPMM_LOG_TRACE };
 
-/* Has `sink` called for each line of the debug log up to `level`, with the name of the resource or the part of hipmm that
- * speaks ("" for none) and the line without its end; both last for the call. NULL takes the sink away; when that call
- * returns, no thread is in the sink any more. Without a sink, and also with one when the environment variable HIPMM_LOG
- * (LEVEL or LEVEL:FILE) is set, lines go where that says; by default warnings go to standard error. The sink is called by
- * any thread, several at once, from within hipmm and maybe under its locks: what it calls of hipmm is HIPMM_E_STATE, save
- * hipmm_last_error() and hipmm_status_string(); hipmm_allocate() and hipmm_deallocate() on a resource must not be called.
- * May be called before initialisation, and lasts past finalisation. A level that is none: HIPMM_E_ARGUMENT. */
+/* Has `sink` called for each line of the debug log up to `level`, with the name of the resource or the part of hipmm
+ * that speaks ("" for none) and the line without its end; both last for the call. NULL takes the sink away; when that
+ * call returns, no thread is in the sink any more. Without a sink, and also with one when the environment variable
+ * HIPMM_LOG (LEVEL or LEVEL:FILE) is set, lines go where that says; by default warnings go to standard error. The sink
+ * is called by any thread, several at once, from within hipmm and maybe under its locks: what it calls of hipmm is
+ * HIPMM_E_STATE, save hipmm_last_error() and hipmm_status_string(); hipmm_allocate() and hipmm_deallocate() on a
+ * resource must not be called. May be called before initialisation, and lasts past finalisation. A level that is none:
+ * HIPMM_E_ARGUMENT. */
 enum hipmm_status hipmm_set_log_sink(void (*sink)(void *arg, enum hipmm_log_level level, const char *about,
                                                   const char *message),
                                      void *arg, enum hipmm_log_level level);
@@ -162,9 +163,9 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_get_device_resource(int device, struct 
 HIPMM_MUST_CHECK enum hipmm_status hipmm_get_named_resource(int device, const char *name,
                                                             struct hipmm_resource **resource_out);
 
-/* Puts another resource of the same device in force; the table keeps it alive until hipmm_finalize(). NULL resets to the
- * graph's own, as the reset functions do. `previous_out` may be NULL; otherwise the caller owns a reference, and the
- * device's stack is built if nothing was in force yet. */
+/* Puts another resource of the same device in force; the table keeps it alive until hipmm_finalize(). NULL resets to
+ * the graph's own, as the reset functions do. `previous_out` may be NULL; otherwise the caller owns a reference, and
+ * the device's stack is built if nothing was in force yet. */
 enum hipmm_status hipmm_set_current_resource(struct hipmm_resource *resource, struct hipmm_resource **previous_out);
 enum hipmm_status hipmm_set_device_resource(int device, struct hipmm_resource *resource,
                                             struct hipmm_resource **previous_out);
@@ -189,8 +190,8 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_query(struct hipmm_resource *r
  * (`hipmm describe TYPE` lists them). */
 enum hipmm_status hipmm_resource_perform(struct hipmm_resource *resource, const char *action);
 
-/* What the resource, or the nearest below that has something to say, says of its state as a text of lines, for people: of
- * `tracking` the list of all that is allocated, with stack traces if it takes them. The caller frees it with
+/* What the resource, or the nearest below that has something to say, says of its state as a text of lines, for people:
+ * of `tracking` the list of all that is allocated, with stack traces if it takes them. The caller frees it with
  * hipmm_string_free(). HIPMM_E_NOT_SUPPORTED if none has a text. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_report(struct hipmm_resource *resource, char **text_out);
 
@@ -201,11 +202,11 @@ enum hipmm_status hipmm_resource_trim(struct hipmm_resource *resource, size_t ke
 /* Bytes that all sources of the device's stack hold from the runtime now, and the most that they held at once. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_device_held_bytes(int device, size_t *now_out, size_t *peak_out);
 
-/* ---- Stacks made in code ------------------------------------------------------------------------------------------ */
+/* ---- Stacks made in code ----------------------------------------------------------------------------------------- */
 
-/* Makes a resource of a type, as a graph would, on a device and over resources of that device that the caller holds. The
- * new resource keeps them alive, and is destroyed when its last reference goes; the caller owns one. It may be put in
- * force with hipmm_set_device_resource(). The device's own stack is not built for it.
+/* Makes a resource of a type, as a graph would, on a device and over resources of that device that the caller holds.
+ * The new resource keeps them alive, and is destroyed when its last reference goes; the caller owns one. It may be put
+ * in force with hipmm_set_device_resource(). The device's own stack is not built for it.
  *
  * `options_json` is a JSON object with the options of the type (`hipmm describe TYPE`), NULL for {}; mistakes in it are
  * HIPMM_E_CONFIG or HIPMM_E_SYNTAX with the file "<options>" and the path of the value in it. A percentage is one of
@@ -221,8 +222,8 @@ struct hipmm_setting {
   const char *value;
 };
 
-/* The same with all that can be said. The caller sets struct_size = sizeof(struct hipmm_recipe); what is not wanted is 0
- * or NULL. */
+/* The same with all that can be said. The caller sets struct_size = sizeof(struct hipmm_recipe); what is not wanted is
+ * 0 or NULL. */
 struct hipmm_recipe {
   size_t struct_size;
   const char *type;
@@ -257,11 +258,11 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_statistics_get(struct hipmm_resource *r
 enum hipmm_status hipmm_statistics_push(struct hipmm_resource *resource, struct hipmm_statistics *statistics_out);
 enum hipmm_status hipmm_statistics_pop(struct hipmm_resource *resource, struct hipmm_statistics *statistics_out);
 
-/* ---- Looking at what lives, and setting it -------------------------------------------------------------------------- */
+/* ---- Looking at what lives, and setting it ----------------------------------------------------------------------- */
 
 /* What lives has paths: "devices/0/pool/reserved_bytes" is a value of the resource `pool` of device 0's stack,
- * "created/pool.2/maximum_size" an option of a resource made in code, "devices/0/held_bytes" of the device as a whole. A
- * device has paths once its stack is built; looking builds nothing (HIPMM_E_STATE). A path that leads nowhere is
+ * "created/pool.2/maximum_size" an option of a resource made in code, "devices/0/held_bytes" of the device as a whole.
+ * A device has paths once its stack is built; looking builds nothing (HIPMM_E_STATE). A path that leads nowhere is
  * HIPMM_E_ARGUMENT, with a near name. Texts that these functions give are the caller's, to be freed with
  * hipmm_string_free(). */
 
@@ -271,22 +272,23 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_query(const char *path, int64_t *value_
 /* A value, or an option in force, as JSON: 4096, "50%", null for an option that has none. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_get(const char *path, char **json_out);
 
-/* Sets an option of a resource while it is in use: `value` as JSON, or plain where JSON would have a string ("2GiB"); NULL
- * for its default. It is checked as in a graph (HIPMM_E_CONFIG); a percentage is one of the memory that was free when the
- * resource was made. Options that cannot be set later are HIPMM_E_NOT_SUPPORTED (`hipmm describe TYPE` tells). After a
- * failure the option is as it was. Each new value takes some hundred bytes until the resource is destroyed. Calls are
- * serialised; allocations go on meanwhile. */
+/* Sets an option of a resource while it is in use: `value` as JSON, or plain where JSON would have a string ("2GiB");
+ * NULL for its default. It is checked as in a graph (HIPMM_E_CONFIG); a percentage is one of the memory that was free
+ * when the resource was made. Options that cannot be set later are HIPMM_E_NOT_SUPPORTED (`hipmm describe TYPE` tells).
+ * After a failure the option is as it was. Each new value takes some hundred bytes until the resource is destroyed.
+ * Calls are serialised; allocations go on meanwhile. */
 enum hipmm_status hipmm_set(const char *path, const char *value);
 
 /* All values and options at or below `prefix` ("devices/0/pool"; NULL: all), as a JSON array of objects with "path",
- * "kind" ("value" or "option"), "value" (null: none, or not to be had), "unit", "doc"; for options also "type", "default"
- * (whether it is its default) and "reloadable" (whether hipmm_set() takes it). */
+ * "kind" ("value" or "option"), "value" (null: none, or not to be had), "unit", "doc"; for options also "type",
+ * "default" (whether it is its default) and "reloadable" (whether hipmm_set() takes it). */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_list(const char *prefix, char **json_out);
 
 /* The state of all stacks as a JSON object: "version", "runtime" and "stacks", an array of objects with "device",
- * "source" (the graph's file), "top", "held_bytes", "peak_held_bytes" and "resources", from the top down. A resource has
- * "name", "type", "path" (null if none leads to it), "below" (the paths of what it stands on), "values", "options" (each
- * {"value", "default", "reloadable"}); a source "held" ({"bytes", "blocks"}); and one that shows its memory "memory":
+ * "source" (the graph's file), "top", "held_bytes", "peak_held_bytes" and "resources", from the top down. A resource
+ * has "name", "type", "path" (null if none leads to it), "below" (the paths of what it stands on), "values", "options"
+ * (each {"value", "default", "reloadable"}); a source "held" ({"bytes", "blocks"}); and one that shows its memory
+ * "memory":
  *   "live", "free", "pending", "cached"   {"bytes", "blocks"} of what is allocated, free for every stream, free on the
  *                                         stream where it was freed, kept for one thread
  *   "largest_free_bytes"                  of what is free for every stream, the most in one piece; what can be moved
@@ -294,16 +296,17 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_list(const char *prefix, char **json_ou
  *   "fragmentation"                       1 - largest free / all free; 0 when nothing is free
  *   "streams"                             the same sums for each stream that has any
  *   "pins"                                what keeps free memory apart: the blocks between two free ones that can be
- *                                         joined, those whose end would leave the largest hole first: "joined_bytes" that there would be,
- *                                         "below_bytes" and "above_bytes" free now, and "n_blocks" between, of which
- *                                         "blocks" has the first 16 ("address", "bytes", "state", "stream")
+ *                                         joined, those whose end would leave the largest hole first: "joined_bytes"
+ *                                         that there would be, "below_bytes" and "above_bytes" free now, and
+ *                                         "n_blocks" between, of which "blocks" has the first 16 ("address", "bytes",
+ *                                         "state", "stream")
  * Nothing stops for it: what other threads do meanwhile may or may not show. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_snapshot(char **json_out);
 
 /* Frees a text of the functions above. NULL is allowed. */
 void hipmm_string_free(char *text);
 
-/* ---- Objects of the program that a graph refers to by name -------------------------------------------------------- */
+/* ---- Objects of the program that a graph refers to by name ------------------------------------------------------- */
 
 /* A graph is text; functions and memory of the program are not. The program registers them under a name, and options of
  * the types `callback`, `failure_callback`, `fixed_buffer` and `async_view` name them. The struct is copied; what it
@@ -323,9 +326,9 @@ struct hipmm_allocator {
   void *arg;
 };
 
-/* Called when an allocation of `bytes` failed for want of memory; nonzero: try again, 0: let it fail (RMM's contract). It
- * may free memory, and allocate, through hipmm; but not through a resource above that grows, or thread_safe, which holds
- * its lock meanwhile. */
+/* Called when an allocation of `bytes` failed for want of memory; nonzero: try again, 0: let it fail (RMM's contract).
+ * It may free memory, and allocate, through hipmm; but not through a resource above that grows, or thread_safe, which
+ * holds its lock meanwhile. */
 struct hipmm_failure {
   size_t struct_size;
   int (*callback)(void *arg, size_t bytes);
@@ -352,11 +355,11 @@ enum hipmm_status hipmm_register_mempool(const char *name, const struct hipmm_me
 
 /* ---- Streams --------------------------------------------------------------------------------------------------- */
 
-/* Promises that `stream` lives until hipmm_stream_retire(). That makes it cheap: its handle is then known to name the same
- * stream at every call, threads may cache blocks for it, and when another stream wants one of its blocks, an event on it
- * is enough. Without the promise a sub-allocator asks HIP at each call which stream the handle names (where HIP can
- * tell: since a new stream may bear an old handle), and blocks that were freed on it go to other streams only once the
- * device was synchronised. The device's default stream needs no promise. */
+/* Promises that `stream` lives until hipmm_stream_retire(). That makes it cheap: its handle is then known to name the
+ * same stream at every call, threads may cache blocks for it, and when another stream wants one of its blocks, an event
+ * on it is enough. Without the promise a sub-allocator asks HIP at each call which stream the handle names (where HIP
+ * can tell: since a new stream may bear an old handle), and blocks that were freed on it go to other streams only once
+ * the device was synchronised. The device's default stream needs no promise. */
 enum hipmm_status hipmm_stream_retain(int device, hipStream_t stream);
 
 /* Tells every stack of the stream's device that `stream` is about to be destroyed. Blocks that were freed on it become

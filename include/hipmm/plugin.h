@@ -191,8 +191,8 @@ static inline enum hipmm_status hipmm_upstream_deallocate(struct hipmm_resource 
   return upstream->ops->deallocate(upstream->self, ptr, bytes, alignment, stream);
 }
 
-/* Whether a request failed for want of memory, the device's or below a limit: a smaller one may succeed, or one of another
- * resource, or the same when something has been freed. */
+/* Whether a request failed for want of memory, the device's or below a limit: a smaller one may succeed, or one of
+ * another resource, or the same when something has been freed. */
 static inline int hipmm_is_shortage(enum hipmm_status status)
 {
   return status == HIPMM_E_OUT_OF_MEMORY || status == HIPMM_E_LIMIT;
@@ -261,8 +261,8 @@ enum {
 /* The HIP API of the runtime in use, without the prefix "hip". Each returns a hipError_t as int. A function that this
  * runtime lacks is NULL: test in create, and refuse with HIPMM_E_NOT_SUPPORTED and the function's name. Signatures are
  * HIP's, save where HIP's releases differ among themselves in a struct or a number: there the core adapts, and the
- * comment says so. The calls that a capture of a graph elsewhere in the program forbids (hipStreamCaptureModeGlobal) are
- * made as if none were under way, which disturbs neither. The table lives until the process exits. */
+ * comment says so. The calls that a capture of a graph elsewhere in the program forbids (hipStreamCaptureModeGlobal)
+ * are made as if none were under way, which disturbs neither. The table lives until the process exits. */
 struct hipmm_hip {
   size_t struct_size;
 
@@ -413,9 +413,9 @@ struct hipmm_services {
   enum hipmm_status (*find_below)(const struct hipmm_services *services, const void *ptr,
                                   struct hipmm_block *block_out);
 
-  /* For a resource that must give up since an upstream did, which has reported `status`: adds what this resource knows to
-   * the upstream's words, as refuse would say it, with one number more, {3}. Returns `status`. The first few resources
-   * that add something are heard, the nearest to the source first. */
+  /* For a resource that must give up since an upstream did, which has reported `status`: adds what this resource knows
+   * to the upstream's words, as refuse would say it, with one number more, {3}. Returns `status`. The first few
+   * resources that add something are heard, the nearest to the source first. */
   enum hipmm_status (*explain)(const struct hipmm_services *services, enum hipmm_status status, const char *text,
                                uint64_t first, uint64_t second, uint64_t third, uint64_t fourth);
 
@@ -542,7 +542,8 @@ struct hipmm_plugin {
   enum hipmm_status (*create)(const struct hipmm_services *services, const void *options,
                               struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out);
 
-  /* Gives everything back to the upstreams. The resource's device is current, no op is under way. NULL for a runtime. */
+  /* Gives everything back to the upstreams. The resource's device is current, no op is under way. NULL for a
+   * runtime. */
   void (*destroy)(void *self);
 };
 

@@ -7,8 +7,8 @@
  * stays in hipmm_last_error(). Nothing here throws or aborts.
  *
  * The first call initialises hipmm with hipmm_init() (HIPMM_CONFIG) if the program has not done so itself. If that
- * fails, one line says why and every allocation gives NULL until the program initialises hipmm. Each device is served by
- * the resource that is in force on it at its first allocation, until hipmm_finalize().
+ * fails, one line says why and every allocation gives NULL until the program initialises hipmm. Each device is served
+ * by the resource that is in force on it at its first allocation, until hipmm_finalize().
  */
 #ifndef HIPMM_TORCH_H
 #define HIPMM_TORCH_H
@@ -30,12 +30,13 @@ extern "C" {
  * destroyed. Whoever brings a stream of another origin calls hipmm_stream_retire() before destroying it. */
 void *hipmm_torch_malloc(ssize_t bytes, int device, hipStream_t stream);
 
-/* Frees on the stream that the block was allocated for, after the work that all recorded streams have been given so far;
- * the calling thread does not wait for it. Pointers that are not live here are refused. */
+/* Frees on the stream that the block was allocated for, after the work that all recorded streams have been given so
+ * far; the calling thread does not wait for it. Pointers that are not live here are refused. */
 void hipmm_torch_free(void *ptr, ssize_t bytes, int device, hipStream_t stream);
 
 /* What is called, if not NULL, when hipmm_torch_malloc() is about to give NULL, with the reason. PyTorch does not look
- * for NULL, so `function` may throw through hipmm: no lock is held. hipmm_torch.py passes std::__throw_runtime_error. */
+ * for NULL, so `function` may throw through hipmm: no lock is held. hipmm_torch.py passes
+ * std::__throw_runtime_error. */
 void hipmm_torch_on_failure(void (*function)(const char *message));
 
 /* set_init_fn: initialises hipmm now. set_reset_fn (torch.cuda.empty_cache): gives idle memory of all devices back. */
@@ -46,8 +47,8 @@ void hipmm_torch_reset(void);
  * requested, without rounding) over this part of the device's memory. What is live already stays; 1 is no limit. */
 void hipmm_torch_memory_fraction(double fraction, int device);
 
-/* set_base_alloc_fn: a live block that starts at `ptr`, and its size as requested; NULL and 0 otherwise. The block may be
- * a part of what the driver gave, so an IPC handle for it does not name it alone. */
+/* set_base_alloc_fn: a live block that starts at `ptr`, and its size as requested; NULL and 0 otherwise. The block may
+ * be a part of what the driver gave, so an IPC handle for it does not name it alone. */
 void *hipmm_torch_base_alloc(void *ptr, size_t *bytes_out);
 
 /* set_record_stream_fn: `stream` uses the block at `ptr` as well. It must live until the block is freed. */
@@ -58,9 +59,9 @@ struct hipmm_torch_pool {
   unsigned long long first, second;
 };
 
-/* set_begin_allocate_to_pool, set_end_allocate_to_pool_fn, set_release_pool: blocks allocated on `device` in between, on
- * whatever stream (`filter`, a C++ object, is not asked), belong to the pool: once freed they serve only allocations of
- * the same size and stream for the same pool, until it is released as often as it was begun. A captured graph can
+/* set_begin_allocate_to_pool, set_end_allocate_to_pool_fn, set_release_pool: blocks allocated on `device` in between,
+ * on whatever stream (`filter`, a C++ object, is not asked), belong to the pool: once freed they serve only allocations
+ * of the same size and stream for the same pool, until it is released as often as it was begun. A captured graph can
  * therefore be replayed. */
 void hipmm_torch_begin_allocate_to_pool(int device, struct hipmm_torch_pool pool, const void *filter);
 void hipmm_torch_end_allocate_to_pool(int device, struct hipmm_torch_pool pool);

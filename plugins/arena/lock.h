@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* lock.h: the lock of one thread's arena. That thread, its owner, passes a gate and pays next to nothing as long as nobody
- * else comes. Whoever else comes takes `busy` and shuts the gate, which costs microseconds; from then on the owner takes
- * `busy` too, until it has been alone for a while. So an arena that other threads keep freeing into has a plain lock. */
+/* lock.h: the lock of one thread's arena. That thread, its owner, passes a gate and pays next to nothing as long as
+ * nobody else comes. Whoever else comes takes `busy` and shuts the gate, which costs microseconds; from then on the
+ * owner takes `busy` too, until it has been alone for a while. So an arena that other threads keep freeing into has a
+ * plain lock. */
 #ifndef HIPMM_ARENA_LOCK_H
 #define HIPMM_ARENA_LOCK_H
 

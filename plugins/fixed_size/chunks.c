@@ -81,8 +81,8 @@ static void enter_chunk(struct fixed *fixed, uint32_t place, uint64_t start)
   set_starts(fixed, place, true);
 }
 
-/* All blocks of a chunk, free. Who takes one after another gets every eighth: two threads that had neighbours would share
- * a cache line of records. */
+/* All blocks of a chunk, free. Who takes one after another gets every eighth: two threads that had neighbours would
+ * share a cache line of records. */
 static struct fixed_chain chain_of(const struct fixed *fixed, uint32_t place)
 {
   const struct fixed_chunk *chunk = &fixed->chunks[place];

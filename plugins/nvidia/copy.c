@@ -17,9 +17,9 @@ static CUresult copy_now(void *to, const void *from, size_t bytes)
   return result;
 }
 
-/* The driver looks a copy's ends up in the context that is current, and calls what it does not find there an invalid value.
- * HIP goes by the stream: it may be another device's, and a thread needs no context to use one. So what was refused is tried
- * once more where the stream belongs. */
+/* The driver looks a copy's ends up in the context that is current, and calls what it does not find there an invalid
+ * value. HIP goes by the stream: it may be another device's, and a thread needs no context to use one. So what was
+ * refused is tried once more where the stream belongs. */
 static CUresult copy_where_stream_is(void *to, const void *from, size_t bytes, CUstream stream)
 {
   CUcontext context = NULL, current = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* host.c: memory that the host and the devices share: pinned, registered, managed. Called by applications. HIP has flags
- * for coherence that AMD's devices need; NVIDIA's are coherent with pinned memory always, which is what the strict flags
- * ask for and the lax ones allow, so these are taken and mean nothing. */
+/* host.c: memory that the host and the devices share: pinned, registered, managed. Called by applications. HIP has
+ * flags for coherence that AMD's devices need; NVIDIA's are coherent with pinned memory always, which is what the
+ * strict flags ask for and the lax ones allow, so these are taken and mean nothing. */
 #include "nvidia.h"
 
 /* ---- Pinned ---------------------------------------------------------------------------------------------------- */

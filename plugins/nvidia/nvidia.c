@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* nvidia.c: the descriptor of the nvidia runtime, and how it comes into force. Read and called by the core, once, before
- * its first HIP call. A plugin of the role "runtime": it makes no resource. */
+/* nvidia.c: the descriptor of the nvidia runtime, and how it comes into force. Read and called by the core, once,
+ * before its first HIP call. A plugin of the role "runtime": it makes no resource. */
 #include "nvidia.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* pool_share.c: pools and their memory in other processes. Called by applications. Handles of pools are of the kinds that
- * HIP and CUDA share (a file descriptor on Linux); an exported pointer is 64 bytes that only the driver reads. */
+/* pool_share.c: pools and their memory in other processes. Called by applications. Handles of pools are of the kinds
+ * that HIP and CUDA share (a file descriptor on Linux); an exported pointer is 64 bytes that only the driver reads. */
 #include "nvidia.h"
 
 hipError_t hipMemPoolExportToShareableHandle(void *handle, hipMemPool_t pool, hipMemAllocationHandleType type,

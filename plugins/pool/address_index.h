@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* address_index.h: free blocks in the order of their addresses: the lowest that has room, found in a few steps however
  * many there are. Addresses are divided into cells of 2 MiB (block.h), each with a list of the blocks that begin in it;
- * over the cells stands a tree whose nodes know how much room there may be below each of their children. Called by free_index.c. */
+ * over the cells stands a tree whose nodes know how much room there may be below each of their children. Called by
+ * free_index.c. */
 #ifndef HIPMM_POOL_ADDRESS_INDEX_H
 #define HIPMM_POOL_ADDRESS_INDEX_H
 
@@ -16,8 +17,8 @@ enum room {
   ROOMS
 };
 
-/* Of each child the most room, in units of HIPMM_ALIGNMENT, or more than there is; of cells exactly. More than 32 bits hold
- * looks like UINT32_MAX. */
+/* Of each child the most room, in units of HIPMM_ALIGNMENT, or more than there is; of cells exactly. More than 32 bits
+ * hold looks like UINT32_MAX. */
 struct address_node {
   uint32_t most[ROOMS][FAN];
 };

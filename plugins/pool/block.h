@@ -71,7 +71,8 @@ void blocks_close(struct blocks *blocks);
 /* Makes addresses in [start, start + bytes) findable. False when host memory is short. */
 bool blocks_cover(struct blocks *blocks, uint64_t start, uint64_t bytes);
 
-/* A record for a block that starts at `start`; BLOCK_NONE when there are no more. Neighbours are the caller's to set. */
+/* A record for a block that starts at `start`; BLOCK_NONE when there are no more. Neighbours are the caller's to
+ * set. */
 uint32_t block_new(struct blocks *blocks, uint64_t start, uint64_t bytes);
 void block_drop(struct blocks *blocks, uint32_t id);
 
@@ -119,8 +120,8 @@ static inline uint32_t *block_map_entry(const struct blocks *blocks, uint64_t st
   return entries ? &entries[(start & ((1ull << LEAF_BITS) - 1)) >> UNIT_BITS] : NULL;
 }
 
-/* The live block that starts at `ptr`; BLOCK_NONE if there is none. Needs no lock: nobody else touches a live block, and
- * whatever else the address leads to is told by its state. */
+/* The live block that starts at `ptr`; BLOCK_NONE if there is none. Needs no lock: nobody else touches a live block,
+ * and whatever else the address leads to is told by its state. */
 static inline uint32_t block_at(const struct blocks *blocks, const void *ptr)
 {
   uint64_t start = (uintptr_t)ptr;

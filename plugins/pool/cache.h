@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* cache.h: blocks that a thread freed on a stream and is likely to want again on it. A hit costs no lock, no search and no
- * driver call. What a cache keeps is bounded, and comes back to the heap when the pool
- * would otherwise grow, on trim, and when the thread or the stream ends.
+/* cache.h: blocks that a thread freed on a stream and is likely to want again on it. A hit costs no lock, no search and
+ * no driver call. What a cache keeps is bounded, and comes back to the heap when the pool would otherwise grow, on
+ * trim, and when the thread or the stream ends.
  *
- * A cached block keeps its neighbours from merging, so caches are emptied before the heap says no. Its owner uses a cache
- * through its gate, or holding the pool's lock; other threads hold the pool's lock and shut the gate. */
+ * A cached block keeps its neighbours from merging, so caches are emptied before the heap says no. Its owner uses a
+ * cache through its gate, or holding the pool's lock; other threads hold the pool's lock and shut the gate. */
 #ifndef HIPMM_POOL_CACHE_H
 #define HIPMM_POOL_CACHE_H
 
@@ -110,8 +110,8 @@ static inline struct cache_bin *cache_bin_for(struct cache *cache, uint64_t unit
   return bin;
 }
 
-/* A block of exactly `units`, made live; BLOCK_NONE if there is none. In both, `handle` is the stream that the caller has
- * in mind: the cache may have come to serve another one since the thread remembered it. */
+/* A block of exactly `units`, made live; BLOCK_NONE if there is none. In both, `handle` is the stream that the caller
+ * has in mind: the cache may have come to serve another one since the thread remembered it. */
 static inline uint32_t cache_take(struct cache *cache, struct blocks *blocks, hipStream_t handle, uint64_t units,
                                   uint64_t requested)
 {
@@ -148,8 +148,8 @@ static inline bool cache_put(struct cache *cache, struct blocks *blocks, hipStre
   return true;
 }
 
-/* Keeps a block that the caller has claimed (block_claim). False, and nothing done, if the cache is full, its gate shut,
- * or it is no longer in use. */
+/* Keeps a block that the caller has claimed (block_claim). False, and nothing done, if the cache is full, its gate
+ * shut, or it is no longer in use. */
 static inline bool cache_keep(struct cache *cache, struct blocks *blocks, hipStream_t handle, uint32_t id,
                               uint64_t requested)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* free_index.h: the free blocks of one stream. In a pool of granules small blocks stand in a list for each size, the last
- * freed first, and larger ones in the order of their addresses. What goes to the lowest address that has room, and small
- * things only where memory is in use anyway, leaves whole granules idle at the top, where they can be given back or moved.
- * Segments never merge: there the best fit wastes least, and all blocks stand in lists by size. */
+/* free_index.h: the free blocks of one stream. In a pool of granules small blocks stand in a list for each size, the
+ * last freed first, and larger ones in the order of their addresses. What goes to the lowest address that has room, and
+ * small things only where memory is in use anyway, leaves whole granules idle at the top, where they can be given back
+ * or moved. Segments never merge: there the best fit wastes least, and all blocks stand in lists by size. */
 #ifndef HIPMM_POOL_FREE_INDEX_H
 #define HIPMM_POOL_FREE_INDEX_H
 
@@ -43,7 +43,8 @@ uint32_t free_index_fit(const struct free_index *index, const struct blocks *blo
  * the one below `id`, or the first for BLOCK_NONE; BLOCK_NONE at the end. */
 uint32_t free_index_below(const struct free_index *index, const struct blocks *blocks, uint32_t id, uint64_t bytes);
 
-/* In a pool of granules: the block in which all of [start, end) lies, which is a granule at least; BLOCK_NONE if none. */
+/* In a pool of granules: the block in which all of [start, end) lies, which is a granule at least; BLOCK_NONE if
+ * none. */
 uint32_t free_index_holding(const struct free_index *index, const struct blocks *blocks, uint64_t start, uint64_t end);
 
 /* The largest block in a list; BLOCK_NONE if none is. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* granules.c: puts memory under an allocation, piece by piece. Driver calls cost microseconds: this is the path of growth,
- * never of reuse. */
+/* granules.c: puts memory under an allocation, piece by piece. Driver calls cost microseconds: this is the path of
+ * growth, never of reuse. */
 #include "granules.h"
 #include "idle.h"
 
@@ -139,8 +139,8 @@ static void await(struct heap *heap, const struct place *place)
   if (place->stream && !stream_host_wait_for(&heap->streams, place->stream, place->epoch)) heap_quiesce(heap);
 }
 
-/* An idle piece of at most `most` granules that the site's stream may use at once. *dirty_out: work of it may still use its
- * last place. */
+/* An idle piece of at most `most` granules that the site's stream may use at once. *dirty_out: work of it may still use
+ * its last place. */
 static enum hipmm_status take_any_idle(struct pieces *pieces, struct heap *heap, struct site *site, uint64_t most,
                                        uint32_t *piece_out, bool *dirty_out)
 {
@@ -157,8 +157,8 @@ static enum hipmm_status take_any_idle(struct pieces *pieces, struct heap *heap,
   return status;
 }
 
-/* Every idle piece is too large for the gap: memory of one's size is given back and taken anew in smaller pieces. Waits for
- * work on it. That is seldom, as the small pieces stay; growing instead would be for ever. */
+/* Every idle piece is too large for the gap: memory of one's size is given back and taken anew in smaller pieces. Waits
+ * for work on it. That is seldom, as the small pieces stay; growing instead would be for ever. */
 static enum hipmm_status exchange(struct pieces *pieces, struct heap *heap, struct site *site, uint64_t granules,
                                   uint32_t *piece_out)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* granules.h: a pool's memory as ranges of addresses with physical pieces under the parts in use. A piece that lies wholly
- * in free memory can be moved under another address, so no hole is ever too small to be of use: only addresses fragment,
- * and there are plenty.
+/* granules.h: a pool's memory as ranges of addresses with physical pieces under the parts in use. A piece that lies
+ * wholly in free memory can be moved under another address, so no hole is ever too small to be of use: only addresses
+ * fragment, and there are plenty.
  *
  * Invariant: a granule without memory lies wholly in one free block, and block.vacant counts them. The caller holds the
  * pool's lock. */
@@ -25,8 +25,8 @@ enum hipmm_status granules_open(struct granules *granules, struct heap *heap, co
 void granules_close(struct granules *granules);
 
 /* Takes what fits best of what is ready for the request's stream, after putting memory under it: idle pieces of clean
- * blocks first, then, if `may_create`, new ones. Fails with HIPMM_E_LIMIT, HIPMM_E_OUT_OF_MEMORY or the upstream's status;
- * what was done in vain stays as free memory. */
+ * blocks first, then, if `may_create`, new ones. Fails with HIPMM_E_LIMIT, HIPMM_E_OUT_OF_MEMORY or the upstream's
+ * status; what was done in vain stays as free memory. */
 enum hipmm_status granules_take(struct granules *granules, struct heap *heap, const struct request *request,
                                 bool may_create, uint32_t *id_out);
 

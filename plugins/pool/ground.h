@@ -14,7 +14,8 @@ struct ground {
   struct segments segments;
 };
 
-/* Chooses, and says in the log what and why. The maximum is rounded down to what can be had. On failure services->fail has said why; ground_close is owed all the same. */
+/* Chooses, and says in the log what and why. The maximum is rounded down to what can be had. On failure services->fail
+ * has said why; ground_close is owed all the same. */
 enum hipmm_status ground_open(struct ground *ground, struct heap *heap, const struct hipmm_services *services,
                               struct hipmm_resource *upstream, enum growth growth, uint64_t maximum_bytes);
 void ground_close(struct ground *ground);
@@ -23,8 +24,8 @@ void ground_close(struct ground *ground);
 enum hipmm_status ground_take(struct ground *ground, struct heap *heap, const struct request *request,
                               uint32_t *id_out);
 
-/* Takes a block for the request from memory that the pool holds already but has under other addresses. Waits for work on
- * the device if that sets some free. HIPMM_E_OUT_OF_MEMORY when that is not enough. */
+/* Takes a block for the request from memory that the pool holds already but has under other addresses. Waits for work
+ * on the device if that sets some free. HIPMM_E_OUT_OF_MEMORY when that is not enough. */
 enum hipmm_status ground_take_held(struct ground *ground, struct heap *heap, const struct request *request,
                                    uint32_t *id_out);
 

@@ -181,8 +181,8 @@ static uint32_t cut_front(struct heap *heap, uint32_t id, uint64_t start)
   return rest;
 }
 
-/* Takes the first `bytes` off a free block of the index, as a block of their own in no list. The rest stays where it is.
- * Without a record the whole is taken. */
+/* Takes the first `bytes` off a free block of the index, as a block of their own in no list. The rest stays where it
+ * is. Without a record the whole is taken. */
 static uint32_t take_front(struct heap *heap, uint32_t id, uint64_t bytes)
 {
   struct block *block = block_in(heap, id);

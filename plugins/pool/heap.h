@@ -71,12 +71,12 @@ void heap_give(struct heap *heap, uint32_t id, uint32_t stream);
 /* Free bytes that other streams than `stream` hold back because their handles may be gone. */
 uint64_t heap_withheld_bytes(const struct heap *heap, uint32_t stream);
 
-/* Waits for the work behind all free blocks, which become clean. False when a stream's handle may be gone: then only the
- * device can be waited for. */
+/* Waits for the work behind all free blocks, which become clean. False when a stream's handle may be gone: then only
+ * the device can be waited for. */
 bool heap_wait(struct heap *heap);
 
-/* Work on the stream may use memory in the free block, up to `end`: as if that part were freed on the stream now. Unless
- * that is all of it, there is memory under it. */
+/* Work on the stream may use memory in the free block, up to `end`: as if that part were freed on the stream now.
+ * Unless that is all of it, there is memory under it. */
 void heap_soil(struct heap *heap, uint32_t id, uint64_t end, uint32_t stream);
 
 /* Waits for all work on the device; which blocks are clean stays as it is. */

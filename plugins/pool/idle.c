@@ -23,8 +23,8 @@ uint64_t idle_bytes_in(const struct pieces *pieces, const struct block *block)
   return whole_granules(pieces, block, &start, &end) * pieces->granule_bytes;
 }
 
-/* The largest piece that was found, and its block. Large ones first means fewer of them for the driver to map, and leaves
- * small ones for small gaps, which would otherwise have to be filled with new memory. */
+/* The largest piece that was found, and its block. Large ones first means fewer of them for the driver to map, and
+ * leaves small ones for small gaps, which would otherwise have to be filled with new memory. */
 struct search {
   uint64_t most;
   uint32_t piece; /* PIECE_NONE: none so far */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* idle.h: the pieces that lie wholly in free memory. They can be had for another address, or go back to the upstream. Each
- * `take` gives one of at most `most` granules that lies nowhere any more, or HIPMM_E_OUT_OF_MEMORY if there is none. The
- * caller holds the pool's lock. */
+/* idle.h: the pieces that lie wholly in free memory. They can be had for another address, or go back to the upstream.
+ * Each `take` gives one of at most `most` granules that lies nowhere any more, or HIPMM_E_OUT_OF_MEMORY if there is
+ * none. The caller holds the pool's lock. */
 #ifndef HIPMM_POOL_IDLE_H
 #define HIPMM_POOL_IDLE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* look.c: shows what the pool holds, for introspection: blocks in the order of their addresses in each range or segment.
- * The pool stands still meanwhile. */
+/* look.c: shows what the pool holds, for introspection: blocks in the order of their addresses in each range or
+ * segment. The pool stands still meanwhile. */
 #include "serve.h"
 
 struct look {

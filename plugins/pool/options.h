@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* options.h: the options of `pool`, for its own files and for who has a pool inside (fixed_buffer), which fills in all of
- * them. */
+/* options.h: the options of `pool`, for its own files and for who has a pool inside (fixed_buffer), which fills in all
+ * of them. */
 #ifndef HIPMM_POOL_OPTIONS_H
 #define HIPMM_POOL_OPTIONS_H
 

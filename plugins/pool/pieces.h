@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* pieces.h: ranges of addresses and the physical pieces that lie under them. A piece is a whole number of granules, the
- * runtime's smallest; the driver charges for pieces, not for bytes. Knows nothing of blocks. The caller holds the pool's
- * lock.
+ * runtime's smallest; the driver charges for pieces, not for bytes. Knows nothing of blocks. The caller holds the
+ * pool's lock.
  *
  * A piece lies in one place, or nowhere. Where the upstream lets memory be mapped at several addresses, a piece that is
  * taken stays mapped where it lay: putting it there again costs nothing, and taking it need not wait for work that used
- * it, as long as later work is ordered after that. So a program that does the same over and over moves pieces between the
- * same places without a call of the driver.
+ * it, as long as later work is ordered after that. So a program that does the same over and over moves pieces between
+ * the same places without a call of the driver.
  *
  * Invariant: a granule with memory (`backed`) lies under one piece that lies there; no two places overlap. */
 #ifndef HIPMM_POOL_PIECES_H
@@ -73,8 +73,8 @@ void pieces_close(struct pieces *pieces);
 /* Reserves another range of at least `bytes`. */
 enum hipmm_status pieces_reserve(struct pieces *pieces, uint64_t bytes, const struct range **range_out);
 
-/* The address of the first, and of the last, granule in [start, end) that has memory, or that has none, as asked; `end` if
- * there is none. Both are multiples of the granule in one range. */
+/* The address of the first, and of the last, granule in [start, end) that has memory, or that has none, as asked; `end`
+ * if there is none. Both are multiples of the granule in one range. */
 uint64_t pieces_first(const struct pieces *pieces, uint64_t start, uint64_t end, bool backed);
 uint64_t pieces_last(const struct pieces *pieces, uint64_t start, uint64_t end, bool backed);
 
@@ -92,7 +92,8 @@ enum hipmm_status pieces_unmap(struct pieces *pieces, uint32_t place);
 /* A place of the piece where it does not lie, after `place`, or the first for 0; 0 at the end. */
 uint32_t piece_next_stale(const struct pieces *pieces, uint32_t id, uint32_t place);
 
-/* A new piece that lies nowhere, of what there is room for, at most `granules`; HIPMM_E_LIMIT when the maximum is reached.
+/* A new piece that lies nowhere, of what there is room for, at most `granules`; HIPMM_E_LIMIT when the maximum is
+ * reached.
  */
 enum hipmm_status piece_create(struct pieces *pieces, uint64_t granules, uint32_t *id_out);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* pool.c: the sub-allocator of choice: takes memory from its upstream as it needs it and serves allocations from it, reusing
- * what was freed in stream order. This file is what the pool offers: options, values, life. serve.h is what it does;
- * heap.h finds blocks, cache.h keeps small ones at hand, streams.h knows when they may be reused, ground.h talks to the
- * upstream. */
+/* pool.c: the sub-allocator of choice: takes memory from its upstream as it needs it and serves allocations from it,
+ * reusing what was freed in stream order. This file is what the pool offers: options, values, life. serve.h is what it
+ * does; heap.h finds blocks, cache.h keeps small ones at hand, streams.h knows when they may be reused, ground.h talks
+ * to the upstream. */
 #include "serve.h"
 
 /* ---- Values ---- */

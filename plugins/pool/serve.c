@@ -34,8 +34,8 @@ static uint32_t take_withheld(struct pool *pool, const struct request *request)
   return heap_take_ready(&pool->heap, request);
 }
 
-/* With several streams, a large request first looks which of their work is done: where it goes decides how well the rest
- * packs, and next to the work on so much memory a few driver calls are nothing. */
+/* With several streams, a large request first looks which of their work is done: where it goes decides how well the
+ * rest packs, and next to the work on so much memory a few driver calls are nothing. */
 static uint32_t take_at_once(struct pool *pool, const struct request *request)
 {
   struct heap *heap = &pool->heap;
@@ -91,8 +91,8 @@ static void forget_stream(struct pool *pool, uint32_t id)
   stream_forget(&pool->heap.streams, id);
 }
 
-/* The stream's id, which the thread's cache for it, if there is one, knows. When the table is full, the device is waited
- * for and all streams are forgotten. */
+/* The stream's id, which the thread's cache for it, if there is one, knows. When the table is full, the device is
+ * waited for and all streams are forgotten. */
 static enum hipmm_status enter_stream(struct pool *pool, const struct cache *cache, hipStream_t handle,
                                       uint32_t *id_out)
 {

@@ -30,8 +30,8 @@ enum hipmm_status pool_visit(void *self, void (*see)(void *closure, const struct
 /* What the pool's thread_watch calls. */
 void pool_thread_ended(struct thread_watch *watch, uint64_t thread);
 
-/* Bytes held and not allocated; what caches keep counts as allocated. Granules that are partly in use count with the part
- * that is not. The pool's lock is held. */
+/* Bytes held and not allocated; what caches keep counts as allocated. Granules that are partly in use count with the
+ * part that is not. The pool's lock is held. */
 uint64_t pool_free_bytes(const struct pool *pool);
 
 /* explain.c: adds to the error record why a request failed with this status, after all that serve.c tries. Returns the

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* closed.c: copies and fills where the application cannot touch device memory, and so this process cannot either: they go
- * by way of the files that the memory lies in. Slower, for programs that are to run on a GPU one day. Called by execute.c
- * alone. */
+/* closed.c: copies and fills where the application cannot touch device memory, and so this process cannot either: they
+ * go by way of the files that the memory lies in. Slower, for programs that are to run on a GPU one day. Called by
+ * execute.c alone. */
 #include "internal.h"
 #include <stdlib.h>
 #include <string.h>

@@ -140,8 +140,8 @@ struct fill_request {
   bool waits;
 };
 
-/* A fill is the device's own work, which reaches another device's memory only where that was allowed. (Copies go all the
- * same, by staging; mappings have their access checked with the span.) */
+/* A fill is the device's own work, which reaches another device's memory only where that was allowed. (Copies go all
+ * the same, by staging; mappings have their access checked with the span.) */
 static bool fill_reaches(const struct software_span *span, int device)
 {
   const struct software_allocation *allocation = span->allocation;

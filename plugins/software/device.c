@@ -171,7 +171,8 @@ hipError_t hipDeviceTotalMem(size_t *bytes, hipDevice_t device)
   return software_end(error);
 }
 
-/* In the layout of the headers that this file is compiled with, and by the name they give it: both changed with HIP 6. */
+/* In the layout of the headers that this file is compiled with, and by the name they give it: both changed with HIP
+ * 6. */
 hipError_t hipGetDeviceProperties(hipDeviceProp_t *properties, int device)
 {
   hipError_t error = software_begin(SOFTWARE_hipGetDeviceProperties);

@@ -4,9 +4,9 @@
  *
  * A pool keeps blocks whole, as ROCm's does up to release 6: a freed block is idle in the pool, still charged to the
  * device, and serves a later request that is at most an eighth smaller. The stream that freed it may have it at once;
- * another when the free has executed; and, when the device has nothing else left, at the price of waiting in the
- * stream for the free, or in the call for all of the device's frees. An allocation is born, and a free takes effect, when the stream comes to it: who touches the
- * memory before or after makes a fault. */
+ * another when the free has executed; and, when the device has nothing else left, at the price of waiting in the stream
+ * for the free, or in the call for all of the device's frees. An allocation is born, and a free takes effect, when the
+ * stream comes to it: who touches the memory before or after makes a fault. */
 #include "pool.h"
 #include <stdlib.h>
 #include <sys/mman.h>

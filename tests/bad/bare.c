@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bare.c: a good plugin that exports its descriptor under the plain name hipmm_plugin, as a third party may. It forwards
- * to its upstream. */
+/* bare.c: a good plugin that exports its descriptor under the plain name hipmm_plugin, as a third party may. It
+ * forwards to its upstream. */
 #include <hipmm/plugin.h>
 
 static enum hipmm_status bare_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)

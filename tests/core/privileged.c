@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* privileged.c: what privileged.sh runs set-user-id: tells whether it has raised rights, what it sees of the environment,
- * and what comes of the graph that is its argument. Built with the tests, run only by that script. */
+/* privileged.c: what privileged.sh runs set-user-id: tells whether it has raised rights, what it sees of the
+ * environment, and what comes of the graph that is its argument. Built with the tests, run only by that script. */
 #include "../../core/environment.h"
 #include "../../core/log.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of core/descriptor.c: what a plugin may say of itself, and what becomes of it. The descriptors lie in memory; the
- * zoo of bad plugin files is test_plugin's. */
+/* Tests of core/descriptor.c: what a plugin may say of itself, and what becomes of it. The descriptors lie in memory;
+ * the zoo of bad plugin files is test_plugin's. */
 #include "../../core/descriptor.h"
 #include "../support.h"
 

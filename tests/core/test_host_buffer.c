@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of core/host_buffer.c and core/host_resource.c: memory that the host uses at its address, over every source that
- * gives such, and over none other. */
+/* Tests of core/host_buffer.c and core/host_resource.c: memory that the host uses at its address, over every source
+ * that gives such, and over none other. */
 #include "both.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of core/life.c and of the ends of api.c: initialised once, finalized once, from any thread; refused in the child
- * of a fork; and a process that ends without saying goodbye. */
+/* Tests of core/life.c and of the ends of api.c: initialised once, finalized once, from any thread; refused in the
+ * child of a fork; and a process that ends without saying goodbye. */
 #include "../../core/hip.h"
 #include "../../core/life.h"
 #include "../support.h"

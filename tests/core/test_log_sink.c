@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of core/log_sink.c: lines of the log reach the program's own function, from any thread, and nobody gets stuck in
- * it. */
+/* Tests of core/log_sink.c: lines of the log reach the program's own function, from any thread, and nobody gets stuck
+ * in it. */
 #include "../../core/log.h"
 #include "../plugins/rig.h"
 

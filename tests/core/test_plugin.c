@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of core/plugin.c: where plugins are looked for, which of several is taken, and that a file which is no plugin is
- * refused with its reason. */
+/* Tests of core/plugin.c: where plugins are looked for, which of several is taken, and that a file which is no plugin
+ * is refused with its reason. */
 #include "../../core/plugin.h"
 #include "../support.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of core/runtime.c and core/hip.c: which runtime is taken, and what is said when one cannot be. A process uses one
- * runtime for its life, so that every case runs in a process of its own: this program again, with a graph as argument. */
+/* Tests of core/runtime.c and core/hip.c: which runtime is taken, and what is said when one cannot be. A process uses
+ * one runtime for its life, so that every case runs in a process of its own: this program again, with a graph as
+ * argument. */
 #include "../../core/hip.h"
 #include "../support.h"
 

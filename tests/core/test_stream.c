@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of core/stream.c and core/stream_owned.c: streams that hipmm makes, on the device that is asked for; what stacks
- * hear of them; order between streams; and every handle that is none. */
+/* Tests of core/stream.c and core/stream_owned.c: streams that hipmm makes, on the device that is asked for; what
+ * stacks hear of them; order between streams; and every handle that is none. */
 #include "both.h"
 
 #include <pthread.h>

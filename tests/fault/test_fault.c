@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Every HIP call that hipmm makes during a workload fails once, each in turn, over stacks of all types: what is allocated
- * keeps its data, what could not be done can be done when it is tried again, and in the end everything has been given
- * back. Of a function that is called more often than HIPMM_TEST_FAULTS, only so many calls fail, evenly spread.
+/* Every HIP call that hipmm makes during a workload fails once, each in turn, over stacks of all types: what is
+ * allocated keeps its data, what could not be done can be done when it is tried again, and in the end everything has
+ * been given back. Of a function that is called more often than HIPMM_TEST_FAULTS, only so many calls fail, evenly
+ * spread.
  *
  * The workload's own HIP calls are of functions that hipmm does not use (see `of_the_workload`), so that a failure on
- * schedule always hits hipmm. It works on device 1 while device 0 is current, with streams that run as late as they can. */
+ * schedule always hits hipmm. It works on device 1 while device 0 is current, with streams that run as late as they
+ * can. */
 #include "../../core/hip.h"
 #include "../model/program.h"
 #include "../support.h"
@@ -67,8 +69,8 @@ static void build(void)
     expect_ok("hipmm_get_device_resource", hipmm_get_device_resource(DEVICE, &workload.resource));
 }
 
-/* What the stream has copied of a block, to be looked at by a host function behind the copy. Of plain host memory there is
- * no copy, which would be of what is there at the call. */
+/* What the stream has copied of a block, to be looked at by a host function behind the copy. Of plain host memory there
+ * is no copy, which would be of what is there at the call. */
 struct copy {
   const char *seen; /* the copy, or the block itself */
   int pattern;

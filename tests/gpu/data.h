@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* data.h: stacks over whatever runtime HIPMM_RUNTIME names, and data in their memory, for tests that must not look into it
- * from the host. Without HIPMM_RUNTIME it is the software device. */
+/* data.h: stacks over whatever runtime HIPMM_RUNTIME names, and data in their memory, for tests that must not look into
+ * it from the host. Without HIPMM_RUNTIME it is the software device. */
 #ifndef HIPMM_TESTS_GPU_DATA_H
 #define HIPMM_TESTS_GPU_DATA_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* integrity.c: whether data survives while blocks are reused across streams and threads, on any runtime. Work is delayed by
- * host functions and long fills, so that streams lag behind the host, and what a stream finds in a block is copied out and
- * looked at. A run whose runtime does not wait must be caught. HIPMM_RUNTIME chooses the runtime; run by `make check` over
- * the software device, by prove.py over a GPU.
+/* integrity.c: whether data survives while blocks are reused across streams and threads, on any runtime. Work is
+ * delayed by host functions and long fills, so that streams lag behind the host, and what a stream finds in a block is
+ * copied out and looked at. A run whose runtime does not wait must be caught. HIPMM_RUNTIME chooses the runtime; run by
+ * `make check` over the software device, by prove.py over a GPU.
  *
  *     integrity                                              every row, with its waits and without, as TAP
  *     integrity --list                                       the rows' names
@@ -158,7 +158,8 @@ static int run_all(void)
   return _cmocka_run_group_tests("integrity", tests, n, NULL, NULL);
 }
 
-/* Their names; before those that --break-waits takes something from a star, or an exclamation mark if that may fault. */
+/* Their names; before those that --break-waits takes something from a star, or an exclamation mark if that may
+ * fault. */
 static int list_rows(void)
 {
   for (size_t i = 0; i < ROWS; i++) printf("%c %s\n", !rows[i].breaks ? ' ' : rows[i].moves ? '!' : '*', rows[i].name);

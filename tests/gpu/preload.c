@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* preload.c: a plain CUDA program that knows nothing of hipmm, for `hipmm run` on a machine with a GPU. It fills, copies and
- * verifies memory of all kinds over several streams and threads, also in ways that show a wrong reuse, and prints "all is
- * well". CUDA's headers are used where they are found, else what is needed is declared here.
+/* preload.c: a plain CUDA program that knows nothing of hipmm, for `hipmm run` on a machine with a GPU. It fills,
+ * copies and verifies memory of all kinds over several streams and threads, also in ways that show a wrong reuse, and
+ * prints "all is well". CUDA's headers are used where they are found, else what is needed is declared here.
  *
  *   cc -O2 -pthread -o preload preload.c -I/usr/local/cuda/include -L/usr/local/cuda/lib64 -lcudart
  *   hipmm run --strict --report -- ./preload

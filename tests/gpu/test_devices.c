@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Several devices in one process: a stack for each, data on both, and each refuses what is the other's. Over two software
- * devices, or the GPUs that HIPMM_RUNTIME names. */
+/* Several devices in one process: a stack for each, data on both, and each refuses what is the other's. Over two
+ * software devices, or the GPUs that HIPMM_RUNTIME names. */
 #include "data.h"
 
 #include <pthread.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A device that is full: the stack fails clearly, what is live stays as it is, and memory that is freed can be had again.
- * Over the software device, or over the GPU that HIPMM_RUNTIME names, whose memory is then taken to the last piece, a ballast apart. */
+/* A device that is full: the stack fails clearly, what is live stays as it is, and memory that is freed can be had
+ * again. Over the software device, or over the GPU that HIPMM_RUNTIME names, whose memory is then taken to the last
+ * piece, a ballast apart. */
 #include "data.h"
 
 #define MOST_FREE ((size_t)8 << 30)

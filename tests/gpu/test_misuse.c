@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What programs get wrong, on any runtime: a fork after initialisation, streams destroyed while their blocks are free, frees
- * that are not right, writes beside blocks. Nothing is lost by it, and data stays as it was. */
+/* What programs get wrong, on any runtime: a fork after initialisation, streams destroyed while their blocks are free,
+ * frees that are not right, writes beside blocks. Nothing is lost by it, and data stays as it was. */
 #include "data.h"
 
 #include <stdlib.h>
@@ -51,7 +51,8 @@ static hipStream_t new_stream(void)
   return stream;
 }
 
-/* A stream that has work to do frees a block and is destroyed; the next one, which may have its handle, gets the block. */
+/* A stream that has work to do frees a block and is destroyed; the next one, which may have its handle, gets the
+ * block. */
 static void reuses_blocks_of_a_destroyed_stream(void **state)
 {
   data_start(*state);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Every adaptor over every sub-allocator over every source, and over every adaptor, under the random model (tests/model),
- * on both schedulers of the software device. The types are those whose plugins are found, so that a new one joins by
- * itself; what it cannot do without is in the table of requirements below. A combination that a plugin refuses with
- * HIPMM_E_NOT_SUPPORTED counts as not allowed; no type may be refused everywhere.
+/* Every adaptor over every sub-allocator over every source, and over every adaptor, under the random model
+ * (tests/model), on both schedulers of the software device. The types are those whose plugins are found, so that a new
+ * one joins by itself; what it cannot do without is in the table of requirements below. A combination that a plugin
+ * refuses with HIPMM_E_NOT_SUPPORTED counts as not allowed; no type may be refused everywhere.
  *
- * HIPMM_TEST_SEED repeats a run with the seed that a failure named, HIPMM_TEST_ONLY those combinations whose name contains
- * it, and HIPMM_TEST_OPERATIONS makes runs longer or shorter. */
+ * HIPMM_TEST_SEED repeats a run with the seed that a failure named, HIPMM_TEST_ONLY those combinations whose name
+ * contains it, and HIPMM_TEST_OPERATIONS makes runs longer or shorter. */
 #include "../../core/plugin.h"
 #include "../model/model.h"
 

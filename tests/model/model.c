@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* model.c: the run of model.h. Each thread allocates, fills, hands from stream to stream and frees blocks of its own, on
- * streams that all threads share. Whatever a stream should find in a block was written in stream order, so that memory
- * that is reused too early shows as a wrong pattern; ranges.h tells at once when two live blocks overlap. */
+/* model.c: the run of model.h. Each thread allocates, fills, hands from stream to stream and frees blocks of its own,
+ * on streams that all threads share. Whatever a stream should find in a block was written in stream order, so that
+ * memory that is reused too early shows as a wrong pattern; ranges.h tells at once when two live blocks overlap. */
 #include "model.h"
 #include "../../core/hip.h"
 #include "program.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* model.h: random work over a stack, checked against the naive model and by patterns that streams write into every block
- * and read back, in order, when it is freed. */
+/* model.h: random work over a stack, checked against the naive model and by patterns that streams write into every
+ * block and read back, in order, when it is freed. */
 #ifndef HIPMM_TESTS_MODEL_H
 #define HIPMM_TESTS_MODEL_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* gpu_smoke.c: the nvidia runtime on a real GPU. Opens nvidia.so as the core does and checks with data that each part
- * does what it says. Run by gpu_smoke.sh on a machine that need have nothing but a driver and a C compiler. Prints "ok",
- * "FAIL" or "--" (not on this machine) and what was checked; ends with 1 if anything failed.
+ * does what it says. Run by gpu_smoke.sh on a machine that need have nothing but a driver and a C compiler. Prints
+ * "ok", "FAIL" or "--" (not on this machine) and what was checked; ends with 1 if anything failed.
  *
  *     gpu_smoke PATH/nvidia.so
  */

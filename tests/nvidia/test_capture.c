@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests that the core's own calls of the driver do not end a capture that is under way somewhere in the program: those that
- * a capture forbids are made in the relaxed mode, and the thread has its own mode back afterwards. */
+/* Tests that the core's own calls of the driver do not end a capture that is under way somewhere in the program: those
+ * that a capture forbids are made in the relaxed mode, and the thread has its own mode back afterwards. */
 #include "../../core/hip.h"
 #include "runtime.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* behaviour.h: what every resource does, as RMM's and hipmm's users expect it: a table of cases, each run on the top of any
- * stack. For the tests of adaptors, which must not change any of it. */
+/* behaviour.h: what every resource does, as RMM's and hipmm's users expect it: a table of cases, each run on the top of
+ * any stack. For the tests of adaptors, which must not change any of it. */
 #ifndef HIPMM_TESTS_BEHAVIOUR_H
 #define HIPMM_TESTS_BEHAVIOUR_H
 
@@ -15,7 +15,8 @@ struct behaviour_stack {
   bool aligns;         /* to more than 256 bytes */
 };
 
-/* Writes a test for each behaviour and each stack to `tests`, which has room for BEHAVIOURS * n_stacks; returns how many. */
+/* Writes a test for each behaviour and each stack to `tests`, which has room for BEHAVIOURS * n_stacks; returns how
+ * many. */
 size_t behaviour_tests(const struct behaviour_stack *stacks, size_t n_stacks, struct CMUnitTest *tests);
 
 /* For main(): runs a type's own tests, and then a test for each behaviour and each stack. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* managed.h: what the software device knows about managed memory, for tests of adaptors that tell it; and the tests that
- * they share. */
+/* managed.h: what the software device knows about managed memory, for tests of adaptors that tell it; and the tests
+ * that they share. */
 #ifndef HIPMM_TESTS_MANAGED_H
 #define HIPMM_TESTS_MANAGED_H
 

@@ -23,8 +23,8 @@ struct rig_mistake {
 };
 void rig_refuses(const char *type, const struct rig_mistake *mistakes, size_t n_mistakes);
 
-/* HIPMM_RUNTIME may name another runtime: then the order of work is as it comes, and a test that asks for other options of
- * the software device, or for calls that fail, is skipped. See needs_software(). */
+/* HIPMM_RUNTIME may name another runtime: then the order of work is as it comes, and a test that asks for other options
+ * of the software device, or for calls that fail, is skipped. See needs_software(). */
 
 /* Setup and teardown. The teardown finalizes, and fails if a device still has blocks or has seen a fault. */
 int rig_setup(void **state);
@@ -44,8 +44,8 @@ size_t rig_peak_held_bytes(void);
 void *rig_allocate(size_t bytes, hipStream_t stream);
 void rig_free(void *ptr, size_t bytes, hipStream_t stream);
 
-/* Fills a block on the device's default stream; whether it is full of that, once the device has done its work. For memory
- * that the host may not be able to look into. */
+/* Fills a block on the device's default stream; whether it is full of that, once the device has done its work. For
+ * memory that the host may not be able to look into. */
 void rig_fill(void *ptr, unsigned char value, size_t bytes);
 bool rig_holds(const void *ptr, unsigned char value, size_t bytes);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of the lock of a thread's arena: one at a time inside, whoever passes how, and its owner by the gate as long as it
- * is alone. */
+/* Tests of the lock of a thread's arena: one at a time inside, whoever passes how, and its owner by the gate as long as
+ * it is alone. */
 #include "../../plugins/arena/lock.h"
 #include "../support.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of what `async` does beyond other sources: options, the driver's pool, its values. Sharing is in test_share.c. */
+/* Tests of what `async` does beyond other sources: options, the driver's pool, its values. Sharing is in
+ * test_share.c. */
 #include "../../core/hip_functions.h"
 #include "rig.h"
 

@@ -242,7 +242,8 @@ static void refuses_what_is_no_limit(void **state)
   assert_int_equal(rig_value("limiting", "limit_bytes"), MIB);
 }
 
-/* Threads hold all of the limit, it is halved, they free: then they get the half of it, together and to the last unit. */
+/* Threads hold all of the limit, it is halved, they free: then they get the half of it, together and to the last
+ * unit. */
 static void threads_keep_a_limit_that_is_lowered_under_them(void **state)
 {
   (void)state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of device's option "peers": who may write to a device's memory, from hipMalloc and mapped, and what is refused. */
+/* Tests of device's option "peers": who may write to a device's memory, from hipMalloc and mapped, and what is
+ * refused. */
 #include "rig.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of what `sam_headroom` does beyond other sources: which part of a block prefers the device. What it says to HIP is
- * overheard in the table of HIP functions. */
+/* Tests of what `sam_headroom` does beyond other sources: which part of a block prefers the device. What it says to HIP
+ * is overheard in the table of HIP functions. */
 #include "../../core/hip_functions.h"
 #include "rig.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of memory between processes (hipmm/share.h, async's handle_type, async_import): what crosses, what is refused. The
- * program runs itself again as the other process; "the other" below is a second import in the same one. */
+/* Tests of memory between processes (hipmm/share.h, async's handle_type, async_import): what crosses, what is refused.
+ * The program runs itself again as the other process; "the other" below is a second import in the same one. */
 #include "../../core/hip_functions.h"
 #include "rig.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of the sources that ask HIP or the host for each block: what is true of all of them, a row per type, and what is
- * true of one. */
+/* Tests of the sources that ask HIP or the host for each block: what is true of all of them, a row per type, and what
+ * is true of one. */
 #include "rig.h"
 
 #include <stdio.h>

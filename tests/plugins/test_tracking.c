@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of tracking: the list is exact, says who allocated, and is written in the end; wrong frees are refused and told. */
+/* Tests of tracking: the list is exact, says who allocated, and is written in the end; wrong frees are refused and
+ * told. */
 #include "behaviour.h"
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* fake_hip.c: streams, events and the device as vector clocks. clocks[s][t] is the last work of stream t that what is
- * submitted to stream s comes after; done[t] is the last work of t that has been executed, and seen[t] the last that the
- * host knows to have been. */
+ * submitted to stream s comes after; done[t] is the last work of t that has been executed, and seen[t] the last that
+ * the host knows to have been. */
 #include "fake.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* pattern.h: whether a block still holds what was written all over it. A byte of each unit of HIPMM_ALIGNMENT is looked at:
- * blocks begin and end with a unit, so whoever else writes to one writes there. */
+/* pattern.h: whether a block still holds what was written all over it. A byte of each unit of HIPMM_ALIGNMENT is looked
+ * at: blocks begin and end with a unit, so whoever else writes to one writes there. */
 #ifndef HIPMM_TESTS_POOL_PATTERN_H
 #define HIPMM_TESTS_POOL_PATTERN_H
 

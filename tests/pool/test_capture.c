@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of allocations while a graph is captured from a stream: nothing that the driver forbids then is done to it, and its
- * memory is nobody else's. The software device captures nothing, so the table of HIP functions is lent to this test, which
- * says that it does. */
+/* Tests of allocations while a graph is captured from a stream: nothing that the driver forbids then is done to it, and
+ * its memory is nobody else's. The software device captures nothing, so the table of HIP functions is lent to this
+ * test, which says that it does. */
 #include "work.h"
 
 #include <stdatomic.h>

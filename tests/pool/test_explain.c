@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of what sub-allocators say when memory is short: what is held, free, and in one piece, after they waited for the
- * work of other streams, and whose limit it is. What they say can be had can be had. */
+/* Tests of what sub-allocators say when memory is short: what is held, free, and in one piece, after they waited for
+ * the work of other streams, and whose limit it is. What they say can be had can be had. */
 #include "../plugins/rig.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of the index of free blocks against a plain array: what fits, what is visited, and what the tree's nodes know, all
- * along thousands of random changes. */
+/* Tests of the index of free blocks against a plain array: what fits, what is visited, and what the tree's nodes know,
+ * all along thousands of random changes. */
 #include "../support.h"
 #include "fake.h"
 #include "free_index.h"

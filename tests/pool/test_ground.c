@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of where a pool's memory comes from, mapped and in segments: it is there when a block needs it, is used up to the
- * last byte of the maximum, moves to where it is needed, and goes back. HIPMM_TEST_RUNS makes more random runs or fewer. */
+/* Tests of where a pool's memory comes from, mapped and in segments: it is there when a block needs it, is used up to
+ * the last byte of the maximum, moves to where it is needed, and goes back. HIPMM_TEST_RUNS makes more random runs or
+ * fewer. */
 #include "../support.h"
 #include "fake.h"
 #include "ground.h"

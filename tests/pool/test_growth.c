@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of how the pool grows and gives back, mapped and in segments: what it takes from its upstream and when, that all
- * of it can be used, up to the last byte of its maximum, and that it goes back. */
+/* Tests of how the pool grows and gives back, mapped and in segments: what it takes from its upstream and when, that
+ * all of it can be used, up to the last byte of its maximum, and that it goes back. */
 #include "../plugins/growths.h"
 
 #include <stdio.h>

@@ -47,8 +47,8 @@ static void does_not_use_what_has_not_passed(void **state)
   assert_true(heap_is_valid(&heap));
 }
 
-/* Stream 1 has come as far as the first event: the second half is not covered by it. Its handle may not be used any more,
- * so no later event can be recorded. */
+/* Stream 1 has come as far as the first event: the second half is not covered by it. Its handle may not be used any
+ * more, so no later event can be recorded. */
 static void cleans_only_what_an_event_covers(void **state)
 {
   (void)state;

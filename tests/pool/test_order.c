@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Whether the check notices it when the pool does not wait: a random program on several streams, under the stepped
- * scheduler, must find what it wrote in each of its blocks. Each row runs over the pool as it is, and then with something
- * broken: the pool without stream_wait() (unordered/pool.c), or a runtime of which one function does nothing. */
+ * scheduler, must find what it wrote in each of its blocks. Each row runs over the pool as it is, and then with
+ * something broken: the pool without stream_wait() (unordered/pool.c), or a runtime of which one function does
+ * nothing. */
 #include "../plugins/rig.h"
 #include "pattern.h"
 #include "random.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of how memory goes from stream to stream: in order, with as little waiting as the option `record` allows, and on
- * one stream without any call. */
+/* Tests of how memory goes from stream to stream: in order, with as little waiting as the option `record` allows, and
+ * on one stream without any call. */
 #include "../plugins/model.h"
 #include "work.h"
 

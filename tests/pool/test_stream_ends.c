@@ -172,7 +172,8 @@ static void survives_a_stream_with_the_handle_of_a_dead_one(void **state)
     }
 }
 
-/* The thread's cache for a retired stream has come to serve another one, when a new stream has the first one's handle. */
+/* The thread's cache for a retired stream has come to serve another one, when a new stream has the first one's
+ * handle. */
 static void mixes_up_no_caches_when_handles_come_again(void **state)
 {
   (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* work.h: pools of every kind, and work on streams that notices when anybody else writes to its block: the proof of order
- * between streams, under the stepped scheduler above all. */
+/* work.h: pools of every kind, and work on streams that notices when anybody else writes to its block: the proof of
+ * order between streams, under the stepped scheduler above all. */
 #ifndef HIPMM_TESTS_POOL_WORK_H
 #define HIPMM_TESTS_POOL_WORK_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* cudart.c: a stand-in for CUDA's runtime: its functions, in terms of the software device's. The device is opened by the
- * path in HIPMM_RUNTIME, so that hipmm has the same one. A stream can be said to be captured, and functions call each
- * other by way of the loader, as a runtime may. */
+/* cudart.c: a stand-in for CUDA's runtime: its functions, in terms of the software device's. The device is opened by
+ * the path in HIPMM_RUNTIME, so that hipmm has the same one. A stream can be said to be captured, and functions call
+ * each other by way of the loader, as a runtime may. */
 #include "cudart.h"
 
 #include <dlfcn.h>

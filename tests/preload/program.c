@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* program.c: a HIP program that knows nothing of hipmm, for `hipmm run` to run. Its first word says what it does; it
- * prints "good" if all was as a HIP program may expect. It checks values, and lets the scripts check what is reported. */
+ * prints "good" if all was as a HIP program may expect. It checks values, and lets the scripts check what is
+ * reported. */
 #include "program.h"
 
 static const struct scenario scenarios[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* scenario.h: what the programs that know nothing of hipmm share: their first word names a scenario; they print "good" if
- * it found nothing to complain of. */
+/* scenario.h: what the programs that know nothing of hipmm share: their first word names a scenario; they print "good"
+ * if it found nothing to complain of. */
 #ifndef HIPMM_TESTS_PRELOAD_SCENARIO_H
 #define HIPMM_TESTS_PRELOAD_SCENARIO_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_event.c: events are snapshots of a stream; other streams wait for them; they tell time. Under both schedulers. */
+/* test_event.c: events are snapshots of a stream; other streams wait for them; they tell time. Under both
+ * schedulers. */
 #include "device.h"
 
 struct pair {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of core/graph*.c: the files under tests/graphs, and graphs too odd or too large for a file. Plugins are stand-ins
- * (fake_plugins.c).
+/* Tests of core/graph*.c: the files under tests/graphs, and graphs too odd or too large for a file. Plugins are
+ * stand-ins (fake_plugins.c).
  *
  * tests/graphs/valid/CASE.json has CASE.tree, the graph that must come of it (see dump below); tests/graphs/invalid has
  * CASE.expect, every line that must be said of it, in order. */
