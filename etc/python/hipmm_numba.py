@@ -6,8 +6,12 @@
 
 or, without a change to the program, NUMBA_CUDA_MEMORY_MANAGER=hipmm_numba. HIPMM_CONFIG names the graph.
 
-Numba gives no stream: memory is allocated and freed on the default stream, which Numba's own streams wait for, and which
-waits for them. The library is found as libhipmm.so, or where HIPMM_LIBRARY says.
+Numba gives no stream, and an array may be let go of while work on any of them still uses it. So a free is a point in
+the default stream: it comes after all work that Numba's own streams have been given by then, and theirs from then on
+comes after it. The host does not wait. Streams made elsewhere that do not wait for the default stream
+(external_stream()) are the program's own to synchronise.
+
+The library is found as libhipmm.so, or where HIPMM_LIBRARY says.
 """
 
 import ctypes
@@ -24,10 +28,46 @@ def _load():
     library.hipmm_cupy_free.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int]
     library.hipmm_cupy_free.restype = None
     library.hipmm_last_error_message.restype = ctypes.c_char_p
+    library.hipmm_device_enter.argtypes = [ctypes.c_int, ctypes.POINTER(ctypes.c_int)]
+    library.hipmm_device_leave.argtypes = [ctypes.c_int]
     return library
 
 
-_library = _load()
+def _load_driver():
+    cuda = ctypes.CDLL("libcuda.so.1")
+    cuda.cuEventCreate.argtypes = [ctypes.POINTER(ctypes.c_void_p), ctypes.c_uint]
+    cuda.cuEventRecord.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+    cuda.cuStreamWaitEvent.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint]
+    cuda.cuMemGetInfo_v2.argtypes = [ctypes.POINTER(ctypes.c_size_t)] * 2
+    return cuda
+
+
+_library, _cuda = _load(), _load_driver()
+_events = {}  # of the fences, by device
+
+
+def _fence(device):
+    """Between what the device's streams have been given and what they will be. When the driver refuses, its work is
+    over: the process ends, or the context is gone."""
+    disable_timing, default_stream = 2, None
+    if device not in _events:
+        event = ctypes.c_void_p()
+        if _cuda.cuEventCreate(ctypes.byref(event), disable_timing):
+            return
+        _events[device] = event
+    _cuda.cuEventRecord(_events[device], default_stream)
+    _cuda.cuStreamWaitEvent(default_stream, _events[device], 0)
+
+
+def _free(address, device):
+    """On whatever device the thread is: an array is let go of where its last reference happens to be."""
+    previous = ctypes.c_int()
+    is_there = _library.hipmm_device_enter(device, ctypes.byref(previous)) == 0
+    if is_there:
+        _fence(device)
+    _library.hipmm_cupy_free(None, address, device)
+    if is_there:
+        _library.hipmm_device_leave(previous)
 
 
 def _device_pointer(address):
@@ -37,7 +77,7 @@ def _device_pointer(address):
 
 
 class _Device(int):
-    """What stands in `allocations` for a block of ours: the device that it is on. Numba's host memory stands there too."""
+    """What stands in `allocations` for a block of ours: the device it is on. Numba's host memory stands there too."""
 
 
 class Manager(GetIpcHandleMixin, HostOnlyCUDAMemoryManager):
@@ -56,7 +96,7 @@ class Manager(GetIpcHandleMixin, HostOnlyCUDAMemoryManager):
 
         def free():
             if allocations.pop(address, None) is not None:
-                _library.hipmm_cupy_free(None, address, device)
+                _free(address, device)
 
         if address:
             allocations[address] = _Device(device)
@@ -65,7 +105,7 @@ class Manager(GetIpcHandleMixin, HostOnlyCUDAMemoryManager):
     def reset(self):
         for address, device in list(self.allocations.items()):
             if isinstance(device, _Device):
-                _library.hipmm_cupy_free(None, address, device)
+                _free(address, device)
         super().reset()
 
     def get_memory_info(self):
@@ -75,9 +115,8 @@ class Manager(GetIpcHandleMixin, HostOnlyCUDAMemoryManager):
 
     @staticmethod
     def _driver_info():
-        driver = ctypes.CDLL("libcuda.so.1")
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
-        if driver.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)):
+        if _cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)):
             raise RuntimeError("cuMemGetInfo failed")
         return free.value, total.value
 

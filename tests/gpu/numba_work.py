@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Numba on hipmm, through its External Memory Management: arrays of uneven length on four streams, a request that is too
-large, and a context that is reset. Prints one line of JSON: what held, and what did not.
+"""Numba on hipmm, through its External Memory Management: arrays of uneven length on four streams, one that is let go of
+while work reads it, a request that is too large, and a context that is reset. Prints one line of JSON: what held, and
+what did not.
 
     numba_work.py            (PYTHONPATH=etc/python, HIPMM_LIBRARY, HIPMM_CONFIG)
 """
@@ -53,6 +54,30 @@ def work():
     return bool(good)
 
 
+@cuda.jit
+def copy_late(a, out, turns):
+    i = cuda.grid(1)
+    x = i
+    for _ in range(turns):
+        x = (x * 1664525 + 1013904223) % 4294967296
+    if i < out.size:
+        out[i] = a[i] + (1 if x < 0 else 0)
+
+
+def keeps_what_late_work_reads():
+    """An array is let go of while one stream still reads it, and another stream is given the next one."""
+    first, second = cuda.stream(), cuda.stream()
+    ones = cuda.to_device(numpy.full(MOST, 1))
+    out = cuda.to_device(numpy.zeros(MOST, ones.dtype))
+    copy_late[(MOST + 255) // 256, 256](ones, out, 1)  # compiled
+    cuda.synchronize()
+    copy_late[(MOST + 255) // 256, 256, first](ones, out, 5_000_000)
+    del ones
+    gc.collect()
+    cuda.to_device(numpy.full(MOST, 2), second)
+    return bool((out.copy_to_host(stream=first) == 1).all())
+
+
 def fails_clearly():
     try:
         cuda.device_array(1 << 50, numpy.uint8)
@@ -67,14 +92,17 @@ def main():
         return 77
     cuda.set_memory_manager(hipmm_numba.Manager)
     array = cuda.to_device(numpy.arange(1000))
-    result = {"the memory is hipmm's": is_ours(array), "results are right": work(), "too much is refused": fails_clearly()}
+    result = {"the memory is hipmm's": is_ours(array), "results are right": work()}
+    result["too much is refused"] = fails_clearly()
+    result["late work keeps what it reads"] = keeps_what_late_work_reads()
     result["and nothing is lost"] = bool((array.copy_to_host() == numpy.arange(1000)).all())
     info = cuda.current_context().get_memory_info()
     result["memory info"] = 0 < info.free <= info.total
     del array
     gc.collect()
     cuda.current_context().reset()
-    result["works after a reset"] = work()
+    array = cuda.to_device(numpy.arange(2000))
+    result["works after a reset"] = is_ours(array) and bool((array.copy_to_host() == numpy.arange(2000)).all())
     print(json.dumps(result))
     return 0
 
