@@ -30,12 +30,13 @@ int pools_create(enum hook hook, hipMemPool_t *pool, const void *given)
   return thread_finish(hook, OUTCOME_PASSED, code);
 }
 
+/* Forgotten first: once it is destroyed another thread may be given its handle for a new one. */
 int pools_destroy(enum hook hook, hipMemPool_t pool)
 {
-  struct handle forgotten;
-  bool is_outermost = thread_enter();
+  struct handle handle;
+  bool is_outermost = thread_enter(), was_known = is_outermost && handles_forget(&known, pool, &handle);
   int code = real_pointer(hook, pool);
-  if (!code && is_outermost) handles_forget(&known, pool, &forgotten);
+  if (code && was_known) handles_note(&known, handle);
   return thread_finish(hook, OUTCOME_PASSED, code);
 }
 

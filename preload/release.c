@@ -113,6 +113,7 @@ int request_free_device_on(enum hook hook, void *ptr, hipStream_t stream)
     code = give_back_on(hook, block, streams_meant(hook, stream));
     outcome = code ? OUTCOME_FAILED : OUTCOME_SERVED;
   }
-  if (outcome == OUTCOME_PASSED) code = real_pointer_stream(hook, ptr, stream);
+  if (outcome == OUTCOME_PASSED)
+    code = request_runs_away(hook) ? HIPMM_HIP_ERROR_NOT_SUPPORTED : real_pointer_stream(hook, ptr, stream);
   return thread_finish(hook, outcome, code);
 }

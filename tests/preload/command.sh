@@ -122,22 +122,38 @@ unset LD_LIBRARY_PATH
 # A runtime that finds its own functions through us is not called for ever.
 cat >own.c <<'END'
 int hipMalloc(void **ptr, unsigned long bytes);
-static int (*volatile own)(void **, unsigned long) = hipMalloc;
-int hipMalloc(void **ptr, unsigned long bytes) { return own(ptr, bytes); }
+int hipFree(void *ptr);
+int hipFreeAsync(void *ptr, void *stream);
+static int (*volatile own_malloc)(void **, unsigned long) = hipMalloc;
+static int (*volatile own_free)(void *) = hipFree;
+static int (*volatile own_free_async)(void *, void *) = hipFreeAsync;
+int hipMalloc(void **ptr, unsigned long bytes) { return own_malloc(ptr, bytes); }
+int hipFree(void *ptr) { return own_free(ptr); }
+int hipFreeAsync(void *ptr, void *stream) { return own_free_async(ptr, stream); }
 END
 cat >caller.c <<'END'
 int hipMalloc(void **ptr, unsigned long bytes);
-int main(void)
+int hipFree(void *ptr);
+int hipFreeAsync(void *ptr, void *stream);
+int main(int argc, char **argv)
 {
-  void *ptr;
-  return hipMalloc(&ptr, 4) != 801;
+  void *ptr = &argc;
+  switch (argv[1][0]) {
+  case 'm': return hipMalloc(&ptr, 4) != 801;
+  case 'f': return hipFree(ptr) != 801;
+  default: return hipFreeAsync(ptr, 0) != 801;
+  }
 }
 END
 if ${CC:-cc} -shared -fPIC -o libown.so own.c && ${CC:-cc} -o caller caller.c ./libown.so; then
   options='--config wrong.json'
-  HIPMM_CONFIG=wrong.json HIPMM_LOG=off LD_PRELOAD=$object ./caller 2>"$work/err" || fail "a runtime that calls itself"
-  scenario=caller
-  says_once '^hipmm: hipMalloc: .* without end; hipmm cannot stand in front of this runtime$'
+  for function in hipMalloc hipFree hipFreeAsync; do
+    case $function in hipMalloc) word=m ;; hipFree) word=f ;; *) word=a ;; esac
+    HIPMM_CONFIG=wrong.json HIPMM_LOG=off LD_PRELOAD=$object ./caller $word 2>"$work/err" ||
+      fail "a runtime whose $function calls itself"
+    scenario=caller
+    says_once "^hipmm: $function: .* without end; hipmm cannot stand in front of this runtime\$"
+  done
 fi
 
 # What nobody asked for is said.
