@@ -293,12 +293,12 @@ static void goes_through_the_host_where_devices_cannot_copy(void **state)
 {
   needs_software();
   both_start(state, pool);
-  struct hipmm_hip *table = (struct hipmm_hip *)(uintptr_t)rig_hip(), original = *table;
+  struct hipmm_hip *table = rig_lend_hip();
   table->MemcpyPeerAsync = NULL;
   software()->reset_calls();
   copy_to_device_1(((size_t)9 << 20) + 5); /* in three pieces */
   assert_int_equal(software()->calls("hipMemcpyPeerAsync"), 0);
-  *table = original;
+  rig_take_hip_back();
   assert_int_equal(software()->calls("hipMemcpy"), 3);
   rig_fail_call("hipMemcpyPeerAsync", 1, HIPMM_HIP_ERROR_NOT_SUPPORTED);
   copy_to_device_1(1000);

@@ -138,10 +138,10 @@ static void takes_streams_whose_device_nobody_can_tell(void **state)
   needs_software();
   both_start(state, "'stack': ['device']");
   hipStream_t foreign = rig_stream();
-  struct hipmm_hip *table = (struct hipmm_hip *)(uintptr_t)rig_hip(), original = *table;
+  struct hipmm_hip *table = rig_lend_hip();
   table->StreamGetDevice = NULL;
   enum hipmm_status synchronised = hipmm_stream_synchronize(0, foreign), asked = hipmm_stream_device(foreign, &value);
-  *table = original;
+  rig_take_hip_back();
   assert_status(synchronised, HIPMM_OK);
   assert_status(asked, HIPMM_E_NOT_SUPPORTED);
   assert_message("runtime software cannot tell the device of a stream");

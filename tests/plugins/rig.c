@@ -92,15 +92,37 @@ static bool nothing_is_lost(void)
   return !live && !faults;
 }
 
-int rig_teardown(void **state)
-{
-  (void)state;
-  return nothing_is_lost() ? 0 : -1;
-}
+static struct hipmm_hip usual_hip;
+static bool hip_is_lent;
 
 const struct hipmm_hip *rig_hip(void)
 {
   return hip_table();
+}
+
+struct hipmm_hip *rig_lend_hip(void)
+{
+  if (!hip_is_lent) usual_hip = *hip_table();
+  hip_is_lent = true;
+  return (struct hipmm_hip *)(uintptr_t)hip_table();
+}
+
+const struct hipmm_hip *rig_usual_hip(void)
+{
+  return &usual_hip;
+}
+
+void rig_take_hip_back(void)
+{
+  if (hip_is_lent) *(struct hipmm_hip *)(uintptr_t)hip_table() = usual_hip;
+  hip_is_lent = false;
+}
+
+int rig_teardown(void **state)
+{
+  (void)state;
+  rig_take_hip_back();
+  return nothing_is_lost() ? 0 : -1;
 }
 
 struct hipmm_resource *rig_resource(const char *name)

@@ -33,6 +33,12 @@ int rig_teardown(void **state);
 /* The runtime's functions. */
 const struct hipmm_hip *rig_hip(void);
 
+/* The table of them, which is the process's own, lent to a test, which may put others in their places until it is taken
+ * back, at the latest by the teardown; and the functions as they were before. */
+struct hipmm_hip *rig_lend_hip(void);
+const struct hipmm_hip *rig_usual_hip(void);
+void rig_take_hip_back(void);
+
 /* The resource called `name`; good until the stack is taken down. NULL: the top. */
 struct hipmm_resource *rig_resource(const char *name);
 

@@ -120,7 +120,7 @@ static void refuses_devices_that_cannot(void **state)
   (void)state;
   rig_start("'stack': ['device']"); /* loads the runtime */
   assert_ok(hipmm_finalize());
-  struct hipmm_hip *table = (struct hipmm_hip *)(uintptr_t)rig_hip(), original = *table;
+  struct hipmm_hip *table = rig_lend_hip();
   table->DeviceCanAccessPeer = cannot;
   enum hipmm_status status = rig_try("", "'stack': [" PEERS("{'device': 1}") "]");
   table->DeviceCanAccessPeer = NULL;
@@ -128,7 +128,7 @@ static void refuses_devices_that_cannot(void **state)
   assert_message("device 1 cannot reach the memory of device 0");
   hipmm_finalize();
   status = rig_try("", "'stack': [" PEERS("{'device': 1}") "]");
-  *table = original;
+  rig_take_hip_back();
   assert_status(status, HIPMM_E_NOT_SUPPORTED);
   assert_message("hipDeviceCanAccessPeer");
 }

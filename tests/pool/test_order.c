@@ -169,11 +169,11 @@ static unsigned find_mistakes(const struct order_case *row)
   unsigned found = 0;
   for (uint64_t seed = 1; seed <= SEEDS && !found; seed++) {
     if (rig_try("", "'stack': ['device']") || hipmm_finalize()) return 1; /* loads the runtime */
-    struct hipmm_hip *table = (struct hipmm_hip *)(uintptr_t)rig_hip(), original = *table;
+    struct hipmm_hip *table = rig_lend_hip();
     break_runtime(table, row->broken);
     if (row->one_address) table->runtime = "another";
     run_program(row, seed);
-    *table = original;
+    rig_take_hip_back();
     found = finish_program();
   }
   return found;
