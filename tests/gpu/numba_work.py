@@ -7,14 +7,13 @@ what did not.
     numba_work.py            (PYTHONPATH=etc/python, HIPMM_LIBRARY, HIPMM_CONFIG)
 """
 
-import ctypes
 import gc
 import json
-import os
 import sys
 
 import hipmm_numba
 import numpy
+import ours
 from numba import cuda
 
 STREAMS, ROUNDS, MOST = 4, 50, 1 << 20
@@ -28,12 +27,7 @@ def combine(a, b, out):
 
 
 def is_ours(array):
-    library = ctypes.CDLL(os.environ.get("HIPMM_LIBRARY") or "libhipmm.so")
-    library.hipmm_torch_base_alloc.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
-    library.hipmm_torch_base_alloc.restype = ctypes.c_void_p
-    size = ctypes.c_size_t()
-    address = array.device_ctypes_pointer.value
-    return library.hipmm_torch_base_alloc(address, ctypes.byref(size)) == address and size.value >= array.nbytes
+    return ours.is_ours(array.device_ctypes_pointer.value, array.nbytes)
 
 
 def work():

@@ -8,12 +8,11 @@ pools beside PyTorch's own allocator. Prints one line of JSON: what held, and wh
 --beside: PyTorch's own allocator stays in force, and hipmm serves a MemPool.
 """
 
-import ctypes
 import json
-import os
 import sys
 
 import hipmm_torch
+import ours
 import torch
 
 COUNT = 1 << 22
@@ -21,12 +20,7 @@ LATE = 200_000_000  # cycles: about a tenth of a second
 
 
 def is_ours(tensor):
-    library = ctypes.CDLL(os.environ.get("HIPMM_LIBRARY") or "libhipmm.so")
-    library.hipmm_torch_base_alloc.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
-    library.hipmm_torch_base_alloc.restype = ctypes.c_void_p
-    size = ctypes.c_size_t()
-    base = library.hipmm_torch_base_alloc(tensor.data_ptr(), ctypes.byref(size))
-    return base == tensor.data_ptr() and size.value >= tensor.nbytes
+    return ours.is_ours(tensor.data_ptr(), tensor.nbytes)
 
 
 def full(value):
