@@ -115,19 +115,17 @@ def work_table(bench, rounds):
             target = (f"of its own at live {LIVE[0]:,}", ("random", 1, LIVE[0]), 1.5)
         rows.append(work_row(rounds, f"random, live {live:,}, {n} thread{'s' * (n > 1)}", key, target))
     rows.append(["cross 64 KiB, 4 streams", ns(rounds.of(("cross", 1)))] + [""] * 5)
-    if RUNTIME == "software":
-        return table(["workload", "hipmm, ns", f"{host}, ns", "hipmm over it", "goal", "at most", " "], rows)
-    return gpu_table(rows, rounds, host)
+    head = ["workload", "hipmm, ns", f"{host}, ns", "hipmm over it", "goal", "at most", " "]
+    return table(head, rows) if RUNTIME == "software" else gpu_table(head, rows, rounds)
 
 
-def gpu_table(rows, rounds, host):
+def gpu_table(head, rows, rounds):
     keys = [("pair", n) for n in THREADS] + sorted(key for key in rounds.values if key[0] == "random") + [("cross", 1)]
     peers = []
     for key in keys:
         known = len(key) == 2 or key[2] == LIVE[0]
         peers.append(list(PEERS_WORK.get(key[:2], ("", "", "")) if known else ("", "", "")))
     rows = [row + more for row, more in zip(rows, peers)]
-    head = ["workload", "hipmm, ns", f"{host}, ns", "hipmm over it", "goal", "at most", " "]
     return table(head + ["RMM pool", "RMM binning", "cudaMallocAsync"], rows)
 
 
