@@ -132,24 +132,22 @@ int hipFree(void *ptr) { return own_free(ptr); }
 int hipFreeAsync(void *ptr, void *stream) { return own_free_async(ptr, stream); }
 END
 cat >caller.c <<'END'
+#include <string.h>
 int hipMalloc(void **ptr, unsigned long bytes);
 int hipFree(void *ptr);
 int hipFreeAsync(void *ptr, void *stream);
 int main(int argc, char **argv)
 {
   void *ptr = &argc;
-  switch (argv[1][0]) {
-  case 'm': return hipMalloc(&ptr, 4) != 801;
-  case 'f': return hipFree(ptr) != 801;
-  default: return hipFreeAsync(ptr, 0) != 801;
-  }
+  if (!strcmp(argv[1], "hipMalloc")) return hipMalloc(&ptr, 4) != 801;
+  if (!strcmp(argv[1], "hipFree")) return hipFree(ptr) != 801;
+  return hipFreeAsync(ptr, 0) != 801;
 }
 END
 if ${CC:-cc} -shared -fPIC -o libown.so own.c && ${CC:-cc} -o caller caller.c ./libown.so; then
   options='--config wrong.json'
   for function in hipMalloc hipFree hipFreeAsync; do
-    case $function in hipMalloc) word=m ;; hipFree) word=f ;; *) word=a ;; esac
-    HIPMM_CONFIG=wrong.json HIPMM_LOG=off LD_PRELOAD=$object ./caller $word 2>"$work/err" ||
+    HIPMM_CONFIG=wrong.json HIPMM_LOG=off LD_PRELOAD=$object ./caller $function 2>"$work/err" ||
       fail "a runtime whose $function calls itself"
     scenario=caller
     says_once "^hipmm: $function: .* without end; hipmm cannot stand in front of this runtime\$"
