@@ -211,8 +211,8 @@ bool stream_wait(struct streams *streams, uint32_t waiter, uint32_t id, uint64_t
   const struct hipmm_services *services = streams->services;
   struct stream *stream = &streams->items[id];
   if (epoch <= stream->passed) return true;
-  if (epoch > stream->recorded && !stream_cover(streams, id)) return false;
   if (is_captured(streams, streams->items[waiter].handle)) return false;
+  if (epoch > stream->recorded && !stream_cover(streams, id)) return false;
   int previous = services->enter_device(services);
   int code = services->hip->StreamWaitEvent(streams->items[waiter].handle, stream->event, 0);
   if (code) services->hip->GetLastError();
