@@ -92,16 +92,21 @@ static int runtime_version;
 
 /* The calls that no thread may make while one captures a graph, unless it lifts that for itself: NAME, PARAMETERS,
  * ARGUMENTS. A program that captures cannot know when its allocator makes one. */
-#define UNSAFE_IN_CAPTURE(X)                                                        \
-  X(DeviceSynchronize, (void), ())                                                  \
-  X(Malloc, (void **ptr, size_t bytes), (ptr, bytes))                               \
-  X(Free, (void *ptr), (ptr))                                                       \
-  X(MallocManaged, (void **ptr, size_t bytes, unsigned flags), (ptr, bytes, flags)) \
-  X(HostMalloc, (void **ptr, size_t bytes, unsigned flags), (ptr, bytes, flags))    \
-  X(HostFree, (void *ptr), (ptr))                                                   \
-  X(StreamSynchronize, (hipStream_t stream), (stream))                              \
-  X(StreamQuery, (hipStream_t stream), (stream))                                    \
-  X(EventQuery, (hipEvent_t event), (event))                                        \
+#define UNSAFE_IN_CAPTURE(X)                                                                \
+  X(DeviceSynchronize, (void), ())                                                          \
+  X(Malloc, (void **ptr, size_t bytes), (ptr, bytes))                                       \
+  X(Free, (void *ptr), (ptr))                                                               \
+  X(MallocManaged, (void **ptr, size_t bytes, unsigned flags), (ptr, bytes, flags))         \
+  X(HostMalloc, (void **ptr, size_t bytes, unsigned flags), (ptr, bytes, flags))            \
+  X(HostFree, (void *ptr), (ptr))                                                           \
+  X(MallocAsync, (void **ptr, size_t bytes, hipStream_t stream), (ptr, bytes, stream))      \
+  X(MallocFromPoolAsync, (void **ptr, size_t bytes, hipMemPool_t pool, hipStream_t stream), \
+    (ptr, bytes, pool, stream))                                                             \
+  X(FreeAsync, (void *ptr, hipStream_t stream), (ptr, stream))                              \
+  X(MemPoolTrimTo, (hipMemPool_t pool, size_t bytes), (pool, bytes))                        \
+  X(StreamSynchronize, (hipStream_t stream), (stream))                                      \
+  X(StreamQuery, (hipStream_t stream), (stream))                                            \
+  X(EventQuery, (hipEvent_t event), (event))                                                \
   X(EventSynchronize, (hipEvent_t event), (event))
 
 /* The functions behind the adapted entries of the table. */
@@ -310,14 +315,14 @@ static const struct symbol symbols[] = {
     {"hipEventRecord", &hip_functions.EventRecord, true},
     {"hipEventQuery", &raw.EventQuery, true},
     {"hipEventSynchronize", &raw.EventSynchronize, true},
-    {"hipMallocAsync", &hip_functions.MallocAsync, false},
-    {"hipFreeAsync", &hip_functions.FreeAsync, false},
-    {"hipMallocFromPoolAsync", &hip_functions.MallocFromPoolAsync, false},
+    {"hipMallocAsync", &raw.MallocAsync, false},
+    {"hipFreeAsync", &raw.FreeAsync, false},
+    {"hipMallocFromPoolAsync", &raw.MallocFromPoolAsync, false},
     {"hipMemPoolCreate", &raw.MemPoolCreate, false},
     {"hipMemPoolDestroy", &hip_functions.MemPoolDestroy, false},
     {"hipMemPoolSetAttribute", &hip_functions.MemPoolSetAttribute, false},
     {"hipMemPoolGetAttribute", &hip_functions.MemPoolGetAttribute, false},
-    {"hipMemPoolTrimTo", &hip_functions.MemPoolTrimTo, false},
+    {"hipMemPoolTrimTo", &raw.MemPoolTrimTo, false},
     {"hipDeviceGetDefaultMemPool", &hip_functions.DeviceGetDefaultMemPool, false},
     {"hipDeviceGetMemPool", &hip_functions.DeviceGetMemPool, false},
     {"hipDeviceSetMemPool", &hip_functions.DeviceSetMemPool, false},

@@ -85,12 +85,23 @@ bool stream_is_sure(const struct streams *streams, uint32_t id)
   return stream->lasts || stream->thread || streams->record == RECORD_LAZY || !streams->services->hip->StreamGetId;
 }
 
-/* HIP's number of a stream; 0 where it has none to tell. */
+/* Whether work on the stream goes into a graph. It is done when that is launched, again and again: no event of it tells
+ * others anything, and it cannot wait for what is not in the graph. */
+static bool is_captured(const struct streams *streams, hipStream_t handle)
+{
+  const struct hipmm_hip *hip = streams->services->hip;
+  int status = 0, code = hip->StreamIsCapturing ? hip->StreamIsCapturing(handle, &status) : 0;
+  if (code) hip->GetLastError(); /* the default stream, while one captures that waits for it */
+  return code || status;
+}
+
+/* HIP's number of a stream; 0 where it has none to tell, as while the stream is captured: to ask would end the capture.
+ * It is another stream then, rightly so, since a graph does not run in the order of the stream that it was made of. */
 static unsigned long long number_of(const struct streams *streams, hipStream_t handle)
 {
   const struct hipmm_hip *hip = streams->services->hip;
   unsigned long long number = 0;
-  if (!hip->StreamGetId || handle == NULL || handle == PER_THREAD) return 0;
+  if (!hip->StreamGetId || handle == NULL || handle == PER_THREAD || is_captured(streams, handle)) return 0;
   if (hip->StreamGetId(handle, &number)) hip->GetLastError();
   return number;
 }
@@ -136,16 +147,6 @@ static bool may_use_handle(const struct streams *streams, const struct stream *s
   if (stream->gone) return false;
   if (stream->thread) return stream->thread == thread_number();
   return stream->lasts || streams->record == RECORD_LAZY;
-}
-
-/* Whether work on the stream goes into a graph. It is done when that is launched, again and again: no event of it tells
- * others anything, and it cannot wait for what is not in the graph. */
-static bool is_captured(const struct streams *streams, hipStream_t handle)
-{
-  const struct hipmm_hip *hip = streams->services->hip;
-  int status = 0, code = hip->StreamIsCapturing ? hip->StreamIsCapturing(handle, &status) : 0;
-  if (code) hip->GetLastError(); /* the default stream, while one captures that waits for it */
-  return code || status;
 }
 
 bool streams_any_captured(const struct streams *streams, uint32_t user)

@@ -107,7 +107,8 @@ hipError_t hipStreamGetPriority(hipStream_t stream, int *priority)
   return nvidia_end(result);
 }
 
-/* Only the current context can be asked for its device, so the stream's is current for a moment. */
+/* Only the current context can be asked for its device, so the stream's is current for a moment. cuStreamGetDevice(),
+ * which is newer, ends a capture of the stream. */
 static CUresult stream_device_of(CUcontext context, CUdevice *device_out)
 {
   CUresult result = nvidia_cuda.CtxPushCurrent(context);

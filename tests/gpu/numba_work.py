@@ -11,8 +11,14 @@ import gc
 import json
 import sys
 
-import hipmm_numba
 import numpy
+
+# Numba releases go on naming what NumPy has dropped since, and compile no kernel then.
+for dropped, kept in (("row_stack", "vstack"), ("in1d", "isin"), ("trapz", "trapezoid")):
+    if not hasattr(numpy, dropped):
+        setattr(numpy, dropped, getattr(numpy, kept))
+
+import hipmm_numba
 import ours
 from numba import cuda
 

@@ -38,6 +38,12 @@ static int spy_on_synchronize(hipStream_t stream)
   return rig_usual_hip()->StreamSynchronize(stream);
 }
 
+static int spy_on_id(hipStream_t stream, unsigned long long *id)
+{
+  note(stream);
+  return rig_usual_hip()->StreamGetId(stream, id);
+}
+
 static int spy_on_device(void)
 {
   if (captured) atomic_fetch_add(&mistakes, 1);
@@ -51,6 +57,7 @@ static void spy(void)
   table->EventRecord = spy_on_record;
   table->StreamWaitEvent = spy_on_wait;
   table->StreamSynchronize = spy_on_synchronize;
+  table->StreamGetId = spy_on_id;
   table->DeviceSynchronize = spy_on_device;
   atomic_store(&mistakes, 0);
 }
