@@ -22,6 +22,7 @@ SAME(HIPMM_HIP_ERROR_INVALID_HANDLE, hipErrorInvalidHandle);
 SAME(HIPMM_HIP_ERROR_NOT_READY, hipErrorNotReady);
 SAME(HIPMM_HIP_ERROR_PEER_ACCESS_ALREADY_ENABLED, hipErrorPeerAccessAlreadyEnabled);
 SAME(HIPMM_HIP_ERROR_NOT_SUPPORTED, hipErrorNotSupported);
+SAME(HIPMM_HIP_ERROR_STREAM_CAPTURE_IMPLICIT, hipErrorStreamCaptureImplicit);
 SAME(HIPMM_HIP_EVENT_DISABLE_TIMING, hipEventDisableTiming);
 SAME(HIPMM_HIP_STREAM_NON_BLOCKING, hipStreamNonBlocking);
 SAME(HIPMM_HIP_HOST_MALLOC_PORTABLE, hipHostMallocPortable);
@@ -92,21 +93,26 @@ static int runtime_version;
 
 /* The calls that no thread may make while one captures a graph, unless it lifts that for itself: NAME, PARAMETERS,
  * ARGUMENTS. A program that captures cannot know when its allocator makes one. */
-#define UNSAFE_IN_CAPTURE(X)                                                                \
-  X(DeviceSynchronize, (void), ())                                                          \
-  X(Malloc, (void **ptr, size_t bytes), (ptr, bytes))                                       \
-  X(Free, (void *ptr), (ptr))                                                               \
-  X(MallocManaged, (void **ptr, size_t bytes, unsigned flags), (ptr, bytes, flags))         \
-  X(HostMalloc, (void **ptr, size_t bytes, unsigned flags), (ptr, bytes, flags))            \
-  X(HostFree, (void *ptr), (ptr))                                                           \
-  X(MallocAsync, (void **ptr, size_t bytes, hipStream_t stream), (ptr, bytes, stream))      \
-  X(MallocFromPoolAsync, (void **ptr, size_t bytes, hipMemPool_t pool, hipStream_t stream), \
-    (ptr, bytes, pool, stream))                                                             \
-  X(FreeAsync, (void *ptr, hipStream_t stream), (ptr, stream))                              \
-  X(MemPoolTrimTo, (hipMemPool_t pool, size_t bytes), (pool, bytes))                        \
-  X(StreamSynchronize, (hipStream_t stream), (stream))                                      \
-  X(StreamQuery, (hipStream_t stream), (stream))                                            \
-  X(EventQuery, (hipEvent_t event), (event))                                                \
+#define UNSAFE_IN_CAPTURE(X)                                                                          \
+  X(DeviceSynchronize, (void), ())                                                                    \
+  X(Malloc, (void **ptr, size_t bytes), (ptr, bytes))                                                 \
+  X(Free, (void *ptr), (ptr))                                                                         \
+  X(MallocManaged, (void **ptr, size_t bytes, unsigned flags), (ptr, bytes, flags))                   \
+  X(MemAdvise, (const void *ptr, size_t bytes, int advice, int device), (ptr, bytes, advice, device)) \
+  X(HostMalloc, (void **ptr, size_t bytes, unsigned flags), (ptr, bytes, flags))                      \
+  X(HostFree, (void *ptr), (ptr))                                                                     \
+  X(MallocAsync, (void **ptr, size_t bytes, hipStream_t stream), (ptr, bytes, stream))                \
+  X(MallocFromPoolAsync, (void **ptr, size_t bytes, hipMemPool_t pool, hipStream_t stream),           \
+    (ptr, bytes, pool, stream))                                                                       \
+  X(FreeAsync, (void *ptr, hipStream_t stream), (ptr, stream))                                        \
+  X(DeviceSetMemPool, (int device, hipMemPool_t pool), (device, pool))                                \
+  X(MemPoolDestroy, (hipMemPool_t pool), (pool))                                                      \
+  X(MemPoolSetAttribute, (hipMemPool_t pool, int attribute, void *value), (pool, attribute, value))   \
+  X(MemPoolGetAttribute, (hipMemPool_t pool, int attribute, void *value), (pool, attribute, value))   \
+  X(MemPoolTrimTo, (hipMemPool_t pool, size_t bytes), (pool, bytes))                                  \
+  X(StreamSynchronize, (hipStream_t stream), (stream))                                                \
+  X(StreamQuery, (hipStream_t stream), (stream))                                                      \
+  X(EventQuery, (hipEvent_t event), (event))                                                          \
   X(EventSynchronize, (hipEvent_t event), (event))
 
 /* The functions behind the adapted entries of the table. */
@@ -134,13 +140,13 @@ static struct {
 static hipStreamCaptureMode relax(void)
 {
   hipStreamCaptureMode mode = hipStreamCaptureModeRelaxed;
-  raw.ThreadExchangeStreamCaptureMode(&mode);
+  if (raw.ThreadExchangeStreamCaptureMode) raw.ThreadExchangeStreamCaptureMode(&mode);
   return mode;
 }
 
 static void restore(hipStreamCaptureMode mode)
 {
-  raw.ThreadExchangeStreamCaptureMode(&mode);
+  if (raw.ThreadExchangeStreamCaptureMode) raw.ThreadExchangeStreamCaptureMode(&mode);
 }
 
 #define RELAXED(name, parameters, arguments) \
@@ -179,7 +185,10 @@ static int create_pool_of_type(hipMemPool_t *pool, int device, int allocation_ty
   props.handleTypes = (hipMemAllocationHandleType)handle_type;
   props.location.type = hipMemLocationTypeDevice;
   props.location.id = device;
-  return raw.MemPoolCreate(pool, &props);
+  hipStreamCaptureMode before = relax();
+  int code = raw.MemPoolCreate(pool, &props);
+  restore(before);
+  return code;
 }
 
 static int create_pool(hipMemPool_t *pool, int device, int handle_type)
@@ -291,7 +300,7 @@ static const struct symbol symbols[] = {
     {"hipMallocManaged", &raw.MallocManaged, false},
     {"hipHostMalloc", &raw.HostMalloc, false},
     {"hipHostFree", &raw.HostFree, false},
-    {"hipMemAdvise", &hip_functions.MemAdvise, false},
+    {"hipMemAdvise", &raw.MemAdvise, false},
     {"hipMemPrefetchAsync", &hip_functions.MemPrefetchAsync, false},
     {"hipMemcpy", &hip_functions.Memcpy, true},
     {"hipMemcpyAsync", &hip_functions.MemcpyAsync, true},
@@ -319,13 +328,13 @@ static const struct symbol symbols[] = {
     {"hipFreeAsync", &raw.FreeAsync, false},
     {"hipMallocFromPoolAsync", &raw.MallocFromPoolAsync, false},
     {"hipMemPoolCreate", &raw.MemPoolCreate, false},
-    {"hipMemPoolDestroy", &hip_functions.MemPoolDestroy, false},
-    {"hipMemPoolSetAttribute", &hip_functions.MemPoolSetAttribute, false},
-    {"hipMemPoolGetAttribute", &hip_functions.MemPoolGetAttribute, false},
+    {"hipMemPoolDestroy", &raw.MemPoolDestroy, false},
+    {"hipMemPoolSetAttribute", &raw.MemPoolSetAttribute, false},
+    {"hipMemPoolGetAttribute", &raw.MemPoolGetAttribute, false},
     {"hipMemPoolTrimTo", &raw.MemPoolTrimTo, false},
     {"hipDeviceGetDefaultMemPool", &hip_functions.DeviceGetDefaultMemPool, false},
     {"hipDeviceGetMemPool", &hip_functions.DeviceGetMemPool, false},
-    {"hipDeviceSetMemPool", &hip_functions.DeviceSetMemPool, false},
+    {"hipDeviceSetMemPool", &raw.DeviceSetMemPool, false},
     {"hipMemPoolSetAccess", &raw.MemPoolSetAccess, false},
     {"hipMemPoolGetAccess", &raw.MemPoolGetAccess, false},
     {"hipMemPoolExportToShareableHandle", &raw.MemPoolExport, false},

@@ -216,6 +216,7 @@ enum {
   HIPMM_HIP_ERROR_NOT_READY = 600,
   HIPMM_HIP_ERROR_PEER_ACCESS_ALREADY_ENABLED = 704,
   HIPMM_HIP_ERROR_NOT_SUPPORTED = 801,
+  HIPMM_HIP_ERROR_STREAM_CAPTURE_IMPLICIT = 906,
 
   HIPMM_HIP_EVENT_DISABLE_TIMING = 2,
   HIPMM_HIP_STREAM_NON_BLOCKING = 1,
@@ -355,6 +356,17 @@ struct hipmm_hip {
   /* Whether work on the stream goes into a graph that is being captured: 0 if not (hipStreamCaptureStatus). */
   int (*StreamIsCapturing)(hipStream_t stream, int *status);
 };
+
+/* Whether work on the stream, which must be live, goes into a graph that is being captured, so that it is done when
+ * that is launched, again and again. Until the capture ends, neither the stream nor the device can be waited for, and
+ * the stream cannot wait for what is not in the graph: each attempt ends the capture. */
+static inline int hipmm_stream_is_captured(const struct hipmm_hip *hip, hipStream_t stream)
+{
+  int status = 0, code = hip->StreamIsCapturing ? hip->StreamIsCapturing(stream, &status) : 0;
+  if (code) hip->GetLastError();
+  /* The error is the default stream's, while one is captured that waits for it. */
+  return code == HIPMM_HIP_ERROR_STREAM_CAPTURE_IMPLICIT || (!code && status);
+}
 
 /* ---- The core's services --------------------------------------------------------------------------------------- */
 

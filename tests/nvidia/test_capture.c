@@ -61,6 +61,12 @@ static void makes_forbidden_calls_in_the_relaxed_mode(void **state)
   check_made("cuMemAlloc", CU_STREAM_CAPTURE_MODE_RELAXED);
   assert_ok(hip->Free(ptr));
   check_made("cuMemFree", CU_STREAM_CAPTURE_MODE_RELAXED);
+  assert_ok(hip->MallocAsync(&ptr, 4096, POINTER(FAKE_STREAM)));
+  check_made("cuMemAllocAsync", CU_STREAM_CAPTURE_MODE_RELAXED);
+  assert_ok(hip->FreeAsync(ptr, POINTER(FAKE_STREAM)));
+  check_made("cuMemFreeAsync", CU_STREAM_CAPTURE_MODE_RELAXED);
+  assert_ok(hip->MemPoolTrimTo(POINTER(FAKE_POOL), 0));
+  check_made("cuMemPoolTrimTo", CU_STREAM_CAPTURE_MODE_RELAXED);
   assert_ok(hip->StreamWaitEvent(POINTER(FAKE_STREAM), POINTER(FAKE_EVENT), 0));
   check_made("cuStreamWaitEvent", CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
