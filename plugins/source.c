@@ -113,6 +113,11 @@ enum hipmm_status source_allocate(void *self, size_t bytes, size_t alignment, hi
  * stream any more is no reason to keep the memory: then the whole device is waited for. */
 static enum hipmm_status wait_for_work(const struct hipmm_services *services, hipStream_t stream)
 {
+  if (hipmm_stream_is_captured(services->hip, stream))
+    return services->refuse(services, HIPMM_E_STATE,
+                            "stream {0:hex} is being captured and cannot be waited for; free the block when that has "
+                            "ended, or put a pool above this resource",
+                            (uintptr_t)stream, 0, 0);
   if (!services->hip->StreamSynchronize(stream)) return HIPMM_OK;
   services->hip->GetLastError();
   int code = services->hip->DeviceSynchronize();

@@ -85,23 +85,13 @@ bool stream_is_sure(const struct streams *streams, uint32_t id)
   return stream->lasts || stream->thread || streams->record == RECORD_LAZY || !streams->services->hip->StreamGetId;
 }
 
-/* Whether work on the stream goes into a graph. It is done when that is launched, again and again: no event of it tells
- * others anything, and it cannot wait for what is not in the graph. */
-static bool is_captured(const struct streams *streams, hipStream_t handle)
-{
-  const struct hipmm_hip *hip = streams->services->hip;
-  int status = 0, code = hip->StreamIsCapturing ? hip->StreamIsCapturing(handle, &status) : 0;
-  if (code) hip->GetLastError(); /* the default stream, while one captures that waits for it */
-  return code || status;
-}
-
 /* HIP's number of a stream; 0 where it has none to tell, as while the stream is captured: to ask would end the capture.
  * It is another stream then, rightly so, since a graph does not run in the order of the stream that it was made of. */
 static unsigned long long number_of(const struct streams *streams, hipStream_t handle)
 {
   const struct hipmm_hip *hip = streams->services->hip;
   unsigned long long number = 0;
-  if (!hip->StreamGetId || handle == NULL || handle == PER_THREAD || is_captured(streams, handle)) return 0;
+  if (!hip->StreamGetId || handle == NULL || handle == PER_THREAD || hipmm_stream_is_captured(hip, handle)) return 0;
   if (hip->StreamGetId(handle, &number)) hip->GetLastError();
   return number;
 }
@@ -149,12 +139,17 @@ static bool may_use_handle(const struct streams *streams, const struct stream *s
   return stream->lasts || streams->record == RECORD_LAZY;
 }
 
+bool stream_is_captured(const struct streams *streams, uint32_t id)
+{
+  return hipmm_stream_is_captured(streams->services->hip, streams->items[id].handle);
+}
+
 bool streams_any_captured(const struct streams *streams, uint32_t user)
 {
   for (uint32_t id = STREAM_FIRST; id < streams->count; id++) {
     const struct stream *stream = &streams->items[id];
     bool is_good = id == user || (stream->in_use && may_use_handle(streams, stream));
-    if (is_good && is_captured(streams, stream->handle)) return true;
+    if (is_good && stream_is_captured(streams, id)) return true;
   }
   return false;
 }
@@ -164,7 +159,7 @@ static bool record_event(const struct streams *streams, const struct stream *str
 {
   const struct hipmm_services *services = streams->services;
   const struct hipmm_hip *hip = services->hip;
-  if (is_captured(streams, stream->handle)) return false;
+  if (hipmm_stream_is_captured(hip, stream->handle)) return false;
   int previous = services->enter_device(services);
   int code = *event ? 0 : hip->EventCreateWithFlags(event, HIPMM_HIP_EVENT_DISABLE_TIMING);
   if (!code) code = hip->EventRecord(*event, stream->handle);
@@ -212,7 +207,7 @@ bool stream_wait(struct streams *streams, uint32_t waiter, uint32_t id, uint64_t
   const struct hipmm_services *services = streams->services;
   struct stream *stream = &streams->items[id];
   if (epoch <= stream->passed) return true;
-  if (is_captured(streams, streams->items[waiter].handle)) return false;
+  if (stream_is_captured(streams, waiter)) return false;
   if (epoch > stream->recorded && !stream_cover(streams, id)) return false;
   int previous = services->enter_device(services);
   int code = services->hip->StreamWaitEvent(streams->items[waiter].handle, stream->event, 0);
@@ -297,8 +292,12 @@ void streams_forget_gone(struct streams *streams)
 
 /* ---- Waiting for all work, or for a stream ---- */
 
-enum hipmm_status streams_wait_for_device(const struct hipmm_services *services)
+enum hipmm_status streams_wait_for_device(const struct streams *streams, uint32_t user)
 {
+  const struct hipmm_services *services = streams->services;
+  if (streams_any_captured(streams, user))
+    return services->refuse(services, HIPMM_E_STATE,
+                            "a graph is being captured, and until that ends the device cannot be waited for", 0, 0, 0);
   int previous = services->enter_device(services);
   int code = services->hip->DeviceSynchronize();
   enum hipmm_status status = code ? services->refuse_hip(services, "hipDeviceSynchronize", code, 0) : HIPMM_OK;

@@ -95,6 +95,10 @@ bool stream_host_wait_for(struct streams *streams, uint32_t id, uint64_t epoch);
 /* All frees so far have passed: the caller has waited for the stream, or for the device. */
 void stream_passed(struct streams *streams, uint32_t id);
 
+/* Whether the stream, whose handle is good during this call, is being captured: nothing can be recorded on it then, and
+ * it cannot wait. */
+bool stream_is_captured(const struct streams *streams, uint32_t id);
+
 /* Whether work on any stream, as far as their handles may be used, goes into a graph that is being captured: then the
  * device cannot be waited for. That of `user` is good during this call. */
 bool streams_any_captured(const struct streams *streams, uint32_t user);
@@ -120,7 +124,8 @@ static inline struct stream *stream_of(const struct streams *streams, uint32_t i
 
 /* ---- Waiting for all work, or for a stream that is still valid; nothing is noted ---- */
 
-enum hipmm_status streams_wait_for_device(const struct hipmm_services *services);
+/* HIPMM_E_STATE while any stream is captured, as streams_any_captured() says. */
+enum hipmm_status streams_wait_for_device(const struct streams *streams, uint32_t user);
 
 /* The same where memory goes back whatever comes of it. Tried once more, since it would else be taken away from work; a
  * broken device gives it back all the same. The device is current. */

@@ -47,7 +47,7 @@ enum hipmm_status {
   HIPMM_E_ARGUMENT = -1, /* an argument is outside its contract: NULL, an alignment that is no power of two, … */
   HIPMM_E_POINTER = -2,  /* a pointer that is not live in this resource: foreign, or freed already */
   HIPMM_E_SIZE = -3,     /* a block freed with another size than it was allocated with; it stays allocated */
-  HIPMM_E_STATE = -4,    /* not initialised, initialised twice, or in the child of a fork */
+  HIPMM_E_STATE = -4,    /* not initialised, initialised twice, in the child of a fork, or a graph is being captured */
 
   /* The configuration is at fault: mend the file or the environment. */
   HIPMM_E_IO = -10,     /* the file cannot be read */
@@ -142,7 +142,15 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_allocate(struct hipmm_resource *resourc
 /* Frees memory that hipmm_allocate() of the same resource gave. Work submitted to `stream` before may still be using
  * it. `bytes` is the size that was allocated, or 0 where the caller does not know it; not every resource can find it
  * (HIPMM_E_NOT_SUPPORTED). NULL is freed without effect. A foreign pointer, one freed before, and a wrong size are
- * refused and change nothing. */
+ * refused and change nothing.
+ *
+ * Either may name a stream from which a graph is being captured. Nothing that would end the capture is done then, nor
+ * by other threads meanwhile if the stream was retained or is hipmm's own; of others they cannot know. What is freed on
+ * the stream serves the same capture again, what other streams freed only once their work has passed. Calls that would
+ * have to wait are refused with HIPMM_E_STATE: frees to a source, hipmm_resource_trim(), allocations of `monotonic`.
+ * With `async`, allocations and frees are part of the graph, as HIP has it, and hipmm_resource_trim() ends the capture.
+ * The caller keeps what the graph uses allocated as long as it may run, and launches it after the work that the stream
+ * was given before. */
 enum hipmm_status hipmm_deallocate(struct hipmm_resource *resource, void *ptr, size_t bytes, hipStream_t stream);
 
 /* The same with an alignment of the caller's, a power of two. Sources support up to 256; `pool` any. */

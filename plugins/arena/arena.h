@@ -37,6 +37,15 @@ static inline struct local *arena_local(const struct arena *arena, uint32_t numb
   return &arena->locals[number];
 }
 
+/* An allocation on its way. */
+struct arena_wish {
+  uint64_t bytes; /* rounded up */
+  uint64_t alignment;
+  uint64_t requested;
+  hipStream_t handle;
+  uint32_t stream;
+};
+
 /* ---- order.c. The global lock is held, and no other if nothing is said ---- */
 
 /* The id of a stream that is used now. */
@@ -45,8 +54,8 @@ enum hipmm_status arena_enter_stream(struct arena *arena, hipStream_t handle, ui
 /* The calling thread's arena for a stream; NULL when there is room for no more. */
 struct local *arena_enter_local(struct arena *arena, hipStream_t handle, uint32_t stream);
 
-/* All work up to now has passed. */
-enum hipmm_status arena_synchronize(struct arena *arena);
+/* All work up to now has passed. `user` as in streams_any_captured(). */
+enum hipmm_status arena_synchronize(struct arena *arena, uint32_t user);
 
 /* Pending blocks of an arena become ready: those whose streams' work has passed; all that its stream can wait for, in a
  * call on that stream. */
@@ -60,12 +69,11 @@ void arena_supply(struct arena *arena, struct local *local);
 void arena_return_idle(struct arena *arena, struct local *local, uint64_t keep_bytes);
 
 /* Synchronises, and asks every arena for its superblocks: all that is free and whole is clean after that. */
-enum hipmm_status arena_collect(struct arena *arena);
+enum hipmm_status arena_collect(struct arena *arena, uint32_t user);
 
 /* A block of another arena than `local`, live, once the device has been waited for. PIECE_NONE if none has one, or HIP
  * refuses. */
-uint32_t arena_take_elsewhere(struct arena *arena, const struct local *local, uint64_t bytes, uint64_t requested,
-                              hipStream_t handle);
+uint32_t arena_take_elsewhere(struct arena *arena, const struct local *local, const struct arena_wish *wish);
 
 /* The stream is valid still: its memory becomes anybody's, and it is forgotten. */
 void arena_retire(struct arena *arena, hipStream_t handle);
@@ -74,15 +82,6 @@ void arena_retire(struct arena *arena, hipStream_t handle);
 void arena_thread_ended(struct thread_watch *watch, uint64_t thread);
 
 /* ---- take.c. The global lock is held, and no other ---- */
-
-/* An allocation on its way. */
-struct arena_wish {
-  uint64_t bytes; /* rounded up */
-  uint64_t alignment;
-  uint64_t requested;
-  hipStream_t handle;
-  uint32_t stream;
-};
 
 /* A piece for it, live. PIECE_NONE, and success, if there is none and nothing else went wrong. */
 enum hipmm_status arena_take(struct arena *arena, const struct arena_wish *wish, uint32_t *id_out);

@@ -172,10 +172,10 @@ static bool is_over(const struct arena *arena, uint32_t stream)
 
 /* Frees count under the lock, which is held: none has come since the wait. Streams that are over get no frees at
  * all. */
-enum hipmm_status arena_synchronize(struct arena *arena)
+enum hipmm_status arena_synchronize(struct arena *arena, uint32_t user)
 {
   struct streams *streams = &arena->global.streams;
-  enum hipmm_status status = streams_wait_for_device(arena->services);
+  enum hipmm_status status = streams_wait_for_device(streams, user);
   if (status) return status;
   for (uint32_t stream = STREAM_FIRST; stream < streams->count; stream++) {
     if (!stream_of(streams, stream)->in_use) continue;
@@ -194,9 +194,9 @@ enum hipmm_status arena_synchronize(struct arena *arena)
   return HIPMM_OK;
 }
 
-enum hipmm_status arena_collect(struct arena *arena)
+enum hipmm_status arena_collect(struct arena *arena, uint32_t user)
 {
-  enum hipmm_status status = arena_synchronize(arena);
+  enum hipmm_status status = arena_synchronize(arena, user);
   if (status) return status;
   arena->collections++;
   for (uint32_t number = 1; number < arena->n_locals; number++) {
@@ -206,12 +206,11 @@ enum hipmm_status arena_collect(struct arena *arena)
     return_idle_locked(arena, local, 0);
     lock_release(&local->lock);
   }
-  return arena_synchronize(arena); /* threads that went on meanwhile may have freed since the first */
+  return arena_synchronize(arena, user); /* threads that went on meanwhile may have freed since the first */
 }
 
 /* Its thread stands still while the device is waited for: what was freed is clean then. */
-uint32_t arena_take_elsewhere(struct arena *arena, const struct local *local, uint64_t bytes, uint64_t requested,
-                              hipStream_t handle)
+uint32_t arena_take_elsewhere(struct arena *arena, const struct local *local, const struct arena_wish *wish)
 {
   struct pieces *pieces = &arena->global.pieces;
   uint32_t id = PIECE_NONE;
@@ -220,9 +219,9 @@ uint32_t arena_take_elsewhere(struct arena *arena, const struct local *local, ui
     if (other == local) continue;
     lock_take(&other->lock);
     arena_supply(arena, other);
-    id = local_take(other, pieces, bytes, true);
-    if (id) local_make_live(other, piece_of(pieces, id), requested, handle);
-    if (id && streams_wait_for_device(arena->services)) {
+    id = local_take(other, pieces, wish->bytes, true);
+    if (id) local_make_live(other, piece_of(pieces, id), wish->requested, wish->handle);
+    if (id && streams_wait_for_device(&arena->global.streams, wish->stream)) {
       local_end_live(other, piece_of(pieces, id));
       local_give(other, pieces, id);
       id = PIECE_NONE;
@@ -250,7 +249,7 @@ enum hipmm_status arena_enter_stream(struct arena *arena, hipStream_t handle, ui
   *id_out = streams_id(streams, handle);
   if (*id_out) return HIPMM_OK;
   for (uint32_t number = 1; number < arena->n_locals; number++) close_local(arena_local(arena, number));
-  status = arena_synchronize(arena);
+  status = arena_synchronize(arena, STREAM_CLEAN);
   if (status) return status;
   forget_all_streams(arena);
   *id_out = streams_id(streams, handle);
@@ -313,7 +312,7 @@ void arena_retire(struct arena *arena, hipStream_t handle)
   if (!stream) return;
   for (uint32_t number = arena->first_local[stream]; number; number = arena_local(arena, number)->next_of_stream)
     close_local(arena_local(arena, number));
-  if (!streams_wait_for_handle(arena->services, handle) && arena_synchronize(arena)) return;
+  if (!streams_wait_for_handle(arena->services, handle) && arena_synchronize(arena, stream)) return;
   stream_passed(&arena->global.streams, stream);
   end_pending_everywhere(arena);
   forget(arena, stream);

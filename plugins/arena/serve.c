@@ -217,7 +217,7 @@ enum hipmm_status arena_trim(void *self, size_t keep_bytes)
 {
   struct arena *arena = self;
   pthread_mutex_lock(&arena->lock);
-  enum hipmm_status status = arena_collect(arena);
+  enum hipmm_status status = arena_collect(arena, STREAM_CLEAN);
   if (!status) status = global_release_idle(&arena->global, keep_bytes);
   pthread_mutex_unlock(&arena->lock);
   return status;

@@ -15,7 +15,7 @@ enum {
 static uint32_t take_withheld(struct arena *arena, const struct request *request)
 {
   if (global_withheld_bytes(&arena->global, request->stream) < request->bytes) return PIECE_NONE;
-  return arena_synchronize(arena) ? PIECE_NONE : global_take_ready(&arena->global, request);
+  return arena_synchronize(arena, request->stream) ? PIECE_NONE : global_take_ready(&arena->global, request);
 }
 
 static uint32_t take_held_range(struct arena *arena, const struct request *request)
@@ -115,14 +115,19 @@ static uint32_t take_held(struct arena *arena, struct local *local, const struct
   return id ? id : take_from_remnant(arena, local, superblock, wish);
 }
 
-/* There is no more to be had: all arenas give back what they do not use. */
+/* Whether there is no more to be had of the upstream, and all arenas may be asked what they do not use. */
+static bool may_collect(const struct arena *arena, enum hipmm_status status, const struct arena_wish *wish)
+{
+  return hipmm_is_shortage(status) && !streams_any_captured(&arena->global.streams, wish->stream);
+}
+
 static enum hipmm_status take_collected(struct arena *arena, struct local *local, const struct request *superblock,
                                         const struct arena_wish *wish, uint32_t *id_out)
 {
-  enum hipmm_status status = arena_collect(arena);
+  enum hipmm_status status = arena_collect(arena, wish->stream);
   if (status) return status;
   *id_out = take_held(arena, local, superblock, wish);
-  if (!*id_out) *id_out = arena_take_elsewhere(arena, local, wish->bytes, wish->requested, wish->handle);
+  if (!*id_out) *id_out = arena_take_elsewhere(arena, local, wish);
   return HIPMM_OK;
 }
 
@@ -139,7 +144,8 @@ static enum hipmm_status allocate_small(struct arena *arena, struct local *local
     *id_out = take_from_range(arena, local, take_new_range(arena, &superblock, &status), wish);
   }
   superblock = superblock_for(local, wish);
-  return hipmm_is_shortage(status) ? take_collected(arena, local, &superblock, wish, id_out) : status;
+  if (may_collect(arena, status, wish)) return take_collected(arena, local, &superblock, wish, id_out);
+  return hipmm_is_shortage(status) ? HIPMM_OK : status;
 }
 
 /* ---- Large allocations ---- */
@@ -155,7 +161,8 @@ static enum hipmm_status allocate_large(struct arena *arena, const struct arena_
                                   .stream = wish->stream};
   uint32_t id = take_held_range(arena, &request);
   if (!id) id = take_new_range(arena, &request, &status);
-  if (hipmm_is_shortage(status)) status = arena_collect(arena);
+  if (may_collect(arena, status, wish)) status = arena_collect(arena, wish->stream);
+  if (hipmm_is_shortage(status)) status = HIPMM_OK;
   if (!id && !status) id = global_take_ready(global, &request);
   if (!id && !status && !global_release_idle(global, 0)) { /* chunks that are too small make room for one that is not */
     status = grow(arena, &request, true);

@@ -155,7 +155,7 @@ bool fixed_starts_at(const struct fixed *fixed, const void *ptr)
 enum hipmm_status fixed_trim(struct fixed *fixed, size_t keep_bytes)
 {
   pthread_mutex_lock(&fixed->lock);
-  enum hipmm_status status = reuse_synchronize_device(fixed);
+  enum hipmm_status status = reuse_synchronize_device(fixed, STREAM_CLEAN);
   if (!status) status = chunks_release_idle(fixed, keep_bytes, reuse_clean(fixed));
   pthread_mutex_unlock(&fixed->lock);
   return status;
@@ -166,7 +166,8 @@ void fixed_stream_retire(struct fixed *fixed, hipStream_t stream)
   hipStream_t handle = stream_usual_handle(stream);
   pthread_mutex_lock(&fixed->lock);
   uint32_t id = streams_known_id(&fixed->streams, handle);
-  if (id && (reuse_clean_stream(fixed, id, handle) || !reuse_synchronize_device(fixed))) reuse_forget_stream(fixed, id);
+  if (id && (reuse_clean_stream(fixed, id, handle) || !reuse_synchronize_device(fixed, id)))
+    reuse_forget_stream(fixed, id);
   pthread_mutex_unlock(&fixed->lock);
 }
 
@@ -258,7 +259,7 @@ enum hipmm_status fixed_preallocate(struct fixed *fixed, uint32_t n_blocks)
     if (!status) reuse_add_clean(fixed, chain);
     n_blocks -= n;
   }
-  if (any && !status) status = reuse_synchronize_device(fixed);
+  if (any && !status) status = reuse_synchronize_device(fixed, STREAM_CLEAN);
   pthread_mutex_unlock(&fixed->lock);
   return status;
 }

@@ -63,10 +63,10 @@ static void clean_aside(struct fixed *fixed)
   streams_forget_gone(&fixed->streams);
 }
 
-enum hipmm_status reuse_synchronize_device(struct fixed *fixed)
+enum hipmm_status reuse_synchronize_device(struct fixed *fixed, uint32_t user)
 {
   put_aside(fixed);
-  enum hipmm_status status = streams_wait_for_device(fixed->services);
+  enum hipmm_status status = streams_wait_for_device(&fixed->streams, user);
   if (status)
     put_back(fixed);
   else
@@ -105,7 +105,7 @@ enum hipmm_status reuse_enter_stream(struct fixed *fixed, hipStream_t handle, ui
   if (status) return status;
   uint32_t id = streams_id(streams, handle);
   if (!id) {
-    status = reuse_synchronize_device(fixed);
+    status = reuse_synchronize_device(fixed, STREAM_CLEAN);
     if (status) return status;
     for (uint32_t other = STREAM_FIRST; other < streams->count; other++) reuse_forget_stream(fixed, other);
     id = streams_id(streams, handle);
@@ -172,7 +172,7 @@ static uint32_t take_waiting(struct fixed *fixed, uint32_t stream)
 }
 
 /* Blocks of streams whose handles may be gone come back through the device, which needs no handle. */
-static uint32_t take_withheld(struct fixed *fixed)
+static uint32_t take_withheld(struct fixed *fixed, uint32_t stream)
 {
   bool is_worth_it = false;
   for (uint32_t other = STREAM_FIRST; !is_worth_it && other < fixed->streams.count; other++) {
@@ -181,7 +181,7 @@ static uint32_t take_withheld(struct fixed *fixed)
     is_worth_it = list->free.head != FIXED_NONE;
     spin_unlock(&list->busy);
   }
-  return is_worth_it && !reuse_synchronize_device(fixed) ? chain_pop(fixed, reuse_clean(fixed)) : FIXED_NONE;
+  return is_worth_it && !reuse_synchronize_device(fixed, stream) ? chain_pop(fixed, reuse_clean(fixed)) : FIXED_NONE;
 }
 
 static uint32_t take_held(struct fixed *fixed, uint32_t stream)
@@ -191,7 +191,7 @@ static uint32_t take_held(struct fixed *fixed, uint32_t stream)
   if (number || fixed->streams.active < 2) return number;
   number = take_passed(fixed, stream);
   if (!number) number = take_waiting(fixed, stream);
-  return number ? number : take_withheld(fixed);
+  return number ? number : take_withheld(fixed, stream);
 }
 
 /* Half as much again as there is, so that a bin that is used little stays small. */

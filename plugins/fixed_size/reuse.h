@@ -10,8 +10,8 @@
 struct fixed_chain *reuse_clean(const struct fixed *fixed);
 void reuse_add_clean(struct fixed *fixed, struct fixed_chain chain);
 
-/* All work up to now has passed: the blocks that were free are clean. */
-enum hipmm_status reuse_synchronize_device(struct fixed *fixed);
+/* All work up to now has passed: the blocks that were free are clean. `user` as in streams_any_captured(). */
+enum hipmm_status reuse_synchronize_device(struct fixed *fixed, uint32_t user);
 
 /* The id of a stream that is used now. */
 enum hipmm_status reuse_enter_stream(struct fixed *fixed, hipStream_t handle, uint32_t *id_out);

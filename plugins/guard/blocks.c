@@ -124,10 +124,12 @@ static enum hipmm_status keep(struct guard *guard, struct guard_record *record, 
   return status;
 }
 
+/* While the stream is captured nothing can be waited for, so the block is not looked at. */
 static enum hipmm_status check_and_keep(struct guard *guard, struct guard_record *record, hipStream_t stream,
                                         bool *is_kept_out)
 {
   struct check_finds finds;
+  if (hipmm_stream_is_captured(guard->services->hip, stream)) return HIPMM_OK;
   enum hipmm_status status = wait_for_work(guard, record, stream);
   if (status) return status;
   pthread_mutex_lock(&guard->lock);

@@ -5,7 +5,8 @@
  *
  * It works for all memory that the runtime copies from: on a device, managed, pinned or plain. A free waits for its
  * stream (for the device, if the block was allocated on another), so that all that wrote to the block has written.
- * Writes of the very pattern, and beyond the zones, are not found. */
+ * Writes of the very pattern, and beyond the zones, are not found; nor what a free on a stream that is captured would
+ * have to wait for. */
 #include "blocks.h"
 #include "check.h"
 #include "quarantine.h"

@@ -129,7 +129,7 @@ static enum hipmm_status fill(struct monotonic *monotonic, uint64_t bytes)
   if (hipmm_is_shortage(status))
     return services->fail(services, HIPMM_E_OUT_OF_MEMORY, "initial_size", "the upstream does not have %llu bytes; %s",
                           (unsigned long long)bytes, "ask for less, or for a percentage such as \"50%\"");
-  return status ? status : uses_synchronize(&monotonic->uses);
+  return status ? status : uses_synchronize(&monotonic->uses, STREAM_CLEAN);
 }
 
 static void set_growth(struct monotonic *monotonic, const struct monotonic_options *wanted)

@@ -7,9 +7,9 @@
 
 /* Chunks are too small, and nothing is in them: they make room for one that is not. */
 static enum hipmm_status grow_in_exchange(struct monotonic *monotonic, size_t bytes, size_t alignment,
-                                          hipStream_t handle)
+                                          hipStream_t handle, uint32_t stream)
 {
-  enum hipmm_status status = uses_synchronize(&monotonic->uses);
+  enum hipmm_status status = uses_synchronize(&monotonic->uses, stream);
   if (!status) status = bump_release_untouched(&monotonic->bump, 0);
   return status ? status : bump_grow(&monotonic->bump, bytes, alignment, handle);
 }
@@ -55,8 +55,8 @@ static enum hipmm_status take(struct monotonic *monotonic, size_t bytes, size_t 
         "all are freed",
         bytes, BUMP_MOST_BLOCKS - 1, 0);
   status = bump_grow(bump, bytes, alignment, handle);
-  if (hipmm_is_shortage(status) && !bump->live_count && bump->n_chunks)
-    status = grow_in_exchange(monotonic, bytes, alignment, handle);
+  bool can_exchange = !bump->live_count && bump->n_chunks && !streams_any_captured(&monotonic->uses.streams, stream);
+  if (hipmm_is_shortage(status) && can_exchange) status = grow_in_exchange(monotonic, bytes, alignment, handle, stream);
   if (status) return hipmm_is_shortage(status) ? refuse_allocation(monotonic, status, bytes, alignment) : status;
   uses_note_chunk(&monotonic->uses, stream);
   *number_out = bump_take(bump, bytes, alignment, handle);
@@ -158,7 +158,7 @@ enum hipmm_status monotonic_visit(void *self, void (*see)(void *closure, const s
 enum hipmm_status monotonic_release(struct monotonic *monotonic, uint64_t keep_bytes)
 {
   if (monotonic->bump.bytes <= keep_bytes) return HIPMM_OK;
-  enum hipmm_status status = uses_synchronize(&monotonic->uses);
+  enum hipmm_status status = uses_synchronize(&monotonic->uses, STREAM_CLEAN);
   return status ? status : bump_release_untouched(&monotonic->bump, keep_bytes);
 }
 

@@ -50,7 +50,7 @@ enum hipmm_status uses_order(struct uses *uses, uint32_t stream)
   for (uint32_t other = 0; (other = next_in(&uses->earlier, other)) < MAX_STREAMS; other++) {
     if (other == stream || has_passed(uses, other)) continue;
     if (stream_wait(streams, stream, other, uses->epochs[other])) continue;
-    enum hipmm_status status = uses_synchronize(uses); /* its handle may be gone */
+    enum hipmm_status status = uses_synchronize(uses, stream); /* its handle may be gone */
     if (status) return status;
     break;
   }
@@ -92,9 +92,9 @@ void uses_rewind(struct uses *uses)
   uses->ordered = none;
 }
 
-enum hipmm_status uses_synchronize(struct uses *uses)
+enum hipmm_status uses_synchronize(struct uses *uses, uint32_t user)
 {
-  enum hipmm_status status = streams_wait_for_device(uses->services);
+  enum hipmm_status status = streams_wait_for_device(&uses->streams, user);
   if (status) return status;
   for (uint32_t stream = STREAM_FIRST; stream < uses->streams.count; stream++)
     if (stream_of(&uses->streams, stream)->in_use) stream_passed(&uses->streams, stream);
@@ -123,7 +123,7 @@ enum hipmm_status uses_enter(struct uses *uses, hipStream_t handle, uint32_t *id
   if (status) return status;
   *id_out = streams_id(streams, handle);
   if (!*id_out) {
-    status = uses_synchronize(uses);
+    status = uses_synchronize(uses, STREAM_CLEAN);
     if (status) return status;
     for (uint32_t stream = STREAM_FIRST; stream < streams->count; stream++) forget(uses, stream);
     *id_out = streams_id(streams, handle);
@@ -135,7 +135,7 @@ void uses_retire(struct uses *uses, hipStream_t handle)
 {
   uint32_t stream = streams_known_id(&uses->streams, handle);
   if (!stream) return;
-  if (!streams_wait_for_handle(uses->services, handle) && uses_synchronize(uses)) return;
+  if (!streams_wait_for_handle(uses->services, handle) && uses_synchronize(uses, stream)) return;
   stream_passed(&uses->streams, stream);
   forget(uses, stream);
 }

@@ -39,8 +39,8 @@ void uses_note_free(struct uses *uses, uint32_t stream);
 /* All memory is given out anew. */
 void uses_rewind(struct uses *uses);
 
-/* All work up to now has passed. */
-enum hipmm_status uses_synchronize(struct uses *uses);
+/* All work up to now has passed. `user` as in streams_any_captured(). */
+enum hipmm_status uses_synchronize(struct uses *uses, uint32_t user);
 
 /* The stream is valid still, and forgotten. */
 void uses_retire(struct uses *uses, hipStream_t handle);

@@ -74,7 +74,8 @@ struct site {
   struct block *block;
   uint32_t stream;    /* that will use it */
   uint64_t end;       /* of what is asked for, a multiple of the granule */
-  uint64_t dirty_end; /* of memory that work on `stream` may still use; 0: there is none */
+  bool may_be_dirty;  /* memory that work on `stream` may still use, where it lay before, is good for it */
+  uint64_t dirty_end; /* of such memory; 0: there is none */
 };
 
 /* A piece that came here, up to `end`, has left a place that work of the stream may still use. */
@@ -92,10 +93,10 @@ static bool is_idle(const struct pieces *pieces, const struct heap *heap, uint32
   uint64_t address = piece_address(pieces, piece), stop = address + piece_bytes(pieces, piece);
   if (address >= site->end && stop <= site->block->start + site->block->bytes) {
     *holder_out = site->block;
-    return true;
+    return site->may_be_dirty || site->block->stream == STREAM_CLEAN;
   }
   uint32_t id = free_index_holding(&heap->free[STREAM_CLEAN], &heap->blocks, address, stop);
-  if (!id) id = free_index_holding(&heap->free[site->stream], &heap->blocks, address, stop);
+  if (!id && site->may_be_dirty) id = free_index_holding(&heap->free[site->stream], &heap->blocks, address, stop);
   if (id) *holder_out = block_of(&heap->blocks, id);
   return id != BLOCK_NONE;
 }
@@ -144,13 +145,12 @@ static void await(struct heap *heap, const struct place *place)
 static enum hipmm_status take_any_idle(struct pieces *pieces, struct heap *heap, struct site *site, uint64_t most,
                                        uint32_t *piece_out, bool *dirty_out)
 {
-  /* The driver must not unmap what work still uses. */
-  bool may_be_dirty = pieces->may_alias && site->stream != STREAM_CLEAN, dirty = site->block->stream != STREAM_CLEAN;
+  bool dirty = site->block->stream != STREAM_CLEAN;
   enum hipmm_status status = HIPMM_E_OUT_OF_MEMORY;
-  if (may_be_dirty || !dirty) status = idle_take_from(pieces, site->block, site->end, most, piece_out);
+  if (site->may_be_dirty || !dirty) status = idle_take_from(pieces, site->block, site->end, most, piece_out);
   *dirty_out = dirty && !status;
   if (status) status = idle_take(pieces, heap, STREAM_CLEAN, most, piece_out);
-  if (!status || !may_be_dirty) return status;
+  if (!status || !site->may_be_dirty) return status;
   status = idle_take(pieces, heap, site->stream, most, piece_out);
   if (status) status = idle_take_waiting(pieces, heap, site->stream, most, piece_out);
   *dirty_out = !status;
@@ -190,7 +190,7 @@ static enum hipmm_status obtain(struct granules *granules, struct heap *heap, st
 }
 
 /* Maps the piece at the address, which lies in vacant granules of the site. */
-static enum hipmm_status put(struct pieces *pieces, struct heap *heap, struct site *site, uint32_t piece,
+static enum hipmm_status put(struct pieces *pieces, struct heap *heap, struct site *site, uint32_t piece, bool dirty,
                              uint64_t address)
 {
   uint32_t stale;
@@ -204,7 +204,7 @@ static enum hipmm_status put(struct pieces *pieces, struct heap *heap, struct si
   if (!status) status = piece_put(pieces, piece, address);
   if (!status) site->block->vacant -= piece_of(pieces, piece)->granules;
   if (!status) return HIPMM_OK;
-  heap_quiesce(heap); /* a spare is for any stream */
+  if (dirty) heap_quiesce(heap); /* a spare is for any stream */
   piece_keep_spare(pieces, piece);
   return status;
 }
@@ -226,7 +226,7 @@ static enum hipmm_status back(struct granules *granules, struct heap *heap, stru
     /* At the end of the gap, so that what is left of it is one gap again. */
     uint64_t size = piece_of(pieces, piece)->granules, left = size < gap.granules ? gap.granules - size : 0;
     uint64_t address = gap.address + left * pieces->granule_bytes;
-    status = put(pieces, heap, site, piece, address);
+    status = put(pieces, heap, site, piece, dirty, address);
     if (status) return status;
     if (dirty) note_dirty(site, heap, address + piece_bytes(pieces, piece));
   }
@@ -248,6 +248,14 @@ static enum hipmm_status find(struct granules *granules, struct heap *heap, cons
   return *id_out ? HIPMM_OK : HIPMM_E_OUT_OF_MEMORY;
 }
 
+/* The driver must not unmap what work still uses; and whoever takes its place in the order of a stream must be able to
+ * say when that was, which is not while the stream is captured. */
+static bool may_be_dirty(const struct granules *granules, const struct heap *heap, const struct request *request)
+{
+  return granules->pieces.may_alias && request->stream != STREAM_CLEAN &&
+         !stream_is_captured(&heap->streams, request->stream);
+}
+
 enum hipmm_status granules_take(struct granules *granules, struct heap *heap, const struct request *request,
                                 bool may_create, uint32_t *id_out)
 {
@@ -256,7 +264,10 @@ enum hipmm_status granules_take(struct granules *granules, struct heap *heap, co
   if (status) return status;
   struct block *block = block_of(&heap->blocks, id);
   uint64_t end = heap_start_in(heap, id, request) + request->bytes;
-  struct site site = {.block = block, .stream = request->stream, .end = pieces_round_up(&granules->pieces, end)};
+  struct site site = {.block = block,
+                      .stream = request->stream,
+                      .end = pieces_round_up(&granules->pieces, end),
+                      .may_be_dirty = may_be_dirty(granules, heap, request)};
   heap_unlink(heap, id);
   status = back(granules, heap, &site, pieces_round_down(&granules->pieces, block->start), may_create);
   heap_link(heap, id);

@@ -17,9 +17,9 @@ enum { LARGE_BYTES = 1 << 20 }; /* see take_at_once */
 
 /* ---- Waiting for the device ---- */
 
-static enum hipmm_status synchronize_device(struct pool *pool)
+static enum hipmm_status synchronize_device(struct pool *pool, uint32_t user)
 {
-  enum hipmm_status status = streams_wait_for_device(pool->services);
+  enum hipmm_status status = streams_wait_for_device(&pool->heap.streams, user);
   if (!status) heap_all_passed(&pool->heap);
   return status;
 }
@@ -30,7 +30,7 @@ static enum hipmm_status synchronize_device(struct pool *pool)
 static uint32_t take_withheld(struct pool *pool, const struct request *request)
 {
   if (heap_withheld_bytes(&pool->heap, request->stream) < request->bytes) return BLOCK_NONE;
-  if (streams_any_captured(&pool->heap.streams, request->stream) || synchronize_device(pool)) return BLOCK_NONE;
+  if (synchronize_device(pool, request->stream)) return BLOCK_NONE;
   return heap_take_ready(&pool->heap, request);
 }
 
@@ -60,7 +60,7 @@ static uint32_t take_from_heap(struct pool *pool, const struct request *request)
 /* The upstream, or the maximum, has no room: what lies idle makes some. */
 static enum hipmm_status take_by_exchange(struct pool *pool, const struct request *request, uint32_t *id_out)
 {
-  enum hipmm_status status = synchronize_device(pool);
+  enum hipmm_status status = synchronize_device(pool, request->stream);
   if (!status) status = ground_release_idle(&pool->ground, &pool->heap, 0);
   return status ? status : ground_take(&pool->ground, &pool->heap, request, id_out);
 }
@@ -76,7 +76,9 @@ static enum hipmm_status take_after_growth(struct pool *pool, const struct reque
   uint64_t held_bytes = ground_bytes(&pool->ground);
   enum hipmm_status status = ground_take_held(&pool->ground, &pool->heap, request, id_out);
   if (status == HIPMM_E_OUT_OF_MEMORY) status = ground_take(&pool->ground, &pool->heap, request, id_out);
-  if (hipmm_is_shortage(status) && ground_bytes(&pool->ground)) status = take_by_exchange(pool, request, id_out);
+  bool has_more = hipmm_is_shortage(status) && ground_bytes(&pool->ground);
+  if (has_more && !streams_any_captured(&pool->heap.streams, request->stream))
+    status = take_by_exchange(pool, request, id_out);
   if (!status) return HIPMM_OK;
   /* What was got in vain goes back: others may have use for it. */
   if (ground_bytes(&pool->ground) > held_bytes) ground_release_idle(&pool->ground, &pool->heap, held_bytes);
@@ -104,7 +106,7 @@ static enum hipmm_status enter_stream(struct pool *pool, const struct cache *cac
   enum hipmm_status status = streams_admit(streams, handle);
   if (status) return status;
   uint32_t id = streams_id(streams, handle);
-  if (!id) status = synchronize_device(pool);
+  if (!id) status = synchronize_device(pool, STREAM_CLEAN);
   for (uint32_t known = STREAM_FIRST; !id && !status && known < streams->count; known++) forget_stream(pool, known);
   if (!id && !status) id = streams_id(streams, handle);
   if (!status && !heap_cover(&pool->heap, id))
@@ -258,7 +260,7 @@ enum hipmm_status pool_trim(void *self, size_t keep_bytes)
   struct pool *pool = self;
   pthread_mutex_lock(&pool->lock);
   caches_empty(&pool->caches, &pool->heap);
-  enum hipmm_status status = synchronize_device(pool);
+  enum hipmm_status status = synchronize_device(pool, STREAM_CLEAN);
   if (!status) status = ground_release_idle(&pool->ground, &pool->heap, keep_bytes);
   pthread_mutex_unlock(&pool->lock);
   return status;
@@ -270,7 +272,7 @@ void pool_stream_retire(void *self, hipStream_t stream)
   struct pool *pool = self;
   pthread_mutex_lock(&pool->lock);
   uint32_t id = streams_known_id(&pool->heap.streams, stream);
-  if (id && (streams_wait_for_handle(pool->services, stream) || !synchronize_device(pool))) forget_stream(pool, id);
+  if (id && (streams_wait_for_handle(pool->services, stream) || !synchronize_device(pool, id))) forget_stream(pool, id);
   pthread_mutex_unlock(&pool->lock);
 }
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* prefetch.c: an adaptor that has managed memory brought to the resource's device as soon as it is allocated, in the
  * order of the stream that it is allocated for (hipMemPrefetchAsync). Other memory is left alone, and so is all memory
- * on a device that cannot move it while it is in use. */
+ * on a device that cannot move it while it is in use. Nothing is asked for a stream that is captured, which that would
+ * end. */
 #include "../hint.h"
 
 static enum hipmm_status prefetch_start(struct hint *prefetch, const void *ptr, size_t bytes, hipStream_t stream)
 {
   const struct hipmm_services *services = prefetch->services;
+  if (hipmm_stream_is_captured(services->hip, stream)) return HIPMM_OK;
   int previous = services->enter_device(services); /* the default stream is the current device's */
   int code = services->hip->MemPrefetchAsync(ptr, bytes, services->device, stream);
   enum hipmm_status status = hint_judge(prefetch, code, bytes);

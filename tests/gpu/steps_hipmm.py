@@ -27,6 +27,7 @@ SUITE = [
     "tests/plugins/test_async_view",
     "tests/plugins/test_binning",
     "tests/plugins/test_callback",
+    "tests/plugins/test_captures",
     "tests/plugins/test_failure_callback",
     "tests/plugins/test_fallback",
     "tests/plugins/test_fault",

@@ -1,70 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of allocations while a graph is captured from a stream: nothing that the driver forbids then is done to it, and
- * its memory is nobody else's. The software device captures nothing, so the table of HIP functions is lent to this
- * test, which says that it does. */
+ * its memory is nobody else's. */
+#include "../plugins/captures.h"
 #include "work.h"
-
-#include <stdatomic.h>
-
-static hipStream_t captured; /* NULL: none */
-static atomic_uint mistakes; /* calls that would end the capture */
-
-static int tell(hipStream_t stream, int *status)
-{
-  *status = captured && stream == captured;
-  return 0;
-}
-
-static void note(hipStream_t stream)
-{
-  if (captured && stream == captured) atomic_fetch_add(&mistakes, 1);
-}
-
-static int spy_on_record(hipEvent_t event, hipStream_t stream)
-{
-  note(stream);
-  return rig_usual_hip()->EventRecord(event, stream);
-}
-
-static int spy_on_wait(hipStream_t stream, hipEvent_t event, unsigned flags)
-{
-  note(stream);
-  return rig_usual_hip()->StreamWaitEvent(stream, event, flags);
-}
-
-static int spy_on_synchronize(hipStream_t stream)
-{
-  note(stream);
-  return rig_usual_hip()->StreamSynchronize(stream);
-}
-
-static int spy_on_id(hipStream_t stream, unsigned long long *id)
-{
-  note(stream);
-  return rig_usual_hip()->StreamGetId(stream, id);
-}
-
-static int spy_on_device(void)
-{
-  if (captured) atomic_fetch_add(&mistakes, 1);
-  return rig_usual_hip()->DeviceSynchronize();
-}
-
-static void spy(void)
-{
-  struct hipmm_hip *table = rig_lend_hip();
-  table->StreamIsCapturing = tell;
-  table->EventRecord = spy_on_record;
-  table->StreamWaitEvent = spy_on_wait;
-  table->StreamSynchronize = spy_on_synchronize;
-  table->StreamGetId = spy_on_id;
-  table->DeviceSynchronize = spy_on_device;
-  atomic_store(&mistakes, 0);
-}
 
 static int teardown(void **state)
 {
-  captured = NULL;
+  capture_forget();
   return rig_teardown(state);
 }
 
@@ -83,7 +25,7 @@ static void takes_nothing_that_would_have_to_be_waited_for(hipStream_t first, hi
 {
   void *pending[SIZES], *mine[SIZES];
   for (int i = 0; i < SIZES; i++) pending[i] = use_and_free(sizes[i], first);
-  captured = second;
+  capture_begin(second);
   for (int i = 0; i < SIZES; i++) {
     mine[i] = rig_allocate(sizes[i], second);
     for (int k = 0; k < SIZES; k++)
@@ -109,15 +51,13 @@ static void keeps_to_itself(hipStream_t first, hipStream_t second)
 static void lets_a_capture_be(int growth, int record, bool retained)
 {
   start("'scheduler': 'stepped', 'seed': 9", growth, record, "");
-  spy();
   hipStream_t first = rig_stream(), second = rig_stream();
   if (retained) assert_ok(hipmm_stream_retain(0, first)); /* as the hooks of frameworks do */
   if (retained) assert_ok(hipmm_stream_retain(0, second));
   use_and_free(3 * MIB, second);
   takes_nothing_that_would_have_to_be_waited_for(first, second);
   if (retained) keeps_to_itself(first, second);
-  assert_int_equal(atomic_load(&mistakes), 0);
-  captured = NULL;
+  assert_true(capture_end());
   assert_undisturbed();
   /* Afterwards all memory is anybody's again. */
   uint64_t held = rig_held_bytes();

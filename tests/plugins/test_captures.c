@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/* test_captures.c: random allocations on a stream while a graph is captured from it, and on another in another thread,
+ * with little memory: nothing ends the capture, and what it fills holds that when the graph has run. */
+#include "../pool/random.h"
+#include "captures.h"
+
+#include <stdlib.h>
+
+enum { MOST = 24, STEPS_BEFORE = 60, STEPS = 240, SEEDS = 4 };
+
+static const size_t most_bytes = 3 * MIB;
+
+struct row {
+  const char *text, *graph;
+  bool retains; /* the streams, as the hooks of frameworks do. Else only the caller's own is known to be captured */
+  bool waits;   /* with every allocation for who used the memory before: what cannot wait is refused */
+};
+
+struct block {
+  void *ptr;
+  size_t bytes;
+  unsigned char value;
+};
+
+/* What a thread does on a stream. */
+struct worker {
+  hipStream_t stream;
+  uint64_t random;
+  unsigned count, allocated;
+  struct block blocks[MOST];
+};
+
+static struct worker captured, other;
+static const struct row *row; /* under test */
+
+static int allocate_one(struct worker *worker)
+{
+  struct block *block = &worker->blocks[worker->count];
+  block->bytes = 1 + draw(&worker->random, draw(&worker->random, 4) ? 4096 : most_bytes);
+  block->value = (unsigned char)draw(&worker->random, 256);
+  enum hipmm_status status = hipmm_allocate(NULL, block->bytes, worker->stream, &block->ptr);
+  if (status) return !hipmm_is_shortage(status) && !(row->waits && status == HIPMM_E_STATE);
+  worker->count++;
+  worker->allocated++;
+  return rig_hip()->MemsetAsync(block->ptr, block->value, block->bytes, worker->stream) != 0;
+}
+
+static int free_one(struct worker *worker)
+{
+  unsigned i = (unsigned)draw(&worker->random, worker->count);
+  struct block block = worker->blocks[i];
+  worker->blocks[i] = worker->blocks[--worker->count];
+  return hipmm_deallocate(NULL, block.ptr, block.bytes, worker->stream) != HIPMM_OK;
+}
+
+/* Returns what failed. */
+static int step(struct worker *worker)
+{
+  bool allocates = !worker->count || (worker->count < MOST && draw(&worker->random, 100) < 55);
+  return allocates ? allocate_one(worker) : free_one(worker);
+}
+
+static void go_on_elsewhere(int *failures)
+{
+  for (int i = 0; i < STEPS; i++) *failures += step(&other);
+}
+
+static void check_and_free(struct worker *worker)
+{
+  for (unsigned i = 0; i < worker->count; i++) {
+    const struct block *block = &worker->blocks[i];
+    assert_true(rig_holds(block->ptr, block->value, block->bytes));
+    assert_ok(hipmm_deallocate(NULL, block->ptr, block->bytes, worker->stream));
+  }
+  worker->count = 0;
+}
+
+static void start(unsigned seed)
+{
+  rig_start(row->graph);
+  captured = (struct worker){.stream = rig_stream(), .random = seed};
+  other = (struct worker){.stream = rig_stream(), .random = seed + 100};
+  if (row->retains) assert_ok(hipmm_stream_retain(0, captured.stream));
+  if (row->retains) assert_ok(hipmm_stream_retain(0, other.stream));
+  for (int i = 0; i < STEPS_BEFORE; i++) assert_int_equal(step(&captured) + step(&other), 0);
+  while (captured.count) assert_int_equal(free_one(&captured), 0); /* so that all that it has is what it captures */
+}
+
+static void capture(void)
+{
+  struct hipmm_resource *top;
+  assert_ok(hipmm_get_device_resource(0, &top));
+  capture_begin(captured.stream);
+  if (row->retains) rig_start_threads(1, go_on_elsewhere);
+  int failures = 0, untimely = 0;
+  for (int i = 0; i < STEPS; i++) {
+    failures += step(&captured);
+    if (row->retains && i % 30 == 0) untimely += hipmm_resource_trim(top, 0) != HIPMM_E_STATE;
+  }
+  if (row->retains) rig_join_threads();
+  assert_true(capture_end());
+  assert_int_equal(failures + untimely, 0);
+  assert_in_range(captured.allocated, STEPS / 8, STEPS + STEPS_BEFORE);
+  hipmm_resource_release(top);
+}
+
+static void goes_on(void **state)
+{
+  row = *state;
+  for (unsigned seed = 1; seed <= SEEDS; seed++) {
+    start(seed);
+    capture();
+    capture_replay(captured.stream);
+    check_and_free(&captured);
+    check_and_free(&other);
+    capture_forget();
+    for (int i = 0; i < STEPS_BEFORE; i++) assert_int_equal(step(&captured) + step(&other), 0);
+    check_and_free(&captured);
+    check_and_free(&other);
+    rig_drop_stream(captured.stream);
+    rig_drop_stream(other.stream);
+    assert_int_equal(rig_teardown(NULL), 0);
+  }
+}
+
+/* What a source gives back goes to the driver, after a wait that the capture does not survive. */
+static void is_not_ended_by_a_free_to_the_driver(void **state)
+{
+  (void)state;
+  rig_start("'stack': ['device']");
+  hipStream_t stream = rig_stream();
+  void *ptr = rig_allocate(MIB, stream);
+  capture_begin(stream);
+  assert_int_equal(rig_hip()->MemsetAsync(ptr, 0x5A, MIB, stream), 0);
+  assert_status(hipmm_deallocate(NULL, ptr, MIB, stream), HIPMM_E_STATE);
+  assert_message("is being captured");
+  assert_true(capture_end());
+  capture_replay(stream);
+  assert_true(rig_holds(ptr, 0x5A, MIB));
+  rig_free(ptr, MIB, stream);
+  rig_drop_stream(stream);
+}
+
+static int teardown(void **state)
+{
+  capture_forget();
+  return rig_teardown(state);
+}
+
+#define POOL(growth, record) \
+  "'stack': [{'type': 'pool', 'growth': '" growth "', 'record': '" record "', 'maximum_size': '16MiB'}, 'device']"
+#define BINS                                                                                                        \
+  "'stack': [{'type': 'binning', 'bins': [{'size': '4KiB'}, {'size': '64KiB'}]}, {'type': 'pool', 'maximum_size': " \
+  "'16MiB'}, 'device']"
+
+static const struct row rows[] = {
+    {.text = "pool, mapped, auto", .graph = POOL("mapped", "auto"), .retains = true},
+    {.text = "pool, mapped, lazy", .graph = POOL("mapped", "lazy"), .retains = true},
+    {.text = "pool, mapped, on_free", .graph = POOL("mapped", "on_free"), .retains = true},
+    {.text = "pool, mapped, streams not retained", .graph = POOL("mapped", "auto")},
+    {.text = "pool, segments, auto", .graph = POOL("segments", "auto"), .retains = true},
+    {.text = "pool, segments, lazy", .graph = POOL("segments", "lazy"), .retains = true},
+    {.text = "pool, segments, on_free", .graph = POOL("segments", "on_free"), .retains = true},
+    {.text = "pool, segments, streams not retained", .graph = POOL("segments", "auto")},
+    {.text = "arena", .graph = "'stack': [{'type': 'arena', 'maximum_size': '16MiB'}, 'device']", .retains = true},
+    {.text = "arena, streams not retained", .graph = "'stack': [{'type': 'arena', 'maximum_size': '16MiB'}, 'device']"},
+    {.text = "fixed_size",
+     .graph = "'stack': [{'type': 'fixed_size', 'block_size': '3MiB'}, 'device']",
+     .retains = true},
+    {.text = "monotonic",
+     .graph = "'stack': [{'type': 'monotonic', 'maximum_size': '96MiB'}, 'device']",
+     .retains = true,
+     .waits = true},
+    {.text = "binning over pool", .graph = BINS, .retains = true},
+    {.text = "guard over pool", .graph = "'stack': ['guard', 'pool', 'device']", .retains = true},
+    {.text = "prefetch over pool of managed memory",
+     .graph = "'stack': ['prefetch', 'pool', 'managed']",
+     .retains = true},
+};
+
+int main(void)
+{
+  enum { COUNT = sizeof rows / sizeof *rows };
+  struct CMUnitTest tests[COUNT + 1] = {[COUNT] = {"device: a free to the driver is refused",
+                                                   is_not_ended_by_a_free_to_the_driver, rig_setup, teardown, NULL}};
+  for (int i = 0; i < COUNT; i++)
+    tests[i] = (struct CMUnitTest){rows[i].text, goes_on, rig_setup, teardown, (void *)(uintptr_t)&rows[i]};
+  return cmocka_run_group_tests_name("captures", tests, NULL, NULL);
+}
