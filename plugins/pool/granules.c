@@ -22,6 +22,10 @@ enum hipmm_status granules_open(struct granules *granules, struct heap *heap, co
 {
   granules->moves = granules->returns = 0;
   enum hipmm_status status = pieces_open(&granules->pieces, services, upstream, maximum_bytes);
+  if (!status && !history_open(&granules->history, services)) {
+    pieces_close(&granules->pieces);
+    status = HIPMM_E_OUT_OF_MEMORY;
+  }
   if (status) return status;
   heap->blocks.granule_bytes = granules->pieces.granule_bytes;
   heap->has_memory = has_memory;
@@ -31,6 +35,7 @@ enum hipmm_status granules_open(struct granules *granules, struct heap *heap, co
 
 void granules_close(struct granules *granules)
 {
+  history_close(&granules->history, granules->pieces.services);
   pieces_close(&granules->pieces);
 }
 
@@ -185,8 +190,10 @@ static enum hipmm_status obtain(struct granules *granules, struct heap *heap, st
   if (status) status = exchange(pieces, heap, site, gap->granules, piece_out);
   if (!status) granules->moves++;
   if (!status || !may_create) return status;
-  uint64_t most = most_of_new_piece(pieces);
-  return piece_create(pieces, gap->granules < most ? gap->granules : most, piece_out);
+  uint64_t most = most_of_new_piece(pieces), peak_bytes = pieces->peak_bytes;
+  status = piece_create(pieces, gap->granules < most ? gap->granules : most, piece_out);
+  if (pieces->peak_bytes > peak_bytes) history_forget(&granules->history); /* what went where did not fit well enough */
+  return status;
 }
 
 /* Maps the piece at the address, which lies in vacant granules of the site. */
@@ -256,22 +263,32 @@ static bool may_be_dirty(const struct granules *granules, const struct heap *hea
          !stream_is_captured(&heap->streams, request->stream);
 }
 
+/* Puts memory under [start, end) of a free block, for the request. */
+static enum hipmm_status back_in(struct granules *granules, struct heap *heap, const struct request *request,
+                                 uint32_t id, uint64_t start, uint64_t end, bool may_create, struct site *site)
+{
+  const struct pieces *pieces = &granules->pieces;
+  *site = (struct site){
+      .block = block_of(&heap->blocks, id), .stream = request->stream, .end = pieces_round_up(pieces, end)};
+  start = pieces_round_down(pieces, start);
+  if (pieces_last(pieces, start, site->end, false) == site->end) return HIPMM_OK; /* it is there */
+  site->may_be_dirty = may_be_dirty(granules, heap, request);
+  heap_unlink(heap, id);
+  enum hipmm_status status = back(granules, heap, site, start, may_create);
+  heap_link(heap, id);
+  if (status && site->dirty_end) heap_soil(heap, id, UINT64_MAX, request->stream);
+  return status;
+}
+
 enum hipmm_status granules_take(struct granules *granules, struct heap *heap, const struct request *request,
                                 bool may_create, uint32_t *id_out)
 {
   uint32_t id;
+  struct site site;
   enum hipmm_status status = find(granules, heap, request, &id);
   if (status) return status;
-  struct block *block = block_of(&heap->blocks, id);
   uint64_t end = heap_start_in(heap, id, request) + request->bytes;
-  struct site site = {.block = block,
-                      .stream = request->stream,
-                      .end = pieces_round_up(&granules->pieces, end),
-                      .may_be_dirty = may_be_dirty(granules, heap, request)};
-  heap_unlink(heap, id);
-  status = back(granules, heap, &site, pieces_round_down(&granules->pieces, block->start), may_create);
-  heap_link(heap, id);
-  if (status && site.dirty_end) heap_soil(heap, id, UINT64_MAX, request->stream);
+  status = back_in(granules, heap, request, id, block_of(&heap->blocks, id)->start, end, may_create, &site);
   if (status) return status;
   /* What is dirty and not asked for is left for the same stream. */
   if (site.dirty_end > end) heap_soil(heap, id, site.dirty_end > site.end ? site.dirty_end : site.end, request->stream);
@@ -279,6 +296,50 @@ enum hipmm_status granules_take(struct granules *granules, struct heap *heap, co
   if (id) *id_out = id;
   return id ? HIPMM_OK : HIPMM_E_OUT_OF_MEMORY;
 }
+
+/* ---- The same again ---- */
+
+/* With several streams the address depends on what their work has come to. */
+static bool has_history(const struct granules *granules, const struct heap *heap, uint64_t bytes)
+{
+  return bytes >= granules->pieces.granule_bytes && heap->streams.active == 1;
+}
+
+static uint32_t free_block_holding(const struct heap *heap, uint32_t stream, uint64_t start, uint64_t end)
+{
+  uint32_t id = free_index_holding(&heap->free[stream], &heap->blocks, start, end);
+  return id ? id : free_index_holding(&heap->free[STREAM_CLEAN], &heap->blocks, start, end);
+}
+
+uint32_t granules_take_again(struct granules *granules, struct heap *heap, const struct request *request)
+{
+  const struct pieces *pieces = &granules->pieces;
+  struct site site;
+  if (!has_history(granules, heap, request->bytes)) return BLOCK_NONE;
+  if (!heap->large_bytes) history_forget(&granules->history); /* a new start */
+  uint64_t start = history_find(&granules->history, request->bytes, heap->large_bytes, heap->lately);
+  uint64_t end = start + request->bytes;
+  if (!start || start % request->alignment) return BLOCK_NONE;
+  uint32_t id = free_block_holding(heap, request->stream, start, end);
+  if (!id || back_in(granules, heap, request, id, start, end, false, &site)) return BLOCK_NONE;
+  /* What is dirty and not asked for may lie before it as well. */
+  if (site.dirty_end) heap_soil(heap, id, UINT64_MAX, request->stream);
+  const struct block *block = block_of(&heap->blocks, id);
+  if (start > block->start) {
+    uint64_t first = pieces_round_up(pieces, block->start), last = pieces_round_down(pieces, start);
+    id = heap_cut(heap, id, start, pieces_vacant(pieces, first, last));
+  }
+  return id ? heap_take(heap, id, request) : BLOCK_NONE;
+}
+
+void granules_note(struct granules *granules, const struct heap *heap, uint32_t id)
+{
+  const struct block *block = block_of(&heap->blocks, id);
+  if (!has_history(granules, heap, block->bytes)) return;
+  history_note(&granules->history, block->bytes, block->start);
+}
+
+/* ---- At the start ---- */
 
 enum hipmm_status granules_fill(struct granules *granules, struct heap *heap, uint64_t bytes)
 {

@@ -9,10 +9,12 @@
 #define HIPMM_POOL_GRANULES_H
 
 #include "heap.h"
+#include "history.h"
 #include "pieces.h"
 
 struct granules {
   struct pieces pieces;
+  struct history history;
   uint64_t moves;   /* pieces mapped under other addresses so far */
   uint64_t returns; /* pieces that went back to where they had been, which costs nothing */
 };
@@ -29,6 +31,11 @@ void granules_close(struct granules *granules);
  * status; what was done in vain stays as free memory. */
 enum hipmm_status granules_take(struct granules *granules, struct heap *heap, const struct request *request,
                                 bool may_create, uint32_t *id_out);
+
+/* Takes what a large request got when it was made before at such a moment (history.h), after putting idle pieces under
+ * it. BLOCK_NONE if that is not known, or not free, or there are too few. And notes what it got in the end. */
+uint32_t granules_take_again(struct granules *granules, struct heap *heap, const struct request *request);
+void granules_note(struct granules *granules, const struct heap *heap, uint32_t id);
 
 /* Puts new memory under `bytes` of addresses, clean. */
 enum hipmm_status granules_fill(struct granules *granules, struct heap *heap, uint64_t bytes);

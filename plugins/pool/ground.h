@@ -29,6 +29,10 @@ enum hipmm_status ground_take(struct ground *ground, struct heap *heap, const st
 enum hipmm_status ground_take_held(struct ground *ground, struct heap *heap, const struct request *request,
                                    uint32_t *id_out);
 
+/* granules_take_again() and granules_note(); of segments nothing is noted. */
+uint32_t ground_take_again(struct ground *ground, struct heap *heap, const struct request *request);
+void ground_note(struct ground *ground, const struct heap *heap, uint32_t id);
+
 /* The memory that a pool starts with, clean. */
 enum hipmm_status ground_fill(struct ground *ground, struct heap *heap, uint64_t bytes);
 

@@ -159,9 +159,7 @@ bool heap_remove_region(struct heap *heap, uint64_t start, uint64_t bytes)
 
 /* ---- Taking ---- */
 
-/* Cuts what lies before `start` off a free block of the index. Returns the part from `start` on, which is in the index
- * too; BLOCK_NONE, and nothing done, when records are short. Vacant is at most the part behind. */
-static uint32_t cut_front(struct heap *heap, uint32_t id, uint64_t start)
+uint32_t heap_cut(struct heap *heap, uint32_t id, uint64_t start, uint32_t vacant)
 {
   struct block *block = block_in(heap, id);
   uint64_t end = block->start + block->bytes;
@@ -170,8 +168,8 @@ static uint32_t cut_front(struct heap *heap, uint32_t id, uint64_t start)
   struct block *behind = block_in(heap, rest);
   behind->stream = block->stream;
   behind->epoch = block->epoch;
-  behind->vacant = block->vacant;
-  block->vacant = 0;
+  behind->vacant = block->vacant - vacant;
+  block->vacant = vacant;
   behind->before = id;
   behind->after = block->after;
   if (behind->after) block_in(heap, behind->after)->before = rest;
@@ -200,6 +198,15 @@ static uint32_t take_front(struct heap *heap, uint32_t id, uint64_t bytes)
   return taken;
 }
 
+/* A block becomes live, or no longer is. */
+static void count_large(struct heap *heap, uint64_t bytes, bool comes)
+{
+  if (!heap->blocks.granule_bytes || bytes < heap->blocks.granule_bytes) return;
+  heap->large_bytes += comes ? bytes : -bytes;
+  /* By the shifts 16 of them count. */
+  heap->lately = (heap->lately << 4) + ((comes ? bytes : ~bytes) * 0x9E3779B97F4A7C15ull >> 11);
+}
+
 uint64_t heap_start_in(const struct heap *heap, uint32_t id, const struct request *request)
 {
   return (block_in(heap, id)->start + request->alignment - 1) & ~(request->alignment - 1);
@@ -209,7 +216,7 @@ uint64_t heap_start_in(const struct heap *heap, uint32_t id, const struct reques
 uint32_t heap_take(struct heap *heap, uint32_t id, const struct request *request)
 {
   uint64_t start = heap_start_in(heap, id, request);
-  if (start > block_in(heap, id)->start) id = cut_front(heap, id, start);
+  if (start > block_in(heap, id)->start) id = heap_cut(heap, id, start, 0);
   if (!id) return BLOCK_NONE;
   id = take_front(heap, id, request->bytes);
   struct block *block = block_in(heap, id);
@@ -217,6 +224,7 @@ uint32_t heap_take(struct heap *heap, uint32_t id, const struct request *request
   block->stream = (uint16_t)request->stream; /* for introspection */
   block_set_state(block, BLOCK_LIVE);
   heap->live_bytes += block->bytes;
+  count_large(heap, block->bytes, true);
   heap->requested_bytes += request->requested;
   heap->blocks.live++;
   return id;
@@ -225,7 +233,7 @@ uint32_t heap_take(struct heap *heap, uint32_t id, const struct request *request
 void heap_soil(struct heap *heap, uint32_t id, uint64_t end, uint32_t stream)
 {
   struct block *block = block_in(heap, id);
-  if (block->stream == STREAM_CLEAN && end < block->start + block->bytes) cut_front(heap, id, end);
+  if (block->stream == STREAM_CLEAN && end < block->start + block->bytes) heap_cut(heap, id, end, 0);
   heap_unlink(heap, id);
   block->stream = (uint16_t)stream;
   block->epoch = stream_note_free(&heap->streams, stream);
@@ -351,6 +359,7 @@ void heap_give(struct heap *heap, uint32_t id, uint32_t stream)
 {
   struct block *block = block_in(heap, id);
   heap->live_bytes -= block->bytes;
+  count_large(heap, block->bytes, false);
   heap->requested_bytes -= block->requested;
   heap->blocks.live--;
   block_set_state(block, BLOCK_FREE);

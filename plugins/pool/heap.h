@@ -16,6 +16,8 @@ struct heap {
   struct streams streams;
   struct free_index *free;  /* of each stream */
   uint64_t live_bytes;      /* blocks given out, cached ones included */
+  uint64_t large_bytes;     /* those that have a granule and more */
+  uint64_t lately;          /* another number for other large blocks that came and went last */
   uint64_t bytes;           /* all regions, vacant parts included */
   uint64_t requested_bytes; /* what was asked for in them when they were taken, less that when they were given back */
 };
@@ -64,6 +66,10 @@ uint32_t heap_take_ready(struct heap *heap, const struct request *request);   /*
 uint32_t heap_take_passed(struct heap *heap, const struct request *request);  /* after looking which work is done */
 uint32_t heap_take_waiting(struct heap *heap, const struct request *request); /* the stream waits for another one */
 uint32_t heap_take_merged(struct heap *heap, const struct request *request);  /* the stream waits for all others */
+
+/* Cuts what lies before `start`, with `vacant` granules that have no memory, off a free block. Returns the part from
+ * `start` on, which is free too; BLOCK_NONE, and nothing done, when records are short. */
+uint32_t heap_cut(struct heap *heap, uint32_t id, uint64_t start, uint32_t vacant);
 
 /* Makes a live block free, in order with `stream`. */
 void heap_give(struct heap *heap, uint32_t id, uint32_t stream);

@@ -128,6 +128,18 @@ uint64_t pieces_last(const struct pieces *pieces, uint64_t start, uint64_t end, 
 
 /* ---- Places ---- */
 
+uint32_t pieces_vacant(const struct pieces *pieces, uint64_t start, uint64_t end)
+{
+  uint64_t vacant = 0;
+  for (uint64_t at = start; at < end;) {
+    at = pieces_first(pieces, at, end, false);
+    uint64_t stop = at < end ? pieces_first(pieces, at, end, true) : end;
+    vacant += stop - at;
+    at = stop;
+  }
+  return (uint32_t)(vacant / pieces->granule_bytes);
+}
+
 static bool bit(const uint64_t *words, uint64_t granule)
 {
   return words[granule / 64] >> granule % 64 & 1;

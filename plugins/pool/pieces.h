@@ -78,6 +78,9 @@ enum hipmm_status pieces_reserve(struct pieces *pieces, uint64_t bytes, const st
 uint64_t pieces_first(const struct pieces *pieces, uint64_t start, uint64_t end, bool backed);
 uint64_t pieces_last(const struct pieces *pieces, uint64_t start, uint64_t end, bool backed);
 
+/* How many granules in [start, end), which is as above, have no memory. */
+uint32_t pieces_vacant(const struct pieces *pieces, uint64_t start, uint64_t end);
+
 /* The piece that is mapped at the granule, and the address where it begins; PIECE_NONE if there is none. */
 uint32_t pieces_at(const struct pieces *pieces, uint64_t address, uint64_t *begin_out);
 

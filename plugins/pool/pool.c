@@ -40,7 +40,7 @@ static const struct hipmm_feature values[] = {
 static uint64_t metadata_bytes(const struct pool *pool)
 {
   return sizeof *pool + heap_metadata_bytes(&pool->heap) + pool->caches.count * sizeof(struct cache) +
-         ground_pieces(&pool->ground) * sizeof(struct piece);
+         ground_pieces(&pool->ground) * sizeof(struct piece) + (pool->ground.mapped ? history_metadata_bytes() : 0);
 }
 
 static int64_t value_of(struct pool *pool, enum value value)

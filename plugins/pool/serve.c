@@ -122,10 +122,13 @@ static enum hipmm_status allocate_locked(struct pool *pool, const struct cache *
   uint32_t id;
   enum hipmm_status status = enter_stream(pool, cache, stream, &request->stream);
   if (status) return status;
-  id = take_from_heap(pool, request);
+  id = ground_take_again(&pool->ground, &pool->heap, request);
+  if (!id) id = take_from_heap(pool, request);
   if (!id) status = take_after_growth(pool, request, &id);
-  if (!status) *ptr_out = (void *)(uintptr_t)block_of(&pool->heap.blocks, id)->start;
-  return status;
+  if (status) return status;
+  ground_note(&pool->ground, &pool->heap, id);
+  *ptr_out = (void *)(uintptr_t)block_of(&pool->heap.blocks, id)->start;
+  return HIPMM_OK;
 }
 
 /* Everything that is not a cache hit. */

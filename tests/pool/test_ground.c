@@ -97,8 +97,7 @@ static struct request request_for(uint64_t bytes)
   return (struct request){.bytes = bytes, .alignment = HIPMM_ALIGNMENT, .requested = bytes, .stream = STREAM};
 }
 
-/* In the order in which the pool tries. */
-static enum hipmm_status try_take(const struct request *request, uint32_t *id_out)
+static enum hipmm_status take_anew(const struct request *request, uint32_t *id_out)
 {
   *id_out = heap_take_ready(&heap, request);
   if (!*id_out && heap.streams.active > 1) *id_out = heap_take_passed(&heap, request);
@@ -111,6 +110,15 @@ static enum hipmm_status try_take(const struct request *request, uint32_t *id_ou
   heap_all_passed(&heap);
   status = ground_release_idle(&ground, &heap, 0);
   return status ? status : ground_take(&ground, &heap, request, id_out);
+}
+
+/* In the order in which the pool tries. */
+static enum hipmm_status try_take(const struct request *request, uint32_t *id_out)
+{
+  *id_out = ground_take_again(&ground, &heap, request);
+  enum hipmm_status status = *id_out ? HIPMM_OK : take_anew(request, id_out);
+  if (!status) ground_note(&ground, &heap, *id_out);
+  return status;
 }
 
 static uint32_t take(uint64_t bytes)
@@ -559,6 +567,7 @@ static void loses_nothing_when_host_memory_is_short(void **state)
 struct world {
   uint64_t random;
   uint64_t unit_bytes; /* of sizes */
+  unsigned streams;
   unsigned n, refused;
 };
 
@@ -576,16 +585,16 @@ static void do_something(struct world *world)
                        draw(&world->random, 2) ? HIPMM_E_HIP : HIPMM_E_OUT_OF_MEMORY);
   } else if (world->n == 256 || (world->n && lot % 2)) {
     unsigned which = (unsigned)draw(&world->random, world->n);
-    unsigned stream = (unsigned)draw(&world->random, STREAMS);
+    unsigned stream = (unsigned)draw(&world->random, world->streams);
     fake_work(stream);
     heap_give(&heap, ids[which], STREAM + stream);
     ids[which] = ids[--world->n];
   } else if (lot < 10) {
-    fake_progress((unsigned)draw(&world->random, STREAMS));
+    fake_progress((unsigned)draw(&world->random, world->streams));
   } else {
     uint64_t units = draw(&world->random, 8) ? 64 : 2048;
     struct request request = request_for((1 + draw(&world->random, units)) * world->unit_bytes);
-    request.stream = STREAM + (uint32_t)draw(&world->random, STREAMS);
+    request.stream = STREAM + (uint32_t)draw(&world->random, world->streams);
     if (!draw(&world->random, 4)) request.alignment = (uint64_t)HIPMM_ALIGNMENT << draw(&world->random, 14);
     enum hipmm_status status = try_take(&request, &ids[world->n]);
     world->refused += status != HIPMM_OK;
@@ -594,11 +603,12 @@ static void do_something(struct world *world)
   }
 }
 
-static void survives_anything_over(enum growth growth, uint64_t granule_bytes, uint64_t maximum_bytes, uint64_t seed)
+static void survives_anything_over(enum growth growth, uint64_t granule_bytes, uint64_t maximum_bytes, unsigned streams,
+                                   uint64_t seed)
 {
-  struct world world = {.random = seed, .unit_bytes = granule_bytes / 32};
+  struct world world = {.random = seed, .streams = streams, .unit_bytes = granule_bytes / 32};
   open_ground(growth, 96 * granule_bytes, granule_bytes, maximum_bytes);
-  for (unsigned i = 1; i < STREAMS; i++) assert_int_equal(streams_id(&heap.streams, fake_stream(i)), STREAM + i);
+  for (unsigned i = 1; i < streams; i++) assert_int_equal(streams_id(&heap.streams, fake_stream(i)), STREAM + i);
   for (unsigned i = 0; i < 3000; i++) {
     do_something(&world);
     assert_valid();
@@ -620,11 +630,157 @@ static void survives_anything(void **state)
   (void)state;
   for (uint64_t seed = 1; seed <= number_from_environment("HIPMM_TEST_RUNS", 3); seed++)
     for (unsigned i = 0; i < 2; i++) {
-      survives_anything_over(growths[i], GRANULE, UINT64_MAX, seed);
-      survives_anything_over(growths[i], GRANULE, 64 * GRANULE, seed);
-      survives_anything_over(growths[i], 65536, UINT64_MAX, seed);
+      survives_anything_over(growths[i], GRANULE, UINT64_MAX, STREAMS, seed);
+      survives_anything_over(growths[i], GRANULE, 64 * GRANULE, STREAMS, seed);
+      survives_anything_over(growths[i], 65536, UINT64_MAX, STREAMS, seed);
+      survives_anything_over(growths[i], GRANULE, UINT64_MAX, 1, seed);
     }
   open_ground(GROWTH_SEGMENTS, MIB, 0, MIB);
+}
+
+/* ---- The same over and over ---- */
+
+enum { LAYERS = 12, KEPT = 4, ROUNDS = 16, SETTLED = 10 };
+
+/* A training in miniature: its blocks, and where those of a round lie. */
+struct training {
+  uint32_t activations[LAYERS][KEPT], gradients[LAYERS];
+  bool has_gradients;
+  uint64_t starts[LAYERS * (2 * KEPT + 3) + 1];
+  unsigned n;
+};
+
+static uint32_t take_noted(struct training *training, uint64_t sixteenths)
+{
+  uint32_t id = take(sixteenths * GRANULE / 16);
+  training->starts[training->n++] = block_of(&heap.blocks, id)->start;
+  return id;
+}
+
+/* Forward: what a layer keeps, with scratch memory between. */
+static void go_forward(struct training *training)
+{
+  static const uint64_t kept[KEPT] = {75, 200, 33, 75};
+  for (unsigned i = 0; i < LAYERS; i++)
+    for (unsigned k = 0; k < KEPT; k++) {
+      uint32_t scratch = take_noted(training, 50 + 90 * k);
+      training->activations[i][k] = take_noted(training, kept[k]);
+      give(scratch);
+    }
+}
+
+/* Backward: what was kept goes, the last first, and gradients come. Those of the round before went when it began. */
+static void go_backward(struct training *training)
+{
+  uint32_t error = take_noted(training, 75);
+  for (unsigned i = LAYERS; i-- > 0;) {
+    uint32_t scratch = take_noted(training, 310);
+    give(training->activations[i][3]);
+    training->gradients[i] = take_noted(training, i % 3 ? 57 : 150);
+    give(scratch);
+    give(training->activations[i][1]);
+    uint32_t next = take_noted(training, 75);
+    give(error);
+    error = next;
+    give(training->activations[i][2]);
+    give(training->activations[i][0]);
+  }
+  give(error);
+}
+
+static void go_round(struct training *training)
+{
+  training->n = 0;
+  go_forward(training);
+  for (unsigned i = 0; training->has_gradients && i < LAYERS; i++) give(training->gradients[i]);
+  training->has_gradients = true;
+  go_backward(training);
+  assert_valid();
+}
+
+/* However it began, in the end every block lies where it lay in the round before, and no memory is moved. */
+static void settles(void **state)
+{
+  struct training training = {.n = 0}, before = training;
+  uint64_t moves = 0;
+  (void)state;
+  open_ground(GROWTH_MAPPED, 4096 * GRANULE, GRANULE, UINT64_MAX);
+  uint32_t weights = take(20 * GRANULE);
+  for (unsigned round = 0; round < ROUNDS; round++) {
+    if (round == SETTLED) moves = ground.granules.moves;
+    before = training;
+    go_round(&training);
+  }
+  assert_int_equal(ground.granules.moves, moves);
+  assert_memory_equal(training.starts, before.starts, sizeof training.starts);
+  for (unsigned i = 0; i < LAYERS; i++) give(training.gradients[i]);
+  give(weights);
+}
+
+/* ---- The same once more ---- */
+
+static uint32_t front[3], source; /* blocks */
+
+/* What comes before the request of 3 granules that is made again: there is a hole for it behind `front`, a quarter into
+ * a granule, and memory in `source`, which goes last. */
+static void lead_up(void)
+{
+  uint32_t hole = take(3 * GRANULE);
+  if (!source) take(GRANULE / 2); /* lies behind it for good */
+  source = take(4 * GRANULE);
+  for (int i = 0; i < 8; i++) give(take(5 * GRANULE));
+  give(hole);
+}
+
+/* Returns where it went. */
+static uint64_t request_first(void)
+{
+  open_ground(GROWTH_MAPPED, 64 * MIB, GRANULE, UINT64_MAX);
+  assert_ok(ground_fill(&ground, &heap, 24 * GRANULE)); /* to hold more than before would be to forget */
+  take(4 * GRANULE);
+  for (int i = 0; i < 3; i++) front[i] = take(GRANULE * 3 / 4);
+  source = BLOCK_NONE;
+  lead_up();
+  give(source);
+  uint32_t id = take(3 * GRANULE);
+  uint64_t start = block_of(&heap.blocks, id)->start;
+  assert_int_equal(start % GRANULE, GRANULE / 4);
+  give(id);
+  return start;
+}
+
+static void goes_back_only_where_it_is_aligned(void **state)
+{
+  struct request request = request_for(3 * GRANULE);
+  uint32_t id;
+  (void)state;
+  request_first();
+  request.alignment = 4 * GRANULE;
+  lead_up();
+  give(source);
+  assert_ok(try_take(&request, &id));
+  assert_int_equal(block_of(&heap.blocks, id)->start % request.alignment, 0);
+  assert_valid();
+}
+
+/* Memory that comes under it may be used by work of its stream yet, and so may what lies before it in that memory. */
+static void leaves_no_memory_in_use_to_others(void **state)
+{
+  uint64_t start = request_first(), moves;
+  (void)state;
+  lead_up();
+  for (int i = 0; i < 3; i++) give(front[i]);
+  heap_all_passed(&heap);
+  assert_ok(ground_release_idle(&ground, &heap, 0));
+  moves = ground.granules.moves;
+  fake_work(0);
+  give(source);
+  const struct block *taken = block_of(&heap.blocks, take(3 * GRANULE));
+  assert_int_equal(taken->start, start);
+  assert_int_equal(ground.granules.moves, moves + 3);
+  assert_int_equal(block_of(&heap.blocks, taken->before)->bytes, GRANULE * 9 / 4);
+  assert_int_equal(block_of(&heap.blocks, taken->before)->stream, STREAM);
+  assert_valid();
 }
 
 static int let_alias(void **state)
@@ -678,6 +834,9 @@ int main(void)
       TEST_ALIASED(loses_nothing_whatever_the_upstream_refuses),
       TEST_ALIASED(loses_nothing_when_host_memory_is_short),
       TEST_ALIASED(survives_anything),
+      TEST_ALIASED(settles),
+      TEST_ALIASED(goes_back_only_where_it_is_aligned),
+      TEST_ALIASED(leaves_no_memory_in_use_to_others),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
