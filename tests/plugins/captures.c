@@ -1,81 +1,43 @@
 /* SPDX-License-Identifier: MIT */
 /* captures.c: see captures.h. What ends a capture was found out on CUDA 13 (driver 580). */
 #include "captures.h"
+#include "watched.h"
 
 #include <dlfcn.h>
 #include <string.h>
 
 /* ---- On the software device ---- */
 
-static hipStream_t _Atomic captured; /* NULL: none */
-static atomic_uint mistakes;         /* calls that would have ended the capture */
-
-static void note(hipStream_t stream)
-{
-  if (stream && stream == atomic_load(&captured)) atomic_fetch_add(&mistakes, 1);
-}
-
 static int tell(hipStream_t stream, int *status)
 {
-  *status = stream && stream == atomic_load(&captured);
+  *status = watch_is_on(stream);
   return 0;
 }
 
-static int spy_on_record(hipEvent_t event, hipStream_t stream)
-{
-  note(stream);
-  return rig_usual_hip()->EventRecord(event, stream);
-}
-
-static int spy_on_wait(hipStream_t stream, hipEvent_t event, unsigned flags)
-{
-  note(stream);
-  return rig_usual_hip()->StreamWaitEvent(stream, event, flags);
-}
-
-static int spy_on_synchronize(hipStream_t stream)
-{
-  note(stream);
-  return rig_usual_hip()->StreamSynchronize(stream);
-}
-
-static int spy_on_query(hipStream_t stream)
-{
-  note(stream);
-  return rig_usual_hip()->StreamQuery(stream);
-}
-
-static int spy_on_id(hipStream_t stream, unsigned long long *id)
-{
-  note(stream);
-  return rig_usual_hip()->StreamGetId(stream, id);
-}
-
-static int spy_on_prefetch(const void *ptr, size_t bytes, int device, hipStream_t stream)
-{
-  note(stream);
-  return rig_usual_hip()->MemPrefetchAsync(ptr, bytes, device, stream);
-}
+static atomic_uint waits; /* for the device */
 
 static int spy_on_device(void)
 {
-  note(atomic_load(&captured));
+  atomic_fetch_add(&waits, 1);
   return rig_usual_hip()->DeviceSynchronize();
 }
 
 static void pretend(hipStream_t stream)
 {
-  struct hipmm_hip *table = rig_lend_hip();
+  struct hipmm_hip *table = watch_begin();
   table->StreamIsCapturing = tell;
-  table->EventRecord = spy_on_record;
-  table->StreamWaitEvent = spy_on_wait;
-  table->StreamSynchronize = spy_on_synchronize;
-  table->StreamQuery = spy_on_query;
-  table->StreamGetId = spy_on_id;
-  table->MemPrefetchAsync = spy_on_prefetch;
   table->DeviceSynchronize = spy_on_device;
-  atomic_store(&mistakes, 0);
-  atomic_store(&captured, stream);
+  atomic_store(&waits, 0);
+  watch_stream(stream);
+}
+
+/* Whether nothing was done that would have ended it. */
+static bool end_pretending(void)
+{
+  bool is_good = !watch_count() && !atomic_load(&waits);
+  watch_stream(NULL);
+  rig_take_hip_back();
+  return is_good;
 }
 
 /* ---- On a GPU ---- */
@@ -134,8 +96,7 @@ void capture_begin(hipStream_t stream)
 
 bool capture_end(void)
 {
-  atomic_store(&captured, NULL);
-  if (!real) return atomic_load(&mistakes) == 0;
+  if (!real) return end_pretending();
   int code = driver.end(real, &graph);
   real = NULL;
   return !code && graph;
@@ -153,7 +114,7 @@ void capture_replay(hipStream_t stream)
 
 void capture_forget(void)
 {
-  if (real || atomic_load(&captured)) capture_end();
+  if (real) capture_end();
   if (graph) driver.destroy_graph(graph);
   graph = NULL;
 }

@@ -306,6 +306,29 @@ static void moves_memory_that_work_still_uses(void **state)
   assert_valid();
 }
 
+static int is_captured(hipStream_t stream, int *status)
+{
+  (void)stream;
+  *status = 1;
+  return 0;
+}
+
+/* What is captured comes after nothing: it is done when the graph is launched, wherever that is. */
+static void moves_nothing_after_work_of_a_captured_stream(void **state)
+{
+  (void)state;
+  open_ground(GROWTH_MAPPED, 64 * MIB, GRANULE, UINT64_MAX);
+  for (int i = 0; i < 16; i++) ids[i] = take(GRANULE);
+  fake_work(0);
+  for (int i = 0; i < 16; i += 2) give(ids[i]);
+  fake_hip.StreamIsCapturing = is_captured;
+  uint32_t id = take(8 * GRANULE);
+  fake_hip.StreamIsCapturing = NULL;
+  assert_int_equal(ground.granules.moves, 0);
+  give(id);
+  assert_valid();
+}
+
 static void moves_nothing_twice(void **state)
 {
   (void)state;
@@ -825,6 +848,7 @@ int main(void)
       TEST_ALIASED(uses_what_is_free_between_live_blocks),
       TEST_ALIASED(moves_idle_memory_under_a_block_that_no_hole_fits),
       TEST_ALIASED(moves_memory_that_work_still_uses),
+      TEST_ALIASED(moves_nothing_after_work_of_a_captured_stream),
       TEST_ALIASED(moves_nothing_twice),
       TEST_ALIASED(exchanges_pieces_that_are_too_large),
       TEST_ALIASED(holds_no_more_while_some_is_idle),

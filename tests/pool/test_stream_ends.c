@@ -1,68 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of streams that come and go: retired, destroyed without a word, with the handle of an earlier one, by the
  * thousand, and the per-thread default streams of threads. No stream is looked at that may be gone. */
+#include "../plugins/watched.h"
 #include "work.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-
-/* ---- Dead handles. The table of HIP functions is the process's own: it is lent to these for a while. ---- */
-
-static hipStream_t dead;
-static atomic_uint dead_uses;
-
-static void note(hipStream_t stream)
-{
-  if (dead && stream == dead) atomic_fetch_add(&dead_uses, 1);
-}
-
-static int spy_on_record(hipEvent_t event, hipStream_t stream)
-{
-  note(stream);
-  return rig_usual_hip()->EventRecord(event, stream);
-}
-
-static int spy_on_wait(hipStream_t stream, hipEvent_t event, unsigned flags)
-{
-  note(stream);
-  return rig_usual_hip()->StreamWaitEvent(stream, event, flags);
-}
-
-static int spy_on_synchronize(hipStream_t stream)
-{
-  note(stream);
-  return rig_usual_hip()->StreamSynchronize(stream);
-}
-
-static int spy_on_query(hipStream_t stream)
-{
-  note(stream);
-  return rig_usual_hip()->StreamQuery(stream);
-}
-
-static int spy_on_id(hipStream_t stream, unsigned long long *id)
-{
-  note(stream);
-  return rig_usual_hip()->StreamGetId(stream, id);
-}
-
-static void spy(void)
-{
-  struct hipmm_hip *table = rig_lend_hip();
-  table->EventRecord = spy_on_record;
-  table->StreamWaitEvent = spy_on_wait;
-  table->StreamSynchronize = spy_on_synchronize;
-  table->StreamQuery = spy_on_query;
-  if (table->StreamGetId) table->StreamGetId = spy_on_id;
-  atomic_store(&dead_uses, 0);
-}
-
-static int teardown(void **state)
-{
-  dead = NULL;
-  return rig_teardown(state);
-}
 
 /* ---- Streams that end ---- */
 
@@ -72,21 +16,21 @@ static void makes_blocks_of_a_retired_stream_anybodys(void **state)
   for (int growth = 0; growth < GROWTHS; growth++)
     for (int record = 0; record < RECORDS; record++) {
       start("'scheduler': 'stepped', 'seed': 4", growth, record, ", 'maximum_size': '4MiB'");
-      spy();
+      watch_begin();
       hipStream_t first = rig_stream();
       void *small = use_and_free(500, first), *large = use_and_free(3 * MIB, first);
       assert_ok(hipmm_stream_retire(0, first)); /* with work pending */
       rig_drop_stream(first);
-      dead = first;
+      watch_stream(first);
       software()->reset_calls();
       void *all = use_and_free(4 * MIB - 256, NULL);
       if (on_software()) assert_ptr_equal(all, small < large ? small : large); /* other segments may lie elsewhere */
       assert_int_equal(software()->calls("hipDeviceSynchronize"), 0);
       assert_int_equal(software()->calls("hipStreamWaitEvent"), 0);
       assert_undisturbed();
-      assert_int_equal(atomic_load(&dead_uses), 0);
+      assert_int_equal(watch_count(), 0);
       finish();
-      assert_int_equal(teardown(state), 0);
+      assert_int_equal(rig_teardown(state), 0);
     }
 }
 
@@ -106,13 +50,13 @@ static void retires_streams_that_it_never_met(void **state)
 static void never_uses_a_stream_that_may_be_gone(int growth, int record)
 {
   start("'scheduler': 'stepped', 'seed': 5", growth, record, ", 'maximum_size': '16MiB'");
-  spy();
+  watch_begin();
   hipStream_t first = rig_stream(), second = rig_stream();
   for (int i = 0; i < 3; i++) use_and_free((size_t)(i * 3 + 1) * MIB, first);
   for (int i = 0; i < 30; i++) use_and_free(500 * (size_t)(i + 1), first);
   assert_int_equal(rig_hip()->StreamSynchronize(first), 0);
   rig_drop_stream(first);
-  dead = first;
+  watch_stream(first);
   for (int i = 0; i < 30; i++) use_and_free(500 * (size_t)(i + 1), second);
   for (int i = 0; i < 3; i++) use_and_free((size_t)(i * 3 + 1) * MIB, second);
   use_and_free(16 * MIB, NULL);
@@ -121,8 +65,8 @@ static void never_uses_a_stream_that_may_be_gone(int growth, int record)
   assert_int_equal(rig_held_bytes(), 0);
   assert_undisturbed();
   assert_ok(hipmm_finalize());
-  assert_int_equal(atomic_load(&dead_uses), 0);
-  assert_int_equal(teardown(NULL), 0);
+  assert_int_equal(watch_count(), 0);
+  assert_int_equal(rig_teardown(NULL), 0);
   software()->reset(); /* with the second stream */
 }
 
@@ -281,7 +225,7 @@ static void tells_the_default_streams_of_threads_apart(void **state)
       }
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, teardown)
+#define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
 
 int main(void)
 {

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* watched.h: counts the calls of HIP that name a stream which nobody may name just now. The table of HIP functions is
+ * lent for that, until the rig takes it back. */
+#ifndef HIPMM_TESTS_WATCHED_H
+#define HIPMM_TESTS_WATCHED_H
+
+#include "rig.h"
+
+/* From now on no stream is watched, and none was named. Returns the table, for more to be put in it. */
+struct hipmm_hip *watch_begin(void);
+
+/* Which stream is; NULL for none. */
+void watch_stream(hipStream_t stream);
+bool watch_is_on(hipStream_t stream);
+
+/* Counts one if the stream is watched. */
+void watch_note(hipStream_t stream);
+
+unsigned watch_count(void);
+
+#endif
