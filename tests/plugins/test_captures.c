@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-enum { MOST = 24, STEPS_BEFORE = 60, STEPS = 240, SEEDS = 4 };
+enum { MOST = 24, STEPS_BEFORE = 60, STEPS = 120, SEEDS = 2 };
 
 static const size_t most_bytes = 3 * MIB;
 

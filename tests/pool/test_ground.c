@@ -590,7 +590,6 @@ static void loses_nothing_when_host_memory_is_short(void **state)
 struct world {
   uint64_t random;
   uint64_t unit_bytes; /* of sizes */
-  unsigned streams;
   unsigned n, refused;
 };
 
@@ -608,16 +607,16 @@ static void do_something(struct world *world)
                        draw(&world->random, 2) ? HIPMM_E_HIP : HIPMM_E_OUT_OF_MEMORY);
   } else if (world->n == 256 || (world->n && lot % 2)) {
     unsigned which = (unsigned)draw(&world->random, world->n);
-    unsigned stream = (unsigned)draw(&world->random, world->streams);
+    unsigned stream = (unsigned)draw(&world->random, STREAMS);
     fake_work(stream);
     heap_give(&heap, ids[which], STREAM + stream);
     ids[which] = ids[--world->n];
   } else if (lot < 10) {
-    fake_progress((unsigned)draw(&world->random, world->streams));
+    fake_progress((unsigned)draw(&world->random, STREAMS));
   } else {
     uint64_t units = draw(&world->random, 8) ? 64 : 2048;
     struct request request = request_for((1 + draw(&world->random, units)) * world->unit_bytes);
-    request.stream = STREAM + (uint32_t)draw(&world->random, world->streams);
+    request.stream = STREAM + (uint32_t)draw(&world->random, STREAMS);
     if (!draw(&world->random, 4)) request.alignment = (uint64_t)HIPMM_ALIGNMENT << draw(&world->random, 14);
     enum hipmm_status status = try_take(&request, &ids[world->n]);
     world->refused += status != HIPMM_OK;
@@ -626,12 +625,11 @@ static void do_something(struct world *world)
   }
 }
 
-static void survives_anything_over(enum growth growth, uint64_t granule_bytes, uint64_t maximum_bytes, unsigned streams,
-                                   uint64_t seed)
+static void survives_anything_over(enum growth growth, uint64_t granule_bytes, uint64_t maximum_bytes, uint64_t seed)
 {
-  struct world world = {.random = seed, .streams = streams, .unit_bytes = granule_bytes / 32};
+  struct world world = {.random = seed, .unit_bytes = granule_bytes / 32};
   open_ground(growth, 96 * granule_bytes, granule_bytes, maximum_bytes);
-  for (unsigned i = 1; i < streams; i++) assert_int_equal(streams_id(&heap.streams, fake_stream(i)), STREAM + i);
+  for (unsigned i = 1; i < STREAMS; i++) assert_int_equal(streams_id(&heap.streams, fake_stream(i)), STREAM + i);
   for (unsigned i = 0; i < 3000; i++) {
     do_something(&world);
     assert_valid();
@@ -653,10 +651,9 @@ static void survives_anything(void **state)
   (void)state;
   for (uint64_t seed = 1; seed <= number_from_environment("HIPMM_TEST_RUNS", 3); seed++)
     for (unsigned i = 0; i < 2; i++) {
-      survives_anything_over(growths[i], GRANULE, UINT64_MAX, STREAMS, seed);
-      survives_anything_over(growths[i], GRANULE, 64 * GRANULE, STREAMS, seed);
-      survives_anything_over(growths[i], 65536, UINT64_MAX, STREAMS, seed);
-      survives_anything_over(growths[i], GRANULE, UINT64_MAX, 1, seed);
+      survives_anything_over(growths[i], GRANULE, UINT64_MAX, seed);
+      survives_anything_over(growths[i], GRANULE, 64 * GRANULE, seed);
+      survives_anything_over(growths[i], 65536, UINT64_MAX, seed);
     }
   open_ground(GROWTH_SEGMENTS, MIB, 0, MIB);
 }
