@@ -299,12 +299,6 @@ enum hipmm_status granules_take(struct granules *granules, struct heap *heap, co
 
 /* ---- The same again ---- */
 
-/* With several streams the address depends on what their work has come to. */
-static bool has_history(const struct granules *granules, const struct heap *heap, uint64_t bytes)
-{
-  return bytes >= granules->pieces.granule_bytes && heap->streams.active == 1;
-}
-
 static uint32_t free_block_holding(const struct heap *heap, uint32_t stream, uint64_t start, uint64_t end)
 {
   uint32_t id = free_index_holding(&heap->free[stream], &heap->blocks, start, end);
@@ -315,7 +309,6 @@ uint32_t granules_take_again(struct granules *granules, struct heap *heap, const
 {
   const struct pieces *pieces = &granules->pieces;
   struct site site;
-  if (!has_history(granules, heap, request->bytes)) return BLOCK_NONE;
   if (!heap->large_bytes) history_forget(&granules->history); /* a new start */
   uint64_t start = history_find(&granules->history, request->bytes, heap->large_bytes, heap->lately);
   uint64_t end = start + request->bytes;
@@ -332,11 +325,9 @@ uint32_t granules_take_again(struct granules *granules, struct heap *heap, const
   return id ? heap_take(heap, id, request) : BLOCK_NONE;
 }
 
-void granules_note(struct granules *granules, const struct heap *heap, uint32_t id)
+void granules_note(struct granules *granules, const struct heap *heap, const struct request *request, uint32_t id)
 {
-  const struct block *block = block_of(&heap->blocks, id);
-  if (!has_history(granules, heap, block->bytes)) return;
-  history_note(&granules->history, block->bytes, block->start);
+  history_note(&granules->history, request->bytes, block_of(&heap->blocks, id)->start);
 }
 
 /* ---- At the start ---- */

@@ -32,10 +32,17 @@ void granules_close(struct granules *granules);
 enum hipmm_status granules_take(struct granules *granules, struct heap *heap, const struct request *request,
                                 bool may_create, uint32_t *id_out);
 
-/* Takes what a large request got when it was made before at such a moment (history.h), after putting idle pieces under
+/* Whether it is noted what the request gets. With several streams that depends on what their work has come to. */
+static inline bool granules_have_history(const struct granules *granules, const struct heap *heap,
+                                         const struct request *request)
+{
+  return request->bytes >= granules->pieces.granule_bytes && heap->streams.active == 1;
+}
+
+/* Takes what such a request got when it was made before at such a moment (history.h), after putting idle pieces under
  * it. BLOCK_NONE if that is not known, or not free, or there are too few. And notes what it got in the end. */
 uint32_t granules_take_again(struct granules *granules, struct heap *heap, const struct request *request);
-void granules_note(struct granules *granules, const struct heap *heap, uint32_t id);
+void granules_note(struct granules *granules, const struct heap *heap, const struct request *request, uint32_t id);
 
 /* Puts new memory under `bytes` of addresses, clean. */
 enum hipmm_status granules_fill(struct granules *granules, struct heap *heap, uint64_t bytes);

@@ -71,16 +71,6 @@ enum hipmm_status ground_take_held(struct ground *ground, struct heap *heap, con
   return HIPMM_OK;
 }
 
-uint32_t ground_take_again(struct ground *ground, struct heap *heap, const struct request *request)
-{
-  return ground->mapped ? granules_take_again(&ground->granules, heap, request) : BLOCK_NONE;
-}
-
-void ground_note(struct ground *ground, const struct heap *heap, uint32_t id)
-{
-  if (ground->mapped) granules_note(&ground->granules, heap, id);
-}
-
 enum hipmm_status ground_fill(struct ground *ground, struct heap *heap, uint64_t bytes)
 {
   return ground->mapped ? granules_fill(&ground->granules, heap, bytes)

@@ -29,9 +29,12 @@ enum hipmm_status ground_take(struct ground *ground, struct heap *heap, const st
 enum hipmm_status ground_take_held(struct ground *ground, struct heap *heap, const struct request *request,
                                    uint32_t *id_out);
 
-/* granules_take_again() and granules_note(); of segments nothing is noted. */
-uint32_t ground_take_again(struct ground *ground, struct heap *heap, const struct request *request);
-void ground_note(struct ground *ground, const struct heap *heap, uint32_t id);
+/* Whether granules_take_again() and granules_note() are for the request. Of segments nothing is noted. */
+static inline bool ground_has_history(const struct ground *ground, const struct heap *heap,
+                                      const struct request *request)
+{
+  return ground->mapped && granules_have_history(&ground->granules, heap, request);
+}
 
 /* The memory that a pool starts with, clean. */
 enum hipmm_status ground_fill(struct ground *ground, struct heap *heap, uint64_t bytes);

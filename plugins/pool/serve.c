@@ -122,11 +122,12 @@ static enum hipmm_status allocate_locked(struct pool *pool, const struct cache *
   uint32_t id;
   enum hipmm_status status = enter_stream(pool, cache, stream, &request->stream);
   if (status) return status;
-  id = ground_take_again(&pool->ground, &pool->heap, request);
+  bool has_history = ground_has_history(&pool->ground, &pool->heap, request);
+  id = has_history ? granules_take_again(&pool->ground.granules, &pool->heap, request) : BLOCK_NONE;
   if (!id) id = take_from_heap(pool, request);
   if (!id) status = take_after_growth(pool, request, &id);
   if (status) return status;
-  ground_note(&pool->ground, &pool->heap, id);
+  if (has_history) granules_note(&pool->ground.granules, &pool->heap, request, id);
   *ptr_out = (void *)(uintptr_t)block_of(&pool->heap.blocks, id)->start;
   return HIPMM_OK;
 }

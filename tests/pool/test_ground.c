@@ -115,9 +115,10 @@ static enum hipmm_status take_anew(const struct request *request, uint32_t *id_o
 /* In the order in which the pool tries. */
 static enum hipmm_status try_take(const struct request *request, uint32_t *id_out)
 {
-  *id_out = ground_take_again(&ground, &heap, request);
+  bool has_history = ground_has_history(&ground, &heap, request);
+  *id_out = has_history ? granules_take_again(&ground.granules, &heap, request) : BLOCK_NONE;
   enum hipmm_status status = *id_out ? HIPMM_OK : take_anew(request, id_out);
-  if (!status) ground_note(&ground, &heap, *id_out);
+  if (!status && has_history) granules_note(&ground.granules, &heap, request, *id_out);
   return status;
 }
 
