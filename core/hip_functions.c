@@ -375,6 +375,7 @@ static void put_adapters(void)
   hip_functions.MemCreate = raw.MemCreate ? create_memory : NULL;
   hip_functions.MemMap = raw.MemMap ? map_memory : NULL;
   hip_functions.MemSetAccess = raw.MemSetAccess ? set_access : NULL;
+  /* Without modes there is nothing to lift, and the table has the library's own functions. */
 #define PUT(name, parameters, arguments) \
   hip_functions.name = raw.name && raw.ThreadExchangeStreamCaptureMode ? relaxed_##name : raw.name;
   UNSAFE_IN_CAPTURE(PUT)

@@ -121,6 +121,7 @@ static bool may_collect(const struct arena *arena, enum hipmm_status status, con
   return hipmm_is_shortage(status) && !streams_any_captured(&arena->global.streams, wish->stream);
 }
 
+/* All arenas give back what they do not use. */
 static enum hipmm_status take_collected(struct arena *arena, struct local *local, const struct request *superblock,
                                         const struct arena_wish *wish, uint32_t *id_out)
 {

@@ -4,8 +4,6 @@
 #include "../pool/random.h"
 #include "captures.h"
 
-#include <stdlib.h>
-
 enum { MOST = 24, STEPS_BEFORE = 60, STEPS = 120, SEEDS = 2 };
 
 static const size_t most_bytes = 3 * MIB;

@@ -10,50 +10,50 @@ bool watch_is_on(hipStream_t stream)
   return stream && stream == atomic_load(&watched);
 }
 
-void watch_note(hipStream_t stream)
+static void note(hipStream_t stream)
 {
   if (watch_is_on(stream)) atomic_fetch_add(&count, 1);
 }
 
 static int spy_on_record(hipEvent_t event, hipStream_t stream)
 {
-  watch_note(stream);
+  note(stream);
   return rig_usual_hip()->EventRecord(event, stream);
 }
 
 static int spy_on_wait(hipStream_t stream, hipEvent_t event, unsigned flags)
 {
-  watch_note(stream);
+  note(stream);
   return rig_usual_hip()->StreamWaitEvent(stream, event, flags);
 }
 
 static int spy_on_synchronize(hipStream_t stream)
 {
-  watch_note(stream);
+  note(stream);
   return rig_usual_hip()->StreamSynchronize(stream);
 }
 
 static int spy_on_query(hipStream_t stream)
 {
-  watch_note(stream);
+  note(stream);
   return rig_usual_hip()->StreamQuery(stream);
 }
 
 static int spy_on_id(hipStream_t stream, unsigned long long *id)
 {
-  watch_note(stream);
+  note(stream);
   return rig_usual_hip()->StreamGetId(stream, id);
 }
 
 static int spy_on_capturing(hipStream_t stream, int *status)
 {
-  watch_note(stream);
+  note(stream);
   return rig_usual_hip()->StreamIsCapturing(stream, status);
 }
 
 static int spy_on_prefetch(const void *ptr, size_t bytes, int device, hipStream_t stream)
 {
-  watch_note(stream);
+  note(stream);
   return rig_usual_hip()->MemPrefetchAsync(ptr, bytes, device, stream);
 }
 

@@ -9,13 +9,11 @@
 /* From now on no stream is watched, and none was named. Returns the table, for more to be put in it. */
 struct hipmm_hip *watch_begin(void);
 
-/* Which stream is; NULL for none. */
+/* Which stream is; NULL for none. And whether this one is. */
 void watch_stream(hipStream_t stream);
 bool watch_is_on(hipStream_t stream);
 
-/* Counts one if the stream is watched. */
-void watch_note(hipStream_t stream);
-
+/* How often it was named. */
 unsigned watch_count(void);
 
 #endif

@@ -5,7 +5,6 @@
 #include "work.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <string.h>
 
 /* ---- Streams that end ---- */
