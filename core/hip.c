@@ -7,9 +7,11 @@
 #include "log.h"
 #include "runtime.h"
 
+#include <dlfcn.h>
 #include <string.h>
 
 static const char *name_in_use;
+static void *library_in_use;
 
 static enum hipmm_status use_library(void *library, const char *name, int *count_out)
 {
@@ -28,6 +30,7 @@ static enum hipmm_status use_library(void *library, const char *name, int *count
     return error_set(HIPMM_E_HIP, "runtime %s: hipRuntimeGetVersion failed: %s", name,
                      hip_functions.GetErrorName(code));
   }
+  library_in_use = library;
   *count_out = count;
   return HIPMM_OK;
 }
@@ -96,6 +99,11 @@ enum hipmm_status hip_open(const struct graph *graph, int *count_out)
 const struct hipmm_hip *hip_table(void)
 {
   return &hip_functions;
+}
+
+void *hip_symbol(const char *name)
+{
+  return library_in_use ? dlsym(library_in_use, name) : NULL;
 }
 
 const char *hip_name(void)

@@ -12,6 +12,10 @@ enum hipmm_status hip_open(const struct graph *graph, int *count_out);
 /* The table of the runtime in use; complete after hip_open, constant from then on. */
 const struct hipmm_hip *hip_table(void);
 
+/* What the runtime's library itself exports by a name, where the table may have a function of the core's in front of it;
+ * NULL if there is no such name, and before hip_open. */
+void *hip_symbol(const char *name);
+
 /* "amd", "nvidia", "software" or the library's path; NULL before hip_open. */
 const char *hip_name(void);
 

@@ -70,7 +70,8 @@ static bool library_fits(enum family family, char *why, size_t bytes)
 {
   bool is_hip = family == FAMILY_HIP;
   real_function real = real_find(is_hip ? HOOK_hipMalloc : HOOK_cudaMalloc), ours;
-  memcpy(&ours, &hip_table()->Malloc, sizeof ours);
+  void *address = hip_symbol("hipMalloc");
+  memcpy(&ours, &address, sizeof ours);
   bool fits = is_hip ? real == ours : !strcmp(hip_name(), "nvidia") || strchr(hip_name(), '/');
   if (!fits)
     snprintf(why, bytes, "the program's %s functions are those of %.500s, which is not hipmm's runtime %.500s",

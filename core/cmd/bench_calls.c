@@ -1,25 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* bench_calls.c: see bench_calls.h. The counters are functions that the software runtime exports beside the HIP API;
- * they are asked of the library that hipMalloc came from, whichever way that was found. */
+ * other runtimes have none. */
 #include "bench_calls.h"
 
 #include "../../plugins/software/software.h"
 #include "../hip.h"
-#include <dlfcn.h>
 #include <string.h>
 
 static const char *(*calls_row)(size_t index, uint64_t *count_out);
 
 bool bench_calls_find(void)
 {
-  Dl_info info;
-  void *malloc_address;
-  memcpy(&malloc_address, &hip_table()->Malloc, sizeof malloc_address);
-  if (!dladdr(malloc_address, &info)) return false;
-  void *library = dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_LOCAL);
-  void *address = library ? dlsym(library, "hipmm_software_call") : NULL;
+  void *address = hip_symbol("hipmm_software_call");
   memcpy(&calls_row, &address, sizeof address);
-  if (library) dlclose(library); /* the core holds it open for ever */
   return calls_row != NULL;
 }
 

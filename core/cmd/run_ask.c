@@ -29,15 +29,14 @@ static bool run_is_automatic(void)
 static void run_look(const struct source *source, struct run_answer *answer)
 {
   Dl_info info;
-  void *address;
   answer->is_good = source_initialise(source) == HIPMM_OK;
   if (!answer->is_good) {
     snprintf(answer->why, sizeof answer->why, "%s", hipmm_last_error_message());
     return;
   }
   snprintf(answer->runtime, sizeof answer->runtime, "%s", hipmm_runtime());
-  memcpy(&address, &hip_table()->Malloc, sizeof address);
-  if (strcmp(answer->runtime, "amd") && dladdr(address, &info)) (void)!realpath(info.dli_fname, answer->library);
+  if (strcmp(answer->runtime, "amd") && dladdr(hip_symbol("hipMalloc"), &info))
+    (void)!realpath(info.dli_fname, answer->library);
   if (strchr(answer->runtime, '/')) snprintf(answer->runtime, sizeof answer->runtime, "%s", answer->library);
   answer->is_last_resort = !strcmp(answer->runtime, "software") && run_is_automatic();
 }

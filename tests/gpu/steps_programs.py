@@ -141,6 +141,7 @@ def preload(proof):
     under = proof.hipmm("run", "--strict", "--report", "--", program, limit=60)
     proof.check("runs under hipmm run", under.status == 0 and "all is well" in under.out, under.last_words())
     proof.check("its memory is hipmm's", served(under.err), under.err[-2000:])
+    proof.check("the loader takes what is put in front", "ld.so" not in under.err, under.err[:500])
     reset = proof.hipmm("run", "--strict", "--", program, "--reset", limit=60)
     proof.check("ends with its device reset", reset.status == 0, reset.last_words())
     proof.notes += [f"by itself {plain.seconds:.2f} s, under hipmm {under.seconds:.2f} s"]

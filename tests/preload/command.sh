@@ -103,19 +103,20 @@ if [ -z "${SANITIZER_FLAGS-}" ]; then
   says_once "^hipmm: the program's HIP functions are those of .*libamdhip64.so.5, which is not hipmm's runtime software; "
 fi
 
-# AMD's runtime, or what bears its name, is the program's own.
-HIPMM_RUNTIME=amd
+# AMD's runtime, or what bears its name, is the program's own; by its name or by its path.
 LD_LIBRARY_PATH=$real_libraries
 export LD_LIBRARY_PATH
 options='--config pool.json'
-good nested
-silent
-reports hipMemAllocHost 1 1 0
-grep -q hipHostMalloc "$work/report" && fail "what the runtime calls itself is counted"
-good memory reuse ordered streams threads host
-silent
-tells '^hipmm: report of program, process [0-9]*, runtime amd$'
-reports hipHostMalloc 1 1 0
+for HIPMM_RUNTIME in amd "$(realpath "$real_libraries/libamdhip64.so.5")"; do
+  good nested
+  silent
+  reports hipMemAllocHost 1 1 0
+  grep -q hipHostMalloc "$work/report" && fail "what the runtime calls itself is counted"
+  good memory reuse ordered streams threads host
+  silent
+  tells "^hipmm: report of program, process [0-9]*, runtime $HIPMM_RUNTIME\$"
+  reports hipHostMalloc 1 1 0
+done
 HIPMM_RUNTIME=software
 unset LD_LIBRARY_PATH
 
