@@ -28,7 +28,7 @@ STEPS = [
     ("integrity", steps_hipmm.integrity, 60),
     ("traces", steps_hipmm.traces, 75),
     ("bench", steps_hipmm.bench, 45),
-    ("torch", steps_programs.torch, 170),
+    ("torch", steps_programs.torch, 240),
     ("hooks", steps_programs.hooks, 45),
     ("cupy", steps_programs.cupy, 60),
     ("numba", steps_programs.numba, 30),

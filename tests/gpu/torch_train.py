@@ -7,7 +7,8 @@ after the warm-up, and the most memory held from the driver. Nothing is download
 
 hipmm: PYTHONPATH=etc/python, HIPMM_LIBRARY, HIPMM_CONFIG.
 
-The same seed must give the same losses with every allocator.
+The same seed must give the same losses with every allocator. torch_turns.py has two of them train by turns: with --turn N
+this one begins, and goes on after each N steps, when a line comes on standard input, and tells in one how long they took.
 """
 
 import argparse
@@ -23,14 +24,16 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--allocator", choices=("native", "expandable", "hipmm"), default="native")
     parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--turn", type=int, metavar="N", help="the first turn is the warm-up")
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--length", type=int, default=1024, help="tokens in a sequence, at most 1024")
     parser.add_argument("--layers", type=int, default=12)
     parser.add_argument("--varied", action="store_true", help="draw a sequence length for each step")
     parser.add_argument("--seed", type=int, default=1234)
     chosen = parser.parse_args()
-    if chosen.steps <= WARM_UP or not 16 <= chosen.length <= 1024:
-        parser.error(f"more than {WARM_UP} steps, please, of 16 to 1024 tokens")
+    chosen.warm_up = WARM_UP if chosen.turn is None else chosen.turn
+    if not 0 < chosen.warm_up < chosen.steps or not 16 <= chosen.length <= 1024:
+        parser.error(f"more than {chosen.warm_up} steps, please, of 16 to 1024 tokens")
     return chosen
 
 
@@ -88,9 +91,28 @@ def use_hipmm():
     hipmm_torch.use()
 
 
-def used_bytes():
-    free, total = torch.cuda.mem_get_info()
-    return total - free
+class Held:
+    """What this program holds from the driver. While others have their turns, theirs may change."""
+
+    def __init__(self):
+        self.others, self.now, self.most = self._used(), 0, 0
+
+    @staticmethod
+    def _used():
+        free, total = torch.cuda.mem_get_info()
+        return total - free
+
+    def begin_turn(self):
+        self.others = self._used() - self.now
+
+    def look(self):
+        self.now = self._used() - self.others
+        self.most = max(self.most, self.now)
+
+
+def wait_for_turn():
+    if chosen.turn and not sys.stdin.readline():
+        sys.exit("nobody gives turns any more")
 
 
 def step(model, optimizer, tokens):
@@ -103,28 +125,42 @@ def step(model, optimizer, tokens):
     return loss.detach()
 
 
-def train(before):
+def draw_tokens(random):
+    length = chosen.length
+    if chosen.varied:
+        length = int(torch.randint(chosen.length // 4, chosen.length + 1, (1,), generator=random))
+    return torch.randint(VOCABULARY, (chosen.batch, length + 1), generator=random).cuda()
+
+
+def train(held):
+    """Returns the last losses, and the seconds of all steps after the warm-up."""
     torch.manual_seed(chosen.seed)
     model = Model(chosen.layers).cuda()
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
     random = torch.Generator().manual_seed(chosen.seed)
-    losses, most, started = [], 0, 0.0
-    for number in range(chosen.steps):
-        if number == WARM_UP:
-            torch.cuda.synchronize()
-            started = time.perf_counter()
-        length = chosen.length
-        if chosen.varied:
-            length = int(torch.randint(chosen.length // 4, chosen.length + 1, (1,), generator=random))
-        tokens = torch.randint(VOCABULARY, (chosen.batch, length + 1), generator=random).cuda()
-        losses.append(step(model, optimizer, tokens))
-        most = max(most, used_bytes() - before)
-    torch.cuda.synchronize()
-    seconds = time.perf_counter() - started
-    return [loss.item() for loss in losses[-5:]], (chosen.steps - WARM_UP) / seconds, most
+    losses, seconds = [], 0.0
+    while len(losses) < chosen.steps:
+        is_warm = bool(losses)
+        count = chosen.warm_up if not is_warm else chosen.turn or chosen.steps
+        if is_warm:
+            wait_for_turn()  # the warm-up goes on with the first
+            held.begin_turn()
+        torch.cuda.synchronize()
+        started = time.perf_counter()
+        for _ in range(min(count, chosen.steps - len(losses))):
+            losses.append(step(model, optimizer, draw_tokens(random)))
+            held.look()
+        torch.cuda.synchronize()
+        took = time.perf_counter() - started
+        if is_warm:
+            seconds += took
+        if chosen.turn:
+            print(json.dumps({"seconds": took}), flush=True)
+    return [loss.item() for loss in losses[-5:]], seconds
 
 
 def main():
+    wait_for_turn()
     if not torch.cuda.is_available():
         print("no GPU that this PyTorch can use", file=sys.stderr)
         return 77
@@ -132,8 +168,9 @@ def main():
     if chosen.allocator == "hipmm":
         use_hipmm()
     torch.cuda.init()
-    before = used_bytes()  # the driver's own, and other processes'
-    losses, steps_per_second, most = train(before)
+    held = Held()  # the driver's own, and other processes', are not this program's
+    losses, seconds = train(held)
+    wait_for_turn()  # what ends would disturb who has the turn
     print(
         json.dumps(
             {
@@ -142,8 +179,8 @@ def main():
                 "device": torch.cuda.get_device_name(),
                 "steps": chosen.steps,
                 "losses": losses,
-                "steps_per_second": round(steps_per_second, 3),
-                "most_bytes_held": most,
+                "steps_per_second": round((chosen.steps - chosen.warm_up) / seconds, 3),
+                "most_bytes_held": held.most,
             }
         )
     )
