@@ -136,23 +136,32 @@ static struct {
 
 /* ---- Captures ---- */
 
-/* hipStreamCaptureModeRelaxed for the calling thread, and back. */
-static hipStreamCaptureMode relax(void)
+enum { MODE_AS_IT_WAS = -1 };
+
+/* hipStreamCaptureModeRelaxed for the calling thread. Returns the mode before; MODE_AS_IT_WAS if it stays. */
+static int relax(void)
 {
   hipStreamCaptureMode mode = hipStreamCaptureModeRelaxed;
-  if (raw.ThreadExchangeStreamCaptureMode) raw.ThreadExchangeStreamCaptureMode(&mode);
-  return mode;
+  if (!raw.ThreadExchangeStreamCaptureMode) return MODE_AS_IT_WAS;
+  if (!raw.ThreadExchangeStreamCaptureMode(&mode)) return (int)mode;
+  hip_functions.GetLastError();
+  return MODE_AS_IT_WAS;
 }
 
-static void restore(hipStreamCaptureMode mode)
+/* And back: tried again if that fails, since the mode is the program's. */
+static void restore(int mode)
 {
-  if (raw.ThreadExchangeStreamCaptureMode) raw.ThreadExchangeStreamCaptureMode(&mode);
+  hipStreamCaptureMode exchanged = (hipStreamCaptureMode)mode;
+  if (mode == MODE_AS_IT_WAS || !raw.ThreadExchangeStreamCaptureMode(&exchanged)) return;
+  exchanged = (hipStreamCaptureMode)mode;
+  raw.ThreadExchangeStreamCaptureMode(&exchanged);
+  hip_functions.GetLastError();
 }
 
 #define RELAXED(name, parameters, arguments) \
   static int relaxed_##name parameters       \
   {                                          \
-    hipStreamCaptureMode before = relax();   \
+    int before = relax();                    \
     int code = raw.name arguments;           \
     restore(before);                         \
     return code;                             \
@@ -185,7 +194,7 @@ static int create_pool_of_type(hipMemPool_t *pool, int device, int allocation_ty
   props.handleTypes = (hipMemAllocationHandleType)handle_type;
   props.location.type = hipMemLocationTypeDevice;
   props.location.id = device;
-  hipStreamCaptureMode before = relax();
+  int before = relax();
   int code = raw.MemPoolCreate(pool, &props);
   restore(before);
   return code;

@@ -73,6 +73,7 @@
   X(hipStreamGetId, 0)                          \
   X(hipStreamAddCallback, 0)                    \
   X(hipStreamIsCapturing, 0)                    \
+  X(hipThreadExchangeStreamCaptureMode, 0)      \
   X(hipEventCreate, 0)                          \
   X(hipEventCreateWithFlags, 0)                 \
   X(hipEventDestroy, 0)                         \

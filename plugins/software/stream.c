@@ -274,6 +274,20 @@ hipError_t hipStreamIsCapturing(hipStream_t stream, hipStreamCaptureStatus *stat
   return software_end(error);
 }
 
+/* And so the mode is only kept. */
+hipError_t hipThreadExchangeStreamCaptureMode(hipStreamCaptureMode *mode)
+{
+  static _Thread_local hipStreamCaptureMode kept = hipStreamCaptureModeGlobal;
+  software_prepare();
+  hipError_t error = software_enter(SOFTWARE_hipThreadExchangeStreamCaptureMode);
+  if (error == hipSuccess && (!mode || (unsigned)*mode > hipStreamCaptureModeRelaxed)) error = hipErrorInvalidValue;
+  if (error != hipSuccess) return software_leave(error);
+  hipStreamCaptureMode before = kept;
+  kept = *mode;
+  *mode = before;
+  return hipSuccess;
+}
+
 /* ---- Host functions -------------------------------------------------------------------------------------------- */
 
 static hipError_t stream_call(hipStream_t stream, struct software_operation model)

@@ -208,6 +208,17 @@ static void check_balance(void)
   if (atomic_load(&lost_patterns)) note("%d blocks lost their pattern", atomic_load(&lost_patterns));
 }
 
+/* Of the thread; hipmm changes it for some calls. */
+static void check_capture_mode(void)
+{
+  enum { GLOBAL = 0 };
+  int mode = GLOBAL;
+  int (*exchange)(int *mode);
+  void *address = hip_symbol("hipThreadExchangeStreamCaptureMode");
+  memcpy(&exchange, &address, sizeof exchange);
+  if (exchange(&mode) || mode != GLOBAL) note("the thread was left in capture mode %d", mode);
+}
+
 static void end(void)
 {
   hipmm_resource_release(workload.resource);
@@ -215,6 +226,7 @@ static void end(void)
   software()->fail_none();
   int current = -1;
   if (hip_table()->GetDevice(&current) || current) note("device %d was left current", current);
+  check_capture_mode();
   hip_table()->SetDevice(DEVICE);
   hip_table()->DeviceSynchronize();
   hip_table()->HostFree(workload.copies);

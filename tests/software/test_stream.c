@@ -268,6 +268,19 @@ static void streams_have_flags_and_priorities(void **state)
   assert_ok(hipStreamDestroy(stream));
 }
 
+static void threads_have_capture_modes(void **state)
+{
+  (void)state;
+  hipStreamCaptureMode mode = hipStreamCaptureModeRelaxed;
+  assert_ok(hipThreadExchangeStreamCaptureMode(&mode));
+  assert_int_equal(mode, hipStreamCaptureModeGlobal);
+  assert_hip(hipThreadExchangeStreamCaptureMode(NULL), hipErrorInvalidValue);
+  hipStreamCaptureMode none = hipStreamCaptureModeRelaxed + 1;
+  assert_hip(hipThreadExchangeStreamCaptureMode(&none), hipErrorInvalidValue);
+  assert_ok(hipThreadExchangeStreamCaptureMode(&mode));
+  assert_int_equal(mode, hipStreamCaptureModeRelaxed);
+}
+
 struct seen {
   hipStream_t stream;
   hipError_t status;
@@ -427,6 +440,7 @@ int main(void)
        the_per_thread_stream_orders_itself_with_the_default_stream, start_stepped, finish, NULL},
       {"streams have flags and priorities (threads)", streams_have_flags_and_priorities, start_threads, finish, NULL},
       {"streams have flags and priorities (stepped)", streams_have_flags_and_priorities, start_stepped, finish, NULL},
+      {"threads have capture modes", threads_have_capture_modes, start_threads, finish, NULL},
       {"callbacks get their stream (threads)", callbacks_get_their_stream, start_threads, finish, NULL},
       {"callbacks get their stream (stepped)", callbacks_get_their_stream, start_stepped, finish, NULL},
       {"waiting for one stream does not finish all", waiting_for_one_stream_does_not_finish_all, start_stepped, finish,
