@@ -50,13 +50,15 @@ static enum hipmm_status take_from_segment(struct segments *segments, struct hea
   return id ? HIPMM_OK : HIPMM_E_OUT_OF_MEMORY;
 }
 
-enum hipmm_status ground_take(struct ground *ground, struct heap *heap, const struct request *request, uint32_t *id_out)
+static enum hipmm_status take_new(struct ground *ground, struct heap *heap, const struct request *request,
+                                  uint32_t *id_out)
 {
   return ground->mapped ? granules_take(&ground->granules, heap, request, true, id_out)
                         : take_from_segment(&ground->segments, heap, request, id_out);
 }
 
-enum hipmm_status ground_take_held(struct ground *ground, struct heap *heap, const struct request *request,
+/* From memory under other addresses. HIPMM_E_OUT_OF_MEMORY when that is not enough. */
+static enum hipmm_status take_held(struct ground *ground, struct heap *heap, const struct request *request,
                                    uint32_t *id_out)
 {
   if (!ground->mapped) return HIPMM_E_OUT_OF_MEMORY;
@@ -71,6 +73,28 @@ enum hipmm_status ground_take_held(struct ground *ground, struct heap *heap, con
   return HIPMM_OK;
 }
 
+/* Where the host must wait before a piece is moved, the device runs dry, in each round of a program that goes round.
+ * There the pool grows first, by up to this part of the most that it had use for; then what comes finds memory where it
+ * is. */
+enum { GROWTH_SHARE = 4 };
+
+static bool grows_first(struct ground *ground, const struct heap *heap, const struct request *request)
+{
+  uint64_t wanted = heap->live_bytes + request->bytes;
+  if (wanted > ground->most_bytes) ground->most_bytes = wanted;
+  return ground->mapped && !ground->granules.pieces.may_alias &&
+         ground_bytes(ground) + request->bytes <= ground->most_bytes + ground->most_bytes / GROWTH_SHARE;
+}
+
+enum hipmm_status ground_take(struct ground *ground, struct heap *heap, const struct request *request, uint32_t *id_out)
+{
+  bool is_new_first = grows_first(ground, heap, request);
+  enum hipmm_status status = (is_new_first ? take_new : take_held)(ground, heap, request, id_out);
+  if (!hipmm_is_shortage(status)) return status;
+  if (!is_new_first) return take_new(ground, heap, request, id_out);
+  return take_held(ground, heap, request, id_out) ? status : HIPMM_OK;
+}
+
 enum hipmm_status ground_fill(struct ground *ground, struct heap *heap, uint64_t bytes)
 {
   return ground->mapped ? granules_fill(&ground->granules, heap, bytes)
@@ -79,6 +103,7 @@ enum hipmm_status ground_fill(struct ground *ground, struct heap *heap, uint64_t
 
 enum hipmm_status ground_release_idle(struct ground *ground, struct heap *heap, uint64_t keep_bytes)
 {
+  ground->most_bytes = 0;
   return ground->mapped ? idle_release(&ground->granules.pieces, heap, keep_bytes)
                         : segments_release_idle(&ground->segments, heap, keep_bytes);
 }

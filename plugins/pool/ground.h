@@ -9,7 +9,8 @@
 #include "segments.h"
 
 struct ground {
-  bool mapped; /* which of the two */
+  bool mapped;         /* which of the two */
+  uint64_t most_bytes; /* that were to be live at once when memory was looked for */
   struct granules granules;
   struct segments segments;
 };
@@ -20,14 +21,10 @@ enum hipmm_status ground_open(struct ground *ground, struct heap *heap, const st
                               struct hipmm_resource *upstream, enum growth growth, uint64_t maximum_bytes);
 void ground_close(struct ground *ground);
 
-/* Takes a block for the request from memory that is had for it; HIPMM_E_LIMIT when the maximum forbids it. */
+/* Takes a block for the request from memory that the pool holds already but has under other addresses, or that is had
+ * for it. HIPMM_E_LIMIT when the maximum forbids it. */
 enum hipmm_status ground_take(struct ground *ground, struct heap *heap, const struct request *request,
                               uint32_t *id_out);
-
-/* Takes a block for the request from memory that the pool holds already but has under other addresses. Waits for work
- * on the device if that sets some free. HIPMM_E_OUT_OF_MEMORY when that is not enough. */
-enum hipmm_status ground_take_held(struct ground *ground, struct heap *heap, const struct request *request,
-                                   uint32_t *id_out);
 
 /* Whether granules_take_again() and granules_note() are for the request. Of segments nothing is noted. */
 static inline bool ground_has_history(const struct ground *ground, const struct heap *heap,

@@ -74,8 +74,7 @@ uint64_t pool_free_bytes(const struct pool *pool)
 static enum hipmm_status take_after_growth(struct pool *pool, const struct request *request, uint32_t *id_out)
 {
   uint64_t held_bytes = ground_bytes(&pool->ground);
-  enum hipmm_status status = ground_take_held(&pool->ground, &pool->heap, request, id_out);
-  if (status == HIPMM_E_OUT_OF_MEMORY) status = ground_take(&pool->ground, &pool->heap, request, id_out);
+  enum hipmm_status status = ground_take(&pool->ground, &pool->heap, request, id_out);
   bool has_more = hipmm_is_shortage(status) && ground_bytes(&pool->ground);
   if (has_more && !streams_any_captured(&pool->heap.streams, request->stream))
     status = take_by_exchange(pool, request, id_out);

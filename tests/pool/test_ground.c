@@ -103,8 +103,7 @@ static enum hipmm_status take_anew(const struct request *request, uint32_t *id_o
   if (!*id_out && heap.streams.active > 1) *id_out = heap_take_passed(&heap, request);
   if (!*id_out && heap.streams.active > 1) *id_out = heap_take_waiting(&heap, request);
   if (*id_out) return HIPMM_OK;
-  enum hipmm_status status = ground_take_held(&ground, &heap, request, id_out);
-  if (status == HIPMM_E_OUT_OF_MEMORY) status = ground_take(&ground, &heap, request, id_out);
+  enum hipmm_status status = ground_take(&ground, &heap, request, id_out);
   if (status != HIPMM_E_LIMIT && status != HIPMM_E_OUT_OF_MEMORY) return status;
   fake_hip.DeviceSynchronize();
   heap_all_passed(&heap);
@@ -281,7 +280,7 @@ static void moves_nothing_that_work_may_still_use(void **state)
   uint32_t id = BLOCK_NONE;
   assert_status(granules_take(&ground.granules, &heap, &request, false, &id), HIPMM_E_OUT_OF_MEMORY);
   assert_int_equal(ground.granules.moves, 0);
-  assert_ok(ground_take_held(&ground, &heap, &request, &id)); /* waits */
+  assert_ok(ground_take(&ground, &heap, &request, &id)); /* waits */
   assert_true(fake_is_ordered(1, 0, work));
   assert_valid();
 }
@@ -289,6 +288,44 @@ static void moves_nothing_that_work_may_still_use(void **state)
 static unsigned host_waits(void)
 {
   return fake_calls.device_synchronize + fake_calls.event_synchronize + fake_calls.stream_synchronize;
+}
+
+/* 32 MiB in 16 blocks, of which every other one is idle, and work may still use it. */
+static void fill_and_idle(uint64_t capacity_bytes)
+{
+  open_ground(GROWTH_MAPPED, capacity_bytes, GRANULE, UINT64_MAX);
+  for (unsigned i = 0; i < 16; i++) ids[i] = take(GRANULE);
+  fake_work(0);
+  for (unsigned i = 0; i < 16; i += 2) give(ids[i]);
+}
+
+/* By a quarter of what was live. */
+static void takes_more_before_it_waits(void **state)
+{
+  (void)state;
+  fill_and_idle(64 * MIB);
+  unsigned waits = host_waits();
+  take(4 * GRANULE);
+  assert_int_equal(ground_bytes(&ground), 40 * MIB);
+  assert_int_equal(ground.granules.moves, 0);
+  assert_int_equal(host_waits(), waits);
+  take(4 * GRANULE);
+  assert_int_equal(ground_bytes(&ground), 40 * MIB);
+  assert_int_equal(ground.granules.moves, 4);
+  assert_int_equal(host_waits(), waits + 1);
+  assert_valid();
+}
+
+static void waits_where_there_is_no_more(void **state)
+{
+  (void)state;
+  fill_and_idle(36 * MIB);
+  unsigned waits = host_waits();
+  take(4 * GRANULE);
+  assert_int_equal(ground_bytes(&ground), 36 * MIB);
+  assert_int_equal(ground.granules.moves, 2);
+  assert_int_equal(host_waits(), waits + 1);
+  assert_valid();
 }
 
 /* Later work of the same stream comes after it anyway. */
@@ -719,20 +756,25 @@ static void go_round(struct training *training)
   assert_valid();
 }
 
-/* However it began, in the end every block lies where it lay in the round before, and no memory is moved. */
+/* However it began, in the end every block lies where it lay in the round before, no memory is moved, and nothing is
+ * waited for. */
 static void settles(void **state)
 {
   struct training training = {.n = 0}, before = training;
   uint64_t moves = 0;
+  unsigned waits = 0;
   (void)state;
   open_ground(GROWTH_MAPPED, 4096 * GRANULE, GRANULE, UINT64_MAX);
   uint32_t weights = take(20 * GRANULE);
   for (unsigned round = 0; round < ROUNDS; round++) {
     if (round == SETTLED) moves = ground.granules.moves;
+    if (round == SETTLED) waits = host_waits();
+    fake_work(0);
     before = training;
     go_round(&training);
   }
   assert_int_equal(ground.granules.moves, moves);
+  assert_int_equal(host_waits(), waits);
   assert_memory_equal(training.starts, before.starts, sizeof training.starts);
   for (unsigned i = 0; i < LAYERS; i++) give(training.gradients[i]);
   give(weights);
@@ -833,6 +875,8 @@ int main(void)
       TEST(reserves_fewer_addresses_where_there_is_no_room_for_all),
       TEST(moves_idle_memory_under_a_block_that_no_hole_fits),
       TEST(moves_nothing_that_work_may_still_use),
+      TEST(takes_more_before_it_waits),
+      TEST(waits_where_there_is_no_more),
       TEST(exchanges_pieces_that_are_too_large),
       TEST(has_larger_pieces_where_mapping_is_slow),
       TEST(gives_idle_memory_back),
@@ -842,6 +886,7 @@ int main(void)
       TEST(loses_nothing_whatever_the_upstream_refuses),
       TEST(loses_nothing_when_host_memory_is_short),
       TEST(survives_anything),
+      TEST(settles),
       TEST_ALIASED(reaches_its_maximum_with_one_block),
       TEST_ALIASED(uses_what_is_free_between_live_blocks),
       TEST_ALIASED(moves_idle_memory_under_a_block_that_no_hole_fits),
