@@ -99,6 +99,10 @@ struct hipmm_mapping {
   /* Nonzero if map takes tens of microseconds, as a driver's does, so that who moves pieces had better have fewer and
    * larger ones, at some cost in memory. NULL: no. */
   int (*is_slow)(void *self);
+
+  /* Why one should do without all of this unless the user asks for it, as half a sentence that lives for ever; NULL if
+   * nothing speaks against it. Left NULL: nothing does. */
+  const char *(*doubt)(void *self);
 };
 
 /* Memory between processes. Offered by sources over a driver's pool (hipmm/share.h). Thread-safe. */

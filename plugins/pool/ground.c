@@ -14,7 +14,9 @@ enum hipmm_status ground_open(struct ground *ground, struct heap *heap, const st
                               struct hipmm_resource *upstream, enum growth growth, uint64_t maximum_bytes)
 {
   *ground = (struct ground){.mapped = false};
-  if (growth != GROWTH_SEGMENTS) {
+  const char *doubt = growth == GROWTH_AUTO ? pieces_doubt(upstream) : NULL;
+  if (doubt) services->log(services, HIPMM_LOG_INFO, "growth segments: %s; \"growth\": \"mapped\" uses it", doubt);
+  if (growth != GROWTH_SEGMENTS && !doubt) {
     enum hipmm_status status = granules_open(&ground->granules, heap, services, upstream, maximum_bytes);
     ground->mapped = !status;
     if (!status) {

@@ -372,6 +372,12 @@ enum hipmm_status piece_destroy(struct pieces *pieces, uint32_t id)
 #define KNOWS(mapping, member) \
   ((mapping)->struct_size >= offsetof(struct hipmm_mapping, member) + sizeof(mapping)->member && (mapping)->member)
 
+const char *pieces_doubt(const struct hipmm_resource *upstream)
+{
+  const struct hipmm_mapping *mapping = upstream->ops->mapping;
+  return mapping && KNOWS(mapping, doubt) ? mapping->doubt(upstream->self) : NULL;
+}
+
 enum hipmm_status pieces_open(struct pieces *pieces, const struct hipmm_services *services,
                               struct hipmm_resource *upstream, uint64_t maximum_bytes)
 {

@@ -62,6 +62,9 @@ struct pieces {
   uint32_t spares; /* pieces that lie nowhere, since the driver would not have them */
 };
 
+/* Why the upstream's mapping is not for who was not told to use it; NULL if it is, or there is none. */
+const char *pieces_doubt(const struct hipmm_resource *upstream);
+
 /* Asks the upstream for its mapping. HIPMM_E_NOT_SUPPORTED when it has none, HIPMM_E_LIMIT when the maximum is below a
  * granule. */
 enum hipmm_status pieces_open(struct pieces *pieces, const struct hipmm_services *services,

@@ -63,8 +63,9 @@ struct hipmm_resource *fake_upstream(uint64_t capacity_bytes, uint64_t granule_b
 /* Whether its pieces may be mapped at several addresses at once; at first they may not. */
 void fake_let_upstream_alias(bool may_alias);
 
-/* It says that mapping takes long. */
+/* It says that mapping takes long; that it is better left alone. */
 void fake_slow_upstream_down(void);
+void fake_doubt_upstream(void);
 
 /* The `nth` call of any function of the upstream fails from now on, once, with this status. 0: none. */
 void fake_fail_upstream(unsigned nth, enum hipmm_status status);

@@ -18,7 +18,7 @@ struct item {
 static struct item blocks[MAX_ITEMS], ranges[MAX_ITEMS], pieces[MAX_ITEMS];
 static uint32_t mapped[MAX_GRANULES];  /* by address: the piece that lies there, counted from 1 */
 static uint64_t offsets[MAX_GRANULES]; /* and how far into it that is */
-static bool may_alias, is_slow;
+static bool may_alias, is_slow, is_in_doubt;
 static uint64_t capacity, granule, held, next_address;
 static unsigned fail_nth;
 static enum hipmm_status fail_status;
@@ -241,6 +241,12 @@ static int tells_is_slow(void *self)
   return is_slow;
 }
 
+static const char *tells_doubt(void *self)
+{
+  (void)self;
+  return is_in_doubt ? "it is in doubt" : NULL;
+}
+
 static const struct hipmm_mapping mapping = {.struct_size = sizeof mapping,
                                              .granularity = granularity,
                                              .reserve = reserve,
@@ -250,7 +256,8 @@ static const struct hipmm_mapping mapping = {.struct_size = sizeof mapping,
                                              .map = map,
                                              .unmap = unmap,
                                              .may_alias = tells_may_alias,
-                                             .is_slow = tells_is_slow};
+                                             .is_slow = tells_is_slow,
+                                             .doubt = tells_doubt};
 
 static struct hipmm_ops ops = {.struct_size = sizeof ops, .allocate = allocate, .deallocate = deallocate};
 
@@ -271,6 +278,11 @@ void fake_let_upstream_alias(bool it_may)
 void fake_slow_upstream_down(void)
 {
   is_slow = true;
+}
+
+void fake_doubt_upstream(void)
+{
+  is_in_doubt = true;
 }
 
 void fake_fail_upstream(unsigned nth, enum hipmm_status status)
@@ -298,7 +310,7 @@ void fake_upstream_begin(void)
   capacity = granule = held = 0;
   next_address = FIRST_ADDRESS;
   fail_nth = 0;
-  may_alias = is_slow = false;
+  may_alias = is_slow = is_in_doubt = false;
 }
 
 void fake_upstream_end(void)

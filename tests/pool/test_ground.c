@@ -553,6 +553,20 @@ static void falls_back_to_segments_where_nothing_can_be_mapped(void **state)
   assert_status(ground_open(&ground, &heap, services, upstream, GROWTH_MAPPED, UINT64_MAX), HIPMM_E_NOT_SUPPORTED);
 }
 
+static void maps_what_is_in_doubt_only_where_it_is_told_to(void **state)
+{
+  (void)state;
+  for (enum growth growth = GROWTH_AUTO; growth <= GROWTH_MAPPED; growth++) {
+    const struct hipmm_services *services = fake_begin();
+    fake_doubt_upstream();
+    assert_true(heap_open(&heap, services, RECORD_LAZY));
+    assert_ok(ground_open(&ground, &heap, services, fake_upstream(64 * MIB, GRANULE), growth, UINT64_MAX));
+    assert_int_equal(ground.mapped, growth == GROWTH_MAPPED);
+    assert_int_equal(close_ground(NULL), 0);
+  }
+  open_ground(GROWTH_MAPPED, 64 * MIB, GRANULE, UINT64_MAX); /* nobody doubts any more */
+}
+
 /* ---- Failures ---- */
 
 /* Each call to the upstream fails once, in turn. */
@@ -883,6 +897,7 @@ int main(void)
       TEST(keeps_memory_that_is_partly_in_use),
       TEST(takes_what_it_is_to_start_with),
       TEST(falls_back_to_segments_where_nothing_can_be_mapped),
+      TEST(maps_what_is_in_doubt_only_where_it_is_told_to),
       TEST(loses_nothing_whatever_the_upstream_refuses),
       TEST(loses_nothing_when_host_memory_is_short),
       TEST(survives_anything),

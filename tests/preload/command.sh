@@ -117,6 +117,8 @@ for HIPMM_RUNTIME in amd "$(realpath "$real_libraries/libamdhip64.so.5")"; do
   tells "^hipmm: report of program, process [0-9]*, runtime $HIPMM_RUNTIME\$"
   reports hipHostMalloc 1 1 0
 done
+HIPMM_RUNTIME=amd HIPMM_LOG=info run 0 run --config pool.json -- "$here/program" memory
+says_once "growth segments: ROCm's virtual memory is known to lose"
 HIPMM_RUNTIME=software
 unset LD_LIBRARY_PATH
 
