@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* bench_calls.c: see bench_calls.h. The counters are functions that the software runtime exports beside the HIP API;
- * other runtimes have none. */
+/* bench_calls.c: see bench_calls.h. The counters are functions that the software runtime exports beside the HIP API
+ * (plugins/software/software.h); other runtimes have none. */
 #include "bench_calls.h"
-
-#include "../../plugins/software/software.h"
 #include "../hip.h"
+
 #include <string.h>
 
 static const char *(*calls_row)(size_t index, uint64_t *count_out);
