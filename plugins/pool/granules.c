@@ -76,6 +76,7 @@ static uint64_t most_of_new_piece(const struct pieces *pieces)
 
 /* A block that memory is put under. It is in no list. */
 struct site {
+  uint32_t id;
   struct block *block;
   uint32_t stream;    /* that will use it */
   uint64_t end;       /* of what is asked for, a multiple of the granule */
@@ -257,26 +258,31 @@ static enum hipmm_status find(struct granules *granules, struct heap *heap, cons
 
 /* The driver must not unmap what work still uses; and whoever takes its place in the order of a stream must be able to
  * say when that was, which is not while the stream is captured. */
-static bool may_be_dirty(const struct granules *granules, const struct heap *heap, const struct request *request)
+static bool may_be_dirty(const struct granules *granules, const struct heap *heap, uint32_t stream)
 {
-  return granules->pieces.may_alias && request->stream != STREAM_CLEAN &&
-         !stream_is_captured(&heap->streams, request->stream);
+  return granules->pieces.may_alias && stream != STREAM_CLEAN && !stream_is_captured(&heap->streams, stream);
 }
 
-/* Puts memory under [start, end) of a free block, for the request. */
-static enum hipmm_status back_in(struct granules *granules, struct heap *heap, const struct request *request,
-                                 uint32_t id, uint64_t start, uint64_t end, bool may_create, struct site *site)
+/* The free block, to be backed for the request up to `end`. */
+static struct site site_in(const struct pieces *pieces, const struct heap *heap, uint32_t id,
+                           const struct request *request, uint64_t end)
+{
+  return (struct site){
+      .id = id, .block = block_of(&heap->blocks, id), .stream = request->stream, .end = pieces_round_up(pieces, end)};
+}
+
+/* The same as back() for a block that is in its list, from `start` on, which need be no multiple of the granule. */
+static enum hipmm_status back_in(struct granules *granules, struct heap *heap, struct site *site, uint64_t start,
+                                 bool may_create)
 {
   const struct pieces *pieces = &granules->pieces;
-  *site = (struct site){
-      .block = block_of(&heap->blocks, id), .stream = request->stream, .end = pieces_round_up(pieces, end)};
   start = pieces_round_down(pieces, start);
   if (pieces_last(pieces, start, site->end, false) == site->end) return HIPMM_OK; /* it is there */
-  site->may_be_dirty = may_be_dirty(granules, heap, request);
-  heap_unlink(heap, id);
+  site->may_be_dirty = may_be_dirty(granules, heap, site->stream);
+  heap_unlink(heap, site->id);
   enum hipmm_status status = back(granules, heap, site, start, may_create);
-  heap_link(heap, id);
-  if (status && site->dirty_end) heap_soil(heap, id, UINT64_MAX, request->stream);
+  heap_link(heap, site->id);
+  if (status && site->dirty_end) heap_soil(heap, site->id, UINT64_MAX, site->stream);
   return status;
 }
 
@@ -284,11 +290,11 @@ enum hipmm_status granules_take(struct granules *granules, struct heap *heap, co
                                 bool may_create, uint32_t *id_out)
 {
   uint32_t id;
-  struct site site;
   enum hipmm_status status = find(granules, heap, request, &id);
   if (status) return status;
   uint64_t end = heap_start_in(heap, id, request) + request->bytes;
-  status = back_in(granules, heap, request, id, block_of(&heap->blocks, id)->start, end, may_create, &site);
+  struct site site = site_in(&granules->pieces, heap, id, request, end);
+  status = back_in(granules, heap, &site, site.block->start, may_create);
   if (status) return status;
   /* What is dirty and not asked for is left for the same stream. */
   if (site.dirty_end > end) heap_soil(heap, id, site.dirty_end > site.end ? site.dirty_end : site.end, request->stream);
@@ -308,13 +314,14 @@ static uint32_t free_block_holding(const struct heap *heap, uint32_t stream, uin
 uint32_t granules_take_again(struct granules *granules, struct heap *heap, const struct request *request)
 {
   const struct pieces *pieces = &granules->pieces;
-  struct site site;
   if (!heap->large_bytes) history_forget(&granules->history); /* a new start */
   uint64_t start = history_find(&granules->history, request->bytes, heap->large_bytes, heap->lately);
   uint64_t end = start + request->bytes;
   if (!start || start % request->alignment) return BLOCK_NONE;
   uint32_t id = free_block_holding(heap, request->stream, start, end);
-  if (!id || back_in(granules, heap, request, id, start, end, false, &site)) return BLOCK_NONE;
+  if (!id) return BLOCK_NONE;
+  struct site site = site_in(pieces, heap, id, request, end);
+  if (back_in(granules, heap, &site, start, false)) return BLOCK_NONE;
   /* What is dirty and not asked for may lie before it as well. */
   if (site.dirty_end) heap_soil(heap, id, UINT64_MAX, request->stream);
   const struct block *block = block_of(&heap->blocks, id);

@@ -80,17 +80,17 @@ static enum hipmm_status take_held(struct ground *ground, struct heap *heap, con
  * is. */
 enum { GROWTH_SHARE = 4 };
 
-static bool grows_first(struct ground *ground, const struct heap *heap, const struct request *request)
+static bool grows_first(const struct ground *ground, const struct request *request)
 {
-  uint64_t wanted = heap->live_bytes + request->bytes;
-  if (wanted > ground->most_bytes) ground->most_bytes = wanted;
   return ground->mapped && !ground->granules.pieces.may_alias &&
          ground_bytes(ground) + request->bytes <= ground->most_bytes + ground->most_bytes / GROWTH_SHARE;
 }
 
 enum hipmm_status ground_take(struct ground *ground, struct heap *heap, const struct request *request, uint32_t *id_out)
 {
-  bool is_new_first = grows_first(ground, heap, request);
+  uint64_t wanted = heap->live_bytes + request->bytes;
+  if (wanted > ground->most_bytes) ground->most_bytes = wanted;
+  bool is_new_first = grows_first(ground, request);
   enum hipmm_status status = (is_new_first ? take_new : take_held)(ground, heap, request, id_out);
   if (!hipmm_is_shortage(status)) return status;
   if (!is_new_first) return take_new(ground, heap, request, id_out);

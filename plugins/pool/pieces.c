@@ -126,8 +126,6 @@ uint64_t pieces_last(const struct pieces *pieces, uint64_t start, uint64_t end, 
   return last_bit(pieces, range, range->backed, backed ? 0 : ~0ull, start, end);
 }
 
-/* ---- Places ---- */
-
 uint32_t pieces_vacant(const struct pieces *pieces, uint64_t start, uint64_t end)
 {
   uint64_t vacant = 0;
@@ -139,6 +137,8 @@ uint32_t pieces_vacant(const struct pieces *pieces, uint64_t start, uint64_t end
   }
   return (uint32_t)(vacant / pieces->granule_bytes);
 }
+
+/* ---- Places ---- */
 
 static bool bit(const uint64_t *words, uint64_t granule)
 {

@@ -95,7 +95,8 @@ class Held:
     """What this program holds from the driver. While others have their turns, theirs may change."""
 
     def __init__(self):
-        self.others, self.now, self.most = self._used(), 0, 0
+        self.now = self.most = 0
+        self.begin_turn()
 
     @staticmethod
     def _used():
@@ -138,24 +139,26 @@ def train(held):
     model = Model(chosen.layers).cuda()
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
     random = torch.Generator().manual_seed(chosen.seed)
-    losses, seconds = [], 0.0
-    while len(losses) < chosen.steps:
-        is_warm = bool(losses)
-        count = chosen.warm_up if not is_warm else chosen.turn or chosen.steps
-        if is_warm:
-            wait_for_turn()  # the warm-up goes on with the first
-            held.begin_turn()
+    losses = []
+
+    def go(steps):
         torch.cuda.synchronize()
         started = time.perf_counter()
-        for _ in range(min(count, chosen.steps - len(losses))):
+        for _ in range(steps):
             losses.append(step(model, optimizer, draw_tokens(random)))
             held.look()
         torch.cuda.synchronize()
         took = time.perf_counter() - started
-        if is_warm:
-            seconds += took
         if chosen.turn:
             print(json.dumps({"seconds": took}), flush=True)
+        return took
+
+    go(chosen.warm_up)
+    seconds = 0.0
+    while left := chosen.steps - len(losses):
+        wait_for_turn()
+        held.begin_turn()
+        seconds += go(min(chosen.turn or left, left))
     return [loss.item() for loss in losses[-5:]], seconds
 
 

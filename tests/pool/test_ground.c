@@ -299,33 +299,34 @@ static void fill_and_idle(uint64_t capacity_bytes)
   for (unsigned i = 0; i < 16; i += 2) give(ids[i]);
 }
 
+/* What comes of it that 4 granules are taken: what is held then, and what it took. */
+static void assert_taking(uint64_t held_bytes, uint64_t moves, unsigned waits)
+{
+  uint64_t moves_before = ground.granules.moves;
+  unsigned waits_before = host_waits();
+  take(4 * GRANULE);
+  assert_int_equal(ground_bytes(&ground), held_bytes);
+  assert_int_equal(ground.granules.moves, moves_before + moves);
+  assert_int_equal(host_waits(), waits_before + waits);
+  assert_valid();
+}
+
 /* By a quarter of what was live. */
 static void takes_more_before_it_waits(void **state)
 {
   (void)state;
   fill_and_idle(64 * MIB);
-  unsigned waits = host_waits();
-  take(4 * GRANULE);
-  assert_int_equal(ground_bytes(&ground), 40 * MIB);
   assert_int_equal(ground.granules.moves, 0);
-  assert_int_equal(host_waits(), waits);
-  take(4 * GRANULE);
-  assert_int_equal(ground_bytes(&ground), 40 * MIB);
-  assert_int_equal(ground.granules.moves, 4);
-  assert_int_equal(host_waits(), waits + 1);
-  assert_valid();
+  assert_taking(40 * MIB, 0, 0);
+  assert_taking(40 * MIB, 4, 1);
 }
 
 static void waits_where_there_is_no_more(void **state)
 {
   (void)state;
   fill_and_idle(36 * MIB);
-  unsigned waits = host_waits();
-  take(4 * GRANULE);
-  assert_int_equal(ground_bytes(&ground), 36 * MIB);
-  assert_int_equal(ground.granules.moves, 2);
-  assert_int_equal(host_waits(), waits + 1);
-  assert_valid();
+  assert_int_equal(ground.granules.moves, 0);
+  assert_taking(36 * MIB, 2, 1);
 }
 
 /* Later work of the same stream comes after it anyway. */
@@ -355,10 +356,7 @@ static int is_captured(hipStream_t stream, int *status)
 static void moves_nothing_after_work_of_a_captured_stream(void **state)
 {
   (void)state;
-  open_ground(GROWTH_MAPPED, 64 * MIB, GRANULE, UINT64_MAX);
-  for (int i = 0; i < 16; i++) ids[i] = take(GRANULE);
-  fake_work(0);
-  for (int i = 0; i < 16; i += 2) give(ids[i]);
+  fill_and_idle(64 * MIB);
   fake_hip.StreamIsCapturing = is_captured;
   uint32_t id = take(8 * GRANULE);
   fake_hip.StreamIsCapturing = NULL;
@@ -781,8 +779,10 @@ static void settles(void **state)
   open_ground(GROWTH_MAPPED, 4096 * GRANULE, GRANULE, UINT64_MAX);
   uint32_t weights = take(20 * GRANULE);
   for (unsigned round = 0; round < ROUNDS; round++) {
-    if (round == SETTLED) moves = ground.granules.moves;
-    if (round == SETTLED) waits = host_waits();
+    if (round == SETTLED) {
+      moves = ground.granules.moves;
+      waits = host_waits();
+    }
     fake_work(0);
     before = training;
     go_round(&training);
