@@ -7,9 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static const uint64_t SECOND = 1000000000, MICROSECOND = 1000;
-
-enum { MOST_TRIES = 8 };
+static const uint64_t SECOND = 1000000000;
 
 static const char two_decimals[] = "0001020304050607080910111213141516171819"
                                    "2021222324252627282930313233343536373839"
@@ -102,21 +100,14 @@ static char *put_stream(char *at, uint64_t stream)
 
 /* ---- Time ---- */
 
-/* The two clocks run alike unless somebody sets the wall's: what differs by less than reading them can tell stays, so
- * that the times of rows never step back for nothing. */
+/* The wall's clock is read first: however long the thread is held up before it reads the other one, the offset is at
+ * most the true one. So what is found later only corrects it upwards, and no time steps back for it. */
 void row_clock_set(struct row_clock *clock)
 {
-  uint64_t before, after, wall;
-  int tries = 0;
-  do {
-    struct timespec now;
-    before = row_now();
-    clock_gettime(CLOCK_REALTIME, &now);
-    after = row_now();
-    wall = (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
-  } while (after - before > MICROSECOND && ++tries < MOST_TRIES);
-  uint64_t least = wall - after - MICROSECOND, most = wall - before + MICROSECOND;
-  if (clock->wall_offset - least > most - least) clock->wall_offset = wall - before;
+  struct timespec wall;
+  clock_gettime(CLOCK_REALTIME, &wall);
+  int64_t offset = (int64_t)((uint64_t)wall.tv_sec * SECOND + (uint64_t)wall.tv_nsec - row_now());
+  if (offset > clock->wall_offset) clock->wall_offset = offset;
 }
 
 static void set_second(struct row_clock *clock, uint64_t wall)
@@ -133,7 +124,7 @@ static void set_second(struct row_clock *clock, uint64_t wall)
 
 static char *put_time(char *at, struct row_clock *clock, uint64_t time)
 {
-  uint64_t wall = time + clock->wall_offset;
+  uint64_t wall = time + (uint64_t)clock->wall_offset;
   if (wall - clock->second >= SECOND) set_second(clock, wall);
   uint32_t microseconds = (uint32_t)(wall - clock->second) / 1000;
   at = put_text(at, clock->text, 9);

@@ -45,14 +45,15 @@ struct row_thread {
 
 struct row_thread row_thread_now(void);
 
-/* Turns times of rows into those of the wall, as it is now. */
+/* Turns times of rows into those of the wall. They follow the wall's clock where it is set forward, and stay ahead of it
+ * where it is set back: later rows never have earlier times. */
 struct row_clock {
-  uint64_t wall_offset; /* what to add to a time of a row, modulo 2 to the 64 */
-  uint64_t second;      /* that `text` stands for: the wall's time in nanoseconds */
-  char text[10];        /* "14:46:40." */
+  int64_t wall_offset; /* what to add to a time of a row */
+  uint64_t second;     /* that `text` stands for: the wall's time in nanoseconds */
+  char text[10];       /* "14:46:40." */
 };
 
-/* Reads how far the wall's clock is from the monotonic one. Start from {0}. */
+/* Reads how far the wall's clock is ahead of the monotonic one. Start from {0}. */
 void row_clock_set(struct row_clock *clock);
 
 /* Writes a row with its newline, into ROW_TEXT_BYTES. Returns its end. */

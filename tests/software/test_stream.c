@@ -390,8 +390,8 @@ static void many_streams_come_and_go(void **state)
     hipStream_t stream = create(i % 2 ? hipStreamNonBlocking : 0);
     assert_ok(hipLaunchHostFunc(stream, count_up, &ran));
     assert_ok(hipStreamDestroy(stream));
+    if (i % 100 == 99) assert_ok(hipDeviceSynchronize()); /* a stream whose work has not begun keeps its thread */
   }
-  assert_ok(hipDeviceSynchronize());
   assert_int_equal(ran, 2000);
 }
 
