@@ -6,7 +6,10 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
+
+enum { YIELDS = 1000, NAP_NS = 50000 };
 
 atomic_bool gates_are_light;
 
@@ -28,7 +31,13 @@ void gates_agree(void)
   if (atomic_load(&gates_are_light)) syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 }
 
+/* The owner may be in a call of the driver. */
 void gate_await(const struct gate *gate)
 {
-  while (atomic_load(&gate->inside)) sched_yield();
+  const struct timespec nap = {.tv_nsec = NAP_NS};
+  for (int turns = 0; atomic_load(&gate->inside); turns++)
+    if (turns < YIELDS)
+      sched_yield();
+    else
+      nanosleep(&nap, NULL);
 }

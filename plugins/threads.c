@@ -54,10 +54,15 @@ static void make_memories(void)
   pthread_setspecific(key, (void *)(uintptr_t)thread_number());
 }
 
-void thread_remember(uint64_t owner, const void *remembered_key, void *value)
+bool thread_attend(void)
 {
   if (!thread_memories) make_memories();
-  if (!thread_memories) return;
+  return thread_memories != NULL;
+}
+
+void thread_remember(uint64_t owner, const void *remembered_key, void *value)
+{
+  if (!thread_attend()) return;
   thread_memories[thread_memory_index(owner, remembered_key)] = (struct thread_memory){owner, remembered_key, value};
 }
 

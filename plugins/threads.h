@@ -3,6 +3,7 @@
 #ifndef HIPMM_PLUGINS_THREADS_H
 #define HIPMM_PLUGINS_THREADS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,6 +43,9 @@ static inline void *thread_recall(uint64_t owner, const void *key)
 void thread_remember(uint64_t owner, const void *key, void *value);
 
 /* ---- Ends ---- */
+
+/* The calling thread's end is told to every watch, and it has thread_memories; false if there is no memory for it. */
+bool thread_attend(void);
 
 /* Something that wants to know which threads end; linked into a list while it is open. */
 struct thread_watch {

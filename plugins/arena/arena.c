@@ -50,6 +50,7 @@ static void arena_destroy(void *self)
                 (unsigned long long)arena->collections);
   streams_wait_at_end(services);
   global_close(&arena->global);
+  for (uint32_t number = 1; number < arena->n_locals; number++) lock_close(&arena_local(arena, number)->lock);
   services->host_free(services, arena->first_local, first_local_bytes);
   services->host_free(services, arena->locals, locals_bytes);
   pthread_mutex_destroy(&arena->lock);
@@ -114,7 +115,6 @@ static enum hipmm_status arena_create(const struct hipmm_services *services, con
   arena->threads.ended = arena_thread_ended;
   set_dump(arena, wanted);
   open_lock(arena);
-  gates_prepare();
   thread_watch_open(&arena->threads);
   enum hipmm_status status = open_memory(arena, wanted, upstreams[0]);
   if (!status) status = fill(arena, wanted->arena_size);

@@ -265,6 +265,7 @@ static struct local *new_local(struct arena *arena)
   }
   if (arena->n_locals == ARENA_MOST_LOCALS) return NULL;
   struct local *local = arena_local(arena, arena->n_locals);
+  lock_open(&local->lock);
   local->number = arena->n_locals++;
   return local;
 }

@@ -83,10 +83,11 @@ static void show_all(struct look *look)
 enum hipmm_status pool_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent), void *closure)
 {
   struct look look = {.pool = self, .see = see, .closure = closure};
-  pthread_mutex_lock(&look.pool->lock);
+  enum hipmm_status status = pool_enter(look.pool);
+  if (status) return status;
   caches_stop(&look.pool->caches, &look.pool->heap);
   show_all(&look);
   caches_go_on(&look.pool->caches);
-  pthread_mutex_unlock(&look.pool->lock);
+  lock_release(&look.pool->lock);
   return HIPMM_OK;
 }

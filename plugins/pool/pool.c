@@ -67,9 +67,10 @@ static int64_t value_of(struct pool *pool, enum value value)
 static enum hipmm_status pool_query(void *self, size_t index, int64_t *value_out)
 {
   struct pool *pool = self;
-  pthread_mutex_lock(&pool->lock);
+  enum hipmm_status status = pool_enter(pool);
+  if (status) return status;
   *value_out = value_of(pool, (enum value)index);
-  pthread_mutex_unlock(&pool->lock);
+  lock_release(&pool->lock);
   return HIPMM_OK;
 }
 
@@ -78,10 +79,11 @@ static enum hipmm_status pool_reconfigure(void *self, const char *option, const 
 {
   struct pool *pool = self;
   uint64_t maximum_bytes = ((const struct pool_options *)wanted)->maximum_size;
-  pthread_mutex_lock(&pool->lock);
+  enum hipmm_status status = pool_enter(pool);
+  if (status) return status;
   bool possible = maximum_bytes >= ground_least_bytes(&pool->ground);
   if (possible) ground_set_maximum(&pool->ground, maximum_bytes);
-  pthread_mutex_unlock(&pool->lock);
+  lock_release(&pool->lock);
   if (possible) return HIPMM_OK;
   return pool->services->fail(pool->services, HIPMM_E_CONFIG, option,
                               "is less than the smallest piece of memory, %llu bytes",
@@ -107,7 +109,7 @@ static void pool_destroy(void *self)
   ground_close(&pool->ground);
   heap_close(&pool->heap);
   caches_close(&pool->caches);
-  pthread_mutex_destroy(&pool->lock);
+  lock_close(&pool->lock);
   services->host_free(services, pool, sizeof *pool);
 }
 
@@ -134,10 +136,7 @@ static enum hipmm_status pool_create(const struct hipmm_services *services, cons
   struct pool *pool = services->host_allocate(services, sizeof *pool);
   if (!pool) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory left");
   pool->services = services;
-  pthread_mutexattr_t adaptive; /* what the lock guards takes less time than going to sleep */
-  pthread_mutexattr_init(&adaptive);
-  pthread_mutexattr_settype(&adaptive, PTHREAD_MUTEX_ADAPTIVE_NP);
-  pthread_mutex_init(&pool->lock, &adaptive);
+  lock_open(&pool->lock);
   enum hipmm_status status = HIPMM_OK;
   pool->threads.ended = pool_thread_ended;
   thread_watch_open(&pool->threads);

@@ -15,6 +15,19 @@ enum {
 
 enum { LARGE_BYTES = 1 << 20 }; /* see take_at_once */
 
+/* ---- The lock ---- */
+
+enum hipmm_status pool_enter_slowly(struct pool *pool)
+{
+  if (lock_is_held(&pool->lock))
+    return pool->services->refuse(pool->services, HIPMM_E_STATE,
+                                  "the pool is in a call of this thread: what is called back from below a pool cannot "
+                                  "use it; put failure_callback, and the like, above the pool",
+                                  0, 0, 0);
+  lock_take_busy(&pool->lock);
+  return HIPMM_OK;
+}
+
 /* ---- Waiting for the device ---- */
 
 static enum hipmm_status synchronize_device(struct pool *pool, uint32_t user)
@@ -144,9 +157,10 @@ static __attribute__((noinline)) enum hipmm_status allocate_slowly(struct pool *
   if (status) return status;
   struct request request = {
       .bytes = sizes_round_up(bytes, HIPMM_ALIGNMENT), .alignment = alignment, .requested = bytes};
-  pthread_mutex_lock(&pool->lock);
+  status = pool_enter(pool);
+  if (status) return status;
   status = allocate_locked(pool, cache, &request, stream, ptr_out);
-  pthread_mutex_unlock(&pool->lock);
+  lock_release(&pool->lock);
   return status;
 }
 
@@ -213,9 +227,13 @@ static __attribute__((noinline)) enum hipmm_status deallocate_slowly(struct pool
                                                                      uint32_t id, uint64_t requested,
                                                                      hipStream_t stream)
 {
-  pthread_mutex_lock(&pool->lock);
-  enum hipmm_status status = deallocate_locked(pool, cache, id, requested, stream);
-  pthread_mutex_unlock(&pool->lock);
+  enum hipmm_status status = pool_enter(pool);
+  if (status) {
+    block_set_state(block_of(&pool->heap.blocks, id), BLOCK_LIVE);
+    return status;
+  }
+  status = deallocate_locked(pool, cache, id, requested, stream);
+  lock_release(&pool->lock);
   return status;
 }
 
@@ -261,11 +279,12 @@ enum hipmm_status pool_find(void *self, const void *ptr, struct hipmm_block *blo
 enum hipmm_status pool_trim(void *self, size_t keep_bytes)
 {
   struct pool *pool = self;
-  pthread_mutex_lock(&pool->lock);
+  enum hipmm_status status = pool_enter(pool);
+  if (status) return status;
   caches_empty(&pool->caches, &pool->heap);
-  enum hipmm_status status = synchronize_device(pool, STREAM_CLEAN);
+  status = synchronize_device(pool, STREAM_CLEAN);
   if (!status) status = ground_release_idle(&pool->ground, &pool->heap, keep_bytes);
-  pthread_mutex_unlock(&pool->lock);
+  lock_release(&pool->lock);
   return status;
 }
 
@@ -273,25 +292,26 @@ enum hipmm_status pool_trim(void *self, size_t keep_bytes)
 void pool_stream_retire(void *self, hipStream_t stream)
 {
   struct pool *pool = self;
-  pthread_mutex_lock(&pool->lock);
+  if (pool_enter(pool)) return;
   uint32_t id = streams_known_id(&pool->heap.streams, stream);
   if (id && (streams_wait_for_handle(pool->services, stream) || !synchronize_device(pool, id))) forget_stream(pool, id);
-  pthread_mutex_unlock(&pool->lock);
+  lock_release(&pool->lock);
 }
 
 void pool_stream_retain(void *self, hipStream_t stream)
 {
   struct pool *pool = self;
   uint32_t id;
-  pthread_mutex_lock(&pool->lock);
+  if (pool_enter(pool)) return;
   if (!enter_stream(pool, NULL, stream, &id)) stream_of(&pool->heap.streams, id)->lasts = true;
-  pthread_mutex_unlock(&pool->lock);
+  lock_release(&pool->lock);
 }
 
 void pool_thread_ended(struct thread_watch *watch, uint64_t thread)
 {
   struct pool *pool = (struct pool *)((char *)watch - offsetof(struct pool, threads));
-  pthread_mutex_lock(&pool->lock);
+  lock_disown(&pool->lock);
+  lock_take(&pool->lock);
   caches_end_thread(&pool->caches, &pool->heap, thread);
-  pthread_mutex_unlock(&pool->lock);
+  lock_release(&pool->lock);
 }

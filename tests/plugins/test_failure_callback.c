@@ -214,6 +214,43 @@ static void ends_between_two_resources(void **state)
   assert_int_equal(spill.deepest, 2);
 }
 
+static enum hipmm_status tried[4]; /* of the pool above, by its function */
+
+static int try_the_pool_above(void *argument, size_t bytes)
+{
+  struct hipmm_block *block = argument;
+  void *ptr = NULL;
+  int64_t value;
+  spill.calls++;
+  tried[0] = hipmm_allocate(NULL, bytes, NULL, &ptr);
+  tried[1] = hipmm_deallocate(NULL, block->ptr, block->bytes, NULL);
+  tried[2] = hipmm_resource_trim(rig_resource("pool"), 0);
+  tried[3] = hipmm_resource_query(rig_resource("pool"), "live_bytes", &value);
+  return 0;
+}
+
+/* The pool's lock is held by a thread that has just come, or has long been alone. */
+static void is_refused_by_a_pool_above_it(void **state)
+{
+  struct hipmm_block block = {.bytes = MIB / 2};
+  (void)state;
+  use("spill", try_the_pool_above, &block);
+  for (int alone = 0; alone <= 5000; alone += 5000) {
+    void *ptr = NULL;
+    rig_start("'stack': [{'type': 'pool', 'growth': 'segments'}, " CALLS ", " LIMITED ", 'device']");
+    for (int i = 0; i < alone; i++) rig_free(rig_allocate(MIB / 4, NULL), MIB / 4, NULL);
+    block.ptr = rig_allocate(block.bytes, NULL);
+    spill.calls = 0;
+    assert_status(hipmm_allocate(NULL, 8 * MIB, NULL, &ptr), HIPMM_E_LIMIT);
+    assert_true(spill.calls > 0);
+    for (size_t i = 0; i < sizeof tried / sizeof *tried; i++) assert_int_equal(tried[i], HIPMM_E_STATE);
+    assert_int_equal(rig_value("pool", "live_bytes"), block.bytes);
+    rig_free(block.ptr, block.bytes, NULL); /* its own again */
+    assert_int_equal(rig_value("pool", "live_bytes"), 0);
+    hipmm_finalize();
+  }
+}
+
 static int replace_itself(void *argument, size_t bytes)
 {
   struct spill *it = argument;
@@ -406,6 +443,7 @@ int main(void)
       TEST(passes_frees_on),
       TEST(is_not_entered_again_from_within),
       TEST(ends_between_two_resources),
+      TEST(is_refused_by_a_pool_above_it),
       TEST(lasts_as_long_as_the_stack),
       TEST(can_be_given_another_function),
       TEST(refuses_graphs_without_its_function),

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of the lock of a thread's arena: one at a time inside, whoever passes how, and its owner by the gate as long as
- * it is alone. */
-#include "../../plugins/arena/lock.h"
+/* Tests of the lock of what one thread uses most: one at a time inside, whoever passes how, and its owner by the gate as
+ * long as it is alone. */
+#include "../../plugins/lock.h"
 #include "../support.h"
 
 #include <pthread.h>
+#include <string.h>
 
 enum { THREADS = 3, ROUNDS = 20000, LONG = 3000 };
 
 static struct lock lock;
 static unsigned long inside; /* what the lock guards: counted without any order of its own */
 
-/* A thread can own something once it remembers something. */
 static void become_owner(void)
 {
-  thread_remember(thread_new_owner(), NULL, NULL);
   lock_take(&lock);
   lock_own(&lock);
   lock_release(&lock);
@@ -23,8 +22,8 @@ static void become_owner(void)
 static int begin(void **state)
 {
   (void)state;
-  gates_prepare();
-  lock = (struct lock){.n_alone = 0};
+  memset(&lock, 0, sizeof lock);
+  lock_open(&lock);
   inside = 0;
   return 0;
 }
@@ -89,6 +88,51 @@ static void lets_its_owner_pass_by_the_gate_while_it_is_alone(void **state)
   assert_int_equal(inside, LONG + 1);
 }
 
+static void is_owned_by_who_is_alone_for_long(void **state)
+{
+  (void)state;
+  pthread_t thread;
+  pass(LONG);
+  assert_true(passes_by_the_gate());
+  assert_int_equal(pthread_create(&thread, NULL, pass_as_other, NULL), 0); /* and stays so, however long others come */
+  pthread_join(thread, NULL);
+  assert_false(passes_by_the_gate());
+  pass(LONG);
+  assert_true(passes_by_the_gate());
+  lock_disown(&lock);
+}
+
+static void *is_held_here(void *unused)
+{
+  (void)unused;
+  return lock_is_held(&lock) ? &lock : NULL;
+}
+
+static bool is_held_elsewhere(void)
+{
+  pthread_t thread;
+  void *result;
+  assert_int_equal(pthread_create(&thread, NULL, is_held_here, NULL), 0);
+  pthread_join(thread, &result);
+  return result != NULL;
+}
+
+static void knows_who_holds_it(void **state)
+{
+  (void)state;
+  for (unsigned i = 0; i < 2; i++) { /* not by the gate, and by it */
+    assert_false(lock_is_held(&lock));
+    lock_take(&lock);
+    assert_int_equal(gate_is_passed(&lock.gate), i);
+    assert_true(lock_is_held(&lock));
+    assert_false(is_held_elsewhere());
+    lock_release(&lock);
+    assert_false(lock_is_held(&lock));
+    become_owner();
+  }
+  lock_disown(&lock);
+}
+
 static void *own_for_life(void *by_the_gate)
 {
   become_owner();
@@ -122,6 +166,8 @@ int main(void)
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup(lets_one_in_at_a_time, begin),
       cmocka_unit_test_setup(lets_its_owner_pass_by_the_gate_while_it_is_alone, begin),
+      cmocka_unit_test_setup(is_owned_by_who_is_alone_for_long, begin),
+      cmocka_unit_test_setup(knows_who_holds_it, begin),
       cmocka_unit_test_setup(goes_from_owner_to_owner, begin),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
