@@ -32,7 +32,7 @@ bool lock_is_held(const struct lock *lock)
          atomic_load_explicit(&lock->taker, memory_order_relaxed) == me();
 }
 
-/* `busy` is held, as where ever the gate is shut. */
+/* `busy` is held, as wherever the gate is shut. */
 static void shut_out_owner(struct lock *lock)
 {
   if (gate_is_shut(&lock->gate)) return;
