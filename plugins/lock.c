@@ -6,11 +6,7 @@ enum { LONG_ALONE = 1024 };
 
 void lock_open(struct lock *lock)
 {
-  pthread_mutexattr_t adaptive; /* what it guards mostly takes less time than going to sleep */
-  pthread_mutexattr_init(&adaptive);
-  pthread_mutexattr_settype(&adaptive, PTHREAD_MUTEX_ADAPTIVE_NP);
-  pthread_mutex_init(&lock->busy, &adaptive);
-  pthread_mutexattr_destroy(&adaptive);
+  pthread_mutex_init(&lock->busy, NULL);
   gates_prepare();
   gate_shut(&lock->gate);
 }
@@ -59,6 +55,17 @@ void lock_take_busy(struct lock *lock)
     gate_open(&lock->gate); /* for the next time */
   else
     lock_own(lock);
+}
+
+enum hipmm_status lock_enter_slowly(struct lock *lock, const struct hipmm_services *services)
+{
+  if (lock_is_held(lock))
+    return services->refuse(services, HIPMM_E_STATE,
+                            "this thread is in a call of it already: what is called back from below cannot use it; put "
+                            "failure_callback, and the like, on top of it",
+                            0, 0, 0);
+  lock_take_busy(lock);
+  return HIPMM_OK;
 }
 
 void lock_release_busy(struct lock *lock)

@@ -9,6 +9,7 @@
 #include "gate.h"
 #include "threads.h"
 
+#include <hipmm/plugin.h>
 #include <pthread.h>
 
 struct lock {
@@ -46,6 +47,15 @@ static inline void lock_take(struct lock *lock)
   if (!lock_pass(lock)) lock_take_busy(lock);
 }
 
+/* For the ops of a resource that holds it while it calls its upstream: takes it, but refuses a thread that holds it, as
+ * something below has called back what stands above. */
+enum hipmm_status lock_enter_slowly(struct lock *lock, const struct hipmm_services *services);
+
+static inline enum hipmm_status lock_enter(struct lock *lock, const struct hipmm_services *services)
+{
+  return lock_pass(lock) ? HIPMM_OK : lock_enter_slowly(lock, services);
+}
+
 static inline void lock_release(struct lock *lock)
 {
   if (__builtin_expect(lock_is_own(lock) && gate_is_passed(&lock->gate), 1))
@@ -54,10 +64,11 @@ static inline void lock_release(struct lock *lock)
     lock_release_busy(lock);
 }
 
-/* The caller, who holds it, becomes its owner, if it has none. An owner says lock_disown() when it ends (threads.h). */
+/* The caller, who holds it, becomes its owner, if it has none. */
 void lock_own(struct lock *lock);
 
-/* The caller, who does not hold it, is its owner no more. */
+/* The caller, who does not hold it, is its owner no more. An owner that ends (threads.h) without it leaves a lock that no
+ * other thread owns: a plain mutex. */
 void lock_disown(struct lock *lock);
 
 #endif

@@ -53,17 +53,8 @@ static void arena_destroy(void *self)
   for (uint32_t number = 1; number < arena->n_locals; number++) lock_close(&arena_local(arena, number)->lock);
   services->host_free(services, arena->first_local, first_local_bytes);
   services->host_free(services, arena->locals, locals_bytes);
-  pthread_mutex_destroy(&arena->lock);
+  lock_close(&arena->lock);
   services->host_free(services, arena, sizeof *arena);
-}
-
-static void open_lock(struct arena *arena)
-{
-  pthread_mutexattr_t adaptive; /* what the lock guards takes less time than going to sleep */
-  pthread_mutexattr_init(&adaptive);
-  pthread_mutexattr_settype(&adaptive, PTHREAD_MUTEX_ADAPTIVE_NP);
-  pthread_mutex_init(&arena->lock, &adaptive);
-  pthread_mutexattr_destroy(&adaptive);
 }
 
 static enum hipmm_status open_memory(struct arena *arena, const struct arena_options *wanted,
@@ -114,7 +105,7 @@ static enum hipmm_status arena_create(const struct hipmm_services *services, con
   arena->n_locals = 1;
   arena->threads.ended = arena_thread_ended;
   set_dump(arena, wanted);
-  open_lock(arena);
+  lock_open(&arena->lock);
   thread_watch_open(&arena->threads);
   enum hipmm_status status = open_memory(arena, wanted, upstreams[0]);
   if (!status) status = fill(arena, wanted->arena_size);
@@ -131,10 +122,11 @@ static enum hipmm_status arena_reconfigure(void *self, const char *option, const
   struct arena *arena = self;
   const struct arena_options *wanted = options;
   (void)option;
-  pthread_mutex_lock(&arena->lock);
+  enum hipmm_status status = lock_enter(&arena->lock, arena->services);
+  if (status) return status;
   arena->global.chunks.maximum_bytes = wanted->maximum_size;
   set_dump(arena, wanted);
-  pthread_mutex_unlock(&arena->lock);
+  lock_release(&arena->lock);
   return HIPMM_OK;
 }
 

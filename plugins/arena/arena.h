@@ -5,11 +5,9 @@
 #ifndef HIPMM_ARENA_ARENA_H
 #define HIPMM_ARENA_ARENA_H
 
-#include "../threads.h"
+#include "../lock.h"
 #include "global.h"
 #include "local.h"
-
-#include <pthread.h>
 
 enum {
   ARENA_MOST_LOCALS = 4096,
@@ -23,7 +21,7 @@ struct arena {
   struct thread_watch threads;
   struct local *locals; /* by number; [0] is none */
   uint32_t n_locals;
-  pthread_mutex_t lock; /* the global one */
+  struct lock lock; /* the global one */
   struct global global;
   uint32_t *first_local; /* by stream: a list through next_of_stream; of STREAM_CLEAN those that wait for a stream */
   enum hipmm_status refusal; /* the upstream's last */

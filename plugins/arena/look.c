@@ -112,10 +112,11 @@ static void see_chunk(const struct arena *arena, const struct chunk *chunk,
 enum hipmm_status arena_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent), void *closure)
 {
   struct arena *arena = self;
-  pthread_mutex_lock(&arena->lock);
+  enum hipmm_status status = lock_enter(&arena->lock, arena->services);
+  if (status) return status;
   for (uint32_t i = 0; i < arena->global.chunks.count; i++)
     see_chunk(arena, &arena->global.chunks.items[i], see, closure);
-  pthread_mutex_unlock(&arena->lock);
+  lock_release(&arena->lock);
   return HIPMM_OK;
 }
 
@@ -179,8 +180,9 @@ static int64_t value_of(const struct arena *arena, enum arena_value value)
 enum hipmm_status arena_query(void *self, size_t index, int64_t *value_out)
 {
   struct arena *arena = self;
-  pthread_mutex_lock(&arena->lock);
+  enum hipmm_status status = lock_enter(&arena->lock, arena->services);
+  if (status) return status;
   *value_out = value_of(arena, (enum arena_value)index);
-  pthread_mutex_unlock(&arena->lock);
+  lock_release(&arena->lock);
   return HIPMM_OK;
 }

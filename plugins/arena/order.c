@@ -324,7 +324,8 @@ void arena_retire(struct arena *arena, hipStream_t handle)
 void arena_thread_ended(struct thread_watch *watch, uint64_t thread)
 {
   struct arena *arena = (struct arena *)((char *)watch - offsetof(struct arena, threads));
-  pthread_mutex_lock(&arena->lock);
+  lock_disown(&arena->lock);
+  lock_take(&arena->lock);
   for (uint32_t number = 1; number < arena->n_locals; number++) {
     struct local *local = arena_local(arena, number);
     lock_disown(&local->lock);
@@ -337,5 +338,5 @@ void arena_thread_ended(struct thread_watch *watch, uint64_t thread)
     lock_release(&local->lock);
     local->thread = 0;
   }
-  pthread_mutex_unlock(&arena->lock);
+  lock_release(&arena->lock);
 }

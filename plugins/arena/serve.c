@@ -61,9 +61,10 @@ static __attribute__((noinline)) enum hipmm_status allocate_slowly(struct arena 
   if (status) return status;
   struct arena_wish wish = {
       .bytes = sizes_round_up(bytes, HIPMM_ALIGNMENT), .alignment = alignment, .requested = bytes, .handle = handle};
-  pthread_mutex_lock(&arena->lock);
+  status = lock_enter(&arena->lock, arena->services);
+  if (status) return status;
   status = allocate_locked(arena, &wish, ptr_out);
-  pthread_mutex_unlock(&arena->lock);
+  lock_release(&arena->lock);
   return status;
 }
 
@@ -156,21 +157,23 @@ static __attribute__((noinline)) enum hipmm_status deallocate_slowly(struct aren
                                                                      size_t bytes, hipStream_t handle)
 {
   uint32_t stream;
-  pthread_mutex_lock(&arena->lock);
+  enum hipmm_status status = lock_enter(&arena->lock, arena->services);
+  if (status) return status;
   uint32_t number = piece_arena(piece_of(&arena->global.pieces, id));
-  enum hipmm_status status = arena_enter_stream(arena, handle, &stream);
+  status = arena_enter_stream(arena, handle, &stream);
   if (!status)
     status = number ? free_block(arena, id, arena_local(arena, number), ptr, bytes, stream)
                     : free_range(arena, id, ptr, bytes, stream);
-  pthread_mutex_unlock(&arena->lock);
+  lock_release(&arena->lock);
   return status == HIPMM_E_POINTER || status == HIPMM_E_SIZE ? explain(arena, id, ptr, bytes, status) : status;
 }
 
 static __attribute__((noinline)) void give_surplus(struct arena *arena, struct local *local)
 {
-  pthread_mutex_lock(&arena->lock);
+  if (lock_is_held(&arena->lock)) return; /* called back from below: some other time */
+  lock_take(&arena->lock);
   arena_return_idle(arena, local, ARENA_SUPERBLOCK_BYTES);
-  pthread_mutex_unlock(&arena->lock);
+  lock_release(&arena->lock);
 }
 
 enum hipmm_status arena_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
@@ -216,26 +219,27 @@ enum hipmm_status arena_find(void *self, const void *ptr, struct hipmm_block *bl
 enum hipmm_status arena_trim(void *self, size_t keep_bytes)
 {
   struct arena *arena = self;
-  pthread_mutex_lock(&arena->lock);
-  enum hipmm_status status = arena_collect(arena, STREAM_CLEAN);
+  enum hipmm_status status = lock_enter(&arena->lock, arena->services);
+  if (status) return status;
+  status = arena_collect(arena, STREAM_CLEAN);
   if (!status) status = global_release_idle(&arena->global, keep_bytes);
-  pthread_mutex_unlock(&arena->lock);
+  lock_release(&arena->lock);
   return status;
 }
 
 void arena_stream_retire(void *self, hipStream_t stream)
 {
   struct arena *arena = self;
-  pthread_mutex_lock(&arena->lock);
+  if (lock_enter(&arena->lock, arena->services)) return;
   arena_retire(arena, stream_usual_handle(stream));
-  pthread_mutex_unlock(&arena->lock);
+  lock_release(&arena->lock);
 }
 
 void arena_stream_retain(void *self, hipStream_t stream)
 {
   struct arena *arena = self;
   uint32_t id;
-  pthread_mutex_lock(&arena->lock);
+  if (lock_enter(&arena->lock, arena->services)) return;
   if (!arena_enter_stream(arena, stream_usual_handle(stream), &id)) stream_of(&arena->global.streams, id)->lasts = true;
-  pthread_mutex_unlock(&arena->lock);
+  lock_release(&arena->lock);
 }

@@ -150,9 +150,10 @@ static enum hipmm_status binning_visit(void *self, void (*see)(void *closure, co
 {
   const struct binning *binning = self;
   const struct bins_table *table = bins_table(&binning->bins);
-  for (size_t i = 0; i < table->count; i++)
-    if (!table->items[i]->resource) fixed_visit(&table->items[i]->blocks, see, closure);
-  return HIPMM_OK;
+  enum hipmm_status status = HIPMM_OK;
+  for (size_t i = 0; !status && i < table->count; i++)
+    if (!table->items[i]->resource) status = fixed_visit(&table->items[i]->blocks, see, closure);
+  return status;
 }
 
 /* ---- Values ---- */
@@ -175,7 +176,9 @@ static enum hipmm_status binning_query(void *self, size_t index, int64_t *value_
   for (size_t i = 0; i < table->count; i++) {
     struct bin *bin = table->items[i];
     if (bin->resource) continue;
-    struct fixed_counts counts = fixed_count(&bin->blocks);
+    struct fixed_counts counts;
+    enum hipmm_status status = fixed_count(&bin->blocks, &counts);
+    if (status) return status;
     values[BINS_RESERVED_BYTES] += counts.reserved_bytes;
     values[BINS_LIVE_BYTES] += counts.live_bytes;
     values[BINS_LIVE_COUNT] += counts.live_count;

@@ -5,8 +5,8 @@
  * No lock of this resource is held while the program's function runs: it may free and allocate through hipmm,
  * through this resource too. What it allocates here may be short of memory in its turn, and then simply fails: a
  * thread that is in the function already never enters it again for the same resource. Locks of resources above are
- * another matter: what grows, or thread_safe, holds its own meanwhile, and the function must not use what
- * stands above. What fails in the function leaves its own reason behind, in place of the upstream's. */
+ * another matter: what grows, and thread_safe, hold their own meanwhile, and refuse what the function asks of them
+ * (../lock.h). What fails in the function leaves its own reason behind, in place of the upstream's. */
 #include <hipmm/plugin.h>
 
 #include <pthread.h>
@@ -143,9 +143,8 @@ static const struct hipmm_option failure_callback_option_table[] = {
      .unit = "failure",
      .doc =
          "The function to call, by the name that hipmm_register_failure() gave it; nonzero from it: try again. It may "
-         "free and allocate through this resource, and through those above that only forward; below a pool, that pool "
-         "refuses it; below another resource that grows, or below thread_safe, to use that one would wait for ever for "
-         "its lock: put failure_callback on top of it"},
+         "free and allocate through this resource, and through those above that only forward; a pool, or another "
+         "resource that grows, and thread_safe refuse it when they stand above: put failure_callback on top of them"},
 };
 
 static const struct hipmm_ops failure_callback_ops = {

@@ -41,9 +41,10 @@ static __attribute__((noinline)) enum hipmm_status allocate_slowly(struct fixed 
     *ptr_out = NULL;
     return HIPMM_OK;
   }
-  pthread_mutex_lock(&fixed->lock);
-  enum hipmm_status status = allocate_locked(fixed, bytes, handle, &number);
-  pthread_mutex_unlock(&fixed->lock);
+  enum hipmm_status status = lock_enter(&fixed->lock, fixed->services);
+  if (status) return status;
+  status = allocate_locked(fixed, bytes, handle, &number);
+  lock_release(&fixed->lock);
   if (!status) *ptr_out = (void *)(uintptr_t)address_of(fixed, number);
   return status;
 }
@@ -94,8 +95,12 @@ static __attribute__((noinline)) enum hipmm_status deallocate_slowly(struct fixe
                                                                      uint64_t requested, hipStream_t handle)
 {
   uint32_t stream;
-  pthread_mutex_lock(&fixed->lock);
-  enum hipmm_status status = reuse_enter_stream(fixed, handle, &stream);
+  enum hipmm_status status = lock_enter(&fixed->lock, fixed->services);
+  if (status) {
+    fixed_block_set_requested(fixed, number, requested);
+    return status;
+  }
+  status = reuse_enter_stream(fixed, handle, &stream);
   if (status) {
     fixed_block_set_requested(fixed, number, requested);
   } else {
@@ -105,7 +110,7 @@ static __attribute__((noinline)) enum hipmm_status deallocate_slowly(struct fixe
     list_count(list, -1, -(int64_t)requested);
     spin_unlock(&list->busy);
   }
-  pthread_mutex_unlock(&fixed->lock);
+  lock_release(&fixed->lock);
   return status;
 }
 
@@ -154,29 +159,30 @@ bool fixed_starts_at(const struct fixed *fixed, const void *ptr)
 
 enum hipmm_status fixed_trim(struct fixed *fixed, size_t keep_bytes)
 {
-  pthread_mutex_lock(&fixed->lock);
-  enum hipmm_status status = reuse_synchronize_device(fixed, STREAM_CLEAN);
+  enum hipmm_status status = lock_enter(&fixed->lock, fixed->services);
+  if (status) return status;
+  status = reuse_synchronize_device(fixed, STREAM_CLEAN);
   if (!status) status = chunks_release_idle(fixed, keep_bytes, reuse_clean(fixed));
-  pthread_mutex_unlock(&fixed->lock);
+  lock_release(&fixed->lock);
   return status;
 }
 
 void fixed_stream_retire(struct fixed *fixed, hipStream_t stream)
 {
   hipStream_t handle = stream_usual_handle(stream);
-  pthread_mutex_lock(&fixed->lock);
+  if (lock_enter(&fixed->lock, fixed->services)) return;
   uint32_t id = streams_known_id(&fixed->streams, handle);
   if (id && (reuse_clean_stream(fixed, id, handle) || !reuse_synchronize_device(fixed, id)))
     reuse_forget_stream(fixed, id);
-  pthread_mutex_unlock(&fixed->lock);
+  lock_release(&fixed->lock);
 }
 
 void fixed_stream_retain(struct fixed *fixed, hipStream_t stream)
 {
   uint32_t id;
-  pthread_mutex_lock(&fixed->lock);
+  if (lock_enter(&fixed->lock, fixed->services)) return;
   if (!reuse_enter_stream(fixed, stream_usual_handle(stream), &id)) stream_of(&fixed->streams, id)->lasts = true;
-  pthread_mutex_unlock(&fixed->lock);
+  lock_release(&fixed->lock);
 }
 
 /* ---- Counts; the lock is held ---- */
@@ -198,18 +204,19 @@ static void count_live(struct fixed *fixed, struct fixed_counts *counts)
   }
 }
 
-struct fixed_counts fixed_count(struct fixed *fixed)
+enum hipmm_status fixed_count(struct fixed *fixed, struct fixed_counts *counts_out)
 {
-  pthread_mutex_lock(&fixed->lock);
-  struct fixed_counts counts = {.reserved_bytes = (int64_t)fixed->reserved_bytes,
-                                .peak_reserved_bytes = (int64_t)fixed->peak_reserved_bytes,
-                                .chunks = fixed->n_chunks,
-                                .stream_waits = (int64_t)fixed->streams.waits,
-                                .metadata_bytes = (int64_t)metadata_bytes(fixed)};
-  count_live(fixed, &counts);
-  counts.free_count = fixed->n_blocks - counts.live_count;
-  pthread_mutex_unlock(&fixed->lock);
-  return counts;
+  enum hipmm_status status = lock_enter(&fixed->lock, fixed->services);
+  if (status) return status;
+  *counts_out = (struct fixed_counts){.reserved_bytes = (int64_t)fixed->reserved_bytes,
+                                      .peak_reserved_bytes = (int64_t)fixed->peak_reserved_bytes,
+                                      .chunks = fixed->n_chunks,
+                                      .stream_waits = (int64_t)fixed->streams.waits,
+                                      .metadata_bytes = (int64_t)metadata_bytes(fixed)};
+  count_live(fixed, counts_out);
+  counts_out->free_count = fixed->n_blocks - counts_out->live_count;
+  lock_release(&fixed->lock);
+  return HIPMM_OK;
 }
 
 /* ---- Life ---- */
@@ -223,7 +230,7 @@ enum hipmm_status fixed_open(struct fixed *fixed, const struct hipmm_services *s
                           .serial = thread_new_owner(),
                           .block_bytes = sizes_round_up(block_bytes, HIPMM_ALIGNMENT),
                           .blocks_per_chunk = blocks_per_chunk};
-  pthread_mutex_init(&fixed->lock, NULL);
+  lock_open(&fixed->lock);
   bool opened = streams_open(&fixed->streams, services, record);
   opened = chunks_open(fixed) && opened;
   fixed->lists = services->host_allocate(services, lists_bytes);
@@ -235,15 +242,16 @@ enum hipmm_status fixed_open(struct fixed *fixed, const struct hipmm_services *s
 void fixed_close(struct fixed *fixed)
 {
   const struct hipmm_services *services = fixed->services;
-  int64_t live_count = fixed_count(fixed).live_count;
-  if (live_count)
+  struct fixed_counts counts = {.live_count = 0};
+  count_live(fixed, &counts);
+  if (counts.live_count)
     services->log(services, HIPMM_LOG_WARNING, "%lld blocks of %llu bytes are still allocated and go with it",
-                  (long long)live_count, (unsigned long long)fixed->block_bytes);
+                  (long long)counts.live_count, (unsigned long long)fixed->block_bytes);
   streams_wait_at_end(services);
   chunks_close(fixed);
   streams_close(&fixed->streams);
   services->host_free(services, fixed->lists, lists_bytes);
-  pthread_mutex_destroy(&fixed->lock);
+  lock_close(&fixed->lock);
 }
 
 /* They are ready on the default stream when they come, and on all once that was waited for. */
@@ -251,7 +259,7 @@ enum hipmm_status fixed_preallocate(struct fixed *fixed, uint32_t n_blocks)
 {
   enum hipmm_status status = HIPMM_OK;
   bool any = n_blocks;
-  pthread_mutex_lock(&fixed->lock);
+  lock_take(&fixed->lock);
   while (!status && n_blocks) {
     struct fixed_chain chain;
     uint32_t n = n_blocks < fixed->blocks_per_chunk ? n_blocks : fixed->blocks_per_chunk;
@@ -260,6 +268,6 @@ enum hipmm_status fixed_preallocate(struct fixed *fixed, uint32_t n_blocks)
     n_blocks -= n;
   }
   if (any && !status) status = reuse_synchronize_device(fixed, STREAM_CLEAN);
-  pthread_mutex_unlock(&fixed->lock);
+  lock_release(&fixed->lock);
   return status;
 }

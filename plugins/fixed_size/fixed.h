@@ -8,11 +8,10 @@
 #ifndef HIPMM_FIXED_H
 #define HIPMM_FIXED_H
 
+#include "../lock.h"
 #include "../sizes.h"
 #include "../starts.h"
 #include "../streams.h"
-
-#include <pthread.h>
 
 enum { FIXED_MOST_BLOCKS_PER_CHUNK = 4096 };
 
@@ -30,7 +29,7 @@ struct fixed {
   struct fixed_list *lists;   /* by stream; what is in them is under their own locks */
   struct fixed_chunk *chunks; /* a chunk stays in its place; blocks have numbers that count on from place to place */
 
-  pthread_mutex_t lock; /* all below, and which chunks and lists there are; taken before a list's */
+  struct lock lock; /* all below, and which chunks and lists there are; taken before a list's */
   struct streams streams;
   uint32_t *order; /* places of chunks, by address */
   uint32_t n_chunks, n_places;
@@ -64,13 +63,14 @@ bool fixed_find(const struct fixed *fixed, const void *ptr, struct hipmm_block *
 bool fixed_starts_at(const struct fixed *fixed, const void *ptr);
 
 /* Calls `see` for every block, in the order of addresses. */
-void fixed_visit(struct fixed *fixed, void (*see)(void *closure, const struct hipmm_extent *extent), void *closure);
+enum hipmm_status fixed_visit(struct fixed *fixed, void (*see)(void *closure, const struct hipmm_extent *extent),
+                              void *closure);
 
 /* What there is to tell; `stream_waits` as in streams.h. */
 struct fixed_counts {
   int64_t reserved_bytes, peak_reserved_bytes, live_bytes, live_count, free_count, chunks, stream_waits, metadata_bytes;
 };
 
-struct fixed_counts fixed_count(struct fixed *fixed);
+enum hipmm_status fixed_count(struct fixed *fixed, struct fixed_counts *counts_out);
 
 #endif

@@ -63,8 +63,7 @@ static void fixed_size_stream_retain(void *self, hipStream_t stream)
 static enum hipmm_status fixed_size_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent),
                                           void *closure)
 {
-  fixed_visit(self, see, closure);
-  return HIPMM_OK;
+  return fixed_visit(self, see, closure);
 }
 
 /* ---- Values, in the order of struct fixed_counts ---- */
@@ -86,9 +85,10 @@ _Static_assert(sizeof(struct fixed_counts) == N_VALUES * sizeof(int64_t), "fixed
 
 static enum hipmm_status fixed_size_query(void *self, size_t index, int64_t *value_out)
 {
-  struct fixed_counts counts = fixed_count(self);
-  *value_out = ((const int64_t *)&counts)[index];
-  return HIPMM_OK;
+  struct fixed_counts counts;
+  enum hipmm_status status = fixed_count(self, &counts);
+  if (!status) *value_out = ((const int64_t *)&counts)[index];
+  return status;
 }
 
 /* ---- Life ---- */

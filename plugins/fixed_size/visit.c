@@ -44,9 +44,11 @@ static struct hipmm_extent extent_of(const struct fixed *fixed, uint32_t number)
   return extent;
 }
 
-void fixed_visit(struct fixed *fixed, void (*see)(void *closure, const struct hipmm_extent *extent), void *closure)
+enum hipmm_status fixed_visit(struct fixed *fixed, void (*see)(void *closure, const struct hipmm_extent *extent),
+                              void *closure)
 {
-  pthread_mutex_lock(&fixed->lock);
+  enum hipmm_status status = lock_enter(&fixed->lock, fixed->services);
+  if (status) return status;
   note_lists(fixed);
   for (uint32_t i = 0; i < fixed->n_chunks; i++) {
     uint32_t place = fixed->order[i];
@@ -55,5 +57,6 @@ void fixed_visit(struct fixed *fixed, void (*see)(void *closure, const struct hi
       see(closure, &extent);
     }
   }
-  pthread_mutex_unlock(&fixed->lock);
+  lock_release(&fixed->lock);
+  return HIPMM_OK;
 }

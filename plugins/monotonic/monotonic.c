@@ -71,9 +71,10 @@ static int64_t value_of(const struct monotonic *monotonic, enum monotonic_value 
 static enum hipmm_status monotonic_query(void *self, size_t index, int64_t *value_out)
 {
   struct monotonic *monotonic = self;
-  pthread_mutex_lock(&monotonic->lock);
+  enum hipmm_status status = lock_enter(&monotonic->lock, monotonic->services);
+  if (status) return status;
   *value_out = value_of(monotonic, (enum monotonic_value)index);
-  pthread_mutex_unlock(&monotonic->lock);
+  lock_release(&monotonic->lock);
   return HIPMM_OK;
 }
 
@@ -96,9 +97,10 @@ static enum hipmm_status monotonic_perform(void *self, size_t index, int64_t *va
 {
   struct monotonic *monotonic = self;
   (void)index;
-  pthread_mutex_lock(&monotonic->lock);
-  enum hipmm_status status = perform(monotonic, values_out);
-  pthread_mutex_unlock(&monotonic->lock);
+  enum hipmm_status status = lock_enter(&monotonic->lock, monotonic->services);
+  if (status) return status;
+  status = perform(monotonic, values_out);
+  lock_release(&monotonic->lock);
   return status;
 }
 
@@ -115,7 +117,7 @@ static void monotonic_destroy(void *self)
   streams_wait_at_end(services);
   bump_close(&monotonic->bump);
   uses_close(&monotonic->uses);
-  pthread_mutex_destroy(&monotonic->lock);
+  lock_close(&monotonic->lock);
   services->host_free(services, monotonic, sizeof *monotonic);
 }
 
@@ -148,7 +150,7 @@ static enum hipmm_status monotonic_create(const struct hipmm_services *services,
   if (!monotonic)
     return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
   monotonic->services = services;
-  pthread_mutex_init(&monotonic->lock, NULL);
+  lock_open(&monotonic->lock);
   bool opened = bump_open(&monotonic->bump, services, upstreams[0]);
   if (!uses_open(&monotonic->uses, services, (enum record)wanted->record) || !opened)
     status = services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the records of blocks");
@@ -167,9 +169,10 @@ static enum hipmm_status monotonic_reconfigure(void *self, const char *option, c
 {
   struct monotonic *monotonic = self;
   (void)option;
-  pthread_mutex_lock(&monotonic->lock);
+  enum hipmm_status status = lock_enter(&monotonic->lock, monotonic->services);
+  if (status) return status;
   set_growth(monotonic, options);
-  pthread_mutex_unlock(&monotonic->lock);
+  lock_release(&monotonic->lock);
   return HIPMM_OK;
 }
 

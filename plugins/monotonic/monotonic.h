@@ -4,14 +4,13 @@
 #ifndef HIPMM_MONOTONIC_MONOTONIC_H
 #define HIPMM_MONOTONIC_MONOTONIC_H
 
+#include "../lock.h"
 #include "bump.h"
 #include "uses.h"
 
-#include <pthread.h>
-
 struct monotonic {
   const struct hipmm_services *services;
-  pthread_mutex_t lock; /* all below */
+  struct lock lock; /* all below */
   struct bump bump;
   struct uses uses;
   int64_t rewinds;

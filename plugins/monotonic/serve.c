@@ -73,10 +73,11 @@ enum hipmm_status monotonic_allocate(void *self, size_t bytes, size_t alignment,
   }
   enum hipmm_status status = sizes_check(monotonic->services, bytes, alignment);
   if (status) return status;
-  pthread_mutex_lock(&monotonic->lock);
+  status = lock_enter(&monotonic->lock, monotonic->services);
+  if (status) return status;
   status = take(monotonic, bytes, alignment, stream_usual_handle(stream), &number);
   if (!status) *ptr_out = (void *)(uintptr_t)monotonic->bump.blocks[number].start;
-  pthread_mutex_unlock(&monotonic->lock);
+  lock_release(&monotonic->lock);
   return status;
 }
 
@@ -126,9 +127,10 @@ enum hipmm_status monotonic_deallocate(void *self, void *ptr, size_t bytes, size
   struct monotonic *monotonic = self;
   (void)alignment;
   if (!ptr) return HIPMM_OK;
-  pthread_mutex_lock(&monotonic->lock);
-  enum hipmm_status status = give(monotonic, ptr, bytes, stream_usual_handle(stream));
-  pthread_mutex_unlock(&monotonic->lock);
+  enum hipmm_status status = lock_enter(&monotonic->lock, monotonic->services);
+  if (status) return status;
+  status = give(monotonic, ptr, bytes, stream_usual_handle(stream));
+  lock_release(&monotonic->lock);
   return status;
 }
 
@@ -136,10 +138,11 @@ enum hipmm_status monotonic_find(void *self, const void *ptr, struct hipmm_block
 {
   struct monotonic *monotonic = self;
   uint32_t number;
-  pthread_mutex_lock(&monotonic->lock);
-  enum hipmm_status status = find_live(monotonic, ptr, &number);
+  enum hipmm_status status = lock_enter(&monotonic->lock, monotonic->services);
+  if (status) return status;
+  status = find_live(monotonic, ptr, &number);
   if (!status) *block_out = (struct hipmm_block){(void *)(uintptr_t)ptr, monotonic->bump.blocks[number].requested};
-  pthread_mutex_unlock(&monotonic->lock);
+  lock_release(&monotonic->lock);
   return status;
 }
 
@@ -147,9 +150,10 @@ enum hipmm_status monotonic_visit(void *self, void (*see)(void *closure, const s
                                   void *closure)
 {
   struct monotonic *monotonic = self;
-  pthread_mutex_lock(&monotonic->lock);
+  enum hipmm_status status = lock_enter(&monotonic->lock, monotonic->services);
+  if (status) return status;
   bump_visit(&monotonic->bump, see, closure);
-  pthread_mutex_unlock(&monotonic->lock);
+  lock_release(&monotonic->lock);
   return HIPMM_OK;
 }
 
@@ -165,24 +169,25 @@ enum hipmm_status monotonic_release(struct monotonic *monotonic, uint64_t keep_b
 enum hipmm_status monotonic_trim(void *self, size_t keep_bytes)
 {
   struct monotonic *monotonic = self;
-  pthread_mutex_lock(&monotonic->lock);
-  enum hipmm_status status = monotonic_release(monotonic, keep_bytes);
-  pthread_mutex_unlock(&monotonic->lock);
+  enum hipmm_status status = lock_enter(&monotonic->lock, monotonic->services);
+  if (status) return status;
+  status = monotonic_release(monotonic, keep_bytes);
+  lock_release(&monotonic->lock);
   return status;
 }
 
 void monotonic_stream_retire(void *self, hipStream_t stream)
 {
   struct monotonic *monotonic = self;
-  pthread_mutex_lock(&monotonic->lock);
+  if (lock_enter(&monotonic->lock, monotonic->services)) return;
   uses_retire(&monotonic->uses, stream_usual_handle(stream));
-  pthread_mutex_unlock(&monotonic->lock);
+  lock_release(&monotonic->lock);
 }
 
 void monotonic_stream_retain(void *self, hipStream_t stream)
 {
   struct monotonic *monotonic = self;
-  pthread_mutex_lock(&monotonic->lock);
+  if (lock_enter(&monotonic->lock, monotonic->services)) return;
   uses_retain(&monotonic->uses, stream_usual_handle(stream));
-  pthread_mutex_unlock(&monotonic->lock);
+  lock_release(&monotonic->lock);
 }

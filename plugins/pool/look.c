@@ -83,7 +83,7 @@ static void show_all(struct look *look)
 enum hipmm_status pool_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent), void *closure)
 {
   struct look look = {.pool = self, .see = see, .closure = closure};
-  enum hipmm_status status = pool_enter(look.pool);
+  enum hipmm_status status = lock_enter(&look.pool->lock, look.pool->services);
   if (status) return status;
   caches_stop(&look.pool->caches, &look.pool->heap);
   show_all(&look);

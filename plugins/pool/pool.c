@@ -67,7 +67,7 @@ static int64_t value_of(struct pool *pool, enum value value)
 static enum hipmm_status pool_query(void *self, size_t index, int64_t *value_out)
 {
   struct pool *pool = self;
-  enum hipmm_status status = pool_enter(pool);
+  enum hipmm_status status = lock_enter(&pool->lock, pool->services);
   if (status) return status;
   *value_out = value_of(pool, (enum value)index);
   lock_release(&pool->lock);
@@ -79,7 +79,7 @@ static enum hipmm_status pool_reconfigure(void *self, const char *option, const 
 {
   struct pool *pool = self;
   uint64_t maximum_bytes = ((const struct pool_options *)wanted)->maximum_size;
-  enum hipmm_status status = pool_enter(pool);
+  enum hipmm_status status = lock_enter(&pool->lock, pool->services);
   if (status) return status;
   bool possible = maximum_bytes >= ground_least_bytes(&pool->ground);
   if (possible) ground_set_maximum(&pool->ground, maximum_bytes);

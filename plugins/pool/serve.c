@@ -15,19 +15,6 @@ enum {
 
 enum { LARGE_BYTES = 1 << 20 }; /* see take_at_once */
 
-/* ---- The lock ---- */
-
-enum hipmm_status pool_enter_slowly(struct pool *pool)
-{
-  if (lock_is_held(&pool->lock))
-    return pool->services->refuse(pool->services, HIPMM_E_STATE,
-                                  "the pool is in a call of this thread: what is called back from below a pool cannot "
-                                  "use it; put failure_callback, and the like, above the pool",
-                                  0, 0, 0);
-  lock_take_busy(&pool->lock);
-  return HIPMM_OK;
-}
-
 /* ---- Waiting for the device ---- */
 
 static enum hipmm_status synchronize_device(struct pool *pool, uint32_t user)
@@ -157,7 +144,7 @@ static __attribute__((noinline)) enum hipmm_status allocate_slowly(struct pool *
   if (status) return status;
   struct request request = {
       .bytes = sizes_round_up(bytes, HIPMM_ALIGNMENT), .alignment = alignment, .requested = bytes};
-  status = pool_enter(pool);
+  status = lock_enter(&pool->lock, pool->services);
   if (status) return status;
   status = allocate_locked(pool, cache, &request, stream, ptr_out);
   lock_release(&pool->lock);
@@ -227,7 +214,7 @@ static __attribute__((noinline)) enum hipmm_status deallocate_slowly(struct pool
                                                                      uint32_t id, uint64_t requested,
                                                                      hipStream_t stream)
 {
-  enum hipmm_status status = pool_enter(pool);
+  enum hipmm_status status = lock_enter(&pool->lock, pool->services);
   if (status) {
     block_set_state(block_of(&pool->heap.blocks, id), BLOCK_LIVE);
     return status;
@@ -279,7 +266,7 @@ enum hipmm_status pool_find(void *self, const void *ptr, struct hipmm_block *blo
 enum hipmm_status pool_trim(void *self, size_t keep_bytes)
 {
   struct pool *pool = self;
-  enum hipmm_status status = pool_enter(pool);
+  enum hipmm_status status = lock_enter(&pool->lock, pool->services);
   if (status) return status;
   caches_empty(&pool->caches, &pool->heap);
   status = synchronize_device(pool, STREAM_CLEAN);
@@ -292,7 +279,7 @@ enum hipmm_status pool_trim(void *self, size_t keep_bytes)
 void pool_stream_retire(void *self, hipStream_t stream)
 {
   struct pool *pool = self;
-  if (pool_enter(pool)) return;
+  if (lock_enter(&pool->lock, pool->services)) return;
   uint32_t id = streams_known_id(&pool->heap.streams, stream);
   if (id && (streams_wait_for_handle(pool->services, stream) || !synchronize_device(pool, id))) forget_stream(pool, id);
   lock_release(&pool->lock);
@@ -302,7 +289,7 @@ void pool_stream_retain(void *self, hipStream_t stream)
 {
   struct pool *pool = self;
   uint32_t id;
-  if (pool_enter(pool)) return;
+  if (lock_enter(&pool->lock, pool->services)) return;
   if (!enter_stream(pool, NULL, stream, &id)) stream_of(&pool->heap.streams, id)->lasts = true;
   lock_release(&pool->lock);
 }

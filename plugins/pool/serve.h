@@ -26,15 +26,6 @@ void pool_stream_retain(void *self, hipStream_t stream);
 
 enum hipmm_status pool_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent), void *closure);
 
-/* Takes the pool's lock, which lock_release() gives back. Refused to a thread that holds it: something below the pool,
- * which called upstream, has called the pool. */
-enum hipmm_status pool_enter_slowly(struct pool *pool);
-
-static inline enum hipmm_status pool_enter(struct pool *pool)
-{
-  return lock_pass(&pool->lock) ? HIPMM_OK : pool_enter_slowly(pool);
-}
-
 /* What the pool's thread_watch calls. */
 void pool_thread_ended(struct thread_watch *watch, uint64_t thread);
 

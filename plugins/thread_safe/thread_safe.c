@@ -2,23 +2,22 @@
 /* thread_safe.c: an adaptor that lets one thread at a time into its upstream, for an upstream that does not allow more.
  * Every type that comes with hipmm does, and the core serialises the plugins that say they do not: this is for a plugin
  * that errs about itself, and for narrowing down where a race is. It guards the calls that come through it. */
-#include <hipmm/plugin.h>
-
-#include <pthread.h>
+#include "../lock.h"
 
 struct thread_safe {
   const struct hipmm_services *services;
   struct hipmm_resource *upstream;
-  pthread_mutex_t lock;
+  struct lock lock;
 };
 
 static enum hipmm_status thread_safe_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream,
                                               void **ptr_out)
 {
   struct thread_safe *thread_safe = self;
-  pthread_mutex_lock(&thread_safe->lock);
-  enum hipmm_status status = hipmm_upstream_allocate(thread_safe->upstream, bytes, alignment, stream, ptr_out);
-  pthread_mutex_unlock(&thread_safe->lock);
+  enum hipmm_status status = lock_enter(&thread_safe->lock, thread_safe->services);
+  if (status) return status;
+  status = hipmm_upstream_allocate(thread_safe->upstream, bytes, alignment, stream, ptr_out);
+  lock_release(&thread_safe->lock);
   return status;
 }
 
@@ -26,18 +25,20 @@ static enum hipmm_status thread_safe_deallocate(void *self, void *ptr, size_t by
                                                 hipStream_t stream)
 {
   struct thread_safe *thread_safe = self;
-  pthread_mutex_lock(&thread_safe->lock);
-  enum hipmm_status status = hipmm_upstream_deallocate(thread_safe->upstream, ptr, bytes, alignment, stream);
-  pthread_mutex_unlock(&thread_safe->lock);
+  enum hipmm_status status = lock_enter(&thread_safe->lock, thread_safe->services);
+  if (status) return status;
+  status = hipmm_upstream_deallocate(thread_safe->upstream, ptr, bytes, alignment, stream);
+  lock_release(&thread_safe->lock);
   return status;
 }
 
 static enum hipmm_status thread_safe_find(void *self, const void *ptr, struct hipmm_block *block_out)
 {
   struct thread_safe *thread_safe = self;
-  pthread_mutex_lock(&thread_safe->lock);
-  enum hipmm_status status = thread_safe->services->find_below(thread_safe->services, ptr, block_out);
-  pthread_mutex_unlock(&thread_safe->lock);
+  enum hipmm_status status = lock_enter(&thread_safe->lock, thread_safe->services);
+  if (status) return status;
+  status = thread_safe->services->find_below(thread_safe->services, ptr, block_out);
+  lock_release(&thread_safe->lock);
   return status;
 }
 
@@ -51,7 +52,7 @@ static enum hipmm_status thread_safe_create(const struct hipmm_services *service
     return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
   thread_safe->services = services;
   thread_safe->upstream = upstreams[0];
-  pthread_mutex_init(&thread_safe->lock, NULL);
+  lock_open(&thread_safe->lock);
   *self_out = thread_safe;
   return HIPMM_OK;
 }
@@ -59,7 +60,7 @@ static enum hipmm_status thread_safe_create(const struct hipmm_services *service
 static void thread_safe_destroy(void *self)
 {
   struct thread_safe *thread_safe = self;
-  pthread_mutex_destroy(&thread_safe->lock);
+  lock_close(&thread_safe->lock);
   thread_safe->services->host_free(thread_safe->services, thread_safe, sizeof *thread_safe);
 }
 

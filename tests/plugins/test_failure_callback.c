@@ -251,6 +251,41 @@ static void is_refused_by_a_pool_above_it(void **state)
   }
 }
 
+static int allocate_above(void *argument, size_t bytes)
+{
+  void *ptr = NULL;
+  (void)argument, (void)bytes;
+  spill.calls++;
+  spill.inner = hipmm_allocate(NULL, MIB / 4, NULL, &ptr);
+  return 0;
+}
+
+/* Each allocates until there is no more. */
+static void is_refused_by_all_that_lock_above_it(void **state)
+{
+  static const char *const tops[] = {"'pool'",       "{'type': 'pool', 'growth': 'segments'}",
+                                     "'arena'",      "{'type': 'fixed_size', 'block_size': '256KiB'}",
+                                     "'monotonic'",  "{'type': 'binning', 'bins': [{'size': '256KiB'}]}",
+                                     "'thread_safe'"};
+  (void)state;
+  use("spill", allocate_above, NULL);
+  for (size_t i = 0; i < sizeof tops / sizeof *tops; i++) {
+    char graph[300];
+    void *blocks[8], *ptr = NULL;
+    int n = 0;
+    snprintf(graph, sizeof graph, "'stack': [%s, " CALLS ", " LIMITED ", 'device']", tops[i]);
+    rig_start(graph);
+    spill.calls = 0;
+    while (n < 8 && !hipmm_allocate(NULL, MIB / 4, NULL, &ptr)) blocks[n++] = ptr;
+    assert_in_range(n, 1, 4);
+    assert_true(spill.calls > 0);
+    assert_int_equal(spill.inner, HIPMM_E_STATE);
+    while (n) rig_free(blocks[--n], MIB / 4, NULL);
+    rig_free(rig_allocate(MIB / 4, NULL), MIB / 4, NULL);
+    hipmm_finalize();
+  }
+}
+
 static int replace_itself(void *argument, size_t bytes)
 {
   struct spill *it = argument;
@@ -444,6 +479,7 @@ int main(void)
       TEST(is_not_entered_again_from_within),
       TEST(ends_between_two_resources),
       TEST(is_refused_by_a_pool_above_it),
+      TEST(is_refused_by_all_that_lock_above_it),
       TEST(lasts_as_long_as_the_stack),
       TEST(can_be_given_another_function),
       TEST(refuses_graphs_without_its_function),
