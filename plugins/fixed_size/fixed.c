@@ -90,27 +90,30 @@ static __attribute__((noinline)) enum hipmm_status refuse_size(const struct fixe
                                  requested, bytes);
 }
 
+/* The lock is held. */
+static enum hipmm_status deallocate_locked(struct fixed *fixed, uint32_t number, uint64_t requested, hipStream_t handle)
+{
+  uint32_t stream;
+  enum hipmm_status status = reuse_enter_stream(fixed, handle, &stream);
+  if (status) return status;
+  struct fixed_list *list = &fixed->lists[stream];
+  spin_lock(&list->busy);
+  chain_push(fixed, &list->free, number, stream_note_free(&fixed->streams, stream));
+  list_count(list, -1, -(int64_t)requested);
+  spin_unlock(&list->busy);
+  return HIPMM_OK;
+}
+
 /* The block is claimed. Should it not be possible to free it, it is live again. */
 static __attribute__((noinline)) enum hipmm_status deallocate_slowly(struct fixed *fixed, uint32_t number,
                                                                      uint64_t requested, hipStream_t handle)
 {
-  uint32_t stream;
   enum hipmm_status status = lock_enter(&fixed->lock, fixed->services);
-  if (status) {
-    fixed_block_set_requested(fixed, number, requested);
-    return status;
+  if (!status) {
+    status = deallocate_locked(fixed, number, requested, handle);
+    lock_release(&fixed->lock);
   }
-  status = reuse_enter_stream(fixed, handle, &stream);
-  if (status) {
-    fixed_block_set_requested(fixed, number, requested);
-  } else {
-    struct fixed_list *list = &fixed->lists[stream];
-    spin_lock(&list->busy);
-    chain_push(fixed, &list->free, number, stream_note_free(&fixed->streams, stream));
-    list_count(list, -1, -(int64_t)requested);
-    spin_unlock(&list->busy);
-  }
-  lock_release(&fixed->lock);
+  if (status) fixed_block_set_requested(fixed, number, requested);
   return status;
 }
 

@@ -195,32 +195,28 @@ static struct cache *cache_for(struct pool *pool, uint32_t id, hipStream_t handl
   return cache;
 }
 
-/* The block is claimed. Should it not be possible to free it, it is live again. */
 static enum hipmm_status deallocate_locked(struct pool *pool, const struct cache *known, uint32_t id,
                                            uint64_t requested, hipStream_t handle)
 {
   uint32_t stream;
   enum hipmm_status status = enter_stream(pool, known, handle, &stream);
-  if (status) {
-    block_set_state(block_of(&pool->heap.blocks, id), BLOCK_LIVE);
-    return status;
-  }
+  if (status) return status;
   struct cache *cache = cache_for(pool, id, handle, stream);
   if (!cache || !cache_put(cache, &pool->heap.blocks, handle, id, requested)) heap_give(&pool->heap, id, stream);
   return HIPMM_OK;
 }
 
+/* The block is claimed. Should it not be possible to free it, it is live again. */
 static __attribute__((noinline)) enum hipmm_status deallocate_slowly(struct pool *pool, const struct cache *cache,
                                                                      uint32_t id, uint64_t requested,
                                                                      hipStream_t stream)
 {
   enum hipmm_status status = lock_enter(&pool->lock, pool->services);
-  if (status) {
-    block_set_state(block_of(&pool->heap.blocks, id), BLOCK_LIVE);
-    return status;
+  if (!status) {
+    status = deallocate_locked(pool, cache, id, requested, stream);
+    lock_release(&pool->lock);
   }
-  status = deallocate_locked(pool, cache, id, requested, stream);
-  lock_release(&pool->lock);
+  if (status) block_set_state(block_of(&pool->heap.blocks, id), BLOCK_LIVE);
   return status;
 }
 

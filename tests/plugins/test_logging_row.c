@@ -5,9 +5,9 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#define MS     UINT64_C(1000000)
+#define US     UINT64_C(1000)
+#define MS     (1000 * US)
 #define SECOND (1000 * MS)
 #define NOON   (UINT64_C(1789992000) * SECOND) /* some day's, of the wall */
 
@@ -53,7 +53,7 @@ static uint64_t time_written(uint64_t time, uint64_t pace_then)
   pace = 0;
   *row_write(&row_clock, &thread, &row, text) = '\0';
   assert_int_equal(sscanf(text, "1,%2u:%2u:%2u.%6u,free,", &hours, &minutes, &seconds, &microseconds), 4);
-  return ((hours * 60 + minutes) * 60 + seconds) * SECOND + microseconds * (uint64_t)1000;
+  return ((hours * 60 + minutes) * 60 + seconds) * SECOND + microseconds * US;
 }
 
 static uint64_t of_the_day(uint64_t time)
@@ -67,7 +67,7 @@ static void are_the_walls(void **state)
 {
   (void)state;
   assert_int_equal(time_written(now, 0), of_the_day(NOON));
-  assert_int_equal(time_written(now + 1234567 * (uint64_t)1000, 0), of_the_day(NOON) + 1234567 * (uint64_t)1000);
+  assert_int_equal(time_written(now + 1234567 * US, 0), of_the_day(NOON) + 1234567 * US);
 }
 
 static void never_step_back_when_a_reading_was_held_up(void **state)
