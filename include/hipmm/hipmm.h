@@ -336,7 +336,8 @@ struct hipmm_allocator {
 
 /* Called when an allocation of `bytes` failed for want of memory; nonzero: try again, 0: let it fail (RMM's contract).
  * It may free memory, and allocate, through hipmm; but a resource above that grows, or thread_safe, holds its lock
- * meanwhile and refuses it (HIPMM_E_STATE). A third party's plugin that is not thread-safe, above, must not be used. */
+ * meanwhile and refuses it (HIPMM_E_STATE), and does not hear of a stream that is retired in it, so destroy none. A
+ * third party's plugin that is not thread-safe, above, must not be used. */
 struct hipmm_failure {
   size_t struct_size;
   int (*callback)(void *arg, size_t bytes);
