@@ -4,19 +4,22 @@
 both alike. Prints one line of JSON: what torch_train.py says of each, and how many times as fast as with the first the
 second trained, turn by turn: the median, and the quartiles.
 
-    torch_turns.py native|expandable|hipmm native|expandable|hipmm [--turns 12] [--varied and the like]
+    torch_turns.py native|expandable|hipmm native|expandable|hipmm [--turns 30] [--varied and the like]
 
-Both have their memory at the same time.
+Both have their memory at the same time, and the same two cores: what else runs beside a core slows it by more than an
+allocator could, and for seconds.
 """
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
 from pathlib import Path
 
-STEPS = 10  # of a turn
+STEPS = 5  # of a turn
+CORES = 2  # a training has two threads that take turns, forward and backward
 
 
 class Training:
@@ -41,7 +44,7 @@ class Training:
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("allocators", nargs=2, choices=("native", "expandable", "hipmm"), metavar="ALLOCATOR")
-    parser.add_argument("--turns", type=int, default=12, help="after the warm-up")
+    parser.add_argument("--turns", type=int, default=30, help="after the warm-up")
     chosen, words = parser.parse_known_args()
     if chosen.turns < 2:
         parser.error("two turns at least")
@@ -50,6 +53,7 @@ def arguments():
 
 def main():
     chosen, words = arguments()
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-CORES:])
     trainings = [Training(allocator, 1 + chosen.turns, words) for allocator in chosen.allocators]
     ratios = []
     for turn in range(1 + chosen.turns):
