@@ -9,6 +9,10 @@
  * to two percent more memory. */
 enum { PIECE_SHARE = 1536, SLOW_PIECE_SHARE = 256 };
 
+/* A program that goes round, with little idle where it has most in use, may move the same few pieces to and fro in each
+ * round. Where that is slow, it gets at most this part of what is held on top instead, and comes to rest. */
+enum { REST_SHARE = 128 };
+
 static bool has_memory(const void *backing, uint64_t start, uint64_t end)
 {
   const struct pieces *pieces = backing;
@@ -20,7 +24,7 @@ static bool has_memory(const void *backing, uint64_t start, uint64_t end)
 enum hipmm_status granules_open(struct granules *granules, struct heap *heap, const struct hipmm_services *services,
                                 struct hipmm_resource *upstream, uint64_t maximum_bytes)
 {
-  granules->moves = granules->returns = 0;
+  granules->moves = granules->returns = granules->rest_bytes = 0;
   enum hipmm_status status = pieces_open(&granules->pieces, services, upstream, maximum_bytes);
   if (!status && !history_open(&granules->history, services)) {
     pieces_close(&granules->pieces);
@@ -80,6 +84,7 @@ struct site {
   struct block *block;
   uint32_t stream;    /* that will use it */
   uint64_t end;       /* of what is asked for, a multiple of the granule */
+  bool is_again;      /* it was asked for before, at such a moment */
   bool may_be_dirty;  /* memory that work on `stream` may still use, where it lay before, is good for it */
   uint64_t dirty_end; /* of such memory; 0: there is none */
 };
@@ -178,6 +183,22 @@ static enum hipmm_status exchange(struct pieces *pieces, struct heap *heap, stru
   return status ? status : piece_create(pieces, granules < most ? granules : most, piece_out);
 }
 
+static enum hipmm_status create(struct pieces *pieces, const struct gap *gap, uint32_t *piece_out)
+{
+  uint64_t most = most_of_new_piece(pieces);
+  return piece_create(pieces, gap->granules < most ? gap->granules : most, piece_out);
+}
+
+/* A new piece in place of one that would have to be moved. */
+static enum hipmm_status create_for_rest(struct granules *granules, const struct gap *gap, uint32_t *piece_out)
+{
+  struct pieces *pieces = &granules->pieces;
+  if (!pieces->is_slow || granules->rest_bytes >= pieces->bytes / REST_SHARE) return HIPMM_E_LIMIT;
+  enum hipmm_status status = create(pieces, gap, piece_out);
+  granules->rest_bytes = status ? UINT64_MAX : granules->rest_bytes + piece_bytes(pieces, *piece_out);
+  return status;
+}
+
 /* A piece for the gap. */
 static enum hipmm_status obtain(struct granules *granules, struct heap *heap, struct site *site, const struct gap *gap,
                                 bool may_create, uint32_t *piece_out, bool *dirty_out)
@@ -186,13 +207,13 @@ static enum hipmm_status obtain(struct granules *granules, struct heap *heap, st
   uint32_t spare = piece_take_spare(pieces, gap->room);
   *dirty_out = false;
   if (spare) *piece_out = spare;
-  if (spare) return HIPMM_OK;
+  if (spare || (site->is_again && !create_for_rest(granules, gap, piece_out))) return HIPMM_OK;
   enum hipmm_status status = take_any_idle(pieces, heap, site, gap->room, piece_out, dirty_out);
   if (status) status = exchange(pieces, heap, site, gap->granules, piece_out);
   if (!status) granules->moves++;
   if (!status || !may_create) return status;
-  uint64_t most = most_of_new_piece(pieces), peak_bytes = pieces->peak_bytes;
-  status = piece_create(pieces, gap->granules < most ? gap->granules : most, piece_out);
+  uint64_t peak_bytes = pieces->peak_bytes;
+  status = create(pieces, gap, piece_out);
   if (pieces->peak_bytes > peak_bytes) history_forget(&granules->history); /* what went where did not fit well enough */
   return status;
 }
@@ -311,16 +332,29 @@ static uint32_t free_block_holding(const struct heap *heap, uint32_t stream, uin
   return id ? id : free_index_holding(&heap->free[STREAM_CLEAN], &heap->blocks, start, end);
 }
 
+/* The free block where the request may go where it went before. */
+static uint32_t free_block_again(const struct heap *heap, const struct request *request, const uint64_t *addresses,
+                                 uint64_t *start_out)
+{
+  uint32_t id = BLOCK_NONE;
+  for (int i = 0; !id && i < HISTORY_ADDRESSES && addresses[i]; i++) {
+    *start_out = addresses[i];
+    if (!(*start_out % request->alignment))
+      id = free_block_holding(heap, request->stream, *start_out, *start_out + request->bytes);
+  }
+  return id;
+}
+
 uint32_t granules_take_again(struct granules *granules, struct heap *heap, const struct request *request)
 {
   const struct pieces *pieces = &granules->pieces;
   if (!heap->large_bytes) history_forget(&granules->history); /* a new start */
-  uint64_t start = history_find(&granules->history, request->bytes, heap->large_bytes, heap->lately);
-  uint64_t end = start + request->bytes;
-  if (!start || start % request->alignment) return BLOCK_NONE;
-  uint32_t id = free_block_holding(heap, request->stream, start, end);
+  uint64_t start;
+  const uint64_t *addresses = history_find(&granules->history, request->bytes, heap->large_bytes, heap->lately);
+  uint32_t id = addresses ? free_block_again(heap, request, addresses, &start) : BLOCK_NONE;
   if (!id) return BLOCK_NONE;
-  struct site site = site_in(pieces, heap, id, request, end);
+  struct site site = site_in(pieces, heap, id, request, start + request->bytes);
+  site.is_again = true;
   if (back_in(granules, heap, &site, start, false)) return BLOCK_NONE;
   /* What is dirty and not asked for may lie before it as well. */
   if (site.dirty_end) heap_soil(heap, id, UINT64_MAX, request->stream);

@@ -15,8 +15,9 @@
 struct granules {
   struct pieces pieces;
   struct history history;
-  uint64_t moves;   /* pieces mapped under other addresses so far */
-  uint64_t returns; /* pieces that went back to where they had been, which costs nothing */
+  uint64_t moves;      /* pieces mapped under other addresses so far */
+  uint64_t returns;    /* pieces that went back to where they had been, which costs nothing */
+  uint64_t rest_bytes; /* of pieces that were made to move no more */
 };
 
 /* HIPMM_E_NOT_SUPPORTED when the upstream cannot map, HIPMM_E_LIMIT when the maximum is below a granule. */
@@ -40,7 +41,8 @@ static inline bool granules_have_history(const struct granules *granules, const 
 }
 
 /* Takes what such a request got when it was made before at such a moment (history.h), after putting idle pieces under
- * it. BLOCK_NONE if that is not known, or not free, or there are too few. And notes what it got in the end. */
+ * it, or a few new ones, so that the next time there is nothing to do. BLOCK_NONE if that is not known, or not free, or
+ * there are too few. And notes what it got in the end. */
 uint32_t granules_take_again(struct granules *granules, struct heap *heap, const struct request *request);
 void granules_note(struct granules *granules, const struct heap *heap, const struct request *request, uint32_t id);
 

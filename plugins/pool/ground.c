@@ -105,7 +105,7 @@ enum hipmm_status ground_fill(struct ground *ground, struct heap *heap, uint64_t
 
 enum hipmm_status ground_release_idle(struct ground *ground, struct heap *heap, uint64_t keep_bytes)
 {
-  ground->most_bytes = 0;
+  ground->most_bytes = ground->granules.rest_bytes = 0;
   return ground->mapped ? idle_release(&ground->granules.pieces, heap, keep_bytes)
                         : segments_release_idle(&ground->segments, heap, keep_bytes);
 }

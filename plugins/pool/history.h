@@ -10,14 +10,18 @@
 
 #include <stdbool.h>
 
-/* What was asked for, at which moment, and what came of it last. */
+enum { HISTORY_ADDRESSES = 2 };
+
+/* What was asked for, at which moment, and what came of it: the last address first, then the last other one, 0 if there
+ * is none. A block that is still live when its successor is asked for makes that go elsewhere: two addresses take
+ * turns. */
 struct past {
   uint64_t bytes, moment;
-  uint64_t address;
+  uint64_t addresses[HISTORY_ADDRESSES];
 };
 
 struct history {
-  struct past *items; /* by hash; what comes last takes the place */
+  struct past *items; /* sets by hash; in a full one, what comes takes the place of the oldest */
   uint64_t age;       /* times that all was forgotten */
   uint64_t moment;    /* of the request under way */
 };
@@ -26,8 +30,9 @@ struct history {
 bool history_open(struct history *history, const struct hipmm_services *services);
 void history_close(struct history *history, const struct hipmm_services *services);
 
-/* What the request got before, when as much was live and the same had come and gone lately; 0 if that is not known. */
-uint64_t history_find(struct history *history, uint64_t bytes, uint64_t live_bytes, uint64_t lately);
+/* The addresses that the request got before, when as much was live and the same had come and gone lately; NULL if that
+ * is not known. */
+const uint64_t *history_find(struct history *history, uint64_t bytes, uint64_t live_bytes, uint64_t lately);
 
 /* What it got this time. */
 void history_note(struct history *history, uint64_t bytes, uint64_t address);
