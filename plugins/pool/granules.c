@@ -366,9 +366,9 @@ uint32_t granules_take_again(struct granules *granules, struct heap *heap, const
   return id ? heap_take(heap, id, request) : BLOCK_NONE;
 }
 
-void granules_note(struct granules *granules, const struct heap *heap, const struct request *request, uint32_t id)
+void granules_note(struct granules *granules, const struct heap *heap, uint32_t id)
 {
-  history_note(&granules->history, request->bytes, block_of(&heap->blocks, id)->start);
+  history_note(&granules->history, block_of(&heap->blocks, id)->start);
 }
 
 /* ---- At the start ---- */

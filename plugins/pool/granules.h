@@ -44,7 +44,7 @@ static inline bool granules_have_history(const struct granules *granules, const 
  * it, or a few new ones, so that the next time there is nothing to do. BLOCK_NONE if that is not known, or not free, or
  * there are too few. And notes what it got in the end. */
 uint32_t granules_take_again(struct granules *granules, struct heap *heap, const struct request *request);
-void granules_note(struct granules *granules, const struct heap *heap, const struct request *request, uint32_t id);
+void granules_note(struct granules *granules, const struct heap *heap, uint32_t id);
 
 /* Puts new memory under `bytes` of addresses, clean. */
 enum hipmm_status granules_fill(struct granules *granules, struct heap *heap, uint64_t bytes);

@@ -2,57 +2,55 @@
 /* history.c: see history.h. */
 #include "history.h"
 
-#include <string.h>
+enum { SET_BITS = 11 };
 
-enum { SET_BITS = 11, SET_ITEMS = 8 };
+static const size_t sets_bytes = sizeof(struct history_set) << SET_BITS;
 
-static const size_t items_bytes = sizeof(struct past) * SET_ITEMS << SET_BITS;
-
-/* Its items stand in the order of their last notes, the last first. */
-static struct past *set_of(const struct history *history, uint64_t bytes)
+static struct history_set *set_of(const struct history *history)
 {
-  uint64_t key = bytes * 0xC2B2AE3D27D4EB4Full ^ history->moment;
-  return &history->items[SET_ITEMS * (key * 0x9E3779B97F4A7C15ull >> (64 - SET_BITS))];
+  return &history->sets[history->key >> (64 - SET_BITS)];
 }
 
-static bool is_of(const struct past *past, const struct history *history, uint64_t bytes)
+/* Which of the set the request under way is; SET_ITEMS if it is not known. */
+static unsigned item_in(const struct history *history, const struct history_set *set)
 {
-  return past->bytes == bytes && past->moment == history->moment;
-}
-
-/* What is known of the request, or the oldest in its set. */
-static struct past *past_of(const struct history *history, struct past *set, uint64_t bytes)
-{
-  struct past *past = set;
-  while (past < set + SET_ITEMS - 1 && !is_of(past, history, bytes)) past++;
-  return past;
+  unsigned i = 0;
+  while (i < SET_ITEMS && set->keys[i] != history->key) i++;
+  return i;
 }
 
 bool history_open(struct history *history, const struct hipmm_services *services)
 {
-  *history = (struct history){.items = services->host_allocate(services, items_bytes)};
-  return history->items != NULL;
+  *history = (struct history){.sets = services->host_allocate(services, sets_bytes)};
+  return history->sets != NULL;
 }
 
 void history_close(struct history *history, const struct hipmm_services *services)
 {
-  services->host_free(services, history->items, items_bytes);
+  services->host_free(services, history->sets, sets_bytes);
 }
 
 const uint64_t *history_find(struct history *history, uint64_t bytes, uint64_t live_bytes, uint64_t lately)
 {
-  history->moment = (live_bytes ^ lately * 0xD6E8FEB86659FD93ull) + (history->age << 48);
-  const struct past *past = past_of(history, set_of(history, bytes), bytes);
-  return is_of(past, history, bytes) ? past->addresses : NULL;
+  uint64_t moment = (live_bytes ^ lately * 0xD6E8FEB86659FD93ull) + (history->age << 48);
+  history->key = (bytes * 0xC2B2AE3D27D4EB4Full ^ moment) * 0x9E3779B97F4A7C15ull | 1; /* 0 is of no request */
+  const struct history_set *set = set_of(history);
+  unsigned i = item_in(history, set);
+  return i < SET_ITEMS ? set->addresses[i] : NULL;
 }
 
-void history_note(struct history *history, uint64_t bytes, uint64_t address)
+void history_note(struct history *history, uint64_t address)
 {
-  struct past *set = set_of(history, bytes), *past = past_of(history, set, bytes);
-  struct past noted = {bytes, history->moment, {address}};
-  if (is_of(past, history, bytes)) noted.addresses[1] = past->addresses[past->addresses[0] == address];
-  memmove(set + 1, set, (size_t)(past - set) * sizeof *set);
-  *set = noted;
+  struct history_set *set = set_of(history);
+  unsigned i = item_in(history, set);
+  uint64_t other = 0;
+  if (i < SET_ITEMS)
+    other = set->addresses[i][set->addresses[i][0] == address];
+  else
+    i = set->n_noted++ % SET_ITEMS;
+  set->keys[i] = history->key;
+  set->addresses[i][0] = address;
+  set->addresses[i][1] = other;
 }
 
 void history_forget(struct history *history)
@@ -62,5 +60,5 @@ void history_forget(struct history *history)
 
 uint64_t history_metadata_bytes(void)
 {
-  return items_bytes;
+  return sets_bytes;
 }

@@ -10,20 +10,21 @@
 
 #include <stdbool.h>
 
-enum { HISTORY_ADDRESSES = 2 };
+enum { HISTORY_ADDRESSES = 2, SET_ITEMS = 8 };
 
-/* What was asked for, at which moment, and what came of it: the last address first, then the last other one, 0 if there
- * is none. A block that is still live when its successor is asked for makes that go elsewhere: two addresses take
- * turns. */
-struct past {
-  uint64_t bytes, moment;
-  uint64_t addresses[HISTORY_ADDRESSES];
+/* What is known of some requests. A key stands for how much was asked for and at which moment: two that are the same by
+ * chance do no harm. Addresses: the last first, then the last other one, 0 if there is none. A block that is still live
+ * when its successor is asked for makes that go elsewhere: two addresses take turns. */
+struct history_set {
+  _Alignas(64) uint64_t keys[SET_ITEMS];
+  uint64_t addresses[SET_ITEMS][HISTORY_ADDRESSES];
+  uint64_t n_noted; /* the oldest goes first */
 };
 
 struct history {
-  struct past *items; /* sets by hash; in a full one, what comes takes the place of the oldest */
-  uint64_t age;       /* times that all was forgotten */
-  uint64_t moment;    /* of the request under way */
+  struct history_set *sets; /* by key */
+  uint64_t age;             /* times that all was forgotten */
+  uint64_t key;             /* of the request under way */
 };
 
 /* False when host memory is short. */
@@ -34,8 +35,8 @@ void history_close(struct history *history, const struct hipmm_services *service
  * is not known. */
 const uint64_t *history_find(struct history *history, uint64_t bytes, uint64_t live_bytes, uint64_t lately);
 
-/* What it got this time. */
-void history_note(struct history *history, uint64_t bytes, uint64_t address);
+/* What it got this time: the request that was last looked for. */
+void history_note(struct history *history, uint64_t address);
 
 /* Forgets all: it was for other times. */
 void history_forget(struct history *history);

@@ -126,7 +126,7 @@ static enum hipmm_status allocate_locked(struct pool *pool, const struct cache *
   if (!id) id = take_from_heap(pool, request);
   if (!id) status = take_after_growth(pool, request, &id);
   if (status) return status;
-  if (has_history) granules_note(&pool->ground.granules, &pool->heap, request, id);
+  if (has_history) granules_note(&pool->ground.granules, &pool->heap, id);
   *ptr_out = (void *)(uintptr_t)block_of(&pool->heap.blocks, id)->start;
   return HIPMM_OK;
 }

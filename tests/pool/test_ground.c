@@ -117,7 +117,7 @@ static enum hipmm_status try_take(const struct request *request, uint32_t *id_ou
   bool has_history = ground_has_history(&ground, &heap, request);
   *id_out = has_history ? granules_take_again(&ground.granules, &heap, request) : BLOCK_NONE;
   enum hipmm_status status = *id_out ? HIPMM_OK : take_anew(request, id_out);
-  if (!status && has_history) granules_note(&ground.granules, &heap, request, *id_out);
+  if (!status && has_history) granules_note(&ground.granules, &heap, *id_out);
   return status;
 }
 
