@@ -65,7 +65,6 @@ uint32_t block_new(struct blocks *blocks, uint64_t start, uint64_t bytes)
   block->before = block->after = BLOCK_NONE;
   block->vacant = 0;
   block_set_state(block, BLOCK_FREE);
-  __atomic_store_n(block_map_entry(blocks, start), id, __ATOMIC_RELEASE);
   return id;
 }
 
@@ -73,9 +72,12 @@ void block_set_bounds(struct blocks *blocks, uint32_t id, uint64_t start, uint64
 {
   struct block *block = &blocks->items[id];
   block->bytes = bytes;
-  if (block->start == start) return;
   __atomic_store_n(&block->start, start, __ATOMIC_RELAXED);
-  __atomic_store_n(block_map_entry(blocks, start), id, __ATOMIC_RELEASE);
+}
+
+void block_show(struct blocks *blocks, uint32_t id)
+{
+  __atomic_store_n(block_map_entry(blocks, blocks->items[id].start), id, __ATOMIC_RELEASE);
 }
 
 /* The map keeps a stale id: block_at() compares the record's own start. */

@@ -79,6 +79,10 @@ void block_drop(struct blocks *blocks, uint32_t id);
 /* Changes where a free block lies. */
 void block_set_bounds(struct blocks *blocks, uint32_t id, uint64_t start, uint64_t bytes);
 
+/* Makes it the one that the map has for where it starts. Not done for what is free: the map is large, and much of what it
+ * is asked for is far from all that was looked at before. */
+void block_show(struct blocks *blocks, uint32_t id);
+
 /* Host memory that the records and the map take at most, in bytes. */
 uint64_t blocks_metadata_bytes(const struct blocks *blocks);
 
@@ -113,7 +117,7 @@ static inline uint32_t block_cell(const struct blocks *blocks, uint64_t address)
   return span->first_cell + (uint32_t)((address - span->start) >> CELL_BITS);
 }
 
-/* Where the map keeps the id of the block that starts at `start`; NULL where nothing is covered. */
+/* Where the map keeps the id of the block that starts at `start`, if it was shown; NULL where nothing is covered. */
 static inline uint32_t *block_map_entry(const struct blocks *blocks, uint64_t start)
 {
   uint32_t *entries = atomic_load_explicit(&blocks->leaves[start >> LEAF_BITS], memory_order_acquire);

@@ -95,7 +95,7 @@ static uint32_t grow(struct heap *heap, uint32_t id, uint64_t start, uint64_t by
 }
 
 /* Puts a free block in its stream's index, merged with what it can be merged with. Returns the whole. */
-static uint32_t add_free(struct heap *heap, uint32_t id)
+static uint32_t merge_free(struct heap *heap, uint32_t id)
 {
   const struct block *given = block_in(heap, id);
   /* Not its state, which a thread that frees the block a second time may be looking at. */
@@ -125,6 +125,14 @@ static uint32_t add_free(struct heap *heap, uint32_t id)
   uint64_t start = block_in(heap, before)->start;
   drop_behind(heap, before, id);
   return grow(heap, before, start, bytes + (block.start - start), block.stream, epoch);
+}
+
+static uint32_t add_free(struct heap *heap, uint32_t id)
+{
+  uint32_t whole = merge_free(heap, id);
+  const struct block *block = block_in(heap, whole);
+  if (!block->before && !block->after) block_show(&heap->blocks, whole); /* see heap_remove_region */
+  return whole;
 }
 
 /* ---- Regions ---- */
@@ -222,6 +230,7 @@ uint32_t heap_take(struct heap *heap, uint32_t id, const struct request *request
   struct block *block = block_in(heap, id);
   block->requested = request->requested;
   block->stream = (uint16_t)request->stream; /* for introspection */
+  block_show(&heap->blocks, id);
   block_set_state(block, BLOCK_LIVE);
   heap->live_bytes += block->bytes;
   count_large(heap, block->bytes, true);
