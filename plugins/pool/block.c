@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* block.c: records of blocks in one array, and a two-level map from addresses to records. */
+/* block.c: records of blocks in one array, and maps from addresses to records. */
 #include "block.h"
 
-enum { N_LEAVES = 1 << (ADDRESS_BITS - LEAF_BITS), MAX_BLOCKS = 1 << 24 };
+enum { N_LEAVES = 1 << (ADDRESS_BITS - LEAF_BITS), N_CELLS = 1 << (ADDRESS_BITS - CELL_BITS), MAX_BLOCKS = 1 << 24 };
 
 static const size_t LEAF_BYTES = sizeof(uint32_t) << (LEAF_BITS - UNIT_BITS);
 
@@ -11,7 +11,8 @@ bool blocks_open(struct blocks *blocks, const struct hipmm_services *services)
   *blocks = (struct blocks){.services = services, .count = 1};
   blocks->items = services->host_allocate(services, MAX_BLOCKS * sizeof *blocks->items);
   blocks->leaves = services->host_allocate(services, N_LEAVES * sizeof *blocks->leaves);
-  return blocks->items && blocks->leaves;
+  blocks->large = services->host_allocate(services, N_CELLS * sizeof *blocks->large);
+  return blocks->items && blocks->leaves && blocks->large;
 }
 
 void blocks_close(struct blocks *blocks)
@@ -22,6 +23,7 @@ void blocks_close(struct blocks *blocks)
     services->host_free(services, blocks->leaves[i], LEAF_BYTES);
     blocks->n_leaves--;
   }
+  services->host_free(services, blocks->large, N_CELLS * sizeof *blocks->large);
   services->host_free(services, blocks->leaves, N_LEAVES * sizeof *blocks->leaves);
   services->host_free(services, blocks->items, MAX_BLOCKS * sizeof *blocks->items);
 }
@@ -77,7 +79,8 @@ void block_set_bounds(struct blocks *blocks, uint32_t id, uint64_t start, uint64
 
 void block_show(struct blocks *blocks, uint32_t id)
 {
-  __atomic_store_n(block_map_entry(blocks, blocks->items[id].start), id, __ATOMIC_RELEASE);
+  const struct block *block = &blocks->items[id];
+  __atomic_store_n(block_map_entry(blocks, block->start, block->bytes), id, __ATOMIC_RELEASE);
 }
 
 /* The map keeps a stale id: block_at() compares the record's own start. */

@@ -50,7 +50,9 @@ struct span {
   uint32_t first_cell;
 };
 
-/* All blocks, and the map from an address to the block that starts there. */
+/* All blocks, and two maps from an address to the block that starts there. Small blocks may start anywhere. Of blocks
+ * that are as large as a cell only one can start in each cell, so that few lines of their map have all that a program
+ * uses. */
 struct blocks {
   const struct hipmm_services *services;
   struct block *items;    /* reserved for the largest count, committed on touch */
@@ -63,6 +65,7 @@ struct blocks {
   uint32_t n_spans, n_cells;
   uint32_t *_Atomic *leaves; /* one per LEAF_SPAN of address space; NULL where the pool has nothing */
   uint32_t n_leaves;         /* leaves in use */
+  uint32_t *large;           /* by cell of address space, from 0 on */
 };
 
 bool blocks_open(struct blocks *blocks, const struct hipmm_services *services);
@@ -117,25 +120,39 @@ static inline uint32_t block_cell(const struct blocks *blocks, uint64_t address)
   return span->first_cell + (uint32_t)((address - span->start) >> CELL_BITS);
 }
 
-/* Where the map keeps the id of the block that starts at `start`, if it was shown; NULL where nothing is covered. */
-static inline uint32_t *block_map_entry(const struct blocks *blocks, uint64_t start)
+static inline bool block_is_large(uint64_t bytes)
 {
+  return bytes >> CELL_BITS != 0;
+}
+
+/* Where the map for blocks of so many bytes keeps the id of the one that was last shown there; NULL where nothing is
+ * covered. */
+static inline uint32_t *block_map_entry(const struct blocks *blocks, uint64_t start, uint64_t bytes)
+{
+  if (block_is_large(bytes)) return &blocks->large[start >> CELL_BITS];
   uint32_t *entries = atomic_load_explicit(&blocks->leaves[start >> LEAF_BITS], memory_order_acquire);
   return entries ? &entries[(start & ((1ull << LEAF_BITS) - 1)) >> UNIT_BITS] : NULL;
 }
 
-/* The live block that starts at `ptr`; BLOCK_NONE if there is none. Needs no lock: nobody else touches a live block,
- * and whatever else the address leads to is told by its state. */
-static inline uint32_t block_at(const struct blocks *blocks, const void *ptr)
+/* What the map has, if that is a live block that starts at `start`. */
+static inline uint32_t block_live_in(const struct blocks *blocks, const uint32_t *entry, uint64_t start)
 {
-  uint64_t start = (uintptr_t)ptr;
-  if (start >> ADDRESS_BITS || start & (HIPMM_ALIGNMENT - 1)) return BLOCK_NONE;
-  const uint32_t *entry = block_map_entry(blocks, start);
   if (!entry) return BLOCK_NONE;
   uint32_t id = __atomic_load_n(entry, __ATOMIC_ACQUIRE);
   const struct block *block = block_of(blocks, id);
   return block_state(block) == BLOCK_LIVE && __atomic_load_n(&block->start, __ATOMIC_RELAXED) == start ? id
                                                                                                        : BLOCK_NONE;
+}
+
+/* The live block that starts at `ptr`; BLOCK_NONE if there is none. `bytes` is how large it is said to be, which tells
+ * where to look first. Needs no lock: nobody else touches a live block, and whatever else the address leads to is told
+ * by its state. */
+static inline uint32_t block_at(const struct blocks *blocks, const void *ptr, uint64_t bytes)
+{
+  uint64_t start = (uintptr_t)ptr, otherwise = block_is_large(bytes) ? 0 : UINT64_MAX;
+  if (start >> ADDRESS_BITS || start & (HIPMM_ALIGNMENT - 1)) return BLOCK_NONE;
+  uint32_t id = block_live_in(blocks, block_map_entry(blocks, start, bytes), start);
+  return id ? id : block_live_in(blocks, block_map_entry(blocks, start, otherwise), start);
 }
 
 #endif

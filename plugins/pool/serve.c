@@ -233,7 +233,7 @@ enum hipmm_status pool_deallocate(void *self, void *ptr, size_t bytes, size_t al
   struct pool *pool = self;
   (void)alignment;
   if (!ptr) return HIPMM_OK;
-  uint32_t id = block_at(&pool->heap.blocks, ptr);
+  uint32_t id = block_at(&pool->heap.blocks, ptr, bytes);
   if (!id) return refuse_pointer(pool, ptr);
   struct block *block = block_of(&pool->heap.blocks, id);
   if (!block_claim(block)) return refuse_pointer(pool, ptr);
@@ -251,7 +251,7 @@ enum hipmm_status pool_deallocate(void *self, void *ptr, size_t bytes, size_t al
 enum hipmm_status pool_find(void *self, const void *ptr, struct hipmm_block *block_out)
 {
   const struct pool *pool = self;
-  uint32_t id = block_at(&pool->heap.blocks, ptr);
+  uint32_t id = block_at(&pool->heap.blocks, ptr, 0);
   if (!id) return refuse_pointer(pool, ptr);
   *block_out = (struct hipmm_block){(void *)(uintptr_t)ptr, block_of(&pool->heap.blocks, id)->requested};
   return HIPMM_OK;

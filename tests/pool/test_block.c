@@ -49,13 +49,13 @@ static void finds_live_blocks_only(void **state)
   uint32_t id = block_new(&blocks, START, 512);
   assert_int_equal(block_state(block_of(&blocks, id)), BLOCK_FREE);
   block_show(&blocks, id);
-  assert_int_equal(block_at(&blocks, address(START)), BLOCK_NONE);
+  assert_int_equal(block_at(&blocks, address(START), 0), BLOCK_NONE);
   block_set_state(block_of(&blocks, id), BLOCK_LIVE);
-  assert_int_equal(block_at(&blocks, address(START)), id);
+  assert_int_equal(block_at(&blocks, address(START), 0), id);
   block_set_state(block_of(&blocks, id), BLOCK_CACHED);
-  assert_int_equal(block_at(&blocks, address(START)), BLOCK_NONE);
+  assert_int_equal(block_at(&blocks, address(START), 0), BLOCK_NONE);
   block_drop(&blocks, id);
-  assert_int_equal(block_at(&blocks, address(START)), BLOCK_NONE);
+  assert_int_equal(block_at(&blocks, address(START), 0), BLOCK_NONE);
 }
 
 static void knows_no_address_that_is_not_the_start_of_a_block(void **state)
@@ -79,9 +79,9 @@ static void knows_no_address_that_is_not_the_start_of_a_block(void **state)
   assert_true(blocks_cover(&blocks, START, GIB));
   new_live(START, 1024);
   for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
-    assert_int_equal(block_at(&blocks, address(starts[i])), BLOCK_NONE);
-  assert_int_equal(block_at(&blocks, &on_the_stack), BLOCK_NONE);
-  assert_int_equal(block_at(&blocks, &blocks), BLOCK_NONE);
+    assert_int_equal(block_at(&blocks, address(starts[i]), 0), BLOCK_NONE);
+  assert_int_equal(block_at(&blocks, &on_the_stack, 0), BLOCK_NONE);
+  assert_int_equal(block_at(&blocks, &blocks, 0), BLOCK_NONE);
 }
 
 static void covers_ranges_across_leaves(void **state)
@@ -91,9 +91,9 @@ static void covers_ranges_across_leaves(void **state)
   assert_true(blocks_cover(&blocks, start, 2 * leaf));
   uint32_t before = new_live(start, 1024), after = new_live(start + 1024, 256);
   uint32_t last = new_live(start + 2 * leaf - 256, 256);
-  assert_int_equal(block_at(&blocks, address(start)), before);
-  assert_int_equal(block_at(&blocks, address(start + 1024)), after);
-  assert_int_equal(block_at(&blocks, address(start + 2 * leaf - 256)), last);
+  assert_int_equal(block_at(&blocks, address(start), 0), before);
+  assert_int_equal(block_at(&blocks, address(start + 1024), 0), after);
+  assert_int_equal(block_at(&blocks, address(start + 2 * leaf - 256), 0), last);
   assert_int_equal(blocks.n_leaves, 3);
   assert_true(blocks_cover(&blocks, start + leaf, 256)); /* again */
   assert_int_equal(blocks.n_leaves, 3);
@@ -108,7 +108,7 @@ static void refuses_addresses_that_no_process_has(void **state)
   assert_false(blocks_cover(&blocks, UINT64_MAX - 255, 256));
   assert_true(blocks_cover(&blocks, end - 256, 256));
   uint32_t id = new_live(end - 256, 256);
-  assert_int_equal(block_at(&blocks, address(end - 256)), id);
+  assert_int_equal(block_at(&blocks, address(end - 256), 0), id);
 }
 
 static void covers_nothing_more_when_host_memory_is_short(void **state)
@@ -143,7 +143,7 @@ static void uses_records_again(void **state)
   for (uint64_t i = 0; i < 100000; i++) {
     uint32_t id = new_live(START + i * 4096, 4096);
     assert_true(id == first || id == second);
-    assert_int_equal(block_at(&blocks, address(START + i * 4096)), id);
+    assert_int_equal(block_at(&blocks, address(START + i * 4096), 0), id);
     block_drop(&blocks, id);
   }
   assert_int_equal(blocks_metadata_bytes(&blocks), bytes);
@@ -157,8 +157,39 @@ static void is_not_misled_by_what_the_map_still_says(void **state)
   block_drop(&blocks, old);
   uint32_t id = new_live(START + 4096, 256);
   assert_int_equal(id, old);
-  assert_int_equal(block_at(&blocks, address(START)), BLOCK_NONE);
-  assert_int_equal(block_at(&blocks, address(START + 4096)), id);
+  assert_int_equal(block_at(&blocks, address(START), 0), BLOCK_NONE);
+  assert_int_equal(block_at(&blocks, address(START + 4096), 0), id);
+}
+
+/* Says that a block at `start` is as large as one of a few sizes, right or wrong. */
+static void assert_at(uint64_t start, uint32_t id)
+{
+  static const uint64_t said[] = {0, 1, 256, (2 << 20) - 1, 2 << 20, 1ull << 40, UINT64_MAX};
+  for (unsigned i = 0; i < sizeof said / sizeof *said; i++)
+    assert_int_equal(block_at(&blocks, address(start), said[i]), id);
+}
+
+static void finds_blocks_however_large_they_are_said_to_be(void **state)
+{
+  enum { LARGE = 2 << 20 };
+  (void)state;
+  assert_true(blocks_cover(&blocks, START, GIB));
+  uint32_t small = new_live(START, 4096), large = new_live(START + 4096, LARGE);
+  uint32_t next = new_live(START + 4096 + LARGE, LARGE - 256);
+  uint32_t last = new_live(START + 4096 + 2 * LARGE - 256, 3ull * LARGE);
+  assert_at(START, small);
+  assert_at(START + 4096, large);
+  assert_at(START + 4096 + LARGE, next);
+  assert_at(START + 4096 + 2 * LARGE - 256, last);
+  assert_at(START + LARGE, BLOCK_NONE);
+  block_drop(&blocks, large);
+  assert_at(START + 4096, BLOCK_NONE);
+  assert_int_equal(new_live(START + 4096, 512), large);
+  assert_at(START + 4096, large);
+  block_drop(&blocks, small);
+  assert_int_equal(new_live(START, LARGE), small);
+  assert_at(START, small);
+  assert_at(START + 4096, large);
 }
 
 static void moves_the_start_of_a_block(void **state)
@@ -169,8 +200,8 @@ static void moves_the_start_of_a_block(void **state)
   block_set_bounds(&blocks, id, START + 256, 768);
   block_show(&blocks, id);
   block_set_state(block_of(&blocks, id), BLOCK_LIVE);
-  assert_int_equal(block_at(&blocks, address(START + 256)), id);
-  assert_int_equal(block_at(&blocks, address(START)), BLOCK_NONE);
+  assert_int_equal(block_at(&blocks, address(START + 256), 0), id);
+  assert_int_equal(block_at(&blocks, address(START), 0), BLOCK_NONE);
   assert_int_equal(block_of(&blocks, id)->bytes, 768);
 }
 
@@ -249,6 +280,7 @@ int main(void)
       TEST(opens_only_with_all_its_memory),
       TEST(uses_records_again),
       TEST(is_not_misled_by_what_the_map_still_says),
+      TEST(finds_blocks_however_large_they_are_said_to_be),
       TEST(moves_the_start_of_a_block),
       TEST(has_no_record_when_all_are_in_use),
       TEST(gives_a_block_to_one_claimer),

@@ -253,7 +253,7 @@ static void take_one(struct world *world)
   const struct block *block = block_of(&heap.blocks, id);
   assert_int_equal(block->start % alignment, 0);
   assert_int_equal(block->bytes, request.bytes);
-  assert_int_equal(block_at(&heap.blocks, (void *)(uintptr_t)block->start), id);
+  assert_int_equal(block_at(&heap.blocks, (void *)(uintptr_t)block->start, block->bytes), id);
   assert_may_be_used(block, stream);
   fake_work(stream);
   world->live[world->n_live++] = (struct held){id, stream};
