@@ -12,8 +12,9 @@ enum life { LIFE_BEFORE, LIFE_READY, LIFE_FORKED };
 
 extern atomic_int life_now;
 
-/* Whether the calling thread is in the log's sink: it may hold locks of ours, so no call may go on. */
-extern _Thread_local bool life_in_sink;
+/* Whether the calling thread is in the log's sink: it may hold locks of ours, so no call may go on. In the static block
+ * of thread-local storage, since every call asks. */
+extern _Thread_local bool life_in_sink __attribute__((tls_model("initial-exec")));
 
 /* For calls on a resource that the caller holds, which may outlive hipmm_finalize(). One load. */
 static inline bool life_is_forked(void)

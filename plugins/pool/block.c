@@ -92,10 +92,11 @@ void block_drop(struct blocks *blocks, uint32_t id)
   blocks->unused = id;
 }
 
-/* Each record has touched a page of the map at most. */
+/* Each record has touched a page of the map for small blocks at most. */
 uint64_t blocks_metadata_bytes(const struct blocks *blocks)
 {
   uint64_t records = blocks->count * sizeof *blocks->items, pages = blocks->count * 4096ull;
   uint64_t map = blocks->n_leaves * LEAF_BYTES;
-  return records + (pages < map ? pages : map);
+  uint64_t large = blocks->n_leaves * sizeof *blocks->large << (LEAF_BITS - CELL_BITS);
+  return records + (pages < map ? pages : map) + large;
 }
