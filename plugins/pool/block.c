@@ -80,7 +80,7 @@ void block_set_bounds(struct blocks *blocks, uint32_t id, uint64_t start, uint64
 void block_show(struct blocks *blocks, uint32_t id)
 {
   const struct block *block = &blocks->items[id];
-  __atomic_store_n(block_map_entry(blocks, block->start, block->bytes), id, __ATOMIC_RELEASE);
+  __atomic_store_n(block_map_entry(blocks, block->start, block_is_large(block->bytes)), id, __ATOMIC_RELEASE);
 }
 
 /* The map keeps a stale id: block_at() compares the record's own start. */

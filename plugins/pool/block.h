@@ -125,11 +125,11 @@ static inline bool block_is_large(uint64_t bytes)
   return bytes >> CELL_BITS != 0;
 }
 
-/* Where the map for blocks of so many bytes keeps the id of the one that was last shown there; NULL where nothing is
- * covered. */
-static inline uint32_t *block_map_entry(const struct blocks *blocks, uint64_t start, uint64_t bytes)
+/* Where the map for large blocks, or for small ones, keeps the id of the one that was last shown there; NULL where
+ * nothing is covered. */
+static inline uint32_t *block_map_entry(const struct blocks *blocks, uint64_t start, bool is_large)
 {
-  if (block_is_large(bytes)) return &blocks->large[start >> CELL_BITS];
+  if (is_large) return &blocks->large[start >> CELL_BITS];
   uint32_t *entries = atomic_load_explicit(&blocks->leaves[start >> LEAF_BITS], memory_order_acquire);
   return entries ? &entries[(start & ((1ull << LEAF_BITS) - 1)) >> UNIT_BITS] : NULL;
 }
@@ -149,10 +149,11 @@ static inline uint32_t block_live_in(const struct blocks *blocks, const uint32_t
  * by its state. */
 static inline uint32_t block_at(const struct blocks *blocks, const void *ptr, uint64_t bytes)
 {
-  uint64_t start = (uintptr_t)ptr, otherwise = block_is_large(bytes) ? 0 : UINT64_MAX;
+  uint64_t start = (uintptr_t)ptr;
+  bool is_large = block_is_large(bytes);
   if (start >> ADDRESS_BITS || start & (HIPMM_ALIGNMENT - 1)) return BLOCK_NONE;
-  uint32_t id = block_live_in(blocks, block_map_entry(blocks, start, bytes), start);
-  return id ? id : block_live_in(blocks, block_map_entry(blocks, start, otherwise), start);
+  uint32_t id = block_live_in(blocks, block_map_entry(blocks, start, is_large), start);
+  return id ? id : block_live_in(blocks, block_map_entry(blocks, start, !is_large), start);
 }
 
 #endif

@@ -155,7 +155,7 @@ uint32_t heap_add_region(struct heap *heap, uint64_t start, uint64_t bytes, uint
 
 bool heap_remove_region(struct heap *heap, uint64_t start, uint64_t bytes)
 {
-  uint32_t id = *block_map_entry(&heap->blocks, start, bytes);
+  uint32_t id = *block_map_entry(&heap->blocks, start, block_is_large(bytes));
   const struct block *block = block_in(heap, id);
   if (block_state(block) != BLOCK_FREE || block->start != start || block->bytes != bytes) return false;
   if (block->stream != STREAM_CLEAN) return false;

@@ -11,8 +11,8 @@
 
 const struct hipmm_services *fake_begin(void);
 
-/* NULL if all is well and everything was given back; what is wrong otherwise. */
-const char *fake_end(void);
+/* 0 if all is well and everything was given back; otherwise it says what is wrong, and returns -1: for a teardown. */
+int fake_end(void);
 
 /* Something happened that must not; the first counts. */
 void fake_note_mistake(const char *mistake);

@@ -2,6 +2,7 @@
 /* fake_services.c: services that count what they lend. */
 #include "fake.h"
 
+#include <stdio.h>
 #include <sys/mman.h>
 
 static const char *first_mistake;
@@ -99,11 +100,12 @@ const struct hipmm_services *fake_begin(void)
   return &services;
 }
 
-const char *fake_end(void)
+int fake_end(void)
 {
   if (host_bytes) fake_note_mistake("host memory is lost");
   if (entered) fake_note_mistake("the device is still entered");
   fake_hip_end();
   fake_upstream_end();
-  return first_mistake;
+  if (first_mistake) fprintf(stderr, "%s\n", first_mistake);
+  return first_mistake ? -1 : 0;
 }

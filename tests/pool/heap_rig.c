@@ -8,9 +8,7 @@ int close_heap(void **state)
 {
   (void)state;
   heap_close(&heap);
-  const char *mistake = fake_end();
-  if (mistake) print_error("%s\n", mistake);
-  return mistake ? -1 : 0;
+  return fake_end();
 }
 
 void open_heap(enum record record)

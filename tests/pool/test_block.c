@@ -23,9 +23,7 @@ static int close_blocks(void **state)
 {
   (void)state;
   blocks_close(&blocks);
-  const char *mistake = fake_end();
-  if (mistake) print_error("%s\n", mistake);
-  return mistake ? -1 : 0;
+  return fake_end();
 }
 
 static void *address(uint64_t start)
