@@ -7,7 +7,9 @@
 #include <pthread.h>
 
 atomic_int life_now = LIFE_BEFORE;
-_Thread_local bool life_in_sink;
+atomic_uint life_sinks;
+
+static _Thread_local bool in_sink;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -37,9 +39,26 @@ static enum hipmm_status refuse_sink(void)
   return error_set(HIPMM_E_STATE, "this is called from within a log sink, which must call nothing of hipmm");
 }
 
+bool life_in_sink(void)
+{
+  return in_sink;
+}
+
+void life_enter_sink(void)
+{
+  in_sink = true;
+  atomic_fetch_add_explicit(&life_sinks, 1, memory_order_relaxed);
+}
+
+void life_leave_sink(void)
+{
+  atomic_fetch_sub_explicit(&life_sinks, 1, memory_order_relaxed);
+  in_sink = false;
+}
+
 enum hipmm_status life_check(void)
 {
-  if (life_in_sink && !life_is_forked()) return refuse_sink();
+  if (in_sink && !life_is_forked()) return refuse_sink();
   switch (atomic_load_explicit(&life_now, memory_order_acquire)) {
   case LIFE_READY: return HIPMM_OK;
   case LIFE_FORKED: return refuse_child();

@@ -12,9 +12,12 @@ enum life { LIFE_BEFORE, LIFE_READY, LIFE_FORKED };
 
 extern atomic_int life_now;
 
-/* Whether the calling thread is in the log's sink: it may hold locks of ours, so no call may go on. In the static block
- * of thread-local storage, since every call asks. */
-extern _Thread_local bool life_in_sink __attribute__((tls_model("initial-exec")));
+/* Threads in the log's sink: they may hold locks of ours, so no call of theirs may go on. Counted, so that only while
+ * there are any a call looks for the thread's own mark, which a library that was opened late finds by a call. */
+extern atomic_uint life_sinks;
+bool life_in_sink(void); /* whether the calling thread is */
+void life_enter_sink(void);
+void life_leave_sink(void);
 
 /* For calls on a resource that the caller holds, which may outlive hipmm_finalize(). One load. */
 static inline bool life_is_forked(void)
@@ -25,7 +28,7 @@ static inline bool life_is_forked(void)
 /* Whether no call may go on: in a fork's child, and in a log sink. life_check() then says which. */
 static inline bool life_is_barred(void)
 {
-  return life_is_forked() || life_in_sink;
+  return life_is_forked() || (atomic_load_explicit(&life_sinks, memory_order_relaxed) && life_in_sink());
 }
 
 /* For calls that need the graph and the per-device table: HIPMM_E_STATE unless initialised and not a fork's child. */

@@ -30,14 +30,14 @@ bool log_sink_wants(enum hipmm_log_level level)
 
 void log_sink_write(enum hipmm_log_level level, const char *about, const char *message)
 {
-  if (life_in_sink || atomic_load_explicit(&process, memory_order_relaxed) != getpid()) return;
+  if (life_in_sink() || atomic_load_explicit(&process, memory_order_relaxed) != getpid()) return;
   pthread_rwlock_rdlock(&lock);
   if (sink && log_sink_wants(level)) {
     struct hipmm_error before = {.struct_size = sizeof before};
     hipmm_last_error(&before); /* that of the call which writes the line */
-    life_in_sink = true;
+    life_enter_sink();
     sink(sink_arg, level, about ? about : "", message);
-    life_in_sink = false;
+    life_leave_sink();
     error_set_located(&before);
   }
   pthread_rwlock_unlock(&lock);

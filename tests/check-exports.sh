@@ -4,7 +4,8 @@
 # What libhipmm exports is one list in three places, which must agree: the functions of its headers, the symbol map, and
 # the symbols of the library as built. A plugin exports its descriptor alone (a runtime also the HIP API and functions
 # named hipmm_TYPE_, to steer it) and imports
-# nothing from libhipmm. Run by `make check`.
+# nothing from libhipmm. Nor does the library ask for room in the static block of thread-local storage, where a program
+# that opens it late, as Python does, may have none left; of plugins each may have a few words. Run by `make check`.
 set -eu
 
 library=$top_builddir/.libs/libhipmm.so
@@ -47,6 +48,20 @@ symbols "$library" --defined-only >"$work/library"
 differ "the headers" "$work/header" libhipmm.map "$work/map"
 differ libhipmm.map "$work/map" "$library" "$work/library"
 
+# static_bytes OBJECT: of thread-local storage that must lie in the static block
+static_bytes() {
+  readelf=${READELF:-readelf}
+  if $readelf -dW "$1" | grep -q STATIC_TLS; then $readelf -lW "$1" | awk '$1 == "TLS" { print $6 }'; else echo 0; fi
+}
+
+# room OBJECT BYTES: complains about an object that takes more
+room() {
+  bytes=$(($(static_bytes "$1")))
+  [ "$bytes" -le "$2" ] || { echo "$1 needs $bytes bytes of the static block of thread-local storage, not $2"; bad=1; }
+}
+
+room "$library" 0
+
 for plugin in $plugins; do
   stem=${plugin##*/}
   stem=${stem%.la}
@@ -56,6 +71,7 @@ for plugin in $plugins; do
   [ -z "$wrong" ] || { echo "$object exports more or less than its descriptor: "$wrong; bad=1; }
   wrong=$(symbols "$object" --undefined-only | grep '^hipmm_' || :)
   [ -z "$wrong" ] || { echo "$object leans on libhipmm for: "$wrong; bad=1; }
+  room "$object" 16
 done
 
 exit $bad
