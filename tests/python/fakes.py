@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: MIT
+"""The frameworks as far as the files in etc/python use them, without a GPU: each does with an allocator what the real one
+does with it. Importing this makes them importable."""
+
+import ctypes
+import sys
+from types import ModuleType, SimpleNamespace
+
+
+def _module(name, **members):
+    module = ModuleType(name)
+    module.__dict__.update(members)
+    sys.modules[name] = module
+    return module
+
+
+# ---- PyTorch
+
+
+class _Hooks:
+    """What CUDAPluggableAllocator.allocator() gives: a setter per hook, which takes an address."""
+
+    NAMES = ("set_init_fn", "set_reset_fn", "set_memory_fraction_fn", "set_base_alloc_fn", "set_record_stream_fn",
+             "set_begin_allocate_to_pool", "set_end_allocate_to_pool_fn", "set_release_pool")
+
+    def __init__(self):
+        self.given = {}
+        for name in self.NAMES:
+            setattr(self, name, lambda address, name=name: self.given.__setitem__(name, address))
+
+
+class CUDAPluggableAllocator:
+    def __init__(self, path, malloc, free):
+        library = ctypes.CDLL(path)
+        malloc_type = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p)
+        free_type = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p)
+        self.malloc, self.free = malloc_type((malloc, library)), free_type((free, library))
+        self._hooks = _Hooks()
+
+    def allocator(self):
+        return self._hooks
+
+
+class _MemPool:
+    def __init__(self, allocator):
+        self.allocator = allocator
+
+
+torch_in_force = []
+_memory = SimpleNamespace(CUDAPluggableAllocator=CUDAPluggableAllocator, change_current_allocator=torch_in_force.append)
+_module("torch", cuda=SimpleNamespace(memory=_memory, MemPool=_MemPool))
+
+
+# ---- CuPy
+
+
+class OutOfMemoryError(Exception):
+    pass
+
+
+class _Stream:
+    def __init__(self, ptr=0):
+        self.ptr = ptr
+
+
+class _Memory:
+    def __init__(self, ptr, free):
+        self.ptr, self._free = ptr, free
+
+    def __del__(self):
+        if self.ptr:
+            self._free(self.ptr)
+
+
+class CFunctionAllocator:
+    params = []  # of all that were made
+
+    def __init__(self, param, malloc, free, owner):
+        self.params.append(param)
+        self._param, self._owner = param, owner
+        self._malloc = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)(malloc)
+        self._free = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int)(free)
+
+    def malloc(self, nbytes):
+        device = cupy_device[0]
+        return _Memory(self._malloc(self._param, nbytes, device) or 0, lambda ptr: self._free(self._param, ptr, device))
+
+
+cupy_device = [0]
+cupy_stream = [_Stream()]
+_memory = SimpleNamespace(CFunctionAllocator=CFunctionAllocator, OutOfMemoryError=OutOfMemoryError)
+_module("cupy", cuda=SimpleNamespace(Stream=_Stream, memory=_memory, get_current_stream=lambda: cupy_stream[0],
+                                     runtime=SimpleNamespace(getDevice=lambda: cupy_device[0])))
+
+
+# ---- Numba
+
+
+class GetIpcHandleMixin:
+    pass
+
+
+class HostOnlyCUDAMemoryManager:
+    def __init__(self, context):
+        self.context, self.allocations = context, {}
+
+    def initialize(self):
+        pass
+
+    def reset(self):
+        self.allocations.clear()
+
+
+class MemoryPointer:
+    def __init__(self, context, pointer, size, finalizer):
+        self.pointer, self.size, self.free = pointer, size, finalizer
+
+
+_module("numba")
+_module("numba.cuda", GetIpcHandleMixin=GetIpcHandleMixin, HostOnlyCUDAMemoryManager=HostOnlyCUDAMemoryManager,
+        MemoryInfo=SimpleNamespace, MemoryPointer=MemoryPointer)
+_module("numba.cuda.cudadrv", driver=_module("numba.cuda.cudadrv.driver"))

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+"""Tests of etc/python/hipmm_torch.py."""
+
+import ctypes
+import subprocess
+import sys
+import unittest
+
+import fakes
+import hipmm
+import hipmm_torch
+
+MIB = 1 << 20
+
+# Each setter is given this function.
+HOOKS = {
+    "set_init_fn": "hipmm_torch_init",
+    "set_reset_fn": "hipmm_torch_reset",
+    "set_memory_fraction_fn": "hipmm_torch_memory_fraction",
+    "set_base_alloc_fn": "hipmm_torch_base_alloc",
+    "set_record_stream_fn": "hipmm_torch_record_stream",
+    "set_begin_allocate_to_pool": "hipmm_torch_begin_allocate_to_pool",
+    "set_end_allocate_to_pool_fn": "hipmm_torch_end_allocate_to_pool",
+    "set_release_pool": "hipmm_torch_release_pool",
+}
+
+
+class Torch(unittest.TestCase):
+    def test_serves_memory(self):
+        allocator = hipmm_torch.allocator()
+        first, second = allocator.malloc(MIB, 0, None), allocator.malloc(3 * MIB, 0, None)
+        self.assertTrue(first + MIB <= second or second + 3 * MIB <= first)
+        self.assertEqual(hipmm.live(), 2)
+        allocator.free(first, MIB, 0, None)
+        allocator.free(second, 3 * MIB, 0, None)
+        self.assertEqual(hipmm.live(), 0)
+
+    def test_gives_each_hook_its_function(self):
+        given = hipmm_torch.allocator().allocator().given
+        self.assertEqual(given, {setter: hipmm.address(function) for setter, function in HOOKS.items()})
+
+    def test_hooks_do_as_they_are_called(self):
+        allocator = hipmm_torch.allocator()
+        given = allocator.allocator().given
+        base_alloc = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_size_t))(
+            given["set_base_alloc_fn"])
+        fraction = ctypes.CFUNCTYPE(None, ctypes.c_double, ctypes.c_int)(given["set_memory_fraction_fn"])
+        reset = ctypes.CFUNCTYPE(None)(given["set_reset_fn"])
+        block, size = allocator.malloc(5 * MIB, 0, None), ctypes.c_size_t()
+        self.assertEqual(base_alloc(block, ctypes.byref(size)), block)
+        self.assertEqual(size.value, 5 * MIB)
+        fraction(6 * MIB / hipmm.device_bytes(), 0)
+        self.assertIsNone(allocator.malloc(2 * MIB, 0, None))
+        fraction(1, 0)
+        allocator.free(block, 5 * MIB, 0, None)
+        self.assertGreater(hipmm.value("devices/0/held_bytes"), 0)
+        reset()
+        self.assertEqual(hipmm.value("devices/0/held_bytes"), 0)
+
+    def test_will_not_do_without_record_stream(self):
+        names = fakes._Hooks.NAMES
+        fakes._Hooks.NAMES = [name for name in names if name != "set_record_stream_fn"]
+        try:
+            with self.assertRaisesRegex(RuntimeError, "set_record_stream_fn"):
+                hipmm_torch.allocator()
+        finally:
+            fakes._Hooks.NAMES = names
+
+    def test_makes_a_pool(self):
+        self.assertIn("set_record_stream_fn", hipmm_torch.pool().allocator.given)
+
+    def test_is_put_in_force_and_raises_what_pytorch_knows(self):
+        program = ("import fakes, hipmm_torch; hipmm_torch.use(); [allocator] = fakes.torch_in_force; "
+                   "print(bool(allocator.malloc(100, 0, None)), flush=True); allocator.malloc(1 << 50, 0, None)")
+        ended = subprocess.run([sys.executable, "-B", "-c", program], capture_output=True, text=True)
+        self.assertEqual(ended.stdout, "True\n")
+        self.assertRegex(ended.stderr, "runtime_error.*\n.*CUDA out of memory. hipmm: .*1 PiB")
+        self.assertLess(ended.returncode, 0)  # the fake has nobody who would catch it
+
+
+if __name__ == "__main__":
+    unittest.main()
