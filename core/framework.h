@@ -17,8 +17,8 @@ struct framework_device {
   struct hipmm_resource *resource;
   atomic_size_t limit;                            /* SIZE_MAX: none */
   struct torch_pool *_Atomic pool;                /* that allocations belong to now; NULL: none */
-  hipStream_t _Atomic streams[FRAMEWORK_STREAMS]; /* that were promised to last; open addressing */
   _Alignas(64) atomic_size_t live;                /* bytes, as requested */
+  hipStream_t _Atomic streams[FRAMEWORK_STREAMS]; /* that were promised to last; open addressing */
 };
 
 extern struct framework_device framework_devices[DEVICE_MOST];

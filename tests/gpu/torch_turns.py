@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Trains with two allocators by turns, a few steps each and the same ones, so that whatever else the machine does meets
-both alike. Prints one line of JSON: what torch_train.py says of each, and how many times as fast as with the first the
-second trained, turn by turn: the median, and the quartiles.
+"""Trains with several allocators by turns, a few steps each and the same ones, so that whatever else the machine does
+meets all alike. Prints one line of JSON: what torch_train.py says of each, and for all but the first how many times as
+fast as with that they trained, turn by turn: the medians, and the quartiles.
 
-    torch_turns.py native|expandable|hipmm native|expandable|hipmm [--turns 30] [--varied and the like]
+    torch_turns.py native|expandable|hipmm native|expandable|hipmm… [--turns 30] [--varied and the like]
 
-Both have their memory at the same time, and the same two cores: what else runs beside a core slows it by more than an
-allocator could, and for seconds.
+The first named once more tells how far two differ that are the same. All have their memory at the same time, and the same
+two cores: what else runs beside a core slows it by more than an allocator could, and for seconds.
 """
 
 import argparse
@@ -43,27 +43,35 @@ class Training:
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("allocators", nargs=2, choices=("native", "expandable", "hipmm"), metavar="ALLOCATOR")
+    parser.add_argument("allocators", nargs="+", choices=("native", "expandable", "hipmm"), metavar="ALLOCATOR")
     parser.add_argument("--turns", type=int, default=30, help="after the warm-up")
     chosen, words = parser.parse_known_args()
-    if chosen.turns < 2:
-        parser.error("two turns at least")
+    if chosen.turns < 2 or len(chosen.allocators) < 2:
+        parser.error("two turns of two allocators at least")
     return chosen, words
+
+
+def order_of(turn, count):
+    """Each comes first as often as the others, and after each of them."""
+    start = turn // 2 % count
+    order = [*range(start, count), *range(start)]
+    return order[::-1] if turn % 2 else order
 
 
 def main():
     chosen, words = arguments()
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-CORES:])
     trainings = [Training(allocator, 1 + chosen.turns, words) for allocator in chosen.allocators]
-    ratios = []
+    ratios = [[] for _ in trainings[1:]]
     for turn in range(1 + chosen.turns):
-        order = (0, 1) if turn % 2 else (1, 0)  # neither always comes first
-        took = {which: trainings[which].go_on()["seconds"] for which in order}
-        if turn:
-            ratios.append(took[0] / took[1])
-    low, median, high = statistics.quantiles(ratios, n=4)
+        took = {which: trainings[which].go_on()["seconds"] for which in order_of(turn, len(trainings))}
+        for which, of_one in enumerate(ratios, 1):
+            if turn:
+                of_one.append(took[0] / took[which])
+    quartiles = [[round(value, 4) for value in statistics.quantiles(of_one, n=4)] for of_one in ratios]
     ends = [training.go_on() for training in trainings]
-    print(json.dumps({"trainings": ends, "as_fast": round(median, 4), "quartiles": [round(low, 4), round(high, 4)]}))
+    print(json.dumps({"trainings": ends, "as_fast": [median for _, median, _ in quartiles],
+                      "quartiles": [[low, high] for low, _, high in quartiles]}))
     return 0
 
 
