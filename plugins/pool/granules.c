@@ -9,6 +9,9 @@
  * to two percent more memory. */
 enum { PIECE_SHARE = 1536, SLOW_PIECE_SHARE = 256 };
 
+/* So many new pieces take longer than to ask whether they can be had. */
+enum { MANY_PIECES = 16 };
+
 /* A program that goes round, with little idle where it has most in use, may move the same few pieces to and fro in each
  * round. Where that is slow, it gets at most this part of what is held on top instead, and comes to rest. */
 enum { REST_SHARE = 128 };
@@ -305,6 +308,17 @@ static enum hipmm_status back_in(struct granules *granules, struct heap *heap, s
   heap_link(heap, site->id);
   if (status && site->dirty_end) heap_soil(heap, site->id, UINT64_MAX, site->stream);
   return status;
+}
+
+enum hipmm_status granules_expect(struct granules *granules, const struct heap *heap, const struct request *request)
+{
+  struct pieces *pieces = &granules->pieces;
+  uint64_t idle = pieces->bytes - heap->live_bytes;
+  if (request->bytes <= idle) return HIPMM_OK;
+  uint64_t more = request->bytes - idle;
+  if (more / pieces->granule_bytes < MANY_PIECES * most_of_new_piece(pieces)) return HIPMM_OK;
+  if (streams_any_captured(&heap->streams, request->stream)) return HIPMM_OK; /* and what may be asked is not sure */
+  return pieces_expect(pieces, more);
 }
 
 enum hipmm_status granules_take(struct granules *granules, struct heap *heap, const struct request *request,

@@ -86,12 +86,19 @@ static bool grows_first(const struct ground *ground, const struct request *reque
          ground_bytes(ground) + request->bytes <= ground->most_bytes + ground->most_bytes / GROWTH_SHARE;
 }
 
+enum hipmm_status ground_expect(struct ground *ground, const struct heap *heap, const struct request *request)
+{
+  return ground->mapped ? granules_expect(&ground->granules, heap, request) : HIPMM_OK;
+}
+
 enum hipmm_status ground_take(struct ground *ground, struct heap *heap, const struct request *request, uint32_t *id_out)
 {
   uint64_t wanted = heap->live_bytes + request->bytes;
   if (wanted > ground->most_bytes) ground->most_bytes = wanted;
+  enum hipmm_status status = ground_expect(ground, heap, request);
+  if (status) return status;
   bool is_new_first = grows_first(ground, request);
-  enum hipmm_status status = (is_new_first ? take_new : take_held)(ground, heap, request, id_out);
+  status = (is_new_first ? take_new : take_held)(ground, heap, request, id_out);
   if (!hipmm_is_shortage(status)) return status;
   if (!is_new_first) return take_new(ground, heap, request, id_out);
   return take_held(ground, heap, request, id_out) ? status : HIPMM_OK;

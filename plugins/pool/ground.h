@@ -21,6 +21,9 @@ enum hipmm_status ground_open(struct ground *ground, struct heap *heap, const st
                               struct hipmm_resource *upstream, enum growth growth, uint64_t maximum_bytes);
 void ground_close(struct ground *ground);
 
+/* Whether there can be memory for the request, whatever is idle and wherever it lies. Fails as ground_take() would. */
+enum hipmm_status ground_expect(struct ground *ground, const struct heap *heap, const struct request *request);
+
 /* Takes a block for the request from memory that the pool holds already but has under other addresses, or that is had
  * for it. HIPMM_E_LIMIT when the maximum forbids it. */
 enum hipmm_status ground_take(struct ground *ground, struct heap *heap, const struct request *request,

@@ -312,10 +312,45 @@ static void drop_id(struct pieces *pieces, uint32_t id)
   pieces->unused = id;
 }
 
+/* What the maximum allows beyond what is held. */
+static uint64_t room_bytes(const struct pieces *pieces)
+{
+  return pieces->maximum_bytes > pieces->bytes ? pieces->maximum_bytes - pieces->bytes : 0;
+}
+
+static bool device_has(const struct pieces *pieces, uint64_t bytes)
+{
+  const struct hipmm_services *services = pieces->services;
+  size_t free_bytes, total_bytes;
+  int previous = services->enter_device(services);
+  int code = services->hip->MemGetInfo(&free_bytes, &total_bytes);
+  if (code) services->hip->GetLastError();
+  services->leave_device(services, previous);
+  return !code && free_bytes >= bytes;
+}
+
+/* The driver may count as used what it would free for us: so what it says it has not is asked for in one piece. */
+enum hipmm_status pieces_expect(struct pieces *pieces, uint64_t bytes)
+{
+  void *handle;
+  bytes = pieces_round_up(pieces, bytes);
+  if (bytes > room_bytes(pieces)) return HIPMM_E_LIMIT;
+  if (device_has(pieces, bytes)) return HIPMM_OK;
+  uint32_t id = unused_id(pieces);
+  if (!id) return HIPMM_E_LIMIT;
+  enum hipmm_status status = pieces->mapping->create(pieces->upstream->self, bytes, &handle);
+  if (status) {
+    drop_id(pieces, id);
+    return status;
+  }
+  *piece_of(pieces, id) = (struct piece){.handle = handle, .granules = (uint32_t)(bytes / pieces->granule_bytes)};
+  pieces->bytes += bytes;
+  return piece_destroy(pieces, id);
+}
+
 enum hipmm_status piece_create(struct pieces *pieces, uint64_t granules, uint32_t *id_out)
 {
-  uint64_t room = pieces->maximum_bytes > pieces->bytes ? pieces->maximum_bytes - pieces->bytes : 0;
-  room /= pieces->granule_bytes;
+  uint64_t room = room_bytes(pieces) / pieces->granule_bytes;
   if (granules > room) granules = room;
   uint32_t id = granules ? unused_id(pieces) : PIECE_NONE;
   if (!id) return HIPMM_E_LIMIT;

@@ -98,6 +98,10 @@ enum hipmm_status pieces_unmap(struct pieces *pieces, uint32_t place);
 /* A place of the piece where it does not lie, after `place`, or the first for 0; 0 at the end. */
 uint32_t piece_next_stale(const struct pieces *pieces, uint32_t id, uint32_t place);
 
+/* Whether so many bytes more are to be had at all, before they are taken piece by piece: HIPMM_E_LIMIT if not under the
+ * maximum, the upstream's status if not from it. */
+enum hipmm_status pieces_expect(struct pieces *pieces, uint64_t bytes);
+
 /* A new piece that lies nowhere, of what there is room for, at most `granules`; HIPMM_E_LIMIT when the maximum is
  * reached.
  */

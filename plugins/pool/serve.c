@@ -57,10 +57,11 @@ static uint32_t take_from_heap(struct pool *pool, const struct request *request)
   return id ? id : take_withheld(pool, request);
 }
 
-/* The upstream, or the maximum, has no room: what lies idle makes some. */
+/* The upstream, or the maximum, has no room: what lies idle makes some, if that can be enough. */
 static enum hipmm_status take_by_exchange(struct pool *pool, const struct request *request, uint32_t *id_out)
 {
   enum hipmm_status status = synchronize_device(pool, request->stream);
+  if (!status) status = ground_expect(&pool->ground, &pool->heap, request);
   if (!status) status = ground_release_idle(&pool->ground, &pool->heap, 0);
   return status ? status : ground_take(&pool->ground, &pool->heap, request, id_out);
 }

@@ -73,6 +73,7 @@ bool fake_failure_is_due(void); /* it has not come yet */
 
 /* What it has given out: blocks, or pieces. */
 uint64_t fake_held_bytes(void);
+uint64_t fake_free_bytes(void); /* and what it still has */
 
 /* Whether pieces are mapped under all of [start, end), and under how much of it. */
 bool fake_is_mapped(uint64_t start, uint64_t end);

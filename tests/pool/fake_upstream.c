@@ -301,6 +301,11 @@ uint64_t fake_held_bytes(void)
   return held;
 }
 
+uint64_t fake_free_bytes(void)
+{
+  return capacity - held;
+}
+
 void fake_upstream_begin(void)
 {
   memset(blocks, 0, sizeof blocks);

@@ -105,7 +105,8 @@ static enum hipmm_status take_anew(const struct request *request, uint32_t *id_o
   if (status != HIPMM_E_LIMIT && status != HIPMM_E_OUT_OF_MEMORY) return status;
   fake_hip.DeviceSynchronize();
   heap_all_passed(&heap);
-  status = ground_release_idle(&ground, &heap, 0);
+  status = ground_expect(&ground, &heap, request);
+  if (!status) status = ground_release_idle(&ground, &heap, 0);
   return status ? status : ground_take(&ground, &heap, request, id_out);
 }
 
@@ -187,6 +188,35 @@ static void reaches_its_maximum_with_one_block(void **state)
   }
   reaches_its_maximum(GROWTH_SEGMENTS, 256 * MIB, MIB);
   reaches_its_maximum(GROWTH_SEGMENTS, 256 * MIB, 33 * MIB + 256);
+  open_ground(GROWTH_SEGMENTS, MIB, 0, MIB);
+}
+
+/* Others may want the memory meanwhile, and pieces cost time. */
+static void takes_nothing_for_what_cannot_be_had(uint64_t capacity_bytes, uint64_t maximum_bytes,
+                                                 enum hipmm_status status)
+{
+  uint32_t id;
+  open_ground(GROWTH_MAPPED, capacity_bytes, GRANULE, maximum_bytes);
+  ids[0] = take(20 * GRANULE);
+  ids[1] = take(20 * GRANULE);
+  give(ids[0]); /* is idle, and not enough */
+  const struct request request = request_for(81 * GRANULE);
+  assert_int_equal(try_take(&request, &id), status);
+  assert_int_equal(ground_bytes(&ground), 40 * GRANULE);
+  assert_int_equal(ground_peak_bytes(&ground), 40 * GRANULE);
+  assert_int_equal(ground.granules.moves, 0);
+  assert_valid();
+  ids[0] = take(80 * GRANULE);
+  assert_int_equal(ground_bytes(&ground), 100 * GRANULE);
+  assert_valid();
+  assert_int_equal(close_ground(NULL), 0);
+}
+
+static void takes_nothing_in_vain(void **state)
+{
+  (void)state;
+  takes_nothing_for_what_cannot_be_had(200 * GRANULE, 100 * GRANULE, HIPMM_E_LIMIT);
+  takes_nothing_for_what_cannot_be_had(100 * GRANULE, UINT64_MAX, HIPMM_E_OUT_OF_MEMORY);
   open_ground(GROWTH_SEGMENTS, MIB, 0, MIB);
 }
 
@@ -922,6 +952,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
       TEST(reaches_its_maximum_with_one_block),
+      TEST(takes_nothing_in_vain),
       TEST(rounds_its_maximum_down_to_what_can_be_had),
       TEST(maps_nothing_where_a_granule_exceeds_the_maximum),
       TEST(uses_what_is_free_between_live_blocks),
