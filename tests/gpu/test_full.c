@@ -124,6 +124,24 @@ static void gives_a_large_block_from_scattered_pieces(void **state)
   free_each(1, 2);
 }
 
+/* Others may want the memory meanwhile. */
+static void takes_nothing_for_what_the_device_has_not(void **state)
+{
+  void *first, *large = NULL;
+  struct hipmm_resource *top;
+  start(*state);
+  assert_ok(hipmm_get_current_resource(&top));
+  assert_ok(hipmm_allocate(NULL, full.bytes, NULL, &first));
+  data_fill(first, 0x3C, full.bytes, NULL);
+  int64_t peak_bytes = resource_value(top, "peak_reserved_bytes");
+  assert_status(hipmm_allocate(NULL, data_free_bytes() + full.bytes, NULL, &large), HIPMM_E_OUT_OF_MEMORY);
+  assert_null(large);
+  assert_int_equal(resource_value(top, "peak_reserved_bytes"), peak_bytes);
+  assert_true(data_holds(first, 0x3C, full.bytes));
+  assert_ok(hipmm_deallocate(NULL, first, full.bytes, NULL));
+  hipmm_resource_release(top);
+}
+
 #define ROW(text, test, stack) DATA_ROW(text, test, teardown, stack)
 #define EACH(test)             DATA_ROWS(test, teardown), ROW("statistics: " #test, test, "['statistics', 'pool', 'device']")
 
@@ -135,6 +153,10 @@ int main(void)
       EACH(gives_a_large_block_once_all_is_free),
       ROW("mapped: gives_a_large_block_from_scattered_pieces", gives_a_large_block_from_scattered_pieces,
           "[{'type': 'pool', 'growth': 'mapped'}, 'device']"),
+      ROW("mapped: takes_nothing_for_what_the_device_has_not", takes_nothing_for_what_the_device_has_not,
+          "[{'type': 'pool', 'growth': 'mapped'}, 'device']"),
+      ROW("segments: takes_nothing_for_what_the_device_has_not", takes_nothing_for_what_the_device_has_not,
+          "[{'type': 'pool', 'growth': 'segments'}, 'device']"),
   };
   return cmocka_run_group_tests_name("a full device", tests, NULL, NULL);
 }
