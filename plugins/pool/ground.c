@@ -93,10 +93,10 @@ enum hipmm_status ground_expect(struct ground *ground, const struct heap *heap, 
 
 enum hipmm_status ground_take(struct ground *ground, struct heap *heap, const struct request *request, uint32_t *id_out)
 {
-  uint64_t wanted = heap->live_bytes + request->bytes;
-  if (wanted > ground->most_bytes) ground->most_bytes = wanted;
   enum hipmm_status status = ground_expect(ground, heap, request);
   if (status) return status;
+  uint64_t wanted = heap->live_bytes + request->bytes;
+  if (wanted > ground->most_bytes) ground->most_bytes = wanted;
   bool is_new_first = grows_first(ground, request);
   status = (is_new_first ? take_new : take_held)(ground, heap, request, id_out);
   if (!hipmm_is_shortage(status)) return status;

@@ -329,44 +329,52 @@ static bool device_has(const struct pieces *pieces, uint64_t bytes)
   return !code && free_bytes >= bytes;
 }
 
-/* The driver may count as used what it would free for us: so what it says it has not is asked for in one piece. */
-enum hipmm_status pieces_expect(struct pieces *pieces, uint64_t bytes)
+/* A new piece of just this size, that lies nowhere. */
+static enum hipmm_status create(struct pieces *pieces, uint64_t granules, uint32_t *id_out)
 {
   void *handle;
-  bytes = pieces_round_up(pieces, bytes);
-  if (bytes > room_bytes(pieces)) return HIPMM_E_LIMIT;
-  if (device_has(pieces, bytes)) return HIPMM_OK;
   uint32_t id = unused_id(pieces);
   if (!id) return HIPMM_E_LIMIT;
-  enum hipmm_status status = pieces->mapping->create(pieces->upstream->self, bytes, &handle);
-  if (status) {
-    drop_id(pieces, id);
-    return status;
-  }
-  *piece_of(pieces, id) = (struct piece){.handle = handle, .granules = (uint32_t)(bytes / pieces->granule_bytes)};
-  pieces->bytes += bytes;
-  return piece_destroy(pieces, id);
-}
-
-enum hipmm_status piece_create(struct pieces *pieces, uint64_t granules, uint32_t *id_out)
-{
-  uint64_t room = room_bytes(pieces) / pieces->granule_bytes;
-  if (granules > room) granules = room;
-  uint32_t id = granules ? unused_id(pieces) : PIECE_NONE;
-  if (!id) return HIPMM_E_LIMIT;
-  void *handle;
-  enum hipmm_status status = HIPMM_E_OUT_OF_MEMORY;
-  for (; granules && status == HIPMM_E_OUT_OF_MEMORY; granules = status ? granules / 2 : granules)
-    status = pieces->mapping->create(pieces->upstream->self, granules * pieces->granule_bytes, &handle);
+  enum hipmm_status status = pieces->mapping->create(pieces->upstream->self, granules * pieces->granule_bytes, &handle);
   if (status) {
     drop_id(pieces, id);
     return status;
   }
   *piece_of(pieces, id) = (struct piece){.handle = handle, .granules = (uint32_t)granules};
   pieces->bytes += piece_bytes(pieces, id);
-  if (pieces->bytes > pieces->peak_bytes) pieces->peak_bytes = pieces->bytes;
   *id_out = id;
   return HIPMM_OK;
+}
+
+static void note_peak(struct pieces *pieces)
+{
+  if (pieces->bytes > pieces->peak_bytes) pieces->peak_bytes = pieces->bytes;
+}
+
+/* The driver may count as used what it would free for us: so what it says it has not is asked for in one piece. */
+enum hipmm_status pieces_expect(struct pieces *pieces, uint64_t bytes)
+{
+  uint32_t id;
+  bytes = pieces_round_up(pieces, bytes);
+  if (bytes > room_bytes(pieces)) return HIPMM_E_LIMIT;
+  if (device_has(pieces, bytes)) return HIPMM_OK;
+  enum hipmm_status status = create(pieces, bytes / pieces->granule_bytes, &id);
+  if (!status) status = piece_destroy(pieces, id);
+  note_peak(pieces);
+  return status;
+}
+
+enum hipmm_status piece_create(struct pieces *pieces, uint64_t granules, uint32_t *id_out)
+{
+  uint64_t room = room_bytes(pieces) / pieces->granule_bytes;
+  if (granules > room) granules = room;
+  enum hipmm_status status = HIPMM_E_LIMIT;
+  for (; granules; granules /= 2) {
+    status = create(pieces, granules, id_out);
+    if (status != HIPMM_E_OUT_OF_MEMORY) break;
+  }
+  note_peak(pieces);
+  return status;
 }
 
 void piece_keep_spare(struct pieces *pieces, uint32_t id)
