@@ -391,7 +391,8 @@ enum hipmm_status granules_fill(struct granules *granules, struct heap *heap, ui
 {
   struct request request = {.bytes = bytes, .alignment = HIPMM_ALIGNMENT, .requested = bytes, .stream = STREAM_CLEAN};
   uint32_t id;
-  enum hipmm_status status = granules_take(granules, heap, &request, true, &id);
+  enum hipmm_status status = granules_expect(granules, heap, &request);
+  if (!status) status = granules_take(granules, heap, &request, true, &id);
   if (!status) heap_give(heap, id, STREAM_CLEAN);
   return status;
 }

@@ -217,7 +217,9 @@ static void takes_nothing_in_vain(void **state)
   (void)state;
   takes_nothing_for_what_cannot_be_had(200 * GRANULE, 100 * GRANULE, HIPMM_E_LIMIT);
   takes_nothing_for_what_cannot_be_had(100 * GRANULE, UINT64_MAX, HIPMM_E_OUT_OF_MEMORY);
-  open_ground(GROWTH_SEGMENTS, MIB, 0, MIB);
+  open_ground(GROWTH_MAPPED, 100 * GRANULE, GRANULE, UINT64_MAX);
+  assert_status(ground_fill(&ground, &heap, 101 * GRANULE), HIPMM_E_OUT_OF_MEMORY);
+  assert_int_equal(ground_peak_bytes(&ground), 0);
 }
 
 static void rounds_its_maximum_down_to_what_can_be_had(void **state)
