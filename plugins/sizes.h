@@ -17,6 +17,12 @@ static inline uint64_t sizes_round_up(uint64_t bytes, uint64_t multiple)
   return (bytes + multiple - 1) / multiple * multiple;
 }
 
+/* What a maximum allows beyond what is held, which may be more. */
+static inline uint64_t sizes_room(uint64_t maximum_bytes, uint64_t held_bytes)
+{
+  return maximum_bytes > held_bytes ? maximum_bytes - held_bytes : 0;
+}
+
 /* What to ask an upstream for when `bytes` are wanted, `held_bytes` are there and there is room for `room_bytes`,
  * which is enough: an eighth of what is held, for few pieces where there is much and little idle memory where there
  * is little. */

@@ -104,7 +104,7 @@ enum hipmm_status bump_add_chunk(struct bump *bump, uint64_t bytes, hipStream_t 
 /* Of the next chunk; not above what the maximum leaves, nor below what is needed. */
 static uint64_t step_for(const struct bump *bump, uint64_t needed)
 {
-  uint64_t room = bump->maximum_bytes > bump->bytes ? bump->maximum_bytes - bump->bytes : 0;
+  uint64_t room = sizes_room(bump->maximum_bytes, bump->bytes);
   uint64_t step = bump->next_bytes;
   if (step > room) step = room / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
   return step > needed ? step : needed;

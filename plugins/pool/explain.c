@@ -21,8 +21,7 @@ static uint64_t available_bytes(const struct pool *pool)
 /* What the maximum allows beyond what is held. */
 static uint64_t room_bytes(const struct ground *ground)
 {
-  uint64_t held_bytes = ground_bytes(ground), maximum_bytes = ground_maximum_bytes(ground);
-  return maximum_bytes > held_bytes ? maximum_bytes - held_bytes : 0;
+  return sizes_room(ground_maximum_bytes(ground), ground_bytes(ground));
 }
 
 static enum hipmm_status explain_maximum(const struct pool *pool, const struct request *request)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* pieces.c: reserving, creating, mapping, and the tables that say what lies where. */
 #include "pieces.h"
+#include "../sizes.h"
 
 enum { MAX_PIECES = 1 << 20 };
 
@@ -9,14 +10,23 @@ static const uint64_t UNKNOWN_RANGE_BYTES = 1ull << 40;
 
 /* ---- Ranges ---- */
 
+/* What the pool's device has, whichever is the thread's; false if it does not tell. */
+static bool device_tells(const struct pieces *pieces, size_t *free_bytes_out, size_t *total_bytes_out)
+{
+  const struct hipmm_services *services = pieces->services;
+  int previous = services->enter_device(services);
+  int code = services->hip->MemGetInfo(free_bytes_out, total_bytes_out);
+  if (code) services->hip->GetLastError();
+  services->leave_device(services, previous);
+  return !code;
+}
+
 /* Twice the device's memory: fragmentation of addresses costs nothing but addresses. */
 static uint64_t usual_range_bytes(const struct pieces *pieces)
 {
-  const struct hipmm_hip *hip = pieces->services->hip;
   size_t free_bytes, total_bytes;
-  if (!hip->MemGetInfo(&free_bytes, &total_bytes)) return 2 * (uint64_t)total_bytes + pieces->granule_bytes;
-  hip->GetLastError();
-  return UNKNOWN_RANGE_BYTES;
+  if (!device_tells(pieces, &free_bytes, &total_bytes)) return UNKNOWN_RANGE_BYTES;
+  return 2 * (uint64_t)total_bytes + pieces->granule_bytes;
 }
 
 static uint64_t granules_in(const struct pieces *pieces, const struct range *range)
@@ -315,18 +325,13 @@ static void drop_id(struct pieces *pieces, uint32_t id)
 /* What the maximum allows beyond what is held. */
 static uint64_t room_bytes(const struct pieces *pieces)
 {
-  return pieces->maximum_bytes > pieces->bytes ? pieces->maximum_bytes - pieces->bytes : 0;
+  return sizes_room(pieces->maximum_bytes, pieces->bytes);
 }
 
 static bool device_has(const struct pieces *pieces, uint64_t bytes)
 {
-  const struct hipmm_services *services = pieces->services;
   size_t free_bytes, total_bytes;
-  int previous = services->enter_device(services);
-  int code = services->hip->MemGetInfo(&free_bytes, &total_bytes);
-  if (code) services->hip->GetLastError();
-  services->leave_device(services, previous);
-  return !code && free_bytes >= bytes;
+  return device_tells(pieces, &free_bytes, &total_bytes) && free_bytes >= bytes;
 }
 
 /* A new piece of just this size, that lies nowhere. */

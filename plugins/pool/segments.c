@@ -56,7 +56,7 @@ static enum hipmm_status add(struct segments *segments, struct heap *heap, uint6
 
 enum hipmm_status segments_grow(struct segments *segments, struct heap *heap, uint64_t bytes, uint32_t stream)
 {
-  uint64_t room = segments->maximum_bytes > segments->bytes ? segments->maximum_bytes - segments->bytes : 0;
+  uint64_t room = sizes_room(segments->maximum_bytes, segments->bytes);
   if (bytes > room || segments->count == MAX_SEGMENTS) return HIPMM_E_LIMIT;
   for (uint64_t step = sizes_step(segments->bytes, bytes, room);; step = sizes_smaller_step(step, bytes)) {
     enum hipmm_status status = add(segments, heap, step, stream);
