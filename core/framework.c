@@ -118,13 +118,8 @@ void framework_free(struct framework_device *device, void *ptr, size_t bytes, hi
     framework_complain("torch", "a block is not freed");
 }
 
-bool framework_count(struct framework_device *device, size_t bytes)
+bool framework_count_within(struct framework_device *device, size_t bytes, size_t limit)
 {
-  size_t limit = atomic_load_explicit(&device->limit, memory_order_relaxed);
-  if (__builtin_expect(limit == SIZE_MAX, 1)) {
-    atomic_fetch_add_explicit(&device->live, bytes, memory_order_relaxed);
-    return true;
-  }
   size_t live = atomic_load_explicit(&device->live, memory_order_relaxed);
   do {
     if (bytes > limit || live > limit - bytes) {
@@ -135,9 +130,4 @@ bool framework_count(struct framework_device *device, size_t bytes)
   } while (!atomic_compare_exchange_weak_explicit(&device->live, &live, live + bytes, memory_order_relaxed,
                                                   memory_order_relaxed));
   return true;
-}
-
-void framework_uncount(struct framework_device *device, size_t bytes)
-{
-  atomic_fetch_sub_explicit(&device->live, bytes, memory_order_relaxed);
 }

@@ -61,8 +61,20 @@ static inline bool framework_knows_stream(struct framework_device *device, hipSt
 
 /* Counts bytes as live if the limit allows it. No allocation fails because of another that will not come to be, save
  * one that is still being tried. */
-bool framework_count(struct framework_device *device, size_t bytes);
-void framework_uncount(struct framework_device *device, size_t bytes);
+bool framework_count_within(struct framework_device *device, size_t bytes, size_t limit);
+
+static inline bool framework_count(struct framework_device *device, size_t bytes)
+{
+  size_t limit = atomic_load_explicit(&device->limit, memory_order_relaxed);
+  if (__builtin_expect(limit != SIZE_MAX, 0)) return framework_count_within(device, bytes, limit);
+  atomic_fetch_add_explicit(&device->live, bytes, memory_order_relaxed);
+  return true;
+}
+
+static inline void framework_uncount(struct framework_device *device, size_t bytes)
+{
+  atomic_fetch_sub_explicit(&device->live, bytes, memory_order_relaxed);
+}
 
 /* Gives a block back and uncounts it, or logs why it is refused. */
 void framework_free(struct framework_device *device, void *ptr, size_t bytes, hipStream_t stream);

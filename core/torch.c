@@ -39,7 +39,7 @@ static void *refuse(void)
   return fail(message);
 }
 
-static void *allocate(struct framework_device *device, size_t bytes, hipStream_t stream)
+static inline void *allocate(struct framework_device *device, size_t bytes, hipStream_t stream)
 {
   void *ptr = NULL;
   struct hipmm_resource *resource = device->resource;

@@ -109,7 +109,7 @@ static uint32_t add(struct streams *streams, hipStream_t handle, unsigned long l
   stream->lasts = !handle;
   stream->gone = false;
   stream->frees = stream->recorded = stream->passed = 0;
-  stream->n_marks = 0;
+  stream->n_marks = stream->marks_ahead = 0;
   if (handle == PER_THREAD) stream->thread = thread_number();
   *entry_of(streams, handle, stream->thread) = (uint16_t)id;
   streams->active++;
@@ -230,14 +230,18 @@ bool stream_host_wait(struct streams *streams, uint32_t id)
 
 /* ---- Marks ---- */
 
+enum { MARKS_AFTER_WAIT = 8 * STREAM_MARKS };
+
 void stream_mark(struct streams *streams, uint32_t id)
 {
   struct stream *stream = &streams->items[id];
+  if (!stream->marks_ahead) return;
   if (stream->n_marks && stream->marks[(stream->n_marks - 1) % STREAM_MARKS].epoch == stream->frees) return;
   struct mark *mark = &stream->marks[stream->n_marks % STREAM_MARKS];
   if (!record_event(streams, stream, &mark->event)) return;
   mark->epoch = stream->frees;
   stream->n_marks++;
+  stream->marks_ahead--;
 }
 
 /* The first mark at or after the epoch; NULL if there is none. */
@@ -254,6 +258,7 @@ bool stream_host_wait_for(struct streams *streams, uint32_t id, uint64_t epoch)
   struct stream *stream = &streams->items[id];
   const struct hipmm_hip *hip = streams->services->hip;
   if (!stream->in_use || epoch <= stream->passed || epoch > stream->frees) return true; /* or of a forgotten one */
+  stream->marks_ahead = MARKS_AFTER_WAIT;
   const struct mark *mark = mark_for(stream, epoch);
   if (!mark) return stream_host_wait(streams, id);
   int code = hip->EventQuery(mark->event);

@@ -41,7 +41,8 @@ struct stream {
   uint64_t frees, recorded, passed;
   hipEvent_t event; /* NULL until first needed */
   struct mark marks[STREAM_MARKS];
-  uint32_t n_marks; /* made so far; the last are kept */
+  uint32_t n_marks;     /* made so far; the last are kept */
+  uint32_t marks_ahead; /* to be made yet: the host was waiting of late, and is likely to again */
 };
 
 struct streams {
@@ -85,7 +86,8 @@ bool stream_wait(struct streams *streams, uint32_t waiter, uint32_t id, uint64_t
 /* Waits on the host until all frees on this stream have passed. False as above. */
 bool stream_host_wait(struct streams *streams, uint32_t id);
 
-/* Marks where the stream is now. Its handle is good during this call. */
+/* Marks where the stream is now, if the host was waiting for it of late: an event costs the host and the device more
+ * than all else that is done at such a moment. Its handle is good during this call. */
 void stream_mark(struct streams *streams, uint32_t id);
 
 /* Waits on the host until the free of this epoch has passed, and as little longer as marks allow. An epoch that the

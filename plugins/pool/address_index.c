@@ -30,42 +30,49 @@ static uint32_t larger_of(uint32_t a, uint32_t b)
 
 /* ---- The tree ---- */
 
-static uint32_t most_in(const uint32_t *most)
+static uint32_t most_in(const struct address_node *node, enum room room)
 {
   uint32_t result = 0;
-  for (unsigned i = 0; i < FAN; i++) result = larger_of(result, most[i]);
+  for (unsigned i = 0; i < FAN; i++) result = larger_of(result, node->most[i][room]);
   return result;
 }
 
-/* Sets the most room of a cell. The nodes above learn of more at once, of less when a search has looked in vain. */
-static void set_most(struct address_index *index, uint32_t cell, enum room room, uint32_t units)
+static bool exceeds(const uint32_t units[ROOMS], const uint32_t most[ROOMS])
 {
-  index->levels[0][cell >> FAN_BITS].most[room][cell % FAN] = units;
-  for (uint32_t level = 1, child = cell >> FAN_BITS; level < index->n_levels; level++, child >>= FAN_BITS) {
-    uint32_t *most = &index->levels[level][child >> FAN_BITS].most[room][child % FAN];
-    if (*most >= units) return;
-    *most = units;
+  return units[ROOM_BUSY] > most[ROOM_BUSY] || units[ROOM_WHOLE] > most[ROOM_WHOLE];
+}
+
+/* Sets the most room of a cell. The nodes above learn of more at once, of less when a search has looked in vain. */
+static void set_most(struct address_index *index, uint32_t cell, const uint32_t units[ROOMS])
+{
+  uint32_t *most = index->levels[0][cell >> FAN_BITS].most[cell % FAN];
+  bool is_more = exceeds(units, most);
+  for (unsigned room = 0; room < ROOMS; room++) most[room] = units[room];
+  for (uint32_t level = 1, child = cell >> FAN_BITS; is_more && level < index->n_levels; level++, child >>= FAN_BITS) {
+    most = index->levels[level][child >> FAN_BITS].most[child % FAN];
+    is_more = exceeds(units, most);
+    for (unsigned room = 0; room < ROOMS; room++) most[room] = larger_of(most[room], units[room]);
   }
 }
 
-/* A search has found less in the node than what the node above knows. */
+/* A search has found less in all of the node than what the node above knows. */
 static void correct(const struct address_index *index, uint32_t level, uint32_t node, enum room room)
 {
   if (level + 1 == index->n_levels) return;
-  index->levels[level + 1][node >> FAN_BITS].most[room][node % FAN] = most_in(index->levels[level][node].most[room]);
+  index->levels[level + 1][node >> FAN_BITS].most[node % FAN][room] = most_in(&index->levels[level][node], room);
 }
 
 /* The first child from `from` on with at least `units`; FAN if there is none. */
-static uint32_t first_child(const uint32_t *most, uint32_t from, uint32_t units)
+static uint32_t first_child(const struct address_node *node, enum room room, uint32_t from, uint32_t units)
 {
-  while (from < FAN && most[from] < units) from++;
+  while (from < FAN && node->most[from][room] < units) from++;
   return from;
 }
 
 /* The last child before `end` with at least `units`; FAN if there is none. */
-static uint32_t last_child(const uint32_t *most, uint32_t end, uint32_t units)
+static uint32_t last_child(const struct address_node *node, enum room room, uint32_t end, uint32_t units)
 {
-  while (end && most[end - 1] < units) end--;
+  while (end && node->most[end - 1][room] < units) end--;
   return end ? end - 1 : FAN;
 }
 
@@ -76,14 +83,14 @@ static uint32_t cell_from(const struct address_index *index, enum room room, uin
   /* Among all cells the search starts at the top. */
   uint32_t level = cell ? 0 : index->n_levels - 1, node = cell >> FAN_BITS, from = cell % FAN;
   for (;;) {
-    uint32_t found = first_child(index->levels[level][node].most[room], from, units);
+    uint32_t found = first_child(&index->levels[level][node], room, from, units);
     if (found < FAN) {
       node = node << FAN_BITS | found;
       if (!level--) return node;
       from = 0;
       continue;
     }
-    correct(index, level, node, room);
+    if (!from) correct(index, level, node, room);
     if (++level == index->n_levels) return index->n_cells;
     from = node % FAN + 1;
     node >>= FAN_BITS;
@@ -96,14 +103,14 @@ static uint32_t cell_before(const struct address_index *index, enum room room, u
   if (!cell) return index->n_cells;
   uint32_t level = 0, node = (cell - 1) >> FAN_BITS, end = (cell - 1) % FAN + 1;
   for (;;) {
-    uint32_t found = last_child(index->levels[level][node].most[room], end, units);
+    uint32_t found = last_child(&index->levels[level][node], room, end, units);
     if (found < FAN) {
       node = node << FAN_BITS | found;
       if (!level--) return node;
       end = FAN;
       continue;
     }
-    correct(index, level, node, room);
+    if (end == FAN) correct(index, level, node, room);
     if (++level == index->n_levels) return index->n_cells;
     end = node % FAN;
     node >>= FAN_BITS;
@@ -154,7 +161,7 @@ static void copy(struct address_index *index, const struct address_index *small)
   }
   for (uint32_t level = small->n_levels; level < index->n_levels; level++)
     for (unsigned room = 0; room < ROOMS; room++)
-      index->levels[level]->most[room][0] = most_in(index->levels[level - 1]->most[room]);
+      index->levels[level]->most[0][room] = most_in(index->levels[level - 1], room);
 }
 
 bool address_index_cover(struct address_index *index, const struct blocks *blocks)
@@ -189,7 +196,7 @@ static void refresh(struct address_index *index, const struct blocks *blocks, ui
   for (uint32_t id = index->heads[cell]; id; id = block_of(blocks, id)->next)
     for (unsigned room = 0; room < ROOMS; room++)
       most[room] = larger_of(most[room], clamp(units_in(blocks, block_of(blocks, id), room)));
-  for (unsigned room = 0; room < ROOMS; room++) set_most(index, cell, room, most[room]);
+  set_most(index, cell, most);
 }
 
 /* Puts the block, whose bounds are set, in its cell's list. */

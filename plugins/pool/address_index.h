@@ -8,7 +8,7 @@
 
 #include "block.h"
 
-enum { FAN_BITS = 4, FAN = 1 << FAN_BITS, MAX_LEVELS = 8 };
+enum { FAN_BITS = 3, FAN = 1 << FAN_BITS, MAX_LEVELS = 10 };
 
 /* What a request may need of a block, from its start on. */
 enum room {
@@ -20,8 +20,10 @@ enum room {
 /* Of each child the most room, in units of HIPMM_ALIGNMENT, or more than there is; of cells exactly. More than 32 bits
  * hold looks like UINT32_MAX. */
 struct address_node {
-  uint32_t most[ROOMS][FAN];
+  _Alignas(64) uint32_t most[FAN][ROOMS];
 };
+
+_Static_assert(sizeof(struct address_node) == 64, "a node is a cache line");
 
 struct address_index {
   uint32_t n_cells, n_levels; /* level 0 stands on the cells, the last level is one node */

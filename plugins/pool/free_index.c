@@ -134,7 +134,7 @@ uint32_t free_index_below(const struct free_index *index, const struct blocks *b
 
 uint32_t free_index_holding(const struct free_index *index, const struct blocks *blocks, uint64_t start, uint64_t end)
 {
-  uint32_t id = address_index_at(&index->tree, blocks, start);
+  uint32_t id = index->count ? address_index_at(&index->tree, blocks, start) : BLOCK_NONE;
   const struct block *block = block_of(blocks, id);
   /* Cells follow one another as regions came, and a later region may lie lower: the cell before may be above. */
   return id && block->start <= start && block->start + block->bytes >= end ? id : BLOCK_NONE;

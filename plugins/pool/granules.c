@@ -90,6 +90,7 @@ struct site {
   bool is_again;      /* it was asked for before, at such a moment */
   bool may_be_dirty;  /* memory that work on `stream` may still use, where it lay before, is good for it */
   uint64_t dirty_end; /* of such memory; 0: there is none */
+  struct block *last; /* free block that a piece was taken from: the next one likely lies there too. NULL: none yet */
 };
 
 /* A piece that came here, up to `end`, has left a place that work of the stream may still use. */
@@ -99,32 +100,36 @@ static void note_dirty(struct site *site, struct heap *heap, uint64_t end)
   stream_mark(&heap->streams, site->stream);
 }
 
-/* Whether the piece lies in free memory that the site's stream may use, of the block in *holder_out. */
-static bool is_idle(const struct pieces *pieces, const struct heap *heap, uint32_t piece, const struct site *site,
-                    struct block **holder_out)
+static bool lies_in(const struct block *block, uint64_t start, uint64_t end)
 {
-  if (!piece_of(pieces, piece)->home) return false; /* it is a spare */
-  uint64_t address = piece_address(pieces, piece), stop = address + piece_bytes(pieces, piece);
-  if (address >= site->end && stop <= site->block->start + site->block->bytes) {
-    *holder_out = site->block;
-    return site->may_be_dirty || site->block->stream == STREAM_CLEAN;
-  }
-  uint32_t id = free_index_holding(&heap->free[STREAM_CLEAN], &heap->blocks, address, stop);
-  if (!id && site->may_be_dirty) id = free_index_holding(&heap->free[site->stream], &heap->blocks, address, stop);
-  if (id) *holder_out = block_of(&heap->blocks, id);
-  return id != BLOCK_NONE;
+  return block && start >= block->start && end <= block->start + block->bytes;
+}
+
+/* The free block in which the piece lies, if the site's stream may use it; NULL if not. */
+static struct block *idle_holder(const struct pieces *pieces, const struct heap *heap, uint32_t piece,
+                                 struct site *site)
+{
+  if (!piece_of(pieces, piece)->home) return NULL; /* it is a spare */
+  uint64_t start = piece_address(pieces, piece), end = start + piece_bytes(pieces, piece);
+  if (start >= site->end && lies_in(site->block, start, end))
+    return site->may_be_dirty || site->block->stream == STREAM_CLEAN ? site->block : NULL;
+  if (lies_in(site->last, start, end)) return site->last;
+  uint32_t id = free_index_holding(&heap->free[STREAM_CLEAN], &heap->blocks, start, end);
+  if (!id && site->may_be_dirty) id = free_index_holding(&heap->free[site->stream], &heap->blocks, start, end);
+  if (!id) return NULL;
+  return site->last = block_of(&heap->blocks, id);
 }
 
 /* Puts the piece that lay at the gap's end before back there, if it is idle and fits. */
 static bool put_back(struct granules *granules, struct heap *heap, struct site *site, const struct gap *gap)
 {
   struct pieces *pieces = &granules->pieces;
-  struct block *holder;
   uint64_t begin;
   uint32_t piece = pieces_at(pieces, gap_end(pieces, gap) - pieces->granule_bytes, &begin);
   if (!piece || begin < gap->address) return false;
   if (begin + piece_bytes(pieces, piece) > gap->address + gap->room * pieces->granule_bytes) return false;
-  if (!is_idle(pieces, heap, piece, site, &holder)) return false;
+  struct block *holder = idle_holder(pieces, heap, piece, site);
+  if (!holder) return false;
   if (piece_take(pieces, piece, holder->stream, holder->epoch)) return false;
   holder->vacant += piece_of(pieces, piece)->granules;
   piece_put(pieces, piece, begin); /* where it is mapped: that cannot fail */
@@ -300,6 +305,7 @@ static enum hipmm_status back_in(struct granules *granules, struct heap *heap, s
                                  bool may_create)
 {
   const struct pieces *pieces = &granules->pieces;
+  if (!site->block->vacant) return HIPMM_OK;
   start = pieces_round_down(pieces, start);
   if (pieces_last(pieces, start, site->end, false) == site->end) return HIPMM_OK; /* it is there */
   site->may_be_dirty = may_be_dirty(granules, heap, site->stream);

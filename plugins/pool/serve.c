@@ -93,16 +93,10 @@ static void forget_stream(struct pool *pool, uint32_t id)
   stream_forget(&pool->heap.streams, id);
 }
 
-/* The stream's id, which the thread's cache for it, if there is one, knows. When the table is full, the device is
- * waited for and all streams are forgotten. */
-static enum hipmm_status enter_stream(struct pool *pool, const struct cache *cache, hipStream_t handle,
-                                      uint32_t *id_out)
+/* The stream's id. When the table is full, the device is waited for and all streams are forgotten. */
+static __attribute__((noinline)) enum hipmm_status find_stream(struct pool *pool, hipStream_t handle, uint32_t *id_out)
 {
   struct streams *streams = &pool->heap.streams;
-  if (cache && cache->handle == handle && cache->stream) {
-    *id_out = cache->stream;
-    return HIPMM_OK;
-  }
   enum hipmm_status status = streams_admit(streams, handle);
   if (status) return status;
   uint32_t id = streams_id(streams, handle);
@@ -114,6 +108,15 @@ static enum hipmm_status enter_stream(struct pool *pool, const struct cache *cac
                                     0, 0);
   if (!status) *id_out = id;
   return status;
+}
+
+/* The same, which the thread's cache for the stream knows, if there is one. */
+static inline enum hipmm_status enter_stream(struct pool *pool, const struct cache *cache, hipStream_t handle,
+                                             uint32_t *id_out)
+{
+  if (!cache || cache->handle != handle || !cache->stream) return find_stream(pool, handle, id_out);
+  *id_out = cache->stream;
+  return HIPMM_OK;
 }
 
 static enum hipmm_status allocate_locked(struct pool *pool, const struct cache *cache, struct request *request,
@@ -287,7 +290,7 @@ void pool_stream_retain(void *self, hipStream_t stream)
   struct pool *pool = self;
   uint32_t id;
   if (lock_enter(&pool->lock, pool->services)) return;
-  if (!enter_stream(pool, NULL, stream, &id)) stream_of(&pool->heap.streams, id)->lasts = true;
+  if (!find_stream(pool, stream, &id)) stream_of(&pool->heap.streams, id)->lasts = true;
   lock_release(&pool->lock);
 }
 

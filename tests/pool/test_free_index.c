@@ -193,11 +193,11 @@ static void assert_nodes_know(void)
   fill_cells();
   for (unsigned room = 0; room < ROOMS; room++)
     for (uint32_t cell = 0; cell < n_cells_in_use; cell++) {
-      assert_int_equal(idx.tree.levels[0][cell / FAN].most[room][cell % FAN], cells[room][cell]);
+      assert_int_equal(idx.tree.levels[0][cell / FAN].most[cell % FAN][room], cells[room][cell]);
       uint32_t child = cell;
       for (uint32_t level = 1; level < idx.tree.n_levels; level++) {
         child /= FAN;
-        assert_true(idx.tree.levels[level][child / FAN].most[room][child % FAN] >= cells[room][cell]);
+        assert_true(idx.tree.levels[level][child / FAN].most[child % FAN][room] >= cells[room][cell]);
       }
     }
 }
