@@ -120,8 +120,8 @@ static struct block *idle_holder(const struct pieces *pieces, const struct heap 
   return site->last = block_of(&heap->blocks, id);
 }
 
-/* Puts the piece that lay at the gap's end before back there, if it is idle and fits. */
-static bool put_back(struct granules *granules, struct heap *heap, struct site *site, const struct gap *gap)
+/* Puts the piece that lay at the gap's end before back there, if it is idle and fits, which makes the gap shorter. */
+static bool put_back(struct granules *granules, struct heap *heap, struct site *site, struct gap *gap)
 {
   struct pieces *pieces = &granules->pieces;
   uint64_t begin;
@@ -135,6 +135,7 @@ static bool put_back(struct granules *granules, struct heap *heap, struct site *
   piece_put(pieces, piece, begin); /* where it is mapped: that cannot fail */
   site->block->vacant -= piece_of(pieces, piece)->granules;
   if (holder->stream != STREAM_CLEAN) note_dirty(site, heap, begin + piece_bytes(pieces, piece));
+  gap->granules = gap->room = (begin - gap->address) / pieces->granule_bytes;
   granules->returns++;
   return true;
 }
@@ -256,7 +257,8 @@ static enum hipmm_status back(struct granules *granules, struct heap *heap, stru
   while (last_gap(pieces, start, site->end, limit, &gap)) {
     uint32_t piece;
     bool dirty;
-    if (put_back(granules, heap, site, &gap)) continue;
+    while (gap.granules && put_back(granules, heap, site, &gap)) continue;
+    if (!gap.granules) continue;
     spare_others(pieces, &gap);
     enum hipmm_status status = obtain(granules, heap, site, &gap, may_create, &piece, &dirty);
     if (status) return status;

@@ -399,7 +399,7 @@ static void moves_nothing_twice(void **state)
 {
   (void)state;
   open_ground(GROWTH_MAPPED, 32 * MIB, GRANULE, UINT64_MAX);
-  unsigned n = fill(GRANULE, ids, MOST_IDS), waits = host_waits();
+  unsigned n = fill(GRANULE, ids, MOST_IDS), waits = host_waits(), records = fake_calls.event_record;
   for (unsigned round = 0; round < 3; round++) {
     for (unsigned i = 0; i < n; i += 2) give(ids[i]);
     uint32_t id = take(8 * GRANULE);
@@ -413,6 +413,7 @@ static void moves_nothing_twice(void **state)
     assert_valid();
   }
   assert_int_equal(host_waits(), waits);
+  assert_int_equal(fake_calls.event_record, records);
 }
 
 /* Pieces grow with what is held; a hole that is smaller than all idle pieces is filled by an exchange. */

@@ -324,6 +324,50 @@ static void survives_anything_recording(void **state)
   open_heap(RECORD_AUTO);
 }
 
+/* ---- Marks ---- */
+
+/* Work on stream 0 and a free that comes after it; returns the work's number. */
+static uint64_t work_and_free(void)
+{
+  uint32_t id = take(4 * KIB, 0);
+  uint64_t work = fake_work(0);
+  give(id, 0);
+  return work;
+}
+
+/* The first wait finds no mark, and is for all that the stream was given; a later one is for what is needed. */
+static void waits_no_longer_than_to_the_next_mark(void **state)
+{
+  (void)state;
+  open_with(RECORD_AUTO, MIB, 2);
+  work_and_free();
+  uint64_t later = fake_work(0);
+  assert_true(stream_host_wait_for(&heap.streams, STREAM_FIRST, 1));
+  assert_true(fake_is_ordered(1, 0, later));
+  uint64_t work = work_and_free();
+  stream_mark(&heap.streams, STREAM_FIRST);
+  later = work_and_free();
+  assert_true(stream_host_wait_for(&heap.streams, STREAM_FIRST, 2));
+  assert_true(fake_is_ordered(1, 0, work));
+  assert_false(fake_is_ordered(1, 0, later));
+}
+
+static void marks_nothing_long_after_the_last_wait(void **state)
+{
+  enum { MANY = 1000 };
+  (void)state;
+  open_with(RECORD_AUTO, MIB, 1);
+  for (unsigned wait = 0; wait < 2; wait++) {
+    for (unsigned i = 0; i < MANY; i++) {
+      work_and_free();
+      stream_mark(&heap.streams, STREAM_FIRST);
+      if (i + 1 == MANY / 2) fake_calls.event_record = 0;
+    }
+    assert_int_equal(fake_calls.event_record, 0);
+    assert_true(stream_host_wait_for(&heap.streams, STREAM_FIRST, (wait + 1) * MANY));
+  }
+}
+
 #define TEST(test) cmocka_unit_test_teardown(test, close_heap)
 
 int main(void)
@@ -340,6 +384,8 @@ int main(void)
       TEST(does_without_events_that_fail),
       TEST(waits_on_the_host_for_all),
       TEST(survives_anything_recording),
+      TEST(waits_no_longer_than_to_the_next_mark),
+      TEST(marks_nothing_long_after_the_last_wait),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
