@@ -2,55 +2,93 @@
 /* history.c: see history.h. */
 #include "history.h"
 
-enum { SET_BITS = 11 };
+enum { HISTORY_ITEMS = 1 << 14, SET_BITS = 11, SET_ITEMS = 16 };
 
+/* Items whose keys share a set, as 1 + number in the ring; 0: none. */
+struct history_set {
+  _Alignas(64) uint32_t numbers[SET_ITEMS];
+};
+
+static const size_t items_bytes = HISTORY_ITEMS * sizeof(struct history_item);
 static const size_t sets_bytes = sizeof(struct history_set) << SET_BITS;
+
+bool history_open(struct history *history, const struct hipmm_services *services)
+{
+  *history = (struct history){.items = services->host_allocate(services, items_bytes),
+                              .sets = services->host_allocate(services, sets_bytes)};
+  if (history->items && history->sets) return true;
+  history_close(history, services);
+  return false;
+}
+
+void history_close(struct history *history, const struct hipmm_services *services)
+{
+  services->host_free(services, history->items, items_bytes);
+  services->host_free(services, history->sets, sets_bytes);
+}
 
 static struct history_set *set_of(const struct history *history)
 {
   return &history->sets[history->key >> (64 - SET_BITS)];
 }
 
-/* Which of the set the request under way is; SET_ITEMS if it is not known. */
-static unsigned item_in(const struct history *history, const struct history_set *set)
+static bool is_item(const struct history *history, uint32_t number)
 {
-  unsigned i = 0;
-  while (i < SET_ITEMS && set->keys[i] != history->key) i++;
-  return i;
+  return history->items[number].key == history->key;
 }
 
-bool history_open(struct history *history, const struct hipmm_services *services)
+static uint32_t search(const struct history *history)
 {
-  *history = (struct history){.sets = services->host_allocate(services, sets_bytes)};
-  return history->sets != NULL;
-}
-
-void history_close(struct history *history, const struct hipmm_services *services)
-{
-  services->host_free(services, history->sets, sets_bytes);
+  const struct history_set *set = set_of(history);
+  for (unsigned i = 0; i < SET_ITEMS && set->numbers[i]; i++)
+    if (is_item(history, set->numbers[i] - 1)) return set->numbers[i] - 1;
+  return HISTORY_ITEMS;
 }
 
 const uint64_t *history_find(struct history *history, uint64_t bytes, uint64_t live_bytes, uint64_t lately)
 {
   uint64_t moment = (live_bytes ^ lately * 0xD6E8FEB86659FD93ull) + (history->age << 48);
   history->key = (bytes * 0xC2B2AE3D27D4EB4Full ^ moment) * 0x9E3779B97F4A7C15ull | 1; /* 0 is of no request */
-  const struct history_set *set = set_of(history);
-  unsigned i = item_in(history, set);
-  return i < SET_ITEMS ? set->addresses[i] : NULL;
+  history->found = is_item(history, history->next) ? history->next : search(history);
+  if (history->found == HISTORY_ITEMS) return NULL;
+  history->next = (history->found + 1) % HISTORY_ITEMS;
+  return history->items[history->found].addresses;
+}
+
+/* How many items came after it. */
+static uint32_t age_of(const struct history *history, uint32_t number)
+{
+  return (history->count - number) % HISTORY_ITEMS;
+}
+
+/* An unused place in the set, which are the last, or that of the oldest item. */
+static uint32_t *place_in(const struct history *history, struct history_set *set)
+{
+  uint32_t *oldest = set->numbers;
+  for (unsigned i = 0; i < SET_ITEMS; i++) {
+    uint32_t *place = &set->numbers[i];
+    if (!*place) return place;
+    if (age_of(history, *place) > age_of(history, *oldest)) oldest = place;
+  }
+  return oldest;
+}
+
+static uint32_t add(struct history *history)
+{
+  uint32_t number = history->count % HISTORY_ITEMS;
+  *place_in(history, set_of(history)) = number + 1;
+  history->items[number] = (struct history_item){.key = history->key};
+  history->count++;
+  history->next = history->count % HISTORY_ITEMS;
+  return number;
 }
 
 void history_note(struct history *history, uint64_t address)
 {
-  struct history_set *set = set_of(history);
-  unsigned i = item_in(history, set);
-  uint64_t other = 0;
-  if (i < SET_ITEMS)
-    other = set->addresses[i][set->addresses[i][0] == address];
-  else
-    i = set->n_noted++ % SET_ITEMS;
-  set->keys[i] = history->key;
-  set->addresses[i][0] = address;
-  set->addresses[i][1] = other;
+  struct history_item *item = &history->items[history->found < HISTORY_ITEMS ? history->found : add(history)];
+  if (item->addresses[0] == address) return;
+  item->addresses[1] = item->addresses[0];
+  item->addresses[0] = address;
 }
 
 void history_forget(struct history *history)
@@ -60,5 +98,5 @@ void history_forget(struct history *history)
 
 uint64_t history_metadata_bytes(void)
 {
-  return sets_bytes;
+  return items_bytes + sets_bytes;
 }

@@ -10,21 +10,26 @@
 
 #include <stdbool.h>
 
-enum { HISTORY_ADDRESSES = 2, SET_ITEMS = 8 };
+enum { HISTORY_ADDRESSES = 2 };
 
-/* What is known of some requests. A key stands for how much was asked for and at which moment: two that are the same by
+/* What is known of a request. A key stands for how much was asked for and at which moment: two that are the same by
  * chance do no harm. Addresses: the last first, then the last other one, 0 if there is none. A block that is still live
  * when its successor is asked for makes that go elsewhere: two addresses take turns. */
-struct history_set {
-  _Alignas(64) uint64_t keys[SET_ITEMS];
-  uint64_t addresses[SET_ITEMS][HISTORY_ADDRESSES];
-  uint64_t n_noted; /* the oldest goes first */
+struct history_item {
+  uint64_t key; /* 0: none */
+  uint64_t addresses[HISTORY_ADDRESSES];
 };
 
+struct history_set;
+
 struct history {
-  struct history_set *sets; /* by key */
-  uint64_t age;             /* times that all was forgotten */
-  uint64_t key;             /* of the request under way */
+  struct history_item *items; /* a ring, in the order in which they were first noted: the oldest goes first */
+  struct history_set *sets;   /* of numbers of items, by key */
+  uint32_t count;             /* items ever noted, in all rounds of the ring */
+  uint32_t next;              /* the item to be asked for next, as programs go: no search finds it */
+  uint32_t found;             /* of the request under way; HISTORY_ITEMS: it is not known */
+  uint64_t key;               /* its key */
+  uint64_t age;               /* times that all was forgotten */
 };
 
 /* False when host memory is short. */
