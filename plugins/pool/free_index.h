@@ -15,11 +15,11 @@ enum {
 };
 
 struct free_index {
+  _Alignas(64) uint64_t bytes; /* sum of all blocks */
+  uint32_t count;              /* blocks in all */
+  struct address_index tree;
   uint64_t bits[FREE_LISTS / 64]; /* which lists have blocks */
   uint32_t lists[FREE_LISTS];
-  struct address_index tree;
-  uint32_t count; /* blocks in all */
-  uint64_t bytes; /* sum of all blocks */
 };
 
 /* To be called before blocks are added, and again whenever the blocks have come to cover more addresses. False, and
