@@ -54,18 +54,17 @@ struct span {
  * that are as large as a cell only one can start in each cell, so that few lines of their map have all that a program
  * uses. */
 struct blocks {
-  const struct hipmm_services *services;
-  struct block *items;    /* reserved for the largest count, committed on touch */
-  uint32_t unused;        /* list of records to use again, through `next` */
-  uint32_t count;         /* records ever used, 0 included */
-  uint32_t live;          /* blocks in state BLOCK_LIVE */
-  uint64_t granule_bytes; /* a power of two (granules.h); 0: there are none */
-
-  struct span spans[MAX_SPANS]; /* only if there are granules */
-  uint32_t n_spans, n_cells;
-  uint32_t *_Atomic *leaves; /* one per LEAF_SPAN of address space; NULL where the pool has nothing */
-  uint32_t n_leaves;         /* leaves in use */
+  struct block *items;       /* reserved for the largest count, committed on touch */
   uint32_t *large;           /* by cell of address space, from 0 on */
+  uint32_t *_Atomic *leaves; /* one per LEAF_SPAN of address space; NULL where the pool has nothing */
+  uint64_t granule_bytes;    /* a power of two (granules.h); 0: there are none */
+  uint32_t unused;           /* list of records to use again, through `next` */
+  uint32_t count;            /* records ever used, 0 included */
+  uint32_t live;             /* blocks in state BLOCK_LIVE */
+  uint32_t n_leaves;         /* leaves in use */
+  const struct hipmm_services *services;
+  uint32_t n_spans, n_cells;
+  struct span spans[MAX_SPANS]; /* only if there are granules */
 };
 
 bool blocks_open(struct blocks *blocks, const struct hipmm_services *services);
@@ -82,8 +81,8 @@ void block_drop(struct blocks *blocks, uint32_t id);
 /* Changes where a free block lies. */
 void block_set_bounds(struct blocks *blocks, uint32_t id, uint64_t start, uint64_t bytes);
 
-/* Makes it the one that the map has for where it starts. Not done for what is free: the map is large, and much of what it
- * is asked for is far from all that was looked at before. */
+/* Makes it the one that the map has for where it starts. Not done for what is free: the map is large, and much of what
+ * it is asked for is far from all that was looked at before. */
 void block_show(struct blocks *blocks, uint32_t id);
 
 /* Host memory that the records and the map take at most, in bytes. */

@@ -13,11 +13,11 @@
 #include "pieces.h"
 
 struct granules {
-  struct pieces pieces;
   struct history history;
   uint64_t moves;      /* pieces mapped under other addresses so far */
   uint64_t returns;    /* pieces that went back to where they had been, which costs nothing */
   uint64_t rest_bytes; /* of pieces that were made to move no more */
+  struct pieces pieces;
 };
 
 /* HIPMM_E_NOT_SUPPORTED when the upstream cannot map, HIPMM_E_LIMIT when the maximum is below a granule. */

@@ -8,18 +8,18 @@
 #include "free_index.h"
 
 struct heap {
-  /* Whether there is memory under all of [start, end), which lies in a free block that has vacant granules. Set by who
-   * provides the memory. */
-  bool (*has_memory)(const void *backing, uint64_t start, uint64_t end);
-  const void *backing;
-  struct blocks blocks;
-  struct streams streams;
   struct free_index *free;  /* of each stream */
   uint64_t live_bytes;      /* blocks given out, cached ones included */
   uint64_t large_bytes;     /* those that have a granule and more */
   uint64_t lately;          /* another number for other large blocks that came and went last */
+  uint64_t requested_bytes; /* what was asked for when live blocks were taken, less that when they were given back */
   uint64_t bytes;           /* all regions, vacant parts included */
-  uint64_t requested_bytes; /* what was asked for in them when they were taken, less that when they were given back */
+  /* Whether there is memory under all of [start, end), which lies in a free block that has vacant granules. Set by who
+   * provides the memory. */
+  bool (*has_memory)(const void *backing, uint64_t start, uint64_t end);
+  const void *backing;
+  struct streams streams;
+  struct blocks blocks;
 };
 
 bool heap_open(struct heap *heap, const struct hipmm_services *services, enum record record);

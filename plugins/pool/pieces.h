@@ -52,14 +52,14 @@ struct pieces {
   uint64_t granule_bytes; /* a power of two */
   bool may_alias;         /* a piece stays mapped where it lay */
   bool is_slow;           /* mapping takes its time */
-  struct range ranges[MAX_RANGES];
-  uint32_t n_ranges;
   uint64_t bytes, peak_bytes; /* physical memory held */
   uint64_t maximum_bytes;     /* never held more */
   struct piece *items;
   uint32_t count;  /* records ever used, 0 included */
   uint32_t unused; /* records to use again */
   uint32_t spares; /* pieces that lie nowhere, since the driver would not have them */
+  uint32_t n_ranges;
+  struct range ranges[MAX_RANGES];
 };
 
 /* Why the upstream's mapping is not for who was not told to use it; NULL if it is, or there is none. */

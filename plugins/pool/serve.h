@@ -10,10 +10,10 @@
 struct pool {
   const struct hipmm_services *services;
   struct caches caches;
-  struct thread_watch threads;
-  struct lock lock; /* all below, and which caches there are */
+  struct lock lock; /* of heap and ground, and of which caches there are */
   struct heap heap;
   struct ground ground;
+  struct thread_watch threads;
 };
 
 /* The ops of the same names (hipmm/plugin.h); `self` is a struct pool. */
