@@ -27,7 +27,7 @@ _Static_assert(sizeof(struct address_node) == 64, "a node is a cache line");
 
 struct address_index {
   uint32_t n_cells, n_levels; /* level 0 stands on the cells, the last level is one node */
-  uint32_t *heads; /* of each cell: its lowest block */
+  uint32_t *heads;            /* of each cell: its lowest block */
   struct address_node *levels[MAX_LEVELS];
 };
 

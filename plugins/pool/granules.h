@@ -27,8 +27,8 @@ enum hipmm_status granules_open(struct granules *granules, struct heap *heap, co
 /* Gives everything back. The device is idle. */
 void granules_close(struct granules *granules);
 
-/* Whether there can be memory for the request, whatever is idle and wherever it lies. Asked only for what takes many new
- * pieces, so that none is taken in vain, which others may want meanwhile. Fails as granules_take() would. */
+/* Whether there can be memory for the request, whatever is idle and wherever it lies. Asked only for what takes many
+ * new pieces, so that none is taken in vain, which others may want meanwhile. Fails as granules_take() would. */
 enum hipmm_status granules_expect(struct granules *granules, const struct heap *heap, const struct request *request);
 
 /* Takes what fits best of what is ready for the request's stream, after putting memory under it: idle pieces of clean

@@ -49,9 +49,9 @@ struct pieces {
   const struct hipmm_services *services;
   struct hipmm_resource *upstream;
   const struct hipmm_mapping *mapping;
-  uint64_t granule_bytes; /* a power of two */
-  bool may_alias;         /* a piece stays mapped where it lay */
-  bool is_slow;           /* mapping takes its time */
+  uint64_t granule_bytes;     /* a power of two */
+  bool may_alias;             /* a piece stays mapped where it lay */
+  bool is_slow;               /* mapping takes its time */
   uint64_t bytes, peak_bytes; /* physical memory held */
   uint64_t maximum_bytes;     /* never held more */
   struct piece *items;
