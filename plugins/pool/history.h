@@ -26,7 +26,7 @@ struct history {
   struct history_item *items; /* a ring, in the order in which they were first noted: the oldest goes first */
   struct history_set *sets;   /* of numbers of items, by key */
   uint32_t count;             /* items ever noted, in all rounds of the ring */
-  uint32_t next;              /* the item to be asked for next, as programs go: no search finds it */
+  uint32_t next;              /* what is asked for next if all goes as before, so that it need not be searched for */
   uint32_t found;             /* of the request under way; HISTORY_ITEMS: it is not known */
   uint64_t key;               /* its key */
   uint64_t age;               /* times that all was forgotten */
