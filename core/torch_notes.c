@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 atomic_ushort torch_marks[TORCH_MARKS];
+atomic_uint torch_marks_all;
 
 _Static_assert(TORCH_MARKS == 1 << (64 - 52), "torch_mark_of() takes 12 bits");
 
@@ -20,9 +21,16 @@ static struct ledger notes = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static atomic_bool incomplete; /* a use could not be noted, of a block that nobody can name any more */
 
-static atomic_ushort *mark_of(const void *ptr)
+static void mark(const void *ptr)
 {
-  return &torch_marks[torch_mark_of(ptr)];
+  atomic_fetch_add(&torch_marks[torch_mark_of(ptr)], 1);
+  atomic_fetch_add(&torch_marks_all, 1);
+}
+
+static void unmark(const void *ptr)
+{
+  atomic_fetch_sub(&torch_marks_all, 1);
+  atomic_fetch_sub(&torch_marks[torch_mark_of(ptr)], 1);
 }
 
 static struct torch_note *find(void *ptr)
@@ -37,7 +45,7 @@ static struct torch_note *find_or_add(void *ptr)
   if (note) return note;
   note = calloc(1, sizeof *note);
   if (note && ledger_insert(&notes, ptr, (size_t)note)) {
-    atomic_fetch_add(mark_of(ptr), 1);
+    mark(ptr);
     return note;
   }
   free(note);
@@ -62,7 +70,7 @@ static void give_up(void *ptr)
     log_line(HIPMM_LOG_WARNING, "torch",
              "no host memory to note which streams use a block; some frees wait for the "
              "device from now on");
-  atomic_fetch_add(mark_of(ptr), 1);
+  mark(ptr);
 }
 
 void torch_note_use(void *ptr, hipStream_t stream, int device)
@@ -89,7 +97,7 @@ struct torch_note torch_notes_take(void *ptr)
   struct hipmm_block block;
   pthread_mutex_lock(&lock);
   struct torch_note *note = ledger_remove(&notes, ptr, 0, &block) ? NULL : (struct torch_note *)block.bytes;
-  if (note) atomic_fetch_sub(mark_of(ptr), 1);
+  if (note) unmark(ptr);
   pthread_mutex_unlock(&lock);
   if (note) taken = *note;
   free(note);
@@ -111,7 +119,7 @@ void torch_notes_forget(void)
   pthread_mutex_lock(&lock);
   while (ledger_remove_any(&notes, &block)) {
     struct torch_note *note = (struct torch_note *)block.bytes;
-    atomic_fetch_sub(mark_of(block.ptr), 1);
+    unmark(block.ptr);
     torch_drop_uses(note->uses);
     free(note);
   }

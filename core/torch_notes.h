@@ -29,6 +29,7 @@ struct torch_note {
 enum { TORCH_MARKS = 4096 };
 
 extern atomic_ushort torch_marks[TORCH_MARKS]; /* how many notes there are of pointers that share a mark */
+extern atomic_uint torch_marks_all;            /* and in all: mostly none, which it takes one line to see */
 
 static inline size_t torch_mark_of(const void *ptr)
 {
@@ -38,7 +39,8 @@ static inline size_t torch_mark_of(const void *ptr)
 /* False: there is no note of this block. A caller who may free a block knows of all that was noted of it. */
 static inline bool torch_notes_may_have(const void *ptr)
 {
-  return atomic_load_explicit(&torch_marks[torch_mark_of(ptr)], memory_order_relaxed) != 0;
+  return atomic_load_explicit(&torch_marks_all, memory_order_relaxed) &&
+         atomic_load_explicit(&torch_marks[torch_mark_of(ptr)], memory_order_relaxed);
 }
 
 /* Without host memory for the note, freeing the block will wait for its device. */
