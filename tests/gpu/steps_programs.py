@@ -55,7 +55,7 @@ def torch(proof):
             continue
         theirs, *others = found["trainings"]
         for one, as_fast, quartiles in zip(others, found["as_fast"], found["quartiles"]):
-            proof.check(f"{name}: the same losses", theirs["losses"] == one["losses"],
+            proof.check(f"{name}: {one['allocator']} has the same losses", theirs["losses"] == one["losses"],
                         f"{theirs['losses']} and {one['losses']}")
             if one["allocator"] == "hipmm":
                 proof.check(f"{name}: as fast", as_fast >= AS_FAST, f"{as_fast} times")
