@@ -130,13 +130,16 @@ uint32_t streams_id(struct streams *streams, hipStream_t handle)
   return add(streams, handle, number);
 }
 
-/* A per-thread default stream can be named by its own thread alone. Another's handle is good as long as its owner keeps
- * it, which is known of some, and promised by all under RECORD_LAZY. */
+/* Whether its handle may be used at any time and by any thread: its owner keeps it, which is known of some, and
+ * promised by all under RECORD_LAZY. A per-thread default stream can be named by its own thread alone. */
+static bool lasts(const struct streams *streams, const struct stream *stream)
+{
+  return !stream->thread && (stream->lasts || streams->record == RECORD_LAZY);
+}
+
 static bool may_use_handle(const struct streams *streams, const struct stream *stream)
 {
-  if (stream->gone) return false;
-  if (stream->thread) return stream->thread == thread_number();
-  return stream->lasts || streams->record == RECORD_LAZY;
+  return !stream->gone && (lasts(streams, stream) || stream->thread == thread_number());
 }
 
 bool stream_is_captured(const struct streams *streams, uint32_t id)
@@ -235,13 +238,13 @@ enum { MARKS_AFTER_WAIT = 8 * STREAM_MARKS };
 void stream_mark(struct streams *streams, uint32_t id)
 {
   struct stream *stream = &streams->items[id];
-  if (!stream->marks_ahead) return;
+  if (!stream->marks_ahead && lasts(streams, stream)) return;
   if (stream->n_marks && stream->marks[(stream->n_marks - 1) % STREAM_MARKS].epoch == stream->frees) return;
   struct mark *mark = &stream->marks[stream->n_marks % STREAM_MARKS];
   if (!record_event(streams, stream, &mark->event)) return;
   mark->epoch = stream->frees;
   stream->n_marks++;
-  stream->marks_ahead--;
+  if (stream->marks_ahead) stream->marks_ahead--;
 }
 
 /* The first mark at or after the epoch; NULL if there is none. */

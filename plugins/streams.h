@@ -86,8 +86,9 @@ bool stream_wait(struct streams *streams, uint32_t waiter, uint32_t id, uint64_t
 /* Waits on the host until all frees on this stream have passed. False as above. */
 bool stream_host_wait(struct streams *streams, uint32_t id);
 
-/* Marks where the stream is now, if the host was waiting for it of late: an event costs the host and the device more
- * than all else that is done at such a moment. Its handle is good during this call. */
+/* Marks where the stream is now, if the host was waiting for it of late, or if its handle may be gone by the time that
+ * it does: an event costs the host and the device more than all else that is done at such a moment. Its handle is good
+ * during this call. */
 void stream_mark(struct streams *streams, uint32_t id);
 
 /* Waits on the host until the free of this epoch has passed, and as little longer as marks allow. An epoch that the

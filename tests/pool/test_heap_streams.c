@@ -326,12 +326,12 @@ static void survives_anything_recording(void **state)
 
 /* ---- Marks ---- */
 
-/* Work on stream 0 and a free that comes after it; returns the work's number. */
-static uint64_t work_and_free(void)
+/* Work on a stream and a free that comes after it; returns the work's number. */
+static uint64_t work_and_free(unsigned stream)
 {
-  uint32_t id = take(4 * KIB, 0);
-  uint64_t work = fake_work(0);
-  give(id, 0);
+  uint32_t id = take(4 * KIB, stream);
+  uint64_t work = fake_work(stream);
+  give(id, stream);
   return work;
 }
 
@@ -340,16 +340,30 @@ static void waits_no_longer_than_to_the_next_mark(void **state)
 {
   (void)state;
   open_with(RECORD_AUTO, MIB, 2);
-  work_and_free();
+  work_and_free(0);
   uint64_t later = fake_work(0);
   assert_true(stream_host_wait_for(&heap.streams, STREAM_FIRST, 1));
   assert_true(fake_is_ordered(1, 0, later));
-  uint64_t work = work_and_free();
+  uint64_t work = work_and_free(0);
   stream_mark(&heap.streams, STREAM_FIRST);
-  later = work_and_free();
+  later = work_and_free(0);
   assert_true(stream_host_wait_for(&heap.streams, STREAM_FIRST, 2));
   assert_true(fake_is_ordered(1, 0, work));
   assert_false(fake_is_ordered(1, 0, later));
+}
+
+/* It is too late to record an event when the wait comes. */
+static void marks_where_a_handle_may_go(void **state)
+{
+  (void)state;
+  open_with(RECORD_AUTO, MIB, 2);
+  uint64_t work = work_and_free(1);
+  stream_mark(&heap.streams, STREAM_FIRST + 1);
+  uint64_t later = fake_work(1);
+  fake_set_alive(1, false);
+  assert_true(stream_host_wait_for(&heap.streams, STREAM_FIRST + 1, 1));
+  assert_true(fake_is_ordered(0, 1, work));
+  assert_false(fake_is_ordered(0, 1, later));
 }
 
 static void marks_nothing_long_after_the_last_wait(void **state)
@@ -359,7 +373,7 @@ static void marks_nothing_long_after_the_last_wait(void **state)
   open_with(RECORD_AUTO, MIB, 1);
   for (unsigned wait = 0; wait < 2; wait++) {
     for (unsigned i = 0; i < MANY; i++) {
-      work_and_free();
+      work_and_free(0);
       stream_mark(&heap.streams, STREAM_FIRST);
       if (i + 1 == MANY / 2) fake_calls.event_record = 0;
     }
@@ -385,6 +399,7 @@ int main(void)
       TEST(waits_on_the_host_for_all),
       TEST(survives_anything_recording),
       TEST(waits_no_longer_than_to_the_next_mark),
+      TEST(marks_where_a_handle_may_go),
       TEST(marks_nothing_long_after_the_last_wait),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
