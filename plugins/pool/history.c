@@ -2,11 +2,12 @@
 /* history.c: see history.h. */
 #include "history.h"
 
-enum { HISTORY_ITEMS = 1 << 14, SET_BITS = 11, SET_ITEMS = 16 };
+enum { NUMBER_BITS = 15, HISTORY_ITEMS = 1 << (NUMBER_BITS - 1), SET_BITS = 11, SET_ITEMS = 16 };
 
-/* Items whose keys share a set, as 1 + number in the ring; 0: none. */
+/* Items whose keys share a set: 1 + number in the ring, and above that a tag, so that mostly one item is looked at, or
+ * none. 0: no item. */
 struct history_set {
-  _Alignas(64) uint32_t numbers[SET_ITEMS];
+  _Alignas(64) uint32_t entries[SET_ITEMS];
 };
 
 static const size_t items_bytes = HISTORY_ITEMS * sizeof(struct history_item);
@@ -37,11 +38,24 @@ static bool is_item(const struct history *history, uint32_t number)
   return history->items[number].key == history->key;
 }
 
+/* As it is of the key under way, with the bits that follow those of the set as its tag. */
+static uint32_t entry_for(const struct history *history, uint32_t number)
+{
+  return (uint32_t)(history->key << SET_BITS >> (32 + NUMBER_BITS)) << NUMBER_BITS | (number + 1);
+}
+
+static uint32_t number_in(uint32_t entry)
+{
+  return entry % (1 << NUMBER_BITS) - 1;
+}
+
 static uint32_t search(const struct history *history)
 {
   const struct history_set *set = set_of(history);
-  for (unsigned i = 0; i < SET_ITEMS && set->numbers[i]; i++)
-    if (is_item(history, set->numbers[i] - 1)) return set->numbers[i] - 1;
+  for (unsigned i = 0; i < SET_ITEMS && set->entries[i]; i++) {
+    uint32_t number = number_in(set->entries[i]);
+    if (set->entries[i] == entry_for(history, number) && is_item(history, number)) return number;
+  }
   return HISTORY_ITEMS;
 }
 
@@ -56,19 +70,19 @@ const uint64_t *history_find(struct history *history, uint64_t bytes, uint64_t l
 }
 
 /* How many items came after it. */
-static uint32_t age_of(const struct history *history, uint32_t number)
+static uint32_t age_of(const struct history *history, uint32_t entry)
 {
-  return (history->count - number) % HISTORY_ITEMS;
+  return (history->count - 1 - number_in(entry)) % HISTORY_ITEMS;
 }
 
-/* An unused place in the set, which are the last, or that of the oldest item. */
+/* An unused entry of the set, which are the last, or that of the oldest item. */
 static uint32_t *place_in(const struct history *history, struct history_set *set)
 {
-  uint32_t *oldest = set->numbers;
+  uint32_t *oldest = set->entries;
   for (unsigned i = 0; i < SET_ITEMS; i++) {
-    uint32_t *place = &set->numbers[i];
-    if (!*place) return place;
-    if (age_of(history, *place) > age_of(history, *oldest)) oldest = place;
+    uint32_t *entry = &set->entries[i];
+    if (!*entry) return entry;
+    if (age_of(history, *entry) > age_of(history, *oldest)) oldest = entry;
   }
   return oldest;
 }
@@ -76,7 +90,7 @@ static uint32_t *place_in(const struct history *history, struct history_set *set
 static uint32_t add(struct history *history)
 {
   uint32_t number = history->count % HISTORY_ITEMS;
-  *place_in(history, set_of(history)) = number + 1;
+  *place_in(history, set_of(history)) = entry_for(history, number);
   history->items[number] = (struct history_item){.key = history->key};
   history->count++;
   history->next = history->count % HISTORY_ITEMS;

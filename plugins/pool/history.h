@@ -24,7 +24,7 @@ struct history_set;
 
 struct history {
   struct history_item *items; /* a ring, in the order in which they were first noted: the oldest goes first */
-  struct history_set *sets;   /* of numbers of items, by key */
+  struct history_set *sets;   /* where to find items by key */
   uint32_t count;             /* items ever noted, in all rounds of the ring */
   uint32_t next;              /* what is asked for next if all goes as before, so that it need not be searched for */
   uint32_t found;             /* of the request under way; HISTORY_ITEMS: it is not known */
