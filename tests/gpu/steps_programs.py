@@ -118,7 +118,9 @@ def under_run(proof, name, key, script, *words, **environment):
     proof.check(f"{name}: runs by itself", plain.status == 0 and results[0], plain.last_words())
     proof.check(f"{name}: runs under hipmm run", under.status == 0 and results[1], under.last_words())
     proof.check(f"{name}: the same results", results[0] == results[1], f"{results}")
-    proof.notes += [f"{name}: by itself {plain.seconds:.2f} s, under hipmm {under.seconds:.2f} s"]
+    note = f"{name}: by itself {plain.seconds:.2f} s, under hipmm {under.seconds:.2f} s"
+    rates = [(done.json() or {}).get("steps_per_second") for done in (plain, under)]
+    proof.notes += [note + (f"; {rates[0]} and {rates[1]} steps a second" if all(rates) else "")]
     return under.err
 
 
