@@ -59,10 +59,10 @@ static inline bool framework_knows_stream(struct framework_device *device, hipSt
   return (uintptr_t)stream <= 2 || atomic_load_explicit(slot, memory_order_relaxed) == stream;
 }
 
-/* Counts bytes as live if the limit allows it. No allocation fails because of another that will not come to be, save
- * one that is still being tried. */
 bool framework_count_within(struct framework_device *device, size_t bytes, size_t limit);
 
+/* Counts bytes as live if the limit allows it. No allocation fails because of another that will not come to be, save
+ * one that is still being tried. */
 static inline bool framework_count(struct framework_device *device, size_t bytes)
 {
   size_t limit = atomic_load_explicit(&device->limit, memory_order_relaxed);

@@ -276,7 +276,6 @@ uint32_t address_index_below(const struct address_index *index, const struct blo
 uint32_t address_index_at(const struct address_index *index, const struct blocks *blocks, uint64_t address)
 {
   uint32_t cell = block_cell(blocks, address), found = BLOCK_NONE;
-  if (!index->n_cells) return BLOCK_NONE;
   for (uint32_t id = index->heads[cell]; id && block_of(blocks, id)->start <= address; id = block_of(blocks, id)->next)
     found = id;
   if (found || (cell = cell_before(index, ROOM_WHOLE, cell, 1)) == index->n_cells) return found;

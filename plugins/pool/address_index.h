@@ -53,7 +53,7 @@ uint32_t address_index_fit(const struct address_index *index, const struct block
 uint32_t address_index_below(const struct address_index *index, const struct blocks *blocks, uint32_t id,
                              uint64_t units);
 
-/* The block that begins at `address`, or the last before it; BLOCK_NONE if there is none. */
+/* The block that begins at `address`, or the last before it; BLOCK_NONE if there is none. The index is not empty. */
 uint32_t address_index_at(const struct address_index *index, const struct blocks *blocks, uint64_t address);
 
 #endif

@@ -111,6 +111,12 @@ static inline struct block *block_of(const struct blocks *blocks, uint32_t id)
   return &blocks->items[id];
 }
 
+/* Whether all of [start, end) lies in the block. */
+static inline bool block_holds(const struct block *block, uint64_t start, uint64_t end)
+{
+  return block->start <= start && block->start + block->bytes >= end;
+}
+
 /* The cell of an address that is covered. */
 static inline uint32_t block_cell(const struct blocks *blocks, uint64_t address)
 {

@@ -135,9 +135,8 @@ uint32_t free_index_below(const struct free_index *index, const struct blocks *b
 uint32_t free_index_holding(const struct free_index *index, const struct blocks *blocks, uint64_t start, uint64_t end)
 {
   uint32_t id = index->count ? address_index_at(&index->tree, blocks, start) : BLOCK_NONE;
-  const struct block *block = block_of(blocks, id);
   /* Cells follow one another as regions came, and a later region may lie lower: the cell before may be above. */
-  return id && block->start <= start && block->start + block->bytes >= end ? id : BLOCK_NONE;
+  return id && block_holds(block_of(blocks, id), start, end) ? id : BLOCK_NONE;
 }
 
 /* ---- Looking ---- */

@@ -100,20 +100,15 @@ static void note_dirty(struct site *site, struct heap *heap, uint64_t end)
   stream_mark(&heap->streams, site->stream);
 }
 
-static bool lies_in(const struct block *block, uint64_t start, uint64_t end)
-{
-  return block && start >= block->start && end <= block->start + block->bytes;
-}
-
 /* The free block in which the piece lies, if the site's stream may use it; NULL if not. */
 static struct block *idle_holder(const struct pieces *pieces, const struct heap *heap, uint32_t piece,
                                  struct site *site)
 {
   if (!piece_of(pieces, piece)->home) return NULL; /* it is a spare */
   uint64_t start = piece_address(pieces, piece), end = start + piece_bytes(pieces, piece);
-  if (start >= site->end && lies_in(site->block, start, end))
+  if (start >= site->end && block_holds(site->block, start, end))
     return site->may_be_dirty || site->block->stream == STREAM_CLEAN ? site->block : NULL;
-  if (lies_in(site->last, start, end)) return site->last;
+  if (site->last && block_holds(site->last, start, end)) return site->last;
   uint32_t id = free_index_holding(&heap->free[STREAM_CLEAN], &heap->blocks, start, end);
   if (!id && site->may_be_dirty) id = free_index_holding(&heap->free[site->stream], &heap->blocks, start, end);
   if (!id) return NULL;

@@ -2,7 +2,9 @@
 /* history.c: see history.h. */
 #include "history.h"
 
-enum { NUMBER_BITS = 15, HISTORY_ITEMS = 1 << (NUMBER_BITS - 1), SET_BITS = 11, SET_ITEMS = 16 };
+enum { NUMBER_BITS = 15, SET_BITS = 11, SET_ITEMS = 16 };
+
+_Static_assert(HISTORY_ITEMS < 1 << NUMBER_BITS, "an entry has 1 + the number of any item");
 
 /* Items whose keys share a set: 1 + number in the ring, and above that a tag, so that mostly one item is looked at, or
  * none. 0: no item. */

@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-enum { HISTORY_ADDRESSES = 2 };
+enum { HISTORY_ADDRESSES = 2, HISTORY_ITEMS = 1 << 14 };
 
 /* What is known of a request. A key stands for how much was asked for and at which moment: two that are the same by
  * chance do no harm. Addresses: the last first, then the last other one, 0 if there is none. A block that is still live

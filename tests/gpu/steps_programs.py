@@ -114,12 +114,13 @@ def under_run(proof, name, key, script, *words, **environment):
     plain = proof.python(script, *words, limit=60)
     command = ["run", "--strict", "--report", "--", sys.executable, "-B", proof.bundle / "tests/gpu" / script, *words]
     under = proof.hipmm(*command, limit=60, **environment)
-    results = [(done.json() or {}).get(key) for done in (plain, under)]
+    said = [done.json() or {} for done in (plain, under)]
+    results = [one.get(key) for one in said]
     proof.check(f"{name}: runs by itself", plain.status == 0 and results[0], plain.last_words())
     proof.check(f"{name}: runs under hipmm run", under.status == 0 and results[1], under.last_words())
     proof.check(f"{name}: the same results", results[0] == results[1], f"{results}")
     note = f"{name}: by itself {plain.seconds:.2f} s, under hipmm {under.seconds:.2f} s"
-    rates = [(done.json() or {}).get("steps_per_second") for done in (plain, under)]
+    rates = [one.get("steps_per_second") for one in said]
     proof.notes += [note + (f"; {rates[0]} and {rates[1]} steps a second" if all(rates) else "")]
     return under.err
 

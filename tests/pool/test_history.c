@@ -87,7 +87,7 @@ static void forgets_the_oldest_first(void **state)
   for (unsigned i = 0; i < MANY; i++) note(4096, i, i + 1);
   for (unsigned i = MANY - RECENT; i < MANY; i++) assert_non_null(find(4096, i));
   for (unsigned i = 0; i < MANY; i++) known += find(4096, i) != NULL;
-  assert_in_range(known, RECENT, history_metadata_bytes() / sizeof(struct history_item));
+  assert_in_range(known, RECENT, HISTORY_ITEMS);
 }
 
 #define TEST(test) cmocka_unit_test_setup_teardown(test, open_history, close_history)
