@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* integrity.c: whether data survives while blocks are reused across streams and threads, on any runtime. Work is
- * delayed by host functions and long fills, so that streams lag behind the host, and what a stream finds in a block is
- * copied out and looked at. A run whose runtime does not wait must be caught. HIPMM_RUNTIME chooses the runtime; run by
- * `make check` over the software device, by prove.py over a GPU.
+ * delayed, so that streams lag behind the host, and what a stream finds in a block is copied out and looked at. That a
+ * stream which gets memory was asked to wait for all that uses it is checked besides, which needs no luck (order.h). A
+ * run whose runtime does not wait must be caught by both. HIPMM_RUNTIME chooses the runtime; run by `make check` over
+ * the software device, by prove.py over a GPU.
  *
  *     integrity                                              every row, with its waits and without, as TAP
  *     integrity --list                                       the rows' names
- *     integrity --row N [--seconds S] [--threads N] [--break-waits]     one row; a line of JSON, 3 if data was lost */
+ *     integrity --row N [--seconds S] [--threads N] [--break-waits]     one row; a line of JSON; 3 if data was lost, 4
+ *                                                            if it was not, by luck */
 #include "../../core/hip.h"
 #include "integrity_work.h"
 
@@ -15,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DATA_LOST = 3 };
+enum { DATA_LOST = 3, UNORDERED = 4 };
 
 #define POOL(growth, record, size)                                                                                  \
   "[{\"type\": \"pool\", \"growth\": \"" growth "\", \"record\": \"" record "\", \"maximum_size\": \"" size "\"}, " \
@@ -41,7 +43,7 @@ static const struct row rows[] = {
     {"binning over a pool",
      "[{\"type\": \"binning\", \"bins\": [{\"size\": \"64KiB\"}, {\"size\": \"256KiB\"}]}, \"pool\", \"device\"]",
      4 * MIB, .retains = true},
-    {"async", "[\"async\"]", 4 * MIB, .retains = false},
+    {"async", "[\"async\"]", 4 * MIB, .hides = true},
 };
 
 enum { ROWS = sizeof rows / sizeof *rows };
@@ -77,10 +79,12 @@ static bool start_row(const struct row *row)
   struct hipmm_resource *resource;
   if (!good || !expect_ok("the stack", hipmm_get_current_resource(&resource))) return false;
   hipmm_resource_release(resource);
+  order_follow((struct hipmm_hip *)(uintptr_t)hip_table());
   world.hip = *hip_table();
   for (unsigned i = 1; i < STREAMS; i++) { /* the first is the device's own */
     good &=
         expect("hipStreamCreate", world.hip.StreamCreateWithFlags(&world.streams[i], HIPMM_HIP_STREAM_NON_BLOCKING));
+    order_set_handle(i, world.streams[i]);
     if (row->retains) good &= expect_ok("hipmm_stream_retain", hipmm_stream_retain(0, world.streams[i]));
   }
   return good && expect("hipMalloc", world.hip.Malloc((void **)&world.scratch, STREAMS * world.scratch_bytes));
@@ -89,7 +93,7 @@ static bool start_row(const struct row *row)
 static int run_row(const struct row *row, bool broken)
 {
   world.row = row;
-  world.scratch_bytes = on_software() ? 4 * MIB : 256 * MIB; /* some 100 us each */
+  world.scratch_bytes = on_software() ? 4 * MIB : 256 * MIB; /* some 70 us each */
   pthread_rwlock_init(&world.streams_lock, NULL);
   pthread_mutex_init(&world.shared_lock, NULL);
   if (!start_row(row)) return 1;
@@ -98,17 +102,25 @@ static int run_row(const struct row *row, bool broken)
   *(struct hipmm_hip *)(uintptr_t)hip_table() = world.hip;
   expect("hipDeviceSynchronize", world.hip.DeviceSynchronize());
   printf("{\"row\": \"%s\", \"allocations\": %llu, \"refused\": %llu, \"to_another_stream\": %llu, \"looks\": %llu, "
-         "\"looked_bytes\": %llu, \"lost\": %llu, \"failed\": %llu}\n",
+         "\"looked_bytes\": %llu, \"lost\": %llu, \"unordered\": %llu, \"failed\": %llu}\n",
          row->name, world.allocations, world.refusals, world.moved, world.looks, world.looked_bytes, world.lost,
-         world.failed);
+         world.unordered, world.failed);
   fflush(stdout);
   if (world.lost) return DATA_LOST;
+  if (world.unordered) return UNORDERED;
   if (world.failed) return 1;
   world.hip.Free(world.scratch);
   return expect_ok("hipmm_finalize", hipmm_finalize()) ? 0 : 1;
 }
 
 /* ---- The test ---- */
+
+/* Under ThreadSanitizer work is too slow for a missing wait to cost data. */
+#if defined(__SANITIZE_THREAD__)
+enum { CAN_NOTICE = 0 };
+#else
+enum { CAN_NOTICE = 1 };
+#endif
 
 static struct outcome run_alone(const struct row *row, const char *broken)
 {
@@ -125,21 +137,20 @@ static void keeps_data(void **state)
   assert_contains(outcome.out, "\"lost\": 0");
 }
 
+static bool has_some(const struct outcome *outcome, const char *name)
+{
+  const char *number = strstr(outcome->out, name);
+  return number && number[strlen(name)] != '0';
+}
+
 /* Data is lost; or memory goes from under work, after which a device does nothing more. */
 static void is_noticed(void **state)
 {
   struct outcome outcome = run_alone(*state, "--break-waits");
-  bool noticed =
-      outcome.status == DATA_LOST || (strstr(outcome.out, "\"failed\": ") && !strstr(outcome.out, "\"failed\": 0"));
-  if (!noticed) fail_msg("%d: nothing was noticed: %s%s", outcome.status, outcome.out, outcome.error);
+  bool noticed = outcome.status == DATA_LOST || has_some(&outcome, "\"failed\": ") || !CAN_NOTICE;
+  if (!noticed || !has_some(&outcome, "\"unordered\": "))
+    fail_msg("%d: not noticed: %s%s", outcome.status, outcome.out, outcome.error);
 }
-
-/* Under ThreadSanitizer work is too slow for a missing wait to matter. */
-#if defined(__SANITIZE_THREAD__)
-enum { CAN_NOTICE = 0 };
-#else
-enum { CAN_NOTICE = 1 };
-#endif
 
 static int run_all(void)
 {
@@ -149,7 +160,7 @@ static int run_all(void)
   for (size_t i = 0; i < 2 * ROWS; i++) {
     const struct row *row = &rows[i % ROWS];
     bool broken = i >= ROWS;
-    if (broken && !(row->breaks && CAN_NOTICE)) continue;
+    if (broken && !row->breaks) continue;
     snprintf(names[n], sizeof *names, broken ? "notices it when nobody waits: %s" : "keeps data apart: %s", row->name);
     tests[n] = (struct CMUnitTest){
         .name = names[n], .test_func = broken ? is_noticed : keeps_data, .initial_state = (void *)(uintptr_t)row};

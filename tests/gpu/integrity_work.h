@@ -4,11 +4,12 @@
 #define HIPMM_TESTS_GPU_INTEGRITY_WORK_H
 
 #include "../support.h"
+#include "order.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { STREAMS = 8, MOST_THREADS = 64, SHARED = 16, KIB = 1024 };
+enum { MOST_THREADS = 64, SHARED = 16, KIB = 1024 };
 
 struct row {
   const char *name, *stack;
@@ -17,6 +18,7 @@ struct row {
   bool renews;  /* destroys streams while they have work, and makes others */
   bool breaks;  /* --break-waits takes something away from this one */
   bool moves;   /* memory that is unmapped too early is a fault, after which a device does no more */
+  bool hides;   /* keeps its order where order.h does not see it */
 };
 
 /* A block in somebody's hands; `stream` is the stream of its last use. */
@@ -40,7 +42,7 @@ struct world {
   double seconds;
   unsigned threads;
   _Atomic(uint64_t) last_stream[1 << 16]; /* by address: who had the block before, plus 1 */
-  atomic_ullong allocations, refusals, moved, looks, looked_bytes, lost, failed;
+  atomic_ullong allocations, refusals, moved, looks, looked_bytes, lost, unordered, failed;
 };
 
 extern struct world world;

@@ -33,7 +33,7 @@ STEPS = [
     ("cupy", steps_programs.cupy, 60),
     ("numba", steps_programs.numba, 30),
     ("preload", steps_programs.preload, 45),
-    ("run", steps_programs.run, 90),
+    ("run", steps_programs.run, 120),
     ("oom", steps_trouble.oom, 60),
     ("devices", steps_trouble.devices, 45),
     ("bad", steps_trouble.bad, 60),

@@ -77,7 +77,7 @@ def integrity(proof):
     program = proof.bundle / "tests/gpu/integrity"
     threads, seconds = (8, 1.5) if proof.on_gpu else (4, 0.5)
     figures = proof.table("data on 8 streams", ["stack", "allocations", "from another stream", "looks", "MiB looked at",
-                                                "lost", "without waits"])
+                                                "lost", "not ordered", "without waits"])
     names = proof.run([program, "--list"], 20).out.splitlines()
     proof.check("integrity --list", names, "says nothing")
     for i, line in enumerate(names):
@@ -94,7 +94,7 @@ def integrity(proof):
             proof.check(f"{name}: notices that nobody waits", noticed == "noticed", broken.last_words())
         figures.append([name, number(found.get("allocations"), 0), number(found.get("to_another_stream"), 0),
                         number(found.get("looks"), 0), mib(found.get("looked_bytes")), number(found.get("lost"), 0),
-                        noticed])
+                        number(found.get("unordered"), 0), noticed])
 
 
 # ---- Logs

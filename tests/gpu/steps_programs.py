@@ -111,7 +111,7 @@ def served(report):
 
 def under_run(proof, name, key, script, *words, **environment):
     """The program by itself and under `hipmm run`: the same results, as `key` names them. Returns the report."""
-    plain = proof.python(script, *words, limit=60)
+    plain = proof.python(script, *words, limit=60, **environment)
     command = ["run", "--strict", "--report", "--", sys.executable, "-B", proof.bundle / "tests/gpu" / script, *words]
     under = proof.hipmm(*command, limit=60, **environment)
     said = [done.json() or {} for done in (plain, under)]
