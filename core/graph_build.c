@@ -52,6 +52,14 @@ static void find_plugins(struct graph_build *build)
   if (!build->plugins) build->plugins = plugin_all(&build->graph->plugin_path, &build->n_plugins);
 }
 
+/* Whether any of them can stand in a stack. */
+static bool has_types(const struct graph_build *build)
+{
+  for (size_t i = 0; i < build->n_plugins; i++)
+    if (build->plugins[i]->descriptor.role != HIPMM_ROLE_RUNTIME) return true;
+  return false;
+}
+
 /* A folder on the graph's plugin_path that is not there; NULL if all are. */
 static const char *missing_folder(const struct graph_build *build)
 {
@@ -90,7 +98,7 @@ static const struct plugin *refuse_type(struct graph_build *build, const char *t
 {
   const struct plugin *plugin;
   find_plugins(build);
-  if (build->n_plugins && !plugin_exists(&build->graph->plugin_path, type)) {
+  if (has_types(build) && !plugin_exists(&build->graph->plugin_path, type)) {
     refuse_unknown_type(build, type, path);
     return NULL;
   }

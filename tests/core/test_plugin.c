@@ -154,6 +154,21 @@ static void says_where_it_looked(void **state)
   assert_null(plugin);
 }
 
+/* They are plugins too, but of no use in a stack: what is missing is the folder with the others. */
+static void says_where_it_looked_when_only_runtimes_are_there(void **state)
+{
+  const struct folders *folders = *state;
+  char *built = path_in(getenv("top_builddir") ? getenv("top_builddir") : ".", "plugins/software/.libs/software.so");
+  char *runtime = path_in(folders->first, "software.so");
+  if (!copy_file(built, runtime)) skip(); /* in another place than a build tree */
+  setenv("HIPMM_PLUGIN_PATH", folders->first, 1);
+  assert_int_not_equal(hipmm_init_from_string("{\"stack\": [\"zzzzzzzz\"]}"), HIPMM_OK);
+  assert_message("zzzzzzzz");
+  assert_null(strstr(hipmm_last_error_message(), "the types are  ")); /* those of an installed hipmm, if there is one */
+  free(built);
+  free(runtime);
+}
+
 static void refuses_names_that_lead_elsewhere(void **state)
 {
   (void)state;
@@ -425,13 +440,14 @@ int main(void)
       folder_test(looks_into_a_build_tree),
       folder_test(ignores_empty_and_missing_folders),
       folder_test(says_where_it_looked),
+      folder_test(says_where_it_looked_when_only_runtimes_are_there),
       folder_test(refuses_names_that_lead_elsewhere),
       folder_test(keeps_what_it_loaded),
       folder_test(loads_once_for_many_threads),
       folder_test(scans_all_folders),
       folder_test(lists_each_type_once),
   };
-  size_t n = 11;
+  size_t n = 12;
   for (size_t i = 0; i < sizeof zoo / sizeof *zoo; i++)
     tests[n++] =
         (struct CMUnitTest){.name = zoo[i].name, .test_func = refuses, .initial_state = (void *)(uintptr_t)&zoo[i]};
