@@ -149,12 +149,6 @@ static void spare_others(const struct pieces *pieces, struct gap *gap)
   }
 }
 
-/* Waits until no work uses a place that a piece has left. */
-static void await(struct heap *heap, const struct place *place)
-{
-  if (place->stream && !stream_host_wait_for(&heap->streams, place->stream, place->epoch)) heap_quiesce(heap);
-}
-
 /* An idle piece of at most `most` granules that the site's stream may use at once. *dirty_out: work of it may still use
  * its last place. */
 static enum hipmm_status take_any_idle(struct pieces *pieces, struct heap *heap, struct site *site, uint64_t most,
@@ -182,8 +176,11 @@ static enum hipmm_status exchange(struct pieces *pieces, struct heap *heap, stru
   enum hipmm_status status = take_any_idle(pieces, heap, site, IDLE_ANY, &large, &dirty);
   if (status) return status;
   uint64_t most = piece_of(pieces, large)->granules;
-  for (uint32_t place = 0; (place = piece_next_stale(pieces, large, place));) await(heap, pieces_place(pieces, place));
-  status = piece_destroy(pieces, large);
+  status = idle_await(pieces, heap, large, site->stream);
+  if (status)
+    piece_keep_spare(pieces, large);
+  else
+    status = piece_destroy(pieces, large);
   return status ? status : piece_create(pieces, granules < most ? granules : most, piece_out);
 }
 
@@ -208,7 +205,7 @@ static enum hipmm_status obtain(struct granules *granules, struct heap *heap, st
                                 bool may_create, uint32_t *piece_out, bool *dirty_out)
 {
   struct pieces *pieces = &granules->pieces;
-  uint32_t spare = piece_take_spare(pieces, gap->room);
+  uint32_t spare = idle_take_spare(pieces, heap, gap->room, site->stream);
   *dirty_out = false;
   if (spare) *piece_out = spare;
   if (spare || (site->is_again && !create_for_rest(granules, gap, piece_out))) return HIPMM_OK;
@@ -223,7 +220,7 @@ static enum hipmm_status obtain(struct granules *granules, struct heap *heap, st
 }
 
 /* Maps the piece at the address, which lies in vacant granules of the site. */
-static enum hipmm_status put(struct pieces *pieces, struct heap *heap, struct site *site, uint32_t piece, bool dirty,
+static enum hipmm_status put(struct pieces *pieces, struct heap *heap, struct site *site, uint32_t piece,
                              uint64_t address)
 {
   uint32_t stale;
@@ -231,13 +228,12 @@ static enum hipmm_status put(struct pieces *pieces, struct heap *heap, struct si
   bool is_there = pieces_is_place(pieces, piece, address);
   enum hipmm_status status = HIPMM_OK;
   while (!is_there && !status && (stale = pieces_stale(pieces, address, end))) {
-    await(heap, pieces_place(pieces, stale));
-    status = pieces_unmap(pieces, stale);
+    status = idle_await_place(pieces, heap, stale, site->stream);
+    if (!status) status = pieces_unmap(pieces, stale);
   }
   if (!status) status = piece_put(pieces, piece, address);
   if (!status) site->block->vacant -= piece_of(pieces, piece)->granules;
   if (!status) return HIPMM_OK;
-  if (dirty) heap_quiesce(heap); /* a spare is for any stream */
   piece_keep_spare(pieces, piece);
   return status;
 }
@@ -260,7 +256,7 @@ static enum hipmm_status back(struct granules *granules, struct heap *heap, stru
     /* At the end of the gap, so that what is left of it is one gap again. */
     uint64_t size = piece_of(pieces, piece)->granules, left = size < gap.granules ? gap.granules - size : 0;
     uint64_t address = gap.address + left * pieces->granule_bytes;
-    status = put(pieces, heap, site, piece, dirty, address);
+    status = put(pieces, heap, site, piece, address);
     if (status) return status;
     if (dirty) note_dirty(site, heap, address + piece_bytes(pieces, piece));
   }

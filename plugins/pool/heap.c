@@ -406,15 +406,6 @@ bool heap_wait(struct heap *heap)
   return all;
 }
 
-void heap_quiesce(struct heap *heap)
-{
-  const struct hipmm_services *services = heap->blocks.services;
-  int previous = services->enter_device(services);
-  if (services->hip->DeviceSynchronize()) services->hip->GetLastError();
-  services->leave_device(services, previous);
-  heap->streams.waits++;
-}
-
 void heap_all_passed(struct heap *heap)
 {
   for (uint32_t stream = STREAM_FIRST; stream < heap->streams.count; stream++)

@@ -85,9 +85,6 @@ bool heap_wait(struct heap *heap);
  * Unless that is all of it, there is memory under it. */
 void heap_soil(struct heap *heap, uint32_t id, uint64_t end, uint32_t stream);
 
-/* Waits for all work on the device; which blocks are clean stays as it is. */
-void heap_quiesce(struct heap *heap);
-
 /* The device is idle: every free block is clean. */
 void heap_all_passed(struct heap *heap);
 

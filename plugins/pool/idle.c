@@ -120,11 +120,35 @@ bool idle_is_pending(const struct pieces *pieces, const struct heap *heap)
   return false;
 }
 
+enum hipmm_status idle_await_place(const struct pieces *pieces, struct heap *heap, uint32_t place, uint32_t user)
+{
+  const struct place *left = pieces_place(pieces, place);
+  if (!left->stream || stream_host_wait_for(&heap->streams, left->stream, left->epoch)) return HIPMM_OK;
+  heap->streams.waits++;
+  return streams_wait_for_device(&heap->streams, user);
+}
+
+enum hipmm_status idle_await(const struct pieces *pieces, struct heap *heap, uint32_t piece, uint32_t user)
+{
+  enum hipmm_status status = HIPMM_OK;
+  for (uint32_t place = 0; !status && (place = piece_next_stale(pieces, piece, place));)
+    status = idle_await_place(pieces, heap, place, user);
+  return status;
+}
+
+uint32_t idle_take_spare(struct pieces *pieces, struct heap *heap, uint64_t most, uint32_t user)
+{
+  uint32_t spare = piece_take_spare(pieces, most);
+  if (!spare || !idle_await(pieces, heap, spare, user)) return spare;
+  piece_keep_spare(pieces, spare);
+  return PIECE_NONE;
+}
+
 enum hipmm_status idle_release(struct pieces *pieces, struct heap *heap, uint64_t keep_bytes)
 {
   while (pieces->bytes > keep_bytes) {
     uint64_t most = (pieces->bytes - keep_bytes) / pieces->granule_bytes;
-    uint32_t piece = piece_take_spare(pieces, most);
+    uint32_t piece = idle_take_spare(pieces, heap, most, STREAM_CLEAN);
     enum hipmm_status status = piece ? HIPMM_OK : idle_take(pieces, heap, STREAM_CLEAN, most, &piece);
     if (status == HIPMM_E_OUT_OF_MEMORY) return HIPMM_OK; /* nothing idle is left */
     if (!status) status = piece_destroy(pieces, piece);

@@ -29,7 +29,15 @@ enum hipmm_status idle_take_waiting(struct pieces *pieces, struct heap *heap, ui
 /* Whether there are any in free blocks whose work may not have passed yet. */
 bool idle_is_pending(const struct pieces *pieces, const struct heap *heap);
 
-/* Gives those of clean blocks back to the upstream as long as `keep_bytes` stay. */
+/* Waits until no work uses a place that a piece has left, or any of its places, for `user`, whose handle is good during
+ * this call. Refused, and not waited, while only the device could be waited for and a graph is captured. */
+enum hipmm_status idle_await_place(const struct pieces *pieces, struct heap *heap, uint32_t place, uint32_t user);
+enum hipmm_status idle_await(const struct pieces *pieces, struct heap *heap, uint32_t piece, uint32_t user);
+
+/* A spare of at most `most` granules, after such a wait; PIECE_NONE if there is none. */
+uint32_t idle_take_spare(struct pieces *pieces, struct heap *heap, uint64_t most, uint32_t user);
+
+/* Gives those of clean blocks, and spares, back to the upstream as long as `keep_bytes` stay. */
 enum hipmm_status idle_release(struct pieces *pieces, struct heap *heap, uint64_t keep_bytes);
 
 #endif

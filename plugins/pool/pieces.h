@@ -57,7 +57,7 @@ struct pieces {
   struct piece *items;
   uint32_t count;  /* records ever used, 0 included */
   uint32_t unused; /* records to use again */
-  uint32_t spares; /* pieces that lie nowhere, since the driver would not have them */
+  uint32_t spares; /* pieces that lie nowhere, since they could neither be put anywhere nor given back */
   uint32_t n_ranges;
   struct range ranges[MAX_RANGES];
 };
@@ -117,7 +117,8 @@ enum hipmm_status piece_put(struct pieces *pieces, uint32_t id, uint64_t address
  * pieces may alias. */
 enum hipmm_status piece_take(struct pieces *pieces, uint32_t id, uint32_t stream, uint64_t epoch);
 
-/* Spares. take_spare finds one of at most `granules`; PIECE_NONE if there is none. */
+/* Spares. take_spare finds one of at most `granules`; PIECE_NONE if there is none. Work may still use one through the
+ * places that it has left (idle_take_spare). */
 void piece_keep_spare(struct pieces *pieces, uint32_t id);
 uint32_t piece_take_spare(struct pieces *pieces, uint64_t granules);
 

@@ -103,7 +103,7 @@ static enum hipmm_status take_anew(const struct request *request, uint32_t *id_o
   if (*id_out) return HIPMM_OK;
   enum hipmm_status status = ground_take(&ground, &heap, request, id_out);
   if (status != HIPMM_E_LIMIT && status != HIPMM_E_OUT_OF_MEMORY) return status;
-  fake_hip.DeviceSynchronize();
+  if (fake_hip.DeviceSynchronize()) return status;
   heap_all_passed(&heap);
   status = ground_expect(&ground, &heap, request);
   if (!status) status = ground_release_idle(&ground, &heap, 0);
@@ -416,6 +416,40 @@ static void moves_nothing_twice(void **state)
   assert_int_equal(fake_calls.event_record, records);
 }
 
+static int refuse_to_wait(void)
+{
+  return HIPMM_HIP_ERROR_INVALID_VALUE;
+}
+
+/* Neither for the device, as while a graph is captured, nor for a stream, as its handle may be gone. */
+static void let_nobody_wait(bool nobody)
+{
+  static int (*wait)(void);
+  if (!wait) wait = fake_hip.DeviceSynchronize;
+  fake_hip.DeviceSynchronize = nobody ? refuse_to_wait : wait;
+  fake_set_record_fails(nobody);
+}
+
+/* The work that was there before may still use the places which the moved pieces have left. */
+static void unmaps_nothing_while_it_cannot_wait(void **state)
+{
+  (void)state;
+  fill_and_idle(64 * MIB);
+  take(8 * GRANULE);
+  assert_int_equal(ground.granules.moves, 8);
+  const struct range *range = &ground.granules.pieces.ranges[0];
+  uint64_t mapped_bytes = fake_mapped_bytes(range->start, range->start + range->bytes);
+  let_nobody_wait(true);
+  struct request request = request_for(GRANULE);
+  uint32_t id = BLOCK_NONE;
+  assert_status(try_take(&request, &id), HIPMM_E_HIP);
+  assert_int_equal(fake_mapped_bytes(range->start, range->start + range->bytes), mapped_bytes);
+  assert_valid();
+  let_nobody_wait(false);
+  take(GRANULE);
+  assert_valid();
+}
+
 /* Pieces grow with what is held; a hole that is smaller than all idle pieces is filled by an exchange. */
 static void exchanges_pieces_that_are_too_large(void **state)
 {
@@ -677,8 +711,10 @@ struct world {
 static void do_something(struct world *world)
 {
   uint64_t lot = draw(&world->random, 100);
-  if (lot < 3) {
-    fake_hip.DeviceSynchronize();
+  if (lot < 2) {
+    let_nobody_wait(!draw(&world->random, 4));
+  } else if (lot < 4) {
+    if (fake_hip.DeviceSynchronize()) return;
     heap_all_passed(&heap);
     uint64_t keep_bytes = draw(&world->random, 2) * draw(&world->random, 64) * MIB;
     enum hipmm_status status = ground_release_idle(&ground, &heap, keep_bytes);
@@ -717,6 +753,7 @@ static void survives_anything_over(enum growth growth, uint64_t granule_bytes, u
   }
   assert_true(world.refused > 10);
   fake_fail_upstream(0, HIPMM_OK);
+  let_nobody_wait(false);
   while (world.n) give(ids[--world.n]);
   fake_hip.DeviceSynchronize();
   heap_all_passed(&heap);
@@ -981,6 +1018,7 @@ int main(void)
       TEST_ALIASED(moves_memory_that_work_still_uses),
       TEST_ALIASED(moves_nothing_after_work_of_a_captured_stream),
       TEST_ALIASED(moves_nothing_twice),
+      TEST_ALIASED(unmaps_nothing_while_it_cannot_wait),
       TEST_ALIASED(exchanges_pieces_that_are_too_large),
       TEST_ALIASED(holds_no_more_while_some_is_idle),
       TEST_ALIASED(gives_idle_memory_back),
