@@ -147,10 +147,11 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_allocate(struct hipmm_resource *resourc
  * Either may name a stream from which a graph is being captured. Nothing that would end the capture is done then, nor
  * by other threads meanwhile if the stream was retained or is hipmm's own; of others they cannot know. What is freed on
  * the stream serves the same capture again, what other streams freed only once their work has passed. Calls that would
- * have to wait are refused with HIPMM_E_STATE: frees to a source, hipmm_resource_trim(), allocations of `monotonic`.
- * With `async`, allocations and frees are part of the graph, as HIP has it, and hipmm_resource_trim() ends the capture.
- * The caller keeps what the graph uses allocated as long as it may run, and launches it after the work that the stream
- * was given before. */
+ * have to wait are refused with HIPMM_E_STATE: frees to a source, hipmm_resource_trim(), allocations of `monotonic`,
+ * and those of `pool` for which it would have to unmap what work on streams that it cannot ask may still use. With
+ * `async`, allocations and frees are part of the graph, as HIP has it, and hipmm_resource_trim() ends the capture. The
+ * caller keeps what the graph uses allocated as long as it may run, and launches it after the work that the stream was
+ * given before. */
 enum hipmm_status hipmm_deallocate(struct hipmm_resource *resource, void *ptr, size_t bytes, hipStream_t stream);
 
 /* The same with an alignment of the caller's, a power of two. Sources support up to 256; `pool` any. */
