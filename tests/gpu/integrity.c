@@ -115,13 +115,6 @@ static int run_row(const struct row *row, bool broken)
 
 /* ---- The test ---- */
 
-/* Under ThreadSanitizer work is too slow for a missing wait to cost data. */
-#if defined(__SANITIZE_THREAD__)
-enum { CAN_NOTICE = 0 };
-#else
-enum { CAN_NOTICE = 1 };
-#endif
-
 static struct outcome run_alone(const struct row *row, const char *broken)
 {
   char number[20];
@@ -147,10 +140,17 @@ static bool has_some(const struct outcome *outcome, const char *name)
 static void is_noticed(void **state)
 {
   struct outcome outcome = run_alone(*state, "--break-waits");
-  bool noticed = outcome.status == DATA_LOST || has_some(&outcome, "\"failed\": ") || !CAN_NOTICE;
+  bool noticed = outcome.status == DATA_LOST || has_some(&outcome, "\"failed\": ");
   if (!noticed || !has_some(&outcome, "\"unordered\": "))
     fail_msg("%d: not noticed: %s%s", outcome.status, outcome.out, outcome.error);
 }
+
+/* Under ThreadSanitizer a missing wait may be a race between the software device's threads, which ends the program. */
+#if defined(__SANITIZE_THREAD__)
+enum { CAN_NOTICE = 0 };
+#else
+enum { CAN_NOTICE = 1 };
+#endif
 
 static int run_all(void)
 {
@@ -160,7 +160,7 @@ static int run_all(void)
   for (size_t i = 0; i < 2 * ROWS; i++) {
     const struct row *row = &rows[i % ROWS];
     bool broken = i >= ROWS;
-    if (broken && !row->breaks) continue;
+    if (broken && !(row->breaks && CAN_NOTICE)) continue;
     snprintf(names[n], sizeof *names, broken ? "notices it when nobody waits: %s" : "keeps data apart: %s", row->name);
     tests[n] = (struct CMUnitTest){
         .name = names[n], .test_func = broken ? is_noticed : keeps_data, .initial_state = (void *)(uintptr_t)row};
