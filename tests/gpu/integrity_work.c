@@ -144,15 +144,10 @@ static void order_streams(unsigned from, unsigned to)
 
 /* ---- Blocks ---- */
 
-static void note_place(const struct held *held)
-{
-  _Atomic(uint64_t) *place = &world.last_stream[(uintptr_t)held->ptr / HIPMM_ALIGNMENT % (1 << 16)];
-  uint64_t before = atomic_exchange(place, held->stream + 1);
-  if (before && before != held->stream + 1) atomic_fetch_add(&world.moved, 1);
-}
-
 static void check_order(const struct held *held)
 {
+  unsigned before = order_last_user(held->ptr);
+  if (before < STREAMS && before != held->stream) atomic_fetch_add(&world.moved, 1);
   if (world.row->hides || order_is_after(held->stream, held->ptr, held->bytes)) return;
   atomic_fetch_add(&world.unordered, 1);
   say("%zu bytes for stream %u: nobody asked it to wait for what uses them\n", held->bytes, held->stream);
@@ -167,7 +162,6 @@ static bool obtain(struct worker *worker, size_t bytes, struct held *held_out)
     return false;
   }
   held.ptr = ptr;
-  note_place(&held);
   check_order(&held);
   atomic_fetch_add(&world.allocations, 1);
   *held_out = held;

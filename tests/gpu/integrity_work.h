@@ -41,7 +41,6 @@ struct world {
   size_t scratch_bytes;
   double seconds;
   unsigned threads;
-  _Atomic(uint64_t) last_stream[1 << 16]; /* by address: who had the block before, plus 1 */
   atomic_ullong allocations, refusals, moved, looks, looked_bytes, lost, unordered, failed;
 };
 

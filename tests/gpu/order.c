@@ -47,6 +47,11 @@ static struct event *event_place(hipEvent_t handle)
   return &events[((uint64_t)(uintptr_t)handle * 0x9E3779B97F4A7C15ull >> 40) % EVENTS];
 }
 
+static uint64_t unit_of(const void *ptr)
+{
+  return (uintptr_t)ptr / UNIT;
+}
+
 static struct use *use_place(uint64_t unit)
 {
   return &uses[unit % UNITS];
@@ -182,19 +187,28 @@ void order_set_handle(unsigned stream, hipStream_t handle)
 
 void order_used(unsigned stream, const void *ptr, size_t bytes)
 {
-  uint64_t first = (uintptr_t)ptr / UNIT, end = ((uintptr_t)ptr + bytes + UNIT - 1) / UNIT;
+  uint64_t first = unit_of(ptr), last = unit_of((const char *)ptr + bytes - 1);
   pthread_mutex_lock(&lock);
   uint64_t number = ++streams[stream].uses[stream];
-  for (uint64_t unit = first; unit < end; unit++) *use_place(unit) = (struct use){unit, stream, number};
+  for (uint64_t unit = first; unit <= last; unit++) *use_place(unit) = (struct use){unit, stream, number};
   pthread_mutex_unlock(&lock);
+}
+
+unsigned order_last_user(const void *ptr)
+{
+  pthread_mutex_lock(&lock);
+  const struct use *use = use_place(unit_of(ptr));
+  unsigned stream = use->unit == unit_of(ptr) && use->number ? use->stream : STREAMS;
+  pthread_mutex_unlock(&lock);
+  return stream;
 }
 
 bool order_is_after(unsigned stream, const void *ptr, size_t bytes)
 {
-  uint64_t first = (uintptr_t)ptr / UNIT, end = ((uintptr_t)ptr + bytes + UNIT - 1) / UNIT;
+  uint64_t first = unit_of(ptr), last = unit_of((const char *)ptr + bytes - 1);
   bool is_after = true;
   pthread_mutex_lock(&lock);
-  for (uint64_t unit = first; unit < end && is_after; unit++) {
+  for (uint64_t unit = first; unit <= last && is_after; unit++) {
     const struct use *use = use_place(unit);
     if (use->unit != unit) continue;
     is_after = use->number <= streams[stream].uses[use->stream] || use->number <= host.uses[use->stream];

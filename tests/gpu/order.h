@@ -21,6 +21,9 @@ void order_set_handle(unsigned stream, hipStream_t handle);
 /* All that was put on the stream so far has used the bytes, and nothing else will. */
 void order_used(unsigned stream, const void *ptr, size_t bytes);
 
+/* The stream that used the first of the bytes last; STREAMS if none has. */
+unsigned order_last_user(const void *ptr);
+
 /* Whether what is put on the stream from now on comes after all that used the bytes. */
 bool order_is_after(unsigned stream, const void *ptr, size_t bytes);
 
