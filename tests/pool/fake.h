@@ -44,8 +44,9 @@ void fake_order(unsigned later, unsigned earlier);
 /* While a handle is dead, using it is a mistake. All are alive at first. */
 void fake_set_alive(unsigned stream, bool alive);
 
-/* Whether recording events fails. */
+/* Whether recording events fails; and waiting for the device. */
 void fake_set_record_fails(bool fails);
+void fake_set_device_wait_fails(bool fails);
 
 /* How often they were called. */
 struct fake_calls {

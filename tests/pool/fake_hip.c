@@ -18,7 +18,7 @@ struct fake_calls fake_calls;
 static uint64_t submitted[FAKE_STREAMS], clocks[FAKE_STREAMS][FAKE_STREAMS], done[FAKE_STREAMS], seen[FAKE_STREAMS];
 static bool is_dead[FAKE_STREAMS];
 static struct ihipEvent_t events[MAX_EVENTS];
-static bool record_fails;
+static bool record_fails, device_wait_fails;
 
 hipStream_t fake_stream(unsigned index)
 {
@@ -70,6 +70,11 @@ void fake_set_alive(unsigned stream, bool alive)
 void fake_set_record_fails(bool fails)
 {
   record_fails = fails;
+}
+
+void fake_set_device_wait_fails(bool fails)
+{
+  device_wait_fails = fails;
 }
 
 /* ---- The functions ---- */
@@ -138,6 +143,7 @@ static int stream_synchronize(hipStream_t stream)
 static int device_synchronize(void)
 {
   fake_calls.device_synchronize++;
+  if (device_wait_fails) return HIPMM_HIP_ERROR_INVALID_VALUE;
   advance(done, submitted);
   advance(seen, submitted);
   return 0;
@@ -177,7 +183,7 @@ void fake_hip_begin(void)
   memset(is_dead, 0, sizeof is_dead);
   memset(events, 0, sizeof events);
   fake_calls = (struct fake_calls){0};
-  record_fails = false;
+  record_fails = device_wait_fails = false;
 }
 
 void fake_hip_end(void)

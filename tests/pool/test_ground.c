@@ -416,17 +416,10 @@ static void moves_nothing_twice(void **state)
   assert_int_equal(fake_calls.event_record, records);
 }
 
-static int refuse_to_wait(void)
-{
-  return HIPMM_HIP_ERROR_INVALID_VALUE;
-}
-
 /* Neither for the device, as while a graph is captured, nor for a stream, as its handle may be gone. */
 static void let_nobody_wait(bool nobody)
 {
-  static int (*wait)(void);
-  if (!wait) wait = fake_hip.DeviceSynchronize;
-  fake_hip.DeviceSynchronize = nobody ? refuse_to_wait : wait;
+  fake_set_device_wait_fails(nobody);
   fake_set_record_fails(nobody);
 }
 
