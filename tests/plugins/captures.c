@@ -85,7 +85,7 @@ static bool find_driver(void)
 
 void capture_begin(hipStream_t stream)
 {
-  if (on_software()) {
+  if (!strcmp(hipmm_runtime(), "software")) {
     pretend(stream);
     return;
   }
