@@ -371,14 +371,15 @@ const char *__tsan_default_options(void)
 
 static atomic_bool searching, enough;
 
-/* Holds the list's lock nearly all the time. Allocates nothing: AddressSanitizer's allocator does not survive a fork
- * while another thread is in it. */
+/* Holds the list's lock much of the time, and lets a fork have it between. Allocates nothing: AddressSanitizer's
+ * allocator does not survive a fork while another thread is in it. */
 static void *search_in_vain(void *unused)
 {
   (void)unused;
   do {
-    hipmm_register_region("missing", NULL);
+    hipmm_register_region("none-of-many-names-alike", NULL);
     atomic_store(&searching, true);
+    usleep(100);
   } while (!atomic_load(&enough));
   return NULL;
 }
@@ -387,11 +388,11 @@ static void *search_in_vain(void *unused)
 static void may_be_used_in_the_child_of_a_fork_that_came_before(void **state)
 {
   (void)state;
-  enum { MANY = 500 };
+  enum { MANY = 1000 };
   char name[32];
   struct hipmm_region r = region(33);
   for (int i = 0; i < MANY; i++) {
-    snprintf(name, sizeof name, "one-of-many-%d", i);
+    snprintf(name, sizeof name, "one-of-many-names-alike-%d", i);
     assert_ok(hipmm_register_region(name, &r));
   }
   pthread_t thread;
@@ -403,7 +404,7 @@ static void may_be_used_in_the_child_of_a_fork_that_came_before(void **state)
   pthread_join(thread, NULL);
   assert_int_equal(failed, 0);
   for (int i = 0; i < MANY; i++) {
-    snprintf(name, sizeof name, "one-of-many-%d", i);
+    snprintf(name, sizeof name, "one-of-many-names-alike-%d", i);
     assert_ok(hipmm_register_region(name, NULL));
   }
 }
