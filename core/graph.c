@@ -65,7 +65,7 @@ static void read_graph(struct graph *graph, const char *folder, struct report *r
   graph_link(&build);
   graph_order(&build);
   json_decref(build.index);
-  free(build.plugins);
+  free(build.types);
 }
 
 /* Takes `root` over; NULL has been reported. */
@@ -135,7 +135,7 @@ enum hipmm_status graph_type(struct graph *graph, const char *type, struct repor
 {
   struct graph_build build = {.graph = graph, .report = report};
   const struct plugin *plugin = build_plugin(&build, type, "");
-  free(build.plugins);
+  free(build.types);
   if (!plugin) return report_status(report);
   *plugin_out = plugin;
   return HIPMM_OK;

@@ -46,18 +46,14 @@ void *build_allocate(struct graph_build *build, size_t n, size_t bytes)
 
 /* ---- Plugins --------------------------------------------------------------------------------------------------- */
 
-/* The plugins that there are, looked for when a wrong type needs its near name. */
-static void find_plugins(struct graph_build *build)
+/* The types that there are, looked for when a wrong one needs its near name. */
+static void find_types(struct graph_build *build)
 {
-  if (!build->plugins) build->plugins = plugin_all(&build->graph->plugin_path, &build->n_plugins);
-}
-
-/* Whether any of them can stand in a stack. */
-static bool has_types(const struct graph_build *build)
-{
-  for (size_t i = 0; i < build->n_plugins; i++)
-    if (build->plugins[i]->descriptor.role != HIPMM_ROLE_RUNTIME) return true;
-  return false;
+  if (build->types) return;
+  size_t n;
+  build->types = plugin_all(&build->graph->plugin_path, &n);
+  for (size_t i = 0; i < n; i++)
+    if (build->types[i]->descriptor.role != HIPMM_ROLE_RUNTIME) build->types[build->n_types++] = build->types[i];
 }
 
 /* A folder on the graph's plugin_path that is not there; NULL if all are. */
@@ -74,12 +70,11 @@ static void refuse_unknown_type(struct graph_build *build, const char *type, con
   char shown[TEXT_QUOTE_BYTES], known[1024] = "";
   size_t used = 0;
   struct text_near near = text_near(type);
-  for (size_t i = 0; i < build->n_plugins; i++) {
-    const struct hipmm_plugin *descriptor = &build->plugins[i]->descriptor;
-    if (descriptor->role == HIPMM_ROLE_RUNTIME) continue;
-    text_near_try(&near, descriptor->type);
+  for (size_t i = 0; i < build->n_types; i++) {
+    const char *found = build->types[i]->descriptor.type;
+    text_near_try(&near, found);
     if (used < sizeof known)
-      used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", descriptor->type);
+      used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", found);
   }
   text_quote(type, shown, sizeof shown);
   const char *missing = missing_folder(build);
@@ -97,8 +92,8 @@ static void refuse_unknown_type(struct graph_build *build, const char *type, con
 static const struct plugin *refuse_type(struct graph_build *build, const char *type, const char *path)
 {
   const struct plugin *plugin;
-  find_plugins(build);
-  if (has_types(build) && !plugin_exists(&build->graph->plugin_path, type)) {
+  find_types(build);
+  if (build->n_types && !plugin_exists(&build->graph->plugin_path, type)) {
     refuse_unknown_type(build, type, path);
     return NULL;
   }

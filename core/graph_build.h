@@ -20,10 +20,10 @@ enum {
 struct graph_build {
   struct graph *graph; /* nodes in the order of the file until graph_order; plugin NULL where the type is unknown */
   struct report *report;
-  const char *folder;            /* of the file, for relative paths; NULL: the working directory */
-  json_t *index;                 /* name of a node → its index */
-  const struct plugin **plugins; /* all that there are; NULL until they are needed */
-  size_t n_plugins;
+  const char *folder;          /* of the file, for relative paths; NULL: the working directory */
+  json_t *index;               /* name of a node → its index */
+  const struct plugin **types; /* plugins of all that can stand in a stack; NULL until they are needed */
+  size_t n_types;
   bool is_dangling; /* a name or an upstream could not be resolved: who uses what is not known for sure */
 };
 
