@@ -384,17 +384,22 @@ static void *search_in_vain(void *unused)
   return NULL;
 }
 
+/* So that a search takes long; NULL takes them away. */
+static void register_many(const struct hipmm_region *r)
+{
+  char name[32];
+  for (int i = 0; i < 1000; i++) {
+    snprintf(name, sizeof name, "one-of-many-names-alike-%d", i);
+    assert_ok(hipmm_register_region(name, r));
+  }
+}
+
 /* Before the first initialisation: run first. */
 static void may_be_used_in_the_child_of_a_fork_that_came_before(void **state)
 {
   (void)state;
-  enum { MANY = 1000 };
-  char name[32];
   struct hipmm_region r = region(33);
-  for (int i = 0; i < MANY; i++) {
-    snprintf(name, sizeof name, "one-of-many-names-alike-%d", i);
-    assert_ok(hipmm_register_region(name, &r));
-  }
+  register_many(&r);
   pthread_t thread;
   int failed = 0;
   assert_int_equal(pthread_create(&thread, NULL, search_in_vain, NULL), 0);
@@ -403,10 +408,7 @@ static void may_be_used_in_the_child_of_a_fork_that_came_before(void **state)
   atomic_store(&enough, true);
   pthread_join(thread, NULL);
   assert_int_equal(failed, 0);
-  for (int i = 0; i < MANY; i++) {
-    snprintf(name, sizeof name, "one-of-many-names-alike-%d", i);
-    assert_ok(hipmm_register_region(name, NULL));
-  }
+  register_many(NULL);
 }
 
 static void is_refused_in_the_child_of_a_later_fork(void **state)
