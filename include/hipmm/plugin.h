@@ -6,7 +6,8 @@
  *     const struct hipmm_plugin mine_LTX_hipmm_plugin = {HIPMM_PLUGIN_HEAD, .type = "mine", …};
  *
  * (the name is the file's stem, then _LTX_hipmm_plugin; a third party may also export plain `hipmm_plugin`). The
- * descriptor is pure data; nothing of a plugin runs before `create`. Whatever the descriptor says (options with
+ * descriptor is pure data: it, its tables and their texts are constants of loaded objects, which is checked, and not
+ * memory of the heap. Nothing of a plugin runs before `create`. Whatever the descriptor says (options with
  * their defaults, ranges and words of explanation, values, actions) is the documentation: `hipmm describe`, the JSON
  * Schema, validation and error messages are all derived from it.
  *
