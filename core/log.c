@@ -3,9 +3,9 @@
 #include "log.h"
 #include "environment.h"
 #include "log_sink.h"
+#include "output_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -59,11 +59,12 @@ static void open_log(void)
   highest_level = level;
   is_asked_for = true;
   if (!wanted[length] || !wanted[length + 1]) return;
-  int file = open(wanted + length + 1, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  int file = output_file_open(wanted + length + 1, OUTPUT_FILE_APPEND);
   if (file >= 0)
     output = file;
   else
-    complain("hipmm: warning: HIPMM_LOG: %s: %s; logging to standard error\n", wanted + length + 1, strerror(errno));
+    complain("hipmm: warning: HIPMM_LOG: %s: %s; logging to standard error\n", wanted + length + 1,
+             output_file_reason(errno));
 }
 
 /* A program that has a sink of its own wants no lines on its standard error unasked. */

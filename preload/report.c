@@ -4,6 +4,7 @@
  * those of several processes do not mix. */
 #include "../core/environment.h"
 #include "../core/hip.h"
+#include "../core/output_file.h"
 #include "../core/text.h"
 #include "devices.h"
 #include "failure.h"
@@ -11,7 +12,6 @@
 #include "setup.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,9 +102,9 @@ static void write_report(const char *where, bool any)
   print_report(out, any);
   if (fclose(out)) return;
   bool is_file = strcmp(where, "-") != 0;
-  int file = is_file ? open(where, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666) : STDERR_FILENO;
+  int file = is_file ? output_file_open(where, OUTPUT_FILE_APPEND) : STDERR_FILENO;
   if (file < 0)
-    preload_say("the report cannot be written: %s: %s", where, strerror(errno));
+    preload_say("the report cannot be written: %s: %s", where, output_file_reason(errno));
   else
     write_all(file, text, length);
   if (is_file && file >= 0) close(file);
