@@ -12,6 +12,7 @@
 #include "setup.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,8 +64,12 @@ static bool print_kind(FILE *out, struct served_device *served, enum kind kind)
 static void print_report(FILE *out, bool any)
 {
   bool has_star = false;
-  fprintf(out, "hipmm: report of %s, process %ld, runtime %s\n", program_invocation_short_name, (long)getpid(),
-          setup_was_ready() ? hip_name() : "none");
+  char program[256], runtime[PATH_MAX];
+  snprintf(program, sizeof program, "%s", program_invocation_short_name);
+  snprintf(runtime, sizeof runtime, "%s", setup_was_ready() ? hip_name() : "none");
+  text_make_plain(program);
+  text_make_plain(runtime);
+  fprintf(out, "hipmm: report of %s, process %ld, runtime %s\n", program, (long)getpid(), runtime);
   if (!any || !print_calls(out))
     fprintf(out,
             "  no call came through hipmm: the program makes none, or its runtime is linked into it (nvcc's default; "

@@ -220,6 +220,27 @@ static void follows_links_in_folders_of_its_own_alone(void **state)
   remove_folder(folder);
 }
 
+static int speaks_with_control_characters(const void *variable)
+{
+  setenv("HIPMM_LOG", variable, 1);
+  log_line(HIPMM_LOG_ERROR, "po\x9bol",
+           "/a\033[2J\xc2\x9b"
+           "1m größe");
+  return 0;
+}
+
+/* Names of files and resources come into lines, and lines go to terminals. */
+static void shows_control_characters_as_marks(void **state)
+{
+  (void)state;
+  struct outcome outcome = run_forked(speaks_with_control_characters, "error");
+  assert_string_equal(outcome.error, "hipmm: error: po?ol: /a?[2J?1m größe\n");
+  outcome = run_forked(speaks_with_control_characters, "error\xc2\x9b"
+                                                       "1m\x9b");
+  assert_string_equal(outcome.error,
+                      "hipmm: warning: HIPMM_LOG=error?1m?" NOT_A_LEVEL "hipmm: error: po?ol: /a?[2J?1m größe\n");
+}
+
 static void cuts_long_lines(void **state)
 {
   (void)state;
@@ -264,10 +285,11 @@ int main(void)
       cmocka_unit_test(writes_into_a_pipe_that_is_read),
       cmocka_unit_test(writes_to_standard_error_by_its_name),
       cmocka_unit_test(follows_links_in_folders_of_its_own_alone),
+      cmocka_unit_test(shows_control_characters_as_marks),
       cmocka_unit_test(cuts_long_lines),
       cmocka_unit_test(never_mixes_lines),
   };
-  size_t n = 7;
+  size_t n = 8;
   for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
     tests[n++] = (struct CMUnitTest){
         .name = levels[i].name, .test_func = writes_level, .initial_state = (void *)(uintptr_t)&levels[i]};
