@@ -6,6 +6,7 @@
 
 const struct software_config software_defaults = {.devices = 1,
                                                   .memory_bytes = (size_t)16 << 30,
+                                                  .host_memory_bytes = (size_t)64 << 30,
                                                   .scheduler = SOFTWARE_THREADS,
                                                   .virtual_memory = true,
                                                   .memory_pools = true,
@@ -84,10 +85,11 @@ static bool configure_is_idle(void)
 static bool configure_is_same(const struct software_config *one, const struct software_config *other)
 {
   return one->devices == other->devices && one->memory_bytes == other->memory_bytes &&
-         one->scheduler == other->scheduler && one->seed == other->seed &&
-         one->virtual_memory == other->virtual_memory && one->memory_pools == other->memory_pools &&
-         one->managed_memory == other->managed_memory && one->pageable_memory_access == other->pageable_memory_access &&
-         one->closed == other->closed && one->granularity_bytes == other->granularity_bytes;
+         one->host_memory_bytes == other->host_memory_bytes && one->scheduler == other->scheduler &&
+         one->seed == other->seed && one->virtual_memory == other->virtual_memory &&
+         one->memory_pools == other->memory_pools && one->managed_memory == other->managed_memory &&
+         one->pageable_memory_access == other->pageable_memory_access && one->closed == other->closed &&
+         one->granularity_bytes == other->granularity_bytes;
 }
 
 /* The configuration in force may be asked for again at any time: memory that is still allocated stays. */

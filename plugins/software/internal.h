@@ -28,7 +28,8 @@ enum software_call { SOFTWARE_CALLS(SOFTWARE_CALL_ID) SOFTWARE_N_CALLS };
 
 struct software_config {
   int devices;
-  size_t memory_bytes; /* of each device */
+  size_t memory_bytes;      /* of each device */
+  size_t host_memory_bytes; /* for pinned and managed memory */
   enum software_scheduler scheduler;
   uint64_t seed;
   bool virtual_memory, memory_pools, managed_memory, pageable_memory_access;
@@ -154,7 +155,7 @@ struct software_event {
 
 /* A memfd, and the parts of it that are mapped and cut into blocks (see heap.c). */
 struct software_heap {
-  int device; /* whose capacity it is charged to; -1: none's */
+  int device; /* whose capacity it is charged to; -1: the host's */
   int fd;     /* 0 until first used */
   uint64_t file_end, file_bytes;
   struct tree_node *free_by_size, *free_by_address;
@@ -188,6 +189,7 @@ struct software_state {
   struct software_queue *active;
   struct software_device devices[SOFTWARE_MAX_DEVICES];
   struct software_heap host_heap; /* of pinned and managed memory */
+  size_t host_used_bytes;
   struct tree_node *allocations, *arenas;
 };
 
@@ -241,7 +243,7 @@ void software_device_fault(int device, enum software_call call, const struct sof
 
 /* ---- heap.c: memory -------------------------------------------------------------------------------------------- */
 
-/* Charges a device's capacity; false if that much is not left. */
+/* Charges a device's capacity, or the host's for -1; false if that much is not left. */
 bool software_charge(int device, size_t bytes);
 void software_uncharge(int device, size_t bytes);
 /* A charged block of at least `bytes`, page-aligned; NULL when capacity or the host's memory is exhausted. */

@@ -8,7 +8,7 @@
 
 struct software_options {
   int64_t devices;
-  uint64_t memory;
+  uint64_t memory, host_memory;
   uint32_t scheduler;
   int64_t seed;
   struct hipmm_strings fail;
@@ -36,6 +36,15 @@ static const struct hipmm_option software_option_table[] = {
      .minimum = "1MiB",
      .maximum = "64TiB",
      .doc = "Memory of each device; a page of the host is used up when it is first touched"},
+    {.name = "host_memory",
+     .type = HIPMM_OPTION_BYTES,
+     .offset = offsetof(struct software_options, host_memory),
+     .initial = "64GiB",
+     .unit = "bytes",
+     .minimum = "1MiB",
+     .maximum = "64TiB",
+     .doc = "Memory of the host for pinned and managed memory, of all devices together; a page is used up when it is "
+            "first touched"},
     {.name = "scheduler",
      .type = HIPMM_OPTION_ENUM,
      .offset = offsetof(struct software_options, scheduler),
@@ -135,6 +144,7 @@ static enum hipmm_status software_create(const struct hipmm_services *services, 
   const struct software_options *options = given;
   struct software_config config = {.devices = (int)options->devices,
                                    .memory_bytes = options->memory & ~(SOFTWARE_PAGE_BYTES - 1),
+                                   .host_memory_bytes = options->host_memory & ~(SOFTWARE_PAGE_BYTES - 1),
                                    .scheduler = (enum software_scheduler)options->scheduler,
                                    .seed = (uint64_t)options->seed,
                                    .virtual_memory = options->virtual_memory,
