@@ -35,8 +35,19 @@ static bool output_file_begin(int file, enum output_file_mode mode)
   return mode != OUTPUT_FILE_EMPTY || !S_ISREG(status.st_mode) || !ftruncate(file, 0);
 }
 
+int output_file_standard(const char *name)
+{
+  static const char *const names[] = {"/dev/stdout", "/dev/stderr",     "/dev/fd/1",
+                                      "/dev/fd/2",   "/proc/self/fd/1", "/proc/self/fd/2"};
+  for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
+    if (!strcmp(name, names[i])) return i % 2 ? STDERR_FILENO : STDOUT_FILENO;
+  return -1;
+}
+
 int output_file_open(const char *name, enum output_file_mode mode)
 {
+  int standard = output_file_standard(name);
+  if (standard >= 0) return fcntl(standard, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   if (mode == OUTPUT_FILE_APPEND) flags |= O_APPEND;
   if (output_file_is_shared(name)) flags |= O_NOFOLLOW;

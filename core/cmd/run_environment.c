@@ -91,7 +91,7 @@ static bool run_set_report(const char *report)
     unsetenv("HIPMM_RUN_REPORT");
     return true;
   }
-  if (!strcmp(report, "-")) return run_set("HIPMM_RUN_REPORT", report);
+  if (!strcmp(report, "-") || output_file_standard(report) >= 0) return run_set("HIPMM_RUN_REPORT", report);
   int file = output_file_open(report, OUTPUT_FILE_EMPTY);
   if (file >= 0) close(file);
   if (file >= 0 && realpath(report, absolute)) return run_set("HIPMM_RUN_REPORT", absolute);

@@ -26,7 +26,8 @@ enum hipmm_status file_open(const struct hipmm_services *services, const char *n
     close(descriptor);
     return file_refuse(services, name, code);
   }
-  *file_out = (struct file){descriptor, S_ISREG(status.st_mode), status.st_dev, status.st_ino};
+  *file_out = (struct file){descriptor, S_ISREG(status.st_mode) && output_file_standard(name) < 0, status.st_dev,
+                            status.st_ino};
   return HIPMM_OK;
 }
 
