@@ -2,12 +2,18 @@
 """PyTorch's device memory from hipmm.
 
     import hipmm_torch
-    hipmm_torch.use()          # before the first tensor on a device; HIPMM_CONFIG names the graph
+    hipmm_torch.use()          # before CUDA is used at all, by torch.cuda.set_device() too; HIPMM_CONFIG names the graph
 
 or, beside PyTorch's own allocator and with captured graphs:
 
     with torch.cuda.use_mem_pool(hipmm_torch.pool()):
         ...
+
+torch.multiprocessing cannot send tensors on a device after use(): PyTorch's pluggable allocators have no IPC handles
+("CUDAPluggableAllocator does not yet support shareIPcHandle"). It can send those of pool() where the graph has no
+sub-allocator, as in {"stack": ["statistics", "device"]}: PyTorch takes each block of hipmm's for an allocation of the
+driver, and only those can be shared. Of a part of one, such as a block of `pool` with "growth": "segments", another
+process would find the data at the start of the whole; mapped memory raises an error.
 
 The library is found as libhipmm.so, or where HIPMM_LIBRARY says.
 """
@@ -28,6 +34,14 @@ _HOOKS = (
     (("set_end_allocate_to_pool_fn", "set_end_allocate_to_pool"), "hipmm_torch_end_allocate_to_pool"),
     (("set_release_pool", "set_release_pool_fn"), "hipmm_torch_release_pool"),
 )
+
+
+_TOO_LATE = """hipmm_torch.use() was called after PyTorch's allocator had started, and PyTorch cannot exchange it then.
+Call use() once, before torch.cuda.set_device(), the first tensor on a device and all else that uses CUDA; or leave
+PyTorch's allocator in force and have hipmm's memory where it is wanted:
+
+    with torch.cuda.use_mem_pool(hipmm_torch.pool()):
+        ..."""
 
 
 def _path(path):
@@ -55,12 +69,16 @@ def allocator(path=None):
 
 
 def use(path=None):
-    """Makes hipmm the allocator of this process. Memory that is not there raises RuntimeError, "CUDA out of memory...".
+    """Makes hipmm the allocator of this process, which must not have used CUDA before. Memory that is not there raises
+    RuntimeError, "CUDA out of memory...".
 
     PyTorch does not look for NULL, so the error is raised where it is found, by std::__throw_runtime_error.
     """
     pluggable = allocator(path)
-    torch.cuda.memory.change_current_allocator(pluggable)
+    try:
+        torch.cuda.memory.change_current_allocator(pluggable)
+    except RuntimeError as error:
+        raise RuntimeError(_TOO_LATE) from error
     library = ctypes.CDLL(_path(path))
     library.hipmm_torch_on_failure.argtypes = [ctypes.c_void_p]
     library.hipmm_torch_on_failure.restype = None
@@ -69,5 +87,8 @@ def use(path=None):
 
 
 def pool(path=None):
-    """A MemPool whose memory comes from hipmm, while PyTorch's own allocator stays in force and cuts it up."""
+    """A MemPool whose memory comes from hipmm, while PyTorch's own allocator stays in force and cuts it up.
+
+    To send its tensors to other processes, see above which graphs will do.
+    """
     return torch.cuda.MemPool(allocator(path).allocator())

@@ -47,7 +47,16 @@ class _MemPool:
 
 
 torch_in_force = []
-_memory = SimpleNamespace(CUDAPluggableAllocator=CUDAPluggableAllocator, change_current_allocator=torch_in_force.append)
+torch_has_started = False  # as after torch.cuda.set_device(), or any use of CUDA
+
+
+def _change_current_allocator(allocator):
+    if torch_has_started:
+        raise RuntimeError("Can't swap an already initialized allocator")
+    torch_in_force.append(allocator)
+
+
+_memory = SimpleNamespace(CUDAPluggableAllocator=CUDAPluggableAllocator, change_current_allocator=_change_current_allocator)
 _module("torch", cuda=SimpleNamespace(memory=_memory, MemPool=_MemPool))
 
 

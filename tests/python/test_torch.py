@@ -66,6 +66,20 @@ class Torch(unittest.TestCase):
         finally:
             fakes._Hooks.NAMES = names
 
+    def test_says_what_to_do_when_it_is_used_too_late(self):
+        fakes.torch_has_started = True
+        try:
+            with self.assertRaises(RuntimeError) as caught:
+                hipmm_torch.use()
+        finally:
+            fakes.torch_has_started = False
+        said = str(caught.exception)
+        self.assertRegex(said, r"^hipmm_torch\.use\(\) was called after PyTorch's allocator had started")
+        self.assertRegex(said, r"before torch\.cuda\.set_device\(\)")
+        self.assertIn("with torch.cuda.use_mem_pool(hipmm_torch.pool()):", said)
+        self.assertIn("already initialized", str(caught.exception.__cause__))
+        self.assertEqual(fakes.torch_in_force, [])
+
     def test_makes_a_pool(self):
         self.assertIn("set_record_stream_fn", hipmm_torch.pool().allocator.given)
 
