@@ -102,8 +102,8 @@ static enum hipmm_status adopt_ops(struct adoption *adoption, const struct hipmm
 /* ---- Tables ---- */
 
 /* A table must be data of a loaded object: reading rows that are not there would end the process. */
-static enum hipmm_status check_table(struct adoption *adoption, const char *what, const void *rows, uint32_t n,
-                                     size_t row_bytes)
+static enum hipmm_status descriptor_check_table(struct adoption *adoption, const char *what, const void *rows,
+                                                uint32_t n, size_t row_bytes)
 {
   if (!n || loaded_bytes(&adoption->loaded, rows) / n >= row_bytes) return HIPMM_OK;
   return error_set(HIPMM_E_PLUGIN_ABI,
@@ -134,17 +134,17 @@ static size_t size_in_struct(uint32_t type)
 }
 
 /* What must be given, and what may be NULL. */
-static bool has_text(struct adoption *adoption, const char *text)
+static bool descriptor_has_text(struct adoption *adoption, const char *text)
 {
   return text && loaded_has_text(&adoption->loaded, text);
 }
 
-static bool may_have_text(struct adoption *adoption, const char *text)
+static bool descriptor_may_have_text(struct adoption *adoption, const char *text)
 {
   return !text || loaded_has_text(&adoption->loaded, text);
 }
 
-static bool choices_are_sound(struct adoption *adoption, const struct hipmm_option *row)
+static bool descriptor_choices_are_sound(struct adoption *adoption, const struct hipmm_option *row)
 {
   size_t n = 0;
   if (!row->choices) return row->type != HIPMM_OPTION_ENUM;
@@ -152,18 +152,19 @@ static bool choices_are_sound(struct adoption *adoption, const struct hipmm_opti
   return n > 0 || (row->type != HIPMM_OPTION_ENUM && row->type != HIPMM_OPTION_BYTES);
 }
 
-static bool texts_are_sound(struct adoption *adoption, const struct hipmm_option *row)
+static bool descriptor_texts_are_sound(struct adoption *adoption, const struct hipmm_option *row)
 {
-  return has_text(adoption, row->name) && has_text(adoption, row->doc) && may_have_text(adoption, row->initial) &&
-         may_have_text(adoption, row->unit) && may_have_text(adoption, row->minimum) &&
-         may_have_text(adoption, row->maximum) && may_have_text(adoption, row->at_least) &&
-         choices_are_sound(adoption, row);
+  return descriptor_has_text(adoption, row->name) && descriptor_has_text(adoption, row->doc) &&
+         descriptor_may_have_text(adoption, row->initial) && descriptor_may_have_text(adoption, row->unit) &&
+         descriptor_may_have_text(adoption, row->minimum) && descriptor_may_have_text(adoption, row->maximum) &&
+         descriptor_may_have_text(adoption, row->at_least) && descriptor_choices_are_sound(adoption, row);
 }
 
 /* `is_field`: it stands in the rows of a list, of which only the whole can be set. */
 static bool row_is_sound(struct adoption *adoption, const struct hipmm_option *row, size_t struct_bytes, bool is_field)
 {
-  if (row->type < HIPMM_OPTION_BOOL || row->type > HIPMM_OPTION_OBJECT || !texts_are_sound(adoption, row)) return false;
+  if (row->type < HIPMM_OPTION_BOOL || row->type > HIPMM_OPTION_OBJECT || !descriptor_texts_are_sound(adoption, row))
+    return false;
   if (row->type == HIPMM_OPTION_OBJECT && !object_kind_exists(row->unit)) return false;
   if (row->flags & HIPMM_OPTION_RELOADABLE && is_field) return false;
   return row->offset <= struct_bytes && size_in_struct(row->type) <= struct_bytes - row->offset;
@@ -193,7 +194,7 @@ static enum hipmm_status adopt_options(struct adoption *adoption, const struct h
   if (depth > 4 || (n && (!theirs || row_bytes < offsetof(struct hipmm_option, minimum))))
     return error_set(HIPMM_E_PLUGIN_ABI, "%s: its option table is missing, its rows too short, or its lists too deep",
                      file);
-  enum hipmm_status refused = check_table(adoption, "option table", theirs, n, row_bytes);
+  enum hipmm_status refused = descriptor_check_table(adoption, "option table", theirs, n, row_bytes);
   if (refused) return refused;
   struct hipmm_option *rows = adopt_rows(theirs, n, row_bytes, sizeof *rows);
   if (!rows) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
@@ -201,7 +202,7 @@ static enum hipmm_status adopt_options(struct adoption *adoption, const struct h
     enum hipmm_status status = HIPMM_OK;
     if (!row_is_sound(adoption, &rows[i], struct_bytes, depth > 0))
       status = error_set(HIPMM_E_PLUGIN_ABI, "%s: row %u of its option table (%s) is broken", file, i,
-                         has_text(adoption, rows[i].name) ? rows[i].name : "no name");
+                         descriptor_has_text(adoption, rows[i].name) ? rows[i].name : "no name");
     else if (is_repeated(rows, i))
       status = error_set(HIPMM_E_PLUGIN_ABI, "%s: its option table has %s twice", file, rows[i].name);
     else if (rows[i].type == HIPMM_OPTION_LIST)
@@ -215,9 +216,10 @@ static enum hipmm_status adopt_options(struct adoption *adoption, const struct h
   return HIPMM_OK;
 }
 
-static bool feature_is_sound(struct adoption *adoption, const struct hipmm_feature *row)
+static bool descriptor_feature_is_sound(struct adoption *adoption, const struct hipmm_feature *row)
 {
-  return has_text(adoption, row->name) && may_have_text(adoption, row->unit) && has_text(adoption, row->doc);
+  return descriptor_has_text(adoption, row->name) && descriptor_may_have_text(adoption, row->unit) &&
+         descriptor_has_text(adoption, row->doc);
 }
 
 static enum hipmm_status adopt_features(struct adoption *adoption, const struct hipmm_feature *theirs, uint32_t n,
@@ -225,11 +227,12 @@ static enum hipmm_status adopt_features(struct adoption *adoption, const struct 
 {
   struct hipmm_feature *rows = NULL;
   bool sound = !n || (theirs && row_bytes >= sizeof *theirs);
-  enum hipmm_status refused = sound ? check_table(adoption, "table of values or actions", theirs, n, row_bytes) : 0;
+  enum hipmm_status refused =
+      sound ? descriptor_check_table(adoption, "table of values or actions", theirs, n, row_bytes) : 0;
   if (refused) return refused;
   if (sound && !(rows = adopt_rows(theirs, n, row_bytes, sizeof *rows)))
     return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
-  for (uint32_t i = 0; sound && i < n; i++) sound = feature_is_sound(adoption, &rows[i]);
+  for (uint32_t i = 0; sound && i < n; i++) sound = descriptor_feature_is_sound(adoption, &rows[i]);
   if (!sound) {
     free(rows);
     return error_set(HIPMM_E_PLUGIN_ABI, "%s: its table of values or actions is broken", adoption->file);
@@ -270,7 +273,8 @@ static enum hipmm_status check_body(struct adoption *adoption, const struct hipm
     return error_set(HIPMM_E_PLUGIN_ABI,
                      "%s: requires features 0x%llx that this hipmm does not have; use a newer hipmm", file,
                      (unsigned long long)(plugin->required_features & ~known_features));
-  if (!has_text(adoption, plugin->type) || !has_text(adoption, plugin->version) || !has_text(adoption, plugin->doc))
+  if (!descriptor_has_text(adoption, plugin->type) || !descriptor_has_text(adoption, plugin->version) ||
+      !descriptor_has_text(adoption, plugin->doc))
     return error_set(HIPMM_E_PLUGIN_ABI, "%s: its descriptor lacks type, version or doc", file);
   if (strcmp(plugin->type, type))
     return error_set(HIPMM_E_PLUGIN_ABI, "%s: describes \"%s\"; the file must be called %s.so", file, plugin->type,

@@ -76,7 +76,7 @@ const char *text_hint(const char *name, char *buffer, size_t buffer_bytes)
 }
 
 /* Whether `n` bytes are a character of UTF-8, in its shortest form and no surrogate. */
-static bool is_character(const unsigned char *bytes, size_t n)
+static bool text_is_character(const unsigned char *bytes, size_t n)
 {
   static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
   uint32_t code = n == 1 ? bytes[0] : bytes[0] & (0x7fu >> n);
@@ -91,7 +91,7 @@ size_t text_character(const char *text, bool *is_control_out)
 {
   const unsigned char *bytes = (const unsigned char *)text;
   size_t n = bytes[0] >= 0xf8 ? 1 : bytes[0] >= 0xf0 ? 4 : bytes[0] >= 0xe0 ? 3 : bytes[0] >= 0xc0 ? 2 : 1;
-  if (n > 1 && !is_character(bytes, n)) n = 1;
+  if (n > 1 && !text_is_character(bytes, n)) n = 1;
   if (n == 1)
     *is_control_out = bytes[0] < 0x20 || (bytes[0] >= 0x7f && bytes[0] < 0xa0);
   else
