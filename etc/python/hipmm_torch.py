@@ -13,7 +13,7 @@ torch.multiprocessing cannot send tensors on a device after use(): PyTorch's plu
 ("CUDAPluggableAllocator does not yet support shareIPcHandle"). It can send those of pool() where the graph has no
 sub-allocator, as in {"stack": ["statistics", "device"]}: PyTorch takes each block of hipmm's for an allocation of the
 driver, and only those can be shared. Of a part of one, such as a block of `pool` with "growth": "segments", another
-process would find the data at the start of the whole; mapped memory raises an error.
+process would find the data at the start of the whole: that, and mapped memory, raise an error.
 
 The library is found as libhipmm.so, or where HIPMM_LIBRARY says.
 """
@@ -42,6 +42,9 @@ PyTorch's allocator in force and have hipmm's memory where it is wanted:
 
     with torch.cuda.use_mem_pool(hipmm_torch.pool()):
         ..."""
+
+_PART = """this tensor's memory cannot be shared with another process: hipmm has it as a part of an allocation of the
+driver, or mapped. Give hipmm_torch.pool() a graph with no sub-allocator, such as {"stack": ["statistics", "device"]}."""
 
 
 def _path(path):
@@ -86,9 +89,40 @@ def use(path=None):
     return pluggable
 
 
+def _segment(address):
+    """Where the memory begins that PyTorch's own allocator cut this address out of; None where it did not."""
+    for segment in torch.cuda.memory_snapshot():
+        if segment["address"] <= address < segment["address"] + segment["total_size"]:
+            return segment["address"]
+    return None
+
+
+def _guard_sharing(path):
+    """PyTorch takes each segment of its own allocator for an allocation of the driver: before it shares a storage, this
+    looks whether that is so. Without it the other process would find other data."""
+    share = getattr(torch.UntypedStorage, "_share_cuda_", None)
+    if share is None or hasattr(share, "hipmm"):
+        return
+    library = ctypes.CDLL(path)
+    library.hipmm_torch_is_allocation.argtypes = [ctypes.c_void_p]
+    library.hipmm_torch_base_alloc.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+    library.hipmm_torch_base_alloc.restype = ctypes.c_void_p
+
+    def guarded(storage, *arguments, **named):
+        start = _segment(storage.data_ptr())
+        if start and library.hipmm_torch_base_alloc(start, None) and not library.hipmm_torch_is_allocation(start):
+            raise RuntimeError(_PART)
+        return share(storage, *arguments, **named)
+
+    guarded.hipmm = True
+    torch.UntypedStorage._share_cuda_ = guarded
+
+
 def pool(path=None):
     """A MemPool whose memory comes from hipmm, while PyTorch's own allocator stays in force and cuts it up.
 
     To send its tensors to other processes, see above which graphs will do.
     """
-    return torch.cuda.MemPool(allocator(path).allocator())
+    pluggable = allocator(path)
+    _guard_sharing(_path(path))
+    return torch.cuda.MemPool(pluggable.allocator())

@@ -23,13 +23,13 @@ DEVICE = ["statistics", "device"]
 SEGMENTS = [{"type": "pool", "growth": "segments"}, "device"]
 MAPPED = [{"type": "pool", "growth": "mapped"}, "device"]
 
-# Whether hipmm is in force, the stack, and what may come of it. The driver shares whole allocations, and PyTorch believes
-# that each of its segments is one: in parts of an allocation another process finds what lies at its start.
+# Whether hipmm is in force, the stack, and what may come of it. The driver shares whole allocations, and PyTorch takes
+# each of its segments for one: of a part of an allocation another process would find what lies at the start.
 WAYS = {
     "in force": (True, DEVICE, ("shareIpcHandle",)),
     "pool() over device": (False, DEVICE, ("right",)),
-    "pool() over segments": (False, SEGMENTS, ("right", "wrong", "CUDA error")),
-    "pool() over mapped memory": (False, MAPPED, ("CUDA error",)),
+    "pool() over segments": (False, SEGMENTS, ("right", "no sub-allocator")),
+    "pool() over mapped memory": (False, MAPPED, ("CUDA error", "no sub-allocator")),
 }
 
 

@@ -56,8 +56,27 @@ def _change_current_allocator(allocator):
     torch_in_force.append(allocator)
 
 
+class UntypedStorage:
+    def __init__(self, address):
+        self._address = address
+
+    def data_ptr(self):
+        return self._address
+
+    def _share_cuda_(self):
+        return "shared"
+
+
+torch_segments = []  # (address, bytes) of what PyTorch's own allocator has
+
+
+def _memory_snapshot():
+    return [{"address": address, "total_size": size} for address, size in torch_segments]
+
+
 _memory = SimpleNamespace(CUDAPluggableAllocator=CUDAPluggableAllocator, change_current_allocator=_change_current_allocator)
-_module("torch", cuda=SimpleNamespace(memory=_memory, MemPool=_MemPool))
+_module("torch", cuda=SimpleNamespace(memory=_memory, MemPool=_MemPool, memory_snapshot=_memory_snapshot),
+        UntypedStorage=UntypedStorage)
 
 
 # ---- CuPy
