@@ -2,7 +2,7 @@
 """PyTorch's device memory from hipmm.
 
     import hipmm_torch
-    hipmm_torch.use()          # before CUDA is used at all, by torch.cuda.set_device() too; HIPMM_CONFIG names the graph
+    hipmm_torch.use()          # before all use of CUDA, torch.cuda.set_device() too; HIPMM_CONFIG names the graph
 
 or, beside PyTorch's own allocator and with captured graphs:
 
