@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of device's option "peers": who may write to a device's memory, from hipMalloc and mapped, and what is
+/* Tests of what other devices may do with a device's memory: copies and fills with another device current, for memory
+ * of hipMalloc, mapped memory and that of pools; the option "peers"; devices that cannot reach each other; and what is
  * refused. */
 #include "rig.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { BYTES = 1 << 20 };
@@ -36,15 +38,133 @@ static void start(const struct stack *stack, const char *device)
   rig_start(graph);
 }
 
-static void is_closed_to_others(void **state)
+/* ---- What a program does with two devices ---- */
+
+/* Whole stacks. As with hipMalloc's memory, kernels and fills of another device need hipDeviceEnablePeerAccess where
+ * the memory is hipMalloc's, which the program calls. */
+struct program {
+  const char *graph;
+  bool is_enabled; /* other devices write to it without hipDeviceEnablePeerAccess */
+};
+
+#define MAPPED_POOL "{'type': 'pool', 'growth': 'mapped'}, 'device'"
+static const struct program programs[] = {
+    {"'device'", false},
+    {"{'type': 'pool', 'growth': 'segments'}, 'device'", false},
+    {MAPPED_POOL, true},
+    {"'pool', 'device'", true},
+    {"'arena', " MAPPED_POOL, true},
+    {"'binning', " MAPPED_POOL, true},
+    {"'fixed_size', " MAPPED_POOL, true},
+    {"'monotonic', " MAPPED_POOL, true},
+    {"'guard', " MAPPED_POOL, true},
+    {"'arena', 'device'", false},
+    {"'async'", true},
+    {"{'type': 'async', 'handle_type': 'posix_fd'}", true},
+    {"'arena', 'async'", true},
+    {"'pool', 'async'", true},
+    {"'pool', 'managed'", true},
+    {"'pool', 'pinned'", true},
+};
+
+enum { COPY_BYTES = 100000, COPY_BLOCKS = 30 };
+
+static void copy(void *to, const void *from, hipStream_t stream)
 {
+  int code = stream ? rig_hip()->MemcpyAsync(to, from, COPY_BYTES, HIPMM_HIP_MEMCPY_DEFAULT, stream)
+                    : rig_hip()->Memcpy(to, from, COPY_BYTES, HIPMM_HIP_MEMCPY_DEFAULT);
+  assert_int_equal(code, 0);
+  if (stream) assert_int_equal(rig_hip()->StreamSynchronize(stream), 0);
+}
+
+static void fill_host(unsigned char *host, int seed)
+{
+  for (int i = 0; i < COPY_BYTES; i++) host[i] = (unsigned char)(i * 7 + seed);
+}
+
+static void assert_seed(const unsigned char *host, int seed)
+{
+  for (int i = 0; i < COPY_BYTES; i++)
+    if (host[i] != (unsigned char)(i * 7 + seed)) fail_msg("byte %d is of other data than %d's", i, seed);
+}
+
+/* Through the block and `other`, memory of device 1, with the current device as it is. */
+static void copy_round(void *block, void *other, hipStream_t stream, int seed)
+{
+  unsigned char *host = malloc(COPY_BYTES);
+  fill_host(host, seed);
+  copy(block, host, stream);
+  memset(host, 0, COPY_BYTES);
+  copy(other, block, stream);
+  copy(host, other, stream);
+  assert_seed(host, seed);
+  fill_host(host, seed + 1);
+  copy(other, host, stream);
+  copy(block, other, stream);
+  memset(host, 0, COPY_BYTES);
+  copy(host, block, stream);
+  assert_seed(host, seed + 1);
+  free(host);
+}
+
+static void copy_with_each_device(void *const *blocks, void *other)
+{
+  for (int current = 0; current < 2; current++) {
+    hipStream_t stream;
+    assert_int_equal(rig_hip()->SetDevice(current), 0);
+    assert_int_equal(rig_hip()->StreamCreateWithFlags(&stream, 0), 0);
+    for (int i = 0; i < COPY_BLOCKS; i++) copy_round(blocks[i], other, i % 2 ? stream : NULL, current * 100 + i);
+    assert_int_equal(rig_hip()->StreamDestroy(stream), 0);
+  }
+  assert_int_equal(rig_hip()->SetDevice(0), 0);
+}
+
+static void fill_with_the_other(void *const *blocks, bool is_enabled)
+{
+  assert_int_equal(rig_hip()->SetDevice(1), 0);
+  if (!is_enabled) assert_int_equal(rig_hip()->DeviceEnablePeerAccess(0, 0), 0);
+  for (int i = 0; i < COPY_BLOCKS; i++)
+    assert_int_equal(rig_hip()->MemsetAsync(blocks[i], i + 1, COPY_BYTES, NULL), 0);
+  assert_int_equal(rig_hip()->DeviceSynchronize(), 0);
+  assert_int_equal(rig_hip()->SetDevice(0), 0);
+  for (int i = 0; i < COPY_BLOCKS; i++) assert_true(rig_holds(blocks[i], (unsigned char)(i + 1), COPY_BYTES));
+}
+
+static void serves_a_program_with_two_devices(void **state)
+{
+  const struct program *program = *state;
+  char graph[200];
+  void *blocks[COPY_BLOCKS], *other;
+  snprintf(graph, sizeof graph, "'stack': [%s]", program->graph);
+  rig_start(graph);
+  for (int i = 0; i < COPY_BLOCKS; i++) blocks[i] = rig_allocate(COPY_BYTES, NULL);
+  assert_int_equal(rig_hip()->DeviceSynchronize(), 0);
+  assert_int_equal(rig_hip()->SetDevice(1), 0);
+  assert_int_equal(rig_hip()->Malloc(&other, COPY_BYTES), 0);
+  copy_with_each_device(blocks, other);
+  fill_with_the_other(blocks, program->is_enabled);
+  assert_int_equal(rig_hip()->Free(other), 0);
+  for (int i = 0; i < COPY_BLOCKS; i++) rig_free(blocks[i], COPY_BYTES, NULL);
+}
+
+/* Between stacks of two devices, with the containers' own copies too. */
+static void serves_each_device_to_the_other(void **state)
+{
+  void *ptr[2];
+  struct hipmm_resource *top[2];
   start(*state, "'device'");
-  void *ptr = rig_allocate(BYTES, NULL);
-  rig_fill(ptr, 7, BYTES);
-  assert_int_equal(fill_from(1, ptr, 8), HIPMM_HIP_ERROR_INVALID_VALUE);
-  rig_hip()->GetLastError();
-  assert_true(rig_holds(ptr, 7, BYTES));
-  rig_free(ptr, BYTES, NULL);
+  for (int i = 0; i < 2; i++) {
+    assert_ok(hipmm_get_device_resource(i, &top[i]));
+    hipmm_resource_release(top[i]);
+    assert_ok(hipmm_allocate(top[i], COPY_BYTES, NULL, &ptr[i]));
+  }
+  for (int current = 0; current < 2; current++) {
+    assert_int_equal(rig_hip()->SetDevice(current), 0);
+    copy_round(ptr[0], ptr[1], NULL, current);
+    copy_round(ptr[1], ptr[0], NULL, current + 50);
+  }
+  assert_int_equal(rig_hip()->SetDevice(0), 0);
+  for (int i = 0; i < 2; i++) assert_ok(hipmm_deallocate(top[i], ptr[i], COPY_BYTES, NULL));
 }
 
 static void is_open_to_peers(void **state)
@@ -155,10 +275,16 @@ static void loses_nothing_whatever_call_fails(void **state)
 enum { DEVICE, SEGMENTS, MAPPED };
 #define EACH(test) ROW(test, DEVICE), ROW(test, SEGMENTS), ROW(test, MAPPED)
 
+#define PROGRAM(i)                                                                                          \
+  {                                                                                                         \
+    programs[i].graph, serves_a_program_with_two_devices, rig_setup, rig_teardown, (void *)(uintptr_t)&programs[i] \
+  }
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      EACH(is_closed_to_others),
+      PROGRAM(0),  PROGRAM(1),  PROGRAM(2),  PROGRAM(3),  PROGRAM(4),  PROGRAM(5),  PROGRAM(6), PROGRAM(7), PROGRAM(8), PROGRAM(9), PROGRAM(10), PROGRAM(11), PROGRAM(12), PROGRAM(13), PROGRAM(14), PROGRAM(15),
+      EACH(serves_each_device_to_the_other),
       EACH(is_open_to_peers),
       EACH(lets_a_graph_name_all_devices),
       EACH(may_be_asked_for_again),
