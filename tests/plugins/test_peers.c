@@ -123,8 +123,7 @@ static void fill_with_the_other(void *const *blocks, bool is_enabled)
 {
   assert_int_equal(rig_hip()->SetDevice(1), 0);
   if (!is_enabled) assert_int_equal(rig_hip()->DeviceEnablePeerAccess(0, 0), 0);
-  for (int i = 0; i < COPY_BLOCKS; i++)
-    assert_int_equal(rig_hip()->MemsetAsync(blocks[i], i + 1, COPY_BYTES, NULL), 0);
+  for (int i = 0; i < COPY_BLOCKS; i++) assert_int_equal(rig_hip()->MemsetAsync(blocks[i], i + 1, COPY_BYTES, NULL), 0);
   assert_int_equal(rig_hip()->DeviceSynchronize(), 0);
   assert_int_equal(rig_hip()->SetDevice(0), 0);
   for (int i = 0; i < COPY_BLOCKS; i++) assert_true(rig_holds(blocks[i], (unsigned char)(i + 1), COPY_BYTES));
@@ -275,15 +274,30 @@ static void loses_nothing_whatever_call_fails(void **state)
 enum { DEVICE, SEGMENTS, MAPPED };
 #define EACH(test) ROW(test, DEVICE), ROW(test, SEGMENTS), ROW(test, MAPPED)
 
-#define PROGRAM(i)                                                                                          \
-  {                                                                                                         \
+#define PROGRAM(i)                                                                                                 \
+  {                                                                                                                \
     programs[i].graph, serves_a_program_with_two_devices, rig_setup, rig_teardown, (void *)(uintptr_t)&programs[i] \
   }
 
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      PROGRAM(0),  PROGRAM(1),  PROGRAM(2),  PROGRAM(3),  PROGRAM(4),  PROGRAM(5),  PROGRAM(6), PROGRAM(7), PROGRAM(8), PROGRAM(9), PROGRAM(10), PROGRAM(11), PROGRAM(12), PROGRAM(13), PROGRAM(14), PROGRAM(15),
+      PROGRAM(0),
+      PROGRAM(1),
+      PROGRAM(2),
+      PROGRAM(3),
+      PROGRAM(4),
+      PROGRAM(5),
+      PROGRAM(6),
+      PROGRAM(7),
+      PROGRAM(8),
+      PROGRAM(9),
+      PROGRAM(10),
+      PROGRAM(11),
+      PROGRAM(12),
+      PROGRAM(13),
+      PROGRAM(14),
+      PROGRAM(15),
       EACH(serves_each_device_to_the_other),
       EACH(is_open_to_peers),
       EACH(lets_a_graph_name_all_devices),
