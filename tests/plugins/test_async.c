@@ -4,6 +4,8 @@
 #include "../../core/hip_functions.h"
 #include "rig.h"
 
+#include <stdlib.h>
+
 static void counts_what_the_driver_reserves(void **state)
 {
   (void)state;
@@ -168,7 +170,14 @@ static void other_devices_have_the_access_that_is_said(void **state)
   (void)state;
   start_noting("'stack': ['async']");
   assert_int_equal(access_of(0), HIPMM_HIP_ACCESS_READ_WRITE);
-  assert_int_equal(access_of(1), HIPMM_HIP_ACCESS_NONE);
+  assert_int_equal(access_of(1), HIPMM_HIP_ACCESS_READ_WRITE);
+  assert_ok(hipmm_finalize());
+  setenv("HIPMM_SOFTWARE", "devices=4,peer_group=2", 1); /* over the rig's own */
+  start_noting("'stack': ['async']");
+  unsetenv("HIPMM_SOFTWARE");
+  assert_int_equal(access_of(1), HIPMM_HIP_ACCESS_READ_WRITE);
+  assert_int_equal(access_of(2), HIPMM_HIP_ACCESS_NONE);
+  assert_int_equal(access_of(3), HIPMM_HIP_ACCESS_NONE);
   assert_ok(hipmm_finalize());
   start_noting("'stack': [{'type': 'async', 'peers': [{'device': 1}, {'device': 0}]}]");
   assert_int_equal(access_of(1), HIPMM_HIP_ACCESS_READ_WRITE);
@@ -191,6 +200,10 @@ static void says_which_device_cannot_have_access(void **state)
   hipmm_finalize();
   assert_status(rig_try("'fail': ['hipMemPoolSetAccess:1:hipErrorInvalidDevice']",
                         "'stack': [{'type': 'async', 'peers': [{'device': 1}]}]"),
+                HIPMM_E_NOT_SUPPORTED);
+  assert_message("device 1 cannot use memory of device 0 (hipMemPoolSetAccess: hipErrorInvalidDevice)");
+  hipmm_finalize();
+  assert_status(rig_try("'peer_group': 1", "'stack': [{'type': 'async', 'peers': [{'device': 1}]}]"),
                 HIPMM_E_NOT_SUPPORTED);
   assert_message("device 1 cannot use memory of device 0 (hipMemPoolSetAccess: hipErrorInvalidDevice)");
 }

@@ -166,6 +166,136 @@ static void serves_each_device_to_the_other(void **state)
   for (int i = 0; i < 2; i++) assert_ok(hipmm_deallocate(top[i], ptr[i], COPY_BYTES, NULL));
 }
 
+/* ---- What that costs ---- */
+
+/* The rig has two devices; the environment has the last word. */
+static void start_with_devices(const char *software, const char *graph)
+{
+  setenv("HIPMM_SOFTWARE", software, 1);
+  enum hipmm_status status = rig_try("", graph);
+  unsetenv("HIPMM_SOFTWARE");
+  assert_ok(status);
+}
+
+static uint64_t calls(const char *name)
+{
+  return software()->calls(name);
+}
+
+static void use_the_stack(void)
+{
+  void *ptr[20];
+  for (int i = 0; i < 20; i++) ptr[i] = rig_allocate(BYTES, NULL);
+  for (int i = 0; i < 20; i++) rig_free(ptr[i], BYTES, NULL);
+}
+
+/* Starts the runtime first, so that what is counted is the stack's own. */
+static void count_calls_of(const char *software_options)
+{
+  start_with_devices(software_options, "'stack': ['device']");
+  assert_ok(hipmm_finalize());
+  software()->reset_calls();
+  start_with_devices(software_options, "'stack': [" MAPPED_POOL "]");
+  use_the_stack();
+}
+
+static void asks_for_nothing_with_one_device(void **state)
+{
+  (void)state;
+  needs_software();
+  count_calls_of("devices=1");
+  assert_int_equal(calls("hipDeviceCanAccessPeer"), 0);
+  assert_true(calls("hipMemMap") > 3);
+  assert_int_equal(calls("hipMemSetAccess"), calls("hipMemMap"));
+}
+
+static void gives_access_once_a_device_and_mapping(void **state)
+{
+  (void)state;
+  needs_software();
+  count_calls_of("devices=5,peer_group=3");
+  assert_int_equal(calls("hipDeviceCanAccessPeer"), 4);
+  assert_true(calls("hipMemMap") > 3);
+  assert_int_equal(calls("hipMemSetAccess"), 3 * calls("hipMemMap"));
+  assert_int_equal(calls("hipDeviceEnablePeerAccess"), 0);
+}
+
+/* ---- Devices that cannot reach each other ---- */
+
+static void copies_reach_devices_that_cannot_reach_it(void **state)
+{
+  (void)state;
+  needs_software();
+  rig_start_with("'peer_group': 1", "'stack': ['pool', 'device']");
+  assert_contains(logged(), "growth segments: some device of this process cannot reach the memory of this one");
+  void *blocks[COPY_BLOCKS], *other;
+  for (int i = 0; i < COPY_BLOCKS; i++) blocks[i] = rig_allocate(COPY_BYTES, NULL);
+  assert_int_equal(rig_hip()->SetDevice(1), 0);
+  assert_int_equal(rig_hip()->Malloc(&other, COPY_BYTES), 0);
+  copy_with_each_device(blocks, other);
+  assert_int_equal(rig_hip()->Free(other), 0);
+  for (int i = 0; i < COPY_BLOCKS; i++) rig_free(blocks[i], COPY_BYTES, NULL);
+  assert_int_equal(calls("hipMemMap"), 0);
+}
+
+/* Then copies that name both devices go, and the containers' do. */
+static void maps_for_those_in_reach_when_told_to(void **state)
+{
+  (void)state;
+  needs_software();
+  start_with_devices("devices=3,peer_group=2", "'stack': [" MAPPED_POOL "]");
+  unsigned char host[100], back[100];
+  void *other, *ptr = rig_allocate(sizeof host, NULL);
+  assert_true(calls("hipMemMap") > 0);
+  memset(host, 5, sizeof host);
+  assert_int_equal(rig_hip()->SetDevice(1), 0);
+  assert_int_equal(rig_hip()->Memcpy(ptr, host, sizeof host, HIPMM_HIP_MEMCPY_DEFAULT), 0);
+  assert_int_equal(rig_hip()->SetDevice(2), 0);
+  assert_int_equal(rig_hip()->Memcpy(back, ptr, sizeof back, HIPMM_HIP_MEMCPY_DEFAULT), HIPMM_HIP_ERROR_INVALID_VALUE);
+  rig_hip()->GetLastError();
+  assert_int_equal(rig_hip()->Malloc(&other, sizeof host), 0);
+  assert_int_equal(rig_hip()->MemcpyPeerAsync(other, 2, ptr, 0, sizeof host, NULL), 0);
+  assert_int_equal(rig_hip()->Memcpy(back, other, sizeof back, HIPMM_HIP_MEMCPY_DEFAULT), 0);
+  assert_memory_equal(back, host, sizeof host);
+  assert_int_equal(rig_hip()->Free(other), 0);
+  assert_int_equal(rig_hip()->SetDevice(0), 0);
+  rig_free(ptr, sizeof host, NULL);
+}
+
+/* ---- Access that is refused ---- */
+
+static void want_of_memory_for_access_fails_the_allocation(void **state)
+{
+  void *ptr = NULL;
+  (void)state;
+  rig_start("'stack': [" MAPPED_POOL "]");
+  for (uint64_t nth = 2; nth <= 20; nth += 2) rig_fail_call("hipMemSetAccess", nth, HIPMM_HIP_ERROR_OUT_OF_MEMORY);
+  assert_status(hipmm_allocate(NULL, BYTES, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+  assert_message("it was to give device 1 access");
+  assert_null(ptr);
+  software()->fail_none();
+  ptr = rig_allocate(BYTES, NULL);
+  assert_int_equal(fill_from(1, ptr, 3), 0);
+  rig_free(ptr, BYTES, NULL);
+}
+
+static void goes_without_access_that_cannot_be_had(void **state)
+{
+  (void)state;
+  rig_start("'stack': [" MAPPED_POOL "]");
+  logged();
+  rig_fail_call("hipMemSetAccess", 2, HIPMM_HIP_ERROR_NOT_SUPPORTED);
+  use_the_stack();
+  const char *said = strstr(logged(), "device 1 gets no access to this memory of device 0 (hipMemSetAccess: "
+                                      "hipErrorNotSupported)");
+  assert_non_null(said);
+  assert_null(strstr(said + 1, "device 1 gets no access"));
+  assert_int_equal(calls("hipMemSetAccess"), calls("hipMemMap") + 1);
+  assert_int_equal(rig_hip()->GetLastError(), 0);
+}
+
+/* ---- The option ---- */
+
 static void is_open_to_peers(void **state)
 {
   start(*state, PEERS("{'device': 1}"));
@@ -252,6 +382,15 @@ static void refuses_devices_that_cannot(void **state)
   assert_message("hipDeviceCanAccessPeer");
 }
 
+static void refuses_devices_out_of_reach(void **state)
+{
+  (void)state;
+  needs_software();
+  assert_status(rig_try("'peer_group': 1", "'stack': [" PEERS("{'device': 1}") "]"), HIPMM_E_NOT_SUPPORTED);
+  assert_message("/stack/0/peers/0");
+  assert_message("device 1 cannot reach the memory of device 0");
+}
+
 static void allocate_and_free(void)
 {
   void *ptr;
@@ -299,6 +438,12 @@ int main(void)
       PROGRAM(14),
       PROGRAM(15),
       EACH(serves_each_device_to_the_other),
+      ONCE(asks_for_nothing_with_one_device),
+      ONCE(gives_access_once_a_device_and_mapping),
+      ONCE(copies_reach_devices_that_cannot_reach_it),
+      ONCE(maps_for_those_in_reach_when_told_to),
+      ONCE(want_of_memory_for_access_fails_the_allocation),
+      ONCE(goes_without_access_that_cannot_be_had),
       EACH(is_open_to_peers),
       EACH(lets_a_graph_name_all_devices),
       EACH(may_be_asked_for_again),
@@ -306,6 +451,8 @@ int main(void)
       EACH(loses_nothing_whatever_call_fails),
       ONCE(refuses_devices_that_do_not_exist),
       ONCE(refuses_devices_that_cannot),
+      ONCE(refuses_devices_out_of_reach),
   };
+  log_to_file("info");
   return cmocka_run_group_tests_name("peers", tests, NULL, NULL);
 }
