@@ -51,7 +51,8 @@ static void configure_clear_device(int device)
   software_heap_close(&software.devices[device].heap);
   software.devices[device].faults = 0;
   software.devices[device].fault = hipSuccess;
-  for (int peer = 0; peer < SOFTWARE_MAX_DEVICES; peer++) software.devices[device].peers[peer] = false;
+  for (int peer = 0; peer < SOFTWARE_MAX_DEVICES; peer++)
+    software.devices[device].peers[peer] = software.devices[peer].peers[device] = false;
 }
 
 void software_reset_device(int device)
