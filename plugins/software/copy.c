@@ -154,7 +154,7 @@ static bool fill_reaches(const struct software_span *span, int device)
   const struct software_allocation *allocation = span->allocation;
   if (!allocation || allocation->device == device) return true;
   if (allocation->kind == SOFTWARE_DEVICE_MEMORY) return software.devices[device].peers[allocation->device];
-  return allocation->kind != SOFTWARE_POOLED || !allocation->pool || software_pool_allows(allocation->pool, device);
+  return !allocation->pool || software_pool_allows(allocation->pool, device);
 }
 
 static hipError_t fill_start(const struct fill_request *request, hipStream_t stream)
