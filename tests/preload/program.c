@@ -26,12 +26,13 @@ static const struct scenario scenarios[] = {
     {"early_fork", scenario_early_fork},
     {"leak", scenario_leak},
     {"first", scenario_first},
-    {"peers", scenario_peers},
-    {"given_peers", scenario_given_peers},
-    {"early_peers", scenario_early_peers},
     {"unready", scenario_unready},
     {"deferred", scenario_deferred},
     {"nested", scenario_nested},
+    {"peers", scenario_peers},
+    {"peers_given", scenario_peers_given},
+    {"peers_early", scenario_peers_early},
+    {"peers_reset", scenario_peers_reset},
 };
 
 void check_code(const char *file, int line, const char *call, hipError_t code, hipError_t wanted)

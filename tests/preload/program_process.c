@@ -118,7 +118,7 @@ void scenario_peers(void)
 }
 
 /* Over a graph whose device resource names peers: what that gave stays, whatever the program gives and takes. */
-void scenario_given_peers(void)
+void scenario_peers_given(void)
 {
   void *memory = allocate_on(0);
   GOOD(hipSetDevice(1));
@@ -135,7 +135,7 @@ void scenario_given_peers(void)
 }
 
 /* The same where the program enables access first. */
-void scenario_early_peers(void)
+void scenario_peers_early(void)
 {
   GOOD(hipSetDevice(1));
   GOOD(hipDeviceEnablePeerAccess(0, 0));
@@ -148,6 +148,18 @@ void scenario_early_peers(void)
   switch_peer_access(memory);
   fill_and_look(memory, 12);
   GOOD(hipFree(memory));
+}
+
+/* Memory is served on both devices, so a reset is not made; what the program had enabled is gone all the same. */
+void scenario_peers_reset(void)
+{
+  void *memory[2] = {allocate_on(0), allocate_on(1)};
+  GOOD(hipDeviceEnablePeerAccess(0, 0));
+  fill_and_look(memory[0], 13);
+  GOOD(hipDeviceReset());
+  switch_peer_access(memory[0]);
+  GOOD(hipFree(memory[0]));
+  GOOD(hipFree(memory[1]));
 }
 
 /* ---- Threads ---- */
