@@ -70,7 +70,7 @@ static void peers_drop(struct device *device, int peer, int code)
     services->hip->GetLastError();
 }
 
-/* One call a device: one call with several took longer than two (doc/performance.md). */
+/* One call for each device: on NVIDIA's driver (580), one call with two devices takes longer than two calls. */
 enum hipmm_status peers_give_access(struct device *device, void *address, size_t bytes)
 {
   const struct hipmm_services *services = device->source.services;
@@ -83,7 +83,7 @@ enum hipmm_status peers_give_access(struct device *device, void *address, size_t
     } else if (code) {
       enum hipmm_status status = services->refuse_hip(services, "hipMemSetAccess", code, bytes);
       return services->explain(
-          services, status, "it was to give device {0} access; \"growth\": \"segments\" of pool needs no such access",
+          services, status, "the access was for device {0}; a pool with \"growth\": \"segments\" needs no such access",
           (uint64_t)peer, 0, 0, 0);
     }
   }
