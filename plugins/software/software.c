@@ -14,6 +14,7 @@ struct software_options {
   struct hipmm_strings fail;
   uint32_t virtual_memory, memory_pools, managed_memory, pageable_memory_access, host_access;
   uint64_t granularity;
+  int64_t peer_group;
 };
 
 /* In the order of enum software_scheduler. */
@@ -96,6 +97,15 @@ static const struct hipmm_option software_option_table[] = {
      .minimum = "4KiB",
      .maximum = "1GiB",
      .doc = "Granularity of virtual memory management, a power of two"},
+    {.name = "peer_group",
+     .type = HIPMM_OPTION_INTEGER,
+     .offset = offsetof(struct software_options, peer_group),
+     .initial = "64",
+     .unit = "devices",
+     .minimum = "1",
+     .maximum = "64",
+     .doc = "Devices that reach each other's memory: so many from 0 on, the next so many, and so forth; with 1, none "
+            "reaches another's"},
 };
 
 static bool software_is_number(const char *text)
@@ -152,7 +162,8 @@ static enum hipmm_status software_create(const struct hipmm_services *services, 
                                    .managed_memory = options->managed_memory,
                                    .pageable_memory_access = options->pageable_memory_access,
                                    .closed = !options->host_access,
-                                   .granularity_bytes = options->granularity};
+                                   .granularity_bytes = options->granularity,
+                                   .peer_group = (int)options->peer_group};
   if (options->granularity & (options->granularity - 1))
     return services->fail(services, HIPMM_E_CONFIG, "granularity", "%llu bytes is not a power of two; write 2MiB, say",
                           (unsigned long long)options->granularity);
