@@ -24,8 +24,7 @@ hipError_t software_allocation_enter(enum software_memory_kind kind, int device,
   allocation->device = device;
   allocation->references = 1;
   allocation->born = true;
-  allocation->preferred_device = hipInvalidDeviceId;
-  allocation->prefetched_device = hipInvalidDeviceId;
+  allocation->id = ++software.last_allocation_id;
   tree_insert(&software.allocations, &allocation->by_address);
   software.devices[device].live_count++;
   software.devices[device].live_bytes += bytes;
@@ -87,7 +86,9 @@ void software_allocation_end(struct software_allocation *allocation)
 
 void software_allocation_unreference(struct software_allocation *allocation)
 {
-  if (--allocation->references == 0) free(allocation);
+  if (--allocation->references > 0) return;
+  software_advice_free(allocation->advice);
+  free(allocation);
 }
 
 void software_allocation_destroy(struct software_allocation *allocation)

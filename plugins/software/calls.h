@@ -16,8 +16,15 @@
   X(hipDeviceGetAttribute, 0)                   \
   X(hipDeviceGetName, 0)                        \
   X(hipDeviceGetPCIBusId, 0)                    \
+  X(hipDeviceGetByPCIBusId, 0)                  \
+  X(hipDeviceGetUuid, 0)                        \
+  X(hipDeviceGetLimit, 0)                       \
+  X(hipDeviceSetLimit, 0)                       \
+  X(hipGetDeviceFlags, 0)                       \
+  X(hipSetDeviceFlags, 0)                       \
   X(hipDeviceTotalMem, 0)                       \
   X(hipGetDeviceProperties, 0)                  \
+  X(hipGetDevicePropertiesR0600, 0)             \
   X(hipDeviceSynchronize, 0)                    \
   X(hipDeviceReset, 0)                          \
   X(hipDeviceCanAccessPeer, 0)                  \
@@ -48,6 +55,8 @@
   X(hipMemAdvise, 0)                            \
   X(hipMemPrefetchAsync, 0)                     \
   X(hipMemRangeGetAttribute, 0)                 \
+  X(hipMemRangeGetAttributes, 0)                \
+  X(hipStreamAttachMemAsync, 0)                 \
   X(hipMemcpy, 0)                               \
   X(hipMemcpyAsync, 0)                          \
   X(hipMemcpyWithStream, 0)                     \

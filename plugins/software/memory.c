@@ -53,9 +53,8 @@ hipError_t software_free(void *pointer, unsigned kinds)
 
 hipError_t hipFree(void *pointer)
 {
-  const unsigned kinds = 1U << SOFTWARE_DEVICE_MEMORY | 1U << SOFTWARE_POOLED | 1U << SOFTWARE_MANAGED;
   hipError_t error = software_begin(SOFTWARE_hipFree);
-  return software_end(error != hipSuccess ? error : software_free(pointer, kinds));
+  return software_end(error != hipSuccess ? error : software_free(pointer, SOFTWARE_FREEABLE));
 }
 
 hipError_t hipMemGetInfo(size_t *free_bytes, size_t *total_bytes)

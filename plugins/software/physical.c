@@ -27,9 +27,8 @@ bool software_virtual_is_granular(size_t bytes)
 static hipError_t physical_check_properties(const hipMemAllocationProp *properties)
 {
   if (!properties || properties->type != hipMemAllocationTypePinned ||
-      properties->location.type != hipMemLocationTypeDevice)
+      properties->location.type != hipMemLocationTypeDevice || !software_device_exists(properties->location.id))
     return hipErrorInvalidValue;
-  if (!software_device_exists(properties->location.id)) return hipErrorInvalidDevice;
   bool is_known = properties->requestedHandleType == hipMemHandleTypeNone ||
                   properties->requestedHandleType == hipMemHandleTypePosixFileDescriptor;
   return is_known ? hipSuccess : hipErrorNotSupported;

@@ -5,6 +5,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#define DEVICE_TO_DEVICE_NO_CU ((hipMemcpyKind)1024) /* hipMemcpyDeviceToDeviceNoCU, of HIP 6 */
+
 static hipStream_t create_stream(void)
 {
   hipStream_t stream;
@@ -29,6 +31,10 @@ static void copies_of_every_kind_move_the_bytes(void **state)
   assert_memory_equal(first, from + 10, 90);
   assert_ok(hipMemcpyWithStream(to, first, 50, hipMemcpyDefault, NULL));
   assert_memory_equal(to, from + 10, 50);
+  assert_ok(hipMemcpy(second, first, 90, DEVICE_TO_DEVICE_NO_CU));
+  assert_ok(hipDeviceSynchronize());
+  assert_memory_equal(second, from + 10, 90);
+  assert_hip(hipMemcpy(to, first, 50, DEVICE_TO_DEVICE_NO_CU), hipErrorInvalidValue);
   assert_ok(hipMemcpy(to, first, 0, hipMemcpyDeviceToHost));
   assert_ok(hipFree(first));
   assert_ok(hipFree(second));
@@ -97,6 +103,94 @@ static void copies_reach_other_devices(void **state)
   assert_hip(hipMemcpyPeerAsync(near, -1, far, 1, 100, NULL), hipErrorInvalidDevice);
   assert_ok(hipFree(near));
   assert_ok(hipFree(far));
+}
+
+/* As in HIP, a copy of another device's memory runs on that device's default stream, after what is there already, and
+ * after what its own stream had before. */
+static void a_copy_waits_for_the_default_stream_of_the_memorys_device(void **state)
+{
+  (void)state;
+  int go = software.config.scheduler == SOFTWARE_STEPPED;
+  char host[1000], *near = allocate(1000);
+  hipStream_t here = create_stream(), there;
+  assert_ok(hipSetDevice(1));
+  char *far = allocate(3000);
+  assert_ok(hipStreamCreate(&there));
+  assert_ok(hipMemset(far, 1, 3000));
+  assert_ok(hipDeviceSynchronize());
+  assert_ok(hipLaunchHostFunc(there, wait_until_set, &go));
+  assert_ok(hipMemsetAsync(far, 2, 1000, there)); /* the default stream waits for it */
+  assert_ok(hipSetDevice(0));
+  assert_ok(hipMemcpyAsync(far + 1000, far, 1000, hipMemcpyDeviceToDevice, here));
+  assert_ok(hipMemsetAsync(near, 3, 1000, here));
+  count_up(&go);
+  assert_ok(hipMemcpy(host, far, 1000, hipMemcpyDeviceToHost));
+  assert_true(is_filled(host, 2, 1000));
+  assert_ok(hipStreamSynchronize(here));
+  assert_true(is_filled(far + 1000, 2, 1000));
+  assert_ok(hipSetDevice(1));
+  assert_ok(hipMemcpyAsync(far + 2000, far + 1000, 1000, hipMemcpyDeviceToDevice, NULL));
+  assert_ok(hipStreamSynchronize(NULL));
+  assert_true(is_filled(far + 2000, 2, 1000));
+  assert_ok(hipSetDevice(0));
+  assert_ok(hipStreamDestroy(here));
+  assert_ok(hipStreamDestroy(there));
+  assert_ok(hipFree(near));
+  assert_ok(hipFree(far));
+}
+
+/* And the stream goes on when the copy has run, and the copy begins when what the stream had before has run. */
+static void a_copy_on_another_device_keeps_its_place_in_the_stream(void **state)
+{
+  (void)state;
+  void *pinned;
+  hipStream_t here = create_stream();
+  assert_ok(hipHostMalloc(&pinned, 2000, 0));
+  assert_ok(hipSetDevice(1));
+  char *far = allocate(1000);
+  assert_ok(hipSetDevice(0));
+  for (int round = 1; round < 20; round++) {
+    assert_ok(hipMemsetAsync(pinned, round, 1000, here));
+    assert_ok(hipMemcpyAsync(far, pinned, 1000, hipMemcpyHostToDevice, here));
+    assert_ok(hipMemcpyAsync((char *)pinned + 1000, far, 1000, hipMemcpyDeviceToHost, here));
+    assert_ok(hipMemsetAsync(pinned, 99, 1000, here));
+    assert_ok(hipStreamSynchronize(here));
+    assert_true(is_filled((char *)pinned + 1000, round, 1000));
+    assert_true(is_filled(far, round, 1000));
+  }
+  assert_ok(hipStreamDestroy(here));
+  assert_ok(hipFree(far));
+  assert_ok(hipHostFree(pinned));
+}
+
+/* HIP promises no more: a fill of device memory, and a copy within a device, may run after the call has returned. */
+static void fills_and_copies_within_a_device_return_at_once(void **state)
+{
+  (void)state;
+  void *managed;
+  char host[100], *first = allocate(100), *second = allocate(100);
+  assert_ok(hipMallocManaged(&managed, 100, hipMemAttachGlobal));
+  memset(first, 1, 100);
+  memset(second, 2, 100);
+  assert_ok(hipMemset(first, 3, 100));
+  assert_ok(hipMemcpy(second, first, 100, hipMemcpyDeviceToDevice));
+  assert_true(is_filled(first, 1, 100) && is_filled(second, 2, 100));
+  assert_int_equal(hipmm_software_pending(), 2);
+  assert_ok(hipMemcpy(host, second, 100, hipMemcpyDeviceToHost)); /* waits */
+  assert_true(is_filled(host, 3, 100));
+  assert_ok(hipMemset(managed, 4, 100)); /* waits, as the host may use the memory */
+  assert_true(is_filled(managed, 4, 100));
+  assert_ok(hipMemcpy(managed, first, 100, hipMemcpyDefault));
+  assert_true(is_filled(managed, 3, 100));
+  assert_ok(hipSetDevice(1));
+  char *far = allocate(100);
+  assert_ok(hipMemcpy(far, first, 100, hipMemcpyDeviceToDevice)); /* waits */
+  assert_true(is_filled(far, 3, 100));
+  assert_ok(hipSetDevice(0));
+  assert_ok(hipFree(far));
+  assert_ok(hipFree(first));
+  assert_ok(hipFree(second));
+  assert_ok(hipFree(managed));
 }
 
 static void fills_write_whole_values(void **state)
@@ -249,6 +343,16 @@ int main(void)
        start_stepped, finish, NULL},
       {"copies reach other devices (threads)", copies_reach_other_devices, start_threads, finish, NULL},
       {"copies reach other devices (stepped)", copies_reach_other_devices, start_stepped, finish, NULL},
+      {"a copy waits for the default stream of the memorys device (threads)",
+       a_copy_waits_for_the_default_stream_of_the_memorys_device, start_threads, finish, NULL},
+      {"a copy waits for the default stream of the memorys device (stepped)",
+       a_copy_waits_for_the_default_stream_of_the_memorys_device, start_stepped, finish, NULL},
+      {"a copy on another device keeps its place in the stream (threads)",
+       a_copy_on_another_device_keeps_its_place_in_the_stream, start_threads, finish, NULL},
+      {"a copy on another device keeps its place in the stream (stepped)",
+       a_copy_on_another_device_keeps_its_place_in_the_stream, start_stepped, finish, NULL},
+      {"fills and copies within a device return at once", fills_and_copies_within_a_device_return_at_once,
+       start_stepped, finish, NULL},
       {"fills write whole values (threads)", fills_write_whole_values, start_threads, finish, NULL},
       {"fills write whole values (stepped)", fills_write_whole_values, start_stepped, finish, NULL},
       {"ranges beyond an allocation are refused", ranges_beyond_an_allocation_are_refused, start_threads, finish, NULL},

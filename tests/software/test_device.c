@@ -51,6 +51,8 @@ static void devices_say_what_they_are(void **state)
   assert_string_equal(name, "hipmm");
   assert_ok(hipDeviceGetPCIBusId(bus, sizeof bus, 1));
   assert_string_equal(bus, "0000:01:00.0");
+  assert_ok(hipDeviceGetPCIBusId(bus, 13, 1));
+  assert_string_equal(bus, "0000:01:00.0");
   assert_ok(hipDeviceTotalMem(&bytes, 1));
   assert_int_equal(bytes, 64 * MIB);
   assert_ok(hipRuntimeGetVersion(&version));
@@ -69,6 +71,107 @@ static int attribute(int which)
   int value = -1;
   assert_ok(hipDeviceGetAttribute(&value, (hipDeviceAttribute_t)which, 0));
   return value;
+}
+
+/* All that HIP 6.3 has of an AMD device, in the order of their numbers. */
+static void attributes_and_properties_agree(void **state)
+{
+  (void)state;
+  hipDeviceProp_t properties;
+  assert_ok(hipGetDeviceProperties(&properties, 0));
+  const struct {
+    int attribute;
+    size_t value;
+  } rows[] = {
+      {hipDeviceAttributeEccEnabled, (size_t)properties.ECCEnabled},
+      {hipDeviceAttributeCanMapHostMemory, (size_t)properties.canMapHostMemory},
+      {hipDeviceAttributeClockRate, (size_t)properties.clockRate},
+      {hipDeviceAttributeComputeMode, (size_t)properties.computeMode},
+      {hipDeviceAttributeConcurrentKernels, (size_t)properties.concurrentKernels},
+      {hipDeviceAttributeConcurrentManagedAccess, (size_t)properties.concurrentManagedAccess},
+      {hipDeviceAttributeCooperativeLaunch, (size_t)properties.cooperativeLaunch},
+      {hipDeviceAttributeCooperativeMultiDeviceLaunch, (size_t)properties.cooperativeMultiDeviceLaunch},
+      {hipDeviceAttributeDirectManagedMemAccessFromHost, (size_t)properties.directManagedMemAccessFromHost},
+      {hipDeviceAttributeIntegrated, (size_t)properties.integrated},
+      {hipDeviceAttributeIsMultiGpuBoard, (size_t)properties.isMultiGpuBoard},
+      {hipDeviceAttributeKernelExecTimeout, (size_t)properties.kernelExecTimeoutEnabled},
+      {hipDeviceAttributeL2CacheSize, (size_t)properties.l2CacheSize},
+      {hipDeviceAttributeComputeCapabilityMajor, (size_t)properties.major},
+      {hipDeviceAttributeManagedMemory, (size_t)properties.managedMemory},
+      {hipDeviceAttributeMaxBlockDimX, (size_t)properties.maxThreadsDim[0]},
+      {hipDeviceAttributeMaxBlockDimY, (size_t)properties.maxThreadsDim[1]},
+      {hipDeviceAttributeMaxBlockDimZ, (size_t)properties.maxThreadsDim[2]},
+      {hipDeviceAttributeMaxGridDimX, (size_t)properties.maxGridSize[0]},
+      {hipDeviceAttributeMaxGridDimY, (size_t)properties.maxGridSize[1]},
+      {hipDeviceAttributeMaxGridDimZ, (size_t)properties.maxGridSize[2]},
+      {hipDeviceAttributeMaxTexture1DWidth, (size_t)properties.maxTexture1D},
+      {hipDeviceAttributeMaxTexture1DLinear, (size_t)properties.maxTexture1DLinear},
+      {hipDeviceAttributeMaxTexture2DWidth, (size_t)properties.maxTexture2D[0]},
+      {hipDeviceAttributeMaxTexture2DHeight, (size_t)properties.maxTexture2D[1]},
+      {hipDeviceAttributeMaxTexture3DWidth, (size_t)properties.maxTexture3D[0]},
+      {hipDeviceAttributeMaxTexture3DHeight, (size_t)properties.maxTexture3D[1]},
+      {hipDeviceAttributeMaxTexture3DDepth, (size_t)properties.maxTexture3D[2]},
+      {hipDeviceAttributeMaxThreadsPerBlock, (size_t)properties.maxThreadsPerBlock},
+      {hipDeviceAttributeMaxThreadsPerMultiProcessor, (size_t)properties.maxThreadsPerMultiProcessor},
+      {hipDeviceAttributeMaxPitch, properties.memPitch},
+      {hipDeviceAttributeMemoryBusWidth, (size_t)properties.memoryBusWidth},
+      {hipDeviceAttributeMemoryClockRate, (size_t)properties.memoryClockRate},
+      {hipDeviceAttributeComputeCapabilityMinor, (size_t)properties.minor},
+      {hipDeviceAttributeMultiprocessorCount, (size_t)properties.multiProcessorCount},
+      {hipDeviceAttributePageableMemoryAccess, (size_t)properties.pageableMemoryAccess},
+      {hipDeviceAttributePciBusId, (size_t)properties.pciBusID},
+      {hipDeviceAttributePciDeviceId, (size_t)properties.pciDeviceID},
+      {hipDeviceAttributePciDomainID, (size_t)properties.pciDomainID},
+      {hipDeviceAttributeMaxRegistersPerBlock, (size_t)properties.regsPerBlock},
+      {hipDeviceAttributeMaxSharedMemoryPerBlock, properties.sharedMemPerBlock},
+      {hipDeviceAttributeTextureAlignment, properties.textureAlignment},
+      {hipDeviceAttributeTexturePitchAlignment, properties.texturePitchAlignment},
+      {hipDeviceAttributeTotalConstantMemory, properties.totalConstMem},
+      {hipDeviceAttributeTotalGlobalMem, properties.totalGlobalMem},
+      {hipDeviceAttributeWarpSize, (size_t)properties.warpSize},
+      {hipDeviceAttributeMaxSharedMemoryPerMultiprocessor, properties.maxSharedMemoryPerMultiProcessor},
+      {hipDeviceAttributeAsicRevision, (size_t)properties.asicRevision},
+      {hipDeviceAttributeCooperativeMultiDeviceUnmatchedFunc, (size_t)properties.cooperativeMultiDeviceUnmatchedFunc},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) assert_int_equal(attribute(rows[i].attribute), rows[i].value);
+  assert_int_equal(properties.maxThreadsDim[0], 1024);
+  assert_true(properties.maxGridSize[0] > 0 && properties.regsPerBlock > 0 && properties.clockRate > 0);
+}
+
+static void attributes_without_a_property_have_a_value(void **state)
+{
+  (void)state;
+  const int alone[] = {hipDeviceAttributeAsyncEngineCount,
+                       hipDeviceAttributeCanUseHostPointerForRegisteredMem,
+                       hipDeviceAttributeComputePreemptionSupported,
+                       hipDeviceAttributeDeviceOverlap,
+                       hipDeviceAttributeGlobalL1CacheSupported,
+                       hipDeviceAttributeHostNativeAtomicSupported,
+                       hipDeviceAttributeLocalL1CacheSupported,
+                       hipDeviceAttributeLuidDeviceNodeMask,
+                       hipDeviceAttributeMaxBlocksPerMultiProcessor,
+                       hipDeviceAttributeMaxSurface1D,
+                       hipDeviceAttributeMaxTexture1DMipmap,
+                       hipDeviceAttributeMaxTextureCubemap,
+                       hipDeviceAttributeMultiGpuBoardGroupID,
+                       hipDeviceAttributePageableMemoryAccessUsesHostPageTables,
+                       hipDeviceAttributePersistingL2CacheMaxSize,
+                       hipDeviceAttributeMaxRegistersPerMultiprocessor,
+                       hipDeviceAttributeReservedSharedMemPerBlock,
+                       hipDeviceAttributeSharedMemPerBlockOptin,
+                       hipDeviceAttributeSharedMemPerMultiprocessor,
+                       hipDeviceAttributeStreamPrioritiesSupported,
+                       hipDeviceAttributeSurfaceAlignment,
+                       hipDeviceAttributeUnifiedAddressing,
+                       hipDeviceAttributeAccessPolicyMaxWindowSize,
+                       hipDeviceAttributeCanUseStreamWaitValue,
+                       hipDeviceAttributeImageSupport,
+                       hipDeviceAttributePhysicalMultiProcessorCount,
+                       hipDeviceAttributeFineGrainSupport};
+  for (size_t i = 0; i < sizeof alone / sizeof *alone; i++) assert_true(attribute(alone[i]) >= 0);
+  int value;
+  assert_hip(hipDeviceGetAttribute(&value, (hipDeviceAttribute_t)-1, 0), hipErrorInvalidValue);
+  assert_hip(hipDeviceGetAttribute(&value, hipDeviceAttributeCudaCompatibleEnd, 0), hipErrorInvalidValue);
 }
 
 static void attributes_follow_the_configuration(void **state)
@@ -125,7 +228,7 @@ static void devices_that_do_not_exist_are_refused(void **state)
     assert_hip(hipGetDeviceProperties(&properties, wrong[i]), hipErrorInvalidDevice);
     assert_hip(hipDeviceCanAccessPeer(&value, 0, wrong[i]), hipErrorInvalidDevice);
     assert_hip(hipDeviceEnablePeerAccess(wrong[i], 0), hipErrorInvalidDevice);
-    assert_hip(hipDeviceGetMemPool(&pool, wrong[i]), hipErrorInvalidDevice);
+    assert_hip(hipDeviceGetMemPool(&pool, wrong[i]), hipErrorInvalidValue);
   }
   assert_ok(hipGetDevice(&value));
   assert_int_equal(value, 0);
@@ -142,6 +245,10 @@ static void missing_outputs_are_refused(void **state)
   assert_hip(hipDeviceGetName(NULL, 5, 0), hipErrorInvalidValue);
   assert_hip(hipDeviceGetName(text, 0, 0), hipErrorInvalidValue);
   assert_hip(hipDeviceGetPCIBusId(NULL, 5, 0), hipErrorInvalidValue);
+  memset(text, 1, sizeof text);
+  assert_hip(hipDeviceGetPCIBusId(text, 12, 0), hipErrorInvalidValue);
+  assert_string_equal(text, "0000:00:00."); /* as much as there is room for */
+  assert_int_equal(text[12], 1);
   assert_hip(hipDeviceTotalMem(NULL, 0), hipErrorInvalidValue);
   assert_hip(hipRuntimeGetVersion(NULL), hipErrorInvalidValue);
   assert_hip(hipDriverGetVersion(NULL), hipErrorInvalidValue);
@@ -201,6 +308,9 @@ int main(void)
       {"there are as many devices as configured", there_are_as_many_devices_as_configured, start_threads, finish, NULL},
       {"each thread has its current device", each_thread_has_its_current_device, start_threads, finish, NULL},
       {"devices say what they are", devices_say_what_they_are, start_threads, finish, NULL},
+      {"attributes and properties agree", attributes_and_properties_agree, start_threads, finish, NULL},
+      {"attributes without a property have a value", attributes_without_a_property_have_a_value, start_threads, finish,
+       NULL},
       {"attributes follow the configuration", attributes_follow_the_configuration, start_threads, finish, NULL},
       {"what the device lacks is not supported", what_the_device_lacks_is_not_supported, start_threads, finish, NULL},
       {"devices that do not exist are refused", devices_that_do_not_exist_are_refused, start_threads, finish, NULL},

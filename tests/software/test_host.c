@@ -53,6 +53,7 @@ static void wrong_pinned_memory_is_refused(void **state)
   assert_hip(hipHostMalloc(NULL, 10, 0), hipErrorInvalidValue);
   assert_hip(hipHostMalloc(&pinned, 10, 0x100), hipErrorInvalidValue);
   assert_hip(hipHostMalloc(&pinned, SIZE_MAX, 0), hipErrorOutOfMemory);
+  assert_hip(hipHostMalloc(&pinned, 10, hipHostMallocCoherent | hipHostMallocNonCoherent), hipErrorInvalidValue);
   assert_ptr_equal(pinned, (void *)1);
   assert_hip(hipHostFree(memory), hipErrorInvalidValue);
   assert_hip(hipHostFree(&local), hipErrorInvalidValue);
@@ -79,6 +80,7 @@ static void registered_memory_is_asynchronous_until_unregistered(void **state)
   assert_true(is_filled(host, 3, 1000));
   assert_hip(hipHostUnregister(host), hipErrorHostMemoryNotRegistered);
   assert_hip(hipHostUnregister(memory), hipErrorHostMemoryNotRegistered);
+  assert_hip(hipHostUnregister(NULL), hipErrorInvalidValue);
   assert_hip(hipHostRegister(NULL, 10, 0), hipErrorInvalidValue);
   assert_hip(hipHostRegister(host, 0, 0), hipErrorInvalidValue);
   assert_hip(hipHostRegister(host, 10, 0x1000), hipErrorInvalidValue);
@@ -102,6 +104,7 @@ static void managed_memory_may_exceed_the_device(void **state)
   assert_ok(hipFree(managed));
   assert_hip(hipMallocManaged(&managed, 10, 0), hipErrorInvalidValue);
   assert_hip(hipMallocManaged(NULL, 10, hipMemAttachGlobal), hipErrorInvalidValue);
+  assert_hip(hipMallocManaged(&managed, 0, hipMemAttachGlobal), hipErrorInvalidValue);
 }
 
 static int range_attribute(const void *memory, hipMemRangeAttribute attribute)
@@ -129,6 +132,101 @@ static void advice_and_prefetches_are_kept(void **state)
   assert_int_equal(range_attribute(managed, hipMemRangeAttributeCoherencyMode), hipMemRangeCoherencyModeCoarseGrain);
   assert_ok(hipMemAdvise(managed, 100, hipMemAdviseUnsetCoarseGrain, 0));
   assert_int_equal(range_attribute(managed, hipMemRangeAttributeCoherencyMode), hipMemRangeCoherencyModeFineGrain);
+  assert_ok(hipFree(managed));
+}
+
+#define PAGE 4096
+
+static int attribute_of(const char *memory, size_t bytes, hipMemRangeAttribute attribute)
+{
+  int value = -99;
+  assert_ok(hipMemRangeGetAttribute(&value, sizeof value, attribute, memory, bytes));
+  return value;
+}
+
+/* What is said of a part is said of the pages that it touches; of a range is true what is true of all its pages. */
+static void advice_is_kept_by_page(void **state)
+{
+  (void)state;
+  void *managed;
+  int devices[2];
+  assert_ok(hipMallocManaged(&managed, 4 * PAGE, hipMemAttachGlobal));
+  char *memory = managed;
+  assert_ok(hipMemAdvise(memory + PAGE + 1, PAGE, hipMemAdviseSetReadMostly, 0)); /* of pages 1 and 2 */
+  assert_int_equal(attribute_of(memory, PAGE, hipMemRangeAttributeReadMostly), 0);
+  assert_int_equal(attribute_of(memory + PAGE, 2 * PAGE, hipMemRangeAttributeReadMostly), 1);
+  assert_int_equal(attribute_of(memory + PAGE, 3 * PAGE, hipMemRangeAttributeReadMostly), 0);
+  assert_int_equal(attribute_of(memory, 4 * PAGE, hipMemRangeAttributeReadMostly), 0);
+  assert_ok(hipMemAdvise(memory, 2 * PAGE, hipMemAdviseSetPreferredLocation, 1));
+  assert_ok(hipMemAdvise(memory + 2 * PAGE, 2 * PAGE, hipMemAdviseSetPreferredLocation, hipCpuDeviceId));
+  assert_int_equal(attribute_of(memory, 2 * PAGE, hipMemRangeAttributePreferredLocation), 1);
+  assert_int_equal(attribute_of(memory + 2 * PAGE, PAGE, hipMemRangeAttributePreferredLocation), hipCpuDeviceId);
+  assert_int_equal(attribute_of(memory, 3 * PAGE, hipMemRangeAttributePreferredLocation), hipInvalidDeviceId);
+  assert_int_equal(attribute_of(memory + PAGE, PAGE, hipMemRangeAttributeReadMostly), 1);
+  assert_ok(hipMemPrefetchAsync(memory, PAGE, 0, NULL));
+  assert_int_equal(attribute_of(memory, 1, hipMemRangeAttributeLastPrefetchLocation), 0);
+  assert_int_equal(attribute_of(memory, PAGE + 1, hipMemRangeAttributeLastPrefetchLocation), hipInvalidDeviceId);
+  assert_ok(hipMemAdvise(memory, PAGE, hipMemAdviseSetCoarseGrain, 0));
+  assert_int_equal(attribute_of(memory, PAGE, hipMemRangeAttributeCoherencyMode), hipMemRangeCoherencyModeCoarseGrain);
+  assert_int_equal(attribute_of(memory + PAGE, PAGE, hipMemRangeAttributeCoherencyMode),
+                   hipMemRangeCoherencyModeFineGrain);
+  assert_int_equal(attribute_of(memory, 2 * PAGE, hipMemRangeAttributeCoherencyMode),
+                   hipMemRangeCoherencyModeIndeterminate);
+  assert_ok(hipMemAdvise(memory, 4 * PAGE, hipMemAdviseSetAccessedBy, 1));
+  assert_ok(hipMemAdvise(memory, 2 * PAGE, hipMemAdviseSetAccessedBy, 0));
+  assert_ok(hipMemRangeGetAttribute(devices, sizeof devices, hipMemRangeAttributeAccessedBy, memory, 4 * PAGE));
+  assert_int_equal(devices[0], 1);
+  assert_int_equal(devices[1], hipInvalidDeviceId);
+  assert_ok(hipMemRangeGetAttribute(devices, sizeof devices, hipMemRangeAttributeAccessedBy, memory, 2 * PAGE));
+  assert_int_equal(devices[0], 0);
+  assert_int_equal(devices[1], 1);
+  assert_ok(hipFree(managed));
+}
+
+/* The device of advice that names none is no device that must exist. */
+static void read_mostly_is_of_no_device(void **state)
+{
+  (void)state;
+  void *managed;
+  assert_ok(hipMallocManaged(&managed, 100, hipMemAttachGlobal));
+  assert_ok(hipMemAdvise(managed, 100, hipMemAdviseSetReadMostly, 99));
+  assert_int_equal(attribute_of(managed, 100, hipMemRangeAttributeReadMostly), 1);
+  assert_ok(hipMemAdvise(managed, 100, hipMemAdviseUnsetReadMostly, -7));
+  assert_int_equal(attribute_of(managed, 100, hipMemRangeAttributeReadMostly), 0);
+  assert_hip(hipMemAdvise(managed, 100, hipMemAdviseSetAccessedBy, 99), hipErrorInvalidDevice);
+  assert_hip(hipMemAdvise(managed, 100, hipMemAdviseSetPreferredLocation, 2), hipErrorInvalidDevice);
+  assert_ok(hipFree(managed));
+}
+
+#define MODEL_PAGES 37
+
+/* Random advice on a range of pages, beside an array that has an entry for each page. */
+static void random_advice_is_what_a_page_was_told(void **state)
+{
+  (void)state;
+  void *managed;
+  int preferred[MODEL_PAGES];
+  assert_ok(hipMallocManaged(&managed, MODEL_PAGES * PAGE - 5, hipMemAttachGlobal));
+  for (int page = 0; page < MODEL_PAGES; page++) preferred[page] = hipInvalidDeviceId;
+  srand(11);
+  for (int round = 0; round < 500; round++) {
+    int first = rand() % MODEL_PAGES, count = 1 + rand() % (MODEL_PAGES - first), device = rand() % 4 - 2;
+    char *start = (char *)managed + (size_t)first * PAGE;
+    size_t bytes = (size_t)count * PAGE - 5;
+    assert_ok(hipMemAdvise(start, bytes,
+                           device == hipInvalidDeviceId ? hipMemAdviseUnsetPreferredLocation
+                                                        : hipMemAdviseSetPreferredLocation,
+                           device == hipInvalidDeviceId ? 0 : device));
+    for (int page = first; page < first + count; page++) preferred[page] = device;
+    first = rand() % MODEL_PAGES;
+    count = 1 + rand() % (MODEL_PAGES - first);
+    int expected = preferred[first];
+    for (int page = first; page < first + count; page++)
+      if (preferred[page] != expected) expected = hipInvalidDeviceId;
+    assert_int_equal(attribute_of((char *)managed + (size_t)first * PAGE, (size_t)count * PAGE - 5,
+                                  hipMemRangeAttributePreferredLocation),
+                     expected);
+  }
   assert_ok(hipFree(managed));
 }
 
@@ -204,6 +302,9 @@ int main(void)
        NULL},
       {"advice and prefetches are kept (threads)", advice_and_prefetches_are_kept, start_threads, finish, NULL},
       {"advice and prefetches are kept (stepped)", advice_and_prefetches_are_kept, start_stepped, finish, NULL},
+      {"advice is kept by page", advice_is_kept_by_page, start_threads, finish, NULL},
+      {"read mostly is of no device", read_mostly_is_of_no_device, start_threads, finish, NULL},
+      {"random advice is what a page was told", random_advice_is_what_a_page_was_told, start_threads, finish, NULL},
       {"who accesses managed memory is kept", who_accesses_managed_memory_is_kept, start_stepped, finish, NULL},
       {"wrong advice and prefetches are refused", wrong_advice_and_prefetches_are_refused, start_threads, finish, NULL},
       {"devices reach pageable memory if configured (threads)", devices_reach_pageable_memory_if_configured,

@@ -273,7 +273,9 @@ static void wrong_physical_memory_is_refused(void **state)
   assert_hip(hipMemCreate(NULL, GRANULE, &properties, 0), hipErrorInvalidValue);
   assert_hip(hipMemCreate(&handle, GRANULE, NULL, 0), hipErrorInvalidValue);
   wrong.location.id = 2;
-  assert_hip(hipMemCreate(&handle, GRANULE, &wrong, 0), hipErrorInvalidDevice);
+  assert_hip(hipMemCreate(&handle, GRANULE, &wrong, 0), hipErrorInvalidValue);
+  assert_hip(hipMemGetAllocationGranularity(&granularity, &wrong, hipMemAllocationGranularityMinimum),
+             hipErrorInvalidValue);
   wrong = properties;
   wrong.type = hipMemAllocationTypeInvalid;
   assert_hip(hipMemCreate(&handle, GRANULE, &wrong, 0), hipErrorInvalidValue);
@@ -292,6 +294,7 @@ static void wrong_mappings_are_refused(void **state)
 {
   (void)state;
   char *start = reserve(4 * GRANULE), *plain = allocate(10);
+  unsigned long long flags;
   hipMemGenericAllocationHandle_t handle = create(2 * GRANULE);
   hipMemAccessDesc access = {{hipMemLocationTypeDevice, 0}, hipMemAccessFlagsProtReadWrite};
   assert_hip(hipMemMap(start, GRANULE, 0, NULL, 0), hipErrorInvalidValue);
@@ -313,7 +316,8 @@ static void wrong_mappings_are_refused(void **state)
   assert_hip(hipMemSetAccess(start + GRANULE, 2 * GRANULE, NULL, 1), hipErrorInvalidValue);
   assert_hip(hipMemSetAccess(start + GRANULE, 2 * GRANULE, &access, 0), hipErrorInvalidValue);
   access.location.id = 5;
-  assert_hip(hipMemSetAccess(start + GRANULE, 2 * GRANULE, &access, 1), hipErrorInvalidDevice);
+  assert_hip(hipMemSetAccess(start + GRANULE, 2 * GRANULE, &access, 1), hipErrorInvalidValue);
+  assert_hip(hipMemGetAccess(&flags, &access.location, start + GRANULE), hipErrorInvalidValue);
   access = (hipMemAccessDesc){{hipMemLocationTypeDevice, 0}, (hipMemAccessFlags)2};
   assert_hip(hipMemSetAccess(start + GRANULE, 2 * GRANULE, &access, 1), hipErrorInvalidValue);
   assert_hip(hipFree(start + GRANULE), hipErrorInvalidValue);
