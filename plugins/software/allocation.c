@@ -151,6 +151,17 @@ bool software_span_is_host(const struct software_span *span)
   return !span->allocation && !span->is_virtual;
 }
 
+int software_span_device(const struct software_span *span)
+{
+  int device = -1;
+  const struct software_allocation *allocation = span->allocation;
+  if (span->is_virtual) software_virtual_device(span->start, &device);
+  if (!allocation || software_pool_is_managed(allocation)) return device;
+  bool is_device = allocation->kind == SOFTWARE_DEVICE_MEMORY || allocation->kind == SOFTWARE_POOLED ||
+                   allocation->kind == SOFTWARE_OPENED;
+  return is_device ? allocation->device : -1;
+}
+
 const char *software_span_enter(const struct software_span *span, int device, uint64_t sequence)
 {
   if (span->is_virtual) {

@@ -41,6 +41,15 @@ struct software_config {
 HIPMM_EXPORT hipError_t hipStreamGetId(hipStream_t stream, unsigned long long *id);
 HIPMM_EXPORT hipError_t hipStreamGetDevice(hipStream_t stream, hipDevice_t *device);
 HIPMM_EXPORT hipError_t hipDeviceSetLimit(enum hipLimit_t limit, size_t value);
+#if HIP_VERSION < 60200000
+typedef enum {
+  HIP_GET_PROC_ADDRESS_SUCCESS = 0,
+  HIP_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND = 1,
+  HIP_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT = 2
+} hipDriverProcAddressQueryResult;
+#endif
+HIPMM_EXPORT hipError_t hipGetProcAddress(const char *name, void **function_out, int version, uint64_t flags,
+                                          hipDriverProcAddressQueryResult *status_out);
 #if HIP_VERSION_MAJOR < 6
 HIPMM_EXPORT hipError_t hipGetDevicePropertiesR0600(void *properties, int device);
 #endif
@@ -121,7 +130,7 @@ struct software_operation {
   hipStreamCallback_t callback;
   hipStream_t stream;
   void *argument;
-  struct software_marker *marker;
+  struct software_marker *marker; /* of a COPY: completed with it; mostly NULL */
   struct software_allocation *allocation;
 };
 
@@ -300,6 +309,8 @@ hipError_t software_span_open(const void *start, size_t bytes, bool is_write, in
                               struct software_span *span_out);
 void software_span_close(struct software_span *span);
 bool software_span_is_host(const struct software_span *span); /* the application's own memory */
+/* The device whose memory it is; -1 for memory that the host and all devices share. */
+int software_span_device(const struct software_span *span);
 /* Checks again at execution and pins: NULL, or why it is a fault. exit only after a NULL. */
 const char *software_span_enter(const struct software_span *span, int device, uint64_t sequence);
 void software_span_exit(const struct software_span *span);
@@ -325,6 +336,10 @@ struct software_operation *software_operation_new(enum software_operation_kind k
 void software_operation_free(struct software_operation *operation);
 /* Hands the operation over. On failure it is freed. */
 hipError_t software_submit(struct software_queue *queue, struct software_operation *operation);
+/* The same for a copy that runs on `runner` in the place that it has in `queue`: after what is in both, and what comes
+ * later to either is after it. */
+hipError_t software_submit_to(struct software_queue *runner, struct software_operation *operation,
+                              struct software_queue *queue);
 bool software_queue_is_runnable(const struct software_queue *queue);
 /* Executes the head of a runnable queue. Lets go of the lock meanwhile. */
 void software_queue_run(struct software_queue *queue);
@@ -340,6 +355,13 @@ struct software_marker *software_marker_new(void);
 struct software_marker *software_marker_reference(struct software_marker *marker);
 void software_marker_unreference(struct software_marker *marker); /* NULL is allowed */
 void software_marker_finish(struct software_marker *marker);
+
+/* ---- copy.c ---------------------------------------------------------------------------------------------------- */
+
+/* Submits an operation of `queue` to `runner`, which may be the same; if `waits`, until it has run. On failure it is
+ * freed. */
+hipError_t software_submit_and_wait(struct software_queue *queue, struct software_queue *runner,
+                                    struct software_operation *operation, bool waits);
 
 /* ---- execute.c ------------------------------------------------------------------------------------------------- */
 

@@ -28,6 +28,7 @@ static void copies_of_every_kind_move_the_bytes(void **state)
   assert_ok(hipMemcpy(to, from, 100, hipMemcpyHostToHost));
   assert_memory_equal(to, from, 100);
   assert_ok(hipMemcpy(first, first + 10, 90, hipMemcpyDefault)); /* overlapping */
+  assert_ok(hipDeviceSynchronize());
   assert_memory_equal(first, from + 10, 90);
   assert_ok(hipMemcpyWithStream(to, first, 50, hipMemcpyDefault, NULL));
   assert_memory_equal(to, from + 10, 50);
@@ -36,6 +37,35 @@ static void copies_of_every_kind_move_the_bytes(void **state)
   assert_memory_equal(second, from + 10, 90);
   assert_hip(hipMemcpy(to, first, 50, DEVICE_TO_DEVICE_NO_CU), hipErrorInvalidValue);
   assert_ok(hipMemcpy(to, first, 0, hipMemcpyDeviceToHost));
+  assert_ok(hipFree(first));
+  assert_ok(hipFree(second));
+}
+
+static void copies_with_the_direction_in_the_name_move_the_bytes(void **state)
+{
+  (void)state;
+  char from[100], to[100] = "";
+  hipStream_t stream = create_stream();
+  char *first = allocate(100), *second = allocate(100);
+  for (int i = 0; i < 100; i++) from[i] = (char)i;
+  assert_ok(hipMemcpyHtoD(first, from, 100));
+  assert_ok(hipMemcpyDtoD(second, first, 100));
+  assert_ok(hipMemcpyDtoH(to, second, 100));
+  assert_memory_equal(to, from, 100);
+  for (int i = 0; i < 100; i++) from[i] = (char)(i + 100);
+  assert_ok(hipMemcpyHtoDAsync(first, from, 100, stream));
+  assert_ok(hipMemcpyDtoDAsync(second, first, 100, stream));
+  assert_ok(hipMemcpyDtoHAsync(to, second, 100, stream));
+  assert_ok(hipStreamSynchronize(stream));
+  assert_memory_equal(to, from, 100);
+  assert_ok(hipMemcpyHtoD(first, from, 0));
+  assert_hip(hipMemcpyHtoD(NULL, from, 100), hipErrorInvalidValue);
+  assert_hip(hipMemcpyHtoD(to, from, 100), hipErrorInvalidValue);
+  assert_hip(hipMemcpyDtoH(to, from, 100), hipErrorInvalidValue);
+  assert_hip(hipMemcpyDtoD(first, to, 100), hipErrorInvalidValue);
+  assert_hip(hipMemcpyDtoD(first, second, 101), hipErrorInvalidValue);
+  assert_hip(hipMemcpyDtoHAsync(to, second, 100, (hipStream_t)from), hipErrorInvalidHandle);
+  assert_ok(hipStreamDestroy(stream));
   assert_ok(hipFree(first));
   assert_ok(hipFree(second));
 }
@@ -199,8 +229,10 @@ static void fills_write_whole_values(void **state)
   char *memory = allocate(103);
   uint32_t word;
   assert_ok(hipMemset(memory, 0x1ff, 103)); /* the low byte counts */
+  assert_ok(hipDeviceSynchronize());
   assert_true(is_filled(memory, -1, 103));
   assert_ok(hipMemsetD32(memory + 3, 0x01020304, 25));
+  assert_ok(hipDeviceSynchronize());
   for (int i = 0; i < 25; i++) {
     memcpy(&word, memory + 3 + 4 * i, 4);
     assert_int_equal(word, 0x01020304);
@@ -211,6 +243,16 @@ static void fills_write_whole_values(void **state)
   assert_ok(hipMemsetD32Async(memory + 99, 0x0a0a0a0a, 1, NULL));
   assert_ok(hipDeviceSynchronize());
   assert_true(is_filled(memory, 9, 3) && is_filled(memory + 99, 10, 4));
+  assert_ok(hipMemsetD16(memory + 1, 0x0102, 10));
+  assert_ok(hipMemsetD16Async(memory + 21, 0x0304, 41, NULL));
+  assert_ok(hipDeviceSynchronize());
+  for (int i = 0; i < 51; i++) {
+    uint16_t half;
+    memcpy(&half, memory + 1 + 2 * i, 2);
+    assert_int_equal(half, i < 10 ? 0x0102 : 0x0304);
+  }
+  assert_true(memory[0] == 9);
+  assert_hip(hipMemsetD16(memory, 0, 52), hipErrorInvalidValue);
   assert_hip(hipMemsetD32(memory, 0, 26), hipErrorInvalidValue);
   assert_hip(hipMemsetD32(memory, 0, SIZE_MAX / 2), hipErrorInvalidValue);
   assert_ok(hipMemset(memory, 0, 0));
@@ -329,6 +371,10 @@ int main(void)
        NULL},
       {"copies of every kind move the bytes (stepped)", copies_of_every_kind_move_the_bytes, start_stepped, finish,
        NULL},
+      {"copies with the direction in the name move the bytes (threads)",
+       copies_with_the_direction_in_the_name_move_the_bytes, start_threads, finish, NULL},
+      {"copies with the direction in the name move the bytes (stepped)",
+       copies_with_the_direction_in_the_name_move_the_bytes, start_stepped, finish, NULL},
       {"pageable sources are taken at the call (threads)", pageable_sources_are_taken_at_the_call, start_threads,
        finish, NULL},
       {"pageable sources are taken at the call (stepped)", pageable_sources_are_taken_at_the_call, start_stepped,

@@ -230,6 +230,69 @@ static void random_advice_is_what_a_page_was_told(void **state)
   assert_ok(hipFree(managed));
 }
 
+static void attributes_can_be_asked_for_together(void **state)
+{
+  (void)state;
+  void *managed;
+  char *memory = allocate(100);
+  int read_mostly = -9, preferred = -9, accessors[3] = {-9, -9, -9};
+  void *data[] = {&read_mostly, accessors, &preferred};
+  size_t sizes[] = {sizeof read_mostly, sizeof accessors, sizeof preferred};
+  hipMemRangeAttribute attributes[] = {hipMemRangeAttributeReadMostly, hipMemRangeAttributeAccessedBy,
+                                       hipMemRangeAttributePreferredLocation};
+  assert_ok(hipMallocManaged(&managed, 2 * PAGE, hipMemAttachGlobal));
+  assert_ok(hipMemAdvise(managed, PAGE, hipMemAdviseSetReadMostly, 0));
+  assert_ok(hipMemAdvise(managed, 2 * PAGE, hipMemAdviseSetAccessedBy, 1));
+  assert_ok(hipMemAdvise(managed, 2 * PAGE, hipMemAdviseSetPreferredLocation, hipCpuDeviceId));
+  assert_ok(hipMemRangeGetAttributes(data, sizes, attributes, 3, managed, 2 * PAGE));
+  assert_int_equal(read_mostly, 0);
+  assert_int_equal(preferred, hipCpuDeviceId);
+  assert_int_equal(accessors[0], 1);
+  assert_int_equal(accessors[1], hipInvalidDeviceId);
+  assert_int_equal(accessors[2], hipInvalidDeviceId);
+  assert_hip(hipMemRangeGetAttributes(NULL, sizes, attributes, 3, managed, PAGE), hipErrorInvalidValue);
+  assert_hip(hipMemRangeGetAttributes(data, NULL, attributes, 3, managed, PAGE), hipErrorInvalidValue);
+  assert_hip(hipMemRangeGetAttributes(data, sizes, NULL, 3, managed, PAGE), hipErrorInvalidValue);
+  assert_hip(hipMemRangeGetAttributes(data, sizes, attributes, 0, managed, PAGE), hipErrorInvalidValue);
+  assert_hip(hipMemRangeGetAttributes(data, sizes, attributes, 3, NULL, PAGE), hipErrorInvalidValue);
+  assert_hip(hipMemRangeGetAttributes(data, sizes, attributes, 3, managed, 0), hipErrorInvalidValue);
+  assert_hip(hipMemRangeGetAttributes(data, sizes, attributes, 3, memory, 100), hipErrorInvalidValue);
+  sizes[2] = 5;
+  assert_hip(hipMemRangeGetAttributes(data, sizes, attributes, 3, managed, PAGE), hipErrorInvalidValue);
+  sizes[2] = sizeof preferred;
+  data[1] = NULL;
+  assert_hip(hipMemRangeGetAttributes(data, sizes, attributes, 3, managed, PAGE), hipErrorInvalidValue);
+  data[1] = accessors;
+  attributes[0] = (hipMemRangeAttribute)999;
+  assert_hip(hipMemRangeGetAttributes(data, sizes, attributes, 3, managed, PAGE), hipErrorInvalidValue);
+  assert_ok(hipFree(managed));
+  assert_ok(hipFree(memory));
+}
+
+static void managed_memory_is_attached_to_streams(void **state)
+{
+  (void)state;
+  void *managed;
+  char local[10], *memory = allocate(100);
+  hipStream_t stream;
+  assert_ok(hipStreamCreate(&stream));
+  assert_ok(hipMallocManaged(&managed, 100, hipMemAttachHost));
+  assert_ok(hipStreamAttachMemAsync(stream, managed, 0, hipMemAttachSingle));
+  assert_ok(hipStreamAttachMemAsync(stream, managed, 100, hipMemAttachHost));
+  assert_ok(hipStreamAttachMemAsync(NULL, managed, 0, hipMemAttachGlobal));
+  assert_ok(hipStreamSynchronize(stream));
+  assert_hip(hipStreamAttachMemAsync(NULL, managed, 0, hipMemAttachSingle), hipErrorInvalidValue);
+  assert_hip(hipStreamAttachMemAsync(stream, managed, 50, hipMemAttachSingle), hipErrorInvalidValue);
+  assert_hip(hipStreamAttachMemAsync(stream, managed, 0, 7), hipErrorInvalidValue);
+  assert_hip(hipStreamAttachMemAsync(stream, NULL, 0, hipMemAttachSingle), hipErrorInvalidValue);
+  assert_hip(hipStreamAttachMemAsync(stream, local, 10, hipMemAttachSingle), hipErrorInvalidValue);
+  assert_hip(hipStreamAttachMemAsync(stream, memory, 100, hipMemAttachSingle), hipErrorInvalidValue);
+  assert_hip(hipStreamAttachMemAsync((hipStream_t)local, managed, 0, hipMemAttachHost), hipErrorInvalidHandle);
+  assert_ok(hipFree(managed));
+  assert_ok(hipFree(memory));
+  assert_ok(hipStreamDestroy(stream));
+}
+
 static void who_accesses_managed_memory_is_kept(void **state)
 {
   (void)state;
@@ -282,6 +345,7 @@ static void devices_reach_pageable_memory_if_configured(void **state)
   assert_true(is_filled(local, 6, 100));
   assert_ok(hipMemPrefetchAsync(local, 100, 0, NULL));
   assert_ok(hipMemAdvise(local, 100, hipMemAdviseSetPreferredLocation, 0));
+  assert_ok(hipStreamAttachMemAsync(NULL, local, 100, hipMemAttachHost));
   assert_ok(hipDeviceSynchronize());
 }
 
@@ -305,6 +369,8 @@ int main(void)
       {"advice is kept by page", advice_is_kept_by_page, start_threads, finish, NULL},
       {"read mostly is of no device", read_mostly_is_of_no_device, start_threads, finish, NULL},
       {"random advice is what a page was told", random_advice_is_what_a_page_was_told, start_threads, finish, NULL},
+      {"attributes can be asked for together", attributes_can_be_asked_for_together, start_threads, finish, NULL},
+      {"managed memory is attached to streams", managed_memory_is_attached_to_streams, start_threads, finish, NULL},
       {"who accesses managed memory is kept", who_accesses_managed_memory_is_kept, start_stepped, finish, NULL},
       {"wrong advice and prefetches are refused", wrong_advice_and_prefetches_are_refused, start_threads, finish, NULL},
       {"devices reach pageable memory if configured (threads)", devices_reach_pageable_memory_if_configured,

@@ -96,7 +96,14 @@ static int role_open_handle(const struct message *message)
 {
   hipMemGenericAllocationHandle_t handle;
   void *start;
+  int by_address = message->handle_fd, none = -1;
   hipMemAccessDesc access = {{hipMemLocationTypeDevice, 0}, hipMemAccessFlagsProtReadWrite};
+  CHECK(hipMemImportFromShareableHandle(&handle, &by_address, hipMemHandleTypePosixFileDescriptor) == hipSuccess);
+  CHECK(hipMemRelease(handle) == hipSuccess);
+  CHECK(hipMemImportFromShareableHandle(&handle, &none, hipMemHandleTypePosixFileDescriptor) == hipErrorInvalidValue);
+  CHECK(hipMemImportFromShareableHandle(&handle, NULL, hipMemHandleTypePosixFileDescriptor) == hipErrorInvalidValue);
+  CHECK(hipMemImportFromShareableHandle(&handle, (void *)(intptr_t)4096, hipMemHandleTypePosixFileDescriptor) ==
+        hipErrorInvalidValue);
   CHECK(hipMemImportFromShareableHandle(&handle, (void *)(intptr_t)message->handle_fd,
                                         hipMemHandleTypePosixFileDescriptor) == hipSuccess);
   CHECK(hipMemAddressReserve(&start, 2 * MIB, 0, NULL, 0) == hipSuccess);
