@@ -55,6 +55,7 @@ static void physical_memory_keeps_its_data_where_it_is_mapped(void **state)
   map(start + GRANULE, 2 * GRANULE, second);
   assert_ok(hipMemset(start, 1, GRANULE));
   assert_ok(hipMemset(start + GRANULE, 2, 2 * GRANULE));
+  assert_ok(hipDeviceSynchronize());
   assert_ok(hipMemUnmap(start, 3 * GRANULE));
   map(start + 4 * GRANULE, 2 * GRANULE, second);
   map(start + 7 * GRANULE, GRANULE, first);
@@ -84,11 +85,13 @@ static void operations_may_span_neighbouring_mappings(void **state)
   }
   assert_ok(hipMemset(start + 100, 5, 3 * GRANULE - 100));
   assert_ok(hipMemcpy(plain, start + 100, 3 * GRANULE - 100, hipMemcpyDeviceToDevice));
+  assert_ok(hipDeviceSynchronize());
   assert_true(is_filled(plain, 5, 3 * GRANULE - 100));
   assert_hip(hipMemset(start + 100, 5, 3 * GRANULE), hipErrorInvalidValue);
   assert_ok(hipMemUnmap(start + GRANULE, GRANULE));
   assert_hip(hipMemset(start, 5, 3 * GRANULE), hipErrorInvalidValue);
   assert_ok(hipMemset(start, 5, GRANULE));
+  assert_ok(hipDeviceSynchronize());
   assert_ok(hipMemUnmap(start, GRANULE));
   assert_ok(hipMemUnmap(start + 2 * GRANULE, GRANULE));
   assert_ok(hipMemAddressFree(start, 3 * GRANULE));
