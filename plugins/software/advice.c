@@ -190,6 +190,7 @@ static hipError_t advice_prefetch(const void *pointer, size_t bytes, int device,
 {
   struct software_queue *queue;
   hipError_t error = software_queue_find(stream, &queue);
+  if (error == hipSuccess && (!pointer || bytes == 0)) error = hipErrorInvalidValue;
   if (error == hipSuccess && !advice_has_target(device)) error = hipErrorInvalidDevice;
   if (error != hipSuccess) return error;
   struct software_operation *operation = software_operation_new(SOFTWARE_TOUCH, SOFTWARE_hipMemPrefetchAsync);
@@ -274,12 +275,36 @@ static hipError_t advice_range(const void *pointer, size_t bytes, struct advice_
   return error;
 }
 
+/* Of memory that is not managed, HIP knows the coherency mode, which was chosen at its allocation. */
+static hipError_t advice_coherency(const void *pointer, size_t bytes, hipMemRangeCoherencyMode *mode_out)
+{
+  struct software_span span;
+  hipError_t error = software_span_open(pointer, bytes, false, software_current_device(), &span);
+  if (error != hipSuccess) return error;
+  const struct software_allocation *allocation = span.allocation;
+  bool is_coarse = false;
+  if (!allocation)
+    error = hipErrorInvalidValue;
+  else if (allocation->kind == SOFTWARE_PINNED)
+    is_coarse = allocation->flags & hipHostMallocNonCoherent;
+  else if (allocation->kind == SOFTWARE_REGISTERED)
+    is_coarse = allocation->flags & hipExtHostRegisterCoarseGrained;
+  else
+    is_coarse = !(allocation->flags & (hipDeviceMallocFinegrained | hipMallocSignalMemory));
+  software_span_close(&span);
+  *mode_out = is_coarse ? hipMemRangeCoherencyModeCoarseGrain : hipMemRangeCoherencyModeFineGrain;
+  return error;
+}
+
 hipError_t hipMemRangeGetAttribute(void *data, size_t data_bytes, hipMemRangeAttribute attribute, const void *pointer,
                                    size_t bytes)
 {
   struct advice_facts facts;
   hipError_t error = software_begin(SOFTWARE_hipMemRangeGetAttribute);
-  if (error == hipSuccess) error = advice_range(pointer, bytes, &facts);
+  if (error != hipSuccess) return software_end(error);
+  error = advice_range(pointer, bytes, &facts);
+  if (error != hipSuccess && attribute == hipMemRangeAttributeCoherencyMode)
+    error = advice_coherency(pointer, bytes, &facts.coherency);
   return software_end(error != hipSuccess ? error : advice_attribute(&facts, attribute, data, data_bytes));
 }
 

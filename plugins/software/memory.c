@@ -4,7 +4,7 @@
 #include "internal.h"
 #include <string.h>
 
-static hipError_t memory_allocate(int device, size_t bytes, void **pointer_out)
+static hipError_t memory_allocate(int device, size_t bytes, unsigned flags, void **pointer_out)
 {
   if (!pointer_out) return hipErrorInvalidValue;
   struct software_allocation *allocation;
@@ -15,15 +15,17 @@ static hipError_t memory_allocate(int device, size_t bytes, void **pointer_out)
   hipError_t error = software_allocation_create(SOFTWARE_DEVICE_MEMORY, device, bytes, &allocation);
   if (error == hipErrorOutOfMemory && bytes <= software.config.memory_bytes && software_pools_drain(device))
     error = software_allocation_create(SOFTWARE_DEVICE_MEMORY, device, bytes, &allocation);
-  if (error == hipSuccess) *pointer_out = (void *)allocation->by_address.major;
-  return error;
+  if (error != hipSuccess) return error;
+  allocation->flags = flags;
+  *pointer_out = (void *)allocation->by_address.major;
+  return hipSuccess;
 }
 
 hipError_t hipMalloc(void **pointer, size_t bytes)
 {
   int device;
   hipError_t error = software_begin_on_device(SOFTWARE_hipMalloc, &device);
-  return software_end(error != hipSuccess ? error : memory_allocate(device, bytes, pointer));
+  return software_end(error != hipSuccess ? error : memory_allocate(device, bytes, hipDeviceMallocDefault, pointer));
 }
 
 static hipError_t memory_allocate_rows(int device, size_t width, size_t height, void **pointer_out, size_t *pitch_out)
@@ -31,7 +33,7 @@ static hipError_t memory_allocate_rows(int device, size_t width, size_t height, 
   size_t pitch = software_align_up(width, SOFTWARE_PITCH_ALIGNMENT);
   if (!pointer_out || !pitch_out || (width > 0 && pitch == 0)) return hipErrorInvalidValue;
   if (pitch > 0 && height > SIZE_MAX / pitch) return hipErrorOutOfMemory;
-  hipError_t error = memory_allocate(device, pitch * height, pointer_out);
+  hipError_t error = memory_allocate(device, pitch * height, hipDeviceMallocDefault, pointer_out);
   if (error == hipSuccess && pitch * height > 0) *pitch_out = pitch;
   return error;
 }
@@ -50,7 +52,7 @@ hipError_t hipExtMallocWithFlags(void **pointer, size_t bytes, unsigned int flag
   bool is_known = flags == hipDeviceMallocDefault || flags == hipDeviceMallocFinegrained ||
                   (flags == hipMallocSignalMemory && bytes == 8);
   if (error == hipSuccess && !is_known) error = hipErrorInvalidValue;
-  return software_end(error != hipSuccess ? error : memory_allocate(device, bytes, pointer));
+  return software_end(error != hipSuccess ? error : memory_allocate(device, bytes, flags, pointer));
 }
 
 hipError_t software_free(void *pointer, unsigned kinds)
@@ -94,7 +96,7 @@ hipError_t hipMemGetAddressRange(hipDeviceptr_t *base, size_t *bytes, hipDevicep
   hipError_t error = software_begin(SOFTWARE_hipMemGetAddressRange);
   const struct software_allocation *allocation = software_allocation_holding(pointer);
   if (error == hipSuccess && !base && !bytes) error = hipErrorInvalidValue;
-  if (error == hipSuccess && !allocation) error = hipErrorInvalidDevicePointer;
+  if (error == hipSuccess && !allocation) error = hipErrorNotFound;
   if (error == hipSuccess && base) *base = (hipDeviceptr_t)allocation->by_address.major;
   if (error == hipSuccess && bytes) *bytes = allocation->by_address.minor;
   return software_end(error);

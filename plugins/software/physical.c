@@ -30,6 +30,11 @@ static hipError_t physical_check_properties(const hipMemAllocationProp *properti
   if (!properties || properties->type != hipMemAllocationTypePinned ||
       properties->location.type != hipMemLocationTypeDevice || !software_device_exists(properties->location.id))
     return hipErrorInvalidValue;
+  return hipSuccess;
+}
+
+static hipError_t physical_check_handle_type(const hipMemAllocationProp *properties)
+{
   bool is_known = properties->requestedHandleType == hipMemHandleTypeNone ||
                   properties->requestedHandleType == hipMemHandleTypePosixFileDescriptor;
   return is_known ? hipSuccess : hipErrorNotSupported;
@@ -107,6 +112,7 @@ hipError_t hipMemCreate(hipMemGenericAllocationHandle_t *handle, size_t bytes, c
   if (error == hipSuccess && (!handle || !software_virtual_is_granular(bytes) || flags != 0))
     error = hipErrorInvalidValue;
   if (error == hipSuccess) error = physical_check_properties(properties);
+  if (error == hipSuccess) error = physical_check_handle_type(properties);
   return software_end(error != hipSuccess ? error : physical_create(bytes, properties, handle));
 }
 

@@ -4,7 +4,7 @@
 #include "internal.h"
 
 /* The limits by their numbers: HIP 5.2 has no name for the first. */
-enum { LIMIT_STACK = 0, LIMIT_HEAP = 2 };
+enum { LIMIT_STACK = 0, LIMIT_HEAP = 2, LIMIT_COUNT };
 
 #define DEFAULT_STACK_BYTES ((size_t)1 << 10)
 #define DEFAULT_HEAP_BYTES  ((size_t)8 << 20)
@@ -44,22 +44,21 @@ hipError_t hipGetDeviceFlags(unsigned int *flags)
 
 /* ---- Limits ---------------------------------------------------------------------------------------------------- */
 
-/* NULL for a limit that the device does not have. */
-static size_t *settings_limit(int device, int limit)
+static hipError_t settings_limit(int limit, size_t **kept_out)
 {
-  switch (limit) {
-  case LIMIT_STACK: return &software.devices[device].stack_bytes;
-  case LIMIT_HEAP: return &software.devices[device].heap_bytes;
-  default: return NULL;
-  }
+  struct software_device *device = &software.devices[software_current_device()];
+  if (limit >= LIMIT_COUNT) return hipErrorInvalidValue;
+  if (limit != LIMIT_STACK && limit != LIMIT_HEAP) return hipErrorUnsupportedLimit;
+  *kept_out = limit == LIMIT_STACK ? &device->stack_bytes : &device->heap_bytes;
+  return hipSuccess;
 }
 
 hipError_t hipDeviceGetLimit(size_t *value, enum hipLimit_t limit)
 {
   hipError_t error = software_begin(SOFTWARE_hipDeviceGetLimit);
-  const size_t *kept = settings_limit(software_current_device(), (int)limit);
+  size_t *kept;
   if (error == hipSuccess && !value) error = hipErrorInvalidValue;
-  if (error == hipSuccess && !kept) error = hipErrorUnsupportedLimit;
+  if (error == hipSuccess) error = settings_limit((int)limit, &kept);
   if (error == hipSuccess) *value = *kept;
   return software_end(error);
 }
@@ -67,8 +66,8 @@ hipError_t hipDeviceGetLimit(size_t *value, enum hipLimit_t limit)
 hipError_t hipDeviceSetLimit(enum hipLimit_t limit, size_t value)
 {
   hipError_t error = software_begin(SOFTWARE_hipDeviceSetLimit);
-  size_t *kept = settings_limit(software_current_device(), (int)limit);
-  if (error == hipSuccess && !kept) error = hipErrorUnsupportedLimit;
+  size_t *kept;
+  if (error == hipSuccess) error = settings_limit((int)limit, &kept);
   if (error == hipSuccess && value > software.config.memory_bytes) error = hipErrorInvalidValue;
   if (error == hipSuccess) *kept = value;
   return software_end(error);

@@ -219,11 +219,12 @@ hipError_t hipStreamQuery(hipStream_t stream)
 
 /* ---- Questions ------------------------------------------------------------------------------------------------- */
 
+/* As ROCm, which takes NULL for the default stream elsewhere. */
 hipError_t hipStreamGetFlags(hipStream_t stream, unsigned int *flags)
 {
   hipError_t error = software_begin(SOFTWARE_hipStreamGetFlags);
   struct software_queue *queue;
-  if (error == hipSuccess && !flags) error = hipErrorInvalidValue;
+  if (error == hipSuccess && (!flags || !stream)) error = hipErrorInvalidValue;
   if (error == hipSuccess) error = software_queue_find(stream, &queue);
   if (error == hipSuccess) *flags = stream_of(stream) ? stream_of(stream)->flags : hipStreamDefault;
   return software_end(error);

@@ -148,7 +148,9 @@ static void limits_are_kept(void **state)
   }
   assert_hip(hipDeviceGetLimit(NULL, hipLimitMallocHeapSize), hipErrorInvalidValue);
   assert_hip(hipDeviceGetLimit(&after, hipLimitPrintfFifoSize), hipErrorUnsupportedLimit);
-  assert_hip(hipDeviceSetLimit((enum hipLimit_t)99, 1), hipErrorUnsupportedLimit);
+  assert_hip(hipDeviceSetLimit(hipLimitPrintfFifoSize, 1), hipErrorUnsupportedLimit);
+  assert_hip(hipDeviceSetLimit((enum hipLimit_t)99, 1), hipErrorInvalidValue);
+  assert_hip(hipDeviceGetLimit(&after, (enum hipLimit_t)99), hipErrorInvalidValue);
 }
 
 /* Where HIP 6 has some members of its struct, held against what HIP 5's has, or the attributes. */

@@ -269,6 +269,32 @@ static void attributes_can_be_asked_for_together(void **state)
   assert_ok(hipFree(memory));
 }
 
+/* The one attribute of a range that HIP has of all memory. */
+static void all_memory_has_a_coherency_mode(void **state)
+{
+  (void)state;
+  void *fine, *coherent, *other, *managed;
+  int value;
+  char *memory = allocate(100), local[10];
+  assert_ok(hipExtMallocWithFlags(&fine, 100, hipDeviceMallocFinegrained));
+  assert_ok(hipHostMalloc(&coherent, 100, hipHostMallocDefault));
+  assert_ok(hipHostMalloc(&other, 100, hipHostMallocNonCoherent));
+  assert_ok(hipMallocManaged(&managed, 100, hipMemAttachGlobal));
+  assert_int_equal(range_attribute(memory, hipMemRangeAttributeCoherencyMode), hipMemRangeCoherencyModeCoarseGrain);
+  assert_int_equal(range_attribute(fine, hipMemRangeAttributeCoherencyMode), hipMemRangeCoherencyModeFineGrain);
+  assert_int_equal(range_attribute(coherent, hipMemRangeAttributeCoherencyMode), hipMemRangeCoherencyModeFineGrain);
+  assert_int_equal(range_attribute(other, hipMemRangeAttributeCoherencyMode), hipMemRangeCoherencyModeCoarseGrain);
+  assert_int_equal(range_attribute(managed, hipMemRangeAttributeCoherencyMode), hipMemRangeCoherencyModeFineGrain);
+  assert_hip(hipMemRangeGetAttribute(&value, 4, hipMemRangeAttributeReadMostly, memory, 10), hipErrorInvalidValue);
+  assert_hip(hipMemRangeGetAttribute(&value, 4, hipMemRangeAttributeCoherencyMode, memory, 101), hipErrorInvalidValue);
+  assert_hip(hipMemRangeGetAttribute(&value, 4, hipMemRangeAttributeCoherencyMode, local, 10), hipErrorInvalidValue);
+  assert_ok(hipFree(memory));
+  assert_ok(hipFree(fine));
+  assert_ok(hipHostFree(coherent));
+  assert_ok(hipHostFree(other));
+  assert_ok(hipFree(managed));
+}
+
 static void managed_memory_is_attached_to_streams(void **state)
 {
   (void)state;
@@ -326,6 +352,8 @@ static void wrong_advice_and_prefetches_are_refused(void **state)
   assert_hip(hipMemPrefetchAsync(local, 10, 0, NULL), hipErrorInvalidValue);
   assert_hip(hipMemPrefetchAsync(managed, 101, 0, NULL), hipErrorInvalidValue);
   assert_hip(hipMemPrefetchAsync(managed, 100, 2, NULL), hipErrorInvalidDevice);
+  assert_hip(hipMemPrefetchAsync(managed, 0, 2, NULL), hipErrorInvalidValue);
+  assert_hip(hipMemPrefetchAsync(NULL, 100, 2, NULL), hipErrorInvalidValue);
   assert_hip(hipMemAdvise(managed, 100, (hipMemoryAdvise)99, 0), hipErrorInvalidValue);
   assert_hip(hipMemAdvise(memory, 100, hipMemAdviseSetReadMostly, 0), hipErrorInvalidValue);
   assert_hip(hipMemRangeGetAttribute(&value, 1, hipMemRangeAttributeReadMostly, managed, 10), hipErrorInvalidValue);
@@ -370,6 +398,7 @@ int main(void)
       {"read mostly is of no device", read_mostly_is_of_no_device, start_threads, finish, NULL},
       {"random advice is what a page was told", random_advice_is_what_a_page_was_told, start_threads, finish, NULL},
       {"attributes can be asked for together", attributes_can_be_asked_for_together, start_threads, finish, NULL},
+      {"all memory has a coherency mode", all_memory_has_a_coherency_mode, start_threads, finish, NULL},
       {"managed memory is attached to streams", managed_memory_is_attached_to_streams, start_threads, finish, NULL},
       {"who accesses managed memory is kept", who_accesses_managed_memory_is_kept, start_stepped, finish, NULL},
       {"wrong advice and prefetches are refused", wrong_advice_and_prefetches_are_refused, start_threads, finish, NULL},

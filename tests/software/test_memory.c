@@ -141,7 +141,7 @@ static void pointers_can_be_asked_about(void **state)
   assert_ok(hipMemGetAddressRange(&base, &bytes, memory + 4999));
   assert_ptr_equal(base, memory);
   assert_int_equal(bytes, 5000);
-  assert_hip(hipMemGetAddressRange(&base, &bytes, memory + 5000), hipErrorInvalidDevicePointer);
+  assert_hip(hipMemGetAddressRange(&base, &bytes, memory + 5000), hipErrorNotFound);
   assert_hip(hipMemGetAddressRange(NULL, NULL, memory), hipErrorInvalidValue);
   assert_ok(hipMemPtrGetInfo(memory, &bytes));
   assert_int_equal(bytes, 5000);

@@ -264,6 +264,8 @@ static void streams_have_flags_and_priorities(void **state)
   assert_hip(hipStreamCreateWithFlags(&stream, 2), hipErrorInvalidValue);
   assert_hip(hipStreamCreate(NULL), hipErrorInvalidValue);
   assert_hip(hipStreamGetFlags(stream, NULL), hipErrorInvalidValue);
+  assert_hip(hipStreamGetFlags(NULL, &flags), hipErrorInvalidValue); /* as with ROCm; other calls take it */
+  assert_ok(hipStreamGetFlags(hipStreamPerThread, &flags));
   assert_hip(hipLaunchHostFunc(stream, NULL, NULL), hipErrorInvalidValue);
   assert_hip(hipStreamAddCallback(stream, NULL, NULL, 0), hipErrorInvalidValue);
   assert_ok(hipStreamDestroy(stream));

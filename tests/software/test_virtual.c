@@ -280,6 +280,10 @@ static void wrong_physical_memory_is_refused(void **state)
   assert_hip(hipMemGetAllocationGranularity(&granularity, &wrong, hipMemAllocationGranularityMinimum),
              hipErrorInvalidValue);
   wrong = properties;
+  wrong.requestedHandleType = hipMemHandleTypeWin32;
+  assert_hip(hipMemCreate(&handle, GRANULE, &wrong, 0), hipErrorNotSupported);
+  assert_ok(hipMemGetAllocationGranularity(&granularity, &wrong, hipMemAllocationGranularityMinimum));
+  wrong = properties;
   wrong.type = hipMemAllocationTypeInvalid;
   assert_hip(hipMemCreate(&handle, GRANULE, &wrong, 0), hipErrorInvalidValue);
   assert_null(handle);
