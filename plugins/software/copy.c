@@ -61,9 +61,9 @@ static hipError_t copy_choose_queue(const struct software_operation *operation, 
 {
   int to = software_span_device(&operation->to), from = software_span_device(&operation->from);
   int owner = to < 0 ? from : to;
-  bool is_shared = owner < 0 || (from >= 0 && from != owner);
+  bool is_of_one = owner >= 0 && (from < 0 || from == owner);
   *runner_out = queue;
-  if (is_shared || owner == queue->device || operation->to.is_virtual || operation->from.is_virtual) return hipSuccess;
+  if (!is_of_one || owner == queue->device || operation->to.is_virtual || operation->from.is_virtual) return hipSuccess;
   hipError_t error = software_default_queue(owner, runner_out);
   return error == hipSuccess ? software.devices[owner].fault : error;
 }

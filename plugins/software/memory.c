@@ -45,12 +45,14 @@ hipError_t hipMallocPitch(void **pointer, size_t *pitch, size_t width, size_t he
   return software_end(error != hipSuccess ? error : memory_allocate_rows(device, width, height, pointer, pitch));
 }
 
+#define MEMORY_CONTIGUOUS 4 /* hipDeviceMallocContiguous, of HIP 6, and the largest flag */
+
+/* All device memory is of one kind; the flags are kept. */
 hipError_t hipExtMallocWithFlags(void **pointer, size_t bytes, unsigned int flags)
 {
   int device;
   hipError_t error = software_begin_on_device(SOFTWARE_hipExtMallocWithFlags, &device);
-  bool is_known = flags == hipDeviceMallocDefault || flags == hipDeviceMallocFinegrained ||
-                  (flags == hipMallocSignalMemory && bytes == 8);
+  bool is_known = flags <= MEMORY_CONTIGUOUS && (flags != hipMallocSignalMemory || bytes == 8);
   if (error == hipSuccess && !is_known) error = hipErrorInvalidValue;
   return software_end(error != hipSuccess ? error : memory_allocate(device, bytes, flags, pointer));
 }

@@ -192,7 +192,8 @@ static struct software_pool_block *pool_take(struct software_pool *pool, size_t 
 {
   const size_t nothing = 0;
   size_t rounded = software_align_up(bytes, SOFTWARE_PAGE_BYTES);
-  if (rounded == 0 || (!pool->is_managed && rounded > software.config.memory_bytes)) return NULL;
+  if (rounded == 0 || rounded > pool->max_bytes) return NULL;
+  if (!pool->is_managed && rounded > software.config.memory_bytes) return NULL;
   struct software_pool_block *block = pool_take_idle(pool, rounded, queue);
   if (!block) block = pool_take_fresh(pool, rounded);
   if (block) return block;

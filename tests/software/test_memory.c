@@ -126,7 +126,13 @@ static void outputs_are_written_on_success_only(void **state)
   assert_hip(hipExtMallocWithFlags(&memory, 10, 99), hipErrorInvalidValue);
   assert_ptr_equal(memory, (void *)1);
   assert_hip(hipMemGetInfo(NULL, NULL), hipErrorInvalidValue);
-  assert_ok(hipExtMallocWithFlags(&memory, 10, hipDeviceMallocFinegrained));
+  const unsigned flags[] = {hipDeviceMallocDefault, hipDeviceMallocFinegrained, 3, 4}; /* uncached, contiguous: HIP 6 */
+  for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+    assert_ok(hipExtMallocWithFlags(&memory, 10, flags[i]));
+    assert_ok(hipFree(memory));
+  }
+  assert_hip(hipExtMallocWithFlags(&memory, 10, hipMallocSignalMemory), hipErrorInvalidValue);
+  assert_ok(hipExtMallocWithFlags(&memory, 8, hipMallocSignalMemory));
   assert_ok(hipFree(memory));
 }
 
