@@ -212,9 +212,11 @@ hipError_t hipMemPoolGetAttribute(hipMemPool_t handle, hipMemPoolAttr attribute,
 /* Copies reach every device's memory without; what is set can be asked for. As ROCm's, access cannot be revoked. */
 static hipError_t pool_set_access(struct software_pool *pool, const hipMemAccessDesc *access, size_t count)
 {
+  if (count > (size_t)software.config.devices) return hipErrorInvalidDevice;
   for (size_t i = 0; i < count; i++) {
     if (access[i].location.type != hipMemLocationTypeDevice) return hipErrorInvalidValue;
-    if (!software_device_exists(access[i].location.id)) return hipErrorInvalidDevice;
+    if (!software_device_exists(access[i].location.id) || access[i].flags == hipMemAccessFlagsProtNone)
+      return hipErrorInvalidDevice;
     if (access[i].flags != hipMemAccessFlagsProtRead && access[i].flags != hipMemAccessFlagsProtReadWrite)
       return hipErrorInvalidValue;
   }

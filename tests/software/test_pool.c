@@ -424,7 +424,10 @@ static void access_is_kept_and_cannot_be_revoked(void **state)
   assert_ok(hipMemPoolGetAccess(&flags, pool, &there));
   assert_int_equal(flags, hipMemAccessFlagsProtReadWrite);
   access.flags = hipMemAccessFlagsProtNone;
+  assert_hip(hipMemPoolSetAccess(pool, &access, 1), hipErrorInvalidDevice);
+  access.flags = (hipMemAccessFlags)2;
   assert_hip(hipMemPoolSetAccess(pool, &access, 1), hipErrorInvalidValue);
+  assert_hip(hipMemPoolSetAccess(pool, &access, 3), hipErrorInvalidDevice); /* more than there are devices */
   access = (hipMemAccessDesc){{hipMemLocationTypeDevice, 9}, hipMemAccessFlagsProtRead};
   assert_hip(hipMemPoolSetAccess(pool, &access, 1), hipErrorInvalidDevice);
   assert_hip(hipMemPoolSetAccess(pool, NULL, 1), hipErrorInvalidValue);
