@@ -44,10 +44,12 @@ static hipError_t copy_stage(struct software_operation *operation)
   return hipSuccess;
 }
 
-static hipError_t copy_prepare(struct software_operation *operation, const struct copy_request *request, int device)
+static hipError_t copy_prepare(struct software_operation *operation, const struct copy_request *request, int to_device,
+                               int from_device)
 {
-  hipError_t error = software_span_open(request->to, request->bytes, true, device, &operation->to);
-  if (error == hipSuccess) error = software_span_open(request->from, request->bytes, false, device, &operation->from);
+  hipError_t error = software_span_open(request->to, request->bytes, true, to_device, &operation->to);
+  if (error == hipSuccess)
+    error = software_span_open(request->from, request->bytes, false, from_device, &operation->from);
   if (error == hipSuccess) error = copy_check_kind(operation, request->kind);
   bool waits = request->waits || software_span_is_host(&operation->to);
   if (error == hipSuccess && !waits && software_span_is_host(&operation->from)) error = copy_stage(operation);
@@ -89,7 +91,10 @@ hipError_t software_submit_and_wait(struct software_queue *queue, struct softwar
   return error == hipSuccess ? software.devices[device].fault : error;
 }
 
-static hipError_t copy_start(const struct copy_request *request, hipStream_t stream)
+enum { DEVICE_OF_QUEUE = -1 };
+
+/* Each side is reached by the device that is named for it, or by the queue's. */
+static hipError_t copy_start(const struct copy_request *request, int to_device, int from_device, hipStream_t stream)
 {
   struct software_queue *queue;
   hipError_t error = software_queue_find(stream, &queue);
@@ -99,7 +104,8 @@ static hipError_t copy_start(const struct copy_request *request, hipStream_t str
   struct software_operation *operation = software_operation_new(SOFTWARE_COPY, request->call);
   if (!operation) return hipErrorOutOfMemory;
   struct software_queue *runner;
-  error = copy_prepare(operation, request, queue->device);
+  error = copy_prepare(operation, request, to_device == DEVICE_OF_QUEUE ? queue->device : to_device,
+                       from_device == DEVICE_OF_QUEUE ? queue->device : from_device);
   if (error == hipSuccess) error = copy_choose_queue(operation, queue, &runner);
   if (error == hipSuccess) return software_submit_and_wait(queue, runner, operation, copy_waits(operation, request));
   software_operation_free(operation);
@@ -109,7 +115,7 @@ static hipError_t copy_start(const struct copy_request *request, hipStream_t str
 static hipError_t copy_call(struct copy_request request, hipStream_t stream)
 {
   hipError_t error = software_begin(request.call);
-  return software_end(error != hipSuccess ? error : copy_start(&request, stream));
+  return software_end(error != hipSuccess ? error : copy_start(&request, DEVICE_OF_QUEUE, DEVICE_OF_QUEUE, stream));
 }
 
 hipError_t hipMemcpy(void *to, const void *from, size_t bytes, hipMemcpyKind kind)
@@ -179,12 +185,13 @@ static hipError_t copy_check_peer(const void *pointer, int device)
   return is_bound && allocation->device != device ? hipErrorInvalidValue : hipSuccess;
 }
 
+/* As on NVIDIA's driver, mapped memory needs access for its own device only, whichever is current. */
 static hipError_t copy_peer_call(struct copy_request request, int to_device, int from_device, hipStream_t stream)
 {
   hipError_t error = software_begin(request.call);
   if (error == hipSuccess) error = copy_check_peer(request.to, to_device);
   if (error == hipSuccess) error = copy_check_peer(request.from, from_device);
-  return software_end(error != hipSuccess ? error : copy_start(&request, stream));
+  return software_end(error != hipSuccess ? error : copy_start(&request, to_device, from_device, stream));
 }
 
 hipError_t hipMemcpyPeer(void *to, int to_device, const void *from, int from_device, size_t bytes)

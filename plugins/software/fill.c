@@ -18,7 +18,7 @@ static bool fill_reaches(const struct software_span *span, int device)
   const struct software_allocation *allocation = span->allocation;
   if (!allocation || allocation->device == device) return true;
   if (allocation->kind == SOFTWARE_DEVICE_MEMORY) return software.devices[device].peers[allocation->device];
-  return allocation->kind != SOFTWARE_POOLED || !allocation->pool || software_pool_allows(allocation->pool, device);
+  return !allocation->pool || software_pool_allows(allocation->pool, device);
 }
 
 /* HIP does not promise to wait for a fill of device memory, and other runtimes do not; the stepped scheduler takes them

@@ -217,6 +217,7 @@ static hipError_t pool_set_access(struct software_pool *pool, const hipMemAccess
     if (access[i].location.type != hipMemLocationTypeDevice) return hipErrorInvalidValue;
     if (!software_device_exists(access[i].location.id) || access[i].flags == hipMemAccessFlagsProtNone)
       return hipErrorInvalidDevice;
+    if (!software_device_reaches(access[i].location.id, pool->device)) return hipErrorInvalidDevice;
     if (access[i].flags != hipMemAccessFlagsProtRead && access[i].flags != hipMemAccessFlagsProtReadWrite)
       return hipErrorInvalidValue;
   }

@@ -60,6 +60,8 @@ SAME(MemRangeGetAttributes, PFN_cuMemRangeGetAttributes_v8000);
 SAME(StreamAttachMemAsync, PFN_cuStreamAttachMemAsync_v6000);
 SAME(Memcpy, PFN_cuMemcpy_v4000);
 SAME(MemcpyAsync, PFN_cuMemcpyAsync_v4000);
+SAME(MemcpyPeer, PFN_cuMemcpyPeer_v4000);
+SAME(MemcpyPeerAsync, PFN_cuMemcpyPeerAsync_v4000);
 SAME(MemsetD8, PFN_cuMemsetD8_v3020);
 SAME(MemsetD8Async, PFN_cuMemsetD8Async_v3020);
 SAME(MemsetD16, PFN_cuMemsetD16_v3020);
