@@ -8,7 +8,7 @@
 
 void *hipmm_cupy_malloc(void *stream, size_t bytes, int number)
 {
-  struct framework_device *device = framework_get(number);
+  struct framework_device *device = framework_get(number, FRAMEWORK_CUPY);
   void *ptr = NULL;
   if (device && !hipmm_allocate(device->resource, bytes, stream, &ptr)) return ptr;
   framework_complain("cupy", "cannot allocate");

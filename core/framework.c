@@ -3,6 +3,7 @@
  * header. */
 #include "framework.h"
 #include "error.h"
+#include "instance_services.h"
 #include "log.h"
 #include "torch_notes.h"
 #include "torch_pools.h"
@@ -59,11 +60,19 @@ static void forget(unsigned opening)
   last_opening = opening;
 }
 
-static enum hipmm_status open_locked(int number)
+static enum hipmm_status framework_resource(int number, enum framework framework, struct hipmm_resource **resource_out)
+{
+  instance_services_set_order(framework == FRAMEWORK_TORCH);
+  enum hipmm_status status = device_resource(number, resource_out);
+  instance_services_set_order(false);
+  return status;
+}
+
+static enum hipmm_status open_locked(int number, enum framework framework)
 {
   struct hipmm_resource *resource;
   enum hipmm_status status = initialise();
-  if (!status) status = device_resource(number, &resource);
+  if (!status) status = framework_resource(number, framework, &resource);
   if (status) return status;
   struct framework_device *device = &framework_devices[number];
   unsigned opening = atomic_load(&device_openings);
@@ -79,12 +88,12 @@ static enum hipmm_status open_locked(int number)
   return HIPMM_OK;
 }
 
-struct framework_device *framework_open(int device)
+struct framework_device *framework_open(int device, enum framework framework)
 {
   enum hipmm_status status = life_is_forked() ? life_check() : HIPMM_OK;
   if (!status) {
     pthread_mutex_lock(&lock);
-    status = open_locked(device);
+    status = open_locked(device, framework);
     pthread_mutex_unlock(&lock);
   }
   return status ? NULL : &framework_devices[device];

@@ -32,13 +32,17 @@ static inline struct framework_device *framework_find(int device)
   return opening == atomic_load_explicit(&device_openings, memory_order_relaxed) ? found : NULL;
 }
 
-/* The device, opened if need be, hipmm initialised if need be. NULL: the thread's error and the log say why. */
-struct framework_device *framework_open(int device);
+/* PyTorch orders its copies between devices with events. CuPy relies on the runtime's order. */
+enum framework { FRAMEWORK_TORCH, FRAMEWORK_CUPY };
 
-static inline struct framework_device *framework_get(int device)
+/* The device, opened if need be, hipmm initialised if need be. NULL: the thread's error and the log say why. A stack
+ * that is built here is told whether the framework orders its copies between devices. */
+struct framework_device *framework_open(int device, enum framework framework);
+
+static inline struct framework_device *framework_get(int device, enum framework framework)
 {
   struct framework_device *found = framework_find(device);
-  return __builtin_expect(found != NULL, 1) ? found : framework_open(device);
+  return __builtin_expect(found != NULL, 1) ? found : framework_open(device, framework);
 }
 
 /* Initialises hipmm if nobody has. A failure is logged once, and given again at later calls. */

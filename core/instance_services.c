@@ -7,6 +7,8 @@
 #include "hip.h"
 #include "services.h"
 
+static _Thread_local bool copies_are_ordered;
+
 static const char not_here[] = "{0:hex} is not allocated here: it is foreign, or was freed before";
 
 static struct instance *instance_of(const struct hipmm_services *services)
@@ -99,6 +101,11 @@ static enum hipmm_status find_in(const struct hipmm_services *services, const st
   return found(services, instance_find(instance_from(resource), ptr, block_out), ptr);
 }
 
+void instance_services_set_order(bool are_ordered)
+{
+  copies_are_ordered = are_ordered;
+}
+
 void instance_services_fill(struct instance *instance)
 {
   struct hipmm_services services = services_plain(instance->node->name);
@@ -115,5 +122,6 @@ void instance_services_fill(struct instance *instance)
   services.find_below = find_below;
   services.find_in = find_in;
   services.explain = explain;
+  services.copies_are_ordered = copies_are_ordered;
   instance->services = services;
 }

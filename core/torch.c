@@ -69,7 +69,7 @@ static void *fail_without_device(void)
 
 void *hipmm_torch_malloc(ssize_t bytes, int number, hipStream_t stream)
 {
-  struct framework_device *device = framework_get(number);
+  struct framework_device *device = framework_get(number, FRAMEWORK_TORCH);
   if (__builtin_expect(bytes <= 0 || !device, 0)) {
     if (!bytes) return NULL;
     if (!device) return fail_without_device();
@@ -153,7 +153,7 @@ static enum hipmm_status set_fraction(struct framework_device *device, double fr
 
 void hipmm_torch_memory_fraction(double fraction, int number)
 {
-  struct framework_device *device = framework_get(number);
+  struct framework_device *device = framework_get(number, FRAMEWORK_TORCH);
   if (!device || set_fraction(device, fraction)) framework_complain("torch", "the memory fraction is not set");
 }
 
@@ -210,7 +210,7 @@ void hipmm_torch_record_stream(void *ptr, hipStream_t stream)
 void hipmm_torch_begin_allocate_to_pool(int number, struct hipmm_torch_pool pool, const void *filter)
 {
   (void)filter;
-  struct framework_device *device = framework_get(number);
+  struct framework_device *device = framework_get(number, FRAMEWORK_TORCH);
   if (device)
     torch_pool_begin(device, pool);
   else

@@ -441,6 +441,11 @@ struct hipmm_services {
    * several that must know whose a block is. */
   enum hipmm_status (*find_in)(const struct hipmm_services *services, const struct hipmm_resource *resource,
                                const void *ptr, struct hipmm_block *block_out);
+
+  /* Nonzero if the program orders its copies between devices itself, as PyTorch does with events. If 0, the program may
+   * rely on the order that runtimes keep for memory of hipMalloc alone: a copy on a default stream waits for the work
+   * of the default stream of the device whose memory it reads. Set when the resource is made, and never changed. */
+  int32_t copies_are_ordered;
 };
 
 /* ---- Options --------------------------------------------------------------------------------------------------- */
