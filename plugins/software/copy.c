@@ -56,18 +56,31 @@ static hipError_t copy_prepare(struct software_operation *operation, const struc
   return error;
 }
 
-/* As in HIP, a copy with memory of one device alone runs on that device, in its default stream. Mapped memory is
- * reached from the stream's own device, whose access to it counts. */
-static hipError_t copy_choose_queue(const struct software_operation *operation, struct software_queue *queue,
-                                    struct software_queue **runner_out)
+/* The other device whose default stream the copy keeps its order with, because of this side; -1 for none. Memory of
+ * hipMalloc has that order. Mapped memory and memory of pools have it in hipMemcpyPeer alone. NVIDIA's driver (580)
+ * does the same. */
+static int copy_other_device(const struct software_span *span, bool is_peer_copy, const struct software_queue *queue)
+{
+  const struct software_allocation *allocation = span->allocation;
+  bool is_ordered = allocation && (allocation->kind == SOFTWARE_DEVICE_MEMORY || allocation->kind == SOFTWARE_OPENED) &&
+                    !allocation->pool;
+  int device = is_ordered || is_peer_copy ? software_span_device(span) : -1;
+  return device == queue->device ? -1 : device;
+}
+
+/* As in HIP, a copy with memory of one device alone runs on that device, in its default stream, and one on a default
+ * stream between two devices keeps its order with the default stream of the other. */
+static hipError_t copy_choose_queue(const struct software_operation *operation, bool is_peer_copy,
+                                    struct software_queue *queue, struct software_queue **runner_out)
 {
   int to = software_span_device(&operation->to), from = software_span_device(&operation->from);
-  int owner = to < 0 ? from : to;
-  bool is_of_one = owner >= 0 && (from < 0 || from == owner);
+  bool is_between = to >= 0 && from >= 0 && to != from;
+  int other = copy_other_device(&operation->from, is_peer_copy, queue);
+  if (other < 0) other = copy_other_device(&operation->to, is_peer_copy, queue);
   *runner_out = queue;
-  if (!is_of_one || owner == queue->device || operation->to.is_virtual || operation->from.is_virtual) return hipSuccess;
-  hipError_t error = software_default_queue(owner, runner_out);
-  return error == hipSuccess ? software.devices[owner].fault : error;
+  if (other < 0 || (is_between && !queue->is_legacy)) return hipSuccess;
+  hipError_t error = software_default_queue(other, runner_out);
+  return error == hipSuccess ? software.devices[other].fault : error;
 }
 
 /* HIP does not promise to wait for a copy within a device, and other runtimes do not; the stepped scheduler takes them
@@ -106,7 +119,8 @@ static hipError_t copy_start(const struct copy_request *request, int to_device, 
   struct software_queue *runner;
   error = copy_prepare(operation, request, to_device == DEVICE_OF_QUEUE ? queue->device : to_device,
                        from_device == DEVICE_OF_QUEUE ? queue->device : from_device);
-  if (error == hipSuccess) error = copy_choose_queue(operation, queue, &runner);
+  if (error == hipSuccess)
+    error = copy_choose_queue(operation, request->call == SOFTWARE_hipMemcpyPeer, queue, &runner);
   if (error == hipSuccess) return software_submit_and_wait(queue, runner, operation, copy_waits(operation, request));
   software_operation_free(operation);
   return error;
