@@ -130,10 +130,12 @@ static const char *mapping_doubt_runtime(void *self)
  * reads if that memory is cuMemAlloc's, but not if it is virtual. CuPy and others rely on that order. */
 static const char *mapping_doubt_devices(const struct device *device)
 {
+  const struct hipmm_services *services = device->source.services;
+  if (!has_virtual_memory(services)) return NULL; /* granularity() says so */
   if (!device->is_in_reach)
     return "some device of this process cannot reach the memory of this one, and with such a device current mapped "
            "memory cannot be copied";
-  if (atomic_load(&device->peers) && !device->source.services->copies_are_ordered)
+  if (atomic_load(&device->peers) && !services->copies_are_ordered)
     return "this process has several devices, and a copy of mapped memory does not wait for the default stream of the "
            "memory's device, as a copy of hipMalloc's memory does; make one device visible (CUDA_VISIBLE_DEVICES, "
            "HIP_VISIBLE_DEVICES), or order such copies with events";
