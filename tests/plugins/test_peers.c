@@ -388,6 +388,7 @@ static void copy_buffer_to(int device)
   memset(host, 9, sizeof host);
   assert_ok(hipmm_get_device_resource(device, &target));
   assert_ok(hipmm_buffer_create_from(NULL, host, sizeof host, NULL, &buffer));
+  assert_int_equal(rig_hip()->DeviceSynchronize(), 0); /* the caller orders work of two devices */
   assert_ok(hipmm_buffer_copy(buffer, target, NULL, &copied));
   assert_ok(hipmm_buffer_read(copied, 0, sizeof back, NULL, back));
   assert_memory_equal(back, host, sizeof host);
