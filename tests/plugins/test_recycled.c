@@ -64,13 +64,13 @@ static void run_seeds(const char *graph)
 static void pool_auto(void **state)
 {
   (void)state;
-  run_seeds("'stack': ['pool', 'device']");
+  run_seeds("'stack': [{'type': 'pool', 'growth': 'mapped'}, 'device']");
 }
 
 static void pool_on_free(void **state)
 {
   (void)state;
-  run_seeds("'stack': [{'type': 'pool', 'record': 'on_free'}, 'device']");
+  run_seeds("'stack': [{'type': 'pool', 'growth': 'mapped', 'record': 'on_free'}, 'device']");
 }
 
 static void pool_of_segments(void **state)
@@ -89,7 +89,8 @@ static void fixed_size(void **state)
 static void memory_of_lost_streams_comes_back(void **state)
 {
   (void)state;
-  rig_start_with("'scheduler': 'stepped'", "'stack': [{'type': 'pool', 'maximum_size': '8MiB'}, 'device']");
+  rig_start_with("'scheduler': 'stepped'",
+                 "'stack': [{'type': 'pool', 'growth': 'mapped', 'maximum_size': '8MiB'}, 'device']");
   for (int round = 0; round < 1000; round++) {
     hipStream_t stream = rig_stream();
     void *block = rig_allocate(1 << 20, stream);
