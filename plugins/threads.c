@@ -2,6 +2,7 @@
 /* threads.c: thread numbers and memories, and one thread-specific key for all pools, whose destructor tells them that a
  * thread ends. The plugin stays loaded, so the destructor is always there. */
 #include "threads.h"
+#include "../core/cancel.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -13,8 +14,10 @@ _Thread_local struct thread_memory *thread_memories;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list, and of what watches say of themselves */
+static pthread_cond_t call_over = PTHREAD_COND_INITIALIZER;
 static struct thread_watch *watches;
+static _Thread_local bool has_ended;
 
 uint64_t thread_number(void)
 {
@@ -30,13 +33,25 @@ uint64_t thread_new_owner(void)
   return atomic_fetch_add(&last, 1) + 1;
 }
 
+/* The lock is held, save during the call itself; the watch stays in the list meanwhile. */
+static void tell(struct thread_watch *watch, uint64_t thread)
+{
+  watch->n_calls++;
+  pthread_mutex_unlock(&lock);
+  watch->ended(watch, thread);
+  pthread_mutex_lock(&lock);
+  if (!--watch->n_calls && watch->is_closing) pthread_cond_broadcast(&call_over);
+}
+
 static void thread_ended(void *number)
 {
   pthread_mutex_lock(&lock);
-  for (struct thread_watch *watch = watches; watch; watch = watch->next) watch->ended(watch, (uintptr_t)number);
+  for (struct thread_watch *watch = watches; watch; watch = watch->next)
+    if (!watch->is_closing) tell(watch, (uintptr_t)number);
   pthread_mutex_unlock(&lock);
   munmap(thread_memories, MEMORY_BYTES);
   thread_memories = NULL;
+  has_ended = true;
 }
 
 static void make_key(void)
@@ -56,7 +71,7 @@ static void make_memories(void)
 
 bool thread_attend(void)
 {
-  if (!thread_memories) make_memories();
+  if (!thread_memories && !has_ended) make_memories();
   return thread_memories != NULL;
 }
 
@@ -76,11 +91,15 @@ void thread_watch_open(struct thread_watch *watch)
 
 void thread_watch_close(struct thread_watch *watch)
 {
+  int cancel = cancel_forbid();
   pthread_mutex_lock(&lock);
+  watch->is_closing = true;
+  while (watch->n_calls) pthread_cond_wait(&call_over, &lock);
   for (struct thread_watch **link = &watches; *link; link = &(*link)->next) {
     if (*link != watch) continue;
     *link = watch->next;
     break;
   }
   pthread_mutex_unlock(&lock);
+  cancel_allow(cancel);
 }

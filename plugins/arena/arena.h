@@ -76,7 +76,7 @@ uint32_t arena_take_elsewhere(struct arena *arena, const struct local *local, co
 /* The stream is valid still: its memory becomes anybody's, and it is forgotten. */
 void arena_retire(struct arena *arena, hipStream_t handle);
 
-/* What the thread_watch calls; it takes the global lock itself. */
+/* What the thread_watch calls. No lock is held. Does not wait for an arena that is busy. */
 void arena_thread_ended(struct thread_watch *watch, uint64_t thread);
 
 /* ---- take.c. The global lock is held, and no other ---- */

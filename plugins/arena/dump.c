@@ -86,7 +86,7 @@ static void dump_local(int file, const struct arena *arena, struct local *local)
     dump_write(file, "Arena %u, of no stream:\n", local->number);
   else
     dump_write(file, "Arena %u, of stream %p and thread %llu:\n", local->number, (void *)local->handle,
-               (unsigned long long)local->thread);
+               (unsigned long long)local_thread(local));
   dump_write(file, "  # superblocks: %u, %s\n", local->n_superblocks, size_text(local->bytes).text);
   dump_free(file, free_bytes, index_largest(&local->ready, &arena->global.pieces));
   if (local->pending_bytes) dump_write(file, "  Freed on other streams: %s\n", size_text(local->pending_bytes).text);

@@ -137,8 +137,7 @@ static void make_clean(struct arena *arena, struct local *local)
   lock_take(&local->lock);
   unlist(arena, local);
   list(arena, local, STREAM_CLEAN);
-  local->thread = 0;
-  local->has_ended = false;
+  local_set_thread(local, 0);
   local_empty_quick(local, &arena->global.pieces);
   return_idle_locked(arena, local, 0);
   lock_release(&local->lock);
@@ -162,10 +161,16 @@ static void forget(struct arena *arena, uint32_t stream)
   stream_forget(&arena->global.streams, stream);
 }
 
+/* It is the default stream of a thread that has ended. */
+static bool has_no_thread(const struct local *local)
+{
+  return local->number && local->is_open && local->stream_thread && !local_thread(local);
+}
+
 static bool is_over(const struct arena *arena, uint32_t stream)
 {
   const struct local *local = arena_local(arena, arena->first_local[stream]);
-  return stream_of(&arena->global.streams, stream)->gone || (local->number && local->has_ended);
+  return stream_of(&arena->global.streams, stream)->gone || has_no_thread(local);
 }
 
 /* ---- Waiting for the device ---- */
@@ -194,18 +199,21 @@ enum hipmm_status arena_synchronize(struct arena *arena, uint32_t user)
   return HIPMM_OK;
 }
 
+/* The global lock is held. */
+static void return_all(struct arena *arena, struct local *local)
+{
+  lock_take(&local->lock);
+  local_empty_quick(local, &arena->global.pieces);
+  return_idle_locked(arena, local, 0);
+  lock_release(&local->lock);
+}
+
 enum hipmm_status arena_collect(struct arena *arena, uint32_t user)
 {
   enum hipmm_status status = arena_synchronize(arena, user);
   if (status) return status;
   arena->collections++;
-  for (uint32_t number = 1; number < arena->n_locals; number++) {
-    struct local *local = arena_local(arena, number);
-    lock_take(&local->lock);
-    local_empty_quick(local, &arena->global.pieces);
-    return_idle_locked(arena, local, 0);
-    lock_release(&local->lock);
-  }
+  for (uint32_t number = 1; number < arena->n_locals; number++) return_all(arena, arena_local(arena, number));
   return arena_synchronize(arena, user); /* threads that went on meanwhile may have freed since the first */
 }
 
@@ -266,7 +274,8 @@ static struct local *new_local(struct arena *arena)
   if (arena->n_locals == ARENA_MOST_LOCALS) return NULL;
   struct local *local = arena_local(arena, arena->n_locals);
   lock_open(&local->lock);
-  local->number = arena->n_locals++;
+  local->number = arena->n_locals;
+  __atomic_store_n(&arena->n_locals, arena->n_locals + 1, __ATOMIC_RELEASE);
   return local;
 }
 
@@ -276,8 +285,9 @@ static struct local *local_for(struct arena *arena, uint32_t stream, uint64_t th
   struct local *found = NULL;
   for (uint32_t number = arena->first_local[stream]; number; number = arena_local(arena, number)->next_of_stream) {
     struct local *local = arena_local(arena, number);
-    if (local->thread == thread) return local;
-    if (!local->thread) found = local;
+    uint64_t owner = local_thread(local);
+    if (owner == thread) return local;
+    if (!owner) found = local;
   }
   return found;
 }
@@ -287,7 +297,7 @@ static struct local *local_for(struct arena *arena, uint32_t stream, uint64_t th
 struct local *arena_enter_local(struct arena *arena, hipStream_t handle, uint32_t stream)
 {
   struct streams *streams = &arena->global.streams;
-  bool is_open = streams->record != RECORD_ON_FREE && stream_is_sure(streams, stream);
+  bool is_open = streams->record != RECORD_ON_FREE && stream_is_sure(streams, stream) && thread_attend();
   uint64_t thread = is_open ? thread_number() : 0;
   struct local *local = local_for(arena, stream, thread);
   bool is_new = !local;
@@ -301,7 +311,7 @@ struct local *arena_enter_local(struct arena *arena, hipStream_t handle, uint32_
   if (is_open) thread_remember(arena->serial, handle, local);
   if (is_open) lock_own(&local->lock);
   lock_release(&local->lock);
-  local->thread = thread;
+  local_set_thread(local, thread);
   return local;
 }
 
@@ -320,23 +330,20 @@ void arena_retire(struct arena *arena, hipStream_t handle)
 }
 
 /* Its arenas are there for the next thread on the same stream; that of its own default stream until the device is
- * waited for. */
+ * waited for. If the global lock is not to be had at once, what they have free stays in them until all arenas are
+ * collected. */
 void arena_thread_ended(struct thread_watch *watch, uint64_t thread)
 {
   struct arena *arena = (struct arena *)((char *)watch - offsetof(struct arena, threads));
   lock_disown(&arena->lock);
-  lock_take(&arena->lock);
-  for (uint32_t number = 1; number < arena->n_locals; number++) {
+  bool is_taken = lock_try(&arena->lock);
+  uint32_t n_locals = __atomic_load_n(&arena->n_locals, __ATOMIC_ACQUIRE);
+  for (uint32_t number = 1; number < n_locals; number++) {
     struct local *local = arena_local(arena, number);
     lock_disown(&local->lock);
-    if (local->thread != thread) continue;
-    lock_take(&local->lock);
-    local->has_ended = local->stream_thread != 0;
-    if (local->has_ended) local->is_open = false;
-    local_empty_quick(local, &arena->global.pieces);
-    return_idle_locked(arena, local, 0);
-    lock_release(&local->lock);
-    local->thread = 0;
+    if (local_thread(local) != thread) continue;
+    if (is_taken) return_all(arena, local);
+    local_set_thread(local, 0);
   }
-  lock_release(&arena->lock);
+  if (is_taken) lock_release(&arena->lock);
 }

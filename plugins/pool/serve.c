@@ -192,7 +192,7 @@ static struct cache *cache_for(struct pool *pool, uint32_t id, hipStream_t handl
   const struct streams *streams = &pool->heap.streams;
   if (block_of(&pool->heap.blocks, id)->bytes > CACHE_BLOCK_BYTES) return NULL;
   if (streams->record == RECORD_ON_FREE || !stream_is_sure(streams, stream)) return NULL;
-  struct cache *cache = cache_new(&pool->caches, handle, stream);
+  struct cache *cache = cache_new(&pool->caches, &pool->heap, handle, stream);
   if (!cache) return NULL;
   cache->most_bytes = cache_bytes_for(pool);
   cache_make_room(cache, &pool->heap, id);
@@ -298,7 +298,10 @@ void pool_thread_ended(struct thread_watch *watch, uint64_t thread)
 {
   struct pool *pool = (struct pool *)((char *)watch - offsetof(struct pool, threads));
   lock_disown(&pool->lock);
-  lock_take(&pool->lock);
+  if (!lock_try(&pool->lock)) {
+    caches_leave(&pool->caches, thread);
+    return;
+  }
   caches_end_thread(&pool->caches, &pool->heap, thread);
   lock_release(&pool->lock);
 }

@@ -26,7 +26,7 @@ void pool_stream_retain(void *self, hipStream_t stream);
 
 enum hipmm_status pool_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent), void *closure);
 
-/* What the pool's thread_watch calls. */
+/* What the pool's thread_watch calls. Does not wait for a pool that is busy. */
 void pool_thread_ended(struct thread_watch *watch, uint64_t thread);
 
 /* Bytes held and not allocated; what caches keep counts as allocated. Granules that are partly in use count with the
