@@ -5,7 +5,11 @@
 
 #include "stack.h"
 
-/* Ops whose self is the instance; they call the plugin's ops under the instance's lock. */
+/* Makes the instance's lock. */
+void serial_open(struct instance *instance);
+
+/* Ops whose self is the instance; they call the plugin's ops under the instance's lock. A thread that has the lock is
+ * refused with HIPMM_E_STATE. */
 extern const struct hipmm_ops serial_ops;
 
 #endif

@@ -177,7 +177,7 @@ static struct stack *stack_new(struct graph *graph, int device, int top)
     instances[i].node = &graph->nodes[i];
     instances[i].stack = stack;
     ledger_open(&instances[i].ledger);
-    pthread_mutex_init(&instances[i].lock, NULL);
+    serial_open(&instances[i]);
   }
   return stack;
 }

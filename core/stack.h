@@ -21,6 +21,7 @@ struct instance {
   void *self;                         /* the plugin's, as create gave it */
   bool created;                       /* create succeeded, destroy is owed */
   pthread_mutex_t lock;               /* serial.h: for a plugin that is not thread-safe */
+  int cancel;                         /* serial.h: what cancel_allow() needs of the thread that has the lock */
   struct hipmm_resource **upstreams;
   size_t n_upstreams;
 

@@ -336,9 +336,11 @@ struct hipmm_allocator {
 };
 
 /* Called when an allocation of `bytes` failed for want of memory; nonzero: try again, 0: let it fail (RMM's contract).
- * It may free memory, and allocate, through hipmm; but a resource above that grows, or thread_safe, holds its lock
- * meanwhile and refuses it (HIPMM_E_STATE), and does not hear of a stream that is retired in it, so destroy none. A
- * third party's plugin that is not thread-safe, above, must not be used. */
+ * It may free memory, and allocate, through hipmm, create and release resources, and wait for threads that end. But a
+ * resource above that grows, thread_safe, and a third party's plugin that is not thread-safe hold their locks meanwhile:
+ * they refuse what is asked of them (HIPMM_E_STATE), make other threads wait that use them, and do not hear of a stream
+ * that is retired in it, so destroy none. A resource in which a call of the thread is under way must not lose its last
+ * reference. */
 struct hipmm_failure {
   size_t struct_size;
   int (*callback)(void *arg, size_t bytes);
