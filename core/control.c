@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* control.c: values read, and options set, by path while they are in use. Setting goes through the same reading of
  * options as a graph does, so that nothing can be set that could not be written in a file. */
+#include "cancel.h"
 #include "error.h"
 #include "life.h"
 #include "option_set.h"
@@ -10,9 +11,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-
-/* One at a time, as reconfigure is promised. */
-static pthread_mutex_t lock = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 
 /* ---- Values ---- */
 
@@ -107,12 +105,18 @@ static enum hipmm_status set(const struct place *place, const char *path, const 
   const struct hipmm_option *row = NULL;
   enum hipmm_status status = find_option(place, path, &row);
   if (status) return status;
-  if (pthread_mutex_lock(&lock) == EDEADLK)
-    return error_set(HIPMM_E_STATE, "%.300s: this is called from within a setting of an option, which must end first",
-                     path);
-  status = change(place->instance, row, text, place_path(place->instance, source, sizeof source));
-  pthread_mutex_unlock(&lock);
-  return status;
+  /* One at a time, as reconfigure is promised. Other resources' options may be set meanwhile: this resource may have to
+   * wait for one in which a function of the program sets them. */
+  int cancel = cancel_forbid();
+  bool is_free = pthread_mutex_lock(&place->instance->setting) != EDEADLK;
+  if (is_free) {
+    status = change(place->instance, row, text, place_path(place->instance, source, sizeof source));
+    pthread_mutex_unlock(&place->instance->setting);
+  }
+  cancel_allow(cancel);
+  if (is_free) return status;
+  return error_set(HIPMM_E_STATE, "%.300s: this is called from within a setting of an option, which must end first",
+                   path);
 }
 
 enum hipmm_status hipmm_set(const char *path, const char *value)

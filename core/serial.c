@@ -10,12 +10,12 @@
 
 #include <errno.h>
 
-void serial_open(struct instance *instance)
+void serial_open_lock(pthread_mutex_t *lock)
 {
   pthread_mutexattr_t knows_owner;
   pthread_mutexattr_init(&knows_owner);
   pthread_mutexattr_settype(&knows_owner, PTHREAD_MUTEX_ERRORCHECK);
-  pthread_mutex_init(&instance->lock, &knows_owner);
+  pthread_mutex_init(lock, &knows_owner);
   pthread_mutexattr_destroy(&knows_owner);
 }
 

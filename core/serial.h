@@ -5,8 +5,8 @@
 
 #include "stack.h"
 
-/* Makes the instance's lock. */
-void serial_open(struct instance *instance);
+/* Makes a lock that tells the thread that has it with EDEADLK. */
+void serial_open_lock(pthread_mutex_t *lock);
 
 /* Ops whose self is the instance; they call the plugin's ops under the instance's lock. A thread that has the lock is
  * refused with HIPMM_E_STATE. */

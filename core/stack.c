@@ -33,6 +33,7 @@ static void destroy_instance(struct instance *instance)
   free(instance->needs);
   free(instance->reach);
   ledger_close(&instance->ledger);
+  pthread_mutex_destroy(&instance->setting);
   pthread_mutex_destroy(&instance->lock);
 }
 
@@ -177,7 +178,8 @@ static struct stack *stack_new(struct graph *graph, int device, int top)
     instances[i].node = &graph->nodes[i];
     instances[i].stack = stack;
     ledger_open(&instances[i].ledger);
-    serial_open(&instances[i]);
+    serial_open_lock(&instances[i].lock);
+    serial_open_lock(&instances[i].setting);
   }
   return stack;
 }

@@ -14,12 +14,14 @@ struct instance {
   struct hipmm_services services;
   const struct graph_node *node;
   struct stack *stack;
+  atomic_uint references;             /* of the stack's, those that the program holds by this resource */
   struct ledger ledger;               /* of a source */
   struct option_set *_Atomic options; /* option_set.h: in force */
   struct option_set *all_options;     /* that were ever in force, the newest first */
   uint64_t free_bytes;                /* what percentages in its options are of */
   void *self;                         /* the plugin's, as create gave it */
   bool created;                       /* create succeeded, destroy is owed */
+  pthread_mutex_t setting;            /* control.c: an option is being set */
   pthread_mutex_t lock;               /* serial.h: for a plugin that is not thread-safe */
   int cancel;                         /* serial.h: what cancel_allow() needs of the thread that has the lock */
   struct hipmm_resource **upstreams;
@@ -99,6 +101,10 @@ enum hipmm_status instance_find_below(const struct instance *instance, const voi
  * none. */
 const struct instance *instance_with_value(const struct instance *instance, const char *name, size_t *row_out);
 const struct instance *instance_with_action(const struct instance *instance, const char *name, size_t *row_out);
+
+/* resource.c: a warning in the log for each stack that is there: which of its resources the program holds. For
+ * hipmm_finalize(), when all else has let go of them. */
+void resource_warn_of_held(void);
 
 /* What is said of a stream to every resource of a stack. */
 enum stream_news { STREAM_RETAINED, STREAM_RETIRED };

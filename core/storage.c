@@ -62,15 +62,6 @@ static enum hipmm_status find_stream(const struct storage *storage, hipStream_t 
 
 /* ---- Life ---- */
 
-enum hipmm_status storage_resource(struct hipmm_resource *resource, struct hipmm_resource **resource_out)
-{
-  if (life_is_barred()) return life_check();
-  enum hipmm_status status = resource ? HIPMM_OK : life_check();
-  if (!status && !resource) status = device_current_resource(&resource);
-  if (!status) *resource_out = resource;
-  return status;
-}
-
 void storage_fill_in(struct storage *storage, struct hipmm_resource *resource, void *data, size_t bytes,
                      hipStream_t stream)
 {
@@ -82,7 +73,7 @@ void storage_fill_in(struct storage *storage, struct hipmm_resource *resource, v
   store_stream(storage, stream);
 }
 
-enum hipmm_status storage_new(struct hipmm_resource *resource, size_t bytes, hipStream_t stream,
+static enum hipmm_status make(struct hipmm_resource *resource, size_t bytes, hipStream_t stream,
                               struct storage **storage_out)
 {
   void *data = NULL;
@@ -97,6 +88,20 @@ enum hipmm_status storage_new(struct hipmm_resource *resource, size_t bytes, hip
   storage_fill_in(storage, resource, data, bytes, stream);
   *storage_out = storage;
   return HIPMM_OK;
+}
+
+/* The resource of the current device lasts as long as the call, and then as long as its first object. */
+enum hipmm_status storage_new(struct hipmm_resource *resource, size_t bytes, hipStream_t stream,
+                              struct storage **storage_out)
+{
+  if (life_is_barred()) return life_check();
+  if (resource) return make(resource, bytes, stream, storage_out);
+  enum hipmm_status status = life_enter();
+  if (status) return status;
+  status = device_current_resource(&resource);
+  if (!status) status = make(resource, bytes, stream, storage_out);
+  life_leave();
+  return status;
 }
 
 void storage_abandon(struct storage *storage)
@@ -121,8 +126,7 @@ enum hipmm_status storage_new_copy(const struct storage *source, struct hipmm_re
                                    struct storage **storage_out)
 {
   struct storage *storage = NULL;
-  enum hipmm_status status = storage_resource(resource, &resource);
-  if (!status) status = storage_new(resource, source->bytes, stream, &storage);
+  enum hipmm_status status = storage_new(resource, source->bytes, stream, &storage);
   if (status) return status;
   storage->element_bytes = source->element_bytes;
   status = storage->device == source->device

@@ -21,9 +21,6 @@ struct storage {
 
 _Static_assert(sizeof(struct storage) <= HANDLE_OBJECT_BYTES, "struct storage");
 
-/* The resource to use where the caller gave `resource`, which may be NULL; borrowed. Refuses in a fork's child. */
-enum hipmm_status storage_resource(struct hipmm_resource *resource, struct hipmm_resource **resource_out);
-
 /* Makes a new object, which holds the resource's stack, a container of a block of `bytes`. */
 void storage_fill_in(struct storage *storage, struct hipmm_resource *resource, void *data, size_t bytes,
                      hipStream_t stream);

@@ -291,6 +291,34 @@ static void tells_every_resource_of_a_stream(void **state)
   assert_int_equal(resource_value(named(1, "witness"), "retired"), 0);
 }
 
+static void warns_of_what_is_still_held(void **state)
+{
+  (void)state;
+  struct hipmm_resource *pool, *device, *created;
+  void *memory;
+  start("\"stack\": [{\"type\": \"pool\", \"growth\": \"segments\", \"initial_size\": \"4MiB\"}, \"device\"]");
+  assert_ok(hipmm_get_device_resource(0, &pool));
+  hipmm_resource_retain(pool);
+  assert_ok(hipmm_get_named_resource(0, "device", &device));
+  assert_ok(hipmm_resource_create(1, "host", NULL, NULL, 0, &created));
+  assert_ok(hipmm_allocate(created, 1 << 20, NULL, &memory));
+  logged();
+  assert_ok(hipmm_finalize());
+  const char *said = logged();
+  assert_contains(said, "warning");
+  assert_contains(said, "device 0: still held: pool (2 references), device (1 reference); 4 MiB");
+  assert_contains(said, "device 1: still held: host (1 reference); 1 MiB");
+  hipmm_resource_release(pool);
+  hipmm_resource_release(pool);
+  hipmm_resource_release(device);
+  assert_ok(hipmm_deallocate(created, memory, 1 << 20, NULL));
+  hipmm_resource_release(created);
+  start("\"stack\": [\"device\"]");
+  logged();
+  assert_ok(hipmm_finalize());
+  assert_null(strstr(logged(), "warning"));
+}
+
 /* ---- Threads ---- */
 
 static void *allocate_often(void *resource)
@@ -424,12 +452,13 @@ int main(void)
       cmocka_unit_test_teardown(locates_what_a_runtime_refuses, finish),
       cmocka_unit_test_teardown(warns_of_live_blocks_and_gives_them_back, finish),
       cmocka_unit_test_teardown(says_nothing_when_nothing_is_left, finish),
+      cmocka_unit_test_teardown(warns_of_what_is_still_held, finish),
       cmocka_unit_test_teardown(tells_every_resource_of_a_stream, finish),
       cmocka_unit_test_teardown(serialises_a_plugin_that_is_not_thread_safe, finish),
       cmocka_unit_test_teardown(refuses_to_come_back_to_a_plugin_that_is_not_thread_safe, finish),
       cmocka_unit_test_teardown(is_built_once_by_many_threads, finish),
   };
-  size_t n = 14;
+  size_t n = 15;
   for (size_t i = 0; i < sizeof failures / sizeof *failures; i++)
     tests[n++] = (struct CMUnitTest){.name = failures[i].name,
                                      .test_func = cannot_create,
