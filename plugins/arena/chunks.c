@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* chunks.c: see chunks.h. */
 #include "chunks.h"
+#include "../../core/cancel.h"
 
 #include <string.h>
 
@@ -56,7 +57,9 @@ enum hipmm_status chunks_take_exactly(struct chunks *chunks, uint64_t bytes, hip
 {
   void *ptr = NULL;
   if (bytes > chunks_room(chunks)) return HIPMM_E_LIMIT;
+  int cancel = cancel_forbid();
   enum hipmm_status status = hipmm_upstream_allocate(chunks->upstream, bytes, HIPMM_ALIGNMENT, stream, &ptr);
+  cancel_allow(cancel);
   if (!status) *chunk_out = enter(chunks, ptr, bytes);
   return status;
 }
@@ -72,8 +75,10 @@ enum hipmm_status chunks_take(struct chunks *chunks, uint64_t bytes, hipStream_t
 
 enum hipmm_status chunks_give(struct chunks *chunks, struct chunk *chunk)
 {
+  int cancel = cancel_forbid();
   enum hipmm_status status =
       hipmm_upstream_deallocate(chunks->upstream, chunk->ptr, chunk->bytes, HIPMM_ALIGNMENT, NULL);
+  cancel_allow(cancel);
   if (status) return status;
   chunks->bytes -= chunk->bytes;
   chunks->count--;

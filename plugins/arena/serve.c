@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* serve.c: the ops. What the thread's own arena has, and what is freed on the stream of the arena that it came from,
  * takes that arena's lock alone; the rest, the global lock too. */
+#include "../../core/cancel.h"
 #include "arena.h"
 
 /* The arena's lock is held. */
@@ -21,7 +22,11 @@ static enum hipmm_status refuse_allocation(const struct arena *arena, const stru
   int64_t live_bytes;
   uint64_t largest = arena_largest_free(arena), room = chunks_room(chunks);
   arena_live_count(arena, &live_bytes);
-  if (arena->dumps) arena_dump(arena, wish->requested);
+  if (arena->dumps) {
+    int cancel = cancel_forbid();
+    arena_dump(arena, wish->requested);
+    cancel_allow(cancel);
+  }
   if (room >= wish->bytes + (wish->alignment - HIPMM_ALIGNMENT))
     return services->explain(services, arena->refusal,
                              "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it allocated, and the "

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* driver_share.c: a driver's pool and other devices and processes: access, export and import. See driver_pool.h. */
+#include "../../core/cancel.h"
 #include "driver_pool.h"
 
 #include <errno.h>
@@ -89,10 +90,12 @@ static enum hipmm_status export_once(struct driver_pool *pool)
 {
   const struct hipmm_services *services = pool->services;
   int fd = -1, code = 0;
+  int cancel = cancel_forbid();
   pthread_mutex_lock(&pool->lock);
   if (pool->exported_fd < 0) code = services->hip->MemPoolExport(&fd, pool->pool);
   if (!code && pool->exported_fd < 0) pool->exported_fd = fd;
   pthread_mutex_unlock(&pool->lock);
+  cancel_allow(cancel);
   return code ? services->refuse_hip(services, "hipMemPoolExportToShareableHandle", code, 0) : HIPMM_OK;
 }
 
@@ -244,11 +247,13 @@ static enum hipmm_status import_pointer(void *self, const struct hipmm_pool_poin
   enum hipmm_status status =
       source_require_function(services, !!services->hip->MemPoolImportPointer, "hipMemPoolImportPointer");
   if (status) return status;
+  int cancel = cancel_forbid();
   int previous = services->enter_device(services);
   pthread_mutex_lock(&pool->lock);
   status = open_pointer(pool, *pointer, ptr_out);
   pthread_mutex_unlock(&pool->lock);
   services->leave_device(services, previous);
+  cancel_allow(cancel);
   return status;
 }
 
