@@ -99,19 +99,10 @@ struct framework_device *framework_open(int device)
   return status ? NULL : &framework_devices[device];
 }
 
-struct framework_device *framework_enter(int device)
+struct framework_device *framework_enter_slowly(int device)
 {
-  if (__builtin_expect(atomic_load(&life_now) != LIFE_READY, 0) && framework_initialise()) return NULL;
-  if (life_enter()) return NULL;
+  if (framework_initialise() || life_enter()) return NULL;
   struct framework_device *entered = framework_get(device);
-  if (!entered) life_leave();
-  return entered;
-}
-
-struct framework_device *framework_enter_known(int device)
-{
-  if (atomic_load(&life_now) != LIFE_READY || life_enter()) return NULL;
-  struct framework_device *entered = framework_find(device);
   if (!entered) life_leave();
   return entered;
 }

@@ -2,6 +2,7 @@
 /* host_resource.c: pinned memory for host buffers whose caller names no resource. Each device's is a stack of its own,
  * built at first use from a graph of one resource, and let go by hipmm_finalize(). */
 #include "host_resource.h"
+#include "cancel.h"
 #include "device.h"
 #include "error.h"
 #include "life.h"
@@ -36,6 +37,7 @@ static enum hipmm_status build(int device, struct stack **stack_out)
 static enum hipmm_status get(int device, struct hipmm_resource **resource_out)
 {
   enum hipmm_status status = HIPMM_OK;
+  int cancel = cancel_forbid();
   pthread_mutex_lock(&lock);
   struct stack **stack = &stacks[device];
   if (!*stack) status = build(device, stack);
@@ -44,6 +46,7 @@ static enum hipmm_status get(int device, struct hipmm_resource **resource_out)
     hipmm_resource_retain(*resource_out);
   }
   pthread_mutex_unlock(&lock);
+  cancel_allow(cancel);
   return status;
 }
 

@@ -3,6 +3,8 @@
 #ifndef HIPMM_CORE_LIFE_H
 #define HIPMM_CORE_LIFE_H
 
+#include "callers.h"
+
 #include <hipmm/plugin.h>
 
 #include <stdatomic.h>
@@ -36,10 +38,9 @@ static inline bool life_is_barred(void)
 enum hipmm_status life_check(void);
 
 /* For calls that use the graph and the per-device table: as life_check, and until life_leave() the table stays open.
- * hipmm_finalize() waits for such calls of other threads. Pairs may be nested. The thread cannot be cancelled between
- * them. Shared counters are kept apart by threads, so that the two cost about ten nanoseconds. */
-enum hipmm_status life_enter(void);
-void life_leave(void);
+ * hipmm_finalize() waits for such calls of other threads (callers.h). Pairs may be nested. */
+static inline enum hipmm_status life_enter(void);
+static inline void life_leave(void);
 
 /* For calls that need only the runtime, which stays in the process: initialised at least once. */
 enum hipmm_status life_check_runtime(void);
@@ -58,5 +59,33 @@ void life_end_change(enum life now);
 
 /* Within a change: no call may begin to use the table from now on, and none uses it when this returns. */
 void life_await_calls(void);
+
+/* ---- Entering ---- */
+
+/* Calls that the thread is in between life_enter() and life_leave(). In the static block, as in callers.h. */
+extern _Thread_local unsigned life_depth __attribute__((tls_model("initial-exec")));
+
+/* A call within another one, or one that is refused. */
+enum hipmm_status life_enter_slowly(void);
+
+/* The call is told of before it looks whether hipmm is initialised, and hipmm_finalize() says that it is not before it
+ * looks for calls: one of the two sees the other. */
+static inline enum hipmm_status life_enter(void)
+{
+  if (__builtin_expect(life_depth, 0)) return life_enter_slowly();
+  caller_enter();
+  bool is_ready = atomic_load(&life_now) == LIFE_READY && !atomic_load_explicit(&life_sinks, memory_order_relaxed);
+  if (__builtin_expect(is_ready || !life_check(), 1)) {
+    life_depth = 1;
+    return HIPMM_OK;
+  }
+  caller_leave();
+  return HIPMM_E_STATE;
+}
+
+static inline void life_leave(void)
+{
+  if (!--life_depth) caller_leave();
+}
 
 #endif

@@ -66,7 +66,7 @@ static void *fail_without_device(void)
   return fail(hipmm_last_error_message());
 }
 
-static void *allocate_for(struct framework_device *device, size_t bytes, hipStream_t stream)
+static inline void *allocate_for(struct framework_device *device, size_t bytes, hipStream_t stream)
 {
   if (__builtin_expect(!framework_knows_stream(device, stream), 0)) framework_promise_stream(device, stream);
   bool in_pool = atomic_load_explicit(&device->pool, memory_order_acquire) != NULL;
