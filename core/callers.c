@@ -14,7 +14,7 @@ enum { YIELDS = 1000, NAP_NS = 50000 };
 
 atomic_bool callers_are_light;
 struct caller callers_rest;
-_Thread_local struct caller *caller_here;
+_Thread_local struct caller_here caller_here;
 
 static struct caller *_Atomic first; /* never freed, but taken again */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -23,7 +23,7 @@ static bool has_key;
 
 static void leave_for_others(void *caller)
 {
-  caller_here = &callers_rest;
+  caller_here = (struct caller_here){.place = &callers_rest};
   atomic_store(&((struct caller *)caller)->inside, 0); /* a cancelled thread may end in a call */
   atomic_store(&((struct caller *)caller)->is_taken, false);
 }
@@ -64,8 +64,8 @@ struct caller *caller_find(void)
     atomic_store(&caller->is_taken, false);
     caller = NULL;
   }
-  caller_here = caller ? caller : &callers_rest;
-  return caller_here;
+  caller_here.place = caller ? caller : &callers_rest;
+  return caller_here.place;
 }
 
 /* A call may be in the driver, or wait for work. */

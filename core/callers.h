@@ -27,9 +27,13 @@ extern atomic_bool callers_are_light;
 /* The place for all threads that have none of their own, being at their end. */
 extern struct caller callers_rest;
 
-/* The calling thread's place; NULL: not known yet. In the static block of thread-local storage: a call to find it would
- * cost as much as all the rest. */
-extern _Thread_local struct caller *caller_here __attribute__((tls_model("initial-exec")));
+/* Of the calling thread, in one struct since finding it costs a call where the library was opened late. */
+struct caller_here {
+  struct caller *place; /* NULL: not known yet */
+  unsigned depth;       /* of calls within calls (life.h) */
+};
+
+extern _Thread_local struct caller_here caller_here;
 
 /* Finds one. A thread that ends, also in a call, leaves it for others. */
 struct caller *caller_find(void);
@@ -37,7 +41,7 @@ struct caller *caller_find(void);
 /* The calling thread is in a call, until caller_leave(); calls are not nested. */
 static inline void caller_enter(void)
 {
-  struct caller *caller = caller_here;
+  struct caller *caller = caller_here.place;
   if (__builtin_expect(!caller, 0)) caller = caller_find();
   if (__builtin_expect(caller == &callers_rest || !atomic_load_explicit(&callers_are_light, memory_order_relaxed), 0)) {
     atomic_fetch_add(&caller->inside, 1);
@@ -49,7 +53,7 @@ static inline void caller_enter(void)
 
 static inline void caller_leave(void)
 {
-  struct caller *caller = caller_here;
+  struct caller *caller = caller_here.place;
   if (__builtin_expect(caller == &callers_rest, 0))
     atomic_fetch_sub(&caller->inside, 1);
   else

@@ -13,7 +13,6 @@ static _Thread_local bool in_sink;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-_Thread_local unsigned life_depth;
 static _Thread_local bool is_in_change; /* the thread initialises or finalizes */
 
 static int change_cancel; /* for cancel_allow(), of the thread that holds the lock */
@@ -96,8 +95,8 @@ enum hipmm_status life_check_held(const struct hipmm_resource *resource, const v
 
 enum hipmm_status life_enter_slowly(void)
 {
-  if (life_is_barred() || !life_depth) return life_check();
-  life_depth++;
+  if (life_is_barred() || !caller_here.depth) return life_check();
+  caller_here.depth++;
   return HIPMM_OK;
 }
 
@@ -112,7 +111,7 @@ static enum hipmm_status refuse_inner_change(void)
 enum hipmm_status life_begin_change(void)
 {
   if (life_is_barred()) return life_check();
-  if (life_depth || is_in_change) return refuse_inner_change();
+  if (caller_here.depth || is_in_change) return refuse_inner_change();
   pthread_once(&once, watch_forks);
   callers_prepare();
   int cancel = cancel_forbid();

@@ -62,9 +62,6 @@ void life_await_calls(void);
 
 /* ---- Entering ---- */
 
-/* Calls that the thread is in between life_enter() and life_leave(). In the static block, as in callers.h. */
-extern _Thread_local unsigned life_depth __attribute__((tls_model("initial-exec")));
-
 /* A call within another one, or one that is refused. */
 enum hipmm_status life_enter_slowly(void);
 
@@ -72,11 +69,11 @@ enum hipmm_status life_enter_slowly(void);
  * looks for calls: one of the two sees the other. */
 static inline enum hipmm_status life_enter(void)
 {
-  if (__builtin_expect(life_depth, 0)) return life_enter_slowly();
+  if (__builtin_expect(caller_here.depth, 0)) return life_enter_slowly();
   caller_enter();
   bool is_ready = atomic_load(&life_now) == LIFE_READY && !atomic_load_explicit(&life_sinks, memory_order_relaxed);
   if (__builtin_expect(is_ready || !life_check(), 1)) {
-    life_depth = 1;
+    caller_here.depth = 1;
     return HIPMM_OK;
   }
   caller_leave();
@@ -85,7 +82,7 @@ static inline enum hipmm_status life_enter(void)
 
 static inline void life_leave(void)
 {
-  if (!--life_depth) caller_leave();
+  if (!--caller_here.depth) caller_leave();
 }
 
 #endif

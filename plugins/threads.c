@@ -12,12 +12,14 @@ enum { MEMORY_BYTES = THREAD_MEMORIES * sizeof(struct thread_memory) };
 
 _Thread_local struct thread_memory *thread_memories;
 
+/* The memory of a thread whose end was told: it remembers nothing. Never written. */
+static struct thread_memory no_memories[THREAD_MEMORIES];
+
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list, and of what watches say of themselves */
 static pthread_cond_t call_over = PTHREAD_COND_INITIALIZER;
 static struct thread_watch *watches;
-static _Thread_local bool has_ended;
 
 uint64_t thread_number(void)
 {
@@ -50,8 +52,7 @@ static void thread_ended(void *number)
     if (!watch->is_closing) tell(watch, (uintptr_t)number);
   pthread_mutex_unlock(&lock);
   munmap(thread_memories, MEMORY_BYTES);
-  thread_memories = NULL;
-  has_ended = true;
+  thread_memories = no_memories;
 }
 
 static void make_key(void)
@@ -71,8 +72,8 @@ static void make_memories(void)
 
 bool thread_attend(void)
 {
-  if (!thread_memories && !has_ended) make_memories();
-  return thread_memories != NULL;
+  if (!thread_memories) make_memories();
+  return thread_memories && thread_memories != no_memories;
 }
 
 void thread_remember(uint64_t owner, const void *remembered_key, void *value)

@@ -599,7 +599,7 @@ static enum hipmm_status give(void *unused, size_t bytes, size_t alignment, hipS
   void (*act)(void) = inner.act;
   inner.act = NULL;
   if (act) act();
-  *ptr_out = aligned_alloc(alignment, bytes);
+  *ptr_out = aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
   return *ptr_out ? HIPMM_OK : HIPMM_E_OUT_OF_MEMORY;
 }
 
@@ -610,14 +610,15 @@ static void take_back(void *unused, void *ptr, size_t bytes, size_t alignment, h
 }
 
 /* The stack of a device takes memory when it is built. */
+static const char own_graph[] =
+    "{\"runtime\": {\"type\": \"software\", \"devices\": 2, \"memory\": \"64MiB\"}, \"stack\": [{\"type\": \"pool\", "
+    "\"initial_size\": \"2MiB\", \"growth\": \"segments\"}, {\"type\": \"callback\", \"allocator\": \"own\"}]}";
+
 static void start_over_own_allocator(void)
 {
   const struct hipmm_allocator allocator = {sizeof allocator, give, take_back, NULL};
   assert_ok(hipmm_register_allocator("own", &allocator));
-  assert_ok(hipmm_init_from_string(
-      "{\"runtime\": {\"type\": \"software\", \"devices\": 2, \"memory\": \"64MiB\"}, \"stack\": [{\"type\": "
-      "\"pool\", \"initial_size\": \"2MiB\", \"growth\": \"segments\"}, {\"type\": \"callback\", "
-      "\"allocator\": \"own\"}]}"));
+  assert_ok(hipmm_init_from_string(own_graph));
 }
 
 static void *finalize(void *unused)
@@ -674,6 +675,34 @@ static void is_refused_from_within_a_call(void **state)
   assert_contains(inner.reason, "from within a call of hipmm");
   assert_int_equal(inner.init_status, HIPMM_E_STATE);
   assert_ok(hipmm_deallocate(NULL, ptr, 1000, NULL));
+}
+
+static void change_at_the_end(void *unused, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+{
+  void *other;
+  take_back(unused, ptr, bytes, alignment, stream);
+  change_from_within();
+  inner.other_status = hipmm_allocate(NULL, 1000, NULL, &other);
+}
+
+/* The program's function that takes memory back is called by hipmm_finalize() itself. */
+static void is_refused_from_within_finalize(void **state)
+{
+  (void)state;
+  struct hipmm_resource *built;
+  start_over_own_allocator();
+  assert_ok(hipmm_finalize());
+  const struct hipmm_allocator allocator = {sizeof allocator, give, change_at_the_end, NULL};
+  assert_ok(hipmm_register_allocator("own", &allocator));
+  assert_ok(hipmm_init_from_string(own_graph));
+  assert_ok(hipmm_get_device_resource(0, &built));
+  hipmm_resource_release(built);
+  alarm(HANG_SECONDS);
+  assert_ok(hipmm_finalize());
+  alarm(0);
+  assert_int_equal(inner.finalize_status, HIPMM_E_STATE);
+  assert_int_equal(inner.init_status, HIPMM_E_STATE);
+  assert_int_equal(inner.other_status, HIPMM_E_STATE);
 }
 
 static void *use_the_other_device(void *unused)
@@ -814,6 +843,7 @@ int main(int argc, char **argv)
       cmocka_unit_test_teardown(refuses_a_kept_resource_in_the_child_of_a_fork, finish),
       cmocka_unit_test_teardown(waits_for_a_call_under_way, finish),
       cmocka_unit_test_teardown(is_refused_from_within_a_call, finish),
+      cmocka_unit_test_teardown(is_refused_from_within_finalize, finish),
       cmocka_unit_test_teardown(builds_a_stack_while_another_is_being_built, finish),
       cmocka_unit_test_teardown(refuses_pytorch_from_within_the_building, finish),
       cmocka_unit_test_teardown(comes_and_goes_beside_calls_that_look_resources_up, finish),

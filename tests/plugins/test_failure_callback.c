@@ -520,6 +520,45 @@ static void waits_for_a_thread_that_ends(void **state)
   call_beside_a_thread_that_ends("arena", wait_for_its_end, true);
 }
 
+/* ---- Options ---- */
+
+static enum hipmm_status set_elsewhere, set_below, set_above;
+
+static void *set_maximum(void *unused)
+{
+  (void)unused;
+  set_elsewhere = hipmm_set("devices/0/pool/maximum_size", "100MiB");
+  return NULL;
+}
+
+/* While another thread sets an option of the pool, and waits for it. */
+static int set_options(void *unused, size_t bytes)
+{
+  (void)unused, (void)bytes;
+  if (ending.calls++) return 0;
+  pthread_create(&ending.thread, NULL, set_maximum, NULL);
+  usleep(50000);
+  set_above = hipmm_set("devices/0/pool/maximum_size", "50MiB");
+  set_below = hipmm_set("devices/0/limiting/limit", "16MiB");
+  return 1;
+}
+
+static void may_set_options_of_what_is_below(void **state)
+{
+  (void)state;
+  use("spill", set_options, NULL);
+  rig_start("'stack': ['pool', " CALLS ", " LIMITED ", 'device']");
+  ending.calls = 0;
+  alarm(HANG_SECONDS);
+  void *ptr = rig_allocate(8 * MIB, NULL);
+  pthread_join(ending.thread, NULL);
+  alarm(0);
+  assert_ok(set_below);
+  assert_ok(set_elsewhere);
+  assert_int_equal(set_above, HIPMM_E_STATE);
+  rig_free(ptr, 8 * MIB, NULL);
+}
+
 /* ---- Random programs, and failing calls ---- */
 
 static int trim_then_give_up(void *argument, size_t bytes)
@@ -588,6 +627,7 @@ int main(void)
       TEST(serves_threads_that_compete),
       TEST(exchanges_resources_while_a_thread_ends),
       TEST(waits_for_a_thread_that_ends),
+      TEST(may_set_options_of_what_is_below),
       TEST(agrees_with_a_model),
       TEST(loses_nothing_whatever_call_fails),
   };

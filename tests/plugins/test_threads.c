@@ -131,7 +131,7 @@ static enum hipmm_status give(void *unused, size_t bytes, size_t alignment, hipS
 {
   (void)unused, (void)stream;
   pthread_testcancel();
-  *ptr_out = aligned_alloc(alignment, bytes);
+  *ptr_out = aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
   return *ptr_out ? HIPMM_OK : HIPMM_E_OUT_OF_MEMORY;
 }
 
