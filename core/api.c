@@ -53,8 +53,11 @@ static enum hipmm_status read_and_start(const char *file, const char *json)
   return status ? status : start(graph);
 }
 
+/* What fails on the way to success, such as a runtime that "auto" finds no device of, is not the caller's failure. */
 static enum hipmm_status initialise(const char *file, const char *json)
 {
+  struct hipmm_error before = {.struct_size = sizeof before};
+  hipmm_last_error(&before);
   enum hipmm_status status = life_begin_change();
   if (status) return status;
   if (atomic_load(&life_now) == LIFE_READY) {
@@ -63,6 +66,7 @@ static enum hipmm_status initialise(const char *file, const char *json)
   }
   status = read_and_start(file, json);
   life_end_change(status ? LIFE_BEFORE : LIFE_READY);
+  if (!status) error_set_located(&before);
   return status;
 }
 

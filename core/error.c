@@ -53,6 +53,7 @@ enum hipmm_status error_set(enum hipmm_status status, const char *format, ...)
   vsnprintf(message, sizeof message, format, arguments);
   va_end(arguments);
   start_record(status, NULL);
+  text_make_plain(message);
   copy_text(record.message, sizeof record.message, message);
   return status;
 }
@@ -166,6 +167,7 @@ static void finish_record(void)
     append_expanded(explanations[i].text, explanations[i].numbers);
   }
   n_explanations = 0;
+  text_make_plain(record.message);
 }
 
 void hipmm_last_error(struct hipmm_error *error_out)

@@ -3,6 +3,7 @@
  * that exports them, and adapts the few whose structs or numbers changed between HIP's releases. Called by hip.c, which
  * chooses the library. */
 #include "hip_functions.h"
+#include "peer_access.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -21,6 +22,7 @@ SAME(HIPMM_HIP_ERROR_INVALID_DEVICE, hipErrorInvalidDevice);
 SAME(HIPMM_HIP_ERROR_INVALID_HANDLE, hipErrorInvalidHandle);
 SAME(HIPMM_HIP_ERROR_NOT_READY, hipErrorNotReady);
 SAME(HIPMM_HIP_ERROR_PEER_ACCESS_ALREADY_ENABLED, hipErrorPeerAccessAlreadyEnabled);
+SAME(HIPMM_HIP_ERROR_PEER_ACCESS_NOT_ENABLED, hipErrorPeerAccessNotEnabled);
 SAME(HIPMM_HIP_ERROR_NOT_SUPPORTED, hipErrorNotSupported);
 SAME(HIPMM_HIP_ERROR_STREAM_CAPTURE_IMPLICIT, hipErrorStreamCaptureImplicit);
 SAME(HIPMM_HIP_EVENT_DISABLE_TIMING, hipEventDisableTiming);
@@ -128,6 +130,7 @@ static struct {
   int (*MemMap)(void *ptr, size_t bytes, size_t offset, hipMemGenericAllocationHandle_t handle,
                 unsigned long long flags);
   int (*MemSetAccess)(void *ptr, size_t bytes, const hipMemAccessDesc *access, size_t count);
+  int (*DeviceEnablePeerAccess)(int peer, unsigned flags);
   int (*ThreadExchangeStreamCaptureMode)(hipStreamCaptureMode *mode);
 #define MEMBER(name, parameters, arguments) int(*name) parameters;
   UNSAFE_IN_CAPTURE(MEMBER)
@@ -285,6 +288,14 @@ static int set_access(void *ptr, size_t bytes, int device)
   return raw.MemSetAccess(ptr, bytes, &access, 1);
 }
 
+static int enable_peer_access(int peer, unsigned flags)
+{
+  int device, code = raw.DeviceEnablePeerAccess(peer, flags);
+  bool is_enabled = !code || code == hipErrorPeerAccessAlreadyEnabled;
+  if (is_enabled && !hip_functions.GetDevice(&device)) peer_access_note(device, peer);
+  return code;
+}
+
 /* A symbol of HIP and where its address goes. */
 struct symbol {
   const char *name;
@@ -327,7 +338,7 @@ static const struct symbol symbols[] = {
     {"hipMemcpyPeerAsync", &hip_functions.MemcpyPeerAsync, false},
     {"hipDriverGetVersion", &hip_functions.DriverGetVersion, false},
     {"hipDeviceCanAccessPeer", &hip_functions.DeviceCanAccessPeer, false},
-    {"hipDeviceEnablePeerAccess", &hip_functions.DeviceEnablePeerAccess, false},
+    {"hipDeviceEnablePeerAccess", &raw.DeviceEnablePeerAccess, false},
     {"hipEventCreateWithFlags", &hip_functions.EventCreateWithFlags, true},
     {"hipEventDestroy", &hip_functions.EventDestroy, true},
     {"hipEventRecord", &hip_functions.EventRecord, true},
@@ -384,6 +395,7 @@ static void put_adapters(void)
   hip_functions.MemCreate = raw.MemCreate ? create_memory : NULL;
   hip_functions.MemMap = raw.MemMap ? map_memory : NULL;
   hip_functions.MemSetAccess = raw.MemSetAccess ? set_access : NULL;
+  hip_functions.DeviceEnablePeerAccess = raw.DeviceEnablePeerAccess ? enable_peer_access : NULL;
   /* Without modes there is nothing to lift, and the table has the library's own functions. */
 #define PUT(name, parameters, arguments) \
   hip_functions.name = raw.name && raw.ThreadExchangeStreamCaptureMode ? relaxed_##name : raw.name;

@@ -4,9 +4,10 @@
 #include "cancel.h"
 #include "environment.h"
 #include "log_sink.h"
+#include "output_file.h"
+#include "text.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,8 +43,10 @@ static int parse_level(const char *word, size_t length)
 static void complain(const char *format, const char *what, const char *why)
 {
   char line[512];
-  int length = snprintf(line, sizeof line, format, what, why);
-  if (length > 0) write_line(line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
+  if (snprintf(line, sizeof line - 1, format, what, why) < 0) return;
+  size_t length = text_make_plain(line);
+  line[length] = '\n';
+  write_line(line, length + 1);
 }
 
 static void open_log(void)
@@ -53,18 +56,19 @@ static void open_log(void)
   size_t length = strcspn(wanted, ":");
   int level = parse_level(wanted, length);
   if (level == N_LEVELS) {
-    complain("hipmm: warning: HIPMM_LOG=%s: not a level; write off, error, warning, info, debug or trace%s\n", wanted,
+    complain("hipmm: warning: HIPMM_LOG=%s: not a level; write off, error, warning, info, debug or trace%s", wanted,
              ", then :FILE");
     return;
   }
   highest_level = level;
   is_asked_for = true;
   if (!wanted[length] || !wanted[length + 1]) return;
-  int file = open(wanted + length + 1, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  int file = output_file_open(wanted + length + 1, OUTPUT_FILE_APPEND);
   if (file >= 0)
     output = file;
   else
-    complain("hipmm: warning: HIPMM_LOG: %s: %s; logging to standard error\n", wanted + length + 1, strerror(errno));
+    complain("hipmm: warning: HIPMM_LOG: %s: %s; logging to standard error", wanted + length + 1,
+             output_file_reason(errno));
 }
 
 /* A program that has a sink of its own wants no lines on its standard error unasked. */
@@ -93,11 +97,10 @@ static int format_head(char *line, size_t bytes, enum hipmm_log_level level)
 
 static void write_output(enum hipmm_log_level level, const char *about, const char *message)
 {
-  char line[LINE_BYTES + 256];
+  char line[LINE_BYTES];
   size_t used = (size_t)format_head(line, sizeof line, level);
-  int more = snprintf(line + used, sizeof line - used, "%.128s%s%s", about ? about : "", about ? ": " : "", message);
-  used += more > 0 ? (size_t)more : 0;
-  if (used > LINE_BYTES - 2) used = LINE_BYTES - 2;
+  snprintf(line + used, LINE_BYTES - 1 - used, "%.128s%s%s", about ? about : "", about ? ": " : "", message);
+  used = text_make_plain(line);
   line[used++] = '\n';
   write_line(line, used);
 }
@@ -107,6 +110,7 @@ void log_line_arguments(enum hipmm_log_level level, const char *about, const cha
   char message[LINE_BYTES];
   int cancel = cancel_forbid(); /* whoever writes a line may hold locks */
   if (log_wants(level) && vsnprintf(message, sizeof message, format, arguments) >= 0) {
+    text_make_plain(message);
     if (output_wants(level)) write_output(level, about, message);
     if (log_sink_wants(level)) log_sink_write(level, about, message);
   }

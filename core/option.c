@@ -216,7 +216,8 @@ static struct size_in_force size_in_force(const struct filling *filling, const s
 {
   struct size_in_force size = {.row = row};
   size.value = option_in_force(row, filling->object, &size.is_given);
-  size.is_number = option_number(row, size.value, &size.number);
+  bool is_number = option_number(row, size.value, &size.number);
+  size.is_number = is_number && !(size.number.is_percent && size.number.value > 100); /* which is refused by itself */
   return size;
 }
 

@@ -71,7 +71,8 @@ bool option_number(const struct hipmm_option *row, const json_t *value, struct o
 
 uint64_t option_percent_of(long double percent, uint64_t free_bytes)
 {
-  uint64_t bytes = (uint64_t)((long double)free_bytes * percent / 100);
+  long double share = (long double)free_bytes * percent / 100;
+  uint64_t bytes = share < LARGEST_SIZE ? (uint64_t)share : INT64_MAX; /* a bound may be above 100% */
   return bytes / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
 }
 

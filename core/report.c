@@ -4,6 +4,7 @@
  * memory for a mistake's text, the mistake still counts. */
 #include "error.h"
 #include "log.h"
+#include "text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,12 +99,9 @@ static size_t append_text(char *buffer, size_t used, size_t buffer_bytes, const 
     length = room;
     while (length && ((unsigned char)text[length] & 0xc0) == 0x80) length--;
   }
-  for (size_t i = 0; i < length; i++) {
-    unsigned char byte = (unsigned char)text[i];
-    buffer[used + i] = byte < 0x20 || byte == 0x7f ? '?' : text[i];
-  }
+  memcpy(buffer + used, text, length);
   buffer[used + length] = '\0';
-  return used + length;
+  return used + text_make_plain(buffer + used);
 }
 
 /* Long paths lose their tail, so that the message still fits. */

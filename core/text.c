@@ -75,25 +75,58 @@ const char *text_hint(const char *name, char *buffer, size_t buffer_bytes)
   return buffer;
 }
 
-/* Bytes of the character that begins at `text`, and 1 for a byte that begins none. */
-static size_t character_bytes(const char *text)
+/* Whether `n` bytes are a character of UTF-8, in its shortest form and no surrogate. */
+static bool text_is_character(const unsigned char *bytes, size_t n)
 {
-  unsigned char first = (unsigned char)*text;
-  size_t expected = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 1, n = 1;
-  while (n < expected && ((unsigned char)text[n] & 0xc0) == 0x80) n++;
+  static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+  uint32_t code = n == 1 ? bytes[0] : bytes[0] & (0x7fu >> n);
+  for (size_t i = 1; i < n; i++) {
+    if ((bytes[i] & 0xc0) != 0x80) return false;
+    code = code << 6 | (bytes[i] & 0x3fu);
+  }
+  return code >= least[n] && code <= 0x10ffff && !(code >= 0xd800 && code < 0xe000);
+}
+
+size_t text_character(const char *text, bool *is_control_out)
+{
+  const unsigned char *bytes = (const unsigned char *)text;
+  size_t n = bytes[0] >= 0xf8 ? 1 : bytes[0] >= 0xf0 ? 4 : bytes[0] >= 0xe0 ? 3 : bytes[0] >= 0xc0 ? 2 : 1;
+  if (n > 1 && !text_is_character(bytes, n)) n = 1;
+  if (n == 1)
+    *is_control_out = bytes[0] < 0x20 || (bytes[0] >= 0x7f && bytes[0] < 0xa0);
+  else
+    *is_control_out = n == 2 && bytes[0] == 0xc2 && bytes[1] < 0xa0;
   return n;
+}
+
+size_t text_make_plain(char *text)
+{
+  char *end = text;
+  for (const char *at = text; *at;) {
+    bool is_control;
+    size_t n = text_character(at, &is_control);
+    if (is_control)
+      *end++ = '?';
+    else
+      end = (char *)memmove(end, at, n) + n;
+    at += n;
+  }
+  *end = '\0';
+  return (size_t)(end - text);
 }
 
 /* Writes one character as it shall appear, at most 6 bytes; returns its bytes in `text`. */
 static size_t quote_character(const char *text, char shown[8])
 {
-  size_t n = character_bytes(text);
+  bool is_control;
+  size_t n = text_character(text, &is_control);
   unsigned char first = (unsigned char)text[0];
-  bool is_control = first < 0x20 || first == 0x7f || (first == 0xc2 && n == 2 && (unsigned char)text[1] < 0xa0);
   if (first == '"' || first == '\\')
     snprintf(shown, 8, "\\%c", first);
   else if (first == '\n')
     snprintf(shown, 8, "\\n");
+  else if (is_control && first >= 0x80 && n == 1)
+    snprintf(shown, 8, "\\x%02x", first);
   else if (is_control)
     snprintf(shown, 8, "\\u%04x", n == 2 ? (unsigned char)text[1] : first);
   else

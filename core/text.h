@@ -26,6 +26,14 @@ const char *text_nearest(const char *word, const char *const *candidates, size_t
 #define TEXT_HINT_BYTES 192
 const char *text_hint(const char *name, char *buffer, size_t buffer_bytes);
 
+/* Bytes of the character that `text` begins with, which is not empty: 1 to 4 of UTF-8, and 1 for a byte that is in no
+ * character. `is_control_out`: a terminal would obey it and not show it: U+0000 to U+001F, U+007F, U+0080 to U+009F,
+ * and the lone bytes 0x80 to 0x9f. */
+size_t text_character(const char *text, bool *is_control_out);
+
+/* Puts "?" for each control character, in place. Returns the new length, which is not larger. */
+size_t text_make_plain(char *text);
+
 /* Room for a quotation; every valid resource name fits without being cut. */
 #define TEXT_QUOTE_BYTES 160
 

@@ -3,6 +3,7 @@
  * PyTorch sees NULL. They never throw, save through the function that hipmm_torch_on_failure() was given. */
 #include "error.h"
 #include "framework.h"
+#include "hip.h"
 #include "log.h"
 #include "torch_notes.h"
 #include "torch_pools.h"
@@ -185,6 +186,22 @@ void *hipmm_torch_base_alloc(void *ptr, size_t *bytes_out)
   if (!ptr || !find_block(ptr, &block, &sure)) block = (struct hipmm_block){NULL, 0};
   if (bytes_out) *bytes_out = block.bytes;
   return block.ptr;
+}
+
+int hipmm_torch_is_allocation(void *ptr)
+{
+  bool sure;
+  size_t bytes = 0;
+  void *base = NULL, *symbol = NULL;
+  int (*get_range)(void **, size_t *, void *) = NULL;
+  struct hipmm_block block;
+  if (!ptr || life_is_forked() || !find_block(ptr, &block, &sure)) return 0;
+  symbol = hip_symbol("hipMemGetAddressRange");
+  memcpy(&get_range, &symbol, sizeof get_range);
+  if (!get_range) return 0;
+  int code = get_range(&base, &bytes, ptr);
+  if (code) hip_table()->GetLastError();
+  return !code && base == ptr;
 }
 
 /* PyTorch brings tensors of foreign memory as well: a note of it would never be taken away. */

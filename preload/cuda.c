@@ -5,6 +5,7 @@
 #include "devices.h"
 #include "exports.h"
 #include "failure.h"
+#include "peers.h"
 #include "pools.h"
 #include "request.h"
 #include "reset.h"
@@ -146,6 +147,16 @@ int cudaStreamDestroy(hipStream_t stream)
 int cudaSetDevice(int device)
 {
   return devices_set(HOOK_cudaSetDevice, device);
+}
+
+int cudaDeviceEnablePeerAccess(int peer, unsigned flags)
+{
+  return peers_enable(HOOK_cudaDeviceEnablePeerAccess, peer, flags);
+}
+
+int cudaDeviceDisablePeerAccess(int peer)
+{
+  return peers_disable(HOOK_cudaDeviceDisablePeerAccess, peer);
 }
 
 int cudaDeviceReset(void)

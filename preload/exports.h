@@ -38,6 +38,8 @@ int hipDeviceReset(void);
 int hipGetLastError(void);
 int hipPeekAtLastError(void);
 int hipSetDevice(int device);
+int hipDeviceEnablePeerAccess(int peer, unsigned flags);
+int hipDeviceDisablePeerAccess(int peer);
 int hipGetDevice(int *device);
 int hipInit(unsigned flags);
 int hipGetDeviceCount(int *count);
@@ -77,6 +79,8 @@ int cudaDeviceReset(void);
 int cudaGetLastError(void);
 int cudaPeekAtLastError(void);
 int cudaSetDevice(int device);
+int cudaDeviceEnablePeerAccess(int peer, unsigned flags);
+int cudaDeviceDisablePeerAccess(int peer);
 
 #pragma GCC visibility pop
 

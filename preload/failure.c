@@ -51,7 +51,7 @@ static bool runtime_fails_with(int code)
 }
 
 /* The runtime's own last error is overwritten by ours, so what it has from now on is newer. */
-static int keep_code(enum family family, int code)
+int failure_keep(enum family family, int code)
 {
   thread_set_error(family, 0);
   if (family == FAMILY_HIP && runtime_fails_with(code)) return code;
@@ -102,7 +102,7 @@ int failure_of_hipmm(enum hook hook, size_t bytes)
   keep_first(story);
   int code = code_of(&error);
   if (code != HIPMM_HIP_ERROR_OUT_OF_MEMORY) preload_say_once(&said, "%s", story);
-  return keep_code(hook_family(hook), code ? code : ERROR_UNKNOWN);
+  return failure_keep(hook_family(hook), code ? code : ERROR_UNKNOWN);
 }
 
 int failure_of_call(enum hook hook, int code)
@@ -110,7 +110,7 @@ int failure_of_call(enum hook hook, int code)
   char story[200];
   snprintf(story, sizeof story, "%s: the device cannot be waited for: error %d of the runtime", hook_name(hook), code);
   keep_first(story);
-  return keep_code(hook_family(hook), code);
+  return failure_keep(hook_family(hook), code);
 }
 
 int failure_refuse(enum hook hook, int code, const char *format, ...)
@@ -124,5 +124,5 @@ int failure_refuse(enum hook hook, int code, const char *format, ...)
   va_end(arguments);
   keep_first(story);
   preload_say_once(&said[hook], "%s", story);
-  return keep_code(hook_family(hook), code);
+  return failure_keep(hook_family(hook), code);
 }

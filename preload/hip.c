@@ -4,6 +4,7 @@
 #include "devices.h"
 #include "exports.h"
 #include "failure.h"
+#include "peers.h"
 #include "pools.h"
 #include "request.h"
 #include "reset.h"
@@ -160,6 +161,16 @@ int hipStreamDestroy(hipStream_t stream)
 int hipSetDevice(int device)
 {
   return devices_set(HOOK_hipSetDevice, device);
+}
+
+int hipDeviceEnablePeerAccess(int peer, unsigned flags)
+{
+  return peers_enable(HOOK_hipDeviceEnablePeerAccess, peer, flags);
+}
+
+int hipDeviceDisablePeerAccess(int peer)
+{
+  return peers_disable(HOOK_hipDeviceDisablePeerAccess, peer);
 }
 
 int hipDeviceReset(void)

@@ -38,6 +38,8 @@
   X(hipGetLastError)              \
   X(hipPeekAtLastError)           \
   X(hipSetDevice)                 \
+  X(hipDeviceEnablePeerAccess)    \
+  X(hipDeviceDisablePeerAccess)   \
   X(hipGetDevice)                 \
   X(hipStreamIsCapturing)         \
   X(hipInit)                      \
@@ -77,6 +79,8 @@
   X(cudaGetLastError)             \
   X(cudaPeekAtLastError)          \
   X(cudaSetDevice)                \
+  X(cudaDeviceEnablePeerAccess)   \
+  X(cudaDeviceDisablePeerAccess)  \
   X(cudaGetDevice)                \
   X(cudaStreamIsCapturing)
 

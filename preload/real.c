@@ -116,6 +116,11 @@ int real_number(enum hook hook, int number)
   return ((int (*)(int))real_function_of(hook))(number);
 }
 
+int real_number_flags(enum hook hook, int number, unsigned flags)
+{
+  return ((int (*)(int, unsigned))real_function_of(hook))(number, flags);
+}
+
 int real_nothing(enum hook hook)
 {
   return ((int (*)(void))real_function_of(hook))();

@@ -25,6 +25,7 @@ int real_pointer_stream(enum hook hook, void *ptr, hipStream_t stream);
 int real_two(enum hook hook, void *first, const void *second);
 int real_three(enum hook hook, void *first, void *second, const void *third);
 int real_number(enum hook hook, int number);
+int real_number_flags(enum hook hook, int number, unsigned flags);
 int real_nothing(enum hook hook);
 
 /* The current device as the family's own runtime sees it; 0 when it cannot tell. */

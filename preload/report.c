@@ -4,6 +4,7 @@
  * those of several processes do not mix. */
 #include "../core/environment.h"
 #include "../core/hip.h"
+#include "../core/output_file.h"
 #include "../core/text.h"
 #include "devices.h"
 #include "failure.h"
@@ -11,7 +12,7 @@
 #include "setup.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,8 +64,12 @@ static bool print_kind(FILE *out, struct served_device *served, enum kind kind)
 static void print_report(FILE *out, bool any)
 {
   bool has_star = false;
-  fprintf(out, "hipmm: report of %s, process %ld, runtime %s\n", program_invocation_short_name, (long)getpid(),
-          setup_was_ready() ? hip_name() : "none");
+  char program[256], runtime[PATH_MAX];
+  snprintf(program, sizeof program, "%s", program_invocation_short_name);
+  snprintf(runtime, sizeof runtime, "%s", setup_was_ready() ? hip_name() : "none");
+  text_make_plain(program);
+  text_make_plain(runtime);
+  fprintf(out, "hipmm: report of %s, process %ld, runtime %s\n", program, (long)getpid(), runtime);
   if (!any || !print_calls(out))
     fprintf(out,
             "  no call came through hipmm: the program makes none, or its runtime is linked into it (nvcc's default; "
@@ -102,9 +107,9 @@ static void write_report(const char *where, bool any)
   print_report(out, any);
   if (fclose(out)) return;
   bool is_file = strcmp(where, "-") != 0;
-  int file = is_file ? open(where, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666) : STDERR_FILENO;
+  int file = is_file ? output_file_open(where, OUTPUT_FILE_APPEND) : STDERR_FILENO;
   if (file < 0)
-    preload_say("the report cannot be written: %s: %s", where, strerror(errno));
+    preload_say("the report cannot be written: %s: %s", where, output_file_reason(errno));
   else
     write_all(file, text, length);
   if (is_file && file >= 0) close(file);

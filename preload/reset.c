@@ -4,6 +4,7 @@
 
 #include "blocks.h"
 #include "deferred.h"
+#include "peers.h"
 #include "real.h"
 #include "say.h"
 #include "setup.h"
@@ -27,11 +28,13 @@ int reset_device(enum hook hook)
   static atomic_bool said;
   bool is_outermost = thread_enter();
   int served = is_outermost && setup_was_ready() && !setup_is_forked() ? devices_count_served() : 0;
-  bool is_alone = served == 1 && devices_if_served(real_current_device(hook_family(hook)));
+  int device = real_current_device(hook_family(hook));
+  bool is_alone = served == 1 && devices_if_served(device);
   if (is_alone) give_everything_back();
   if (served > 1)
     preload_say_once(&said, "%s: hipmm serves %d devices, so the memory of this one stays until the program ends",
                      hook_name(hook), served);
   int code = served > 1 ? devices_synchronize() : real_nothing(hook);
+  if (is_outermost && !code) peers_reset(hook_family(hook), device, served <= 1);
   return thread_finish(hook, served ? OUTCOME_SERVED : OUTCOME_PASSED, code);
 }

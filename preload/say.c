@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* say.c: see say.h. Never allocates: the program may be short of memory, or in the middle of malloc. */
 #include "say.h"
+#include "../core/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,10 +12,8 @@ static void say_arguments(const char *format, va_list arguments)
   char line[3000] = "hipmm: ";
   enum { HEAD = 7 };
   int saved = errno, more = vsnprintf(line + HEAD, sizeof line - HEAD - 1, format, arguments);
-  size_t length = HEAD + (more > 0 ? (size_t)more : 0);
-  if (length > sizeof line - 2) length = sizeof line - 2;
-  for (size_t i = 0; i < length; i++)
-    if ((unsigned char)line[i] < ' ' || line[i] == 0x7f) line[i] = '?';
+  if (more < 0) line[HEAD] = '\0';
+  size_t length = text_make_plain(line);
   line[length++] = '\n';
   if (write(STDERR_FILENO, line, length) < 0) errno = saved; /* there is nowhere left to complain */
   errno = saved;

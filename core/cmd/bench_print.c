@@ -94,7 +94,10 @@ static void print_failures(const char *file, const struct bench_result *result)
 {
   if (result->failures == 0) return;
   printf("\nFirst failure");
-  if (file) printf(" of %s", file);
+  if (file) {
+    printf(" of ");
+    output_text(stdout, file);
+  }
   printf(": ");
   output_text(stdout, result->failure_reason ? result->failure_reason : "out of memory");
   putchar('\n');
@@ -132,7 +135,9 @@ int bench_print(const struct bench_plan *plan, const struct source *source, cons
   print_head(plan);
   printf(", through ");
   output_text(stdout, source->file ? source->file : "a plain `device` resource (no graph file found)");
-  printf(" on the runtime %s\n\n", hipmm_runtime());
+  printf(" on the runtime ");
+  output_text(stdout, hipmm_runtime());
+  printf("\n\n");
   print_label("operations");
   printf("%s%15llu%s\n", style(STYLE_NAME), (unsigned long long)result->ops, style(STYLE_OFF));
   print_times(plan, result);
@@ -173,8 +178,9 @@ int bench_print_comparison(const struct bench_plan *plan, char *const *files, si
   for (size_t i = 0; i < n; i++)
     if (text_width(files[i]) > width) width = text_width(files[i]);
   print_head(plan);
-  printf(", %d rounds in turns on the runtime %s; ns an operation, the median of the rounds\n\n", BENCH_ROUNDS,
-         hipmm_runtime());
+  printf(", %d rounds in turns on the runtime ", BENCH_ROUNDS);
+  output_text(stdout, hipmm_runtime());
+  printf("; ns an operation, the median of the rounds\n\n");
   printf("  ");
   print_padded(STYLE_FAINT, "configuration", width);
   printf(" %s%9s %6s %9s %9s %11s %12s %12s %7s %9s %8s%s\n", style(STYLE_FAINT), "mean", "ratio", "50%", "99%",

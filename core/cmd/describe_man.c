@@ -16,7 +16,7 @@ static size_t man_wide(const unsigned char *c)
     if ((c[i] & 0xc0) != 0x80) more = 0;
     code = code << 6 | (c[i] & 0x3f);
   }
-  if (more)
+  if (more && code >= 0xa0)
     printf("\\[u%04X]", code);
   else
     putchar('?');

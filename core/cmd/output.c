@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* output.c: results to standard output, messages to standard error, and no lost write. */
+#include "../text.h"
 #include "cmd.h"
 
 #include <errno.h>
@@ -11,11 +12,11 @@
 
 void output_text(FILE *stream, const char *text)
 {
-  for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-    if (*c < 0x20 || *c == 0x7f)
-      fprintf(stream, "\\x%02x", *c);
-    else
-      putc(*c, stream);
+  while (*text) {
+    bool is_control;
+    size_t n = text_character(text, &is_control);
+    for (size_t i = 0; i < n; i++) fprintf(stream, is_control ? "\\x%02x" : "%c", (unsigned char)text[i]);
+    text += n;
   }
 }
 
@@ -57,14 +58,32 @@ json_t *output_json_string(const char *text)
   return string;
 }
 
+/* JSON's own characters are no control characters: each that is one stands in a string, and is escaped. (Jansson does
+ * so below U+0020 alone.) */
+static void output_json_text(const char *text)
+{
+  while (*text) {
+    bool is_control;
+    size_t n = text_character(text, &is_control);
+    if (is_control && *text != '\n')
+      printf("\\u%04x", (unsigned char)text[n - 1]);
+    else
+      fwrite(text, 1, n, stdout);
+    text += n;
+  }
+}
+
 int output_json(json_t *value, int status)
 {
   if (!value) {
     say("out of memory");
     return CMD_BAD;
   }
-  int failed = json_dumpf(value, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6) | JSON_ENCODE_ANY);
+  char *text = json_dumps(value, JSON_INDENT(2) | JSON_REAL_PRECISION(6) | JSON_ENCODE_ANY);
+  bool failed = !text;
   json_decref(value);
+  if (text) output_json_text(text);
+  free(text);
   putchar('\n');
   int finished = output_finish(status);
   if (failed && finished != CMD_BAD) say("the result cannot be written as JSON");

@@ -42,8 +42,11 @@ static void plugins_print(void *closure, const struct plugin_candidate *candidat
   print_padded(STYLE_OFF, descriptor ? descriptor->version : "", plugins->version_width + 2);
   print_padded(descriptor ? STYLE_TYPE : STYLE_BAD, descriptor ? role_name(descriptor->role) : "refused", 15);
   print_padded(STYLE_FAINT, candidate->file, 0);
-  if (candidate->shadowed)
-    printf("  %s(not used: another %s comes first)%s", style(STYLE_WARNING), candidate->type, style(STYLE_OFF));
+  if (candidate->shadowed) {
+    printf("  %s(not used: another ", style(STYLE_WARNING));
+    output_text(stdout, candidate->type);
+    printf(" comes first)%s", style(STYLE_OFF));
+  }
   putchar('\n');
   if (candidate->refusal) plugins_print_refusal(candidate->refusal);
 }

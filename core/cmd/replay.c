@@ -135,12 +135,15 @@ static void replay_print_head(const struct replay *replay)
 {
   const struct trace *trace = &replay->trace;
   char number[32];
-  printf("%s%s%s: %s events on %zu stream%s\n", style(STYLE_NAME),
-         strcmp(replay->trace_file, "-") == 0 ? "standard input" : replay->trace_file, style(STYLE_OFF),
-         replay_number(trace->rows, number, sizeof number), trace->n_streams, trace->n_streams == 1 ? "" : "s");
-  printf("through %s%s%s on device %ld of the runtime %s\n\n", style(STYLE_NAME),
-         replay->source.file ? replay->source.file : "a plain `device` resource (no graph file found)",
-         style(STYLE_OFF), replay->device, hipmm_runtime());
+  print_padded(STYLE_NAME, strcmp(replay->trace_file, "-") == 0 ? "standard input" : replay->trace_file, 0);
+  printf(": %s events on %zu stream%s\n", replay_number(trace->rows, number, sizeof number), trace->n_streams,
+         trace->n_streams == 1 ? "" : "s");
+  printf("through ");
+  print_padded(STYLE_NAME,
+               replay->source.file ? replay->source.file : "a plain `device` resource (no graph file found)", 0);
+  printf(" on device %ld of the runtime ", replay->device);
+  output_text(stdout, hipmm_runtime());
+  printf("\n\n");
 }
 
 static int replay_print(const struct replay *replay, const struct replay_result *result, int status)

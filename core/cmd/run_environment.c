@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* run_environment.c: the environment that makes the loader put the preload object in front of a program, and that tells
  * the object what to do. Names are made absolute: the program may change its folder before it asks for memory. */
+#include "../output_file.h"
 #include "run.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -91,11 +91,11 @@ static bool run_set_report(const char *report)
     unsetenv("HIPMM_RUN_REPORT");
     return true;
   }
-  if (!strcmp(report, "-")) return run_set("HIPMM_RUN_REPORT", report);
-  int file = open(report, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (!strcmp(report, "-") || output_file_standard(report) >= 0) return run_set("HIPMM_RUN_REPORT", report);
+  int file = output_file_open(report, OUTPUT_FILE_EMPTY);
   if (file >= 0) close(file);
   if (file >= 0 && realpath(report, absolute)) return run_set("HIPMM_RUN_REPORT", absolute);
-  say("run: --report=%s: %s", report, strerror(errno));
+  say("run: --report=%s: %s", report, output_file_reason(errno));
   return false;
 }
 

@@ -2,12 +2,18 @@
 """PyTorch's device memory from hipmm.
 
     import hipmm_torch
-    hipmm_torch.use()          # before the first tensor on a device; HIPMM_CONFIG names the graph
+    hipmm_torch.use()          # before all use of CUDA, torch.cuda.set_device() too; HIPMM_CONFIG names the graph
 
 or, beside PyTorch's own allocator and with captured graphs:
 
     with torch.cuda.use_mem_pool(hipmm_torch.pool()):
         ...
+
+torch.multiprocessing cannot send tensors on a device after use(): PyTorch's pluggable allocators have no IPC handles
+("CUDAPluggableAllocator does not yet support shareIPcHandle"). It can send those of pool() where the graph has no
+sub-allocator, as in {"stack": ["statistics", "device"]}: PyTorch takes each block of hipmm's for an allocation of the
+driver, and only those can be shared. Of a part of one, such as a block of `pool` with "growth": "segments", another
+process would find the data at the start of the whole: that, and mapped memory, raise an error.
 
 The library is found as libhipmm.so, or where HIPMM_LIBRARY says.
 """
@@ -28,6 +34,17 @@ _HOOKS = (
     (("set_end_allocate_to_pool_fn", "set_end_allocate_to_pool"), "hipmm_torch_end_allocate_to_pool"),
     (("set_release_pool", "set_release_pool_fn"), "hipmm_torch_release_pool"),
 )
+
+
+_TOO_LATE = """hipmm_torch.use() was called after PyTorch's allocator had started, and PyTorch cannot exchange it then.
+Call use() once, before torch.cuda.set_device(), the first tensor on a device and all else that uses CUDA; or leave
+PyTorch's allocator in force and have hipmm's memory where it is wanted:
+
+    with torch.cuda.use_mem_pool(hipmm_torch.pool()):
+        ..."""
+
+_PART = """this tensor's memory cannot be shared with another process: hipmm has it as a part of an allocation of the
+driver, or mapped. Give hipmm_torch.pool() a graph with no sub-allocator, such as {"stack": ["statistics", "device"]}."""
 
 
 def _path(path):
@@ -55,12 +72,16 @@ def allocator(path=None):
 
 
 def use(path=None):
-    """Makes hipmm the allocator of this process. Memory that is not there raises RuntimeError, "CUDA out of memory...".
+    """Makes hipmm the allocator of this process, which must not have used CUDA before. Memory that is not there raises
+    RuntimeError, "CUDA out of memory...".
 
     PyTorch does not look for NULL, so the error is raised where it is found, by std::__throw_runtime_error.
     """
     pluggable = allocator(path)
-    torch.cuda.memory.change_current_allocator(pluggable)
+    try:
+        torch.cuda.memory.change_current_allocator(pluggable)
+    except RuntimeError as error:
+        raise RuntimeError(_TOO_LATE) from error
     library = ctypes.CDLL(_path(path))
     library.hipmm_torch_on_failure.argtypes = [ctypes.c_void_p]
     library.hipmm_torch_on_failure.restype = None
@@ -68,6 +89,40 @@ def use(path=None):
     return pluggable
 
 
+def _segment(address):
+    """Where the memory begins that PyTorch's own allocator cut this address out of; None where it did not."""
+    for segment in torch.cuda.memory_snapshot():
+        if segment["address"] <= address < segment["address"] + segment["total_size"]:
+            return segment["address"]
+    return None
+
+
+def _guard_sharing(path):
+    """PyTorch takes each segment of its own allocator for an allocation of the driver: before it shares a storage, this
+    looks whether that is so. Without it the other process would find other data."""
+    share = getattr(torch.UntypedStorage, "_share_cuda_", None)
+    if share is None or hasattr(share, "hipmm"):
+        return
+    library = ctypes.CDLL(path)
+    library.hipmm_torch_is_allocation.argtypes = [ctypes.c_void_p]
+    library.hipmm_torch_base_alloc.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+    library.hipmm_torch_base_alloc.restype = ctypes.c_void_p
+
+    def guarded(storage, *arguments, **named):
+        start = _segment(storage.data_ptr())
+        if start and library.hipmm_torch_base_alloc(start, None) and not library.hipmm_torch_is_allocation(start):
+            raise RuntimeError(_PART)
+        return share(storage, *arguments, **named)
+
+    guarded.hipmm = True
+    torch.UntypedStorage._share_cuda_ = guarded
+
+
 def pool(path=None):
-    """A MemPool whose memory comes from hipmm, while PyTorch's own allocator stays in force and cuts it up."""
-    return torch.cuda.MemPool(allocator(path).allocator())
+    """A MemPool whose memory comes from hipmm, while PyTorch's own allocator stays in force and cuts it up.
+
+    To send its tensors to other processes, see above which graphs will do.
+    """
+    pluggable = allocator(path)
+    _guard_sharing(_path(path))
+    return torch.cuda.MemPool(pluggable.allocator())

@@ -8,6 +8,8 @@
  *   - It returns a status; 0 is success. hipmm_last_error() tells the calling thread why its last failed call failed.
  *   - Output arguments come last, end in _out, and are written only on success.
  *   - Sizes are in bytes. Streams belong to the device of the resource they are used with.
+ *   - Memory may be copied with any device current, and used by kernels of another device as memory of hipMalloc may:
+ *     once the program has enabled peer access. Mapped memory and that of driver pools needs no such call.
  *   - It may be called from any thread. It never aborts and never writes to standard output.
  *   - After fork(), the child gets HIPMM_E_STATE: a GPU runtime does not survive fork.
  *   - A thread may be cancelled (pthread_cancel()) with deferred cancelability, the default: it does not end while it

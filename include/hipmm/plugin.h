@@ -6,7 +6,8 @@
  *     const struct hipmm_plugin mine_LTX_hipmm_plugin = {HIPMM_PLUGIN_HEAD, .type = "mine", …};
  *
  * (the name is the file's stem, then _LTX_hipmm_plugin; a third party may also export plain `hipmm_plugin`). The
- * descriptor is pure data; nothing of a plugin runs before `create`. Whatever the descriptor says (options with
+ * descriptor is pure data: it, its tables and their texts are constants of loaded objects, which is checked, and not
+ * memory of the heap. Nothing of a plugin runs before `create`. Whatever the descriptor says (options with
  * their defaults, ranges and words of explanation, values, actions) is the documentation: `hipmm describe`, the JSON
  * Schema, validation and error messages are all derived from it.
  *
@@ -87,8 +88,8 @@ struct hipmm_mapping {
   enum hipmm_status (*create)(void *self, size_t bytes, void **piece_out);
   enum hipmm_status (*destroy)(void *self, void *piece, size_t bytes);
 
-  /* Puts a whole piece at `address`, readable and writable by the device; takes it away again. No work may use the
-   * address during unmap. */
+  /* Puts a whole piece at `address`, readable and writable by the device and by every other device of the process that
+   * can reach it; takes it away again. No work may use the address during unmap. */
   enum hipmm_status (*map)(void *self, void *address, size_t bytes, void *piece);
   enum hipmm_status (*unmap)(void *self, void *address, size_t bytes);
 
@@ -219,6 +220,7 @@ enum {
   HIPMM_HIP_ERROR_INVALID_HANDLE = 400,
   HIPMM_HIP_ERROR_NOT_READY = 600,
   HIPMM_HIP_ERROR_PEER_ACCESS_ALREADY_ENABLED = 704,
+  HIPMM_HIP_ERROR_PEER_ACCESS_NOT_ENABLED = 705,
   HIPMM_HIP_ERROR_NOT_SUPPORTED = 801,
   HIPMM_HIP_ERROR_STREAM_CAPTURE_IMPLICIT = 906,
 

@@ -51,6 +51,10 @@ void hipmm_torch_memory_fraction(double fraction, int device);
  * be a part of what the driver gave, so an IPC handle for it does not name it alone. */
 void *hipmm_torch_base_alloc(void *ptr, size_t *bytes_out);
 
+/* Whether the live block at `ptr` begins an allocation of the driver, as an IPC handle must: 1; 0 for one that begins
+ * within an allocation, for mapped memory, and for what is not live here. Asks the driver. Thread-safe. */
+int hipmm_torch_is_allocation(void *ptr);
+
 /* set_record_stream_fn: `stream` uses the block at `ptr` as well. It must live until the block is freed. */
 void hipmm_torch_record_stream(void *ptr, hipStream_t stream);
 

@@ -9,6 +9,8 @@
 #include "global.h"
 #include "local.h"
 
+#include <stdatomic.h>
+
 enum {
   ARENA_MOST_LOCALS = 4096,
   ARENA_SMALL_BYTES = 1 << 20,      /* larger allocations are the global arena's */
@@ -27,6 +29,7 @@ struct arena {
   enum hipmm_status refusal; /* the upstream's last */
   uint64_t collections;      /* times that all superblocks were asked back since there was no room */
   bool dumps;
+  atomic_bool is_dumping; /* a thread writes the dump file */
   const char *dump_file;
 };
 
@@ -123,7 +126,18 @@ uint64_t arena_largest_free(const struct arena *arena);
 
 /* ---- dump.c ---- */
 
-/* Writes what the arena has, and where, over its dump file, after an allocation of `bytes` failed. The lock is held. */
-void arena_dump(const struct arena *arena, uint64_t bytes);
+/* What an arena had when an allocation failed, as text. Zero: none. */
+struct dump {
+  const struct hipmm_services *services;
+  char *text;
+  size_t length, room;
+};
+
+/* Makes the text, after an allocation of `bytes` failed. The lock is held. */
+void arena_dump(const struct arena *arena, uint64_t bytes, struct dump *dump);
+
+/* Writes the text over the dump file, and frees it. No lock is held: the file may be slow. While another thread writes
+ * a dump, this one is dropped. */
+void arena_dump_write(struct arena *arena, struct dump *dump);
 
 #endif

@@ -1,28 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 /* dump.c: what an arena has when it fails, as RMM's arena writes it, and in more detail: for the global arena, then for
  * each arena of a thread and stream. Written without the application's malloc, which may be what called us. */
+#include "../../core/output_file.h"
 #include "arena.h"
 
-#include <fcntl.h>
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 /* ---- Text ---- */
 
-static void dump_write(int file, const char *format, ...) HIPMM_PRINTF(2, 3);
-
-static void dump_write(int file, const char *format, ...)
+/* Makes room for a line. */
+static bool dump_grow(struct dump *dump, size_t bytes)
 {
-  char line[256];
+  if (dump->length + bytes <= dump->room) return true;
+  size_t room = dump->room ? 2 * dump->room : 16384;
+  char *text = dump->services->host_allocate(dump->services, room);
+  if (!text) return false;
+  if (dump->length) memcpy(text, dump->text, dump->length);
+  if (dump->text) dump->services->host_free(dump->services, dump->text, dump->room);
+  dump->text = text;
+  dump->room = room;
+  return true;
+}
+
+static void dump_print(struct dump *dump, const char *format, ...) HIPMM_PRINTF(2, 3);
+
+/* Where there is no host memory, lines are missing from the dump. */
+static void dump_print(struct dump *dump, const char *format, ...)
+{
+  enum { LONGEST_LINE = 256 };
   va_list arguments;
+  if (!dump_grow(dump, LONGEST_LINE)) return;
   va_start(arguments, format);
-  int length = vsnprintf(line, sizeof line, format, arguments);
+  int length = vsnprintf(dump->text + dump->length, LONGEST_LINE, format, arguments);
   va_end(arguments);
-  for (int at = 0; at < length && at < (int)sizeof line;) {
-    ssize_t written = write(file, line + at, (size_t)(length - at));
-    if (written <= 0) return; /* a full disk must not make the failure worse */
-    at += (int)written;
-  }
+  if (length > 0) dump->length += (size_t)length < LONGEST_LINE ? (size_t)length : LONGEST_LINE - 1;
 }
 
 struct text {
@@ -48,12 +62,12 @@ static double fragmentation(uint64_t free_bytes, uint64_t largest)
 
 /* ---- Parts ---- */
 
-static void dump_free(int file, uint64_t free_bytes, uint64_t largest)
+static void dump_free(struct dump *dump, uint64_t free_bytes, uint64_t largest)
 {
   if (!free_bytes) return;
-  dump_write(file, "  Total free memory: %s\n", size_text(free_bytes).text);
-  dump_write(file, "  Largest block of free memory: %s\n", size_text(largest).text);
-  dump_write(file, "  Fragmentation: %.2f%%\n", fragmentation(free_bytes, largest));
+  dump_print(dump, "  Total free memory: %s\n", size_text(free_bytes).text);
+  dump_print(dump, "  Largest block of free memory: %s\n", size_text(largest).text);
+  dump_print(dump, "  Fragmentation: %.2f%%\n", fragmentation(free_bytes, largest));
 }
 
 static uint32_t count_free_ranges(const struct global *global)
@@ -63,48 +77,72 @@ static uint32_t count_free_ranges(const struct global *global)
   return count;
 }
 
-static void dump_global(int file, const struct arena *arena)
+static void dump_global(struct dump *dump, const struct arena *arena)
 {
   const struct global *global = &arena->global;
-  dump_write(file, "Global arena:\n");
-  dump_write(file, "  Arena size: %s in %u chunks\n", size_text(global->chunks.bytes).text, global->chunks.count);
-  dump_write(file, "  # free superblocks: %u\n", count_free_ranges(global));
-  dump_free(file, global_free_bytes(global), global_largest_free(global));
-  dump_write(file, "  Large allocations: %lld, %s\n", (long long)global->live_count,
+  dump_print(dump, "Global arena:\n");
+  dump_print(dump, "  Arena size: %s in %u chunks\n", size_text(global->chunks.bytes).text, global->chunks.count);
+  dump_print(dump, "  # free superblocks: %u\n", count_free_ranges(global));
+  dump_free(dump, global_free_bytes(global), global_largest_free(global));
+  dump_print(dump, "  Large allocations: %lld, %s\n", (long long)global->live_count,
              size_text((uint64_t)global->live_bytes).text);
   for (uint32_t stream = STREAM_FIRST; stream < global->streams.count; stream++)
     if (global->free[stream].count)
-      dump_write(file, "  Free on stream %p: %u superblocks, %s\n", (void *)stream_of(&global->streams, stream)->handle,
+      dump_print(dump, "  Free on stream %p: %u superblocks, %s\n", (void *)stream_of(&global->streams, stream)->handle,
                  global->free[stream].count, size_text(global->free[stream].bytes).text);
 }
 
-static void dump_local(int file, const struct arena *arena, struct local *local)
+static void dump_local(struct dump *dump, const struct arena *arena, struct local *local)
 {
   lock_take(&local->lock);
   uint64_t free_bytes = local->ready.bytes + local->quick_bytes + local->pending_bytes;
   if (local->stream == STREAM_CLEAN)
-    dump_write(file, "Arena %u, of no stream:\n", local->number);
+    dump_print(dump, "Arena %u, of no stream:\n", local->number);
   else
-    dump_write(file, "Arena %u, of stream %p and thread %llu:\n", local->number, (void *)local->handle,
+    dump_print(dump, "Arena %u, of stream %p and thread %llu:\n", local->number, (void *)local->handle,
                (unsigned long long)local_thread(local));
-  dump_write(file, "  # superblocks: %u, %s\n", local->n_superblocks, size_text(local->bytes).text);
-  dump_free(file, free_bytes, index_largest(&local->ready, &arena->global.pieces));
-  if (local->pending_bytes) dump_write(file, "  Freed on other streams: %s\n", size_text(local->pending_bytes).text);
-  dump_write(file, "  Allocations: %lld, %s\n", (long long)local->live_count,
+  dump_print(dump, "  # superblocks: %u, %s\n", local->n_superblocks, size_text(local->bytes).text);
+  dump_free(dump, free_bytes, index_largest(&local->ready, &arena->global.pieces));
+  if (local->pending_bytes) dump_print(dump, "  Freed on other streams: %s\n", size_text(local->pending_bytes).text);
+  dump_print(dump, "  Allocations: %lld, %s\n", (long long)local->live_count,
              size_text((uint64_t)local->live_bytes).text);
   lock_release(&local->lock);
 }
 
-void arena_dump(const struct arena *arena, uint64_t bytes)
+void arena_dump(const struct arena *arena, uint64_t bytes, struct dump *dump)
 {
-  int file = open(arena->dump_file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  dump->services = arena->services;
+  dump_print(dump, "%s failed to allocate %s\n", arena->services->name, size_text(bytes).text);
+  dump_global(dump, arena);
+  for (uint32_t number = 1; number < arena->n_locals; number++)
+    if (arena_local(arena, number)->n_superblocks) dump_local(dump, arena, arena_local(arena, number));
+}
+
+/* A full disk must not make the failure worse. */
+static void dump_write_file(const struct arena *arena, const char *text, size_t length)
+{
+  int file = output_file_open(arena->dump_file, OUTPUT_FILE_EMPTY);
   if (file < 0) {
-    arena->services->log(arena->services, HIPMM_LOG_WARNING, "%s cannot be written: %m", arena->dump_file);
+    arena->services->log(arena->services, HIPMM_LOG_WARNING, "%s cannot be written: %s", arena->dump_file,
+                         output_file_reason(errno));
     return;
   }
-  dump_write(file, "%s failed to allocate %s\n", arena->services->name, size_text(bytes).text);
-  dump_global(file, arena);
-  for (uint32_t number = 1; number < arena->n_locals; number++)
-    if (arena_local(arena, number)->n_superblocks) dump_local(file, arena, arena_local(arena, number));
+  while (length) {
+    ssize_t written = write(file, text, length);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) break;
+    text += written;
+    length -= (size_t)written;
+  }
   close(file);
+}
+
+void arena_dump_write(struct arena *arena, struct dump *dump)
+{
+  if (!dump->text) return;
+  if (!atomic_exchange(&arena->is_dumping, true)) {
+    dump_write_file(arena, dump->text, dump->length);
+    atomic_store(&arena->is_dumping, false);
+  }
+  dump->services->host_free(dump->services, dump->text, dump->room);
 }

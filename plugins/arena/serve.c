@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* serve.c: the ops. What the thread's own arena has, and what is freed on the stream of the arena that it came from,
  * takes that arena's lock alone; the rest, the global lock too. */
-#include "../../core/cancel.h"
 #include "arena.h"
 
 /* The arena's lock is held. */
@@ -15,18 +14,14 @@ static inline bool is_for(const struct local *local, hipStream_t handle)
 
 /* If the maximum allows more, the upstream has said why it has none. All streams were waited for by now, and every
  * arena has given back what it did not use. */
-static enum hipmm_status refuse_allocation(const struct arena *arena, const struct arena_wish *wish)
+static enum hipmm_status refuse_allocation(const struct arena *arena, const struct arena_wish *wish, struct dump *dump)
 {
   const struct hipmm_services *services = arena->services;
   const struct chunks *chunks = &arena->global.chunks;
   int64_t live_bytes;
   uint64_t largest = arena_largest_free(arena), room = chunks_room(chunks);
   arena_live_count(arena, &live_bytes);
-  if (arena->dumps) {
-    int cancel = cancel_forbid();
-    arena_dump(arena, wish->requested);
-    cancel_allow(cancel);
-  }
+  if (arena->dumps) arena_dump(arena, wish->requested, dump);
   if (room >= wish->bytes + (wish->alignment - HIPMM_ALIGNMENT))
     return services->explain(services, arena->refusal,
                              "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it allocated, and the "
@@ -43,14 +38,15 @@ static enum hipmm_status refuse_allocation(const struct arena *arena, const stru
                            arena_free_bytes(arena), largest, chunks->maximum_bytes, room);
 }
 
-static enum hipmm_status allocate_locked(struct arena *arena, struct arena_wish *wish, void **ptr_out)
+static enum hipmm_status allocate_locked(struct arena *arena, struct arena_wish *wish, struct dump *dump,
+                                         void **ptr_out)
 {
   uint32_t id = PIECE_NONE;
   enum hipmm_status status = arena_enter_stream(arena, wish->handle, &wish->stream);
   if (status) return status;
   status = arena_take(arena, wish, &id);
   if (status) return status;
-  if (!id) return refuse_allocation(arena, wish);
+  if (!id) return refuse_allocation(arena, wish, dump);
   *ptr_out = (void *)(uintptr_t)piece_of(&arena->global.pieces, id)->start;
   return HIPMM_OK;
 }
@@ -68,8 +64,10 @@ static __attribute__((noinline)) enum hipmm_status allocate_slowly(struct arena 
       .bytes = sizes_round_up(bytes, HIPMM_ALIGNMENT), .alignment = alignment, .requested = bytes, .handle = handle};
   status = lock_enter(&arena->lock, arena->services);
   if (status) return status;
-  status = allocate_locked(arena, &wish, ptr_out);
+  struct dump dump = {0};
+  status = allocate_locked(arena, &wish, &dump, ptr_out);
   lock_release(&arena->lock);
+  arena_dump_write(arena, &dump);
   return status;
 }
 

@@ -16,6 +16,7 @@ struct driver_pool {
   hipMemPool_t pool;      /* NULL until there is one */
   bool is_ours;           /* destroyed with the resource */
   bool is_imported;       /* another process allocates from it */
+  bool is_managed;        /* moves between host and devices by itself */
   bool is_exportable;     /* was made with a handle type, or may have been */
   bool counts_reserve;    /* the stack holds what the pool reserves, not what is allocated through us */
   int exported_fd;        /* the driver's, of which others get copies; -1: none yet */
@@ -91,7 +92,8 @@ void driver_pool_destroy(void *self);
 /* Puts the options in force on the new pool, and fills it. */
 enum hipmm_status driver_pool_prepare(struct driver_pool *pool, const struct driver_pool_options *options);
 
-/* Gives other devices access: rows of struct driver_pool_peer. */
+/* Gives other devices access: as the rows of struct driver_pool_peer say, and all others that can reach the memory to
+ * read and write, as hipMalloc's memory can be copied with any of them current. */
 enum hipmm_status driver_pool_allow(struct driver_pool *pool, const struct hipmm_list *peers);
 
 /* Makes sure that the resource's own device has it. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* driver_share.c: a driver's pool and other devices and processes: access, export and import. See driver_pool.h. */
 #include "../../core/cancel.h"
+#include "../reach.h"
 #include "driver_pool.h"
 
 #include <errno.h>
@@ -45,7 +46,7 @@ static enum hipmm_status allow(struct driver_pool *pool, size_t row, const struc
                         (long long)peer->device, services->device, services->hip->GetErrorName(code));
 }
 
-enum hipmm_status driver_pool_allow(struct driver_pool *pool, const struct hipmm_list *peers)
+static enum hipmm_status allow_rows(struct driver_pool *pool, const struct hipmm_list *peers)
 {
   const struct driver_pool_peer *rows = peers->items;
   if (!peers->count) return HIPMM_OK;
@@ -53,6 +54,33 @@ enum hipmm_status driver_pool_allow(struct driver_pool *pool, const struct hipmm
       source_require_function(pool->services, !!pool->services->hip->MemPoolSetAccess, "hipMemPoolSetAccess");
   for (size_t i = 0; !status && i < peers->count; i++) status = allow(pool, i, &rows[i]);
   return status;
+}
+
+/* Without the devices that a row speaks of, which may be given less. Managed memory is every device's by its nature: a
+ * driver may have nothing to give there. */
+static enum hipmm_status allow_all(const struct driver_pool *pool, uint64_t devices)
+{
+  const struct hipmm_services *services = pool->services;
+  enum hipmm_log_level level = pool->is_managed ? HIPMM_LOG_DEBUG : HIPMM_LOG_WARNING;
+  if (!services->hip->MemPoolSetAccess) return HIPMM_OK;
+  for (; devices; devices &= devices - 1) {
+    int code = services->hip->MemPoolSetAccess(pool->pool, reach_first(devices), HIPMM_HIP_ACCESS_READ_WRITE);
+    if (reach_is_refused(code))
+      reach_report(services, level, "hipMemPoolSetAccess", code, reach_first(devices));
+    else if (code)
+      return services->refuse_hip(services, "hipMemPoolSetAccess", code, 0);
+  }
+  return HIPMM_OK;
+}
+
+enum hipmm_status driver_pool_allow(struct driver_pool *pool, const struct hipmm_list *peers)
+{
+  const struct driver_pool_peer *rows = peers->items;
+  struct reach reach;
+  enum hipmm_status status = reach_find(pool->services, &reach);
+  if (!status) status = allow_rows(pool, peers);
+  for (size_t i = 0; !status && i < peers->count; i++) reach.devices &= ~reach_bit(rows[i].device);
+  return status ? status : allow_all(pool, reach.devices);
 }
 
 /* A pool that comes from elsewhere may not be its own device's to use yet. A driver that cannot tell does not mind. */

@@ -52,7 +52,8 @@ static const struct hipmm_option async_import_option_table[] = {
     {.name = "peers",
      .type = HIPMM_OPTION_LIST,
      .offset = offsetof(struct async_import_options, peers),
-     .doc = "Other devices of this process that may use the memory where it is",
+     .doc = "Other devices of this process that may use the memory where it is; a device without a row may read and "
+            "write it if it can reach it",
      .fields = driver_pool_peer_fields,
      .n_fields = sizeof driver_pool_peer_fields / sizeof *driver_pool_peer_fields,
      .field_bytes = sizeof(struct driver_pool_peer)},

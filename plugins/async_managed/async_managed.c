@@ -20,8 +20,9 @@ static enum hipmm_status async_managed_open(struct driver_pool *pool, const void
                           "use pool over managed");
   }
   if (code) return services->refuse_hip(services, "hipMemPoolCreate", code, 0);
-  pool->is_ours = pool->counts_reserve = true;
-  return driver_pool_prepare(pool, options);
+  pool->is_ours = pool->counts_reserve = pool->is_managed = true;
+  status = driver_pool_allow(pool, &(const struct hipmm_list){0});
+  return status ? status : driver_pool_prepare(pool, options);
 }
 
 static enum hipmm_status async_managed_create(const struct hipmm_services *services, const void *options,

@@ -25,11 +25,13 @@ static enum hipmm_status device_create(const struct hipmm_services *services, co
                                        struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
 {
   void *self;
+  struct reach reach;
   (void)upstreams, (void)n_upstreams; /* it has none */
   enum hipmm_status status = peers_enable(services, options);
+  if (!status) status = reach_find(services, &reach);
   if (!status) status = source_create(services, &device_memory, sizeof(struct device), &self);
   if (status) return status;
-  ((struct device *)self)->options = options;
+  peers_open(self, &reach);
   *self_out = self;
   return HIPMM_OK;
 }
@@ -47,9 +49,9 @@ static const struct hipmm_option device_table[] = {
     {.name = "peers",
      .type = HIPMM_OPTION_LIST,
      .offset = offsetof(struct device_options, peers),
-     .doc =
-         "Other devices that may read and write the memory where it is; access to memory of hipMalloc stays when the "
-         "stack is gone, since it is the process's",
+     .doc = "Other devices whose kernels may use memory of hipMalloc at once, as if the program had called "
+            "hipDeviceEnablePeerAccess, which stays when the stack is gone; mapped memory, as of a pool above, needs "
+            "no row: every device that can reach it may use it",
      .fields = peer_table,
      .n_fields = sizeof peer_table / sizeof *peer_table,
      .field_bytes = sizeof(struct peer)},

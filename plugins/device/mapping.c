@@ -83,9 +83,11 @@ static enum hipmm_status map(void *self, void *address, size_t bytes, void *piec
   int code = hip->MemMap(address, bytes, piece);
   if (code) return leave(services, previous, "hipMemMap", code, bytes);
   code = hip->MemSetAccess(address, bytes, services->device);
-  if (!code) code = peers_give_access(self, address, bytes);
-  if (code) hip->MemUnmap(address, bytes);
-  return leave(services, previous, "hipMemSetAccess", code, bytes);
+  enum hipmm_status status =
+      code ? services->refuse_hip(services, "hipMemSetAccess", code, bytes) : peers_give_access(self, address, bytes);
+  if (status) hip->MemUnmap(address, bytes);
+  services->leave_device(services, previous);
+  return status;
 }
 
 static enum hipmm_status unmap(void *self, void *address, size_t bytes)
@@ -119,7 +121,11 @@ static int is_slow(void *self)
  * from the first release on which these tests have passed. */
 static const char *doubt(void *self)
 {
-  if (is_runtime(self, "nvidia") || is_runtime(self, "software")) return NULL;
+  const struct device *device = self;
+  if (is_runtime(self, "nvidia") || is_runtime(self, "software"))
+    return device->is_in_reach ? NULL
+                               : "some device of this process cannot reach the memory of this one, and with such a "
+                                 "device current mapped memory cannot be copied";
   return is_runtime(self, "amd") ? "ROCm's virtual memory is known to lose what kernels write, on some devices"
                                  : "nobody knows this runtime's virtual memory";
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* peers.c: see peers.h. Called by device.c when a resource is made, and by mapping.c for each piece. Never takes access
- * away: it is the process's, and others may count on it. */
+ * to hipMalloc's memory away: it is the process's, and others may count on it. */
 #include "peers.h"
 
 #include <stdio.h>
@@ -54,12 +54,38 @@ enum hipmm_status peers_enable(const struct hipmm_services *services, const stru
   return status;
 }
 
-int peers_give_access(const struct device *device, void *address, size_t bytes)
+void peers_open(struct device *device, const struct reach *reach)
+{
+  device->is_in_reach = reach->is_whole;
+  atomic_init(&device->peers, reach->devices);
+}
+
+static void peers_drop(struct device *device, int peer, int code)
 {
   const struct hipmm_services *services = device->source.services;
-  const struct peer *peers = device->options->peers.items;
-  int code = HIPMM_HIP_SUCCESS;
-  for (size_t i = 0; !code && i < device->options->peers.count; i++)
-    if (peers[i].device != services->device) code = services->hip->MemSetAccess(address, bytes, (int)peers[i].device);
-  return code;
+  bool is_first = atomic_fetch_and(&device->peers, ~reach_bit(peer)) & reach_bit(peer);
+  if (is_first)
+    reach_report(services, HIPMM_LOG_WARNING, "hipMemSetAccess", code, peer);
+  else
+    services->hip->GetLastError();
+}
+
+/* One call for each device: on NVIDIA's driver (580), one call with two devices takes longer than two calls. */
+enum hipmm_status peers_give_access(struct device *device, void *address, size_t bytes)
+{
+  const struct hipmm_services *services = device->source.services;
+  uint64_t peers = atomic_load_explicit(&device->peers, memory_order_relaxed);
+  for (; peers; peers &= peers - 1) {
+    int peer = reach_first(peers);
+    int code = services->hip->MemSetAccess(address, bytes, peer);
+    if (reach_is_refused(code)) {
+      peers_drop(device, peer, code);
+    } else if (code) {
+      enum hipmm_status status = services->refuse_hip(services, "hipMemSetAccess", code, bytes);
+      return services->explain(
+          services, status, "the access was for device {0}; a pool with \"growth\": \"segments\" needs no such access",
+          (uint64_t)peer, 0, 0, 0);
+    }
+  }
+  return HIPMM_OK;
 }

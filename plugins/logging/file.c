@@ -2,10 +2,9 @@
 /* file.c: see file.h. */
 #include "file.h"
 #include "../../core/cancel.h"
+#include "../../core/output_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,21 +13,22 @@ enum hipmm_status file_refuse(const struct hipmm_services *services, const char 
   const char *remedy = code == ENOENT   ? "; its folder does not exist, create it first"
                        : code == EISDIR ? "; write the name of a file in it"
                                         : "";
-  return services->fail(services, HIPMM_E_IO, "file", "cannot write \"%.500s\": %s%s", name, strerror(code), remedy);
+  return services->fail(services, HIPMM_E_IO, "file", "cannot write \"%.500s\": %s%s", name, output_file_reason(code),
+                        remedy);
 }
 
-/* Opening without waiting: a pipe that nobody reads is an error and not a hang. */
 enum hipmm_status file_open(const struct hipmm_services *services, const char *name, struct file *file_out)
 {
   struct stat status;
-  int descriptor = open(name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+  int descriptor = output_file_open(name, OUTPUT_FILE_KEEP);
   if (descriptor < 0) return file_refuse(services, name, errno);
-  if (fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK) || fstat(descriptor, &status)) {
+  if (fstat(descriptor, &status)) {
     int code = errno;
     close(descriptor);
     return file_refuse(services, name, code);
   }
-  *file_out = (struct file){descriptor, S_ISREG(status.st_mode), status.st_dev, status.st_ino};
+  *file_out = (struct file){descriptor, S_ISREG(status.st_mode) && output_file_standard(name) < 0, status.st_dev,
+                            status.st_ino};
   return HIPMM_OK;
 }
 

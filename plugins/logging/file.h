@@ -9,8 +9,8 @@
 #include <sys/types.h>
 
 struct file {
-  int descriptor; /* -1: not open */
-  bool is_regular;
+  int descriptor;  /* -1: not open */
+  bool is_regular; /* and the log's alone: not a standard stream */
   dev_t device;
   ino_t number;
 };

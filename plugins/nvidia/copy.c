@@ -65,19 +65,47 @@ hipError_t hipMemcpyWithStream(void *to, const void *from, size_t bytes, hipMemc
   return error == hipSuccess ? hipStreamSynchronize(stream) : error;
 }
 
+/* ---- Between devices ------------------------------------------------------------------------------------------- */
+
+/* A plain copy goes by address, and takes memory of the host too; but it fails on mapped memory and on that of pools to
+ * which the current device has no access. The driver's own copy between contexts does without. */
+struct copy_between {
+  CUdeviceptr to, from;
+  CUcontext to_context, from_context;
+};
+
+static CUresult copy_find_contexts(struct copy_between *between, int to_device, int from_device)
+{
+  CUresult result = nvidia_primary_context(to_device, &between->to_context);
+  return result == CUDA_SUCCESS ? nvidia_primary_context(from_device, &between->from_context) : result;
+}
+
 hipError_t hipMemcpyPeer(void *to, int to_device, const void *from, int from_device, size_t bytes)
 {
+  struct copy_between between = {.to = nvidia_address(to), .from = nvidia_address(from)};
   if (!nvidia_ready()) return nvidia_last_error;
   if (!nvidia_device_exists(to_device) || !nvidia_device_exists(from_device)) return nvidia_fail(hipErrorInvalidDevice);
-  return nvidia_end(copy_now(to, from, bytes));
+  CUresult result = copy_now(to, from, bytes);
+  if (result != CUDA_ERROR_INVALID_VALUE || !nvidia_cuda.MemcpyPeer) return nvidia_end(result);
+  result = copy_find_contexts(&between, to_device, from_device);
+  if (result == CUDA_SUCCESS)
+    result = nvidia_cuda.MemcpyPeer(between.to, between.to_context, between.from, between.from_context, bytes);
+  return nvidia_end(result);
 }
 
 hipError_t hipMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes,
                               hipStream_t stream)
 {
+  struct copy_between between = {.to = nvidia_address(to), .from = nvidia_address(from)};
   if (!nvidia_ready()) return nvidia_last_error;
   if (!nvidia_device_exists(to_device) || !nvidia_device_exists(from_device)) return nvidia_fail(hipErrorInvalidDevice);
-  return nvidia_end(copy_later(to, from, bytes, stream));
+  CUresult result = copy_later(to, from, bytes, stream);
+  if (result != CUDA_ERROR_INVALID_VALUE || !nvidia_cuda.MemcpyPeerAsync) return nvidia_end(result);
+  result = copy_find_contexts(&between, to_device, from_device);
+  if (result == CUDA_SUCCESS)
+    result = nvidia_cuda.MemcpyPeerAsync(between.to, between.to_context, between.from, between.from_context, bytes,
+                                         nvidia_stream(stream));
+  return nvidia_end(result);
 }
 
 /* ---- Fills ----------------------------------------------------------------------------------------------------- */

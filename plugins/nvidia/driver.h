@@ -58,6 +58,9 @@ struct nvidia_driver {
 
   CUresult (*Memcpy)(CUdeviceptr to, CUdeviceptr from, size_t bytes);
   CUresult (*MemcpyAsync)(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream);
+  CUresult (*MemcpyPeer)(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes);
+  CUresult (*MemcpyPeerAsync)(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+                              size_t bytes, CUstream stream);
   CUresult (*MemsetD8)(CUdeviceptr address, unsigned char value, size_t count);
   CUresult (*MemsetD8Async)(CUdeviceptr address, unsigned char value, size_t count, CUstream stream);
   CUresult (*MemsetD32)(CUdeviceptr address, unsigned int value, size_t count);

@@ -46,6 +46,8 @@ const struct nvidia_symbol nvidia_symbols[] = {
     {"cuMemRangeGetAttribute", &nvidia_cuda.MemRangeGetAttribute, 8000, true},
     {"cuMemcpy", &nvidia_cuda.Memcpy, 4000, false},
     {"cuMemcpyAsync", &nvidia_cuda.MemcpyAsync, 4000, false},
+    {"cuMemcpyPeer", &nvidia_cuda.MemcpyPeer, 4000, true},
+    {"cuMemcpyPeerAsync", &nvidia_cuda.MemcpyPeerAsync, 4000, true},
     {"cuMemsetD8", &nvidia_cuda.MemsetD8, 3020, false},
     {"cuMemsetD8Async", &nvidia_cuda.MemsetD8Async, 3020, false},
     {"cuMemsetD32", &nvidia_cuda.MemsetD32, 3020, true},

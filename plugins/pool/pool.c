@@ -181,7 +181,8 @@ static const struct hipmm_option options[] = {
      .offset = offsetof(struct pool_options, growth),
      .initial = "auto",
      .doc = "How more memory is had: mapped, as granules under one range of addresses; segments, as separate pieces; "
-            "auto, mapped where the upstream can, and nothing speaks against its way of doing it",
+            "auto, mapped where the upstream can, every device of the process can reach the memory, and nothing else "
+            "speaks against it",
      .choices = growths},
     {.name = "record",
      .type = HIPMM_OPTION_ENUM,

@@ -123,7 +123,7 @@ hipError_t software_span_open(const void *start, size_t bytes, bool is_write, in
 {
   uintptr_t address = (uintptr_t)start;
   if (bytes == 0 || bytes > UINTPTR_MAX - address) return hipErrorInvalidValue;
-  struct software_span span = {.start = (char *)address, .bytes = bytes, .is_write = is_write};
+  struct software_span span = {.start = (char *)address, .bytes = bytes, .is_write = is_write, .device = device};
   struct software_allocation *allocation = software_allocation_holding(start);
   if (allocation) {
     if (bytes > allocation->by_address.minor - (address - allocation->by_address.major)) return hipErrorInvalidValue;
@@ -150,10 +150,10 @@ bool software_span_is_host(const struct software_span *span)
   return !span->allocation && !span->is_virtual;
 }
 
-const char *software_span_enter(const struct software_span *span, int device, uint64_t sequence)
+const char *software_span_enter(const struct software_span *span, uint64_t sequence)
 {
   if (span->is_virtual) {
-    if (!software_virtual_allows((uintptr_t)span->start, span->bytes, span->is_write, device, sequence))
+    if (!software_virtual_allows((uintptr_t)span->start, span->bytes, span->is_write, span->device, sequence))
       return "was unmapped, or its access taken away, since the call";
     software_virtual_pin((uintptr_t)span->start, 1);
   } else if (span->allocation) {

@@ -6,10 +6,12 @@
 
 const struct software_config software_defaults = {.devices = 1,
                                                   .memory_bytes = (size_t)16 << 30,
+                                                  .host_memory_bytes = (size_t)64 << 30,
                                                   .scheduler = SOFTWARE_THREADS,
                                                   .virtual_memory = true,
                                                   .memory_pools = true,
                                                   .managed_memory = true,
+                                                  .peer_group = SOFTWARE_MAX_DEVICES,
                                                   .granularity_bytes = (size_t)2 << 20};
 
 struct software_state software = {.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -50,7 +52,8 @@ static void configure_clear_device(int device)
   software_heap_close(&software.devices[device].heap);
   software.devices[device].faults = 0;
   software.devices[device].fault = hipSuccess;
-  for (int peer = 0; peer < SOFTWARE_MAX_DEVICES; peer++) software.devices[device].peers[peer] = false;
+  for (int peer = 0; peer < SOFTWARE_MAX_DEVICES; peer++)
+    software.devices[device].peers[peer] = software.devices[peer].peers[device] = false;
 }
 
 void software_reset_device(int device)
@@ -84,10 +87,11 @@ static bool configure_is_idle(void)
 static bool configure_is_same(const struct software_config *one, const struct software_config *other)
 {
   return one->devices == other->devices && one->memory_bytes == other->memory_bytes &&
-         one->scheduler == other->scheduler && one->seed == other->seed &&
-         one->virtual_memory == other->virtual_memory && one->memory_pools == other->memory_pools &&
-         one->managed_memory == other->managed_memory && one->pageable_memory_access == other->pageable_memory_access &&
-         one->closed == other->closed && one->granularity_bytes == other->granularity_bytes;
+         one->host_memory_bytes == other->host_memory_bytes && one->scheduler == other->scheduler &&
+         one->seed == other->seed && one->virtual_memory == other->virtual_memory &&
+         one->memory_pools == other->memory_pools && one->managed_memory == other->managed_memory &&
+         one->pageable_memory_access == other->pageable_memory_access && one->closed == other->closed &&
+         one->peer_group == other->peer_group && one->granularity_bytes == other->granularity_bytes;
 }
 
 /* The configuration in force may be asked for again at any time: memory that is still allocated stays. */

@@ -41,10 +41,12 @@ static hipError_t copy_stage(struct software_operation *operation)
   return hipSuccess;
 }
 
-static hipError_t copy_prepare(struct software_operation *operation, const struct copy_request *request, int device)
+static hipError_t copy_prepare(struct software_operation *operation, const struct copy_request *request, int to_device,
+                               int from_device)
 {
-  hipError_t error = software_span_open(request->to, request->bytes, true, device, &operation->to);
-  if (error == hipSuccess) error = software_span_open(request->from, request->bytes, false, device, &operation->from);
+  hipError_t error = software_span_open(request->to, request->bytes, true, to_device, &operation->to);
+  if (error == hipSuccess)
+    error = software_span_open(request->from, request->bytes, false, from_device, &operation->from);
   if (error == hipSuccess) error = copy_check_kind(operation, request->kind);
   bool waits = request->waits || software_span_is_host(&operation->to);
   if (error == hipSuccess && !waits && software_span_is_host(&operation->from)) error = copy_stage(operation);
@@ -61,7 +63,10 @@ static hipError_t copy_submit(struct software_queue *queue, struct software_oper
   return software.devices[device].fault;
 }
 
-static hipError_t copy_start(const struct copy_request *request, hipStream_t stream)
+enum { DEVICE_OF_QUEUE = -1 };
+
+/* Each side is reached by the device that is named for it, or by the queue's. */
+static hipError_t copy_start(const struct copy_request *request, int to_device, int from_device, hipStream_t stream)
 {
   struct software_queue *queue;
   hipError_t error = software_queue_find(stream, &queue);
@@ -70,7 +75,8 @@ static hipError_t copy_start(const struct copy_request *request, hipStream_t str
   if (request->bytes == 0) return hipSuccess;
   struct software_operation *operation = software_operation_new(SOFTWARE_COPY, request->call);
   if (!operation) return hipErrorOutOfMemory;
-  error = copy_prepare(operation, request, queue->device);
+  error = copy_prepare(operation, request, to_device == DEVICE_OF_QUEUE ? queue->device : to_device,
+                       from_device == DEVICE_OF_QUEUE ? queue->device : from_device);
   if (error != hipSuccess) {
     software_operation_free(operation);
     return error;
@@ -81,7 +87,7 @@ static hipError_t copy_start(const struct copy_request *request, hipStream_t str
 static hipError_t copy_call(struct copy_request request, hipStream_t stream)
 {
   hipError_t error = software_begin(request.call);
-  return software_end(error != hipSuccess ? error : copy_start(&request, stream));
+  return software_end(error != hipSuccess ? error : copy_start(&request, DEVICE_OF_QUEUE, DEVICE_OF_QUEUE, stream));
 }
 
 hipError_t hipMemcpy(void *to, const void *from, size_t bytes, hipMemcpyKind kind)
@@ -109,12 +115,13 @@ static hipError_t copy_check_peer(const void *pointer, int device)
   return is_bound && allocation->device != device ? hipErrorInvalidValue : hipSuccess;
 }
 
+/* As on NVIDIA's driver, mapped memory needs access for its own device only, whichever is current. */
 static hipError_t copy_peer_call(struct copy_request request, int to_device, int from_device, hipStream_t stream)
 {
   hipError_t error = software_begin(request.call);
   if (error == hipSuccess) error = copy_check_peer(request.to, to_device);
   if (error == hipSuccess) error = copy_check_peer(request.from, from_device);
-  return software_end(error != hipSuccess ? error : copy_start(&request, stream));
+  return software_end(error != hipSuccess ? error : copy_start(&request, to_device, from_device, stream));
 }
 
 hipError_t hipMemcpyPeer(void *to, int to_device, const void *from, int from_device, size_t bytes)
@@ -147,7 +154,7 @@ static bool fill_reaches(const struct software_span *span, int device)
   const struct software_allocation *allocation = span->allocation;
   if (!allocation || allocation->device == device) return true;
   if (allocation->kind == SOFTWARE_DEVICE_MEMORY) return software.devices[device].peers[allocation->device];
-  return allocation->kind != SOFTWARE_POOLED || !allocation->pool || software_pool_allows(allocation->pool, device);
+  return !allocation->pool || software_pool_allows(allocation->pool, device);
 }
 
 static hipError_t fill_start(const struct fill_request *request, hipStream_t stream)

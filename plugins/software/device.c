@@ -221,20 +221,26 @@ hipError_t hipDeviceReset(void)
 
 /* ---- Peers ----------------------------------------------------------------------------------------------------- */
 
+bool software_device_reaches(int device, int peer)
+{
+  return device / software.config.peer_group == peer / software.config.peer_group;
+}
+
 hipError_t hipDeviceCanAccessPeer(int *can_access, int device, int peer)
 {
-  hipError_t error = software_enter(SOFTWARE_hipDeviceCanAccessPeer);
+  hipError_t error = software_begin(SOFTWARE_hipDeviceCanAccessPeer);
   if (error == hipSuccess && !can_access) error = hipErrorInvalidValue;
   if (error == hipSuccess && (!software_device_exists(device) || !software_device_exists(peer)))
     error = hipErrorInvalidDevice;
-  if (error == hipSuccess) *can_access = device != peer;
-  return software_leave(error);
+  if (error == hipSuccess) *can_access = device != peer && software_device_reaches(device, peer);
+  return software_end(error);
 }
 
-/* Copies reach every device without; there are no kernels whose access it would decide. */
+/* For fills, which stand for all work of kernels. Copies of hipMalloc's memory go without. */
 static hipError_t device_set_peer(int device, int peer, bool enabled)
 {
   if (!software_device_exists(peer) || peer == device) return hipErrorInvalidDevice;
+  if (!software_device_reaches(device, peer)) return hipErrorPeerAccessUnsupported;
   bool *is_enabled = &software.devices[device].peers[peer];
   if (*is_enabled == enabled) return enabled ? hipErrorPeerAccessAlreadyEnabled : hipErrorPeerAccessNotEnabled;
   *is_enabled = enabled;

@@ -6,7 +6,7 @@
 
 static bool execute_enter(struct software_operation *operation, const struct software_span *span, int device)
 {
-  const char *why = software_span_enter(span, device, operation->sequence);
+  const char *why = software_span_enter(span, operation->sequence);
   if (why) software_device_fault(device, operation->call, span, why);
   return !why;
 }

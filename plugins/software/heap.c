@@ -37,18 +37,23 @@ size_t software_align_up(size_t bytes, size_t alignment)
   return bytes > SIZE_MAX - (alignment - 1) ? 0 : (bytes + alignment - 1) & ~(alignment - 1);
 }
 
+static size_t *heap_used_bytes(int device)
+{
+  return device < 0 ? &software.host_used_bytes : &software.devices[device].used_bytes;
+}
+
 bool software_charge(int device, size_t bytes)
 {
-  if (device < 0) return true;
-  struct software_device *charged = &software.devices[device];
-  if (bytes > software.config.memory_bytes - charged->used_bytes) return false;
-  charged->used_bytes += bytes;
+  size_t *used_bytes = heap_used_bytes(device);
+  size_t most = device < 0 ? software.config.host_memory_bytes : software.config.memory_bytes;
+  if (bytes > most - *used_bytes) return false;
+  *used_bytes += bytes;
   return true;
 }
 
 void software_uncharge(int device, size_t bytes)
 {
-  if (device >= 0) software.devices[device].used_bytes -= bytes;
+  *heap_used_bytes(device) -= bytes;
 }
 
 int software_file_create(void)

@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* host.c: memory that the host and all devices share: pinned, registered, managed. Called by applications. It is not
- * charged to a device's capacity, since managed memory may be larger than any device. */
+/* host.c: memory that the host and all devices share: pinned, registered, managed. Called by applications. It is
+ * charged to the host's capacity and to no device's, since managed memory may be larger than any device. */
 #include "internal.h"
 #include <string.h>
+
+/* Gives back what managed pools keep in reserve; false if there was nothing. */
+static bool host_drain_pools(void)
+{
+  bool has_drained = false;
+  for (int device = 0; device < software.config.devices; device++) has_drained |= software_pools_drain(device);
+  return has_drained;
+}
 
 static hipError_t host_allocate(enum software_memory_kind kind, int device, size_t bytes, unsigned flags,
                                 void **pointer_out)
@@ -13,6 +21,8 @@ static hipError_t host_allocate(enum software_memory_kind kind, int device, size
     return hipSuccess;
   }
   hipError_t error = software_allocation_create(kind, device, bytes, &allocation);
+  if (error == hipErrorOutOfMemory && bytes <= software.config.host_memory_bytes && host_drain_pools())
+    error = software_allocation_create(kind, device, bytes, &allocation);
   if (error != hipSuccess) return error;
   allocation->flags = flags;
   *pointer_out = (void *)allocation->by_address.major;

@@ -28,11 +28,13 @@ enum software_call { SOFTWARE_CALLS(SOFTWARE_CALL_ID) SOFTWARE_N_CALLS };
 
 struct software_config {
   int devices;
-  size_t memory_bytes; /* of each device */
+  size_t memory_bytes;      /* of each device */
+  size_t host_memory_bytes; /* for pinned and managed memory */
   enum software_scheduler scheduler;
   uint64_t seed;
   bool virtual_memory, memory_pools, managed_memory, pageable_memory_access;
   bool closed;              /* the host cannot touch device memory */
+  int peer_group;           /* so many devices, one after the other, reach each other's memory */
   size_t granularity_bytes; /* of virtual memory; a power of two, a page or more */
 };
 
@@ -91,6 +93,7 @@ struct software_span {
   size_t bytes;
   bool is_write;
   bool is_virtual;                        /* in mappings of virtual memory */
+  int device;                             /* whose access decides */
   struct software_allocation *allocation; /* a reference; NULL for virtual and for the application's own memory */
 };
 
@@ -154,7 +157,7 @@ struct software_event {
 
 /* A memfd, and the parts of it that are mapped and cut into blocks (see heap.c). */
 struct software_heap {
-  int device; /* whose capacity it is charged to; -1: none's */
+  int device; /* whose capacity it is charged to; -1: the host's */
   int fd;     /* 0 until first used */
   uint64_t file_end, file_bytes;
   struct tree_node *free_by_size, *free_by_address;
@@ -188,6 +191,7 @@ struct software_state {
   struct software_queue *active;
   struct software_device devices[SOFTWARE_MAX_DEVICES];
   struct software_heap host_heap; /* of pinned and managed memory */
+  size_t host_used_bytes;
   struct tree_node *allocations, *arenas;
 };
 
@@ -236,12 +240,14 @@ bool software_error_parse(const char *text, hipError_t *error_out);
 
 int software_current_device(void); /* of the calling thread; needs no lock */
 bool software_device_exists(int device);
+/* Whether `device` can be given access to the memory of `peer`; both exist. */
+bool software_device_reaches(int device, int peer);
 /* Remembers that an operation of `device` touched what it must not, and says so on stderr. */
 void software_device_fault(int device, enum software_call call, const struct software_span *span, const char *why);
 
 /* ---- heap.c: memory -------------------------------------------------------------------------------------------- */
 
-/* Charges a device's capacity; false if that much is not left. */
+/* Charges a device's capacity, or the host's for -1; false if that much is not left. */
 bool software_charge(int device, size_t bytes);
 void software_uncharge(int device, size_t bytes);
 /* A charged block of at least `bytes`, page-aligned; NULL when capacity or the host's memory is exhausted. */
@@ -280,13 +286,14 @@ void software_allocation_reopen(struct software_allocation *allocation);
 /* close, end, and its block back to the heap: all for memory that no pool has. */
 void software_allocation_destroy(struct software_allocation *allocation);
 
-/* Checks at the call that [start, start + bytes) may be touched by `device`: hipErrorInvalidValue if not. */
+/* Checks at the call that [start, start + bytes) may be touched by `device`: hipErrorInvalidValue if not. The memory is
+ * checked for the same device at execution. */
 hipError_t software_span_open(const void *start, size_t bytes, bool is_write, int device,
                               struct software_span *span_out);
 void software_span_close(struct software_span *span);
 bool software_span_is_host(const struct software_span *span); /* the application's own memory */
 /* Checks again at execution and pins: NULL, or why it is a fault. exit only after a NULL. */
-const char *software_span_enter(const struct software_span *span, int device, uint64_t sequence);
+const char *software_span_enter(const struct software_span *span, uint64_t sequence);
 void software_span_exit(const struct software_span *span);
 
 /* ---- memory.c, host.c ------------------------------------------------------------------------------------------ */

@@ -107,7 +107,7 @@ static hipError_t memory_attributes(const void *pointer, hipPointerAttribute_t *
   int device = 0;
   if (!allocation && !software_virtual_device(pointer, &device)) return hipErrorInvalidValue;
   bool is_host = allocation && (allocation->kind == SOFTWARE_PINNED || allocation->kind == SOFTWARE_REGISTERED);
-  bool is_managed = allocation && allocation->kind == SOFTWARE_MANAGED;
+  bool is_managed = allocation && (allocation->kind == SOFTWARE_MANAGED || software_pool_is_managed(allocation));
   *attributes_out = (hipPointerAttribute_t){.device = allocation ? allocation->device : device,
                                             .devicePointer = (void *)(uintptr_t)pointer,
                                             .hostPointer = is_host || is_managed ? (void *)(uintptr_t)pointer : NULL,

@@ -31,7 +31,7 @@ struct software_pool *software_pool_create(int device, hipMemAllocationHandleTyp
   return pool;
 }
 
-/* Managed memory is the host's, so it is charged to no device. */
+/* Managed memory is the host's, so it is charged to no device's capacity. */
 void software_pool_make_managed(struct software_pool *pool)
 {
   pool->is_managed = true;
@@ -190,7 +190,8 @@ static struct software_pool_block *pool_take(struct software_pool *pool, size_t 
 {
   const size_t nothing = 0;
   size_t rounded = software_align_up(bytes, SOFTWARE_PAGE_BYTES);
-  if (rounded == 0 || (!pool->is_managed && rounded > software.config.memory_bytes)) return NULL;
+  if (rounded == 0 || rounded > (pool->is_managed ? software.config.host_memory_bytes : software.config.memory_bytes))
+    return NULL;
   struct software_pool_block *block = pool_take_idle(pool, rounded, queue);
   if (!block) block = pool_take_fresh(pool, rounded);
   if (block) return block;

@@ -203,6 +203,7 @@ static hipError_t pool_set_access(struct software_pool *pool, const hipMemAccess
   for (size_t i = 0; i < count; i++) {
     if (access[i].location.type != hipMemLocationTypeDevice) return hipErrorInvalidValue;
     if (!software_device_exists(access[i].location.id)) return hipErrorInvalidDevice;
+    if (!software_device_reaches(access[i].location.id, pool->device)) return hipErrorInvalidDevice;
     if (access[i].flags != hipMemAccessFlagsProtRead && access[i].flags != hipMemAccessFlagsProtReadWrite)
       return hipErrorInvalidValue;
   }

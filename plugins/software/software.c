@@ -8,12 +8,13 @@
 
 struct software_options {
   int64_t devices;
-  uint64_t memory;
+  uint64_t memory, host_memory;
   uint32_t scheduler;
   int64_t seed;
   struct hipmm_strings fail;
   uint32_t virtual_memory, memory_pools, managed_memory, pageable_memory_access, host_access;
   uint64_t granularity;
+  int64_t peer_group;
 };
 
 /* In the order of enum software_scheduler. */
@@ -36,6 +37,15 @@ static const struct hipmm_option software_option_table[] = {
      .minimum = "1MiB",
      .maximum = "64TiB",
      .doc = "Memory of each device; a page of the host is used up when it is first touched"},
+    {.name = "host_memory",
+     .type = HIPMM_OPTION_BYTES,
+     .offset = offsetof(struct software_options, host_memory),
+     .initial = "64GiB",
+     .unit = "bytes",
+     .minimum = "1MiB",
+     .maximum = "64TiB",
+     .doc = "Memory of the host for pinned and managed memory, of all devices together; a page is used up when it is "
+            "first touched"},
     {.name = "scheduler",
      .type = HIPMM_OPTION_ENUM,
      .offset = offsetof(struct software_options, scheduler),
@@ -87,6 +97,15 @@ static const struct hipmm_option software_option_table[] = {
      .minimum = "4KiB",
      .maximum = "1GiB",
      .doc = "Granularity of virtual memory management, a power of two"},
+    {.name = "peer_group",
+     .type = HIPMM_OPTION_INTEGER,
+     .offset = offsetof(struct software_options, peer_group),
+     .initial = "64",
+     .unit = "devices",
+     .minimum = "1",
+     .maximum = "64",
+     .doc = "Devices that reach each other's memory: so many from 0 on, the next so many, and so forth; with 1, none "
+            "reaches another's"},
 };
 
 static bool software_is_number(const char *text)
@@ -135,6 +154,7 @@ static enum hipmm_status software_create(const struct hipmm_services *services, 
   const struct software_options *options = given;
   struct software_config config = {.devices = (int)options->devices,
                                    .memory_bytes = options->memory & ~(SOFTWARE_PAGE_BYTES - 1),
+                                   .host_memory_bytes = options->host_memory & ~(SOFTWARE_PAGE_BYTES - 1),
                                    .scheduler = (enum software_scheduler)options->scheduler,
                                    .seed = (uint64_t)options->seed,
                                    .virtual_memory = options->virtual_memory,
@@ -142,7 +162,8 @@ static enum hipmm_status software_create(const struct hipmm_services *services, 
                                    .managed_memory = options->managed_memory,
                                    .pageable_memory_access = options->pageable_memory_access,
                                    .closed = !options->host_access,
-                                   .granularity_bytes = options->granularity};
+                                   .granularity_bytes = options->granularity,
+                                   .peer_group = (int)options->peer_group};
   if (options->granularity & (options->granularity - 1))
     return services->fail(services, HIPMM_E_CONFIG, "granularity", "%llu bytes is not a power of two; write 2MiB, say",
                           (unsigned long long)options->granularity);

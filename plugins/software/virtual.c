@@ -258,11 +258,14 @@ static int virtual_protection(const struct virtual_mapping *mapping)
   return flags == 0 ? PROT_NONE : (flags & 2) ? PROT_READ | PROT_WRITE : PROT_READ;
 }
 
-static hipError_t virtual_check_access(const hipMemAccessDesc *access, size_t count)
+static hipError_t virtual_check_access(uintptr_t start, const hipMemAccessDesc *access, size_t count)
 {
+  const struct virtual_mapping *mapping = virtual_mapping_at(start);
   for (size_t i = 0; i < count; i++) {
     if (access[i].location.type != hipMemLocationTypeDevice) return hipErrorInvalidValue;
     if (!software_device_exists(access[i].location.id)) return hipErrorInvalidDevice;
+    if (mapping && !software_device_reaches(access[i].location.id, mapping->physical->device))
+      return hipErrorInvalidDevice;
     if (access[i].flags != hipMemAccessFlagsProtNone && access[i].flags != hipMemAccessFlagsProtRead &&
         access[i].flags != hipMemAccessFlagsProtReadWrite)
       return hipErrorInvalidValue;
@@ -288,7 +291,7 @@ hipError_t hipMemSetAccess(void *pointer, size_t bytes, const hipMemAccessDesc *
 {
   hipError_t error = software_virtual_begin(SOFTWARE_hipMemSetAccess);
   if (error == hipSuccess && (!access || count == 0)) error = hipErrorInvalidValue;
-  if (error == hipSuccess) error = virtual_check_access(access, count);
+  if (error == hipSuccess) error = virtual_check_access((uintptr_t)pointer, access, count);
   return software_end(error != hipSuccess ? error : virtual_set_access((uintptr_t)pointer, bytes, access, count));
 }
 

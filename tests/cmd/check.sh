@@ -19,6 +19,14 @@ prints '^/nowhere/hipmm.json: 1 mistake$'
 run 1 check "$work"
 prints 'Is a directory'
 
+# A plugin that claims more than it has is a mistake, and no crash.
+echo '{ "stack": ["claims", "device"] }' >claims.json
+HIPMM_PLUGIN_PATH=$top_builddir/tests/bad/.libs:$HIPMM_PLUGIN_PATH run 1 check claims.json
+prints 'claims.so: its option table, said to have 1000000 rows'
+HIPMM_PLUGIN_PATH=$top_builddir/tests/bad/.libs run 0 plugins
+prints 'claims.so: its option table, said to'
+rm claims.json
+
 # The file that a program would get.
 run 2 check
 says '^hipmm: check: no graph file found'

@@ -56,6 +56,17 @@ done
 # A message shows control characters instead of sending them to the terminal.
 run 2 "$(printf 'a\033[2Jb')"
 says 'a.x1b\[2Jb'
+run 2 "$(printf 'a\302\2332Jb\2332Jc')"
+says 'a.xc2.x9b2Jb.x9b2Jc'
+for name in "$(printf 'n\302\2332J\2332J.json')" "$(printf 'n\302\2332J.json')"; do
+  echo '{ "stack": ["device"] }' >"$name"
+  for words in check "check --json" show "show --json"; do
+    # shellcheck disable=SC2086 # words are words
+    run 0 $words "$name"
+    grep -q 'n.*2J.*json' "$work/out" || fail "hipmm $words does not name the file"
+    grep -q "$(printf '\233')" "$work/out" "$work/err" && fail "hipmm $words sends control characters of C1 on"
+  done
+done
 
 # What cannot be written is an error, and not a crash. (/dev/full is Linux's.)
 if [ -w /dev/full ]; then

@@ -474,6 +474,37 @@ static void refuses_what_is_no_buffer(void **state)
   assert_ok(hipmm_scalar_destroy(scalar));
 }
 
+/* The stack of device 1 would show every block that was asked of the wrong one. */
+static void keeps_its_device_while_another_is_current(void **state)
+{
+  int device = -1;
+  both_start(state, "'stack': ['statistics', 'pool', 'device']");
+  needs_devices(2);
+  struct hipmm_buffer *buffer = make(NULL, 128, 15, NULL);
+  struct hipmm_statistics of_0 = {0};
+  assert_ok(hipmm_device_set(1));
+  assert_ok(hipmm_buffer_resize(buffer, 100000, NULL));
+  assert_shape(buffer, 100000, 100000, NULL);
+  assert_contents(buffer, 128, 15);
+  assert_ok(hipmm_buffer_resize(buffer, 64, NULL));
+  assert_ok(hipmm_buffer_shrink_to_fit(buffer, NULL));
+  assert_shape(buffer, 64, 64, NULL);
+  assert_contents(buffer, 64, 15);
+  assert_int_equal(hipmm_buffer_device(buffer), 0);
+  assert_ok(hipmm_statistics_get(hipmm_buffer_resource(buffer), &of_0));
+  assert_int_equal(of_0.current_bytes, 64);
+  assert_int_equal(of_0.total_count, 3);
+  if (on_software()) {
+    uint64_t count;
+    assert_true(software()->live(1, &count, NULL));
+    assert_int_equal(count, 0);
+  }
+  assert_ok(hipmm_buffer_destroy(buffer));
+  assert_ok(hipmm_device_current(&device));
+  assert_int_equal(device, 1);
+  assert_ok(hipmm_device_set(0));
+}
+
 /* ---- Ends ---- */
 
 static void works_past_finalize(void **state)
@@ -544,6 +575,7 @@ int main(void)
       BOTH(refuses_sizes_that_no_memory_has),
       BOTH(refuses_another_devices_stream),
       BOTH(refuses_what_is_no_buffer),
+      BOTH(keeps_its_device_while_another_is_current),
       BOTH(works_past_finalize),
       BOTH(refuses_all_in_the_child_of_a_fork),
   };

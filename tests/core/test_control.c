@@ -186,6 +186,16 @@ static void leaves_percentages_as_they_were(void **state)
   rig_free(memory, 64 * MIB, NULL);
 }
 
+/* No size is computed of it, as the result is in no range. */
+static void refuses_percentages_far_over_100(void **state)
+{
+  (void)state;
+  int64_t size = number(PATH "/size_now");
+  assert_status(hipmm_set(PATH "/size", "9999999999999999999%"), HIPMM_E_CONFIG);
+  assert_message("/size: 9999999999999999999% is more than 100%");
+  assert_int_equal(number(PATH "/size_now"), size);
+}
+
 static void asks_the_plugin_only_for_what_is_new(void **state)
 {
   (void)state;
@@ -379,6 +389,7 @@ int main(void)
       control_test(sets_an_option_while_it_is_in_use),
       control_test(sets_an_option_of_a_created_resource),
       control_test(leaves_percentages_as_they_were),
+      control_test(refuses_percentages_far_over_100),
       control_test(asks_the_plugin_only_for_what_is_new),
       control_test(takes_the_object_that_is_registered_now),
       control_test(refuses_and_leaves_all_as_it_was),

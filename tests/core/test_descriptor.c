@@ -380,6 +380,33 @@ static void spoil_row_no_choice(void)
 {
   sound.options[1].choices = &sound_kinds[2];
 }
+static void spoil_row_no_word(void)
+{
+  sound.options[0].choices = &sound_kinds[2];
+}
+/* Its choices do not end: what follows them is no pointer. */
+static void spoil_row_endless(void)
+{
+  static const uintptr_t endless[] = {(uintptr_t) "one", 0x5a5a5a5a5a5a5a5a};
+  sound.options[1].choices = (const char *const *)endless;
+}
+static void spoil_row_askew(void)
+{
+  sound.options[1].choices = (const char *const *)((uintptr_t)sound_kinds + 1);
+}
+static void spoil_row_foreign_name(void)
+{
+  sound.options[1].name = (const char *)(uintptr_t)0x5a5a5a5a5a5a5a5a;
+}
+static void spoil_row_foreign_default(void)
+{
+  sound.options[1].initial = (const char *)(uintptr_t)1;
+}
+static void spoil_row_foreign_kind(void)
+{
+  sound.options[0].type = HIPMM_OPTION_OBJECT;
+  sound.options[0].unit = (const char *)(uintptr_t)1;
+}
 static void spoil_row_offset(void)
 {
   sound.options[1].offset = sizeof(struct sound_options);
@@ -395,6 +422,47 @@ static void spoil_row_end(void)
 static void spoil_row_twice(void)
 {
   sound.options[2].name = "size";
+}
+/* Tables that claim more rows than can be there. */
+static void spoil_options_claim(void)
+{
+  sound.plugin.n_options = UINT32_MAX;
+}
+static void spoil_fields_claim(void)
+{
+  sound.options[2].n_fields = UINT32_MAX;
+}
+static void spoil_values_claim(void)
+{
+  sound.plugin.n_values = UINT32_MAX;
+}
+static void spoil_actions_claim(void)
+{
+  sound.plugin.feature_bytes = UINT32_MAX;
+}
+static void spoil_options_place(void)
+{
+  sound.plugin.options = (const struct hipmm_option *)(uintptr_t)sizeof(struct hipmm_option);
+}
+static void spoil_options_size(void)
+{
+  sound.plugin.options_bytes = SIZE_MAX;
+}
+static void spoil_ops_place(void)
+{
+  sound.plugin.ops = (const struct hipmm_ops *)(uintptr_t)sizeof(struct hipmm_ops);
+}
+static void spoil_type_place(void)
+{
+  sound.plugin.type = (const char *)(uintptr_t)1;
+}
+static void spoil_version_place(void)
+{
+  sound.plugin.version = (const char *)(uintptr_t)1;
+}
+static void spoil_value_unit(void)
+{
+  sound.values[0].unit = (const char *)(uintptr_t)1;
 }
 static void spoil_fields(void)
 {
@@ -433,6 +501,7 @@ static void spoil_with_itself(void)
   sound.options[2].field_bytes = sizeof(struct sound_options);
 }
 
+#define CLAIM_MESSAGE    "is larger than the memory that is loaded there"
 #define TABLE_MESSAGE    "its option table is missing, its rows too short, or its lists too deep"
 #define OPS_MESSAGE      "its ops lack allocate or deallocate, or their struct_size"
 #define FEATURES_MESSAGE "its table of values or actions is broken"
@@ -474,6 +543,24 @@ static const struct spoiled spoiled[] = {
     {"refuses a reloadable field of a list", spoil_reloadable_field, "row 0 of its option table (size) is broken"},
     {"refuses a choice without choices", spoil_row_choices, "row 1 of its option table (kind) is broken"},
     {"refuses a choice of nothing", spoil_row_no_choice, "row 1 of its option table (kind) is broken"},
+    {"refuses a keyword without words", spoil_row_no_word, "row 0 of its option table (size) is broken"},
+    {"refuses choices without end", spoil_row_endless, "row 1 of its option table (kind) is broken"},
+    {"refuses choices that begin between pointers", spoil_row_askew, "row 1 of its option table (kind) is broken"},
+    {"refuses a name that is nowhere", spoil_row_foreign_name, "row 1 of its option table (no name) is broken"},
+    {"refuses a default that is nowhere", spoil_row_foreign_default, "row 1 of its option table (kind) is broken"},
+    {"refuses an object of a kind that is nowhere", spoil_row_foreign_kind,
+     "row 0 of its option table (size) is broken"},
+    {"refuses more options than it has", spoil_options_claim, CLAIM_MESSAGE},
+    {"refuses more fields than it has", spoil_fields_claim, CLAIM_MESSAGE},
+    {"refuses more values than it has", spoil_values_claim, CLAIM_MESSAGE},
+    {"refuses larger actions than it has", spoil_actions_claim, CLAIM_MESSAGE},
+    {"refuses an option table that is nowhere", spoil_options_place, CLAIM_MESSAGE},
+    {"refuses an option struct of all memory", spoil_options_size,
+     "its option struct is said to be 18446744073709551615"},
+    {"refuses ops that are nowhere", spoil_ops_place, "its ops are not in the plugin"},
+    {"refuses a type that is nowhere", spoil_type_place, "lacks type, version or doc"},
+    {"refuses a version that is nowhere", spoil_version_place, "lacks type, version or doc"},
+    {"refuses a unit that is nowhere", spoil_value_unit, FEATURES_MESSAGE},
     {"refuses a field behind the struct", spoil_row_offset, "row 1 of its option table (kind) is broken"},
     {"refuses a field far behind the struct", spoil_row_offset_far, "row 1 of its option table (kind) is broken"},
     {"refuses a field that ends behind the struct", spoil_row_end, "row 2 of its option table (bins) is broken"},
@@ -502,7 +589,7 @@ static void refuses(void **state)
 
 int main(void)
 {
-  struct CMUnitTest tests[64] = {
+  struct CMUnitTest tests[80] = {
       cmocka_unit_test_setup(takes_a_sound_one_over, make_sound),
       cmocka_unit_test_setup(fills_in_optional_ops, make_sound),
       cmocka_unit_test_setup(takes_an_older_row_over, make_sound),

@@ -53,6 +53,21 @@ static void quotes_the_message_before(void **state)
   assert_string_equal(hipmm_last_error_message(), "outer: inner");
 }
 
+/* Paths and names come into messages as they are, and messages go to terminals. */
+static void shows_control_characters_as_marks(void **state)
+{
+  (void)state;
+  error_set(HIPMM_E_IO, "%s: %s",
+            "/a\033[2J\xc2\x9b"
+            "1m\x9b"
+            "2m",
+            "größe");
+  assert_string_equal(hipmm_last_error_message(), "/a?[2J?1m?2m: größe");
+  assert_string_equal(record().message, "/a?[2J?1m?2m: größe");
+  error_refuse(HIPMM_E_LIMIT, "po\xc2\x9bol", "cannot", 0, 0, 0);
+  assert_string_equal(hipmm_last_error_message(), "po?ol: cannot");
+}
+
 struct expansion {
   const char *name, *text;
   uint64_t numbers[3];
@@ -298,6 +313,7 @@ int main(void)
       cmocka_unit_test(is_empty_at_first),
       cmocka_unit_test(formats_a_message),
       cmocka_unit_test(quotes_the_message_before),
+      cmocka_unit_test(shows_control_characters_as_marks),
       cmocka_unit_test(makes_text_only_when_asked),
       cmocka_unit_test(cuts_what_does_not_fit),
       cmocka_unit_test(tells_a_hip_call),

@@ -559,6 +559,67 @@ static int end_in_the_middle(bool with_thread)
   return 0;
 }
 
+/* ---- Frees from static destructors ---- */
+
+static struct hipmm_buffer *last_buffer;
+static hipStream_t last_stream;
+static struct hipmm_resource *last_top, *last_device;
+static void *last_block, *last_device_block;
+
+static int gone(void)
+{
+  return 4; /* hipErrorDeinitialized, and cudaErrorCudartUnloading */
+}
+
+/* As runtimes do at the end of the process: whatever is called says that they are gone, save what names errors. */
+static void take_the_runtime_away(void)
+{
+  struct hipmm_hip *hip = (struct hipmm_hip *)(uintptr_t)hip_table(), before = *hip;
+  int (*nothing)(void) = gone;
+  char *first = (char *)&hip->GetDeviceCount, *end = (char *)hip + sizeof *hip;
+  for (char *at = first; at < end; at += sizeof nothing) memcpy(at, &nothing, sizeof nothing);
+  hip->GetErrorName = before.GetErrorName;
+  hip->GetErrorString = before.GetErrorString;
+  hip->runtime = before.runtime;
+}
+
+/* What a destructor of a C++ program's static objects does, after those of the runtime's. NULL means the current device,
+ * which nobody knows any more; a pool takes its blocks back without the runtime. */
+static void free_at_exit(void)
+{
+  printf("no resource %d, ", hipmm_deallocate(NULL, last_block, 1000, NULL));
+  printf("block %d, ", hipmm_deallocate(last_top, last_block, 1000, NULL));
+  printf("device block %d, ", hipmm_deallocate(last_device, last_device_block, 1000, NULL));
+  printf("buffer %d, ", hipmm_buffer_destroy(last_buffer));
+  printf("stream %d, ", hipmm_stream_destroy(last_stream));
+  hipmm_resource_release(last_device);
+  hipmm_resource_release(last_top);
+  printf("all %d\n", hipmm_finalize());
+}
+
+static int exit_after_the_runtime(void)
+{
+  if (atexit(free_at_exit) || hipmm_init_from_string(graph)) return 1;
+  if (hipmm_get_device_resource(0, &last_top) || hipmm_allocate(last_top, 1000, NULL, &last_block)) return 1;
+  if (hipmm_resource_create(0, "device", NULL, NULL, 0, &last_device)) return 1;
+  if (hipmm_allocate(last_device, 1000, NULL, &last_device_block)) return 1;
+  if (hipmm_stream_create(0, HIPMM_STREAM_NON_BLOCKING, &last_stream)) return 1;
+  if (hipmm_buffer_create(NULL, 100000, last_stream, &last_buffer)) return 1;
+  take_the_runtime_away();
+  return 0;
+}
+
+/* Nothing aborts or hangs, and what the driver cannot take back is told by a status. */
+static void may_free_after_the_runtime_went(void **state)
+{
+  (void)state;
+  static const char *const arguments[] = {"exit-after-the-runtime", NULL};
+  static const char *const environment[] = {"ASAN_OPTIONS=detect_leaks=0", NULL};
+  struct outcome outcome = run_again(arguments, environment);
+  assert_int_equal(outcome.status, 0);
+  assert_string_equal(outcome.out, "no resource -42, block 0, device block -42, buffer 0, stream -42, all 0\n");
+}
+
 static void may_fork_before_it_begins(void **state)
 {
   (void)state;
@@ -830,6 +891,7 @@ static void may_end_while_a_thread_allocates(void **state)
 int main(int argc, char **argv)
 {
   if (argc == 2 && !strcmp(argv[1], "fork-first")) return fork_first();
+  if (argc == 2 && !strcmp(argv[1], "exit-after-the-runtime")) return exit_after_the_runtime();
   if (argc == 2 && !strcmp(argv[1], "end-in-the-middle")) return end_in_the_middle(false);
   if (argc == 2 && !strcmp(argv[1], "end-with-a-thread")) return end_in_the_middle(true);
   const struct CMUnitTest tests[] = {
@@ -848,6 +910,7 @@ int main(int argc, char **argv)
       cmocka_unit_test_teardown(refuses_pytorch_from_within_the_building, finish),
       cmocka_unit_test_teardown(comes_and_goes_beside_calls_that_look_resources_up, finish),
       cmocka_unit_test(may_fork_before_it_begins),
+      cmocka_unit_test(may_free_after_the_runtime_went),
       cmocka_unit_test(may_end_in_the_middle),
       cmocka_unit_test(may_end_while_a_thread_allocates),
   };

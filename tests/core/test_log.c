@@ -4,10 +4,13 @@
 #include "../../core/log.h"
 #include "../support.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* ---- What runs in the processes ---- */
 
@@ -141,6 +144,103 @@ static void appends_to_a_file(void **state)
   remove_folder(folder);
 }
 
+/* A process that waits is ended by the alarm. */
+static int speaks_within_seconds(const void *variable)
+{
+  alarm(5);
+  return speaks_at_every_level(variable);
+}
+
+static void does_not_wait_for_a_reader(void **state)
+{
+  char expected[500], *folder = new_folder(), *variable = variable_for("info", folder), *file = path_in(folder, "log");
+  (void)state;
+  assert_int_equal(mkfifo(file, 0600), 0);
+  struct outcome outcome = run_forked(speaks_within_seconds, variable);
+  snprintf(expected, sizeof expected,
+           "hipmm: warning: HIPMM_LOG: %s: it is a pipe that nobody reads, or a socket; logging to standard error\n",
+           file);
+  assert_int_equal(outcome.status, 7);
+  assert_memory_equal(outcome.error, expected, strlen(expected));
+  assert_string_equal(outcome.error + strlen(expected), ONE TWO THREE);
+  free(file);
+  free(variable);
+  remove_folder(folder);
+}
+
+static void writes_into_a_pipe_that_is_read(void **state)
+{
+  char text[500] = "", *folder = new_folder(), *variable = variable_for("error", folder),
+       *file = path_in(folder, "log");
+  (void)state;
+  assert_int_equal(mkfifo(file, 0600), 0);
+  int reader = open(file, O_RDONLY | O_NONBLOCK);
+  struct outcome outcome = run_forked(speaks_within_seconds, variable);
+  assert_int_equal(outcome.status, 1);
+  assert_string_equal(outcome.error, "");
+  assert_true(read(reader, text, sizeof text - 1) > 0);
+  assert_true(is_stamped(text, ONE));
+  close(reader);
+  free(file);
+  free(variable);
+  remove_folder(folder);
+}
+
+static void writes_to_standard_error_by_its_name(void **state)
+{
+  (void)state;
+  struct outcome outcome = run_forked(speaks_within_seconds, "error:/dev/stderr");
+  assert_int_equal(outcome.status, 1);
+  assert_true(is_stamped(outcome.error, ONE));
+}
+
+/* In a folder for all to write, another user may have put the link there. */
+static void follows_links_in_folders_of_its_own_alone(void **state)
+{
+  char *folder = new_folder(), *variable = variable_for("error", folder), *file = path_in(folder, "log");
+  char *target = path_in(folder, "target");
+  (void)state;
+  write_file(target, "", 0);
+  assert_int_equal(symlink(target, file), 0);
+  assert_int_equal(chmod(folder, 01777), 0);
+  struct outcome outcome = run_forked(speaks_within_seconds, variable);
+  assert_non_null(strstr(outcome.error, "/log: it is a link, in a folder that every user can write, or one of"));
+  assert_non_null(strstr(outcome.error, "; logging to standard error\n" ONE));
+  char *text = read_file(target, NULL);
+  assert_string_equal(text, "");
+  free(text);
+  assert_int_equal(chmod(folder, 0700), 0);
+  assert_string_equal(run_forked(speaks_within_seconds, variable).error, "");
+  text = read_file(target, NULL);
+  assert_true(is_stamped(text, ONE));
+  free(text);
+  free(target);
+  free(file);
+  free(variable);
+  remove_folder(folder);
+}
+
+static int speaks_with_control_characters(const void *variable)
+{
+  setenv("HIPMM_LOG", variable, 1);
+  log_line(HIPMM_LOG_ERROR, "po\x9bol",
+           "/a\033[2J\xc2\x9b"
+           "1m größe");
+  return 0;
+}
+
+/* Names of files and resources come into lines, and lines go to terminals. */
+static void shows_control_characters_as_marks(void **state)
+{
+  (void)state;
+  struct outcome outcome = run_forked(speaks_with_control_characters, "error");
+  assert_string_equal(outcome.error, "hipmm: error: po?ol: /a?[2J?1m größe\n");
+  outcome = run_forked(speaks_with_control_characters, "error\xc2\x9b"
+                                                       "1m\x9b");
+  assert_string_equal(outcome.error,
+                      "hipmm: warning: HIPMM_LOG=error?1m?" NOT_A_LEVEL "hipmm: error: po?ol: /a?[2J?1m größe\n");
+}
+
 static void cuts_long_lines(void **state)
 {
   (void)state;
@@ -181,10 +281,15 @@ int main(void)
 {
   struct CMUnitTest tests[32] = {
       cmocka_unit_test(appends_to_a_file),
+      cmocka_unit_test(does_not_wait_for_a_reader),
+      cmocka_unit_test(writes_into_a_pipe_that_is_read),
+      cmocka_unit_test(writes_to_standard_error_by_its_name),
+      cmocka_unit_test(follows_links_in_folders_of_its_own_alone),
+      cmocka_unit_test(shows_control_characters_as_marks),
       cmocka_unit_test(cuts_long_lines),
       cmocka_unit_test(never_mixes_lines),
   };
-  size_t n = 3;
+  size_t n = 8;
   for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
     tests[n++] = (struct CMUnitTest){
         .name = levels[i].name, .test_func = writes_level, .initial_state = (void *)(uintptr_t)&levels[i]};

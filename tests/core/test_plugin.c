@@ -404,6 +404,8 @@ static const struct animal zoo[] = {
     {"refuses a plugin with an undefined symbol", "undefined_symbol", NULL, HIPMM_E_PLUGIN, "nobody_has_this"},
     {"refuses a shared object that is no plugin", "no_descriptor", NULL, HIPMM_E_PLUGIN_ABI,
      "no_descriptor.so: no plugin descriptor; a plugin exports the constant TYPE_LTX_hipmm_plugin"},
+    {"refuses a plugin that claims more than it has", "claims", NULL, HIPMM_E_PLUGIN_ABI,
+     "claims.so: its option table, said to have 1000000 rows"},
     {"refuses a plugin of another ABI", "other_abi", NULL, HIPMM_E_PLUGIN_ABI,
      "other_abi.so: speaks plugin ABI 2, this hipmm speaks 1"},
 };

@@ -12,15 +12,19 @@
 
 /* ---- The process ---- */
 
-/* Initialises with the graph and prints "STATUS RUNTIME DEVICES: MESSAGE"; then with the next one. */
+/* Initialises with the graph and prints "STATUS RUNTIME DEVICES: MESSAGE"; then with the next one. Success leaves the
+ * thread's message as it was. */
 static int begin_with(int n, char **graphs)
 {
   for (int i = 0; i < n; i++) {
     int devices = 0;
+    char before[2048];
+    snprintf(before, sizeof before, "%s", hipmm_last_error_message());
     enum hipmm_status status = hipmm_init_from_string(graphs[i]);
     if (!status) status = hipmm_device_count(&devices);
     const char *runtime = hipmm_runtime();
-    printf("%d %s %d: %s\n", status, runtime ? runtime : "none", devices, status ? hipmm_last_error_message() : "");
+    printf("%d %s %d: %s\n", status, runtime ? runtime : "none", devices,
+           strcmp(hipmm_last_error_message(), before) ? hipmm_last_error_message() : "");
     if (!status) hipmm_finalize();
   }
   return 0;

@@ -284,6 +284,30 @@ static void tells_blocks(void **state)
   assert_null(hipmm_torch_base_alloc(block, NULL));
 }
 
+/* A part of an allocation has no IPC handle that names it: the whole would be shared. */
+static void knows_what_begins_an_allocation(void **state)
+{
+  char foreign;
+  (void)state;
+  rig_start("'stack': ['statistics', 'device']");
+  char *first = torch_allocate(BYTES, NULL), *second = torch_allocate(BYTES, NULL);
+  assert_int_equal(hipmm_torch_is_allocation(first), 1);
+  assert_int_equal(hipmm_torch_is_allocation(second), 1);
+  assert_int_equal(hipmm_torch_is_allocation(first + 256), 0);
+  assert_int_equal(hipmm_torch_is_allocation(&foreign), 0);
+  assert_int_equal(hipmm_torch_is_allocation(NULL), 0);
+  hipmm_torch_free(second, BYTES, 0, NULL);
+  assert_int_equal(hipmm_torch_is_allocation(second), 0);
+  hipmm_torch_free(first, BYTES, 0, NULL);
+  assert_ok(hipmm_finalize());
+  rig_start("'stack': [{'type': 'pool', 'growth': 'segments', 'initial_size': '8MiB'}, 'device']");
+  first = torch_allocate(BYTES, NULL);
+  second = torch_allocate(BYTES, NULL);
+  assert_int_equal(hipmm_torch_is_allocation(first) + hipmm_torch_is_allocation(second), 1);
+  hipmm_torch_free(first, BYTES, 0, NULL);
+  hipmm_torch_free(second, BYTES, 0, NULL);
+}
+
 static void gives_idle_memory_back(void **state)
 {
   (void)state;
@@ -712,6 +736,7 @@ int main(int n_arguments, char **arguments)
       rig_test(minds_devices),
       rig_test(refuses_wrong_frees),
       rig_test(tells_blocks),
+      rig_test(knows_what_begins_an_allocation),
       rig_test(gives_idle_memory_back),
       rig_test(keeps_to_the_fraction),
       rig_test(gives_back_what_a_failed_allocation_counted),

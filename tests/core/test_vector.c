@@ -2,6 +2,7 @@
 /* Tests of core/vector.c: elements by index, their bounds, and sizes that cannot be counted in bytes. */
 #include "both.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,6 +129,34 @@ static void keeps_elements_when_its_size_changes(void **state)
   assert_ok(hipmm_stream_destroy(stream));
 }
 
+/* Zero by its value, but not by its bytes: only set_zero may fill with zero bytes. */
+static void keeps_the_sign_of_zero(void **state)
+{
+  const double minus = -0.0;
+  const float small_minus = -0.0f;
+  double got = 1;
+  float small_got = 1;
+  struct hipmm_vector *vector = NULL, *small = NULL, *copy = NULL;
+  both_start(state, pool);
+  assert_ok(hipmm_vector_create(NULL, sizeof minus, 4, NULL, &vector));
+  assert_ok(hipmm_vector_create(NULL, sizeof small_minus, 4, NULL, &small));
+  assert_ok(hipmm_vector_set(vector, 0, &minus, NULL));
+  assert_ok(hipmm_vector_set_async(vector, 1, &minus, NULL));
+  assert_ok(hipmm_vector_write(vector, 2, &minus, 1, NULL));
+  assert_ok(hipmm_vector_set_zero_async(vector, 3, NULL));
+  assert_ok(hipmm_vector_set(small, 3, &small_minus, NULL));
+  assert_ok(hipmm_vector_copy(vector, NULL, NULL, &copy));
+  for (size_t i = 0; i < 4; i++) {
+    assert_ok(hipmm_vector_get(copy, i, NULL, &got));
+    assert_true(got == 0 && !!signbit(got) == (i < 3));
+  }
+  assert_ok(hipmm_vector_get(small, 3, NULL, &small_got));
+  assert_true(small_got == 0 && signbit(small_got));
+  assert_ok(hipmm_vector_destroy(vector));
+  assert_ok(hipmm_vector_destroy(small));
+  assert_ok(hipmm_vector_destroy(copy));
+}
+
 static void refuses_elements_that_do_not_exist(void **state)
 {
   static const size_t wrong[] = {10, 11, SIZE_MAX, SIZE_MAX / sizeof(struct element) + 1};
@@ -242,6 +271,7 @@ int main(void)
       BOTH(gets_and_sets_elements),
       BOTH(reads_and_writes_ranges),
       BOTH(keeps_elements_when_its_size_changes),
+      BOTH(keeps_the_sign_of_zero),
       BOTH(refuses_elements_that_do_not_exist),
       BOTH(refuses_sizes_that_overflow),
       BOTH(becomes_a_buffer),

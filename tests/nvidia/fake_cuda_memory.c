@@ -130,6 +130,20 @@ static CUresult copy_async(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstr
   return fake_call(bare, "cuMemcpyAsync", to, from, bytes, (uintptr_t)stream, 0);
 }
 
+static CUresult copy_peer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes)
+{
+  return fake_call(false, "cuMemcpyPeer", to, (uintptr_t)to_context, from, (uintptr_t)from_context, bytes);
+}
+
+static CUresult copy_peer_async(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+                                size_t bytes, CUstream stream)
+{
+  CUresult result =
+      fake_call(false, "cuMemcpyPeerAsync", to, (uintptr_t)to_context, from, (uintptr_t)from_context, bytes);
+  fake_data(&stream, sizeof stream);
+  return result;
+}
+
 static CUresult set_d8(CUdeviceptr address, unsigned char value, size_t count)
 {
   return fake_call(false, "cuMemsetD8", address, value, count, 0, 0);
@@ -392,6 +406,8 @@ const struct fake_symbol fake_memory_symbols[] = {
     {"cuMemRangeGetAttribute", 8000, range_get_attribute},
     {"cuMemcpy", 4000, copy},
     {"cuMemcpyAsync", 4000, copy_async},
+    {"cuMemcpyPeer", 4000, copy_peer},
+    {"cuMemcpyPeerAsync", 4000, copy_peer_async},
     {"cuMemsetD8", 2000, wrong_variant},
     {"cuMemsetD8", 3020, set_d8},
     {"cuMemsetD8Async", 3020, set_d8_async},

@@ -170,6 +170,36 @@ static void copies_go_by_address_in_any_direction(void **state)
   assert_string_equal(fake->last.name, "cuStreamSynchronize");
 }
 
+/* Mapped memory to which the current device has no access: the driver copies it when it is told both devices. */
+static void copies_that_name_both_devices_need_no_access(void **state)
+{
+  (void)state;
+  void *to = POINTER(FAKE_ADDRESS), *from = POINTER(FAKE_HOST), *stream = POINTER(FAKE_STREAM);
+  CUstream given;
+  fake->failure = CUDA_ERROR_INVALID_VALUE;
+  fake->fails = "cuMemcpy";
+  assert_ok(hipMemcpyPeer(to, 1, from, 0, 32));
+  assert_string_equal(fake->last.name, "cuMemcpyPeer");
+  assert_int_equal(fake->last.arguments[0], FAKE_ADDRESS);
+  assert_int_equal(fake->last.arguments[1], FAKE_CONTEXT(1));
+  assert_int_equal(fake->last.arguments[2], FAKE_HOST);
+  assert_int_equal(fake->last.arguments[3], FAKE_CONTEXT(0));
+  assert_int_equal(fake->last.arguments[4], 32);
+  fake->fails = "cuMemcpyAsync";
+  assert_ok(hipMemcpyPeerAsync(to, 0, from, 1, 33, stream));
+  assert_string_equal(fake->last.name, "cuMemcpyPeerAsync");
+  assert_int_equal(fake->last.arguments[1], FAKE_CONTEXT(0));
+  assert_int_equal(fake->last.arguments[3], FAKE_CONTEXT(1));
+  assert_int_equal(fake->last.arguments[4], 33);
+  memcpy(&given, fake->last.data, sizeof given);
+  assert_ptr_equal(given, stream);
+  assert_error(hipMemcpyAsync(to, from, 33, hipMemcpyDefault, stream), hipErrorInvalidValue);
+  fake->failure = CUDA_ERROR_ILLEGAL_ADDRESS;
+  assert_error(hipMemcpyPeerAsync(to, 0, from, 1, 33, stream), hipErrorIllegalAddress);
+  assert_string_equal(fake->last.name, "cuMemcpyAsync");
+  fake->fails = NULL;
+}
+
 static void assert_copied_as_it_is(void *to, void *from)
 {
   CUcontext before = current();
@@ -253,6 +283,7 @@ int main(void)
       cmocka_unit_test_setup(host_memory_takes_only_flags_that_cuda_knows_along, start_test),
       cmocka_unit_test_setup(managed_memory_is_advised_and_moved, start_test),
       cmocka_unit_test_setup(copies_go_by_address_in_any_direction, start_test),
+      cmocka_unit_test_setup(copies_that_name_both_devices_need_no_access, start_test),
       cmocka_unit_test_setup(copies_over_a_border_of_pieces_go_by_the_stream, start_test),
       cmocka_unit_test_setup(a_copy_that_is_wrong_everywhere_is_refused, start_test),
       cmocka_unit_test_setup(fills_take_the_low_byte, start_test),

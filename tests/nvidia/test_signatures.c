@@ -52,6 +52,8 @@ SAME(MemPrefetchAsync, PFN_cuMemPrefetchAsync_v8000);
 SAME(MemRangeGetAttribute, PFN_cuMemRangeGetAttribute_v8000);
 SAME(Memcpy, PFN_cuMemcpy_v4000);
 SAME(MemcpyAsync, PFN_cuMemcpyAsync_v4000);
+SAME(MemcpyPeer, PFN_cuMemcpyPeer_v4000);
+SAME(MemcpyPeerAsync, PFN_cuMemcpyPeerAsync_v4000);
 SAME(MemsetD8, PFN_cuMemsetD8_v3020);
 SAME(MemsetD8Async, PFN_cuMemsetD8Async_v3020);
 SAME(MemsetD32, PFN_cuMemsetD32_v3020);

@@ -3,10 +3,14 @@
  * does before it fails. tests/model and tests/pool/test_stress have it at random and in threads. */
 #include "model.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static const char plain[] = "'stack': ['arena', 'device']";
 
@@ -368,6 +372,94 @@ static void serves_on_where_no_dump_can_be_written(void **state)
   rig_free(rig_allocate(MIB, NULL), MIB, NULL);
 }
 
+static void start_dumping_to(const char *file)
+{
+  char graph[600];
+  snprintf(graph, sizeof graph,
+           "'stack': [{'type': 'arena', 'maximum_size': '64MiB', 'dump_log_on_failure': true, 'dump_log_file': '%s'}, "
+           "'device']",
+           file);
+  rig_start(graph);
+}
+
+/* A dump would wait for a reader for ever, with all of the program's threads behind it. */
+static void does_not_wait_for_who_reads_a_dump(void **state)
+{
+  char *folder = new_folder(), *file = path_in(folder, "pipe");
+  void *none = NULL;
+  (void)state;
+  assert_int_equal(mkfifo(file, 0600), 0);
+  start_dumping_to(file);
+  alarm(20);
+  assert_status(hipmm_allocate(NULL, 128 * MIB, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
+  assert_message("cannot allocate 128 MiB");
+  assert_contains(logged(), "pipe cannot be written: it is a pipe that nobody reads");
+  alarm(0);
+  free(file);
+  remove_folder(folder);
+}
+
+static void *fail_to_allocate(void *closure)
+{
+  void *none = NULL;
+  (void)closure;
+  return (void *)(uintptr_t)(hipmm_allocate(NULL, 128 * MIB, NULL, &none) == HIPMM_E_OUT_OF_MEMORY);
+}
+
+/* The reader takes its time: the dump is larger than the pipe. */
+static void holds_nobody_up_while_it_dumps(void **state)
+{
+  enum { STREAMS = 24, PIPE_BYTES = 4096 };
+  char text[16384], *folder = new_folder(), *file = path_in(folder, "pipe");
+  hipStream_t streams[STREAMS];
+  void *blocks[STREAMS], *has_failed = NULL;
+  pthread_t thread;
+  int waiting = 0;
+  (void)state;
+  assert_int_equal(mkfifo(file, 0600), 0);
+  int reader = open(file, O_RDONLY | O_NONBLOCK);
+  assert_true(reader >= 0 && fcntl(reader, F_SETPIPE_SZ, PIPE_BYTES) == PIPE_BYTES);
+  start_dumping_to(file);
+  for (int i = 0; i < STREAMS; i++) blocks[i] = rig_allocate(1000, streams[i] = rig_stream());
+  alarm(20);
+  assert_int_equal(pthread_create(&thread, NULL, fail_to_allocate, NULL), 0);
+  while (waiting < PIPE_BYTES) assert_int_equal(ioctl(reader, FIONREAD, &waiting), 0);
+  rig_free(rig_allocate(4 * MIB, NULL), 4 * MIB, NULL);
+  assert_int_equal(fcntl(reader, F_SETFL, 0), 0);
+  for (ssize_t length; (length = read(reader, text, sizeof text)) > 0;) waiting += (int)length;
+  pthread_join(thread, &has_failed);
+  alarm(0);
+  assert_non_null(has_failed);
+  assert_true(waiting > 2 * PIPE_BYTES);
+  for (int i = 0; i < STREAMS; i++) {
+    rig_free(blocks[i], 1000, streams[i]);
+    rig_drop_stream(streams[i]);
+  }
+  close(reader);
+  free(file);
+  remove_folder(folder);
+}
+
+/* Another user may have put the link there. */
+static void dumps_over_no_link_in_a_shared_folder(void **state)
+{
+  char *folder = new_folder(), *file = path_in(folder, "dump.log"), *target = path_in(folder, "precious");
+  void *none = NULL;
+  (void)state;
+  assert_true(write_file(target, "kept", 4));
+  assert_int_equal(symlink(target, file), 0);
+  assert_int_equal(chmod(folder, 01777), 0);
+  start_dumping_to(file);
+  assert_status(hipmm_allocate(NULL, 128 * MIB, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
+  char *text = read_file(target, NULL);
+  assert_string_equal(text, "kept");
+  assert_contains(logged(), "dump.log cannot be written: it is a link");
+  free(text);
+  free(target);
+  free(file);
+  remove_folder(folder);
+}
+
 /* ---- Looking, and giving back ---- */
 
 struct seen {
@@ -571,6 +663,9 @@ int main(void)
       TEST(says_what_it_holds_when_the_upstream_has_no_more),
       TEST(dumps_what_it_has_when_it_fails),
       TEST(serves_on_where_no_dump_can_be_written),
+      TEST(does_not_wait_for_who_reads_a_dump),
+      TEST(holds_nobody_up_while_it_dumps),
+      TEST(dumps_over_no_link_in_a_shared_folder),
       TEST(shows_all_that_it_holds),
       TEST(gives_idle_chunks_back_when_trimmed),
       TEST(lets_the_next_thread_have_the_arena_of_one_that_ended),
@@ -579,5 +674,6 @@ int main(void)
       TEST(passes_the_model),
       TEST(loses_nothing_whatever_call_fails),
   };
+  log_to_file("warning");
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,8 @@
 #include "../../core/hip_functions.h"
 #include "rig.h"
 
+#include <stdlib.h>
+
 static void counts_what_the_driver_reserves(void **state)
 {
   (void)state;
@@ -168,7 +170,14 @@ static void other_devices_have_the_access_that_is_said(void **state)
   (void)state;
   start_noting("'stack': ['async']");
   assert_int_equal(access_of(0), HIPMM_HIP_ACCESS_READ_WRITE);
-  assert_int_equal(access_of(1), HIPMM_HIP_ACCESS_NONE);
+  assert_int_equal(access_of(1), HIPMM_HIP_ACCESS_READ_WRITE);
+  assert_ok(hipmm_finalize());
+  setenv("HIPMM_SOFTWARE", "devices=4,peer_group=2", 1); /* over the rig's own */
+  start_noting("'stack': ['async']");
+  unsetenv("HIPMM_SOFTWARE");
+  assert_int_equal(access_of(1), HIPMM_HIP_ACCESS_READ_WRITE);
+  assert_int_equal(access_of(2), HIPMM_HIP_ACCESS_NONE);
+  assert_int_equal(access_of(3), HIPMM_HIP_ACCESS_NONE);
   assert_ok(hipmm_finalize());
   start_noting("'stack': [{'type': 'async', 'peers': [{'device': 1}, {'device': 0}]}]");
   assert_int_equal(access_of(1), HIPMM_HIP_ACCESS_READ_WRITE);
@@ -193,6 +202,24 @@ static void says_which_device_cannot_have_access(void **state)
                         "'stack': [{'type': 'async', 'peers': [{'device': 1}]}]"),
                 HIPMM_E_NOT_SUPPORTED);
   assert_message("device 1 cannot use memory of device 0 (hipMemPoolSetAccess: hipErrorInvalidDevice)");
+  hipmm_finalize();
+  assert_status(rig_try("'peer_group': 1", "'stack': [{'type': 'async', 'peers': [{'device': 1}]}]"),
+                HIPMM_E_NOT_SUPPORTED);
+  assert_message("device 1 cannot use memory of device 0 (hipMemPoolSetAccess: hipErrorInvalidDevice)");
+}
+
+/* Without a row nobody asked for that device in particular: the pool goes on without, and other failures count. */
+static void goes_on_without_access_that_a_driver_cannot_give(void **state)
+{
+  (void)state;
+  rig_start_with("'fail': ['hipMemPoolSetAccess:1:hipErrorNotSupported']", "'stack': ['async']");
+  assert_contains(logged(), "async: device 1 gets no access to this memory of device 0 (hipMemPoolSetAccess: "
+                            "hipErrorNotSupported)");
+  rig_free(rig_allocate(1000, NULL), 1000, NULL);
+  assert_ok(hipmm_finalize());
+  assert_status(rig_try("'fail': ['hipMemPoolSetAccess:1:hipErrorOutOfMemory']", "'stack': ['async']"),
+                HIPMM_E_OUT_OF_MEMORY);
+  assert_message("hipMemPoolSetAccess");
 }
 
 /* Work of a free that has not happened yet must not meet the next owner's: the driver's business, but ours to hand the
@@ -239,6 +266,7 @@ static void loses_nothing_whatever_call_fails(void **state)
 
 int main(void)
 {
+  log_to_file("warning");
   const struct CMUnitTest tests[] = {
       TEST(counts_what_the_driver_reserves),
       TEST(holds_no_more_while_it_reuses),
@@ -253,6 +281,7 @@ int main(void)
       TEST(a_change_that_fails_changes_nothing),
       TEST(other_devices_have_the_access_that_is_said),
       TEST(says_which_device_cannot_have_access),
+      TEST(goes_on_without_access_that_a_driver_cannot_give),
       TEST(keeps_the_order_of_streams),
       TEST(loses_nothing_whatever_call_fails),
   };

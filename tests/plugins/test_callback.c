@@ -257,6 +257,26 @@ static void stands_under_a_pool(void **state)
   assert_int_equal(program.live, 0);
 }
 
+/* The share is of the device's free memory, wherever the memory comes from: device 0 has 256 MiB. */
+static void stands_under_a_pool_with_percentages(void **state)
+{
+  void *none = NULL;
+  (void)state;
+  rig_start("'stack': [{'type': 'pool', 'initial_size': '25%', 'maximum_size': '50%'}, "
+            "{'type': 'callback', 'allocator': 'program'}]");
+  needs_software();
+  assert_int_equal(rig_value("pool", "reserved_bytes"), 64 * MIB);
+  assert_int_equal(rig_held_bytes(), 64 * MIB);
+  void *large = rig_allocate(60 * MIB, NULL), *more = rig_allocate(60 * MIB, NULL);
+  assert_true(rig_value("pool", "reserved_bytes") <= 128 * (int64_t)MIB);
+  assert_status(hipmm_allocate(NULL, 60 * MIB, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
+  assert_message("maximum_size");
+  rig_free(large, 60 * MIB, NULL);
+  rig_free(more, 60 * MIB, NULL);
+  assert_ok(hipmm_finalize());
+  assert_int_equal(program.live, 0);
+}
+
 /* ---- Mistakes ---- */
 
 struct mistake_row {
@@ -373,6 +393,7 @@ int main(void)
       TEST(serves_many_threads),
       TEST(shows_its_blocks_in_order),
       TEST(stands_under_a_pool),
+      TEST(stands_under_a_pool_with_percentages),
       TEST(refuses_what_the_program_does_wrong),
       TEST(refuses_calls_that_come_back),
       TEST(lets_the_program_use_other_resources),

@@ -221,6 +221,41 @@ static void writes_what_is_left_when_the_process_exits(void **state)
   free(text);
 }
 
+/* The log shares the stream with the program's own words, which stay, in their order. */
+static int log_among_words(const char *name, FILE *stream)
+{
+  fputs("before\n", stream);
+  fflush(stream);
+  if (start(name, "")) return 1;
+  rig_free(rig_allocate(1000, NULL), 1000, NULL);
+  flush();
+  fputs("between\n", stream);
+  fflush(stream);
+  rig_free(rig_allocate(0, NULL), 0, NULL);
+  if (hipmm_finalize()) return 1;
+  fputs("after\n", stream);
+  return 0;
+}
+
+#define ROW(action, size) "[0-9]+," TIME "," action ",[^,]+," size ",0\n"
+#define AMONG_WORDS                                                                                      \
+  "^before\nThread[^\n]*\n" ROW("allocate", "1000") ROW("free", "1000") "between\n" ROW("allocate", "0") \
+      ROW("free", "0") "after\n$"
+
+static void writes_to_standard_output_and_error(void **state)
+{
+  static const char *const variables[] = {"LSAN_OPTIONS=detect_leaks=0", NULL};
+  (void)state;
+  struct outcome outcome = run_again((const char *const[]){"stdout", "/dev", NULL}, variables);
+  assert_int_equal(outcome.status, 0);
+  assert_matches(outcome.out, AMONG_WORDS);
+  assert_string_equal(outcome.error, "");
+  outcome = run_again((const char *const[]){"stderr", "/dev", NULL}, variables);
+  assert_int_equal(outcome.status, 0);
+  assert_matches(outcome.error, AMONG_WORDS);
+  assert_string_equal(outcome.out, "");
+}
+
 /* Asked by the leak checker, which would wait for threads that a fork does not copy. */
 static bool is_child;
 int __lsan_is_turned_off(void);
@@ -729,6 +764,8 @@ static void logs_without_memory_for_it(void **state)
 static int play_role(const char *role)
 {
   if (!strcmp(role, "exit")) return exit_with_the_stack_live();
+  if (!strcmp(role, "stdout")) return log_among_words("stdout", stdout);
+  if (!strcmp(role, "stderr")) return log_among_words("stderr", stderr);
   if (!strcmp(role, "exit-busy")) return exit_when_busy();
   return strcmp(role, "starve") ? fill_a_small_file() : log_without_memory();
 }
@@ -741,6 +778,7 @@ int main(int argc, char **argv)
   }
   const struct CMUnitTest tests[] = {
       TEST(writes_what_is_left_when_the_process_exits),
+      TEST(writes_to_standard_output_and_error),
       TEST(says_that_rows_were_lost),
       TEST(leaves_a_good_log_when_threads_are_busy_at_exit),
       TEST(logs_without_memory_for_it),

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of device's option "peers": who may write to a device's memory, from hipMalloc and mapped, and what is
+/* Tests of what other devices may do with a device's memory: copies and fills with another device current, for memory
+ * of hipMalloc, mapped memory and that of pools; the option "peers"; devices that cannot reach each other; and what is
  * refused. */
 #include "rig.h"
 
+#include <hipmm/buffer.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { BYTES = 1 << 20 };
@@ -36,16 +39,284 @@ static void start(const struct stack *stack, const char *device)
   rig_start(graph);
 }
 
-static void is_closed_to_others(void **state)
+/* ---- What a program does with two devices ---- */
+
+/* Whole stacks. As with hipMalloc's memory, kernels and fills of another device need hipDeviceEnablePeerAccess where
+ * the memory is hipMalloc's, which the program calls. */
+struct program {
+  const char *graph;
+  bool is_enabled; /* other devices write to it without hipDeviceEnablePeerAccess */
+};
+
+#define MAPPED_POOL "{'type': 'pool', 'growth': 'mapped'}, 'device'"
+static const struct program programs[] = {
+    {"'device'", false},
+    {"{'type': 'pool', 'growth': 'segments'}, 'device'", false},
+    {MAPPED_POOL, true},
+    {"'pool', 'device'", true},
+    {"'arena', " MAPPED_POOL, true},
+    {"'binning', " MAPPED_POOL, true},
+    {"'fixed_size', " MAPPED_POOL, true},
+    {"'monotonic', " MAPPED_POOL, true},
+    {"'guard', " MAPPED_POOL, true},
+    {"'arena', 'device'", false},
+    {"'async'", true},
+    {"{'type': 'async', 'handle_type': 'posix_fd'}", true},
+    {"'arena', 'async'", true},
+    {"'pool', 'async'", true},
+    {"'async_managed'", true},
+    {"'pool', 'managed'", true},
+    {"'pool', 'pinned'", true},
+};
+
+enum { N_PROGRAMS = sizeof programs / sizeof *programs };
+
+enum { COPY_BYTES = 100000, COPY_BLOCKS = 30 };
+
+static void copy(void *to, const void *from, hipStream_t stream)
 {
+  int code = stream ? rig_hip()->MemcpyAsync(to, from, COPY_BYTES, HIPMM_HIP_MEMCPY_DEFAULT, stream)
+                    : rig_hip()->Memcpy(to, from, COPY_BYTES, HIPMM_HIP_MEMCPY_DEFAULT);
+  assert_int_equal(code, 0);
+  if (stream) assert_int_equal(rig_hip()->StreamSynchronize(stream), 0);
+}
+
+static void fill_host(unsigned char *host, int seed)
+{
+  for (int i = 0; i < COPY_BYTES; i++) host[i] = (unsigned char)(i * 7 + seed);
+}
+
+static void assert_seed(const unsigned char *host, int seed)
+{
+  for (int i = 0; i < COPY_BYTES; i++)
+    if (host[i] != (unsigned char)(i * 7 + seed)) fail_msg("byte %d is of other data than %d's", i, seed);
+}
+
+/* Through the block and `other`, memory of device 1, with the current device as it is. */
+static void copy_round(void *block, void *other, hipStream_t stream, int seed)
+{
+  unsigned char *host = malloc(COPY_BYTES);
+  fill_host(host, seed);
+  copy(block, host, stream);
+  memset(host, 0, COPY_BYTES);
+  copy(other, block, stream);
+  copy(host, other, stream);
+  assert_seed(host, seed);
+  fill_host(host, seed + 1);
+  copy(other, host, stream);
+  copy(block, other, stream);
+  memset(host, 0, COPY_BYTES);
+  copy(host, block, stream);
+  assert_seed(host, seed + 1);
+  free(host);
+}
+
+static void copy_with_each_device(void *const *blocks, void *other)
+{
+  for (int current = 0; current < 2; current++) {
+    hipStream_t stream;
+    assert_int_equal(rig_hip()->SetDevice(current), 0);
+    assert_int_equal(rig_hip()->StreamCreateWithFlags(&stream, 0), 0);
+    for (int i = 0; i < COPY_BLOCKS; i++) copy_round(blocks[i], other, i % 2 ? stream : NULL, current * 100 + i);
+    assert_int_equal(rig_hip()->StreamDestroy(stream), 0);
+  }
+  assert_int_equal(rig_hip()->SetDevice(0), 0);
+}
+
+static void fill_with_the_other(void *const *blocks, bool is_enabled)
+{
+  assert_int_equal(rig_hip()->SetDevice(1), 0);
+  if (!is_enabled) assert_int_equal(rig_hip()->DeviceEnablePeerAccess(0, 0), 0);
+  for (int i = 0; i < COPY_BLOCKS; i++) assert_int_equal(rig_hip()->MemsetAsync(blocks[i], i + 1, COPY_BYTES, NULL), 0);
+  assert_int_equal(rig_hip()->DeviceSynchronize(), 0);
+  assert_int_equal(rig_hip()->SetDevice(0), 0);
+  for (int i = 0; i < COPY_BLOCKS; i++) assert_true(rig_holds(blocks[i], (unsigned char)(i + 1), COPY_BYTES));
+}
+
+static void serves_a_program_with_two_devices(void **state)
+{
+  const struct program *program = *state;
+  char graph[200];
+  void *blocks[COPY_BLOCKS], *other;
+  snprintf(graph, sizeof graph, "'stack': [%s]", program->graph);
+  rig_start(graph);
+  for (int i = 0; i < COPY_BLOCKS; i++) blocks[i] = rig_allocate(COPY_BYTES, NULL);
+  assert_int_equal(rig_hip()->DeviceSynchronize(), 0);
+  assert_int_equal(rig_hip()->SetDevice(1), 0);
+  assert_int_equal(rig_hip()->Malloc(&other, COPY_BYTES), 0);
+  copy_with_each_device(blocks, other);
+  fill_with_the_other(blocks, program->is_enabled);
+  assert_int_equal(rig_hip()->Free(other), 0);
+  for (int i = 0; i < COPY_BLOCKS; i++) rig_free(blocks[i], COPY_BYTES, NULL);
+}
+
+/* Between stacks of two devices, with the containers' own copies too. */
+static void serves_each_device_to_the_other(void **state)
+{
+  void *ptr[2];
+  struct hipmm_resource *top[2];
   start(*state, "'device'");
-  void *ptr = rig_allocate(BYTES, NULL);
-  rig_fill(ptr, 7, BYTES);
-  assert_int_equal(fill_from(1, ptr, 8), HIPMM_HIP_ERROR_INVALID_VALUE);
+  for (int i = 0; i < 2; i++) {
+    assert_ok(hipmm_get_device_resource(i, &top[i]));
+    hipmm_resource_release(top[i]);
+    assert_ok(hipmm_allocate(top[i], COPY_BYTES, NULL, &ptr[i]));
+  }
+  for (int current = 0; current < 2; current++) {
+    assert_int_equal(rig_hip()->SetDevice(current), 0);
+    copy_round(ptr[0], ptr[1], NULL, current);
+    copy_round(ptr[1], ptr[0], NULL, current + 50);
+  }
+  assert_int_equal(rig_hip()->SetDevice(0), 0);
+  for (int i = 0; i < 2; i++) assert_ok(hipmm_deallocate(top[i], ptr[i], COPY_BYTES, NULL));
+}
+
+/* ---- What that costs ---- */
+
+/* The rig has two devices; the environment has the last word. */
+static void start_with_devices(const char *software, const char *graph)
+{
+  setenv("HIPMM_SOFTWARE", software, 1);
+  enum hipmm_status status = rig_try("", graph);
+  unsetenv("HIPMM_SOFTWARE");
+  assert_ok(status);
+}
+
+static uint64_t calls(const char *name)
+{
+  return software()->calls(name);
+}
+
+static void use_the_stack(void)
+{
+  void *ptr[20];
+  for (int i = 0; i < 20; i++) ptr[i] = rig_allocate(BYTES, NULL);
+  for (int i = 0; i < 20; i++) rig_free(ptr[i], BYTES, NULL);
+}
+
+/* Starts the runtime first, so that what is counted is the stack's own. */
+static void count_calls_of(const char *software_options)
+{
+  start_with_devices(software_options, "'stack': ['device']");
+  assert_ok(hipmm_finalize());
+  software()->reset_calls();
+  start_with_devices(software_options, "'stack': [" MAPPED_POOL "]");
+  use_the_stack();
+}
+
+static void asks_for_nothing_with_one_device(void **state)
+{
+  (void)state;
+  needs_software();
+  count_calls_of("devices=1");
+  assert_int_equal(calls("hipDeviceCanAccessPeer"), 0);
+  assert_true(calls("hipMemMap") > 3);
+  assert_int_equal(calls("hipMemSetAccess"), calls("hipMemMap"));
+}
+
+static void gives_access_once_a_device_and_mapping(void **state)
+{
+  (void)state;
+  needs_software();
+  count_calls_of("devices=5,peer_group=3");
+  assert_int_equal(calls("hipDeviceCanAccessPeer"), 4);
+  assert_true(calls("hipMemMap") > 3);
+  assert_int_equal(calls("hipMemSetAccess"), 3 * calls("hipMemMap"));
+  assert_int_equal(calls("hipDeviceEnablePeerAccess"), 0);
+}
+
+/* ---- Devices that cannot reach each other ---- */
+
+static void copies_reach_devices_that_cannot_reach_it(void **state)
+{
+  (void)state;
+  needs_software();
+  rig_start_with("'peer_group': 1", "'stack': ['pool', 'device']");
+  assert_contains(logged(), "growth segments: some device of this process cannot reach the memory of this one");
+  void *blocks[COPY_BLOCKS], *other;
+  for (int i = 0; i < COPY_BLOCKS; i++) blocks[i] = rig_allocate(COPY_BYTES, NULL);
+  assert_int_equal(rig_hip()->SetDevice(1), 0);
+  assert_int_equal(rig_hip()->Malloc(&other, COPY_BYTES), 0);
+  copy_with_each_device(blocks, other);
+  assert_int_equal(rig_hip()->Free(other), 0);
+  for (int i = 0; i < COPY_BLOCKS; i++) rig_free(blocks[i], COPY_BYTES, NULL);
+  assert_int_equal(calls("hipMemMap"), 0);
+}
+
+static void copy_buffer_to(int device)
+{
+  struct hipmm_resource *target;
+  struct hipmm_buffer *buffer, *copied;
+  unsigned char host[1000], back[1000] = {0};
+  memset(host, 9, sizeof host);
+  assert_ok(hipmm_get_device_resource(device, &target));
+  assert_ok(hipmm_buffer_create_from(NULL, host, sizeof host, NULL, &buffer));
+  assert_ok(hipmm_buffer_copy(buffer, target, NULL, &copied));
+  assert_ok(hipmm_buffer_read(copied, 0, sizeof back, NULL, back));
+  assert_memory_equal(back, host, sizeof host);
+  assert_ok(hipmm_buffer_destroy(copied));
+  assert_ok(hipmm_buffer_destroy(buffer));
+  hipmm_resource_release(target);
+}
+
+/* Then copies that name both devices go, and the containers' do. */
+static void maps_for_those_in_reach_when_told_to(void **state)
+{
+  (void)state;
+  needs_software();
+  start_with_devices("devices=3,peer_group=2", "'stack': [" MAPPED_POOL "]");
+  unsigned char host[100], back[100];
+  void *other, *ptr = rig_allocate(sizeof host, NULL);
+  assert_true(calls("hipMemMap") > 0);
+  memset(host, 5, sizeof host);
+  assert_int_equal(rig_hip()->SetDevice(1), 0);
+  assert_int_equal(rig_hip()->Memcpy(ptr, host, sizeof host, HIPMM_HIP_MEMCPY_DEFAULT), 0);
+  assert_int_equal(rig_hip()->SetDevice(2), 0);
+  assert_int_equal(rig_hip()->Memcpy(back, ptr, sizeof back, HIPMM_HIP_MEMCPY_DEFAULT), HIPMM_HIP_ERROR_INVALID_VALUE);
   rig_hip()->GetLastError();
-  assert_true(rig_holds(ptr, 7, BYTES));
+  assert_int_equal(rig_hip()->Malloc(&other, sizeof host), 0);
+  assert_int_equal(rig_hip()->MemcpyPeerAsync(other, 2, ptr, 0, sizeof host, NULL), 0);
+  assert_int_equal(rig_hip()->Memcpy(back, other, sizeof back, HIPMM_HIP_MEMCPY_DEFAULT), 0);
+  assert_memory_equal(back, host, sizeof host);
+  assert_int_equal(rig_hip()->Free(other), 0);
+  assert_int_equal(rig_hip()->SetDevice(0), 0);
+  copy_buffer_to(1);
+  copy_buffer_to(2);
+  rig_free(ptr, sizeof host, NULL);
+}
+
+/* ---- Access that is refused ---- */
+
+static void want_of_memory_for_access_fails_the_allocation(void **state)
+{
+  void *ptr = NULL;
+  (void)state;
+  rig_start("'stack': [" MAPPED_POOL "]");
+  for (uint64_t nth = 2; nth <= 20; nth += 2) rig_fail_call("hipMemSetAccess", nth, HIPMM_HIP_ERROR_OUT_OF_MEMORY);
+  assert_status(hipmm_allocate(NULL, BYTES, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+  assert_message("the access was for device 1; a pool with \"growth\": \"segments\" needs no such access");
+  assert_null(ptr);
+  software()->fail_none();
+  ptr = rig_allocate(BYTES, NULL);
+  assert_int_equal(fill_from(1, ptr, 3), 0);
   rig_free(ptr, BYTES, NULL);
 }
+
+static void goes_without_access_that_cannot_be_had(void **state)
+{
+  (void)state;
+  rig_start("'stack': [" MAPPED_POOL "]");
+  logged();
+  rig_fail_call("hipMemSetAccess", 2, HIPMM_HIP_ERROR_NOT_SUPPORTED);
+  use_the_stack();
+  const char *said = strstr(logged(), "device 1 gets no access to this memory of device 0 (hipMemSetAccess: "
+                                      "hipErrorNotSupported)");
+  assert_non_null(said);
+  assert_null(strstr(said + 1, "device 1 gets no access"));
+  assert_int_equal(calls("hipMemSetAccess"), calls("hipMemMap") + 1);
+  assert_int_equal(rig_hip()->GetLastError(), 0);
+}
+
+/* ---- The option ---- */
 
 static void is_open_to_peers(void **state)
 {
@@ -133,6 +404,15 @@ static void refuses_devices_that_cannot(void **state)
   assert_message("hipDeviceCanAccessPeer");
 }
 
+static void refuses_devices_out_of_reach(void **state)
+{
+  (void)state;
+  needs_software();
+  assert_status(rig_try("'peer_group': 1", "'stack': [" PEERS("{'device': 1}") "]"), HIPMM_E_NOT_SUPPORTED);
+  assert_message("/stack/0/peers/0");
+  assert_message("device 1 cannot reach the memory of device 0");
+}
+
 static void allocate_and_free(void)
 {
   void *ptr;
@@ -155,17 +435,29 @@ static void loses_nothing_whatever_call_fails(void **state)
 enum { DEVICE, SEGMENTS, MAPPED };
 #define EACH(test) ROW(test, DEVICE), ROW(test, SEGMENTS), ROW(test, MAPPED)
 
+static void add_programs(struct CMUnitTest *tests)
+{
+  for (size_t i = 0; i < N_PROGRAMS; i++)
+    tests[i] = (struct CMUnitTest){programs[i].graph, serves_a_program_with_two_devices, rig_setup, rig_teardown,
+                                   (void *)(uintptr_t)&programs[i]};
+}
+
 int main(void)
 {
-  const struct CMUnitTest tests[] = {
-      EACH(is_closed_to_others),
-      EACH(is_open_to_peers),
-      EACH(lets_a_graph_name_all_devices),
-      EACH(may_be_asked_for_again),
-      EACH(leaves_the_current_device_as_it_was),
-      EACH(loses_nothing_whatever_call_fails),
-      ONCE(refuses_devices_that_do_not_exist),
-      ONCE(refuses_devices_that_cannot),
+  static const struct CMUnitTest others[] = {
+      EACH(serves_each_device_to_the_other),        ONCE(asks_for_nothing_with_one_device),
+      ONCE(gives_access_once_a_device_and_mapping), ONCE(copies_reach_devices_that_cannot_reach_it),
+      ONCE(maps_for_those_in_reach_when_told_to),   ONCE(want_of_memory_for_access_fails_the_allocation),
+      ONCE(goes_without_access_that_cannot_be_had), EACH(is_open_to_peers),
+      EACH(lets_a_graph_name_all_devices),          EACH(may_be_asked_for_again),
+      EACH(leaves_the_current_device_as_it_was),    EACH(loses_nothing_whatever_call_fails),
+      ONCE(refuses_devices_that_do_not_exist),      ONCE(refuses_devices_that_cannot),
+      ONCE(refuses_devices_out_of_reach),
   };
-  return cmocka_run_group_tests_name("peers", tests, NULL, NULL);
+  enum { N_OTHERS = sizeof others / sizeof *others };
+  struct CMUnitTest tests[N_PROGRAMS + N_OTHERS];
+  add_programs(tests);
+  memcpy(tests + N_PROGRAMS, others, sizeof others);
+  log_to_file("info");
+  return _cmocka_run_group_tests("peers", tests, N_PROGRAMS + N_OTHERS, NULL, NULL);
 }

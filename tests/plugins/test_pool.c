@@ -302,6 +302,37 @@ static void keeps_devices_apart(void **state)
   assert_int_equal(rig_held_bytes(), 0);
 }
 
+/* Pinned memory has no virtual memory: the limits are those of segments, to the byte. */
+static void keeps_its_limits_over_pinned_memory(void **state)
+{
+  void *none = NULL;
+  (void)state;
+  assert_status(rig_try("", "'stack': [{'type': 'pool', 'initial_size': 1024, 'maximum_size': 256}, 'pinned']"),
+                HIPMM_E_CONFIG);
+  assert_message("/stack/0/maximum_size: 256 is below initial_size (1024)");
+  rig_start("'stack': [{'type': 'pool', 'initial_size': 1000192, 'maximum_size': 1000192}, 'pinned']");
+  assert_int_equal(rig_held_bytes(), 1000192);
+  rig_free(rig_allocate(1000, NULL), 1000, NULL);
+  rig_free(rig_allocate(1000192, NULL), 1000192, NULL);
+  assert_status(hipmm_allocate(NULL, 1000193, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
+  assert_ok(hipmm_finalize());
+  rig_start("'stack': [{'type': 'pool', 'initial_size': 0, 'maximum_size': 1024}, 'pinned']");
+  unsigned char *all = rig_allocate(1024, NULL);
+  memset(all, 7, 1024);
+  assert_status(hipmm_allocate(NULL, 1024, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
+  assert_message("maximum_size");
+  assert_status(hipmm_allocate(NULL, 1, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
+  assert_int_equal(rig_peak_held_bytes(), 1024);
+  rig_free(all, 1024, NULL);
+  rig_free(rig_allocate(1024, NULL), 1024, NULL);
+  assert_ok(hipmm_finalize());
+  /* A size that is no multiple of 256 is rounded: what it takes of the host is never above the limit. */
+  rig_start("'stack': [{'type': 'pool', 'initial_size': 1000031, 'maximum_size': 1000200}, 'pinned']");
+  assert_int_equal(rig_held_bytes() % 256, 0);
+  assert_in_range(rig_held_bytes(), 1000031 - 255, 1000200);
+  assert_status(hipmm_allocate(NULL, 1000200, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
+}
+
 static void keeps_nothing_for_what_it_refused(void **state)
 {
   void *none = NULL;
@@ -329,6 +360,7 @@ int main(void)
       BOTH(refuses_a_second_free),
       BOTH(keeps_devices_apart),
       ONCE(keeps_nothing_for_what_it_refused),
+      ONCE(keeps_its_limits_over_pinned_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

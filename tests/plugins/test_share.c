@@ -440,6 +440,26 @@ static void an_imported_pool_is_its_devices_to_use(void **state)
   close(fd);
 }
 
+/* As memory of hipMalloc can be copied by every device, and used by kernels once the program has enabled that. */
+static void other_devices_may_use_what_is_imported(void **state)
+{
+  (void)state;
+  struct hipmm_pool_pointer pointer;
+  void *ptr = NULL;
+  rig_start(owner);
+  unsigned char *mine = owned_block(1, &pointer);
+  struct hipmm_resource *other = imported();
+  assert_ok(hipmm_pool_import_pointer(other, &pointer, &ptr));
+  assert_int_equal(rig_hip()->SetDevice(1), 0);
+  assert_int_equal(rig_hip()->MemsetAsync(ptr, 7, BYTES, NULL), 0);
+  assert_int_equal(rig_hip()->DeviceSynchronize(), 0);
+  assert_int_equal(rig_hip()->SetDevice(0), 0);
+  assert_true(rig_holds(mine, 7, BYTES));
+  assert_ok(hipmm_deallocate(other, ptr, BYTES, NULL));
+  hipmm_resource_release(other);
+  rig_free(mine, BYTES, NULL);
+}
+
 static void arguments_may_not_be_null(void **state)
 {
   (void)state;
@@ -509,6 +529,7 @@ int main(int count, char **arguments)
       TEST(what_is_no_pointer_is_not_imported),
       TEST(functions_that_do_nothing_are_noticed),
       TEST(an_imported_pool_is_its_devices_to_use),
+      TEST(other_devices_may_use_what_is_imported),
       TEST(arguments_may_not_be_null),
       TEST(loses_nothing_whatever_call_fails),
   };

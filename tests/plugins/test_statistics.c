@@ -117,6 +117,38 @@ static void merges_a_scope_that_freed_older_memory(void **state)
   rig_free(small, 10, NULL);
 }
 
+static struct hipmm_statistics counters_of(const char *name)
+{
+  struct hipmm_statistics now = {0};
+  assert_ok(hipmm_statistics_get(rig_resource(name), &now));
+  return now;
+}
+
+/* Blocks of the lower one that are freed through the upper one, which never saw them: it counts below zero. And the
+ * other way round: what is freed past the upper one stays in its counters. */
+static void counts_what_goes_past_one_of_two(void **state)
+{
+  enum { BELOW = 10, ABOVE = 5, BYTES = 1 << 20 };
+  void *blocks[BELOW + ABOVE];
+  (void)state;
+  rig_start("'resources': {'memory': {'type': 'pool', 'upstream': 'device'}, 'device': {'type': 'device'}, "
+            "'lower': {'type': 'statistics', 'upstream': 'memory'}, "
+            "'upper': {'type': 'statistics', 'upstream': 'lower'}}, 'devices': {'default': 'upper'}");
+  struct hipmm_resource *lower = rig_resource("lower");
+  for (int i = 0; i < BELOW; i++) assert_ok(hipmm_allocate(lower, BYTES, NULL, &blocks[i]));
+  for (int i = BELOW; i < BELOW + ABOVE; i++) blocks[i] = rig_allocate(BYTES, NULL);
+  assert_counters(counters_of("lower"), (struct hipmm_statistics){15 * BYTES, 15, 15 * BYTES, 15, 15 * BYTES, 15});
+  assert_counters(counters_of("upper"), (struct hipmm_statistics){5 * BYTES, 5, 5 * BYTES, 5, 5 * BYTES, 5});
+  for (int i = 0; i < BELOW + ABOVE; i++) rig_free(blocks[i], i % 2 ? 0 : BYTES, NULL);
+  assert_counters(counters_of("lower"), (struct hipmm_statistics){0, 0, 15 * BYTES, 15, 15 * BYTES, 15});
+  assert_counters(counters_of("upper"), (struct hipmm_statistics){-10 * BYTES, -10, 5 * BYTES, 5, 5 * BYTES, 5});
+  void *past = rig_allocate(100, NULL);
+  assert_ok(hipmm_deallocate(lower, past, 100, NULL));
+  assert_counters(counters_of("lower"), (struct hipmm_statistics){0, 0, 15 * BYTES, 15, 15 * BYTES + 100, 16});
+  assert_counters(counters_of("upper"),
+                  (struct hipmm_statistics){100 - 10 * BYTES, -9, 5 * BYTES, 5, 5 * BYTES + 100, 6});
+}
+
 static void cannot_pop_the_last_scope(void **state)
 {
   struct hipmm_statistics popped = {1, 2, 3, 4, 5, 6};
@@ -309,6 +341,7 @@ int main(void)
       TEST(gives_the_scope_before_when_pushed),
       TEST(merges_a_scope_into_the_one_before),
       TEST(merges_a_scope_that_freed_older_memory),
+      TEST(counts_what_goes_past_one_of_two),
       TEST(cannot_pop_the_last_scope),
       TEST(is_taken_down_with_scopes_open),
       TEST(is_exact_under_threads),

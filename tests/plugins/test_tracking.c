@@ -224,6 +224,48 @@ static void notices_what_was_freed_past_it(void **state)
   rig_free(again, 1000, NULL);
 }
 
+static void assert_outstanding(const char *name, int64_t count, int64_t bytes, int64_t refused)
+{
+  assert_int_equal(rig_value(name, "outstanding_count"), count);
+  assert_int_equal(rig_value(name, "outstanding_bytes"), bytes);
+  assert_int_equal(rig_value(name, "refused_frees"), refused);
+}
+
+/* The upper one refuses the frees of what it never saw, with which nothing is lost. What is freed past it stays in its
+ * list until its place is given out again. */
+static void tells_what_goes_past_one_of_two(void **state)
+{
+  enum { BELOW = 10, ABOVE = 5, BYTES = 1 << 20 };
+  void *blocks[BELOW + ABOVE];
+  (void)state;
+  rig_start("'resources': {'memory': {'type': 'pool', 'upstream': 'device'}, 'device': {'type': 'device'}, "
+            "'lower': {'type': 'tracking', 'upstream': 'memory', 'capture_stacks': true}, "
+            "'upper': {'type': 'tracking', 'upstream': 'lower'}}, 'devices': {'default': 'upper'}");
+  struct hipmm_resource *lower = rig_resource("lower");
+  for (int i = 0; i < BELOW; i++) assert_ok(hipmm_allocate(lower, BYTES, NULL, &blocks[i]));
+  for (int i = BELOW; i < BELOW + ABOVE; i++) blocks[i] = rig_allocate(BYTES, NULL);
+  assert_outstanding("lower", 15, 15 * BYTES, 0);
+  assert_outstanding("upper", 5, 5 * BYTES, 0);
+  for (int i = 0; i < BELOW + ABOVE; i++)
+    assert_status(hipmm_deallocate(NULL, blocks[i], BYTES, NULL), i < BELOW ? HIPMM_E_POINTER : HIPMM_OK);
+  assert_outstanding("lower", 10, 10 * BYTES, 0);
+  assert_outstanding("upper", 0, 0, 10);
+  for (int i = 0; i < BELOW; i++) assert_ok(hipmm_deallocate(lower, blocks[i], BYTES, NULL));
+  assert_outstanding("lower", 0, 0, 0);
+  void *past = rig_allocate(1000, NULL);
+  assert_ok(hipmm_deallocate(lower, past, 1000, NULL));
+  assert_outstanding("lower", 0, 0, 0);
+  assert_outstanding("upper", 1, 1000, 10);
+  assert_status(hipmm_deallocate(NULL, past, 1000, NULL), HIPMM_E_POINTER); /* a second time */
+  assert_outstanding("upper", 1, 1000, 10);
+  logged();
+  assert_ptr_equal(rig_allocate(1000, NULL), past);
+  assert_contains(logged(), "was freed past this resource");
+  assert_outstanding("lower", 1, 1000, 1);
+  assert_outstanding("upper", 1, 1000, 10);
+  rig_free(past, 1000, NULL);
+}
+
 static void keeps_what_the_upstream_does_not_take_back(void **state)
 {
   (void)state;
@@ -429,6 +471,7 @@ static const struct CMUnitTest others[] = {
     TEST(keeps_each_trace_once_and_forgets_it),
     TEST(tells_wrong_frees),
     TEST(notices_what_was_freed_past_it),
+    TEST(tells_what_goes_past_one_of_two),
     TEST(keeps_what_the_upstream_does_not_take_back),
     TEST(does_not_list_what_failed),
     TEST(gives_back_what_it_has_no_room_to_list),

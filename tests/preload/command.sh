@@ -34,6 +34,15 @@ run 126 run -- ./text
 says '^hipmm: run: ./text: Permission denied$'
 run 2 run --report=/nowhere/report -- true
 says '^hipmm: run: --report=/nowhere/report: No such file or directory$'
+mkfifo pipe
+run 2 run --report=pipe -- true
+says '^hipmm: run: --report=pipe: it is a pipe that nobody reads, or a socket$'
+HIPMM_RUN_REPORT=$work/pipe HIPMM_RUN_PID=0 LD_PRELOAD=$top_builddir/preload/.libs/preload.so \
+  timeout 20 "$here/program" memory >"$work/out" 2>"$work/err"
+says_once "^hipmm: the report cannot be written: $work/pipe: it is a pipe that nobody reads, or a socket\$"
+
+"$hipmm" run --report=/dev/stderr -- true 2>&1 >/dev/null | grep -q '^hipmm: report of true, ' ||
+  fail "--report=/dev/stderr does not report into a pipe"
 
 # The program's words and status are its own.
 run 3 run --config pool.json sh -c 'exit 3'

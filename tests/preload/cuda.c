@@ -7,7 +7,16 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { KIB = 1 << 10, MIB = 1 << 20, INVALID = 1, MEMORY = 2, UNSUPPORTED = 801, CAPTURE = 900, TO_HOST = 2 };
+enum {
+  KIB = 1 << 10,
+  MIB = 1 << 20,
+  INVALID = 1,
+  MEMORY = 2,
+  NO_SUCH_DEVICE = 101,
+  UNSUPPORTED = 801,
+  CAPTURE = 900,
+  TO_HOST = 2
+};
 
 #define EXPECT(wanted, call) CHECK((call) == (wanted))
 #define GOOD(call)           EXPECT(0, call)
@@ -127,9 +136,18 @@ static void reset(void)
   }
 }
 
+/* There is one device: what the runtime says of itself arrives. */
+static void use_peers(void)
+{
+  EXPECT(NO_SUCH_DEVICE, cudaDeviceEnablePeerAccess(1, 0));
+  EXPECT(NO_SUCH_DEVICE, cudaGetLastError());
+  EXPECT(NO_SUCH_DEVICE, cudaDeviceDisablePeerAccess(1));
+  EXPECT(NO_SUCH_DEVICE, cudaGetLastError());
+}
+
 int main(int argc, char **argv)
 {
-  static const struct scenario scenarios[] = {
-      {"memory", use_memory}, {"pools", use_pools}, {"capture", use_capture}, {"wrong", be_wrong}, {"reset", reset}};
+  static const struct scenario scenarios[] = {{"memory", use_memory}, {"pools", use_pools}, {"capture", use_capture},
+                                              {"wrong", be_wrong},    {"reset", reset},     {"peers", use_peers}};
   return scenario_main(scenarios, sizeof scenarios / sizeof *scenarios, argc, argv);
 }

@@ -31,7 +31,7 @@ for graph in device pool; do
   silent
   reports cudaMallocFromPoolAsync 3 1 0
   reports cudaMallocFromPoolAsync_ptsz 1 0 0
-  good reset
+  good reset peers
   silent
 done
 cat >limited.json <<'END'

@@ -149,6 +149,18 @@ int cudaDeviceSynchronize(void)
   return function();
 }
 
+int cudaDeviceEnablePeerAccess(int peer, unsigned flags)
+{
+  int (*function)(int, unsigned) = function_called("hipDeviceEnablePeerAccess");
+  return function(peer, flags);
+}
+
+int cudaDeviceDisablePeerAccess(int peer)
+{
+  int (*function)(int) = function_called("hipDeviceDisablePeerAccess");
+  return function(peer);
+}
+
 int cudaDeviceReset(void)
 {
   int (*function)(void) = function_called("hipDeviceReset");

@@ -30,6 +30,8 @@ int cudaPeekAtLastError(void);
 int cudaGetDevice(int *device);
 int cudaSetDevice(int device);
 int cudaDeviceSynchronize(void);
+int cudaDeviceEnablePeerAccess(int peer, unsigned flags);
+int cudaDeviceDisablePeerAccess(int peer);
 int cudaDeviceReset(void);
 int cudaMemPoolCreate(cudaMemPool_t *pool, const void *props);
 int cudaMemPoolDestroy(cudaMemPool_t pool);

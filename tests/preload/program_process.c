@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -48,6 +49,117 @@ void scenario_devices(void)
   CHECK(device == 0);
   GOOD(hipStreamDestroy(stream));
   GOOD(hipDeviceReset());
+}
+
+/* ---- Peers, run on two devices ---- */
+
+static void *allocate_on(int device)
+{
+  void *memory;
+  GOOD(hipSetDevice(device));
+  GOOD(hipMalloc(&memory, MIB));
+  return memory;
+}
+
+static void expect_error(hipError_t wanted)
+{
+  CHECK(hipPeekAtLastError() == wanted);
+  CHECK(hipGetLastError() == wanted);
+  CHECK(hipGetLastError() == hipSuccess);
+}
+
+static void fill_and_look(void *memory, int value)
+{
+  unsigned char host[KIB] = {0};
+  GOOD(hipMemset(memory, value, KIB));
+  GOOD(hipMemcpy(host, memory, KIB, hipMemcpyDeviceToHost));
+  CHECK(all_are(host, KIB, value));
+}
+
+/* With device 1 current; what it finds is what a program finds that is alone. */
+static void switch_peer_access(void *memory)
+{
+  EXPECT(hipErrorPeerAccessNotEnabled, hipDeviceDisablePeerAccess(0));
+  expect_error(hipErrorPeerAccessNotEnabled);
+  EXPECT(hipErrorInvalidValue, hipDeviceEnablePeerAccess(0, 1));
+  hipGetLastError();
+  EXPECT(hipErrorInvalidDevice, hipDeviceEnablePeerAccess(1, 0));
+  hipGetLastError();
+  GOOD(hipDeviceEnablePeerAccess(0, 0));
+  expect_error(hipSuccess);
+  EXPECT(hipErrorPeerAccessAlreadyEnabled, hipDeviceEnablePeerAccess(0, 0));
+  expect_error(hipErrorPeerAccessAlreadyEnabled);
+  fill_and_look(memory, 7);
+  GOOD(hipDeviceDisablePeerAccess(0));
+  EXPECT(hipErrorPeerAccessNotEnabled, hipDeviceDisablePeerAccess(0));
+  expect_error(hipErrorPeerAccessNotEnabled);
+}
+
+void scenario_peers(void)
+{
+  int can = 0;
+  void *memory = allocate_on(0), *other;
+  unsigned char host[KIB] = {3}, back[KIB];
+  GOOD(hipDeviceCanAccessPeer(&can, 1, 0));
+  CHECK(can == 1);
+  other = allocate_on(1);
+  GOOD(hipMemcpy(memory, host, KIB, hipMemcpyHostToDevice));
+  GOOD(hipMemcpy(other, memory, KIB, hipMemcpyDeviceToDevice));
+  GOOD(hipMemcpy(back, other, KIB, hipMemcpyDeviceToHost));
+  CHECK(!memcmp(host, back, KIB));
+  GOOD(hipMemcpyAsync(memory, other, KIB, hipMemcpyDefault, NULL));
+  GOOD(hipMemcpy(back, memory, KIB, hipMemcpyDeviceToHost));
+  CHECK(!memcmp(host, back, KIB));
+  switch_peer_access(memory);
+  GOOD(hipDeviceEnablePeerAccess(0, 0));
+  fill_and_look(memory, 8);
+  GOOD(hipFree(memory));
+  GOOD(hipFree(other));
+}
+
+/* Over a graph whose device resource names peers: what that gave stays, whatever the program gives and takes. */
+void scenario_peers_given(void)
+{
+  void *memory = allocate_on(0);
+  GOOD(hipSetDevice(1));
+  switch_peer_access(memory);
+  fill_and_look(memory, 9);
+  GOOD(hipDeviceEnablePeerAccess(0, 0));
+  GOOD(hipSetDevice(0));
+  GOOD(hipDeviceReset());
+  memory = allocate_on(0);
+  GOOD(hipSetDevice(1));
+  switch_peer_access(memory);
+  fill_and_look(memory, 10);
+  GOOD(hipFree(memory));
+}
+
+/* The same where the program enables access first. */
+void scenario_peers_early(void)
+{
+  GOOD(hipSetDevice(1));
+  GOOD(hipDeviceEnablePeerAccess(0, 0));
+  void *memory = allocate_on(0);
+  GOOD(hipSetDevice(1));
+  EXPECT(hipErrorPeerAccessAlreadyEnabled, hipDeviceEnablePeerAccess(0, 0));
+  hipGetLastError();
+  GOOD(hipDeviceDisablePeerAccess(0));
+  fill_and_look(memory, 11);
+  switch_peer_access(memory);
+  fill_and_look(memory, 12);
+  GOOD(hipFree(memory));
+}
+
+/* Memory is served on both devices, so a reset is not made; what the program had enabled is gone all the same. */
+void scenario_peers_reset(void)
+{
+  void *memory[2] = {allocate_on(0), allocate_on(1)};
+  GOOD(hipDeviceEnablePeerAccess(0, 0));
+  fill_and_look(memory[0], 13);
+  GOOD(hipDeviceReset());
+  switch_peer_access(memory[0]);
+  GOOD(hipFree(memory[0]));
+  GOOD(hipFree(memory[1]));
 }
 
 /* ---- Threads ---- */

@@ -168,6 +168,23 @@ reports hipDeviceReset 3 0 0
 HIPMM_SOFTWARE=devices=2 good devices
 says_once '^hipmm: hipDeviceReset: hipmm serves 2 devices, '
 tells '^  device 1, device memory$'
+echo '{ "stack": ["pool", { "type": "device", "peers": [{ "device": 0 }, { "device": 1 }] }] }' >peers.json
+echo '{ "stack": [{ "type": "device", "peers": [{ "device": 0 }, { "device": 1 }] }] }' >plain_peers.json
+for graph in pool device async peers plain_peers; do
+  options="--config $graph.json"
+  HIPMM_SOFTWARE=devices=2 good peers
+  silent
+done
+for graph in peers plain_peers; do
+  options="--config $graph.json"
+  HIPMM_SOFTWARE=devices=2 good peers_given peers_early
+  silent
+done
+for graph in device plain_peers; do
+  options="--config $graph.json"
+  HIPMM_SOFTWARE=devices=2 good peers_reset
+done
+options='--config pool.json'
 HIPMM_SOFTWARE=devices=3,memory=64MiB good first
 silent
 tells '^  device 2, device memory$'

@@ -47,8 +47,36 @@ class _MemPool:
 
 
 torch_in_force = []
-_memory = SimpleNamespace(CUDAPluggableAllocator=CUDAPluggableAllocator, change_current_allocator=torch_in_force.append)
-_module("torch", cuda=SimpleNamespace(memory=_memory, MemPool=_MemPool))
+torch_has_started = False  # as after torch.cuda.set_device(), or any use of CUDA
+
+
+def _change_current_allocator(allocator):
+    if torch_has_started:
+        raise RuntimeError("Can't swap an already initialized allocator")
+    torch_in_force.append(allocator)
+
+
+class UntypedStorage:
+    def __init__(self, address):
+        self._address = address
+
+    def data_ptr(self):
+        return self._address
+
+    def _share_cuda_(self):
+        return "shared"
+
+
+torch_segments = []  # (address, bytes) of what PyTorch's own allocator has
+
+
+def _memory_snapshot():
+    return [{"address": address, "total_size": size} for address, size in torch_segments]
+
+
+_memory = SimpleNamespace(CUDAPluggableAllocator=CUDAPluggableAllocator, change_current_allocator=_change_current_allocator)
+_module("torch", cuda=SimpleNamespace(memory=_memory, MemPool=_MemPool, memory_snapshot=_memory_snapshot),
+        UntypedStorage=UntypedStorage)
 
 
 # ---- CuPy

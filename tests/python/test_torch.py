@@ -2,8 +2,10 @@
 """Tests of etc/python/hipmm_torch.py."""
 
 import ctypes
+import os
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import fakes
@@ -66,8 +68,56 @@ class Torch(unittest.TestCase):
         finally:
             fakes._Hooks.NAMES = names
 
+    def test_says_what_to_do_when_it_is_used_too_late(self):
+        fakes.torch_has_started = True
+        try:
+            with self.assertRaises(RuntimeError) as caught:
+                hipmm_torch.use()
+        finally:
+            fakes.torch_has_started = False
+        said = str(caught.exception)
+        self.assertRegex(said, r"^hipmm_torch\.use\(\) was called after PyTorch's allocator had started")
+        self.assertRegex(said, r"before torch\.cuda\.set_device\(\)")
+        self.assertIn("with torch.cuda.use_mem_pool(hipmm_torch.pool()):", said)
+        self.assertIn("already initialized", str(caught.exception.__cause__))
+        self.assertEqual(fakes.torch_in_force, [])
+
     def test_makes_a_pool(self):
         self.assertIn("set_record_stream_fn", hipmm_torch.pool().allocator.given)
+
+    def test_shares_no_part_of_an_allocation(self):
+        hipmm_torch.pool()
+        hipmm_torch.pool()
+        allocator = hipmm_torch.allocator()
+        first, second = allocator.malloc(2 * MIB, 0, None), allocator.malloc(2 * MIB, 0, None)
+        foreign = 1 << 40
+        fakes.torch_segments[:] = [(first, 2 * MIB), (second, 2 * MIB), (foreign, 2 * MIB)]
+        is_allocation = hipmm.library.hipmm_torch_is_allocation
+        is_allocation.argtypes = [ctypes.c_void_p]
+        for start in first, second:
+            storage = fakes.UntypedStorage(start + 512)
+            if is_allocation(start):
+                self.assertEqual(storage._share_cuda_(), "shared")
+            else:
+                with self.assertRaisesRegex(RuntimeError, r"(?s)a part of an allocation.*no sub-allocator"):
+                    storage._share_cuda_()
+        self.assertEqual([is_allocation(first), is_allocation(second)].count(0), 2)  # the pool is mapped
+        self.assertEqual(fakes.UntypedStorage(foreign + 512)._share_cuda_(), "shared")
+        self.assertEqual(fakes.UntypedStorage(1 << 41)._share_cuda_(), "shared")
+        fakes.torch_segments.clear()
+        allocator.free(first, 2 * MIB, 0, None)
+        allocator.free(second, 2 * MIB, 0, None)
+
+    def test_shares_whole_allocations(self):
+        program = ("import fakes, hipmm_torch; hipmm_torch.pool(); allocator = hipmm_torch.allocator(); "
+                   "start = allocator.malloc(1 << 21, 0, None); fakes.torch_segments.append((start, 1 << 21)); "
+                   "print(fakes.UntypedStorage(start + 512)._share_cuda_())")
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as config:
+            config.write('{"runtime": "software", "stack": ["device"]}')
+            config.flush()
+            ended = subprocess.run([sys.executable, "-B", "-c", program], capture_output=True, text=True,
+                                   env={**os.environ, "HIPMM_CONFIG": config.name})
+        self.assertEqual(ended.stdout, "shared\n", ended.stderr)
 
     def test_is_put_in_force_and_raises_what_pytorch_knows(self):
         program = ("import fakes, hipmm_torch; hipmm_torch.use(); [allocator] = fakes.torch_in_force; "

@@ -23,6 +23,7 @@ const char *name_of(hipError_t error)
       {hipErrorInvalidHandle, "hipErrorInvalidHandle"},
       {hipErrorNotReady, "hipErrorNotReady"},
       {hipErrorIllegalAddress, "hipErrorIllegalAddress"},
+      {hipErrorPeerAccessUnsupported, "hipErrorPeerAccessUnsupported"},
       {hipErrorPeerAccessAlreadyEnabled, "hipErrorPeerAccessAlreadyEnabled"},
       {hipErrorPeerAccessNotEnabled, "hipErrorPeerAccessNotEnabled"},
       {hipErrorHostMemoryAlreadyRegistered, "hipErrorHostMemoryAlreadyRegistered"},

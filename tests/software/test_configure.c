@@ -44,6 +44,7 @@ static union options usual_options(void)
   union options options = {{0}};
   put(&options, "devices", &(int64_t){3}, 8);
   put(&options, "memory", &(uint64_t){32 * MIB + 5}, 8);
+  put(&options, "host_memory", &(uint64_t){16 * MIB + 5}, 8);
   put(&options, "scheduler", &(uint32_t){1}, 4);
   put(&options, "seed", &(int64_t){9}, 8);
   put(&options, "virtual_memory", &(uint32_t){1}, 4);
@@ -94,6 +95,7 @@ static void options_come_into_force(void **state)
   assert_int_equal(bytes, 32 * MIB);
   assert_ok(hipMemGetAllocationGranularity(&granularity, &properties, hipMemAllocationGranularityMinimum));
   assert_int_equal(granularity, 65536);
+  assert_int_equal(software.config.host_memory_bytes, 16 * MIB);
   assert_int_equal(software.config.scheduler, SOFTWARE_STEPPED);
   assert_int_equal(software.config.seed, 9);
   assert_false(software.config.memory_pools);

@@ -99,6 +99,29 @@ static void copies_reach_other_devices(void **state)
   assert_ok(hipFree(far));
 }
 
+/* Memory of hipMalloc: copies go with either device current, a fill is the device's own work. */
+static void only_fills_need_peer_access(void **state)
+{
+  (void)state;
+  char host[100], back[100], *memory = allocate(100);
+  memset(host, 3, 100);
+  assert_ok(hipSetDevice(1));
+  char *other = allocate(100);
+  assert_ok(hipMemcpy(memory, host, 100, hipMemcpyHostToDevice));
+  assert_ok(hipMemcpy(other, memory, 100, hipMemcpyDeviceToDevice));
+  assert_ok(hipMemcpy(back, other, 100, hipMemcpyDeviceToHost));
+  assert_memory_equal(back, host, 100);
+  assert_hip(hipMemset(memory, 4, 100), hipErrorInvalidValue);
+  assert_ok(hipDeviceEnablePeerAccess(0, 0));
+  assert_ok(hipMemset(memory, 4, 100));
+  assert_ok(hipMemcpy(back, memory, 100, hipMemcpyDeviceToHost));
+  assert_true(is_filled(back, 4, 100));
+  assert_ok(hipDeviceDisablePeerAccess(0));
+  assert_hip(hipMemset(memory, 4, 100), hipErrorInvalidValue);
+  assert_ok(hipFree(memory));
+  assert_ok(hipFree(other));
+}
+
 static void fills_write_whole_values(void **state)
 {
   (void)state;
@@ -249,6 +272,7 @@ int main(void)
        start_stepped, finish, NULL},
       {"copies reach other devices (threads)", copies_reach_other_devices, start_threads, finish, NULL},
       {"copies reach other devices (stepped)", copies_reach_other_devices, start_stepped, finish, NULL},
+      {"only fills need peer access", only_fills_need_peer_access, start_threads, finish, NULL},
       {"fills write whole values (threads)", fills_write_whole_values, start_threads, finish, NULL},
       {"fills write whole values (stepped)", fills_write_whole_values, start_stepped, finish, NULL},
       {"ranges beyond an allocation are refused", ranges_beyond_an_allocation_are_refused, start_threads, finish, NULL},

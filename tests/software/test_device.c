@@ -168,6 +168,31 @@ static void peer_access_is_switched_on_and_off_once(void **state)
   assert_hip(hipDeviceEnablePeerAccess(1, 7), hipErrorInvalidValue);
 }
 
+static void devices_of_other_groups_are_out_of_reach(void **state)
+{
+  (void)state;
+  struct software_config config = small_config(SOFTWARE_THREADS);
+  hipMemPool_t pool;
+  hipMemAccessDesc access = {{hipMemLocationTypeDevice, 2}, hipMemAccessFlagsProtReadWrite};
+  int can = -1;
+  config.devices = 4;
+  config.peer_group = 2;
+  restart(&config);
+  for (int i = 0; i < 16; i++) {
+    assert_ok(hipDeviceCanAccessPeer(&can, i / 4, i % 4));
+    assert_int_equal(can, i / 4 != i % 4 && i / 4 / 2 == i % 4 / 2);
+  }
+  assert_hip(hipDeviceEnablePeerAccess(2, 0), hipErrorPeerAccessUnsupported);
+  assert_ok(hipDeviceEnablePeerAccess(1, 0));
+  assert_ok(hipDeviceGetDefaultMemPool(&pool, 0));
+  assert_hip(hipMemPoolSetAccess(pool, &access, 1), hipErrorInvalidDevice);
+  char *memory = allocate(100), host[100] = "hipmm";
+  assert_ok(hipSetDevice(2));
+  assert_ok(hipMemcpy(memory, host, 100, hipMemcpyHostToDevice)); /* by staging */
+  assert_hip(hipMemset(memory, 1, 100), hipErrorInvalidValue);
+  assert_ok(hipFree(memory));
+}
+
 static void a_device_reset_takes_all_of_that_device(void **state)
 {
   (void)state;
@@ -206,6 +231,8 @@ int main(void)
       {"devices that do not exist are refused", devices_that_do_not_exist_are_refused, start_threads, finish, NULL},
       {"missing outputs are refused", missing_outputs_are_refused, start_threads, finish, NULL},
       {"peer access is switched on and off once", peer_access_is_switched_on_and_off_once, start_threads, finish, NULL},
+      {"devices of other groups are out of reach", devices_of_other_groups_are_out_of_reach, start_threads, finish,
+       NULL},
       {"a device reset takes all of that device (threads)", a_device_reset_takes_all_of_that_device, start_threads,
        finish, NULL},
       {"a device reset takes all of that device (stepped)", a_device_reset_takes_all_of_that_device, start_stepped,

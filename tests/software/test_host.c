@@ -187,6 +187,55 @@ static void devices_reach_pageable_memory_if_configured(void **state)
   assert_ok(hipDeviceSynchronize());
 }
 
+/* The host is as finite as a device: what is pinned, and what managed memory lies on, are taken from its memory. */
+static void host_memory_is_limited(void **state)
+{
+  (void)state;
+  void *pinned, *managed, *refused = NULL;
+  assert_hip(hipHostMalloc(&refused, software.config.host_memory_bytes + 1, 0), hipErrorOutOfMemory);
+  assert_hip(hipMallocManaged(&refused, (size_t)32 << 40, hipMemAttachGlobal), hipErrorOutOfMemory);
+  assert_null(refused);
+  assert_ok(hipMallocManaged(&managed, software.config.host_memory_bytes, hipMemAttachGlobal));
+  assert_hip(hipHostMalloc(&refused, 1, 0), hipErrorOutOfMemory);
+  assert_hip(hipGetLastError(), hipErrorOutOfMemory);
+  assert_ok(hipFree(managed));
+  struct software_config config = small_config(SOFTWARE_STEPPED);
+  config.host_memory_bytes = 8 * MIB;
+  restart(&config);
+  assert_ok(hipHostMalloc(&pinned, 3 * MIB, 0));
+  assert_ok(hipSetDevice(1));
+  assert_ok(hipMallocManaged(&managed, 4 * MIB, hipMemAttachGlobal));
+  assert_hip(hipMallocManaged(&refused, MIB + 1, hipMemAttachGlobal), hipErrorOutOfMemory);
+  assert_ok(hipHostFree(pinned));
+  assert_ok(hipHostMalloc(&pinned, 4 * MIB, 0));
+  assert_int_equal(free_bytes(), 64 * MIB);
+  assert_ok(hipHostFree(pinned));
+  assert_ok(hipFree(managed));
+}
+
+/* Memory that a managed pool keeps in reserve is had back when it is wanted. */
+static void host_memory_of_pools_is_had_back(void **state)
+{
+  (void)state;
+  struct software_config config = small_config(SOFTWARE_STEPPED);
+  hipMemPoolProps properties = {.allocType = (hipMemAllocationType)2, .location = {hipMemLocationTypeDevice, 0}};
+  uint64_t threshold = UINT64_MAX;
+  hipMemPool_t pool;
+  void *pooled, *refused = NULL, *pinned;
+  config.host_memory_bytes = 8 * MIB;
+  restart(&config);
+  assert_ok(hipMemPoolCreate(&pool, &properties));
+  assert_ok(hipMemPoolSetAttribute(pool, hipMemPoolAttrReleaseThreshold, &threshold));
+  assert_hip(hipMallocFromPoolAsync(&refused, 9 * MIB, pool, NULL), hipErrorOutOfMemory);
+  assert_ok(hipMallocFromPoolAsync(&pooled, 6 * MIB, pool, NULL));
+  assert_hip(hipHostMalloc(&refused, 3 * MIB, 0), hipErrorOutOfMemory);
+  assert_ok(hipFreeAsync(pooled, NULL));
+  assert_ok(hipSetDevice(1));
+  assert_ok(hipHostMalloc(&pinned, 3 * MIB, 0));
+  assert_ok(hipHostFree(pinned));
+  assert_ok(hipMemPoolDestroy(pool));
+}
+
 int main(void)
 {
   static const struct CMUnitTest tests[] = {
@@ -196,6 +245,8 @@ int main(void)
        NULL},
       {"pinned memory has three names", pinned_memory_has_three_names, start_threads, finish, NULL},
       {"wrong pinned memory is refused", wrong_pinned_memory_is_refused, start_threads, finish, NULL},
+      {"host memory is limited", host_memory_is_limited, start_threads, finish, NULL},
+      {"host memory of pools is had back", host_memory_of_pools_is_had_back, start_threads, finish, NULL},
       {"registered memory is asynchronous until unregistered", registered_memory_is_asynchronous_until_unregistered,
        start_threads, finish, NULL},
       {"managed memory may exceed the device (threads)", managed_memory_may_exceed_the_device, start_threads, finish,

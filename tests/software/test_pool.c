@@ -395,9 +395,38 @@ static void random_blocks_keep_their_data_in_stream_order(void **state)
   assert_ok(hipHostFree(seen));
 }
 
+/* What a program asks of a block of async_managed, and of async. */
+static void attributes_tell_managed_pools(void **state)
+{
+  (void)state;
+  hipMemPoolProps properties = {.allocType = (hipMemAllocationType)2, .location = {hipMemLocationTypeDevice, 1}};
+  hipPointerAttribute_t attributes;
+  hipMemPool_t managed_pool;
+  char *managed, *plain;
+  assert_ok(hipMemPoolCreate(&managed_pool, &properties));
+  assert_ok(hipMallocFromPoolAsync((void **)&managed, 1000, managed_pool, NULL));
+  assert_ok(hipMallocAsync((void **)&plain, 1000, NULL));
+  assert_ok(hipDeviceSynchronize());
+  assert_ok(hipPointerGetAttributes(&attributes, managed + 10));
+  assert_true(attributes.isManaged);
+  assert_int_equal(attributes.device, 1);
+  assert_ptr_equal(attributes.devicePointer, managed + 10);
+  assert_ptr_equal(attributes.hostPointer, managed + 10);
+  managed[999] = 1; /* the host's, too */
+  assert_ok(hipPointerGetAttributes(&attributes, plain));
+  assert_false(attributes.isManaged);
+  assert_int_equal(attributes.device, 0);
+  assert_null(attributes.hostPointer);
+  assert_int_equal(memory_type(&attributes), hipMemoryTypeDevice);
+  assert_ok(hipFreeAsync(managed, NULL));
+  assert_ok(hipFreeAsync(plain, NULL));
+  assert_ok(hipMemPoolDestroy(managed_pool));
+}
+
 int main(void)
 {
   static const struct CMUnitTest tests[] = {
+      {"attributes tell managed pools", attributes_tell_managed_pools, start_threads, finish, NULL},
       {"the freeing stream gets a block back at once (threads)", the_freeing_stream_gets_a_block_back_at_once,
        start_threads, finish, NULL},
       {"the freeing stream gets a block back at once (stepped)", the_freeing_stream_gets_a_block_back_at_once,

@@ -113,10 +113,40 @@ static void access_is_by_device_and_by_kind(void **state)
   assert_int_equal(flags, hipMemAccessFlagsProtNone);
   assert_ok(hipSetDevice(1));
   assert_hip(hipMemcpy(host, start, 10, hipMemcpyDeviceToHost), hipErrorInvalidValue);
+  assert_ok(hipDeviceEnablePeerAccess(0, 0)); /* is for memory of hipMalloc */
+  assert_hip(hipMemcpy(host, start, 10, hipMemcpyDeviceToHost), hipErrorInvalidValue);
   allow(start, GRANULE, 1, hipMemAccessFlagsProtReadWrite);
+  assert_ok(hipMemcpy(host, start, 10, hipMemcpyDeviceToHost));
   assert_ok(hipMemset(start, 1, 10));
   assert_ok(hipSetDevice(0));
   assert_hip(hipMemset(start, 1, 10), hipErrorInvalidValue);
+  assert_ok(hipMemUnmap(start, GRANULE));
+  assert_ok(hipMemRelease(handle));
+  assert_ok(hipMemAddressFree(start, GRANULE));
+}
+
+/* With the other device current, which has no access: only copies that name both devices go. */
+static void copies_between_devices_need_no_access_for_the_other(void **state)
+{
+  (void)state;
+  char *start = reserve(GRANULE), host[10] = "hipmm", back[10] = "";
+  hipMemGenericAllocationHandle_t handle = create(GRANULE);
+  map(start, GRANULE, handle);
+  assert_ok(hipSetDevice(1));
+  char *other = allocate(10);
+  assert_hip(hipMemcpy(start, host, 10, hipMemcpyHostToDevice), hipErrorInvalidValue);
+  assert_hip(hipMemcpy(start, other, 10, hipMemcpyDeviceToDevice), hipErrorInvalidValue);
+  assert_hip(hipMemcpyAsync(other, start, 10, hipMemcpyDefault, NULL), hipErrorInvalidValue);
+  assert_hip(hipMemset(start, 1, 10), hipErrorInvalidValue);
+  assert_ok(hipMemcpy(other, host, 10, hipMemcpyHostToDevice));
+  assert_ok(hipMemcpyPeer(start, 0, other, 1, 10));
+  assert_ok(hipMemset(other, 0, 10));
+  assert_ok(hipMemcpyPeerAsync(other, 1, start, 0, 10, NULL));
+  assert_ok(hipMemcpy(back, other, 10, hipMemcpyDeviceToHost));
+  assert_memory_equal(back, host, 10);
+  assert_hip(hipMemcpyPeer(other, 1, start, 1, 10), hipErrorInvalidValue);
+  assert_ok(hipFree(other));
+  assert_ok(hipSetDevice(0));
   assert_ok(hipMemUnmap(start, GRANULE));
   assert_ok(hipMemRelease(handle));
   assert_ok(hipMemAddressFree(start, GRANULE));
@@ -335,6 +365,10 @@ int main(void)
       {"operations may span neighbouring mappings (stepped)", operations_may_span_neighbouring_mappings, start_stepped,
        finish, NULL},
       {"access is by device and by kind", access_is_by_device_and_by_kind, start_threads, finish, NULL},
+      {"copies between devices need no access for the other", copies_between_devices_need_no_access_for_the_other,
+       start_threads, finish, NULL},
+      {"copies between devices need no access for the other (stepped)",
+       copies_between_devices_need_no_access_for_the_other, start_stepped, finish, NULL},
       {"the host faults where nothing is mapped", the_host_faults_where_nothing_is_mapped, start_threads, finish, NULL},
       {"physical memory is charged until its last use", physical_memory_is_charged_until_its_last_use, start_threads,
        finish, NULL},

@@ -91,6 +91,35 @@ static void quotes_without_control_characters(void **state)
   assert_quoted("two\nlines", "\"two\\nlines\"");
   assert_quoted("größe → 5", "\"größe → 5\"");
   assert_quoted("c1 \xc2\x9b", "\"c1 \\u009b\"");
+  assert_quoted("c1 \x9b"
+                "31m",
+                "\"c1 \\x9b31m\""); /* a lone byte, which older terminals obey */
+  assert_quoted("\xe2\x82\xac \xe2\x82 \xe9", "\"\xe2\x82\xac \xe2\\x82 \xe9\""); /* cut off; Latin-1 */
+  assert_quoted("\xe0\x82\x9b", "\"\xe0\\x82\\x9b\""); /* U+009B in a form that is too long */
+}
+
+static void assert_plain(const char *text, const char *expected)
+{
+  char copy[64];
+  strcpy(copy, text);
+  assert_int_equal(text_make_plain(copy), strlen(expected));
+  assert_string_equal(copy, expected);
+}
+
+static void puts_marks_for_control_characters(void **state)
+{
+  (void)state;
+  assert_plain("", "");
+  assert_plain("größe → 5 €", "größe → 5 €");
+  assert_plain("a\033[2J\n\tb\177", "a?[2J??b?");
+  assert_plain("a\xc2\x9b"
+               "2Jb\xc2\x80\xc2\x9f\xc2\xa0",
+               "a?2Jb??\xc2\xa0");
+  assert_plain("a\x9b"
+               "2Jb\x80\x9f\xa0",
+               "a?2Jb??\xa0");
+  assert_plain("\xc2", "\xc2");
+  assert_plain("\xe2\x82", "\xe2?");
 }
 
 static void cuts_quotations_between_characters(void **state)
@@ -245,6 +274,7 @@ int main(void)
       {"survives words of any length", survives_words_of_any_length, NULL, NULL, NULL},
       {"hints at what is near", hints_at_what_is_near, NULL, NULL, NULL},
       {"quotes without control characters", quotes_without_control_characters, NULL, NULL, NULL},
+      {"puts marks for control characters", puts_marks_for_control_characters, NULL, NULL, NULL},
       {"cuts quotations between characters", cuts_quotations_between_characters, NULL, NULL, NULL},
       {"escapes keys in JSON pointers", escapes_pointers, NULL, NULL, NULL},
       {"shows sizes in words", shows_sizes, NULL, NULL, NULL},
