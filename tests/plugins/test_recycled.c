@@ -46,43 +46,113 @@ static void old_work_never_reaches_new_blocks(void)
   assert_int_equal(faults_on_all_devices(), 0);
 }
 
-static void run(const char *graph, int seed)
+/* The same after a stream with the same handle that was retained, used, retired and destroyed: what the thread and the
+ * resource know of that one must not hold for the streams that come after it. */
+static void a_promise_ends_with_its_stream(void)
+{
+  const struct hipmm_hip *hip = rig_hip();
+  hipStream_t retained = rig_stream();
+  assert_ok(hipmm_stream_retain(0, retained));
+  for (int i = 0; i < 2; i++) rig_free(rig_allocate(BYTES, retained), BYTES, retained);
+  assert_ok(hipmm_stream_retire(0, retained));
+  assert_int_equal(hip->StreamDestroy(retained), 0);
+  old_work_never_reaches_new_blocks();
+}
+
+/* The same where HIP could wait neither for the stream that is retired nor for the device. */
+static void a_promise_ends_though_hip_cannot_wait(void)
+{
+  const struct hipmm_hip *hip = rig_hip();
+  for (int round = 0; round < 20; round++) {
+    hipStream_t retained = rig_stream();
+    assert_ok(hipmm_stream_retain(0, retained));
+    void *first = rig_allocate(BYTES, retained);
+    fill(first, OLD, retained);
+    rig_free(first, BYTES, retained);
+    rig_fail_call("hipStreamSynchronize", 1, 0);
+    rig_fail_call("hipDeviceSynchronize", 1, 0);
+    assert_ok(hipmm_stream_retire(0, retained));
+    assert_int_equal(hip->StreamDestroy(retained), 0);
+    hipStream_t new = successor_of(retained);
+    void *second = rig_allocate(BYTES, new);
+    fill(second, NEW, new);
+    while (hip->DeviceSynchronize()) {
+    } /* the first may be the one that fails */
+    assert_true(rig_holds(second, NEW, BYTES));
+    rig_free(second, BYTES, new);
+    assert_int_equal(hip->StreamDestroy(new), 0);
+  }
+  assert_int_equal(faults_on_all_devices(), 0);
+}
+
+/* A stream is destroyed without a word, and the next with its handle is retired: that says nothing of the first one's
+ * work. */
+static void a_retired_stream_is_not_taken_for_a_lost_one(void)
+{
+  const struct hipmm_hip *hip = rig_hip();
+  hipStream_t other = rig_stream();
+  for (int round = 0; round < 20; round++) {
+    hipStream_t lost = rig_stream();
+    void *first = rig_allocate(BYTES, lost);
+    fill(first, OLD, lost);
+    rig_free(first, BYTES, lost);
+    assert_int_equal(hip->StreamDestroy(lost), 0);
+    hipStream_t new = successor_of(lost);
+    assert_ok(hipmm_stream_retire(0, new));
+    assert_int_equal(hip->StreamDestroy(new), 0);
+    void *second = rig_allocate(BYTES, other);
+    fill(second, NEW, other);
+    assert_int_equal(hip->DeviceSynchronize(), 0);
+    assert_true(rig_holds(second, NEW, BYTES));
+    rig_free(second, BYTES, other);
+  }
+  rig_drop_stream(other);
+}
+
+static void run(const char *graph, int seed, void (*body)(void))
 {
   char options[64];
   snprintf(options, sizeof options, "'scheduler': 'stepped', 'seed': %d", seed);
   rig_start_with(options, graph);
-  old_work_never_reaches_new_blocks();
+  body();
   assert_ok(hipmm_finalize());
 }
 
-static void run_seeds(const char *graph)
+static void run_seeds(const char *graph, void (*body)(void))
 {
-  for (int seed = 1; seed <= 5; seed++) run(graph, seed);
+  for (int seed = 1; seed <= 5; seed++) run(graph, seed, body);
   rig_start(graph); /* for the teardown */
 }
 
-static void pool_auto(void **state)
+/* Every type that decides by streams who gets a free block. */
+#define POOL         "'stack': ['pool', 'device']"
+#define POOL_ON_FREE "'stack': [{'type': 'pool', 'record': 'on_free'}, 'device']"
+#define SEGMENTS     "'stack': [{'type': 'pool', 'growth': 'segments'}, 'device']"
+#define FIXED        "'stack': [{'type': 'fixed_size', 'block_size': '64KiB'}, 'device']"
+#define BINS         "'stack': [{'type': 'binning', 'bins': [{'size': '64KiB'}]}, 'device']"
+#define ARENA        "'stack': ['arena', 'device']"
+#define MONOTONIC    "'stack': ['monotonic', 'device']"
+#define GUARDED_POOL "'stack': ['guard', 'pool', 'device']"
+
+static void without_a_word(void **state)
 {
-  (void)state;
-  run_seeds("'stack': ['pool', 'device']");
+  run_seeds(*state, old_work_never_reaches_new_blocks);
 }
 
-static void pool_on_free(void **state)
+static void after_a_promise(void **state)
 {
-  (void)state;
-  run_seeds("'stack': [{'type': 'pool', 'record': 'on_free'}, 'device']");
+  run_seeds(*state, a_promise_ends_with_its_stream);
 }
 
-static void pool_of_segments(void **state)
+static void after_a_promise_without_a_wait(void **state)
 {
-  (void)state;
-  run_seeds("'stack': [{'type': 'pool', 'growth': 'segments'}, 'device']");
+  needs_software();
+  run_seeds(*state, a_promise_ends_though_hip_cannot_wait);
 }
 
-static void fixed_size(void **state)
+static void retired_in_its_place(void **state)
 {
-  (void)state;
-  run_seeds("'stack': [{'type': 'fixed_size', 'block_size': '64KiB'}, 'device']");
+  run_seeds(*state, a_retired_stream_is_not_taken_for_a_lost_one);
 }
 
 /* Freed memory of streams that are gone is not lost: it comes back before the pool says no. */
@@ -100,16 +170,73 @@ static void memory_of_lost_streams_comes_back(void **state)
   rig_free(all, 8 << 20, NULL);
 }
 
+/* Nor is that of retired streams for which HIP could not wait. */
+static void memory_of_streams_without_a_wait_comes_back(void **state)
+{
+  needs_software();
+  rig_start_with("'scheduler': 'stepped'", *state);
+  for (int round = 0; round < 100; round++) {
+    hipStream_t stream = rig_stream();
+    assert_ok(hipmm_stream_retain(0, stream));
+    void *block = rig_allocate(1 << 20, stream);
+    fill(block, OLD, stream);
+    rig_free(block, 1 << 20, stream);
+    rig_fail_call("hipStreamSynchronize", 1, 0);
+    rig_fail_call("hipDeviceSynchronize", 1, 0);
+    assert_ok(hipmm_stream_retire(0, stream));
+    rig_drop_stream(stream);
+  }
+  void *all = rig_allocate(6 << 20, NULL);
+  rig_fill(all, NEW, 6 << 20);
+  assert_true(rig_holds(all, NEW, 6 << 20));
+  rig_free(all, 6 << 20, NULL);
+}
+
+#define ROW(name, function, graph)                                    \
+  {                                                                   \
+    name, function, rig_setup, rig_teardown, (void *)(uintptr_t)graph \
+  }
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      {"pool, auto: work of a lost stream never reaches the blocks of its successor", pool_auto, rig_setup,
-       rig_teardown, NULL},
-      {"pool, on_free: likewise", pool_on_free, rig_setup, rig_teardown, NULL},
-      {"pool of segments: likewise", pool_of_segments, rig_setup, rig_teardown, NULL},
-      {"fixed_size: likewise", fixed_size, rig_setup, rig_teardown, NULL},
-      {"memory that lost streams freed comes back before the pool says no", memory_of_lost_streams_comes_back,
-       rig_setup, rig_teardown, NULL},
+      ROW("pool: work of a lost stream never reaches the blocks of its successor", without_a_word, POOL),
+      ROW("pool, on_free: likewise", without_a_word, POOL_ON_FREE),
+      ROW("pool of segments: likewise", without_a_word, SEGMENTS),
+      ROW("fixed_size: likewise", without_a_word, FIXED),
+      ROW("binning: likewise", without_a_word, BINS),
+      ROW("arena: likewise", without_a_word, ARENA),
+      ROW("monotonic: likewise", without_a_word, MONOTONIC),
+      ROW("guard over a pool: likewise", without_a_word, GUARDED_POOL),
+      ROW("pool: the promise of a retired stream does not hold for its successors", after_a_promise, POOL),
+      ROW("pool, on_free: likewise", after_a_promise, POOL_ON_FREE),
+      ROW("pool of segments: likewise", after_a_promise, SEGMENTS),
+      ROW("fixed_size: likewise", after_a_promise, FIXED),
+      ROW("binning: likewise", after_a_promise, BINS),
+      ROW("arena: likewise", after_a_promise, ARENA),
+      ROW("monotonic: likewise", after_a_promise, MONOTONIC),
+      ROW("guard over a pool: likewise", after_a_promise, GUARDED_POOL),
+      ROW("pool: nor if HIP cannot wait for the retired stream", after_a_promise_without_a_wait, POOL),
+      ROW("pool, on_free: likewise", after_a_promise_without_a_wait, POOL_ON_FREE),
+      ROW("pool of segments: likewise", after_a_promise_without_a_wait, SEGMENTS),
+      ROW("fixed_size: likewise", after_a_promise_without_a_wait, FIXED),
+      ROW("binning: likewise", after_a_promise_without_a_wait, BINS),
+      ROW("arena: likewise", after_a_promise_without_a_wait, ARENA),
+      ROW("monotonic: likewise", after_a_promise_without_a_wait, MONOTONIC),
+      ROW("pool: a retired stream is not taken for a lost one with its handle", retired_in_its_place, POOL),
+      ROW("pool, on_free: likewise", retired_in_its_place, POOL_ON_FREE),
+      ROW("pool of segments: likewise", retired_in_its_place, SEGMENTS),
+      ROW("fixed_size: likewise", retired_in_its_place, FIXED),
+      ROW("binning: likewise", retired_in_its_place, BINS),
+      ROW("arena: likewise", retired_in_its_place, ARENA),
+      ROW("monotonic: likewise", retired_in_its_place, MONOTONIC),
+      ROW("memory that lost streams freed comes back before the pool says no", memory_of_lost_streams_comes_back, NULL),
+      ROW("likewise of streams for which HIP could not wait", memory_of_streams_without_a_wait_comes_back,
+          "'stack': [{'type': 'pool', 'maximum_size': '8MiB'}, 'device']"),
+      ROW("likewise over arena", memory_of_streams_without_a_wait_comes_back,
+          "'stack': [{'type': 'arena', 'maximum_size': '8MiB'}, 'device']"),
+      ROW("likewise over monotonic", memory_of_streams_without_a_wait_comes_back,
+          "'stack': [{'type': 'monotonic', 'maximum_size': '8MiB'}, 'device']"),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
