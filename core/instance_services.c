@@ -99,6 +99,13 @@ static enum hipmm_status find_in(const struct hipmm_services *services, const st
   return found(services, instance_find(instance_from(resource), ptr, block_out), ptr);
 }
 
+static int may_cut_up(const struct hipmm_services *services, const struct hipmm_resource *other,
+                      const struct hipmm_resource *resource)
+{
+  (void)services;
+  return instance_may_cut_up(instance_from(other), instance_from(resource));
+}
+
 void instance_services_fill(struct instance *instance)
 {
   struct hipmm_services services = services_plain(instance->node->name);
@@ -114,6 +121,7 @@ void instance_services_fill(struct instance *instance)
   services.count_held = count_held;
   services.find_below = find_below;
   services.find_in = find_in;
+  services.may_cut_up = may_cut_up;
   services.explain = explain;
   instance->services = services;
 }

@@ -45,12 +45,19 @@ static enum hipmm_status serial_perform(void *self, size_t index, int64_t *value
   return leave(instance, enter(instance)->perform(instance->self, index, values_out));
 }
 
+/* Not called where the plugin has none (instance_find()). */
 static enum hipmm_status serial_find(void *self, const void *ptr, struct hipmm_block *block_out)
 {
   struct instance *instance = self;
-  const struct hipmm_ops *ops = enter(instance);
-  return leave(instance,
-               ops->find ? ops->find(instance->self, ptr, block_out) : instance_find_below(instance, ptr, block_out));
+  return leave(instance, enter(instance)->find(instance->self, ptr, block_out));
+}
+
+static int serial_covers(void *self, const void *ptr)
+{
+  struct instance *instance = self;
+  int covers = enter(instance)->covers(instance->self, ptr);
+  leave(instance, HIPMM_OK);
+  return covers;
 }
 
 static enum hipmm_status serial_reconfigure(void *self, const char *option, const void *options)
@@ -98,4 +105,5 @@ const struct hipmm_ops serial_ops = {.struct_size = sizeof serial_ops,
                                      .stream_retain = serial_stream_retain,
                                      .reconfigure = serial_reconfigure,
                                      .visit = serial_visit,
-                                     .report = serial_report};
+                                     .report = serial_report,
+                                     .covers = serial_covers};

@@ -268,6 +268,16 @@ enum hipmm_status pool_find(void *self, const void *ptr, struct hipmm_block *blo
   return HIPMM_OK;
 }
 
+/* What is mapped is no block of the upstream's. */
+int pool_covers(void *self, const void *ptr)
+{
+  struct pool *pool = self;
+  if (pool->ground.mapped || lock_enter(&pool->lock, pool->services)) return 0;
+  bool covers = segments_have(&pool->ground.segments, ptr);
+  lock_release(&pool->lock);
+  return covers;
+}
+
 /* ---- Giving back ---- */
 
 enum hipmm_status pool_trim(void *self, size_t keep_bytes)
