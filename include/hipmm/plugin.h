@@ -367,6 +367,9 @@ struct hipmm_hip {
 
   /* Whether work on the stream goes into a graph that is being captured: 0 if not (hipStreamCaptureStatus). */
   int (*StreamIsCapturing)(hipStream_t stream, int *status);
+
+  /* Where the allocation begins that `ptr` is in, and how large the runtime says that it is. */
+  int (*MemGetAddressRange)(void **start, size_t *bytes, void *ptr);
 };
 
 /* Whether work on the stream, which must be live, goes into a graph that is being captured, so that it is done when
