@@ -106,6 +106,15 @@ enum hipmm_status instance_link(struct instance *instance)
   return status ? status : find_finders(instance);
 }
 
+bool instance_is_kept_below(const struct instance *instance)
+{
+  for (size_t i = 1; i < instance->n_reach; i++) {
+    const struct hipmm_plugin *plugin = &instance->reach[i]->node->plugin->descriptor;
+    if (plugin->role == HIPMM_ROLE_SUB_ALLOCATOR || plugin->flags & HIPMM_PLUGIN_KEEPS_MEMORY) return true;
+  }
+  return false;
+}
+
 /* In reach of another one, which is not itself. */
 static bool is_below(const struct instance *instance, const struct instance *other)
 {

@@ -97,7 +97,8 @@ enum hipmm_status instance_link(struct instance *instance);
 enum hipmm_status instance_find(const struct instance *instance, const void *ptr, struct hipmm_block *block_out);
 enum hipmm_status instance_find_below(const struct instance *instance, const void *ptr, struct hipmm_block *block_out);
 
-/* See services->may_cut_up. */
+/* See services->is_kept_below, and services->may_cut_up. */
+bool instance_is_kept_below(const struct instance *instance);
 bool instance_may_cut_up(const struct instance *other, const struct instance *instance);
 
 /* The nearest instance, from this one down, whose table of values (or actions) has `name`, and its row; NULL if

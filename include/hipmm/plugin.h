@@ -456,6 +456,10 @@ struct hipmm_services {
    * up: which of them a pointer belongs to cannot be left to chance then. Both are upstreams, or named by options. */
   int (*may_cut_up)(const struct hipmm_services *services, const struct hipmm_resource *other,
                     const struct hipmm_resource *resource);
+
+  /* Whether a resource below this one keeps what is freed, to give it out again: a sub-allocator, or a source with
+   * HIPMM_PLUGIN_KEEPS_MEMORY. What HIP was told about a block is then true of the next one at its address. */
+  int (*is_kept_below)(const struct hipmm_services *services);
 };
 
 /* ---- Options --------------------------------------------------------------------------------------------------- */
@@ -533,7 +537,8 @@ enum hipmm_plugin_role {
 enum {
   HIPMM_PLUGIN_NOT_THREAD_SAFE = 1, /* the core serialises its ops */
   HIPMM_PLUGIN_HOST_MEMORY = 2,     /* a source: the host may read and write the memory that it gives */
-  HIPMM_PLUGIN_HANDS_ON = 4         /* what ops->find does not know may be an upstream's, handed on unchanged */
+  HIPMM_PLUGIN_HANDS_ON = 4,        /* what ops->find does not know may be an upstream's, handed on unchanged */
+  HIPMM_PLUGIN_KEEPS_MEMORY = 8     /* a source: it may give out again what was freed, as the runtime left it */
 };
 
 /* A value that a resource offers to query(), or an action that it offers to perform(). */
