@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test_recycled.c: streams that a program destroys without a word while their work is still to run. HIP gives the
  * handle to the next stream at once; what was freed on the old one must not reach work on the new one too early. */
+#include "../pool/random.h"
 #include "rig.h"
 
 #include <stdio.h>
@@ -109,6 +110,82 @@ static void a_retired_stream_is_not_taken_for_a_lost_one(void)
   rig_drop_stream(other);
 }
 
+/* ---- Streams of all kinds, in a random order ---- */
+
+enum { SLOTS = 4, MOST_LIVE = 12, STEPS = 600 };
+
+struct slot {
+  hipStream_t stream;
+  bool is_retained;
+};
+
+struct live {
+  void *ptr;
+  unsigned slot;
+  unsigned char tag;
+};
+
+static struct slot slots[SLOTS];
+static struct live live[MOST_LIVE];
+static unsigned n_live;
+static atomic_uint n_wrong; /* blocks that had changed when their stream looked */
+
+static void open_slot(struct slot *slot, bool is_retained)
+{
+  *slot = (struct slot){rig_stream(), is_retained};
+  if (is_retained) assert_ok(hipmm_stream_retain(0, slot->stream));
+}
+
+static void take_block(unsigned slot, unsigned char tag)
+{
+  if (n_live == MOST_LIVE) return;
+  struct live *block = &live[n_live++];
+  *block = (struct live){rig_allocate(BYTES, slots[slot].stream), slot, tag};
+  fill(block->ptr, tag, slots[slot].stream);
+}
+
+static void give_block(unsigned index)
+{
+  const struct live block = live[index];
+  hipStream_t stream = slots[block.slot].stream;
+  assert_int_equal(rig_look(block.ptr, block.tag, BYTES, stream, &n_wrong), 0);
+  rig_free(block.ptr, BYTES, stream);
+  live[index] = live[--n_live];
+}
+
+/* A retained stream is retired, any other destroyed without a word; `waits`: once its work is done. */
+static void close_slot(unsigned slot, bool waits)
+{
+  for (unsigned i = n_live; i-- > 0;)
+    if (live[i].slot == slot) give_block(i);
+  if (waits) assert_int_equal(rig_hip()->StreamSynchronize(slots[slot].stream), 0);
+  if (slots[slot].is_retained) assert_ok(hipmm_stream_retire(0, slots[slot].stream));
+  rig_drop_stream(slots[slot].stream);
+}
+
+static void streams_come_and_go(void)
+{
+  static uint64_t random = 1; /* goes on from run to run */
+  n_live = 0;
+  atomic_store(&n_wrong, 0);
+  for (unsigned i = 0; i < SLOTS; i++) open_slot(&slots[i], i % 2);
+  for (unsigned step = 0; step < STEPS; step++) {
+    unsigned slot = (unsigned)draw(&random, SLOTS), what = (unsigned)draw(&random, 8);
+    if (what < 4) {
+      take_block(slot, (unsigned char)step);
+    } else if (what < 7) {
+      if (n_live) give_block((unsigned)draw(&random, n_live));
+    } else {
+      close_slot(slot, draw(&random, 2));
+      open_slot(&slots[slot], draw(&random, 2));
+    }
+  }
+  for (unsigned i = 0; i < SLOTS; i++) close_slot(i, false);
+  assert_int_equal(rig_hip()->DeviceSynchronize(), 0);
+  assert_int_equal(n_wrong, 0);
+  assert_int_equal(faults_on_all_devices(), 0);
+}
+
 static void run(const char *graph, int seed, void (*body)(void))
 {
   char options[64];
@@ -148,6 +225,11 @@ static void after_a_promise_without_a_wait(void **state)
 {
   needs_software();
   run_seeds(*state, a_promise_ends_though_hip_cannot_wait);
+}
+
+static void at_random(void **state)
+{
+  run_seeds(*state, streams_come_and_go);
 }
 
 static void retired_in_its_place(void **state)
@@ -230,6 +312,14 @@ int main(void)
       ROW("binning: likewise", retired_in_its_place, BINS),
       ROW("arena: likewise", retired_in_its_place, ARENA),
       ROW("monotonic: likewise", retired_in_its_place, MONOTONIC),
+      ROW("pool: streams come and go at random", at_random, POOL),
+      ROW("pool, on_free: likewise", at_random, POOL_ON_FREE),
+      ROW("pool of segments: likewise", at_random, SEGMENTS),
+      ROW("fixed_size: likewise", at_random, FIXED),
+      ROW("binning: likewise", at_random, BINS),
+      ROW("arena: likewise", at_random, ARENA),
+      ROW("monotonic: likewise", at_random, MONOTONIC),
+      ROW("guard over a pool: likewise", at_random, GUARDED_POOL),
       ROW("memory that lost streams freed comes back before the pool says no", memory_of_lost_streams_comes_back, NULL),
       ROW("likewise of streams for which HIP could not wait", memory_of_streams_without_a_wait_comes_back,
           "'stack': [{'type': 'pool', 'maximum_size': '8MiB'}, 'device']"),
