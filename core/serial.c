@@ -83,13 +83,22 @@ static enum hipmm_status serial_perform(void *self, size_t index, int64_t *value
   return ops ? leave(instance, ops->perform(instance->self, index, values_out)) : refuse(instance);
 }
 
+/* Not called where the plugin has none (instance_find()). */
 static enum hipmm_status serial_find(void *self, const void *ptr, struct hipmm_block *block_out)
 {
   struct instance *instance = self;
   const struct hipmm_ops *ops = try_enter(instance);
-  if (!ops) return refuse(instance);
-  return leave(instance,
-               ops->find ? ops->find(instance->self, ptr, block_out) : instance_find_below(instance, ptr, block_out));
+  return ops ? leave(instance, ops->find(instance->self, ptr, block_out)) : refuse(instance);
+}
+
+static int serial_covers(void *self, const void *ptr)
+{
+  struct instance *instance = self;
+  const struct hipmm_ops *ops = try_enter(instance);
+  if (!ops) return 0;
+  int covers = ops->covers(instance->self, ptr);
+  leave(instance, HIPMM_OK);
+  return covers;
 }
 
 static enum hipmm_status serial_reconfigure(void *self, const char *option, const void *options)
@@ -144,4 +153,5 @@ const struct hipmm_ops serial_ops = {.struct_size = sizeof serial_ops,
                                      .stream_retain = serial_stream_retain,
                                      .reconfigure = serial_reconfigure,
                                      .visit = serial_visit,
-                                     .report = serial_report};
+                                     .report = serial_report,
+                                     .covers = serial_covers};

@@ -33,6 +33,7 @@ static void destroy_instance(struct instance *instance)
   free(instance->upstreams);
   free(instance->needs);
   free(instance->reach);
+  free(instance->finders);
   ledger_close(&instance->ledger);
   pthread_mutex_destroy(&instance->setting);
   pthread_mutex_destroy(&instance->lock);

@@ -33,6 +33,8 @@ struct instance {
   size_t n_needs;
   struct instance **reach; /* itself and all below it, each once, every one before those that it needs */
   size_t n_reach;
+  struct instance **finders; /* what is asked for a block that is not known here: instances of `reach`, in its order */
+  size_t n_finders;
 };
 
 /* Resources of other stacks that a stack stands on: those in `resources` are its top's upstreams first, then what its
@@ -90,12 +92,17 @@ static inline struct instance *instance_from(const struct hipmm_resource *resour
   return (struct instance *)(uintptr_t)resource;
 }
 
-/* Fills needs, depth and reach of an instance whose upstreams are known, all of which exist. */
+/* Fills needs, depth, reach and finders of an instance whose upstreams are known, all of which exist. */
 enum hipmm_status instance_link(struct instance *instance);
 
-/* The live block at `ptr`, asked of this instance and those below it; HIPMM_E_NOT_SUPPORTED when none can tell. */
+/* The live block at `ptr`, asked of this instance and those below it, each once, and of an instance before those that
+ * it stands on; HIPMM_E_NOT_SUPPORTED when none can tell. */
 enum hipmm_status instance_find(const struct instance *instance, const void *ptr, struct hipmm_block *block_out);
 enum hipmm_status instance_find_below(const struct instance *instance, const void *ptr, struct hipmm_block *block_out);
+
+/* See services->is_kept_below, and services->may_cut_up. */
+bool instance_is_kept_below(const struct instance *instance);
+bool instance_may_cut_up(const struct instance *other, const struct instance *instance);
 
 /* The nearest instance, from this one down, whose table of values (or actions) has `name`, and its row; NULL if
  * none. */

@@ -40,22 +40,21 @@ static void take_back(struct hipmm_resource *resource, void *ptr, size_t bytes, 
 
 static void store_stream(struct storage *storage, hipStream_t stream)
 {
-  int device;
   storage->stream = stream;
-  storage->stream_is_ours = stream_owned_find(stream, &device) != 0;
+  storage->stream_number = stream_owned_number(stream);
 }
 
 /* The stream to free on. When the stored one was destroyed, against the contract, no stream is left to order the free
- * by, and the whole device is waited for. */
+ * by, and the whole device is waited for. A later stream may have its handle. */
 static enum hipmm_status find_stream(const struct storage *storage, hipStream_t *stream_out)
 {
-  int device = storage->device, previous = 0;
+  int previous = 0;
   *stream_out = storage->stream;
-  if (!storage->stream_is_ours || stream_owned_find(storage->stream, &device)) return HIPMM_OK;
-  enum hipmm_status status = device_enter(device, &previous);
+  if (!storage->stream_number || stream_owned_number(storage->stream) == storage->stream_number) return HIPMM_OK;
+  enum hipmm_status status = device_enter(storage->device, &previous);
   if (status) return status;
   int code = hip_table()->DeviceSynchronize();
-  hip_leave_device(device, previous);
+  hip_leave_device(storage->device, previous);
   *stream_out = HIPMM_DEFAULT_STREAM;
   return code ? hip_refuse(NULL, "hipDeviceSynchronize", code, 0) : HIPMM_OK;
 }

@@ -13,7 +13,7 @@ struct storage {
   struct hipmm_resource *resource; /* of the stack that the handle holds */
   hipStream_t stream;              /* to free the block on */
   int device;
-  bool stream_is_ours; /* hipmm made it, so that it can be told when it is gone */
+  uint64_t stream_number; /* of a stream that hipmm made, so that it can be told when it is gone; 0 of others */
   void *data;
   size_t bytes, capacity_bytes;
   size_t element_bytes; /* of a vector; 1 otherwise */

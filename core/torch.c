@@ -90,8 +90,23 @@ void *hipmm_torch_malloc(ssize_t bytes, int number, hipStream_t stream)
 
 /* ---- Freeing ---- */
 
+/* What the resource would say of the size, or that the block is not live: a pool that keeps the block does not ask. */
+static enum hipmm_status check_live(const struct framework_device *device, const void *ptr, size_t bytes)
+{
+  struct hipmm_block block;
+  enum hipmm_status status = instance_find(instance_from(device->resource), ptr, &block);
+  if (status == HIPMM_E_NOT_SUPPORTED) return HIPMM_OK; /* nobody can tell */
+  if (status || block.bytes == bytes) return status;
+  return error_refuse(HIPMM_E_SIZE, NULL, "{0:hex} was allocated with {1} bytes and cannot be freed with {2}",
+                      (uintptr_t)ptr, block.bytes, bytes);
+}
+
 static void free_noted(struct framework_device *device, void *ptr, size_t bytes, hipStream_t stream)
 {
+  if (check_live(device, ptr, bytes) == HIPMM_E_SIZE) {
+    framework_complain("torch", "a block is not freed");
+    return; /* its note stays */
+  }
   struct torch_note note = torch_notes_take(ptr);
   if (note.kept) {
     torch_note_pool(ptr, note.pool, true);

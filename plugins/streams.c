@@ -53,20 +53,12 @@ static void fill_table(struct streams *streams)
   }
 }
 
-uint32_t streams_known_id(const struct streams *streams, hipStream_t handle)
-{
-  handle = stream_usual_handle(handle);
-  return *entry_of(streams, handle, handle == PER_THREAD ? thread_number() : 0);
-}
-
-enum hipmm_status streams_admit(const struct streams *streams, hipStream_t handle)
+static enum hipmm_status check_device(const struct streams *streams, hipStream_t handle)
 {
   const struct hipmm_services *services = streams->services;
   const struct hipmm_hip *hip = services->hip;
   int device = services->device;
-  handle = stream_usual_handle(handle);
-  if (!hip->StreamGetDevice || handle == NULL || handle == PER_THREAD || streams_known_id(streams, handle))
-    return HIPMM_OK;
+  if (!hip->StreamGetDevice || handle == NULL || handle == PER_THREAD) return HIPMM_OK;
   int cancel = cancel_forbid();
   if (hip->StreamGetDevice(handle, &device)) hip->GetLastError();
   cancel_allow(cancel);
@@ -129,18 +121,42 @@ static uint32_t add(struct streams *streams, hipStream_t handle, unsigned long l
   return id;
 }
 
-uint32_t streams_id(struct streams *streams, hipStream_t handle)
+void stream_lose(struct streams *streams, uint32_t id)
 {
-  handle = stream_usual_handle(handle);
-  uint32_t id = streams_known_id(streams, handle);
+  streams->items[id].gone = true;
+  fill_table(streams);
+}
+
+/* The stream that the handle names now, if it is known; STREAM_CLEAN if not, and its number then. The stream that the
+ * handle named before is lost. */
+static uint32_t known_id(struct streams *streams, hipStream_t handle, unsigned long long *number_out)
+{
+  uint32_t id = *entry_of(streams, handle, handle == PER_THREAD ? thread_number() : 0);
   if (id && stream_is_sure(streams, id)) return id;
-  unsigned long long number = number_of(streams, handle);
-  if (id && streams->items[id].number == number) return id;
-  if (id) {
-    streams->items[id].gone = true;
-    fill_table(streams);
+  *number_out = number_of(streams, handle);
+  if (id && streams->items[id].number == *number_out) return id;
+  if (id) stream_lose(streams, id);
+  return STREAM_CLEAN;
+}
+
+uint32_t streams_known_id(struct streams *streams, hipStream_t handle)
+{
+  unsigned long long number;
+  return known_id(streams, stream_usual_handle(handle), &number);
+}
+
+enum hipmm_status streams_enter(struct streams *streams, hipStream_t handle, uint32_t *id_out)
+{
+  unsigned long long number;
+  enum hipmm_status status = HIPMM_OK;
+  handle = stream_usual_handle(handle);
+  uint32_t id = known_id(streams, handle, &number);
+  if (!id) {
+    status = check_device(streams, handle);
+    if (!status) id = add(streams, handle, number);
   }
-  return add(streams, handle, number);
+  *id_out = id;
+  return status;
 }
 
 /* Whether its handle may be used at any time and by any thread: its owner keeps it, which is known of some, and

@@ -183,6 +183,7 @@ static const struct hipmm_ops arena_ops = {
     .stream_retain = arena_stream_retain,
     .reconfigure = arena_reconfigure,
     .visit = arena_visit,
+    .covers = arena_covers,
 };
 
 HIPMM_EXPORT extern const struct hipmm_plugin arena_LTX_hipmm_plugin;

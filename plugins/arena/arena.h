@@ -92,6 +92,7 @@ enum hipmm_status arena_take(struct arena *arena, const struct arena_wish *wish,
 enum hipmm_status arena_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out);
 enum hipmm_status arena_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream);
 enum hipmm_status arena_find(void *self, const void *ptr, struct hipmm_block *block_out);
+int arena_covers(void *self, const void *ptr);
 enum hipmm_status arena_trim(void *self, size_t keep_bytes);
 void arena_stream_retire(void *self, hipStream_t stream);
 void arena_stream_retain(void *self, hipStream_t stream);

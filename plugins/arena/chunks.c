@@ -22,7 +22,7 @@ void chunks_close(struct chunks *chunks)
   chunks->services->host_free(chunks->services, chunks->items, MOST_CHUNKS * sizeof *chunks->items);
 }
 
-static struct chunk *place_for(struct chunks *chunks, const void *ptr)
+static struct chunk *place_for(const struct chunks *chunks, const void *ptr)
 {
   uint32_t low = 0, high = chunks->count;
   while (low < high) {
@@ -44,6 +44,12 @@ static struct chunk *enter(struct chunks *chunks, void *ptr, uint64_t bytes)
   chunks->bytes += bytes;
   if (chunks->bytes > chunks->peak_bytes) chunks->peak_bytes = chunks->bytes;
   return chunk;
+}
+
+bool chunks_have(const struct chunks *chunks, const void *ptr)
+{
+  const struct chunk *next = place_for(chunks, (const char *)ptr + 1);
+  return next > chunks->items && (uintptr_t)ptr - (uintptr_t)next[-1].ptr < next[-1].bytes;
 }
 
 uint64_t chunks_room(const struct chunks *chunks)

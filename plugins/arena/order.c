@@ -252,16 +252,13 @@ static void forget_all_streams(struct arena *arena)
 enum hipmm_status arena_enter_stream(struct arena *arena, hipStream_t handle, uint32_t *id_out)
 {
   struct streams *streams = &arena->global.streams;
-  enum hipmm_status status = streams_admit(streams, handle);
-  if (status) return status;
-  *id_out = streams_id(streams, handle);
-  if (*id_out) return HIPMM_OK;
+  enum hipmm_status status = streams_enter(streams, handle, id_out);
+  if (status || *id_out) return status;
   for (uint32_t number = 1; number < arena->n_locals; number++) close_local(arena_local(arena, number));
   status = arena_synchronize(arena, STREAM_CLEAN);
   if (status) return status;
   forget_all_streams(arena);
-  *id_out = streams_id(streams, handle);
-  return HIPMM_OK;
+  return streams_enter(streams, handle, id_out);
 }
 
 static struct local *new_local(struct arena *arena)
@@ -323,7 +320,10 @@ void arena_retire(struct arena *arena, hipStream_t handle)
   if (!stream) return;
   for (uint32_t number = arena->first_local[stream]; number; number = arena_local(arena, number)->next_of_stream)
     close_local(arena_local(arena, number));
-  if (!streams_wait_for_handle(arena->services, handle) && arena_synchronize(arena, stream)) return;
+  if (!streams_wait_for_handle(arena->services, handle) && arena_synchronize(arena, stream)) {
+    stream_lose(&arena->global.streams, stream);
+    return;
+  }
   stream_passed(&arena->global.streams, stream);
   end_pending_everywhere(arena);
   forget(arena, stream);

@@ -227,6 +227,24 @@ static enum hipmm_status refuse_import(const struct driver_pool *pool, const voi
                               "this pointer is imported already, as %p: use that, or free it first", ptr);
 }
 
+/* The other process says how large a block is, and may err: the driver is asked, where it can tell. */
+static enum hipmm_status check_size(const struct hipmm_services *services, void *ptr, uint64_t bytes)
+{
+  const struct hipmm_hip *hip = services->hip;
+  void *start = NULL;
+  size_t driver_bytes = 0;
+  if (!hip->MemGetAddressRange) return HIPMM_OK;
+  if (hip->MemGetAddressRange(&start, &driver_bytes, ptr)) {
+    hip->GetLastError();
+    return HIPMM_OK;
+  }
+  uint64_t offset = (uintptr_t)ptr - (uintptr_t)start;
+  if (offset < driver_bytes && bytes <= driver_bytes - offset) return HIPMM_OK;
+  return services->fail(services, HIPMM_E_ARGUMENT, NULL,
+                        "the pointer says that it has %llu bytes, more than the driver knows of (%llu)",
+                        (unsigned long long)bytes, (unsigned long long)(driver_bytes - offset));
+}
+
 static enum hipmm_status open_pointer(struct driver_pool *pool, struct hipmm_pool_pointer pointer, void **ptr_out)
 {
   const struct hipmm_services *services = pool->services;
@@ -239,7 +257,8 @@ static enum hipmm_status open_pointer(struct driver_pool *pool, struct hipmm_poo
   if (code) return services->refuse_hip(services, "hipMemPoolImportPointer", code, pointer.bytes);
   if (!import.ptr) return refuse_silence(services, "hipMemPoolImportPointer");
   if (import_of(pool, import.ptr)) return refuse_import(pool, import.ptr);
-  enum hipmm_status status = driver_pool_hold(pool, import.ptr, pointer.bytes);
+  enum hipmm_status status = check_size(services, import.ptr, pointer.bytes);
+  if (!status) status = driver_pool_hold(pool, import.ptr, pointer.bytes);
   if (status) {
     services->hip->FreeAsync(import.ptr, NULL);
     return status;

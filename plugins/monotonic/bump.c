@@ -60,6 +60,13 @@ uint32_t bump_at(const struct bump *bump, const void *ptr)
   return number < bump->n_blocks && bump->blocks[number].start == (uintptr_t)ptr ? number : BUMP_NONE;
 }
 
+bool bump_has(const struct bump *bump, const void *ptr)
+{
+  for (uint32_t i = 0; i < bump->n_chunks; i++)
+    if ((uintptr_t)ptr - bump->chunks[i].start < bump->chunks[i].bytes) return true;
+  return false;
+}
+
 void bump_free(struct bump *bump, uint32_t number, hipStream_t handle)
 {
   struct bump_block *block = &bump->blocks[number];

@@ -204,7 +204,8 @@ static const struct hipmm_ops ops = {.struct_size = sizeof ops,
                                      .stream_retire = pool_stream_retire,
                                      .stream_retain = pool_stream_retain,
                                      .reconfigure = pool_reconfigure,
-                                     .visit = pool_visit};
+                                     .visit = pool_visit,
+                                     .covers = pool_covers};
 
 HIPMM_EXPORT extern const struct hipmm_plugin pool_LTX_hipmm_plugin;
 

@@ -69,6 +69,13 @@ enum hipmm_status segments_grow(struct segments *segments, struct heap *heap, ui
   }
 }
 
+bool segments_have(const struct segments *segments, const void *ptr)
+{
+  for (uint32_t i = 0; i < segments->count; i++)
+    if ((uintptr_t)ptr - (uintptr_t)segments->items[i].ptr < segments->items[i].bytes) return true;
+  return false;
+}
+
 enum hipmm_status segments_release_idle(struct segments *segments, struct heap *heap, uint64_t keep_bytes)
 {
   enum hipmm_status first = HIPMM_OK;

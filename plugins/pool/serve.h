@@ -20,6 +20,7 @@ struct pool {
 enum hipmm_status pool_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out);
 enum hipmm_status pool_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream);
 enum hipmm_status pool_find(void *self, const void *ptr, struct hipmm_block *block_out);
+int pool_covers(void *self, const void *ptr);
 enum hipmm_status pool_trim(void *self, size_t keep_bytes);
 void pool_stream_retire(void *self, hipStream_t stream);
 void pool_stream_retain(void *self, hipStream_t stream);
