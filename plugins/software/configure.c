@@ -22,7 +22,10 @@ struct software_state software = {.lock = PTHREAD_MUTEX_INITIALIZER,
 void software_initialise(void)
 {
   software.config = software_defaults;
-  for (int device = 0; device < SOFTWARE_MAX_DEVICES; device++) software.devices[device].heap.device = device;
+  for (int device = 0; device < SOFTWARE_MAX_DEVICES; device++) {
+    software.devices[device].heap.device = device;
+    software_settings_reset(device);
+  }
 }
 
 static void configure_drop(struct software_allocation *allocation)
@@ -54,6 +57,7 @@ static void configure_clear_device(int device)
   software.devices[device].fault = hipSuccess;
   for (int peer = 0; peer < SOFTWARE_MAX_DEVICES; peer++)
     software.devices[device].peers[peer] = software.devices[peer].peers[device] = false;
+  software_settings_reset(device);
 }
 
 void software_reset_device(int device)
