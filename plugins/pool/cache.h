@@ -30,15 +30,19 @@ struct cache {
   int64_t requested;   /* allocated from it less freed to it, as requested */
   int64_t live;        /* the same in blocks */
   uint32_t next_bin;   /* to be emptied when there must be room */
+  uint16_t next;       /* in a chain of the index: 1 + number of the cache; 0: the last */
   struct cache_bin bins[CACHE_BINS];
 };
+
+struct cache_index;
 
 /* The caches of a pool. */
 struct caches {
   const struct hipmm_services *services;
   uint64_t serial; /* of the pool; never given twice */
   struct cache *items;
-  uint32_t count; /* items ever used */
+  struct cache_index *index; /* where to find items by thread and stream */
+  uint32_t count;            /* items ever used */
 };
 
 bool caches_open(struct caches *caches, const struct hipmm_services *services);
@@ -50,7 +54,10 @@ static inline struct cache *cache_of_thread(const struct caches *caches, hipStre
   return thread_recall(caches->serial, handle);
 }
 
-/* The same however long ago, or a new one, for `stream`; NULL if there is room for no more. The pool's lock is held. */
+/* The same however long ago; NULL if there is none. The pool's lock is held. */
+struct cache *cache_find(struct caches *caches, hipStream_t handle);
+
+/* The same, or a new one for `stream`; NULL if there is room for no more. The pool's lock is held. */
 struct cache *cache_new(struct caches *caches, hipStream_t handle, uint32_t stream);
 
 /* Gives back to the heap what stands in the way of keeping the block, which is at most `most_bytes` large. The pool's

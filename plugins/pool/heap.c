@@ -40,12 +40,16 @@ static struct block *block_in(const struct heap *heap, uint32_t id)
 
 void heap_unlink(struct heap *heap, uint32_t id)
 {
-  free_index_remove(free_of(heap, block_in(heap, id)->stream), &heap->blocks, id);
+  uint32_t stream = block_in(heap, id)->stream;
+  free_index_remove(free_of(heap, stream), &heap->blocks, id);
+  if (!free_of(heap, stream)->count && stream != STREAM_CLEAN) stream_set_remove(&heap->holders, stream);
 }
 
 void heap_link(struct heap *heap, uint32_t id)
 {
-  free_index_add(free_of(heap, block_in(heap, id)->stream), &heap->blocks, id);
+  uint32_t stream = block_in(heap, id)->stream;
+  free_index_add(free_of(heap, stream), &heap->blocks, id);
+  if (free_of(heap, stream)->count == 1 && stream != STREAM_CLEAN) stream_set_add(&heap->holders, stream);
 }
 
 /* Whether the free neighbour may become part of `block`. Clean memory may always be used by a stream, but then looks
@@ -311,32 +315,42 @@ static void move_free(struct heap *heap, uint32_t from, uint64_t epoch, uint32_t
   }
 }
 
-static bool has_free(struct heap *heap, uint32_t stream)
+/* Whether more of the stream's work is done than was known: its free blocks up to there are clean now. */
+static bool look_at(struct heap *heap, uint32_t stream)
 {
-  return stream_of(&heap->streams, stream)->in_use && free_of(heap, stream)->count;
+  stream_cover(&heap->streams, stream);
+  uint64_t before = stream_of(&heap->streams, stream)->passed;
+  stream_poll(&heap->streams, stream);
+  uint64_t passed = stream_of(&heap->streams, stream)->passed;
+  if (passed == before) return false;
+  move_free(heap, stream, passed, STREAM_CLEAN, 0);
+  return true;
 }
 
 uint32_t heap_take_passed(struct heap *heap, const struct request *request)
 {
   bool moved = false;
-  for (uint32_t stream = STREAM_FIRST; stream < heap->streams.count; stream++) {
-    if (!has_free(heap, stream)) continue;
-    stream_cover(&heap->streams, stream);
-    uint64_t before = stream_of(&heap->streams, stream)->passed;
-    stream_poll(&heap->streams, stream);
-    uint64_t passed = stream_of(&heap->streams, stream)->passed;
-    if (passed == before) continue;
-    move_free(heap, stream, passed, STREAM_CLEAN, 0);
-    moved = true;
-  }
+  for (uint32_t stream = STREAM_CLEAN; (stream = heap_next_holder(heap, stream)) < MAX_STREAMS;)
+    moved |= look_at(heap, stream);
   return moved ? heap_take_ready(heap, request) : BLOCK_NONE;
+}
+
+void heap_look(struct heap *heap)
+{
+  uint32_t stream = heap->next_look;
+  for (unsigned looks = 0; looks < HEAP_LOOKS; looks++) {
+    stream = heap_next_holder(heap, stream);
+    if (stream == MAX_STREAMS) break;
+    look_at(heap, stream);
+  }
+  heap->next_look = stream == MAX_STREAMS ? STREAM_CLEAN : stream;
 }
 
 uint32_t heap_take_waiting(struct heap *heap, const struct request *request)
 {
   struct candidate best = {.fit = FIT_NONE};
-  for (uint32_t stream = STREAM_FIRST; stream < heap->streams.count; stream++) {
-    if (stream == request->stream || !has_free(heap, stream) || !stream_cover(&heap->streams, stream)) continue;
+  for (uint32_t stream = STREAM_CLEAN; (stream = heap_next_holder(heap, stream)) < MAX_STREAMS;) {
+    if (stream == request->stream || !stream_cover(&heap->streams, stream)) continue;
     struct candidate other = fit_on(heap, stream, request);
     if (other.id && has_memory(heap, other.id, request)) best = better_of(heap, best, other);
   }
@@ -349,8 +363,8 @@ uint32_t heap_take_waiting(struct heap *heap, const struct request *request)
 uint32_t heap_take_merged(struct heap *heap, const struct request *request)
 {
   bool moved = false;
-  for (uint32_t stream = STREAM_FIRST; stream < heap->streams.count; stream++) {
-    if (stream == request->stream || !has_free(heap, stream) || !stream_cover(&heap->streams, stream)) continue;
+  for (uint32_t stream = STREAM_CLEAN; (stream = heap_next_holder(heap, stream)) < MAX_STREAMS;) {
+    if (stream == request->stream || !stream_cover(&heap->streams, stream)) continue;
     uint64_t frees = stream_of(&heap->streams, stream)->frees;
     if (!stream_wait(&heap->streams, request->stream, stream, frees)) continue;
     /* As if freed on ours now: after the wait, so that an event that is recorded here covers it. */
@@ -380,9 +394,9 @@ void heap_give(struct heap *heap, uint32_t id, uint32_t stream)
 uint64_t heap_withheld_bytes(const struct heap *heap, uint32_t stream)
 {
   uint64_t bytes = 0;
-  for (uint32_t other = STREAM_FIRST; other < heap->streams.count; other++) {
+  for (uint32_t other = STREAM_CLEAN; (other = heap_next_holder(heap, other)) < MAX_STREAMS;) {
     const struct stream *holder = stream_of(&heap->streams, other);
-    if (holder->in_use && other != stream && holder->recorded < holder->frees) bytes += heap->free[other].bytes;
+    if (other != stream && holder->recorded < holder->frees) bytes += heap->free[other].bytes;
   }
   return bytes;
 }
@@ -396,8 +410,7 @@ void heap_clean_stream(struct heap *heap, uint32_t stream)
 bool heap_wait(struct heap *heap)
 {
   bool all = true;
-  for (uint32_t stream = STREAM_FIRST; stream < heap->streams.count; stream++) {
-    if (!has_free(heap, stream)) continue;
+  for (uint32_t stream = STREAM_CLEAN; (stream = heap_next_holder(heap, stream)) < MAX_STREAMS;) {
     if (stream_host_wait(&heap->streams, stream))
       heap_clean_stream(heap, stream);
     else

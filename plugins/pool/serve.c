@@ -39,9 +39,9 @@ static uint32_t take_withheld(struct pool *pool, const struct request *request)
 static uint32_t take_at_once(struct pool *pool, const struct request *request)
 {
   struct heap *heap = &pool->heap;
-  uint32_t id = BLOCK_NONE;
-  if (heap->streams.active > 1 && request->bytes >= LARGE_BYTES) id = heap_take_passed(heap, request);
-  if (!id) id = heap_take_ready(heap, request);
+  uint32_t id;
+  if (heap->streams.active > 1 && request->bytes >= LARGE_BYTES) heap_look(heap);
+  id = heap_take_ready(heap, request);
   if (!id && caches_empty(&pool->caches, heap)) id = heap_take_ready(heap, request);
   return id;
 }
@@ -119,11 +119,23 @@ static inline enum hipmm_status enter_stream(struct pool *pool, const struct cac
   return HIPMM_OK;
 }
 
-static enum hipmm_status allocate_locked(struct pool *pool, const struct cache *cache, struct request *request,
+/* A block of a cache that the thread has forgotten, as it uses more streams than it remembers. */
+static uint32_t take_cached(struct pool *pool, struct cache *cache, const struct request *request, hipStream_t handle)
+{
+  if (request->bytes > CACHE_BLOCK_BYTES || request->alignment != HIPMM_ALIGNMENT) return BLOCK_NONE;
+  return cache_take(cache, &pool->heap.blocks, handle, request->bytes >> UNIT_BITS, request->requested);
+}
+
+static enum hipmm_status allocate_locked(struct pool *pool, const struct cache *known, struct request *request,
                                          hipStream_t stream, void **ptr_out)
 {
-  uint32_t id;
-  enum hipmm_status status = enter_stream(pool, cache, stream, &request->stream);
+  struct cache *found = known ? NULL : cache_find(&pool->caches, stream);
+  uint32_t id = found ? take_cached(pool, found, request, stream) : BLOCK_NONE;
+  if (id) {
+    *ptr_out = (void *)(uintptr_t)block_of(&pool->heap.blocks, id)->start;
+    return HIPMM_OK;
+  }
+  enum hipmm_status status = enter_stream(pool, found ? found : known, stream, &request->stream);
   if (status) return status;
   bool has_history = ground_has_history(&pool->ground, &pool->heap, request);
   id = has_history ? granules_take_again(&pool->ground.granules, &pool->heap, request) : BLOCK_NONE;
@@ -203,6 +215,7 @@ static enum hipmm_status deallocate_locked(struct pool *pool, const struct cache
                                            uint64_t requested, hipStream_t handle)
 {
   uint32_t stream;
+  if (!known) known = cache_find(&pool->caches, handle);
   enum hipmm_status status = enter_stream(pool, known, handle, &stream);
   if (status) return status;
   struct cache *cache = cache_for(pool, id, handle, stream);
