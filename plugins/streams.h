@@ -12,8 +12,8 @@
 #include <stdbool.h>
 
 enum {
-  STREAM_CLEAN, /* no stream's id: no work uses the block any more */
-  STREAM_FIRST, /* the first stream's */
+  STREAM_CLEAN,         /* no stream's id: no work uses the block any more */
+  STREAM_FIRST,         /* the first stream's */
   MAX_STREAMS = 1 << 16 /* an id has 16 bits */
 };
 

@@ -192,11 +192,12 @@ uint32_t heap_cut(struct heap *heap, uint32_t id, uint64_t start, uint32_t vacan
 }
 
 /* Takes the first `bytes` off a free block of the index, as a block of their own in no list. The rest stays where it
- * is. Without a record the whole is taken. */
+ * is. Without a record the whole is taken, unless parts of it have no memory: then BLOCK_NONE. */
 static uint32_t take_front(struct heap *heap, uint32_t id, uint64_t bytes)
 {
   struct block *block = block_in(heap, id);
   uint32_t taken = block->bytes > bytes ? block_new(&heap->blocks, block->start, bytes) : BLOCK_NONE;
+  if (!taken && block->vacant) return BLOCK_NONE;
   if (!taken) {
     heap_unlink(heap, id);
     return id;
@@ -231,6 +232,7 @@ uint32_t heap_take(struct heap *heap, uint32_t id, const struct request *request
   if (start > block_in(heap, id)->start) id = heap_cut(heap, id, start, 0);
   if (!id) return BLOCK_NONE;
   id = take_front(heap, id, request->bytes);
+  if (!id) return BLOCK_NONE;
   struct block *block = block_in(heap, id);
   block->requested = request->requested;
   block->stream = (uint16_t)request->stream; /* for introspection */
@@ -449,9 +451,9 @@ uint64_t heap_largest_free(const struct heap *heap)
 
 uint64_t heap_metadata_bytes(const struct heap *heap)
 {
-  uint64_t bytes = blocks_metadata_bytes(&heap->blocks);
+  uint64_t bytes = blocks_resident_bytes(&heap->blocks);
   for (uint32_t stream = 0; stream < heap->streams.count; stream++)
-    bytes += sizeof(struct stream) + free_index_metadata_bytes(&heap->free[stream], &heap->blocks);
+    bytes += sizeof(struct stream) + free_index_metadata_bytes(&heap->free[stream]);
   return bytes;
 }
 

@@ -75,6 +75,7 @@ uint64_t pool_free_bytes(const struct pool *pool)
 static enum hipmm_status take_after_growth(struct pool *pool, const struct request *request, uint32_t *id_out)
 {
   uint64_t held_bytes = ground_bytes(&pool->ground);
+  if (blocks_are_exhausted(&pool->heap.blocks)) return pool_refuse_without_records(pool, request);
   enum hipmm_status status = ground_take(&pool->ground, &pool->heap, request, id_out);
   bool has_more = hipmm_is_shortage(status) && ground_bytes(&pool->ground);
   if (has_more && !streams_any_captured(&pool->heap.streams, request->stream))
@@ -284,6 +285,7 @@ enum hipmm_status pool_trim(void *self, size_t keep_bytes)
   caches_empty(&pool->caches, &pool->heap);
   status = synchronize_device(pool, STREAM_CLEAN);
   if (!status) status = ground_release_idle(&pool->ground, &pool->heap, keep_bytes);
+  blocks_trim(&pool->heap.blocks);
   lock_release(&pool->lock);
   return status;
 }

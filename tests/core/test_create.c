@@ -233,7 +233,8 @@ static void numbers_those_of_one_type(void **state)
 static void numbers_on_from_the_highest_number_that_is_held(void **state)
 {
   (void)state;
-  static const char *const chosen[] = {"device", "device.9", "device.5", "device.12", "device.x", "device.7", "device.1"};
+  static const char *const chosen[] = {"device",   "device.9", "device.5", "device.12",
+                                       "device.x", "device.7", "device.1"};
   enum { CHOSEN = sizeof chosen / sizeof *chosen };
   struct hipmm_resource *held[CHOSEN];
   for (int i = 0; i < CHOSEN; i++) {
