@@ -74,7 +74,7 @@ static uint32_t take_from_hole(struct blocks *blocks)
 }
 
 /* A record that was not used since its memory was given back, or never. */
-static __attribute__((noinline)) uint32_t new_record(struct blocks *blocks)
+static uint32_t new_record(struct blocks *blocks)
 {
   if (blocks->holes) return take_from_hole(blocks);
   if (blocks->count >= blocks->most) return BLOCK_NONE;
@@ -89,13 +89,8 @@ bool blocks_are_exhausted(const struct blocks *blocks)
 }
 
 /* Readers without the lock see either what the record was before or all of what it is now: they compare `start`. */
-uint32_t block_new(struct blocks *blocks, uint64_t start, uint64_t bytes)
+static inline uint32_t begin(struct blocks *blocks, uint32_t id, uint64_t start, uint64_t bytes)
 {
-  uint32_t id = blocks->unused;
-  if (id)
-    blocks->unused = blocks->items[id].next;
-  else if (!(id = new_record(blocks)))
-    return BLOCK_NONE;
   struct block *block = &blocks->items[id];
   __atomic_store_n(&block->start, start, __ATOMIC_RELAXED);
   block->bytes = bytes;
@@ -103,6 +98,20 @@ uint32_t block_new(struct blocks *blocks, uint64_t start, uint64_t bytes)
   block->vacant = 0;
   block_set_state(block, BLOCK_FREE);
   return id;
+}
+
+static __attribute__((noinline)) uint32_t begin_new_record(struct blocks *blocks, uint64_t start, uint64_t bytes)
+{
+  uint32_t id = new_record(blocks);
+  return id ? begin(blocks, id, start, bytes) : BLOCK_NONE;
+}
+
+uint32_t block_new(struct blocks *blocks, uint64_t start, uint64_t bytes)
+{
+  uint32_t id = blocks->unused;
+  if (!id) return begin_new_record(blocks, start, bytes);
+  blocks->unused = blocks->items[id].next;
+  return begin(blocks, id, start, bytes);
 }
 
 void block_set_bounds(struct blocks *blocks, uint32_t id, uint64_t start, uint64_t bytes)

@@ -38,18 +38,26 @@ static struct block *block_in(const struct heap *heap, uint32_t id)
 
 /* ---- Merging ---- */
 
+/* The stream gets its first free block, or loses its last. */
+static __attribute__((noinline)) void note_holder(struct heap *heap, uint32_t stream, bool holds)
+{
+  if (stream != STREAM_CLEAN) (holds ? stream_set_add : stream_set_remove)(&heap->holders, stream);
+}
+
 void heap_unlink(struct heap *heap, uint32_t id)
 {
   uint32_t stream = block_in(heap, id)->stream;
-  free_index_remove(free_of(heap, stream), &heap->blocks, id);
-  if (!free_of(heap, stream)->count && stream != STREAM_CLEAN) stream_set_remove(&heap->holders, stream);
+  struct free_index *free = free_of(heap, stream);
+  if (__builtin_expect(free->count == 1, 0)) note_holder(heap, stream, false);
+  free_index_remove(free, &heap->blocks, id);
 }
 
 void heap_link(struct heap *heap, uint32_t id)
 {
   uint32_t stream = block_in(heap, id)->stream;
-  free_index_add(free_of(heap, stream), &heap->blocks, id);
-  if (free_of(heap, stream)->count == 1 && stream != STREAM_CLEAN) stream_set_add(&heap->holders, stream);
+  struct free_index *free = free_of(heap, stream);
+  if (__builtin_expect(!free->count, 0)) note_holder(heap, stream, true);
+  free_index_add(free, &heap->blocks, id);
 }
 
 /* Whether the free neighbour may become part of `block`. Clean memory may always be used by a stream, but then looks

@@ -130,13 +130,17 @@ static uint32_t take_cached(struct pool *pool, struct cache *cache, const struct
 static enum hipmm_status allocate_locked(struct pool *pool, const struct cache *known, struct request *request,
                                          hipStream_t stream, void **ptr_out)
 {
-  struct cache *found = known ? NULL : cache_find(&pool->caches, stream);
-  uint32_t id = found ? take_cached(pool, found, request, stream) : BLOCK_NONE;
-  if (id) {
-    *ptr_out = (void *)(uintptr_t)block_of(&pool->heap.blocks, id)->start;
-    return HIPMM_OK;
+  uint32_t id = BLOCK_NONE;
+  if (!known) {
+    struct cache *found = cache_find(&pool->caches, stream);
+    if (found) id = take_cached(pool, found, request, stream);
+    if (id) {
+      *ptr_out = (void *)(uintptr_t)block_of(&pool->heap.blocks, id)->start;
+      return HIPMM_OK;
+    }
+    known = found;
   }
-  enum hipmm_status status = enter_stream(pool, found ? found : known, stream, &request->stream);
+  enum hipmm_status status = enter_stream(pool, known, stream, &request->stream);
   if (status) return status;
   bool has_history = ground_has_history(&pool->ground, &pool->heap, request);
   id = has_history ? granules_take_again(&pool->ground.granules, &pool->heap, request) : BLOCK_NONE;
