@@ -29,7 +29,7 @@ struct arena {
   uint32_t *first_local; /* by stream: a list through next_of_stream; of STREAM_CLEAN those that wait for a stream */
   struct stream_set seen, waited; /* for order.c, between two steps */
   enum hipmm_status refusal;      /* the upstream's last */
-  uint64_t collections;      /* times that all superblocks were asked back since there was no room */
+  uint64_t collections;           /* times that all superblocks were asked back since there was no room */
   bool dumps;
   atomic_bool is_dumping; /* a thread writes the dump file */
   const char *dump_file;
