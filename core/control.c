@@ -76,7 +76,7 @@ static enum hipmm_status put_in_force(struct instance *instance, const struct hi
     error_set(status, "%s: its plugin refused the new %s and gave no reason (%s)", instance->node->name, row->name,
               hipmm_status_string(status));
   if (!status) error_set_located(&before);
-  if (status && !is_known) option_set_free_all(&instance->node->plugin->descriptor, set);
+  if (status && !is_known) option_set_free(&instance->node->plugin->descriptor, set);
   if (status) return status;
   if (!is_known) option_set_keep(instance, set);
   atomic_store(&instance->options, set);

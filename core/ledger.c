@@ -3,6 +3,8 @@
 #include "ledger.h"
 #include "pages.h"
 
+enum { FIRST_CAPACITY = 256, MOST_EMPTY = 16 /* a table has at most so many slots for each block, or is the first */ };
+
 static size_t home_of(const struct ledger *ledger, const void *ptr)
 {
   uint64_t key = (uint64_t)(uintptr_t)ptr >> 8; /* blocks are 256-byte aligned */
@@ -22,17 +24,30 @@ static size_t slot_of(const struct ledger *ledger, const void *ptr)
   return slot;
 }
 
+static bool resize(struct ledger *ledger, size_t capacity)
+{
+  struct ledger other = {.capacity = capacity};
+  other.slots = pages_allocate(other.capacity * sizeof *other.slots);
+  if (!other.slots) return false;
+  for (size_t i = 0; i < ledger->capacity; i++)
+    if (ledger->slots[i].ptr) other.slots[slot_of(&other, ledger->slots[i].ptr)] = ledger->slots[i];
+  pages_free(ledger->slots, ledger->capacity * sizeof *ledger->slots);
+  ledger->slots = other.slots;
+  ledger->capacity = other.capacity;
+  ledger->cursor = 0;
+  return true;
+}
+
 static bool grow(struct ledger *ledger)
 {
-  struct ledger larger = {.capacity = ledger->capacity ? 2 * ledger->capacity : 256};
-  larger.slots = pages_allocate(larger.capacity * sizeof *larger.slots);
-  if (!larger.slots) return false;
-  for (size_t i = 0; i < ledger->capacity; i++)
-    if (ledger->slots[i].ptr) larger.slots[slot_of(&larger, ledger->slots[i].ptr)] = ledger->slots[i];
-  pages_free(ledger->slots, ledger->capacity * sizeof *ledger->slots);
-  ledger->slots = larger.slots;
-  ledger->capacity = larger.capacity;
-  return true;
+  return resize(ledger, ledger->capacity ? 2 * ledger->capacity : FIRST_CAPACITY);
+}
+
+/* Gives memory back once most of the table is empty; without memory for the smaller table the large one stays. */
+static void shrink(struct ledger *ledger)
+{
+  if (MOST_EMPTY * ledger->count < ledger->capacity && ledger->capacity > FIRST_CAPACITY)
+    resize(ledger, ledger->capacity / 4 > FIRST_CAPACITY ? ledger->capacity / 4 : FIRST_CAPACITY);
 }
 
 /* Whether `slot` lies on the probe path from `home` to `end`, all modulo the capacity. */
@@ -88,6 +103,7 @@ static enum hipmm_status remove_locked(struct ledger *ledger, const void *ptr, s
   *block_out = ledger->slots[slot];
   if (bytes && bytes != block_out->bytes) return HIPMM_E_SIZE;
   remove_slot(ledger, slot);
+  shrink(ledger);
   return HIPMM_OK;
 }
 

@@ -12,7 +12,7 @@ struct ledger {
   pthread_mutex_t lock;
   struct hipmm_block *slots; /* open addressing; ptr NULL: empty */
   size_t capacity;           /* a power of two, or 0 */
-  size_t count;              /* at most half of capacity */
+  size_t count;              /* at most half of capacity, and if that is large, a sixteenth at least */
   size_t bytes;              /* sum of all blocks */
   size_t cursor;             /* ledger_remove_any has emptied every slot below */
 };

@@ -3,6 +3,7 @@
  * option is set. */
 #include "option_set.h"
 
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,10 +25,12 @@ static struct option_set *allocate(const struct hipmm_plugin *plugin, const json
   struct option_set *set = calloc(1, sizeof *set);
   void *options = calloc(1, plugin->options_bytes + 1);
   json_t *copy = json_deep_copy(object);
-  if (set && options && copy) {
-    *set = (struct option_set){copy, options, NULL};
+  char *text = json_dumps(object, JSON_SORT_KEYS | JSON_COMPACT);
+  if (set && options && copy && text) {
+    *set = (struct option_set){.object = copy, .options = options, .text = text};
     return set;
   }
+  free(text);
   json_decref(copy);
   free(options);
   free(set);
@@ -37,6 +40,7 @@ static struct option_set *allocate(const struct hipmm_plugin *plugin, const json
 static void free_one(struct option_set *set)
 {
   free(set->options);
+  free(set->text);
   json_decref(set->object);
   free(set);
 }
@@ -82,13 +86,20 @@ static bool names_objects(const struct hipmm_plugin *plugin, const json_t *objec
   return false;
 }
 
+static int compare_texts(const void *left, const void *right)
+{
+  const struct option_set *a = left, *b = right;
+  return strcmp(a->text, b->text);
+}
+
 /* A kept set with the same options. Where they name registered objects, a name may mean another object by now. */
 static struct option_set *find_kept(const struct instance *instance, const json_t *object)
 {
-  bool is_new = names_objects(&instance->node->plugin->descriptor, object);
-  struct option_set *set = is_new ? NULL : instance->all_options;
-  while (set && !json_equal(set->object, object)) set = set->older;
-  return set;
+  if (names_objects(&instance->node->plugin->descriptor, object)) return NULL;
+  struct option_set key = {.text = json_dumps(object, JSON_SORT_KEYS | JSON_COMPACT)};
+  struct option_set **found = key.text ? tfind(&key, &instance->options_by_text, compare_texts) : NULL;
+  free(key.text);
+  return found ? *found : NULL;
 }
 
 /* The object in force with one option changed; NULL once reported. */
@@ -118,18 +129,32 @@ bool option_set_changed(struct instance *instance, const struct hipmm_option *ro
   return true;
 }
 
+/* Without host memory to enter it by its text it is kept all the same, and made anew when it is wanted again. */
 void option_set_keep(struct instance *instance, struct option_set *set)
 {
   set->older = instance->all_options;
   instance->all_options = set;
+  tsearch(set, &instance->options_by_text, compare_texts);
 }
 
-void option_set_free_all(const struct hipmm_plugin *plugin, struct option_set *set)
+void option_set_free(const struct hipmm_plugin *plugin, struct option_set *set)
 {
-  while (set) {
-    struct option_set *older = set->older;
-    option_free(plugin->options, plugin->n_options, set->options);
-    free_one(set);
-    set = older;
+  option_free(plugin->options, plugin->n_options, set->options);
+  free_one(set);
+}
+
+static void leave(void *set)
+{
+  (void)set;
+}
+
+void option_set_free_kept(struct instance *instance)
+{
+  tdestroy(instance->options_by_text, leave);
+  instance->options_by_text = NULL;
+  while (instance->all_options) {
+    struct option_set *set = instance->all_options;
+    instance->all_options = set->older;
+    option_set_free(&instance->node->plugin->descriptor, set);
   }
 }

@@ -11,6 +11,7 @@
 struct option_set {
   json_t *object;           /* as a user would write it; strings of `options` point into it */
   void *options;            /* the plugin's option struct */
+  char *text;               /* `object` in one way of writing it: equal for equal objects */
   struct option_set *older; /* of the instance, in the order they were made */
 };
 
@@ -27,7 +28,10 @@ bool option_set_changed(struct instance *instance, const struct hipmm_option *ro
 /* Keeps a set until the instance is destroyed. The caller serialises. */
 void option_set_keep(struct instance *instance, struct option_set *set);
 
-/* Frees a set and all older ones; NULL is allowed. */
-void option_set_free_all(const struct hipmm_plugin *plugin, struct option_set *set);
+/* Frees a set that is not kept. */
+void option_set_free(const struct hipmm_plugin *plugin, struct option_set *set);
+
+/* Frees all sets that the instance keeps. */
+void option_set_free_kept(struct instance *instance);
 
 #endif

@@ -73,8 +73,7 @@ static enum hipmm_status find_resource(const char *path, const char *part, const
 
 static enum hipmm_status find_created(const char *path, const char *part, struct stack **stack_out)
 {
-  struct stack *stack = stack_next(NULL);
-  while (stack && !(stack->name && !strcmp(stack->name, part))) stack = stack_next(stack);
+  struct stack *stack = stack_named(part);
   if (!stack) return refuse(path, "created resource", part, NULL);
   *stack_out = stack;
   return HIPMM_OK;

@@ -29,7 +29,7 @@ static void destroy_instance(struct instance *instance)
     }
     plugin->destroy(instance->self);
   }
-  option_set_free_all(plugin, instance->all_options);
+  option_set_free_kept(instance);
   free(instance->upstreams);
   free(instance->needs);
   free(instance->reach);

@@ -18,6 +18,7 @@ struct instance {
   struct ledger ledger;               /* of a source */
   struct option_set *_Atomic options; /* option_set.h: in force */
   struct option_set *all_options;     /* that were ever in force, the newest first */
+  void *options_by_text;              /* option_set.c: the same in a search tree */
   uint64_t free_bytes;                /* what percentages in its options are of */
   void *self;                         /* the plugin's, as create gave it */
   bool created;                       /* create succeeded, destroy is owed */
@@ -55,6 +56,8 @@ struct stack {
   char *name;                 /* of a stack made in code: stack_list.c; NULL: the device's own, from the graph */
   bool is_listed, is_ready;   /* stack_list.c: is_ready: built, and may be visited */
   struct stack *next, *previous;
+  unsigned long number;         /* stack_list.c: of a name such as "pool.2"; 0: none */
+  struct stack *lower, *higher; /* the stacks whose names differ only in the number, in its order */
 };
 
 /* Builds the stack of a device; or one made in code, from a graph of one node (graph_single), over `outside`. The
@@ -83,6 +86,9 @@ void stack_unlist(struct stack *stack);
 /* The stack listed after `stack` (NULL: the first), retained; `stack` is released. NULL after the last. Such as are
  * being destroyed are passed over. */
 struct stack *stack_next(struct stack *stack);
+
+/* The stack made in code that has this name, retained; NULL if there is none, or it is not built yet. */
+struct stack *stack_named(const char *name);
 
 /* ---- Instances (instance.c) ---- */
 

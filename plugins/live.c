@@ -49,20 +49,25 @@ static struct live_block *lookup(const struct live *live, const struct live_shar
   return block->ptr ? block : NULL;
 }
 
-static bool grow(const struct live *live, struct live_shard *shard)
+static bool resize(const struct live *live, struct live_shard *shard, size_t capacity)
 {
   const struct hipmm_services *services = live->services;
-  struct live_shard larger = {.capacity = shard->capacity ? 2 * shard->capacity : FIRST_CAPACITY};
-  larger.slots = services->host_allocate(services, larger.capacity * live->record_bytes);
-  if (!larger.slots) return false;
+  struct live_shard other = {.capacity = capacity};
+  other.slots = services->host_allocate(services, other.capacity * live->record_bytes);
+  if (!other.slots) return false;
   for (size_t i = 0; i < shard->capacity; i++) {
     const struct live_block *block = at(live, shard, i);
-    if (block->ptr) memcpy(slot_of(live, &larger, block->ptr), block, live->record_bytes);
+    if (block->ptr) memcpy(slot_of(live, &other, block->ptr), block, live->record_bytes);
   }
   if (shard->slots) services->host_free(services, shard->slots, shard->capacity * live->record_bytes);
-  shard->slots = larger.slots;
-  shard->capacity = larger.capacity;
+  shard->slots = other.slots;
+  shard->capacity = other.capacity;
   return true;
+}
+
+static bool grow(const struct live *live, struct live_shard *shard)
+{
+  return resize(live, shard, shard->capacity ? 2 * shard->capacity : FIRST_CAPACITY);
 }
 
 static void put(const struct live *live, struct live_shard *shard, const struct live_block *record)
@@ -238,6 +243,26 @@ struct live_counts live_count(struct live *live)
     pthread_mutex_unlock(&shard->lock);
   }
   return counts;
+}
+
+/* ---- Giving back ---- */
+
+/* To a quarter in use at most, so that the table need not grow again soon. What is promised still has room. Without host
+ * memory for the smaller table the large one stays. */
+static void trim(const struct live *live, struct live_shard *shard)
+{
+  size_t needed = shard->count + __atomic_load_n(&shard->promised, __ATOMIC_RELAXED), capacity = shard->capacity;
+  while (capacity > FIRST_CAPACITY && 4 * needed <= capacity / 2) capacity /= 2;
+  if (capacity < shard->capacity) resize(live, shard, capacity);
+}
+
+void live_trim(struct live *live)
+{
+  for (size_t i = 0; i < LIVE_SHARDS; i++) {
+    pthread_mutex_lock(&live->shards[i].lock);
+    trim(live, &live->shards[i]);
+    pthread_mutex_unlock(&live->shards[i].lock);
+  }
 }
 
 /* ---- All of them ---- */

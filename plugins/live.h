@@ -73,6 +73,9 @@ enum hipmm_status live_find_block(struct live *live, const void *ptr, struct hip
 
 struct live_counts live_count(struct live *live);
 
+/* Gives host memory back that there are no records for any more: for ops->trim. */
+void live_trim(struct live *live);
+
 /* Nothing is inserted, taken or restored between these. */
 void live_lock(struct live *live);
 void live_unlock(struct live *live);

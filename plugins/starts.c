@@ -2,6 +2,8 @@
 /* starts.c: see starts.h. */
 #include "starts.h"
 
+#include "host_array.h"
+
 static const size_t table_bytes = (1ull << (STARTS_ADDRESS_BITS - STARTS_LEAF_BITS)) * sizeof(void *);
 
 static size_t leaf_bytes(const struct starts *starts)
@@ -48,4 +50,37 @@ void starts_set(struct starts *starts, uint64_t start, uint32_t number)
 uint64_t starts_metadata_bytes(const struct starts *starts, uint64_t bytes)
 {
   return (bytes >> starts->cell_bits) * sizeof(uint32_t);
+}
+
+/* The part of one leaf that is for [start, end); returns where the next leaf begins, or `end`. */
+static uint64_t part_of_leaf(const struct starts *starts, uint64_t start, uint64_t end, uint32_t **first_out,
+                             size_t *bytes_out)
+{
+  uint64_t next = ((start >> STARTS_LEAF_BITS) + 1) << STARTS_LEAF_BITS, stop = next < end ? next : end;
+  uint32_t *leaf = atomic_load_explicit(&starts->leaves[start >> STARTS_LEAF_BITS], memory_order_relaxed);
+  *first_out = &leaf[(start & ((1ull << STARTS_LEAF_BITS) - 1)) >> starts->cell_bits];
+  *bytes_out = ((stop >> starts->cell_bits) - (start >> starts->cell_bits)) * sizeof *leaf;
+  return stop;
+}
+
+void starts_discard(struct starts *starts, uint64_t start, uint64_t bytes)
+{
+  uint32_t *first;
+  size_t part;
+  for (uint64_t end = start + bytes; start < end;) {
+    start = part_of_leaf(starts, start, end, &first, &part);
+    host_pages_discard(first, part);
+  }
+}
+
+uint64_t starts_resident_bytes(const struct starts *starts, uint64_t start, uint64_t bytes)
+{
+  uint32_t *first;
+  size_t part;
+  uint64_t resident = 0;
+  for (uint64_t end = start + bytes; start < end;) {
+    start = part_of_leaf(starts, start, end, &first, &part);
+    resident += host_pages_resident(first, part, part);
+  }
+  return resident;
 }

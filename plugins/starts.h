@@ -29,6 +29,11 @@ bool starts_cover(struct starts *starts, uint64_t start, uint64_t bytes);
 /* At a place that is covered. 0: no block starts there. */
 void starts_set(struct starts *starts, uint64_t start, uint32_t number);
 
+/* Forgets blocks that start in [start, start + bytes), which is covered: what of the map is for these addresses alone
+ * goes back to the system, the rest stays as it is. And how much memory that part of the map has, in bytes. */
+void starts_discard(struct starts *starts, uint64_t start, uint64_t bytes);
+uint64_t starts_resident_bytes(const struct starts *starts, uint64_t start, uint64_t bytes);
+
 /* Of the map, for so many bytes of blocks. */
 uint64_t starts_metadata_bytes(const struct starts *starts, uint64_t bytes);
 

@@ -4,8 +4,6 @@
 #include "../core/cancel.h"
 #include "threads.h"
 
-#include <string.h>
-
 enum { TABLE = 4 * MAX_STREAMS };
 
 #define PER_THREAD ((hipStream_t)2)
@@ -33,24 +31,33 @@ void streams_close(struct streams *streams)
   services->host_free(services, streams->table, TABLE * sizeof *streams->table);
 }
 
+static uint32_t home_of(hipStream_t handle, uint64_t thread)
+{
+  uint64_t key = ((uint64_t)(uintptr_t)handle >> 4 ^ thread) * 0x9E3779B97F4A7C15ull;
+  return (uint32_t)(key >> 40) % TABLE;
+}
+
 /* The table's entry for a stream: the one that holds its id, or the empty one where it goes. */
 static uint16_t *entry_of(const struct streams *streams, hipStream_t handle, uint64_t thread)
 {
-  uint64_t key = ((uint64_t)(uintptr_t)handle >> 4 ^ thread) * 0x9E3779B97F4A7C15ull;
-  for (uint32_t at = (uint32_t)(key >> 40);; at++) {
+  for (uint32_t at = home_of(handle, thread);; at++) {
     uint16_t *entry = &streams->table[at % TABLE];
     const struct stream *stream = &streams->items[*entry];
     if (!*entry || (stream->handle == handle && stream->thread == thread)) return entry;
   }
 }
 
-static void fill_table(struct streams *streams)
+/* Empties the stream's entry. Each entry behind it that was put there because the table was occupied moves up. */
+static void remove_entry(struct streams *streams, const struct stream *stream)
 {
-  memset(streams->table, 0, TABLE * sizeof *streams->table);
-  for (uint32_t id = STREAM_FIRST; id < streams->count; id++) {
-    const struct stream *stream = &streams->items[id];
-    if (stream->in_use && !stream->gone) *entry_of(streams, stream->handle, stream->thread) = (uint16_t)id;
+  uint32_t hole = (uint32_t)(entry_of(streams, stream->handle, stream->thread) - streams->table);
+  for (uint32_t at = (hole + 1) % TABLE; streams->table[at]; at = (at + 1) % TABLE) {
+    const struct stream *other = &streams->items[streams->table[at]];
+    if ((at - home_of(other->handle, other->thread)) % TABLE < (at - hole) % TABLE) continue;
+    streams->table[hole] = streams->table[at];
+    hole = at;
   }
+  streams->table[hole] = STREAM_CLEAN;
 }
 
 static enum hipmm_status check_device(const struct streams *streams, hipStream_t handle)
@@ -69,9 +76,10 @@ static enum hipmm_status check_device(const struct streams *streams, hipStream_t
 
 static uint32_t unused_id(struct streams *streams)
 {
-  for (uint32_t id = STREAM_FIRST; id < streams->count; id++)
-    if (!streams->items[id].in_use) return id;
-  return streams->count < MAX_STREAMS ? streams->count++ : STREAM_CLEAN;
+  uint32_t id = streams->unused;
+  if (!id) return streams->count < MAX_STREAMS ? streams->count++ : STREAM_CLEAN;
+  streams->unused = streams->items[id].next_unused;
+  return id;
 }
 
 bool stream_is_sure(const struct streams *streams, uint32_t id)
@@ -123,8 +131,10 @@ static uint32_t add(struct streams *streams, hipStream_t handle, unsigned long l
 
 void stream_lose(struct streams *streams, uint32_t id)
 {
-  streams->items[id].gone = true;
-  fill_table(streams);
+  struct stream *stream = &streams->items[id];
+  if (stream->gone) return; /* its handle may be another stream's by now */
+  remove_entry(streams, stream);
+  stream->gone = true;
 }
 
 /* The stream that the handle names now, if it is known; STREAM_CLEAN if not, and its number then. The stream that the
@@ -319,21 +329,29 @@ void stream_passed(struct streams *streams, uint32_t id)
   stream->recorded = stream->passed = stream->frees;
 }
 
+/* The stream has no entry in the table. */
+static void drop(struct streams *streams, uint32_t id)
+{
+  struct stream *stream = &streams->items[id];
+  stream->in_use = false;
+  stream->next_unused = streams->unused;
+  streams->unused = id;
+  streams->active--;
+}
+
 void stream_forget(struct streams *streams, uint32_t id)
 {
-  if (!streams->items[id].in_use) return;
-  streams->items[id].in_use = false;
-  streams->active--;
-  fill_table(streams);
+  const struct stream *stream = &streams->items[id];
+  if (!stream->in_use) return;
+  if (!stream->gone) remove_entry(streams, stream);
+  drop(streams, id);
 }
 
 void streams_forget_gone(struct streams *streams)
 {
   for (uint32_t id = STREAM_FIRST; id < streams->count; id++) {
-    struct stream *stream = &streams->items[id];
-    if (!stream->in_use || !stream->gone || stream->passed < stream->frees) continue;
-    stream->in_use = false; /* it is not in the table */
-    streams->active--;
+    const struct stream *stream = &streams->items[id];
+    if (stream->in_use && stream->gone && stream->passed == stream->frees) drop(streams, id);
   }
 }
 

@@ -12,9 +12,9 @@
 #include <stdbool.h>
 
 enum {
-  STREAM_CLEAN, /* no stream's id: no work uses the block any more */
-  STREAM_FIRST, /* the first stream's */
-  MAX_STREAMS = 4096
+  STREAM_CLEAN,         /* no stream's id: no work uses the block any more */
+  STREAM_FIRST,         /* the first stream's */
+  MAX_STREAMS = 1 << 16 /* an id has 16 bits */
 };
 
 /* When the event is recorded that another stream waits for. */
@@ -41,6 +41,7 @@ struct stream {
   uint64_t frees, recorded, passed;
   hipEvent_t event; /* NULL until first needed */
   struct mark marks[STREAM_MARKS];
+  uint32_t next_unused; /* of a record that is not in use: the next such record */
   uint32_t n_marks;     /* made so far; the last are kept */
   uint32_t marks_ahead; /* to be made yet: the host was waiting of late, and is likely to again */
 };
@@ -51,6 +52,7 @@ struct streams {
   struct stream *items; /* [STREAM_CLEAN] stands for no stream */
   uint16_t *table;      /* ids by hash of handle and thread, linear probing; 0: empty */
   uint32_t count;       /* items ever used */
+  uint32_t unused;      /* the list of items to use again, through `next_unused` */
   uint32_t active;      /* streams in use */
   uint64_t waits;       /* stream waits and host waits so far */
 };

@@ -81,6 +81,10 @@ const char *logged(void);
 /* What the environment says of a test's seed, or of how often something is done; `usual` where it says nothing. */
 uint64_t number_from_environment(const char *name, uint64_t usual);
 
+/* The least processor time of this thread, in nanoseconds, that one of `n` calls of `run` took: what a disturbance of
+ * the machine prolongs does not count. */
+uint64_t least_time(unsigned n, void (*run)(void));
+
 /* ---- Files ---- */
 
 /* A new folder under $TMPDIR, removed with all that is in it by remove_folder. To be freed. */

@@ -6,6 +6,7 @@
 #define HIPMM_ARENA_ARENA_H
 
 #include "../lock.h"
+#include "../stream_set.h"
 #include "global.h"
 #include "local.h"
 
@@ -26,8 +27,9 @@ struct arena {
   struct lock lock; /* the global one */
   struct global global;
   uint32_t *first_local; /* by stream: a list through next_of_stream; of STREAM_CLEAN those that wait for a stream */
-  enum hipmm_status refusal; /* the upstream's last */
-  uint64_t collections;      /* times that all superblocks were asked back since there was no room */
+  struct stream_set seen, waited; /* for order.c, between two steps */
+  enum hipmm_status refusal;      /* the upstream's last */
+  uint64_t collections;           /* times that all superblocks were asked back since there was no room */
   bool dumps;
   atomic_bool is_dumping; /* a thread writes the dump file */
   const char *dump_file;
@@ -68,6 +70,9 @@ void arena_supply(struct arena *arena, struct local *local);
 
 /* Gives wholly free superblocks back to the global arena, down to `keep_bytes`. */
 void arena_return_idle(struct arena *arena, struct local *local, uint64_t keep_bytes);
+
+/* Gives host memory of records that are not in use back. */
+void arena_trim_records(struct arena *arena);
 
 /* Synchronises, and asks every arena for its superblocks: all that is free and whole is clean after that. */
 enum hipmm_status arena_collect(struct arena *arena, uint32_t user);

@@ -95,7 +95,7 @@ static inline bool local_has_surplus(const struct local *local)
 
 static inline void local_put_piece(struct local *local, struct pieces *pieces, uint32_t id)
 {
-  piece_set_state(piece_of(pieces, id), PIECE_UNUSED);
+  piece_set_state(piece_of(pieces, id), PIECE_SPARE);
   piece_of(pieces, id)->next = local->unused;
   local->unused = id;
   local->n_unused++;

@@ -12,31 +12,31 @@ enum { LEAST_UNUSED = 64, MOST_UNUSED = 256 /* pieces at hand in a local arena *
 /* ---- Pending blocks ---- */
 
 /* Those that have passed, or, if they are given, whose streams are among `waited`. */
-static void end_pending(struct arena *arena, struct local *local, const uint64_t *waited)
+static void end_pending(struct arena *arena, struct local *local, const struct stream_set *waited)
 {
   struct pieces *pieces = &arena->global.pieces;
   for (uint32_t id = local->pending_first, next; id; id = next) {
     const struct piece *block = piece_of(pieces, id);
-    bool is_waited = waited && waited[block->stream / 64] >> block->stream % 64 & 1;
+    bool is_waited = waited && stream_set_has(waited, block->stream);
     next = block->next;
     if (is_waited || block->epoch <= stream_of(&arena->global.streams, block->stream)->passed)
       local_end_pending(local, pieces, id);
   }
 }
 
-/* Calls `look` once for each stream that blocks are pending on, and notes for which it says yes. The arena is
- * locked. */
+/* Calls `look` once for each stream that blocks are pending on, and notes in arena->waited for which it says yes. The
+ * arena is locked. */
 static void look_at_streams(struct arena *arena, struct local *local,
-                            bool (*look)(struct streams *streams, uint32_t waiter, uint32_t stream), uint64_t *yes)
+                            bool (*look)(struct streams *streams, uint32_t waiter, uint32_t stream))
 {
   const struct pieces *pieces = &arena->global.pieces;
-  uint64_t seen[MAX_STREAMS / 64] = {0};
+  stream_set_clear(&arena->seen);
+  stream_set_clear(&arena->waited);
   for (uint32_t id = local->pending_first; id; id = piece_of(pieces, id)->next) {
     uint32_t stream = piece_of(pieces, id)->stream;
-    uint64_t bit = 1ull << stream % 64;
-    if (seen[stream / 64] & bit) continue;
-    seen[stream / 64] |= bit;
-    if (look(&arena->global.streams, local->stream, stream)) yes[stream / 64] |= bit;
+    if (stream_set_has(&arena->seen, stream)) continue;
+    stream_set_add(&arena->seen, stream);
+    if (look(&arena->global.streams, local->stream, stream)) stream_set_add(&arena->waited, stream);
   }
 }
 
@@ -55,20 +55,18 @@ static bool waits(struct streams *streams, uint32_t waiter, uint32_t stream)
 
 void arena_end_passed(struct arena *arena, struct local *local)
 {
-  uint64_t none[MAX_STREAMS / 64] = {0};
   lock_take(&local->lock);
-  look_at_streams(arena, local, has_passed, none);
+  look_at_streams(arena, local, has_passed);
   end_pending(arena, local, NULL);
   lock_release(&local->lock);
 }
 
 void arena_wait_for_pending(struct arena *arena, struct local *local)
 {
-  uint64_t waited[MAX_STREAMS / 64] = {0};
   lock_take(&local->lock);
-  look_at_streams(arena, local, waits, waited);
+  look_at_streams(arena, local, waits);
   global_note_wait(&arena->global, local->stream);
-  end_pending(arena, local, waited);
+  end_pending(arena, local, &arena->waited);
   lock_release(&local->lock);
 }
 
@@ -105,6 +103,18 @@ void arena_return_idle(struct arena *arena, struct local *local, uint64_t keep_b
   lock_take(&local->lock);
   return_idle_locked(arena, local, keep_bytes);
   lock_release(&local->lock);
+}
+
+void arena_trim_records(struct arena *arena)
+{
+  struct pieces *pieces = &arena->global.pieces;
+  for (uint32_t number = 1; number < arena->n_locals; number++) {
+    struct local *local = arena_local(arena, number);
+    lock_take(&local->lock);
+    while (local->n_unused) piece_drop(pieces, local_take_piece(local, pieces));
+    lock_release(&local->lock);
+  }
+  pieces_trim(pieces);
 }
 
 /* ---- Arenas whose stream or thread is gone ---- */

@@ -9,12 +9,14 @@
 #ifndef HIPMM_ARENA_PIECE_H
 #define HIPMM_ARENA_PIECE_H
 
+#include "../host_array.h"
 #include "../starts.h"
 
 enum { PIECE_NONE = 0, PIECE_UNIT_BITS = 8 /* of HIPMM_ALIGNMENT */ };
 
 enum piece_state {
   PIECE_UNUSED,
+  PIECE_SPARE,   /* not in use: at hand in a local arena */
   PIECE_FREE,    /* a range: in an index of the global arena */
   PIECE_LENT,    /* a range: a superblock */
   PIECE_LIVE,    /* allocated: a range of the global arena, or a block */
@@ -48,9 +50,11 @@ _Static_assert(sizeof(struct piece) <= 64, "a piece fits in a cache line");
 /* All pieces, and the way from an address to the piece of the allocation that starts there. */
 struct pieces {
   const struct hipmm_services *services;
-  struct piece *items; /* reserved for the largest count, committed on touch */
+  struct piece *items; /* in `records` */
   uint32_t unused;     /* list, to use again, through `next` */
-  uint32_t count;      /* ever used, 0 included */
+  uint32_t count;      /* used since all behind them were given back, 0 included */
+  uint32_t most;       /* that there can be */
+  struct host_array records;
   struct starts starts;
 };
 
@@ -61,6 +65,12 @@ void pieces_close(struct pieces *pieces);
 /* A piece that nobody uses; PIECE_NONE when there are no more. Both under the global arena's lock. */
 uint32_t piece_take(struct pieces *pieces);
 void piece_drop(struct pieces *pieces, uint32_t id);
+
+/* Whether there are no more: piece_take() fails until a piece is dropped. Under the same lock. */
+bool pieces_are_exhausted(const struct pieces *pieces);
+
+/* Gives the host memory behind the last piece in use back. Under the same lock. */
+void pieces_trim(struct pieces *pieces);
 
 /* `reserved_bytes`: of device memory that pieces have stood for at most. */
 uint64_t pieces_metadata_bytes(const struct pieces *pieces, uint64_t reserved_bytes);

@@ -12,6 +12,19 @@ static inline bool is_for(const struct local *local, hipStream_t handle)
 
 /* ---- Allocating ---- */
 
+static enum hipmm_status refuse_without_records(const struct arena *arena, const struct arena_wish *wish)
+{
+  const struct hipmm_services *services = arena->services;
+  int64_t live_bytes, live_count = arena_live_count(arena, &live_bytes);
+  enum hipmm_status status =
+      services->refuse(services, HIPMM_E_OUT_OF_MEMORY,
+                       "cannot allocate {0:bytes}: {1} blocks are allocated, and with the free ones between them the "
+                       "arena has records for {2} and no more; free some, or allocate fewer and larger blocks",
+                       wish->requested, (uint64_t)live_count, arena->global.pieces.most - 1);
+  return services->explain(services, status, "{0:bytes} are held, {1:bytes} of it free", arena->global.chunks.bytes,
+                           arena_free_bytes(arena), 0, 0);
+}
+
 /* If the maximum allows more, the upstream has said why it has none. All streams were waited for by now, and every
  * arena has given back what it did not use. */
 static enum hipmm_status refuse_allocation(const struct arena *arena, const struct arena_wish *wish, struct dump *dump)
@@ -46,6 +59,7 @@ static enum hipmm_status allocate_locked(struct arena *arena, struct arena_wish 
   if (status) return status;
   status = arena_take(arena, wish, &id);
   if (status) return status;
+  if (!id && pieces_are_exhausted(&arena->global.pieces)) return refuse_without_records(arena, wish);
   if (!id) return refuse_allocation(arena, wish, dump);
   *ptr_out = (void *)(uintptr_t)piece_of(&arena->global.pieces, id)->start;
   return HIPMM_OK;
@@ -235,6 +249,7 @@ enum hipmm_status arena_trim(void *self, size_t keep_bytes)
   if (status) return status;
   status = arena_collect(arena, STREAM_CLEAN);
   if (!status) status = global_release_idle(&arena->global, keep_bytes);
+  arena_trim_records(arena);
   lock_release(&arena->lock);
   return status;
 }

@@ -12,6 +12,7 @@
 
 enum { BUMP_NONE = 0, BUMP_MOST_BLOCKS = 1 << 26 };
 
+/* After compaction one record stands for all freed blocks that follow one another in a chunk. */
 struct bump_block {
   uint64_t start;
   uint64_t requested; /* 0: freed */
@@ -36,6 +37,8 @@ struct bump {
   double growth_factor;
   struct bump_block *blocks; /* in the order in which they were given out; [0] is none */
   uint32_t n_blocks;
+  uint32_t compact_at;       /* so many blocks are compacted before another is added */
+  uint32_t compacted_chunks; /* those before were behind the cursor at the last time */
   int64_t live_count, live_bytes;
   struct starts starts;
 };

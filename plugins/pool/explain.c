@@ -57,6 +57,19 @@ static enum hipmm_status explain_upstream(const struct pool *pool, enum hipmm_st
       request->requested, ground_bytes(&pool->ground), pool_free_bytes(pool), available_bytes(pool));
 }
 
+enum hipmm_status pool_refuse_without_records(const struct pool *pool, const struct request *request)
+{
+  const struct blocks *blocks = &pool->heap.blocks;
+  const struct hipmm_services *services = pool->services;
+  enum hipmm_status status =
+      services->refuse(services, HIPMM_E_OUT_OF_MEMORY,
+                       "cannot allocate {0:bytes}: {1} blocks are allocated, and with the free ones between them the "
+                       "pool has records for {2} and no more; free some, or allocate fewer and larger blocks",
+                       request->requested, blocks->live, blocks->most - 1);
+  return services->explain(services, status, "{0:bytes} are held, {1:bytes} of it free", ground_bytes(&pool->ground),
+                           pool_free_bytes(pool), 0, 0);
+}
+
 enum hipmm_status pool_explain(const struct pool *pool, enum hipmm_status status, const struct request *request)
 {
   if (status == HIPMM_E_LIMIT && (pool->ground.mapped || request_room(request) > room_bytes(&pool->ground)))

@@ -39,9 +39,9 @@ static uint32_t take_withheld(struct pool *pool, const struct request *request)
 static uint32_t take_at_once(struct pool *pool, const struct request *request)
 {
   struct heap *heap = &pool->heap;
-  uint32_t id = BLOCK_NONE;
-  if (heap->streams.active > 1 && request->bytes >= LARGE_BYTES) id = heap_take_passed(heap, request);
-  if (!id) id = heap_take_ready(heap, request);
+  uint32_t id;
+  if (heap->streams.active > 1 && request->bytes >= LARGE_BYTES) heap_look(heap);
+  id = heap_take_ready(heap, request);
   if (!id && caches_empty(&pool->caches, heap)) id = heap_take_ready(heap, request);
   return id;
 }
@@ -75,6 +75,7 @@ uint64_t pool_free_bytes(const struct pool *pool)
 static enum hipmm_status take_after_growth(struct pool *pool, const struct request *request, uint32_t *id_out)
 {
   uint64_t held_bytes = ground_bytes(&pool->ground);
+  if (blocks_are_exhausted(&pool->heap.blocks)) return pool_refuse_without_records(pool, request);
   enum hipmm_status status = ground_take(&pool->ground, &pool->heap, request, id_out);
   bool has_more = hipmm_is_shortage(status) && ground_bytes(&pool->ground);
   if (has_more && !streams_any_captured(&pool->heap.streams, request->stream))
@@ -126,11 +127,27 @@ static inline enum hipmm_status enter_stream(struct pool *pool, const struct cac
   return HIPMM_OK;
 }
 
-static enum hipmm_status allocate_locked(struct pool *pool, const struct cache *cache, struct request *request,
+/* A block of a cache that the thread has forgotten, as it uses more streams than it remembers. */
+static uint32_t take_cached(struct pool *pool, struct cache *cache, const struct request *request, hipStream_t handle)
+{
+  if (request->bytes > CACHE_BLOCK_BYTES || request->alignment != HIPMM_ALIGNMENT) return BLOCK_NONE;
+  return cache_take(cache, &pool->heap.blocks, handle, request->bytes >> UNIT_BITS, request->requested);
+}
+
+static enum hipmm_status allocate_locked(struct pool *pool, const struct cache *known, struct request *request,
                                          hipStream_t stream, void **ptr_out)
 {
-  uint32_t id;
-  enum hipmm_status status = enter_stream(pool, cache, stream, &request->stream);
+  uint32_t id = BLOCK_NONE;
+  if (!known) {
+    struct cache *found = cache_find(&pool->caches, stream);
+    if (found) id = take_cached(pool, found, request, stream);
+    if (id) {
+      *ptr_out = (void *)(uintptr_t)block_of(&pool->heap.blocks, id)->start;
+      return HIPMM_OK;
+    }
+    known = found;
+  }
+  enum hipmm_status status = enter_stream(pool, known, stream, &request->stream);
   if (status) return status;
   bool has_history = ground_has_history(&pool->ground, &pool->heap, request);
   id = has_history ? granules_take_again(&pool->ground.granules, &pool->heap, request) : BLOCK_NONE;
@@ -210,6 +227,7 @@ static enum hipmm_status deallocate_locked(struct pool *pool, const struct cache
                                            uint64_t requested, hipStream_t handle)
 {
   uint32_t stream;
+  if (!known) known = cache_find(&pool->caches, handle);
   enum hipmm_status status = enter_stream(pool, known, handle, &stream);
   if (status) return status;
   struct cache *cache = cache_for(pool, id, handle, stream);
@@ -288,6 +306,7 @@ enum hipmm_status pool_trim(void *self, size_t keep_bytes)
   caches_empty(&pool->caches, &pool->heap);
   status = synchronize_device(pool, STREAM_CLEAN);
   if (!status) status = ground_release_idle(&pool->ground, &pool->heap, keep_bytes);
+  blocks_trim(&pool->heap.blocks);
   lock_release(&pool->lock);
   return status;
 }

@@ -375,6 +375,36 @@ static void is_set_and_read_by_many_threads(void **state)
   assert_int_equal(wrong, 0);
 }
 
+/* ---- Many ---- */
+
+static unsigned sets;
+
+static void set_twenty(void)
+{
+  char text[32];
+  for (int i = 0; i < 20; i++) {
+    snprintf(text, sizeof text, "%uKiB", ++sets);
+    assert_ok(hipmm_set("created/limiting/limit", text));
+  }
+}
+
+/* What was in force before is kept, and found when it is set again. */
+static void sets_a_value_as_fast_after_thousands_of_others(void **state)
+{
+  (void)state;
+  struct hipmm_resource *device = NULL, *limiting = NULL;
+  assert_ok(hipmm_resource_create(0, "device", NULL, NULL, 0, &device));
+  assert_ok(hipmm_resource_create(0, "limiting", "{\"limit\": \"1KiB\"}", &device, 1, &limiting));
+  uint64_t first = least_time(10, set_twenty);
+  for (int i = 0; i < 180; i++) set_twenty();
+  uint64_t later = least_time(10, set_twenty);
+  assert_in_range(later, 1, 6 * first);
+  assert_ok(hipmm_set("created/limiting/limit", "7KiB"));
+  assert_int_equal(number("created/limiting/limit_bytes"), 7 * 1024);
+  hipmm_resource_release(device);
+  hipmm_resource_release(limiting);
+}
+
 #define control_test(name) cmocka_unit_test_setup_teardown(name, start, rig_teardown)
 
 int main(void)
@@ -399,6 +429,7 @@ int main(void)
       control_test(does_not_mistake_an_old_stack_for_the_new),
       control_test(is_refused_in_the_child_of_a_fork),
       control_test(is_set_and_read_by_many_threads),
+      control_test(sets_a_value_as_fast_after_thousands_of_others),
   };
   return cmocka_run_group_tests_name("control", tests, NULL, NULL);
 }

@@ -229,6 +229,60 @@ static void numbers_those_of_one_type(void **state)
   hipmm_resource_release(again);
 }
 
+/* Names that the program chose count, and come in any order. */
+static void numbers_on_from_the_highest_number_that_is_held(void **state)
+{
+  (void)state;
+  static const char *const chosen[] = {"device",   "device.9", "device.5", "device.12",
+                                       "device.x", "device.7", "device.1"};
+  enum { CHOSEN = sizeof chosen / sizeof *chosen };
+  struct hipmm_resource *held[CHOSEN];
+  for (int i = 0; i < CHOSEN; i++) {
+    const struct hipmm_recipe recipe = {.struct_size = sizeof recipe, .type = "device", .name = chosen[i]};
+    assert_ok(hipmm_resource_create_from(0, &recipe, &held[i]));
+  }
+  static const struct {
+    int released;
+    const char *next;
+  } steps[] = {{4, "device.13"}, {1, "device.13"}, {3, "device.8"}, {5, "device.6"}, {2, "device.2"}, {6, "device.2"}};
+  for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+    hipmm_resource_release(held[steps[i].released]);
+    struct hipmm_resource *next = create("device", NULL, NULL);
+    assert_string_equal(hipmm_resource_name(next), steps[i].next);
+    hipmm_resource_release(next);
+  }
+  hipmm_resource_release(held[0]);
+}
+
+enum { MANY = 6000, BATCH = 20 };
+
+static struct hipmm_resource *many[MANY], *below_many;
+static size_t n_many;
+
+static void create_some(void)
+{
+  for (int i = 0; i < BATCH; i++) many[n_many++] = create("statistics", NULL, below_many);
+}
+
+static void read_some(void)
+{
+  int64_t value = -1;
+  for (int i = 0; i < BATCH; i++) assert_ok(hipmm_query("created/statistics.30/current_bytes", &value));
+  assert_int_equal(value, 0);
+}
+
+static void is_made_and_found_as_fast_among_thousands(void **state)
+{
+  (void)state;
+  below_many = create("device", NULL, NULL);
+  uint64_t made = least_time(10, create_some), found = least_time(10, read_some);
+  while (n_many < MANY - 10 * BATCH) create_some();
+  assert_in_range(least_time(10, create_some), 1, 6 * made);
+  assert_in_range(least_time(10, read_some), 1, 6 * found);
+  while (n_many) hipmm_resource_release(many[--n_many]);
+  hipmm_resource_release(below_many);
+}
+
 static void refuses_a_given_name_that_is_taken(void **state)
 {
   (void)state;
@@ -582,6 +636,8 @@ int main(void)
       create_test(takes_resources_that_options_name),
       create_test(reads_an_option_of_another_resources_name_as_that_resource_only_if_it_is_given),
       create_test(numbers_those_of_one_type),
+      create_test(numbers_on_from_the_highest_number_that_is_held),
+      create_test(is_made_and_found_as_fast_among_thousands),
       create_test(refuses_a_given_name_that_is_taken),
       create_test(says_where_the_mistake_is),
       create_test(refuses_wrong_upstreams),

@@ -205,6 +205,18 @@ static void pages_of_nothing_and_of_too_much_are_null(void **state)
   pages_free(NULL, 100);
 }
 
+static void shrinks_when_most_is_gone(void **state)
+{
+  enum { BLOCKS = 20000, KEPT = 10 };
+  struct ledger *ledger = *state;
+  struct hipmm_block block;
+  for (uint64_t i = 1; i <= BLOCKS; i++) assert_true(ledger_insert(ledger, address(i), i));
+  for (uint64_t i = KEPT + 1; i <= BLOCKS; i++)
+    assert_int_equal(ledger_remove(ledger, address(i), i, &block), HIPMM_OK);
+  assert_in_range(ledger->capacity, 1, 256);
+  for (uint64_t i = 1; i <= BLOCKS; i++) assert_int_equal(ledger_find(ledger, address(i), &block), i <= KEPT);
+}
+
 #define ledger_test(name) cmocka_unit_test_setup_teardown(name, open_ledger, close_ledger)
 
 int main(void)
@@ -214,6 +226,7 @@ int main(void)
       ledger_test(gives_back_what_was_put_in),
       ledger_test(keeps_a_block_asked_for_with_a_wrong_size),
       ledger_test(hands_out_any_until_none_is_left),
+      ledger_test(shrinks_when_most_is_gone),
       ledger_test(agrees_with_an_array),
       ledger_test(serves_threads),
       cmocka_unit_test(pages_are_zeroed_and_writable),

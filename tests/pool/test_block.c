@@ -6,8 +6,6 @@
 
 #include <pthread.h>
 
-enum { MOST_BLOCKS = 1 << 24 };
-
 static const uint64_t GIB = 1ull << 30;
 static const uint64_t START = 0x300000000000;
 
@@ -203,19 +201,71 @@ static void moves_the_start_of_a_block(void **state)
   assert_int_equal(block_of(&blocks, id)->bytes, 768);
 }
 
-/* The count is pushed to its end: filling it would take a gigabyte. */
+/* The end is pulled to the count: filling all records would take gigabytes. */
 static void has_no_record_when_all_are_in_use(void **state)
 {
   (void)state;
   assert_true(blocks_cover(&blocks, START, GIB));
   uint32_t id = new_live(START, 256);
-  uint32_t count = blocks.count;
-  blocks.count = MOST_BLOCKS;
+  blocks.most = blocks.count;
   assert_int_equal(block_new(&blocks, START + 256, 256), BLOCK_NONE);
   block_drop(&blocks, id);
   assert_int_equal(block_new(&blocks, START + 256, 256), id);
+  assert_true(blocks_are_exhausted(&blocks));
   assert_int_equal(block_new(&blocks, START + 512, 256), BLOCK_NONE);
-  blocks.count = count;
+}
+
+/* ---- Giving back ---- */
+
+enum { RECORDS = 200000 };
+
+/* All blocks but each `nth` are dropped. */
+static void drop_all_but_each(uint32_t nth)
+{
+  for (uint32_t i = 0; i < RECORDS; i++)
+    if (i % nth) block_drop(&blocks, 1 + i);
+}
+
+static void gives_the_memory_of_unused_records_back(void **state)
+{
+  (void)state;
+  assert_true(blocks_cover(&blocks, START, GIB));
+  uint64_t before = blocks_resident_bytes(&blocks);
+  for (uint32_t i = 0; i < RECORDS; i++) assert_int_equal(new_live(START + i * 256ull, 256), 1 + i);
+  uint64_t full = blocks_resident_bytes(&blocks);
+  assert_in_range(full - before, RECORDS * sizeof(struct block), RECORDS * (sizeof(struct block) + 5) + (1 << 20));
+  enum { EACH = 50000, KEPT = RECORDS / EACH };
+  drop_all_but_each(EACH);
+  blocks_trim(&blocks);
+  assert_in_range(blocks_resident_bytes(&blocks), 1, before + KEPT * (3 * 65536));
+  for (uint32_t i = 0; i < RECORDS; i++) {
+    uint32_t id = block_at(&blocks, address(START + i * 256ull), 0);
+    assert_int_equal(id, i % EACH ? BLOCK_NONE : 1 + i);
+  }
+  /* Each record comes again, once. */
+  for (uint32_t i = 0; i < RECORDS; i++)
+    if (i % EACH) new_live(START + i * 256ull, 256);
+  for (uint32_t i = 0; i < RECORDS; i++)
+    assert_int_not_equal(block_at(&blocks, address(START + i * 256ull), 0), BLOCK_NONE);
+  assert_int_equal(blocks.count, RECORDS + 1);
+  for (uint32_t id = 1; id <= RECORDS; id++) block_drop(&blocks, id);
+  blocks_trim(&blocks);
+  assert_int_equal(blocks.count, 1);
+  assert_in_range(blocks_resident_bytes(&blocks), 1, before + 65536);
+}
+
+static void uses_short_runs_of_records_again_after_a_trim(void **state)
+{
+  (void)state;
+  assert_true(blocks_cover(&blocks, START, GIB));
+  for (uint32_t i = 0; i < RECORDS; i++) new_live(START + i * 256ull, 256);
+  drop_all_but_each(7);
+  blocks_trim(&blocks);
+  for (uint32_t i = 0; i < RECORDS; i++)
+    if (i % 7) new_live(START + i * 256ull, 256);
+  for (uint32_t i = 0; i < RECORDS; i++)
+    assert_int_not_equal(block_at(&blocks, address(START + i * 256ull), 0), BLOCK_NONE);
+  assert_int_equal(blocks.count, RECORDS + 1);
 }
 
 /* ---- Claims ---- */
@@ -281,6 +331,8 @@ int main(void)
       TEST(finds_blocks_however_large_they_are_said_to_be),
       TEST(moves_the_start_of_a_block),
       TEST(has_no_record_when_all_are_in_use),
+      TEST(gives_the_memory_of_unused_records_back),
+      TEST(uses_short_runs_of_records_again_after_a_trim),
       TEST(gives_a_block_to_one_claimer),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

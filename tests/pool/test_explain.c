@@ -2,6 +2,7 @@
 /* Tests of what sub-allocators say when memory is short: what is held, free, and in one piece, after they waited for
  * the work of other streams, and whose limit it is. What they say can be had can be had. */
 #include "../plugins/rig.h"
+#include "serve.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -212,6 +213,59 @@ static void tells_of_binning(void **state)
   uses_what_other_streams_freed_before_it_fails("{'type': 'binning', 'bins': [{'size': '1MiB'}]}", "binning");
 }
 
+/* ---- Records ---- */
+
+/* The pool has few records in place of hundreds of millions. What is free is told right, and one free helps. */
+static void says_that_there_are_no_more_records(const char *growth)
+{
+  enum { BLOCKS = 100, BYTES = 8000 };
+  void *blocks[BLOCKS + 1];
+  char graph[100];
+  int n = 0;
+  snprintf(graph, sizeof graph, "'stack': [{'type': 'pool', 'growth': '%s'}, 'device']", growth);
+  rig_start(graph);
+  struct pool *pool = rig_resource("pool")->self;
+  blocks[n++] = rig_allocate(BYTES, NULL);
+  pool->heap.blocks.most = pool->heap.blocks.count + BLOCKS - 1;
+  while (n <= BLOCKS && !hipmm_allocate(NULL, BYTES, NULL, &blocks[n])) n++;
+  bool is_mapped = !strcmp(growth, "mapped");
+  assert_int_equal(n, is_mapped ? BLOCKS : BLOCKS + 1); /* in a segment the last one has all the rest */
+  for (int time = 0; time < 3; time++) {
+    fails(BYTES, HIPMM_E_OUT_OF_MEMORY);
+    assert_message(is_mapped ? "100 blocks are allocated" : "101 blocks are allocated");
+    assert_message("and with the free ones between them the pool has records for 101 and no more");
+    assert_in_range(rig_value("pool", "free_bytes"), 0, rig_value("pool", "reserved_bytes") - n * BYTES);
+    assert_int_equal(rig_value("pool", "live_bytes"), n * BYTES);
+    rig_free(blocks[50], BYTES, NULL);
+    blocks[50] = rig_allocate(BYTES, NULL);
+  }
+  while (n) rig_free(blocks[--n], BYTES, NULL);
+  assert_int_equal(rig_value("pool", "free_bytes"), rig_value("pool", "reserved_bytes"));
+  rig_free(rig_allocate(BYTES, NULL), BYTES, NULL);
+}
+
+static void says_that_there_are_no_more_records_mapped(void **state)
+{
+  (void)state;
+  mine = NULL;
+  says_that_there_are_no_more_records("mapped");
+}
+
+static void says_that_there_are_no_more_records_in_segments(void **state)
+{
+  (void)state;
+  mine = NULL;
+  says_that_there_are_no_more_records("segments");
+}
+
+static void has_records_for_more_blocks_than_24_bits_number(void **state)
+{
+  (void)state;
+  rig_start("'stack': ['pool', 'device']");
+  struct pool *pool = rig_resource("pool")->self;
+  assert_true(pool->heap.blocks.most > 1u << 24);
+}
+
 #define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
 
 int main(void)
@@ -227,6 +281,9 @@ int main(void)
       TEST(tells_of_an_arena_whose_upstream_has_no_more),
       TEST(tells_of_fixed_size),
       TEST(tells_of_binning),
+      TEST(says_that_there_are_no_more_records_mapped),
+      TEST(says_that_there_are_no_more_records_in_segments),
+      TEST(has_records_for_more_blocks_than_24_bits_number),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of the heap's memory among streams: where a block is looked for, and that whoever gets it comes after all work
  * that used it, which the make-believe streams know to the single operation. */
+#include "cache.h"
 #include "heap_rig.h"
 #include "random.h"
 
@@ -382,6 +383,130 @@ static void marks_nothing_long_after_the_last_wait(void **state)
   }
 }
 
+/* ---- Thousands of streams ---- */
+
+enum { THOUSANDS = 20000 };
+
+/* Handles that HIP need not know: nothing is done on them. */
+static hipStream_t handle_of(uint32_t index)
+{
+  return (hipStream_t)(uintptr_t)(0x100000 + 64ull * index);
+}
+
+/* Against an array of what must be known. */
+static void knows_streams_that_come_and_go(void **state)
+{
+  static uint32_t ids[THOUSANDS];
+  uint64_t random = 5;
+  (void)state;
+  open_heap(RECORD_LAZY);
+  memset(ids, 0, sizeof ids);
+  for (int i = 0; i < 200000; i++) {
+    uint32_t index = (uint32_t)draw(&random, THOUSANDS);
+    assert_int_equal(streams_known_id(&heap.streams, handle_of(index)), ids[index]);
+    if (ids[index])
+      stream_forget(&heap.streams, ids[index]);
+    else
+      assert_int_not_equal(streams_id(&heap.streams, handle_of(index)), STREAM_CLEAN);
+    ids[index] = ids[index] ? STREAM_CLEAN : streams_known_id(&heap.streams, handle_of(index));
+  }
+  uint32_t active = 0;
+  for (uint32_t index = 0; index < THOUSANDS; index++) {
+    active += ids[index] != STREAM_CLEAN;
+    assert_int_equal(streams_known_id(&heap.streams, handle_of(index)), ids[index]);
+  }
+  assert_int_equal(heap.streams.active, active);
+  assert_in_range(heap.streams.count, active, THOUSANDS + STREAM_FIRST);
+}
+
+static uint32_t n_known;
+
+static void meet_a_hundred(void)
+{
+  for (uint32_t end = n_known + 100; n_known < end; n_known++)
+    assert_int_not_equal(streams_id(&heap.streams, handle_of(n_known)), STREAM_CLEAN);
+}
+
+static void exchange_a_hundred(void)
+{
+  for (uint32_t index = 0; index < 100; index++)
+    stream_forget(&heap.streams, streams_known_id(&heap.streams, handle_of(index)));
+  for (uint32_t index = 0; index < 100; index++)
+    assert_int_not_equal(streams_id(&heap.streams, handle_of(index)), STREAM_CLEAN);
+}
+
+static void forgets_a_stream_as_fast_among_thousands(void **state)
+{
+  (void)state;
+  open_heap(RECORD_LAZY);
+  n_known = 0;
+  meet_a_hundred();
+  uint64_t among_few = least_time(10, exchange_a_hundred);
+  while (n_known < THOUSANDS) meet_a_hundred();
+  assert_in_range(least_time(10, exchange_a_hundred), 1, 20 * among_few);
+}
+
+static void visits_streams_that_have_free_blocks_and_no_others(void **state)
+{
+  static struct stream_set set;
+  static bool has[MAX_STREAMS];
+  uint64_t random = 7;
+  (void)state;
+  open_heap(RECORD_LAZY);
+  for (int round = 0; round < 40; round++) {
+    for (int i = 0; i < 500; i++) {
+      uint32_t stream = (uint32_t)draw(&random, round % 2 ? MAX_STREAMS : 300);
+      has[stream] = draw(&random, 3);
+      (has[stream] ? stream_set_add : stream_set_remove)(&set, stream);
+      assert_int_equal(stream_set_has(&set, stream), has[stream]);
+    }
+    uint32_t next = stream_set_next(&set, 0);
+    for (uint32_t stream = 0; stream < MAX_STREAMS; stream++)
+      if (has[stream]) {
+        assert_int_equal(next, stream);
+        next = stream_set_next(&set, stream + 1);
+      }
+    assert_int_equal(next, MAX_STREAMS);
+    if (round % 10 < 9) continue;
+    stream_set_clear(&set);
+    memset(has, 0, sizeof has);
+    assert_true(stream_set_is_empty(&set));
+  }
+}
+
+static struct caches caches;
+static uint32_t n_caches;
+
+static void find_a_hundred_caches(void)
+{
+  for (uint32_t i = 0; i < 100; i++) {
+    uint32_t index = n_caches - 1 - i * (n_caches / 100);
+    const struct cache *cache = cache_new(&caches, handle_of(index), 1 + index);
+    assert_int_equal(cache->stream, 1 + index);
+    assert_ptr_equal(cache->handle, handle_of(index));
+  }
+}
+
+static void finds_a_cache_as_fast_among_thousands(void **state)
+{
+  enum { CACHES = 4000 };
+  (void)state;
+  open_heap(RECORD_LAZY);
+  assert_true(caches_open(&caches, heap.blocks.services));
+  for (n_caches = 0; n_caches < 100; n_caches++) cache_new(&caches, handle_of(n_caches), 1 + n_caches);
+  uint64_t among_few = least_time(20, find_a_hundred_caches);
+  for (; n_caches < CACHES; n_caches++) assert_non_null(cache_new(&caches, handle_of(n_caches), 1 + n_caches));
+  assert_in_range(least_time(20, find_a_hundred_caches), 1, 10 * among_few);
+  /* Those of streams that end are used for others. */
+  for (uint32_t round = 0; round < 3; round++)
+    for (uint32_t index = 0; index < CACHES; index += 3) {
+      caches_end_stream(&caches, &heap, 1 + index + round * CACHES);
+      assert_non_null(cache_new(&caches, handle_of(index), 1 + index + (round + 1) * CACHES));
+    }
+  assert_int_equal(caches.count, CACHES);
+  caches_close(&caches);
+}
+
 #define TEST(test) cmocka_unit_test_teardown(test, close_heap)
 
 int main(void)
@@ -401,6 +526,10 @@ int main(void)
       TEST(waits_no_longer_than_to_the_next_mark),
       TEST(marks_where_a_handle_may_go),
       TEST(marks_nothing_long_after_the_last_wait),
+      TEST(knows_streams_that_come_and_go),
+      TEST(forgets_a_stream_as_fast_among_thousands),
+      TEST(visits_streams_that_have_free_blocks_and_no_others),
+      TEST(finds_a_cache_as_fast_among_thousands),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
