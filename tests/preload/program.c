@@ -33,6 +33,8 @@ static const struct scenario scenarios[] = {
     {"peers_given", scenario_peers_given},
     {"peers_early", scenario_peers_early},
     {"peers_reset", scenario_peers_reset},
+    {"registered", scenario_registered},
+    {"reserved", scenario_reserved},
 };
 
 void check_code(const char *file, int line, const char *call, hipError_t code, hipError_t wanted)

@@ -47,5 +47,7 @@ void scenario_first(void);
 void scenario_unready(void);
 void scenario_deferred(void);
 void scenario_nested(void);
+void scenario_registered(void);
+void scenario_reserved(void);
 
 #endif

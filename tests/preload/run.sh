@@ -189,6 +189,19 @@ HIPMM_SOFTWARE=devices=3,memory=64MiB good first
 silent
 tells '^  device 2, device memory$'
 
+# The settings hold from the first call on also where hipmm does not see that call, and without hipmm.
+HIPMM_SOFTWARE=devices=3,memory=64MiB good registered reserved
+silent
+reports hipMalloc 1 0 0
+for scenario in first registered reserved; do
+  got=$(HIPMM_SOFTWARE=devices=3,memory=64MiB "$here/program" "$scenario" 2>&1)
+  [ "$got" = good ] || fail "$scenario without hipmm: $got"
+done
+got=$(HIPMM_SOFTWARE=devices=3,memroy=64MiB "$here/program" nothing 2>&1)
+[ "$got" = good ] || fail "a program that makes no call: $got"
+got=$(HIPMM_SOFTWARE=devices=3,memroy=64MiB "$here/program" reserved 2>&1 | grep -c 'HIPMM_SOFTWARE: "memroy=64MiB" is not')
+[ "$got" = 1 ] || fail "a wrong setting is told $got times"
+
 # Processes: a report each.
 good fork early_fork
 [ "$(grep -c '^hipmm: report of program, process ' "$work/report")" = 2 ] || fail "not a report of each process"
