@@ -193,6 +193,14 @@ tells '^  device 2, device memory$'
 HIPMM_SOFTWARE=devices=3,memory=64MiB good registered reserved
 silent
 reports hipMalloc 1 0 0
+cat >configured.json <<'END'
+{ "runtime": { "type": "software", "devices": 3, "memory": "1GiB", "fail": ["hipIpcGetMemHandle:9", "hipMalloc:999"] },
+  "stack": ["pool", "device"] }
+END
+options='--config configured.json'
+HIPMM_SOFTWARE=memory=64MiB good first registered reserved
+silent
+options='--config pool.json'
 for scenario in first registered reserved; do
   got=$(HIPMM_SOFTWARE=devices=3,memory=64MiB "$here/program" "$scenario" 2>&1)
   [ "$got" = good ] || fail "$scenario without hipmm: $got"
