@@ -10,6 +10,7 @@ struct block {
   struct tree_node by_address; /* major: where it starts; minor: its bytes */
   struct served_device *served;
   enum kind kind;
+  unsigned flags; /* that the program gave */
 };
 
 static inline void *block_start(const struct block *block)

@@ -17,6 +17,7 @@
   Y(hipMallocManaged)             \
   Y(hipHostMalloc)                \
   Y(hipHostAlloc)                 \
+  Y(hipExtHostAlloc)              \
   Y(hipMallocHost)                \
   Y(hipMemAllocHost)              \
   Y(hipHostFree)                  \
@@ -24,6 +25,7 @@
   Y(hipMemGetInfo)                \
   Y(hipMemGetAddressRange)        \
   Y(hipMemPtrGetInfo)             \
+  Y(hipHostGetFlags)              \
   Y(hipIpcGetMemHandle)           \
   Y(hipMemPoolExportPointer)      \
   Y(hipMemPoolCreate)             \

@@ -40,6 +40,7 @@ struct software_config {
 
 /* Functions of HIP that are newer than the headers of HIP 5.2. */
 HIPMM_EXPORT hipError_t hipStreamGetId(hipStream_t stream, unsigned long long *id);
+HIPMM_EXPORT hipError_t hipExtHostAlloc(void **pointer, size_t bytes, unsigned int flags);
 HIPMM_EXPORT hipError_t hipStreamGetDevice(hipStream_t stream, hipDevice_t *device);
 
 /* ---- Objects --------------------------------------------------------------------------------------------------- */

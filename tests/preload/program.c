@@ -33,6 +33,8 @@ static const struct scenario scenarios[] = {
     {"peers_given", scenario_peers_given},
     {"peers_early", scenario_peers_early},
     {"peers_reset", scenario_peers_reset},
+    {"host_flags", scenario_host_flags},
+    {"pool_streams", scenario_pool_streams},
     {"registered", scenario_registered},
     {"reserved", scenario_reserved},
 };

@@ -104,6 +104,36 @@ void scenario_host(void)
 }
 
 /* Run with resources called "managed" and "pinned". */
+/* Not declared by the headers of HIP before 6.3. */
+hipError_t hipExtHostAlloc(void **ptr, size_t bytes, unsigned flags);
+
+/* Whatever the resource asks the runtime for, the flags are those that the program gave. */
+void scenario_host_flags(void)
+{
+  static const unsigned given[] = {0, hipHostMallocPortable, hipHostMallocMapped, hipHostMallocWriteCombined};
+  unsigned char host;
+  unsigned char *pinned;
+  unsigned flags;
+  void *device;
+  for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
+    GOOD(hipExtHostAlloc((void **)&pinned, KIB, given[i]));
+    memset(pinned, 5, KIB);
+    flags = ~0U;
+    GOOD(hipHostGetFlags(&flags, pinned));
+    CHECK(flags == given[i]);
+    flags = ~0U;
+    GOOD(hipHostGetFlags(&flags, pinned + KIB - 1));
+    CHECK(flags == given[i]);
+    EXPECT(hipErrorInvalidValue, hipHostGetFlags(NULL, pinned));
+    GOOD(hipHostFree(pinned));
+  }
+  GOOD(hipMalloc(&device, KIB));
+  EXPECT(hipErrorInvalidValue, hipHostGetFlags(&flags, device));
+  EXPECT(hipErrorInvalidValue, hipHostGetFlags(&flags, &host));
+  EXPECT(hipErrorInvalidValue, hipHostGetFlags(&flags, NULL));
+  GOOD(hipFree(device));
+}
+
 void scenario_kinds(void)
 {
   unsigned char *pinned, *managed, *other;
@@ -140,6 +170,34 @@ void scenario_share(void)
   if (code) EXPECT(code, hipGetLastError());
   GOOD(hipFree(memory));
   GOOD(hipFree(first));
+}
+
+/* Memory of one device, in the order of a stream of another one. */
+void scenario_pool_streams(void)
+{
+  static unsigned char host[64 * KIB];
+  hipMemPool_t pool;
+  hipStream_t streams[2];
+  hipPointerAttribute_t attributes;
+  unsigned char *memory;
+  for (int device = 0; device < 2; device++) {
+    GOOD(hipSetDevice(device));
+    GOOD(hipStreamCreate(&streams[device]));
+  }
+  for (int i = 0; i < 8; i++) {
+    int owner = i % 2, other = !owner;
+    GOOD(hipDeviceGetDefaultMemPool(&pool, owner));
+    GOOD(hipSetDevice(i / 2 % 2)); /* either is current */
+    GOOD(hipMallocFromPoolAsync((void **)&memory, sizeof host, pool, streams[other]));
+    GOOD(hipPointerGetAttributes(&attributes, memory));
+    CHECK(attributes.device == owner);
+    GOOD(hipSetDevice(owner));
+    GOOD(hipMemset(memory, i, sizeof host));
+    GOOD(hipMemcpy(host, memory, sizeof host, hipMemcpyDeviceToHost));
+    CHECK(all_are(host, sizeof host, i));
+    GOOD(hipFreeAsync(memory, streams[other]));
+  }
+  for (int device = 0; device < 2; device++) GOOD(hipStreamDestroy(streams[device]));
 }
 
 void scenario_pools(void)

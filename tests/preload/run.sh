@@ -134,6 +134,10 @@ reports hipMallocManaged 1 0 0
 reports hipHostMalloc 1 0 0
 reports hipHostAlloc 1 0 0
 reports hipMallocHost 1 0 0
+good host_flags
+reports hipExtHostAlloc 4 1 0
+reports hipHostFree 4 1 0
+good host
 grep -q warning "$work/err" && fail "a resource that is used is called unused"
 cat >kinds.json <<'END'
 { "resources": { "memory": { "type": "device" }, "managed": { "type": "pool", "upstream": "memory" } },
@@ -160,6 +164,16 @@ options='--config pool.json'
 good pools
 reports hipMallocFromPoolAsync 3 1 0
 reports hipMemPoolExportPointer 2 1 1
+
+options='--config device.json'
+HIPMM_SOFTWARE=devices=2 good pool_streams
+silent
+reports hipMallocFromPoolAsync 8 0 0
+reports hipFreeAsync 8 0 0
+options='--config pool.json'
+HIPMM_SOFTWARE=devices=2 good pool_streams
+silent
+reports hipMallocFromPoolAsync 8 0 0
 
 # Devices.
 good reset
