@@ -149,6 +149,21 @@ int hipDeviceGetMemPool(hipMemPool_t *pool, int device)
   return pools_of_device(HOOK_hipDeviceGetMemPool, pool, device);
 }
 
+int hipDeviceSetMemPool(int device, hipMemPool_t pool)
+{
+  return pools_set_current(HOOK_hipDeviceSetMemPool, device, pool);
+}
+
+int hipMemPoolGetAttribute(hipMemPool_t pool, int attribute, void *value)
+{
+  return pools_get_attribute(HOOK_hipMemPoolGetAttribute, pool, attribute, value);
+}
+
+int hipMemPoolSetAttribute(hipMemPool_t pool, int attribute, void *value)
+{
+  return pools_set_attribute(HOOK_hipMemPoolSetAttribute, pool, attribute, value);
+}
+
 int hipStreamCreate(hipStream_t *stream)
 {
   return streams_create(HOOK_hipStreamCreate, stream);

@@ -37,6 +37,9 @@
   Y(hipDeviceReset)               \
   X(hipDeviceGetDefaultMemPool)   \
   X(hipDeviceGetMemPool)          \
+  X(hipDeviceSetMemPool)          \
+  X(hipMemPoolGetAttribute)       \
+  X(hipMemPoolSetAttribute)       \
   X(hipGetLastError)              \
   X(hipPeekAtLastError)           \
   X(hipSetDevice)                 \
@@ -78,6 +81,9 @@
   Y(cudaDeviceReset)              \
   X(cudaDeviceGetDefaultMemPool)  \
   X(cudaDeviceGetMemPool)         \
+  X(cudaDeviceSetMemPool)         \
+  X(cudaMemPoolGetAttribute)      \
+  X(cudaMemPoolSetAttribute)      \
   X(cudaGetLastError)             \
   X(cudaPeekAtLastError)          \
   X(cudaSetDevice)                \

@@ -35,6 +35,7 @@ static const struct scenario scenarios[] = {
     {"peers_reset", scenario_peers_reset},
     {"host_flags", scenario_host_flags},
     {"pool_streams", scenario_pool_streams},
+    {"pool_usage", scenario_pool_usage},
     {"registered", scenario_registered},
     {"reserved", scenario_reserved},
 };

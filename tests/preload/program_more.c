@@ -200,6 +200,76 @@ void scenario_pool_streams(void)
   for (int device = 0; device < 2; device++) GOOD(hipStreamDestroy(streams[device]));
 }
 
+static uint64_t ask(hipMemPool_t pool, hipMemPoolAttr attribute)
+{
+  uint64_t value = 0;
+  GOOD(hipMemPoolGetAttribute(pool, attribute, &value));
+  return value;
+}
+
+static void check_usage(int line, hipMemPool_t pool, uint64_t bytes, uint64_t peak)
+{
+  uint64_t used = ask(pool, hipMemPoolAttrUsedMemCurrent), most = ask(pool, hipMemPoolAttrUsedMemHigh);
+  if (used == bytes && most == peak) return;
+  complain(__FILE__, line, "used are %llu and at most %llu instead of %llu and %llu", (unsigned long long)used,
+           (unsigned long long)most, (unsigned long long)bytes, (unsigned long long)peak);
+}
+
+#define USAGE(pool, bytes, peak) check_usage(__LINE__, pool, bytes, peak)
+
+/* What a pool says of itself is true of what was asked of it, whoever gives it. */
+void scenario_pool_usage(void)
+{
+  hipMemPool_t pool, own, is;
+  hipMemPoolProps props = {.allocType = hipMemAllocationTypePinned,
+                           .location = {.type = hipMemLocationTypeDevice, .id = 0}};
+  void *first, *second, *third;
+  uint64_t zero = 0;
+  GOOD(hipMallocAsync(&first, 64 * KIB, NULL));
+  GOOD(hipDeviceGetMemPool(&own, 0));
+  USAGE(own, 64 * KIB, 64 * KIB);
+  GOOD(hipMemPoolCreate(&pool, &props));
+  GOOD(hipMallocFromPoolAsync(&second, 128 * KIB, pool, NULL));
+  GOOD(hipMallocFromPoolAsync(&third, 4 * KIB, pool, NULL));
+  USAGE(pool, 132 * KIB, 132 * KIB);
+  CHECK(ask(pool, hipMemPoolAttrReservedMemCurrent) >= 132 * KIB);
+  GOOD(hipFreeAsync(third, NULL));
+  USAGE(pool, 128 * KIB, 132 * KIB);
+  GOOD(hipMemPoolSetAttribute(pool, hipMemPoolAttrUsedMemHigh, &zero));
+  USAGE(pool, 128 * KIB, 128 * KIB);
+  CHECK(ask(pool, hipMemPoolAttrReservedMemHigh) >= 132 * KIB);
+  USAGE(own, 64 * KIB, 64 * KIB);
+  GOOD(hipDeviceSetMemPool(0, pool));
+  GOOD(hipMallocAsync(&third, 4 * KIB, NULL));
+  USAGE(pool, 132 * KIB, 132 * KIB);
+  USAGE(own, 64 * KIB, 64 * KIB);
+  GOOD(hipFree(third));
+  GOOD(hipFree(first));
+  USAGE(pool, 128 * KIB, 132 * KIB);
+  USAGE(own, 0, 64 * KIB);
+  GOOD(hipMemPoolDestroy(pool)); /* with a block out of it, and current */
+  GOOD(hipDeviceGetMemPool(&is, 0));
+  CHECK(is == own);
+  GOOD(hipMallocAsync(&first, 4 * KIB, NULL));
+  USAGE(own, 4 * KIB, 64 * KIB);
+  GOOD(hipFreeAsync(first, NULL));
+  GOOD(hipFreeAsync(second, NULL));
+  props.handleTypes = hipMemHandleTypePosixFileDescriptor;
+  GOOD(hipMemPoolCreate(&pool, &props));
+  GOOD(hipDeviceSetMemPool(0, pool));
+  GOOD(hipMallocAsync(&first, 4 * KIB, NULL)); /* passed on: it is to be shared */
+  hipMemPoolPtrExportData data;
+  GOOD(hipMemPoolExportPointer(&data, first));
+  USAGE(pool, 4 * KIB, 4 * KIB);
+  GOOD(hipFreeAsync(first, NULL));
+  GOOD(hipStreamSynchronize(NULL));
+  GOOD(hipDeviceSetMemPool(0, own));
+  GOOD(hipMemPoolDestroy(pool));
+  GOOD(hipMallocAsync(&first, 4 * KIB, NULL));
+  USAGE(own, 4 * KIB, 64 * KIB);
+  GOOD(hipFreeAsync(first, NULL));
+}
+
 void scenario_pools(void)
 {
   hipMemPool_t pool;

@@ -175,6 +175,12 @@ HIPMM_SOFTWARE=devices=2 good pool_streams
 silent
 reports hipMallocFromPoolAsync 8 0 0
 
+good pool_usage
+silent
+reports hipMallocFromPoolAsync 2 0 0
+reports hipMallocAsync 5 1 0
+reports hipFreeAsync 5 1 0
+
 # Devices.
 good reset
 silent
