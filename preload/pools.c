@@ -98,6 +98,23 @@ void pools_reset(int device)
   pthread_mutex_unlock(&lock);
 }
 
+/* Under the lock: another thread may destroy the pool. */
+static struct drawn *find_locked(hipMemPool_t pool, int *device_out)
+{
+  struct handle handle;
+  if (!handles_find(&known, pool, &handle) || !handle.drawn) return NULL;
+  *device_out = handle.device;
+  return pools_retain(handle.drawn);
+}
+
+struct drawn *pools_find(hipMemPool_t pool, int *device_out)
+{
+  pthread_mutex_lock(&lock);
+  struct drawn *drawn = find_locked(pool, device_out);
+  pthread_mutex_unlock(&lock);
+  return drawn;
+}
+
 int pools_set_current(enum hook hook, int device, hipMemPool_t pool)
 {
   int owner;
@@ -105,7 +122,7 @@ int pools_set_current(enum hook hook, int device, hipMemPool_t pool)
   int code = ((int (*)(int, hipMemPool_t))real_function_of(hook))(device, pool);
   if (!code && is_outermost && is_counted(device)) {
     pthread_mutex_lock(&lock);
-    set_current_locked(device, true, pools_find(pool, &owner));
+    set_current_locked(device, true, find_locked(pool, &owner));
     pthread_mutex_unlock(&lock);
   }
   thread_leave();
@@ -134,8 +151,8 @@ static void forget(const struct handle *handle)
   pthread_mutex_lock(&lock);
   for (int device = 0; device < DEVICES_MOST; device++)
     if (handle->drawn && current[device].drawn == handle->drawn) set_current_locked(device, false, NULL);
-  pthread_mutex_unlock(&lock);
   pools_release(handle->drawn);
+  pthread_mutex_unlock(&lock);
 }
 
 /* Forgotten first: once it is destroyed another thread may be given its handle for a new one. */
@@ -164,14 +181,6 @@ int pools_of_device(enum hook hook, hipMemPool_t *pool, int device)
   }
   thread_leave();
   return code;
-}
-
-struct drawn *pools_find(hipMemPool_t pool, int *device_out)
-{
-  struct handle handle;
-  if (!handles_find(&known, pool, &handle) || !handle.drawn) return NULL;
-  *device_out = handle.device;
-  return pools_retain(handle.drawn);
 }
 
 /* ---- Attributes ---- */
