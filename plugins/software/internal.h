@@ -408,15 +408,15 @@ bool software_virtual_device(const void *pointer, int *device_out);
 bool software_virtual_has_reservations(void);
 void software_virtual_reset(int device); /* -1: all */
 
-/* ---- settings.c ------------------------------------------------------------------------------------------------ */
+/* ---- environment.c --------------------------------------------------------------------------------------------- */
 
 /* The initial value of every row. */
-void software_settings_default(const struct hipmm_option *table, size_t n, void *options);
+void software_environment_default(const struct hipmm_option *table, size_t n, void *options);
 /* "name=value,name=value" over `options`; false, with the first part that is not valid, when one is not. Lists are
- * separated by semicolons. software_settings_free() frees the lists. */
-bool software_settings_read(const struct hipmm_option *table, size_t n, const char *text, void *options,
-                            char *wrong_out, size_t wrong_bytes);
-void software_settings_free(const struct hipmm_option *table, size_t n, void *options);
+ * separated by semicolons. software_environment_free() frees the lists. */
+bool software_environment_read(const struct hipmm_option *table, size_t n, const char *text, void *options,
+                               char *wrong_out, size_t wrong_bytes);
+void software_environment_free(const struct hipmm_option *table, size_t n, void *options);
 
 /* ---- software.c ------------------------------------------------------------------------------------------------ */
 

@@ -173,8 +173,8 @@ bool software_read_environment(const char *text, struct software_config *config_
 {
   const size_t n = sizeof software_option_table / sizeof *software_option_table;
   struct software_options options = {.fail = {.count = 0}};
-  software_settings_default(software_option_table, n, &options);
-  bool is_valid = software_settings_read(software_option_table, n, text, &options, wrong_out, wrong_bytes);
+  software_environment_default(software_option_table, n, &options);
+  bool is_valid = software_environment_read(software_option_table, n, text, &options, wrong_out, wrong_bytes);
   if (is_valid && !software_granularity_is_valid(&options)) {
     is_valid = false;
     snprintf(wrong_out, wrong_bytes, "granularity is no power of two");
@@ -184,7 +184,7 @@ bool software_read_environment(const char *text, struct software_config *config_
     if (!is_valid) snprintf(wrong_out, wrong_bytes, "fail=%s", options.fail.items[i]);
   }
   if (is_valid) *config_out = software_config_of(&options);
-  software_settings_free(software_option_table, n, &options);
+  software_environment_free(software_option_table, n, &options);
   return is_valid;
 }
 

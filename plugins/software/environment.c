@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* settings.c: options written as text, "devices=2,memory=16GiB", read by an option table. For a program that calls the
+/* environment.c: options written as text, "devices=2,memory=16GiB", read by an option table. For a program that calls the
  * software device without hipmm, or before hipmm configures it; hipmm's core reads the same text itself, and its
  * messages say more. Called by software.c. */
 #include "../../core/text.h"
@@ -11,15 +11,15 @@
 #include <string.h>
 
 /* The items of "a;b", and what they point into. */
-struct settings_list {
+struct environment_list {
   char *text;
   const char *items[];
 };
 
-static bool settings_read_list(const char *text, struct hipmm_strings *field)
+static bool environment_read_list(const char *text, struct hipmm_strings *field)
 {
   size_t n = 0, most = strlen(text) / 2 + 1; /* the shortest item is a letter and a semicolon */
-  struct settings_list *list = malloc(sizeof *list + most * sizeof *list->items);
+  struct environment_list *list = malloc(sizeof *list + most * sizeof *list->items);
   char *rest = strdup(text);
   if (!list || !rest) {
     free(list);
@@ -33,7 +33,7 @@ static bool settings_read_list(const char *text, struct hipmm_strings *field)
   return true;
 }
 
-static bool settings_read_integer(const char *text, int64_t *field)
+static bool environment_read_integer(const char *text, int64_t *field)
 {
   char *end;
   errno = 0;
@@ -43,7 +43,7 @@ static bool settings_read_integer(const char *text, int64_t *field)
   return true;
 }
 
-static bool settings_read_choice(const char *text, const char *const *choices, uint32_t *field)
+static bool environment_read_choice(const char *text, const char *const *choices, uint32_t *field)
 {
   for (uint32_t i = 0; choices[i]; i++) {
     if (strcmp(choices[i], text) != 0) continue;
@@ -53,21 +53,21 @@ static bool settings_read_choice(const char *text, const char *const *choices, u
   return false;
 }
 
-static bool settings_read_value(const struct hipmm_option *row, const char *text, void *field)
+static bool environment_read_value(const struct hipmm_option *row, const char *text, void *field)
 {
   static const char *const words[] = {"false", "true", NULL};
   switch (row->type) {
-  case HIPMM_OPTION_INTEGER: return settings_read_integer(text, field);
+  case HIPMM_OPTION_INTEGER: return environment_read_integer(text, field);
   case HIPMM_OPTION_BYTES: return text_parse_bytes(text, field);
-  case HIPMM_OPTION_BOOL: return settings_read_choice(text, words, field);
-  case HIPMM_OPTION_ENUM: return settings_read_choice(text, row->choices, field);
-  case HIPMM_OPTION_STRINGS: return settings_read_list(text, field);
+  case HIPMM_OPTION_BOOL: return environment_read_choice(text, words, field);
+  case HIPMM_OPTION_ENUM: return environment_read_choice(text, row->choices, field);
+  case HIPMM_OPTION_STRINGS: return environment_read_list(text, field);
   default: return false;
   }
 }
 
 /* Less than 0, 0 or more than 0: the value against a bound of its row. */
-static int settings_compare(const struct hipmm_option *row, const void *field, const char *bound_text)
+static int environment_compare(const struct hipmm_option *row, const void *field, const char *bound_text)
 {
   int64_t bound, value;
   uint64_t bound_bytes, bytes;
@@ -76,33 +76,34 @@ static int settings_compare(const struct hipmm_option *row, const void *field, c
     return text_parse_bytes(bound_text, &bound_bytes) ? (bytes > bound_bytes) - (bytes < bound_bytes) : 0;
   }
   memcpy(&value, field, sizeof value);
-  return settings_read_integer(bound_text, &bound) ? (value > bound) - (value < bound) : 0;
+  return environment_read_integer(bound_text, &bound) ? (value > bound) - (value < bound) : 0;
 }
 
-static bool settings_are_in_range(const struct hipmm_option *row, const void *field)
+static bool environment_are_in_range(const struct hipmm_option *row, const void *field)
 {
-  return (!row->minimum || settings_compare(row, field, row->minimum) >= 0) &&
-         (!row->maximum || settings_compare(row, field, row->maximum) <= 0);
+  return (!row->minimum || environment_compare(row, field, row->minimum) >= 0) &&
+         (!row->maximum || environment_compare(row, field, row->maximum) <= 0);
 }
 
-static bool settings_set(const struct hipmm_option *table, size_t n, const char *name, const char *text, void *options)
+static bool environment_set(const struct hipmm_option *table, size_t n, const char *name, const char *text,
+                            void *options)
 {
   for (size_t i = 0; i < n; i++) {
     void *field = (char *)options + table[i].offset;
     if (strcmp(table[i].name, name) != 0) continue;
-    return settings_read_value(&table[i], text, field) && settings_are_in_range(&table[i], field);
+    return environment_read_value(&table[i], text, field) && environment_are_in_range(&table[i], field);
   }
   return false;
 }
 
-void software_settings_default(const struct hipmm_option *table, size_t n, void *options)
+void software_environment_default(const struct hipmm_option *table, size_t n, void *options)
 {
   for (size_t i = 0; i < n; i++)
-    if (table[i].initial) settings_set(table, n, table[i].name, table[i].initial, options);
+    if (table[i].initial) environment_set(table, n, table[i].name, table[i].initial, options);
 }
 
-bool software_settings_read(const struct hipmm_option *table, size_t n, const char *text, void *options,
-                            char *wrong_out, size_t wrong_bytes)
+bool software_environment_read(const struct hipmm_option *table, size_t n, const char *text, void *options,
+                               char *wrong_out, size_t wrong_bytes)
 {
   char *copy = strdup(text), *rest = copy;
   bool is_good = copy != NULL;
@@ -112,19 +113,19 @@ bool software_settings_read(const struct hipmm_option *table, size_t n, const ch
     snprintf(wrong_out, wrong_bytes, "%s", setting);
     char *equals = strchr(setting, '=');
     if (equals) *equals = '\0';
-    is_good = equals && settings_set(table, n, setting, equals + 1, options);
+    is_good = equals && environment_set(table, n, setting, equals + 1, options);
   }
   free(copy);
   return is_good;
 }
 
-void software_settings_free(const struct hipmm_option *table, size_t n, void *options)
+void software_environment_free(const struct hipmm_option *table, size_t n, void *options)
 {
   for (size_t i = 0; i < n; i++) {
     struct hipmm_strings *field = (struct hipmm_strings *)((char *)options + table[i].offset);
     if (table[i].type != HIPMM_OPTION_STRINGS || !field->items) continue;
-    struct settings_list *list =
-        (struct settings_list *)((char *)(uintptr_t)field->items - offsetof(struct settings_list, items));
+    struct environment_list *list =
+        (struct environment_list *)((char *)(uintptr_t)field->items - offsetof(struct environment_list, items));
     free(list->text);
     free(list);
     field->items = NULL;
