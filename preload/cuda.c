@@ -139,6 +139,11 @@ int cudaMemPoolSetAttribute(hipMemPool_t pool, int attribute, void *value)
   return pools_set_attribute(HOOK_cudaMemPoolSetAttribute, pool, attribute, value);
 }
 
+int cudaMemPoolSetAccess(hipMemPool_t pool, const void *access, size_t count)
+{
+  return pools_set_access(HOOK_cudaMemPoolSetAccess, pool, access, count);
+}
+
 int cudaStreamCreate(hipStream_t *stream)
 {
   return streams_create(HOOK_cudaStreamCreate, stream);

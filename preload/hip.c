@@ -164,6 +164,11 @@ int hipMemPoolSetAttribute(hipMemPool_t pool, int attribute, void *value)
   return pools_set_attribute(HOOK_hipMemPoolSetAttribute, pool, attribute, value);
 }
 
+int hipMemPoolSetAccess(hipMemPool_t pool, const void *access, size_t count)
+{
+  return pools_set_access(HOOK_hipMemPoolSetAccess, pool, access, count);
+}
+
 int hipStreamCreate(hipStream_t *stream)
 {
   return streams_create(HOOK_hipStreamCreate, stream);

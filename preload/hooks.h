@@ -40,6 +40,7 @@
   X(hipDeviceSetMemPool)          \
   X(hipMemPoolGetAttribute)       \
   X(hipMemPoolSetAttribute)       \
+  X(hipMemPoolSetAccess)          \
   X(hipGetLastError)              \
   X(hipPeekAtLastError)           \
   X(hipSetDevice)                 \
@@ -84,6 +85,7 @@
   X(cudaDeviceSetMemPool)         \
   X(cudaMemPoolGetAttribute)      \
   X(cudaMemPoolSetAttribute)      \
+  X(cudaMemPoolSetAccess)         \
   X(cudaGetLastError)             \
   X(cudaPeekAtLastError)          \
   X(cudaSetDevice)                \

@@ -2,6 +2,7 @@
 /* pools.c: see pools.h. */
 #include "pools.h"
 
+#include "../core/hip.h"
 #include "devices.h"
 #include "handles.h"
 #include "real.h"
@@ -223,6 +224,39 @@ int pools_set_attribute(enum hook hook, hipMemPool_t pool, int attribute, void *
   bool is_peak = attribute == RESERVED_HIGH || attribute == USED_HIGH;
   struct drawn *drawn = !code && is_outermost && is_peak ? pools_find(pool, &device) : NULL;
   if (drawn) atomic_store(find_counter(drawn, attribute), atomic_load(&drawn->bytes));
+  pools_release(drawn);
+  thread_leave();
+  return code;
+}
+
+/* ---- Access ---- */
+
+/* A description of access, in every release of HIP and CUDA. */
+struct access {
+  int location_type, location;
+  int flags;
+};
+
+/* Mapped memory can be used by every device; other memory only where the driver was told. */
+static void enable_access(int device, int owner)
+{
+  const struct hipmm_hip *hip = hip_table();
+  int previous = hip_enter_device(device);
+  if (hip->DeviceEnablePeerAccess && hip->DeviceEnablePeerAccess(owner, 0)) hip->GetLastError(); /* enabled before */
+  hip_leave_device(device, previous);
+}
+
+int pools_set_access(enum hook hook, hipMemPool_t pool, const void *given, size_t count)
+{
+  int owner = 0;
+  const struct access *access = given;
+  bool is_outermost = setup_enter();
+  int code = ((int (*)(hipMemPool_t, const void *, size_t))real_function_of(hook))(pool, given, count);
+  bool is_ours = !code && is_outermost && setup_ready(hook_family(hook));
+  struct drawn *drawn = is_ours ? pools_find(pool, &owner) : NULL;
+  for (size_t i = 0; drawn && i < count; i++)
+    if (access[i].location_type == LOCATION_DEVICE && access[i].location != owner && access[i].flags)
+      enable_access(access[i].location, owner);
   pools_release(drawn);
   thread_leave();
   return code;

@@ -24,6 +24,10 @@ int pools_set_current(enum hook hook, int device, hipMemPool_t pool);
 int pools_get_attribute(enum hook hook, hipMemPool_t pool, int attribute, void *value);
 int pools_set_attribute(enum hook hook, hipMemPool_t pool, int attribute, void *value);
 
+/* What other devices may do with the pool's memory holds for what hipmm gave out of it. `access` are `count` of
+ * hipMemAccessDesc or cudaMemAccessDesc. */
+int pools_set_access(enum hook hook, hipMemPool_t pool, const void *access, size_t count);
+
 /* The device of a pool whose memory may come from hipmm: one that no other process is to share. Returns a reference, or
  * NULL for another pool. */
 struct drawn *pools_find(hipMemPool_t pool, int *device_out);

@@ -37,6 +37,6 @@ int reset_device(enum hook hook)
                      hook_name(hook), served);
   int code = served > 1 ? devices_synchronize() : real_nothing(hook);
   if (is_outermost && !code) peers_reset(hook_family(hook), device, served <= 1);
-  if (is_outermost && !code && served <= 1) pools_reset(real_current_device(hook_family(hook)));
+  if (is_outermost && !code && served <= 1) pools_reset(device);
   return thread_finish(hook, served ? OUTCOME_SERVED : OUTCOME_PASSED, code);
 }

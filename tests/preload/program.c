@@ -36,6 +36,7 @@ static const struct scenario scenarios[] = {
     {"host_flags", scenario_host_flags},
     {"pool_streams", scenario_pool_streams},
     {"pool_usage", scenario_pool_usage},
+    {"pool_access", scenario_pool_access},
     {"registered", scenario_registered},
     {"reserved", scenario_reserved},
 };

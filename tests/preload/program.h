@@ -50,6 +50,7 @@ void scenario_nested(void);
 void scenario_host_flags(void);
 void scenario_pool_streams(void);
 void scenario_pool_usage(void);
+void scenario_pool_access(void);
 void scenario_registered(void);
 void scenario_reserved(void);
 

@@ -200,6 +200,38 @@ void scenario_pool_streams(void)
   for (int device = 0; device < 2; device++) GOOD(hipStreamDestroy(streams[device]));
 }
 
+/* Another device works on memory of a pool that gives it access, whether the memory is older than that or not. */
+void scenario_pool_access(void)
+{
+  static unsigned char host[64 * KIB];
+  hipMemPool_t pools[2];
+  hipMemPoolProps props = {.allocType = hipMemAllocationTypePinned,
+                           .location = {.type = hipMemLocationTypeDevice, .id = 0}};
+  hipMemAccessDesc access = {.location = {.type = hipMemLocationTypeDevice, .id = 1},
+                             .flags = hipMemAccessFlagsProtReadWrite};
+  GOOD(hipDeviceGetDefaultMemPool(&pools[0], 0));
+  GOOD(hipMemPoolCreate(&pools[1], &props));
+  for (int i = 0; i < 2; i++) {
+    void *memory[2];
+    hipMemAccessFlags flags = hipMemAccessFlagsProtNone;
+    GOOD(hipSetDevice(0));
+    GOOD(hipMallocFromPoolAsync(&memory[0], sizeof host, pools[i], NULL));
+    GOOD(hipMemPoolSetAccess(pools[i], &access, 1));
+    GOOD(hipMemPoolGetAccess(&flags, pools[i], &access.location));
+    CHECK(flags == hipMemAccessFlagsProtReadWrite);
+    GOOD(hipMallocFromPoolAsync(&memory[1], sizeof host, pools[i], NULL));
+    GOOD(hipStreamSynchronize(NULL));
+    GOOD(hipSetDevice(1));
+    for (int block = 0; block < 2; block++) {
+      GOOD(hipMemset(memory[block], 10 * i + block + 1, sizeof host));
+      GOOD(hipMemcpy(host, memory[block], sizeof host, hipMemcpyDeviceToHost));
+      CHECK(all_are(host, sizeof host, 10 * i + block + 1));
+    }
+    for (int block = 0; block < 2; block++) GOOD(hipFree(memory[block]));
+  }
+  GOOD(hipMemPoolDestroy(pools[1]));
+}
+
 static uint64_t ask(hipMemPool_t pool, hipMemPoolAttr attribute)
 {
   uint64_t value = 0;

@@ -175,6 +175,13 @@ HIPMM_SOFTWARE=devices=2 good pool_streams
 silent
 reports hipMallocFromPoolAsync 8 0 0
 
+for graph in device pool segments async; do
+  options="--config $graph.json"
+  HIPMM_SOFTWARE=devices=2 good pool_access
+  silent
+  reports hipMallocFromPoolAsync 4 0 0
+done
+options='--config pool.json'
 good pool_usage
 silent
 reports hipMallocFromPoolAsync 2 0 0
