@@ -35,7 +35,6 @@ enum hipmm_status hipmm_buffer_create(struct hipmm_resource *resource, size_t by
 {
   struct storage *storage = NULL;
   enum hipmm_status status = check_out(buffer_out);
-  if (!status) status = storage_resource(resource, &resource);
   if (!status) status = storage_new(resource, bytes, stream, &storage);
   return status ? status : open_buffer(storage, buffer_out);
 }
@@ -45,7 +44,6 @@ enum hipmm_status hipmm_buffer_create_from(struct hipmm_resource *resource, cons
 {
   struct storage *storage = NULL;
   enum hipmm_status status = check_out(buffer_out);
-  if (!status) status = storage_resource(resource, &resource);
   if (!status) status = storage_new_from(resource, source, bytes, stream, &storage);
   return status ? status : open_buffer(storage, buffer_out);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* control.c: values read, and options set, by path while they are in use. Setting goes through the same reading of
  * options as a graph does, so that nothing can be set that could not be written in a file. */
+#include "cancel.h"
 #include "error.h"
 #include "life.h"
 #include "option_set.h"
@@ -10,9 +11,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-
-/* One at a time, as reconfigure is promised. */
-static pthread_mutex_t lock = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 
 /* ---- Values ---- */
 
@@ -101,17 +99,40 @@ static enum hipmm_status change(struct instance *instance, const struct hipmm_op
   return put_in_force(instance, row, set, is_known);
 }
 
+/* Whether the resource refuses the calling thread, which is in a call of it: in a function of the program, called from
+ * below. The thread that sets an option may be waiting for that call. */
+static bool is_in_call(const struct instance *instance)
+{
+  int64_t value;
+  const struct hipmm_resource *resource = &instance->resource;
+  if (!instance->node->plugin->descriptor.n_values) return false;
+  return resource->ops->query(resource->self, 0, &value) == HIPMM_E_STATE;
+}
+
+/* One at a time, as reconfigure is promised. Other resources' options may be set meanwhile: this resource may have to
+ * wait for one in which a function of the program sets them. */
+static enum hipmm_status begin(struct instance *instance, const char *path)
+{
+  if (!pthread_mutex_trylock(&instance->setting)) return HIPMM_OK;
+  if (is_in_call(instance)) return HIPMM_E_STATE;
+  if (pthread_mutex_lock(&instance->setting) != EDEADLK) return HIPMM_OK;
+  return error_set(HIPMM_E_STATE, "%.300s: this is called from within a setting of an option, which must end first",
+                   path);
+}
+
 static enum hipmm_status set(const struct place *place, const char *path, const char *text)
 {
   char source[PLACE_BYTES];
   const struct hipmm_option *row = NULL;
   enum hipmm_status status = find_option(place, path, &row);
   if (status) return status;
-  if (pthread_mutex_lock(&lock) == EDEADLK)
-    return error_set(HIPMM_E_STATE, "%.300s: this is called from within a setting of an option, which must end first",
-                     path);
-  status = change(place->instance, row, text, place_path(place->instance, source, sizeof source));
-  pthread_mutex_unlock(&lock);
+  int cancel = cancel_forbid();
+  status = begin(place->instance, path);
+  if (!status) {
+    status = change(place->instance, row, text, place_path(place->instance, source, sizeof source));
+    pthread_mutex_unlock(&place->instance->setting);
+  }
+  cancel_allow(cancel);
   return status;
 }
 

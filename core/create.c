@@ -166,15 +166,20 @@ static enum hipmm_status build(struct creation *creation, struct hipmm_resource 
   if (!graph) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   enum hipmm_status status = stack_build_over(graph, creation->device, &outside, recipe->name != NULL, &stack);
   graph_release(graph);
-  if (!status) *resource_out = &stack->instances[0].resource;
-  return status;
+  if (status) return status;
+  atomic_store(&stack->instances[0].references, 1); /* the caller's, which is the stack's own */
+  *resource_out = &stack->instances[0].resource;
+  return HIPMM_OK;
 }
 
 static enum hipmm_status create(int device, const struct hipmm_recipe *recipe, struct hipmm_resource **resource_out)
 {
   struct graph *graph;
   struct creation creation = {.recipe = recipe, .device = device, .report = {.source = "<options>"}};
-  enum hipmm_status status = device_graph(device, &graph);
+  enum hipmm_status status = life_enter();
+  if (status) return status;
+  status = device_graph(device, &graph);
+  life_leave(); /* what follows needs the graph alone */
   if (status) return status;
   status = find_type(&creation, graph);
   if (!status) status = gather(&creation);

@@ -70,6 +70,13 @@ static void ignore_stream(void *self, hipStream_t stream)
   (void)stream;
 }
 
+static int cover_nothing(void *self, const void *ptr)
+{
+  (void)self;
+  (void)ptr;
+  return 0;
+}
+
 static void destroy_nothing(void *self)
 {
   (void)self;
@@ -95,6 +102,7 @@ static enum hipmm_status adopt_ops(struct adoption *adoption, const struct hipmm
   if (!ops->stream_retain) ops->stream_retain = ignore_stream;
   if (!ops->reconfigure) ops->reconfigure = reconfigure_nothing;
   if (!ops->visit) ops->visit = visit_nothing;
+  if (!ops->covers) ops->covers = cover_nothing;
   *ops_out = ops; /* find stays NULL where it is: the core then asks below */
   return HIPMM_OK;
 }

@@ -13,11 +13,12 @@ enum { DEVICE_MOST = 64 };
 extern atomic_uint device_openings;
 
 /* Opens the table of `count` devices over a graph (whose reference it takes over), and closes it. The caller serialises
- * the two; no other call may be under way during close. */
+ * the two, and no other call is under way during close: whoever uses what follows is between life_enter() and
+ * life_leave(), save device_check(), device_current() and device_enter(). */
 void device_table_open(struct graph *graph, int count);
 void device_table_close(void);
 
-/* The resource in force on a device, building its stack if need be. Borrowed: it lives until device_table_close. */
+/* The resource in force on a device, building its stack if need be. Borrowed: it lives until life_leave(). */
 enum hipmm_status device_resource(int device, struct hipmm_resource **resource_out);
 enum hipmm_status device_current_resource(struct hipmm_resource **resource_out);
 

@@ -2,6 +2,7 @@
 /* framework.c: devices as the hooks of frameworks see them. Called by torch.c and cupy.c only; the fast path is in the
  * header. */
 #include "framework.h"
+#include "cancel.h"
 #include "error.h"
 #include "log.h"
 #include "torch_notes.h"
@@ -44,9 +45,11 @@ static enum hipmm_status initialise(void)
 enum hipmm_status framework_initialise(void)
 {
   if (life_is_forked()) return life_check();
+  int cancel = cancel_forbid();
   pthread_mutex_lock(&lock);
   enum hipmm_status status = initialise();
   pthread_mutex_unlock(&lock);
+  cancel_allow(cancel);
   return status;
 }
 
@@ -59,15 +62,11 @@ static void forget(unsigned opening)
   last_opening = opening;
 }
 
-static enum hipmm_status open_locked(int number)
+static void open_locked(int number, struct hipmm_resource *resource)
 {
-  struct hipmm_resource *resource;
-  enum hipmm_status status = initialise();
-  if (!status) status = device_resource(number, &resource);
-  if (status) return status;
   struct framework_device *device = &framework_devices[number];
   unsigned opening = atomic_load(&device_openings);
-  if (atomic_load(&device->opening) == opening) return HIPMM_OK;
+  if (atomic_load(&device->opening) == opening) return;
   forget(opening);
   if (!atomic_load(&device->opening)) atomic_store(&device->limit, SIZE_MAX);
   device->device = number;
@@ -76,18 +75,36 @@ static enum hipmm_status open_locked(int number)
   atomic_store(&device->pool, NULL);
   atomic_store(&device->live, 0);
   atomic_store_explicit(&device->opening, opening, memory_order_release);
+}
+
+/* The lock is not held while the stack is built, which may call functions of the program. */
+static enum hipmm_status open_device(int number)
+{
+  struct hipmm_resource *resource;
+  enum hipmm_status status = device_resource(number, &resource);
+  if (status) return status;
+  pthread_mutex_lock(&lock);
+  open_locked(number, resource);
+  pthread_mutex_unlock(&lock);
   return HIPMM_OK;
 }
 
 struct framework_device *framework_open(int device)
 {
-  enum hipmm_status status = life_is_forked() ? life_check() : HIPMM_OK;
-  if (!status) {
-    pthread_mutex_lock(&lock);
-    status = open_locked(device);
-    pthread_mutex_unlock(&lock);
-  }
+  enum hipmm_status status = framework_initialise();
+  if (!status) status = life_enter();
+  if (status) return NULL;
+  status = open_device(device);
+  life_leave();
   return status ? NULL : &framework_devices[device];
+}
+
+struct framework_device *framework_enter_slowly(int device)
+{
+  if (framework_initialise() || life_enter()) return NULL;
+  struct framework_device *entered = framework_get(device);
+  if (!entered) life_leave();
+  return entered;
 }
 
 /* ---- Streams ---- */

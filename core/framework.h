@@ -41,6 +41,30 @@ static inline struct framework_device *framework_get(int device)
   return __builtin_expect(found != NULL, 1) ? found : framework_open(device);
 }
 
+/* The same for a call that uses the device's resource: hipmm_finalize() waits until framework_leave(). NULL: there is
+ * nothing to leave. */
+struct framework_device *framework_enter_slowly(int device);
+
+static inline struct framework_device *framework_enter_known(int device)
+{
+  if (__builtin_expect(atomic_load_explicit(&life_now, memory_order_relaxed) != LIFE_READY || life_enter(), 0))
+    return NULL;
+  struct framework_device *entered = framework_find(device);
+  if (!entered) life_leave();
+  return entered;
+}
+
+static inline struct framework_device *framework_enter(int device)
+{
+  struct framework_device *entered = framework_enter_known(device);
+  return __builtin_expect(entered != NULL, 1) ? entered : framework_enter_slowly(device);
+}
+
+static inline void framework_leave(void)
+{
+  life_leave();
+}
+
 /* Initialises hipmm if nobody has. A failure is logged once, and given again at later calls. */
 enum hipmm_status framework_initialise(void);
 

@@ -369,6 +369,7 @@ static const struct symbol symbols[] = {
     {"hipMemMap", &raw.MemMap, false},
     {"hipMemUnmap", &hip_functions.MemUnmap, false},
     {"hipMemSetAccess", &raw.MemSetAccess, false},
+    {"hipMemGetAddressRange", &hip_functions.MemGetAddressRange, false},
 };
 
 static const char *find_symbols(void *library)

@@ -2,6 +2,7 @@
 /* host_resource.c: pinned memory for host buffers whose caller names no resource. Each device's is a stack of its own,
  * built at first use from a graph of one resource, and let go by hipmm_finalize(). */
 #include "host_resource.h"
+#include "cancel.h"
 #include "device.h"
 #include "error.h"
 #include "life.h"
@@ -33,19 +34,29 @@ static enum hipmm_status build(int device, struct stack **stack_out)
   return status;
 }
 
-enum hipmm_status host_resource_get(int device, struct hipmm_resource **resource_out)
+static enum hipmm_status get(int device, struct hipmm_resource **resource_out)
 {
-  enum hipmm_status status = life_check();
-  if (!status) status = device_check(device);
-  if (status) return status;
+  enum hipmm_status status = HIPMM_OK;
+  int cancel = cancel_forbid();
   pthread_mutex_lock(&lock);
   struct stack **stack = &stacks[device];
   if (!*stack) status = build(device, stack);
   if (!status) {
-    stack_retain(*stack);
     *resource_out = &(*stack)->instances[(*stack)->top].resource;
+    hipmm_resource_retain(*resource_out);
   }
   pthread_mutex_unlock(&lock);
+  cancel_allow(cancel);
+  return status;
+}
+
+enum hipmm_status host_resource_get(int device, struct hipmm_resource **resource_out)
+{
+  enum hipmm_status status = life_enter();
+  if (status) return status;
+  status = device_check(device);
+  if (!status) status = get(device, resource_out);
+  life_leave();
   return status;
 }
 

@@ -29,10 +29,20 @@ static int by_age(const void *left, const void *right)
   return a < b ? 1 : a > b ? -1 : 0;
 }
 
-/* All that any of them reaches, in one order, each once. */
+/* In one order, each once; returns how many are left. */
+static size_t sort(struct instance **instances, size_t n)
+{
+  size_t n_kept = 0;
+  qsort(instances, n, sizeof *instances, by_age);
+  for (size_t i = 0; i < n; i++)
+    if (!n_kept || instances[n_kept - 1] != instances[i]) instances[n_kept++] = instances[i];
+  return n_kept;
+}
+
+/* All that any of them reaches. */
 static enum hipmm_status find_reach(struct instance *instance)
 {
-  size_t n = 1, n_kept = 0;
+  size_t n = 1;
   for (size_t i = 0; i < instance->n_needs; i++) n += instance->needs[i]->n_reach;
   struct instance **reach = calloc(n, sizeof *reach);
   if (!reach) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
@@ -42,11 +52,41 @@ static enum hipmm_status find_reach(struct instance *instance)
     memcpy(reach + n, instance->needs[i]->reach, instance->needs[i]->n_reach * sizeof *reach);
     n += instance->needs[i]->n_reach;
   }
-  qsort(reach, n, sizeof *reach, by_age);
-  for (size_t i = 0; i < n; i++)
-    if (!n_kept || reach[n_kept - 1] != reach[i]) reach[n_kept++] = reach[i];
   instance->reach = reach;
-  instance->n_reach = n_kept;
+  instance->n_reach = sort(reach, n);
+  return HIPMM_OK;
+}
+
+/* Whether its blocks may be live blocks of what it needs, at the same addresses. */
+static bool hands_on(const struct instance *instance)
+{
+  const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
+  return !plugin->ops->find || plugin->flags & HIPMM_PLUGIN_HANDS_ON;
+}
+
+/* Whether it can be asked for a block, or is the last that could have been. */
+static bool is_finder(const struct instance *instance)
+{
+  return instance->node->plugin->descriptor.ops->find || !instance->n_needs;
+}
+
+/* What it needs, as far as that answers, and what stands behind those that hand on. */
+static enum hipmm_status find_finders(struct instance *instance)
+{
+  size_t n = instance->n_needs;
+  for (size_t i = 0; i < instance->n_needs; i++) n += instance->needs[i]->n_finders;
+  struct instance **finders = calloc(n + 1, sizeof *finders);
+  if (!finders) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  n = 0;
+  for (size_t i = 0; i < instance->n_needs; i++) {
+    const struct instance *need = instance->needs[i];
+    if (is_finder(need)) finders[n++] = instance->needs[i];
+    if (!hands_on(need)) continue;
+    memcpy(finders + n, need->finders, need->n_finders * sizeof *finders);
+    n += need->n_finders;
+  }
+  instance->finders = finders;
+  instance->n_finders = sort(finders, n);
   return HIPMM_OK;
 }
 
@@ -62,26 +102,68 @@ enum hipmm_status instance_link(struct instance *instance)
   if (instance->depth > GRAPH_MAX_DEPTH)
     return error_set(HIPMM_E_ARGUMENT, "%s: stands on more than %d resources, one on the other; the most is %d deep",
                      instance->node->name, GRAPH_MAX_DEPTH - 1, GRAPH_MAX_DEPTH);
-  return find_reach(instance);
+  status = find_reach(instance);
+  return status ? status : find_finders(instance);
+}
+
+bool instance_is_kept_below(const struct instance *instance)
+{
+  for (size_t i = 1; i < instance->n_reach; i++) {
+    const struct hipmm_plugin *plugin = &instance->reach[i]->node->plugin->descriptor;
+    if (plugin->role == HIPMM_ROLE_SUB_ALLOCATOR || plugin->flags & HIPMM_PLUGIN_KEEPS_MEMORY) return true;
+  }
+  return false;
+}
+
+/* In reach of another one, which is not itself. */
+static bool is_below(const struct instance *instance, const struct instance *other)
+{
+  for (size_t i = 1; i < other->n_reach; i++)
+    if (other->reach[i] == instance) return true;
+  return false;
+}
+
+/* What an adaptor hands on may be from anything that it reaches. */
+bool instance_may_cut_up(const struct instance *other, const struct instance *instance)
+{
+  bool is_adaptor = hands_on(instance) || instance->node->plugin->descriptor.role == HIPMM_ROLE_ADAPTOR;
+  for (size_t i = 0; i < (is_adaptor ? instance->n_reach : 1); i++)
+    if (is_below(instance->reach[i], other)) return true;
+  return false;
 }
 
 /* ---- Searches ---- */
 
+/* What it knows by itself. `is_settled_out`: there is no sense in asking others. */
+static enum hipmm_status ask(const struct instance *instance, const void *ptr, struct hipmm_block *block_out,
+                             bool *is_settled_out)
+{
+  const struct hipmm_ops *ops = instance->resource.ops;
+  *is_settled_out = false;
+  if (!instance->node->plugin->descriptor.ops->find) return HIPMM_E_NOT_SUPPORTED;
+  enum hipmm_status status = ops->find(instance->resource.self, ptr, block_out);
+  if (status == HIPMM_E_POINTER) *is_settled_out = ops->covers(instance->resource.self, ptr);
+  if (status != HIPMM_E_POINTER && status != HIPMM_E_NOT_SUPPORTED) *is_settled_out = true;
+  return status;
+}
+
 enum hipmm_status instance_find_below(const struct instance *instance, const void *ptr, struct hipmm_block *block_out)
 {
-  enum hipmm_status status = HIPMM_E_NOT_SUPPORTED;
-  for (size_t i = 0; i < instance->n_needs; i++) {
-    status = instance_find(instance->needs[i], ptr, block_out);
-    if (status == HIPMM_OK) return status;
+  enum hipmm_status status = instance->n_finders ? HIPMM_E_POINTER : HIPMM_E_NOT_SUPPORTED;
+  for (size_t i = 0; i < instance->n_finders; i++) {
+    bool is_settled;
+    enum hipmm_status one = ask(instance->finders[i], ptr, block_out, &is_settled);
+    if (is_settled) return one;
+    if (one == HIPMM_E_NOT_SUPPORTED) status = one;
   }
   return status;
 }
 
 enum hipmm_status instance_find(const struct instance *instance, const void *ptr, struct hipmm_block *block_out)
 {
-  const struct hipmm_resource *resource = &instance->resource;
-  return resource->ops->find ? resource->ops->find(resource->self, ptr, block_out)
-                             : instance_find_below(instance, ptr, block_out);
+  bool is_settled;
+  enum hipmm_status status = ask(instance, ptr, block_out, &is_settled);
+  return is_settled || !hands_on(instance) ? status : instance_find_below(instance, ptr, block_out);
 }
 
 static const struct instance *search_down(const struct instance *instance, const char *name, bool actions,

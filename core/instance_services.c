@@ -99,6 +99,19 @@ static enum hipmm_status find_in(const struct hipmm_services *services, const st
   return found(services, instance_find(instance_from(resource), ptr, block_out), ptr);
 }
 
+/* Of create, when what is below has been linked and the instance has not been handed out. */
+static int is_kept_below(const struct hipmm_services *services)
+{
+  return instance_is_kept_below(instance_of(services));
+}
+
+static int may_cut_up(const struct hipmm_services *services, const struct hipmm_resource *other,
+                      const struct hipmm_resource *resource)
+{
+  (void)services;
+  return instance_may_cut_up(instance_from(other), instance_from(resource));
+}
+
 void instance_services_fill(struct instance *instance)
 {
   struct hipmm_services services = services_plain(instance->node->name);
@@ -114,6 +127,8 @@ void instance_services_fill(struct instance *instance)
   services.count_held = count_held;
   services.find_below = find_below;
   services.find_in = find_in;
+  services.may_cut_up = may_cut_up;
+  services.is_kept_below = is_kept_below;
   services.explain = explain;
   instance->services = services;
 }

@@ -2,9 +2,8 @@
 /* life.c: hipmm's state in this process. A GPU runtime does not survive fork, and its locks may be held by threads that
  * the child does not have: in the child every call is refused from the start. */
 #include "life.h"
+#include "cancel.h"
 #include "error.h"
-
-#include <pthread.h>
 
 atomic_int life_now = LIFE_BEFORE;
 atomic_uint life_sinks;
@@ -13,6 +12,10 @@ static _Thread_local bool in_sink;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static _Thread_local bool is_in_change; /* the thread initialises or finalizes */
+
+static int change_cancel; /* for cancel_allow(), of the thread that holds the lock */
 
 static atomic_int changing;   /* threads that hold the lock or wait for it */
 static atomic_bool was_ready; /* once: resources may be held, and the runtime stays in the process */
@@ -62,6 +65,8 @@ enum hipmm_status life_check(void)
   switch (atomic_load_explicit(&life_now, memory_order_acquire)) {
   case LIFE_READY: return HIPMM_OK;
   case LIFE_FORKED: return refuse_child();
+  case LIFE_CLOSING:
+    return error_set(HIPMM_E_STATE, "hipmm_finalize() is under way: hipmm is not initialised any more");
   default: return error_set(HIPMM_E_STATE, "hipmm is not initialised; call hipmm_init() or hipmm_init_from_file()");
   }
 }
@@ -86,19 +91,50 @@ enum hipmm_status life_check_held(const struct hipmm_resource *resource, const v
   return HIPMM_OK;
 }
 
+/* ---- Calls ---- */
+
+enum hipmm_status life_enter_slowly(void)
+{
+  if (life_is_barred() || !caller_here.depth) return life_check();
+  caller_here.depth++;
+  return HIPMM_OK;
+}
+
+/* ---- Changes ---- */
+
+static enum hipmm_status refuse_inner_change(void)
+{
+  return error_set(HIPMM_E_STATE, "this is called from within a call of hipmm, which must end before hipmm can be "
+                                  "initialised or finalized");
+}
+
 enum hipmm_status life_begin_change(void)
 {
   if (life_is_barred()) return life_check();
+  if (caller_here.depth || is_in_change) return refuse_inner_change();
   pthread_once(&once, watch_forks);
+  callers_prepare();
+  int cancel = cancel_forbid();
   atomic_fetch_add(&changing, 1);
   pthread_mutex_lock(&lock);
+  change_cancel = cancel;
+  is_in_change = true;
   return HIPMM_OK;
+}
+
+void life_await_calls(void)
+{
+  atomic_store(&life_now, LIFE_CLOSING);
+  callers_await();
 }
 
 void life_end_change(enum life now)
 {
   if (now == LIFE_READY) atomic_store(&was_ready, true);
+  int cancel = change_cancel;
+  is_in_change = false;
   atomic_store_explicit(&life_now, now, memory_order_release);
   pthread_mutex_unlock(&lock);
   atomic_fetch_sub(&changing, 1);
+  cancel_allow(cancel);
 }

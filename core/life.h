@@ -3,12 +3,14 @@
 #ifndef HIPMM_CORE_LIFE_H
 #define HIPMM_CORE_LIFE_H
 
+#include "callers.h"
+
 #include <hipmm/plugin.h>
 
 #include <stdatomic.h>
 #include <stdbool.h>
 
-enum life { LIFE_BEFORE, LIFE_READY, LIFE_FORKED };
+enum life { LIFE_BEFORE, LIFE_READY, LIFE_CLOSING /* hipmm_finalize() is under way */, LIFE_FORKED };
 
 extern atomic_int life_now;
 
@@ -31,8 +33,14 @@ static inline bool life_is_barred(void)
   return life_is_forked() || (atomic_load_explicit(&life_sinks, memory_order_relaxed) && life_in_sink());
 }
 
-/* For calls that need the graph and the per-device table: HIPMM_E_STATE unless initialised and not a fork's child. */
+/* HIPMM_E_STATE unless initialised and not a fork's child. What the graph and the per-device table have may go at any
+ * time after it. */
 enum hipmm_status life_check(void);
+
+/* For calls that use the graph and the per-device table: as life_check, and until life_leave() the table stays open.
+ * hipmm_finalize() waits for such calls of other threads (callers.h). Pairs may be nested. */
+static inline enum hipmm_status life_enter(void);
+static inline void life_leave(void);
 
 /* For calls that need only the runtime, which stays in the process: initialised at least once. */
 enum hipmm_status life_check_runtime(void);
@@ -44,8 +52,37 @@ enum hipmm_status life_check_argument(const void *argument, const char *name);
  * NULL. */
 enum hipmm_status life_check_held(const struct hipmm_resource *resource, const void *argument, const char *name);
 
-/* Serialise init and finalize between these; begin refuses in a fork's child. */
+/* Serialise init and finalize between these; begin refuses in a fork's child, and in a thread that is in a call between
+ * life_enter() and life_leave(), or in a change already: a function of the program that such a call runs. */
 enum hipmm_status life_begin_change(void);
 void life_end_change(enum life now);
+
+/* Within a change: no call may begin to use the table from now on, and none uses it when this returns. */
+void life_await_calls(void);
+
+/* ---- Entering ---- */
+
+/* A call within another one, or one that is refused. */
+enum hipmm_status life_enter_slowly(void);
+
+/* The call is told of before it looks whether hipmm is initialised, and hipmm_finalize() says that it is not before it
+ * looks for calls: one of the two sees the other. */
+static inline enum hipmm_status life_enter(void)
+{
+  if (__builtin_expect(caller_here.depth, 0)) return life_enter_slowly();
+  caller_enter();
+  bool is_ready = atomic_load(&life_now) == LIFE_READY && !atomic_load_explicit(&life_sinks, memory_order_relaxed);
+  if (__builtin_expect(is_ready || !life_check(), 1)) {
+    caller_here.depth = 1;
+    return HIPMM_OK;
+  }
+  caller_leave();
+  return HIPMM_E_STATE;
+}
+
+static inline void life_leave(void)
+{
+  if (!--caller_here.depth) caller_leave();
+}
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* log.c: the debug log. Set up from the environment at the first line; never part of the allocation path. */
 #include "log.h"
+#include "cancel.h"
 #include "environment.h"
 #include "log_sink.h"
 #include "output_file.h"
@@ -107,11 +108,13 @@ static void write_output(enum hipmm_log_level level, const char *about, const ch
 void log_line_arguments(enum hipmm_log_level level, const char *about, const char *format, va_list arguments)
 {
   char message[LINE_BYTES];
-  if (!log_wants(level)) return;
-  if (vsnprintf(message, sizeof message, format, arguments) < 0) return;
-  text_make_plain(message);
-  if (output_wants(level)) write_output(level, about, message);
-  if (log_sink_wants(level)) log_sink_write(level, about, message);
+  int cancel = cancel_forbid(); /* whoever writes a line may hold locks */
+  if (log_wants(level) && vsnprintf(message, sizeof message, format, arguments) >= 0) {
+    text_make_plain(message);
+    if (output_wants(level)) write_output(level, about, message);
+    if (log_sink_wants(level)) log_sink_write(level, about, message);
+  }
+  cancel_allow(cancel);
 }
 
 void log_line(enum hipmm_log_level level, const char *about, const char *format, ...)

@@ -3,6 +3,7 @@
 #include "place.h"
 #include "device.h"
 #include "error.h"
+#include "life.h"
 #include "option.h"
 #include "text.h"
 
@@ -45,12 +46,15 @@ static enum hipmm_status find_device(const char *path, const char *part, struct 
   if (!text_parse_ordinal(part, &device)) return refuse(path, "device", part, NULL);
   enum hipmm_status status = device_check(device);
   if (status) return status;
+  status = life_enter();
+  if (status) return status;
   struct stack *stack = device_stack_if_built(device);
+  if (stack) stack_retain(stack);
+  life_leave();
   if (!stack)
     return error_set(HIPMM_E_STATE,
                      "%.300s: the stack of device %d is not built yet; allocate from it, or get its resource", path,
                      device);
-  stack_retain(stack);
   *stack_out = stack;
   return HIPMM_OK;
 }

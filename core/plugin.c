@@ -2,6 +2,7 @@
 /* plugin.c: finds plugin files, loads them with libltdl and keeps them. Nothing of a plugin is executed here; whether
  * its descriptor can be trusted is descriptor.c's to say. */
 #include "plugin.h"
+#include "cancel.h"
 #include "descriptor.h"
 #include "environment.h"
 #include "error.h"
@@ -228,10 +229,12 @@ enum hipmm_status plugin_get(const struct plugin_path *path, const char *type, c
   struct folders folders = folders_of(path);
   char file[PATH_MAX];
   const struct plugin *plugin;
+  int cancel = cancel_forbid();
   pthread_mutex_lock(&lock);
   enum hipmm_status status =
       find_file(&folders, type, file, sizeof file) ? load(file, type, &plugin) : not_found(&folders, type);
   pthread_mutex_unlock(&lock);
+  cancel_allow(cancel);
   folders_free(&folders);
   if (!status) *plugin_out = plugin;
   return status;
@@ -323,12 +326,14 @@ static void visit_sighting(const struct sighting *sighting, bool shadowed,
                            void (*visit)(void *closure, const struct plugin_candidate *candidate), void *closure)
 {
   struct plugin_candidate candidate = {.type = sighting->type, .file = sighting->file, .shadowed = shadowed};
+  int cancel = cancel_forbid();
   pthread_mutex_lock(&lock);
   if (load(sighting->file, sighting->type, &candidate.plugin)) {
     candidate.plugin = NULL;
     candidate.refusal = hipmm_last_error_message();
   }
   pthread_mutex_unlock(&lock);
+  cancel_allow(cancel);
   visit(closure, &candidate);
 }
 

@@ -2,21 +2,56 @@
 /* resource.c: the public functions on a resource that the caller holds: references, names, values, actions. */
 #include "error.h"
 #include "life.h"
+#include "log.h"
 #include "stack.h"
 #include "text.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 void hipmm_resource_retain(struct hipmm_resource *resource)
 {
-  if (resource) stack_retain(instance_from(resource)->stack);
+  if (!resource) return;
+  atomic_fetch_add_explicit(&instance_from(resource)->references, 1, memory_order_relaxed);
+  stack_retain(instance_from(resource)->stack);
 }
 
 /* In a fork's child the stack must not be taken down: its threads and driver are the parent's. */
 void hipmm_resource_release(struct hipmm_resource *resource)
 {
-  if (resource && !life_is_forked()) stack_release(instance_from(resource)->stack);
+  if (!resource || life_is_forked()) return;
+  atomic_fetch_sub_explicit(&instance_from(resource)->references, 1, memory_order_relaxed);
+  stack_release(instance_from(resource)->stack);
+}
+
+/* "pool (2 references), device (1 reference)". `all` references, some of which may not be the program's: containers and
+ * resources above have theirs. */
+static void list_held(const struct stack *stack, unsigned all, char *text, size_t bytes)
+{
+  size_t used = 0;
+  for (size_t i = stack->graph->n_nodes; i-- > 0;) {
+    unsigned held = atomic_load_explicit(&stack->instances[i].references, memory_order_relaxed);
+    if (!held || used >= bytes) continue;
+    used += (size_t)snprintf(text + used, bytes - used, "%s%s (%u reference%s)", used ? ", " : "",
+                             stack->graph->nodes[i].name, held, held == 1 ? "" : "s");
+    all -= held < all ? held : all;
+  }
+  if (all && used < bytes)
+    snprintf(text + used, bytes - used, "%s%s (by containers or by resources above it)", used ? ", " : "",
+             stack->graph->nodes[stack->top].name);
+}
+
+void resource_warn_of_held(void)
+{
+  for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack)) {
+    char list[1024] = "", bytes[32];
+    list_held(stack, atomic_load(&stack->references) - 1 /* our own */, list, sizeof list);
+    log_line(HIPMM_LOG_WARNING, "finalize",
+             "device %d: still held: %s; %s of device memory stay with it until the last "
+             "reference is released",
+             stack->device, list, text_bytes((uint64_t)atomic_load(&stack->held_bytes), bytes, sizeof bytes));
+  }
 }
 
 const char *hipmm_resource_name(const struct hipmm_resource *resource)

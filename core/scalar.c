@@ -41,7 +41,6 @@ enum hipmm_status hipmm_scalar_create(struct hipmm_resource *resource, size_t by
 {
   struct storage *storage = NULL;
   enum hipmm_status status = check_new(bytes, scalar_out);
-  if (!status) status = storage_resource(resource, &resource);
   if (!status) status = storage_new(resource, bytes, stream, &storage);
   return status ? status : open_scalar(storage, scalar_out);
 }
@@ -51,7 +50,6 @@ enum hipmm_status hipmm_scalar_create_from(struct hipmm_resource *resource, cons
 {
   struct storage *storage = NULL;
   enum hipmm_status status = check_new(bytes, scalar_out);
-  if (!status) status = storage_resource(resource, &resource);
   if (!status) status = storage_new_from(resource, value, bytes, stream, &storage);
   return status ? status : open_scalar(storage, scalar_out);
 }

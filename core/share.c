@@ -31,6 +31,40 @@ enum hipmm_status hipmm_pool_export_fd(struct hipmm_resource *resource, int *fd_
   return status ? status : owner->resource.ops->sharing->export_fd(owner->resource.self, fd_out);
 }
 
+static bool stands_on(const struct instance *instance, const struct instance *owner)
+{
+  for (size_t i = 1; i < instance->n_reach; i++)
+    if (instance->reach[i] == owner) return true;
+  return false;
+}
+
+/* Refuses memory of the owner that another resource of the stack has from it. */
+static enum hipmm_status check_not_cut_up(const struct stack *stack, const struct instance *owner, const void *ptr)
+{
+  for (size_t i = 0; i < stack->graph->n_nodes; i++) {
+    const struct instance *instance = &stack->instances[i];
+    if (!instance->created || !stands_on(instance, owner)) continue;
+    if (!instance->resource.ops->covers(instance->resource.self, ptr)) continue;
+    return error_set(HIPMM_E_POINTER,
+                     "%p is in a chunk that %s cuts up, which can only be exported as a whole; allocate what is to be "
+                     "exported from %s",
+                     ptr, instance->node->name, owner->node->name);
+  }
+  return HIPMM_OK;
+}
+
+/* The block is its allocator's alone: not of a resource that cuts up the owner's memory, in whatever stack. */
+static enum hipmm_status check_exportable(const struct hipmm_resource *resource, const struct instance *owner,
+                                          const void *ptr)
+{
+  struct hipmm_block block;
+  enum hipmm_status status = instance_find(instance_from(resource), ptr, &block);
+  if (status == HIPMM_E_NOT_SUPPORTED) status = HIPMM_OK; /* the owner knows */
+  for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack))
+    if (!status) status = check_not_cut_up(stack, owner, ptr);
+  return status;
+}
+
 enum hipmm_status hipmm_pool_export_pointer(struct hipmm_resource *resource, const void *ptr,
                                             struct hipmm_pool_pointer *pointer_out)
 {
@@ -38,6 +72,7 @@ enum hipmm_status hipmm_pool_export_pointer(struct hipmm_resource *resource, con
   enum hipmm_status status = life_check_held(resource, ptr, "ptr");
   if (!status) status = life_check_held(resource, pointer_out, "pointer_out");
   if (!status) status = sharing_below(resource, &owner);
+  if (!status) status = check_exportable(resource, owner, ptr);
   return status ? status : owner->resource.ops->sharing->export_pointer(owner->resource.self, ptr, pointer_out);
 }
 

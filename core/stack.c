@@ -2,6 +2,7 @@
 /* stack.c: builds the live resources of one device from a graph, bottom up, and takes them down again. No part of the
  * allocation path: once built, resources call their upstreams directly. */
 #include "stack.h"
+#include "cancel.h"
 #include "hip.h"
 #include "instance_services.h"
 #include "log.h"
@@ -32,16 +33,20 @@ static void destroy_instance(struct instance *instance)
   free(instance->upstreams);
   free(instance->needs);
   free(instance->reach);
+  free(instance->finders);
   ledger_close(&instance->ledger);
+  pthread_mutex_destroy(&instance->setting);
   pthread_mutex_destroy(&instance->lock);
 }
 
 static void stack_destroy(struct stack *stack)
 {
   if (stack->is_listed) stack_unlist(stack);
+  int cancel = cancel_forbid();
   int previous = hip_enter_device(stack->device);
   for (size_t i = stack->graph->n_nodes; i-- > 0;) destroy_instance(&stack->instances[i]);
   hip_leave_device(stack->device, previous);
+  cancel_allow(cancel);
   for (size_t i = 0; i < stack->outside.n; i++) stack_release(instance_from(stack->outside.resources[i])->stack);
   free((void *)(uintptr_t)stack->outside.resources);
   graph_release(stack->graph);
@@ -177,7 +182,8 @@ static struct stack *stack_new(struct graph *graph, int device, int top)
     instances[i].node = &graph->nodes[i];
     instances[i].stack = stack;
     ledger_open(&instances[i].ledger);
-    pthread_mutex_init(&instances[i].lock, NULL);
+    serial_open_lock(&instances[i].lock);
+    serial_open_lock(&instances[i].setting);
   }
   return stack;
 }
@@ -215,13 +221,17 @@ static enum hipmm_status build(struct stack *stack)
 /* Takes the stack over, whatever comes of it. */
 static enum hipmm_status finish(struct stack *stack, enum hipmm_status status, struct stack **stack_out)
 {
+  int cancel = cancel_forbid();
   if (!status) status = build(stack);
+  cancel_allow(cancel);
   if (status) {
     stack_release(stack);
     return status;
   }
   stack_show(stack);
+  cancel = cancel_forbid();
   stream_owned_tell(stack);
+  cancel_allow(cancel);
   log_line(HIPMM_LOG_DEBUG, NULL, "device %d: stack built, top is %s", stack->device,
            stack->graph->nodes[stack->top].name);
   *stack_out = stack;

@@ -14,13 +14,16 @@ struct instance {
   struct hipmm_services services;
   const struct graph_node *node;
   struct stack *stack;
+  atomic_uint references;             /* of the stack's, those that the program holds by this resource */
   struct ledger ledger;               /* of a source */
   struct option_set *_Atomic options; /* option_set.h: in force */
   struct option_set *all_options;     /* that were ever in force, the newest first */
   uint64_t free_bytes;                /* what percentages in its options are of */
   void *self;                         /* the plugin's, as create gave it */
   bool created;                       /* create succeeded, destroy is owed */
+  pthread_mutex_t setting;            /* control.c: an option is being set */
   pthread_mutex_t lock;               /* serial.h: for a plugin that is not thread-safe */
+  int cancel;                         /* serial.h: what cancel_allow() needs of the thread that has the lock */
   struct hipmm_resource **upstreams;
   size_t n_upstreams;
 
@@ -30,6 +33,8 @@ struct instance {
   size_t n_needs;
   struct instance **reach; /* itself and all below it, each once, every one before those that it needs */
   size_t n_reach;
+  struct instance **finders; /* what is asked for a block that is not known here: instances of `reach`, in its order */
+  size_t n_finders;
 };
 
 /* Resources of other stacks that a stack stands on: those in `resources` are its top's upstreams first, then what its
@@ -87,17 +92,26 @@ static inline struct instance *instance_from(const struct hipmm_resource *resour
   return (struct instance *)(uintptr_t)resource;
 }
 
-/* Fills needs, depth and reach of an instance whose upstreams are known, all of which exist. */
+/* Fills needs, depth, reach and finders of an instance whose upstreams are known, all of which exist. */
 enum hipmm_status instance_link(struct instance *instance);
 
-/* The live block at `ptr`, asked of this instance and those below it; HIPMM_E_NOT_SUPPORTED when none can tell. */
+/* The live block at `ptr`, asked of this instance and those below it, each once, and of an instance before those that
+ * it stands on; HIPMM_E_NOT_SUPPORTED when none can tell. */
 enum hipmm_status instance_find(const struct instance *instance, const void *ptr, struct hipmm_block *block_out);
 enum hipmm_status instance_find_below(const struct instance *instance, const void *ptr, struct hipmm_block *block_out);
+
+/* See services->is_kept_below, and services->may_cut_up. */
+bool instance_is_kept_below(const struct instance *instance);
+bool instance_may_cut_up(const struct instance *other, const struct instance *instance);
 
 /* The nearest instance, from this one down, whose table of values (or actions) has `name`, and its row; NULL if
  * none. */
 const struct instance *instance_with_value(const struct instance *instance, const char *name, size_t *row_out);
 const struct instance *instance_with_action(const struct instance *instance, const char *name, size_t *row_out);
+
+/* resource.c: a warning in the log for each stack that is there: which of its resources the program holds. For
+ * hipmm_finalize(), when all else has let go of them. */
+void resource_warn_of_held(void);
 
 /* What is said of a stream to every resource of a stack. */
 enum stream_news { STREAM_RETAINED, STREAM_RETIRED };

@@ -40,36 +40,26 @@ static void take_back(struct hipmm_resource *resource, void *ptr, size_t bytes, 
 
 static void store_stream(struct storage *storage, hipStream_t stream)
 {
-  int device;
   storage->stream = stream;
-  storage->stream_is_ours = stream_owned_find(stream, &device) != 0;
+  storage->stream_number = stream_owned_number(stream);
 }
 
 /* The stream to free on. When the stored one was destroyed, against the contract, no stream is left to order the free
- * by, and the whole device is waited for. */
+ * by, and the whole device is waited for. A later stream may have its handle. */
 static enum hipmm_status find_stream(const struct storage *storage, hipStream_t *stream_out)
 {
-  int device = storage->device, previous = 0;
+  int previous = 0;
   *stream_out = storage->stream;
-  if (!storage->stream_is_ours || stream_owned_find(storage->stream, &device)) return HIPMM_OK;
-  enum hipmm_status status = device_enter(device, &previous);
+  if (!storage->stream_number || stream_owned_number(storage->stream) == storage->stream_number) return HIPMM_OK;
+  enum hipmm_status status = device_enter(storage->device, &previous);
   if (status) return status;
   int code = hip_table()->DeviceSynchronize();
-  hip_leave_device(device, previous);
+  hip_leave_device(storage->device, previous);
   *stream_out = HIPMM_DEFAULT_STREAM;
   return code ? hip_refuse(NULL, "hipDeviceSynchronize", code, 0) : HIPMM_OK;
 }
 
 /* ---- Life ---- */
-
-enum hipmm_status storage_resource(struct hipmm_resource *resource, struct hipmm_resource **resource_out)
-{
-  if (life_is_barred()) return life_check();
-  enum hipmm_status status = resource ? HIPMM_OK : life_check();
-  if (!status && !resource) status = device_current_resource(&resource);
-  if (!status) *resource_out = resource;
-  return status;
-}
 
 void storage_fill_in(struct storage *storage, struct hipmm_resource *resource, void *data, size_t bytes,
                      hipStream_t stream)
@@ -82,7 +72,7 @@ void storage_fill_in(struct storage *storage, struct hipmm_resource *resource, v
   store_stream(storage, stream);
 }
 
-enum hipmm_status storage_new(struct hipmm_resource *resource, size_t bytes, hipStream_t stream,
+static enum hipmm_status make(struct hipmm_resource *resource, size_t bytes, hipStream_t stream,
                               struct storage **storage_out)
 {
   void *data = NULL;
@@ -97,6 +87,20 @@ enum hipmm_status storage_new(struct hipmm_resource *resource, size_t bytes, hip
   storage_fill_in(storage, resource, data, bytes, stream);
   *storage_out = storage;
   return HIPMM_OK;
+}
+
+/* The resource of the current device lasts as long as the call, and then as long as its first object. */
+enum hipmm_status storage_new(struct hipmm_resource *resource, size_t bytes, hipStream_t stream,
+                              struct storage **storage_out)
+{
+  if (life_is_barred()) return life_check();
+  if (resource) return make(resource, bytes, stream, storage_out);
+  enum hipmm_status status = life_enter();
+  if (status) return status;
+  status = device_current_resource(&resource);
+  if (!status) status = make(resource, bytes, stream, storage_out);
+  life_leave();
+  return status;
 }
 
 void storage_abandon(struct storage *storage)
@@ -121,8 +125,7 @@ enum hipmm_status storage_new_copy(const struct storage *source, struct hipmm_re
                                    struct storage **storage_out)
 {
   struct storage *storage = NULL;
-  enum hipmm_status status = storage_resource(resource, &resource);
-  if (!status) status = storage_new(resource, source->bytes, stream, &storage);
+  enum hipmm_status status = storage_new(resource, source->bytes, stream, &storage);
   if (status) return status;
   storage->element_bytes = source->element_bytes;
   status = storage->device == source->device

@@ -13,16 +13,13 @@ struct storage {
   struct hipmm_resource *resource; /* of the stack that the handle holds */
   hipStream_t stream;              /* to free the block on */
   int device;
-  bool stream_is_ours; /* hipmm made it, so that it can be told when it is gone */
+  uint64_t stream_number; /* of a stream that hipmm made, so that it can be told when it is gone; 0 of others */
   void *data;
   size_t bytes, capacity_bytes;
   size_t element_bytes; /* of a vector; 1 otherwise */
 };
 
 _Static_assert(sizeof(struct storage) <= HANDLE_OBJECT_BYTES, "struct storage");
-
-/* The resource to use where the caller gave `resource`, which may be NULL; borrowed. Refuses in a fork's child. */
-enum hipmm_status storage_resource(struct hipmm_resource *resource, struct hipmm_resource **resource_out);
 
 /* Makes a new object, which holds the resource's stack, a container of a block of `bytes`. */
 void storage_fill_in(struct storage *storage, struct hipmm_resource *resource, void *data, size_t bytes,

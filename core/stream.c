@@ -19,9 +19,11 @@ static void tell_all(int device, hipStream_t stream, enum stream_news news)
 enum hipmm_status hipmm_stream_retain(int device, hipStream_t stream)
 {
   struct hipmm_resource *resource;
-  enum hipmm_status status = life_check();
-  if (!status) status = device_resource(device, &resource);
+  enum hipmm_status status = life_enter();
+  if (status) return status;
+  status = device_resource(device, &resource);
   if (!status) tell_all(device, stream, STREAM_RETAINED);
+  life_leave();
   return status;
 }
 

@@ -13,7 +13,8 @@ enum { BUCKETS = 256 };
 struct entry {
   hipStream_t _Atomic stream; /* NULL: unused */
   atomic_int device, owner;
-  struct entry *next; /* constant once the entry is in its bucket */
+  atomic_uint_fast64_t number; /* of the stream; never given twice */
+  struct entry *next;          /* constant once the entry is in its bucket */
 };
 
 static struct entry *_Atomic buckets[BUCKETS];
@@ -43,6 +44,7 @@ static struct entry *new_entry(hipStream_t stream)
 
 bool stream_owned_add(hipStream_t stream, int device, enum stream_owner owner)
 {
+  static uint64_t last_number;
   pthread_mutex_lock(&lock);
   struct entry *entry = find(stream, stream); /* a runtime that started afresh gives handles out again */
   if (!entry) entry = find(stream, NULL);
@@ -50,6 +52,7 @@ bool stream_owned_add(hipStream_t stream, int device, enum stream_owner owner)
   if (entry) {
     atomic_store(&entry->device, device);
     atomic_store(&entry->owner, (int)owner);
+    atomic_store(&entry->number, ++last_number);
     atomic_store_explicit(&entry->stream, stream, memory_order_release);
   }
   pthread_mutex_unlock(&lock);
@@ -62,6 +65,12 @@ enum stream_owner stream_owned_find(hipStream_t stream, int *device_out)
   if (!entry) return 0;
   *device_out = atomic_load(&entry->device);
   return (enum stream_owner)atomic_load(&entry->owner);
+}
+
+uint64_t stream_owned_number(hipStream_t stream)
+{
+  const struct entry *entry = stream ? find(stream, stream) : NULL;
+  return entry ? atomic_load(&entry->number) : 0;
 }
 
 bool stream_owned_remove(hipStream_t stream, enum stream_owner owner)

@@ -13,6 +13,10 @@ bool stream_owned_add(hipStream_t stream, int device, enum stream_owner owner);
 /* The owner and the device; 0 for a stream that hipmm did not make. Takes no lock. */
 enum stream_owner stream_owned_find(hipStream_t stream, int *device_out);
 
+/* A number of the stream that no other stream ever has, though it may have the same handle; 0 for a stream that hipmm
+ * did not make. Takes no lock. */
+uint64_t stream_owned_number(hipStream_t stream);
+
 /* Strikes a stream of this owner out. False if there is none, so that of two threads one succeeds. */
 bool stream_owned_remove(hipStream_t stream, enum stream_owner owner);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* stream_pool.c: pools of streams. Called by applications. Getting a stream that is made already takes no lock. */
+#include "cancel.h"
 #include "device.h"
 #include "handle.h"
 #include "life.h"
@@ -87,11 +88,13 @@ enum hipmm_status hipmm_stream_pool_destroy(struct hipmm_stream_pool *pool)
 static enum hipmm_status make(struct hipmm_stream_pool *pool, size_t index, hipStream_t *stream_out)
 {
   enum hipmm_status status = HIPMM_OK;
+  int cancel = cancel_forbid();
   pthread_mutex_lock(&pool->lock);
   hipStream_t stream = atomic_load(&pool->streams[index]);
   if (!stream) status = stream_make(pool->device, pool->flags, STREAM_OF_POOL, &stream);
   if (!status) atomic_store_explicit(&pool->streams[index], stream, memory_order_release);
   pthread_mutex_unlock(&pool->lock);
+  cancel_allow(cancel);
   if (!status) *stream_out = stream;
   return status;
 }

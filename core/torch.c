@@ -67,26 +67,46 @@ static void *fail_without_device(void)
   return fail(hipmm_last_error_message());
 }
 
-void *hipmm_torch_malloc(ssize_t bytes, int number, hipStream_t stream)
+static inline void *allocate_for(struct framework_device *device, size_t bytes, hipStream_t stream)
 {
-  struct framework_device *device = framework_get(number);
-  if (__builtin_expect(bytes <= 0 || !device, 0)) {
-    if (!bytes) return NULL;
-    if (!device) return fail_without_device();
-    error_set(HIPMM_E_ARGUMENT, "%zd is not a size", bytes);
-    return refuse();
-  }
   if (__builtin_expect(!framework_knows_stream(device, stream), 0)) framework_promise_stream(device, stream);
   bool in_pool = atomic_load_explicit(&device->pool, memory_order_acquire) != NULL;
-  void *ptr = __builtin_expect(in_pool, 0) ? allocate_in_pool(device, (size_t)bytes, stream)
-                                           : allocate(device, (size_t)bytes, stream);
+  return __builtin_expect(in_pool, 0) ? allocate_in_pool(device, bytes, stream) : allocate(device, bytes, stream);
+}
+
+void *hipmm_torch_malloc(ssize_t bytes, int number, hipStream_t stream)
+{
+  void *ptr = NULL;
+  if (!bytes) return NULL;
+  struct framework_device *device = framework_enter(number);
+  if (__builtin_expect(!device, 0)) return fail_without_device();
+  if (__builtin_expect(bytes > 0, 1))
+    ptr = allocate_for(device, (size_t)bytes, stream);
+  else
+    error_set(HIPMM_E_ARGUMENT, "%zd is not a size", bytes);
+  framework_leave();
   return __builtin_expect(ptr != NULL, 1) ? ptr : refuse();
 }
 
 /* ---- Freeing ---- */
 
+/* What the resource would say of the size, or that the block is not live: a pool that keeps the block does not ask. */
+static enum hipmm_status check_live(const struct framework_device *device, const void *ptr, size_t bytes)
+{
+  struct hipmm_block block;
+  enum hipmm_status status = instance_find(instance_from(device->resource), ptr, &block);
+  if (status == HIPMM_E_NOT_SUPPORTED) return HIPMM_OK; /* nobody can tell */
+  if (status || block.bytes == bytes) return status;
+  return error_refuse(HIPMM_E_SIZE, NULL, "{0:hex} was allocated with {1} bytes and cannot be freed with {2}",
+                      (uintptr_t)ptr, block.bytes, bytes);
+}
+
 static void free_noted(struct framework_device *device, void *ptr, size_t bytes, hipStream_t stream)
 {
+  if (check_live(device, ptr, bytes) == HIPMM_E_SIZE) {
+    framework_complain("torch", "a block is not freed");
+    return; /* its note stays */
+  }
   struct torch_note note = torch_notes_take(ptr);
   if (note.kept) {
     torch_note_pool(ptr, note.pool, true);
@@ -109,13 +129,14 @@ static size_t size_of(const struct framework_device *device, const void *ptr)
 /* After hipmm_finalize() the memory is gone, and PyTorch may still come with its last blocks. */
 void hipmm_torch_free(void *ptr, ssize_t bytes, int number, hipStream_t stream)
 {
-  struct framework_device *device = framework_find(number);
-  if (!ptr || !device) return;
+  struct framework_device *device = ptr ? framework_enter_known(number) : NULL;
+  if (!device) return;
   if (__builtin_expect(!bytes, 0)) bytes = (ssize_t)size_of(device, ptr);
   if (__builtin_expect(torch_notes_may_have(ptr), 0))
     free_noted(device, ptr, (size_t)bytes, stream);
   else
     framework_free(device, ptr, (size_t)bytes, stream);
+  framework_leave();
 }
 
 /* ---- The further hooks ---- */
@@ -135,9 +156,10 @@ void hipmm_torch_init(int device_count)
 void hipmm_torch_reset(void)
 {
   for (int number = 0; number < DEVICE_MOST; number++) {
-    struct framework_device *device = framework_find(number);
-    if (device && hipmm_resource_trim(device->resource, 0))
-      framework_complain("torch", "idle memory is not given back");
+    struct framework_device *device = framework_enter_known(number);
+    if (!device) continue;
+    if (hipmm_resource_trim(device->resource, 0)) framework_complain("torch", "idle memory is not given back");
+    framework_leave();
   }
 }
 
@@ -162,9 +184,10 @@ static bool find_block(void *ptr, struct hipmm_block *block_out, bool *sure_out)
 {
   *sure_out = true;
   for (int number = 0; number < DEVICE_MOST; number++) {
-    struct framework_device *device = framework_find(number);
+    struct framework_device *device = framework_enter_known(number);
     if (!device) continue;
     enum hipmm_status status = instance_find(instance_from(device->resource), ptr, block_out);
+    framework_leave();
     if (!status) return true;
     if (status != HIPMM_E_POINTER) *sure_out = false;
   }
@@ -210,21 +233,24 @@ void hipmm_torch_record_stream(void *ptr, hipStream_t stream)
 void hipmm_torch_begin_allocate_to_pool(int number, struct hipmm_torch_pool pool, const void *filter)
 {
   (void)filter;
-  struct framework_device *device = framework_get(number);
-  if (device)
-    torch_pool_begin(device, pool);
-  else
-    framework_complain("torch", "no private pool is begun");
+  struct framework_device *device = framework_enter(number);
+  if (device) torch_pool_begin(device, pool);
+  if (device) framework_leave();
+  if (!device) framework_complain("torch", "no private pool is begun");
 }
 
 void hipmm_torch_end_allocate_to_pool(int number, struct hipmm_torch_pool pool)
 {
-  struct framework_device *device = framework_find(number);
-  if (device) torch_pool_end(device, pool);
+  struct framework_device *device = framework_enter_known(number);
+  if (!device) return;
+  torch_pool_end(device, pool);
+  framework_leave();
 }
 
 void hipmm_torch_release_pool(int number, struct hipmm_torch_pool pool)
 {
-  struct framework_device *device = framework_find(number);
-  if (device) torch_pool_release(device, pool);
+  struct framework_device *device = framework_enter_known(number);
+  if (!device) return;
+  torch_pool_release(device, pool);
+  framework_leave();
 }

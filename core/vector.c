@@ -70,7 +70,6 @@ enum hipmm_status hipmm_vector_create(struct hipmm_resource *resource, size_t el
   struct storage *storage = NULL;
   size_t bytes = 0;
   enum hipmm_status status = check_new(element_bytes, count, vector_out, &bytes);
-  if (!status) status = storage_resource(resource, &resource);
   if (!status) status = storage_new(resource, bytes, stream, &storage);
   return status ? status : open_vector(storage, element_bytes, vector_out);
 }
@@ -81,7 +80,6 @@ enum hipmm_status hipmm_vector_create_from(struct hipmm_resource *resource, size
   struct storage *storage = NULL;
   size_t bytes = 0;
   enum hipmm_status status = check_new(element_bytes, count, vector_out, &bytes);
-  if (!status) status = storage_resource(resource, &resource);
   if (!status) status = storage_new_from(resource, source, bytes, stream, &storage);
   return status ? status : open_vector(storage, element_bytes, vector_out);
 }

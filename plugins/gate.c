@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* gate.c: membarrier, and waiting for an owner to come out. */
 #include "gate.h"
+#include "../core/cancel.h"
 
 #include <linux/membarrier.h>
 #include <pthread.h>
@@ -35,9 +36,11 @@ void gates_agree(void)
 void gate_await(const struct gate *gate)
 {
   const struct timespec nap = {.tv_nsec = NAP_NS};
+  int cancel = cancel_forbid();
   for (int turns = 0; atomic_load(&gate->inside); turns++)
     if (turns < YIELDS)
       sched_yield();
     else
       nanosleep(&nap, NULL);
+  cancel_allow(cancel);
 }

@@ -41,6 +41,17 @@ static void shut_out_owner(struct lock *lock)
   gate_await(&lock->gate);
 }
 
+/* The same, without waiting for the owner: false, and the gate is open, if the owner is inside. */
+static bool try_shut_out_owner(struct lock *lock)
+{
+  if (gate_is_shut(&lock->gate)) return true;
+  gate_shut(&lock->gate);
+  gates_agree();
+  bool is_out = !atomic_load(&lock->gate.inside);
+  if (!is_out) gate_open(&lock->gate);
+  return is_out;
+}
+
 static bool is_long_alone(struct lock *lock)
 {
   lock->n_alone = lock->last == me() ? lock->n_alone + 1 : 0;
@@ -59,6 +70,16 @@ void lock_take_busy(struct lock *lock)
     gate_open(&lock->gate); /* for the next time */
   else
     lock_own(lock);
+}
+
+bool lock_try(struct lock *lock)
+{
+  if (lock_pass(lock)) return true;
+  if (lock_is_held(lock) || pthread_mutex_trylock(&lock->busy)) return false;
+  atomic_store_explicit(&lock->taker, me(), memory_order_relaxed);
+  if (lock_is_own(lock) || try_shut_out_owner(lock)) return true;
+  lock_release_busy(lock);
+  return false;
 }
 
 enum hipmm_status lock_enter_slowly(struct lock *lock, const struct hipmm_services *services)

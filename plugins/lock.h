@@ -47,6 +47,9 @@ static inline void lock_take(struct lock *lock)
   if (!lock_pass(lock)) lock_take_busy(lock);
 }
 
+/* Takes it if that needs no waiting; false, and nothing done, otherwise. */
+bool lock_try(struct lock *lock);
+
 /* For the ops of a resource that holds it while it calls its upstream: takes it, but refuses a thread that holds it, as
  * something below has called back what stands above. */
 enum hipmm_status lock_enter_slowly(struct lock *lock, const struct hipmm_services *services);

@@ -2,6 +2,7 @@
 /* source.c: see source.h. Every block that a source gave out stands in the core's ledger, so that a foreign pointer, a
  * second free and a wrong size are refused before the runtime hears of them. */
 #include "source.h"
+#include "../core/cancel.h"
 
 #include <stdlib.h>
 
@@ -103,9 +104,11 @@ enum hipmm_status source_allocate(void *self, size_t bytes, size_t alignment, hi
     *ptr_out = NULL;
     return HIPMM_OK;
   }
+  int cancel = cancel_forbid();
   int previous = services->enter_device(services);
   status = obtain_and_hold(source, bytes, ptr_out);
   services->leave_device(services, previous);
+  cancel_allow(cancel);
   return status;
 }
 
@@ -133,12 +136,14 @@ enum hipmm_status source_deallocate(void *self, void *ptr, size_t bytes, size_t 
   if (!ptr) return HIPMM_OK;
   enum hipmm_status status = services->release(services, ptr, bytes, &held_bytes);
   if (status) return status;
+  int cancel = cancel_forbid(); /* the block is nobody's meanwhile */
   int previous = services->enter_device(services);
   status = wait_for_work(services, stream);
   if (!status) status = source->memory->give_back(source, ptr, held_bytes);
   services->leave_device(services, previous);
   if (status && services->hold(services, ptr, held_bytes))
     services->log(services, HIPMM_LOG_ERROR, "%p could not be freed and cannot be noted either: it is lost", ptr);
+  cancel_allow(cancel);
   return status;
 }
 

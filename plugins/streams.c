@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* streams.c: streams by handle, their epochs and events. Every HIP call of the pool that is about order is here. */
 #include "streams.h"
+#include "../core/cancel.h"
 #include "threads.h"
 
 #include <string.h>
@@ -52,21 +53,15 @@ static void fill_table(struct streams *streams)
   }
 }
 
-uint32_t streams_known_id(const struct streams *streams, hipStream_t handle)
-{
-  handle = stream_usual_handle(handle);
-  return *entry_of(streams, handle, handle == PER_THREAD ? thread_number() : 0);
-}
-
-enum hipmm_status streams_admit(const struct streams *streams, hipStream_t handle)
+static enum hipmm_status check_device(const struct streams *streams, hipStream_t handle)
 {
   const struct hipmm_services *services = streams->services;
   const struct hipmm_hip *hip = services->hip;
   int device = services->device;
-  handle = stream_usual_handle(handle);
-  if (!hip->StreamGetDevice || handle == NULL || handle == PER_THREAD || streams_known_id(streams, handle))
-    return HIPMM_OK;
+  if (!hip->StreamGetDevice || handle == NULL || handle == PER_THREAD) return HIPMM_OK;
+  int cancel = cancel_forbid();
   if (hip->StreamGetDevice(handle, &device)) hip->GetLastError();
+  cancel_allow(cancel);
   if (device == services->device) return HIPMM_OK;
   return services->refuse(services, HIPMM_E_ARGUMENT, "stream {0:hex} is of device {1}, not of device {2}",
                           (uintptr_t)handle, (uint64_t)device, (uint64_t)services->device);
@@ -85,14 +80,24 @@ bool stream_is_sure(const struct streams *streams, uint32_t id)
   return stream->lasts || stream->thread || streams->record == RECORD_LAZY || !streams->services->hip->StreamGetId;
 }
 
+static bool is_captured(const struct streams *streams, hipStream_t handle)
+{
+  int cancel = cancel_forbid();
+  bool captured = hipmm_stream_is_captured(streams->services->hip, handle);
+  cancel_allow(cancel);
+  return captured;
+}
+
 /* HIP's number of a stream; 0 where it has none to tell, as while the stream is captured: to ask would end the capture.
  * It is another stream then, rightly so, since a graph does not run in the order of the stream that it was made of. */
 static unsigned long long number_of(const struct streams *streams, hipStream_t handle)
 {
   const struct hipmm_hip *hip = streams->services->hip;
   unsigned long long number = 0;
-  if (!hip->StreamGetId || handle == NULL || handle == PER_THREAD || hipmm_stream_is_captured(hip, handle)) return 0;
+  if (!hip->StreamGetId || handle == NULL || handle == PER_THREAD || is_captured(streams, handle)) return 0;
+  int cancel = cancel_forbid();
   if (hip->StreamGetId(handle, &number)) hip->GetLastError();
+  cancel_allow(cancel);
   return number;
 }
 
@@ -116,18 +121,42 @@ static uint32_t add(struct streams *streams, hipStream_t handle, unsigned long l
   return id;
 }
 
-uint32_t streams_id(struct streams *streams, hipStream_t handle)
+void stream_lose(struct streams *streams, uint32_t id)
 {
-  handle = stream_usual_handle(handle);
-  uint32_t id = streams_known_id(streams, handle);
+  streams->items[id].gone = true;
+  fill_table(streams);
+}
+
+/* The stream that the handle names now, if it is known; STREAM_CLEAN if not, and its number then. The stream that the
+ * handle named before is lost. */
+static uint32_t known_id(struct streams *streams, hipStream_t handle, unsigned long long *number_out)
+{
+  uint32_t id = *entry_of(streams, handle, handle == PER_THREAD ? thread_number() : 0);
   if (id && stream_is_sure(streams, id)) return id;
-  unsigned long long number = number_of(streams, handle);
-  if (id && streams->items[id].number == number) return id;
-  if (id) {
-    streams->items[id].gone = true;
-    fill_table(streams);
+  *number_out = number_of(streams, handle);
+  if (id && streams->items[id].number == *number_out) return id;
+  if (id) stream_lose(streams, id);
+  return STREAM_CLEAN;
+}
+
+uint32_t streams_known_id(struct streams *streams, hipStream_t handle)
+{
+  unsigned long long number;
+  return known_id(streams, stream_usual_handle(handle), &number);
+}
+
+enum hipmm_status streams_enter(struct streams *streams, hipStream_t handle, uint32_t *id_out)
+{
+  unsigned long long number;
+  enum hipmm_status status = HIPMM_OK;
+  handle = stream_usual_handle(handle);
+  uint32_t id = known_id(streams, handle, &number);
+  if (!id) {
+    status = check_device(streams, handle);
+    if (!status) id = add(streams, handle, number);
   }
-  return add(streams, handle, number);
+  *id_out = id;
+  return status;
 }
 
 /* Whether its handle may be used at any time and by any thread: its owner keeps it, which is known of some, and
@@ -144,7 +173,7 @@ static bool may_use_handle(const struct streams *streams, const struct stream *s
 
 bool stream_is_captured(const struct streams *streams, uint32_t id)
 {
-  return hipmm_stream_is_captured(streams->services->hip, streams->items[id].handle);
+  return is_captured(streams, streams->items[id].handle);
 }
 
 bool streams_any_captured(const struct streams *streams, uint32_t user)
@@ -162,12 +191,14 @@ static bool record_event(const struct streams *streams, const struct stream *str
 {
   const struct hipmm_services *services = streams->services;
   const struct hipmm_hip *hip = services->hip;
-  if (hipmm_stream_is_captured(hip, stream->handle)) return false;
+  if (is_captured(streams, stream->handle)) return false;
+  int cancel = cancel_forbid();
   int previous = services->enter_device(services);
   int code = *event ? 0 : hip->EventCreateWithFlags(event, HIPMM_HIP_EVENT_DISABLE_TIMING);
   if (!code) code = hip->EventRecord(*event, stream->handle);
   if (code) hip->GetLastError();
   services->leave_device(services, previous);
+  cancel_allow(cancel);
   return !code;
 }
 
@@ -198,11 +229,13 @@ void stream_poll(struct streams *streams, uint32_t id)
 {
   struct stream *stream = &streams->items[id];
   if (stream->passed == stream->recorded) return;
+  int cancel = cancel_forbid();
   int code = streams->services->hip->EventQuery(stream->event);
   if (code)
     streams->services->hip->GetLastError(); /* HIP keeps even "not ready" as the thread's last error */
   else
     stream->passed = stream->recorded;
+  cancel_allow(cancel);
 }
 
 bool stream_wait(struct streams *streams, uint32_t waiter, uint32_t id, uint64_t epoch)
@@ -212,10 +245,12 @@ bool stream_wait(struct streams *streams, uint32_t waiter, uint32_t id, uint64_t
   if (epoch <= stream->passed) return true;
   if (stream_is_captured(streams, waiter)) return false;
   if (epoch > stream->recorded && !stream_cover(streams, id)) return false;
+  int cancel = cancel_forbid();
   int previous = services->enter_device(services);
   int code = services->hip->StreamWaitEvent(streams->items[waiter].handle, stream->event, 0);
   if (code) services->hip->GetLastError();
   services->leave_device(services, previous);
+  cancel_allow(cancel);
   streams->waits++;
   return !code;
 }
@@ -225,8 +260,10 @@ bool stream_host_wait(struct streams *streams, uint32_t id)
   struct stream *stream = &streams->items[id];
   if (stream->passed == stream->frees) return true;
   if (!stream_cover(streams, id)) return false;
+  int cancel = cancel_forbid();
   int code = streams->services->hip->EventSynchronize(stream->event);
   if (code) streams->services->hip->GetLastError();
+  cancel_allow(cancel);
   streams->waits++;
   return !code;
 }
@@ -264,6 +301,7 @@ bool stream_host_wait_for(struct streams *streams, uint32_t id, uint64_t epoch)
   stream->marks_ahead = MARKS_AFTER_WAIT;
   const struct mark *mark = mark_for(stream, epoch);
   if (!mark) return stream_host_wait(streams, id);
+  int cancel = cancel_forbid();
   int code = hip->EventQuery(mark->event);
   if (code) {
     hip->GetLastError(); /* HIP keeps even "not ready" as the thread's last error */
@@ -271,6 +309,7 @@ bool stream_host_wait_for(struct streams *streams, uint32_t id, uint64_t epoch)
     code = hip->EventSynchronize(mark->event);
     if (code) hip->GetLastError();
   }
+  cancel_allow(cancel);
   return !code;
 }
 
@@ -306,10 +345,12 @@ enum hipmm_status streams_wait_for_device(const struct streams *streams, uint32_
   if (streams_any_captured(streams, user))
     return services->refuse(services, HIPMM_E_STATE,
                             "a graph is being captured, and until that ends the device cannot be waited for", 0, 0, 0);
+  int cancel = cancel_forbid();
   int previous = services->enter_device(services);
   int code = services->hip->DeviceSynchronize();
   enum hipmm_status status = code ? services->refuse_hip(services, "hipDeviceSynchronize", code, 0) : HIPMM_OK;
   services->leave_device(services, previous);
+  cancel_allow(cancel);
   return status;
 }
 
@@ -320,9 +361,11 @@ void streams_wait_at_end(const struct hipmm_services *services)
 
 bool streams_wait_for_handle(const struct hipmm_services *services, hipStream_t handle)
 {
+  int cancel = cancel_forbid();
   int previous = services->enter_device(services);
   int code = services->hip->StreamSynchronize(handle);
   if (code) services->hip->GetLastError();
   services->leave_device(services, previous);
+  cancel_allow(cancel);
   return !code;
 }

@@ -60,16 +60,14 @@ bool streams_open(struct streams *streams, const struct hipmm_services *services
 /* Destroys the events. The device is current. */
 void streams_close(struct streams *streams);
 
-/* Refuses a stream of another device, whose work no event of this one stands for: HIPMM_E_ARGUMENT. Asks HIP, where
- * that can tell, about streams that are not known yet. To be called before streams_id(). */
-enum hipmm_status streams_admit(const struct streams *streams, hipStream_t handle);
-
 /* The id of a stream as the calling thread means it, which uses it now. STREAM_CLEAN when it is new and there is no
- * room for one more. */
-uint32_t streams_id(struct streams *streams, hipStream_t handle);
+ * room for one more. Refuses a stream of another device, whose work no event of this one stands for:
+ * HIPMM_E_ARGUMENT. HIP is asked, where it can tell, about each stream that is not known yet. */
+enum hipmm_status streams_enter(struct streams *streams, hipStream_t handle, uint32_t *id_out);
 
-/* The id if the stream is known already; STREAM_CLEAN if not. */
-uint32_t streams_known_id(const struct streams *streams, hipStream_t handle);
+/* The id if the stream is known already; STREAM_CLEAN if not. The handle is good during this call: a handle that named
+ * another stream before is not taken for that one. */
+uint32_t streams_known_id(struct streams *streams, hipStream_t handle);
 
 /* A free on this stream: returns its epoch. Records an event if that is to be done at each free. */
 uint64_t stream_note_free(struct streams *streams, uint32_t id);
@@ -105,6 +103,10 @@ bool stream_is_captured(const struct streams *streams, uint32_t id);
 /* Whether work on any stream, as far as their handles may be used, goes into a graph that is being captured: then the
  * device cannot be waited for. That of `user` is good during this call. */
 bool streams_any_captured(const struct streams *streams, uint32_t user);
+
+/* The stream ends, and could not be waited for: its handle may name another stream from now on. It stays until the
+ * device was waited for. */
+void stream_lose(struct streams *streams, uint32_t id);
 
 /* Forgets a stream whose frees have all passed and that has no free blocks; all such streams that are gone: the device
  * was waited for. */

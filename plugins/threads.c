@@ -2,6 +2,7 @@
 /* threads.c: thread numbers and memories, and one thread-specific key for all pools, whose destructor tells them that a
  * thread ends. The plugin stays loaded, so the destructor is always there. */
 #include "threads.h"
+#include "../core/cancel.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -11,9 +12,13 @@ enum { MEMORY_BYTES = THREAD_MEMORIES * sizeof(struct thread_memory) };
 
 _Thread_local struct thread_memory *thread_memories;
 
+/* The memory of a thread whose end was told: it remembers nothing. Never written. */
+static struct thread_memory no_memories[THREAD_MEMORIES];
+
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list, and of what watches say of themselves */
+static pthread_cond_t call_over = PTHREAD_COND_INITIALIZER;
 static struct thread_watch *watches;
 
 uint64_t thread_number(void)
@@ -30,13 +35,24 @@ uint64_t thread_new_owner(void)
   return atomic_fetch_add(&last, 1) + 1;
 }
 
+/* The lock is held, save during the call itself; the watch stays in the list meanwhile. */
+static void tell(struct thread_watch *watch, uint64_t thread)
+{
+  watch->n_calls++;
+  pthread_mutex_unlock(&lock);
+  watch->ended(watch, thread);
+  pthread_mutex_lock(&lock);
+  if (!--watch->n_calls && watch->is_closing) pthread_cond_broadcast(&call_over);
+}
+
 static void thread_ended(void *number)
 {
   pthread_mutex_lock(&lock);
-  for (struct thread_watch *watch = watches; watch; watch = watch->next) watch->ended(watch, (uintptr_t)number);
+  for (struct thread_watch *watch = watches; watch; watch = watch->next)
+    if (!watch->is_closing) tell(watch, (uintptr_t)number);
   pthread_mutex_unlock(&lock);
   munmap(thread_memories, MEMORY_BYTES);
-  thread_memories = NULL;
+  thread_memories = no_memories;
 }
 
 static void make_key(void)
@@ -57,7 +73,7 @@ static void make_memories(void)
 bool thread_attend(void)
 {
   if (!thread_memories) make_memories();
-  return thread_memories != NULL;
+  return thread_memories && thread_memories != no_memories;
 }
 
 void thread_remember(uint64_t owner, const void *remembered_key, void *value)
@@ -76,11 +92,15 @@ void thread_watch_open(struct thread_watch *watch)
 
 void thread_watch_close(struct thread_watch *watch)
 {
+  int cancel = cancel_forbid();
   pthread_mutex_lock(&lock);
+  watch->is_closing = true;
+  while (watch->n_calls) pthread_cond_wait(&call_over, &lock);
   for (struct thread_watch **link = &watches; *link; link = &(*link)->next) {
     if (*link != watch) continue;
     *link = watch->next;
     break;
   }
   pthread_mutex_unlock(&lock);
+  cancel_allow(cancel);
 }

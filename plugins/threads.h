@@ -39,23 +39,30 @@ static inline void *thread_recall(uint64_t owner, const void *key)
   return memory->owner == owner && memory->key == key ? memory->value : NULL;
 }
 
-/* Does nothing when there is no memory for it. From then on the thread's end is told to every watch. */
+/* Does nothing when there is no memory for it, or the thread's end has been told. From then on the thread's end is told
+ * to every watch. */
 void thread_remember(uint64_t owner, const void *key, void *value);
 
 /* ---- Ends ---- */
 
-/* The calling thread's end is told to every watch, and it has thread_memories; false if there is no memory for it. */
+/* The calling thread's end is told to every watch, and it has thread_memories; false if there is no memory for it, or
+ * its end has been told already: destructors of the program's thread-specific values may run after that. */
 bool thread_attend(void);
 
-/* Something that wants to know which threads end; linked into a list while it is open. */
+/* Something that wants to know which threads end; linked into a list while it is open. The list's lock is not held while
+ * `ended` runs, so `ended` may take any lock; but it makes its thread wait, and a thread that holds a lock of a resource
+ * may in turn wait for the thread to end: `ended` should not wait for such locks. */
 struct thread_watch {
   void (*ended)(struct thread_watch *watch, uint64_t thread);
   struct thread_watch *next;
+  unsigned n_calls; /* threads that are in `ended` */
+  bool is_closing;  /* no more of them */
 };
 
 void thread_watch_open(struct thread_watch *watch);
 
-/* After it returns, `ended` is not running and not called any more. The caller holds no lock that `ended` takes. */
+/* After it returns, `ended` is not running and not called any more. The caller holds no lock that this watch's `ended`
+ * waits for; it may hold those of other watches. */
 void thread_watch_close(struct thread_watch *watch);
 
 #endif

@@ -2,6 +2,7 @@
 /* setup.c: see setup.h. Called inside of thread_enter(), so that what the runtime does meanwhile is not routed. */
 #include "setup.h"
 
+#include "../core/cancel.h"
 #include "../core/environment.h"
 #include "../core/hip.h"
 #include "real.h"
@@ -105,12 +106,14 @@ static enum state decide(enum family family)
 static bool is_ready_slowly(enum family family)
 {
   pthread_once(&once, watch_forks);
+  int cancel = cancel_forbid();
   atomic_store(&is_changing, true);
   pthread_mutex_lock(&lock);
   if (atomic_load(&states[family]) == STATE_UNKNOWN) atomic_store(&states[family], decide(family));
   if (atomic_load(&states[family]) == STATE_READY) atomic_store(&was_ready, true);
   pthread_mutex_unlock(&lock);
   atomic_store(&is_changing, false);
+  cancel_allow(cancel);
   return atomic_load(&states[family]) == STATE_READY;
 }
 
@@ -142,10 +145,12 @@ bool setup_was_ready(void)
 
 void setup_close(void)
 {
+  int cancel = cancel_forbid();
   pthread_mutex_lock(&lock);
   if (atomic_load(&is_open) && hipmm_finalize()) preload_say("%s", hipmm_last_error_message());
   atomic_store(&is_open, false);
   for (int family = 0; family < FAMILY_COUNT; family++)
     if (atomic_load(&states[family]) == STATE_READY) atomic_store(&states[family], STATE_UNKNOWN);
   pthread_mutex_unlock(&lock);
+  cancel_allow(cancel);
 }

@@ -79,7 +79,7 @@ uint32_t arena_take_elsewhere(struct arena *arena, const struct local *local, co
 /* The stream is valid still: its memory becomes anybody's, and it is forgotten. */
 void arena_retire(struct arena *arena, hipStream_t handle);
 
-/* What the thread_watch calls; it takes the global lock itself. */
+/* What the thread_watch calls. No lock is held. Does not wait for an arena that is busy. */
 void arena_thread_ended(struct thread_watch *watch, uint64_t thread);
 
 /* ---- take.c. The global lock is held, and no other ---- */
@@ -92,6 +92,7 @@ enum hipmm_status arena_take(struct arena *arena, const struct arena_wish *wish,
 enum hipmm_status arena_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out);
 enum hipmm_status arena_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream);
 enum hipmm_status arena_find(void *self, const void *ptr, struct hipmm_block *block_out);
+int arena_covers(void *self, const void *ptr);
 enum hipmm_status arena_trim(void *self, size_t keep_bytes);
 void arena_stream_retire(void *self, hipStream_t stream);
 void arena_stream_retain(void *self, hipStream_t stream);

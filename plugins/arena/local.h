@@ -34,10 +34,20 @@ struct local {
   struct index ready;
 
   /* The global lock's. */
-  uint64_t thread;         /* whose; 0: nobody's */
+  uint64_t thread;         /* whose; 0: nobody's. The thread itself may set it to 0 without a lock */
   uint32_t next_of_stream; /* arena of the same stream, or next that has none */
-  bool has_ended;          /* the thread of its per-thread default stream has */
 };
+
+/* A thread that leaves its arena has done with it before this is 0 for others. */
+static inline uint64_t local_thread(const struct local *local)
+{
+  return __atomic_load_n(&local->thread, __ATOMIC_ACQUIRE);
+}
+
+static inline void local_set_thread(struct local *local, uint64_t thread)
+{
+  __atomic_store_n(&local->thread, thread, __ATOMIC_RELEASE);
+}
 
 /* ---- With its own lock held ---- */
 

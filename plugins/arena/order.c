@@ -137,8 +137,7 @@ static void make_clean(struct arena *arena, struct local *local)
   lock_take(&local->lock);
   unlist(arena, local);
   list(arena, local, STREAM_CLEAN);
-  local->thread = 0;
-  local->has_ended = false;
+  local_set_thread(local, 0);
   local_empty_quick(local, &arena->global.pieces);
   return_idle_locked(arena, local, 0);
   lock_release(&local->lock);
@@ -162,10 +161,16 @@ static void forget(struct arena *arena, uint32_t stream)
   stream_forget(&arena->global.streams, stream);
 }
 
+/* It is the default stream of a thread that has ended. */
+static bool has_no_thread(const struct local *local)
+{
+  return local->number && local->is_open && local->stream_thread && !local_thread(local);
+}
+
 static bool is_over(const struct arena *arena, uint32_t stream)
 {
   const struct local *local = arena_local(arena, arena->first_local[stream]);
-  return stream_of(&arena->global.streams, stream)->gone || (local->number && local->has_ended);
+  return stream_of(&arena->global.streams, stream)->gone || has_no_thread(local);
 }
 
 /* ---- Waiting for the device ---- */
@@ -194,18 +199,21 @@ enum hipmm_status arena_synchronize(struct arena *arena, uint32_t user)
   return HIPMM_OK;
 }
 
+/* The global lock is held. */
+static void return_all(struct arena *arena, struct local *local)
+{
+  lock_take(&local->lock);
+  local_empty_quick(local, &arena->global.pieces);
+  return_idle_locked(arena, local, 0);
+  lock_release(&local->lock);
+}
+
 enum hipmm_status arena_collect(struct arena *arena, uint32_t user)
 {
   enum hipmm_status status = arena_synchronize(arena, user);
   if (status) return status;
   arena->collections++;
-  for (uint32_t number = 1; number < arena->n_locals; number++) {
-    struct local *local = arena_local(arena, number);
-    lock_take(&local->lock);
-    local_empty_quick(local, &arena->global.pieces);
-    return_idle_locked(arena, local, 0);
-    lock_release(&local->lock);
-  }
+  for (uint32_t number = 1; number < arena->n_locals; number++) return_all(arena, arena_local(arena, number));
   return arena_synchronize(arena, user); /* threads that went on meanwhile may have freed since the first */
 }
 
@@ -244,16 +252,13 @@ static void forget_all_streams(struct arena *arena)
 enum hipmm_status arena_enter_stream(struct arena *arena, hipStream_t handle, uint32_t *id_out)
 {
   struct streams *streams = &arena->global.streams;
-  enum hipmm_status status = streams_admit(streams, handle);
-  if (status) return status;
-  *id_out = streams_id(streams, handle);
-  if (*id_out) return HIPMM_OK;
+  enum hipmm_status status = streams_enter(streams, handle, id_out);
+  if (status || *id_out) return status;
   for (uint32_t number = 1; number < arena->n_locals; number++) close_local(arena_local(arena, number));
   status = arena_synchronize(arena, STREAM_CLEAN);
   if (status) return status;
   forget_all_streams(arena);
-  *id_out = streams_id(streams, handle);
-  return HIPMM_OK;
+  return streams_enter(streams, handle, id_out);
 }
 
 static struct local *new_local(struct arena *arena)
@@ -266,7 +271,8 @@ static struct local *new_local(struct arena *arena)
   if (arena->n_locals == ARENA_MOST_LOCALS) return NULL;
   struct local *local = arena_local(arena, arena->n_locals);
   lock_open(&local->lock);
-  local->number = arena->n_locals++;
+  local->number = arena->n_locals;
+  __atomic_store_n(&arena->n_locals, arena->n_locals + 1, __ATOMIC_RELEASE);
   return local;
 }
 
@@ -276,8 +282,9 @@ static struct local *local_for(struct arena *arena, uint32_t stream, uint64_t th
   struct local *found = NULL;
   for (uint32_t number = arena->first_local[stream]; number; number = arena_local(arena, number)->next_of_stream) {
     struct local *local = arena_local(arena, number);
-    if (local->thread == thread) return local;
-    if (!local->thread) found = local;
+    uint64_t owner = local_thread(local);
+    if (owner == thread) return local;
+    if (!owner) found = local;
   }
   return found;
 }
@@ -287,7 +294,7 @@ static struct local *local_for(struct arena *arena, uint32_t stream, uint64_t th
 struct local *arena_enter_local(struct arena *arena, hipStream_t handle, uint32_t stream)
 {
   struct streams *streams = &arena->global.streams;
-  bool is_open = streams->record != RECORD_ON_FREE && stream_is_sure(streams, stream);
+  bool is_open = streams->record != RECORD_ON_FREE && stream_is_sure(streams, stream) && thread_attend();
   uint64_t thread = is_open ? thread_number() : 0;
   struct local *local = local_for(arena, stream, thread);
   bool is_new = !local;
@@ -301,7 +308,7 @@ struct local *arena_enter_local(struct arena *arena, hipStream_t handle, uint32_
   if (is_open) thread_remember(arena->serial, handle, local);
   if (is_open) lock_own(&local->lock);
   lock_release(&local->lock);
-  local->thread = thread;
+  local_set_thread(local, thread);
   return local;
 }
 
@@ -313,30 +320,30 @@ void arena_retire(struct arena *arena, hipStream_t handle)
   if (!stream) return;
   for (uint32_t number = arena->first_local[stream]; number; number = arena_local(arena, number)->next_of_stream)
     close_local(arena_local(arena, number));
-  if (!streams_wait_for_handle(arena->services, handle) && arena_synchronize(arena, stream)) return;
+  if (!streams_wait_for_handle(arena->services, handle) && arena_synchronize(arena, stream)) {
+    stream_lose(&arena->global.streams, stream);
+    return;
+  }
   stream_passed(&arena->global.streams, stream);
   end_pending_everywhere(arena);
   forget(arena, stream);
 }
 
 /* Its arenas are there for the next thread on the same stream; that of its own default stream until the device is
- * waited for. */
+ * waited for. If the global lock is not to be had at once, what they have free stays in them until all arenas are
+ * collected. */
 void arena_thread_ended(struct thread_watch *watch, uint64_t thread)
 {
   struct arena *arena = (struct arena *)((char *)watch - offsetof(struct arena, threads));
   lock_disown(&arena->lock);
-  lock_take(&arena->lock);
-  for (uint32_t number = 1; number < arena->n_locals; number++) {
+  bool is_taken = lock_try(&arena->lock);
+  uint32_t n_locals = __atomic_load_n(&arena->n_locals, __ATOMIC_ACQUIRE);
+  for (uint32_t number = 1; number < n_locals; number++) {
     struct local *local = arena_local(arena, number);
     lock_disown(&local->lock);
-    if (local->thread != thread) continue;
-    lock_take(&local->lock);
-    local->has_ended = local->stream_thread != 0;
-    if (local->has_ended) local->is_open = false;
-    local_empty_quick(local, &arena->global.pieces);
-    return_idle_locked(arena, local, 0);
-    lock_release(&local->lock);
-    local->thread = 0;
+    if (local_thread(local) != thread) continue;
+    if (is_taken) return_all(arena, local);
+    local_set_thread(local, 0);
   }
-  lock_release(&arena->lock);
+  if (is_taken) lock_release(&arena->lock);
 }

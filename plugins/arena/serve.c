@@ -217,6 +217,15 @@ enum hipmm_status arena_find(void *self, const void *ptr, struct hipmm_block *bl
   return HIPMM_OK;
 }
 
+int arena_covers(void *self, const void *ptr)
+{
+  struct arena *arena = self;
+  if (lock_enter(&arena->lock, arena->services)) return 0;
+  bool covers = chunks_have(&arena->global.chunks, ptr);
+  lock_release(&arena->lock);
+  return covers;
+}
+
 /* ---- Giving back, and news of streams ---- */
 
 enum hipmm_status arena_trim(void *self, size_t keep_bytes)

@@ -6,6 +6,7 @@
  * through us; what it gives back by itself at synchronisations (release_threshold) shows at the next of these, or
  * when reserved_bytes is read. */
 #include "driver_pool.h"
+#include "../../core/cancel.h"
 
 #include <string.h>
 
@@ -33,6 +34,7 @@ static enum hipmm_status set_attribute(const struct driver_pool *pool, int attri
 static enum hipmm_status count_reserved(struct driver_pool *pool, uint64_t *reserved_out)
 {
   uint64_t reserved = 0;
+  int cancel = cancel_forbid();
   pthread_mutex_lock(&pool->lock);
   enum hipmm_status status = get_attribute(pool, HIPMM_HIP_POOL_RESERVED_CURRENT, &reserved);
   if (!status && pool->counts_reserve) {
@@ -40,6 +42,7 @@ static enum hipmm_status count_reserved(struct driver_pool *pool, uint64_t *rese
     pool->counted_bytes = reserved;
   }
   pthread_mutex_unlock(&pool->lock);
+  cancel_allow(cancel);
   if (!status) *reserved_out = reserved;
   return status;
 }
@@ -99,10 +102,12 @@ static enum hipmm_status give_back(const struct hipmm_services *services, void *
 /* No import meanwhile: it may be of the same block, or be given the same address. */
 static enum hipmm_status give_back_import(struct driver_pool *pool, void *ptr, hipStream_t stream)
 {
+  int cancel = cancel_forbid();
   pthread_mutex_lock(&pool->lock);
   enum hipmm_status status = give_back(pool->services, ptr, stream);
   if (!status) driver_pool_forget_import(pool, ptr);
   pthread_mutex_unlock(&pool->lock);
+  cancel_allow(cancel);
   return status;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* driver_share.c: a driver's pool and other devices and processes: access, export and import. See driver_pool.h. */
+#include "../../core/cancel.h"
 #include "../reach.h"
 #include "driver_pool.h"
 
@@ -117,10 +118,12 @@ static enum hipmm_status export_once(struct driver_pool *pool)
 {
   const struct hipmm_services *services = pool->services;
   int fd = -1, code = 0;
+  int cancel = cancel_forbid();
   pthread_mutex_lock(&pool->lock);
   if (pool->exported_fd < 0) code = services->hip->MemPoolExport(&fd, pool->pool);
   if (!code && pool->exported_fd < 0) pool->exported_fd = fd;
   pthread_mutex_unlock(&pool->lock);
+  cancel_allow(cancel);
   return code ? services->refuse_hip(services, "hipMemPoolExportToShareableHandle", code, 0) : HIPMM_OK;
 }
 
@@ -224,6 +227,24 @@ static enum hipmm_status refuse_import(const struct driver_pool *pool, const voi
                               "this pointer is imported already, as %p: use that, or free it first", ptr);
 }
 
+/* The other process says how large a block is, and may err: the driver is asked, where it can tell. */
+static enum hipmm_status check_size(const struct hipmm_services *services, void *ptr, uint64_t bytes)
+{
+  const struct hipmm_hip *hip = services->hip;
+  void *start = NULL;
+  size_t driver_bytes = 0;
+  if (!hip->MemGetAddressRange) return HIPMM_OK;
+  if (hip->MemGetAddressRange(&start, &driver_bytes, ptr)) {
+    hip->GetLastError();
+    return HIPMM_OK;
+  }
+  uint64_t offset = (uintptr_t)ptr - (uintptr_t)start;
+  if (offset < driver_bytes && bytes <= driver_bytes - offset) return HIPMM_OK;
+  return services->fail(services, HIPMM_E_ARGUMENT, NULL,
+                        "the pointer says that it has %llu bytes, more than the driver knows of (%llu)",
+                        (unsigned long long)bytes, (unsigned long long)(driver_bytes - offset));
+}
+
 static enum hipmm_status open_pointer(struct driver_pool *pool, struct hipmm_pool_pointer pointer, void **ptr_out)
 {
   const struct hipmm_services *services = pool->services;
@@ -236,7 +257,8 @@ static enum hipmm_status open_pointer(struct driver_pool *pool, struct hipmm_poo
   if (code) return services->refuse_hip(services, "hipMemPoolImportPointer", code, pointer.bytes);
   if (!import.ptr) return refuse_silence(services, "hipMemPoolImportPointer");
   if (import_of(pool, import.ptr)) return refuse_import(pool, import.ptr);
-  enum hipmm_status status = driver_pool_hold(pool, import.ptr, pointer.bytes);
+  enum hipmm_status status = check_size(services, import.ptr, pointer.bytes);
+  if (!status) status = driver_pool_hold(pool, import.ptr, pointer.bytes);
   if (status) {
     services->hip->FreeAsync(import.ptr, NULL);
     return status;
@@ -272,11 +294,13 @@ static enum hipmm_status import_pointer(void *self, const struct hipmm_pool_poin
   enum hipmm_status status =
       source_require_function(services, !!services->hip->MemPoolImportPointer, "hipMemPoolImportPointer");
   if (status) return status;
+  int cancel = cancel_forbid();
   int previous = services->enter_device(services);
   pthread_mutex_lock(&pool->lock);
   status = open_pointer(pool, *pointer, ptr_out);
   pthread_mutex_unlock(&pool->lock);
   services->leave_device(services, previous);
+  cancel_allow(cancel);
   return status;
 }
 

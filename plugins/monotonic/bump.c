@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* bump.c: see bump.h. */
 #include "bump.h"
+#include "../../core/cancel.h"
 
 enum { MOST_CHUNKS = 1 << 16 };
 
@@ -59,6 +60,13 @@ uint32_t bump_at(const struct bump *bump, const void *ptr)
   return number < bump->n_blocks && bump->blocks[number].start == (uintptr_t)ptr ? number : BUMP_NONE;
 }
 
+bool bump_has(const struct bump *bump, const void *ptr)
+{
+  for (uint32_t i = 0; i < bump->n_chunks; i++)
+    if ((uintptr_t)ptr - bump->chunks[i].start < bump->chunks[i].bytes) return true;
+  return false;
+}
+
 void bump_free(struct bump *bump, uint32_t number, hipStream_t handle)
 {
   struct bump_block *block = &bump->blocks[number];
@@ -89,7 +97,9 @@ enum hipmm_status bump_add_chunk(struct bump *bump, uint64_t bytes, hipStream_t 
   void *ptr = NULL;
   if (bump->n_chunks == MOST_CHUNKS || bytes > bump->maximum_bytes || bump->bytes > bump->maximum_bytes - bytes)
     return HIPMM_E_LIMIT;
+  int cancel = cancel_forbid();
   enum hipmm_status status = hipmm_upstream_allocate(bump->upstream, bytes, HIPMM_ALIGNMENT, handle, &ptr);
+  cancel_allow(cancel);
   if (status) return status;
   if (!starts_cover(&bump->starts, (uintptr_t)ptr, bytes)) {
     hipmm_upstream_deallocate(bump->upstream, ptr, bytes, HIPMM_ALIGNMENT, handle);
@@ -131,8 +141,10 @@ enum hipmm_status bump_grow(struct bump *bump, uint64_t requested, uint64_t alig
 static enum hipmm_status give_back(struct bump *bump, uint32_t index)
 {
   const struct bump_chunk *chunk = &bump->chunks[index];
+  int cancel = cancel_forbid();
   enum hipmm_status status =
       hipmm_upstream_deallocate(bump->upstream, (void *)(uintptr_t)chunk->start, chunk->bytes, HIPMM_ALIGNMENT, NULL);
+  cancel_allow(cancel);
   if (status) return status;
   bump->bytes -= chunk->bytes;
   bump->chunks[index] = bump->chunks[--bump->n_chunks];

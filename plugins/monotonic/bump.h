@@ -55,6 +55,9 @@ enum hipmm_status bump_grow(struct bump *bump, uint64_t requested, uint64_t alig
 /* Takes a chunk of just so many bytes. */
 enum hipmm_status bump_add_chunk(struct bump *bump, uint64_t bytes, hipStream_t handle);
 
+/* Whether `ptr` is in one of the chunks. */
+bool bump_has(const struct bump *bump, const void *ptr);
+
 /* The block that starts at `ptr`, live or freed; BUMP_NONE if there is none. */
 uint32_t bump_at(const struct bump *bump, const void *ptr);
 

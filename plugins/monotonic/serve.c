@@ -146,6 +146,15 @@ enum hipmm_status monotonic_find(void *self, const void *ptr, struct hipmm_block
   return status;
 }
 
+int monotonic_covers(void *self, const void *ptr)
+{
+  struct monotonic *monotonic = self;
+  if (lock_enter(&monotonic->lock, monotonic->services)) return 0;
+  bool covers = bump_has(&monotonic->bump, ptr);
+  lock_release(&monotonic->lock);
+  return covers;
+}
+
 enum hipmm_status monotonic_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent),
                                   void *closure)
 {

@@ -119,23 +119,22 @@ static void forget(struct uses *uses, uint32_t stream)
 enum hipmm_status uses_enter(struct uses *uses, hipStream_t handle, uint32_t *id_out)
 {
   struct streams *streams = &uses->streams;
-  enum hipmm_status status = streams_admit(streams, handle);
+  enum hipmm_status status = streams_enter(streams, handle, id_out);
+  if (status || *id_out) return status;
+  status = uses_synchronize(uses, STREAM_CLEAN);
   if (status) return status;
-  *id_out = streams_id(streams, handle);
-  if (!*id_out) {
-    status = uses_synchronize(uses, STREAM_CLEAN);
-    if (status) return status;
-    for (uint32_t stream = STREAM_FIRST; stream < streams->count; stream++) forget(uses, stream);
-    *id_out = streams_id(streams, handle);
-  }
-  return HIPMM_OK;
+  for (uint32_t stream = STREAM_FIRST; stream < streams->count; stream++) forget(uses, stream);
+  return streams_enter(streams, handle, id_out);
 }
 
 void uses_retire(struct uses *uses, hipStream_t handle)
 {
   uint32_t stream = streams_known_id(&uses->streams, handle);
   if (!stream) return;
-  if (!streams_wait_for_handle(uses->services, handle) && uses_synchronize(uses, stream)) return;
+  if (!streams_wait_for_handle(uses->services, handle) && uses_synchronize(uses, stream)) {
+    stream_lose(&uses->streams, stream);
+    return;
+  }
   stream_passed(&uses->streams, stream);
   forget(uses, stream);
 }

@@ -5,7 +5,8 @@
 
 static bool copy_kind_is_valid(hipMemcpyKind kind)
 {
-  return (int)kind >= hipMemcpyHostToHost && (int)kind <= hipMemcpyDefault;
+  const int without_kernel = 1024; /* hipMemcpyDeviceToDeviceNoCU, of HIP 6 */
+  return ((int)kind >= hipMemcpyHostToHost && (int)kind <= hipMemcpyDefault) || (int)kind == without_kernel;
 }
 
 static CUresult copy_now(void *to, const void *from, size_t bytes)
@@ -63,6 +64,45 @@ hipError_t hipMemcpyWithStream(void *to, const void *from, size_t bytes, hipMemc
 {
   hipError_t error = hipMemcpyAsync(to, from, bytes, kind, stream);
   return error == hipSuccess ? hipStreamSynchronize(stream) : error;
+}
+
+/* ---- With the direction in the name ---------------------------------------------------------------------------- */
+
+/* HIP 7 made the host's memory const. */
+#if HIP_VERSION >= 70000000
+typedef const void *copy_source;
+#else
+typedef void *copy_source;
+#endif
+
+hipError_t hipMemcpyHtoD(hipDeviceptr_t to, copy_source from, size_t bytes)
+{
+  return hipMemcpy(to, from, bytes, hipMemcpyHostToDevice);
+}
+
+hipError_t hipMemcpyHtoDAsync(hipDeviceptr_t to, copy_source from, size_t bytes, hipStream_t stream)
+{
+  return hipMemcpyAsync(to, from, bytes, hipMemcpyHostToDevice, stream);
+}
+
+hipError_t hipMemcpyDtoH(void *to, hipDeviceptr_t from, size_t bytes)
+{
+  return hipMemcpy(to, from, bytes, hipMemcpyDeviceToHost);
+}
+
+hipError_t hipMemcpyDtoHAsync(void *to, hipDeviceptr_t from, size_t bytes, hipStream_t stream)
+{
+  return hipMemcpyAsync(to, from, bytes, hipMemcpyDeviceToHost, stream);
+}
+
+hipError_t hipMemcpyDtoD(hipDeviceptr_t to, hipDeviceptr_t from, size_t bytes)
+{
+  return hipMemcpy(to, from, bytes, hipMemcpyDeviceToDevice);
+}
+
+hipError_t hipMemcpyDtoDAsync(hipDeviceptr_t to, hipDeviceptr_t from, size_t bytes, hipStream_t stream)
+{
+  return hipMemcpyAsync(to, from, bytes, hipMemcpyDeviceToDevice, stream);
 }
 
 /* ---- Between devices ------------------------------------------------------------------------------------------- */
@@ -138,6 +178,28 @@ hipError_t hipMemsetD8Async(hipDeviceptr_t pointer, unsigned char value, size_t 
 hipError_t hipMemsetAsync(void *pointer, int value, size_t bytes, hipStream_t stream)
 {
   return hipMemsetD8Async(pointer, (unsigned char)value, bytes, stream);
+}
+
+hipError_t hipMemsetD16(hipDeviceptr_t pointer, unsigned short value, size_t count)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!nvidia_cuda.MemsetD16) return nvidia_fail(hipErrorNotSupported);
+  CUresult result = CUDA_SUCCESS;
+  if (count == 0) return hipSuccess;
+  do result = nvidia_cuda.MemsetD16(nvidia_address(pointer), value, count);
+  while (nvidia_again(&result));
+  return nvidia_end(result);
+}
+
+hipError_t hipMemsetD16Async(hipDeviceptr_t pointer, unsigned short value, size_t count, hipStream_t stream)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!nvidia_cuda.MemsetD16Async) return nvidia_fail(hipErrorNotSupported);
+  CUresult result = CUDA_SUCCESS;
+  if (count == 0) return hipSuccess;
+  do result = nvidia_cuda.MemsetD16Async(nvidia_address(pointer), value, count, nvidia_stream(stream));
+  while (nvidia_again(&result));
+  return nvidia_end(result);
 }
 
 hipError_t hipMemsetD32(hipDeviceptr_t pointer, int value, size_t count)

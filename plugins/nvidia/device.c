@@ -3,6 +3,8 @@
  * applications. attribute.c has the attributes, context.c the current device. */
 #include "nvidia.h"
 
+#include <string.h>
+
 hipError_t hipInit(unsigned int flags)
 {
   if (!nvidia_ready()) return nvidia_last_error;
@@ -57,6 +59,30 @@ hipError_t hipDeviceGetPCIBusId(char *id, int length, int device)
   return nvidia_end(nvidia_cuda.DeviceGetPCIBusId(id, length, device));
 }
 
+hipError_t hipDeviceGetByPCIBusId(int *device, const char *id)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!device || !id) return nvidia_fail(hipErrorInvalidValue);
+  if (!nvidia_cuda.DeviceGetByPCIBusId) return nvidia_fail(hipErrorNotSupported);
+  CUdevice found;
+  CUresult result = nvidia_cuda.DeviceGetByPCIBusId(&found, id);
+  if (result == CUDA_SUCCESS) *device = found;
+  return nvidia_end(result);
+}
+
+_Static_assert(sizeof(hipUUID) == sizeof(CUuuid), "HIP and CUDA have ids of one size");
+
+hipError_t hipDeviceGetUuid(hipUUID *uuid, hipDevice_t device)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!uuid) return nvidia_fail(hipErrorInvalidValue);
+  if (!nvidia_cuda.DeviceGetUuid) return nvidia_fail(hipErrorNotSupported);
+  CUuuid found;
+  CUresult result = nvidia_cuda.DeviceGetUuid(&found, device);
+  if (result == CUDA_SUCCESS) memcpy(uuid, &found, sizeof found);
+  return nvidia_end(result);
+}
+
 hipError_t hipDeviceTotalMem(size_t *bytes, hipDevice_t device)
 {
   if (!nvidia_ready()) return nvidia_last_error;
@@ -79,6 +105,54 @@ hipError_t hipDeviceGetStreamPriorityRange(int *least, int *greatest)
   if (!nvidia_cuda.CtxGetStreamPriorityRange) return nvidia_fail(hipErrorNotSupported);
   CUresult result;
   do result = nvidia_cuda.CtxGetStreamPriorityRange(least, greatest);
+  while (nvidia_again(&result));
+  return nvidia_end(result);
+}
+
+/* ---- Flags and limits ------------------------------------------------------------------------------------------ */
+
+_Static_assert(hipDeviceScheduleSpin == CU_CTX_SCHED_SPIN && hipDeviceScheduleYield == CU_CTX_SCHED_YIELD &&
+                   hipDeviceScheduleBlockingSync == CU_CTX_SCHED_BLOCKING_SYNC &&
+                   hipDeviceScheduleMask == CU_CTX_SCHED_MASK && hipDeviceMapHost == CU_CTX_MAP_HOST,
+               "HIP and CUDA number these flags alike");
+
+/* Those of the primary context, whether it exists or not. */
+hipError_t hipGetDeviceFlags(unsigned int *flags)
+{
+  int device, is_active;
+  if (!flags) return nvidia_fail(hipErrorInvalidValue);
+  hipError_t error = hipGetDevice(&device);
+  if (error != hipSuccess) return error;
+  return nvidia_end(nvidia_cuda.DevicePrimaryCtxGetState(device, flags, &is_active));
+}
+
+hipError_t hipSetDeviceFlags(unsigned flags)
+{
+  int device;
+  hipError_t error = hipGetDevice(&device);
+  if (error != hipSuccess) return error;
+  if (!nvidia_cuda.DevicePrimaryCtxSetFlags) return nvidia_fail(hipErrorNotSupported);
+  return nvidia_end(nvidia_cuda.DevicePrimaryCtxSetFlags(device, flags));
+}
+
+/* HIP numbers limits as CUDA does; not every release has a name for each. */
+hipError_t hipDeviceGetLimit(size_t *value, enum hipLimit_t limit)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!value) return nvidia_fail(hipErrorInvalidValue);
+  if (!nvidia_cuda.CtxGetLimit) return nvidia_fail(hipErrorNotSupported);
+  CUresult result;
+  do result = nvidia_cuda.CtxGetLimit(value, (CUlimit)limit);
+  while (nvidia_again(&result));
+  return nvidia_end(result);
+}
+
+hipError_t hipDeviceSetLimit(enum hipLimit_t limit, size_t value)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!nvidia_cuda.CtxSetLimit) return nvidia_fail(hipErrorNotSupported);
+  CUresult result;
+  do result = nvidia_cuda.CtxSetLimit((CUlimit)limit, value);
   while (nvidia_again(&result));
   return nvidia_end(result);
 }

@@ -2,6 +2,7 @@
 /* driver.c: finds NVIDIA's driver and fills the table of its functions, the first time that a HIP function is called or
  * when hipmm makes the runtime. Called by every other file through nvidia_ready(). A machine without a driver is no
  * mistake: it is an error code and a sentence that says why. What was loaded stays for good. */
+#include "../../core/cancel.h"
 #include "nvidia.h"
 
 #include <dlfcn.h>
@@ -173,12 +174,14 @@ static hipError_t driver_open(void)
 hipError_t nvidia_load(void)
 {
   hipError_t error = hipSuccess;
+  int cancel = cancel_forbid();
   pthread_mutex_lock(&driver_lock);
   if (!atomic_load(&nvidia_is_loaded)) {
     error = driver_open();
     if (error == hipSuccess) atomic_store_explicit(&nvidia_is_loaded, true, memory_order_release);
   }
   pthread_mutex_unlock(&driver_lock);
+  cancel_allow(cancel);
   return error == hipSuccess ? error : nvidia_fail(error);
 }
 

@@ -21,11 +21,14 @@ struct nvidia_driver {
   CUresult (*DeviceGetAttribute)(int *value, CUdevice_attribute attribute, CUdevice device);
   CUresult (*DeviceGetName)(char *name, int length, CUdevice device);
   CUresult (*DeviceGetPCIBusId)(char *id, int length, CUdevice device);
+  CUresult (*DeviceGetByPCIBusId)(CUdevice *device, const char *id);
+  CUresult (*DeviceGetUuid)(CUuuid *uuid, CUdevice device);
   CUresult (*DeviceTotalMem)(size_t *bytes, CUdevice device);
   CUresult (*DeviceCanAccessPeer)(int *can_access, CUdevice device, CUdevice peer);
 
   CUresult (*DevicePrimaryCtxRetain)(CUcontext *context, CUdevice device);
   CUresult (*DevicePrimaryCtxGetState)(CUdevice device, unsigned int *flags, int *is_active);
+  CUresult (*DevicePrimaryCtxSetFlags)(CUdevice device, unsigned int flags);
   CUresult (*CtxGetCurrent)(CUcontext *context);
   CUresult (*CtxSetCurrent)(CUcontext context);
   CUresult (*CtxPushCurrent)(CUcontext context);
@@ -33,11 +36,15 @@ struct nvidia_driver {
   CUresult (*CtxGetDevice)(CUdevice *device);
   CUresult (*CtxSynchronize)(void);
   CUresult (*CtxGetStreamPriorityRange)(int *least, int *greatest);
+  CUresult (*CtxGetLimit)(size_t *value, CUlimit limit);
+  CUresult (*CtxSetLimit)(CUlimit limit, size_t value);
   CUresult (*CtxEnablePeerAccess)(CUcontext peer, unsigned int flags);
   CUresult (*CtxDisablePeerAccess)(CUcontext peer);
 
   CUresult (*MemGetInfo)(size_t *free_bytes, size_t *total_bytes);
   CUresult (*MemAlloc)(CUdeviceptr *address, size_t bytes);
+  CUresult (*MemAllocPitch)(CUdeviceptr *address, size_t *pitch, size_t width, size_t height,
+                            unsigned int element_bytes);
   CUresult (*MemFree)(CUdeviceptr address);
   CUresult (*MemGetAddressRange)(CUdeviceptr *base, size_t *bytes, CUdeviceptr address);
   CUresult (*PointerGetAttributes)(unsigned int count, CUpointer_attribute *attributes, void **values,
@@ -56,6 +63,10 @@ struct nvidia_driver {
   CUresult (*MemRangeGetAttribute)(void *data, size_t data_bytes, CUmem_range_attribute attribute, CUdeviceptr address,
                                    size_t bytes);
 
+  CUresult (*MemRangeGetAttributes)(void **data, size_t *data_bytes, CUmem_range_attribute *attributes,
+                                    size_t n_attributes, CUdeviceptr address, size_t bytes);
+  CUresult (*StreamAttachMemAsync)(CUstream stream, CUdeviceptr address, size_t bytes, unsigned int flags);
+
   CUresult (*Memcpy)(CUdeviceptr to, CUdeviceptr from, size_t bytes);
   CUresult (*MemcpyAsync)(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream);
   CUresult (*MemcpyPeer)(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes);
@@ -63,6 +74,8 @@ struct nvidia_driver {
                               size_t bytes, CUstream stream);
   CUresult (*MemsetD8)(CUdeviceptr address, unsigned char value, size_t count);
   CUresult (*MemsetD8Async)(CUdeviceptr address, unsigned char value, size_t count, CUstream stream);
+  CUresult (*MemsetD16)(CUdeviceptr address, unsigned short value, size_t count);
+  CUresult (*MemsetD16Async)(CUdeviceptr address, unsigned short value, size_t count, CUstream stream);
   CUresult (*MemsetD32)(CUdeviceptr address, unsigned int value, size_t count);
   CUresult (*MemsetD32Async)(CUdeviceptr address, unsigned int value, size_t count, CUstream stream);
 

@@ -127,14 +127,13 @@ _Static_assert(hipMemAttachGlobal == CU_MEM_ATTACH_GLOBAL && hipMemAttachHost ==
 hipError_t hipMallocManaged(void **pointer, size_t bytes, unsigned int flags)
 {
   if (!nvidia_ready()) return nvidia_last_error;
-  if (!pointer || (flags != hipMemAttachGlobal && flags != hipMemAttachHost)) return nvidia_fail(hipErrorInvalidValue);
+  if (!pointer || bytes == 0 || (flags != hipMemAttachGlobal && flags != hipMemAttachHost))
+    return nvidia_fail(hipErrorInvalidValue);
   if (!nvidia_cuda.MemAllocManaged) return nvidia_fail(hipErrorNotSupported);
   CUdeviceptr address = 0;
-  CUresult result = CUDA_SUCCESS;
-  if (bytes > 0) {
-    do result = nvidia_cuda.MemAllocManaged(&address, bytes, flags);
-    while (nvidia_again(&result));
-  }
+  CUresult result;
+  do result = nvidia_cuda.MemAllocManaged(&address, bytes, flags);
+  while (nvidia_again(&result));
   if (result == CUDA_SUCCESS) *pointer = nvidia_pointer(address);
   return nvidia_end(result);
 }
@@ -189,6 +188,34 @@ hipError_t hipMemRangeGetAttribute(void *data, size_t data_bytes, hipMemRangeAtt
   do
     result = nvidia_cuda.MemRangeGetAttribute(data, data_bytes, (CUmem_range_attribute)attribute,
                                               nvidia_address(pointer), bytes);
+  while (nvidia_again(&result));
+  return nvidia_end(result);
+}
+
+hipError_t hipMemRangeGetAttributes(void **data, size_t *data_bytes, hipMemRangeAttribute *attributes,
+                                    size_t n_attributes, const void *pointer, size_t bytes)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!data || !data_bytes || !attributes || n_attributes == 0) return nvidia_fail(hipErrorInvalidValue);
+  for (size_t i = 0; i < n_attributes; i++)
+    if (attributes[i] == hipMemRangeAttributeCoherencyMode) return nvidia_fail(hipErrorNotSupported);
+  if (!nvidia_cuda.MemRangeGetAttributes) return nvidia_fail(hipErrorNotSupported);
+  CUresult result;
+  do
+    result = nvidia_cuda.MemRangeGetAttributes(data, data_bytes, (CUmem_range_attribute *)attributes, n_attributes,
+                                               nvidia_address(pointer), bytes);
+  while (nvidia_again(&result));
+  return nvidia_end(result);
+}
+
+_Static_assert(hipMemAttachSingle == CU_MEM_ATTACH_SINGLE, "HIP and CUDA number these alike");
+
+hipError_t hipStreamAttachMemAsync(hipStream_t stream, void *pointer, size_t bytes, unsigned int flags)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!nvidia_cuda.StreamAttachMemAsync) return nvidia_fail(hipErrorNotSupported);
+  CUresult result;
+  do result = nvidia_cuda.StreamAttachMemAsync(nvidia_stream(stream), nvidia_address(pointer), bytes, flags);
   while (nvidia_again(&result));
   return nvidia_end(result);
 }

@@ -3,6 +3,8 @@
  * zero bytes are a NULL pointer and no error. */
 #include "nvidia.h"
 
+#include <string.h>
+
 hipError_t hipMalloc(void **pointer, size_t bytes)
 {
   if (!nvidia_ready()) return nvidia_last_error;
@@ -24,6 +26,25 @@ hipError_t hipExtMallocWithFlags(void **pointer, size_t bytes, unsigned int flag
   if (flags == hipDeviceMallocDefault) return hipMalloc(pointer, bytes);
   bool is_known = flags == hipDeviceMallocFinegrained || flags == hipMallocSignalMemory;
   return nvidia_fail(is_known ? hipErrorNotSupported : hipErrorInvalidValue);
+}
+
+/* In rows that suit accesses of any width. */
+hipError_t hipMallocPitch(void **pointer, size_t *pitch, size_t width, size_t height)
+{
+  const unsigned widest_access = 16;
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!pointer || !pitch) return nvidia_fail(hipErrorInvalidValue);
+  if (!nvidia_cuda.MemAllocPitch) return nvidia_fail(hipErrorNotSupported);
+  CUdeviceptr address = 0;
+  CUresult result = CUDA_SUCCESS;
+  if (width > 0 && height > 0) {
+    size_t row_bytes = 0;
+    do result = nvidia_cuda.MemAllocPitch(&address, &row_bytes, width, height, widest_access);
+    while (nvidia_again(&result));
+    if (result == CUDA_SUCCESS) *pitch = row_bytes;
+  }
+  if (result == CUDA_SUCCESS) *pointer = nvidia_pointer(address);
+  return nvidia_end(result);
 }
 
 /* What a call on the thread's device would do to it first; programs free NULL to begin with that. */
@@ -153,5 +174,33 @@ hipError_t hipPointerGetAttributes(hipPointerAttribute_t *attributes, const void
     .device = facts.device, .devicePointer = nvidia_pointer(facts.device_address), .hostPointer = facts.host_pointer,
     .isManaged = facts.is_managed != 0, .allocationFlags = is_host ? memory_host_flags(facts.host_pointer) : 0,
   };
+  return hipSuccess;
+}
+
+/* Of the attributes with one value that HIP answers, those that the driver knows; in as many bytes as HIP writes. */
+hipError_t hipPointerGetAttribute(void *data, hipPointer_attribute attribute, hipDeviceptr_t pointer)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!data || !pointer) return nvidia_fail(hipErrorInvalidValue);
+  struct memory_facts facts;
+  CUresult result = memory_learn(pointer, &facts);
+  if (result != CUDA_SUCCESS) return nvidia_end(result);
+  if (!facts.type) return nvidia_fail(hipErrorInvalidValue);
+  uint32_t number = 0;
+  void *address = nvidia_pointer(facts.device_address);
+  bool truth = attribute == HIP_POINTER_ATTRIBUTE_MAPPED || facts.is_managed;
+  switch (attribute) {
+  case HIP_POINTER_ATTRIBUTE_MEMORY_TYPE: number = (uint32_t)memory_type(&facts); break;
+  case HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL: number = (uint32_t)facts.device; break;
+  case HIP_POINTER_ATTRIBUTE_IS_MANAGED:
+  case HIP_POINTER_ATTRIBUTE_MAPPED: memcpy(data, &truth, sizeof truth); return hipSuccess;
+  case HIP_POINTER_ATTRIBUTE_HOST_POINTER:
+    address = facts.host_pointer;
+    if (!address) return nvidia_fail(hipErrorInvalidValue);
+  /* fall through */
+  case HIP_POINTER_ATTRIBUTE_DEVICE_POINTER: memcpy(data, &address, sizeof address); return hipSuccess;
+  default: return nvidia_fail(hipErrorNotSupported);
+  }
+  memcpy(data, &number, sizeof number);
   return hipSuccess;
 }

@@ -121,6 +121,7 @@ static inline const CUmemAccessDesc *nvidia_access(const hipMemAccessDesc *acces
 #pragma GCC visibility push(default)
 hipError_t hipStreamGetDevice(hipStream_t stream, hipDevice_t *device); /* HIP 5.7 */
 hipError_t hipStreamGetId(hipStream_t stream, unsigned long long *id);  /* HIP 7.0 */
+hipError_t hipDeviceSetLimit(enum hipLimit_t limit, size_t value);      /* HIP 5.3 */
 #pragma GCC visibility pop
 
 #endif

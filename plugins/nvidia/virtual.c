@@ -143,6 +143,15 @@ hipError_t hipMemExportToShareableHandle(void *shareable, hipMemGenericAllocatio
                                                            (CUmemAllocationHandleType)type, flags));
 }
 
+/* CUDA takes a descriptor as the pointer's value, ROCm as an int that it points to. Linux numbers descriptors up to
+ * 2^20, unless it is told otherwise, and has no address that low. */
+static void *virtual_descriptor(void *shareable, hipMemAllocationHandleType type)
+{
+  const uintptr_t limit = 1 << 20;
+  bool is_address = type == hipMemHandleTypePosixFileDescriptor && (uintptr_t)shareable >= limit;
+  return is_address ? (void *)(intptr_t) * (const int *)shareable : shareable;
+}
+
 hipError_t hipMemImportFromShareableHandle(hipMemGenericAllocationHandle_t *handle, void *shareable,
                                            hipMemAllocationHandleType type)
 {
@@ -151,7 +160,8 @@ hipError_t hipMemImportFromShareableHandle(hipMemGenericAllocationHandle_t *hand
   if (!nvidia_cuda.MemImportFromShareableHandle) return nvidia_fail(hipErrorNotSupported);
   CUmemGenericAllocationHandle imported = 0;
   CUresult result;
-  do result = nvidia_cuda.MemImportFromShareableHandle(&imported, shareable, (CUmemAllocationHandleType)type);
+  void *descriptor = virtual_descriptor(shareable, type);
+  do result = nvidia_cuda.MemImportFromShareableHandle(&imported, descriptor, (CUmemAllocationHandleType)type);
   while (nvidia_again(&result));
   if (result == CUDA_SUCCESS) *handle = virtual_handle_back(imported);
   return nvidia_end(result);

@@ -18,28 +18,15 @@ void caches_close(struct caches *caches)
   caches->services->host_free(caches->services, caches->items, MAX_CACHES * sizeof *caches->items);
 }
 
-static struct cache *find(struct caches *caches, uint64_t thread, hipStream_t handle)
+/* A thread that leaves a cache has done with it before this is 0 for others. */
+static uint64_t thread_of(const struct cache *cache)
 {
-  struct cache *unused = NULL;
-  for (uint32_t i = 0; i < caches->count; i++) {
-    struct cache *cache = &caches->items[i];
-    if (cache->stream && cache->thread == thread && cache->handle == handle) return cache;
-    if (!cache->stream && (!cache->thread || cache->thread == thread)) unused = cache;
-  }
-  if (unused) return unused;
-  return caches->count < MAX_CACHES ? &caches->items[caches->count++] : NULL;
+  return __atomic_load_n(&cache->thread, __ATOMIC_ACQUIRE);
 }
 
-struct cache *cache_new(struct caches *caches, hipStream_t handle, uint32_t stream)
+static void set_thread(struct cache *cache, uint64_t thread)
 {
-  uint64_t thread = thread_number();
-  struct cache *cache = find(caches, thread, handle);
-  if (!cache) return NULL;
-  cache->stream = stream;
-  cache->handle = handle;
-  cache->thread = thread;
-  thread_remember(caches->serial, handle, cache);
-  return cache;
+  __atomic_store_n(&cache->thread, thread, __ATOMIC_RELEASE);
 }
 
 /* ---- Emptying ---- */
@@ -68,6 +55,36 @@ void cache_make_room(struct cache *cache, struct heap *heap, uint32_t id)
   if (!cache_bin_for(cache, bytes >> UNIT_BITS)) empty_bin(cache, heap, cache_bins_of(cache, bytes >> UNIT_BITS));
 }
 
+/* ---- Making ---- */
+
+/* The thread's cache for the stream, or else one that is nobody's, which may keep blocks still. */
+static struct cache *find(struct caches *caches, uint64_t thread, hipStream_t handle)
+{
+  struct cache *unused = NULL;
+  for (uint32_t i = 0; i < caches->count; i++) {
+    struct cache *cache = &caches->items[i];
+    uint64_t owner = thread_of(cache);
+    if (cache->stream && owner == thread && cache->handle == handle) return cache;
+    if (!owner || (!cache->stream && owner == thread)) unused = cache;
+  }
+  if (unused || caches->count == MAX_CACHES) return unused;
+  __atomic_store_n(&caches->count, caches->count + 1, __ATOMIC_RELEASE);
+  return &caches->items[caches->count - 1];
+}
+
+struct cache *cache_new(struct caches *caches, struct heap *heap, hipStream_t handle, uint32_t stream)
+{
+  uint64_t thread = thread_number();
+  struct cache *cache = thread_attend() ? find(caches, thread, handle) : NULL;
+  if (!cache) return NULL;
+  if (cache->stream && !thread_of(cache)) shrink(cache, heap, 0);
+  cache->stream = stream;
+  cache->handle = handle;
+  set_thread(cache, thread);
+  thread_remember(caches->serial, handle, cache);
+  return cache;
+}
+
 /* ---- Several ---- */
 
 /* Which caches are meant: those of a stream, of a thread, or that keep anything; else all. Other threads' only once the
@@ -82,13 +99,14 @@ struct selection {
 static bool is_meant(const struct cache *cache, const struct selection *selection)
 {
   if (selection->stream) return cache->stream == selection->stream;
-  if (selection->thread) return cache->thread == selection->thread;
+  if (selection->thread) return thread_of(cache) == selection->thread;
   return !selection->keeping || cache_bytes(cache);
 }
 
 static bool is_others(const struct cache *cache)
 {
-  return cache->thread && cache->thread != thread_number();
+  uint64_t thread = thread_of(cache);
+  return thread && thread != thread_number();
 }
 
 /* Makes the caches that are meant the caller's until open_gates: by shutting all gates, if any of them is another's. */
@@ -133,7 +151,7 @@ static void end(struct caches *caches, struct heap *heap, struct selection *sele
   for (struct cache *cache = NULL; (cache = next_meant(caches, cache, selection));) {
     shrink(cache, heap, 0);
     cache->stream = STREAM_CLEAN;
-    if (selection->thread) cache->thread = 0;
+    if (selection->thread) set_thread(cache, 0);
   }
   open_gates(caches, selection);
 }
@@ -148,6 +166,13 @@ void caches_end_thread(struct caches *caches, struct heap *heap, uint64_t thread
 {
   struct selection selection = {.thread = thread};
   end(caches, heap, &selection);
+}
+
+void caches_leave(struct caches *caches, uint64_t thread)
+{
+  uint32_t count = __atomic_load_n(&caches->count, __ATOMIC_ACQUIRE);
+  for (uint32_t i = 0; i < count; i++)
+    if (thread_of(&caches->items[i]) == thread) set_thread(&caches->items[i], 0);
 }
 
 struct cache_totals caches_totals(struct caches *caches)

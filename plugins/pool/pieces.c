@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* pieces.c: reserving, creating, mapping, and the tables that say what lies where. */
 #include "pieces.h"
+#include "../../core/cancel.h"
 #include "../sizes.h"
 
 enum { MAX_PIECES = 1 << 20 };
@@ -14,10 +15,12 @@ static const uint64_t UNKNOWN_RANGE_BYTES = 1ull << 40;
 static bool device_tells(const struct pieces *pieces, size_t *free_bytes_out, size_t *total_bytes_out)
 {
   const struct hipmm_services *services = pieces->services;
+  int cancel = cancel_forbid();
   int previous = services->enter_device(services);
   int code = services->hip->MemGetInfo(free_bytes_out, total_bytes_out);
   if (code) services->hip->GetLastError();
   services->leave_device(services, previous);
+  cancel_allow(cancel);
   return !code;
 }
 
@@ -83,7 +86,9 @@ enum hipmm_status pieces_reserve(struct pieces *pieces, uint64_t bytes, const st
   uint64_t first = last ? last->first + granules_in(pieces, last) : 1;
   struct range range = {.bytes = pieces_round_up(pieces, bytes > usual ? bytes : usual), .first = (uint32_t)first};
   if (first + granules_in(pieces, &range) > UINT32_MAX) return HIPMM_E_LIMIT;
+  int cancel = cancel_forbid();
   enum hipmm_status status = reserve(pieces, pieces_round_up(pieces, bytes), &range);
+  cancel_allow(cancel);
   if (status) return status;
   if (!make_tables(pieces, &range)) {
     free_tables(pieces, &range);
@@ -233,8 +238,10 @@ static enum hipmm_status map(struct pieces *pieces, uint32_t id, uint32_t place)
 {
   struct piece *piece = piece_of(pieces, id);
   void *address = (void *)(uintptr_t)address_of(pieces, place);
+  int cancel = cancel_forbid();
   enum hipmm_status status =
       pieces->mapping->map(pieces->upstream->self, address, piece_bytes(pieces, id), piece->handle);
+  cancel_allow(cancel);
   if (status) return status;
   *place_of(pieces, place) = (struct place){.piece = id, .next = piece->places};
   piece->places = place;
@@ -246,7 +253,9 @@ static enum hipmm_status unmap(struct pieces *pieces, uint32_t id, uint32_t plac
 {
   struct piece *piece = piece_of(pieces, id);
   void *address = (void *)(uintptr_t)address_of(pieces, place);
+  int cancel = cancel_forbid();
   enum hipmm_status status = pieces->mapping->unmap(pieces->upstream->self, address, piece_bytes(pieces, id));
+  cancel_allow(cancel);
   if (status) return status;
   uint32_t *link = &piece->places;
   while (*link != place) link = &place_of(pieces, *link)->next;
@@ -340,7 +349,9 @@ static enum hipmm_status create(struct pieces *pieces, uint64_t granules, uint32
   void *handle;
   uint32_t id = unused_id(pieces);
   if (!id) return HIPMM_E_LIMIT;
+  int cancel = cancel_forbid();
   enum hipmm_status status = pieces->mapping->create(pieces->upstream->self, granules * pieces->granule_bytes, &handle);
+  cancel_allow(cancel);
   if (status) {
     drop_id(pieces, id);
     return status;
@@ -404,7 +415,9 @@ enum hipmm_status piece_destroy(struct pieces *pieces, uint32_t id)
   struct piece *piece = piece_of(pieces, id);
   enum hipmm_status status = HIPMM_OK;
   while (!status && piece->places) status = unmap(pieces, id, piece->places);
+  int cancel = cancel_forbid();
   if (!status) status = pieces->mapping->destroy(pieces->upstream->self, piece->handle, piece_bytes(pieces, id));
+  cancel_allow(cancel);
   if (status) {
     piece_keep_spare(pieces, id);
     return status;

@@ -31,6 +31,9 @@ enum hipmm_status segments_close(struct segments *segments);
  * it has not. It is ready for `stream`. HIPMM_E_LIMIT when the maximum has no room for it. */
 enum hipmm_status segments_grow(struct segments *segments, struct heap *heap, uint64_t bytes, uint32_t stream);
 
+/* Whether `ptr` is in one of them. */
+bool segments_have(const struct segments *segments, const void *ptr);
+
 /* Gives idle segments back while more than `keep_bytes` are held, the largest that fit first. */
 enum hipmm_status segments_release_idle(struct segments *segments, struct heap *heap, uint64_t keep_bytes);
 

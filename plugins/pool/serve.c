@@ -93,16 +93,23 @@ static void forget_stream(struct pool *pool, uint32_t id)
   stream_forget(&pool->heap.streams, id);
 }
 
+/* Its frees have not all passed. */
+static void lose_stream(struct pool *pool, uint32_t id)
+{
+  caches_end_stream(&pool->caches, &pool->heap, id);
+  stream_lose(&pool->heap.streams, id);
+}
+
 /* The stream's id. When the table is full, the device is waited for and all streams are forgotten. */
 static __attribute__((noinline)) enum hipmm_status find_stream(struct pool *pool, hipStream_t handle, uint32_t *id_out)
 {
   struct streams *streams = &pool->heap.streams;
-  enum hipmm_status status = streams_admit(streams, handle);
+  uint32_t id;
+  enum hipmm_status status = streams_enter(streams, handle, &id);
   if (status) return status;
-  uint32_t id = streams_id(streams, handle);
   if (!id) status = synchronize_device(pool, STREAM_CLEAN);
   for (uint32_t known = STREAM_FIRST; !id && !status && known < streams->count; known++) forget_stream(pool, known);
-  if (!id && !status) id = streams_id(streams, handle);
+  if (!id && !status) status = streams_enter(streams, handle, &id);
   if (!status && !heap_cover(&pool->heap, id))
     status = pool->services->refuse(pool->services, HIPMM_E_OUT_OF_MEMORY, "no host memory left for another stream", 0,
                                     0, 0);
@@ -192,7 +199,7 @@ static struct cache *cache_for(struct pool *pool, uint32_t id, hipStream_t handl
   const struct streams *streams = &pool->heap.streams;
   if (block_of(&pool->heap.blocks, id)->bytes > CACHE_BLOCK_BYTES) return NULL;
   if (streams->record == RECORD_ON_FREE || !stream_is_sure(streams, stream)) return NULL;
-  struct cache *cache = cache_new(&pool->caches, handle, stream);
+  struct cache *cache = cache_new(&pool->caches, &pool->heap, handle, stream);
   if (!cache) return NULL;
   cache->most_bytes = cache_bytes_for(pool);
   cache_make_room(cache, &pool->heap, id);
@@ -261,6 +268,16 @@ enum hipmm_status pool_find(void *self, const void *ptr, struct hipmm_block *blo
   return HIPMM_OK;
 }
 
+/* What is mapped is no block of the upstream's. */
+int pool_covers(void *self, const void *ptr)
+{
+  struct pool *pool = self;
+  if (pool->ground.mapped || lock_enter(&pool->lock, pool->services)) return 0;
+  bool covers = segments_have(&pool->ground.segments, ptr);
+  lock_release(&pool->lock);
+  return covers;
+}
+
 /* ---- Giving back ---- */
 
 enum hipmm_status pool_trim(void *self, size_t keep_bytes)
@@ -281,7 +298,10 @@ void pool_stream_retire(void *self, hipStream_t stream)
   struct pool *pool = self;
   if (lock_enter(&pool->lock, pool->services)) return;
   uint32_t id = streams_known_id(&pool->heap.streams, stream);
-  if (id && (streams_wait_for_handle(pool->services, stream) || !synchronize_device(pool, id))) forget_stream(pool, id);
+  if (id && (streams_wait_for_handle(pool->services, stream) || !synchronize_device(pool, id)))
+    forget_stream(pool, id);
+  else if (id)
+    lose_stream(pool, id);
   lock_release(&pool->lock);
 }
 
@@ -298,7 +318,10 @@ void pool_thread_ended(struct thread_watch *watch, uint64_t thread)
 {
   struct pool *pool = (struct pool *)((char *)watch - offsetof(struct pool, threads));
   lock_disown(&pool->lock);
-  lock_take(&pool->lock);
+  if (!lock_try(&pool->lock)) {
+    caches_leave(&pool->caches, thread);
+    return;
+  }
   caches_end_thread(&pool->caches, &pool->heap, thread);
   lock_release(&pool->lock);
 }

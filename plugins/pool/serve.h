@@ -20,13 +20,14 @@ struct pool {
 enum hipmm_status pool_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out);
 enum hipmm_status pool_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream);
 enum hipmm_status pool_find(void *self, const void *ptr, struct hipmm_block *block_out);
+int pool_covers(void *self, const void *ptr);
 enum hipmm_status pool_trim(void *self, size_t keep_bytes);
 void pool_stream_retire(void *self, hipStream_t stream);
 void pool_stream_retain(void *self, hipStream_t stream);
 
 enum hipmm_status pool_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent), void *closure);
 
-/* What the pool's thread_watch calls. */
+/* What the pool's thread_watch calls. Does not wait for a pool that is busy. */
 void pool_thread_ended(struct thread_watch *watch, uint64_t thread);
 
 /* Bytes held and not allocated; what caches keep counts as allocated. Granules that are partly in use count with the

@@ -24,8 +24,7 @@ hipError_t software_allocation_enter(enum software_memory_kind kind, int device,
   allocation->device = device;
   allocation->references = 1;
   allocation->born = true;
-  allocation->preferred_device = hipInvalidDeviceId;
-  allocation->prefetched_device = hipInvalidDeviceId;
+  allocation->id = ++software.last_allocation_id;
   tree_insert(&software.allocations, &allocation->by_address);
   software.devices[device].live_count++;
   software.devices[device].live_bytes += bytes;
@@ -87,7 +86,9 @@ void software_allocation_end(struct software_allocation *allocation)
 
 void software_allocation_unreference(struct software_allocation *allocation)
 {
-  if (--allocation->references == 0) free(allocation);
+  if (--allocation->references > 0) return;
+  software_advice_free(allocation->advice);
+  free(allocation);
 }
 
 void software_allocation_destroy(struct software_allocation *allocation)
@@ -148,6 +149,17 @@ void software_span_close(struct software_span *span)
 bool software_span_is_host(const struct software_span *span)
 {
   return !span->allocation && !span->is_virtual;
+}
+
+int software_span_device(const struct software_span *span)
+{
+  int device = -1;
+  const struct software_allocation *allocation = span->allocation;
+  if (span->is_virtual) software_virtual_device(span->start, &device);
+  if (!allocation || software_pool_is_managed(allocation)) return device;
+  bool is_device = allocation->kind == SOFTWARE_DEVICE_MEMORY || allocation->kind == SOFTWARE_POOLED ||
+                   allocation->kind == SOFTWARE_OPENED;
+  return is_device ? allocation->device : -1;
 }
 
 const char *software_span_enter(const struct software_span *span, uint64_t sequence)

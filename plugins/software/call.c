@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* call.c: what every HIP function does first and last: it is counted, may have to fail on schedule, takes the lock, and
  * leaves its error behind for hipGetLastError. Never does anything that a particular function is for. */
+#include "../../core/cancel.h"
 #include "internal.h"
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,7 @@ static pthread_mutex_t call_lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool call_forked;
 static pthread_once_t call_once = PTHREAD_ONCE_INIT;
 static _Thread_local hipError_t call_last_error;
+static _Thread_local int call_cancel; /* for cancel_allow() at the end of the call */
 
 static void call_before_fork(void)
 {
@@ -96,13 +98,17 @@ void software_prepare(void)
 hipError_t software_begin(enum software_call call)
 {
   hipError_t error = software_enter(call);
+  int cancel = cancel_forbid(); /* waits are cancellation points, and end with the lock held */
   pthread_mutex_lock(&software.lock);
+  call_cancel = cancel;
   return error;
 }
 
 hipError_t software_end(hipError_t error)
 {
+  int cancel = call_cancel;
   pthread_mutex_unlock(&software.lock);
+  cancel_allow(cancel);
   return software_leave(error);
 }
 

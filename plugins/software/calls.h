@@ -16,8 +16,15 @@
   X(hipDeviceGetAttribute, 0)                   \
   X(hipDeviceGetName, 0)                        \
   X(hipDeviceGetPCIBusId, 0)                    \
+  X(hipDeviceGetByPCIBusId, 0)                  \
+  X(hipDeviceGetUuid, 0)                        \
+  X(hipDeviceGetLimit, 0)                       \
+  X(hipDeviceSetLimit, 0)                       \
+  X(hipGetDeviceFlags, 0)                       \
+  X(hipSetDeviceFlags, 0)                       \
   X(hipDeviceTotalMem, 0)                       \
   X(hipGetDeviceProperties, 0)                  \
+  X(hipGetDevicePropertiesR0600, 0)             \
   X(hipDeviceSynchronize, 0)                    \
   X(hipDeviceReset, 0)                          \
   X(hipDeviceCanAccessPeer, 0)                  \
@@ -28,10 +35,12 @@
   X(hipPeekAtLastError, 0)                      \
   X(hipGetErrorName, 0)                         \
   X(hipGetErrorString, 0)                       \
+  X(hipGetProcAddress, 0)                       \
   X(hipMalloc, 1)                               \
   X(hipExtMallocWithFlags, 1)                   \
   X(hipFree, 0)                                 \
   X(hipMallocManaged, 1)                        \
+  X(hipMallocPitch, 1)                          \
   X(hipHostMalloc, 1)                           \
   X(hipHostAlloc, 1)                            \
   X(hipExtHostAlloc, 1)                         \
@@ -46,18 +55,29 @@
   X(hipMemGetAddressRange, 0)                   \
   X(hipMemPtrGetInfo, 0)                        \
   X(hipPointerGetAttributes, 0)                 \
+  X(hipPointerGetAttribute, 0)                  \
   X(hipMemAdvise, 0)                            \
   X(hipMemPrefetchAsync, 0)                     \
   X(hipMemRangeGetAttribute, 0)                 \
+  X(hipMemRangeGetAttributes, 0)                \
+  X(hipStreamAttachMemAsync, 0)                 \
   X(hipMemcpy, 0)                               \
   X(hipMemcpyAsync, 0)                          \
   X(hipMemcpyWithStream, 0)                     \
+  X(hipMemcpyHtoD, 0)                           \
+  X(hipMemcpyHtoDAsync, 0)                      \
+  X(hipMemcpyDtoH, 0)                           \
+  X(hipMemcpyDtoHAsync, 0)                      \
+  X(hipMemcpyDtoD, 0)                           \
+  X(hipMemcpyDtoDAsync, 0)                      \
   X(hipMemcpyPeer, 0)                           \
   X(hipMemcpyPeerAsync, 0)                      \
   X(hipMemset, 0)                               \
   X(hipMemsetAsync, 0)                          \
   X(hipMemsetD8, 0)                             \
   X(hipMemsetD8Async, 0)                        \
+  X(hipMemsetD16, 0)                            \
+  X(hipMemsetD16Async, 0)                       \
   X(hipMemsetD32, 0)                            \
   X(hipMemsetD32Async, 0)                       \
   X(hipLaunchHostFunc, 0)                       \

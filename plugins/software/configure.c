@@ -51,7 +51,10 @@ void software_initialise(void)
 {
   software.config = software_defaults;
   configure_from_environment();
-  for (int device = 0; device < SOFTWARE_MAX_DEVICES; device++) software.devices[device].heap.device = device;
+  for (int device = 0; device < SOFTWARE_MAX_DEVICES; device++) {
+    software.devices[device].heap.device = device;
+    software_settings_reset(device);
+  }
 }
 
 static void configure_drop(struct software_allocation *allocation)
@@ -83,6 +86,7 @@ static void configure_clear_device(int device)
   software.devices[device].fault = hipSuccess;
   for (int peer = 0; peer < SOFTWARE_MAX_DEVICES; peer++)
     software.devices[device].peers[peer] = software.devices[peer].peers[device] = false;
+  software_settings_reset(device);
 }
 
 void software_reset_device(int device)

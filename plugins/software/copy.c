@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* copy.c: copies and fills, from the call to their place in a queue. Called by applications. Arguments are checked
- * here, at the call; execute.c checks the memory again when the operation runs.
+/* copy.c: copies, from the call to their place in a queue. Called by applications. Arguments are checked here, at the
+ * call; execute.c checks the memory again when the operation runs. fill.c has the fills.
  *
  * As HIP says of pageable host memory: a copy from it has taken the data when the call returns, and a copy to it is
  * finished when the call returns. Pinned, registered and managed memory are truly asynchronous. */
@@ -17,17 +17,20 @@ struct copy_request {
   bool waits;
 };
 
+#define COPY_WITHOUT_KERNEL 1024 /* hipMemcpyDeviceToDeviceNoCU, of HIP 6; every copy is without here */
+
 static bool copy_kind_is_valid(int kind)
 {
-  return kind >= hipMemcpyHostToHost && kind <= hipMemcpyDefault;
+  return (kind >= hipMemcpyHostToHost && kind <= hipMemcpyDefault) || kind == COPY_WITHOUT_KERNEL;
 }
 
 /* A side that the caller calls the device's must be memory that devices reach. As in HIP, the other side may be any. */
 static hipError_t copy_check_kind(const struct software_operation *operation, hipMemcpyKind kind)
 {
   if (software.config.pageable_memory_access) return hipSuccess;
-  bool to_device = kind == hipMemcpyHostToDevice || kind == hipMemcpyDeviceToDevice;
-  bool from_device = kind == hipMemcpyDeviceToHost || kind == hipMemcpyDeviceToDevice;
+  bool in_device = kind == hipMemcpyDeviceToDevice || (int)kind == COPY_WITHOUT_KERNEL;
+  bool to_device = kind == hipMemcpyHostToDevice || in_device;
+  bool from_device = kind == hipMemcpyDeviceToHost || in_device;
   if (to_device && software_span_is_host(&operation->to)) return hipErrorInvalidValue;
   if (from_device && software_span_is_host(&operation->from)) return hipErrorInvalidValue;
   return hipSuccess;
@@ -53,14 +56,39 @@ static hipError_t copy_prepare(struct software_operation *operation, const struc
   return error;
 }
 
-/* Submits; if the caller or the kind of memory asks for it, waits until it has run. */
-static hipError_t copy_submit(struct software_queue *queue, struct software_operation *operation, bool waits)
+/* As in HIP, a copy with memory of one device alone runs on that device, in its default stream. Mapped memory is
+ * reached from the stream's own device, whose access to it counts. */
+static hipError_t copy_choose_queue(const struct software_operation *operation, struct software_queue *queue,
+                                    struct software_queue **runner_out)
 {
-  int device = queue->device;
-  hipError_t error = software_submit(queue, operation);
+  int to = software_span_device(&operation->to), from = software_span_device(&operation->from);
+  int owner = to < 0 ? from : to;
+  bool is_of_one = owner >= 0 && (from < 0 || from == owner);
+  *runner_out = queue;
+  if (!is_of_one || owner == queue->device || operation->to.is_virtual || operation->from.is_virtual) return hipSuccess;
+  hipError_t error = software_default_queue(owner, runner_out);
+  return error == hipSuccess ? software.devices[owner].fault : error;
+}
+
+/* HIP does not promise to wait for a copy within a device, and other runtimes do not; the stepped scheduler takes them
+ * at their word. */
+static bool copy_waits(const struct software_operation *operation, const struct copy_request *request)
+{
+  if (software_span_is_host(&operation->to)) return true;
+  int to = software_span_device(&operation->to), from = software_span_device(&operation->from);
+  bool is_within_device = to >= 0 && to == from;
+  return request->waits && !(is_within_device && software.config.scheduler == SOFTWARE_STEPPED);
+}
+
+hipError_t software_submit_and_wait(struct software_queue *queue, struct software_queue *runner,
+                                    struct software_operation *operation, bool waits)
+{
+  int device = queue->device, running_device = runner->device;
+  hipError_t error = runner == queue ? software_submit(queue, operation) : software_submit_to(runner, operation, queue);
   if (error != hipSuccess || !waits) return error;
   software_wait_queue(queue, software.sequence);
-  return software.devices[device].fault;
+  error = software.devices[running_device].fault;
+  return error == hipSuccess ? software.devices[device].fault : error;
 }
 
 enum { DEVICE_OF_QUEUE = -1 };
@@ -75,13 +103,13 @@ static hipError_t copy_start(const struct copy_request *request, int to_device, 
   if (request->bytes == 0) return hipSuccess;
   struct software_operation *operation = software_operation_new(SOFTWARE_COPY, request->call);
   if (!operation) return hipErrorOutOfMemory;
+  struct software_queue *runner;
   error = copy_prepare(operation, request, to_device == DEVICE_OF_QUEUE ? queue->device : to_device,
                        from_device == DEVICE_OF_QUEUE ? queue->device : from_device);
-  if (error != hipSuccess) {
-    software_operation_free(operation);
-    return error;
-  }
-  return copy_submit(queue, operation, request->waits || software_span_is_host(&operation->to));
+  if (error == hipSuccess) error = copy_choose_queue(operation, queue, &runner);
+  if (error == hipSuccess) return software_submit_and_wait(queue, runner, operation, copy_waits(operation, request));
+  software_operation_free(operation);
+  return error;
 }
 
 static hipError_t copy_call(struct copy_request request, hipStream_t stream)
@@ -103,6 +131,48 @@ hipError_t hipMemcpyAsync(void *to, const void *from, size_t bytes, hipMemcpyKin
 hipError_t hipMemcpyWithStream(void *to, const void *from, size_t bytes, hipMemcpyKind kind, hipStream_t stream)
 {
   return copy_call((struct copy_request){SOFTWARE_hipMemcpyWithStream, to, from, bytes, kind, true}, stream);
+}
+
+/* ---- With the direction in the name ---------------------------------------------------------------------------- */
+
+/* HIP 7 made the host's memory const. */
+#if HIP_VERSION_MAJOR >= 7
+typedef const void *copy_source;
+#else
+typedef void *copy_source;
+#endif
+
+hipError_t hipMemcpyHtoD(hipDeviceptr_t to, copy_source from, size_t bytes)
+{
+  return copy_call((struct copy_request){SOFTWARE_hipMemcpyHtoD, to, from, bytes, hipMemcpyHostToDevice, true}, NULL);
+}
+
+hipError_t hipMemcpyHtoDAsync(hipDeviceptr_t to, copy_source from, size_t bytes, hipStream_t stream)
+{
+  return copy_call((struct copy_request){SOFTWARE_hipMemcpyHtoDAsync, to, from, bytes, hipMemcpyHostToDevice, false},
+                   stream);
+}
+
+hipError_t hipMemcpyDtoH(void *to, hipDeviceptr_t from, size_t bytes)
+{
+  return copy_call((struct copy_request){SOFTWARE_hipMemcpyDtoH, to, from, bytes, hipMemcpyDeviceToHost, true}, NULL);
+}
+
+hipError_t hipMemcpyDtoHAsync(void *to, hipDeviceptr_t from, size_t bytes, hipStream_t stream)
+{
+  return copy_call((struct copy_request){SOFTWARE_hipMemcpyDtoHAsync, to, from, bytes, hipMemcpyDeviceToHost, false},
+                   stream);
+}
+
+hipError_t hipMemcpyDtoD(hipDeviceptr_t to, hipDeviceptr_t from, size_t bytes)
+{
+  return copy_call((struct copy_request){SOFTWARE_hipMemcpyDtoD, to, from, bytes, hipMemcpyDeviceToDevice, true}, NULL);
+}
+
+hipError_t hipMemcpyDtoDAsync(hipDeviceptr_t to, hipDeviceptr_t from, size_t bytes, hipStream_t stream)
+{
+  return copy_call((struct copy_request){SOFTWARE_hipMemcpyDtoDAsync, to, from, bytes, hipMemcpyDeviceToDevice, false},
+                   stream);
 }
 
 /* ---- Between devices ------------------------------------------------------------------------------------------- */
@@ -135,82 +205,4 @@ hipError_t hipMemcpyPeerAsync(void *to, int to_device, const void *from, int fro
 {
   struct copy_request request = {SOFTWARE_hipMemcpyPeerAsync, to, from, bytes, hipMemcpyDeviceToDevice, false};
   return copy_peer_call(request, to_device, from_device, stream);
-}
-
-/* ---- Fills ----------------------------------------------------------------------------------------------------- */
-
-struct fill_request {
-  enum software_call call;
-  void *to;
-  uint32_t value, value_bytes;
-  size_t count;
-  bool waits;
-};
-
-/* A fill is the device's own work, which reaches another device's memory only where that was allowed. (Copies go all
- * the same, by staging; mappings have their access checked with the span.) */
-static bool fill_reaches(const struct software_span *span, int device)
-{
-  const struct software_allocation *allocation = span->allocation;
-  if (!allocation || allocation->device == device) return true;
-  if (allocation->kind == SOFTWARE_DEVICE_MEMORY) return software.devices[device].peers[allocation->device];
-  return !allocation->pool || software_pool_allows(allocation->pool, device);
-}
-
-static hipError_t fill_start(const struct fill_request *request, hipStream_t stream)
-{
-  struct software_queue *queue;
-  hipError_t error = software_queue_find(stream, &queue);
-  if (error != hipSuccess) return error;
-  if (request->count > SIZE_MAX / request->value_bytes) return hipErrorInvalidValue;
-  if (request->count == 0) return hipSuccess;
-  struct software_operation *operation = software_operation_new(SOFTWARE_FILL, request->call);
-  if (!operation) return hipErrorOutOfMemory;
-  operation->value = request->value;
-  operation->value_bytes = request->value_bytes;
-  error = software_span_open(request->to, request->count * request->value_bytes, true, queue->device, &operation->to);
-  if (error == hipSuccess && software_span_is_host(&operation->to) && !software.config.pageable_memory_access)
-    error = hipErrorInvalidValue;
-  if (error == hipSuccess && !fill_reaches(&operation->to, queue->device)) error = hipErrorInvalidValue;
-  if (error != hipSuccess) {
-    software_operation_free(operation);
-    return error;
-  }
-  return copy_submit(queue, operation, request->waits);
-}
-
-static hipError_t fill_call(struct fill_request request, hipStream_t stream)
-{
-  hipError_t error = software_begin(request.call);
-  return software_end(error != hipSuccess ? error : fill_start(&request, stream));
-}
-
-hipError_t hipMemset(void *to, int value, size_t bytes)
-{
-  return fill_call((struct fill_request){SOFTWARE_hipMemset, to, (uint8_t)value, 1, bytes, true}, NULL);
-}
-
-hipError_t hipMemsetAsync(void *to, int value, size_t bytes, hipStream_t stream)
-{
-  return fill_call((struct fill_request){SOFTWARE_hipMemsetAsync, to, (uint8_t)value, 1, bytes, false}, stream);
-}
-
-hipError_t hipMemsetD8(hipDeviceptr_t to, unsigned char value, size_t count)
-{
-  return fill_call((struct fill_request){SOFTWARE_hipMemsetD8, to, value, 1, count, true}, NULL);
-}
-
-hipError_t hipMemsetD8Async(hipDeviceptr_t to, unsigned char value, size_t count, hipStream_t stream)
-{
-  return fill_call((struct fill_request){SOFTWARE_hipMemsetD8Async, to, value, 1, count, false}, stream);
-}
-
-hipError_t hipMemsetD32(hipDeviceptr_t to, int value, size_t count)
-{
-  return fill_call((struct fill_request){SOFTWARE_hipMemsetD32, to, (uint32_t)value, 4, count, true}, NULL);
-}
-
-hipError_t hipMemsetD32Async(hipDeviceptr_t to, int value, size_t count, hipStream_t stream)
-{
-  return fill_call((struct fill_request){SOFTWARE_hipMemsetD32Async, to, (uint32_t)value, 4, count, false}, stream);
 }

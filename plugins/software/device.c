@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* device.c: the devices, what they say of themselves, and which one is current for a thread. Called by applications,
- * and by every file for the current device. Asking for the current device takes no lock. */
+/* device.c: the devices, their names, and which one is current for a thread. Called by applications, and by every file
+ * for the current device. Asking for the current device takes no lock. */
 #include "internal.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#define DEVICE_NAME "hipmm software device"
-
-/* Attributes that HIP has gained since the headers that this file sees (HIP 5.3 and 6.2). */
-#define DEVICE_ATTRIBUTE_VIRTUAL_MEMORY    (hipDeviceAttributeMemoryPoolsSupported + 1)
-#define DEVICE_ATTRIBUTE_HOST_REGISTER     (hipDeviceAttributeMemoryPoolsSupported + 2)
-#define DEVICE_ATTRIBUTE_POOL_HANDLE_TYPES (hipDeviceAttributeMemoryPoolsSupported + 3)
+const char software_device_name[] = "hipmm software device";
+const char software_device_architecture[] = "software";
 
 static _Thread_local int device_current;
 
@@ -97,59 +93,12 @@ hipError_t hipDeviceGet(hipDevice_t *device, int ordinal)
 
 /* ---- Properties ------------------------------------------------------------------------------------------------ */
 
-static hipError_t device_attribute(int attribute, int device, int *value_out)
-{
-  const struct software_config *config = &software.config;
-  switch (attribute) {
-  case hipDeviceAttributeManagedMemory:
-  case hipDeviceAttributeConcurrentManagedAccess:
-  case hipDeviceAttributeDirectManagedMemAccessFromHost: *value_out = config->managed_memory; break;
-  case hipDeviceAttributePageableMemoryAccess:
-  case hipDeviceAttributePageableMemoryAccessUsesHostPageTables: *value_out = config->pageable_memory_access; break;
-  case hipDeviceAttributeMemoryPoolsSupported: *value_out = config->memory_pools; break;
-  case DEVICE_ATTRIBUTE_VIRTUAL_MEMORY: *value_out = config->virtual_memory; break;
-  case DEVICE_ATTRIBUTE_POOL_HANDLE_TYPES:
-    *value_out = config->memory_pools ? hipMemHandleTypePosixFileDescriptor : hipMemHandleTypeNone;
-    break;
-  case DEVICE_ATTRIBUTE_HOST_REGISTER:
-  case hipDeviceAttributeCanMapHostMemory:
-  case hipDeviceAttributeUnifiedAddressing:
-  case hipDeviceAttributeCanUseHostPointerForRegisteredMem:
-  case hipDeviceAttributeConcurrentKernels:
-  case hipDeviceAttributeIsLargeBar:
-  case hipDeviceAttributeMultiprocessorCount:
-  case hipDeviceAttributeAsyncEngineCount: *value_out = 1; break;
-  case hipDeviceAttributeWarpSize: *value_out = 64; break;
-  case hipDeviceAttributeMaxThreadsPerBlock: *value_out = 1024; break;
-  case hipDeviceAttributePciBusId: *value_out = device; break;
-  case hipDeviceAttributeEccEnabled:
-  case hipDeviceAttributeIntegrated:
-  case hipDeviceAttributePciDeviceId:
-  case hipDeviceAttributePciDomainID:
-  case hipDeviceAttributeComputeMode:
-  case hipDeviceAttributeComputeCapabilityMajor:
-  case hipDeviceAttributeComputeCapabilityMinor:
-  case hipDeviceAttributeStreamPrioritiesSupported: *value_out = 0; break;
-  default: return hipErrorInvalidValue;
-  }
-  return hipSuccess;
-}
-
-hipError_t hipDeviceGetAttribute(int *value, hipDeviceAttribute_t attribute, int device)
-{
-  hipError_t error = software_begin(SOFTWARE_hipDeviceGetAttribute);
-  if (error == hipSuccess && !value) error = hipErrorInvalidValue;
-  if (error == hipSuccess && !software_device_exists(device)) error = hipErrorInvalidDevice;
-  if (error == hipSuccess) error = device_attribute((int)attribute, device, value);
-  return software_end(error);
-}
-
 hipError_t hipDeviceGetName(char *name, int length, hipDevice_t device)
 {
   hipError_t error = software_enter(SOFTWARE_hipDeviceGetName);
   if (error == hipSuccess && (!name || length <= 0)) error = hipErrorInvalidValue;
   if (error == hipSuccess && !software_device_exists(device)) error = hipErrorInvalidDevice;
-  if (error == hipSuccess) snprintf(name, (size_t)length, "%s", DEVICE_NAME);
+  if (error == hipSuccess) snprintf(name, (size_t)length, "%s", software_device_name);
   return software_leave(error);
 }
 
@@ -158,7 +107,37 @@ hipError_t hipDeviceGetPCIBusId(char *id, int length, int device)
   hipError_t error = software_enter(SOFTWARE_hipDeviceGetPCIBusId);
   if (error == hipSuccess && (!id || length <= 0)) error = hipErrorInvalidValue;
   if (error == hipSuccess && !software_device_exists(device)) error = hipErrorInvalidDevice;
-  if (error == hipSuccess) snprintf(id, (size_t)length, "0000:%02x:00.0", (unsigned)device);
+  if (error == hipSuccess && snprintf(id, (size_t)length, "0000:%02x:00.0", (unsigned)device) >= length)
+    error = hipErrorInvalidValue;
+  return software_leave(error);
+}
+
+hipError_t hipDeviceGetByPCIBusId(int *device, const char *id)
+{
+  unsigned domain, bus, slot, function;
+  hipError_t error = software_enter(SOFTWARE_hipDeviceGetByPCIBusId);
+  if (error == hipSuccess && (!device || !id)) error = hipErrorInvalidValue;
+  if (error != hipSuccess) return software_leave(error);
+  bool is_id = sscanf(id, "%4x:%2x:%2x.%1x", &domain, &bus, &slot, &function) == 4;
+  if (!is_id || domain != 0 || slot != 0 || function != 0 || !software_device_exists((int)bus))
+    return software_leave(hipErrorInvalidValue);
+  *device = (int)bus;
+  return hipSuccess;
+}
+
+void software_device_uuid(int device, unsigned char uuid_out[16])
+{
+  char text[17];
+  snprintf(text, sizeof text, "hipmm-sw%08x", (unsigned)device);
+  memcpy(uuid_out, text, 16);
+}
+
+hipError_t hipDeviceGetUuid(hipUUID *uuid, hipDevice_t device)
+{
+  hipError_t error = software_enter(SOFTWARE_hipDeviceGetUuid);
+  if (error == hipSuccess && !uuid) error = hipErrorInvalidValue;
+  if (error == hipSuccess && !software_device_exists(device)) error = hipErrorInvalidDevice;
+  if (error == hipSuccess) software_device_uuid(device, (unsigned char *)uuid->bytes);
   return software_leave(error);
 }
 
@@ -168,32 +147,6 @@ hipError_t hipDeviceTotalMem(size_t *bytes, hipDevice_t device)
   if (error == hipSuccess && !bytes) error = hipErrorInvalidValue;
   if (error == hipSuccess && !software_device_exists(device)) error = hipErrorInvalidDevice;
   if (error == hipSuccess) *bytes = software.config.memory_bytes;
-  return software_end(error);
-}
-
-/* In the layout of the headers that this file is compiled with, and by the name they give it: both changed with HIP
- * 6. */
-hipError_t hipGetDeviceProperties(hipDeviceProp_t *properties, int device)
-{
-  hipError_t error = software_begin(SOFTWARE_hipGetDeviceProperties);
-  if (error == hipSuccess && !properties) error = hipErrorInvalidValue;
-  if (error == hipSuccess && !software_device_exists(device)) error = hipErrorInvalidDevice;
-  if (error == hipSuccess) {
-    *properties = (hipDeviceProp_t){.name = DEVICE_NAME,
-                                    .totalGlobalMem = software.config.memory_bytes,
-                                    .warpSize = 64,
-                                    .maxThreadsPerBlock = 1024,
-                                    .multiProcessorCount = 1,
-                                    .concurrentKernels = 1,
-                                    .pciBusID = device,
-                                    .canMapHostMemory = 1,
-                                    .gcnArchName = "software",
-                                    .isLargeBar = 1,
-                                    .managedMemory = software.config.managed_memory,
-                                    .directManagedMemAccessFromHost = software.config.managed_memory,
-                                    .concurrentManagedAccess = software.config.managed_memory,
-                                    .pageableMemoryAccess = software.config.pageable_memory_access};
-  }
   return software_end(error);
 }
 

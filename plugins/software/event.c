@@ -3,6 +3,8 @@
  * for it takes that marker, so recording again, or destroying the event, does not disturb them. */
 #include "internal.h"
 
+#define EVENT_DISABLE_SYSTEM_FENCE 0x20000000U /* hipEventDisableSystemFence, of HIP 5.4 */
+
 static struct software_handles events = {.object_bytes = sizeof(struct software_event)};
 
 static hipError_t event_find(hipEvent_t event, struct software_event **event_out)
@@ -14,9 +16,10 @@ static hipError_t event_find(hipEvent_t event, struct software_event **event_out
 
 static hipError_t event_create(int device, unsigned flags, hipEvent_t *event_out)
 {
-  const unsigned known = hipEventBlockingSync | hipEventDisableTiming | hipEventInterprocess | hipEventReleaseToDevice |
-                         hipEventReleaseToSystem;
-  if (!event_out || (flags & ~known)) return hipErrorInvalidValue;
+  const unsigned release = hipEventReleaseToDevice | hipEventReleaseToSystem | EVENT_DISABLE_SYSTEM_FENCE;
+  const unsigned known = hipEventBlockingSync | hipEventDisableTiming | hipEventInterprocess | release;
+  unsigned chosen = flags & release;
+  if (!event_out || (flags & ~known) || (chosen & (chosen - 1))) return hipErrorInvalidValue;
   if ((flags & hipEventInterprocess) && !(flags & hipEventDisableTiming)) return hipErrorInvalidValue;
   struct software_event *event = software_handle_take(&events);
   if (!event) return hipErrorOutOfMemory;

@@ -77,7 +77,10 @@ static void execute_host(struct software_operation *operation, int device)
 void software_operation_execute(struct software_operation *operation, int device)
 {
   switch (operation->kind) {
-  case SOFTWARE_COPY: execute_copy(operation, device); break;
+  case SOFTWARE_COPY:
+    execute_copy(operation, device);
+    if (operation->marker) software_marker_finish(operation->marker);
+    break;
   case SOFTWARE_FILL: execute_fill(operation, device); break;
   case SOFTWARE_HOST: execute_host(operation, device); break;
   case SOFTWARE_RECORD: software_marker_finish(operation->marker); break;

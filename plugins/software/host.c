@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* host.c: memory that the host and all devices share: pinned, registered, managed. Called by applications. It is
- * charged to the host's capacity and to no device's, since managed memory may be larger than any device. */
+ * charged to the host's capacity and to no device's, since managed memory may be larger than any device. advice.c has
+ * what is said of managed memory. */
 #include "internal.h"
 #include <string.h>
 
@@ -37,7 +38,8 @@ static hipError_t host_pinned(enum software_call call, void **pointer, size_t by
                          hipHostMallocNumaUser | hipHostMallocCoherent | hipHostMallocNonCoherent;
   int device;
   hipError_t error = software_begin_on_device(call, &device);
-  if (error == hipSuccess && (!pointer || (flags & ~known))) error = hipErrorInvalidValue;
+  bool is_both = (flags & hipHostMallocCoherent) && (flags & hipHostMallocNonCoherent);
+  if (error == hipSuccess && (!pointer || (flags & ~known) || is_both)) error = hipErrorInvalidValue;
   if (error == hipSuccess) error = host_allocate(SOFTWARE_PINNED, device, bytes, flags, pointer);
   return software_end(error);
 }
@@ -114,6 +116,7 @@ hipError_t hipHostRegister(void *pointer, size_t bytes, unsigned int flags)
 hipError_t hipHostUnregister(void *pointer)
 {
   hipError_t error = software_begin(SOFTWARE_hipHostUnregister);
+  if (error == hipSuccess && !pointer) error = hipErrorInvalidValue;
   const struct software_allocation *allocation = software_allocation_at(pointer);
   if (error == hipSuccess && (!allocation || allocation->kind != SOFTWARE_REGISTERED))
     error = hipErrorHostMemoryNotRegistered;
@@ -150,123 +153,7 @@ hipError_t hipMallocManaged(void **pointer, size_t bytes, unsigned int flags)
   int device;
   hipError_t error = software_begin_on_device(SOFTWARE_hipMallocManaged, &device);
   if (error == hipSuccess && !software.config.managed_memory) error = hipErrorNotSupported;
-  if (error == hipSuccess && (!pointer || (flags != hipMemAttachGlobal && flags != hipMemAttachHost)))
+  if (error == hipSuccess && (!pointer || bytes == 0 || (flags != hipMemAttachGlobal && flags != hipMemAttachHost)))
     error = hipErrorInvalidValue;
   return software_end(error != hipSuccess ? error : host_allocate(SOFTWARE_MANAGED, device, bytes, flags, pointer));
-}
-
-/* Opens the span that advice or a prefetch is about: managed memory, or any of the application's own where devices
- * read pageable memory. */
-static hipError_t host_managed_span(const void *pointer, size_t bytes, int target, struct software_span *span_out)
-{
-  if (target != hipCpuDeviceId && !software_device_exists(target)) return hipErrorInvalidDevice;
-  struct software_span span;
-  hipError_t error = software_span_open(pointer, bytes, false, software_current_device(), &span);
-  if (error != hipSuccess) return error;
-  bool is_managed =
-      span.allocation && (span.allocation->kind == SOFTWARE_MANAGED || software_pool_is_managed(span.allocation));
-  if (!is_managed && !(software.config.pageable_memory_access && software_span_is_host(&span))) {
-    software_span_close(&span);
-    return hipErrorInvalidValue;
-  }
-  *span_out = span;
-  return hipSuccess;
-}
-
-static hipError_t host_take_advice(struct software_allocation *allocation, hipMemoryAdvise advice, int device)
-{
-  struct software_allocation ignored, *kept = allocation ? allocation : &ignored;
-  switch (advice) {
-  case hipMemAdviseSetReadMostly: kept->read_mostly = 1; break;
-  case hipMemAdviseUnsetReadMostly: kept->read_mostly = 0; break;
-  case hipMemAdviseSetPreferredLocation: kept->preferred_device = device; break;
-  case hipMemAdviseUnsetPreferredLocation: kept->preferred_device = hipInvalidDeviceId; break;
-  /* Every device reads and writes all of it, coherently, anyway. */
-  case hipMemAdviseSetAccessedBy: kept->accessed_by[device - hipCpuDeviceId] = true; break;
-  case hipMemAdviseUnsetAccessedBy: kept->accessed_by[device - hipCpuDeviceId] = false; break;
-  case hipMemAdviseSetCoarseGrain: kept->coarse_grain = true; break;
-  case hipMemAdviseUnsetCoarseGrain: kept->coarse_grain = false; break;
-  default: return hipErrorInvalidValue;
-  }
-  return hipSuccess;
-}
-
-hipError_t hipMemAdvise(const void *pointer, size_t bytes, hipMemoryAdvise advice, int device)
-{
-  int current;
-  struct software_span span;
-  hipError_t error = software_begin_on_device(SOFTWARE_hipMemAdvise, &current);
-  if (error == hipSuccess) error = host_managed_span(pointer, bytes, device, &span);
-  if (error == hipSuccess) {
-    error = host_take_advice(span.allocation, advice, device);
-    software_span_close(&span);
-  }
-  return software_end(error);
-}
-
-static hipError_t host_prefetch(const void *pointer, size_t bytes, int device, hipStream_t stream)
-{
-  struct software_queue *queue;
-  struct software_span span;
-  hipError_t error = software_queue_find(stream, &queue);
-  if (error == hipSuccess) error = host_managed_span(pointer, bytes, device, &span);
-  if (error != hipSuccess) return error;
-  struct software_operation *operation = software_operation_new(SOFTWARE_TOUCH, SOFTWARE_hipMemPrefetchAsync);
-  if (!operation) {
-    software_span_close(&span);
-    return hipErrorOutOfMemory;
-  }
-  operation->to = span;
-  if (span.allocation) span.allocation->prefetched_device = device;
-  return software_submit(queue, operation);
-}
-
-hipError_t hipMemPrefetchAsync(const void *pointer, size_t bytes, int device, hipStream_t stream)
-{
-  hipError_t error = software_begin(SOFTWARE_hipMemPrefetchAsync);
-  return software_end(error != hipSuccess ? error : host_prefetch(pointer, bytes, device, stream));
-}
-
-/* As many devices as fit, then hipInvalidDeviceId. */
-static void host_list_accessors(const struct software_allocation *allocation, int *values_out, size_t n_values)
-{
-  size_t n = 0;
-  for (int device = hipCpuDeviceId; device < SOFTWARE_MAX_DEVICES && n < n_values; device++)
-    if (allocation->accessed_by[device - hipCpuDeviceId]) values_out[n++] = device;
-  while (n < n_values) values_out[n++] = hipInvalidDeviceId;
-}
-
-static hipError_t host_range_attribute(hipMemRangeAttribute attribute, const struct software_allocation *allocation,
-                                       int *values_out, size_t n_values)
-{
-  if (attribute == hipMemRangeAttributeAccessedBy) {
-    host_list_accessors(allocation, values_out, n_values);
-    return hipSuccess;
-  }
-  if (n_values != 1) return hipErrorInvalidValue;
-  switch (attribute) {
-  case hipMemRangeAttributeReadMostly: *values_out = allocation->read_mostly; break;
-  case hipMemRangeAttributePreferredLocation: *values_out = allocation->preferred_device; break;
-  case hipMemRangeAttributeLastPrefetchLocation: *values_out = allocation->prefetched_device; break;
-  case hipMemRangeAttributeCoherencyMode:
-    *values_out = allocation->coarse_grain ? hipMemRangeCoherencyModeCoarseGrain : hipMemRangeCoherencyModeFineGrain;
-    break;
-  default: return hipErrorInvalidValue;
-  }
-  return hipSuccess;
-}
-
-/* What was advised of the allocation as a whole: the device does not keep it per page. */
-hipError_t hipMemRangeGetAttribute(void *data, size_t data_bytes, hipMemRangeAttribute attribute, const void *pointer,
-                                   size_t bytes)
-{
-  struct software_span span = {0};
-  size_t n_values = data_bytes / sizeof(int);
-  hipError_t error = software_begin(SOFTWARE_hipMemRangeGetAttribute);
-  if (error == hipSuccess && (!data || n_values == 0 || data_bytes % sizeof(int) != 0)) error = hipErrorInvalidValue;
-  if (error == hipSuccess) error = host_managed_span(pointer, bytes, hipCpuDeviceId, &span);
-  if (error == hipSuccess && !span.allocation) error = hipErrorInvalidValue;
-  if (error == hipSuccess) error = host_range_attribute(attribute, span.allocation, data, n_values);
-  software_span_close(&span);
-  return software_end(error);
 }

@@ -18,8 +18,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SOFTWARE_MAX_DEVICES 64
-#define SOFTWARE_PAGE_BYTES  ((size_t)4096)
+#define SOFTWARE_MAX_DEVICES     64
+#define SOFTWARE_PAGE_BYTES      ((size_t)4096)
+#define SOFTWARE_PITCH_ALIGNMENT 256 /* of rows, in bytes */
 
 enum software_scheduler { SOFTWARE_THREADS, SOFTWARE_STEPPED };
 
@@ -42,6 +43,19 @@ struct software_config {
 HIPMM_EXPORT hipError_t hipStreamGetId(hipStream_t stream, unsigned long long *id);
 HIPMM_EXPORT hipError_t hipExtHostAlloc(void **pointer, size_t bytes, unsigned int flags);
 HIPMM_EXPORT hipError_t hipStreamGetDevice(hipStream_t stream, hipDevice_t *device);
+HIPMM_EXPORT hipError_t hipDeviceSetLimit(enum hipLimit_t limit, size_t value);
+#if HIP_VERSION < 60200000
+typedef enum {
+  HIP_GET_PROC_ADDRESS_SUCCESS = 0,
+  HIP_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND = 1,
+  HIP_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT = 2
+} hipDriverProcAddressQueryResult;
+#endif
+HIPMM_EXPORT hipError_t hipGetProcAddress(const char *name, void **function_out, int version, uint64_t flags,
+                                          hipDriverProcAddressQueryResult *status_out);
+#if HIP_VERSION_MAJOR < 6
+HIPMM_EXPORT hipError_t hipGetDevicePropertiesR0600(void *properties, int device);
+#endif
 
 /* ---- Objects --------------------------------------------------------------------------------------------------- */
 
@@ -73,6 +87,7 @@ struct software_allocation {
   struct tree_node by_address; /* major: start; minor: bytes as requested */
   enum software_memory_kind kind;
   int device;
+  uint32_t id;    /* no other allocation's, as long as it does not wrap round */
   unsigned flags; /* as given at allocation */
   unsigned references;
   unsigned busy; /* operations that touch it right now */
@@ -80,12 +95,10 @@ struct software_allocation {
   bool born;     /* its stream-ordered allocation has executed; true at once for other kinds */
   bool freed;
   struct software_block *block;
-  struct software_pool_block *pool_block;               /* POOLED */
-  struct software_pool *pool;                           /* POOLED, and OPENED through a pool */
-  int read_mostly, preferred_device, prefetched_device; /* of managed memory, as are the next two */
-  bool coarse_grain;
-  bool accessed_by[SOFTWARE_MAX_DEVICES + 1]; /* the host first, then the devices */
-  size_t mapped_bytes;                        /* OPENED: what to unmap */
+  struct software_pool_block *pool_block; /* POOLED */
+  struct software_pool *pool;             /* POOLED, and OPENED through a pool */
+  struct software_advice *advice;         /* of managed memory; NULL for none (see advice.c) */
+  size_t mapped_bytes;                    /* OPENED: what to unmap */
 };
 
 /* A stretch of memory that an operation reads or writes. */
@@ -121,7 +134,7 @@ struct software_operation {
   hipStreamCallback_t callback;
   hipStream_t stream;
   void *argument;
-  struct software_marker *marker;
+  struct software_marker *marker; /* of a COPY: completed with it; mostly NULL */
   struct software_allocation *allocation;
 };
 
@@ -180,6 +193,8 @@ struct software_device {
   struct software_queue *queue; /* of the default stream; NULL until used */
   struct software_pool *pools, *default_pool, *pool;
   bool peers[SOFTWARE_MAX_DEVICES];
+  unsigned flags;                 /* that the program set */
+  size_t stack_bytes, heap_bytes; /* its limits */
 };
 
 struct software_state {
@@ -189,6 +204,7 @@ struct software_state {
   atomic_int n_devices; /* config.devices, for readers without the lock */
   uint64_t sequence;    /* of the operation submitted last */
   uint64_t pending;     /* operations not finished */
+  uint32_t last_allocation_id;
   struct software_queue *active;
   struct software_device devices[SOFTWARE_MAX_DEVICES];
   struct software_heap host_heap; /* of pinned and managed memory */
@@ -241,10 +257,18 @@ bool software_error_parse(const char *text, hipError_t *error_out);
 
 int software_current_device(void); /* of the calling thread; needs no lock */
 bool software_device_exists(int device);
+extern const char software_device_name[], software_device_architecture[];
+void software_device_uuid(int device, unsigned char uuid_out[16]); /* needs no lock */
 /* Whether `device` can be given access to the memory of `peer`; both exist. */
 bool software_device_reaches(int device, int peer);
 /* Remembers that an operation of `device` touched what it must not, and says so on stderr. */
 void software_device_fault(int device, enum software_call call, const struct software_span *span, const char *why);
+
+/* ---- attribute.c, settings.c ----------------------------------------------------------------------------------- */
+
+/* Any attribute by its number; hipErrorInvalidValue for one that the device does not have. */
+hipError_t software_attribute(int attribute, int device, int *value_out);
+void software_settings_reset(int device);
 
 /* ---- heap.c: memory -------------------------------------------------------------------------------------------- */
 
@@ -293,14 +317,22 @@ hipError_t software_span_open(const void *start, size_t bytes, bool is_write, in
                               struct software_span *span_out);
 void software_span_close(struct software_span *span);
 bool software_span_is_host(const struct software_span *span); /* the application's own memory */
+/* The device whose memory it is; -1 for memory that the host and all devices share. */
+int software_span_device(const struct software_span *span);
 /* Checks again at execution and pins: NULL, or why it is a fault. exit only after a NULL. */
 const char *software_span_enter(const struct software_span *span, uint64_t sequence);
 void software_span_exit(const struct software_span *span);
 
 /* ---- memory.c, host.c ------------------------------------------------------------------------------------------ */
 
+/* The kinds of memory that hipFree frees. */
+#define SOFTWARE_FREEABLE (1U << SOFTWARE_DEVICE_MEMORY | 1U << SOFTWARE_POOLED | 1U << SOFTWARE_MANAGED)
 /* Frees what starts at `pointer` if its kind is in `kinds` (bits 1 << kind), after the work that may use it. */
 hipError_t software_free(void *pointer, unsigned kinds);
+
+/* ---- advice.c -------------------------------------------------------------------------------------------------- */
+
+void software_advice_free(struct software_advice *advice); /* NULL is allowed */
 
 /* ---- queue.c: operations --------------------------------------------------------------------------------------- */
 
@@ -312,6 +344,10 @@ struct software_operation *software_operation_new(enum software_operation_kind k
 void software_operation_free(struct software_operation *operation);
 /* Hands the operation over. On failure it is freed. */
 hipError_t software_submit(struct software_queue *queue, struct software_operation *operation);
+/* The same for a copy that runs on `runner` in the place that it has in `queue`: after what is in both, and what comes
+ * later to either is after it. */
+hipError_t software_submit_to(struct software_queue *runner, struct software_operation *operation,
+                              struct software_queue *queue);
 bool software_queue_is_runnable(const struct software_queue *queue);
 /* Executes the head of a runnable queue. Lets go of the lock meanwhile. */
 void software_queue_run(struct software_queue *queue);
@@ -327,6 +363,13 @@ struct software_marker *software_marker_new(void);
 struct software_marker *software_marker_reference(struct software_marker *marker);
 void software_marker_unreference(struct software_marker *marker); /* NULL is allowed */
 void software_marker_finish(struct software_marker *marker);
+
+/* ---- copy.c ---------------------------------------------------------------------------------------------------- */
+
+/* Submits an operation of `queue` to `runner`, which may be the same; if `waits`, until it has run. On failure it is
+ * freed. */
+hipError_t software_submit_and_wait(struct software_queue *queue, struct software_queue *runner,
+                                    struct software_operation *operation, bool waits);
 
 /* ---- execute.c ------------------------------------------------------------------------------------------------- */
 

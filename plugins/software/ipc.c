@@ -15,6 +15,7 @@
 struct ipc_handle {
   uint64_t magic, offset, bytes;
   int32_t process, fd;
+  uint32_t allocation; /* its id: no two allocations have one handle, also where the second takes the first's place */
 };
 _Static_assert(sizeof(struct ipc_handle) <= sizeof(hipIpcMemHandle_t), "must fit into HIP's struct");
 
@@ -26,7 +27,8 @@ static hipError_t ipc_get(const void *pointer, hipIpcMemHandle_t *handle_out)
                               .offset = software_block_offset(allocation->block),
                               .bytes = allocation->by_address.minor,
                               .process = getpid(),
-                              .fd = software.devices[allocation->device].heap.fd};
+                              .fd = software.devices[allocation->device].heap.fd,
+                              .allocation = allocation->id};
   memset(handle_out, 0, sizeof *handle_out);
   memcpy(handle_out, &handle, sizeof handle);
   return software.devices[allocation->device].fault;

@@ -2,8 +2,9 @@
 /* memory.c: device memory, and questions about any memory. Called by applications. Freeing waits for the work of the
  * memory's device, as HIP up to release 6 does; allocating waits only when memory that pools hold must be had back. */
 #include "internal.h"
+#include <string.h>
 
-static hipError_t memory_allocate(int device, size_t bytes, void **pointer_out)
+static hipError_t memory_allocate(int device, size_t bytes, unsigned flags, void **pointer_out)
 {
   if (!pointer_out) return hipErrorInvalidValue;
   struct software_allocation *allocation;
@@ -14,25 +15,46 @@ static hipError_t memory_allocate(int device, size_t bytes, void **pointer_out)
   hipError_t error = software_allocation_create(SOFTWARE_DEVICE_MEMORY, device, bytes, &allocation);
   if (error == hipErrorOutOfMemory && bytes <= software.config.memory_bytes && software_pools_drain(device))
     error = software_allocation_create(SOFTWARE_DEVICE_MEMORY, device, bytes, &allocation);
-  if (error == hipSuccess) *pointer_out = (void *)allocation->by_address.major;
-  return error;
+  if (error != hipSuccess) return error;
+  allocation->flags = flags;
+  *pointer_out = (void *)allocation->by_address.major;
+  return hipSuccess;
 }
 
 hipError_t hipMalloc(void **pointer, size_t bytes)
 {
   int device;
   hipError_t error = software_begin_on_device(SOFTWARE_hipMalloc, &device);
-  return software_end(error != hipSuccess ? error : memory_allocate(device, bytes, pointer));
+  return software_end(error != hipSuccess ? error : memory_allocate(device, bytes, hipDeviceMallocDefault, pointer));
 }
 
+static hipError_t memory_allocate_rows(int device, size_t width, size_t height, void **pointer_out, size_t *pitch_out)
+{
+  size_t pitch = software_align_up(width, SOFTWARE_PITCH_ALIGNMENT);
+  if (!pointer_out || !pitch_out || (width > 0 && pitch == 0)) return hipErrorInvalidValue;
+  if (pitch > 0 && height > SIZE_MAX / pitch) return hipErrorOutOfMemory;
+  hipError_t error = memory_allocate(device, pitch * height, hipDeviceMallocDefault, pointer_out);
+  if (error == hipSuccess && pitch * height > 0) *pitch_out = pitch;
+  return error;
+}
+
+hipError_t hipMallocPitch(void **pointer, size_t *pitch, size_t width, size_t height)
+{
+  int device;
+  hipError_t error = software_begin_on_device(SOFTWARE_hipMallocPitch, &device);
+  return software_end(error != hipSuccess ? error : memory_allocate_rows(device, width, height, pointer, pitch));
+}
+
+#define MEMORY_CONTIGUOUS 4 /* hipDeviceMallocContiguous, of HIP 6, and the largest flag */
+
+/* All device memory is of one kind; the flags are kept. */
 hipError_t hipExtMallocWithFlags(void **pointer, size_t bytes, unsigned int flags)
 {
   int device;
   hipError_t error = software_begin_on_device(SOFTWARE_hipExtMallocWithFlags, &device);
-  bool is_known = flags == hipDeviceMallocDefault || flags == hipDeviceMallocFinegrained ||
-                  (flags == hipMallocSignalMemory && bytes == 8);
+  bool is_known = flags <= MEMORY_CONTIGUOUS && (flags != hipMallocSignalMemory || bytes == 8);
   if (error == hipSuccess && !is_known) error = hipErrorInvalidValue;
-  return software_end(error != hipSuccess ? error : memory_allocate(device, bytes, pointer));
+  return software_end(error != hipSuccess ? error : memory_allocate(device, bytes, flags, pointer));
 }
 
 hipError_t software_free(void *pointer, unsigned kinds)
@@ -53,9 +75,8 @@ hipError_t software_free(void *pointer, unsigned kinds)
 
 hipError_t hipFree(void *pointer)
 {
-  const unsigned kinds = 1U << SOFTWARE_DEVICE_MEMORY | 1U << SOFTWARE_POOLED | 1U << SOFTWARE_MANAGED;
   hipError_t error = software_begin(SOFTWARE_hipFree);
-  return software_end(error != hipSuccess ? error : software_free(pointer, kinds));
+  return software_end(error != hipSuccess ? error : software_free(pointer, SOFTWARE_FREEABLE));
 }
 
 hipError_t hipMemGetInfo(size_t *free_bytes, size_t *total_bytes)
@@ -77,7 +98,7 @@ hipError_t hipMemGetAddressRange(hipDeviceptr_t *base, size_t *bytes, hipDevicep
   hipError_t error = software_begin(SOFTWARE_hipMemGetAddressRange);
   const struct software_allocation *allocation = software_allocation_holding(pointer);
   if (error == hipSuccess && !base && !bytes) error = hipErrorInvalidValue;
-  if (error == hipSuccess && !allocation) error = hipErrorInvalidDevicePointer;
+  if (error == hipSuccess && !allocation) error = hipErrorNotFound;
   if (error == hipSuccess && base) *base = (hipDeviceptr_t)allocation->by_address.major;
   if (error == hipSuccess && bytes) *bytes = allocation->by_address.minor;
   return software_end(error);
@@ -92,28 +113,62 @@ hipError_t hipMemPtrGetInfo(void *pointer, size_t *bytes)
   return software_end(error);
 }
 
-static void memory_set_type(hipPointerAttribute_t *attributes, hipMemoryType type)
+/* What is known of a pointer. */
+struct memory_facts {
+  const struct software_allocation *allocation; /* NULL for mapped memory */
+  int device;
+  bool is_host, is_managed;
+};
+
+static bool memory_find(const void *pointer, struct memory_facts *facts_out)
 {
-#if HIP_VERSION_MAJOR < 6
-  attributes->memoryType = type;
+  const struct software_allocation *allocation = software_allocation_holding(pointer);
+  struct memory_facts facts = {.allocation = allocation, .device = hipInvalidDeviceId};
+  if (!allocation && !software_virtual_device(pointer, &facts.device)) return false;
+  if (allocation) {
+    facts.device = allocation->device;
+    facts.is_host = allocation->kind == SOFTWARE_PINNED || allocation->kind == SOFTWARE_REGISTERED;
+    facts.is_managed = allocation->kind == SOFTWARE_MANAGED || software_pool_is_managed(allocation);
+  }
+  *facts_out = facts;
+  return true;
+}
+
+static hipMemoryType memory_type(const struct memory_facts *facts)
+{
+#if HIP_VERSION_MAJOR >= 6
+  if (facts->is_managed) return hipMemoryTypeManaged;
+#endif
+  return facts->is_host ? hipMemoryTypeHost : hipMemoryTypeDevice;
+}
+
+/* From HIP 6 on, the application's own memory has a type, too. */
+static hipError_t memory_attributes_of_none(hipPointerAttribute_t *attributes_out)
+{
+#if HIP_VERSION_MAJOR >= 6
+  *attributes_out = (hipPointerAttribute_t){.type = hipMemoryTypeUnregistered, .device = hipInvalidDeviceId};
+  return hipSuccess;
 #else
-  attributes->type = type;
+  (void)attributes_out;
+  return hipErrorInvalidValue;
 #endif
 }
 
 static hipError_t memory_attributes(const void *pointer, hipPointerAttribute_t *attributes_out)
 {
-  const struct software_allocation *allocation = software_allocation_holding(pointer);
-  int device = 0;
-  if (!allocation && !software_virtual_device(pointer, &device)) return hipErrorInvalidValue;
-  bool is_host = allocation && (allocation->kind == SOFTWARE_PINNED || allocation->kind == SOFTWARE_REGISTERED);
-  bool is_managed = allocation && (allocation->kind == SOFTWARE_MANAGED || software_pool_is_managed(allocation));
-  *attributes_out = (hipPointerAttribute_t){.device = allocation ? allocation->device : device,
-                                            .devicePointer = (void *)(uintptr_t)pointer,
-                                            .hostPointer = is_host || is_managed ? (void *)(uintptr_t)pointer : NULL,
-                                            .isManaged = is_managed,
-                                            .allocationFlags = allocation ? allocation->flags : 0};
-  memory_set_type(attributes_out, is_host ? hipMemoryTypeHost : hipMemoryTypeDevice);
+  struct memory_facts facts;
+  if (!memory_find(pointer, &facts)) return memory_attributes_of_none(attributes_out);
+  void *address = (void *)(uintptr_t)pointer;
+  *attributes_out = (hipPointerAttribute_t)
+  {
+#if HIP_VERSION_MAJOR >= 6
+    .type = memory_type(&facts),
+#else
+    .memoryType = memory_type(&facts),
+#endif
+    .device = facts.device, .devicePointer = address, .hostPointer = facts.is_host || facts.is_managed ? address : NULL,
+    .isManaged = facts.is_managed, .allocationFlags = facts.allocation ? facts.allocation->flags : 0
+  };
   return hipSuccess;
 }
 
@@ -123,4 +178,83 @@ hipError_t hipPointerGetAttributes(hipPointerAttribute_t *attributes, const void
   hipError_t error = software_begin(SOFTWARE_hipPointerGetAttributes);
   if (error == hipSuccess && (!attributes || !pointer)) error = hipErrorInvalidValue;
   return software_end(error != hipSuccess ? error : memory_attributes(pointer, attributes));
+}
+
+/* The answer to one attribute, in as many bytes as HIP writes. */
+union memory_answer {
+  bool truth;
+  uint32_t number;
+  const void *pointer;
+};
+
+static hipError_t memory_answer_allocation(hipPointer_attribute attribute, const struct software_allocation *allocation,
+                                           union memory_answer *answer_out, size_t *bytes_out)
+{
+  if (!allocation) return hipErrorInvalidValue;
+  *bytes_out = sizeof answer_out->number;
+  switch (attribute) {
+  case HIP_POINTER_ATTRIBUTE_BUFFER_ID: answer_out->number = allocation->id; break;
+  case HIP_POINTER_ATTRIBUTE_RANGE_SIZE: answer_out->number = (uint32_t)allocation->by_address.minor; break;
+  case HIP_POINTER_ATTRIBUTE_ACCESS_FLAGS: answer_out->number = allocation->flags; break;
+  case HIP_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+    answer_out->pointer = (const void *)allocation->by_address.major;
+    *bytes_out = sizeof answer_out->pointer;
+    break;
+  default: return hipErrorInvalidValue;
+  }
+  return hipSuccess;
+}
+
+static hipError_t memory_answer(hipPointer_attribute attribute, const void *pointer, union memory_answer *answer_out,
+                                size_t *bytes_out)
+{
+  struct memory_facts facts;
+  if (!memory_find(pointer, &facts)) return hipErrorInvalidValue;
+  switch (attribute) {
+  case HIP_POINTER_ATTRIBUTE_MEMORY_TYPE:
+    *answer_out = (union memory_answer){.number = (uint32_t)memory_type(&facts)};
+    *bytes_out = sizeof answer_out->number;
+    return hipSuccess;
+  case HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+    *answer_out = (union memory_answer){.number = (uint32_t)facts.device};
+    *bytes_out = sizeof answer_out->number;
+    return hipSuccess;
+  case HIP_POINTER_ATTRIBUTE_HOST_POINTER:
+    if (!facts.is_host && !facts.is_managed) return hipErrorInvalidValue;
+  /* fall through */
+  case HIP_POINTER_ATTRIBUTE_DEVICE_POINTER:
+    *answer_out = (union memory_answer){.pointer = pointer};
+    *bytes_out = sizeof answer_out->pointer;
+    return hipSuccess;
+  case HIP_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+  case HIP_POINTER_ATTRIBUTE_IS_MANAGED:
+  case HIP_POINTER_ATTRIBUTE_MAPPED:
+    answer_out->truth = attribute == HIP_POINTER_ATTRIBUTE_MAPPED ||
+                        (attribute == HIP_POINTER_ATTRIBUTE_IS_MANAGED && facts.is_managed);
+    *bytes_out = sizeof answer_out->truth;
+    return hipSuccess;
+  default: return memory_answer_allocation(attribute, facts.allocation, answer_out, bytes_out);
+  }
+}
+
+/* Those that HIP has a name for, and no answer. */
+static bool memory_is_unanswered(hipPointer_attribute attribute)
+{
+  return attribute == HIP_POINTER_ATTRIBUTE_CONTEXT || attribute == HIP_POINTER_ATTRIBUTE_P2P_TOKENS ||
+         attribute == HIP_POINTER_ATTRIBUTE_IS_LEGACY_HIP_IPC_CAPABLE ||
+         attribute == HIP_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES ||
+         attribute == HIP_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE ||
+         attribute == HIP_POINTER_ATTRIBUTE_MEMPOOL_HANDLE;
+}
+
+hipError_t hipPointerGetAttribute(void *data, hipPointer_attribute attribute, hipDeviceptr_t pointer)
+{
+  union memory_answer answer;
+  size_t bytes = 0;
+  hipError_t error = software_begin(SOFTWARE_hipPointerGetAttribute);
+  if (error == hipSuccess && (!data || !pointer)) error = hipErrorInvalidValue;
+  if (error == hipSuccess && memory_is_unanswered(attribute)) error = hipErrorNotSupported;
+  if (error == hipSuccess) error = memory_answer(attribute, pointer, &answer, &bytes);
+  if (error == hipSuccess) memcpy(data, &answer, bytes);
+  return software_end(error);
 }

@@ -4,6 +4,7 @@
  * it is mapped. Released memory goes when its last mapping does. */
 #include "virtual.h"
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,9 +28,13 @@ bool software_virtual_is_granular(size_t bytes)
 static hipError_t physical_check_properties(const hipMemAllocationProp *properties)
 {
   if (!properties || properties->type != hipMemAllocationTypePinned ||
-      properties->location.type != hipMemLocationTypeDevice)
+      properties->location.type != hipMemLocationTypeDevice || !software_device_exists(properties->location.id))
     return hipErrorInvalidValue;
-  if (!software_device_exists(properties->location.id)) return hipErrorInvalidDevice;
+  return hipSuccess;
+}
+
+static hipError_t physical_check_handle_type(const hipMemAllocationProp *properties)
+{
   bool is_known = properties->requestedHandleType == hipMemHandleTypeNone ||
                   properties->requestedHandleType == hipMemHandleTypePosixFileDescriptor;
   return is_known ? hipSuccess : hipErrorNotSupported;
@@ -107,6 +112,7 @@ hipError_t hipMemCreate(hipMemGenericAllocationHandle_t *handle, size_t bytes, c
   if (error == hipSuccess && (!handle || !software_virtual_is_granular(bytes) || flags != 0))
     error = hipErrorInvalidValue;
   if (error == hipSuccess) error = physical_check_properties(properties);
+  if (error == hipSuccess) error = physical_check_handle_type(properties);
   return software_end(error != hipSuccess ? error : physical_create(bytes, properties, handle));
 }
 
@@ -183,12 +189,26 @@ static hipError_t physical_import(int fd, int device, hipMemGenericAllocationHan
   return hipSuccess;
 }
 
-/* The file descriptor comes as the pointer's value, and stays the caller's. */
+/* The descriptor comes as the pointer's value, as in CUDA and in HIP's pools, or as an int that it points to, as ROCm
+ * takes it: whichever is one of ours. It stays the caller's. */
+static int physical_descriptor(const void *shareable, int device)
+{
+  int fd = -1;
+  struct software_span span;
+  uintptr_t value = (uintptr_t)shareable;
+  if (value <= INT_MAX && software_file_is_ours((int)value)) return (int)value;
+  if (software_span_open(shareable, sizeof fd, false, device, &span) != hipSuccess) return -1;
+  if (software_span_is_host(&span)) memcpy(&fd, shareable, sizeof fd);
+  software_span_close(&span);
+  return fd;
+}
+
 hipError_t hipMemImportFromShareableHandle(hipMemGenericAllocationHandle_t *handle, void *shareable,
                                            hipMemAllocationHandleType type)
 {
   hipError_t error = software_virtual_begin(SOFTWARE_hipMemImportFromShareableHandle);
   if (error == hipSuccess && (!handle || type != hipMemHandleTypePosixFileDescriptor)) error = hipErrorInvalidValue;
-  return software_end(
-      error != hipSuccess ? error : physical_import((int)(intptr_t)shareable, software_current_device(), handle));
+  int device = software_current_device();
+  if (error == hipSuccess) error = physical_import(physical_descriptor(shareable, device), device, handle);
+  return software_end(error);
 }

@@ -25,6 +25,7 @@ struct software_pool *software_pool_create(int device, hipMemAllocationHandleTyp
   pool->follow_event_dependencies = 1;
   pool->allow_opportunistic = 1;
   pool->allow_internal_dependencies = 1;
+  pool->max_bytes = UINT64_MAX;
   pool->access[device] = hipMemAccessFlagsProtReadWrite;
   pool->next = software.devices[device].pools;
   software.devices[device].pools = pool;
@@ -144,6 +145,7 @@ static struct software_pool_block *pool_take_idle(struct software_pool *pool, si
 
 static struct software_pool_block *pool_take_fresh(struct software_pool *pool, size_t bytes)
 {
+  if (bytes > pool->max_bytes - pool->reserved_bytes) return NULL;
   struct software_pool_block *block = calloc(1, sizeof *block);
   if (!block) return NULL;
   block->block = software_heap_take(pool->heap, bytes);
@@ -190,8 +192,8 @@ static struct software_pool_block *pool_take(struct software_pool *pool, size_t 
 {
   const size_t nothing = 0;
   size_t rounded = software_align_up(bytes, SOFTWARE_PAGE_BYTES);
-  if (rounded == 0 || rounded > (pool->is_managed ? software.config.host_memory_bytes : software.config.memory_bytes))
-    return NULL;
+  size_t capacity = pool->is_managed ? software.config.host_memory_bytes : software.config.memory_bytes;
+  if (rounded == 0 || rounded > capacity || rounded > pool->max_bytes) return NULL;
   struct software_pool_block *block = pool_take_idle(pool, rounded, queue);
   if (!block) block = pool_take_fresh(pool, rounded);
   if (block) return block;
@@ -201,17 +203,18 @@ static struct software_pool_block *pool_take(struct software_pool *pool, size_t 
   return block ? block : pool_take_drained(pool, rounded);
 }
 
-static void pool_count_used(struct software_pool *pool, const struct software_pool_block *block)
+/* Used are the bytes that the application asked for. */
+static void pool_count_used(struct software_pool *pool, size_t bytes)
 {
   pool->n_allocations++;
-  pool->used_bytes += software_block_bytes(block->block);
+  pool->used_bytes += bytes;
   if (pool->used_bytes > pool->used_high) pool->used_high = pool->used_bytes;
 }
 
-static void pool_put(struct software_pool *pool, struct software_pool_block *block)
+static void pool_put(struct software_pool *pool, struct software_pool_block *block, size_t bytes)
 {
   pool->n_allocations--;
-  pool->used_bytes -= software_block_bytes(block->block);
+  pool->used_bytes -= bytes;
   pool_add_idle(pool, block);
 }
 
@@ -232,7 +235,7 @@ hipError_t software_pool_allocate(struct software_pool *pool, size_t bytes, stru
 {
   struct software_pool_block *block = pool_take(pool, bytes, queue, call);
   if (!block) return hipErrorOutOfMemory;
-  pool_count_used(pool, block);
+  pool_count_used(pool, bytes);
   struct software_allocation *allocation;
   void *start = (void *)block->block->by_address.major;
   hipError_t error = software_allocation_enter(SOFTWARE_POOLED, pool->device, start, bytes, &allocation);
@@ -248,7 +251,7 @@ hipError_t software_pool_allocate(struct software_pool *pool, size_t bytes, stru
   if (error == hipSuccess)
     *pointer_out = start;
   else
-    pool_put(pool, block);
+    pool_put(pool, block, bytes);
   return error;
 }
 
@@ -277,10 +280,11 @@ void software_pool_free(struct software_allocation *allocation)
 {
   struct software_pool *pool = allocation->pool;
   struct software_pool_block *block = allocation->pool_block;
+  size_t bytes = allocation->by_address.minor;
   software_allocation_close(allocation);
   software_allocation_end(allocation);
   block->queue = NULL;
-  pool_put(pool, block);
+  pool_put(pool, block, bytes);
   software_pool_settle(pool);
 }
 
@@ -306,6 +310,7 @@ static hipError_t pool_free_async(struct software_allocation *allocation, struct
 {
   struct software_pool *pool = allocation->pool;
   struct software_pool_block *block = allocation->pool_block;
+  size_t bytes = allocation->by_address.minor;
   struct software_operation *operation = pool_death(SOFTWARE_hipFreeAsync);
   if (!operation) return hipErrorOutOfMemory;
   software_allocation_close(allocation);
@@ -314,12 +319,12 @@ static hipError_t pool_free_async(struct software_allocation *allocation, struct
   if (block) {
     block->queue = queue;
     block->freed = software_marker_reference(operation->marker);
-    pool_put(pool, block);
+    pool_put(pool, block, bytes);
   }
   hipError_t error = software_submit(queue, operation);
   if (error != hipSuccess) {
     if (block) pool_remove_idle(pool, block);
-    if (block) pool_count_used(pool, block);
+    if (block) pool_count_used(pool, bytes);
     software_allocation_reopen(allocation);
     return error;
   }
@@ -327,6 +332,7 @@ static hipError_t pool_free_async(struct software_allocation *allocation, struct
   return hipSuccess;
 }
 
+/* As HIP: what no pool gave is freed as by hipFree, after the work of its device. */
 hipError_t hipFreeAsync(void *pointer, hipStream_t stream)
 {
   struct software_queue *queue;
@@ -334,8 +340,10 @@ hipError_t hipFreeAsync(void *pointer, hipStream_t stream)
   if (error == hipSuccess && !software.config.memory_pools) error = hipErrorNotSupported;
   if (error == hipSuccess) error = software_queue_find(stream, &queue);
   struct software_allocation *allocation = software_allocation_at(pointer);
-  if (error == hipSuccess && (!pointer || !allocation || !allocation->pool)) error = hipErrorInvalidValue;
-  return software_end(error != hipSuccess ? error : pool_free_async(allocation, queue));
+  if (error == hipSuccess && !allocation) error = hipErrorInvalidValue;
+  if (error == hipSuccess)
+    error = allocation->pool ? pool_free_async(allocation, queue) : software_free(pointer, SOFTWARE_FREEABLE);
+  return software_end(error);
 }
 
 /* ---- Reset ----------------------------------------------------------------------------------------------------- */

@@ -21,6 +21,7 @@ struct software_pool {
   int follow_event_dependencies; /* kept, and of no effect: order by events alone never lets a block be reused here */
   int allow_opportunistic, allow_internal_dependencies;
   uint64_t release_threshold;
+  uint64_t max_bytes; /* that it may reserve, in whole pages */
   uint64_t reserved_bytes, reserved_high, used_bytes, used_high;
   hipMemAccessFlags access[SOFTWARE_MAX_DEVICES];
 };

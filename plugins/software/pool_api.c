@@ -62,8 +62,9 @@ static bool pool_is_managed(const hipMemPoolProps *properties)
 
 static hipError_t pool_check_properties(const hipMemPoolProps *properties)
 {
-  if (!properties || properties->location.type != hipMemLocationTypeDevice) return hipErrorInvalidValue;
-  if (!software_device_exists(properties->location.id)) return hipErrorInvalidDevice;
+  if (!properties || properties->location.type != hipMemLocationTypeDevice ||
+      !software_device_exists(properties->location.id))
+    return hipErrorInvalidValue;
   if (pool_is_managed(properties)) {
     if (!software.config.managed_memory) return hipErrorNotSupported;
     if (properties->handleTypes != hipMemHandleTypeNone) return hipErrorInvalidValue;
@@ -75,6 +76,16 @@ static hipError_t pool_check_properties(const hipMemPoolProps *properties)
   return is_known ? software.devices[properties->location.id].fault : hipErrorNotSupported;
 }
 
+/* What HIP 6 made of the first of the bytes that HIP 5 reserves, and demands to be 0; 0 is no limit. */
+static uint64_t pool_max_bytes(const hipMemPoolProps *properties)
+{
+  size_t bytes;
+  const size_t offset = offsetof(hipMemPoolProps, win32SecurityAttributes) + sizeof(void *);
+  memcpy(&bytes, (const char *)properties + offset, sizeof bytes);
+  size_t rounded = software_align_up(bytes, SOFTWARE_PAGE_BYTES);
+  return rounded == 0 ? UINT64_MAX : rounded;
+}
+
 hipError_t hipMemPoolCreate(hipMemPool_t *handle, const hipMemPoolProps *properties)
 {
   hipError_t error = software_pool_begin(SOFTWARE_hipMemPoolCreate);
@@ -83,6 +94,7 @@ hipError_t hipMemPoolCreate(hipMemPool_t *handle, const hipMemPoolProps *propert
   if (error == hipSuccess) {
     struct software_pool *pool = software_pool_create(properties->location.id, properties->handleTypes);
     if (pool && pool_is_managed(properties)) software_pool_make_managed(pool);
+    if (pool) pool->max_bytes = pool_max_bytes(properties);
     if (pool) *handle = (hipMemPool_t)pool;
     if (!pool) error = hipErrorOutOfMemory;
   }
@@ -200,9 +212,11 @@ hipError_t hipMemPoolGetAttribute(hipMemPool_t handle, hipMemPoolAttr attribute,
 /* Copies reach every device's memory without; what is set can be asked for. As ROCm's, access cannot be revoked. */
 static hipError_t pool_set_access(struct software_pool *pool, const hipMemAccessDesc *access, size_t count)
 {
+  if (count > (size_t)software.config.devices) return hipErrorInvalidDevice;
   for (size_t i = 0; i < count; i++) {
     if (access[i].location.type != hipMemLocationTypeDevice) return hipErrorInvalidValue;
-    if (!software_device_exists(access[i].location.id)) return hipErrorInvalidDevice;
+    if (!software_device_exists(access[i].location.id) || access[i].flags == hipMemAccessFlagsProtNone)
+      return hipErrorInvalidDevice;
     if (!software_device_reaches(access[i].location.id, pool->device)) return hipErrorInvalidDevice;
     if (access[i].flags != hipMemAccessFlagsProtRead && access[i].flags != hipMemAccessFlagsProtReadWrite)
       return hipErrorInvalidValue;
@@ -232,7 +246,7 @@ hipError_t hipMemPoolGetAccess(hipMemAccessFlags *flags, hipMemPool_t handle, hi
   if (error == hipSuccess) error = software_pool_find(handle, &pool);
   if (error == hipSuccess && (!flags || !location || location->type != hipMemLocationTypeDevice))
     error = hipErrorInvalidValue;
-  if (error == hipSuccess && !software_device_exists(location->id)) error = hipErrorInvalidDevice;
+  if (error == hipSuccess && !software_device_exists(location->id)) error = hipErrorInvalidValue;
   if (error == hipSuccess) *flags = pool->access[location->id];
   return software_end(error);
 }
@@ -242,7 +256,8 @@ hipError_t hipMemPoolGetAccess(hipMemAccessFlags *flags, hipMemPool_t handle, hi
 static hipError_t pool_of_device(int device, bool is_default, hipMemPool_t *handle_out)
 {
   if (!handle_out) return hipErrorInvalidValue;
-  if (!software_device_exists(device)) return hipErrorInvalidDevice;
+  /* HIP tells the two calls' errors apart. */
+  if (!software_device_exists(device)) return is_default ? hipErrorInvalidDevice : hipErrorInvalidValue;
   struct software_pool *pool = is_default ? software_pool_default(device) : software_pool_current(device);
   if (!pool) return hipErrorOutOfMemory;
   *handle_out = (hipMemPool_t)pool;
@@ -265,7 +280,7 @@ hipError_t hipDeviceSetMemPool(int device, hipMemPool_t handle)
 {
   struct software_pool *pool;
   hipError_t error = software_pool_begin(SOFTWARE_hipDeviceSetMemPool);
-  if (error == hipSuccess && !software_device_exists(device)) error = hipErrorInvalidDevice;
+  if (error == hipSuccess && !software_device_exists(device)) error = hipErrorInvalidValue;
   if (error == hipSuccess) error = software_pool_find(handle, &pool);
   if (error == hipSuccess && pool->device != device) error = hipErrorInvalidDevice;
   if (error == hipSuccess && pool->imported_fd > 0) error = hipErrorInvalidValue;

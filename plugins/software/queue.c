@@ -148,6 +148,43 @@ hipError_t software_submit(struct software_queue *queue, struct software_operati
   return hipSuccess;
 }
 
+hipError_t software_submit_to(struct software_queue *runner, struct software_operation *operation,
+                              struct software_queue *queue)
+{
+  struct software_operation *before = software_operation_new(SOFTWARE_RECORD, operation->call);
+  struct software_operation *turn = software_operation_new(SOFTWARE_WAIT, operation->call);
+  struct software_operation *after = software_operation_new(SOFTWARE_WAIT, operation->call);
+  struct software_marker *reached = software_marker_new(), *done = software_marker_new();
+  hipError_t error = hipErrorOutOfMemory;
+  if (!before || !turn || !after || !reached || !done) goto free_rest;
+  before->marker = software_marker_reference(reached);
+  turn->marker = software_marker_reference(reached);
+  operation->marker = software_marker_reference(done);
+  after->marker = software_marker_reference(done);
+  error = software_submit(queue, before);
+  before = NULL;
+  if (error != hipSuccess) goto free_rest;
+  error = software_submit(runner, turn);
+  turn = NULL;
+  if (error != hipSuccess) goto free_rest;
+  /* From here on both queues have what they need to run, and take everything. */
+  error = software_submit(runner, operation);
+  operation = NULL;
+  if (error == hipSuccess) {
+    error = software_submit(queue, after);
+    after = NULL;
+  }
+
+free_rest:
+  if (before) software_operation_free(before);
+  if (turn) software_operation_free(turn);
+  if (after) software_operation_free(after);
+  if (operation) software_operation_free(operation);
+  software_marker_unreference(reached);
+  software_marker_unreference(done);
+  return error;
+}
+
 void software_queue_run(struct software_queue *queue)
 {
   struct software_operation *operation = queue->head;

@@ -14,6 +14,8 @@
  *     because it is fragmented.
  *   - A copy or fill that executes on memory which was freed or unmapped since the call is a fault: a line on stderr,
  *     and hipErrorIllegalAddress from every later call that concerns that device.
+ *   - A copy of another device's memory runs in that device's default stream, as with ROCm. With the stepped scheduler,
+ *     hipMemset, and hipMemcpy within a device, return before they have run, as HIP may.
  *   - Handles are reused last in, first out: a new stream has the address of the stream destroyed last.
  */
 #ifndef HIPMM_SOFTWARE_H

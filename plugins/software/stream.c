@@ -7,6 +7,10 @@
 #define STREAM_LEGACY     ((hipStream_t)1) /* the default stream by name */
 #define STREAM_PER_THREAD hipStreamPerThread
 
+/* As of ROCm's devices: smaller numbers go first. */
+#define STREAM_LEAST_PRIORITY    1
+#define STREAM_GREATEST_PRIORITY (-1)
+
 /* A thread's default streams, one per device, made at first use. */
 struct stream_thread {
   struct software_queue *queues[SOFTWARE_MAX_DEVICES];
@@ -130,19 +134,21 @@ hipError_t hipStreamCreateWithFlags(hipStream_t *stream, unsigned int flags)
   return software_end(error != hipSuccess ? error : stream_create(device, flags, 0, stream));
 }
 
+/* Priorities are kept and change nothing. */
 hipError_t hipStreamCreateWithPriority(hipStream_t *stream, unsigned int flags, int priority)
 {
   int device;
   hipError_t error = software_begin_on_device(SOFTWARE_hipStreamCreateWithPriority, &device);
+  if (priority > STREAM_LEAST_PRIORITY) priority = STREAM_LEAST_PRIORITY;
+  if (priority < STREAM_GREATEST_PRIORITY) priority = STREAM_GREATEST_PRIORITY;
   return software_end(error != hipSuccess ? error : stream_create(device, flags, priority, stream));
 }
 
-/* One priority: they are accepted and change nothing. */
 hipError_t hipDeviceGetStreamPriorityRange(int *least, int *greatest)
 {
   hipError_t error = software_enter(SOFTWARE_hipDeviceGetStreamPriorityRange);
-  if (error == hipSuccess && least) *least = 0;
-  if (error == hipSuccess && greatest) *greatest = 0;
+  if (error == hipSuccess && least) *least = STREAM_LEAST_PRIORITY;
+  if (error == hipSuccess && greatest) *greatest = STREAM_GREATEST_PRIORITY;
   return software_leave(error);
 }
 
@@ -213,11 +219,12 @@ hipError_t hipStreamQuery(hipStream_t stream)
 
 /* ---- Questions ------------------------------------------------------------------------------------------------- */
 
+/* As ROCm, which takes NULL for the default stream elsewhere. */
 hipError_t hipStreamGetFlags(hipStream_t stream, unsigned int *flags)
 {
   hipError_t error = software_begin(SOFTWARE_hipStreamGetFlags);
   struct software_queue *queue;
-  if (error == hipSuccess && !flags) error = hipErrorInvalidValue;
+  if (error == hipSuccess && (!flags || !stream)) error = hipErrorInvalidValue;
   if (error == hipSuccess) error = software_queue_find(stream, &queue);
   if (error == hipSuccess) *flags = stream_of(stream) ? stream_of(stream)->flags : hipStreamDefault;
   return software_end(error);

@@ -262,8 +262,8 @@ static hipError_t virtual_check_access(uintptr_t start, const hipMemAccessDesc *
 {
   const struct virtual_mapping *mapping = virtual_mapping_at(start);
   for (size_t i = 0; i < count; i++) {
-    if (access[i].location.type != hipMemLocationTypeDevice) return hipErrorInvalidValue;
-    if (!software_device_exists(access[i].location.id)) return hipErrorInvalidDevice;
+    if (access[i].location.type != hipMemLocationTypeDevice || !software_device_exists(access[i].location.id))
+      return hipErrorInvalidValue;
     if (mapping && !software_device_reaches(access[i].location.id, mapping->physical->device))
       return hipErrorInvalidDevice;
     if (access[i].flags != hipMemAccessFlagsProtNone && access[i].flags != hipMemAccessFlagsProtRead &&
@@ -301,7 +301,7 @@ hipError_t hipMemGetAccess(unsigned long long *flags, const hipMemLocation *loca
   const struct virtual_mapping *mapping = virtual_mapping_at((uintptr_t)pointer);
   if (error == hipSuccess && (!flags || !location || !mapping || location->type != hipMemLocationTypeDevice))
     error = hipErrorInvalidValue;
-  if (error == hipSuccess && !software_device_exists(location->id)) error = hipErrorInvalidDevice;
+  if (error == hipSuccess && !software_device_exists(location->id)) error = hipErrorInvalidValue;
   if (error == hipSuccess) *flags = mapping->access[location->id];
   return software_end(error);
 }

@@ -3,6 +3,7 @@
  * and the device that is meant; what is refused; and what is left when a call fails. */
 #include "both.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -555,6 +556,47 @@ static void refuses_all_in_the_child_of_a_fork(void **state)
   assert_ok(hipmm_buffer_destroy(buffer));
 }
 
+/* The handle of the stream that is gone names another stream by then, which is not behind the work on the buffer. */
+static void a_stream_with_the_handle_of_the_stored_one_is_another(const char *graph)
+{
+  needs_software();
+  for (int seed = 1; seed <= 5; seed++) {
+    char options[60];
+    snprintf(options, sizeof options, "'scheduler': 'stepped', 'seed': %d", seed);
+    rig_start_with(options, graph);
+    for (int round = 0; round < 10; round++) {
+      hipStream_t old, next;
+      struct hipmm_buffer *buffer = NULL, *other = NULL;
+      assert_ok(hipmm_stream_create(0, HIPMM_STREAM_NON_BLOCKING, &old));
+      assert_ok(hipmm_buffer_create(NULL, 1 << 20, old, &buffer));
+      assert_ok(hipmm_buffer_fill(buffer, 0, 0x11, 1 << 20, old));
+      drop_stream(old);
+      assert_ok(hipmm_stream_create(0, HIPMM_STREAM_NON_BLOCKING, &next));
+      assert_ptr_equal(next, old);
+      assert_ok(hipmm_buffer_destroy(buffer));
+      assert_ok(hipmm_buffer_create(NULL, 1 << 20, next, &other));
+      assert_ok(hipmm_buffer_fill(other, 0, 0x22, 1 << 20, next));
+      assert_int_equal(rig_hip()->DeviceSynchronize(), 0);
+      assert_true(rig_holds(hipmm_buffer_data(other), 0x22, 1 << 20));
+      assert_ok(hipmm_buffer_destroy(other));
+      drop_stream(next);
+    }
+    assert_int_equal(faults_on_all_devices(), 0);
+    assert_ok(hipmm_finalize());
+  }
+}
+
+static void survives_a_handle_that_is_used_again(void **state)
+{
+  static const char *const graphs[] = {"'stack': ['async']", "'stack': [{'type': 'async', 'release_threshold': 0}]",
+                                       "'stack': ['device']", "'stack': ['pool', 'device']",
+                                       "'stack': ['arena', 'device']"};
+  (void)state;
+  for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++)
+    a_stream_with_the_handle_of_the_stored_one_is_another(graphs[i]);
+  rig_start(pool); /* for the teardown */
+}
+
 int main(void)
 {
   static const struct CMUnitTest tests[] = {
@@ -566,6 +608,7 @@ int main(void)
       BOTH(reserves_and_shrinks),
       BOTH(frees_on_the_stream_that_it_has_last),
       BOTH(outlives_its_stream),
+      {"survives_a_handle_that_is_used_again", survives_a_handle_that_is_used_again, rig_setup, rig_teardown, NULL},
       BOTH(copies_what_it_holds_and_no_more),
       BOTH(copies_between_devices),
       BOTH(goes_through_the_host_where_devices_cannot_copy),

@@ -7,8 +7,10 @@
 
 #include <hipmm/buffer.h>
 #include <hipmm/stream.h>
+#include <hipmm/torch.h>
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -638,6 +640,241 @@ static void may_end_in_the_middle(void **state)
   }
 }
 
+/* ---- Beside calls of other threads, and from within calls ---- */
+
+enum { HANG_SECONDS = 20, CHANGES = 60, LOOKERS = 3 };
+
+/* An allocator of the program's that a stack gets its memory from, and what it does besides, once. */
+static struct {
+  void (*act)(void);
+  bool is_built, is_over; /* as `act` finds them */
+  pthread_t thread;
+  atomic_bool finalized;
+  enum hipmm_status finalize_status, init_status, other_status;
+  char reason[300];
+} inner;
+
+static enum hipmm_status give(void *unused, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
+{
+  (void)unused, (void)stream;
+  void (*act)(void) = inner.act;
+  inner.act = NULL;
+  if (act) act();
+  *ptr_out = aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  return *ptr_out ? HIPMM_OK : HIPMM_E_OUT_OF_MEMORY;
+}
+
+static void take_back(void *unused, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+{
+  (void)unused, (void)bytes, (void)alignment, (void)stream;
+  free(ptr);
+}
+
+/* The stack of a device takes memory when it is built. */
+static const char own_graph[] =
+    "{\"runtime\": {\"type\": \"software\", \"devices\": 2, \"memory\": \"64MiB\"}, \"stack\": [{\"type\": \"pool\", "
+    "\"initial_size\": \"2MiB\", \"growth\": \"segments\"}, {\"type\": \"callback\", \"allocator\": \"own\"}]}";
+
+static void start_over_own_allocator(void)
+{
+  const struct hipmm_allocator allocator = {sizeof allocator, give, take_back, NULL};
+  assert_ok(hipmm_register_allocator("own", &allocator));
+  assert_ok(hipmm_init_from_string(own_graph));
+}
+
+static void *finalize(void *unused)
+{
+  (void)unused;
+  inner.finalize_status = hipmm_finalize();
+  atomic_store(&inner.finalized, true);
+  return NULL;
+}
+
+static void finalize_elsewhere(void)
+{
+  pthread_create(&inner.thread, NULL, finalize, NULL);
+  usleep(50000); /* long enough for it to be over, did it not wait */
+  inner.is_over = atomic_load(&inner.finalized);
+  void *ptr = NULL;
+  inner.other_status = hipmm_allocate(NULL, 0, NULL, &ptr); /* within a call that it waits for */
+}
+
+/* A call that was given no resource uses that of the table. */
+static void waits_for_a_call_under_way(void **state)
+{
+  void *ptr = NULL;
+  (void)state;
+  start_over_own_allocator();
+  assert_ok(hipmm_allocate(NULL, 1000, NULL, &ptr)); /* builds the stack */
+  atomic_store(&inner.finalized, false);
+  inner.act = finalize_elsewhere;
+  assert_ok(hipmm_allocate(NULL, 8 * MIB, NULL, &ptr));
+  pthread_join(inner.thread, NULL);
+  assert_false(inner.is_over);
+  assert_ok(inner.other_status);
+  assert_ok(inner.finalize_status);
+  assert_status(hipmm_allocate(NULL, 1000, NULL, &ptr), HIPMM_E_STATE);
+}
+
+static void change_from_within(void)
+{
+  inner.finalize_status = hipmm_finalize();
+  snprintf(inner.reason, sizeof inner.reason, "%s", hipmm_last_error_message());
+  inner.init_status = hipmm_init_from_string("{}");
+}
+
+static void is_refused_from_within_a_call(void **state)
+{
+  void *ptr = NULL;
+  (void)state;
+  start_over_own_allocator();
+  inner.act = change_from_within;
+  alarm(HANG_SECONDS);
+  assert_ok(hipmm_allocate(NULL, 1000, NULL, &ptr)); /* builds the stack */
+  alarm(0);
+  assert_int_equal(inner.finalize_status, HIPMM_E_STATE);
+  assert_contains(inner.reason, "from within a call of hipmm");
+  assert_int_equal(inner.init_status, HIPMM_E_STATE);
+  assert_ok(hipmm_deallocate(NULL, ptr, 1000, NULL));
+}
+
+static void change_at_the_end(void *unused, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+{
+  void *other;
+  take_back(unused, ptr, bytes, alignment, stream);
+  change_from_within();
+  inner.other_status = hipmm_allocate(NULL, 1000, NULL, &other);
+}
+
+/* The program's function that takes memory back is called by hipmm_finalize() itself. */
+static void is_refused_from_within_finalize(void **state)
+{
+  (void)state;
+  struct hipmm_resource *built;
+  start_over_own_allocator();
+  assert_ok(hipmm_finalize());
+  const struct hipmm_allocator allocator = {sizeof allocator, give, change_at_the_end, NULL};
+  assert_ok(hipmm_register_allocator("own", &allocator));
+  assert_ok(hipmm_init_from_string(own_graph));
+  assert_ok(hipmm_get_device_resource(0, &built));
+  hipmm_resource_release(built);
+  alarm(HANG_SECONDS);
+  assert_ok(hipmm_finalize());
+  alarm(0);
+  assert_int_equal(inner.finalize_status, HIPMM_E_STATE);
+  assert_int_equal(inner.init_status, HIPMM_E_STATE);
+  assert_int_equal(inner.other_status, HIPMM_E_STATE);
+}
+
+static void *use_the_other_device(void *unused)
+{
+  struct hipmm_resource *other;
+  (void)unused;
+  inner.other_status = hipmm_get_device_resource(1, &other);
+  if (!inner.other_status) hipmm_resource_release(other);
+  return NULL;
+}
+
+static void await_the_other_device(void)
+{
+  pthread_create(&inner.thread, NULL, use_the_other_device, NULL);
+  pthread_join(inner.thread, NULL);
+}
+
+/* No lock is held while the program's function runs. */
+static void builds_a_stack_while_another_is_being_built(void **state)
+{
+  struct hipmm_resource *built;
+  (void)state;
+  start_over_own_allocator();
+  inner.act = await_the_other_device;
+  alarm(HANG_SECONDS);
+  assert_ok(hipmm_get_device_resource(0, &built));
+  alarm(0);
+  hipmm_resource_release(built);
+  assert_ok(inner.other_status);
+}
+
+static void allocate_as_pytorch(void)
+{
+  inner.is_built = hipmm_torch_malloc(1000, 0, NULL) != NULL; /* not from the stack that is being built */
+}
+
+static void refuses_pytorch_from_within_the_building(void **state)
+{
+  void *ptr;
+  (void)state;
+  start_over_own_allocator();
+  inner.act = allocate_as_pytorch;
+  alarm(HANG_SECONDS);
+  assert_non_null(ptr = hipmm_torch_malloc(1000, 0, NULL));
+  alarm(0);
+  assert_false(inner.is_built);
+  hipmm_torch_free(ptr, 1000, 0, NULL);
+}
+
+static bool is_expected(enum hipmm_status status)
+{
+  return !status || status == HIPMM_E_STATE;
+}
+
+static atomic_bool changes_are_over;
+
+/* Calls that look something up, or make something of what they find. */
+static void look_up(int *failures)
+{
+  struct hipmm_resource *found = NULL, *made = NULL, *named = NULL;
+  struct hipmm_buffer *buffer = NULL;
+  size_t held;
+  int64_t value;
+  char *text = NULL;
+  void *ptr = NULL;
+  *failures += !is_expected(hipmm_allocate(NULL, 1000, NULL, &ptr)); /* which may be gone at once */
+  *failures += !is_expected(hipmm_get_current_resource(&found));
+  *failures += !is_expected(hipmm_get_named_resource(1, "pool", &named));
+  *failures += !is_expected(hipmm_resource_create(0, "pool", NULL, &found, 1, &made)) && found;
+  *failures += !is_expected(hipmm_device_held_bytes(0, &held, NULL));
+  *failures += !is_expected(hipmm_buffer_create(NULL, 1000, NULL, &buffer));
+  *failures += !is_expected(hipmm_query("devices/0/pool/reserved_bytes", &value));
+  *failures += !is_expected(hipmm_snapshot(&text));
+  *failures += !is_expected(hipmm_set_device_resource(0, found, NULL));
+  *failures += buffer && hipmm_buffer_destroy(buffer);
+  if (found) *failures += hipmm_allocate(found, 1000, NULL, &ptr) || hipmm_deallocate(found, ptr, 1000, NULL);
+  hipmm_string_free(text);
+  hipmm_resource_release(made);
+  hipmm_resource_release(found);
+  hipmm_resource_release(named);
+}
+
+static void *look_up_often(void *failures)
+{
+  int mine = 0;
+  while (!atomic_load(&changes_are_over)) look_up(&mine);
+  atomic_fetch_add((atomic_int *)failures, mine);
+  return NULL;
+}
+
+static const char quick_graph[] = "{\"runtime\": {\"type\": \"software\", \"devices\": 2, \"memory\": \"64MiB\"}, "
+                                  "\"stack\": [\"pool\", \"device\"]}";
+
+static void comes_and_goes_beside_calls_that_look_resources_up(void **state)
+{
+  (void)state;
+  static atomic_int failures;
+  pthread_t threads[LOOKERS];
+  assert_ok(hipmm_init_from_string(quick_graph));
+  atomic_store(&changes_are_over, false);
+  for (int i = 0; i < LOOKERS; i++) assert_int_equal(pthread_create(&threads[i], NULL, look_up_often, &failures), 0);
+  for (int i = 0; i < CHANGES; i++) {
+    sched_yield();
+    assert_ok(hipmm_finalize());
+    assert_ok(hipmm_init_from_string(quick_graph));
+  }
+  atomic_store(&changes_are_over, true);
+  for (int i = 0; i < LOOKERS; i++) pthread_join(threads[i], NULL);
+  assert_int_equal(atomic_load(&failures), 0);
+}
+
 /* The search for leaks is left out: it cannot look at a thread that runs in a library opened later. */
 static void may_end_while_a_thread_allocates(void **state)
 {
@@ -666,6 +903,12 @@ int main(int argc, char **argv)
       cmocka_unit_test_teardown(refuses_all_in_the_child_of_a_fork, finish),
       cmocka_unit_test_teardown(begins_again_while_a_resource_is_kept, finish),
       cmocka_unit_test_teardown(refuses_a_kept_resource_in_the_child_of_a_fork, finish),
+      cmocka_unit_test_teardown(waits_for_a_call_under_way, finish),
+      cmocka_unit_test_teardown(is_refused_from_within_a_call, finish),
+      cmocka_unit_test_teardown(is_refused_from_within_finalize, finish),
+      cmocka_unit_test_teardown(builds_a_stack_while_another_is_being_built, finish),
+      cmocka_unit_test_teardown(refuses_pytorch_from_within_the_building, finish),
+      cmocka_unit_test_teardown(comes_and_goes_beside_calls_that_look_resources_up, finish),
       cmocka_unit_test(may_fork_before_it_begins),
       cmocka_unit_test(may_free_after_the_runtime_went),
       cmocka_unit_test(may_end_in_the_middle),

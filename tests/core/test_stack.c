@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define RUNTIME "\"runtime\": {\"type\": \"software\", \"devices\": 2, \"memory\": \"64MiB\"}, "
 
@@ -290,6 +291,34 @@ static void tells_every_resource_of_a_stream(void **state)
   assert_int_equal(resource_value(named(1, "witness"), "retired"), 0);
 }
 
+static void warns_of_what_is_still_held(void **state)
+{
+  (void)state;
+  struct hipmm_resource *pool, *device, *created;
+  void *memory;
+  start("\"stack\": [{\"type\": \"pool\", \"growth\": \"segments\", \"initial_size\": \"4MiB\"}, \"device\"]");
+  assert_ok(hipmm_get_device_resource(0, &pool));
+  hipmm_resource_retain(pool);
+  assert_ok(hipmm_get_named_resource(0, "device", &device));
+  assert_ok(hipmm_resource_create(1, "host", NULL, NULL, 0, &created));
+  assert_ok(hipmm_allocate(created, 1 << 20, NULL, &memory));
+  logged();
+  assert_ok(hipmm_finalize());
+  const char *said = logged();
+  assert_contains(said, "warning");
+  assert_contains(said, "device 0: still held: pool (2 references), device (1 reference); 4 MiB");
+  assert_contains(said, "device 1: still held: host (1 reference); 1 MiB");
+  hipmm_resource_release(pool);
+  hipmm_resource_release(pool);
+  hipmm_resource_release(device);
+  assert_ok(hipmm_deallocate(created, memory, 1 << 20, NULL));
+  hipmm_resource_release(created);
+  start("\"stack\": [\"device\"]");
+  logged();
+  assert_ok(hipmm_finalize());
+  assert_null(strstr(logged(), "warning"));
+}
+
 /* ---- Threads ---- */
 
 static void *allocate_often(void *resource)
@@ -335,6 +364,56 @@ static void serialises_a_plugin_that_is_not_thread_safe(void **state)
   assert_int_equal(resource_value(resource, "overlaps"), 0);
 }
 
+/* ---- A call that comes back ---- */
+
+struct return_call {
+  struct hipmm_resource *resource; /* that is not thread-safe */
+  enum hipmm_status allocated, freed, looked;
+  void *block;
+  char reason[200];
+  int calls;
+};
+
+static int come_back(void *argument, size_t bytes)
+{
+  struct return_call *it = argument;
+  void *memory;
+  int64_t value;
+  if (it->calls++) return 0;
+  it->allocated = hipmm_allocate(it->resource, bytes, NULL, &memory);
+  snprintf(it->reason, sizeof it->reason, "%s", hipmm_last_error_message());
+  it->freed = hipmm_deallocate(it->resource, it->block, 1000, NULL);
+  it->looked = hipmm_resource_query(it->resource, "overlaps", &value);
+  hipmm_stream_retire(0, NULL); /* which nobody refuses */
+  return 0;
+}
+
+static void refuses_to_come_back_to_a_plugin_that_is_not_thread_safe(void **state)
+{
+  (void)state;
+  void *memory;
+  struct return_call it = {.calls = 0};
+  const struct hipmm_failure failure = {sizeof failure, come_back, &it};
+  assert_ok(hipmm_register_failure("back", &failure));
+  start("\"stack\": [\"single\", {\"type\": \"failure_callback\", \"callback\": \"back\"}, "
+        "{\"type\": \"limiting\", \"limit\": \"1MiB\"}, \"host\"]");
+  it.resource = resource_of(0);
+  assert_ok(hipmm_allocate(it.resource, 1000, NULL, &it.block));
+  alarm(20);
+  assert_status(hipmm_allocate(it.resource, 2 << 20, NULL, &memory), HIPMM_E_LIMIT);
+  alarm(0);
+  assert_int_equal(it.calls, 1);
+  assert_int_equal(it.allocated, HIPMM_E_STATE);
+  assert_contains(it.reason, "single: this thread is in a call of it already");
+  assert_int_equal(it.freed, HIPMM_E_STATE);
+  assert_int_equal(it.looked, HIPMM_E_STATE);
+  assert_int_equal(resource_value(it.resource, "overlaps"), 0);
+  assert_ok(hipmm_deallocate(it.resource, it.block, 1000, NULL)); /* which is there still */
+  assert_ok(hipmm_register_failure("back", NULL));
+}
+
+/* ---- Building by many ---- */
+
 static void *get_resource(void *unused)
 {
   struct hipmm_resource *resource = NULL;
@@ -373,11 +452,13 @@ int main(void)
       cmocka_unit_test_teardown(locates_what_a_runtime_refuses, finish),
       cmocka_unit_test_teardown(warns_of_live_blocks_and_gives_them_back, finish),
       cmocka_unit_test_teardown(says_nothing_when_nothing_is_left, finish),
+      cmocka_unit_test_teardown(warns_of_what_is_still_held, finish),
       cmocka_unit_test_teardown(tells_every_resource_of_a_stream, finish),
       cmocka_unit_test_teardown(serialises_a_plugin_that_is_not_thread_safe, finish),
+      cmocka_unit_test_teardown(refuses_to_come_back_to_a_plugin_that_is_not_thread_safe, finish),
       cmocka_unit_test_teardown(is_built_once_by_many_threads, finish),
   };
-  size_t n = 13;
+  size_t n = 15;
   for (size_t i = 0; i < sizeof failures / sizeof *failures; i++)
     tests[n++] = (struct CMUnitTest){.name = failures[i].name,
                                      .test_func = cannot_create,

@@ -470,6 +470,56 @@ static void keeps_the_memory_of_a_graph(void **state)
   rig_drop_stream(other);
 }
 
+/* The pool would give the block out again as one of that size. */
+static void a_pool_keeps_no_block_of_a_wrong_size(void **state)
+{
+  (void)state;
+  rig_start(stack);
+  hipmm_torch_begin_allocate_to_pool(0, one, NULL);
+  void *block = torch_allocate(512, NULL), *next = torch_allocate(512, NULL);
+  hipmm_torch_free(block, 1 << 20, 0, NULL);
+  assert_logged("was allocated with 512 bytes and cannot be freed with 1048576");
+  void *large = torch_allocate(1 << 20, NULL);
+  assert_ptr_not_equal(large, block);
+  hipmm_torch_free(block, 511, 0, NULL);
+  assert_logged("cannot be freed with 511");
+  hipmm_torch_free(block, 512, 0, NULL); /* it was the pool's all the while */
+  assert_ptr_equal(torch_allocate(512, NULL), block);
+  hipmm_torch_end_allocate_to_pool(0, one);
+  hipmm_torch_free(large, 1 << 20, 0, NULL);
+  hipmm_torch_free(block, 0, 0, NULL);
+  hipmm_torch_free(next, 512, 0, NULL);
+  hipmm_torch_release_pool(0, one);
+  hipmm_torch_reset();
+  assert_int_equal(rig_held_bytes(), 0);
+}
+
+/* Nor is it forgotten which further streams use a block. */
+static void a_wrong_size_leaves_the_streams_of_a_block(void **state)
+{
+  (void)state;
+  atomic_uint lost = 0;
+  rig_start_with("'scheduler': 'stepped'", stack);
+  hipStream_t stream = rig_stream(), other = rig_stream();
+  for (int round = 0; round < 10; round++) {
+    void *block = torch_allocate(BYTES, stream);
+    assert_int_equal(rig_hip()->StreamSynchronize(stream), 0);
+    hipmm_torch_record_stream(block, other);
+    hipmm_torch_free(block, BYTES + 1, 0, stream);
+    assert_logged("cannot be freed with");
+    assert_int_equal(rig_hip()->MemsetAsync(block, 1, BYTES, other), 0);
+    assert_int_equal(rig_look(block, 1, BYTES, other, &lost), 0);
+    hipmm_torch_free(block, BYTES, 0, stream);
+    void *second = torch_allocate(BYTES, stream);
+    assert_int_equal(rig_hip()->MemsetAsync(second, 2, BYTES, stream), 0);
+    assert_true(rig_holds(second, 2, BYTES));
+    hipmm_torch_free(second, BYTES, 0, stream);
+  }
+  assert_int_equal(lost, 0);
+  rig_drop_stream(stream);
+  rig_drop_stream(other);
+}
+
 static void frees_what_outlives_its_pool(void **state)
 {
   (void)state;
@@ -743,6 +793,8 @@ int main(int n_arguments, char **arguments)
       rig_test(never_fails_below_the_fraction),
       rig_test(serves_threads),
       rig_test(keeps_the_memory_of_a_graph),
+      rig_test(a_pool_keeps_no_block_of_a_wrong_size),
+      rig_test(a_wrong_size_leaves_the_streams_of_a_block),
       rig_test(frees_what_outlives_its_pool),
       rig_test(allocates_for_the_pool_begun_last),
       rig_test(puts_waiting_off_until_the_end),

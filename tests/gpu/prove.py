@@ -18,6 +18,7 @@ import traceback
 from pathlib import Path
 
 import steps_hipmm
+import steps_peers
 import steps_programs
 import steps_trouble
 from proof import Proof, print_table
@@ -37,6 +38,9 @@ STEPS = [
     ("oom", steps_trouble.oom, 60),
     ("devices", steps_trouble.devices, 45),
     ("bad", steps_trouble.bad, 60),
+    ("peers-c", steps_peers.program, 60),
+    ("peers-torch", steps_peers.torch, 120),
+    ("peers-cupy", steps_peers.cupy, 60),
 ]
 
 
@@ -76,7 +80,7 @@ def show(result):
     left_out = [check for check in result["checks"] if check["good"] is None]
     word = "not ok" if failed else "ok" if passed else "left out"
     counts = f"{passed} passed, {len(failed)} failed" + (f", {len(left_out)} left out" if left_out else "")
-    print(f"{word:8} {result['step']:10} {counts}, {result['seconds']} s", flush=True)
+    print(f"{word:8} {result['step']:11} {counts}, {result['seconds']} s", flush=True)
     for check in failed:
         print(f"    ! {check['name']}: {check['detail']}")
     for check in left_out[:3 if passed else 1]:

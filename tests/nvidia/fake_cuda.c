@@ -103,6 +103,20 @@ static CUresult device_get_pci_bus_id(char *id, int length, CUdevice device)
   return fake_call(true, "cuDeviceGetPCIBusId", (uint64_t)device, 0, 0, 0, 0);
 }
 
+static CUresult device_get_by_pci_bus_id(CUdevice *device, const char *id)
+{
+  if (strcmp(id, "0000:17:00.0") != 0) return CUDA_ERROR_INVALID_DEVICE;
+  *device = 1;
+  return fake_call(true, "cuDeviceGetByPCIBusId", 0, 0, 0, 0, 0);
+}
+
+static CUresult device_get_uuid(CUuuid *uuid, CUdevice device)
+{
+  if (!exists(device)) return CUDA_ERROR_INVALID_DEVICE;
+  memset(uuid, 'u', sizeof *uuid);
+  return fake_call(true, "cuDeviceGetUuid", (uint64_t)device, 0, 0, 0, 0);
+}
+
 static CUresult device_total_mem(size_t *bytes, CUdevice device)
 {
   if (!exists(device)) return CUDA_ERROR_INVALID_DEVICE;
@@ -133,6 +147,22 @@ static CUresult primary_get_state(CUdevice device, unsigned *flags, int *is_acti
   *flags = 0;
   *is_active = fake.retained[device] > 0;
   return CUDA_SUCCESS;
+}
+
+static CUresult primary_set_flags(CUdevice device, unsigned flags)
+{
+  return fake_call(true, "cuDevicePrimaryCtxSetFlags", (uint64_t)device, flags, 0, 0, 0);
+}
+
+static CUresult get_limit(size_t *value, CUlimit limit)
+{
+  *value = 1024;
+  return fake_call(false, "cuCtxGetLimit", (uint64_t)limit, 0, 0, 0, 0);
+}
+
+static CUresult set_limit(CUlimit limit, size_t value)
+{
+  return fake_call(false, "cuCtxSetLimit", (uint64_t)limit, value, 0, 0, 0);
 }
 
 static CUresult get_current(CUcontext *context)
@@ -346,6 +376,11 @@ static const struct fake_symbol symbols[] = {
     {"cuDeviceGetAttribute", 2000, device_get_attribute},
     {"cuDeviceGetName", 2000, device_get_name},
     {"cuDeviceGetPCIBusId", 4010, device_get_pci_bus_id},
+    {"cuDeviceGetByPCIBusId", 4010, device_get_by_pci_bus_id},
+    {"cuDeviceGetUuid", 9020, device_get_uuid},
+    {"cuDevicePrimaryCtxSetFlags", 11000, primary_set_flags},
+    {"cuCtxGetLimit", 3010, get_limit},
+    {"cuCtxSetLimit", 3010, set_limit},
     {"cuDeviceTotalMem", 3020, device_total_mem},
     {"cuDeviceCanAccessPeer", 4000, device_can_access_peer},
     {"cuDevicePrimaryCtxRetain", 7000, primary_retain},

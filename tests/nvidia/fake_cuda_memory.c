@@ -16,6 +16,13 @@ static CUresult alloc(CUdeviceptr *address, size_t bytes)
   return fake_call(false, "cuMemAlloc", bytes, 0, 0, 0, 0);
 }
 
+static CUresult alloc_pitch(CUdeviceptr *address, size_t *pitch, size_t width, size_t height, unsigned element_bytes)
+{
+  *address = FAKE_ADDRESS;
+  *pitch = 512;
+  return fake_call(false, "cuMemAllocPitch", width, height, element_bytes, 0, 0);
+}
+
 static CUresult free_memory(CUdeviceptr address)
 {
   return fake_call(false, "cuMemFree", address, 0, 0, 0, 0);
@@ -106,6 +113,18 @@ static CUresult range_get_attribute(void *data, size_t data_bytes, CUmem_range_a
   return fake_call(false, "cuMemRangeGetAttribute", data_bytes, (uint64_t)attribute, address, bytes, 0);
 }
 
+static CUresult range_get_attributes(void **data, size_t *data_bytes, CUmem_range_attribute *attributes, size_t n,
+                                     CUdeviceptr address, size_t bytes)
+{
+  for (size_t i = 0; i < n; i++) memset(data[i], (int)attributes[i], data_bytes[i]);
+  return fake_call(false, "cuMemRangeGetAttributes", n, address, bytes, 0, 0);
+}
+
+static CUresult attach(CUstream stream, CUdeviceptr address, size_t bytes, unsigned flags)
+{
+  return fake_call(false, "cuStreamAttachMemAsync", (uintptr_t)stream, address, bytes, flags, 0);
+}
+
 /* ---- Copies and fills ------------------------------------------------------------------------------------------ */
 
 static CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t bytes)
@@ -152,6 +171,16 @@ static CUresult set_d8(CUdeviceptr address, unsigned char value, size_t count)
 static CUresult set_d8_async(CUdeviceptr address, unsigned char value, size_t count, CUstream stream)
 {
   return fake_call(false, "cuMemsetD8Async", address, value, count, (uintptr_t)stream, 0);
+}
+
+static CUresult set_d16(CUdeviceptr address, unsigned short value, size_t count)
+{
+  return fake_call(false, "cuMemsetD16", address, value, count, 0, 0);
+}
+
+static CUresult set_d16_async(CUdeviceptr address, unsigned short value, size_t count, CUstream stream)
+{
+  return fake_call(false, "cuMemsetD16Async", address, value, count, (uintptr_t)stream, 0);
 }
 
 static CUresult set_d32(CUdeviceptr address, unsigned value, size_t count)
@@ -387,6 +416,8 @@ const struct fake_symbol fake_memory_symbols[] = {
     {"cuMemGetInfo", 3020, get_info},
     {"cuMemAlloc", 2000, wrong_variant},
     {"cuMemAlloc", 3020, alloc},
+    {"cuMemAllocPitch", 2000, wrong_variant},
+    {"cuMemAllocPitch", 3020, alloc_pitch},
     {"cuMemFree", 2000, wrong_variant},
     {"cuMemFree", 3020, free_memory},
     {"cuMemGetAddressRange", 3020, get_address_range},
@@ -404,6 +435,8 @@ const struct fake_symbol fake_memory_symbols[] = {
     {"cuMemPrefetchAsync", 8000, prefetch},
     {"cuMemPrefetchAsync", 12020, wrong_variant},
     {"cuMemRangeGetAttribute", 8000, range_get_attribute},
+    {"cuMemRangeGetAttributes", 8000, range_get_attributes},
+    {"cuStreamAttachMemAsync", 6000, attach},
     {"cuMemcpy", 4000, copy},
     {"cuMemcpyAsync", 4000, copy_async},
     {"cuMemcpyPeer", 4000, copy_peer},
@@ -411,6 +444,8 @@ const struct fake_symbol fake_memory_symbols[] = {
     {"cuMemsetD8", 2000, wrong_variant},
     {"cuMemsetD8", 3020, set_d8},
     {"cuMemsetD8Async", 3020, set_d8_async},
+    {"cuMemsetD16", 3020, set_d16},
+    {"cuMemsetD16Async", 3020, set_d16_async},
     {"cuMemsetD32", 3020, set_d32},
     {"cuMemsetD32Async", 3020, set_d32_async},
     {"cuMemAllocAsync", 11020, alloc_async},

@@ -153,6 +153,7 @@ static void devices_say_what_they_are(void **state)
 {
   (void)state;
   char name[32], id[32];
+  hipUUID uuid;
   size_t bytes = 0;
   int version = 0, device = -1, least = 1, greatest = 1;
   assert_ok(hipInit(0));
@@ -164,6 +165,15 @@ static void devices_say_what_they_are(void **state)
   assert_ok(hipDeviceGetPCIBusId(id, sizeof id, 1));
   assert_string_equal(id, "0000:17:00.0");
   assert_called("cuDeviceGetPCIBusId", 1);
+  assert_ok(hipDeviceGetByPCIBusId(&device, "0000:17:00.0"));
+  assert_int_equal(device, 1);
+  assert_called("cuDeviceGetByPCIBusId", 0);
+  assert_error(hipDeviceGetByPCIBusId(&device, "0000:18:00.0"), hipErrorInvalidDevice);
+  assert_error(hipDeviceGetByPCIBusId(&device, NULL), hipErrorInvalidValue);
+  assert_ok(hipDeviceGetUuid(&uuid, 1));
+  assert_called("cuDeviceGetUuid", 1);
+  assert_int_equal(uuid.bytes[15], 'u');
+  assert_error(hipDeviceGetUuid(NULL, 1), hipErrorInvalidValue);
   assert_ok(hipDeviceTotalMem(&bytes, 0));
   assert_int_equal(bytes, 1 << 30);
   assert_ok(hipDriverGetVersion(&version));
@@ -171,6 +181,26 @@ static void devices_say_what_they_are(void **state)
   assert_ok(hipDeviceGetStreamPriorityRange(&least, &greatest));
   assert_int_equal(least, 0);
   assert_int_equal(greatest, -5);
+}
+
+static void flags_and_limits_are_the_drivers(void **state)
+{
+  (void)state;
+  unsigned flags = 9;
+  size_t value = 0;
+  const enum hipLimit_t stack = (enum hipLimit_t)CU_LIMIT_STACK_SIZE; /* which HIP 5.2 has no name for */
+  assert_ok(hipSetDevice(1));
+  assert_ok(hipSetDeviceFlags(hipDeviceScheduleYield));
+  assert_called("cuDevicePrimaryCtxSetFlags", 1, CU_CTX_SCHED_YIELD);
+  assert_ok(hipGetDeviceFlags(&flags));
+  assert_int_equal(flags, 0);
+  assert_error(hipGetDeviceFlags(NULL), hipErrorInvalidValue);
+  assert_ok(hipDeviceGetLimit(&value, stack));
+  assert_called("cuCtxGetLimit", CU_LIMIT_STACK_SIZE);
+  assert_int_equal(value, 1024);
+  assert_ok(hipDeviceSetLimit(hipLimitMallocHeapSize, 5000));
+  assert_called("cuCtxSetLimit", CU_LIMIT_MALLOC_HEAP_SIZE, 5000);
+  assert_error(hipDeviceGetLimit(NULL, stack), hipErrorInvalidValue);
 }
 
 static void assert_attribute(int hip, CUdevice_attribute cuda)
@@ -260,6 +290,7 @@ int main(void)
       cmocka_unit_test_setup(what_is_set_here_is_the_primary_context, start_test),
       cmocka_unit_test_setup(devices_that_are_not_there_are_refused, start_test),
       cmocka_unit_test_setup(devices_say_what_they_are, start_test),
+      cmocka_unit_test_setup(flags_and_limits_are_the_drivers, start_test),
       cmocka_unit_test_setup(attributes_are_asked_for_by_cudas_numbers, start_test),
       cmocka_unit_test_setup(no_attribute_stands_for_two, start_test),
       cmocka_unit_test_setup(attributes_of_amd_alone_are_no_attributes, start_test),

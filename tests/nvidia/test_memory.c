@@ -28,7 +28,8 @@ static void nothing_is_no_error_and_no_call(void **state)
   assert_ok(hipHostMalloc(&ptr, 0, 0));
   assert_null(ptr);
   ptr = POINTER(1);
-  assert_ok(hipMallocManaged(&ptr, 0, hipMemAttachGlobal));
+  size_t pitch = 1;
+  assert_ok(hipMallocPitch(&ptr, &pitch, 0, 5));
   assert_null(ptr);
   ptr = POINTER(1);
   assert_ok(hipMallocAsync(&ptr, 0, NULL));
@@ -66,6 +67,7 @@ static void nowhere_to_put_the_result_is_refused(void **state)
   assert_error(hipMalloc(NULL, 0), hipErrorInvalidValue);
   assert_error(hipHostMalloc(NULL, 1, 0), hipErrorInvalidValue);
   assert_error(hipMallocManaged(NULL, 1, hipMemAttachGlobal), hipErrorInvalidValue);
+  assert_error(hipMallocPitch(NULL, &bytes, 1, 1), hipErrorInvalidValue);
   assert_error(hipMemGetInfo(NULL, &bytes), hipErrorInvalidValue);
   assert_error(hipMemGetAddressRange(NULL, NULL, POINTER(FAKE_ADDRESS)), hipErrorInvalidValue);
   assert_not_called();
@@ -241,10 +243,97 @@ static void fills_take_the_low_byte(void **state)
   assert_called("cuMemsetD8", FAKE_ADDRESS, 0xab, 10);
   assert_ok(hipMemsetAsync(ptr, -1, 11, stream));
   assert_called("cuMemsetD8Async", FAKE_ADDRESS, 0xff, 11, FAKE_STREAM);
+  assert_ok(hipMemsetD16(ptr, 0xfffe, 12));
+  assert_called("cuMemsetD16", FAKE_ADDRESS, 0xfffe, 12);
+  assert_ok(hipMemsetD16Async(ptr, 7, 13, stream));
+  assert_called("cuMemsetD16Async", FAKE_ADDRESS, 7, 13, FAKE_STREAM);
   assert_ok(hipMemsetD32(ptr, -2, 12));
   assert_called("cuMemsetD32", FAKE_ADDRESS, 0xfffffffe, 12);
   assert_ok(hipMemsetD32Async(ptr, 7, 13, stream));
   assert_called("cuMemsetD32Async", FAKE_ADDRESS, 7, 13, FAKE_STREAM);
+}
+
+static void copies_have_a_direction_in_their_name(void **state)
+{
+  (void)state;
+  hipStream_t stream = POINTER(FAKE_STREAM);
+  void *device = POINTER(FAKE_ADDRESS), *host = POINTER(FAKE_HOST);
+  assert_ok(hipMemcpyHtoD(device, host, 5));
+  assert_called("cuMemcpy", FAKE_ADDRESS, FAKE_HOST, 5);
+  assert_ok(hipMemcpyDtoH(host, device, 6));
+  assert_called("cuMemcpy", FAKE_HOST, FAKE_ADDRESS, 6);
+  assert_ok(hipMemcpyDtoD(device, device, 7));
+  assert_called("cuMemcpy", FAKE_ADDRESS, FAKE_ADDRESS, 7);
+  assert_ok(hipMemcpyHtoDAsync(device, host, 8, stream));
+  assert_called("cuMemcpyAsync", FAKE_ADDRESS, FAKE_HOST, 8, FAKE_STREAM);
+  assert_ok(hipMemcpyDtoHAsync(host, device, 9, stream));
+  assert_called("cuMemcpyAsync", FAKE_HOST, FAKE_ADDRESS, 9, FAKE_STREAM);
+  assert_ok(hipMemcpyDtoDAsync(device, device, 10, stream));
+  assert_called("cuMemcpyAsync", FAKE_ADDRESS, FAKE_ADDRESS, 10, FAKE_STREAM);
+  assert_ok(hipMemcpy(device, device, 11, (hipMemcpyKind)1024)); /* hipMemcpyDeviceToDeviceNoCU */
+  assert_called("cuMemcpy", FAKE_ADDRESS, FAKE_ADDRESS, 11);
+}
+
+static void rows_are_the_drivers(void **state)
+{
+  (void)state;
+  void *ptr = POINTER(1);
+  size_t pitch = 3;
+  assert_ok(hipMallocPitch(&ptr, &pitch, 500, 7));
+  assert_called("cuMemAllocPitch", 500, 7, 16);
+  assert_ptr_equal(ptr, POINTER(FAKE_ADDRESS));
+  assert_int_equal(pitch, 512);
+  pitch = 3;
+  fake->fails = "cuMemAllocPitch";
+  fake->failure = CUDA_ERROR_OUT_OF_MEMORY;
+  assert_error(hipMallocPitch(&ptr, &pitch, 500, 7), hipErrorOutOfMemory);
+  assert_int_equal(pitch, 3);
+}
+
+static void a_pointer_has_single_attributes(void **state)
+{
+  (void)state;
+  unsigned number = 9;
+  bool truth = false;
+  void *address = NULL;
+  assert_ok(hipPointerGetAttribute(&number, HIP_POINTER_ATTRIBUTE_MEMORY_TYPE, POINTER(FAKE_ADDRESS)));
+  assert_int_equal(number, hipMemoryTypeDevice);
+  assert_ok(hipPointerGetAttribute(&number, HIP_POINTER_ATTRIBUTE_MEMORY_TYPE, POINTER(FAKE_HOST)));
+  assert_int_equal(number, hipMemoryTypeHost);
+  assert_ok(hipPointerGetAttribute(&number, HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL, POINTER(FAKE_ADDRESS)));
+  assert_int_equal(number, 1);
+  assert_ok(hipPointerGetAttribute(&truth, HIP_POINTER_ATTRIBUTE_IS_MANAGED, POINTER(FAKE_HANDLE)));
+  assert_true(truth);
+  assert_ok(hipPointerGetAttribute(&truth, HIP_POINTER_ATTRIBUTE_IS_MANAGED, POINTER(FAKE_ADDRESS)));
+  assert_false(truth);
+  assert_ok(hipPointerGetAttribute(&address, HIP_POINTER_ATTRIBUTE_HOST_POINTER, POINTER(FAKE_HOST)));
+  assert_ptr_equal(address, POINTER(FAKE_HOST));
+  assert_error(hipPointerGetAttribute(&address, HIP_POINTER_ATTRIBUTE_HOST_POINTER, POINTER(FAKE_ADDRESS)),
+               hipErrorInvalidValue);
+  assert_error(hipPointerGetAttribute(&number, HIP_POINTER_ATTRIBUTE_CONTEXT, POINTER(FAKE_HOST)),
+               hipErrorNotSupported);
+  assert_error(hipPointerGetAttribute(&number, HIP_POINTER_ATTRIBUTE_MEMORY_TYPE, POINTER(64)), hipErrorInvalidValue);
+  assert_error(hipPointerGetAttribute(NULL, HIP_POINTER_ATTRIBUTE_MEMORY_TYPE, POINTER(FAKE_HOST)),
+               hipErrorInvalidValue);
+}
+
+static void ranges_and_streams_of_managed_memory_are_the_drivers(void **state)
+{
+  (void)state;
+  int first = -1, second = -1;
+  void *data[] = {&first, &second};
+  size_t sizes[] = {sizeof first, sizeof second};
+  hipMemRangeAttribute attributes[] = {hipMemRangeAttributeReadMostly, hipMemRangeAttributePreferredLocation};
+  assert_ok(hipMemRangeGetAttributes(data, sizes, attributes, 2, POINTER(FAKE_ADDRESS), 100));
+  assert_called("cuMemRangeGetAttributes", 2, FAKE_ADDRESS, 100);
+  assert_int_equal(first, 0x01010101);
+  assert_int_equal(second, 0x02020202);
+  attributes[1] = hipMemRangeAttributeCoherencyMode;
+  assert_error(hipMemRangeGetAttributes(data, sizes, attributes, 2, POINTER(FAKE_ADDRESS), 100), hipErrorNotSupported);
+  assert_error(hipMemRangeGetAttributes(data, sizes, attributes, 0, POINTER(FAKE_ADDRESS), 100), hipErrorInvalidValue);
+  assert_ok(hipStreamAttachMemAsync(POINTER(FAKE_STREAM), POINTER(FAKE_ADDRESS), 0, hipMemAttachSingle));
+  assert_called("cuStreamAttachMemAsync", FAKE_STREAM, FAKE_ADDRESS, 0, CU_MEM_ATTACH_SINGLE);
+  assert_error(hipMallocManaged(data, 0, hipMemAttachGlobal), hipErrorInvalidValue);
 }
 
 static void other_processes_get_the_drivers_handles(void **state)
@@ -287,6 +376,10 @@ int main(void)
       cmocka_unit_test_setup(copies_over_a_border_of_pieces_go_by_the_stream, start_test),
       cmocka_unit_test_setup(a_copy_that_is_wrong_everywhere_is_refused, start_test),
       cmocka_unit_test_setup(fills_take_the_low_byte, start_test),
+      cmocka_unit_test_setup(copies_have_a_direction_in_their_name, start_test),
+      cmocka_unit_test_setup(rows_are_the_drivers, start_test),
+      cmocka_unit_test_setup(a_pointer_has_single_attributes, start_test),
+      cmocka_unit_test_setup(ranges_and_streams_of_managed_memory_are_the_drivers, start_test),
       cmocka_unit_test_setup(other_processes_get_the_drivers_handles, start_test),
   };
   return cmocka_run_group_tests_name("nvidia: memory", tests, start_runtime, NULL);

@@ -200,6 +200,9 @@ static void physical_memory_is_mapped_at_addresses(void **state)
   assert_called("cuMemExportToShareableHandle", FAKE_HANDLE, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
   assert_ok(hipMemImportFromShareableHandle(&found, POINTER(file), hipMemHandleTypePosixFileDescriptor));
   assert_called("cuMemImportFromShareableHandle", 6, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  file = 7;
+  assert_ok(hipMemImportFromShareableHandle(&found, &file, hipMemHandleTypePosixFileDescriptor));
+  assert_called("cuMemImportFromShareableHandle", 7, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   assert_ok(hipMemUnmap(ptr, 1 << 21));
   assert_called("cuMemUnmap", FAKE_ADDRESS, 1 << 21);
   assert_ok(hipMemRelease(handle));

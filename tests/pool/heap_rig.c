@@ -16,12 +16,20 @@ void open_heap(enum record record)
   assert_true(heap_open(&heap, fake_begin(), record));
 }
 
+void enter_streams(unsigned n_streams)
+{
+  for (unsigned i = 0; i < n_streams; i++) {
+    uint32_t id = STREAM_CLEAN;
+    assert_ok(streams_enter(&heap.streams, fake_stream(i), &id));
+    assert_int_equal(id, STREAM_FIRST + i);
+  }
+}
+
 void open_with(enum record record, uint64_t bytes, unsigned n_streams)
 {
   open_heap(record);
   assert_int_not_equal(heap_add_region(&heap, START, bytes, 0, STREAM_CLEAN), BLOCK_NONE);
-  for (unsigned i = 0; i < n_streams; i++)
-    assert_int_equal(streams_id(&heap.streams, fake_stream(i)), STREAM_FIRST + i);
+  enter_streams(n_streams);
 }
 
 struct request request_for(uint64_t bytes, uint64_t alignment, unsigned stream)

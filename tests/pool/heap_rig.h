@@ -20,7 +20,10 @@ int close_heap(void **state);
 
 void open_heap(enum record record);
 
-/* One region, clean. Streams are known in order, so that id STREAM_FIRST + i is stream i. */
+/* Streams become known in order, so that id STREAM_FIRST + i is stream i. */
+void enter_streams(unsigned n_streams);
+
+/* One region, clean, and streams. */
 void open_with(enum record record, uint64_t bytes, unsigned n_streams);
 
 struct request request_for(uint64_t bytes, uint64_t alignment, unsigned stream);

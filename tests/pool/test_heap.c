@@ -181,7 +181,7 @@ static void is_ready_for_the_stream_that_a_region_was_added_for(void **state)
 {
   (void)state;
   open_heap(RECORD_AUTO);
-  for (unsigned i = 0; i < 2; i++) streams_id(&heap.streams, fake_stream(i));
+  enter_streams(2);
   assert_int_not_equal(heap_add_region(&heap, START, MIB, 0, STREAM_FIRST), BLOCK_NONE);
   assert_int_equal(take(256, 1), BLOCK_NONE);
   assert_int_not_equal(take(256, 0), BLOCK_NONE);

@@ -75,7 +75,7 @@ void scenario_ranges(void)
   GOOD(hipMemGetAddressRange(&base, &bytes, (char *)memory + 4999));
   CHECK(base == memory && bytes == 5000);
   GOOD(hipMemGetAddressRange(NULL, &bytes, memory));
-  EXPECT(hipErrorInvalidDevicePointer, hipMemGetAddressRange(&base, &bytes, &bytes));
+  EXPECT(hipErrorNotFound, hipMemGetAddressRange(&base, &bytes, &bytes));
   bytes = 0;
   GOOD(hipMemPtrGetInfo(memory, &bytes));
   CHECK(bytes == 5000);

@@ -16,6 +16,8 @@ const char *name_of(hipError_t error)
       {hipErrorOutOfMemory, "hipErrorOutOfMemory"},
       {hipErrorNotInitialized, "hipErrorNotInitialized"},
       {hipErrorInvalidDevicePointer, "hipErrorInvalidDevicePointer"},
+      {hipErrorNotFound, "hipErrorNotFound"},
+      {hipErrorUnsupportedLimit, "hipErrorUnsupportedLimit"},
       {hipErrorInvalidMemcpyDirection, "hipErrorInvalidMemcpyDirection"},
       {hipErrorInvalidDevice, "hipErrorInvalidDevice"},
       {hipErrorInvalidContext, "hipErrorInvalidContext"},

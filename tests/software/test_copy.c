@@ -5,6 +5,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#define DEVICE_TO_DEVICE_NO_CU ((hipMemcpyKind)1024) /* hipMemcpyDeviceToDeviceNoCU, of HIP 6 */
+
 static hipStream_t create_stream(void)
 {
   hipStream_t stream;
@@ -26,10 +28,44 @@ static void copies_of_every_kind_move_the_bytes(void **state)
   assert_ok(hipMemcpy(to, from, 100, hipMemcpyHostToHost));
   assert_memory_equal(to, from, 100);
   assert_ok(hipMemcpy(first, first + 10, 90, hipMemcpyDefault)); /* overlapping */
+  assert_ok(hipDeviceSynchronize());
   assert_memory_equal(first, from + 10, 90);
   assert_ok(hipMemcpyWithStream(to, first, 50, hipMemcpyDefault, NULL));
   assert_memory_equal(to, from + 10, 50);
+  assert_ok(hipMemcpy(second, first, 90, DEVICE_TO_DEVICE_NO_CU));
+  assert_ok(hipDeviceSynchronize());
+  assert_memory_equal(second, from + 10, 90);
+  assert_hip(hipMemcpy(to, first, 50, DEVICE_TO_DEVICE_NO_CU), hipErrorInvalidValue);
   assert_ok(hipMemcpy(to, first, 0, hipMemcpyDeviceToHost));
+  assert_ok(hipFree(first));
+  assert_ok(hipFree(second));
+}
+
+static void copies_with_the_direction_in_the_name_move_the_bytes(void **state)
+{
+  (void)state;
+  char from[100], to[100] = "";
+  hipStream_t stream = create_stream();
+  char *first = allocate(100), *second = allocate(100);
+  for (int i = 0; i < 100; i++) from[i] = (char)i;
+  assert_ok(hipMemcpyHtoD(first, from, 100));
+  assert_ok(hipMemcpyDtoD(second, first, 100));
+  assert_ok(hipMemcpyDtoH(to, second, 100));
+  assert_memory_equal(to, from, 100);
+  for (int i = 0; i < 100; i++) from[i] = (char)(i + 100);
+  assert_ok(hipMemcpyHtoDAsync(first, from, 100, stream));
+  assert_ok(hipMemcpyDtoDAsync(second, first, 100, stream));
+  assert_ok(hipMemcpyDtoHAsync(to, second, 100, stream));
+  assert_ok(hipStreamSynchronize(stream));
+  assert_memory_equal(to, from, 100);
+  assert_ok(hipMemcpyHtoD(first, from, 0));
+  assert_hip(hipMemcpyHtoD(NULL, from, 100), hipErrorInvalidValue);
+  assert_hip(hipMemcpyHtoD(to, from, 100), hipErrorInvalidValue);
+  assert_hip(hipMemcpyDtoH(to, from, 100), hipErrorInvalidValue);
+  assert_hip(hipMemcpyDtoD(first, to, 100), hipErrorInvalidValue);
+  assert_hip(hipMemcpyDtoD(first, second, 101), hipErrorInvalidValue);
+  assert_hip(hipMemcpyDtoHAsync(to, second, 100, (hipStream_t)from), hipErrorInvalidHandle);
+  assert_ok(hipStreamDestroy(stream));
   assert_ok(hipFree(first));
   assert_ok(hipFree(second));
 }
@@ -99,6 +135,94 @@ static void copies_reach_other_devices(void **state)
   assert_ok(hipFree(far));
 }
 
+/* As in HIP, a copy of another device's memory runs on that device's default stream, after what is there already, and
+ * after what its own stream had before. */
+static void a_copy_waits_for_the_default_stream_of_the_memorys_device(void **state)
+{
+  (void)state;
+  int go = software.config.scheduler == SOFTWARE_STEPPED;
+  char host[1000], *near = allocate(1000);
+  hipStream_t here = create_stream(), there;
+  assert_ok(hipSetDevice(1));
+  char *far = allocate(3000);
+  assert_ok(hipStreamCreate(&there));
+  assert_ok(hipMemset(far, 1, 3000));
+  assert_ok(hipDeviceSynchronize());
+  assert_ok(hipLaunchHostFunc(there, wait_until_set, &go));
+  assert_ok(hipMemsetAsync(far, 2, 1000, there)); /* the default stream waits for it */
+  assert_ok(hipSetDevice(0));
+  assert_ok(hipMemcpyAsync(far + 1000, far, 1000, hipMemcpyDeviceToDevice, here));
+  assert_ok(hipMemsetAsync(near, 3, 1000, here));
+  count_up(&go);
+  assert_ok(hipMemcpy(host, far, 1000, hipMemcpyDeviceToHost));
+  assert_true(is_filled(host, 2, 1000));
+  assert_ok(hipStreamSynchronize(here));
+  assert_true(is_filled(far + 1000, 2, 1000));
+  assert_ok(hipSetDevice(1));
+  assert_ok(hipMemcpyAsync(far + 2000, far + 1000, 1000, hipMemcpyDeviceToDevice, NULL));
+  assert_ok(hipStreamSynchronize(NULL));
+  assert_true(is_filled(far + 2000, 2, 1000));
+  assert_ok(hipSetDevice(0));
+  assert_ok(hipStreamDestroy(here));
+  assert_ok(hipStreamDestroy(there));
+  assert_ok(hipFree(near));
+  assert_ok(hipFree(far));
+}
+
+/* And the stream goes on when the copy has run, and the copy begins when what the stream had before has run. */
+static void a_copy_on_another_device_keeps_its_place_in_the_stream(void **state)
+{
+  (void)state;
+  void *pinned;
+  hipStream_t here = create_stream();
+  assert_ok(hipHostMalloc(&pinned, 2000, 0));
+  assert_ok(hipSetDevice(1));
+  char *far = allocate(1000);
+  assert_ok(hipSetDevice(0));
+  for (int round = 1; round < 20; round++) {
+    assert_ok(hipMemsetAsync(pinned, round, 1000, here));
+    assert_ok(hipMemcpyAsync(far, pinned, 1000, hipMemcpyHostToDevice, here));
+    assert_ok(hipMemcpyAsync((char *)pinned + 1000, far, 1000, hipMemcpyDeviceToHost, here));
+    assert_ok(hipMemsetAsync(pinned, 99, 1000, here));
+    assert_ok(hipStreamSynchronize(here));
+    assert_true(is_filled((char *)pinned + 1000, round, 1000));
+    assert_true(is_filled(far, round, 1000));
+  }
+  assert_ok(hipStreamDestroy(here));
+  assert_ok(hipFree(far));
+  assert_ok(hipHostFree(pinned));
+}
+
+/* HIP promises no more: a fill of device memory, and a copy within a device, may run after the call has returned. */
+static void fills_and_copies_within_a_device_return_at_once(void **state)
+{
+  (void)state;
+  void *managed;
+  char host[100], *first = allocate(100), *second = allocate(100);
+  assert_ok(hipMallocManaged(&managed, 100, hipMemAttachGlobal));
+  memset(first, 1, 100);
+  memset(second, 2, 100);
+  assert_ok(hipMemset(first, 3, 100));
+  assert_ok(hipMemcpy(second, first, 100, hipMemcpyDeviceToDevice));
+  assert_true(is_filled(first, 1, 100) && is_filled(second, 2, 100));
+  assert_int_equal(hipmm_software_pending(), 2);
+  assert_ok(hipMemcpy(host, second, 100, hipMemcpyDeviceToHost)); /* waits */
+  assert_true(is_filled(host, 3, 100));
+  assert_ok(hipMemset(managed, 4, 100)); /* waits, as the host may use the memory */
+  assert_true(is_filled(managed, 4, 100));
+  assert_ok(hipMemcpy(managed, first, 100, hipMemcpyDefault));
+  assert_true(is_filled(managed, 3, 100));
+  assert_ok(hipSetDevice(1));
+  char *far = allocate(100);
+  assert_ok(hipMemcpy(far, first, 100, hipMemcpyDeviceToDevice)); /* waits */
+  assert_true(is_filled(far, 3, 100));
+  assert_ok(hipSetDevice(0));
+  assert_ok(hipFree(far));
+  assert_ok(hipFree(first));
+  assert_ok(hipFree(second));
+  assert_ok(hipFree(managed));
+}
+
 /* Memory of hipMalloc: copies go with either device current, a fill is the device's own work. */
 static void only_fills_need_peer_access(void **state)
 {
@@ -128,8 +252,10 @@ static void fills_write_whole_values(void **state)
   char *memory = allocate(103);
   uint32_t word;
   assert_ok(hipMemset(memory, 0x1ff, 103)); /* the low byte counts */
+  assert_ok(hipDeviceSynchronize());
   assert_true(is_filled(memory, -1, 103));
   assert_ok(hipMemsetD32(memory + 3, 0x01020304, 25));
+  assert_ok(hipDeviceSynchronize());
   for (int i = 0; i < 25; i++) {
     memcpy(&word, memory + 3 + 4 * i, 4);
     assert_int_equal(word, 0x01020304);
@@ -140,6 +266,16 @@ static void fills_write_whole_values(void **state)
   assert_ok(hipMemsetD32Async(memory + 99, 0x0a0a0a0a, 1, NULL));
   assert_ok(hipDeviceSynchronize());
   assert_true(is_filled(memory, 9, 3) && is_filled(memory + 99, 10, 4));
+  assert_ok(hipMemsetD16(memory + 1, 0x0102, 10));
+  assert_ok(hipMemsetD16Async(memory + 21, 0x0304, 41, NULL));
+  assert_ok(hipDeviceSynchronize());
+  for (int i = 0; i < 51; i++) {
+    uint16_t half;
+    memcpy(&half, memory + 1 + 2 * i, 2);
+    assert_int_equal(half, i < 10 ? 0x0102 : 0x0304);
+  }
+  assert_true(memory[0] == 9);
+  assert_hip(hipMemsetD16(memory, 0, 52), hipErrorInvalidValue);
   assert_hip(hipMemsetD32(memory, 0, 26), hipErrorInvalidValue);
   assert_hip(hipMemsetD32(memory, 0, SIZE_MAX / 2), hipErrorInvalidValue);
   assert_ok(hipMemset(memory, 0, 0));
@@ -258,6 +394,10 @@ int main(void)
        NULL},
       {"copies of every kind move the bytes (stepped)", copies_of_every_kind_move_the_bytes, start_stepped, finish,
        NULL},
+      {"copies with the direction in the name move the bytes (threads)",
+       copies_with_the_direction_in_the_name_move_the_bytes, start_threads, finish, NULL},
+      {"copies with the direction in the name move the bytes (stepped)",
+       copies_with_the_direction_in_the_name_move_the_bytes, start_stepped, finish, NULL},
       {"pageable sources are taken at the call (threads)", pageable_sources_are_taken_at_the_call, start_threads,
        finish, NULL},
       {"pageable sources are taken at the call (stepped)", pageable_sources_are_taken_at_the_call, start_stepped,
@@ -272,6 +412,16 @@ int main(void)
        start_stepped, finish, NULL},
       {"copies reach other devices (threads)", copies_reach_other_devices, start_threads, finish, NULL},
       {"copies reach other devices (stepped)", copies_reach_other_devices, start_stepped, finish, NULL},
+      {"a copy waits for the default stream of the memorys device (threads)",
+       a_copy_waits_for_the_default_stream_of_the_memorys_device, start_threads, finish, NULL},
+      {"a copy waits for the default stream of the memorys device (stepped)",
+       a_copy_waits_for_the_default_stream_of_the_memorys_device, start_stepped, finish, NULL},
+      {"a copy on another device keeps its place in the stream (threads)",
+       a_copy_on_another_device_keeps_its_place_in_the_stream, start_threads, finish, NULL},
+      {"a copy on another device keeps its place in the stream (stepped)",
+       a_copy_on_another_device_keeps_its_place_in_the_stream, start_stepped, finish, NULL},
+      {"fills and copies within a device return at once", fills_and_copies_within_a_device_return_at_once,
+       start_stepped, finish, NULL},
       {"only fills need peer access", only_fills_need_peer_access, start_threads, finish, NULL},
       {"fills write whole values (threads)", fills_write_whole_values, start_threads, finish, NULL},
       {"fills write whole values (stepped)", fills_write_whole_values, start_stepped, finish, NULL},

@@ -3,6 +3,8 @@
  * schedulers. */
 #include "device.h"
 
+#define DISABLE_SYSTEM_FENCE 0x20000000U /* hipEventDisableSystemFence, of HIP 5.4 */
+
 struct pair {
   hipStream_t first, second;
   hipEvent_t event;
@@ -206,8 +208,24 @@ static void what_is_no_event_is_refused(void **state)
   assert_hip(hipEventCreate(NULL), hipErrorInvalidValue);
   assert_hip(hipEventCreateWithFlags(&event, 0x100), hipErrorInvalidValue);
   assert_hip(hipEventCreateWithFlags(&event, hipEventInterprocess), hipErrorInvalidValue);
+  assert_hip(hipEventCreateWithFlags(&event, hipEventReleaseToDevice | hipEventReleaseToSystem), hipErrorInvalidValue);
+  assert_hip(hipEventCreateWithFlags(&event, hipEventReleaseToDevice | DISABLE_SYSTEM_FENCE), hipErrorInvalidValue);
   assert_hip(hipStreamWaitEvent(NULL, event, 1), hipErrorInvalidValue);
   assert_ok(hipStreamDestroy(stream));
+}
+
+static void an_event_has_one_release_flag_at_most(void **state)
+{
+  (void)state;
+  const unsigned flags[] = {hipEventReleaseToDevice, hipEventReleaseToSystem, DISABLE_SYSTEM_FENCE,
+                            DISABLE_SYSTEM_FENCE | hipEventDisableTiming};
+  for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+    hipEvent_t event;
+    assert_ok(hipEventCreateWithFlags(&event, flags[i]));
+    assert_ok(hipEventRecord(event, NULL));
+    assert_ok(hipEventSynchronize(event));
+    assert_ok(hipEventDestroy(event));
+  }
 }
 
 static void a_hundred_thousand_events_are_as_many_handles(void **state)
@@ -251,6 +269,7 @@ int main(void)
       {"events tell the time between (stepped)", events_tell_the_time_between, start_stepped, finish, NULL},
       {"what is no event is refused (threads)", what_is_no_event_is_refused, start_threads, finish, NULL},
       {"what is no event is refused (stepped)", what_is_no_event_is_refused, start_stepped, finish, NULL},
+      {"an event has one release flag at most", an_event_has_one_release_flag_at_most, start_threads, finish, NULL},
       {"a hundred thousand events are as many handles", a_hundred_thousand_events_are_as_many_handles, start_threads,
        finish, NULL},
   };

@@ -53,6 +53,7 @@ static void wrong_pinned_memory_is_refused(void **state)
   assert_hip(hipHostMalloc(NULL, 10, 0), hipErrorInvalidValue);
   assert_hip(hipHostMalloc(&pinned, 10, 0x100), hipErrorInvalidValue);
   assert_hip(hipHostMalloc(&pinned, SIZE_MAX, 0), hipErrorOutOfMemory);
+  assert_hip(hipHostMalloc(&pinned, 10, hipHostMallocCoherent | hipHostMallocNonCoherent), hipErrorInvalidValue);
   assert_ptr_equal(pinned, (void *)1);
   assert_hip(hipHostFree(memory), hipErrorInvalidValue);
   assert_hip(hipHostFree(&local), hipErrorInvalidValue);
@@ -79,6 +80,7 @@ static void registered_memory_is_asynchronous_until_unregistered(void **state)
   assert_true(is_filled(host, 3, 1000));
   assert_hip(hipHostUnregister(host), hipErrorHostMemoryNotRegistered);
   assert_hip(hipHostUnregister(memory), hipErrorHostMemoryNotRegistered);
+  assert_hip(hipHostUnregister(NULL), hipErrorInvalidValue);
   assert_hip(hipHostRegister(NULL, 10, 0), hipErrorInvalidValue);
   assert_hip(hipHostRegister(host, 0, 0), hipErrorInvalidValue);
   assert_hip(hipHostRegister(host, 10, 0x1000), hipErrorInvalidValue);
@@ -102,6 +104,7 @@ static void managed_memory_may_exceed_the_device(void **state)
   assert_ok(hipFree(managed));
   assert_hip(hipMallocManaged(&managed, 10, 0), hipErrorInvalidValue);
   assert_hip(hipMallocManaged(NULL, 10, hipMemAttachGlobal), hipErrorInvalidValue);
+  assert_hip(hipMallocManaged(&managed, 0, hipMemAttachGlobal), hipErrorInvalidValue);
 }
 
 static int range_attribute(const void *memory, hipMemRangeAttribute attribute)
@@ -130,6 +133,190 @@ static void advice_and_prefetches_are_kept(void **state)
   assert_ok(hipMemAdvise(managed, 100, hipMemAdviseUnsetCoarseGrain, 0));
   assert_int_equal(range_attribute(managed, hipMemRangeAttributeCoherencyMode), hipMemRangeCoherencyModeFineGrain);
   assert_ok(hipFree(managed));
+}
+
+#define PAGE 4096
+
+static int attribute_of(const char *memory, size_t bytes, hipMemRangeAttribute attribute)
+{
+  int value = -99;
+  assert_ok(hipMemRangeGetAttribute(&value, sizeof value, attribute, memory, bytes));
+  return value;
+}
+
+/* What is said of a part is said of the pages that it touches; of a range is true what is true of all its pages. */
+static void advice_is_kept_by_page(void **state)
+{
+  (void)state;
+  void *managed;
+  int devices[2];
+  assert_ok(hipMallocManaged(&managed, 4 * PAGE, hipMemAttachGlobal));
+  char *memory = managed;
+  assert_ok(hipMemAdvise(memory + PAGE + 1, PAGE, hipMemAdviseSetReadMostly, 0)); /* of pages 1 and 2 */
+  assert_int_equal(attribute_of(memory, PAGE, hipMemRangeAttributeReadMostly), 0);
+  assert_int_equal(attribute_of(memory + PAGE, 2 * PAGE, hipMemRangeAttributeReadMostly), 1);
+  assert_int_equal(attribute_of(memory + PAGE, 3 * PAGE, hipMemRangeAttributeReadMostly), 0);
+  assert_int_equal(attribute_of(memory, 4 * PAGE, hipMemRangeAttributeReadMostly), 0);
+  assert_ok(hipMemAdvise(memory, 2 * PAGE, hipMemAdviseSetPreferredLocation, 1));
+  assert_ok(hipMemAdvise(memory + 2 * PAGE, 2 * PAGE, hipMemAdviseSetPreferredLocation, hipCpuDeviceId));
+  assert_int_equal(attribute_of(memory, 2 * PAGE, hipMemRangeAttributePreferredLocation), 1);
+  assert_int_equal(attribute_of(memory + 2 * PAGE, PAGE, hipMemRangeAttributePreferredLocation), hipCpuDeviceId);
+  assert_int_equal(attribute_of(memory, 3 * PAGE, hipMemRangeAttributePreferredLocation), hipInvalidDeviceId);
+  assert_int_equal(attribute_of(memory + PAGE, PAGE, hipMemRangeAttributeReadMostly), 1);
+  assert_ok(hipMemPrefetchAsync(memory, PAGE, 0, NULL));
+  assert_int_equal(attribute_of(memory, 1, hipMemRangeAttributeLastPrefetchLocation), 0);
+  assert_int_equal(attribute_of(memory, PAGE + 1, hipMemRangeAttributeLastPrefetchLocation), hipInvalidDeviceId);
+  assert_ok(hipMemAdvise(memory, PAGE, hipMemAdviseSetCoarseGrain, 0));
+  assert_int_equal(attribute_of(memory, PAGE, hipMemRangeAttributeCoherencyMode), hipMemRangeCoherencyModeCoarseGrain);
+  assert_int_equal(attribute_of(memory + PAGE, PAGE, hipMemRangeAttributeCoherencyMode),
+                   hipMemRangeCoherencyModeFineGrain);
+  assert_int_equal(attribute_of(memory, 2 * PAGE, hipMemRangeAttributeCoherencyMode),
+                   hipMemRangeCoherencyModeIndeterminate);
+  assert_ok(hipMemAdvise(memory, 4 * PAGE, hipMemAdviseSetAccessedBy, 1));
+  assert_ok(hipMemAdvise(memory, 2 * PAGE, hipMemAdviseSetAccessedBy, 0));
+  assert_ok(hipMemRangeGetAttribute(devices, sizeof devices, hipMemRangeAttributeAccessedBy, memory, 4 * PAGE));
+  assert_int_equal(devices[0], 1);
+  assert_int_equal(devices[1], hipInvalidDeviceId);
+  assert_ok(hipMemRangeGetAttribute(devices, sizeof devices, hipMemRangeAttributeAccessedBy, memory, 2 * PAGE));
+  assert_int_equal(devices[0], 0);
+  assert_int_equal(devices[1], 1);
+  assert_ok(hipFree(managed));
+}
+
+/* The device of advice that names none is no device that must exist. */
+static void read_mostly_is_of_no_device(void **state)
+{
+  (void)state;
+  void *managed;
+  assert_ok(hipMallocManaged(&managed, 100, hipMemAttachGlobal));
+  assert_ok(hipMemAdvise(managed, 100, hipMemAdviseSetReadMostly, 99));
+  assert_int_equal(attribute_of(managed, 100, hipMemRangeAttributeReadMostly), 1);
+  assert_ok(hipMemAdvise(managed, 100, hipMemAdviseUnsetReadMostly, -7));
+  assert_int_equal(attribute_of(managed, 100, hipMemRangeAttributeReadMostly), 0);
+  assert_hip(hipMemAdvise(managed, 100, hipMemAdviseSetAccessedBy, 99), hipErrorInvalidDevice);
+  assert_hip(hipMemAdvise(managed, 100, hipMemAdviseSetPreferredLocation, 2), hipErrorInvalidDevice);
+  assert_ok(hipFree(managed));
+}
+
+#define MODEL_PAGES 37
+
+/* Random advice on a range of pages, beside an array that has an entry for each page. */
+static void random_advice_is_what_a_page_was_told(void **state)
+{
+  (void)state;
+  void *managed;
+  int preferred[MODEL_PAGES];
+  assert_ok(hipMallocManaged(&managed, MODEL_PAGES * PAGE - 5, hipMemAttachGlobal));
+  for (int page = 0; page < MODEL_PAGES; page++) preferred[page] = hipInvalidDeviceId;
+  srand(11);
+  for (int round = 0; round < 500; round++) {
+    int first = rand() % MODEL_PAGES, count = 1 + rand() % (MODEL_PAGES - first), device = rand() % 4 - 2;
+    char *start = (char *)managed + (size_t)first * PAGE;
+    size_t bytes = (size_t)count * PAGE - 5;
+    assert_ok(hipMemAdvise(start, bytes,
+                           device == hipInvalidDeviceId ? hipMemAdviseUnsetPreferredLocation
+                                                        : hipMemAdviseSetPreferredLocation,
+                           device == hipInvalidDeviceId ? 0 : device));
+    for (int page = first; page < first + count; page++) preferred[page] = device;
+    first = rand() % MODEL_PAGES;
+    count = 1 + rand() % (MODEL_PAGES - first);
+    int expected = preferred[first];
+    for (int page = first; page < first + count; page++)
+      if (preferred[page] != expected) expected = hipInvalidDeviceId;
+    assert_int_equal(attribute_of((char *)managed + (size_t)first * PAGE, (size_t)count * PAGE - 5,
+                                  hipMemRangeAttributePreferredLocation),
+                     expected);
+  }
+  assert_ok(hipFree(managed));
+}
+
+static void attributes_can_be_asked_for_together(void **state)
+{
+  (void)state;
+  void *managed;
+  char *memory = allocate(100);
+  int read_mostly = -9, preferred = -9, accessors[3] = {-9, -9, -9};
+  void *data[] = {&read_mostly, accessors, &preferred};
+  size_t sizes[] = {sizeof read_mostly, sizeof accessors, sizeof preferred};
+  hipMemRangeAttribute attributes[] = {hipMemRangeAttributeReadMostly, hipMemRangeAttributeAccessedBy,
+                                       hipMemRangeAttributePreferredLocation};
+  assert_ok(hipMallocManaged(&managed, 2 * PAGE, hipMemAttachGlobal));
+  assert_ok(hipMemAdvise(managed, PAGE, hipMemAdviseSetReadMostly, 0));
+  assert_ok(hipMemAdvise(managed, 2 * PAGE, hipMemAdviseSetAccessedBy, 1));
+  assert_ok(hipMemAdvise(managed, 2 * PAGE, hipMemAdviseSetPreferredLocation, hipCpuDeviceId));
+  assert_ok(hipMemRangeGetAttributes(data, sizes, attributes, 3, managed, 2 * PAGE));
+  assert_int_equal(read_mostly, 0);
+  assert_int_equal(preferred, hipCpuDeviceId);
+  assert_int_equal(accessors[0], 1);
+  assert_int_equal(accessors[1], hipInvalidDeviceId);
+  assert_int_equal(accessors[2], hipInvalidDeviceId);
+  assert_hip(hipMemRangeGetAttributes(NULL, sizes, attributes, 3, managed, PAGE), hipErrorInvalidValue);
+  assert_hip(hipMemRangeGetAttributes(data, NULL, attributes, 3, managed, PAGE), hipErrorInvalidValue);
+  assert_hip(hipMemRangeGetAttributes(data, sizes, NULL, 3, managed, PAGE), hipErrorInvalidValue);
+  assert_hip(hipMemRangeGetAttributes(data, sizes, attributes, 0, managed, PAGE), hipErrorInvalidValue);
+  assert_hip(hipMemRangeGetAttributes(data, sizes, attributes, 3, NULL, PAGE), hipErrorInvalidValue);
+  assert_hip(hipMemRangeGetAttributes(data, sizes, attributes, 3, managed, 0), hipErrorInvalidValue);
+  assert_hip(hipMemRangeGetAttributes(data, sizes, attributes, 3, memory, 100), hipErrorInvalidValue);
+  sizes[2] = 5;
+  assert_hip(hipMemRangeGetAttributes(data, sizes, attributes, 3, managed, PAGE), hipErrorInvalidValue);
+  sizes[2] = sizeof preferred;
+  data[1] = NULL;
+  assert_hip(hipMemRangeGetAttributes(data, sizes, attributes, 3, managed, PAGE), hipErrorInvalidValue);
+  data[1] = accessors;
+  attributes[0] = (hipMemRangeAttribute)999;
+  assert_hip(hipMemRangeGetAttributes(data, sizes, attributes, 3, managed, PAGE), hipErrorInvalidValue);
+  assert_ok(hipFree(managed));
+  assert_ok(hipFree(memory));
+}
+
+/* The one attribute of a range that HIP has of all memory. */
+static void all_memory_has_a_coherency_mode(void **state)
+{
+  (void)state;
+  void *fine, *coherent, *other, *managed;
+  int value;
+  char *memory = allocate(100), local[10];
+  assert_ok(hipExtMallocWithFlags(&fine, 100, hipDeviceMallocFinegrained));
+  assert_ok(hipHostMalloc(&coherent, 100, hipHostMallocDefault));
+  assert_ok(hipHostMalloc(&other, 100, hipHostMallocNonCoherent));
+  assert_ok(hipMallocManaged(&managed, 100, hipMemAttachGlobal));
+  assert_int_equal(range_attribute(memory, hipMemRangeAttributeCoherencyMode), hipMemRangeCoherencyModeCoarseGrain);
+  assert_int_equal(range_attribute(fine, hipMemRangeAttributeCoherencyMode), hipMemRangeCoherencyModeFineGrain);
+  assert_int_equal(range_attribute(coherent, hipMemRangeAttributeCoherencyMode), hipMemRangeCoherencyModeFineGrain);
+  assert_int_equal(range_attribute(other, hipMemRangeAttributeCoherencyMode), hipMemRangeCoherencyModeCoarseGrain);
+  assert_int_equal(range_attribute(managed, hipMemRangeAttributeCoherencyMode), hipMemRangeCoherencyModeFineGrain);
+  assert_hip(hipMemRangeGetAttribute(&value, 4, hipMemRangeAttributeReadMostly, memory, 10), hipErrorInvalidValue);
+  assert_hip(hipMemRangeGetAttribute(&value, 4, hipMemRangeAttributeCoherencyMode, memory, 101), hipErrorInvalidValue);
+  assert_hip(hipMemRangeGetAttribute(&value, 4, hipMemRangeAttributeCoherencyMode, local, 10), hipErrorInvalidValue);
+  assert_ok(hipFree(memory));
+  assert_ok(hipFree(fine));
+  assert_ok(hipHostFree(coherent));
+  assert_ok(hipHostFree(other));
+  assert_ok(hipFree(managed));
+}
+
+static void managed_memory_is_attached_to_streams(void **state)
+{
+  (void)state;
+  void *managed;
+  char local[10], *memory = allocate(100);
+  hipStream_t stream;
+  assert_ok(hipStreamCreate(&stream));
+  assert_ok(hipMallocManaged(&managed, 100, hipMemAttachHost));
+  assert_ok(hipStreamAttachMemAsync(stream, managed, 0, hipMemAttachSingle));
+  assert_ok(hipStreamAttachMemAsync(stream, managed, 100, hipMemAttachHost));
+  assert_ok(hipStreamAttachMemAsync(NULL, managed, 0, hipMemAttachGlobal));
+  assert_ok(hipStreamSynchronize(stream));
+  assert_hip(hipStreamAttachMemAsync(NULL, managed, 0, hipMemAttachSingle), hipErrorInvalidValue);
+  assert_hip(hipStreamAttachMemAsync(stream, managed, 50, hipMemAttachSingle), hipErrorInvalidValue);
+  assert_hip(hipStreamAttachMemAsync(stream, managed, 0, 7), hipErrorInvalidValue);
+  assert_hip(hipStreamAttachMemAsync(stream, NULL, 0, hipMemAttachSingle), hipErrorInvalidValue);
+  assert_hip(hipStreamAttachMemAsync(stream, local, 10, hipMemAttachSingle), hipErrorInvalidValue);
+  assert_hip(hipStreamAttachMemAsync(stream, memory, 100, hipMemAttachSingle), hipErrorInvalidValue);
+  assert_hip(hipStreamAttachMemAsync((hipStream_t)local, managed, 0, hipMemAttachHost), hipErrorInvalidHandle);
+  assert_ok(hipFree(managed));
+  assert_ok(hipFree(memory));
+  assert_ok(hipStreamDestroy(stream));
 }
 
 static void who_accesses_managed_memory_is_kept(void **state)
@@ -165,6 +352,8 @@ static void wrong_advice_and_prefetches_are_refused(void **state)
   assert_hip(hipMemPrefetchAsync(local, 10, 0, NULL), hipErrorInvalidValue);
   assert_hip(hipMemPrefetchAsync(managed, 101, 0, NULL), hipErrorInvalidValue);
   assert_hip(hipMemPrefetchAsync(managed, 100, 2, NULL), hipErrorInvalidDevice);
+  assert_hip(hipMemPrefetchAsync(managed, 0, 2, NULL), hipErrorInvalidValue);
+  assert_hip(hipMemPrefetchAsync(NULL, 100, 2, NULL), hipErrorInvalidValue);
   assert_hip(hipMemAdvise(managed, 100, (hipMemoryAdvise)99, 0), hipErrorInvalidValue);
   assert_hip(hipMemAdvise(memory, 100, hipMemAdviseSetReadMostly, 0), hipErrorInvalidValue);
   assert_hip(hipMemRangeGetAttribute(&value, 1, hipMemRangeAttributeReadMostly, managed, 10), hipErrorInvalidValue);
@@ -184,6 +373,7 @@ static void devices_reach_pageable_memory_if_configured(void **state)
   assert_true(is_filled(local, 6, 100));
   assert_ok(hipMemPrefetchAsync(local, 100, 0, NULL));
   assert_ok(hipMemAdvise(local, 100, hipMemAdviseSetPreferredLocation, 0));
+  assert_ok(hipStreamAttachMemAsync(NULL, local, 100, hipMemAttachHost));
   assert_ok(hipDeviceSynchronize());
 }
 
@@ -255,6 +445,12 @@ int main(void)
        NULL},
       {"advice and prefetches are kept (threads)", advice_and_prefetches_are_kept, start_threads, finish, NULL},
       {"advice and prefetches are kept (stepped)", advice_and_prefetches_are_kept, start_stepped, finish, NULL},
+      {"advice is kept by page", advice_is_kept_by_page, start_threads, finish, NULL},
+      {"read mostly is of no device", read_mostly_is_of_no_device, start_threads, finish, NULL},
+      {"random advice is what a page was told", random_advice_is_what_a_page_was_told, start_threads, finish, NULL},
+      {"attributes can be asked for together", attributes_can_be_asked_for_together, start_threads, finish, NULL},
+      {"all memory has a coherency mode", all_memory_has_a_coherency_mode, start_threads, finish, NULL},
+      {"managed memory is attached to streams", managed_memory_is_attached_to_streams, start_threads, finish, NULL},
       {"who accesses managed memory is kept", who_accesses_managed_memory_is_kept, start_stepped, finish, NULL},
       {"wrong advice and prefetches are refused", wrong_advice_and_prefetches_are_refused, start_threads, finish, NULL},
       {"devices reach pageable memory if configured (threads)", devices_reach_pageable_memory_if_configured,

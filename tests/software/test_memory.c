@@ -126,7 +126,13 @@ static void outputs_are_written_on_success_only(void **state)
   assert_hip(hipExtMallocWithFlags(&memory, 10, 99), hipErrorInvalidValue);
   assert_ptr_equal(memory, (void *)1);
   assert_hip(hipMemGetInfo(NULL, NULL), hipErrorInvalidValue);
-  assert_ok(hipExtMallocWithFlags(&memory, 10, hipDeviceMallocFinegrained));
+  const unsigned flags[] = {hipDeviceMallocDefault, hipDeviceMallocFinegrained, 3, 4}; /* uncached, contiguous: HIP 6 */
+  for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+    assert_ok(hipExtMallocWithFlags(&memory, 10, flags[i]));
+    assert_ok(hipFree(memory));
+  }
+  assert_hip(hipExtMallocWithFlags(&memory, 10, hipMallocSignalMemory), hipErrorInvalidValue);
+  assert_ok(hipExtMallocWithFlags(&memory, 8, hipMallocSignalMemory));
   assert_ok(hipFree(memory));
 }
 
@@ -141,7 +147,7 @@ static void pointers_can_be_asked_about(void **state)
   assert_ok(hipMemGetAddressRange(&base, &bytes, memory + 4999));
   assert_ptr_equal(base, memory);
   assert_int_equal(bytes, 5000);
-  assert_hip(hipMemGetAddressRange(&base, &bytes, memory + 5000), hipErrorInvalidDevicePointer);
+  assert_hip(hipMemGetAddressRange(&base, &bytes, memory + 5000), hipErrorNotFound);
   assert_hip(hipMemGetAddressRange(NULL, NULL, memory), hipErrorInvalidValue);
   assert_ok(hipMemPtrGetInfo(memory, &bytes));
   assert_int_equal(bytes, 5000);
@@ -151,9 +157,114 @@ static void pointers_can_be_asked_about(void **state)
   assert_int_equal(memory_type(&attributes), hipMemoryTypeDevice);
   assert_ptr_equal(attributes.devicePointer, memory + 10);
   assert_int_equal(attributes.isManaged, 0);
+#if HIP_VERSION_MAJOR < 6
   assert_hip(hipPointerGetAttributes(&attributes, &bytes), hipErrorInvalidValue);
+#else
+  assert_ok(hipPointerGetAttributes(&attributes, &bytes));
+  assert_int_equal(memory_type(&attributes), hipMemoryTypeUnregistered);
+  assert_int_equal(attributes.device, hipInvalidDeviceId);
+  assert_null(attributes.devicePointer);
+#endif
   assert_hip(hipPointerGetAttributes(NULL, memory), hipErrorInvalidValue);
   assert_ok(hipFree(memory));
+}
+
+static void managed_memory_has_a_type_of_its_own(void **state)
+{
+  (void)state;
+  void *managed;
+  hipPointerAttribute_t attributes;
+  assert_ok(hipMallocManaged(&managed, 100, hipMemAttachGlobal));
+  assert_ok(hipPointerGetAttributes(&attributes, managed));
+  assert_int_equal(attributes.isManaged, 1);
+#if HIP_VERSION_MAJOR < 6
+  assert_int_equal(memory_type(&attributes), hipMemoryTypeDevice);
+#else
+  assert_int_equal(memory_type(&attributes), hipMemoryTypeManaged);
+#endif
+  assert_ok(hipFree(managed));
+}
+
+/* One attribute as an unsigned number, or the error that HIP says instead. */
+static hipError_t pointer_number(const void *pointer, hipPointer_attribute attribute, unsigned *number_out)
+{
+  unsigned number[2] = {0, 12345};
+  hipError_t error = hipPointerGetAttribute(number, attribute, (hipDeviceptr_t)(uintptr_t)pointer);
+  assert_int_equal(number[1], 12345);
+  *number_out = number[0];
+  return error;
+}
+
+static void a_pointer_has_single_attributes(void **state)
+{
+  (void)state;
+  void *pinned, *managed, *address;
+  unsigned number, other;
+  assert_ok(hipSetDevice(1));
+  char *memory = allocate(5000), local[10];
+  assert_ok(hipHostMalloc(&pinned, 100, hipHostMallocPortable));
+  assert_ok(hipMallocManaged(&managed, 100, hipMemAttachGlobal));
+  assert_ok(pointer_number(memory + 7, HIP_POINTER_ATTRIBUTE_MEMORY_TYPE, &number));
+  assert_int_equal(number, hipMemoryTypeDevice);
+  assert_ok(pointer_number(pinned, HIP_POINTER_ATTRIBUTE_MEMORY_TYPE, &number));
+  assert_int_equal(number, hipMemoryTypeHost);
+  assert_ok(pointer_number(memory, HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL, &number));
+  assert_int_equal(number, 1);
+  assert_ok(pointer_number(memory, HIP_POINTER_ATTRIBUTE_RANGE_SIZE, &number));
+  assert_int_equal(number, 5000);
+  assert_ok(pointer_number(managed, HIP_POINTER_ATTRIBUTE_IS_MANAGED, &number));
+  assert_int_equal(number, 1);
+  assert_ok(pointer_number(memory, HIP_POINTER_ATTRIBUTE_IS_MANAGED, &number));
+  assert_int_equal(number, 0);
+  assert_ok(pointer_number(memory, HIP_POINTER_ATTRIBUTE_MAPPED, &number));
+  assert_int_equal(number, 1);
+  assert_ok(pointer_number(pinned, HIP_POINTER_ATTRIBUTE_ACCESS_FLAGS, &number));
+  assert_int_equal(number, hipHostMallocPortable);
+  assert_ok(hipPointerGetAttribute(&address, HIP_POINTER_ATTRIBUTE_DEVICE_POINTER, memory + 100));
+  assert_ptr_equal(address, memory + 100);
+  assert_ok(hipPointerGetAttribute(&address, HIP_POINTER_ATTRIBUTE_HOST_POINTER, (char *)pinned + 5));
+  assert_ptr_equal(address, (char *)pinned + 5);
+  assert_ok(hipPointerGetAttribute(&address, HIP_POINTER_ATTRIBUTE_RANGE_START_ADDR, memory + 4999));
+  assert_ptr_equal(address, memory);
+  assert_ok(pointer_number(memory, HIP_POINTER_ATTRIBUTE_BUFFER_ID, &number));
+  assert_ok(hipFree(memory));
+  assert_ptr_equal(allocate(5000), memory);
+  assert_ok(pointer_number(memory, HIP_POINTER_ATTRIBUTE_BUFFER_ID, &other));
+  assert_int_not_equal(number, other);
+  assert_hip(pointer_number(memory, HIP_POINTER_ATTRIBUTE_HOST_POINTER, &number), hipErrorInvalidValue);
+  assert_hip(pointer_number(memory, HIP_POINTER_ATTRIBUTE_CONTEXT, &number), hipErrorNotSupported);
+  assert_hip(pointer_number(memory, HIP_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, &number), hipErrorNotSupported);
+  assert_hip(pointer_number(memory, (hipPointer_attribute)-1, &number), hipErrorInvalidValue);
+  assert_hip(pointer_number(local, HIP_POINTER_ATTRIBUTE_RANGE_SIZE, &number), hipErrorInvalidValue);
+  assert_hip(pointer_number(local, HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL, &number), hipErrorInvalidValue);
+  assert_hip(pointer_number(NULL, HIP_POINTER_ATTRIBUTE_RANGE_SIZE, &number), hipErrorInvalidValue);
+  assert_hip(hipPointerGetAttribute(NULL, HIP_POINTER_ATTRIBUTE_RANGE_SIZE, memory), hipErrorInvalidValue);
+  assert_ok(hipFree(memory));
+  assert_ok(hipFree(managed));
+  assert_ok(hipHostFree(pinned));
+}
+
+static void rows_have_a_pitch(void **state)
+{
+  (void)state;
+  void *memory = NULL;
+  size_t pitch = 0, bytes, before = free_bytes();
+  assert_ok(hipMallocPitch(&memory, &pitch, 1000, 30));
+  assert_int_equal(pitch, 1024);
+  assert_ok(hipMemPtrGetInfo(memory, &bytes));
+  assert_int_equal(bytes, 1024 * 30);
+  assert_ok(hipFree(memory));
+  assert_int_equal(free_bytes(), before);
+  assert_ok(hipMallocPitch(&memory, &pitch, 0, 30));
+  assert_null(memory);
+  assert_ok(hipMallocPitch(&memory, &pitch, 30, 0));
+  assert_null(memory);
+  assert_hip(hipMallocPitch(NULL, &pitch, 10, 10), hipErrorInvalidValue);
+  assert_hip(hipMallocPitch(&memory, NULL, 10, 10), hipErrorInvalidValue);
+  assert_hip(hipMallocPitch(&memory, &pitch, SIZE_MAX, 1), hipErrorInvalidValue);
+  assert_hip(hipMallocPitch(&memory, &pitch, 1, SIZE_MAX), hipErrorOutOfMemory);
+  assert_hip(hipMallocPitch(&memory, &pitch, MIB, 65), hipErrorOutOfMemory);
+  assert_null(memory);
 }
 
 static void live_memory_is_counted(void **state)
@@ -244,6 +355,9 @@ int main(void)
       {"what is not live cannot be freed", what_is_not_live_cannot_be_freed, start_threads, finish, NULL},
       {"outputs are written on success only", outputs_are_written_on_success_only, start_threads, finish, NULL},
       {"pointers can be asked about", pointers_can_be_asked_about, start_threads, finish, NULL},
+      {"managed memory has a type of its own", managed_memory_has_a_type_of_its_own, start_threads, finish, NULL},
+      {"a pointer has single attributes", a_pointer_has_single_attributes, start_threads, finish, NULL},
+      {"rows have a pitch", rows_have_a_pitch, start_threads, finish, NULL},
       {"live memory is counted", live_memory_is_counted, start_threads, finish, NULL},
       {"a free waits for the work of its device (threads)", a_free_waits_for_the_work_of_its_device, start_threads,
        finish, NULL},

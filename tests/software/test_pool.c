@@ -145,6 +145,67 @@ static void the_attributes_count_used_and_reserved(void **state)
   assert_ok(hipStreamDestroy(stream));
 }
 
+/* Used are the bytes that were asked for; reserved are whole pages. */
+static void used_bytes_are_those_asked_for(void **state)
+{
+  (void)state;
+  hipMemPool_t pool = default_pool();
+  hipStream_t stream = create_stream();
+  void *one = allocate_on(stream, 100), *two = allocate_on(stream, 5000);
+  assert_int_equal(amount(pool, hipMemPoolAttrUsedMemCurrent), 5100);
+  assert_int_equal(amount(pool, hipMemPoolAttrReservedMemCurrent), 3 * 4096);
+  assert_ok(hipFreeAsync(two, stream));
+  assert_int_equal(amount(pool, hipMemPoolAttrUsedMemCurrent), 100);
+  two = allocate_on(stream, 8000); /* the same block */
+  assert_int_equal(amount(pool, hipMemPoolAttrUsedMemCurrent), 8100);
+  assert_ok(hipFreeAsync(two, stream));
+  assert_ok(hipFree(one));
+  assert_int_equal(amount(pool, hipMemPoolAttrUsedMemCurrent), 0);
+  assert_int_equal(amount(pool, hipMemPoolAttrUsedMemHigh), 8100);
+  assert_ok(hipStreamDestroy(stream));
+}
+
+static hipMemPool_t create_pool_of_at_most(size_t bytes)
+{
+  hipMemPool_t pool;
+  hipMemPoolProps properties = {.allocType = hipMemAllocationTypePinned, .location = {hipMemLocationTypeDevice, 0}};
+  /* maxSize, which HIP 6 gave the first of the reserved bytes of HIP 5. */
+  memcpy((char *)&properties + offsetof(hipMemPoolProps, win32SecurityAttributes) + sizeof(void *), &bytes,
+         sizeof bytes);
+  assert_ok(hipMemPoolCreate(&pool, &properties));
+  return pool;
+}
+
+static void a_pool_keeps_its_maximum(void **state)
+{
+  (void)state;
+  hipStream_t stream = create_stream(), other = create_stream();
+  hipMemPool_t pool = create_pool_of_at_most(3 * MIB);
+  void *one, *two, *refused = NULL;
+  set_amount(pool, hipMemPoolAttrReleaseThreshold, UINT64_MAX);
+  assert_ok(hipMallocFromPoolAsync(&one, MIB, pool, stream));
+  assert_ok(hipMallocFromPoolAsync(&two, 2 * MIB, pool, stream));
+  assert_hip(hipMallocFromPoolAsync(&refused, 1, pool, stream), hipErrorOutOfMemory);
+  assert_null(refused);
+  assert_ok(hipFreeAsync(two, stream));
+  assert_ok(hipMallocFromPoolAsync(&two, MIB, pool, other)); /* in place of what is idle */
+  assert_int_equal(amount(pool, hipMemPoolAttrUsedMemCurrent), 2 * MIB);
+  assert_true(amount(pool, hipMemPoolAttrReservedMemHigh) <= 3 * MIB);
+  void *elsewhere = allocate_on(stream, 32 * MIB);
+  assert_ok(hipFreeAsync(one, stream));
+  assert_ok(hipFreeAsync(two, other));
+  assert_ok(hipFreeAsync(elsewhere, stream));
+  assert_ok(hipMemPoolDestroy(pool));
+  pool = create_pool_of_at_most(1000); /* less than a page, and yet enough for so much */
+  assert_ok(hipMallocFromPoolAsync(&one, 1000, pool, stream));
+  assert_hip(hipMallocFromPoolAsync(&two, 1000, pool, stream), hipErrorOutOfMemory);
+  assert_ok(hipFreeAsync(one, stream));
+  assert_ok(hipMemPoolDestroy(pool));
+  assert_ok(hipDeviceSynchronize());
+  assert_ok(hipStreamDestroy(stream));
+  assert_ok(hipStreamDestroy(other));
+}
+
 static void a_trim_leaves_what_has_not_been_freed_yet(void **state)
 {
   (void)state;
@@ -238,7 +299,6 @@ static void what_no_pool_gave_is_refused(void **state)
   char *plain = allocate(100), *pooled = allocate_on(stream, 100);
   void *memory = (void *)1;
   assert_hip(hipFreeAsync(NULL, stream), hipErrorInvalidValue);
-  assert_hip(hipFreeAsync(plain, stream), hipErrorInvalidValue);
   assert_hip(hipFreeAsync(pooled + 1, stream), hipErrorInvalidValue);
   assert_hip(hipFreeAsync(&local, stream), hipErrorInvalidValue);
   assert_hip(hipFreeAsync(pooled, (hipStream_t)&local), hipErrorInvalidHandle);
@@ -252,6 +312,26 @@ static void what_no_pool_gave_is_refused(void **state)
   assert_null(memory);
   assert_ok(hipFree(plain));
   assert_ok(hipDeviceSynchronize());
+  assert_ok(hipStreamDestroy(stream));
+}
+
+/* As HIP frees it: after the work of its device. */
+static void plain_and_managed_memory_can_be_freed_in_a_stream(void **state)
+{
+  (void)state;
+  void *managed;
+  int ran = 0;
+  hipStream_t stream = create_stream();
+  char *plain = allocate(100);
+  assert_ok(hipMallocManaged(&managed, 100, hipMemAttachGlobal));
+  assert_ok(hipMemsetAsync(plain, 1, 100, stream));
+  assert_ok(hipLaunchHostFunc(stream, count_up, &ran));
+  assert_ok(hipFreeAsync(plain, stream));
+  assert_int_equal(ran, 1);
+  assert_hip(hipFreeAsync(plain, stream), hipErrorInvalidValue);
+  assert_hip(hipFree(plain), hipErrorInvalidValue);
+  assert_ok(hipFreeAsync(managed, NULL));
+  assert_int_equal(free_bytes(), 64 * MIB);
   assert_ok(hipStreamDestroy(stream));
 }
 
@@ -283,7 +363,7 @@ static void what_is_no_pool_is_refused(void **state)
   assert_hip(hipMemPoolCreate(NULL, &properties), hipErrorInvalidValue);
   assert_hip(hipMemPoolCreate(&pool, NULL), hipErrorInvalidValue);
   properties.location.id = 2;
-  assert_hip(hipMemPoolCreate(&pool, &properties), hipErrorInvalidDevice);
+  assert_hip(hipMemPoolCreate(&pool, &properties), hipErrorInvalidValue);
   properties = (hipMemPoolProps){.allocType = hipMemAllocationTypeInvalid, .location = {hipMemLocationTypeDevice, 0}};
   assert_hip(hipMemPoolCreate(&pool, &properties), hipErrorInvalidValue);
   properties = (hipMemPoolProps){.allocType = hipMemAllocationTypePinned,
@@ -298,6 +378,8 @@ static void a_device_uses_the_pool_it_was_given(void **state)
   hipStream_t stream = create_stream();
   hipMemPool_t pool = create_pool(hipMemHandleTypeNone), current;
   assert_hip(hipDeviceSetMemPool(1, pool), hipErrorInvalidDevice);
+  assert_hip(hipDeviceSetMemPool(2, pool), hipErrorInvalidValue);
+  assert_hip(hipDeviceSetMemPool(-1, pool), hipErrorInvalidValue);
   assert_ok(hipDeviceSetMemPool(0, pool));
   assert_ok(hipDeviceGetMemPool(&current, 0));
   assert_ptr_equal(current, pool);
@@ -342,11 +424,16 @@ static void access_is_kept_and_cannot_be_revoked(void **state)
   assert_ok(hipMemPoolGetAccess(&flags, pool, &there));
   assert_int_equal(flags, hipMemAccessFlagsProtReadWrite);
   access.flags = hipMemAccessFlagsProtNone;
+  assert_hip(hipMemPoolSetAccess(pool, &access, 1), hipErrorInvalidDevice);
+  access.flags = (hipMemAccessFlags)2;
   assert_hip(hipMemPoolSetAccess(pool, &access, 1), hipErrorInvalidValue);
+  assert_hip(hipMemPoolSetAccess(pool, &access, 3), hipErrorInvalidDevice); /* more than there are devices */
   access = (hipMemAccessDesc){{hipMemLocationTypeDevice, 9}, hipMemAccessFlagsProtRead};
   assert_hip(hipMemPoolSetAccess(pool, &access, 1), hipErrorInvalidDevice);
   assert_hip(hipMemPoolSetAccess(pool, NULL, 1), hipErrorInvalidValue);
   assert_hip(hipMemPoolGetAccess(NULL, pool, &there), hipErrorInvalidValue);
+  there.id = 9;
+  assert_hip(hipMemPoolGetAccess(&flags, pool, &there), hipErrorInvalidValue);
   assert_ok(hipMemPoolDestroy(pool));
 }
 
@@ -443,6 +530,10 @@ int main(void)
        finish, NULL},
       {"the attributes count used and reserved (stepped)", the_attributes_count_used_and_reserved, start_stepped,
        finish, NULL},
+      {"used bytes are those asked for (threads)", used_bytes_are_those_asked_for, start_threads, finish, NULL},
+      {"used bytes are those asked for (stepped)", used_bytes_are_those_asked_for, start_stepped, finish, NULL},
+      {"a pool keeps its maximum (threads)", a_pool_keeps_its_maximum, start_threads, finish, NULL},
+      {"a pool keeps its maximum (stepped)", a_pool_keeps_its_maximum, start_stepped, finish, NULL},
       {"a trim leaves what has not been freed yet (threads)", a_trim_leaves_what_has_not_been_freed_yet, start_threads,
        finish, NULL},
       {"a trim leaves what has not been freed yet (stepped)", a_trim_leaves_what_has_not_been_freed_yet, start_stepped,
@@ -463,6 +554,10 @@ int main(void)
       {"pooled memory can be freed at once (stepped)", pooled_memory_can_be_freed_at_once, start_stepped, finish, NULL},
       {"what no pool gave is refused (threads)", what_no_pool_gave_is_refused, start_threads, finish, NULL},
       {"what no pool gave is refused (stepped)", what_no_pool_gave_is_refused, start_stepped, finish, NULL},
+      {"plain and managed memory can be freed in a stream (threads)", plain_and_managed_memory_can_be_freed_in_a_stream,
+       start_threads, finish, NULL},
+      {"plain and managed memory can be freed in a stream (stepped)", plain_and_managed_memory_can_be_freed_in_a_stream,
+       start_stepped, finish, NULL},
       {"what is no pool is refused", what_is_no_pool_is_refused, start_threads, finish, NULL},
       {"a device uses the pool it was given (threads)", a_device_uses_the_pool_it_was_given, start_threads, finish,
        NULL},

@@ -96,7 +96,14 @@ static int role_open_handle(const struct message *message)
 {
   hipMemGenericAllocationHandle_t handle;
   void *start;
+  int by_address = message->handle_fd, none = -1;
   hipMemAccessDesc access = {{hipMemLocationTypeDevice, 0}, hipMemAccessFlagsProtReadWrite};
+  CHECK(hipMemImportFromShareableHandle(&handle, &by_address, hipMemHandleTypePosixFileDescriptor) == hipSuccess);
+  CHECK(hipMemRelease(handle) == hipSuccess);
+  CHECK(hipMemImportFromShareableHandle(&handle, &none, hipMemHandleTypePosixFileDescriptor) == hipErrorInvalidValue);
+  CHECK(hipMemImportFromShareableHandle(&handle, NULL, hipMemHandleTypePosixFileDescriptor) == hipErrorInvalidValue);
+  CHECK(hipMemImportFromShareableHandle(&handle, (void *)(intptr_t)4096, hipMemHandleTypePosixFileDescriptor) ==
+        hipErrorInvalidValue);
   CHECK(hipMemImportFromShareableHandle(&handle, (void *)(intptr_t)message->handle_fd,
                                         hipMemHandleTypePosixFileDescriptor) == hipSuccess);
   CHECK(hipMemAddressReserve(&start, 2 * MIB, 0, NULL, 0) == hipSuccess);
@@ -199,6 +206,21 @@ static void memory_is_shared_through_ipc_handles(void **state)
   assert_true(is_filled(memory, 22, 1000));
 }
 
+static void a_handle_is_of_one_allocation(void **state)
+{
+  (void)state;
+  hipIpcMemHandle_t first, again, other;
+  char *memory = allocate(1000);
+  assert_ok(hipIpcGetMemHandle(&first, memory));
+  assert_ok(hipIpcGetMemHandle(&again, memory));
+  assert_memory_equal(&first, &again, sizeof first);
+  assert_ok(hipFree(memory));
+  assert_ptr_equal(allocate(1000), memory);
+  assert_ok(hipIpcGetMemHandle(&other, memory));
+  assert_memory_not_equal(&first, &other, sizeof first);
+  assert_ok(hipFree(memory));
+}
+
 static void wrong_ipc_handles_are_refused(void **state)
 {
   (void)state;
@@ -298,6 +320,7 @@ int main(int count, char **arguments)
   static const struct CMUnitTest tests[] = {
       {"memory is shared through ipc handles", memory_is_shared_through_ipc_handles, start_threads, finish_untidy,
        NULL},
+      {"a handle is of one allocation", a_handle_is_of_one_allocation, start_threads, finish, NULL},
       {"wrong ipc handles are refused", wrong_ipc_handles_are_refused, start_threads, finish, NULL},
       {"pooled memory is shared through its pool", pooled_memory_is_shared_through_its_pool, start_threads, finish,
        NULL},

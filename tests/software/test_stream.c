@@ -2,6 +2,7 @@
 /* test_stream.c: streams run later than the call, in their order; the default stream orders itself with blocking ones;
  * handles are reused; what is not a stream is refused. Under both schedulers. */
 #include "device.h"
+#include <limits.h>
 
 static hipStream_t create(unsigned flags)
 {
@@ -263,9 +264,36 @@ static void streams_have_flags_and_priorities(void **state)
   assert_hip(hipStreamCreateWithFlags(&stream, 2), hipErrorInvalidValue);
   assert_hip(hipStreamCreate(NULL), hipErrorInvalidValue);
   assert_hip(hipStreamGetFlags(stream, NULL), hipErrorInvalidValue);
+  assert_hip(hipStreamGetFlags(NULL, &flags), hipErrorInvalidValue); /* as with ROCm; other calls take it */
+  assert_ok(hipStreamGetFlags(hipStreamPerThread, &flags));
   assert_hip(hipLaunchHostFunc(stream, NULL, NULL), hipErrorInvalidValue);
   assert_hip(hipStreamAddCallback(stream, NULL, NULL, 0), hipErrorInvalidValue);
   assert_ok(hipStreamDestroy(stream));
+}
+
+static int priority_given(int wanted)
+{
+  hipStream_t stream;
+  int priority;
+  assert_ok(hipStreamCreateWithPriority(&stream, hipStreamDefault, wanted));
+  assert_ok(hipStreamGetPriority(stream, &priority));
+  assert_ok(hipStreamDestroy(stream));
+  return priority;
+}
+
+static void priorities_are_clamped_to_the_range(void **state)
+{
+  (void)state;
+  int least, greatest, priority;
+  assert_ok(hipDeviceGetStreamPriorityRange(&least, &greatest));
+  assert_int_equal(least, 1);
+  assert_int_equal(greatest, -1);
+  for (priority = greatest; priority <= least; priority++) assert_int_equal(priority_given(priority), priority);
+  assert_int_equal(priority_given(2), least);
+  assert_int_equal(priority_given(INT_MAX), least);
+  assert_int_equal(priority_given(INT_MIN), greatest);
+  assert_ok(hipStreamGetPriority(NULL, &priority));
+  assert_int_equal(priority, 0);
 }
 
 static void threads_have_capture_modes(void **state)
@@ -440,6 +468,7 @@ int main(void)
        the_per_thread_stream_orders_itself_with_the_default_stream, start_stepped, finish, NULL},
       {"streams have flags and priorities (threads)", streams_have_flags_and_priorities, start_threads, finish, NULL},
       {"streams have flags and priorities (stepped)", streams_have_flags_and_priorities, start_stepped, finish, NULL},
+      {"priorities are clamped to the range", priorities_are_clamped_to_the_range, start_threads, finish, NULL},
       {"threads have capture modes", threads_have_capture_modes, start_threads, finish, NULL},
       {"callbacks get their stream (threads)", callbacks_get_their_stream, start_threads, finish, NULL},
       {"callbacks get their stream (stepped)", callbacks_get_their_stream, start_stepped, finish, NULL},

@@ -51,6 +51,7 @@ static void map_round(struct worker *worker, int value)
   CHECK(worker, hipMemMap(start, 2 * MIB, 0, handle, 0) == hipSuccess);
   CHECK(worker, hipMemSetAccess(start, 2 * MIB, &access, 1) == hipSuccess);
   CHECK(worker, hipMemset(start, value, 1000) == hipSuccess);
+  CHECK(worker, hipStreamSynchronize(NULL) == hipSuccess);
   CHECK(worker, is_filled(start, value, 1000));
   CHECK(worker, hipMemUnmap(start, 2 * MIB) == hipSuccess);
   CHECK(worker, hipMemAddressFree(start, 2 * MIB) == hipSuccess);

@@ -55,6 +55,7 @@ static void physical_memory_keeps_its_data_where_it_is_mapped(void **state)
   map(start + GRANULE, 2 * GRANULE, second);
   assert_ok(hipMemset(start, 1, GRANULE));
   assert_ok(hipMemset(start + GRANULE, 2, 2 * GRANULE));
+  assert_ok(hipDeviceSynchronize());
   assert_ok(hipMemUnmap(start, 3 * GRANULE));
   map(start + 4 * GRANULE, 2 * GRANULE, second);
   map(start + 7 * GRANULE, GRANULE, first);
@@ -84,11 +85,13 @@ static void operations_may_span_neighbouring_mappings(void **state)
   }
   assert_ok(hipMemset(start + 100, 5, 3 * GRANULE - 100));
   assert_ok(hipMemcpy(plain, start + 100, 3 * GRANULE - 100, hipMemcpyDeviceToDevice));
+  assert_ok(hipDeviceSynchronize());
   assert_true(is_filled(plain, 5, 3 * GRANULE - 100));
   assert_hip(hipMemset(start + 100, 5, 3 * GRANULE), hipErrorInvalidValue);
   assert_ok(hipMemUnmap(start + GRANULE, GRANULE));
   assert_hip(hipMemset(start, 5, 3 * GRANULE), hipErrorInvalidValue);
   assert_ok(hipMemset(start, 5, GRANULE));
+  assert_ok(hipDeviceSynchronize());
   assert_ok(hipMemUnmap(start, GRANULE));
   assert_ok(hipMemUnmap(start + 2 * GRANULE, GRANULE));
   assert_ok(hipMemAddressFree(start, 3 * GRANULE));
@@ -303,7 +306,13 @@ static void wrong_physical_memory_is_refused(void **state)
   assert_hip(hipMemCreate(NULL, GRANULE, &properties, 0), hipErrorInvalidValue);
   assert_hip(hipMemCreate(&handle, GRANULE, NULL, 0), hipErrorInvalidValue);
   wrong.location.id = 2;
-  assert_hip(hipMemCreate(&handle, GRANULE, &wrong, 0), hipErrorInvalidDevice);
+  assert_hip(hipMemCreate(&handle, GRANULE, &wrong, 0), hipErrorInvalidValue);
+  assert_hip(hipMemGetAllocationGranularity(&granularity, &wrong, hipMemAllocationGranularityMinimum),
+             hipErrorInvalidValue);
+  wrong = properties;
+  wrong.requestedHandleType = hipMemHandleTypeWin32;
+  assert_hip(hipMemCreate(&handle, GRANULE, &wrong, 0), hipErrorNotSupported);
+  assert_ok(hipMemGetAllocationGranularity(&granularity, &wrong, hipMemAllocationGranularityMinimum));
   wrong = properties;
   wrong.type = hipMemAllocationTypeInvalid;
   assert_hip(hipMemCreate(&handle, GRANULE, &wrong, 0), hipErrorInvalidValue);
@@ -322,6 +331,7 @@ static void wrong_mappings_are_refused(void **state)
 {
   (void)state;
   char *start = reserve(4 * GRANULE), *plain = allocate(10);
+  unsigned long long flags;
   hipMemGenericAllocationHandle_t handle = create(2 * GRANULE);
   hipMemAccessDesc access = {{hipMemLocationTypeDevice, 0}, hipMemAccessFlagsProtReadWrite};
   assert_hip(hipMemMap(start, GRANULE, 0, NULL, 0), hipErrorInvalidValue);
@@ -343,7 +353,8 @@ static void wrong_mappings_are_refused(void **state)
   assert_hip(hipMemSetAccess(start + GRANULE, 2 * GRANULE, NULL, 1), hipErrorInvalidValue);
   assert_hip(hipMemSetAccess(start + GRANULE, 2 * GRANULE, &access, 0), hipErrorInvalidValue);
   access.location.id = 5;
-  assert_hip(hipMemSetAccess(start + GRANULE, 2 * GRANULE, &access, 1), hipErrorInvalidDevice);
+  assert_hip(hipMemSetAccess(start + GRANULE, 2 * GRANULE, &access, 1), hipErrorInvalidValue);
+  assert_hip(hipMemGetAccess(&flags, &access.location, start + GRANULE), hipErrorInvalidValue);
   access = (hipMemAccessDesc){{hipMemLocationTypeDevice, 0}, (hipMemAccessFlags)2};
   assert_hip(hipMemSetAccess(start + GRANULE, 2 * GRANULE, &access, 1), hipErrorInvalidValue);
   assert_hip(hipFree(start + GRANULE), hipErrorInvalidValue);

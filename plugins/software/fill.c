@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/* fill.c: fills, from the call to their place in a queue. Called by applications. Arguments are checked here, at the
+ * call; execute.c checks the memory again when the operation runs. */
+#include "internal.h"
+
+struct fill_request {
+  enum software_call call;
+  void *to;
+  uint32_t value, value_bytes;
+  size_t count;
+  bool waits;
+};
+
+/* A fill is the device's own work, which reaches another device's memory only where that was allowed. (Copies go all
+ * the same, by staging; mappings have their access checked with the span.) */
+static bool fill_reaches(const struct software_span *span, int device)
+{
+  const struct software_allocation *allocation = span->allocation;
+  if (!allocation || allocation->device == device) return true;
+  if (allocation->kind == SOFTWARE_DEVICE_MEMORY) return software.devices[device].peers[allocation->device];
+  return !allocation->pool || software_pool_allows(allocation->pool, device);
+}
+
+/* HIP does not promise to wait for a fill of device memory, and other runtimes do not; the stepped scheduler takes them
+ * at their word. */
+static bool fill_waits(const struct software_span *span, const struct fill_request *request)
+{
+  bool is_lax = software.config.scheduler == SOFTWARE_STEPPED && software_span_device(span) >= 0;
+  return request->waits && !is_lax;
+}
+
+static hipError_t fill_start(const struct fill_request *request, hipStream_t stream)
+{
+  struct software_queue *queue;
+  hipError_t error = software_queue_find(stream, &queue);
+  if (error != hipSuccess) return error;
+  if (request->count > SIZE_MAX / request->value_bytes) return hipErrorInvalidValue;
+  if (request->count == 0) return hipSuccess;
+  struct software_operation *operation = software_operation_new(SOFTWARE_FILL, request->call);
+  if (!operation) return hipErrorOutOfMemory;
+  operation->value = request->value;
+  operation->value_bytes = request->value_bytes;
+  error = software_span_open(request->to, request->count * request->value_bytes, true, queue->device, &operation->to);
+  if (error == hipSuccess && software_span_is_host(&operation->to) && !software.config.pageable_memory_access)
+    error = hipErrorInvalidValue;
+  if (error == hipSuccess && !fill_reaches(&operation->to, queue->device)) error = hipErrorInvalidValue;
+  if (error == hipSuccess)
+    return software_submit_and_wait(queue, queue, operation, fill_waits(&operation->to, request));
+  software_operation_free(operation);
+  return error;
+}
+
+static hipError_t fill_call(struct fill_request request, hipStream_t stream)
+{
+  hipError_t error = software_begin(request.call);
+  return software_end(error != hipSuccess ? error : fill_start(&request, stream));
+}
+
+hipError_t hipMemset(void *to, int value, size_t bytes)
+{
+  return fill_call((struct fill_request){SOFTWARE_hipMemset, to, (uint8_t)value, 1, bytes, true}, NULL);
+}
+
+hipError_t hipMemsetAsync(void *to, int value, size_t bytes, hipStream_t stream)
+{
+  return fill_call((struct fill_request){SOFTWARE_hipMemsetAsync, to, (uint8_t)value, 1, bytes, false}, stream);
+}
+
+hipError_t hipMemsetD8(hipDeviceptr_t to, unsigned char value, size_t count)
+{
+  return fill_call((struct fill_request){SOFTWARE_hipMemsetD8, to, value, 1, count, true}, NULL);
+}
+
+hipError_t hipMemsetD8Async(hipDeviceptr_t to, unsigned char value, size_t count, hipStream_t stream)
+{
+  return fill_call((struct fill_request){SOFTWARE_hipMemsetD8Async, to, value, 1, count, false}, stream);
+}
+
+hipError_t hipMemsetD16(hipDeviceptr_t to, unsigned short value, size_t count)
+{
+  return fill_call((struct fill_request){SOFTWARE_hipMemsetD16, to, value, 2, count, true}, NULL);
+}
+
+hipError_t hipMemsetD16Async(hipDeviceptr_t to, unsigned short value, size_t count, hipStream_t stream)
+{
+  return fill_call((struct fill_request){SOFTWARE_hipMemsetD16Async, to, value, 2, count, false}, stream);
+}
+
+hipError_t hipMemsetD32(hipDeviceptr_t to, int value, size_t count)
+{
+  return fill_call((struct fill_request){SOFTWARE_hipMemsetD32, to, (uint32_t)value, 4, count, true}, NULL);
+}
+
+hipError_t hipMemsetD32Async(hipDeviceptr_t to, int value, size_t count, hipStream_t stream)
+{
+  return fill_call((struct fill_request){SOFTWARE_hipMemsetD32Async, to, (uint32_t)value, 4, count, false}, stream);
+}
