@@ -46,6 +46,10 @@ void option_references(const struct hipmm_option *table, size_t n, const json_t 
 bool option_overlay(const struct hipmm_option *table, size_t n, const char *variable, const char *text, json_t *object,
                     struct report *report);
 
+/* What option_overlay() reads for the options in `object`, without the key `except`. NULL without memory, or for a value
+ * that it cannot read (an object, text with a comma). The caller frees it. */
+char *option_overlay_text(json_t *object, const char *except);
+
 /* Puts the option called `name` into `object`, as `text` gives it: JSON, or plain text for what would be a string.
  * Whether there is such an option and the value is good is checked later by option_fill. False if it is not valid
  * UTF-8. */

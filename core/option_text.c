@@ -5,6 +5,7 @@
 #include "option_value.h"
 #include "text.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -118,4 +119,45 @@ bool option_overlay(const struct hipmm_option *table, size_t n, const char *vari
   while (rest) is_good &= overlay_piece(table, n, variable, strsep(&rest, ","), object, report);
   free(copy);
   return is_good;
+}
+
+/* The value without the quotes of a string, the items of a list with semicolons between them. False where the result
+ * would be read as something else. */
+static bool write_value(FILE *stream, const json_t *value)
+{
+  size_t i;
+  json_t *item;
+  bool is_good = true;
+  if (json_is_string(value)) {
+    fputs(json_string_value(value), stream);
+    return !strpbrk(json_string_value(value), ",;");
+  }
+  if (!json_is_array(value)) return !json_is_object(value) && !json_dumpf(value, stream, JSON_ENCODE_ANY);
+  json_array_foreach(value, i, item)
+  {
+    if (i) fputc(';', stream);
+    is_good &= json_is_string(item) && write_value(stream, item);
+  }
+  return is_good;
+}
+
+char *option_overlay_text(json_t *object, const char *except)
+{
+  char *text = NULL;
+  size_t bytes;
+  const char *key, *comma = "";
+  json_t *value;
+  FILE *stream = open_memstream(&text, &bytes);
+  bool is_good = stream != NULL;
+  json_object_foreach(object, key, value)
+  {
+    if (!is_good || !strcmp(key, except)) continue;
+    fprintf(stream, "%s%s=", comma, key);
+    is_good = write_value(stream, value);
+    comma = ",";
+  }
+  if (stream && fclose(stream)) is_good = false;
+  if (is_good) return text;
+  free(text);
+  return NULL;
 }

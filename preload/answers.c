@@ -49,6 +49,17 @@ int answer_size(enum hook hook, void *ptr, size_t *bytes)
   return thread_finish(hook, OUTCOME_SERVED, 0);
 }
 
+/* The flags that the program allocated with: the resource has flags of its own. */
+int answer_host_flags(enum hook hook, unsigned *flags, void *ptr)
+{
+  struct block block;
+  bool is_outermost = thread_enter();
+  if (!flags || !find_block(is_outermost, ptr, &block) || block.kind != KIND_PINNED)
+    return thread_finish(hook, OUTCOME_PASSED, real_two(hook, flags, ptr));
+  *flags = block.flags;
+  return thread_finish(hook, OUTCOME_SERVED, 0);
+}
+
 /* ---- Sharing ---- */
 
 /* Whether the block is all of what a source asked the runtime for. */

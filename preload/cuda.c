@@ -124,6 +124,26 @@ int cudaDeviceGetMemPool(hipMemPool_t *pool, int device)
   return pools_of_device(HOOK_cudaDeviceGetMemPool, pool, device);
 }
 
+int cudaDeviceSetMemPool(int device, hipMemPool_t pool)
+{
+  return pools_set_current(HOOK_cudaDeviceSetMemPool, device, pool);
+}
+
+int cudaMemPoolGetAttribute(hipMemPool_t pool, int attribute, void *value)
+{
+  return pools_get_attribute(HOOK_cudaMemPoolGetAttribute, pool, attribute, value);
+}
+
+int cudaMemPoolSetAttribute(hipMemPool_t pool, int attribute, void *value)
+{
+  return pools_set_attribute(HOOK_cudaMemPoolSetAttribute, pool, attribute, value);
+}
+
+int cudaMemPoolSetAccess(hipMemPool_t pool, const void *access, size_t count)
+{
+  return pools_set_access(HOOK_cudaMemPoolSetAccess, pool, access, count);
+}
+
 int cudaStreamCreate(hipStream_t *stream)
 {
   return streams_create(HOOK_cudaStreamCreate, stream);

@@ -46,7 +46,7 @@ int deferred_synchronize(void)
       continue;
     }
     blocks_give_back(block);
-    free(block);
+    blocks_free(block);
   }
   return code;
 }

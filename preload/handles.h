@@ -11,7 +11,7 @@
 struct handle {
   void *handle;
   int device;
-  bool is_plain; /* of a pool: memory of it may come from elsewhere */
+  struct drawn *drawn; /* of a pool whose memory may come from elsewhere; NULL for others */
 };
 
 struct handles {

@@ -38,7 +38,7 @@ static int give_back(enum hook hook, struct block *block, hipStream_t stream)
 {
   struct hipmm_resource *resource = block->served->kinds[block->kind].resource;
   if (!hipmm_deallocate(resource, block_start(block), block_bytes(block), stream)) {
-    free(block);
+    blocks_free(block);
     return 0;
   }
   blocks_put(block);

@@ -5,6 +5,7 @@
 #include "blocks.h"
 #include "deferred.h"
 #include "peers.h"
+#include "pools.h"
 #include "real.h"
 #include "say.h"
 #include "setup.h"
@@ -17,7 +18,7 @@ static void give_everything_back(void)
   deferred_synchronize();
   for (struct block *block; (block = blocks_take_any());) {
     blocks_give_back(block);
-    free(block);
+    blocks_free(block);
   }
   devices_close();
   setup_close();
@@ -36,5 +37,6 @@ int reset_device(enum hook hook)
                      hook_name(hook), served);
   int code = served > 1 ? devices_synchronize() : real_nothing(hook);
   if (is_outermost && !code) peers_reset(hook_family(hook), device, served <= 1);
+  if (is_outermost && !code && served <= 1) pools_reset(device);
   return thread_finish(hook, served ? OUTCOME_SERVED : OUTCOME_PASSED, code);
 }

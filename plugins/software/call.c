@@ -76,7 +76,9 @@ static hipError_t call_fail(enum software_call call)
 
 hipError_t software_enter(enum software_call call)
 {
+  software_prepare();
   atomic_fetch_add_explicit(&call_counts[call], 1, memory_order_relaxed);
+  if (software_is_misconfigured()) return hipErrorNotInitialized;
   if (atomic_load_explicit(&call_forked, memory_order_relaxed)) return hipErrorNotInitialized;
   if (atomic_load_explicit(&call_armed[call], memory_order_relaxed)) return call_fail(call);
   return hipSuccess;
@@ -95,7 +97,6 @@ void software_prepare(void)
 
 hipError_t software_begin(enum software_call call)
 {
-  software_prepare();
   hipError_t error = software_enter(call);
   int cancel = cancel_forbid(); /* waits are cancellation points, and end with the lock held */
   pthread_mutex_lock(&software.lock);

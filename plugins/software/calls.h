@@ -43,6 +43,7 @@
   X(hipMallocPitch, 1)                          \
   X(hipHostMalloc, 1)                           \
   X(hipHostAlloc, 1)                            \
+  X(hipExtHostAlloc, 1)                         \
   X(hipMallocHost, 1)                           \
   X(hipHostFree, 0)                             \
   X(hipFreeHost, 0)                             \

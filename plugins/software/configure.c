@@ -3,6 +3,8 @@
  * for the graph's options, and by tests. It never changes anything while memory is still allocated, save when a test
  * asks to reset everything. */
 #include "internal.h"
+#include <stdio.h>
+#include <stdlib.h>
 
 const struct software_config software_defaults = {.devices = 1,
                                                   .memory_bytes = (size_t)16 << 30,
@@ -19,9 +21,36 @@ struct software_state software = {.lock = PTHREAD_MUTEX_INITIALIZER,
                                   .n_devices = 1,
                                   .host_heap = {.device = -1}};
 
+/* What is wrong with HIPMM_SOFTWARE. */
+static char configure_wrong[160];
+static atomic_bool configure_is_wrong, configure_said;
+
+static void configure_from_environment(void)
+{
+  const char *text = secure_getenv("HIPMM_SOFTWARE");
+  if (!text) return;
+  bool is_read = software_read_environment(text, &software.config, configure_wrong, sizeof configure_wrong);
+  atomic_store(&configure_is_wrong, !is_read);
+  atomic_store(&software.n_devices, software.config.devices);
+  software_stepped_seed(software.config.seed);
+}
+
+/* A program that asked for another device than the initial one must not be given that in silence. */
+bool software_is_misconfigured(void)
+{
+  if (!atomic_load_explicit(&configure_is_wrong, memory_order_relaxed)) return false;
+  if (!atomic_exchange(&configure_said, true))
+    fprintf(stderr,
+            "hipmm software device: HIPMM_SOFTWARE: \"%s\" is not a setting with a valid value, so all calls fail; see "
+            "`hipmm describe software`\n",
+            configure_wrong);
+  return true;
+}
+
 void software_initialise(void)
 {
   software.config = software_defaults;
+  configure_from_environment();
   for (int device = 0; device < SOFTWARE_MAX_DEVICES; device++) {
     software.devices[device].heap.device = device;
     software_settings_reset(device);
@@ -85,7 +114,7 @@ static bool configure_is_idle(void)
 {
   for (int device = 0; device < SOFTWARE_MAX_DEVICES; device++)
     if (software.devices[device].live_count > 0) return false;
-  return true;
+  return !software_virtual_has_reservations();
 }
 
 static bool configure_is_same(const struct software_config *one, const struct software_config *other)
@@ -108,6 +137,7 @@ bool software_configure(const struct software_config *config)
     configure_reset();
     software.config = *config;
     atomic_store(&software.n_devices, config->devices);
+    atomic_store(&configure_is_wrong, false);
     software_stepped_seed(config->seed);
   }
   pthread_mutex_unlock(&software.lock);

@@ -54,6 +54,11 @@ hipError_t hipHostAlloc(void **pointer, size_t bytes, unsigned int flags)
   return host_pinned(SOFTWARE_hipHostAlloc, pointer, bytes, flags);
 }
 
+hipError_t hipExtHostAlloc(void **pointer, size_t bytes, unsigned int flags)
+{
+  return host_pinned(SOFTWARE_hipExtHostAlloc, pointer, bytes, flags);
+}
+
 hipError_t hipMallocHost(void **pointer, size_t bytes)
 {
   return host_pinned(SOFTWARE_hipMallocHost, pointer, bytes, hipHostMallocDefault);

@@ -41,6 +41,7 @@ struct software_config {
 
 /* Functions of HIP that are newer than the headers of HIP 5.2. */
 HIPMM_EXPORT hipError_t hipStreamGetId(hipStream_t stream, unsigned long long *id);
+HIPMM_EXPORT hipError_t hipExtHostAlloc(void **pointer, size_t bytes, unsigned int flags);
 HIPMM_EXPORT hipError_t hipStreamGetDevice(hipStream_t stream, hipDevice_t *device);
 HIPMM_EXPORT hipError_t hipDeviceSetLimit(enum hipLimit_t limit, size_t value);
 #if HIP_VERSION < 60200000
@@ -447,13 +448,33 @@ bool software_virtual_allows(uintptr_t start, size_t bytes, bool is_write, int d
 void software_virtual_pin(uintptr_t start, int change);
 /* The device whose memory is mapped at `pointer`; false if none is. */
 bool software_virtual_device(const void *pointer, int *device_out);
+bool software_virtual_has_reservations(void);
 void software_virtual_reset(int device); /* -1: all */
+
+/* ---- environment.c --------------------------------------------------------------------------------------------- */
+
+/* The initial value of every row. */
+void software_environment_default(const struct hipmm_option *table, size_t n, void *options);
+/* "name=value,name=value" over `options`; false, with the first part that is not valid, when one is not. Lists are
+ * separated by semicolons. software_environment_free() frees the lists. */
+bool software_environment_read(const struct hipmm_option *table, size_t n, const char *text, void *options,
+                               char *wrong_out, size_t wrong_bytes);
+void software_environment_free(const struct hipmm_option *table, size_t n, void *options);
+
+/* ---- software.c ------------------------------------------------------------------------------------------------ */
+
+/* The configuration that the text of HIPMM_SOFTWARE asks for; failures on schedule are scheduled. False, with the part
+ * that is not valid, when it cannot be read. */
+bool software_read_environment(const char *text, struct software_config *config_out, char *wrong_out,
+                               size_t wrong_bytes);
 
 /* ---- configure.c ----------------------------------------------------------------------------------------------- */
 
 extern const struct software_config software_defaults;
-/* Once, before anything else. Needs no lock. */
+/* Once, before anything else: takes the configuration of HIPMM_SOFTWARE into force. Needs no lock. */
 void software_initialise(void);
+/* Whether HIPMM_SOFTWARE cannot be read and nobody has configured the device otherwise; says so, once. */
+bool software_is_misconfigured(void);
 /* Takes a configuration into force and starts afresh; false while memory is still allocated. Takes the lock itself. */
 bool software_configure(const struct software_config *config);
 void software_reset_device(int device);

@@ -3,6 +3,7 @@
  * core, once, before its first HIP call. A plugin of the role "runtime": it makes no resource. */
 #include "internal.h"
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -146,25 +147,56 @@ static enum hipmm_status software_schedule_failures(const struct hipmm_services 
   return HIPMM_OK;
 }
 
+static struct software_config software_config_of(const struct software_options *options)
+{
+  return (struct software_config){.devices = (int)options->devices,
+                                  .memory_bytes = options->memory & ~(SOFTWARE_PAGE_BYTES - 1),
+                                  .host_memory_bytes = options->host_memory & ~(SOFTWARE_PAGE_BYTES - 1),
+                                  .scheduler = (enum software_scheduler)options->scheduler,
+                                  .seed = (uint64_t)options->seed,
+                                  .virtual_memory = options->virtual_memory,
+                                  .memory_pools = options->memory_pools,
+                                  .managed_memory = options->managed_memory,
+                                  .pageable_memory_access = options->pageable_memory_access,
+                                  .closed = !options->host_access,
+                                  .granularity_bytes = options->granularity,
+                                  .peer_group = (int)options->peer_group};
+}
+
+static bool software_granularity_is_valid(const struct software_options *options)
+{
+  return (options->granularity & (options->granularity - 1)) == 0;
+}
+
+bool software_read_environment(const char *text, struct software_config *config_out, char *wrong_out,
+                               size_t wrong_bytes)
+{
+  const size_t n = sizeof software_option_table / sizeof *software_option_table;
+  struct software_options options = {.fail = {.count = 0}};
+  software_environment_default(software_option_table, n, &options);
+  bool is_valid = software_environment_read(software_option_table, n, text, &options, wrong_out, wrong_bytes);
+  if (is_valid && !software_granularity_is_valid(&options)) {
+    is_valid = false;
+    snprintf(wrong_out, wrong_bytes, "granularity is no power of two");
+  }
+  for (size_t i = 0; i < options.fail.count && is_valid; i++) {
+    is_valid = software_fail_on_schedule(options.fail.items[i]);
+    if (!is_valid) snprintf(wrong_out, wrong_bytes, "fail=%s", options.fail.items[i]);
+  }
+  if (is_valid) *config_out = software_config_of(&options);
+  software_environment_free(software_option_table, n, &options);
+  return is_valid;
+}
+
 static enum hipmm_status software_create(const struct hipmm_services *services, const void *given,
                                          struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
 {
   (void)upstreams;
   (void)n_upstreams;
   const struct software_options *options = given;
-  struct software_config config = {.devices = (int)options->devices,
-                                   .memory_bytes = options->memory & ~(SOFTWARE_PAGE_BYTES - 1),
-                                   .host_memory_bytes = options->host_memory & ~(SOFTWARE_PAGE_BYTES - 1),
-                                   .scheduler = (enum software_scheduler)options->scheduler,
-                                   .seed = (uint64_t)options->seed,
-                                   .virtual_memory = options->virtual_memory,
-                                   .memory_pools = options->memory_pools,
-                                   .managed_memory = options->managed_memory,
-                                   .pageable_memory_access = options->pageable_memory_access,
-                                   .closed = !options->host_access,
-                                   .granularity_bytes = options->granularity,
-                                   .peer_group = (int)options->peer_group};
-  if (options->granularity & (options->granularity - 1))
+  struct software_config config = software_config_of(options);
+  software_prepare(); /* first, as it schedules the failures that HIPMM_SOFTWARE names */
+  if (!software_granularity_is_valid(options))
     return services->fail(services, HIPMM_E_CONFIG, "granularity", "%llu bytes is not a power of two; write 2MiB, say",
                           (unsigned long long)options->granularity);
   enum hipmm_status status = software_schedule_failures(services, &options->fail);

@@ -5,6 +5,9 @@
  * it and steer it: they count calls, make calls fail on schedule, run streams step by step, and start afresh. They are
  * found with dlsym() or by linking the device's sources; they are never counted and never fail on schedule.
  *
+ * HIPMM_SOFTWARE=devices=2,memory=16GiB configures the device when it is first called, whether hipmm is there or not;
+ * `hipmm describe software` lists the settings. While the variable cannot be read every call fails.
+ *
  * How the device departs from a GPU, where a test must know it:
  *   - Device memory can be read and written by the host, at the same address.
  *   - hipMalloc rounds to 4 KiB and aligns to 4 KiB; hipMemGetInfo counts what was rounded. A device never runs out

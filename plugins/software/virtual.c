@@ -306,6 +306,11 @@ hipError_t hipMemGetAccess(unsigned long long *flags, const hipMemLocation *loca
   return software_end(error);
 }
 
+bool software_virtual_has_reservations(void)
+{
+  return virtual_reservations != NULL;
+}
+
 /* ---- Reset ----------------------------------------------------------------------------------------------------- */
 
 static void virtual_drop_mappings(int device)

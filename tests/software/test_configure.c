@@ -157,6 +157,74 @@ static void an_uneven_granularity_is_refused(void **state)
   assert_non_null(strstr(failure, "12288"));
 }
 
+static void settings_are_read_as_text(void **state)
+{
+  (void)state;
+  struct software_config config;
+  char wrong[64];
+  assert_true(software_read_environment("devices=3,memory=1.5GiB,scheduler=stepped,seed=-7,host_access=false,"
+                                        "granularity=4096,fail=hipMalloc:1;hipFree:2:hipErrorUnknown",
+                                        &config, wrong, sizeof wrong));
+  assert_int_equal(config.devices, 3);
+  assert_int_equal(config.memory_bytes, (size_t)3 << 29);
+  assert_int_equal(config.scheduler, SOFTWARE_STEPPED);
+  assert_int_equal(config.seed, (uint64_t)-7);
+  assert_true(config.closed);
+  assert_int_equal(config.granularity_bytes, 4096);
+  assert_true(config.memory_pools);
+  void *memory;
+  assert_int_equal(hipMalloc(&memory, 100), hipErrorOutOfMemory);
+  assert_ok(hipFree(NULL));
+  assert_int_equal(hipFree(NULL), hipErrorUnknown);
+  assert_true(software_read_environment("", &config, wrong, sizeof wrong));
+  assert_int_equal(config.devices, software_defaults.devices);
+  assert_int_equal(config.memory_bytes, software_defaults.memory_bytes);
+  assert_int_equal(config.granularity_bytes, software_defaults.granularity_bytes);
+}
+
+static void wrong_settings_are_named(void **state)
+{
+  (void)state;
+  static const struct {
+    const char *text, *wrong;
+  } rows[] = {{"devices", "devices"},
+              {"memory=1GiB,=2", "=2"},
+              {"seed=1,,", ""},
+              {"devises=2", "devises=2"},
+              {"devices=0", "devices=0"},
+              {"devices=65", "devices=65"},
+              {"devices=2x", "devices=2x"},
+              {"devices=", "devices="},
+              {"devices=99999999999999999999", "devices=99999999999999999999"},
+              {"memory=50%", "memory=50%"},
+              {"memory=1KiB", "memory=1KiB"},
+              {"memory=1EiB", "memory=1EiB"},
+              {"scheduler=later", "scheduler=later"},
+              {"memory_pools=yes", "memory_pools=yes"},
+              {"granularity=12KiB", "granularity is no power of two"},
+              {"fail=hipMalloc", "fail=hipMalloc"},
+              {"fail=hipMalloc:1;hipNothing:1", "fail=hipNothing:1"}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    struct software_config config = {.devices = -1};
+    char wrong[64];
+    if (software_read_environment(rows[i].text, &config, wrong, sizeof wrong)) fail_msg("\"%s\" is read", rows[i].text);
+    assert_int_equal(config.devices, -1);
+    assert_string_equal(wrong, rows[i].wrong);
+  }
+  hipmm_software_fail_none();
+}
+
+static void reserved_addresses_forbid_another_configuration(void **state)
+{
+  (void)state;
+  union options options = usual_options();
+  void *start;
+  assert_ok(hipMemAddressReserve(&start, 4 * MIB, 0, NULL, 0));
+  assert_int_equal(create(&options), HIPMM_E_STATE);
+  assert_ok(hipMemAddressFree(start, 4 * MIB));
+  assert_int_equal(create(&options), HIPMM_OK);
+}
+
 static void live_memory_forbids_another_configuration(void **state)
 {
   (void)state;
@@ -228,6 +296,10 @@ int main(void)
       {"failures on schedule come into force", failures_on_schedule_come_into_force, start_threads, finish, NULL},
       {"failures that make no sense are refused", failures_that_make_no_sense_are_refused, start_threads, finish, NULL},
       {"an uneven granularity is refused", an_uneven_granularity_is_refused, start_threads, finish, NULL},
+      {"settings are read as text", settings_are_read_as_text, start_threads, finish, NULL},
+      {"wrong settings are named", wrong_settings_are_named, start_threads, finish, NULL},
+      {"reserved addresses forbid another configuration", reserved_addresses_forbid_another_configuration,
+       start_threads, finish, NULL},
       {"live memory forbids another configuration", live_memory_forbids_another_configuration, start_threads, finish,
        NULL},
       {"a current device that is gone gives way to the first", a_current_device_that_is_gone_gives_way_to_the_first,
