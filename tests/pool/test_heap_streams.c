@@ -394,6 +394,13 @@ static hipStream_t handle_of(uint32_t index)
 }
 
 /* Against an array of what must be known. */
+static uint32_t enter_stream(hipStream_t handle)
+{
+  uint32_t id = STREAM_CLEAN;
+  assert_int_equal(streams_enter(&heap.streams, handle, &id), HIPMM_OK);
+  return id;
+}
+
 static void knows_streams_that_come_and_go(void **state)
 {
   static uint32_t ids[THOUSANDS];
@@ -407,7 +414,7 @@ static void knows_streams_that_come_and_go(void **state)
     if (ids[index])
       stream_forget(&heap.streams, ids[index]);
     else
-      assert_int_not_equal(streams_id(&heap.streams, handle_of(index)), STREAM_CLEAN);
+      assert_int_not_equal(enter_stream(handle_of(index)), STREAM_CLEAN);
     ids[index] = ids[index] ? STREAM_CLEAN : streams_known_id(&heap.streams, handle_of(index));
   }
   uint32_t active = 0;
@@ -424,15 +431,14 @@ static uint32_t n_known;
 static void meet_a_hundred(void)
 {
   for (uint32_t end = n_known + 100; n_known < end; n_known++)
-    assert_int_not_equal(streams_id(&heap.streams, handle_of(n_known)), STREAM_CLEAN);
+    assert_int_not_equal(enter_stream(handle_of(n_known)), STREAM_CLEAN);
 }
 
 static void exchange_a_hundred(void)
 {
   for (uint32_t index = 0; index < 100; index++)
     stream_forget(&heap.streams, streams_known_id(&heap.streams, handle_of(index)));
-  for (uint32_t index = 0; index < 100; index++)
-    assert_int_not_equal(streams_id(&heap.streams, handle_of(index)), STREAM_CLEAN);
+  for (uint32_t index = 0; index < 100; index++) assert_int_not_equal(enter_stream(handle_of(index)), STREAM_CLEAN);
 }
 
 static void forgets_a_stream_as_fast_among_thousands(void **state)
@@ -481,7 +487,7 @@ static void find_a_hundred_caches(void)
 {
   for (uint32_t i = 0; i < 100; i++) {
     uint32_t index = n_caches - 1 - i * (n_caches / 100);
-    const struct cache *cache = cache_new(&caches, handle_of(index), 1 + index);
+    const struct cache *cache = cache_new(&caches, NULL, handle_of(index), 1 + index);
     assert_int_equal(cache->stream, 1 + index);
     assert_ptr_equal(cache->handle, handle_of(index));
   }
@@ -493,15 +499,15 @@ static void finds_a_cache_as_fast_among_thousands(void **state)
   (void)state;
   open_heap(RECORD_LAZY);
   assert_true(caches_open(&caches, heap.blocks.services));
-  for (n_caches = 0; n_caches < 100; n_caches++) cache_new(&caches, handle_of(n_caches), 1 + n_caches);
+  for (n_caches = 0; n_caches < 100; n_caches++) cache_new(&caches, NULL, handle_of(n_caches), 1 + n_caches);
   uint64_t among_few = least_time(20, find_a_hundred_caches);
-  for (; n_caches < CACHES; n_caches++) assert_non_null(cache_new(&caches, handle_of(n_caches), 1 + n_caches));
+  for (; n_caches < CACHES; n_caches++) assert_non_null(cache_new(&caches, NULL, handle_of(n_caches), 1 + n_caches));
   assert_in_range(least_time(20, find_a_hundred_caches), 1, 10 * among_few);
   /* Those of streams that end are used for others. */
   for (uint32_t round = 0; round < 3; round++)
     for (uint32_t index = 0; index < CACHES; index += 3) {
       caches_end_stream(&caches, &heap, 1 + index + round * CACHES);
-      assert_non_null(cache_new(&caches, handle_of(index), 1 + index + (round + 1) * CACHES));
+      assert_non_null(cache_new(&caches, NULL, handle_of(index), 1 + index + (round + 1) * CACHES));
     }
   assert_int_equal(caches.count, CACHES);
   caches_close(&caches);
