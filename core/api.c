@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* api.c: initialisation, and the allocation path's entrance: arguments are checked here once, then the top of the stack
  * is called. */
+#include "base/environment.h"
+#include "base/error.h"
+#include "base/lifecycle.h"
+#include "base/log.h"
 #include "config.h"
-#include "device.h"
-#include "environment.h"
-#include "error.h"
-#include "handle.h"
-#include "hip.h"
-#include "host_resource.h"
-#include "life.h"
-#include "log.h"
+#include "container/pinned_resource.h"
+#include "runtime/hip.h"
+#include "stack/device_table.h"
+#include "stack/handle.h"
 
 #include <limits.h>
 

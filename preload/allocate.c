@@ -2,17 +2,17 @@
 /* allocate.c: the functions that allocate. What hipmm has no part in goes to the real function with everything as it
  * was given: no bytes, no place for the pointer, flags that ask for special memory, a stream that is being captured
  * (its memory belongs to the graph), a pool of the program's that other processes share. */
-#include "request.h"
+#include "operations.h"
 
 #include "blocks.h"
-#include "deferred.h"
+#include "deferred_free.h"
 #include "failure.h"
+#include "init.h"
+#include "message.h"
+#include "next_symbol.h"
 #include "pools.h"
-#include "real.h"
-#include "say.h"
-#include "setup.h"
+#include "reentry.h"
 #include "streams.h"
-#include "thread.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
 /* blocks.c: see blocks.h. */
 #include "blocks.h"
 
-#include "say.h"
+#include "message.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #ifndef HIPMM_PRELOAD_BLOCKS_H
 #define HIPMM_PRELOAD_BLOCKS_H
 
-#include "../plugins/tree.h"
+#include "../plugins/common/address_tree.h"
 #include "devices.h"
 #include "pools.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* cuda.c: the functions of CUDA's runtime, in front of those of libcudart. As hip.c: handles and codes are the same to
  * us. A function called …_ptsz is what a program calls that was compiled for per-thread default streams. */
-#include "answers.h"
 #include "devices.h"
 #include "exports.h"
 #include "failure.h"
+#include "operations.h"
 #include "peers.h"
 #include "pools.h"
-#include "request.h"
+#include "query.h"
 #include "reset.h"
 #include "streams.h"
 

@@ -2,15 +2,15 @@
 /* devices.c: see devices.h. Devices are opened one at a time; reading an open one takes no lock. */
 #include "devices.h"
 
-#include "../core/cancel.h"
-#include "../core/device.h"
-#include "../core/error.h"
-#include "../core/hip.h"
-#include "named.h"
-#include "real.h"
-#include "setup.h"
+#include "../core/base/cancel.h"
+#include "../core/base/error.h"
+#include "../core/runtime/hip.h"
+#include "../core/stack/device_table.h"
+#include "init.h"
+#include "named_resources.h"
+#include "next_symbol.h"
+#include "reentry.h"
 #include "streams.h"
-#include "thread.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

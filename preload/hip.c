@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* hip.c: HIP's functions, in front of the runtime's. Each says what it asks for; what is done about it is elsewhere. */
-#include "answers.h"
 #include "devices.h"
 #include "exports.h"
 #include "failure.h"
+#include "operations.h"
 #include "peers.h"
 #include "pools.h"
-#include "request.h"
+#include "query.h"
 #include "reset.h"
 #include "streams.h"
 

@@ -2,12 +2,12 @@
 /* pools.c: see pools.h. */
 #include "pools.h"
 
-#include "../core/hip.h"
+#include "../core/runtime/hip.h"
 #include "devices.h"
-#include "handles.h"
-#include "real.h"
-#include "setup.h"
-#include "thread.h"
+#include "handle_set.h"
+#include "init.h"
+#include "next_symbol.h"
+#include "reentry.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,13 +3,13 @@
 #include "reset.h"
 
 #include "blocks.h"
-#include "deferred.h"
+#include "deferred_free.h"
+#include "init.h"
+#include "message.h"
+#include "next_symbol.h"
 #include "peers.h"
 #include "pools.h"
-#include "real.h"
-#include "say.h"
-#include "setup.h"
-#include "thread.h"
+#include "reentry.h"
 
 #include <stdlib.h>
 

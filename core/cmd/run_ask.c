@@ -2,10 +2,10 @@
 /* run_ask.c: asks which runtime a program would get and whether the graph is good, before the program is started. */
 #include "run.h"
 
-#include "../device.h"
-#include "../environment.h"
-#include "../hip.h"
-#include "../option.h"
+#include "../base/environment.h"
+#include "../option/option.h"
+#include "../runtime/hip.h"
+#include "../stack/device_table.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* run_environment.c: the environment that makes the loader put the preload object in front of a program, and that tells
  * the object what to do. Names are made absolute: the program may change its folder before it asks for memory. */
-#include "../output_file.h"
+#include "../base/output_file.h"
 #include "run.h"
 
 #include <errno.h>

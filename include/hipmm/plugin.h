@@ -216,7 +216,7 @@ typedef struct ihipEvent_t *hipEvent_t;
 typedef struct ihipMemPoolHandle_t *hipMemPool_t;
 typedef struct ihipMemGenericAllocationHandle *hipMemGenericAllocationHandle_t;
 
-/* The numbers of HIP that plugins need; core/hip_functions.c checks each against HIP's headers. */
+/* The numbers of HIP that plugins need; core/runtime/hip_table.c checks each against HIP's headers. */
 enum {
   HIPMM_HIP_SUCCESS = 0,
   HIPMM_HIP_ERROR_INVALID_VALUE = 1,

@@ -4,7 +4,7 @@
  *
  * Advice is about pages and stays with the memory. Where a resource below keeps what is freed, advice is withdrawn when
  * a block is freed, from those pages that the block does not share with others. */
-#include "../hint.h"
+#include "../common/memory_hint.h"
 #include "plan.h"
 
 #include <pthread.h>

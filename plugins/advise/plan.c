@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* plan.c: see plan.h. */
 #include "plan.h"
-#include "../hint.h"
+#include "../common/memory_hint.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,8 +5,8 @@
 #ifndef HIPMM_ARENA_ARENA_H
 #define HIPMM_ARENA_ARENA_H
 
-#include "../lock.h"
-#include "../stream_set.h"
+#include "../common/biased_lock.h"
+#include "../common/stream_set.h"
 #include "global.h"
 #include "local.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* chunks.c: see chunks.h. */
 #include "chunks.h"
-#include "../../core/cancel.h"
+#include "../../core/base/cancel.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #ifndef HIPMM_ARENA_CHUNKS_H
 #define HIPMM_ARENA_CHUNKS_H
 
-#include "../sizes.h"
+#include "../common/sizes.h"
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* dump.c: what an arena has when it fails, as RMM's arena writes it, and in more detail: for the global arena, then for
  * each arena of a thread and stream. Written without the application's malloc, which may be what called us. */
-#include "../../core/output_file.h"
+#include "../../core/base/output_file.h"
 #include "arena.h"
 
 #include <errno.h>

@@ -7,8 +7,8 @@
 #ifndef HIPMM_ARENA_LOCAL_H
 #define HIPMM_ARENA_LOCAL_H
 
-#include "../lock.h"
-#include "index.h"
+#include "../common/biased_lock.h"
+#include "tlsf.h"
 
 enum {
   LOCAL_QUICK_UNITS = 128, /* blocks of up to so many units are kept in quick lists when freed, unmerged */

@@ -2,7 +2,7 @@
 /* async_managed.c: stream-ordered allocation of memory that moves between host and devices by itself, as a source
  * with a pool of its own in the driver. Such pools are new: HIP has them since 7.2, CUDA since 13.0. driver_pool.h
  * is all but how the pool is made. */
-#include "../async/driver_pool.h"
+#include "../common/driver_pool.h"
 
 static enum hipmm_status async_managed_open(struct driver_pool *pool, const void *options)
 {

@@ -5,7 +5,7 @@
  * A free must find the upstream that its block came from. Only blocks that fell back are noted (owners.h), and what is
  * not noted is the first upstream's. Where another upstream stands on the same memory, the first would take a chunk of
  * it for a block: once anything fell back, what is not noted is looked for before it is freed. */
-#include "../slot.h"
+#include "../common/thread_slot.h"
 #include "owners.h"
 
 enum { MOST_UPSTREAMS = 8 };

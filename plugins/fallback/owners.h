@@ -7,7 +7,7 @@
 #ifndef HIPMM_FALLBACK_OWNERS_H
 #define HIPMM_FALLBACK_OWNERS_H
 
-#include "../live.h"
+#include "../common/live_blocks.h"
 
 #include <stdatomic.h>
 

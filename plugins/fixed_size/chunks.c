@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* chunks.c: see chunks.h. Records of blocks are in host memory, an array for each chunk. */
 #include "chunks.h"
-#include "../../core/cancel.h"
+#include "../../core/base/cancel.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* blocks.c: see blocks.h. */
 #include "blocks.h"
-#include "../../core/cancel.h"
+#include "../../core/base/cancel.h"
 #include "check.h"
 #include "quarantine.h"
 

@@ -7,7 +7,7 @@
  * stream (for the device, if the block was allocated on another), so that all that wrote to the block has written.
  * Writes of the very pattern, and beyond the zones, are not found; nor what a free on a stream that is captured would
  * have to wait for. */
-#include "../../core/cancel.h"
+#include "../../core/base/cancel.h"
 #include "blocks.h"
 #include "check.h"
 #include "quarantine.h"

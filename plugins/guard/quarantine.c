@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* quarantine.c: see quarantine.h. */
 #include "quarantine.h"
-#include "../../core/cancel.h"
+#include "../../core/base/cancel.h"
 #include "check.h"
 
 enum { FIRST_CAPACITY = 64 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* file.c: see file.h. */
 #include "file.h"
-#include "../../core/cancel.h"
-#include "../../core/output_file.h"
+#include "../../core/base/cancel.h"
+#include "../../core/base/output_file.h"
 
 #include <errno.h>
 #include <sys/stat.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* bump.c: see bump.h. */
 #include "bump.h"
-#include "../../core/cancel.h"
+#include "../../core/base/cancel.h"
 
-#include "../host_array.h"
+#include "../common/host_array.h"
 
 enum { MOST_CHUNKS = 1 << 16 };
 

@@ -7,8 +7,8 @@
 #ifndef HIPMM_MONOTONIC_BUMP_H
 #define HIPMM_MONOTONIC_BUMP_H
 
-#include "../sizes.h"
-#include "../starts.h"
+#include "../common/address_map.h"
+#include "../common/sizes.h"
 
 enum { BUMP_NONE = 0, BUMP_MOST_BLOCKS = 1 << 26 };
 

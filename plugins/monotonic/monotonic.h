@@ -4,7 +4,7 @@
 #ifndef HIPMM_MONOTONIC_MONOTONIC_H
 #define HIPMM_MONOTONIC_MONOTONIC_H
 
-#include "../lock.h"
+#include "../common/biased_lock.h"
 #include "bump.h"
 #include "uses.h"
 

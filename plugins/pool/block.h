@@ -7,7 +7,7 @@
 #ifndef HIPMM_POOL_BLOCK_H
 #define HIPMM_POOL_BLOCK_H
 
-#include "../host_array.h"
+#include "../common/host_array.h"
 
 #include <hipmm/plugin.h>
 

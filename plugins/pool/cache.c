@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* cache.c: a small hash table of lists by size for each thread and stream. */
 #include "cache.h"
-#include "../threads.h"
+#include "../common/thread_cache.h"
 
 enum { MAX_CACHES = 4096, USED_CHAINS = 2 * MAX_CACHES, UNUSED_CHAINS = 256 };
 

@@ -8,8 +8,8 @@
 #ifndef HIPMM_POOL_CACHE_H
 #define HIPMM_POOL_CACHE_H
 
-#include "../gate.h"
-#include "../threads.h"
+#include "../common/gate.h"
+#include "../common/thread_cache.h"
 #include "heap.h"
 
 enum { CACHE_BINS = 256 };

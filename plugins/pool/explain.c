@@ -2,8 +2,8 @@
 /* explain.c: why an allocation failed, in numbers. By then the pool has done what it could: all streams were waited
  * for, what is free was merged, idle memory was given back and asked for anew. So what is told is what the most would
  * be that could be had, and what stands in the way of more. Called once for each failure, on no other path. */
+#include "allocate.h"
 #include "idle.h"
-#include "serve.h"
 
 /* What a request could have of the memory that is held. */
 static uint64_t available_bytes(const struct pool *pool)

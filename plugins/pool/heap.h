@@ -4,7 +4,7 @@
 #ifndef HIPMM_POOL_HEAP_H
 #define HIPMM_POOL_HEAP_H
 
-#include "../stream_set.h"
+#include "../common/stream_set.h"
 #include "free_index.h"
 
 struct heap {

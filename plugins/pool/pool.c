@@ -3,7 +3,7 @@
  * reusing what was freed in stream order. This file is what the pool offers: options, values, life. serve.h is what it
  * does; heap.h finds blocks, cache.h keeps small ones at hand, streams.h knows when they may be reused, ground.h talks
  * to the upstream. */
-#include "serve.h"
+#include "allocate.h"
 
 /* ---- Values ---- */
 

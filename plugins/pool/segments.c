@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* segments.c: growing by pieces from the upstream, and giving them back. */
 #include "segments.h"
-#include "../../core/cancel.h"
+#include "../../core/base/cancel.h"
 
 enum { MAX_SEGMENTS = 1 << 16 };
 

@@ -4,7 +4,7 @@
 #ifndef HIPMM_POOL_SEGMENTS_H
 #define HIPMM_POOL_SEGMENTS_H
 
-#include "../sizes.h"
+#include "../common/sizes.h"
 #include "heap.h"
 
 struct segment {

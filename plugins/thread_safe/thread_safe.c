@@ -2,8 +2,8 @@
 /* thread_safe.c: an adaptor that lets one thread at a time into its upstream, for an upstream that does not allow more.
  * Every type that comes with hipmm does, and the core serialises the plugins that say they do not: this is for a plugin
  * that errs about itself, and for narrowing down where a race is. It guards the calls that come through it. */
-#include "../../core/cancel.h"
-#include "../lock.h"
+#include "../../core/base/cancel.h"
+#include "../common/biased_lock.h"
 
 struct thread_safe {
   const struct hipmm_services *services;

@@ -4,8 +4,8 @@
  *
  * Unlike RMM's, which passes them on, it refuses a free of what it does not know and a free with a wrong size; both are
  * written to the log as well. Zero bytes are not listed. */
-#include "../live.h"
-#include "../traces.h"
+#include "../common/live_blocks.h"
+#include "../common/stack_traces.h"
 
 #include <stdio.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of arena: what it serves and refuses, as RMM's does or better; how memory goes from arena to arena, and what it
- * does before it fails. tests/model and tests/pool/test_stress have it at random and in threads. */
-#include "arena.h"
-#include "model.h"
+ * does before it fails. tests/model and tests/unit/pool/test_stress have it at random and in threads. */
+#include "../../plugins/arena/arena.h"
+#include "../support/stream_model.h"
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of binning: which way a request goes, how a free finds the same way, and mistakes in the list of bins. */
-#include "model.h"
+#include "../support/stream_model.h"
 
 #include <stdio.h>
 #include <string.h>

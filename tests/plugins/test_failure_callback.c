@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of failure_callback: when the program's function is called, what it may do, and that it is never entered again
  * from within itself. */
-#include "behaviour.h"
-#include "model.h"
+#include "../support/behaviour.h"
+#include "../support/stream_model.h"
 
 #include <pthread.h>
 #include <sched.h>

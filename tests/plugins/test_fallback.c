@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of fallback: which upstream serves a request, and that a free finds its way back to it. */
-#include "model.h"
+#include "../support/stream_model.h"
 
 #include <stdio.h>
 #include <string.h>

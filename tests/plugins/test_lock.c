@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of the lock of what one thread uses most: one at a time inside, whoever passes how, and its owner by the gate as
  * long as it is alone. */
-#include "../../plugins/lock.h"
-#include "../support.h"
+#include "../../plugins/common/biased_lock.h"
+#include "../support/support.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of monotonic: memory given out from the front to the back, all of it anew when the last block is freed, and in
  * the order of the streams that used it. */
-#include "model.h"
+#include "../support/stream_model.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of streams of another device: whatever orders work by streams refuses them, for what no event of its own device
  * could tell when it may use the memory again, and goes on as before. */
-#include "rig.h"
+#include "../support/fixture.h"
 
 #include <stdio.h>
 

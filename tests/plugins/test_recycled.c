@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* test_recycled.c: streams that a program destroys without a word while their work is still to run. HIP gives the
  * handle to the next stream at once; what was freed on the old one must not reach work on the new one too early. */
-#include "../pool/random.h"
-#include "rig.h"
+#include "../support/fixture.h"
+#include "../unit/pool/random.h"
 
 #include <stdio.h>
 

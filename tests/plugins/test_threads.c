@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of what resources do for threads that come and end: nothing of a thread stays behind, a thread may end while
  * resources come and go, and one that is cancelled leaves no lock held. */
-#include "rig.h"
+#include "../support/fixture.h"
 
 #include <pthread.h>
 #include <stdio.h>

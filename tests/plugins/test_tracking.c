@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of tracking: the list is exact, says who allocated, and is written in the end; wrong frees are refused and
  * told. */
-#include "behaviour.h"
+#include "../support/behaviour.h"
 
 #include <pthread.h>
 #include <stdio.h>
