@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* api.c: initialisation, and the allocation path's entrance: arguments are checked here once, then the top of the stack
  * is called. */
+#include "base/environment.h"
+#include "base/error.h"
+#include "base/lifecycle.h"
+#include "base/log.h"
 #include "config.h"
-#include "device.h"
-#include "environment.h"
-#include "error.h"
-#include "handle.h"
-#include "hip.h"
-#include "host_resource.h"
-#include "life.h"
-#include "log.h"
+#include "container/pinned_resource.h"
+#include "runtime/hip.h"
+#include "stack/device_table.h"
+#include "stack/handle.h"
 
 #include <limits.h>
 
@@ -93,9 +93,13 @@ enum hipmm_status hipmm_finalize(void)
   enum hipmm_status status = life_begin_change();
   if (status) return status;
   status = life_check();
-  if (!status) host_resource_close();
-  if (!status) device_table_close();
-  if (!status) handle_let_go();
+  if (!status) {
+    life_await_calls();
+    host_resource_close();
+    device_table_close();
+    handle_let_go();
+    resource_warn_of_held();
+  }
   life_end_change(LIFE_BEFORE);
   return status;
 }
@@ -108,34 +112,53 @@ static inline bool is_usual(const struct hipmm_resource *resource)
   return __builtin_expect(resource && !life_is_forked(), 1);
 }
 
-/* Checks the call and finds the resource to use where the caller gave none. */
-static enum hipmm_status check_call(struct hipmm_resource **resource, size_t alignment)
+static enum hipmm_status check_call(size_t alignment)
 {
   if (life_is_barred()) return life_check();
-  if (!alignment || alignment & (alignment - 1))
-    return error_refuse(HIPMM_E_ARGUMENT, NULL, "alignment {0} is not a power of two", alignment, 0, 0);
-  if (*resource) return HIPMM_OK;
-  enum hipmm_status status = life_check();
-  return status ? status : device_current_resource(resource);
+  if (alignment && !(alignment & (alignment - 1))) return HIPMM_OK;
+  return error_refuse(HIPMM_E_ARGUMENT, NULL, "alignment {0} is not a power of two", alignment, 0, 0);
+}
+
+/* Finds the resource to use where the caller gave none. It lasts until leave(). */
+static enum hipmm_status enter(const struct hipmm_resource *given, struct hipmm_resource **resource)
+{
+  enum hipmm_status status = given ? HIPMM_OK : life_enter();
+  if (given || status) return status;
+  status = device_current_resource(resource);
+  if (status) life_leave();
+  return status;
+}
+
+static void leave(const struct hipmm_resource *given)
+{
+  if (!given) life_leave();
 }
 
 enum hipmm_status hipmm_allocate_aligned(struct hipmm_resource *resource, size_t bytes, size_t alignment,
                                          hipStream_t stream, void **ptr_out)
 {
-  enum hipmm_status status = check_call(&resource, alignment);
+  const struct hipmm_resource *given = resource;
+  enum hipmm_status status = check_call(alignment);
   if (!status && !ptr_out) status = error_set(HIPMM_E_ARGUMENT, "ptr_out is NULL");
+  if (!status) status = enter(given, &resource);
   if (status) return status;
   if (alignment < HIPMM_ALIGNMENT) alignment = HIPMM_ALIGNMENT;
-  return resource->ops->allocate(resource->self, bytes, alignment, stream, ptr_out);
+  status = resource->ops->allocate(resource->self, bytes, alignment, stream, ptr_out);
+  leave(given);
+  return status;
 }
 
 enum hipmm_status hipmm_deallocate_aligned(struct hipmm_resource *resource, void *ptr, size_t bytes, size_t alignment,
                                            hipStream_t stream)
 {
-  enum hipmm_status status = check_call(&resource, alignment);
+  const struct hipmm_resource *given = resource;
+  enum hipmm_status status = check_call(alignment);
+  if (!status) status = enter(given, &resource);
   if (status) return status;
   if (alignment < HIPMM_ALIGNMENT) alignment = HIPMM_ALIGNMENT;
-  return resource->ops->deallocate(resource->self, ptr, bytes, alignment, stream);
+  status = resource->ops->deallocate(resource->self, ptr, bytes, alignment, stream);
+  leave(given);
+  return status;
 }
 
 enum hipmm_status hipmm_allocate(struct hipmm_resource *resource, size_t bytes, hipStream_t stream, void **ptr_out)

@@ -2,17 +2,17 @@
 /* allocate.c: the functions that allocate. What hipmm has no part in goes to the real function with everything as it
  * was given: no bytes, no place for the pointer, flags that ask for special memory, a stream that is being captured
  * (its memory belongs to the graph), a pool of the program's that other processes share. */
-#include "request.h"
+#include "operations.h"
 
 #include "blocks.h"
-#include "deferred.h"
+#include "deferred_free.h"
 #include "failure.h"
+#include "init.h"
+#include "message.h"
+#include "next_symbol.h"
 #include "pools.h"
-#include "real.h"
-#include "say.h"
-#include "setup.h"
+#include "reentry.h"
 #include "streams.h"
-#include "thread.h"
 
 #include <stdlib.h>
 
@@ -60,35 +60,51 @@ static bool is_ordered(const struct request *request)
   return request->takes == TAKES_STREAM || request->takes == TAKES_POOL;
 }
 
-/* The device whose memory is asked for; false if hipmm has no part in it. */
-static bool find_device(const struct request *request, int *device_out)
+/* What the memory is to be. */
+struct target {
+  int device;
+  hipStream_t stream;
+  bool is_ordered;     /* by the stream; otherwise it must be ready for every stream */
+  struct drawn *drawn; /* of the pool; a reference of the request's */
+};
+
+/* False if hipmm has no part in the request. Memory of a pool may be asked for in the order of another device's stream:
+ * what is ready for every stream is ready for that one. */
+static bool find_target(const struct request *request, struct target *target_out)
 {
   enum family family = hook_family(request->hook);
   int code = 0;
   if (!request->ptr || !request->bytes || request->flags & ~request->flags_served || !setup_ready(family)) return false;
-  if (request->takes == TAKES_POOL && !pools_find(request->pool, device_out)) return false;
-  if (!is_ordered(request)) *device_out = real_current_device(family);
+  *target_out = (struct target){.stream = streams_meant(request->hook, request->stream)};
+  if (!is_ordered(request)) target_out->device = real_current_device(family);
   if (!is_ordered(request)) return true;
-  hipStream_t stream = streams_meant(request->hook, request->stream);
+  hipStream_t stream = target_out->stream;
   if ((uintptr_t)stream > 1 && (real_is_capturing(family, stream, &code) || code)) return false;
-  if (request->takes == TAKES_STREAM) *device_out = streams_device(family, stream);
-  return true;
+  int device = target_out->device = streams_device(family, stream);
+  target_out->drawn =
+      request->takes == TAKES_POOL ? pools_find(request->pool, &target_out->device) : pools_find_current(device);
+  target_out->is_ordered = target_out->device == device;
+  return target_out->drawn != NULL;
 }
 
 /* Memory that is not ordered by a stream must be ready for all of them: it is allocated for one that has no work, and
  * whatever that was made to wait for is waited for. */
-static int obtain(const struct request *request, struct served_device *served, struct block *block)
+static int obtain(const struct request *request, const struct target *target, struct served_device *served,
+                  struct block *block)
 {
   struct hipmm_resource *resource = served->kinds[request->kind].resource;
-  hipStream_t stream = is_ordered(request) ? streams_meant(request->hook, request->stream) : served->idle;
+  hipStream_t stream = target->is_ordered ? target->stream : served->idle;
   void *ptr = NULL;
   enum hipmm_status status = hipmm_allocate(resource, request->bytes, stream, &ptr);
   if (status == HIPMM_E_OUT_OF_MEMORY && deferred_is_there() && !deferred_synchronize())
     status = hipmm_allocate(resource, request->bytes, stream, &ptr);
   if (status) return failure_of_hipmm(request->hook, request->bytes);
-  *block = (struct block){
-      .by_address = {.major = (uintptr_t)ptr, .minor = request->bytes}, .served = served, .kind = request->kind};
-  int code = is_ordered(request) ? 0 : devices_settle(served);
+  *block = (struct block){.by_address = {.major = (uintptr_t)ptr, .minor = request->bytes},
+                          .served = served,
+                          .kind = request->kind,
+                          .flags = request->flags,
+                          .drawn = pools_retain(target->drawn)};
+  int code = target->is_ordered ? 0 : devices_settle(served);
   if (code) {
     blocks_give_back(block);
     return failure_of_call(request->hook, code);
@@ -98,17 +114,24 @@ static int obtain(const struct request *request, struct served_device *served, s
   return 0;
 }
 
+static enum outcome try_target(const struct request *request, const struct target *target, int *code_out)
+{
+  struct served_device *served = devices_get(hook_family(request->hook), target->device);
+  if (!served || !served->kinds[request->kind].resource) return OUTCOME_PASSED;
+  struct block *block = calloc(1, sizeof *block);
+  *code_out = block ? obtain(request, target, served, block)
+                    : failure_refuse(request->hook, HIPMM_HIP_ERROR_OUT_OF_MEMORY, "no host memory is left");
+  if (*code_out && block) blocks_free(block);
+  return *code_out ? OUTCOME_FAILED : OUTCOME_SERVED;
+}
+
 static enum outcome try(const struct request *request, int *code_out)
 {
-  int device;
-  if (!find_device(request, &device)) return OUTCOME_PASSED;
-  struct served_device *served = devices_get(hook_family(request->hook), device);
-  if (!served || !served->kinds[request->kind].resource) return OUTCOME_PASSED;
-  struct block *block = malloc(sizeof *block);
-  *code_out = block ? obtain(request, served, block)
-                    : failure_refuse(request->hook, HIPMM_HIP_ERROR_OUT_OF_MEMORY, "no host memory is left");
-  if (*code_out) free(block);
-  return *code_out ? OUTCOME_FAILED : OUTCOME_SERVED;
+  struct target target;
+  if (!find_target(request, &target)) return OUTCOME_PASSED;
+  enum outcome outcome = try_target(request, &target, code_out);
+  pools_release(target.drawn);
+  return outcome;
 }
 
 static int serve(const struct request *request)

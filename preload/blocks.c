@@ -2,9 +2,10 @@
 /* blocks.c: see blocks.h. */
 #include "blocks.h"
 
-#include "say.h"
+#include "message.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 
 static struct tree_node *root;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -17,6 +18,7 @@ static struct block *block_of(struct tree_node *node)
 void blocks_put(struct block *block)
 {
   usage_add(&block->served->usage[block->kind], block_bytes(block));
+  pools_count(block->drawn, (int64_t)block_bytes(block));
   pthread_mutex_lock(&lock);
   tree_insert(&root, &block->by_address);
   pthread_mutex_unlock(&lock);
@@ -26,6 +28,7 @@ static void remove_locked(struct block *block)
 {
   tree_remove(&root, &block->by_address);
   usage_remove(&block->served->usage[block->kind], block_bytes(block));
+  pools_count(block->drawn, -(int64_t)block_bytes(block));
 }
 
 struct block *blocks_take(const void *ptr, unsigned kinds, bool *other_kind_out)
@@ -54,6 +57,12 @@ void blocks_give_back(const struct block *block)
   struct hipmm_resource *resource = block->served->kinds[block->kind].resource;
   if (hipmm_deallocate(resource, block_start(block), block_bytes(block), block->served->idle))
     preload_say("%p is lost: %s", block_start(block), hipmm_last_error_message());
+}
+
+void blocks_free(struct block *block)
+{
+  pools_release(block->drawn);
+  free(block);
 }
 
 bool blocks_holding(const void *ptr, struct block *block_out)

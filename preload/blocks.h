@@ -3,13 +3,16 @@
 #ifndef HIPMM_PRELOAD_BLOCKS_H
 #define HIPMM_PRELOAD_BLOCKS_H
 
-#include "../plugins/tree.h"
+#include "../plugins/common/address_tree.h"
 #include "devices.h"
+#include "pools.h"
 
 struct block {
   struct tree_node by_address; /* major: where it starts; minor: its bytes */
   struct served_device *served;
   enum kind kind;
+  unsigned flags;      /* that the program gave */
+  struct drawn *drawn; /* what the program has out of the driver's pool that it asked; NULL for none */
 };
 
 static inline void *block_start(const struct block *block)
@@ -32,6 +35,9 @@ struct block *blocks_take(const void *ptr, unsigned kinds, bool *other_kind_out)
 /* Gives the memory of a block that is out, and that no work uses, back to the resource it is of; what cannot be given
  * back is lost, which is said. The record stays the caller's. */
 void blocks_give_back(const struct block *block);
+
+/* Frees the record of a block that is out. */
+void blocks_free(struct block *block);
 
 /* Takes any block out; NULL when there is none left. */
 struct block *blocks_take_any(void);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* cuda.c: the functions of CUDA's runtime, in front of those of libcudart. As hip.c: handles and codes are the same to
  * us. A function called …_ptsz is what a program calls that was compiled for per-thread default streams. */
-#include "answers.h"
 #include "devices.h"
 #include "exports.h"
 #include "failure.h"
+#include "operations.h"
 #include "peers.h"
 #include "pools.h"
-#include "request.h"
+#include "query.h"
 #include "reset.h"
 #include "streams.h"
 
@@ -122,6 +122,26 @@ int cudaDeviceGetDefaultMemPool(hipMemPool_t *pool, int device)
 int cudaDeviceGetMemPool(hipMemPool_t *pool, int device)
 {
   return pools_of_device(HOOK_cudaDeviceGetMemPool, pool, device);
+}
+
+int cudaDeviceSetMemPool(int device, hipMemPool_t pool)
+{
+  return pools_set_current(HOOK_cudaDeviceSetMemPool, device, pool);
+}
+
+int cudaMemPoolGetAttribute(hipMemPool_t pool, int attribute, void *value)
+{
+  return pools_get_attribute(HOOK_cudaMemPoolGetAttribute, pool, attribute, value);
+}
+
+int cudaMemPoolSetAttribute(hipMemPool_t pool, int attribute, void *value)
+{
+  return pools_set_attribute(HOOK_cudaMemPoolSetAttribute, pool, attribute, value);
+}
+
+int cudaMemPoolSetAccess(hipMemPool_t pool, const void *access, size_t count)
+{
+  return pools_set_access(HOOK_cudaMemPoolSetAccess, pool, access, count);
 }
 
 int cudaStreamCreate(hipStream_t *stream)

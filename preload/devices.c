@@ -2,14 +2,15 @@
 /* devices.c: see devices.h. Devices are opened one at a time; reading an open one takes no lock. */
 #include "devices.h"
 
-#include "../core/device.h"
-#include "../core/error.h"
-#include "../core/hip.h"
-#include "named.h"
-#include "real.h"
-#include "setup.h"
+#include "../core/base/cancel.h"
+#include "../core/base/error.h"
+#include "../core/runtime/hip.h"
+#include "../core/stack/device_table.h"
+#include "init.h"
+#include "named_resources.h"
+#include "next_symbol.h"
+#include "reentry.h"
 #include "streams.h"
-#include "thread.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -76,9 +77,11 @@ struct served_device *devices_get(enum family family, int device)
 {
   if (device < 0 || device >= DEVICES_MOST) return NULL;
   if (atomic_load_explicit(&states[device], memory_order_acquire) == STATE_NEW) {
+    int cancel = cancel_forbid();
     pthread_mutex_lock(&lock);
     if (atomic_load(&states[device]) == STATE_NEW) atomic_store(&states[device], open_locked(family, device));
     pthread_mutex_unlock(&lock);
+    cancel_allow(cancel);
   }
   return devices_if_served(device);
 }
@@ -184,8 +187,10 @@ static void close_device(struct served_device *served)
 
 void devices_close(void)
 {
+  int cancel = cancel_forbid();
   pthread_mutex_lock(&lock);
   for (int device = 0; device < DEVICES_MOST; device++)
     if (devices_if_served(device)) close_device(&devices[device]);
   pthread_mutex_unlock(&lock);
+  cancel_allow(cancel);
 }

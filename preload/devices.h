@@ -3,7 +3,7 @@
 #ifndef HIPMM_PRELOAD_DEVICES_H
 #define HIPMM_PRELOAD_DEVICES_H
 
-#include "../core/stack.h"
+#include "../core/stack/stack.h"
 #include "hooks.h"
 #include "usage.h"
 

@@ -2,10 +2,10 @@
 /* failure.c: see failure.h. HIP's codes and CUDA's are the same numbers for all that is used here. */
 #include "failure.h"
 
-#include "../core/text.h"
-#include "real.h"
-#include "say.h"
-#include "thread.h"
+#include "../core/base/text.h"
+#include "message.h"
+#include "next_symbol.h"
+#include "reentry.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* hip.c: HIP's functions, in front of the runtime's. Each says what it asks for; what is done about it is elsewhere. */
-#include "answers.h"
 #include "devices.h"
 #include "exports.h"
 #include "failure.h"
+#include "operations.h"
 #include "peers.h"
 #include "pools.h"
-#include "request.h"
+#include "query.h"
 #include "reset.h"
 #include "streams.h"
 
@@ -59,6 +59,12 @@ int hipHostAlloc(void **ptr, size_t bytes, unsigned flags)
   return request_pinned_with_flags(HOOK_hipHostAlloc, ptr, bytes, flags);
 }
 
+/* Since ROCm 6.3 the C++ form of hipHostMalloc() calls this one. */
+int hipExtHostAlloc(void **ptr, size_t bytes, unsigned flags)
+{
+  return request_pinned_with_flags(HOOK_hipExtHostAlloc, ptr, bytes, flags);
+}
+
 int hipMallocHost(void **ptr, size_t bytes)
 {
   return request_pinned(HOOK_hipMallocHost, ptr, bytes);
@@ -94,6 +100,11 @@ int hipMemGetAddressRange(void **base, size_t *bytes, void *ptr)
 int hipMemPtrGetInfo(void *ptr, size_t *bytes)
 {
   return answer_size(HOOK_hipMemPtrGetInfo, ptr, bytes);
+}
+
+int hipHostGetFlags(unsigned *flags, void *ptr)
+{
+  return answer_host_flags(HOOK_hipHostGetFlags, flags, ptr);
 }
 
 int hipIpcGetMemHandle(void *handle, void *ptr)
@@ -136,6 +147,26 @@ int hipDeviceGetDefaultMemPool(hipMemPool_t *pool, int device)
 int hipDeviceGetMemPool(hipMemPool_t *pool, int device)
 {
   return pools_of_device(HOOK_hipDeviceGetMemPool, pool, device);
+}
+
+int hipDeviceSetMemPool(int device, hipMemPool_t pool)
+{
+  return pools_set_current(HOOK_hipDeviceSetMemPool, device, pool);
+}
+
+int hipMemPoolGetAttribute(hipMemPool_t pool, int attribute, void *value)
+{
+  return pools_get_attribute(HOOK_hipMemPoolGetAttribute, pool, attribute, value);
+}
+
+int hipMemPoolSetAttribute(hipMemPool_t pool, int attribute, void *value)
+{
+  return pools_set_attribute(HOOK_hipMemPoolSetAttribute, pool, attribute, value);
+}
+
+int hipMemPoolSetAccess(hipMemPool_t pool, const void *access, size_t count)
+{
+  return pools_set_access(HOOK_hipMemPoolSetAccess, pool, access, count);
 }
 
 int hipStreamCreate(hipStream_t *stream)

@@ -17,6 +17,7 @@
   Y(hipMallocManaged)             \
   Y(hipHostMalloc)                \
   Y(hipHostAlloc)                 \
+  Y(hipExtHostAlloc)              \
   Y(hipMallocHost)                \
   Y(hipMemAllocHost)              \
   Y(hipHostFree)                  \
@@ -24,6 +25,7 @@
   Y(hipMemGetInfo)                \
   Y(hipMemGetAddressRange)        \
   Y(hipMemPtrGetInfo)             \
+  Y(hipHostGetFlags)              \
   Y(hipIpcGetMemHandle)           \
   Y(hipMemPoolExportPointer)      \
   Y(hipMemPoolCreate)             \
@@ -35,6 +37,10 @@
   Y(hipDeviceReset)               \
   X(hipDeviceGetDefaultMemPool)   \
   X(hipDeviceGetMemPool)          \
+  X(hipDeviceSetMemPool)          \
+  X(hipMemPoolGetAttribute)       \
+  X(hipMemPoolSetAttribute)       \
+  X(hipMemPoolSetAccess)          \
   X(hipGetLastError)              \
   X(hipPeekAtLastError)           \
   X(hipSetDevice)                 \
@@ -76,6 +82,10 @@
   Y(cudaDeviceReset)              \
   X(cudaDeviceGetDefaultMemPool)  \
   X(cudaDeviceGetMemPool)         \
+  X(cudaDeviceSetMemPool)         \
+  X(cudaMemPoolGetAttribute)      \
+  X(cudaMemPoolSetAttribute)      \
+  X(cudaMemPoolSetAccess)         \
   X(cudaGetLastError)             \
   X(cudaPeekAtLastError)          \
   X(cudaSetDevice)                \

@@ -3,7 +3,7 @@
  * "limit_bytes" (of `limiting`), the option "maximum_size" (of `pool` and others like it). */
 #include "limits.h"
 
-#include "../core/option_set.h"
+#include "../core/stack/instance_options.h"
 
 #include <string.h>
 

@@ -3,12 +3,12 @@
  * but to note what the program has asked for. */
 #include "peers.h"
 
-#include "../core/peer_access.h"
+#include "../core/runtime/peer_access.h"
 #include "devices.h"
 #include "failure.h"
-#include "real.h"
-#include "setup.h"
-#include "thread.h"
+#include "init.h"
+#include "next_symbol.h"
+#include "reentry.h"
 
 #include <stdatomic.h>
 

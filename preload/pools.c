@@ -2,12 +2,27 @@
 /* pools.c: see pools.h. */
 #include "pools.h"
 
-#include "handles.h"
-#include "real.h"
-#include "setup.h"
-#include "thread.h"
+#include "../core/runtime/hip.h"
+#include "devices.h"
+#include "handle_set.h"
+#include "init.h"
+#include "next_symbol.h"
+#include "reentry.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 static struct handles known = HANDLES_EMPTY;
+
+/* Of the pool that each device has from the start; never freed. */
+static struct drawn defaults[DEVICES_MOST];
+
+/* The pool that the program has set for hipMallocAsync(); the device's own if it has set none. */
+static struct {
+  bool is_set;
+  struct drawn *drawn; /* a reference; NULL for a pool that stays with the runtime */
+} current[DEVICES_MOST];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* How the props begin, in every release of HIP and CUDA. */
 struct props {
@@ -17,17 +32,128 @@ struct props {
 
 enum { ALLOCATION_PINNED = 1, LOCATION_DEVICE = 1 };
 
+/* Attributes: the same numbers in HIP and CUDA. */
+enum { RESERVED_CURRENT = 5, RESERVED_HIGH, USED_CURRENT, USED_HIGH };
+
+/* ---- What is drawn ---- */
+
+static bool is_default(const struct drawn *drawn)
+{
+  return drawn >= defaults && drawn < defaults + DEVICES_MOST;
+}
+
+struct drawn *pools_retain(struct drawn *drawn)
+{
+  if (drawn && !is_default(drawn)) atomic_fetch_add(&drawn->references, 1);
+  return drawn;
+}
+
+void pools_release(struct drawn *drawn)
+{
+  if (drawn && !is_default(drawn) && atomic_fetch_sub(&drawn->references, 1) == 1) free(drawn);
+}
+
+static struct drawn *drawn_new(void)
+{
+  struct drawn *drawn = calloc(1, sizeof *drawn);
+  if (drawn) atomic_store(&drawn->references, 1);
+  return drawn;
+}
+
+void pools_count(struct drawn *drawn, int64_t bytes)
+{
+  if (!drawn) return;
+  int64_t now = atomic_fetch_add_explicit(&drawn->bytes, bytes, memory_order_relaxed) + bytes;
+  usage_raise(&drawn->used_peak_bytes, now);
+  usage_raise(&drawn->reserved_peak_bytes, now);
+}
+
+/* ---- The current pool ---- */
+
+static bool is_counted(int device)
+{
+  return device >= 0 && device < DEVICES_MOST;
+}
+
+static void set_current_locked(int device, bool is_set, struct drawn *drawn)
+{
+  pools_release(current[device].drawn);
+  current[device].is_set = is_set;
+  current[device].drawn = drawn;
+}
+
+struct drawn *pools_find_current(int device)
+{
+  if (!is_counted(device)) return NULL;
+  pthread_mutex_lock(&lock);
+  struct drawn *drawn = current[device].is_set ? pools_retain(current[device].drawn) : &defaults[device];
+  pthread_mutex_unlock(&lock);
+  return drawn;
+}
+
+void pools_reset(int device)
+{
+  if (!is_counted(device)) return;
+  pthread_mutex_lock(&lock);
+  set_current_locked(device, false, NULL);
+  pthread_mutex_unlock(&lock);
+}
+
+/* Under the lock: another thread may destroy the pool. */
+static struct drawn *find_locked(hipMemPool_t pool, int *device_out)
+{
+  struct handle handle;
+  if (!handles_find(&known, pool, &handle) || !handle.drawn) return NULL;
+  *device_out = handle.device;
+  return pools_retain(handle.drawn);
+}
+
+struct drawn *pools_find(hipMemPool_t pool, int *device_out)
+{
+  pthread_mutex_lock(&lock);
+  struct drawn *drawn = find_locked(pool, device_out);
+  pthread_mutex_unlock(&lock);
+  return drawn;
+}
+
+int pools_set_current(enum hook hook, int device, hipMemPool_t pool)
+{
+  int owner;
+  bool is_outermost = setup_enter();
+  int code = ((int (*)(int, hipMemPool_t))real_function_of(hook))(device, pool);
+  if (!code && is_outermost && is_counted(device)) {
+    pthread_mutex_lock(&lock);
+    set_current_locked(device, true, find_locked(pool, &owner));
+    pthread_mutex_unlock(&lock);
+  }
+  thread_leave();
+  return code;
+}
+
+/* ---- Pools come and go ---- */
+
 int pools_create(enum hook hook, hipMemPool_t *pool, const void *given)
 {
   const struct props *props = given;
   bool is_outermost = setup_enter();
   int code = real_two(hook, pool, given);
-  if (!code && is_outermost && pool && props)
-    handles_note(&known, (struct handle){.handle = *pool,
-                                         .device = props->location,
-                                         .is_plain = props->allocation_type == ALLOCATION_PINNED &&
-                                                     props->location_type == LOCATION_DEVICE && !props->handle_types});
+  if (!code && is_outermost && pool && props) {
+    bool is_plain =
+        props->allocation_type == ALLOCATION_PINNED && props->location_type == LOCATION_DEVICE && !props->handle_types;
+    handles_note(&known,
+                 (struct handle){.handle = *pool, .device = props->location, .drawn = is_plain ? drawn_new() : NULL});
+  }
   return thread_finish(hook, OUTCOME_PASSED, code);
+}
+
+/* A device whose current pool is destroyed goes back to its own. */
+static void forget(const struct handle *handle)
+{
+  pthread_mutex_lock(&lock);
+  for (int device = 0; device < DEVICES_MOST; device++)
+    if (handle->drawn && current[device].drawn == handle->drawn) set_current_locked(device, false, NULL);
+  pools_release(handle->drawn);
+  pthread_mutex_unlock(&lock);
 }
 
 /* Forgotten first: once it is destroyed another thread may be given its handle for a new one. */
@@ -36,25 +162,102 @@ int pools_destroy(enum hook hook, hipMemPool_t pool)
   struct handle handle;
   bool is_outermost = thread_enter(), was_known = is_outermost && handles_forget(&known, pool, &handle);
   int code = real_pointer(hook, pool);
-  if (code && was_known) handles_note(&known, handle);
+  if (was_known && code) handles_note(&known, handle);
+  if (was_known && !code) forget(&handle);
   return thread_finish(hook, OUTCOME_PASSED, code);
 }
 
+/* A pool that the program neither made nor has set is the device's own. */
 int pools_of_device(enum hook hook, hipMemPool_t *pool, int device)
 {
   struct handle handle;
   bool is_outermost = setup_enter();
   int code = ((int (*)(hipMemPool_t *, int))real_function_of(hook))(pool, device);
-  if (!code && is_outermost && pool && !handles_find(&known, *pool, &handle))
-    handles_note(&known, (struct handle){.handle = *pool, .device = device, .is_plain = true});
+  bool is_own = hook == HOOK_hipDeviceGetDefaultMemPool || hook == HOOK_cudaDeviceGetDefaultMemPool;
+  if (!code && is_outermost && pool && is_counted(device) && !handles_find(&known, *pool, &handle)) {
+    pthread_mutex_lock(&lock);
+    is_own |= !current[device].is_set;
+    pthread_mutex_unlock(&lock);
+    if (is_own) handles_note(&known, (struct handle){.handle = *pool, .device = device, .drawn = &defaults[device]});
+  }
   thread_leave();
   return code;
 }
 
-bool pools_find(hipMemPool_t pool, int *device_out)
+/* ---- Attributes ---- */
+
+typedef int attribute_function(hipMemPool_t pool, int attribute, void *value);
+
+static atomic_int_fast64_t *find_counter(struct drawn *drawn, int attribute)
 {
-  struct handle handle;
-  if (!handles_find(&known, pool, &handle) || !handle.is_plain) return false;
-  *device_out = handle.device;
-  return true;
+  switch (attribute) {
+  case RESERVED_HIGH: return &drawn->reserved_peak_bytes;
+  case USED_HIGH: return &drawn->used_peak_bytes;
+  default: return &drawn->bytes;
+  }
+}
+
+int pools_get_attribute(enum hook hook, hipMemPool_t pool, int attribute, void *value)
+{
+  int device;
+  uint64_t bytes;
+  bool is_outermost = setup_enter();
+  int code = ((attribute_function *)real_function_of(hook))(pool, attribute, value);
+  bool is_usage = attribute >= RESERVED_CURRENT && attribute <= USED_HIGH;
+  struct drawn *drawn = !code && is_outermost && is_usage ? pools_find(pool, &device) : NULL;
+  if (drawn) {
+    memcpy(&bytes, value, sizeof bytes);
+    bytes += (uint64_t)atomic_load(find_counter(drawn, attribute));
+    memcpy(value, &bytes, sizeof bytes);
+    pools_release(drawn);
+  }
+  thread_leave();
+  return code;
+}
+
+/* A peak can only be set to 0, and is then measured anew. */
+int pools_set_attribute(enum hook hook, hipMemPool_t pool, int attribute, void *value)
+{
+  int device;
+  bool is_outermost = setup_enter();
+  int code = ((attribute_function *)real_function_of(hook))(pool, attribute, value);
+  bool is_peak = attribute == RESERVED_HIGH || attribute == USED_HIGH;
+  struct drawn *drawn = !code && is_outermost && is_peak ? pools_find(pool, &device) : NULL;
+  if (drawn) atomic_store(find_counter(drawn, attribute), atomic_load(&drawn->bytes));
+  pools_release(drawn);
+  thread_leave();
+  return code;
+}
+
+/* ---- Access ---- */
+
+/* A description of access, in every release of HIP and CUDA. */
+struct access {
+  int location_type, location;
+  int flags;
+};
+
+/* Mapped memory can be used by every device; other memory only where the driver was told. */
+static void enable_access(int device, int owner)
+{
+  const struct hipmm_hip *hip = hip_table();
+  int previous = hip_enter_device(device);
+  if (hip->DeviceEnablePeerAccess && hip->DeviceEnablePeerAccess(owner, 0)) hip->GetLastError(); /* enabled before */
+  hip_leave_device(device, previous);
+}
+
+int pools_set_access(enum hook hook, hipMemPool_t pool, const void *given, size_t count)
+{
+  int owner = 0;
+  const struct access *access = given;
+  bool is_outermost = setup_enter();
+  int code = ((int (*)(hipMemPool_t, const void *, size_t))real_function_of(hook))(pool, given, count);
+  bool is_ours = !code && is_outermost && setup_ready(hook_family(hook));
+  struct drawn *drawn = is_ours ? pools_find(pool, &owner) : NULL;
+  for (size_t i = 0; drawn && i < count; i++)
+    if (access[i].location_type == LOCATION_DEVICE && access[i].location != owner && access[i].flags)
+      enable_access(access[i].location, owner);
+  pools_release(drawn);
+  thread_leave();
+  return code;
 }

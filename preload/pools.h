@@ -1,18 +1,46 @@
 /* SPDX-License-Identifier: MIT */
 /* pools.h: pools of the driver that the program got from its runtime, so that what it allocates from them can come from
- * hipmm instead. */
+ * hipmm instead. What it asks of a pool is answered for that memory too. */
 #ifndef HIPMM_PRELOAD_POOLS_H
 #define HIPMM_PRELOAD_POOLS_H
 
 #include "hooks.h"
+#include "usage.h"
 #include <hipmm/plugin.h>
+
+/* What the program has out of one pool, from hipmm. Lives as long as the pool and the last block out of it. */
+struct drawn {
+  atomic_uint references;
+  atomic_int_fast64_t bytes, used_peak_bytes, reserved_peak_bytes;
+};
 
 /* These call the real function and note what came of it. `props` is a hipMemPoolProps or a cudaMemPoolProps. */
 int pools_create(enum hook hook, hipMemPool_t *pool, const void *props);
 int pools_destroy(enum hook hook, hipMemPool_t pool);
 int pools_of_device(enum hook hook, hipMemPool_t *pool, int device);
+int pools_set_current(enum hook hook, int device, hipMemPool_t pool);
 
-/* The device of a pool whose memory may come from hipmm: one that no other process is to share. */
-bool pools_find(hipMemPool_t pool, int *device_out);
+/* Get or set an attribute. What hipmm gave counts as used by the program, and as reserved. */
+int pools_get_attribute(enum hook hook, hipMemPool_t pool, int attribute, void *value);
+int pools_set_attribute(enum hook hook, hipMemPool_t pool, int attribute, void *value);
+
+/* What other devices may do with the pool's memory holds for what hipmm gave out of it. `access` are `count` of
+ * hipMemAccessDesc or cudaMemAccessDesc. */
+int pools_set_access(enum hook hook, hipMemPool_t pool, const void *access, size_t count);
+
+/* The device of a pool whose memory may come from hipmm: one that no other process is to share. Returns a reference, or
+ * NULL for another pool. */
+struct drawn *pools_find(hipMemPool_t pool, int *device_out);
+
+/* The same for the pool that serves hipMallocAsync() on a device. */
+struct drawn *pools_find_current(int device);
+
+/* `drawn` may be NULL. */
+struct drawn *pools_retain(struct drawn *drawn);
+void pools_release(struct drawn *drawn);
+void pools_count(struct drawn *drawn, int64_t bytes);
+
+/* After a device was reset: its own pool is current again. */
+void pools_reset(int device);
 
 #endif

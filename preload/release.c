@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* release.c: the functions that free. A block is freed with the size that it was allocated with. What is not ours goes
  * to the real function, except what hipmm itself holds of the runtime: a block freed twice may lie there. */
-#include "request.h"
+#include "operations.h"
 
-#include "../core/hip.h"
+#include "../core/runtime/hip.h"
 #include "blocks.h"
-#include "deferred.h"
+#include "deferred_free.h"
 #include "failure.h"
-#include "real.h"
-#include "setup.h"
+#include "init.h"
+#include "next_symbol.h"
+#include "reentry.h"
 #include "streams.h"
-#include "thread.h"
 
 #include <stdlib.h>
 
@@ -38,7 +38,7 @@ static int give_back(enum hook hook, struct block *block, hipStream_t stream)
 {
   struct hipmm_resource *resource = block->served->kinds[block->kind].resource;
   if (!hipmm_deallocate(resource, block_start(block), block_bytes(block), stream)) {
-    free(block);
+    blocks_free(block);
     return 0;
   }
   blocks_put(block);

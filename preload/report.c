@@ -2,14 +2,14 @@
 /* report.c: what `hipmm run --report` prints when the process exits: HIPMM_RUN_REPORT is a file, or "-" for standard
  * error. Processes that called nothing write nothing, save the one that was started. A report is one write(), so that
  * those of several processes do not mix. */
-#include "../core/environment.h"
-#include "../core/hip.h"
-#include "../core/output_file.h"
-#include "../core/text.h"
+#include "../core/base/environment.h"
+#include "../core/base/output_file.h"
+#include "../core/base/text.h"
+#include "../core/runtime/hip.h"
 #include "devices.h"
 #include "failure.h"
-#include "say.h"
-#include "setup.h"
+#include "init.h"
+#include "message.h"
 
 #include <errno.h>
 #include <limits.h>

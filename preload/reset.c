@@ -3,12 +3,13 @@
 #include "reset.h"
 
 #include "blocks.h"
-#include "deferred.h"
+#include "deferred_free.h"
+#include "init.h"
+#include "message.h"
+#include "next_symbol.h"
 #include "peers.h"
-#include "real.h"
-#include "say.h"
-#include "setup.h"
-#include "thread.h"
+#include "pools.h"
+#include "reentry.h"
 
 #include <stdlib.h>
 
@@ -17,7 +18,7 @@ static void give_everything_back(void)
   deferred_synchronize();
   for (struct block *block; (block = blocks_take_any());) {
     blocks_give_back(block);
-    free(block);
+    blocks_free(block);
   }
   devices_close();
   setup_close();
@@ -36,5 +37,6 @@ int reset_device(enum hook hook)
                      hook_name(hook), served);
   int code = served > 1 ? devices_synchronize() : real_nothing(hook);
   if (is_outermost && !code) peers_reset(hook_family(hook), device, served <= 1);
+  if (is_outermost && !code && served <= 1) pools_reset(device);
   return thread_finish(hook, served ? OUTCOME_SERVED : OUTCOME_PASSED, code);
 }

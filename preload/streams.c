@@ -2,12 +2,12 @@
 /* streams.c: see streams.h. A stream that was made in another way is not promised to last; it works all the same. */
 #include "streams.h"
 
-#include "../core/hip.h"
+#include "../core/runtime/hip.h"
 #include "devices.h"
-#include "handles.h"
-#include "real.h"
-#include "setup.h"
-#include "thread.h"
+#include "handle_set.h"
+#include "init.h"
+#include "next_symbol.h"
+#include "reentry.h"
 
 static struct handles known = HANDLES_EMPTY;
 

@@ -14,7 +14,7 @@ static int64_t add(atomic_int_fast64_t *counter, int64_t more)
   return atomic_fetch_add_explicit(counter, more, memory_order_relaxed) + more;
 }
 
-static void raise(atomic_int_fast64_t *peak, int64_t now)
+void usage_raise(atomic_int_fast64_t *peak, int64_t now)
 {
   int_fast64_t before = atomic_load_explicit(peak, memory_order_relaxed);
   while (now > before &&
@@ -28,10 +28,10 @@ static void count(struct usage *usage, int64_t bytes, int sign)
   int64_t taken = round_up(bytes, large ? USAGE_UNIT_BYTES : USAGE_SMALL_BYTES) * sign;
   add(large ? &usage->large_bytes : &usage->small_bytes, taken);
   add(&usage->count, sign);
-  raise(&usage->peak_bytes, add(&usage->bytes, bytes * sign));
-  raise(&usage->driver_peak_bytes,
-        atomic_load_explicit(&usage->large_bytes, memory_order_relaxed) +
-            round_up(atomic_load_explicit(&usage->small_bytes, memory_order_relaxed), USAGE_UNIT_BYTES));
+  usage_raise(&usage->peak_bytes, add(&usage->bytes, bytes * sign));
+  usage_raise(&usage->driver_peak_bytes,
+              atomic_load_explicit(&usage->large_bytes, memory_order_relaxed) +
+                  round_up(atomic_load_explicit(&usage->small_bytes, memory_order_relaxed), USAGE_UNIT_BYTES));
 }
 
 void usage_add(struct usage *usage, size_t bytes)

@@ -19,6 +19,9 @@ struct usage {
  * otherwise. Nothing of it was measured. */
 enum { USAGE_UNIT_BYTES = 2 << 20, USAGE_LARGE_BYTES = 1 << 20, USAGE_SMALL_BYTES = 512 };
 
+/* Raises a peak to what there is now. */
+void usage_raise(atomic_int_fast64_t *peak, int64_t now);
+
 void usage_add(struct usage *usage, size_t bytes);
 void usage_remove(struct usage *usage, size_t bytes);
 

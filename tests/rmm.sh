@@ -22,7 +22,7 @@ named() {
   hipmm/*.h) [ -f "$top_srcdir/include/$1" ] ;;
   "struct "* | "enum "*) grep -q "^$1 {\|^$1;" "$top_srcdir"/include/hipmm/*.h ;;
   hipmm_*"()") grep -q "^  ${1%??};\$" "$top_srcdir/core/libhipmm.map" ;;
-  HIPMM_LOG) grep -q '"HIPMM_LOG"' "$top_srcdir"/core/*.c ;;
+  HIPMM_LOG) grep -rq '"HIPMM_LOG"' "$top_srcdir/core" ;;
   HIPMM_*) grep -q "^#define $1 \|^ *$1 =\|{ *$1 =" "$top_srcdir"/include/hipmm/*.h ;;
   *) grep -Fqx "$1" known ;;
   esac

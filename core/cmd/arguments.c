@@ -3,7 +3,7 @@
  * full: getopt_long's abbreviations would break scripts when an option is added. */
 #include "cmd.h"
 
-#include "../text.h"
+#include "../base/text.h"
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #ifndef HIPMM_CMD_CMD_H
 #define HIPMM_CMD_CMD_H
 
-#include "../graph.h"
+#include "../graph/graph.h"
 #include <jansson.h>
 #include <limits.h>
 #include <stdbool.h>

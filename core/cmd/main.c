@@ -2,7 +2,7 @@
 /* main.c: the `hipmm` command: finds the sub-command and runs it. Knows nothing of what they do. */
 #include "cmd.h"
 
-#include "../text.h"
+#include "../base/text.h"
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* output.c: results to standard output, messages to standard error, and no lost write. */
-#include "../text.h"
+#include "../base/text.h"
 #include "cmd.h"
 
 #include <errno.h>

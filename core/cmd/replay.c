@@ -3,9 +3,9 @@
  * trace.c, playing is player.c; here are the order of things and the words. */
 #include "cmd.h"
 
-#include "../text.h"
-#include "player.h"
+#include "../base/text.h"
 #include "streams.h"
+#include "trace/player.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -11,6 +11,7 @@ struct run_answer {
   bool is_last_resort;    /* the software device was taken since there is no GPU, and nobody asked for it */
   char runtime[PATH_MAX]; /* as HIPMM_RUNTIME takes it */
   char library[PATH_MAX]; /* of the runtime, to be put in front of the program's; "" for AMD's, which it has itself */
+  char settings[2048];    /* as HIPMM_SOFTWARE takes them; "" to leave it as it is */
   char why[2048];         /* if not good */
 };
 

@@ -2,9 +2,10 @@
 /* run_ask.c: asks which runtime a program would get and whether the graph is good, before the program is started. */
 #include "run.h"
 
-#include "../device.h"
-#include "../environment.h"
-#include "../hip.h"
+#include "../base/environment.h"
+#include "../option/option.h"
+#include "../runtime/hip.h"
+#include "../stack/device_table.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -26,6 +27,23 @@ static bool run_is_automatic(void)
   return is_automatic;
 }
 
+/* The software device reads its settings from the environment when the program first calls it, which may be before
+ * hipmm reads the graph: the graph's settings go there, under what is there already. */
+static void run_look_at_settings(struct run_answer *answer)
+{
+  const char *given = environment_get("HIPMM_SOFTWARE");
+  struct graph *graph;
+  if (strcmp(answer->runtime, "software") != 0 || device_graph(0, &graph)) return;
+  char *text = strcmp(graph->runtime, "software") ? NULL : option_overlay_text(graph->runtime_object, "type");
+  if (text && *text) {
+    int length = snprintf(answer->settings, sizeof answer->settings, "%s%s%s", text, given && *given ? "," : "",
+                          given ? given : "");
+    if (length < 0 || (size_t)length >= sizeof answer->settings) answer->settings[0] = '\0';
+  }
+  free(text);
+  graph_release(graph);
+}
+
 static void run_look(const struct source *source, struct run_answer *answer)
 {
   Dl_info info;
@@ -38,6 +56,7 @@ static void run_look(const struct source *source, struct run_answer *answer)
   if (strcmp(answer->runtime, "amd") && dladdr(hip_symbol("hipMalloc"), &info))
     (void)!realpath(info.dli_fname, answer->library);
   if (strchr(answer->runtime, '/')) snprintf(answer->runtime, sizeof answer->runtime, "%s", answer->library);
+  run_look_at_settings(answer);
   answer->is_last_resort = !strcmp(answer->runtime, "software") && run_is_automatic();
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* run_environment.c: the environment that makes the loader put the preload object in front of a program, and that tells
  * the object what to do. Names are made absolute: the program may change its folder before it asks for memory. */
-#include "../output_file.h"
+#include "../base/output_file.h"
 #include "run.h"
 
 #include <errno.h>
@@ -111,6 +111,7 @@ bool run_prepare(const struct run_settings *settings, const struct run_answer *a
   char pid[32];
   snprintf(pid, sizeof pid, "%ld", (long)getpid());
   return run_set_config(settings->config) && run_set_plugin_path() && run_set("HIPMM_RUNTIME", answer->runtime) &&
-         run_set_report(settings->report) && run_set("HIPMM_RUN_PID", pid) &&
-         run_set("HIPMM_RUN_STRICT", settings->is_strict ? "1" : "0") && run_preload(answer->library);
+         (!*answer->settings || run_set("HIPMM_SOFTWARE", answer->settings)) && run_set_report(settings->report) &&
+         run_set("HIPMM_RUN_PID", pid) && run_set("HIPMM_RUN_STRICT", settings->is_strict ? "1" : "0") &&
+         run_preload(answer->library);
 }

@@ -3,8 +3,8 @@
  * runtime would run it; creates nothing on a device. */
 #include "cmd.h"
 
-#include "../hip.h"
-#include "../text.h"
+#include "../base/text.h"
+#include "../runtime/hip.h"
 #include "show.h"
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 /* show_tree.c: draws a resource and all below it. Depth is bounded by the graph's own limit, so recursion is too. */
 #include "show.h"
 
-#include "../option.h"
+#include "../option/option.h"
 #include "cmd.h"
 #include "value.h"
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /* source.c: which graph file a sub-command is about, and how its mistakes read. Searches as hipmm_init() does. */
 #include "cmd.h"
 
-#include "../environment.h"
+#include "../base/environment.h"
 #include <string.h>
 
 void source_choose(struct source *source, const char *given)

@@ -3,7 +3,7 @@
  * HIP itself, so that a wrong reuse has nothing to hide behind. */
 #include "streams.h"
 
-#include "../hip.h"
+#include "../runtime/hip.h"
 #include "cmd.h"
 #include <stdlib.h>
 

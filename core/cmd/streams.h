@@ -4,7 +4,7 @@
 #ifndef HIPMM_CMD_STREAMS_H
 #define HIPMM_CMD_STREAMS_H
 
-#include "trace.h"
+#include "trace/trace.h"
 #include <hipmm/hipmm.h>
 
 /* Makes a stream on `device`, now current, for each of the trace's, and makes NULL, 1 and 2 of the handles that mean

@@ -2,7 +2,7 @@
 /* value.c: see value.h. */
 #include "value.h"
 
-#include "../text.h"
+#include "../base/text.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -16,6 +16,8 @@
  *     PyTorch (hipmm/torch.h).
  *   - It may be called from any thread. It never aborts and never writes to standard output.
  *   - After fork(), the child gets HIPMM_E_STATE: a GPU runtime does not survive fork.
+ *   - A thread may be cancelled (pthread_cancel()) with deferred cancelability, the default: it does not end while it
+ *     holds a lock of hipmm, also not within a function of the program that is called under one.
  */
 #ifndef HIPMM_HIPMM_H
 #define HIPMM_HIPMM_H
@@ -133,8 +135,15 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_init_from_file(const char *path);
 HIPMM_MUST_CHECK enum hipmm_status hipmm_init_from_string(const char *json);
 
 /* Lets go of the per-device table and with it of every stack that no caller still holds a resource of. Memory that is
- * still allocated from a destroyed stack is gone with it (a warning in the log counts it). No call may be under way in
- * a stack that is being destroyed. Without initialisation: HIPMM_E_STATE. A process may exit without calling it. */
+ * still allocated from a destroyed stack is gone with it (a warning in the log counts it). Stacks that callers hold live
+ * on with all their memory: the status is HIPMM_OK, and a warning in the log names each resource that is held, with the
+ * number of references and the bytes that its stack holds.
+ *
+ * May be called beside other calls. It waits for calls of other threads that were given no resource, and for those that
+ * look resources up or create them; such calls are HIPMM_E_STATE from then on. A call on a resource needs a reference
+ * until it returns, the caller's or that of the table before: no such call may be under way in a stack that is being
+ * destroyed. Within a function of the program that is called by a call which it would wait for, it is HIPMM_E_STATE, as
+ * initialisation is. Without initialisation: HIPMM_E_STATE. A process may exit without calling it. */
 enum hipmm_status hipmm_finalize(void);
 
 /* ---- Memory ---------------------------------------------------------------------------------------------------- */
@@ -291,7 +300,7 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_get(const char *path, char **json_out);
  * NULL for its default. It is checked as in a graph (HIPMM_E_CONFIG); a percentage is one of the memory that was free
  * when the resource was made. Options that cannot be set later are HIPMM_E_NOT_SUPPORTED (`hipmm describe TYPE` tells).
  * After a failure the option is as it was. Each new value takes some hundred bytes until the resource is destroyed.
- * Calls are serialised; allocations go on meanwhile. */
+ * Calls for one resource are serialised; allocations go on meanwhile. */
 enum hipmm_status hipmm_set(const char *path, const char *value);
 
 /* All values and options at or below `prefix` ("devices/0/pool"; NULL: all), as a JSON array of objects with "path",
@@ -342,9 +351,11 @@ struct hipmm_allocator {
 };
 
 /* Called when an allocation of `bytes` failed for want of memory; nonzero: try again, 0: let it fail (RMM's contract).
- * It may free memory, and allocate, through hipmm; but a resource above that grows, or thread_safe, holds its lock
- * meanwhile and refuses it (HIPMM_E_STATE), and does not hear of a stream that is retired in it, so destroy none. A
- * third party's plugin that is not thread-safe, above, must not be used. */
+ * It may free memory, and allocate, through hipmm, create and release resources, and wait for threads that end. But a
+ * resource above that grows, thread_safe, and a third party's plugin that is not thread-safe hold their locks meanwhile:
+ * they refuse what is asked of them (HIPMM_E_STATE), make other threads wait that use them, and do not hear of a stream
+ * that is retired in it, so destroy none. A resource in which a call of the thread is under way must not lose its last
+ * reference. */
 struct hipmm_failure {
   size_t struct_size;
   int (*callback)(void *arg, size_t bytes);

@@ -147,7 +147,8 @@ struct hipmm_ops {
   enum hipmm_status (*perform)(void *self, size_t index, int64_t *values_out);
 
   /* The live block that starts at `ptr`; HIPMM_E_POINTER if there is none. A resource that hands its upstream's
-   * pointers on unchanged leaves it NULL: the core then asks below. */
+   * pointers on unchanged leaves it NULL: the core then asks below. With HIPMM_PLUGIN_HANDS_ON the core asks below,
+   * too, for pointers of which this resource knows nothing. */
   enum hipmm_status (*find)(void *self, const void *ptr, struct hipmm_block *block_out);
 
   /* `stream` is about to be destroyed and is still valid: forget it. Default: nothing to do. */
@@ -161,7 +162,7 @@ struct hipmm_ops {
 
   /* The option called `option`, one marked HIPMM_OPTION_RELOADABLE, has a new value: `options` is the plugin's option
    * struct filled and checked again; it replaces the one that create got and lives as that did (the ones before may
-   * still be read). Calls are serialised; other ops go on meanwhile. On failure everything stays as it was. Required if
+   * still be read). Calls for one resource are serialised; other ops go on meanwhile. On failure everything stays as it was. Required if
    * an option is reloadable. */
   enum hipmm_status (*reconfigure)(void *self, const char *option, const void *options);
 
@@ -175,6 +176,11 @@ struct hipmm_ops {
   /* Writes a text for people about the resource's state, such as a list of what is allocated, through `write`, line by
    * line, each without its end. `write` calls nothing of hipmm. NULL: this type has none. */
   enum hipmm_status (*report)(void *self, void (*write)(void *closure, const char *line), void *closure);
+
+  /* Nonzero if `ptr` lies in a block that this resource has from an upstream to cut up, or at least where that block
+   * starts. Such a block is live in the upstream, and only this resource may free it: a pointer that ops->find does
+   * not know is not looked for below then. Default: 0. */
+  int (*covers)(void *self, const void *ptr);
 };
 
 /* One kind of object at every depth of a stack. Plugins see their upstreams as these and call them through the
@@ -210,7 +216,7 @@ typedef struct ihipEvent_t *hipEvent_t;
 typedef struct ihipMemPoolHandle_t *hipMemPool_t;
 typedef struct ihipMemGenericAllocationHandle *hipMemGenericAllocationHandle_t;
 
-/* The numbers of HIP that plugins need; core/hip_functions.c checks each against HIP's headers. */
+/* The numbers of HIP that plugins need; core/runtime/hip_table.c checks each against HIP's headers. */
 enum {
   HIPMM_HIP_SUCCESS = 0,
   HIPMM_HIP_ERROR_INVALID_VALUE = 1,
@@ -361,6 +367,9 @@ struct hipmm_hip {
 
   /* Whether work on the stream goes into a graph that is being captured: 0 if not (hipStreamCaptureStatus). */
   int (*StreamIsCapturing)(hipStream_t stream, int *status);
+
+  /* Where the allocation begins that `ptr` is in, and how large the runtime says that it is. */
+  int (*MemGetAddressRange)(void **start, size_t *bytes, void *ptr);
 };
 
 /* Whether work on the stream, which must be live, goes into a graph that is being captured, so that it is done when
@@ -427,7 +436,8 @@ struct hipmm_services {
    * corrects the count of bytes that the stack holds. hold and release count by themselves. */
   void (*count_held)(const struct hipmm_services *services, int64_t bytes);
 
-  /* Asks the resources below this one for the live block that starts at `ptr` (see ops->find). */
+  /* Asks the resources below this one for the live block that starts at `ptr` (see ops->find): each of them once, and
+   * a resource before those that it stands on, since it may cut up their blocks. */
   enum hipmm_status (*find_below)(const struct hipmm_services *services, const void *ptr,
                                   struct hipmm_block *block_out);
 
@@ -441,6 +451,15 @@ struct hipmm_services {
    * several that must know whose a block is. */
   enum hipmm_status (*find_in)(const struct hipmm_services *services, const struct hipmm_resource *resource,
                                const void *ptr, struct hipmm_block *block_out);
+
+  /* Whether a live block of `resource` may be one that `other` has from it, or from what `resource` hands on, to cut
+   * up: which of them a pointer belongs to cannot be left to chance then. Both are upstreams, or named by options. */
+  int (*may_cut_up)(const struct hipmm_services *services, const struct hipmm_resource *other,
+                    const struct hipmm_resource *resource);
+
+  /* Whether a resource below this one keeps what is freed, to give it out again: a sub-allocator, or a source with
+   * HIPMM_PLUGIN_KEEPS_MEMORY. What HIP was told about a block is then true of the next one at its address. */
+  int (*is_kept_below)(const struct hipmm_services *services);
 
   /* Nonzero if the program orders its copies between devices itself, as PyTorch does with events. If 0, the program may
    * rely on the order that runtimes keep for memory of hipMalloc alone: a copy on a default stream waits for the work
@@ -522,7 +541,9 @@ enum hipmm_plugin_role {
 
 enum {
   HIPMM_PLUGIN_NOT_THREAD_SAFE = 1, /* the core serialises its ops */
-  HIPMM_PLUGIN_HOST_MEMORY = 2      /* a source: the host may read and write the memory that it gives */
+  HIPMM_PLUGIN_HOST_MEMORY = 2,     /* a source: the host may read and write the memory that it gives */
+  HIPMM_PLUGIN_HANDS_ON = 4,        /* what ops->find does not know may be an upstream's, handed on unchanged */
+  HIPMM_PLUGIN_KEEPS_MEMORY = 8     /* a source: it may give out again what was freed, as the runtime left it */
 };
 
 /* A value that a resource offers to query(), or an action that it offers to perform(). */

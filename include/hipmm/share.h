@@ -33,8 +33,8 @@ struct hipmm_pool_pointer {
  * made for sharing. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_pool_export_fd(struct hipmm_resource *resource, int *fd_out);
 
-/* The live block at `ptr` of that resource. A block of a sub-allocator above it (pool, binning, …) is no block of it:
- * HIPMM_E_POINTER. */
+/* The live block at `ptr` of that resource. What a sub-allocator above it (pool, binning, …) cuts up is no block of it,
+ * also where a chunk begins: HIPMM_E_POINTER. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_pool_export_pointer(struct hipmm_resource *resource, const void *ptr,
                                                              struct hipmm_pool_pointer *pointer_out);
 
@@ -46,7 +46,8 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_pool_import_fd(int device, int fd, stru
 
 /* Another process's block, as memory of `resource`, an imported pool, and of the size that was requested there. Freed
  * with hipmm_deallocate() of that resource, which leaves the owner's memory alone. A block that is imported there
- * already is HIPMM_E_STATE. */
+ * already is HIPMM_E_STATE. A size that is larger than the driver says is HIPMM_E_ARGUMENT; a driver that cannot tell
+ * leaves it to the caller to trust the other process. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_pool_import_pointer(struct hipmm_resource *resource,
                                                              const struct hipmm_pool_pointer *pointer, void **ptr_out);
 

@@ -2,17 +2,20 @@
 /* advise.c: an adaptor that tells HIP how managed memory is going to be used, as soon as it is allocated
  * (hipMemAdvise). Other memory is left alone, and so is all memory on a device that cannot move it while it is in use.
  *
- * Advice is about pages and stays with the memory: what a sub-allocator below gives to others afterwards keeps it.
- * Above a source it is exact. */
-#include "../hint.h"
+ * Advice is about pages and stays with the memory. Where a resource below keeps what is freed, advice is withdrawn when
+ * a block is freed, from those pages that the block does not share with others. */
+#include "../common/memory_hint.h"
 #include "plan.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 struct advise {
   struct hint hint;
-  pthread_rwlock_t lock; /* plan */
+  bool withdraws;        /* a resource below keeps what is freed */
+  pthread_rwlock_t lock; /* all below */
   struct plan *plan;
+  struct plan *given; /* all steps of plans that ever were in force */
 };
 
 static enum hipmm_status advise_follow(struct advise *advise, const void *ptr, size_t bytes)
@@ -42,6 +45,41 @@ static enum hipmm_status advise_allocate(void *self, size_t bytes, size_t alignm
   return HIPMM_OK;
 }
 
+/* ---- Freeing ---- */
+
+/* HIP numbers what withdraws advice after what gives it. A hint that cannot be withdrawn is no reason to keep memory. */
+static void withdraw(struct advise *advise, struct hipmm_block block)
+{
+  const struct hipmm_services *services = advise->hint.services;
+  uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)block.ptr;
+  uintptr_t first = (start + page_bytes - 1) / page_bytes * page_bytes;
+  uintptr_t end = (start + block.bytes) / page_bytes * page_bytes;
+  if (first >= end) return;
+  int previous = services->enter_device(services);
+  pthread_rwlock_rdlock(&advise->lock);
+  for (size_t i = 0; i < advise->given->count; i++) {
+    struct plan_step step = advise->given->steps[i];
+    if (services->hip->MemAdvise((const void *)first, end - first, step.advice + 1, step.device))
+      services->hip->GetLastError();
+  }
+  pthread_rwlock_unlock(&advise->lock);
+  services->leave_device(services, previous);
+}
+
+/* Advice is withdrawn while the block is still its owner's: a wrong free may be about anybody's memory. */
+static enum hipmm_status advise_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+{
+  struct advise *advise = self;
+  const struct hipmm_services *services = advise->hint.services;
+  struct hipmm_block block = {NULL, 0};
+  bool is_advised = ptr && advise->withdraws && atomic_load_explicit(&advise->hint.given, memory_order_relaxed);
+  if (is_advised) is_advised = !services->find_below(services, ptr, &block) && (!bytes || bytes == block.bytes);
+  if (is_advised) withdraw(advise, block);
+  enum hipmm_status status = hint_deallocate(self, ptr, bytes, alignment, stream);
+  if (status && is_advised) advise_follow(advise, block.ptr, block.bytes); /* it stays allocated */
+  return status;
+}
+
 static const struct hipmm_feature advise_values[HINT_VALUES] = {
     [HINT_IS_ON] = {"is_on", "0 or 1", "1 where the device can be advised; 0: this resource only forwards"},
     [HINT_GIVEN] = {"advised_count", "calls",
@@ -55,15 +93,24 @@ static const struct hipmm_feature advise_values[HINT_VALUES] = {
 static enum hipmm_status advise_reconfigure(void *self, const char *option, const void *options)
 {
   struct advise *advise = self;
-  struct plan *plan, *old;
+  const struct hipmm_services *services = advise->hint.services;
+  struct plan *plan, *given, *old, *old_given;
   (void)option; /* the plan is made of all of them */
-  enum hipmm_status status = plan_make(advise->hint.services, options, advise->hint.is_on, &plan);
+  enum hipmm_status status = plan_make(services, options, advise->hint.is_on, &plan);
   if (status) return status;
+  given = plan_join(services, advise->given, plan);
+  if (!given) {
+    plan_free(services, plan);
+    return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the advice");
+  }
   pthread_rwlock_wrlock(&advise->lock);
   old = advise->plan;
+  old_given = advise->given;
   advise->plan = plan;
+  advise->given = given;
   pthread_rwlock_unlock(&advise->lock);
-  plan_free(advise->hint.services, old);
+  plan_free(services, old);
+  plan_free(services, old_given);
   return HIPMM_OK;
 }
 
@@ -74,6 +121,12 @@ static enum hipmm_status advise_open(struct advise *advise, const struct hipmm_s
       hint_open(&advise->hint, services, upstream, "hipMemAdvise", services->hip->MemAdvise != NULL);
   if (!status) status = plan_make(services, options, advise->hint.is_on, &advise->plan);
   if (status) return status;
+  advise->given = plan_join(services, advise->plan, advise->plan);
+  if (!advise->given) {
+    plan_free(services, advise->plan);
+    return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the advice");
+  }
+  advise->withdraws = advise->hint.is_on && services->is_kept_below(services);
   if (!advise->plan->count)
     services->log(services, HIPMM_LOG_WARNING,
                   "advises nothing; give it read_mostly, preferred_location, accessed_by or coarse_grain");
@@ -100,6 +153,7 @@ static void advise_destroy(void *self)
   struct advise *advise = self;
   const struct hipmm_services *services = advise->hint.services;
   plan_free(services, advise->plan);
+  plan_free(services, advise->given);
   pthread_rwlock_destroy(&advise->lock);
   services->host_free(services, advise, sizeof *advise);
 }
@@ -134,7 +188,7 @@ static const struct hipmm_option advise_option_table[] = {
 static const struct hipmm_ops advise_ops = {
     .struct_size = sizeof advise_ops,
     .allocate = advise_allocate,
-    .deallocate = hint_deallocate,
+    .deallocate = advise_deallocate,
     .query = hint_query,
     .reconfigure = advise_reconfigure,
 };

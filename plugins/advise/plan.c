@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* plan.c: see plan.h. */
 #include "plan.h"
-#include "../hint.h"
+#include "../common/memory_hint.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,6 +94,30 @@ enum hipmm_status plan_make(const struct hipmm_services *services, const struct 
   else
     *plan_out = plan;
   return status;
+}
+
+static bool has_step(const struct plan *plan, struct plan_step step)
+{
+  for (size_t i = 0; i < plan->count; i++)
+    if (plan->steps[i].advice == step.advice && plan->steps[i].device == step.device) return true;
+  return false;
+}
+
+static void add_all(struct plan *plan, const struct plan *other)
+{
+  for (size_t i = 0; i < other->count; i++)
+    if (!has_step(plan, other->steps[i])) plan->steps[plan->count++] = other->steps[i];
+}
+
+struct plan *plan_join(const struct hipmm_services *services, const struct plan *first, const struct plan *second)
+{
+  size_t bytes = sizeof(struct plan) + (first->count + second->count + 1) * sizeof(struct plan_step);
+  struct plan *plan = services->host_allocate(services, bytes);
+  if (!plan) return NULL;
+  plan->bytes = bytes;
+  add_all(plan, first);
+  add_all(plan, second);
+  return plan;
 }
 
 void plan_free(const struct hipmm_services *services, struct plan *plan)

@@ -28,6 +28,10 @@ struct plan {
  * options name must be too. */
 enum hipmm_status plan_make(const struct hipmm_services *services, const struct plan_options *options, bool is_on,
                             struct plan **plan_out);
+
+/* A plan with the steps of both, each once. NULL, and no report, when there is no host memory. */
+struct plan *plan_join(const struct hipmm_services *services, const struct plan *first, const struct plan *second);
+
 void plan_free(const struct hipmm_services *services, struct plan *plan);
 
 #endif

@@ -4,7 +4,7 @@
  *
  * Each block is noted, those that need no more than the usual alignment too: so whatever else is freed here, the
  * start of the upstream's block included, is refused. */
-#include "../live.h"
+#include "../common/live_blocks.h"
 
 struct aligned_options {
   uint64_t alignment;

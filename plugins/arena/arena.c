@@ -103,17 +103,18 @@ static enum hipmm_status arena_create(const struct hipmm_services *services, con
   arena->services = services;
   arena->serial = thread_new_owner();
   arena->n_locals = 1;
-  arena->threads.ended = arena_thread_ended;
   set_dump(arena, wanted);
   lock_open(&arena->lock);
-  thread_watch_open(&arena->threads);
   enum hipmm_status status = open_memory(arena, wanted, upstreams[0]);
   if (!status) status = fill(arena, wanted->arena_size);
-  if (status)
+  if (status) {
     arena_destroy(arena);
-  else
-    *self_out = arena;
-  return status;
+    return status;
+  }
+  arena->threads.ended = arena_thread_ended;
+  thread_watch_open(&arena->threads); /* once there is all that it looks at */
+  *self_out = arena;
+  return HIPMM_OK;
 }
 
 /* A maximum below what is held takes nothing away: there is no growth until less is held. */
@@ -182,6 +183,7 @@ static const struct hipmm_ops arena_ops = {
     .stream_retain = arena_stream_retain,
     .reconfigure = arena_reconfigure,
     .visit = arena_visit,
+    .covers = arena_covers,
 };
 
 HIPMM_EXPORT extern const struct hipmm_plugin arena_LTX_hipmm_plugin;

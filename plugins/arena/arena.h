@@ -5,7 +5,8 @@
 #ifndef HIPMM_ARENA_ARENA_H
 #define HIPMM_ARENA_ARENA_H
 
-#include "../lock.h"
+#include "../common/biased_lock.h"
+#include "../common/stream_set.h"
 #include "global.h"
 #include "local.h"
 
@@ -26,8 +27,9 @@ struct arena {
   struct lock lock; /* the global one */
   struct global global;
   uint32_t *first_local; /* by stream: a list through next_of_stream; of STREAM_CLEAN those that wait for a stream */
-  enum hipmm_status refusal; /* the upstream's last */
-  uint64_t collections;      /* times that all superblocks were asked back since there was no room */
+  struct stream_set seen, waited; /* for order.c, between two steps */
+  enum hipmm_status refusal;      /* the upstream's last */
+  uint64_t collections;           /* times that all superblocks were asked back since there was no room */
   bool dumps;
   atomic_bool is_dumping; /* a thread writes the dump file */
   const char *dump_file;
@@ -69,6 +71,9 @@ void arena_supply(struct arena *arena, struct local *local);
 /* Gives wholly free superblocks back to the global arena, down to `keep_bytes`. */
 void arena_return_idle(struct arena *arena, struct local *local, uint64_t keep_bytes);
 
+/* Gives host memory of records that are not in use back. */
+void arena_trim_records(struct arena *arena);
+
 /* Synchronises, and asks every arena for its superblocks: all that is free and whole is clean after that. */
 enum hipmm_status arena_collect(struct arena *arena, uint32_t user);
 
@@ -79,7 +84,7 @@ uint32_t arena_take_elsewhere(struct arena *arena, const struct local *local, co
 /* The stream is valid still: its memory becomes anybody's, and it is forgotten. */
 void arena_retire(struct arena *arena, hipStream_t handle);
 
-/* What the thread_watch calls; it takes the global lock itself. */
+/* What the thread_watch calls. No lock is held. Does not wait for an arena that is busy. */
 void arena_thread_ended(struct thread_watch *watch, uint64_t thread);
 
 /* ---- take.c. The global lock is held, and no other ---- */
@@ -92,6 +97,7 @@ enum hipmm_status arena_take(struct arena *arena, const struct arena_wish *wish,
 enum hipmm_status arena_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out);
 enum hipmm_status arena_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream);
 enum hipmm_status arena_find(void *self, const void *ptr, struct hipmm_block *block_out);
+int arena_covers(void *self, const void *ptr);
 enum hipmm_status arena_trim(void *self, size_t keep_bytes);
 void arena_stream_retire(void *self, hipStream_t stream);
 void arena_stream_retain(void *self, hipStream_t stream);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* chunks.c: see chunks.h. */
 #include "chunks.h"
+#include "../../core/base/cancel.h"
 
 #include <string.h>
 
@@ -21,7 +22,7 @@ void chunks_close(struct chunks *chunks)
   chunks->services->host_free(chunks->services, chunks->items, MOST_CHUNKS * sizeof *chunks->items);
 }
 
-static struct chunk *place_for(struct chunks *chunks, const void *ptr)
+static struct chunk *place_for(const struct chunks *chunks, const void *ptr)
 {
   uint32_t low = 0, high = chunks->count;
   while (low < high) {
@@ -45,6 +46,12 @@ static struct chunk *enter(struct chunks *chunks, void *ptr, uint64_t bytes)
   return chunk;
 }
 
+bool chunks_have(const struct chunks *chunks, const void *ptr)
+{
+  const struct chunk *next = place_for(chunks, (const char *)ptr + 1);
+  return next > chunks->items && (uintptr_t)ptr - (uintptr_t)next[-1].ptr < next[-1].bytes;
+}
+
 uint64_t chunks_room(const struct chunks *chunks)
 {
   if (chunks->bytes >= chunks->maximum_bytes || chunks->count == MOST_CHUNKS) return 0;
@@ -56,7 +63,9 @@ enum hipmm_status chunks_take_exactly(struct chunks *chunks, uint64_t bytes, hip
 {
   void *ptr = NULL;
   if (bytes > chunks_room(chunks)) return HIPMM_E_LIMIT;
+  int cancel = cancel_forbid();
   enum hipmm_status status = hipmm_upstream_allocate(chunks->upstream, bytes, HIPMM_ALIGNMENT, stream, &ptr);
+  cancel_allow(cancel);
   if (!status) *chunk_out = enter(chunks, ptr, bytes);
   return status;
 }
@@ -72,8 +81,10 @@ enum hipmm_status chunks_take(struct chunks *chunks, uint64_t bytes, hipStream_t
 
 enum hipmm_status chunks_give(struct chunks *chunks, struct chunk *chunk)
 {
+  int cancel = cancel_forbid();
   enum hipmm_status status =
       hipmm_upstream_deallocate(chunks->upstream, chunk->ptr, chunk->bytes, HIPMM_ALIGNMENT, NULL);
+  cancel_allow(cancel);
   if (status) return status;
   chunks->bytes -= chunk->bytes;
   chunks->count--;

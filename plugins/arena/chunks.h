@@ -3,7 +3,7 @@
 #ifndef HIPMM_ARENA_CHUNKS_H
 #define HIPMM_ARENA_CHUNKS_H
 
-#include "../sizes.h"
+#include "../common/sizes.h"
 
 #include <stdbool.h>
 
@@ -35,6 +35,9 @@ enum hipmm_status chunks_take(struct chunks *chunks, uint64_t bytes, hipStream_t
 /* The same with just so many bytes. */
 enum hipmm_status chunks_take_exactly(struct chunks *chunks, uint64_t bytes, hipStream_t stream,
                                       struct chunk **chunk_out);
+
+/* Whether `ptr` is in one of them. */
+bool chunks_have(const struct chunks *chunks, const void *ptr);
 
 /* How much more the maximum allows. */
 uint64_t chunks_room(const struct chunks *chunks);

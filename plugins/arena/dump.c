@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* dump.c: what an arena has when it fails, as RMM's arena writes it, and in more detail: for the global arena, then for
  * each arena of a thread and stream. Written without the application's malloc, which may be what called us. */
-#include "../../core/output_file.h"
+#include "../../core/base/output_file.h"
 #include "arena.h"
 
 #include <errno.h>
@@ -100,7 +100,7 @@ static void dump_local(struct dump *dump, const struct arena *arena, struct loca
     dump_print(dump, "Arena %u, of no stream:\n", local->number);
   else
     dump_print(dump, "Arena %u, of stream %p and thread %llu:\n", local->number, (void *)local->handle,
-               (unsigned long long)local->thread);
+               (unsigned long long)local_thread(local));
   dump_print(dump, "  # superblocks: %u, %s\n", local->n_superblocks, size_text(local->bytes).text);
   dump_free(dump, free_bytes, index_largest(&local->ready, &arena->global.pieces));
   if (local->pending_bytes) dump_print(dump, "  Freed on other streams: %s\n", size_text(local->pending_bytes).text);

@@ -5,9 +5,9 @@
 #ifndef HIPMM_ARENA_GLOBAL_H
 #define HIPMM_ARENA_GLOBAL_H
 
-#include "../streams.h"
+#include "../common/stream_order.h"
 #include "chunks.h"
-#include "index.h"
+#include "tlsf.h"
 
 struct global {
   const struct hipmm_services *services;

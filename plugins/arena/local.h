@@ -7,8 +7,8 @@
 #ifndef HIPMM_ARENA_LOCAL_H
 #define HIPMM_ARENA_LOCAL_H
 
-#include "../lock.h"
-#include "index.h"
+#include "../common/biased_lock.h"
+#include "tlsf.h"
 
 enum {
   LOCAL_QUICK_UNITS = 128, /* blocks of up to so many units are kept in quick lists when freed, unmerged */
@@ -34,10 +34,20 @@ struct local {
   struct index ready;
 
   /* The global lock's. */
-  uint64_t thread;         /* whose; 0: nobody's */
+  uint64_t thread;         /* whose; 0: nobody's. The thread itself may set it to 0 without a lock */
   uint32_t next_of_stream; /* arena of the same stream, or next that has none */
-  bool has_ended;          /* the thread of its per-thread default stream has */
 };
+
+/* A thread that leaves its arena has done with it before this is 0 for others. */
+static inline uint64_t local_thread(const struct local *local)
+{
+  return __atomic_load_n(&local->thread, __ATOMIC_ACQUIRE);
+}
+
+static inline void local_set_thread(struct local *local, uint64_t thread)
+{
+  __atomic_store_n(&local->thread, thread, __ATOMIC_RELEASE);
+}
 
 /* ---- With its own lock held ---- */
 
@@ -85,7 +95,7 @@ static inline bool local_has_surplus(const struct local *local)
 
 static inline void local_put_piece(struct local *local, struct pieces *pieces, uint32_t id)
 {
-  piece_set_state(piece_of(pieces, id), PIECE_UNUSED);
+  piece_set_state(piece_of(pieces, id), PIECE_SPARE);
   piece_of(pieces, id)->next = local->unused;
   local->unused = id;
   local->n_unused++;

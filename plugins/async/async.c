@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* async.c: the runtime's own stream-ordered allocator, as a source with a pool of its own in the driver
  * (hipMemPoolCreate). This file is its options and how the pool is made; driver_pool.h is all the rest. */
-#include "driver_pool.h"
+#include "../common/driver_pool.h"
 
 struct async_options {
   struct driver_pool_options pool;

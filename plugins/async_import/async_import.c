@@ -2,7 +2,7 @@
 /* async_import.c: another process's pool, given as a file descriptor. A source that allocates nothing: its memory is
  * what hipmm_pool_import_pointer() brings, which is freed here like any other. hipmm_pool_import_fd() makes one; in a
  * graph it is of use where the descriptor is inherited. driver_pool.h is all but the import. */
-#include "../async/driver_pool.h"
+#include "../common/driver_pool.h"
 
 struct async_import_options {
   int64_t fd;

@@ -2,7 +2,7 @@
 /* async_managed.c: stream-ordered allocation of memory that moves between host and devices by itself, as a source
  * with a pool of its own in the driver. Such pools are new: HIP has them since 7.2, CUDA since 13.0. driver_pool.h
  * is all but how the pool is made. */
-#include "../async/driver_pool.h"
+#include "../common/driver_pool.h"
 
 static enum hipmm_status async_managed_open(struct driver_pool *pool, const void *options)
 {
@@ -54,7 +54,7 @@ const struct hipmm_plugin async_managed_LTX_hipmm_plugin = {
     .version = "1.0",
     .doc = "Stream-ordered memory that moves between host and devices by itself, from a pool of its own in the driver",
     .role = HIPMM_ROLE_SOURCE,
-    .flags = HIPMM_PLUGIN_HOST_MEMORY,
+    .flags = HIPMM_PLUGIN_HOST_MEMORY | HIPMM_PLUGIN_KEEPS_MEMORY,
     .options = async_managed_option_table,
     .n_options = sizeof async_managed_option_table / sizeof *async_managed_option_table,
     .options_bytes = sizeof(struct driver_pool_options),

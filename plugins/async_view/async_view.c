@@ -2,7 +2,7 @@
 /* async_view.c: a source over a pool of the driver that others own: the device's default or current one, which
  * hipMallocAsync() uses too, or one that the program registered. Takes memory from it and gives it back; never destroys
  * the pool, and never changes what its owner has set. driver_pool.h is all but the choice of the pool. */
-#include "../async/driver_pool.h"
+#include "../common/driver_pool.h"
 
 struct async_view_options {
   uint32_t pool;

@@ -5,20 +5,15 @@
  * used, unless blocks_to_preallocate says so.
  *
  * A free takes the way of its allocation, which its size tells; where bins were added since, the block's address
- * does. Without a size, or when the block is not where the size says, everything is asked for it: so a wrong size is
- * told from a foreign pointer. */
+ * does. Without a size, or when the block is not where the size says, the block is looked for: first in the bins that
+ * have no resource, then in all resources below. So a wrong size is told from a foreign pointer, and a block from a
+ * chunk that starts at the same address. */
 #include "bins.h"
 
 struct binning {
   const struct hipmm_services *services;
   struct hipmm_resource *upstream;
   struct bins bins;
-};
-
-/* Where a block is, and what it is. `bin` NULL: in the upstream. */
-struct place {
-  struct bin *bin;
-  struct hipmm_block block;
 };
 
 /* ---- Allocating ---- */
@@ -43,36 +38,22 @@ static enum hipmm_status binning_allocate(void *self, size_t bytes, size_t align
 
 /* ---- Finding ---- */
 
-/* A block's address may be that of the upstream's chunk that it was cut from: the bins are asked first. */
-static enum hipmm_status find_in_bin(const struct binning *binning, struct bin *bin, const void *ptr,
-                                     struct hipmm_block *block_out)
-{
-  if (bin->resource) return binning->services->find_in(binning->services, bin->resource, ptr, block_out);
-  return fixed_find(&bin->blocks, ptr, block_out) ? HIPMM_OK : HIPMM_E_POINTER;
-}
-
-static enum hipmm_status find_place(const struct binning *binning, const void *ptr, struct place *place_out)
-{
-  const struct bins_table *table = bins_table(&binning->bins);
-  for (size_t i = 0; i < table->count; i++) {
-    struct bin *bin = table->items[i];
-    place_out->bin = bin;
-    enum hipmm_status status = find_in_bin(binning, bin, ptr, &place_out->block);
-    if (status != HIPMM_E_POINTER) return status;
-    if (!bin->resource && fixed_starts_at(&bin->blocks, ptr))
-      return binning->services->refuse(binning->services, status, "{0:hex} is not allocated: it was freed before",
-                                       (uintptr_t)ptr, 0, 0);
-  }
-  place_out->bin = NULL;
-  return binning->services->find_in(binning->services, binning->upstream, ptr, &place_out->block);
-}
-
+/* A block's address may be that of the upstream's chunk that it was cut from: the core asks below for what is not
+ * here (HIPMM_PLUGIN_HANDS_ON). */
 static enum hipmm_status binning_find(void *self, const void *ptr, struct hipmm_block *block_out)
 {
-  struct place place;
-  enum hipmm_status status = find_place(self, ptr, &place);
-  if (!status) *block_out = place.block;
-  return status;
+  const struct binning *binning = self;
+  struct bin *bin = bins_with_start(bins_table(&binning->bins), ptr);
+  if (bin && fixed_find(&bin->blocks, ptr, block_out)) return HIPMM_OK;
+  return binning->services->refuse(binning->services, HIPMM_E_POINTER,
+                                   "{0:hex} is not allocated here: it is foreign, or was freed before", (uintptr_t)ptr,
+                                   0, 0);
+}
+
+static int binning_covers(void *self, const void *ptr)
+{
+  const struct binning *binning = self;
+  return bins_with_start(bins_table(&binning->bins), ptr) != NULL;
 }
 
 /* ---- Freeing ---- */
@@ -84,17 +65,37 @@ static enum hipmm_status deallocate_in(struct binning *binning, struct bin *bin,
   return hipmm_upstream_deallocate(bin ? bin->resource : binning->upstream, ptr, bytes, alignment, stream);
 }
 
+/* A block of a resource: its size tells which, unless its alignment led it to the upstream. */
+static enum hipmm_status deallocate_below(struct binning *binning, void *ptr, size_t bytes, size_t alignment,
+                                          hipStream_t stream)
+{
+  struct bin *bin = alignment > HIPMM_ALIGNMENT ? NULL : bins_find_of(bins_table(&binning->bins), bytes, ptr);
+  enum hipmm_status status = HIPMM_E_POINTER;
+  if (bin && bin->resource) status = deallocate_in(binning, bin, ptr, bytes, alignment, stream);
+  return status == HIPMM_E_POINTER ? deallocate_in(binning, NULL, ptr, bytes, alignment, stream) : status;
+}
+
 static enum hipmm_status deallocate_where_found(struct binning *binning, void *ptr, size_t bytes, size_t alignment,
                                                 hipStream_t stream)
 {
-  struct place place;
-  enum hipmm_status status = find_place(binning, ptr, &place);
+  const struct hipmm_services *services = binning->services;
+  struct hipmm_block block;
+  struct bin *own = bins_with_start(bins_table(&binning->bins), ptr);
+  if (own) return fixed_deallocate(&own->blocks, ptr, bytes, stream);
+  enum hipmm_status status = services->find_below(services, ptr, &block);
   if (status) return status;
-  if (bytes && bytes != place.block.bytes)
-    return binning->services->refuse(binning->services, HIPMM_E_SIZE,
-                                     "{0:hex} was allocated with {1} bytes and cannot be freed with {2}",
-                                     (uintptr_t)ptr, place.block.bytes, bytes);
-  return deallocate_in(binning, place.bin, ptr, place.block.bytes, alignment, stream);
+  if (bytes && bytes != block.bytes)
+    return services->refuse(services, HIPMM_E_SIZE, "{0:hex} was allocated with {1} bytes and cannot be freed with {2}",
+                            (uintptr_t)ptr, block.bytes, bytes);
+  return deallocate_below(binning, ptr, block.bytes, alignment, stream);
+}
+
+/* Whether a wrong size that leads to the bin, or NULL, the upstream, might free a whole chunk that another bin has from
+ * there. */
+static bool may_be_a_chunk(const struct binning *binning, const struct bin *bin, const void *ptr)
+{
+  bool has_chunks = bin ? bin->has_chunks : binning->bins.upstream_has_chunks;
+  return has_chunks || ((!bin || bin->resource) && bins_with_start(bins_table(&binning->bins), ptr));
 }
 
 static enum hipmm_status binning_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
@@ -107,8 +108,7 @@ static enum hipmm_status binning_deallocate(void *self, void *ptr, size_t bytes,
     bin = route(binning, 0, alignment);
   else if (alignment <= HIPMM_ALIGNMENT)
     bin = bins_find_of(table, bytes, ptr);
-  /* A size that leads past the bins must not free a whole chunk of theirs. */
-  if (ptr && !bin && bins_have_start(table, ptr)) return deallocate_where_found(binning, ptr, bytes, alignment, stream);
+  if (ptr && may_be_a_chunk(binning, bin, ptr)) return deallocate_where_found(binning, ptr, bytes, alignment, stream);
   enum hipmm_status status = deallocate_in(binning, bin, ptr, ptr ? bytes : 0, alignment, stream);
   return status == HIPMM_E_POINTER ? deallocate_where_found(binning, ptr, bytes, alignment, stream) : status;
 }
@@ -310,6 +310,7 @@ static const struct hipmm_ops binning_ops = {
     .stream_retain = binning_stream_retain,
     .reconfigure = binning_reconfigure,
     .visit = binning_visit,
+    .covers = binning_covers,
 };
 
 HIPMM_EXPORT extern const struct hipmm_plugin binning_LTX_hipmm_plugin;
@@ -320,6 +321,7 @@ const struct hipmm_plugin binning_LTX_hipmm_plugin = {
     .version = "1.0",
     .doc = "Sends each request to the smallest bin that is large enough, and larger ones to its upstream",
     .role = HIPMM_ROLE_SUB_ALLOCATOR,
+    .flags = HIPMM_PLUGIN_HANDS_ON,
     .min_upstreams = 1,
     .max_upstreams = 1,
     .options = binning_option_table,

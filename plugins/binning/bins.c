@@ -31,11 +31,11 @@ struct bin *bins_find_of(const struct bins_table *table, size_t bytes, const voi
   return NULL;
 }
 
-bool bins_have_start(const struct bins_table *table, const void *ptr)
+struct bin *bins_with_start(const struct bins_table *table, const void *ptr)
 {
   for (size_t i = 0; i < table->count; i++)
-    if (!table->items[i]->resource && fixed_starts_at(&table->items[i]->blocks, ptr)) return true;
-  return false;
+    if (!table->items[i]->resource && fixed_starts_at(&table->items[i]->blocks, ptr)) return table->items[i];
+  return NULL;
 }
 
 /* ---- Reading the options ---- */
@@ -217,6 +217,25 @@ static enum hipmm_status set_table(struct bins *bins, const struct bins_options 
   return status;
 }
 
+/* Whether a live block of `resource` may be a chunk of the upstream's, or of another resource of a bin. */
+static bool has_chunks(const struct bins *bins, const struct bins_table *table, const struct hipmm_resource *resource)
+{
+  const struct hipmm_services *services = bins->services;
+  for (size_t i = 0; i < table->count; i++) {
+    const struct hipmm_resource *other = table->items[i]->resource;
+    if (other && other != resource && services->may_cut_up(services, other, resource)) return true;
+  }
+  return bins->upstream != resource && services->may_cut_up(services, bins->upstream, resource);
+}
+
+static void note_chunks(struct bins *bins)
+{
+  const struct bins_table *table = bins_table(bins);
+  for (size_t i = 0; i < table->count; i++)
+    if (table->items[i]->resource) table->items[i]->has_chunks = has_chunks(bins, table, table->items[i]->resource);
+  bins->upstream_has_chunks = has_chunks(bins, table, bins->upstream);
+}
+
 /* ---- Life ---- */
 
 enum hipmm_status bins_open(struct bins *bins, const struct hipmm_services *services,
@@ -229,6 +248,7 @@ enum hipmm_status bins_open(struct bins *bins, const struct hipmm_services *serv
   if (status) return status;
   status = set_table(bins, options, &plan);
   plan_discard(&plan);
+  if (!status) note_chunks(bins);
   return status;
 }
 

@@ -25,6 +25,7 @@ struct bins_options {
 struct bin {
   uint64_t bytes;                  /* the largest request, a multiple of HIPMM_ALIGNMENT */
   struct hipmm_resource *resource; /* NULL: `blocks` */
+  bool has_chunks;                 /* `resource` may have given chunks to other bins' resources, or to the upstream */
   bool is_added;                   /* while in use: what it would have now may be elsewhere; it has no resource */
   struct fixed blocks;
 };
@@ -38,6 +39,7 @@ struct bins_table {
 struct bins {
   const struct hipmm_services *services;
   struct hipmm_resource *upstream;
+  bool upstream_has_chunks; /* as of a bin */
   struct bins_table *_Atomic table;
 };
 
@@ -63,7 +65,7 @@ size_t bins_find(const struct bins_table *table, size_t bytes);
 /* Where an allocation of `bytes` at `ptr` went: NULL: to the upstream. */
 struct bin *bins_find_of(const struct bins_table *table, size_t bytes, const void *ptr);
 
-/* Whether a block of a bin without a resource, live or free, starts at `ptr`. */
-bool bins_have_start(const struct bins_table *table, const void *ptr);
+/* The bin without a resource of which a block, live or free, starts at `ptr`; NULL if there is none. */
+struct bin *bins_with_start(const struct bins_table *table, const void *ptr);
 
 #endif

@@ -7,7 +7,7 @@
  * away. */
 #include "ranges.h"
 
-#include "../source.h"
+#include "../common/source.h"
 
 struct callback_options {
   const struct hipmm_allocator *allocator;

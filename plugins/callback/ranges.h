@@ -4,7 +4,7 @@
 #ifndef HIPMM_CALLBACK_RANGES_H
 #define HIPMM_CALLBACK_RANGES_H
 
-#include "../tree.h"
+#include "../common/address_tree.h"
 
 #include <hipmm/plugin.h>
 #include <pthread.h>

@@ -4,8 +4,8 @@
 #ifndef HIPMM_DEVICE_PEERS_H
 #define HIPMM_DEVICE_PEERS_H
 
-#include "../reach.h"
-#include "../source.h"
+#include "../common/device_reach.h"
+#include "../common/source.h"
 
 #include <stdatomic.h>
 

@@ -3,9 +3,9 @@
  * or at its limit. Any other failure is passed on at once.
  *
  * A free must find the upstream that its block came from. Only blocks that fell back are noted (owners.h), and what is
- * not noted is the first upstream's: no upstream is ever shown another's block, which matters where one stands on the
- * other's memory and would take a chunk of it for a block. */
-#include "../slot.h"
+ * not noted is the first upstream's. Where another upstream stands on the same memory, the first would take a chunk of
+ * it for a block: once anything fell back, what is not noted is looked for before it is freed. */
+#include "../common/thread_slot.h"
 #include "owners.h"
 
 enum { MOST_UPSTREAMS = 8 };
@@ -18,6 +18,7 @@ struct fallback {
   const struct hipmm_services *services;
   struct hipmm_resource *const *upstreams;
   size_t n_upstreams;
+  bool has_chunks; /* blocks of the first upstream may be chunks that another one cuts up */
   struct owners owners;
   struct tally firsts[SLOTS];                       /* allocations of the first upstream, by thread */
   atomic_uint_fast64_t allocations[MOST_UPSTREAMS]; /* of the others */
@@ -92,17 +93,34 @@ static enum hipmm_status give_back(struct fallback *fallback, const struct owner
   return status;
 }
 
+/* A block that is not noted. */
+static enum hipmm_status deallocate_in_first(struct fallback *fallback, void *ptr, size_t bytes, size_t alignment,
+                                             hipStream_t stream)
+{
+  const struct hipmm_services *services = fallback->services;
+  struct hipmm_block block = {.bytes = bytes};
+  if (ptr && fallback->has_chunks && owners_are_used(&fallback->owners)) {
+    enum hipmm_status status = services->find_below(services, ptr, &block);
+    if (status && status != HIPMM_E_NOT_SUPPORTED) return status;
+    if (!status && bytes && bytes != block.bytes)
+      return services->refuse(services, HIPMM_E_SIZE,
+                              "{0:hex} was allocated with {1} bytes and cannot be freed with {2}", (uintptr_t)ptr,
+                              block.bytes, bytes);
+  }
+  return hipmm_upstream_deallocate(fallback->upstreams[0], ptr, bytes ? bytes : block.bytes, alignment, stream);
+}
+
 static enum hipmm_status fallback_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
 {
   struct fallback *fallback = self;
   struct owner owner;
   enum hipmm_status status = HIPMM_E_POINTER;
   if (owners_may_have(&fallback->owners, ptr)) status = live_try_take(&fallback->owners.live, ptr, bytes, &owner);
-  if (status == HIPMM_E_POINTER)
-    return hipmm_upstream_deallocate(fallback->upstreams[0], ptr, bytes, alignment, stream);
+  if (status == HIPMM_E_POINTER) return deallocate_in_first(fallback, ptr, bytes, alignment, stream);
   return status ? status : give_back(fallback, &owner, alignment, stream);
 }
 
+/* What is not noted is asked for below (HIPMM_PLUGIN_HANDS_ON). */
 static enum hipmm_status fallback_find(void *self, const void *ptr, struct hipmm_block *block_out)
 {
   struct fallback *fallback = self;
@@ -111,7 +129,9 @@ static enum hipmm_status fallback_find(void *self, const void *ptr, struct hipmm
     *block_out = (struct hipmm_block){owner.block.ptr, owner.block.bytes};
     return HIPMM_OK;
   }
-  return fallback->services->find_in(fallback->services, fallback->upstreams[0], ptr, block_out);
+  return fallback->services->refuse(fallback->services, HIPMM_E_POINTER,
+                                    "{0:hex} is not allocated here: it is foreign, or was freed before", (uintptr_t)ptr,
+                                    0, 0);
 }
 
 /* ---- Values ---- */
@@ -197,6 +217,8 @@ static enum hipmm_status fallback_create(const struct hipmm_services *services, 
   fallback->services = services;
   fallback->upstreams = upstreams;
   fallback->n_upstreams = n_upstreams;
+  for (size_t i = 1; i < n_upstreams; i++)
+    fallback->has_chunks |= services->may_cut_up(services, upstreams[i], upstreams[0]) != 0;
   *self_out = fallback;
   return HIPMM_OK;
 }
@@ -224,6 +246,7 @@ const struct hipmm_plugin fallback_LTX_hipmm_plugin = {
     .version = "1.0",
     .doc = "Allocates from the first of its upstreams that is not short of memory or at its limit",
     .role = HIPMM_ROLE_ADAPTOR,
+    .flags = HIPMM_PLUGIN_HANDS_ON,
     .min_upstreams = 2,
     .max_upstreams = MOST_UPSTREAMS,
     .values = fallback_values,

@@ -7,7 +7,7 @@
 #ifndef HIPMM_FALLBACK_OWNERS_H
 #define HIPMM_FALLBACK_OWNERS_H
 
-#include "../live.h"
+#include "../common/live_blocks.h"
 
 #include <stdatomic.h>
 
@@ -41,11 +41,15 @@ static inline atomic_uint *owners_mark(const struct owners *owners, const void *
   return &owners->marks[key * 0x9E3779B97F4A7C15ull >> 48]; /* as many bits as there are marks */
 }
 
+static inline bool owners_are_used(const struct owners *owners)
+{
+  return atomic_load_explicit(&owners->is_used, memory_order_relaxed);
+}
+
 /* False: it certainly is not here. */
 static inline bool owners_may_have(const struct owners *owners, const void *ptr)
 {
-  return atomic_load_explicit(&owners->is_used, memory_order_relaxed) &&
-         atomic_load_explicit(owners_mark(owners, ptr), memory_order_relaxed);
+  return owners_are_used(owners) && atomic_load_explicit(owners_mark(owners, ptr), memory_order_relaxed);
 }
 
 #endif

@@ -3,8 +3,8 @@
  * else. It is a pool (best fit, free neighbours merged, reuse in stream order) that has the region for all its memory:
  * what was freed on a stream is given to another one as `pool` does, by `record`. The region is the program's: it must
  * last as long as the stack, and is never freed. */
+#include "../common/stream_order.h"
 #include "../pool/options.h"
-#include "../streams.h"
 #include "region.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* chunks.c: see chunks.h. Records of blocks are in host memory, an array for each chunk. */
 #include "chunks.h"
+#include "../../core/base/cancel.h"
 
 #include <string.h>
 
@@ -112,7 +113,9 @@ static enum hipmm_status add_chunk(struct fixed *fixed, uint32_t n_blocks, hipSt
     return fixed->services->refuse(fixed->services, HIPMM_E_OUT_OF_MEMORY,
                                    "cannot have more than {0} chunks; raise blocks_per_chunk", FIXED_MOST_CHUNKS, 0, 0);
   if (!have_records(fixed, place, n_blocks)) return refuse_host_memory(fixed, n_blocks);
+  int cancel = cancel_forbid();
   enum hipmm_status status = hipmm_upstream_allocate(fixed->upstream, bytes, HIPMM_ALIGNMENT, stream, &ptr);
+  cancel_allow(cancel);
   if (status) return status;
   if (!starts_cover(&fixed->starts, (uintptr_t)ptr, bytes)) {
     hipmm_upstream_deallocate(fixed->upstream, ptr, bytes, HIPMM_ALIGNMENT, stream);
@@ -152,8 +155,10 @@ static enum hipmm_status give_back(struct fixed *fixed, uint32_t place)
 {
   const struct fixed_chunk *chunk = &fixed->chunks[place];
   set_starts(fixed, place, false);
+  int cancel = cancel_forbid();
   enum hipmm_status status = hipmm_upstream_deallocate(fixed->upstream, (void *)(uintptr_t)chunk->start,
                                                        chunk->n_blocks * fixed->block_bytes, HIPMM_ALIGNMENT, NULL);
+  cancel_allow(cancel);
   if (status)
     set_starts(fixed, place, true);
   else

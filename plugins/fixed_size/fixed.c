@@ -175,8 +175,7 @@ void fixed_stream_retire(struct fixed *fixed, hipStream_t stream)
   hipStream_t handle = stream_usual_handle(stream);
   if (lock_enter(&fixed->lock, fixed->services)) return;
   uint32_t id = streams_known_id(&fixed->streams, handle);
-  if (id && (reuse_clean_stream(fixed, id, handle) || !reuse_synchronize_device(fixed, id)))
-    reuse_forget_stream(fixed, id);
+  if (id) reuse_end_stream(fixed, id, handle);
   lock_release(&fixed->lock);
 }
 

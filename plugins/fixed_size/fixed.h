@@ -8,10 +8,10 @@
 #ifndef HIPMM_FIXED_H
 #define HIPMM_FIXED_H
 
-#include "../lock.h"
-#include "../sizes.h"
-#include "../starts.h"
-#include "../streams.h"
+#include "../common/address_map.h"
+#include "../common/biased_lock.h"
+#include "../common/sizes.h"
+#include "../common/stream_order.h"
 
 enum { FIXED_MOST_BLOCKS_PER_CHUNK = 4096 };
 

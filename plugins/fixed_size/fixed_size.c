@@ -45,6 +45,11 @@ static enum hipmm_status fixed_size_find(void *self, const void *ptr, struct hip
                                  0);
 }
 
+static int fixed_size_covers(void *self, const void *ptr)
+{
+  return fixed_starts_at(self, ptr);
+}
+
 static enum hipmm_status fixed_size_trim(void *self, size_t keep_bytes)
 {
   return fixed_trim(self, keep_bytes);
@@ -174,6 +179,7 @@ static const struct hipmm_ops fixed_size_ops = {
     .stream_retire = fixed_size_stream_retire,
     .stream_retain = fixed_size_stream_retain,
     .visit = fixed_size_visit,
+    .covers = fixed_size_covers,
 };
 
 HIPMM_EXPORT extern const struct hipmm_plugin fixed_size_LTX_hipmm_plugin;

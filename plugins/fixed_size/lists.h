@@ -4,8 +4,8 @@
 #ifndef HIPMM_FIXED_LISTS_H
 #define HIPMM_FIXED_LISTS_H
 
-#include "../spin.h"
-#include "../threads.h"
+#include "../common/spin_lock.h"
+#include "../common/thread_cache.h"
 #include "chunks.h"
 
 /* All but `aside` is under `busy`. A stream's count of frees (../streams.h) is too. */

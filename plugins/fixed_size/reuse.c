@@ -76,7 +76,8 @@ enum hipmm_status reuse_synchronize_device(struct fixed *fixed, uint32_t user)
 
 /* ---- Streams; the lock is held ---- */
 
-void reuse_forget_stream(struct fixed *fixed, uint32_t stream)
+/* Does nothing if the stream has free blocks that are not clean. */
+static void forget_stream(struct fixed *fixed, uint32_t stream)
 {
   struct fixed_list *list = &fixed->lists[stream];
   spin_lock(&list->busy);
@@ -86,36 +87,38 @@ void reuse_forget_stream(struct fixed *fixed, uint32_t stream)
   if (is_empty) stream_forget(&fixed->streams, stream);
 }
 
+/* Threads find a list by its stream's handle alone. They may remember the list from a stream with the same handle that
+ * was retained and is gone, so the list of a stream that HIP must be asked about stays closed to them. */
 static void open_list(struct fixed *fixed, uint32_t stream)
 {
   struct fixed_list *list = &fixed->lists[stream];
-  const struct stream *opened = stream_of(&fixed->streams, stream);
+  const struct streams *streams = &fixed->streams;
+  const struct stream *opened = stream_of(streams, stream);
+  bool is_open = streams->record != RECORD_ON_FREE && stream_is_sure(streams, stream);
   spin_lock(&list->busy);
-  list->is_open = true;
+  list->is_open = is_open;
   list->handle = opened->handle;
   list->thread = opened->thread;
   spin_unlock(&list->busy);
+  if (is_open) thread_remember(fixed->serial, opened->handle, list);
 }
 
 /* When there is room for no more, the device is waited for and all streams are forgotten. */
 enum hipmm_status reuse_enter_stream(struct fixed *fixed, hipStream_t handle, uint32_t *id_out)
 {
   struct streams *streams = &fixed->streams;
-  enum hipmm_status status = streams_admit(streams, handle);
-  if (status) return status;
-  uint32_t id = streams_id(streams, handle);
-  if (!id) {
+  uint32_t id;
+  enum hipmm_status status = streams_enter(streams, handle, &id);
+  if (!status && !id) {
     status = reuse_synchronize_device(fixed, STREAM_CLEAN);
-    if (status) return status;
-    for (uint32_t other = STREAM_FIRST; other < streams->count; other++) reuse_forget_stream(fixed, other);
-    id = streams_id(streams, handle);
+    for (uint32_t other = STREAM_FIRST; !status && other < streams->count; other++) forget_stream(fixed, other);
+    if (!status) status = streams_enter(streams, handle, &id);
   }
+  if (status) return status;
   if (!id)
     return fixed->services->refuse(fixed->services, HIPMM_E_LIMIT, "cannot keep more than {0} streams apart",
                                    MAX_STREAMS, 0, 0);
   open_list(fixed, id);
-  bool is_remembered = streams->record != RECORD_ON_FREE && stream_is_sure(streams, id);
-  if (is_remembered) thread_remember(fixed->serial, handle, &fixed->lists[id]);
   *id_out = id;
   return HIPMM_OK;
 }
@@ -231,16 +234,30 @@ enum hipmm_status reuse_take(struct fixed *fixed, uint32_t stream, uint32_t *num
 
 /* ---- The end of a stream ---- */
 
-/* The list stays locked: nothing is freed on the stream meanwhile. */
-bool reuse_clean_stream(struct fixed *fixed, uint32_t stream, hipStream_t handle)
+/* Threads that remember the list free into it no more. */
+static void close_list(struct fixed_list *list)
+{
+  spin_lock(&list->busy);
+  list->is_open = false;
+  spin_unlock(&list->busy);
+}
+
+static bool clean_stream(struct fixed *fixed, uint32_t stream, hipStream_t handle)
 {
   struct fixed_list *list = &fixed->lists[stream];
+  if (!streams_wait_for_handle(fixed->services, handle)) return false;
+  stream_passed(&fixed->streams, stream);
   spin_lock(&list->busy);
-  bool is_clean = streams_wait_for_handle(fixed->services, handle);
-  if (is_clean) {
-    stream_passed(&fixed->streams, stream);
-    reuse_add_clean(fixed, take_all(&list->free));
-  }
+  reuse_add_clean(fixed, take_all(&list->free));
   spin_unlock(&list->busy);
-  return is_clean;
+  return true;
+}
+
+void reuse_end_stream(struct fixed *fixed, uint32_t stream, hipStream_t handle)
+{
+  close_list(&fixed->lists[stream]);
+  if (clean_stream(fixed, stream, handle) || !reuse_synchronize_device(fixed, stream))
+    forget_stream(fixed, stream);
+  else
+    stream_lose(&fixed->streams, stream);
 }

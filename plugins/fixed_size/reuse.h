@@ -19,10 +19,8 @@ enum hipmm_status reuse_enter_stream(struct fixed *fixed, hipStream_t handle, ui
 /* A block that work on the stream may use. It is in no list, and not yet live. */
 enum hipmm_status reuse_take(struct fixed *fixed, uint32_t stream, uint32_t *number_out);
 
-/* Waits for a stream that is still valid; its blocks are clean then. False if HIP refuses. */
-bool reuse_clean_stream(struct fixed *fixed, uint32_t stream, hipStream_t handle);
-
-/* Does nothing if the stream has free blocks that are not clean. */
-void reuse_forget_stream(struct fixed *fixed, uint32_t stream);
+/* The stream, which is still valid, is about to be destroyed: waits for it. Its blocks are clean then. If HIP cannot
+ * wait, they stay with the lost stream until the device was waited for. */
+void reuse_end_stream(struct fixed *fixed, uint32_t stream, hipStream_t handle);
 
 #endif

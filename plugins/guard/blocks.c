@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* blocks.c: see blocks.h. */
 #include "blocks.h"
+#include "../../core/base/cancel.h"
 #include "check.h"
 #include "quarantine.h"
 
@@ -132,6 +133,7 @@ static enum hipmm_status check_and_keep(struct guard *guard, struct guard_record
   if (hipmm_stream_is_captured(guard->services->hip, stream)) return HIPMM_OK;
   enum hipmm_status status = wait_for_work(guard, record, stream);
   if (status) return status;
+  int cancel = cancel_forbid();
   pthread_mutex_lock(&guard->lock);
   status = check_block(guard, record, false, "it was freed", &finds);
   if (!status && check_found(&finds) && guard_is_on(&guard->options.on_damage))
@@ -141,6 +143,7 @@ static enum hipmm_status check_and_keep(struct guard *guard, struct guard_record
     status = keep(guard, record, is_kept_out);
   }
   pthread_mutex_unlock(&guard->lock);
+  cancel_allow(cancel);
   return status;
 }
 

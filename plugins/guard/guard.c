@@ -7,6 +7,7 @@
  * stream (for the device, if the block was allocated on another), so that all that wrote to the block has written.
  * Writes of the very pattern, and beyond the zones, are not found; nor what a free on a stream that is captured would
  * have to wait for. */
+#include "../../core/base/cancel.h"
 #include "blocks.h"
 #include "check.h"
 #include "quarantine.h"
@@ -19,6 +20,7 @@ static enum hipmm_status guard_trim(void *self, size_t keep_bytes)
   int previous = guard->services->enter_device(guard->services);
   enum hipmm_status status = quarantine_shrink(guard, keep_bytes, NULL);
   guard->services->leave_device(guard->services, previous);
+  live_trim(&guard->live);
   return status;
 }
 
@@ -46,6 +48,7 @@ static enum hipmm_status guard_verify(struct guard *guard, uint64_t *damaged_out
   struct guard_verifying verifying = {.guard = guard};
   enum hipmm_status status = memory_wait_for_device(&guard->memory);
   if (status) return status;
+  int cancel = cancel_forbid();
   live_lock(&guard->live);
   verifying.status = memory_wait_for_device(&guard->memory);
   pthread_mutex_lock(&guard->lock);
@@ -53,6 +56,7 @@ static enum hipmm_status guard_verify(struct guard *guard, uint64_t *damaged_out
   if (!verifying.status) verifying.status = quarantine_verify(guard, &verifying.damaged);
   pthread_mutex_unlock(&guard->lock);
   live_unlock(&guard->live);
+  cancel_allow(cancel);
   *damaged_out = verifying.damaged;
   return verifying.status;
 }

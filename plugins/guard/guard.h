@@ -7,8 +7,8 @@
 #ifndef HIPMM_GUARD_GUARD_H
 #define HIPMM_GUARD_GUARD_H
 
-#include "../live.h"
-#include "../traces.h"
+#include "../common/live_blocks.h"
+#include "../common/stack_traces.h"
 #include "memory.h"
 
 /* Named as the words of the option "on_damage". */

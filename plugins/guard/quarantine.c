@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* quarantine.c: see quarantine.h. */
 #include "quarantine.h"
+#include "../../core/base/cancel.h"
 #include "check.h"
 
 enum { FIRST_CAPACITY = 64 };
@@ -105,9 +106,11 @@ static enum hipmm_status release_oldest(struct guard *guard, hipStream_t stream)
 enum hipmm_status quarantine_shrink(struct guard *guard, uint64_t bytes, hipStream_t stream)
 {
   enum hipmm_status status = HIPMM_OK;
+  int cancel = cancel_forbid();
   pthread_mutex_lock(&guard->lock);
   while (!status && guard->quarantine.bytes > bytes) status = release_oldest(guard, stream);
   pthread_mutex_unlock(&guard->lock);
+  cancel_allow(cancel);
   return status;
 }
 

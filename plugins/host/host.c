@@ -2,7 +2,7 @@
 /* host.c: a source of plain host memory, from the C library, for what runs on the host alone and for trying a stack
  * out. Whether a device can use it depends on the system: `system` makes sure. The stream given to deallocate is waited
  * for, since host functions on it may use the memory. */
-#include "../source.h"
+#include "../common/source.h"
 
 static enum hipmm_status host_create(const struct hipmm_services *services, const void *options,
                                      struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)

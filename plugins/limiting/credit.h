@@ -13,7 +13,7 @@
 #ifndef HIPMM_LIMITING_CREDIT_H
 #define HIPMM_LIMITING_CREDIT_H
 
-#include "../slot.h"
+#include "../common/thread_slot.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* file.c: see file.h. */
 #include "file.h"
-#include "../../core/output_file.h"
+#include "../../core/base/cancel.h"
+#include "../../core/base/output_file.h"
 
 #include <errno.h>
 #include <sys/stat.h>
@@ -50,12 +51,15 @@ enum hipmm_status file_empty(const struct file *file, const struct hipmm_service
 
 int file_write(const struct file *file, const char *text, size_t bytes)
 {
-  while (bytes) {
+  int code = 0;
+  int cancel = cancel_forbid(); /* the caller holds a lock */
+  while (bytes && !code) {
     ssize_t written = write(file->descriptor, text, bytes);
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return written < 0 ? errno : EIO;
-    text += written;
-    bytes -= (size_t)written;
+    if (written <= 0) code = written < 0 ? errno : EIO;
+    text += code ? 0 : written;
+    bytes -= code ? 0 : (size_t)written;
   }
-  return 0;
+  cancel_allow(cancel);
+  return code;
 }

@@ -8,7 +8,7 @@
 #ifndef HIPMM_LOGGING_RING_H
 #define HIPMM_LOGGING_RING_H
 
-#include "../spin.h"
+#include "../common/spin_lock.h"
 #include "row.h"
 
 #include <stdatomic.h>

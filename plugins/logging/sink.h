@@ -7,7 +7,7 @@
 #ifndef HIPMM_LOGGING_SINK_H
 #define HIPMM_LOGGING_SINK_H
 
-#include "../threads.h"
+#include "../common/thread_cache.h"
 #include "ring.h"
 
 enum { SINK_DELAY_MS = 10 };

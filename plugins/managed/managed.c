@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* managed.c: a source of memory that moves between host and devices by itself (hipMallocManaged), and may be larger
  * than any device. The stream given to deallocate is waited for. */
-#include "../source.h"
+#include "../common/source.h"
 
 static enum hipmm_status managed_obtain(const struct source *source, size_t bytes, void **ptr_out)
 {

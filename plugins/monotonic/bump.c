@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* bump.c: see bump.h. */
 #include "bump.h"
+#include "../../core/base/cancel.h"
+
+#include "../common/host_array.h"
 
 enum { MOST_CHUNKS = 1 << 16 };
 
@@ -34,9 +37,51 @@ static bool advance(struct bump *bump, uint64_t bytes, uint64_t alignment)
   return false;
 }
 
+/* ---- Compacting: so that records are in proportion to live blocks, however many were freed ---- */
+
+enum { LEAST_COMPACTED = 4096 };
+
+/* Forgets where blocks start that were given out since the last time; the live ones are entered anew. */
+static void discard_starts(struct bump *bump)
+{
+  for (uint32_t i = bump->compacted_chunks; i <= bump->cursor; i++) {
+    const struct bump_chunk *chunk = &bump->chunks[i];
+    starts_discard(&bump->starts, chunk->start, i < bump->cursor ? chunk->bytes : bump->offset);
+  }
+  bump->compacted_chunks = bump->cursor;
+}
+
+/* Moves the records [first, end) of a chunk to `kept` and behind; returns where they end. */
+static uint32_t compact_records(struct bump *bump, uint32_t first, uint32_t end, uint32_t kept)
+{
+  for (uint32_t number = first, begin = kept; number < end; number++) {
+    const struct bump_block block = bump->blocks[number];
+    if (!block.requested && kept > begin && !bump->blocks[kept - 1].requested) continue;
+    if (block.requested) starts_set(&bump->starts, block.start, kept);
+    bump->blocks[kept++] = block;
+  }
+  return kept;
+}
+
+static void compact(struct bump *bump)
+{
+  uint32_t kept = 1, first = 1, n_blocks = bump->n_blocks;
+  discard_starts(bump);
+  for (uint32_t i = 0; i <= bump->cursor; i++) {
+    uint32_t end = i < bump->cursor ? bump->chunks[i + 1].first : n_blocks;
+    bump->chunks[i].first = kept;
+    kept = compact_records(bump, first, end, kept);
+    first = end;
+  }
+  bump->n_blocks = kept;
+  bump->compact_at = kept < BUMP_MOST_BLOCKS / 2 - LEAST_COMPACTED ? 2 * kept + LEAST_COMPACTED : BUMP_MOST_BLOCKS;
+  host_pages_discard(&bump->blocks[kept], (n_blocks - kept) * sizeof *bump->blocks);
+}
+
 uint32_t bump_take(struct bump *bump, uint64_t requested, uint64_t alignment, hipStream_t handle)
 {
   uint64_t bytes = sizes_round_up(requested, HIPMM_ALIGNMENT), at = UINT64_MAX;
+  if (bump->n_blocks >= bump->compact_at) compact(bump);
   if (bump->n_blocks == BUMP_MOST_BLOCKS) return BUMP_NONE;
   if (bump->offset) at = place_in(&bump->chunks[bump->cursor], bump->offset, bytes, alignment);
   if (at == UINT64_MAX) {
@@ -59,6 +104,13 @@ uint32_t bump_at(const struct bump *bump, const void *ptr)
   return number < bump->n_blocks && bump->blocks[number].start == (uintptr_t)ptr ? number : BUMP_NONE;
 }
 
+bool bump_has(const struct bump *bump, const void *ptr)
+{
+  for (uint32_t i = 0; i < bump->n_chunks; i++)
+    if ((uintptr_t)ptr - bump->chunks[i].start < bump->chunks[i].bytes) return true;
+  return false;
+}
+
 void bump_free(struct bump *bump, uint32_t number, hipStream_t handle)
 {
   struct bump_block *block = &bump->blocks[number];
@@ -74,6 +126,8 @@ void bump_rewind(struct bump *bump)
   bump->offset = 0;
   bump->used_bytes = 0;
   bump->n_blocks = 1;
+  bump->compact_at = LEAST_COMPACTED;
+  bump->compacted_chunks = 0;
 }
 
 /* ---- Chunks ---- */
@@ -89,7 +143,9 @@ enum hipmm_status bump_add_chunk(struct bump *bump, uint64_t bytes, hipStream_t 
   void *ptr = NULL;
   if (bump->n_chunks == MOST_CHUNKS || bytes > bump->maximum_bytes || bump->bytes > bump->maximum_bytes - bytes)
     return HIPMM_E_LIMIT;
+  int cancel = cancel_forbid();
   enum hipmm_status status = hipmm_upstream_allocate(bump->upstream, bytes, HIPMM_ALIGNMENT, handle, &ptr);
+  cancel_allow(cancel);
   if (status) return status;
   if (!starts_cover(&bump->starts, (uintptr_t)ptr, bytes)) {
     hipmm_upstream_deallocate(bump->upstream, ptr, bytes, HIPMM_ALIGNMENT, handle);
@@ -131,8 +187,10 @@ enum hipmm_status bump_grow(struct bump *bump, uint64_t requested, uint64_t alig
 static enum hipmm_status give_back(struct bump *bump, uint32_t index)
 {
   const struct bump_chunk *chunk = &bump->chunks[index];
+  int cancel = cancel_forbid();
   enum hipmm_status status =
       hipmm_upstream_deallocate(bump->upstream, (void *)(uintptr_t)chunk->start, chunk->bytes, HIPMM_ALIGNMENT, NULL);
+  cancel_allow(cancel);
   if (status) return status;
   bump->bytes -= chunk->bytes;
   bump->chunks[index] = bump->chunks[--bump->n_chunks];
@@ -194,15 +252,17 @@ void bump_visit(const struct bump *bump, void (*see)(void *closure, const struct
 
 uint64_t bump_metadata_bytes(const struct bump *bump)
 {
-  return bump->n_chunks * sizeof *bump->chunks + bump->n_blocks * sizeof *bump->blocks +
-         starts_metadata_bytes(&bump->starts, bump->peak_bytes);
+  uint64_t bytes = bump->n_chunks * sizeof *bump->chunks + bump->n_blocks * sizeof *bump->blocks;
+  for (uint32_t i = 0; i < bump->n_chunks; i++)
+    bytes += starts_resident_bytes(&bump->starts, bump->chunks[i].start, bump->chunks[i].bytes);
+  return bytes;
 }
 
 /* ---- Life ---- */
 
 bool bump_open(struct bump *bump, const struct hipmm_services *services, struct hipmm_resource *upstream)
 {
-  *bump = (struct bump){.services = services, .upstream = upstream, .n_blocks = 1};
+  *bump = (struct bump){.services = services, .upstream = upstream, .n_blocks = 1, .compact_at = LEAST_COMPACTED};
   bool opened = starts_open(&bump->starts, services, HIPMM_ALIGNMENT);
   bump->chunks = services->host_allocate(services, chunks_bytes);
   bump->blocks = services->host_allocate(services, blocks_bytes);

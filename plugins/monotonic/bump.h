@@ -7,11 +7,12 @@
 #ifndef HIPMM_MONOTONIC_BUMP_H
 #define HIPMM_MONOTONIC_BUMP_H
 
-#include "../sizes.h"
-#include "../starts.h"
+#include "../common/address_map.h"
+#include "../common/sizes.h"
 
 enum { BUMP_NONE = 0, BUMP_MOST_BLOCKS = 1 << 26 };
 
+/* After compaction one record stands for all freed blocks that follow one another in a chunk. */
 struct bump_block {
   uint64_t start;
   uint64_t requested; /* 0: freed */
@@ -36,6 +37,8 @@ struct bump {
   double growth_factor;
   struct bump_block *blocks; /* in the order in which they were given out; [0] is none */
   uint32_t n_blocks;
+  uint32_t compact_at;       /* so many blocks are compacted before another is added */
+  uint32_t compacted_chunks; /* those before were behind the cursor at the last time */
   int64_t live_count, live_bytes;
   struct starts starts;
 };
@@ -54,6 +57,9 @@ enum hipmm_status bump_grow(struct bump *bump, uint64_t requested, uint64_t alig
 
 /* Takes a chunk of just so many bytes. */
 enum hipmm_status bump_add_chunk(struct bump *bump, uint64_t bytes, hipStream_t handle);
+
+/* Whether `ptr` is in one of the chunks. */
+bool bump_has(const struct bump *bump, const void *ptr);
 
 /* The block that starts at `ptr`, live or freed; BUMP_NONE if there is none. */
 uint32_t bump_at(const struct bump *bump, const void *ptr);

@@ -233,6 +233,7 @@ static const struct hipmm_ops monotonic_ops = {
     .stream_retain = monotonic_stream_retain,
     .reconfigure = monotonic_reconfigure,
     .visit = monotonic_visit,
+    .covers = monotonic_covers,
 };
 
 HIPMM_EXPORT extern const struct hipmm_plugin monotonic_LTX_hipmm_plugin;

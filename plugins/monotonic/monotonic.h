@@ -4,7 +4,7 @@
 #ifndef HIPMM_MONOTONIC_MONOTONIC_H
 #define HIPMM_MONOTONIC_MONOTONIC_H
 
-#include "../lock.h"
+#include "../common/biased_lock.h"
 #include "bump.h"
 #include "uses.h"
 
@@ -21,6 +21,7 @@ enum hipmm_status monotonic_deallocate(void *self, void *ptr, size_t bytes, size
 enum hipmm_status monotonic_find(void *self, const void *ptr, struct hipmm_block *block_out);
 enum hipmm_status monotonic_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent),
                                   void *closure);
+int monotonic_covers(void *self, const void *ptr);
 enum hipmm_status monotonic_trim(void *self, size_t keep_bytes);
 void monotonic_stream_retire(void *self, hipStream_t stream);
 void monotonic_stream_retain(void *self, hipStream_t stream);

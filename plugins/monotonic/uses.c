@@ -4,33 +4,6 @@
 
 static const size_t epochs_bytes = MAX_STREAMS * sizeof(uint64_t);
 
-static bool has(const struct stream_set *set, uint32_t stream)
-{
-  return set->bits[stream / 64] >> stream % 64 & 1;
-}
-
-static void add(struct stream_set *set, uint32_t stream)
-{
-  set->bits[stream / 64] |= 1ull << stream % 64;
-}
-
-static void drop(struct stream_set *set, uint32_t stream)
-{
-  set->bits[stream / 64] &= ~(1ull << stream % 64);
-}
-
-/* The next of a set from `stream` on; MAX_STREAMS behind the last. */
-static uint32_t next_in(const struct stream_set *set, uint32_t stream)
-{
-  for (; stream < MAX_STREAMS; stream = (stream / 64 + 1) * 64) {
-    uint64_t rest = set->bits[stream / 64] >> stream % 64;
-    if (rest) return stream + (uint32_t)__builtin_ctzll(rest);
-  }
-  return MAX_STREAMS;
-}
-
-static const struct stream_set none;
-
 /* ---- Order ---- */
 
 /* Whether the stream has come so far as the others must wait for; it is none of the earlier ones then. */
@@ -39,22 +12,26 @@ static bool has_passed(struct uses *uses, uint32_t stream)
   struct streams *streams = &uses->streams;
   stream_poll(streams, stream);
   if (stream_of(streams, stream)->passed < uses->epochs[stream]) return false;
-  drop(&uses->earlier, stream);
+  stream_set_remove(&uses->earlier, stream);
   return true;
 }
 
 enum hipmm_status uses_order(struct uses *uses, uint32_t stream)
 {
   struct streams *streams = &uses->streams;
-  if (has(&uses->ordered, stream)) return HIPMM_OK;
-  for (uint32_t other = 0; (other = next_in(&uses->earlier, other)) < MAX_STREAMS; other++) {
+  if (stream_set_has(&uses->ordered, stream)) return HIPMM_OK;
+  bool has_waited = false;
+  for (uint32_t other = 0; (other = stream_set_next(&uses->earlier, other)) < MAX_STREAMS; other++) {
     if (other == stream || has_passed(uses, other)) continue;
+    has_waited = true;
     if (stream_wait(streams, stream, other, uses->epochs[other])) continue;
     enum hipmm_status status = uses_synchronize(uses, stream); /* its handle may be gone */
     if (status) return status;
     break;
   }
-  add(&uses->ordered, stream);
+  stream_set_add(&uses->ordered, stream);
+  /* The waits count as freed now: an event that stands for the stream's last free must come after them. */
+  if (has_waited && streams->record == RECORD_ON_FREE) stream_note_free(streams, stream);
   return HIPMM_OK;
 }
 
@@ -62,34 +39,43 @@ enum hipmm_status uses_order(struct uses *uses, uint32_t stream)
  * the handle may be used. */
 static void add_earlier(struct uses *uses, uint32_t stream, uint64_t epoch)
 {
-  add(&uses->earlier, stream);
+  stream_set_add(&uses->earlier, stream);
   uses->epochs[stream] = epoch;
 }
 
 void uses_note_chunk(struct uses *uses, uint32_t stream)
 {
   add_earlier(uses, stream, stream_note_free(&uses->streams, stream));
-  uses->ordered = none;
-  add(&uses->ordered, stream);
+  stream_set_clear(&uses->ordered);
+  stream_set_add(&uses->ordered, stream);
 }
 
 void uses_note_free(struct uses *uses, uint32_t stream)
 {
   struct streams *streams = &uses->streams;
-  if (streams->record == RECORD_ON_FREE || !has(&uses->freed, stream)) stream_note_free(streams, stream);
-  add(&uses->freed, stream);
+  if (streams->record == RECORD_ON_FREE || !stream_set_has(&uses->freed, stream)) stream_note_free(streams, stream);
+  stream_set_add(&uses->freed, stream);
+}
+
+/* Whether a stream that freed comes after all earlier ones, so that to wait for it is to wait for them. */
+static bool earlier_are_covered(const struct uses *uses)
+{
+  for (uint32_t stream = 0; (stream = stream_set_next(&uses->freed, stream)) < MAX_STREAMS; stream++)
+    if (stream_set_has(&uses->ordered, stream)) return true;
+  return false;
 }
 
 /* Frees are counted when they can matter: now. */
 void uses_rewind(struct uses *uses)
 {
   struct streams *streams = &uses->streams;
-  for (uint32_t stream = 0; (stream = next_in(&uses->freed, stream)) < MAX_STREAMS; stream++) {
+  if (earlier_are_covered(uses)) stream_set_clear(&uses->earlier);
+  for (uint32_t stream = 0; (stream = stream_set_next(&uses->freed, stream)) < MAX_STREAMS; stream++) {
     bool is_counted = streams->record == RECORD_ON_FREE;
     add_earlier(uses, stream, is_counted ? stream_of(streams, stream)->frees : stream_note_free(streams, stream));
   }
-  uses->freed = none;
-  uses->ordered = none;
+  stream_set_clear(&uses->freed);
+  stream_set_clear(&uses->ordered);
 }
 
 enum hipmm_status uses_synchronize(struct uses *uses, uint32_t user)
@@ -98,8 +84,8 @@ enum hipmm_status uses_synchronize(struct uses *uses, uint32_t user)
   if (status) return status;
   for (uint32_t stream = STREAM_FIRST; stream < uses->streams.count; stream++)
     if (stream_of(&uses->streams, stream)->in_use) stream_passed(&uses->streams, stream);
-  uses->freed = none;
-  uses->earlier = none;
+  stream_set_clear(&uses->freed);
+  stream_set_clear(&uses->earlier);
   streams_forget_gone(&uses->streams);
   return HIPMM_OK;
 }
@@ -109,9 +95,9 @@ enum hipmm_status uses_synchronize(struct uses *uses, uint32_t user)
 /* Its work has passed. */
 static void forget(struct uses *uses, uint32_t stream)
 {
-  drop(&uses->freed, stream);
-  drop(&uses->earlier, stream);
-  drop(&uses->ordered, stream);
+  stream_set_remove(&uses->freed, stream);
+  stream_set_remove(&uses->earlier, stream);
+  stream_set_remove(&uses->ordered, stream);
   stream_forget(&uses->streams, stream);
 }
 
@@ -119,23 +105,22 @@ static void forget(struct uses *uses, uint32_t stream)
 enum hipmm_status uses_enter(struct uses *uses, hipStream_t handle, uint32_t *id_out)
 {
   struct streams *streams = &uses->streams;
-  enum hipmm_status status = streams_admit(streams, handle);
+  enum hipmm_status status = streams_enter(streams, handle, id_out);
+  if (status || *id_out) return status;
+  status = uses_synchronize(uses, STREAM_CLEAN);
   if (status) return status;
-  *id_out = streams_id(streams, handle);
-  if (!*id_out) {
-    status = uses_synchronize(uses, STREAM_CLEAN);
-    if (status) return status;
-    for (uint32_t stream = STREAM_FIRST; stream < streams->count; stream++) forget(uses, stream);
-    *id_out = streams_id(streams, handle);
-  }
-  return HIPMM_OK;
+  for (uint32_t stream = STREAM_FIRST; stream < streams->count; stream++) forget(uses, stream);
+  return streams_enter(streams, handle, id_out);
 }
 
 void uses_retire(struct uses *uses, hipStream_t handle)
 {
   uint32_t stream = streams_known_id(&uses->streams, handle);
   if (!stream) return;
-  if (!streams_wait_for_handle(uses->services, handle) && uses_synchronize(uses, stream)) return;
+  if (!streams_wait_for_handle(uses->services, handle) && uses_synchronize(uses, stream)) {
+    stream_lose(&uses->streams, stream);
+    return;
+  }
   stream_passed(&uses->streams, stream);
   forget(uses, stream);
 }

@@ -5,12 +5,7 @@
 #ifndef HIPMM_MONOTONIC_USES_H
 #define HIPMM_MONOTONIC_USES_H
 
-#include "../streams.h"
-
-/* Streams by id. */
-struct stream_set {
-  uint64_t bits[MAX_STREAMS / 64];
-};
+#include "../common/stream_set.h"
 
 struct uses {
   const struct hipmm_services *services;

@@ -2,7 +2,7 @@
 /* pinned.c: a source of host memory that stays in place (hipHostMalloc), which every device reads and writes over the
  * bus. For buffers that copies go through, and for what the host and a device share. The stream given to deallocate is
  * waited for. */
-#include "../source.h"
+#include "../common/source.h"
 
 static enum hipmm_status pinned_obtain(const struct source *source, size_t bytes, void **ptr_out)
 {

@@ -181,11 +181,10 @@ void address_index_close(struct address_index *index, const struct blocks *block
   blocks->services->host_free(blocks->services, index->levels[0], table_bytes(index->n_cells));
 }
 
-/* Each block has touched a page of the heads and of each level at most. */
-uint64_t address_index_metadata_bytes(const struct address_index *index, const struct blocks *blocks)
+uint64_t address_index_metadata_bytes(const struct address_index *index)
 {
-  uint64_t table = table_bytes(index->n_cells), pages = (uint64_t)blocks->count * (index->n_levels + 1) * 4096;
-  return pages < table ? pages : table;
+  uint64_t table = table_bytes(index->n_cells);
+  return host_pages_resident(index->levels[0], table, table);
 }
 
 /* ---- Blocks ---- */

@@ -35,8 +35,8 @@ struct address_index {
 bool address_index_cover(struct address_index *index, const struct blocks *blocks);
 void address_index_close(struct address_index *index, const struct blocks *blocks);
 
-/* Host memory that it takes at most, in bytes. */
-uint64_t address_index_metadata_bytes(const struct address_index *index, const struct blocks *blocks);
+/* Host memory that it takes, in bytes. */
+uint64_t address_index_metadata_bytes(const struct address_index *index);
 
 void address_index_add(struct address_index *index, struct blocks *blocks, uint32_t id);
 void address_index_remove(struct address_index *index, struct blocks *blocks, uint32_t id);

@@ -2,14 +2,20 @@
 /* block.c: records of blocks in one array, and maps from addresses to records. */
 #include "block.h"
 
-enum { N_LEAVES = 1 << (ADDRESS_BITS - LEAF_BITS), N_CELLS = 1 << (ADDRESS_BITS - CELL_BITS), MAX_BLOCKS = 1 << 24 };
+enum { N_LEAVES = 1 << (ADDRESS_BITS - LEAF_BITS), N_CELLS = 1 << (ADDRESS_BITS - CELL_BITS), MAX_BLOCKS = 1 << 28 };
 
 static const size_t LEAF_BYTES = sizeof(uint32_t) << (LEAF_BITS - UNIT_BITS);
+
+/* So much of the map, in bytes and in bits of addresses, is given back or kept as a whole. */
+enum { MAP_PART_BYTES = 1 << 16, MAP_PART_BITS = 16 - 2 + UNIT_BITS, MAP_PARTS = 1 << (LEAF_BITS - MAP_PART_BITS) };
 
 bool blocks_open(struct blocks *blocks, const struct hipmm_services *services)
 {
   *blocks = (struct blocks){.services = services, .count = 1};
-  blocks->items = services->host_allocate(services, MAX_BLOCKS * sizeof *blocks->items);
+  if (host_array_open(&blocks->records, MAX_BLOCKS * sizeof *blocks->items)) {
+    blocks->items = (struct block *)(void *)blocks->records.start;
+    blocks->most = (uint32_t)(blocks->records.reserved_bytes / sizeof *blocks->items);
+  }
   blocks->leaves = services->host_allocate(services, N_LEAVES * sizeof *blocks->leaves);
   blocks->large = services->host_allocate(services, N_CELLS * sizeof *blocks->large);
   return blocks->items && blocks->leaves && blocks->large;
@@ -25,7 +31,7 @@ void blocks_close(struct blocks *blocks)
   }
   services->host_free(services, blocks->large, N_CELLS * sizeof *blocks->large);
   services->host_free(services, blocks->leaves, N_LEAVES * sizeof *blocks->leaves);
-  services->host_free(services, blocks->items, MAX_BLOCKS * sizeof *blocks->items);
+  host_array_close(&blocks->records);
 }
 
 static bool add_cells(struct blocks *blocks, uint64_t start, uint64_t bytes)
@@ -51,16 +57,40 @@ bool blocks_cover(struct blocks *blocks, uint64_t start, uint64_t bytes)
   return true;
 }
 
-/* Readers without the lock see either what the record was before or all of what it is now: they compare `start`. */
-uint32_t block_new(struct blocks *blocks, uint64_t start, uint64_t bytes)
+/* ---- Records ---- */
+
+static uint32_t take_from_hole(struct blocks *blocks)
 {
-  uint32_t id = blocks->unused;
-  if (id)
-    blocks->unused = blocks->items[id].next;
-  else if (blocks->count < MAX_BLOCKS)
-    id = blocks->count++;
-  else
-    return BLOCK_NONE;
+  uint32_t id = blocks->holes;
+  const struct block *first = &blocks->items[id];
+  blocks->holes = first->next;
+  if (first->after > 1) {
+    struct block *second = &blocks->items[id + 1];
+    second->next = first->next;
+    second->after = first->after - 1;
+    blocks->holes = id + 1;
+  }
+  return id;
+}
+
+/* A record that was not used since its memory was given back, or never. */
+static uint32_t new_record(struct blocks *blocks)
+{
+  if (blocks->holes) return take_from_hole(blocks);
+  if (blocks->count >= blocks->most) return BLOCK_NONE;
+  size_t end = (blocks->count + (size_t)1) * sizeof *blocks->items;
+  if (end > blocks->records.usable_bytes && !host_array_grow(&blocks->records)) return BLOCK_NONE;
+  return blocks->count++;
+}
+
+bool blocks_are_exhausted(const struct blocks *blocks)
+{
+  return !blocks->unused && !blocks->holes && blocks->count >= blocks->most;
+}
+
+/* Readers without the lock see either what the record was before or all of what it is now: they compare `start`. */
+static inline uint32_t begin(struct blocks *blocks, uint32_t id, uint64_t start, uint64_t bytes)
+{
   struct block *block = &blocks->items[id];
   __atomic_store_n(&block->start, start, __ATOMIC_RELAXED);
   block->bytes = bytes;
@@ -68,6 +98,20 @@ uint32_t block_new(struct blocks *blocks, uint64_t start, uint64_t bytes)
   block->vacant = 0;
   block_set_state(block, BLOCK_FREE);
   return id;
+}
+
+static __attribute__((noinline)) uint32_t begin_new_record(struct blocks *blocks, uint64_t start, uint64_t bytes)
+{
+  uint32_t id = new_record(blocks);
+  return id ? begin(blocks, id, start, bytes) : BLOCK_NONE;
+}
+
+uint32_t block_new(struct blocks *blocks, uint64_t start, uint64_t bytes)
+{
+  uint32_t id = blocks->unused;
+  if (!id) return begin_new_record(blocks, start, bytes);
+  blocks->unused = blocks->items[id].next;
+  return begin(blocks, id, start, bytes);
 }
 
 void block_set_bounds(struct blocks *blocks, uint32_t id, uint64_t start, uint64_t bytes)
@@ -99,4 +143,97 @@ uint64_t blocks_metadata_bytes(const struct blocks *blocks)
   uint64_t map = blocks->n_leaves * LEAF_BYTES;
   uint64_t large = blocks->n_leaves * sizeof *blocks->large << (LEAF_BITS - CELL_BITS);
   return records + (pages < map ? pages : map) + large;
+}
+
+uint64_t blocks_resident_bytes(const struct blocks *blocks)
+{
+  uint64_t unknown = blocks_metadata_bytes(blocks), left = blocks->n_leaves;
+  uint64_t bytes = host_pages_resident(blocks->items, blocks->count * sizeof *blocks->items, unknown);
+  for (uint64_t leaf = 0; left && leaf < N_LEAVES && bytes < unknown; leaf++) {
+    const uint32_t *entries = atomic_load_explicit(&blocks->leaves[leaf], memory_order_relaxed);
+    if (!entries) continue;
+    const uint32_t *large = &blocks->large[leaf << (LEAF_BITS - CELL_BITS)];
+    bytes += host_pages_resident(entries, LEAF_BYTES, unknown);
+    bytes += host_pages_resident(large, sizeof *large << (LEAF_BITS - CELL_BITS), unknown);
+    left--;
+  }
+  return bytes < unknown ? bytes : unknown;
+}
+
+/* ---- Giving back ---- */
+
+enum { LEAST_HOLE = 1024 /* records */ };
+
+/* Records [first, end) are not in use. */
+static void add_unused(struct blocks *blocks, uint32_t first, uint32_t end)
+{
+  if (end == blocks->count) {
+    host_pages_discard(&blocks->items[first], (end - first) * sizeof *blocks->items);
+    blocks->count = first;
+  } else if (end - first >= LEAST_HOLE) {
+    host_pages_discard(&blocks->items[first + 1], (end - first - 1) * sizeof *blocks->items);
+    blocks->items[first].next = blocks->holes;
+    blocks->items[first].after = end - first;
+    blocks->holes = first;
+  } else {
+    while (end-- > first) {
+      blocks->items[end].next = blocks->unused;
+      blocks->unused = end;
+    }
+  }
+}
+
+/* From the last record to the first, so that the first are used again first. */
+static void trim_records(struct blocks *blocks)
+{
+  blocks->unused = blocks->holes = BLOCK_NONE;
+  for (uint32_t end = blocks->count, first; end > 1; end = first - 1) {
+    for (first = end; first > 1 && block_state(&blocks->items[first - 1]) == BLOCK_UNUSED;) first--;
+    if (first < end) add_unused(blocks, first, end);
+  }
+}
+
+/* Which parts of the map have an entry of a block: a bit for each, by address. */
+static uint64_t *parts_in_use(const struct blocks *blocks, size_t bytes)
+{
+  uint64_t *parts = blocks->services->host_allocate(blocks->services, bytes);
+  uint32_t hole = blocks->holes; /* holes are in the order of ids; to read in one would commit memory anew */
+  for (uint32_t id = 1; parts && id < blocks->count; id++) {
+    const struct block *block = &blocks->items[id];
+    if (id == hole) {
+      id += block->after - 1;
+      hole = block->next;
+      continue;
+    }
+    uint64_t part = block->start >> MAP_PART_BITS;
+    if (block_state(block) != BLOCK_UNUSED) parts[part / 64] |= 1ull << part % 64;
+  }
+  return parts;
+}
+
+static void trim_leaf(uint32_t *entries, const uint64_t *parts)
+{
+  for (uint32_t part = 0, end; part < MAP_PARTS; part = end + 1) {
+    for (end = part; end < MAP_PARTS && !(parts[end / 64] >> end % 64 & 1);) end++;
+    host_pages_discard((char *)entries + (size_t)part * MAP_PART_BYTES, (size_t)(end - part) * MAP_PART_BYTES);
+  }
+}
+
+static void trim_map(struct blocks *blocks)
+{
+  size_t bytes = (1ull << (ADDRESS_BITS - MAP_PART_BITS)) / 8;
+  uint64_t *parts = parts_in_use(blocks, bytes), left = blocks->n_leaves;
+  for (uint64_t leaf = 0; parts && left && leaf < N_LEAVES; leaf++) {
+    uint32_t *entries = atomic_load_explicit(&blocks->leaves[leaf], memory_order_relaxed);
+    if (!entries) continue;
+    trim_leaf(entries, &parts[leaf * (MAP_PARTS / 64)]);
+    left--;
+  }
+  blocks->services->host_free(blocks->services, parts, bytes);
+}
+
+void blocks_trim(struct blocks *blocks)
+{
+  trim_records(blocks);
+  trim_map(blocks);
 }

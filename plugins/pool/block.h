@@ -7,6 +7,8 @@
 #ifndef HIPMM_POOL_BLOCK_H
 #define HIPMM_POOL_BLOCK_H
 
+#include "../common/host_array.h"
+
 #include <hipmm/plugin.h>
 
 #include <stdatomic.h>
@@ -54,15 +56,18 @@ struct span {
  * that are as large as a cell only one can start in each cell, so that few lines of their map have all that a program
  * uses. */
 struct blocks {
-  struct block *items;       /* reserved for the largest count, committed on touch */
+  struct block *items;       /* in `records` */
   uint32_t *large;           /* by cell of address space, from 0 on */
   uint32_t *_Atomic *leaves; /* one per LEAF_SPAN of address space; NULL where the pool has nothing */
   uint64_t granule_bytes;    /* a power of two (granules.h); 0: there are none */
   uint32_t unused;           /* list of records to use again, through `next` */
-  uint32_t count;            /* records ever used, 0 included */
+  uint32_t holes;            /* list of runs of records to use after those, whose memory was given back */
+  uint32_t count;            /* records used since all behind them were given back, 0 included */
+  uint32_t most;             /* that there can be */
   uint32_t live;             /* blocks in state BLOCK_LIVE */
   uint32_t n_leaves;         /* leaves in use */
   const struct hipmm_services *services;
+  struct host_array records;
   uint32_t n_spans, n_cells;
   struct span spans[MAX_SPANS]; /* only if there are granules */
 };
@@ -78,6 +83,12 @@ bool blocks_cover(struct blocks *blocks, uint64_t start, uint64_t bytes);
 uint32_t block_new(struct blocks *blocks, uint64_t start, uint64_t bytes);
 void block_drop(struct blocks *blocks, uint32_t id);
 
+/* Whether there are no more: block_new() fails until a record is dropped. */
+bool blocks_are_exhausted(const struct blocks *blocks);
+
+/* Gives the host memory of records that are not in use back, and of the map where no block starts. */
+void blocks_trim(struct blocks *blocks);
+
 /* Changes where a free block lies. */
 void block_set_bounds(struct blocks *blocks, uint32_t id, uint64_t start, uint64_t bytes);
 
@@ -85,8 +96,9 @@ void block_set_bounds(struct blocks *blocks, uint32_t id, uint64_t start, uint64
  * it is asked for is far from all that was looked at before. */
 void block_show(struct blocks *blocks, uint32_t id);
 
-/* Host memory that the records and the map take at most, in bytes. */
+/* Host memory that the records and the map take, in bytes: at most, by what was used; and as the system tells. */
 uint64_t blocks_metadata_bytes(const struct blocks *blocks);
+uint64_t blocks_resident_bytes(const struct blocks *blocks);
 
 /* A live block may be claimed by its owner at any moment; in any other state it is the lock's. */
 static inline enum block_state block_state(const struct block *block)

@@ -8,8 +8,8 @@
 #ifndef HIPMM_POOL_CACHE_H
 #define HIPMM_POOL_CACHE_H
 
-#include "../gate.h"
-#include "../threads.h"
+#include "../common/gate.h"
+#include "../common/thread_cache.h"
 #include "heap.h"
 
 enum { CACHE_BINS = 256 };
@@ -24,21 +24,27 @@ struct cache {
   struct gate gate;
   uint32_t stream; /* of the pool's streams; STREAM_CLEAN: the cache is not in use */
   hipStream_t handle;
-  uint64_t thread;     /* whose; 0: that thread has ended */
+  uint64_t thread;     /* whose; 0: nobody's */
+  bool is_left;        /* that thread has ended: it set this without a lock */
   uint64_t bytes;      /* kept */
   uint64_t most_bytes; /* that it may keep, blocks in all */
   int64_t requested;   /* allocated from it less freed to it, as requested */
   int64_t live;        /* the same in blocks */
   uint32_t next_bin;   /* to be emptied when there must be room */
+  uint16_t next;       /* in a chain of the index: 1 + number of the cache; 0: the last */
   struct cache_bin bins[CACHE_BINS];
 };
+
+struct cache_index;
 
 /* The caches of a pool. */
 struct caches {
   const struct hipmm_services *services;
   uint64_t serial; /* of the pool; never given twice */
   struct cache *items;
-  uint32_t count; /* items ever used */
+  struct cache_index *index; /* where to find items by thread and stream */
+  uint32_t count;            /* items ever used */
+  bool any_is_left;          /* of items */
 };
 
 bool caches_open(struct caches *caches, const struct hipmm_services *services);
@@ -50,12 +56,20 @@ static inline struct cache *cache_of_thread(const struct caches *caches, hipStre
   return thread_recall(caches->serial, handle);
 }
 
-/* The same however long ago, or a new one, for `stream`; NULL if there is room for no more. The pool's lock is held. */
-struct cache *cache_new(struct caches *caches, hipStream_t handle, uint32_t stream);
+/* The same however long ago; NULL if there is none. The pool's lock is held. */
+struct cache *cache_find(struct caches *caches, hipStream_t handle);
+
+/* The same, or a new one for `stream`; NULL if there is room for no more, or the thread has ended (threads.h). The pool's
+ * lock is held. */
+struct cache *cache_new(struct caches *caches, struct heap *heap, hipStream_t handle, uint32_t stream);
 
 /* Gives back to the heap what stands in the way of keeping the block, which is at most `most_bytes` large. The pool's
  * lock is held. */
 void cache_make_room(struct cache *cache, struct heap *heap, uint32_t id);
+
+/* The calling thread ends and has no time to empty its caches: they are nobody's, and what they keep comes back when the
+ * pool would otherwise grow, on trim, or when a cache is needed. No lock needed. */
+void caches_leave(struct caches *caches, uint64_t thread);
 
 /* Every cache: whether any kept anything. Those of a stream, or a thread, which are then out of use. The pool's lock is
  * held. */

@@ -2,8 +2,8 @@
 /* explain.c: why an allocation failed, in numbers. By then the pool has done what it could: all streams were waited
  * for, what is free was merged, idle memory was given back and asked for anew. So what is told is what the most would
  * be that could be had, and what stands in the way of more. Called once for each failure, on no other path. */
+#include "allocate.h"
 #include "idle.h"
-#include "serve.h"
 
 /* What a request could have of the memory that is held. */
 static uint64_t available_bytes(const struct pool *pool)
@@ -55,6 +55,19 @@ static enum hipmm_status explain_upstream(const struct pool *pool, enum hipmm_st
           : "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it free, {3:bytes} in one piece now that all "
             "streams were waited for and what is free was merged, and the upstream has not enough more",
       request->requested, ground_bytes(&pool->ground), pool_free_bytes(pool), available_bytes(pool));
+}
+
+enum hipmm_status pool_refuse_without_records(const struct pool *pool, const struct request *request)
+{
+  const struct blocks *blocks = &pool->heap.blocks;
+  const struct hipmm_services *services = pool->services;
+  enum hipmm_status status =
+      services->refuse(services, HIPMM_E_OUT_OF_MEMORY,
+                       "cannot allocate {0:bytes}: {1} blocks are allocated, and with the free ones between them the "
+                       "pool has records for {2} and no more; free some, or allocate fewer and larger blocks",
+                       request->requested, blocks->live, blocks->most - 1);
+  return services->explain(services, status, "{0:bytes} are held, {1:bytes} of it free", ground_bytes(&pool->ground),
+                           pool_free_bytes(pool), 0, 0);
 }
 
 enum hipmm_status pool_explain(const struct pool *pool, enum hipmm_status status, const struct request *request)

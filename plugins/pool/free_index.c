@@ -157,7 +157,7 @@ uint32_t free_index_any(const struct free_index *index, const struct blocks *blo
   return id ? id : free_index_below(index, blocks, BLOCK_NONE, HIPMM_ALIGNMENT);
 }
 
-uint64_t free_index_metadata_bytes(const struct free_index *index, const struct blocks *blocks)
+uint64_t free_index_metadata_bytes(const struct free_index *index)
 {
-  return sizeof *index + address_index_metadata_bytes(&index->tree, blocks);
+  return sizeof *index + address_index_metadata_bytes(&index->tree);
 }

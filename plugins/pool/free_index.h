@@ -50,8 +50,8 @@ uint32_t free_index_holding(const struct free_index *index, const struct blocks 
 /* The largest block in a list; BLOCK_NONE if none is. */
 uint32_t free_index_largest_listed(const struct free_index *index, const struct blocks *blocks);
 
-/* Host memory that it takes at most, in bytes. */
-uint64_t free_index_metadata_bytes(const struct free_index *index, const struct blocks *blocks);
+/* Host memory that it takes, in bytes. */
+uint64_t free_index_metadata_bytes(const struct free_index *index);
 
 /* Any block; BLOCK_NONE when empty. */
 uint32_t free_index_any(const struct free_index *index, const struct blocks *blocks);

@@ -8,9 +8,9 @@
 #ifndef HIPMM_POOL_GRANULES_H
 #define HIPMM_POOL_GRANULES_H
 
+#include "chunks.h"
 #include "heap.h"
-#include "history.h"
-#include "pieces.h"
+#include "placement_hints.h"
 
 struct granules {
   struct history history;

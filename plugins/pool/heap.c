@@ -38,14 +38,26 @@ static struct block *block_in(const struct heap *heap, uint32_t id)
 
 /* ---- Merging ---- */
 
+/* The stream gets its first free block, or loses its last. */
+static __attribute__((noinline)) void note_holder(struct heap *heap, uint32_t stream, bool holds)
+{
+  if (stream != STREAM_CLEAN) (holds ? stream_set_add : stream_set_remove)(&heap->holders, stream);
+}
+
 void heap_unlink(struct heap *heap, uint32_t id)
 {
-  free_index_remove(free_of(heap, block_in(heap, id)->stream), &heap->blocks, id);
+  uint32_t stream = block_in(heap, id)->stream;
+  struct free_index *free = free_of(heap, stream);
+  if (__builtin_expect(free->count == 1, 0)) note_holder(heap, stream, false);
+  free_index_remove(free, &heap->blocks, id);
 }
 
 void heap_link(struct heap *heap, uint32_t id)
 {
-  free_index_add(free_of(heap, block_in(heap, id)->stream), &heap->blocks, id);
+  uint32_t stream = block_in(heap, id)->stream;
+  struct free_index *free = free_of(heap, stream);
+  if (__builtin_expect(!free->count, 0)) note_holder(heap, stream, true);
+  free_index_add(free, &heap->blocks, id);
 }
 
 /* Whether the free neighbour may become part of `block`. Clean memory may always be used by a stream, but then looks
@@ -188,11 +200,12 @@ uint32_t heap_cut(struct heap *heap, uint32_t id, uint64_t start, uint32_t vacan
 }
 
 /* Takes the first `bytes` off a free block of the index, as a block of their own in no list. The rest stays where it
- * is. Without a record the whole is taken. */
+ * is. Without a record the whole is taken, unless parts of it have no memory: then BLOCK_NONE. */
 static uint32_t take_front(struct heap *heap, uint32_t id, uint64_t bytes)
 {
   struct block *block = block_in(heap, id);
   uint32_t taken = block->bytes > bytes ? block_new(&heap->blocks, block->start, bytes) : BLOCK_NONE;
+  if (!taken && block->vacant) return BLOCK_NONE;
   if (!taken) {
     heap_unlink(heap, id);
     return id;
@@ -227,6 +240,7 @@ uint32_t heap_take(struct heap *heap, uint32_t id, const struct request *request
   if (start > block_in(heap, id)->start) id = heap_cut(heap, id, start, 0);
   if (!id) return BLOCK_NONE;
   id = take_front(heap, id, request->bytes);
+  if (!id) return BLOCK_NONE;
   struct block *block = block_in(heap, id);
   block->requested = request->requested;
   block->stream = (uint16_t)request->stream; /* for introspection */
@@ -311,32 +325,42 @@ static void move_free(struct heap *heap, uint32_t from, uint64_t epoch, uint32_t
   }
 }
 
-static bool has_free(struct heap *heap, uint32_t stream)
+/* Whether more of the stream's work is done than was known: its free blocks up to there are clean now. */
+static bool look_at(struct heap *heap, uint32_t stream)
 {
-  return stream_of(&heap->streams, stream)->in_use && free_of(heap, stream)->count;
+  stream_cover(&heap->streams, stream);
+  uint64_t before = stream_of(&heap->streams, stream)->passed;
+  stream_poll(&heap->streams, stream);
+  uint64_t passed = stream_of(&heap->streams, stream)->passed;
+  if (passed == before) return false;
+  move_free(heap, stream, passed, STREAM_CLEAN, 0);
+  return true;
 }
 
 uint32_t heap_take_passed(struct heap *heap, const struct request *request)
 {
   bool moved = false;
-  for (uint32_t stream = STREAM_FIRST; stream < heap->streams.count; stream++) {
-    if (!has_free(heap, stream)) continue;
-    stream_cover(&heap->streams, stream);
-    uint64_t before = stream_of(&heap->streams, stream)->passed;
-    stream_poll(&heap->streams, stream);
-    uint64_t passed = stream_of(&heap->streams, stream)->passed;
-    if (passed == before) continue;
-    move_free(heap, stream, passed, STREAM_CLEAN, 0);
-    moved = true;
-  }
+  for (uint32_t stream = STREAM_CLEAN; (stream = heap_next_holder(heap, stream)) < MAX_STREAMS;)
+    moved |= look_at(heap, stream);
   return moved ? heap_take_ready(heap, request) : BLOCK_NONE;
+}
+
+void heap_look(struct heap *heap)
+{
+  uint32_t stream = heap->next_look;
+  for (unsigned looks = 0; looks < HEAP_LOOKS; looks++) {
+    stream = heap_next_holder(heap, stream);
+    if (stream == MAX_STREAMS) break;
+    look_at(heap, stream);
+  }
+  heap->next_look = stream == MAX_STREAMS ? STREAM_CLEAN : stream;
 }
 
 uint32_t heap_take_waiting(struct heap *heap, const struct request *request)
 {
   struct candidate best = {.fit = FIT_NONE};
-  for (uint32_t stream = STREAM_FIRST; stream < heap->streams.count; stream++) {
-    if (stream == request->stream || !has_free(heap, stream) || !stream_cover(&heap->streams, stream)) continue;
+  for (uint32_t stream = STREAM_CLEAN; (stream = heap_next_holder(heap, stream)) < MAX_STREAMS;) {
+    if (stream == request->stream || !stream_cover(&heap->streams, stream)) continue;
     struct candidate other = fit_on(heap, stream, request);
     if (other.id && has_memory(heap, other.id, request)) best = better_of(heap, best, other);
   }
@@ -349,8 +373,8 @@ uint32_t heap_take_waiting(struct heap *heap, const struct request *request)
 uint32_t heap_take_merged(struct heap *heap, const struct request *request)
 {
   bool moved = false;
-  for (uint32_t stream = STREAM_FIRST; stream < heap->streams.count; stream++) {
-    if (stream == request->stream || !has_free(heap, stream) || !stream_cover(&heap->streams, stream)) continue;
+  for (uint32_t stream = STREAM_CLEAN; (stream = heap_next_holder(heap, stream)) < MAX_STREAMS;) {
+    if (stream == request->stream || !stream_cover(&heap->streams, stream)) continue;
     uint64_t frees = stream_of(&heap->streams, stream)->frees;
     if (!stream_wait(&heap->streams, request->stream, stream, frees)) continue;
     /* As if freed on ours now: after the wait, so that an event that is recorded here covers it. */
@@ -380,9 +404,9 @@ void heap_give(struct heap *heap, uint32_t id, uint32_t stream)
 uint64_t heap_withheld_bytes(const struct heap *heap, uint32_t stream)
 {
   uint64_t bytes = 0;
-  for (uint32_t other = STREAM_FIRST; other < heap->streams.count; other++) {
+  for (uint32_t other = STREAM_CLEAN; (other = heap_next_holder(heap, other)) < MAX_STREAMS;) {
     const struct stream *holder = stream_of(&heap->streams, other);
-    if (holder->in_use && other != stream && holder->recorded < holder->frees) bytes += heap->free[other].bytes;
+    if (other != stream && holder->recorded < holder->frees) bytes += heap->free[other].bytes;
   }
   return bytes;
 }
@@ -396,8 +420,7 @@ void heap_clean_stream(struct heap *heap, uint32_t stream)
 bool heap_wait(struct heap *heap)
 {
   bool all = true;
-  for (uint32_t stream = STREAM_FIRST; stream < heap->streams.count; stream++) {
-    if (!has_free(heap, stream)) continue;
+  for (uint32_t stream = STREAM_CLEAN; (stream = heap_next_holder(heap, stream)) < MAX_STREAMS;) {
     if (stream_host_wait(&heap->streams, stream))
       heap_clean_stream(heap, stream);
     else
@@ -436,9 +459,9 @@ uint64_t heap_largest_free(const struct heap *heap)
 
 uint64_t heap_metadata_bytes(const struct heap *heap)
 {
-  uint64_t bytes = blocks_metadata_bytes(&heap->blocks);
+  uint64_t bytes = blocks_resident_bytes(&heap->blocks);
   for (uint32_t stream = 0; stream < heap->streams.count; stream++)
-    bytes += sizeof(struct stream) + free_index_metadata_bytes(&heap->free[stream], &heap->blocks);
+    bytes += sizeof(struct stream) + free_index_metadata_bytes(&heap->free[stream]);
   return bytes;
 }
 

@@ -4,11 +4,12 @@
 #ifndef HIPMM_POOL_HEAP_H
 #define HIPMM_POOL_HEAP_H
 
-#include "../streams.h"
+#include "../common/stream_set.h"
 #include "free_index.h"
 
 struct heap {
   struct free_index *free;  /* of each stream */
+  uint32_t next_look;       /* the stream where the next heap_look() begins */
   uint64_t live_bytes;      /* blocks given out, cached ones included */
   uint64_t large_bytes;     /* those that have a granule and more */
   uint64_t lately;          /* another number for other large blocks that came and went last */
@@ -19,6 +20,7 @@ struct heap {
   bool (*has_memory)(const void *backing, uint64_t start, uint64_t end);
   const void *backing;
   struct streams streams;
+  struct stream_set holders; /* streams that have free blocks, STREAM_CLEAN excepted */
   struct blocks blocks;
 };
 
@@ -67,6 +69,10 @@ uint32_t heap_take_passed(struct heap *heap, const struct request *request);  /*
 uint32_t heap_take_waiting(struct heap *heap, const struct request *request); /* the stream waits for another one */
 uint32_t heap_take_merged(struct heap *heap, const struct request *request);  /* the stream waits for all others */
 
+/* Looks which work of at most HEAP_LOOKS streams is done, in turn: their free blocks become clean. */
+enum { HEAP_LOOKS = 64 };
+void heap_look(struct heap *heap);
+
 /* Cuts what lies before `start`, with `vacant` granules that have no memory, off a free block. Returns the part from
  * `start` on, which is free too; BLOCK_NONE, and nothing done, when records are short. */
 uint32_t heap_cut(struct heap *heap, uint32_t id, uint64_t start, uint32_t vacant);
@@ -94,6 +100,13 @@ void heap_clean_stream(struct heap *heap, uint32_t stream);
 /* Takes a free block out of its list while memory is put under it, and puts it back. */
 void heap_unlink(struct heap *heap, uint32_t id);
 void heap_link(struct heap *heap, uint32_t id);
+
+/* The next stream after `stream` that has free blocks, from the first on for STREAM_CLEAN; MAX_STREAMS behind the
+ * last. */
+static inline uint32_t heap_next_holder(const struct heap *heap, uint32_t stream)
+{
+  return stream_set_next(&heap->holders, stream + 1);
+}
 
 /* Bytes of the largest free block, less what has no memory in it. */
 uint64_t heap_largest_free(const struct heap *heap);

@@ -104,8 +104,8 @@ enum hipmm_status idle_take_waiting(struct pieces *pieces, struct heap *heap, ui
                                     uint32_t *piece_out)
 {
   struct streams *streams = &heap->streams;
-  for (uint32_t other = STREAM_FIRST; other < streams->count; other++) {
-    if (other == stream || !heap->free[other].count || !has_any(pieces, heap, other)) continue;
+  for (uint32_t other = STREAM_CLEAN; (other = heap_next_holder(heap, other)) < MAX_STREAMS;) {
+    if (other == stream || !has_any(pieces, heap, other)) continue;
     if (!stream_wait(streams, stream, other, stream_of(streams, other)->frees)) continue;
     enum hipmm_status status = idle_take(pieces, heap, other, most, piece_out);
     if (status != HIPMM_E_OUT_OF_MEMORY) return status;
@@ -115,7 +115,7 @@ enum hipmm_status idle_take_waiting(struct pieces *pieces, struct heap *heap, ui
 
 bool idle_is_pending(const struct pieces *pieces, const struct heap *heap)
 {
-  for (uint32_t stream = STREAM_FIRST; stream < heap->streams.count; stream++)
+  for (uint32_t stream = STREAM_CLEAN; (stream = heap_next_holder(heap, stream)) < MAX_STREAMS;)
     if (has_any(pieces, heap, stream)) return true;
   return false;
 }

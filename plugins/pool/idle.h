@@ -5,8 +5,8 @@
 #ifndef HIPMM_POOL_IDLE_H
 #define HIPMM_POOL_IDLE_H
 
+#include "chunks.h"
 #include "heap.h"
-#include "pieces.h"
 
 /* For `most`: of any size. */
 static const uint64_t IDLE_ANY = UINT32_MAX;

@@ -3,7 +3,7 @@
  * reusing what was freed in stream order. This file is what the pool offers: options, values, life. serve.h is what it
  * does; heap.h finds blocks, cache.h keeps small ones at hand, streams.h knows when they may be reused, ground.h talks
  * to the upstream. */
-#include "serve.h"
+#include "allocate.h"
 
 /* ---- Values ---- */
 
@@ -138,8 +138,6 @@ static enum hipmm_status pool_create(const struct hipmm_services *services, cons
   pool->services = services;
   lock_open(&pool->lock);
   enum hipmm_status status = HIPMM_OK;
-  pool->threads.ended = pool_thread_ended;
-  thread_watch_open(&pool->threads);
   bool opened = caches_open(&pool->caches, services);
   if (!heap_open(&pool->heap, services, (enum record)wanted->record) || !opened)
     status = services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory left for the pool's records");
@@ -147,11 +145,14 @@ static enum hipmm_status pool_create(const struct hipmm_services *services, cons
     status = ground_open(&pool->ground, &pool->heap, services, upstreams[0], (enum growth)wanted->growth,
                          wanted->maximum_size);
   if (!status) status = fill(pool, wanted->initial_size);
-  if (status)
+  if (status) {
     pool_destroy(pool);
-  else
-    *self_out = pool;
-  return status;
+    return status;
+  }
+  pool->threads.ended = pool_thread_ended;
+  thread_watch_open(&pool->threads); /* once there is all that it looks at */
+  *self_out = pool;
+  return HIPMM_OK;
 }
 
 static const char *const unlimited[] = {"unlimited", NULL};
@@ -205,7 +206,8 @@ static const struct hipmm_ops ops = {.struct_size = sizeof ops,
                                      .stream_retire = pool_stream_retire,
                                      .stream_retain = pool_stream_retain,
                                      .reconfigure = pool_reconfigure,
-                                     .visit = pool_visit};
+                                     .visit = pool_visit,
+                                     .covers = pool_covers};
 
 HIPMM_EXPORT extern const struct hipmm_plugin pool_LTX_hipmm_plugin;
 

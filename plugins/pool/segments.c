@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* segments.c: growing by pieces from the upstream, and giving them back. */
 #include "segments.h"
+#include "../../core/base/cancel.h"
 
 enum { MAX_SEGMENTS = 1 << 16 };
 
@@ -16,8 +17,10 @@ bool segments_open(struct segments *segments, const struct hipmm_services *servi
 static enum hipmm_status give_back(struct segments *segments, uint32_t index)
 {
   const struct segment *segment = &segments->items[index];
+  int cancel = cancel_forbid();
   enum hipmm_status status =
       hipmm_upstream_deallocate(segments->upstream, segment->ptr, segment->bytes, HIPMM_ALIGNMENT, NULL);
+  cancel_allow(cancel);
   if (status) return status;
   segments->bytes -= segment->bytes;
   segments->items[index] = segments->items[--segments->count];
@@ -39,7 +42,9 @@ static enum hipmm_status add(struct segments *segments, struct heap *heap, uint6
 {
   struct segment *segment = &segments->items[segments->count];
   hipStream_t handle = stream_of(&heap->streams, stream)->handle;
+  int cancel = cancel_forbid();
   enum hipmm_status status = hipmm_upstream_allocate(segments->upstream, bytes, HIPMM_ALIGNMENT, handle, &segment->ptr);
+  cancel_allow(cancel);
   if (status) return status;
   segment->bytes = bytes;
   bool added = heap_add_region(heap, (uintptr_t)segment->ptr, bytes, 0, stream);
@@ -62,6 +67,13 @@ enum hipmm_status segments_grow(struct segments *segments, struct heap *heap, ui
     enum hipmm_status status = add(segments, heap, step, stream);
     if (!hipmm_is_shortage(status) || step == bytes) return status;
   }
+}
+
+bool segments_have(const struct segments *segments, const void *ptr)
+{
+  for (uint32_t i = 0; i < segments->count; i++)
+    if ((uintptr_t)ptr - (uintptr_t)segments->items[i].ptr < segments->items[i].bytes) return true;
+  return false;
 }
 
 enum hipmm_status segments_release_idle(struct segments *segments, struct heap *heap, uint64_t keep_bytes)

@@ -4,7 +4,7 @@
 #ifndef HIPMM_POOL_SEGMENTS_H
 #define HIPMM_POOL_SEGMENTS_H
 
-#include "../sizes.h"
+#include "../common/sizes.h"
 #include "heap.h"
 
 struct segment {
@@ -30,6 +30,9 @@ enum hipmm_status segments_close(struct segments *segments);
 /* Adds one segment with room for `bytes`: larger when the upstream has it, so that there are few; exactly as large when
  * it has not. It is ready for `stream`. HIPMM_E_LIMIT when the maximum has no room for it. */
 enum hipmm_status segments_grow(struct segments *segments, struct heap *heap, uint64_t bytes, uint32_t stream);
+
+/* Whether `ptr` is in one of them. */
+bool segments_have(const struct segments *segments, const void *ptr);
 
 /* Gives idle segments back while more than `keep_bytes` are held, the largest that fit first. */
 enum hipmm_status segments_release_idle(struct segments *segments, struct heap *heap, uint64_t keep_bytes);

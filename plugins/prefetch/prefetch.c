@@ -3,7 +3,7 @@
  * order of the stream that it is allocated for (hipMemPrefetchAsync). Other memory is left alone, and so is all memory
  * on a device that cannot move it while it is in use. Nothing is asked for a stream that is captured, which that would
  * end. */
-#include "../hint.h"
+#include "../common/memory_hint.h"
 
 static enum hipmm_status prefetch_start(struct hint *prefetch, const void *ptr, size_t bytes, hipStream_t stream)
 {

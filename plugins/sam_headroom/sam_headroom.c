@@ -5,7 +5,7 @@
  *
  * Advice holds for whole pages. Each block has pages of its own, so that no advice reaches memory that is not meant,
  * and none outlives its block. */
-#include "../source.h"
+#include "../common/source.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -12,8 +12,8 @@
 #ifndef HIPMM_STATISTICS_COUNTERS_H
 #define HIPMM_STATISTICS_COUNTERS_H
 
-#include "../slot.h"
-#include "../spin.h"
+#include "../common/spin_lock.h"
+#include "../common/thread_slot.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* system.c: a source of plain host memory for devices that can use all of it (pageable memory access, as on MI300A or
  * Grace Hopper). A device may still be using the memory when it is freed: the stream is waited for. */
-#include "../source.h"
+#include "../common/source.h"
 
 static enum hipmm_status system_create(const struct hipmm_services *services, const void *options,
                                        struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)

@@ -2,7 +2,8 @@
 /* thread_safe.c: an adaptor that lets one thread at a time into its upstream, for an upstream that does not allow more.
  * Every type that comes with hipmm does, and the core serialises the plugins that say they do not: this is for a plugin
  * that errs about itself, and for narrowing down where a race is. It guards the calls that come through it. */
-#include "../lock.h"
+#include "../../core/base/cancel.h"
+#include "../common/biased_lock.h"
 
 struct thread_safe {
   const struct hipmm_services *services;
@@ -16,7 +17,9 @@ static enum hipmm_status thread_safe_allocate(void *self, size_t bytes, size_t a
   struct thread_safe *thread_safe = self;
   enum hipmm_status status = lock_enter(&thread_safe->lock, thread_safe->services);
   if (status) return status;
+  int cancel = cancel_forbid();
   status = hipmm_upstream_allocate(thread_safe->upstream, bytes, alignment, stream, ptr_out);
+  cancel_allow(cancel);
   lock_release(&thread_safe->lock);
   return status;
 }
@@ -27,7 +30,9 @@ static enum hipmm_status thread_safe_deallocate(void *self, void *ptr, size_t by
   struct thread_safe *thread_safe = self;
   enum hipmm_status status = lock_enter(&thread_safe->lock, thread_safe->services);
   if (status) return status;
+  int cancel = cancel_forbid();
   status = hipmm_upstream_deallocate(thread_safe->upstream, ptr, bytes, alignment, stream);
+  cancel_allow(cancel);
   lock_release(&thread_safe->lock);
   return status;
 }
@@ -37,7 +42,9 @@ static enum hipmm_status thread_safe_find(void *self, const void *ptr, struct hi
   struct thread_safe *thread_safe = self;
   enum hipmm_status status = lock_enter(&thread_safe->lock, thread_safe->services);
   if (status) return status;
+  int cancel = cancel_forbid();
   status = thread_safe->services->find_below(thread_safe->services, ptr, block_out);
+  cancel_allow(cancel);
   lock_release(&thread_safe->lock);
   return status;
 }

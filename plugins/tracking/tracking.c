@@ -4,8 +4,8 @@
  *
  * Unlike RMM's, which passes them on, it refuses a free of what it does not know and a free with a wrong size; both are
  * written to the log as well. Zero bytes are not listed. */
-#include "../live.h"
-#include "../traces.h"
+#include "../common/live_blocks.h"
+#include "../common/stack_traces.h"
 
 #include <stdio.h>
 
@@ -241,6 +241,14 @@ static enum hipmm_status tracking_query(void *self, size_t index, int64_t *value
   return HIPMM_OK;
 }
 
+static enum hipmm_status tracking_trim(void *self, size_t keep_bytes)
+{
+  struct tracking *tracking = self;
+  (void)keep_bytes; /* of device memory */
+  live_trim(&tracking->live);
+  return HIPMM_OK;
+}
+
 static const struct hipmm_feature tracking_actions[] = {
     {.name = "log_outstanding", .doc = "Writes the list of what is allocated now to the log, oldest first"},
 };
@@ -331,6 +339,7 @@ static const struct hipmm_ops tracking_ops = {
     .struct_size = sizeof tracking_ops,
     .allocate = tracking_allocate,
     .deallocate = tracking_deallocate,
+    .trim = tracking_trim,
     .query = tracking_query,
     .perform = tracking_perform,
     .find = tracking_find,

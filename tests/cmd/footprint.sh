@@ -35,7 +35,7 @@ holds_at_most cupy_frames 1.06
 # Of a runtime that is named by its path nobody knows that it can map a piece twice: a pool that is to map all the same
 # would have to wait before it moves one, and grows first.
 config=mapped.json
-HIPMM_RUNTIME=$(realpath "$top_builddir/plugins/software/.libs/software.so")
+HIPMM_RUNTIME=$(realpath "$top_builddir/plugins/runtimes/software/.libs/software.so")
 holds_at_most resnet50_train 1.03
 holds_at_most cupy_frames 1.07
 

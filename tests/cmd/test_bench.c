@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* test_bench.c: what `hipmm bench` draws before it measures, and what it makes of the times that it took. */
-#include "../../core/cmd/bench_draw.h"
+#include "../../core/cmd/bench/draw.h"
 
 #include <math.h>
 #include <setjmp.h>

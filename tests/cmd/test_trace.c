@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test_trace.c: the reader of allocation logs: what it makes of good ones, and what it says of bad ones. */
-#include "../../core/cmd/pointer_map.h"
-#include "../../core/cmd/trace.h"
+#include "../../core/cmd/trace/pointer_map.h"
+#include "../../core/cmd/trace/trace.h"
 
 #include <limits.h>
 #include <setjmp.h>

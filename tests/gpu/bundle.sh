@@ -70,7 +70,7 @@ for file in "${MIMALLOC-}" /usr/lib/*/libmimalloc.so.2 /usr/lib*/libmimalloc.so.
 done
 
 # The checks of the runtime alone, which need no library of ours.
-${CC-cc} -std=gnu11 -O2 -D_GNU_SOURCE -o "$folder/tests/nvidia/gpu_smoke" "$source"/tests/nvidia/gpu_*.c -lpthread -ldl
+${CC-cc} -std=gnu11 -O2 -D_GNU_SOURCE -o "$folder/tests/runtimes/nvidia/gpu_smoke" "$source"/tests/runtimes/nvidia/gpu_*.c -lpthread -ldl
 
 for file in "$source"/tests/data/*.csv.xz "$@"; do
   case $file in

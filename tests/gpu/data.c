@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* data.c: the helpers of data.h. */
 #include "data.h"
-#include "../../core/hip.h"
+#include "../../core/runtime/hip.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #ifndef HIPMM_TESTS_GPU_DATA_H
 #define HIPMM_TESTS_GPU_DATA_H
 
-#include "../support.h"
+#include "../support/support.h"
 
 /* Starts hipmm with two software devices of 256 MiB, or what there is. `stack` is JSON with ' for ". */
 void data_start(const char *stack);

@@ -9,7 +9,7 @@
  *     integrity --list                                       the rows' names
  *     integrity --row N [--seconds S] [--threads N] [--break-waits]     one row; a line of JSON; 3 if data was lost, 4
  *                                                            if it was not, by luck */
-#include "../../core/hip.h"
+#include "../../core/runtime/hip.h"
 #include "integrity_work.h"
 
 #include <getopt.h>

@@ -2,7 +2,7 @@
 /* integrity_work.c: see integrity_work.h. */
 #include "integrity_work.h"
 
-#include "../pool/random.h"
+#include "../unit/pool/random.h"
 
 #include <stdio.h>
 #include <time.h>

@@ -3,7 +3,7 @@
 #ifndef HIPMM_TESTS_GPU_INTEGRITY_WORK_H
 #define HIPMM_TESTS_GPU_INTEGRITY_WORK_H
 
-#include "../support.h"
+#include "../support/support.h"
 #include "order.h"
 
 #include <pthread.h>

@@ -4,19 +4,19 @@
 from proof import mib, number
 
 # The test programs that build stacks over a runtime of the caller's choice. Left out are tests that meet no device
-# (tests/unit, tests/cmd, most of tests/core, those of tests/pool from inside), those over a make-believe driver
-# (tests/nvidia), those that count, order and fail calls as only the software device can (tests/software, tests/fault,
-# tests/pool/test_order, tests/plugins/test_peers, test_sources), and tests/core/test_torch, which looks into blocks from
+# (tests/unit, tests/cmd, most of tests/unit, those of tests/unit/pool from inside), those over a make-believe driver
+# (tests/runtimes/nvidia), those that count, order and fail calls as only the software device can (tests/runtimes/software, tests/fault,
+# tests/unit/pool/test_order, tests/plugins/test_peers, test_sources), and tests/unit/test_torch, which looks into blocks from
 # the host: PyTorch itself shows the same.
 SUITE = [
-    "tests/core/test_buffer",
-    "tests/core/test_containers",
-    "tests/core/test_device_scope",
-    "tests/core/test_host_buffer",
-    "tests/core/test_scalar",
-    "tests/core/test_stream",
-    "tests/core/test_stream_pool",
-    "tests/core/test_vector",
+    "tests/unit/test_buffer",
+    "tests/unit/test_containers",
+    "tests/unit/test_device_scope",
+    "tests/unit/test_host_buffer",
+    "tests/unit/test_scalar",
+    "tests/unit/test_stream",
+    "tests/unit/test_stream_pool",
+    "tests/unit/test_vector",
     "tests/gpu/test_misuse",
     "tests/model/test_model",
     "tests/plugins/test_advise",
@@ -43,12 +43,12 @@ SUITE = [
     "tests/plugins/test_statistics",
     "tests/plugins/test_thread_safe",
     "tests/plugins/test_tracking",
-    "tests/pool/test_gate",
-    "tests/pool/test_growth",
-    "tests/pool/test_reuse",
-    "tests/pool/test_stream_ends",
-    "tests/pool/test_stress",
-    "tests/pool/test_threads",
+    "tests/unit/pool/test_gate",
+    "tests/unit/pool/test_growth",
+    "tests/unit/pool/test_reuse",
+    "tests/unit/pool/test_stream_ends",
+    "tests/unit/pool/test_stress",
+    "tests/unit/pool/test_threads",
 ]
 
 # Without a GPU, a device whose memory the host cannot touch either.
@@ -64,7 +64,7 @@ def suite(proof):
             proof.tap(name, proof.run([proof.bundle / program], 80, HIPMM_TEST_RUNS="1", **closed))
         else:
             proof.leave_out(name, "is not in the bundle")
-    smoke = proof.bundle / "tests/nvidia/gpu_smoke"
+    smoke = proof.bundle / "tests/runtimes/nvidia/gpu_smoke"
     if proof.runtime == "nvidia" and smoke.exists():
         done = proof.run([smoke, proof.bundle / "plugins/nvidia.so"], 60)
         proof.check("gpu_smoke", done.status == 0, done.last_words())

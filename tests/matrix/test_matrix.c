@@ -6,7 +6,7 @@
  *
  * HIPMM_TEST_SEED repeats a run with the seed that a failure named, HIPMM_TEST_ONLY those combinations whose name
  * contains it, and HIPMM_TEST_OPERATIONS makes runs longer or shorter. */
-#include "../../core/plugin.h"
+#include "../../core/plugin/plugin.h"
 #include "../model/model.h"
 
 #include <stdio.h>

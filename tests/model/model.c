@@ -3,7 +3,7 @@
  * on streams that all threads share. Whatever a stream should find in a block was written in stream order, so that
  * memory that is reused too early shows as a wrong pattern; ranges.h tells at once when two live blocks overlap. */
 #include "model.h"
-#include "../../core/hip.h"
+#include "../../core/runtime/hip.h"
 #include "program.h"
 #include "random.h"
 #include "ranges.h"

@@ -4,7 +4,7 @@
 #ifndef HIPMM_TESTS_MODEL_H
 #define HIPMM_TESTS_MODEL_H
 
-#include "../support.h"
+#include "../support/support.h"
 
 enum { MODEL_MOST_STREAMS = 8, MODEL_MOST_THREADS = 8 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* program.c: see program.h. HIP calls may fail on schedule in here: then they are tried again. */
 #include "program.h"
-#include "../../core/hip.h"
+#include "../../core/runtime/hip.h"
 
 static void *region;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of advise: what HIP is told about memory, that other memory is left alone, and that nothing is lost when HIP
  * refuses. */
-#include "behaviour.h"
-#include "managed.h"
-#include "model.h"
+#include "../support/behaviour.h"
+#include "../support/managed.h"
+#include "../support/stream_model.h"
 
 #include <stdio.h>
 
@@ -85,6 +85,68 @@ static void leaves_other_memory_alone(void **state)
 {
   (void)state;
   managed_leaves_other_memory_alone(&adaptor);
+}
+
+/* ---- Blocks that are freed ---- */
+
+/* Resources that keep what is freed: the next block at its place is advised nothing, and may be another resource's. */
+static const char *const kept[] = {
+    "'blocks': {'type': 'fixed_size', 'upstream': 'memory', 'block_size': '1MiB', 'blocks_per_chunk': 1}",
+    "'blocks': {'type': 'pool', 'upstream': 'memory'}",
+    "'counted': {'type': 'pool', 'upstream': 'memory'}, 'blocks': {'type': 'statistics', 'upstream': 'counted'}",
+};
+
+static void assert_not_advised(const void *ptr)
+{
+  assert_int_equal(managed_ask(ptr, MANAGED_READ_MOSTLY), 0);
+  assert_int_equal(managed_ask(ptr, MANAGED_PREFERRED_LOCATION), MANAGED_NOWHERE);
+  assert_int_equal(managed_ask(ptr, MANAGED_COARSE_GRAIN), 0);
+  assert_int_equal(managed_ask(ptr, MANAGED_ACCESSED_BY), MANAGED_NOWHERE);
+}
+
+static void advise_and_free(struct hipmm_resource *blocks)
+{
+  void *first = rig_allocate(MIB, NULL), *second = NULL;
+  assert_int_equal(managed_ask(first, MANAGED_PREFERRED_LOCATION), 0);
+  assert_int_equal(managed_ask(first, MANAGED_READ_MOSTLY), 1);
+  assert_ok(hipmm_set("devices/0/advise/accessed_by", "[\"0\"]")); /* what is withdrawn is what was said */
+  assert_ok(hipmm_set("devices/0/advise/read_mostly", "false"));
+  assert_status(hipmm_deallocate(NULL, first, MIB - 1, NULL), HIPMM_E_SIZE);
+  assert_int_equal(managed_ask(first, MANAGED_PREFERRED_LOCATION), 0);
+  rig_free(first, 0, NULL);
+  assert_ok(hipmm_allocate(blocks, MIB, NULL, &second));
+  assert_ptr_equal(second, first);
+  assert_not_advised(second);
+  assert_status(hipmm_deallocate(NULL, (char *)second + 256, MIB, NULL), HIPMM_E_POINTER);
+  assert_ok(hipmm_deallocate(blocks, second, MIB, NULL));
+}
+
+static void withdraws_advice_where_memory_is_kept(void **state)
+{
+  (void)state;
+  needs_software();
+  for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+    char graph[500];
+    snprintf(graph, sizeof graph,
+             "'resources': {'memory': {'type': 'managed'}, %s, 'advise': {'type': 'advise', 'upstream': 'blocks', "
+             "'read_mostly': true, 'preferred_location': 'device', 'accessed_by': ['cpu', '1'], 'coarse_grain': "
+             "true}}, 'devices': {'default': 'advise'}",
+             kept[i]);
+    rig_start(graph);
+    advise_and_free(rig_resource("blocks"));
+    assert_ok(hipmm_finalize());
+  }
+  rig_start(all); /* for the teardown */
+}
+
+/* Neither is anything withdrawn, at a call of HIP's for each piece of advice, from what goes back to the runtime. */
+static void withdraws_nothing_from_what_goes_back(void **state)
+{
+  (void)state;
+  needs_software();
+  rig_start(all);
+  rig_free(rig_allocate(MIB, NULL), MIB, NULL);
+  assert_int_equal(software()->calls("hipMemAdvise"), 5);
 }
 
 /* ---- Options ---- */
@@ -222,6 +284,8 @@ int main(void)
       TEST(counts_what_it_said),
       TEST(means_the_device_of_the_resource),
       TEST(leaves_other_memory_alone),
+      TEST(withdraws_advice_where_memory_is_kept),
+      TEST(withdraws_nothing_from_what_goes_back),
       TEST(refuses_wrong_options),
       TEST(can_be_told_otherwise),
       TEST(gives_back_what_could_not_be_advised),

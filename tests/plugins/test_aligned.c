@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of aligned: addresses, what the upstream is asked for, and frees of all kinds. */
-#include "behaviour.h"
+#include "../support/behaviour.h"
 
 #include <stdio.h>
 #include <string.h>

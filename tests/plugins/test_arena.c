@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of arena: what it serves and refuses, as RMM's does or better; how memory goes from arena to arena, and what it
- * does before it fails. tests/model and tests/pool/test_stress have it at random and in threads. */
-#include "model.h"
+ * does before it fails. tests/model and tests/unit/pool/test_stress have it at random and in threads. */
+#include "../../plugins/arena/arena.h"
+#include "../support/stream_model.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -640,11 +641,54 @@ static void loses_nothing_whatever_call_fails(void **state)
   assert_true(failed > 10);
 }
 
+/* ---- Records ---- */
+
+static void says_that_there_are_no_more_records(void **state)
+{
+  enum { MOST = 2000, BYTES = 5000 };
+  static void *blocks[MOST];
+  void *none = NULL;
+  int n = 0;
+  (void)state;
+  rig_start(plain);
+  struct arena *arena = rig_resource("arena")->self;
+  assert_true(arena->global.pieces.most > 1u << 24);
+  arena->global.pieces.most = 1000;
+  while (n < MOST && !hipmm_allocate(NULL, BYTES, NULL, &blocks[n])) n++;
+  assert_in_range(n, 900, 1000);
+  assert_message("and with the free ones between them the arena has records for 999 and no more");
+  assert_int_equal(rig_value("arena", "live_bytes"), n * BYTES);
+  assert_in_range(rig_value("arena", "free_bytes"), 0, rig_value("arena", "reserved_bytes") - n * BYTES);
+  rig_free(blocks[10], BYTES, NULL);
+  blocks[10] = rig_allocate(BYTES, NULL);
+  assert_status(hipmm_allocate(NULL, BYTES, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
+  while (n) rig_free(blocks[--n], BYTES, NULL);
+}
+
+static void gives_records_back_when_trimmed(void **state)
+{
+  enum { BLOCKS = 100000 };
+  static void *blocks[BLOCKS];
+  (void)state;
+  rig_start(plain);
+  const struct arena *arena = rig_resource("arena")->self;
+  for (int time = 0; time < 2; time++) {
+    for (int i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate(300, NULL);
+    assert_in_range(arena->global.pieces.count, BLOCKS, 2 * BLOCKS);
+    for (int i = 1; i < BLOCKS; i++) rig_free(blocks[i], 300, NULL);
+    assert_ok(hipmm_resource_trim(rig_resource("arena"), 0));
+    assert_in_range(arena->global.pieces.count, 1, 1000);
+    rig_free(blocks[0], 300, NULL);
+  }
+}
+
 #define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
 
 int main(void)
 {
   const struct CMUnitTest tests[] = {
+      TEST(says_that_there_are_no_more_records),
+      TEST(gives_records_back_when_trimmed),
       TEST(serves_what_can_be_had_and_refuses_the_rest),
       TEST(takes_nothing_before_the_first_allocation),
       TEST(grows_beyond_what_it_began_with),

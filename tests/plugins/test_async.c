@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of what `async` does beyond other sources: options, the driver's pool, its values. Sharing is in
  * test_share.c. */
-#include "../../core/hip_functions.h"
-#include "rig.h"
+#include "../../core/runtime/hip_table.h"
+#include "../support/fixture.h"
 
 #include <stdlib.h>
 

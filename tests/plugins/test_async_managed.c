@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of what `async_managed` does beyond other sources: memory that moves by itself, and runtimes without it. */
-#include "../../core/hip_functions.h"
-#include "rig.h"
+#include "../../core/runtime/hip_table.h"
+#include "../support/fixture.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of what `async_view` does beyond other sources: which pool it takes from, and that it leaves it alone. Pools
  * can be made once the runtime is there, and must be before the stack that views them: that is device 1's here. */
-#include "rig.h"
+#include "../support/fixture.h"
 
 static hipMemPool_t default_pool(int device)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of behaviours (behaviour.h) for the types whose own tests do not run it: sources of device memory,
  * sub-allocators, and adaptors. */
-#include "behaviour.h"
+#include "../support/behaviour.h"
 
 #define THREADS "'scheduler': 'threads'"
 #define STEPPED "'scheduler': 'stepped', 'seed': 5"

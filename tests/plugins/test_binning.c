@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of binning: which way a request goes, how a free finds the same way, and mistakes in the list of bins. */
-#include "model.h"
+#include "../support/stream_model.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -192,6 +192,123 @@ static void frees_without_a_size_through_adaptors(void **state)
   rig_free(small, 0, NULL);
   assert_int_equal(rig_value("mine", "current_bytes"), 0);
   assert_int_equal(rig_value("limit", "allocated_bytes"), 0);
+}
+
+/* ---- Blocks at the start of a chunk ---- */
+
+enum { BLOCKS = 4, PATTERN = 0x5a };
+
+/* Several bins, or a bin and the upstream, have memory of one resource: what starts at a chunk's address is a block of
+ * the bin that cut the chunk up. */
+static const char *const shared_memory[] = {
+    "'resources': {'memory': {'type': 'device'}, 'bins': {'type': 'binning', 'upstream': 'memory', 'bins': ["
+    "{'size': 4096, 'resource': 'memory'}, {'size': '64KiB'}], 'blocks_per_chunk': 4}},"
+    "'devices': {'default': 'bins'}",
+
+    "'resources': {'memory': {'type': 'device'}, 'counted': {'type': 'statistics', 'upstream': 'memory'},"
+    "'bins': {'type': 'binning', 'upstream': 'memory', 'bins': [{'size': 4096, 'resource': 'counted'},"
+    "{'size': '64KiB'}], 'blocks_per_chunk': 4}}, 'devices': {'default': 'bins'}",
+
+    "'resources': {'memory': {'type': 'device'}, 'counted': {'type': 'statistics', 'upstream': 'memory'},"
+    "'blocks': {'type': 'fixed_size', 'upstream': 'memory', 'block_size': '64KiB', 'blocks_per_chunk': 4},"
+    "'bins': {'type': 'binning', 'upstream': 'memory', 'bins': [{'size': 4096, 'resource': 'counted'},"
+    "{'size': '64KiB', 'resource': 'blocks'}, {'size': '1MiB', 'resource': 'counted'}]}},"
+    "'devices': {'default': 'bins'}",
+
+    "'resources': {'memory': {'type': 'device'}, 'locked': {'type': 'thread_safe', 'upstream': 'memory'},"
+    "'pool': {'type': 'pool', 'upstream': 'memory', 'growth': 'segments'},"
+    "'bins': {'type': 'binning', 'upstream': 'locked', 'bins': [{'size': 4096, 'resource': 'locked'},"
+    "{'size': '64KiB', 'resource': 'pool'}]}}, 'devices': {'default': 'bins'}",
+
+    "'resources': {'memory': {'type': 'device'}, 'arena': {'type': 'arena', 'upstream': 'memory'},"
+    "'bins': {'type': 'binning', 'upstream': 'memory', 'bins': [{'size': 4096, 'resource': 'memory'},"
+    "{'size': '64KiB', 'resource': 'arena'}]}}, 'devices': {'default': 'bins'}",
+
+    "'resources': {'memory': {'type': 'device'}, 'bump': {'type': 'monotonic', 'upstream': 'memory'},"
+    "'bins': {'type': 'binning', 'upstream': 'memory', 'bins': [{'size': 4096, 'resource': 'memory'},"
+    "{'size': '64KiB', 'resource': 'bump'}]}}, 'devices': {'default': 'bins'}",
+
+    "'resources': {'memory': {'type': 'device'},"
+    "'inner': {'type': 'binning', 'upstream': 'memory', 'bins': [{'size': '64KiB'}], 'blocks_per_chunk': 4},"
+    "'bins': {'type': 'binning', 'upstream': 'memory', 'bins': [{'size': 4096, 'resource': 'memory'},"
+    "{'size': '64KiB', 'resource': 'inner'}]}}, 'devices': {'default': 'bins'}",
+
+    "'resources': {'memory': {'type': 'device'},"
+    "'blocks': {'type': 'fixed_size', 'upstream': 'memory', 'block_size': '64KiB', 'blocks_per_chunk': 4},"
+    "'either': {'type': 'fallback', 'upstream': ['none', 'blocks']},"
+    "'none': {'type': 'limiting', 'upstream': 'memory', 'limit': 256},"
+    "'bins': {'type': 'binning', 'upstream': 'memory', 'bins': [{'size': 4096, 'resource': 'memory'},"
+    "{'size': '64KiB', 'resource': 'either'}]}}, 'devices': {'default': 'bins'}",
+};
+
+static bool is_live(const void *ptr, void *const *blocks)
+{
+  for (int i = 0; i < BLOCKS; i++)
+    if ((const char *)ptr < (const char *)blocks[i] + 65536 && (const char *)ptr + MIB > (const char *)blocks[i])
+      return true;
+  return false;
+}
+
+/* Whatever is freed, in whatever way: no chunk goes back that live blocks are in. */
+static void frees_no_chunk_for_a_block(const char *graph)
+{
+  void *blocks[BLOCKS];
+  rig_start(graph);
+  for (int round = 0; round < 3; round++) {
+    for (int i = 0; i < BLOCKS; i++) {
+      blocks[i] = rig_allocate(65536, NULL);
+      rig_fill(blocks[i], PATTERN, 65536);
+    }
+    size_t held = rig_held_bytes();
+    for (int i = 0; i < BLOCKS; i++) {
+      rig_free(blocks[i], 0, NULL);
+      assert_status(hipmm_deallocate(NULL, blocks[i], 0, NULL), HIPMM_E_POINTER);
+      assert_status(hipmm_deallocate(NULL, blocks[i], 65536, NULL), HIPMM_E_POINTER);
+      assert_status(hipmm_deallocate(NULL, blocks[i], held, NULL), HIPMM_E_POINTER);
+      assert_int_equal(rig_held_bytes(), held);
+      blocks[i] = rig_allocate(65536, NULL);
+      rig_fill(blocks[i], PATTERN, 65536);
+      assert_status(hipmm_deallocate(NULL, blocks[i], held, NULL), HIPMM_E_SIZE);
+      assert_int_equal(rig_held_bytes(), held);
+    }
+    void *large = rig_allocate(MIB, NULL), *small = rig_allocate(4000, NULL);
+    assert_false(is_live(large, blocks));
+    rig_fill(large, 1, MIB);
+    for (int i = 0; i < BLOCKS; i++) assert_true(rig_holds(blocks[i], PATTERN, 65536));
+    rig_free(large, 0, NULL);
+    rig_free(small, 0, NULL);
+    for (int i = 0; i < BLOCKS; i++) rig_free(blocks[i], round % 2 ? 65536 : 0, NULL);
+  }
+  assert_ok(hipmm_finalize());
+}
+
+static void tells_a_block_from_a_chunk_of_shared_memory(void **state)
+{
+  (void)state;
+  for (size_t i = 0; i < sizeof shared_memory / sizeof *shared_memory; i++)
+    frees_no_chunk_for_a_block(shared_memory[i]);
+  rig_start(own_bins); /* for the teardown */
+}
+
+/* Each level asks the next one as its bin and as its upstream, and through two adaptors: 2^48 ways lead to the last. */
+static void asks_each_resource_below_once(void **state)
+{
+  char graph[20000], foreign;
+  size_t length = (size_t)snprintf(graph, sizeof graph, "'resources': {'r0': {'type': 'device'}");
+  (void)state;
+  for (int i = 1; i <= 24; i++)
+    length += (size_t)snprintf(graph + length, sizeof graph - length,
+                               ", 's%d': {'type': 'statistics', 'upstream': 'r%d'}, 'l%d': {'type': 'limiting', "
+                               "'upstream': 'r%d', 'limit': '1GiB'}, 'r%d': {'type': 'binning', 'upstream': 'l%d', "
+                               "'bins': [{'size': 1024, 'resource': 's%d'}, {'size': 4096, 'resource': 'r%d'}, "
+                               "{'size': 8192, 'resource': 'l%d'}]}",
+                               i, i - 1, i, i - 1, i, i, i, i - 1, i);
+  snprintf(graph + length, sizeof graph - length, "}, 'devices': {'default': 'r24'}");
+  rig_start(graph);
+  for (size_t bytes = 0; bytes <= 16384; bytes += 1024)
+    assert_status(hipmm_deallocate(NULL, &foreign, bytes, NULL), HIPMM_E_POINTER);
+  for (size_t bytes = 1024; bytes <= 16384; bytes += 1024) rig_free(rig_allocate(bytes, NULL), 0, NULL);
+  assert_int_equal(rig_held_bytes(), 0);
 }
 
 static void without_bins_passes_everything_on(void **state)
@@ -447,6 +564,8 @@ int main(void)
       TEST(adds_powers_of_two_beyond_32_bits),
       TEST(lets_the_list_go_before_the_powers),
       TEST(frees_without_a_size_through_adaptors),
+      TEST(tells_a_block_from_a_chunk_of_shared_memory),
+      TEST(asks_each_resource_below_once),
       TEST(without_bins_passes_everything_on),
       TEST(locates_mistakes),
       TEST(sends_frees_where_blocks_are_when_bins_are_added),

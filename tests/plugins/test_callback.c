@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of `callback`: functions of the program that allocate, in every way in which they may be wrong. */
-#include "rig.h"
+#include "../support/fixture.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

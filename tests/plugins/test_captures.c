@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* test_captures.c: random allocations on a stream while a graph is captured from it, and on another in another thread,
  * with little memory: nothing ends the capture, and what it fills holds that when the graph has run. */
-#include "../pool/random.h"
-#include "captures.h"
+#include "../support/captures.h"
+#include "../unit/pool/random.h"
 
 enum { MOST = 24, STEPS_BEFORE = 60, STEPS = 120, SEEDS = 2 };
 

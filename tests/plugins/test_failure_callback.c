@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of failure_callback: when the program's function is called, what it may do, and that it is never entered again
  * from within itself. */
-#include "behaviour.h"
-#include "model.h"
+#include "../support/behaviour.h"
+#include "../support/stream_model.h"
 
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #define CALLS   "{'type': 'failure_callback', 'callback': 'spill'}"
 #define FULL_AT "{'type': 'pool', 'maximum_size': '4MiB', 'growth': 'segments'}"
@@ -419,6 +420,145 @@ static void serves_threads_that_compete(void **state)
   assert_int_equal(rig_value("limiting", "allocated_bytes"), 0);
 }
 
+/* ---- Threads that end ---- */
+
+enum { HANG_SECONDS = 20 };
+
+/* A thread that used the resource at the top and ends when it is told to; and what the program's function, which is
+ * called under the lock of that resource, does besides. */
+static struct {
+  pthread_t thread;
+  pthread_barrier_t has_used, may_end;
+  struct hipmm_resource *other;
+  int calls;
+} ending;
+
+static void *use_then_end(void *unused)
+{
+  void *ptr = NULL;
+  (void)unused;
+  if (!hipmm_allocate(NULL, 1000, NULL, &ptr)) hipmm_deallocate(NULL, ptr, 1000, NULL);
+  pthread_barrier_wait(&ending.has_used);
+  pthread_barrier_wait(&ending.may_end);
+  return NULL;
+}
+
+static int wait_for_its_end(void *argument, size_t bytes)
+{
+  (void)argument, (void)bytes;
+  if (ending.calls++) return 0;
+  pthread_barrier_wait(&ending.may_end);
+  pthread_join(ending.thread, NULL);
+  return 0;
+}
+
+static struct hipmm_resource *new_resource(const char *type)
+{
+  struct hipmm_resource *device = NULL, *resource = NULL;
+  if (hipmm_resource_create(0, "device", NULL, NULL, 0, &device)) return NULL;
+  if (hipmm_resource_create(0, type, NULL, &device, 1, &resource)) resource = NULL;
+  hipmm_resource_release(device);
+  return resource;
+}
+
+/* Long enough for the thread to be at its end, where it may wait for the lock of the resource at the top. */
+static int exchange_resources(void *type, size_t bytes)
+{
+  (void)bytes;
+  if (ending.calls++) return 0;
+  pthread_barrier_wait(&ending.may_end);
+  usleep(50000);
+  hipmm_resource_release(ending.other);
+  ending.other = new_resource(type);
+  return 0;
+}
+
+/* `callback` is called under the lock of the resource at the top, of `type`, while a thread that used it ends. */
+static void call_beside_a_thread_that_ends(const char *type, int (*callback)(void *, size_t), bool is_joined_there)
+{
+  char graph[200];
+  void *ptr;
+  snprintf(graph, sizeof graph, "'stack': ['%s', " CALLS ", {'type': 'limiting', 'limit': '4MiB'}, 'device']", type);
+  use("spill", callback, (void *)(uintptr_t)type);
+  rig_start(graph);
+  rig_free(rig_allocate(1000, NULL), 1000, NULL);
+  ending.calls = 0;
+  ending.other = new_resource(type);
+  pthread_barrier_init(&ending.has_used, NULL, 2);
+  pthread_barrier_init(&ending.may_end, NULL, 2);
+  assert_int_equal(pthread_create(&ending.thread, NULL, use_then_end, NULL), 0);
+  pthread_barrier_wait(&ending.has_used);
+  alarm(HANG_SECONDS);
+  assert_status(hipmm_allocate(NULL, 100 * MIB, NULL, &ptr), HIPMM_E_LIMIT);
+  if (!is_joined_there) pthread_join(ending.thread, NULL);
+  alarm(0);
+  assert_true(ending.calls >= 1);
+  assert_non_null(ending.other);
+  hipmm_resource_release(ending.other);
+  pthread_barrier_destroy(&ending.has_used);
+  pthread_barrier_destroy(&ending.may_end);
+  /* What the thread kept for itself is there for others. */
+  assert_ok(hipmm_resource_trim(rig_resource(type), 0));
+  assert_int_equal(rig_value(type, "reserved_bytes"), 0);
+}
+
+/* The thread takes locks at its end that the function's caller holds. */
+static void exchanges_resources_while_a_thread_ends(void **state)
+{
+  (void)state;
+  call_beside_a_thread_that_ends("pool", exchange_resources, false);
+  hipmm_finalize();
+  call_beside_a_thread_that_ends("arena", exchange_resources, false);
+}
+
+/* A thread's end does not wait for a resource that is busy. */
+static void waits_for_a_thread_that_ends(void **state)
+{
+  (void)state;
+  call_beside_a_thread_that_ends("pool", wait_for_its_end, true);
+  hipmm_finalize();
+  call_beside_a_thread_that_ends("arena", wait_for_its_end, true);
+}
+
+/* ---- Options ---- */
+
+static enum hipmm_status set_elsewhere, set_below, set_above;
+
+static void *set_maximum(void *unused)
+{
+  (void)unused;
+  set_elsewhere = hipmm_set("devices/0/pool/maximum_size", "100MiB");
+  return NULL;
+}
+
+/* While another thread sets an option of the pool, and waits for it. */
+static int set_options(void *unused, size_t bytes)
+{
+  (void)unused, (void)bytes;
+  if (ending.calls++) return 0;
+  pthread_create(&ending.thread, NULL, set_maximum, NULL);
+  usleep(50000);
+  set_above = hipmm_set("devices/0/pool/maximum_size", "50MiB");
+  set_below = hipmm_set("devices/0/limiting/limit", "16MiB");
+  return 1;
+}
+
+static void may_set_options_of_what_is_below(void **state)
+{
+  (void)state;
+  use("spill", set_options, NULL);
+  rig_start("'stack': ['pool', " CALLS ", " LIMITED ", 'device']");
+  ending.calls = 0;
+  alarm(HANG_SECONDS);
+  void *ptr = rig_allocate(8 * MIB, NULL);
+  pthread_join(ending.thread, NULL);
+  alarm(0);
+  assert_ok(set_below);
+  assert_ok(set_elsewhere);
+  assert_int_equal(set_above, HIPMM_E_STATE);
+  rig_free(ptr, 8 * MIB, NULL);
+}
+
 /* ---- Random programs, and failing calls ---- */
 
 static int trim_then_give_up(void *argument, size_t bytes)
@@ -485,6 +625,9 @@ int main(void)
       TEST(refuses_graphs_without_its_function),
       TEST(lets_all_threads_in_at_once),
       TEST(serves_threads_that_compete),
+      TEST(exchanges_resources_while_a_thread_ends),
+      TEST(waits_for_a_thread_that_ends),
+      TEST(may_set_options_of_what_is_below),
       TEST(agrees_with_a_model),
       TEST(loses_nothing_whatever_call_fails),
   };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of fallback: which upstream serves a request, and that a free finds its way back to it. */
-#include "model.h"
+#include "../support/stream_model.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -360,6 +360,27 @@ static void loses_nothing_whatever_call_fails(void **state)
 
 #define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
 
+/* The second upstream cuts its blocks out of the first one's memory: a block that was freed is not taken for the chunk
+ * that starts where it did, without a size or with the chunk's. */
+static void frees_no_chunk_of_another_upstream(void **state)
+{
+  (void)state;
+  rig_start("'resources': {'memory': {'type': 'device'}, 'none': {'type': 'limiting', 'upstream': 'memory', 'limit': "
+            "256}, 'blocks': {'type': 'fixed_size', 'upstream': 'memory', 'block_size': '64KiB', 'blocks_per_chunk': "
+            "1}, 'main': {'type': 'fallback', 'upstream': ['none', 'blocks']}}, 'devices': {'default': 'main'}");
+  void *first = rig_allocate(65536, NULL), *second = rig_allocate(65536, NULL), *direct = rig_allocate(256, NULL);
+  size_t held = rig_held_bytes();
+  rig_free(first, 65536, NULL);
+  for (int round = 0; round < 2; round++) {
+    assert_status(hipmm_deallocate(NULL, first, 0, NULL), HIPMM_E_POINTER);
+    assert_status(hipmm_deallocate(NULL, first, 65536, NULL), HIPMM_E_POINTER);
+    assert_int_equal(rig_held_bytes(), held);
+  }
+  assert_status(hipmm_deallocate(NULL, direct, 255, NULL), HIPMM_E_SIZE);
+  rig_free(direct, 0, NULL);
+  rig_free(second, 0, NULL);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -372,6 +393,7 @@ int main(void)
       TEST(refuses_wrong_frees),
       TEST(says_what_is_wrong_with_a_size),
       TEST(never_frees_what_an_upstream_stands_on),
+      TEST(frees_no_chunk_of_another_upstream),
       TEST(finds_blocks_of_every_upstream),
       TEST(keeps_a_block_whose_free_fails),
       TEST(keeps_many_blocks_apart),

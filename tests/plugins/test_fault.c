@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of fault: what fails, that the same fails again, and that nothing else does. */
-#include "behaviour.h"
+#include "../support/behaviour.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of `fixed_buffer`: allocations from memory that the program owns: the device's, or plain memory where nobody
  * touches it. */
-#include "rig.h"
+#include "../support/fixture.h"
 
 #include <stdio.h>
 #include <stdlib.h>

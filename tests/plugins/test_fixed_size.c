@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of fixed_size: its limits, reuse in the order of streams, growth, and giving back. */
-#include "model.h"
+#include "../support/stream_model.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 /* Tests of guard: writes past the end, before the start and after the free are found where they are and told to the
  * byte, in every kind of memory and under both schedulers; nothing else is found, and nothing is lost. */
 #include "../../plugins/guard/guard.h"
-#include "behaviour.h"
+#include "../support/behaviour.h"
 
 #include <pthread.h>
 #include <stdio.h>

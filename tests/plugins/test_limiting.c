@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of limiting: what is counted, what is refused, and that threads never fail one another. */
-#include "rig.h"
+#include "../support/fixture.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

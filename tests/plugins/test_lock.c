@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of the lock of what one thread uses most: one at a time inside, whoever passes how, and its owner by the gate as
  * long as it is alone. */
-#include "../../plugins/lock.h"
-#include "../support.h"
+#include "../../plugins/common/biased_lock.h"
+#include "../support/support.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -102,6 +102,45 @@ static void is_owned_by_who_is_alone_for_long(void **state)
   lock_disown(&lock);
 }
 
+static void *try_here(void *unused)
+{
+  (void)unused;
+  if (!lock_try(&lock)) return NULL;
+  inside++;
+  lock_release(&lock);
+  return &lock;
+}
+
+static bool can_be_had_elsewhere(void)
+{
+  pthread_t thread;
+  void *result;
+  assert_int_equal(pthread_create(&thread, NULL, try_here, NULL), 0);
+  pthread_join(thread, &result);
+  return result != NULL;
+}
+
+static void is_had_without_waiting_or_not_at_all(void **state)
+{
+  (void)state;
+  assert_true(can_be_had_elsewhere()); /* nobody owns it */
+  become_owner();
+  lock_take(&lock); /* by the gate */
+  assert_true(gate_is_passed(&lock.gate));
+  assert_false(can_be_had_elsewhere());
+  assert_false(lock_try(&lock)); /* it is held here */
+  lock_release(&lock);
+  assert_true(passes_by_the_gate()); /* it was in vain, and the owner pays nothing for it */
+  assert_true(can_be_had_elsewhere());
+  lock_take(&lock); /* by the mutex, since another thread was there */
+  assert_false(can_be_had_elsewhere());
+  lock_release(&lock);
+  assert_true(lock_try(&lock));
+  lock_release(&lock);
+  assert_int_equal(inside, 2);
+  lock_disown(&lock);
+}
+
 static void *is_held_here(void *unused)
 {
   (void)unused;
@@ -167,6 +206,7 @@ int main(void)
       cmocka_unit_test_setup(lets_one_in_at_a_time, begin),
       cmocka_unit_test_setup(lets_its_owner_pass_by_the_gate_while_it_is_alone, begin),
       cmocka_unit_test_setup(is_owned_by_who_is_alone_for_long, begin),
+      cmocka_unit_test_setup(is_had_without_waiting_or_not_at_all, begin),
       cmocka_unit_test_setup(knows_who_holds_it, begin),
       cmocka_unit_test_setup(goes_from_owner_to_owner, begin),
   };

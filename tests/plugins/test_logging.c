@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of logging: RMM's format to the letter, names of files, order, flushing, and what becomes of a log that
  * cannot be written. */
-#include "rig.h"
+#include "../support/fixture.h"
 
 #include <pthread.h>
 #include <regex.h>

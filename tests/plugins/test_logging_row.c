@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of the times of a log's rows, by clocks that the test sets: they are the wall's, and never step back. */
 #include "../../plugins/logging/row.h"
-#include "../support.h"
+#include "../support/support.h"
 
 #include <stdio.h>
 #include <stdlib.h>

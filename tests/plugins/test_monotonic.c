@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of monotonic: memory given out from the front to the back, all of it anew when the last block is freed, and in
  * the order of the streams that used it. */
-#include "model.h"
+#include "../support/stream_model.h"
 
 #include <stdio.h>
 
@@ -295,6 +295,64 @@ static void shows_all_that_it_holds(void **state)
   assert_int_equal(rig_value("monotonic", "free_bytes"), rig_held_bytes());
 }
 
+/* One block in a thousand stays until much later: nothing is ever all free. */
+static void needs_no_host_memory_for_what_was_freed(void **state)
+{
+  enum { OPS = 120000, EACH = 1000, KEPT = OPS / EACH, BYTES = 700 };
+  static void *kept[KEPT];
+  int64_t metadata_bytes = 0;
+  (void)state;
+  rig_start(plain);
+  const struct hipmm_resource *monotonic = rig_resource("monotonic");
+  for (int i = 0; i < OPS; i++) {
+    void *ptr = rig_allocate(BYTES, NULL);
+    if (i % EACH == 0)
+      kept[i / EACH] = ptr;
+    else
+      rig_free(ptr, i % 2 ? BYTES : 0, NULL);
+    if (i % EACH == 1) assert_status(hipmm_deallocate(NULL, ptr, BYTES, NULL), HIPMM_E_POINTER);
+    if (i == OPS / 6) metadata_bytes = rig_value("monotonic", "metadata_bytes");
+  }
+  assert_in_range(rig_value("monotonic", "metadata_bytes"), 1, metadata_bytes + KEPT * 5000);
+  struct seen seen = {0};
+  assert_ok(monotonic->ops->visit(monotonic->self, see, &seen));
+  assert_int_equal(seen.bytes, rig_held_bytes());
+  assert_int_equal(seen.n[HIPMM_EXTENT_LIVE], KEPT);
+  for (int i = 0; i < KEPT; i++) {
+    struct hipmm_block block;
+    assert_ok(monotonic->ops->find(monotonic->self, kept[i], &block));
+    assert_int_equal(block.bytes, BYTES);
+    rig_free(kept[i], BYTES, NULL);
+    assert_status(hipmm_deallocate(NULL, kept[i], BYTES, NULL), HIPMM_E_POINTER);
+  }
+  assert_int_equal(rig_value("monotonic", "rewinds"), 1);
+  assert_int_equal(rig_value("monotonic", "free_bytes"), rig_held_bytes());
+}
+
+/* Streams in turns: each waits for the one before it, which waited for all others. */
+static void waits_for_one_stream_however_many_there_are(void **state)
+{
+  enum { STREAMS = 50 };
+  hipStream_t streams[STREAMS];
+  (void)state;
+  rig_start_with("'scheduler': 'stepped'", plain);
+  for (int i = 0; i < STREAMS; i++) {
+    streams[i] = rig_stream();
+    assert_ok(hipmm_stream_retain(0, streams[i]));
+  }
+  for (int i = 0; i < 4 * STREAMS; i++) {
+    int64_t waits = rig_value("monotonic", "stream_waits");
+    void *ptr = rig_allocate(1000, streams[i % STREAMS]);
+    assert_in_range(rig_value("monotonic", "stream_waits") - waits, 0, 1);
+    assert_int_equal(rig_hip()->MemsetAsync(ptr, i, 1000, streams[i % STREAMS]), 0);
+    rig_free(ptr, 1000, streams[i % STREAMS]);
+  }
+  for (int i = 0; i < STREAMS; i++) {
+    assert_ok(hipmm_stream_retire(0, streams[i]));
+    rig_drop_stream(streams[i]);
+  }
+}
+
 /* ---- Everything at once ---- */
 
 /* With so few blocks live there is often none. */
@@ -401,6 +459,8 @@ int main(void)
       TEST(is_released_as_a_whole),
       TEST(gives_untouched_chunks_back_when_trimmed),
       TEST(shows_all_that_it_holds),
+      TEST(needs_no_host_memory_for_what_was_freed),
+      TEST(waits_for_one_stream_however_many_there_are),
       TEST(passes_the_model),
       TEST(serves_threads_while_it_is_trimmed),
       TEST(loses_nothing_whatever_call_fails),

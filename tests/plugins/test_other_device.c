@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of streams of another device: whatever orders work by streams refuses them, for what no event of its own device
  * could tell when it may use the memory again, and goes on as before. */
-#include "rig.h"
+#include "../support/fixture.h"
 
 #include <stdio.h>
 
@@ -44,6 +44,19 @@ static void refuses(size_t bytes, hipStream_t own, hipStream_t other)
   assert_status(hipmm_deallocate(NULL, ptr, bytes, own), HIPMM_E_POINTER);
 }
 
+/* The handle may have named a stream of this device before, which was destroyed without a word. */
+static void refuses_in_the_place_of_its_own(size_t bytes)
+{
+  void *ptr = NULL;
+  hipStream_t own = stream_of(0);
+  rig_free(rig_allocate(bytes, own), bytes, own);
+  rig_drop_stream(own);
+  hipStream_t other = stream_of(1);
+  if (on_software()) assert_ptr_equal(other, own);
+  if (other == own) assert_status(hipmm_allocate(NULL, bytes, other, &ptr), HIPMM_E_ARGUMENT);
+  rig_drop_stream(other);
+}
+
 static void refuses_streams_of_another_device(void **state)
 {
   char graph[200];
@@ -55,6 +68,8 @@ static void refuses_streams_of_another_device(void **state)
     refuses(LARGE, own, other);
     refuses(SMALL, NULL, other);
   }
+  refuses_in_the_place_of_its_own(SMALL);
+  refuses_in_the_place_of_its_own(LARGE);
   assert_int_equal(rig_hip()->StreamDestroy(own), 0);
   assert_int_equal(rig_hip()->StreamDestroy(other), 0);
 }

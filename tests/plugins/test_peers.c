@@ -2,7 +2,7 @@
 /* Tests of what other devices may do with a device's memory: copies and fills with another device current, for memory
  * of hipMalloc, mapped memory and that of pools; the option "peers"; devices that cannot reach each other; and what is
  * refused. */
-#include "rig.h"
+#include "../support/fixture.h"
 
 #include <hipmm/buffer.h>
 #include <hipmm/torch.h>

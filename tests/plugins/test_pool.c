@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of pool, mapped and in segments: what it gives, what it counts, and what it refuses. How it grows, and what it
  * does on streams and in threads, is tested in tests/pool. */
-#include "../pool/random.h"
-#include "growths.h"
+#include "../support/growths.h"
+#include "../unit/pool/random.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of prefetch: that managed memory is brought to the device in the order of its stream, that other memory is left
  * alone, and that nothing is lost when HIP refuses. */
-#include "behaviour.h"
-#include "managed.h"
-#include "model.h"
+#include "../support/behaviour.h"
+#include "../support/managed.h"
+#include "../support/stream_model.h"
 
 static const char managed[] = "'stack': ['prefetch', 'managed']";
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* test_recycled.c: streams that a program destroys without a word while their work is still to run. HIP gives the
  * handle to the next stream at once; what was freed on the old one must not reach work on the new one too early. */
-#include "rig.h"
+#include "../support/fixture.h"
+#include "../unit/pool/random.h"
 
 #include <stdio.h>
 
@@ -46,43 +47,194 @@ static void old_work_never_reaches_new_blocks(void)
   assert_int_equal(faults_on_all_devices(), 0);
 }
 
-static void run(const char *graph, int seed)
+/* The same after a stream with the same handle that was retained, used, retired and destroyed: what the thread and the
+ * resource know of that one must not hold for the streams that come after it. */
+static void a_promise_ends_with_its_stream(void)
+{
+  const struct hipmm_hip *hip = rig_hip();
+  hipStream_t retained = rig_stream();
+  assert_ok(hipmm_stream_retain(0, retained));
+  for (int i = 0; i < 2; i++) rig_free(rig_allocate(BYTES, retained), BYTES, retained);
+  assert_ok(hipmm_stream_retire(0, retained));
+  assert_int_equal(hip->StreamDestroy(retained), 0);
+  old_work_never_reaches_new_blocks();
+}
+
+/* The same where HIP could wait neither for the stream that is retired nor for the device. */
+static void a_promise_ends_though_hip_cannot_wait(void)
+{
+  const struct hipmm_hip *hip = rig_hip();
+  for (int round = 0; round < 20; round++) {
+    hipStream_t retained = rig_stream();
+    assert_ok(hipmm_stream_retain(0, retained));
+    void *first = rig_allocate(BYTES, retained);
+    fill(first, OLD, retained);
+    rig_free(first, BYTES, retained);
+    rig_fail_call("hipStreamSynchronize", 1, 0);
+    rig_fail_call("hipDeviceSynchronize", 1, 0);
+    assert_ok(hipmm_stream_retire(0, retained));
+    assert_int_equal(hip->StreamDestroy(retained), 0);
+    hipStream_t new = successor_of(retained);
+    void *second = rig_allocate(BYTES, new);
+    fill(second, NEW, new);
+    while (hip->DeviceSynchronize()) {
+    } /* the first may be the one that fails */
+    assert_true(rig_holds(second, NEW, BYTES));
+    rig_free(second, BYTES, new);
+    assert_int_equal(hip->StreamDestroy(new), 0);
+  }
+  assert_int_equal(faults_on_all_devices(), 0);
+}
+
+/* A stream is destroyed without a word, and the next with its handle is retired: that says nothing of the first one's
+ * work. */
+static void a_retired_stream_is_not_taken_for_a_lost_one(void)
+{
+  const struct hipmm_hip *hip = rig_hip();
+  hipStream_t other = rig_stream();
+  for (int round = 0; round < 20; round++) {
+    hipStream_t lost = rig_stream();
+    void *first = rig_allocate(BYTES, lost);
+    fill(first, OLD, lost);
+    rig_free(first, BYTES, lost);
+    assert_int_equal(hip->StreamDestroy(lost), 0);
+    hipStream_t new = successor_of(lost);
+    assert_ok(hipmm_stream_retire(0, new));
+    assert_int_equal(hip->StreamDestroy(new), 0);
+    void *second = rig_allocate(BYTES, other);
+    fill(second, NEW, other);
+    assert_int_equal(hip->DeviceSynchronize(), 0);
+    assert_true(rig_holds(second, NEW, BYTES));
+    rig_free(second, BYTES, other);
+  }
+  rig_drop_stream(other);
+}
+
+/* ---- Streams of all kinds, in a random order ---- */
+
+enum { SLOTS = 4, MOST_LIVE = 12, STEPS = 600 };
+
+struct slot {
+  hipStream_t stream;
+  bool is_retained;
+};
+
+struct live {
+  void *ptr;
+  unsigned slot;
+  unsigned char tag;
+};
+
+static struct slot slots[SLOTS];
+static struct live live[MOST_LIVE];
+static unsigned n_live;
+static atomic_uint n_wrong; /* blocks that had changed when their stream looked */
+
+static void open_slot(struct slot *slot, bool is_retained)
+{
+  *slot = (struct slot){rig_stream(), is_retained};
+  if (is_retained) assert_ok(hipmm_stream_retain(0, slot->stream));
+}
+
+static void take_block(unsigned slot, unsigned char tag)
+{
+  if (n_live == MOST_LIVE) return;
+  struct live *block = &live[n_live++];
+  *block = (struct live){rig_allocate(BYTES, slots[slot].stream), slot, tag};
+  fill(block->ptr, tag, slots[slot].stream);
+}
+
+static void give_block(unsigned index)
+{
+  const struct live block = live[index];
+  hipStream_t stream = slots[block.slot].stream;
+  assert_int_equal(rig_look(block.ptr, block.tag, BYTES, stream, &n_wrong), 0);
+  rig_free(block.ptr, BYTES, stream);
+  live[index] = live[--n_live];
+}
+
+/* A retained stream is retired, any other destroyed without a word; `waits`: once its work is done. */
+static void close_slot(unsigned slot, bool waits)
+{
+  for (unsigned i = n_live; i-- > 0;)
+    if (live[i].slot == slot) give_block(i);
+  if (waits) assert_int_equal(rig_hip()->StreamSynchronize(slots[slot].stream), 0);
+  if (slots[slot].is_retained) assert_ok(hipmm_stream_retire(0, slots[slot].stream));
+  rig_drop_stream(slots[slot].stream);
+}
+
+static void streams_come_and_go(void)
+{
+  static uint64_t random = 1; /* goes on from run to run */
+  n_live = 0;
+  atomic_store(&n_wrong, 0);
+  for (unsigned i = 0; i < SLOTS; i++) open_slot(&slots[i], i % 2);
+  for (unsigned step = 0; step < STEPS; step++) {
+    unsigned slot = (unsigned)draw(&random, SLOTS), what = (unsigned)draw(&random, 8);
+    if (what < 4) {
+      take_block(slot, (unsigned char)step);
+    } else if (what < 7) {
+      if (n_live) give_block((unsigned)draw(&random, n_live));
+    } else {
+      close_slot(slot, draw(&random, 2));
+      open_slot(&slots[slot], draw(&random, 2));
+    }
+  }
+  for (unsigned i = 0; i < SLOTS; i++) close_slot(i, false);
+  assert_int_equal(rig_hip()->DeviceSynchronize(), 0);
+  assert_int_equal(n_wrong, 0);
+  assert_int_equal(faults_on_all_devices(), 0);
+}
+
+static void run(const char *graph, int seed, void (*body)(void))
 {
   char options[64];
   snprintf(options, sizeof options, "'scheduler': 'stepped', 'seed': %d", seed);
   rig_start_with(options, graph);
-  old_work_never_reaches_new_blocks();
+  body();
   assert_ok(hipmm_finalize());
 }
 
-static void run_seeds(const char *graph)
+static void run_seeds(const char *graph, void (*body)(void))
 {
-  for (int seed = 1; seed <= 5; seed++) run(graph, seed);
+  for (int seed = 1; seed <= 5; seed++) run(graph, seed, body);
   rig_start(graph); /* for the teardown */
 }
 
-static void pool_auto(void **state)
+/* Every type that decides by streams who gets a free block. */
+#define POOL         "'stack': [{'type': 'pool', 'growth': 'mapped'}, 'device']"
+#define POOL_ON_FREE "'stack': [{'type': 'pool', 'growth': 'mapped', 'record': 'on_free'}, 'device']"
+#define SEGMENTS     "'stack': [{'type': 'pool', 'growth': 'segments'}, 'device']"
+#define FIXED        "'stack': [{'type': 'fixed_size', 'block_size': '64KiB'}, 'device']"
+#define BINS         "'stack': [{'type': 'binning', 'bins': [{'size': '64KiB'}]}, 'device']"
+#define ARENA        "'stack': ['arena', 'device']"
+#define MONOTONIC    "'stack': ['monotonic', 'device']"
+#define GUARDED_POOL "'stack': ['guard', {'type': 'pool', 'growth': 'mapped'}, 'device']"
+
+static void without_a_word(void **state)
 {
-  (void)state;
-  run_seeds("'stack': [{'type': 'pool', 'growth': 'mapped'}, 'device']");
+  run_seeds(*state, old_work_never_reaches_new_blocks);
 }
 
-static void pool_on_free(void **state)
+static void after_a_promise(void **state)
 {
-  (void)state;
-  run_seeds("'stack': [{'type': 'pool', 'growth': 'mapped', 'record': 'on_free'}, 'device']");
+  run_seeds(*state, a_promise_ends_with_its_stream);
 }
 
-static void pool_of_segments(void **state)
+static void after_a_promise_without_a_wait(void **state)
 {
-  (void)state;
-  run_seeds("'stack': [{'type': 'pool', 'growth': 'segments'}, 'device']");
+  needs_software();
+  run_seeds(*state, a_promise_ends_though_hip_cannot_wait);
 }
 
-static void fixed_size(void **state)
+static void at_random(void **state)
 {
-  (void)state;
-  run_seeds("'stack': [{'type': 'fixed_size', 'block_size': '64KiB'}, 'device']");
+  run_seeds(*state, streams_come_and_go);
+}
+
+static void retired_in_its_place(void **state)
+{
+  run_seeds(*state, a_retired_stream_is_not_taken_for_a_lost_one);
 }
 
 /* Freed memory of streams that are gone is not lost: it comes back before the pool says no. */
@@ -101,16 +253,81 @@ static void memory_of_lost_streams_comes_back(void **state)
   rig_free(all, 8 << 20, NULL);
 }
 
+/* Nor is that of retired streams for which HIP could not wait. */
+static void memory_of_streams_without_a_wait_comes_back(void **state)
+{
+  needs_software();
+  rig_start_with("'scheduler': 'stepped'", *state);
+  for (int round = 0; round < 100; round++) {
+    hipStream_t stream = rig_stream();
+    assert_ok(hipmm_stream_retain(0, stream));
+    void *block = rig_allocate(1 << 20, stream);
+    fill(block, OLD, stream);
+    rig_free(block, 1 << 20, stream);
+    rig_fail_call("hipStreamSynchronize", 1, 0);
+    rig_fail_call("hipDeviceSynchronize", 1, 0);
+    assert_ok(hipmm_stream_retire(0, stream));
+    rig_drop_stream(stream);
+  }
+  void *all = rig_allocate(6 << 20, NULL);
+  rig_fill(all, NEW, 6 << 20);
+  assert_true(rig_holds(all, NEW, 6 << 20));
+  rig_free(all, 6 << 20, NULL);
+}
+
+#define ROW(name, function, graph)                                    \
+  {                                                                   \
+    name, function, rig_setup, rig_teardown, (void *)(uintptr_t)graph \
+  }
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      {"pool, auto: work of a lost stream never reaches the blocks of its successor", pool_auto, rig_setup,
-       rig_teardown, NULL},
-      {"pool, on_free: likewise", pool_on_free, rig_setup, rig_teardown, NULL},
-      {"pool of segments: likewise", pool_of_segments, rig_setup, rig_teardown, NULL},
-      {"fixed_size: likewise", fixed_size, rig_setup, rig_teardown, NULL},
-      {"memory that lost streams freed comes back before the pool says no", memory_of_lost_streams_comes_back,
-       rig_setup, rig_teardown, NULL},
+      ROW("pool: work of a lost stream never reaches the blocks of its successor", without_a_word, POOL),
+      ROW("pool, on_free: likewise", without_a_word, POOL_ON_FREE),
+      ROW("pool of segments: likewise", without_a_word, SEGMENTS),
+      ROW("fixed_size: likewise", without_a_word, FIXED),
+      ROW("binning: likewise", without_a_word, BINS),
+      ROW("arena: likewise", without_a_word, ARENA),
+      ROW("monotonic: likewise", without_a_word, MONOTONIC),
+      ROW("guard over a pool: likewise", without_a_word, GUARDED_POOL),
+      ROW("pool: the promise of a retired stream does not hold for its successors", after_a_promise, POOL),
+      ROW("pool, on_free: likewise", after_a_promise, POOL_ON_FREE),
+      ROW("pool of segments: likewise", after_a_promise, SEGMENTS),
+      ROW("fixed_size: likewise", after_a_promise, FIXED),
+      ROW("binning: likewise", after_a_promise, BINS),
+      ROW("arena: likewise", after_a_promise, ARENA),
+      ROW("monotonic: likewise", after_a_promise, MONOTONIC),
+      ROW("guard over a pool: likewise", after_a_promise, GUARDED_POOL),
+      ROW("pool: nor if HIP cannot wait for the retired stream", after_a_promise_without_a_wait, POOL),
+      ROW("pool, on_free: likewise", after_a_promise_without_a_wait, POOL_ON_FREE),
+      ROW("pool of segments: likewise", after_a_promise_without_a_wait, SEGMENTS),
+      ROW("fixed_size: likewise", after_a_promise_without_a_wait, FIXED),
+      ROW("binning: likewise", after_a_promise_without_a_wait, BINS),
+      ROW("arena: likewise", after_a_promise_without_a_wait, ARENA),
+      ROW("monotonic: likewise", after_a_promise_without_a_wait, MONOTONIC),
+      ROW("pool: a retired stream is not taken for a lost one with its handle", retired_in_its_place, POOL),
+      ROW("pool, on_free: likewise", retired_in_its_place, POOL_ON_FREE),
+      ROW("pool of segments: likewise", retired_in_its_place, SEGMENTS),
+      ROW("fixed_size: likewise", retired_in_its_place, FIXED),
+      ROW("binning: likewise", retired_in_its_place, BINS),
+      ROW("arena: likewise", retired_in_its_place, ARENA),
+      ROW("monotonic: likewise", retired_in_its_place, MONOTONIC),
+      ROW("pool: streams come and go at random", at_random, POOL),
+      ROW("pool, on_free: likewise", at_random, POOL_ON_FREE),
+      ROW("pool of segments: likewise", at_random, SEGMENTS),
+      ROW("fixed_size: likewise", at_random, FIXED),
+      ROW("binning: likewise", at_random, BINS),
+      ROW("arena: likewise", at_random, ARENA),
+      ROW("monotonic: likewise", at_random, MONOTONIC),
+      ROW("guard over a pool: likewise", at_random, GUARDED_POOL),
+      ROW("memory that lost streams freed comes back before the pool says no", memory_of_lost_streams_comes_back, NULL),
+      ROW("likewise of streams for which HIP could not wait", memory_of_streams_without_a_wait_comes_back,
+          "'stack': [{'type': 'pool', 'maximum_size': '8MiB'}, 'device']"),
+      ROW("likewise over arena", memory_of_streams_without_a_wait_comes_back,
+          "'stack': [{'type': 'arena', 'maximum_size': '8MiB'}, 'device']"),
+      ROW("likewise over monotonic", memory_of_streams_without_a_wait_comes_back,
+          "'stack': [{'type': 'monotonic', 'maximum_size': '8MiB'}, 'device']"),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of memory between processes (hipmm/share.h, async's handle_type, async_import): what crosses, what is refused.
  * The program runs itself again as the other process; "the other" below is a second import in the same one. */
-#include "../../core/hip_functions.h"
-#include "rig.h"
+#include "../../core/runtime/hip_table.h"
+#include "../support/fixture.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -340,6 +340,56 @@ static void only_live_blocks_of_the_pool_are_exported(void **state)
   rig_free(ptr, BYTES, NULL);
 }
 
+/* A sub-allocator's first block has the address of the chunk that it is in, which is the pool's and which holds blocks
+ * of others: no address of the sub-allocator's is exported, whether a block is live there or not. */
+static const char *const cut_up[] = {"pool", "arena", "fixed_size", "binning", "monotonic"};
+
+static void no_chunk_is_exported_for_a_block(void **state)
+{
+  (void)state;
+  for (size_t i = 0; i < sizeof cut_up / sizeof *cut_up; i++) {
+    char graph[200];
+    struct hipmm_pool_pointer pointer = {.bytes = 1};
+    bool is_binning = !strcmp(cut_up[i], "binning");
+    snprintf(graph, sizeof graph,
+             "'stack': ['tracking', {'type': '%s'%s}, {'type': 'async', 'handle_type': 'posix_fd'}]", cut_up[i],
+             is_binning ? ", 'bins': [{'size': 4096}]" : "");
+    rig_start(graph);
+    void *blocks[3];
+    for (int n = 0; n < 3; n++) blocks[n] = rig_allocate(1000, NULL);
+    for (int round = 0; round < 2; round++) {
+      for (int n = 0; n < 3; n++) {
+        assert_status(hipmm_pool_export_pointer(rig_resource("tracking"), blocks[n], &pointer), HIPMM_E_POINTER);
+        assert_status(hipmm_pool_export_pointer(rig_resource("async"), blocks[n], &pointer), HIPMM_E_POINTER);
+        if (round == 0) rig_free(blocks[n], 1000, NULL);
+      }
+    }
+    assert_int_equal(pointer.bytes, 1);
+    assert_ok(hipmm_finalize());
+  }
+  rig_start(owner); /* for the teardown */
+}
+
+/* A resource made in code may stand on the pool as well. */
+static void nor_for_one_of_a_resource_made_in_code(void **state)
+{
+  (void)state;
+  struct hipmm_pool_pointer pointer;
+  struct hipmm_resource *async, *pool = NULL;
+  void *ptr = NULL, *whole;
+  rig_start(owner);
+  async = rig_resource("async");
+  assert_ok(hipmm_resource_create(0, "pool", NULL, &async, 1, &pool));
+  assert_ok(hipmm_allocate(pool, 1000, NULL, &ptr));
+  assert_status(hipmm_pool_export_pointer(async, ptr, &pointer), HIPMM_E_POINTER);
+  assert_message("cuts up");
+  whole = owned_block(3, &pointer);
+  assert_int_equal(pointer.bytes, BYTES);
+  rig_free(whole, BYTES, NULL);
+  assert_ok(hipmm_deallocate(pool, ptr, 1000, NULL));
+  hipmm_resource_release(pool);
+}
+
 static void what_is_no_pool_is_not_imported(void **state)
 {
   (void)state;
@@ -376,11 +426,18 @@ static void what_is_no_pointer_is_not_imported(void **state)
   bad.bytes = UINT64_MAX;
   assert_status(hipmm_pool_import_pointer(resource, &bad, &there), HIPMM_E_ARGUMENT);
   assert_message("exported by hipmm_pool_export_pointer()");
+  bad = good;
+  for (bad.bytes = BYTES + 1; bad.bytes < UINT32_MAX; bad.bytes *= 3) {
+    assert_status(hipmm_pool_import_pointer(resource, &bad, &there), HIPMM_E_ARGUMENT);
+    assert_message("more than the driver");
+  }
   assert_status(hipmm_pool_import_pointer(rig_resource("async"), &good, &there), HIPMM_E_NOT_SUPPORTED);
   int fd;
   assert_status(hipmm_pool_export_fd(resource, &fd), HIPMM_E_NOT_SUPPORTED);
   assert_message("another process's");
   assert_ptr_equal(there, (void *)1);
+  assert_ok(hipmm_pool_import_pointer(resource, &good, &there)); /* what was refused is not in its way */
+  assert_ok(hipmm_deallocate(resource, there, BYTES, NULL));
   hipmm_resource_release(resource);
 }
 
@@ -525,6 +582,8 @@ int main(int count, char **arguments)
       TEST(descriptors_are_the_callers),
       TEST(only_a_pool_that_was_made_for_it_is_shared),
       TEST(only_live_blocks_of_the_pool_are_exported),
+      TEST(no_chunk_is_exported_for_a_block),
+      TEST(nor_for_one_of_a_resource_made_in_code),
       TEST(what_is_no_pool_is_not_imported),
       TEST(what_is_no_pointer_is_not_imported),
       TEST(functions_that_do_nothing_are_noticed),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of the sources that ask HIP or the host for each block: what is true of all of them, a row per type, and what
  * is true of one. */
-#include "rig.h"
+#include "../support/fixture.h"
 
 #include <stdio.h>
 #include <string.h>

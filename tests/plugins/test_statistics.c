@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of statistics: what is counted when, scopes as RMM's, and exactness under threads. */
-#include "rig.h"
+#include "../support/fixture.h"
 
 #include <pthread.h>
 #include <semaphore.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of thread_safe: everything passes through it unchanged, and one thread at a time. */
-#include "rig.h"
+#include "../support/fixture.h"
 
 static const char guarded[] = "'stack': ['thread_safe', 'device']";
 

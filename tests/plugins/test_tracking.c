@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of tracking: the list is exact, says who allocated, and is written in the end; wrong frees are refused and
  * told. */
-#include "behaviour.h"
+#include "../support/behaviour.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -189,6 +189,22 @@ static void keeps_each_trace_once_and_forgets_it(void **state)
     for (unsigned depth = 0; depth < DEPTHS; depth++) rig_free(allocate_at_depth(depth), 64, NULL);
   assert_int_equal(rig_value("tracking", "metadata_bytes"), metadata);
   assert_int_equal(rig_value("tracking", "outstanding_count"), 0);
+}
+
+static void gives_records_back_when_trimmed(void **state)
+{
+  enum { BLOCKS = 50000, KEPT = 10 };
+  static void *ptrs[BLOCKS];
+  (void)state;
+  rig_start("'stack': ['tracking', 'pool', 'device']");
+  int64_t before = rig_value("tracking", "metadata_bytes");
+  for (int i = 0; i < BLOCKS; i++) ptrs[i] = rig_allocate(300, NULL);
+  int64_t full = rig_value("tracking", "metadata_bytes");
+  for (int i = KEPT; i < BLOCKS; i++) rig_free(ptrs[i], 300, NULL);
+  assert_ok(hipmm_resource_trim(rig_resource("tracking"), 0));
+  assert_in_range(rig_value("tracking", "metadata_bytes"), 1, before + full / 16);
+  assert_int_equal(rig_value("tracking", "outstanding_count"), KEPT);
+  for (int i = 0; i < KEPT; i++) rig_free(ptrs[i], 300, NULL);
 }
 
 static void tells_wrong_frees(void **state)
@@ -469,6 +485,7 @@ static const struct CMUnitTest others[] = {
     TEST(captures_stacks),
     TEST(takes_as_many_frames_as_it_is_told_to),
     TEST(keeps_each_trace_once_and_forgets_it),
+    TEST(gives_records_back_when_trimmed),
     TEST(tells_wrong_frees),
     TEST(notices_what_was_freed_past_it),
     TEST(tells_what_goes_past_one_of_two),

@@ -104,7 +104,7 @@ unset HIPMM_SOFTWARE
 object=$top_builddir/preload/.libs/preload.so
 if [ -z "${SANITIZER_FLAGS-}" ]; then
   for graph in pool wrong; do
-    HIPMM_CONFIG=$graph.json LD_PRELOAD=$object:$top_builddir/plugins/software/.libs/software.so \
+    HIPMM_CONFIG=$graph.json LD_PRELOAD=$object:$top_builddir/plugins/runtimes/software/.libs/software.so \
       "$here/program" unready >"$work/out" 2>"$work/err" || fail "LD_PRELOAD with $graph.json: $(cat "$work/err")"
     [ "$(wc -l <"$work/err")" = $([ $graph = wrong ] && echo 1 || echo 0) ] || fail "not the lines of $graph.json"
   done

@@ -5,7 +5,7 @@
 . "${top_srcdir:?set it to the source folder}/tests/cmd/common.sh"
 . "$top_srcdir/tests/preload/common.sh"
 program=cuda
-HIPMM_RUNTIME=$top_builddir/plugins/software/.libs/software.so
+HIPMM_RUNTIME=$top_builddir/plugins/runtimes/software/.libs/software.so
 export HIPMM_RUNTIME
 
 echo '{ "stack": ["device"] }' >device.json

@@ -33,6 +33,12 @@ static const struct scenario scenarios[] = {
     {"peers_given", scenario_peers_given},
     {"peers_early", scenario_peers_early},
     {"peers_reset", scenario_peers_reset},
+    {"host_flags", scenario_host_flags},
+    {"pool_streams", scenario_pool_streams},
+    {"pool_usage", scenario_pool_usage},
+    {"pool_access", scenario_pool_access},
+    {"registered", scenario_registered},
+    {"reserved", scenario_reserved},
 };
 
 void check_code(const char *file, int line, const char *call, hipError_t code, hipError_t wanted)

@@ -47,5 +47,11 @@ void scenario_first(void);
 void scenario_unready(void);
 void scenario_deferred(void);
 void scenario_nested(void);
+void scenario_host_flags(void);
+void scenario_pool_streams(void);
+void scenario_pool_usage(void);
+void scenario_pool_access(void);
+void scenario_registered(void);
+void scenario_reserved(void);
 
 #endif

@@ -154,6 +154,36 @@ void scenario_first(void)
   GOOD(hipStreamDestroy(stream));
 }
 
+static void check_settings(void)
+{
+  int count = 0;
+  void *memory;
+  GOOD(hipMalloc(&memory, MIB));
+  GOOD(hipGetDeviceCount(&count));
+  CHECK(count == 3);
+  GOOD(hipFree(memory));
+}
+
+/* The first call is one that hipmm does not serve. What it made stays. */
+void scenario_registered(void)
+{
+  static unsigned char host[64 * KIB];
+  void *mapped = NULL;
+  GOOD(hipHostRegister(host, sizeof host, 0));
+  check_settings();
+  GOOD(hipHostGetDevicePointer(&mapped, host, 0));
+  CHECK(mapped == host);
+  GOOD(hipHostUnregister(host));
+}
+
+void scenario_reserved(void)
+{
+  void *reserved;
+  GOOD(hipMemAddressReserve(&reserved, 4 * MIB, 0, NULL, 0));
+  check_settings();
+  GOOD(hipMemAddressFree(reserved, 4 * MIB));
+}
+
 /* Whatever hipmm cannot do, the program can, as without it. */
 void scenario_unready(void)
 {

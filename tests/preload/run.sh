@@ -134,6 +134,10 @@ reports hipMallocManaged 1 0 0
 reports hipHostMalloc 1 0 0
 reports hipHostAlloc 1 0 0
 reports hipMallocHost 1 0 0
+good host_flags
+reports hipExtHostAlloc 4 1 0
+reports hipHostFree 4 1 0
+good host
 grep -q warning "$work/err" && fail "a resource that is used is called unused"
 cat >kinds.json <<'END'
 { "resources": { "memory": { "type": "device" }, "managed": { "type": "pool", "upstream": "memory" } },
@@ -160,6 +164,29 @@ options='--config pool.json'
 good pools
 reports hipMallocFromPoolAsync 3 1 0
 reports hipMemPoolExportPointer 2 1 1
+
+options='--config device.json'
+HIPMM_SOFTWARE=devices=2 good pool_streams
+silent
+reports hipMallocFromPoolAsync 8 0 0
+reports hipFreeAsync 8 0 0
+options='--config pool.json'
+HIPMM_SOFTWARE=devices=2 good pool_streams
+silent
+reports hipMallocFromPoolAsync 8 0 0
+
+for graph in device pool segments async; do
+  options="--config $graph.json"
+  HIPMM_SOFTWARE=devices=2 good pool_access
+  silent
+  reports hipMallocFromPoolAsync 4 0 0
+done
+options='--config pool.json'
+good pool_usage
+silent
+reports hipMallocFromPoolAsync 2 0 0
+reports hipMallocAsync 5 1 0
+reports hipFreeAsync 5 1 0
 
 # Devices.
 good reset
@@ -188,6 +215,27 @@ options='--config pool.json'
 HIPMM_SOFTWARE=devices=3,memory=64MiB good first
 silent
 tells '^  device 2, device memory$'
+
+# The settings hold from the first call on also where hipmm does not see that call, and without hipmm.
+HIPMM_SOFTWARE=devices=3,memory=64MiB good registered reserved
+silent
+reports hipMalloc 1 0 0
+cat >configured.json <<'END'
+{ "runtime": { "type": "software", "devices": 3, "memory": "1GiB", "fail": ["hipIpcGetMemHandle:9", "hipMalloc:999"] },
+  "stack": ["pool", "device"] }
+END
+options='--config configured.json'
+HIPMM_SOFTWARE=memory=64MiB good first registered reserved
+silent
+options='--config pool.json'
+for scenario in first registered reserved; do
+  got=$(HIPMM_SOFTWARE=devices=3,memory=64MiB "$here/program" "$scenario" 2>&1)
+  [ "$got" = good ] || fail "$scenario without hipmm: $got"
+done
+got=$(HIPMM_SOFTWARE=devices=3,memroy=64MiB "$here/program" nothing 2>&1)
+[ "$got" = good ] || fail "a program that makes no call: $got"
+got=$(HIPMM_SOFTWARE=devices=3,memroy=64MiB "$here/program" reserved 2>&1 | grep -c 'HIPMM_SOFTWARE: "memroy=64MiB" is not')
+[ "$got" = 1 ] || fail "a wrong setting is told $got times"
 
 # Processes: a report each.
 good fork early_fork

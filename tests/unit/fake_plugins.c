@@ -2,7 +2,7 @@
 /* fake_plugins.c: a loader over a table. Descriptors are as short as the checks of graphs allow; "mirror" has several
  * upstreams and an option that names a resource, "chain" an optional upstream, and "broken" is found but refused. */
 #include "fake_plugins.h"
-#include "../../core/error.h"
+#include "../../core/base/error.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* fake_plugins.h: stands in for the plugin loader where tests are about graphs: types with the option tables that their
- * messages need, and none of the shared objects. A program that links it must not link core/plugin.c. */
+ * messages need, and none of the shared objects. A program that links it must not link core/plugin/plugin.c. */
 #ifndef HIPMM_TESTS_FAKE_PLUGINS_H
 #define HIPMM_TESTS_FAKE_PLUGINS_H
 
-#include "../../core/plugin.h"
+#include "../../core/plugin/plugin.h"
 
 /* The folders of the last call; for tests of "plugin_path". */
 extern struct plugin_path fake_plugins_path;

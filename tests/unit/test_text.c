@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of core/text.c and core/text_size.c: near names, quotations, pointers, sizes. */
-#include "../../core/text.h"
+/* Tests of core/base/text.c and core/base/units.c: near names, quotations, pointers, sizes. */
+#include "../../core/base/text.h"
 
 #include <errno.h>
 #include <setjmp.h>

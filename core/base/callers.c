@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/* callers.c: see callers.h. */
+#include "callers.h"
+
+#include <linux/membarrier.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { YIELDS = 1000, NAP_NS = 50000 };
+
+atomic_bool callers_are_light;
+struct caller callers_rest;
+_Thread_local struct caller_here caller_here;
+
+static struct caller *_Atomic first; /* never freed, but taken again */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
+static bool has_key;
+
+static void leave_for_others(void *caller)
+{
+  caller_here = (struct caller_here){.place = &callers_rest};
+  atomic_store(&((struct caller *)caller)->inside, 0); /* a cancelled thread may end in a call */
+  atomic_store(&((struct caller *)caller)->is_taken, false);
+}
+
+static void prepare(void)
+{
+  atomic_store(&callers_are_light, !syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0));
+  has_key = !pthread_key_create(&key, leave_for_others);
+}
+
+void callers_prepare(void)
+{
+  pthread_once(&once, prepare);
+}
+
+static struct caller *take_unused(void)
+{
+  struct caller *caller = atomic_load(&first);
+  while (caller && atomic_exchange(&caller->is_taken, true)) caller = caller->next;
+  return caller;
+}
+
+static struct caller *make(void)
+{
+  struct caller *caller = aligned_alloc(_Alignof(struct caller), sizeof *caller);
+  if (!caller) return NULL;
+  *caller = (struct caller){.is_taken = true, .next = atomic_load(&first)};
+  while (!atomic_compare_exchange_weak(&first, &caller->next, caller)) continue;
+  return caller;
+}
+
+struct caller *caller_find(void)
+{
+  callers_prepare();
+  struct caller *caller = has_key ? take_unused() : NULL;
+  if (has_key && !caller) caller = make();
+  if (caller && pthread_setspecific(key, caller)) {
+    atomic_store(&caller->is_taken, false);
+    caller = NULL;
+  }
+  caller_here.place = caller ? caller : &callers_rest;
+  return caller_here.place;
+}
+
+/* A call may be in the driver, or wait for work. */
+static void await(const struct caller *caller)
+{
+  const struct timespec nap = {.tv_nsec = NAP_NS};
+  for (int turns = 0; atomic_load(&caller->inside); turns++)
+    if (turns < YIELDS)
+      sched_yield();
+    else
+      nanosleep(&nap, NULL);
+}
+
+void callers_await(void)
+{
+  /* Registered, it does not fail. */
+  if (atomic_load(&callers_are_light)) syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+  for (const struct caller *caller = atomic_load(&first); caller; caller = caller->next) await(caller);
+  await(&callers_rest);
+}

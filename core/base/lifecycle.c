@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/* lifecycle.c: hipmm's state in this process. A GPU runtime does not survive fork, and its locks may be held by threads that
+ * the child does not have: in the child every call is refused from the start. */
+#include "lifecycle.h"
+#include "cancel.h"
+#include "error.h"
+
+atomic_int life_now = LIFE_BEFORE;
+atomic_uint life_sinks;
+
+static _Thread_local bool in_sink;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static _Thread_local bool is_in_change; /* the thread initialises or finalizes */
+
+static int change_cancel; /* for cancel_allow(), of the thread that holds the lock */
+
+static atomic_int changing;   /* threads that hold the lock or wait for it */
+static atomic_bool was_ready; /* once: resources may be held, and the runtime stays in the process */
+
+/* Before the first initialisation nothing is held, and the child may use hipmm as any process may. */
+static void mark_child(void)
+{
+  if (atomic_load(&was_ready) || atomic_load(&changing)) atomic_store(&life_now, LIFE_FORKED);
+}
+
+static void watch_forks(void)
+{
+  pthread_atfork(NULL, NULL, mark_child);
+}
+
+static enum hipmm_status refuse_child(void)
+{
+  return error_set(HIPMM_E_STATE, "this process is the child of a fork, where the GPU runtime cannot be used; start it "
+                                  "anew (exec, or Python's \"spawn\") or fork before hipmm_init()");
+}
+
+static enum hipmm_status refuse_sink(void)
+{
+  return error_set(HIPMM_E_STATE, "this is called from within a log sink, which must call nothing of hipmm");
+}
+
+bool life_in_sink(void)
+{
+  return in_sink;
+}
+
+void life_enter_sink(void)
+{
+  in_sink = true;
+  atomic_fetch_add_explicit(&life_sinks, 1, memory_order_relaxed);
+}
+
+void life_leave_sink(void)
+{
+  atomic_fetch_sub_explicit(&life_sinks, 1, memory_order_relaxed);
+  in_sink = false;
+}
+
+enum hipmm_status life_check(void)
+{
+  if (in_sink && !life_is_forked()) return refuse_sink();
+  switch (atomic_load_explicit(&life_now, memory_order_acquire)) {
+  case LIFE_READY: return HIPMM_OK;
+  case LIFE_FORKED: return refuse_child();
+  case LIFE_CLOSING:
+    return error_set(HIPMM_E_STATE, "hipmm_finalize() is under way: hipmm is not initialised any more");
+  default: return error_set(HIPMM_E_STATE, "hipmm is not initialised; call hipmm_init() or hipmm_init_from_file()");
+  }
+}
+
+enum hipmm_status life_check_runtime(void)
+{
+  return !life_is_barred() && atomic_load(&was_ready) ? HIPMM_OK : life_check();
+}
+
+enum hipmm_status life_check_argument(const void *argument, const char *name)
+{
+  enum hipmm_status status = life_check();
+  if (!status && !argument) status = error_set(HIPMM_E_ARGUMENT, "%s is NULL", name);
+  return status;
+}
+
+enum hipmm_status life_check_held(const struct hipmm_resource *resource, const void *argument, const char *name)
+{
+  if (life_is_barred()) return life_check();
+  if (!resource) return error_set(HIPMM_E_ARGUMENT, "resource is NULL");
+  if (!argument) return error_set(HIPMM_E_ARGUMENT, "%s is NULL", name);
+  return HIPMM_OK;
+}
+
+/* ---- Calls ---- */
+
+enum hipmm_status life_enter_slowly(void)
+{
+  if (life_is_barred() || !caller_here.depth) return life_check();
+  caller_here.depth++;
+  return HIPMM_OK;
+}
+
+/* ---- Changes ---- */
+
+static enum hipmm_status refuse_inner_change(void)
+{
+  return error_set(HIPMM_E_STATE, "this is called from within a call of hipmm, which must end before hipmm can be "
+                                  "initialised or finalized");
+}
+
+enum hipmm_status life_begin_change(void)
+{
+  if (life_is_barred()) return life_check();
+  if (caller_here.depth || is_in_change) return refuse_inner_change();
+  pthread_once(&once, watch_forks);
+  callers_prepare();
+  int cancel = cancel_forbid();
+  atomic_fetch_add(&changing, 1);
+  pthread_mutex_lock(&lock);
+  change_cancel = cancel;
+  is_in_change = true;
+  return HIPMM_OK;
+}
+
+void life_await_calls(void)
+{
+  atomic_store(&life_now, LIFE_CLOSING);
+  callers_await();
+}
+
+void life_end_change(enum life now)
+{
+  if (now == LIFE_READY) atomic_store(&was_ready, true);
+  int cancel = change_cancel;
+  is_in_change = false;
+  atomic_store_explicit(&life_now, now, memory_order_release);
+  pthread_mutex_unlock(&lock);
+  atomic_fetch_sub(&changing, 1);
+  cancel_allow(cancel);
+}

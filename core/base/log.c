@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* log.c: the debug log. Set up from the environment at the first line; never part of the allocation path. */
+#include "log.h"
+#include "cancel.h"
+#include "environment.h"
+#include "log_sink.h"
+#include "output_file.h"
+#include "text.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char *const level_names[] = {"error", "warning", "info", "debug", "trace"};
+enum { N_LEVELS = sizeof level_names / sizeof level_names[0], LEVEL_OFF = -1, LINE_BYTES = 2048 };
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int highest_level = HIPMM_LOG_WARNING;
+static int output = STDERR_FILENO;
+static bool is_asked_for; /* by HIPMM_LOG */
+
+static void write_line(const char *line, size_t length)
+{
+  while (length) {
+    ssize_t written = write(output, line, length);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return; /* there is nowhere left to complain */
+    line += written;
+    length -= (size_t)written;
+  }
+}
+
+static int parse_level(const char *word, size_t length)
+{
+  for (int level = 0; level < N_LEVELS; level++)
+    if (strlen(level_names[level]) == length && !strncmp(level_names[level], word, length)) return level;
+  return length == 3 && !strncmp(word, "off", 3) ? LEVEL_OFF : N_LEVELS;
+}
+
+static void complain(const char *format, const char *what, const char *why)
+{
+  char line[512];
+  if (snprintf(line, sizeof line - 1, format, what, why) < 0) return;
+  size_t length = text_make_plain(line);
+  line[length] = '\n';
+  write_line(line, length + 1);
+}
+
+static void open_log(void)
+{
+  const char *wanted = environment_get("HIPMM_LOG");
+  if (!wanted || !*wanted) return;
+  size_t length = strcspn(wanted, ":");
+  int level = parse_level(wanted, length);
+  if (level == N_LEVELS) {
+    complain("hipmm: warning: HIPMM_LOG=%s: not a level; write off, error, warning, info, debug or trace%s", wanted,
+             ", then :FILE");
+    return;
+  }
+  highest_level = level;
+  is_asked_for = true;
+  if (!wanted[length] || !wanted[length + 1]) return;
+  int file = output_file_open(wanted + length + 1, OUTPUT_FILE_APPEND);
+  if (file >= 0)
+    output = file;
+  else
+    complain("hipmm: warning: HIPMM_LOG: %s: %s; logging to standard error", wanted + length + 1,
+             output_file_reason(errno));
+}
+
+/* A program that has a sink of its own wants no lines on its standard error unasked. */
+static bool output_wants(enum hipmm_log_level level)
+{
+  pthread_once(&once, open_log);
+  return (int)level <= highest_level && (is_asked_for || !log_sink_exists());
+}
+
+bool log_wants(enum hipmm_log_level level)
+{
+  return output_wants(level) || log_sink_wants(level);
+}
+
+/* Lines in a file carry the time and the process, since several processes may share it. */
+static int format_head(char *line, size_t bytes, enum hipmm_log_level level)
+{
+  if (output == STDERR_FILENO) return snprintf(line, bytes, "hipmm: %s: ", level_names[level]);
+  struct timespec now;
+  struct tm local;
+  clock_gettime(CLOCK_REALTIME, &now);
+  localtime_r(&now.tv_sec, &local);
+  return snprintf(line, bytes, "%02d:%02d:%02d.%06ld %ld hipmm: %s: ", local.tm_hour, local.tm_min, local.tm_sec,
+                  now.tv_nsec / 1000, (long)getpid(), level_names[level]);
+}
+
+static void write_output(enum hipmm_log_level level, const char *about, const char *message)
+{
+  char line[LINE_BYTES];
+  size_t used = (size_t)format_head(line, sizeof line, level);
+  snprintf(line + used, LINE_BYTES - 1 - used, "%.128s%s%s", about ? about : "", about ? ": " : "", message);
+  used = text_make_plain(line);
+  line[used++] = '\n';
+  write_line(line, used);
+}
+
+void log_line_arguments(enum hipmm_log_level level, const char *about, const char *format, va_list arguments)
+{
+  char message[LINE_BYTES];
+  int cancel = cancel_forbid(); /* whoever writes a line may hold locks */
+  if (log_wants(level) && vsnprintf(message, sizeof message, format, arguments) >= 0) {
+    text_make_plain(message);
+    if (output_wants(level)) write_output(level, about, message);
+    if (log_sink_wants(level)) log_sink_write(level, about, message);
+  }
+  cancel_allow(cancel);
+}
+
+void log_line(enum hipmm_log_level level, const char *about, const char *format, ...)
+{
+  va_list arguments;
+  va_start(arguments, format);
+  log_line_arguments(level, about, format, arguments);
+  va_end(arguments);
+}

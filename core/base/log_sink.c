@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* log_sink.c: hands lines of the log to a function of the program. That function is called from wherever a line is
+ * written, maybe under locks of plugins: so what it calls of hipmm is refused, and lines that come of that are dropped.
+ * Whoever takes it away waits until nobody is in it. */
+#include "log_sink.h"
+#include "error.h"
+#include "lifecycle.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+enum { NO_LEVEL = -1 };
+
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER; /* held for reading while in the sink */
+static void (*sink)(void *arg, enum hipmm_log_level level, const char *about, const char *message);
+static void *sink_arg;
+static atomic_int process; /* that set it: the lock may be held by threads that a child does not have */
+static atomic_int highest_level = NO_LEVEL;
+
+bool log_sink_exists(void)
+{
+  return atomic_load_explicit(&highest_level, memory_order_acquire) != NO_LEVEL;
+}
+
+bool log_sink_wants(enum hipmm_log_level level)
+{
+  return (int)level <= atomic_load_explicit(&highest_level, memory_order_acquire);
+}
+
+void log_sink_write(enum hipmm_log_level level, const char *about, const char *message)
+{
+  if (life_in_sink() || atomic_load_explicit(&process, memory_order_relaxed) != getpid()) return;
+  pthread_rwlock_rdlock(&lock);
+  if (sink && log_sink_wants(level)) {
+    struct hipmm_error before = {.struct_size = sizeof before};
+    hipmm_last_error(&before); /* that of the call which writes the line */
+    life_enter_sink();
+    sink(sink_arg, level, about ? about : "", message);
+    life_leave_sink();
+    error_set_located(&before);
+  }
+  pthread_rwlock_unlock(&lock);
+}
+
+enum hipmm_status hipmm_set_log_sink(void (*function)(void *arg, enum hipmm_log_level level, const char *about,
+                                                      const char *message),
+                                     void *arg, enum hipmm_log_level level)
+{
+  if (life_is_barred()) return life_check();
+  if (function && (level < HIPMM_LOG_ERROR || level > HIPMM_LOG_TRACE))
+    return error_set(HIPMM_E_ARGUMENT, "%d is not a level of the log; it is HIPMM_LOG_ERROR to HIPMM_LOG_TRACE",
+                     (int)level);
+  pthread_rwlock_wrlock(&lock);
+  sink = function;
+  sink_arg = arg;
+  atomic_store_explicit(&process, getpid(), memory_order_relaxed);
+  atomic_store_explicit(&highest_level, function ? (int)level : NO_LEVEL, memory_order_release);
+  pthread_rwlock_unlock(&lock);
+  return HIPMM_OK;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* handoff.c: the workload `handoff`: of each two threads the first allocates and the second frees. Blocks go over
+ * by the batch through a ring with one writer and one reader, and waiting for the other is not measured: what is, is
+ * the allocator. */
+#include "worker.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+enum { RING_SLOTS = 8, RING_LINE = 64 };
+
+struct bench_ring {
+  _Alignas(RING_LINE) atomic_size_t written; /* batches so far; the first thread's */
+  atomic_bool over;                          /* no more will be written */
+  _Alignas(RING_LINE) atomic_size_t read;    /* the second's */
+  _Alignas(RING_LINE) void *slots[RING_SLOTS][BENCH_BATCH];
+};
+
+static bool ring_frees(const struct bench_worker *worker)
+{
+  return worker->index % 2 == 1;
+}
+
+static bool ring_prepare(struct bench_worker *worker, struct bench_worker *workers)
+{
+  if (ring_frees(worker)) {
+    worker->ring = workers[worker->index - 1].ring;
+    return true;
+  }
+  worker->ring = aligned_alloc(RING_LINE, sizeof *worker->ring);
+  if (worker->ring) *worker->ring = (struct bench_ring){0};
+  return worker->ring != NULL;
+}
+
+static void ring_release(struct bench_worker *worker)
+{
+  if (!ring_frees(worker)) free(worker->ring);
+}
+
+static bool ring_ready_to_write(struct bench_worker *worker)
+{
+  struct bench_ring *ring = worker->ring;
+  size_t written = atomic_load_explicit(&ring->written, memory_order_relaxed);
+  while (atomic_load_explicit(&ring->read, memory_order_acquire) + RING_SLOTS == written) sched_yield();
+  return true;
+}
+
+static bool ring_ready_to_read(struct bench_worker *worker)
+{
+  struct bench_ring *ring = worker->ring;
+  size_t read = atomic_load_explicit(&ring->read, memory_order_relaxed);
+  for (;;) {
+    bool over = atomic_load_explicit(&ring->over, memory_order_acquire); /* before looking: nothing comes after it */
+    if (atomic_load_explicit(&ring->written, memory_order_acquire) != read) return true;
+    if (over) return false;
+    sched_yield();
+  }
+}
+
+static bool ring_ready(struct bench_worker *worker)
+{
+  return ring_frees(worker) ? ring_ready_to_read(worker) : ring_ready_to_write(worker);
+}
+
+static inline void ring_write(struct bench_worker *worker, bool timed)
+{
+  struct bench_ring *ring = worker->ring;
+  size_t written = atomic_load_explicit(&ring->written, memory_order_relaxed), bytes = worker->plan->size_bytes;
+  hipStream_t stream = worker->streams[0];
+  void **slot = ring->slots[written % RING_SLOTS];
+  for (int i = 0; i < BENCH_BATCH; i++) slot[i] = bench_allocate(worker, bytes, stream, timed);
+  worker->live_bytes += (int64_t)bytes * BENCH_BATCH;
+  atomic_store_explicit(&ring->written, written + 1, memory_order_release);
+}
+
+static inline void ring_read(struct bench_worker *worker, bool timed)
+{
+  struct bench_ring *ring = worker->ring;
+  size_t read = atomic_load_explicit(&ring->read, memory_order_relaxed), bytes = worker->plan->size_bytes;
+  hipStream_t stream = worker->streams[worker->plan->streams - 1];
+  void **slot = ring->slots[read % RING_SLOTS];
+  for (int i = 0; i < BENCH_BATCH; i++) bench_free(worker, slot[i], bytes, stream, timed);
+  worker->live_bytes -= (int64_t)bytes * BENCH_BATCH;
+  atomic_store_explicit(&ring->read, read + 1, memory_order_release);
+}
+
+static inline size_t ring_run(struct bench_worker *worker, bool timed)
+{
+  if (ring_frees(worker))
+    ring_read(worker, timed);
+  else
+    ring_write(worker, timed);
+  return BENCH_BATCH;
+}
+
+static size_t ring_batch(struct bench_worker *worker)
+{
+  return ring_run(worker, false);
+}
+
+static size_t ring_sample(struct bench_worker *worker)
+{
+  return ring_run(worker, true);
+}
+
+static void ring_end(struct bench_worker *worker)
+{
+  if (!ring_frees(worker)) atomic_store_explicit(&worker->ring->over, true, memory_order_release);
+}
+
+const struct bench_ops bench_handoff_ops = {.prepare = ring_prepare,
+                                            .ready = ring_ready,
+                                            .drains = ring_frees,
+                                            .batch = ring_batch,
+                                            .sample = ring_sample,
+                                            .end = ring_end,
+                                            .release = ring_release};

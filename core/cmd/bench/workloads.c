@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/* workloads.c: the workloads in which a thread frees what it allocated: `pair`, `random` and `cross`. Each has
+ * one body, inlined twice: into the measured batch and into the one that times every operation. */
+#include "draw.h"
+#include "worker.h"
+
+#include <stdlib.h>
+
+/* ---- pair: allocate, free at once ------------------------------------------------------------------------------ */
+
+static inline size_t pair_run(struct bench_worker *worker, bool timed)
+{
+  size_t bytes = worker->plan->size_bytes;
+  hipStream_t stream = worker->streams[0];
+  for (int i = 0; i < BENCH_BATCH; i++) {
+    void *ptr = bench_allocate(worker, bytes, stream, timed);
+    bench_free(worker, ptr, bytes, stream, timed);
+  }
+  return 2 * BENCH_BATCH;
+}
+
+static size_t pair_batch(struct bench_worker *worker)
+{
+  return pair_run(worker, false);
+}
+
+static size_t pair_sample(struct bench_worker *worker)
+{
+  return pair_run(worker, true);
+}
+
+static void pair_begin(struct bench_worker *worker)
+{
+  worker->live_bytes = worker->peak_bytes = (int64_t)worker->plan->size_bytes;
+}
+
+const struct bench_ops bench_pair_ops = {.begin = pair_begin, .batch = pair_batch, .sample = pair_sample};
+
+/* ---- random: as many blocks as may be live, half allocations and half frees, at random --------------------------- */
+
+struct walk_block {
+  void *ptr;
+  size_t bytes;
+  hipStream_t stream;
+};
+
+struct bench_walk {
+  struct bench_step *steps;
+  size_t at, live;
+  struct walk_block *blocks;
+};
+
+static void walk_release(struct bench_worker *worker)
+{
+  if (!worker->walk) return;
+  free(worker->walk->steps);
+  free(worker->walk->blocks);
+  free(worker->walk);
+}
+
+static bool walk_prepare(struct bench_worker *worker, struct bench_worker *workers)
+{
+  (void)workers;
+  struct bench_walk *walk = worker->walk = calloc(1, sizeof *walk);
+  if (!walk) return false;
+  walk->steps = calloc(BENCH_STEPS, sizeof *walk->steps);
+  walk->blocks = calloc(worker->plan->live, sizeof *walk->blocks);
+  return walk->steps && walk->blocks;
+}
+
+static inline void walk_allocate(struct bench_worker *worker, const struct bench_step *step, bool timed)
+{
+  struct bench_walk *walk = worker->walk;
+  struct walk_block block = {NULL, step->bytes, worker->streams[step->stream]};
+  block.ptr = bench_allocate(worker, block.bytes, block.stream, timed);
+  if (!block.ptr) return;
+  walk->blocks[walk->live++] = block;
+  worker->live_bytes += (int64_t)block.bytes;
+  bench_note_live(worker);
+}
+
+static inline void walk_free(struct bench_worker *worker, size_t index, bool timed)
+{
+  struct bench_walk *walk = worker->walk;
+  struct walk_block block = walk->blocks[index];
+  walk->blocks[index] = walk->blocks[--walk->live];
+  worker->live_bytes -= (int64_t)block.bytes;
+  bench_free(worker, block.ptr, block.bytes, block.stream, timed);
+}
+
+static inline size_t walk_run(struct bench_worker *worker, bool timed)
+{
+  struct bench_walk *walk = worker->walk;
+  size_t most = worker->plan->live;
+  for (int i = 0; i < BENCH_BATCH; i++) {
+    const struct bench_step *step = &walk->steps[walk->at++ % BENCH_STEPS];
+    if (walk->live == 0 || (walk->live < most && step->allocate))
+      walk_allocate(worker, step, timed);
+    else
+      walk_free(worker, (size_t)(((uint64_t)step->pick * walk->live) >> 32), timed);
+  }
+  return BENCH_BATCH;
+}
+
+static size_t walk_batch(struct bench_worker *worker)
+{
+  return walk_run(worker, false);
+}
+
+static size_t walk_sample(struct bench_worker *worker)
+{
+  return walk_run(worker, true);
+}
+
+/* Half of the blocks are live before the walk begins, so that it begins where it will be. */
+static void walk_begin(struct bench_worker *worker)
+{
+  struct bench_walk *walk = worker->walk;
+  bench_draw(worker->plan, worker->index, walk->steps);
+  for (size_t i = 0; i < worker->plan->live / 2; i++) {
+    struct bench_step *step = &walk->steps[walk->at++ % BENCH_STEPS];
+    step->allocate = 1;
+    walk_allocate(worker, step, false);
+  }
+}
+
+static void walk_clean(struct bench_worker *worker)
+{
+  while (worker->walk->live > 0) walk_free(worker, worker->walk->live - 1, false);
+}
+
+const struct bench_ops bench_random_ops = {.prepare = walk_prepare,
+                                           .begin = walk_begin,
+                                           .batch = walk_batch,
+                                           .sample = walk_sample,
+                                           .clean = walk_clean,
+                                           .release = walk_release};
+
+/* ---- cross: a turn allocates and frees on one stream, the next turn on the next ---------------------------------- */
+
+static bool cross_prepare(struct bench_worker *worker, struct bench_worker *workers)
+{
+  (void)workers;
+  worker->blocks = calloc(worker->plan->live, sizeof *worker->blocks);
+  return worker->blocks != NULL;
+}
+
+static void cross_release(struct bench_worker *worker)
+{
+  free(worker->blocks);
+}
+
+static inline void cross_turn(struct bench_worker *worker, bool timed)
+{
+  size_t bytes = worker->plan->size_bytes, live = worker->plan->live;
+  hipStream_t stream = worker->streams[worker->turn];
+  worker->turn = worker->turn + 1 < worker->plan->streams ? worker->turn + 1 : 0;
+  for (size_t i = 0; i < live; i++) worker->blocks[i] = bench_allocate(worker, bytes, stream, timed);
+  for (size_t i = 0; i < live; i++) bench_free(worker, worker->blocks[i], bytes, stream, timed);
+}
+
+static inline size_t cross_run(struct bench_worker *worker, bool timed)
+{
+  size_t pairs = 0;
+  for (; pairs < BENCH_BATCH; pairs += worker->plan->live) cross_turn(worker, timed);
+  return 2 * pairs;
+}
+
+static size_t cross_batch(struct bench_worker *worker)
+{
+  return cross_run(worker, false);
+}
+
+static size_t cross_sample(struct bench_worker *worker)
+{
+  return cross_run(worker, true);
+}
+
+static void cross_begin(struct bench_worker *worker)
+{
+  worker->live_bytes = worker->peak_bytes = (int64_t)(worker->plan->size_bytes * worker->plan->live);
+}
+
+const struct bench_ops bench_cross_ops = {.prepare = cross_prepare,
+                                          .begin = cross_begin,
+                                          .batch = cross_batch,
+                                          .sample = cross_sample,
+                                          .release = cross_release};

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/* describe.c: `hipmm describe`: what a type does and which options it takes, or all types by role. */
+#include "describe.h"
+
+#include "../../base/text.h"
+#include "../cmd.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum describe_form { DESCRIBE_PAGE, DESCRIBE_JSON, DESCRIBE_MAN };
+
+static const struct {
+  uint32_t role;
+  const char *name, *heading;
+} describe_roles[] = {{HIPMM_ROLE_SOURCE, "source", "Sources: ask the runtime for memory"},
+                      {HIPMM_ROLE_SUB_ALLOCATOR, "sub-allocator", "Sub-allocators: cut up what is below them"},
+                      {HIPMM_ROLE_ADAPTOR, "adaptor", "Adaptors: forward, and add something"},
+                      {HIPMM_ROLE_RUNTIME, "runtime", "Runtimes: implement HIP"}};
+
+enum { DESCRIBE_ROLES = sizeof describe_roles / sizeof *describe_roles };
+
+const char *role_name(uint32_t role)
+{
+  for (size_t i = 0; i < DESCRIBE_ROLES; i++)
+    if (describe_roles[i].role == role) return describe_roles[i].name;
+  return "unknown role";
+}
+
+/* Every type that can be had; those that cannot be loaded are `hipmm plugins`' concern. */
+struct describe_types {
+  const struct plugin **items;
+  size_t n;
+  size_t width;
+};
+
+static struct describe_types describe_load_types(const struct plugin_path *path)
+{
+  struct describe_types types = {0};
+  types.items = plugin_all(path, &types.n);
+  for (size_t i = 0; i < types.n; i++) {
+    size_t width = text_width(types.items[i]->descriptor.type);
+    if (width > types.width) types.width = width;
+  }
+  return types;
+}
+
+static void describe_print_role(const struct describe_types *types, uint32_t role, const char *heading)
+{
+  char prefix[128];
+  snprintf(prefix, sizeof prefix, "%*s", (int)(types->width + 4 < 60 ? types->width + 4 : 60), "");
+  for (size_t i = 0, any = 0; i < types->n; i++) {
+    const struct hipmm_plugin *descriptor = &types->items[i]->descriptor;
+    if (descriptor->role != role) continue;
+    if (!any++) printf("%s%s%s\n", style(STYLE_FAINT), heading, style(STYLE_OFF));
+    printf("  ");
+    print_padded(STYLE_NAME, descriptor->type, types->width + 2);
+    struct wrap wrap = {.prefix = prefix, .column = types->width + 4};
+    wrap_words(&wrap, STYLE_OFF, descriptor->doc);
+    wrap_end(&wrap);
+  }
+}
+
+static int describe_all(const struct plugin_path *path, enum describe_form form)
+{
+  struct describe_types types = describe_load_types(path);
+  bool json = form == DESCRIBE_JSON, page = form == DESCRIBE_PAGE;
+  json_t *list = json ? json_array() : NULL;
+  for (size_t i = 0; json && i < types.n; i++) json_array_append_new(list, describe_json_plugin(types.items[i]));
+  for (size_t i = 0; page && i < DESCRIBE_ROLES; i++)
+    describe_print_role(&types, describe_roles[i].role, describe_roles[i].heading);
+  for (size_t i = 0; form == DESCRIBE_MAN && i < types.n; i++) describe_man_plugin(types.items[i]);
+  bool none = types.n == 0;
+  free(types.items);
+  if (none) say("no plugin was found; `hipmm plugins` tells more");
+  if (json) return output_json(json_pack("{s:o}", "types", list), none ? CMD_BAD : CMD_GOOD);
+  if (page && !none) printf("\n`hipmm describe TYPE` lists the options of one\n");
+  return output_finish(none ? CMD_BAD : CMD_GOOD);
+}
+
+static int describe_one(const struct plugin_path *path, const char *type, enum describe_form form)
+{
+  const struct plugin *plugin;
+  if (plugin_get(path, type, &plugin) != HIPMM_OK) {
+    say("%s", hipmm_last_error_message());
+    return CMD_BAD;
+  }
+  if (form == DESCRIBE_JSON) return output_json(describe_json_plugin(plugin), CMD_GOOD);
+  if (form == DESCRIBE_MAN)
+    describe_man_plugin(plugin);
+  else
+    describe_print_plugin(plugin);
+  return output_finish(CMD_GOOD);
+}
+
+/* A name that no file bears is a slip of the user's, and not a bad plugin. */
+static bool describe_is_known(const struct plugin_path *path, const char *type)
+{
+  if (plugin_exists(path, type)) return true;
+  struct describe_types types = describe_load_types(path);
+  struct text_near near = text_near(type);
+  for (size_t i = 0; i < types.n; i++) text_near_try(&near, types.items[i]->descriptor.type);
+  if (near.name)
+    say("describe: unknown type \"%s\"; did you mean \"%s\"?", type, near.name);
+  else
+    say("describe: unknown type \"%s\"; `hipmm describe` lists those found", type);
+  free(types.items);
+  return false;
+}
+
+static int describe_run(int argc, char **argv)
+{
+  bool json = false, man = false;
+  const char *config = NULL;
+  int status;
+  const struct argument rows[] = {{.name = "config",
+                                   .value_name = "FILE",
+                                   .doc = "a graph file whose \"plugin_path\" is searched too; by default "
+                                          "the one that hipmm_init() would take",
+                                   .value = &config},
+                                  {.name = "json", .doc = "print one JSON object", .flag = &json},
+                                  {.name = "man", .doc = "print a part of a manual page, for roff", .flag = &man}};
+  struct arguments arguments = {&describe_command, rows, sizeof rows / sizeof *rows, 0, 1, NULL, 0};
+  if (!arguments_read(&arguments, argc, argv, &status)) return status;
+  if (json && man) {
+    say("describe: --json and --man exclude each other");
+    return CMD_USAGE;
+  }
+  enum describe_form form = json ? DESCRIBE_JSON : man ? DESCRIBE_MAN : DESCRIBE_PAGE;
+
+  struct graph *graph;
+  struct plugin_path path;
+  if (!source_plugin_path(config, &graph, &path)) return CMD_BAD;
+  const char *type = arguments_operand(&arguments, 0);
+  if (!type)
+    status = describe_all(&path, form);
+  else
+    status = describe_is_known(&path, type) ? describe_one(&path, type, form) : CMD_USAGE;
+  if (graph) graph_release(graph);
+  return status;
+}
+
+const struct command describe_command = {
+    "describe", "explain a type and its options, or list all types", "[TYPE]",
+    "Prints what resources of a type do, the options that they take in the graph file, and the values and actions that "
+    "they offer to a program. Without TYPE: all types found, by role.",
+    describe_run};

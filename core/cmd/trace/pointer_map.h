@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* pointer_map.h: numbers by address, for the trace reader: open addressing, deletion without tombstones. */
+#ifndef HIPMM_CORE_CMD_TRACE_POINTER_MAP_H
+#define HIPMM_CORE_CMD_TRACE_POINTER_MAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Not a number that a map holds. */
+#define POINTER_MAP_NONE UINT32_MAX
+
+/* All zero is an empty map. */
+struct pointer_map {
+  struct pointer_entry {
+    uint64_t key;
+    uint32_t value; /* POINTER_MAP_NONE: free */
+  } * entries;
+  size_t capacity; /* a power of two, or 0 */
+  size_t count;
+  int shift;
+};
+
+/* The number at `key`; POINTER_MAP_NONE if there is none. take removes it too. */
+uint32_t pointer_map_get(const struct pointer_map *map, uint64_t key);
+uint32_t pointer_map_take(struct pointer_map *map, uint64_t key);
+
+/* Sets the number at `key`, new or not. False: out of memory. */
+bool pointer_map_put(struct pointer_map *map, uint64_t key, uint32_t value);
+
+void pointer_map_clear(struct pointer_map *map);
+
+#endif

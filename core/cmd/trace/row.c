@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/* row.c: see trace_row.h. Called for every line of logs of millions of lines: no scanf, no copy. */
+#include "row.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+enum { TRACE_MOST_COLUMNS = 32, TRACE_QUOTED = 40 };
+
+struct field {
+  const char *start, *end;
+};
+
+const struct trace_columns trace_default_columns = {.action = 2, .pointer = 3, .size = 4, .stream = 5, .count = 6};
+
+static struct field field_trimmed(const char *start, const char *end)
+{
+  while (start < end && (*start == ' ' || *start == '\t')) start++;
+  while (end > start && (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\r')) end--;
+  return (struct field){start, end};
+}
+
+/* Splits at commas; returns how many columns there are, of which at most TRACE_MOST_COLUMNS are stored. */
+static int fields_split(const char *line, const char *end, struct field *fields)
+{
+  int n = 0;
+  for (const char *start = line, *at = line;; at++) {
+    if (at < end && *at != ',') continue;
+    if (n < TRACE_MOST_COLUMNS) fields[n] = field_trimmed(start, at);
+    n++;
+    if (at == end) return n;
+    start = at + 1;
+  }
+}
+
+static bool field_is(struct field field, const char *word)
+{
+  size_t length = strlen(word);
+  return (size_t)(field.end - field.start) == length && strncasecmp(field.start, word, length) == 0;
+}
+
+static bool row_refuse(char *message, size_t message_bytes, struct field field, const char *what)
+{
+  int length = (int)(field.end - field.start);
+  snprintf(message, message_bytes, "\"%.*s%s\" %s", length < TRACE_QUOTED ? length : TRACE_QUOTED, field.start,
+           length < TRACE_QUOTED ? "" : "…", what);
+  return false;
+}
+
+static bool decimal_read(const char *at, const char *end, uint64_t *number_out)
+{
+  uint64_t number = 0;
+  if (at == end) return false;
+  for (; at < end; at++) {
+    unsigned digit = (unsigned)*at - '0';
+    if (digit > 9 || __builtin_mul_overflow(number, 10u, &number) || __builtin_add_overflow(number, digit, &number))
+      return false;
+  }
+  *number_out = number;
+  return true;
+}
+
+static int hexadecimal_digit(char c)
+{
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+static bool hexadecimal_read(const char *at, const char *end, uint64_t *number_out)
+{
+  uint64_t number = 0;
+  if (at == end) return false;
+  for (; at < end; at++) {
+    int digit = hexadecimal_digit(*at);
+    if (digit < 0 || number >> 60) return false;
+    number = number << 4 | (unsigned)digit;
+  }
+  *number_out = number;
+  return true;
+}
+
+/* "0x302000000", "(nil)", "0", and plain decimal as some write streams. */
+static bool address_read(struct field field, uint64_t *number_out)
+{
+  const char *at = field.start;
+  if (field.end - at > 2 && at[0] == '0' && (at[1] | 0x20) == 'x')
+    return hexadecimal_read(at + 2, field.end, number_out);
+  if (!field_is(field, "(nil)")) return decimal_read(at, field.end, number_out);
+  *number_out = 0;
+  return true;
+}
+
+static bool action_read(struct field field, enum trace_action *action_out)
+{
+  if (field_is(field, "allocate"))
+    *action_out = TRACE_ALLOCATE;
+  else if (field_is(field, "free"))
+    *action_out = TRACE_FREE;
+  else if (field_is(field, "allocate failure"))
+    *action_out = TRACE_FAILURE;
+  else
+    return false;
+  return true;
+}
+
+static int column_find(const struct field *fields, int n, const char *name)
+{
+  for (int i = 0; i < n && i < TRACE_MOST_COLUMNS; i++)
+    if (field_is(fields[i], name)) return i;
+  return -1;
+}
+
+bool trace_is_header(const char *line, const char *end)
+{
+  struct field fields[TRACE_MOST_COLUMNS];
+  return column_find(fields, fields_split(line, end, fields), "Action") >= 0;
+}
+
+bool trace_header_read(const char *line, const char *end, struct trace_columns *columns_out, char *message,
+                       size_t message_bytes)
+{
+  struct field fields[TRACE_MOST_COLUMNS];
+  int n = fields_split(line, end, fields);
+  struct trace_columns columns = {.action = column_find(fields, n, "Action"),
+                                  .pointer = column_find(fields, n, "Pointer"),
+                                  .size = column_find(fields, n, "Size"),
+                                  .stream = column_find(fields, n, "Stream"),
+                                  .count = n};
+  if (n > TRACE_MOST_COLUMNS) {
+    snprintf(message, message_bytes, "the header has %d columns; at most %d are allowed", n, TRACE_MOST_COLUMNS);
+    return false;
+  }
+  if (columns.pointer < 0 || columns.size < 0) {
+    snprintf(message, message_bytes,
+             "the header has no column \"%s\"; RMM writes Thread,Time,Action,Pointer,Size,Stream",
+             columns.pointer < 0 ? "Pointer" : "Size");
+    return false;
+  }
+  *columns_out = columns;
+  return true;
+}
+
+bool trace_row_read(const struct trace_columns *columns, const char *line, const char *end, struct trace_row *row_out,
+                    char *message, size_t message_bytes)
+{
+  struct field fields[TRACE_MOST_COLUMNS];
+  int n = fields_split(line, end, fields);
+  if (n != columns->count) {
+    snprintf(message, message_bytes, "%d column%s instead of %d", n, n == 1 ? "" : "s", columns->count);
+    return false;
+  }
+  struct trace_row row = {.stream = 0};
+  if (!action_read(fields[columns->action], &row.action))
+    return row_refuse(message, message_bytes, fields[columns->action],
+                      "is no action; allowed are allocate, free and allocate failure");
+  if (!address_read(fields[columns->pointer], &row.pointer))
+    return row_refuse(message, message_bytes, fields[columns->pointer], "is no pointer; write it as 0x302000000");
+  if (!decimal_read(fields[columns->size].start, fields[columns->size].end, &row.bytes))
+    return row_refuse(message, message_bytes, fields[columns->size], "is no size; write it in bytes, as 4096");
+  if (columns->stream >= 0 && !address_read(fields[columns->stream], &row.stream))
+    return row_refuse(message, message_bytes, fields[columns->stream],
+                      "is no stream; write it as 0x0 or 0x7f41c40036a0");
+  *row_out = row;
+  return true;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* trace.h: reads an allocation log in RMM's CSV form into events that can be played without looking anything up. */
+#ifndef HIPMM_CORE_CMD_TRACE_TRACE_H
+#define HIPMM_CORE_CMD_TRACE_TRACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* An allocation, or the free that belongs to one. A slot is where the player keeps the block's pointer; slots are used
+ * again after a free. A block that the log never frees keeps its slot. */
+struct trace_event {
+  uint64_t bytes; /* of a free: those of its allocation */
+  uint32_t slot;
+  uint32_t stream : 31; /* index into streams */
+  uint32_t is_free : 1;
+};
+
+/* The slot of the null pointer, which zero bytes give. */
+enum { TRACE_NULL_SLOT = 0 };
+
+struct trace {
+  struct trace_event *events;
+  uint32_t *lines; /* of each event in the file */
+  size_t n_events;
+  uint64_t *streams; /* handles as logged, in the order of their first use */
+  size_t n_streams;
+  uint32_t n_slots;
+
+  uint64_t rows; /* of all actions, skipped ones included */
+  uint64_t allocations, frees;
+  uint64_t unmatched_frees; /* skipped: nothing was allocated there */
+  uint64_t failed_rows;     /* skipped: "allocate failure" */
+  uint64_t overlaid;        /* allocations at an address that was still live; the older block is never freed */
+  uint64_t other_sizes;     /* frees with another size than their allocation */
+};
+
+/* Told how far reading is; total 0: not known. */
+struct trace_watcher {
+  void (*tell)(void *closure, uint64_t done_bytes, uint64_t total_bytes);
+  void *closure;
+};
+
+/* Reads `file`, "-" for standard input. On false `message` says what is wrong and in which line, and nothing is left
+ * behind. `watcher` may be NULL. */
+bool trace_read(const char *file, const struct trace_watcher *watcher, struct trace *trace_out, char *message,
+                size_t message_bytes);
+
+void trace_clear(struct trace *trace);
+
+#endif

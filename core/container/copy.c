@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/* copy.c: the HIP calls that move data. Called by the containers, which have checked pointers and sizes. */
+#include "copy.h"
+#include "../base/error.h"
+#include "../runtime/hip.h"
+#include "../stack/device_table.h"
+#include "../stream/stream.h"
+
+#include <stdlib.h>
+
+enum { STAGE_BYTES = 4 << 20 };
+
+static enum hipmm_status submit(int device, void *to, const void *from, size_t bytes, hipStream_t stream, bool waits)
+{
+  int previous = 0;
+  enum hipmm_status status = bytes ? device_enter(device, &previous) : HIPMM_OK;
+  if (status || !bytes) return status;
+  int code = hip_table()->MemcpyAsync(to, from, bytes, HIPMM_HIP_MEMCPY_DEFAULT, stream_for_hip(stream));
+  if (code)
+    status = hip_refuse(NULL, "hipMemcpyAsync", code, bytes);
+  else if (waits)
+    status = stream_wait_here(stream);
+  hip_leave_device(device, previous);
+  return status;
+}
+
+enum hipmm_status copy_submit(int device, void *to, const void *from, size_t bytes, hipStream_t stream)
+{
+  return submit(device, to, from, bytes, stream, false);
+}
+
+enum hipmm_status copy_wait(int device, void *to, const void *from, size_t bytes, hipStream_t stream)
+{
+  return submit(device, to, from, bytes, stream, true);
+}
+
+enum hipmm_status copy_fill(int device, void *to, int value, size_t bytes, hipStream_t stream)
+{
+  int previous = 0;
+  enum hipmm_status status = bytes ? device_enter(device, &previous) : HIPMM_OK;
+  if (status || !bytes) return status;
+  int code = hip_table()->MemsetAsync(to, value, bytes, stream_for_hip(stream));
+  if (code) status = hip_refuse(NULL, "hipMemsetAsync", code, bytes);
+  hip_leave_device(device, previous);
+  return status;
+}
+
+/* ---- Between devices ---- */
+
+/* A whole copy that the caller waits for, with the device of the memory on the device's side current. */
+static enum hipmm_status copy_now(int device, void *to, const void *from, size_t bytes)
+{
+  int previous = 0;
+  enum hipmm_status status = device_enter(device, &previous);
+  if (status) return status;
+  int code = hip_table()->Memcpy(to, from, bytes, HIPMM_HIP_MEMCPY_DEFAULT);
+  if (code) status = hip_refuse(NULL, "hipMemcpy", code, bytes);
+  hip_leave_device(device, previous);
+  return status;
+}
+
+static enum hipmm_status copy_staged(int to_device, char *to, int from_device, const char *from, size_t bytes,
+                                     hipStream_t stream)
+{
+  size_t stage_bytes = bytes < STAGE_BYTES ? bytes : STAGE_BYTES;
+  char *stage = malloc(stage_bytes);
+  if (!stage) return error_set(HIPMM_E_OUT_OF_MEMORY, "no host memory to copy through from device to device");
+  enum hipmm_status status = hipmm_stream_synchronize(to_device, stream); /* the source is ready in its order */
+  for (size_t at = 0; !status && at < bytes; at += stage_bytes) {
+    size_t piece = bytes - at < stage_bytes ? bytes - at : stage_bytes;
+    status = copy_now(from_device, stage, from + at, piece);
+    if (!status) status = copy_wait(to_device, to + at, stage, piece, stream);
+  }
+  free(stage);
+  return status;
+}
+
+/* What a runtime says that does not copy this way; memory of the host counts as such. */
+static bool is_no_peer_copy(int code)
+{
+  return code == HIPMM_HIP_ERROR_NOT_SUPPORTED || code == HIPMM_HIP_ERROR_INVALID_VALUE ||
+         code == HIPMM_HIP_ERROR_INVALID_DEVICE;
+}
+
+enum hipmm_status copy_between(int to_device, void *to, int from_device, const void *from, size_t bytes,
+                               hipStream_t stream)
+{
+  const struct hipmm_hip *hip = hip_table();
+  int previous = 0;
+  if (!bytes) return HIPMM_OK;
+  if (!hip->MemcpyPeerAsync) return copy_staged(to_device, to, from_device, from, bytes, stream);
+  enum hipmm_status status = device_enter(to_device, &previous);
+  if (status) return status;
+  int code = hip->MemcpyPeerAsync(to, to_device, from, from_device, bytes, stream_for_hip(stream));
+  hip_leave_device(to_device, previous);
+  if (is_no_peer_copy(code)) {
+    hip->GetLastError();
+    return copy_staged(to_device, to, from_device, from, bytes, stream);
+  }
+  return code ? hip_refuse(NULL, "hipMemcpyPeerAsync", code, bytes) : HIPMM_OK;
+}

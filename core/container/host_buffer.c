@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/* host_buffer.c: buffers of the host, the public functions. A host buffer is a storage over memory that the host can
+ * use; whenever its contents move, the caller waits, so that it may look at them at once. */
+#include "../base/lifecycle.h"
+#include "../stack/device_table.h"
+#include "pinned_resource.h"
+#include "storage.h"
+
+#include <hipmm/buffer.h>
+
+struct hipmm_host_buffer {
+  struct storage storage;
+};
+
+static const struct storage *look(const struct hipmm_host_buffer *buffer)
+{
+  return storage_of(buffer, HANDLE_HOST_BUFFER);
+}
+
+static enum hipmm_status check(const struct hipmm_host_buffer *buffer)
+{
+  return handle_check(buffer, HANDLE_HOST_BUFFER);
+}
+
+/* ---- Life ---- */
+
+/* The resource to use, with a reference. */
+static enum hipmm_status take_resource(struct hipmm_resource *given, struct hipmm_resource **resource_out)
+{
+  int device = 0;
+  if (life_is_barred()) return life_check();
+  if (!given) {
+    enum hipmm_status status = life_check();
+    if (!status) status = device_current(&device);
+    return status ? status : host_resource_get(device, resource_out);
+  }
+  if (!host_resource_is_one(given))
+    return error_set(HIPMM_E_ARGUMENT,
+                     "%s gives memory that the host cannot use; give one over pinned, host, managed or system",
+                     hipmm_resource_name(given));
+  hipmm_resource_retain(given);
+  *resource_out = given;
+  return HIPMM_OK;
+}
+
+static enum hipmm_status create(struct hipmm_resource *resource, const void *source, size_t bytes, hipStream_t stream,
+                                struct hipmm_host_buffer **buffer_out)
+{
+  struct storage *storage = NULL;
+  enum hipmm_status status = storage_new(resource, bytes, stream, &storage);
+  if (!status && source) status = storage_write(storage, 0, source, bytes, stream, true);
+  if (status) {
+    if (storage) storage_abandon(storage);
+    return status;
+  }
+  handle_open(storage, HANDLE_HOST_BUFFER);
+  *buffer_out = (struct hipmm_host_buffer *)storage;
+  return HIPMM_OK;
+}
+
+enum hipmm_status hipmm_host_buffer_create(struct hipmm_resource *resource, size_t bytes, hipStream_t stream,
+                                           struct hipmm_host_buffer **buffer_out)
+{
+  struct hipmm_resource *used = NULL;
+  enum hipmm_status status = buffer_out ? HIPMM_OK : error_set(HIPMM_E_ARGUMENT, "buffer_out is NULL");
+  if (!status) status = take_resource(resource, &used);
+  if (!status) status = create(used, NULL, bytes, stream, buffer_out);
+  hipmm_resource_release(used);
+  return status;
+}
+
+enum hipmm_status hipmm_host_buffer_create_from(struct hipmm_resource *resource, const void *source, size_t bytes,
+                                                hipStream_t stream, struct hipmm_host_buffer **buffer_out)
+{
+  struct hipmm_resource *used = NULL;
+  enum hipmm_status status = buffer_out ? HIPMM_OK : error_set(HIPMM_E_ARGUMENT, "buffer_out is NULL");
+  if (!status && !source && bytes) status = error_set(HIPMM_E_ARGUMENT, "source is NULL, but bytes is %zu", bytes);
+  if (!status) status = take_resource(resource, &used);
+  if (!status) status = create(used, source, bytes, stream, buffer_out);
+  hipmm_resource_release(used);
+  return status;
+}
+
+enum hipmm_status hipmm_host_buffer_destroy(struct hipmm_host_buffer *buffer)
+{
+  return storage_destroy(buffer, HANDLE_HOST_BUFFER);
+}
+
+/* ---- Size ---- */
+
+enum hipmm_status hipmm_host_buffer_resize(struct hipmm_host_buffer *buffer, size_t bytes, hipStream_t stream)
+{
+  enum hipmm_status status = check(buffer);
+  return status ? status : storage_resize(&buffer->storage, bytes, stream, true);
+}
+
+enum hipmm_status hipmm_host_buffer_reserve(struct hipmm_host_buffer *buffer, size_t bytes, hipStream_t stream)
+{
+  enum hipmm_status status = check(buffer);
+  return status ? status : storage_reserve(&buffer->storage, bytes, stream, true);
+}
+
+enum hipmm_status hipmm_host_buffer_shrink_to_fit(struct hipmm_host_buffer *buffer, hipStream_t stream)
+{
+  enum hipmm_status status = check(buffer);
+  return status ? status : storage_shrink(&buffer->storage, stream, true);
+}
+
+/* ---- Looking ---- */
+
+enum hipmm_status hipmm_host_buffer_set_stream(struct hipmm_host_buffer *buffer, hipStream_t stream)
+{
+  enum hipmm_status status = check(buffer);
+  return status ? status : storage_set_stream(&buffer->storage, stream);
+}
+
+void *hipmm_host_buffer_data(const struct hipmm_host_buffer *buffer)
+{
+  return look(buffer) ? look(buffer)->data : NULL;
+}
+
+size_t hipmm_host_buffer_bytes(const struct hipmm_host_buffer *buffer)
+{
+  return look(buffer) ? look(buffer)->bytes : 0;
+}
+
+size_t hipmm_host_buffer_capacity_bytes(const struct hipmm_host_buffer *buffer)
+{
+  return look(buffer) ? look(buffer)->capacity_bytes : 0;
+}
+
+hipStream_t hipmm_host_buffer_stream(const struct hipmm_host_buffer *buffer)
+{
+  return look(buffer) ? look(buffer)->stream : NULL;
+}
+
+int hipmm_host_buffer_device(const struct hipmm_host_buffer *buffer)
+{
+  return look(buffer) ? look(buffer)->device : -1;
+}
+
+struct hipmm_resource *hipmm_host_buffer_resource(const struct hipmm_host_buffer *buffer)
+{
+  return look(buffer) ? look(buffer)->resource : NULL;
+}

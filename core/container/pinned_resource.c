@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* pinned_resource.c: pinned memory for host buffers whose caller names no resource. Each device's is a stack of its own,
+ * built at first use from a graph of one resource, and let go by hipmm_finalize(). */
+#include "pinned_resource.h"
+#include "../base/cancel.h"
+#include "../base/error.h"
+#include "../base/lifecycle.h"
+#include "../stack/device_table.h"
+
+static struct stack *stacks[DEVICE_MOST]; /* NULL: not built yet */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void host_resource_close(void)
+{
+  for (int device = 0; device < DEVICE_MOST; device++) {
+    pthread_mutex_lock(&lock);
+    struct stack *stack = stacks[device];
+    stacks[device] = NULL;
+    pthread_mutex_unlock(&lock);
+    if (stack) stack_release(stack);
+  }
+}
+
+static enum hipmm_status build(int device, struct stack **stack_out)
+{
+  struct graph *graph = NULL;
+  struct report report = {.source = "<host buffers>"};
+  enum hipmm_status status = graph_from_string("{\"stack\": [\"pinned\"]}", report.source, &report, &graph);
+  if (status) status = report_raise(&report);
+  report_clear(&report);
+  if (status) return status;
+  status = stack_build(graph, device, stack_out);
+  graph_release(graph); /* the stack keeps it */
+  return status;
+}
+
+static enum hipmm_status get(int device, struct hipmm_resource **resource_out)
+{
+  enum hipmm_status status = HIPMM_OK;
+  int cancel = cancel_forbid();
+  pthread_mutex_lock(&lock);
+  struct stack **stack = &stacks[device];
+  if (!*stack) status = build(device, stack);
+  if (!status) {
+    *resource_out = &(*stack)->instances[(*stack)->top].resource;
+    hipmm_resource_retain(*resource_out);
+  }
+  pthread_mutex_unlock(&lock);
+  cancel_allow(cancel);
+  return status;
+}
+
+enum hipmm_status host_resource_get(int device, struct hipmm_resource **resource_out)
+{
+  enum hipmm_status status = life_enter();
+  if (status) return status;
+  status = device_check(device);
+  if (!status) status = get(device, resource_out);
+  life_leave();
+  return status;
+}
+
+bool host_resource_is_one(const struct hipmm_resource *resource)
+{
+  const struct instance *instance = instance_from(resource);
+  for (size_t i = 0; i < instance->n_reach; i++) {
+    const struct hipmm_plugin *plugin = &instance->reach[i]->node->plugin->descriptor;
+    if (plugin->role == HIPMM_ROLE_SOURCE && !(plugin->flags & HIPMM_PLUGIN_HOST_MEMORY)) return false;
+  }
+  return true;
+}

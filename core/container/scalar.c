@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/* scalar.c: scalars, the public functions. A scalar is a storage of one element, whose size never changes. */
+#include "../base/lifecycle.h"
+#include "storage.h"
+
+#include <hipmm/buffer.h>
+
+struct hipmm_scalar {
+  struct storage storage;
+};
+
+static const struct storage *look(const struct hipmm_scalar *scalar)
+{
+  return storage_of(scalar, HANDLE_SCALAR);
+}
+
+static enum hipmm_status check(const struct hipmm_scalar *scalar)
+{
+  return handle_check(scalar, HANDLE_SCALAR);
+}
+
+/* ---- Life ---- */
+
+static enum hipmm_status open_scalar(struct storage *storage, struct hipmm_scalar **scalar_out)
+{
+  handle_open(storage, HANDLE_SCALAR);
+  *scalar_out = (struct hipmm_scalar *)storage;
+  return HIPMM_OK;
+}
+
+static enum hipmm_status check_new(size_t bytes, const void *scalar_out)
+{
+  if (life_is_barred()) return life_check();
+  if (!scalar_out) return error_set(HIPMM_E_ARGUMENT, "scalar_out is NULL");
+  if (!bytes) return error_set(HIPMM_E_ARGUMENT, "bytes is 0; a scalar has at least one byte");
+  return HIPMM_OK;
+}
+
+enum hipmm_status hipmm_scalar_create(struct hipmm_resource *resource, size_t bytes, hipStream_t stream,
+                                      struct hipmm_scalar **scalar_out)
+{
+  struct storage *storage = NULL;
+  enum hipmm_status status = check_new(bytes, scalar_out);
+  if (!status) status = storage_new(resource, bytes, stream, &storage);
+  return status ? status : open_scalar(storage, scalar_out);
+}
+
+enum hipmm_status hipmm_scalar_create_from(struct hipmm_resource *resource, const void *value, size_t bytes,
+                                           hipStream_t stream, struct hipmm_scalar **scalar_out)
+{
+  struct storage *storage = NULL;
+  enum hipmm_status status = check_new(bytes, scalar_out);
+  if (!status) status = storage_new_from(resource, value, bytes, stream, &storage);
+  return status ? status : open_scalar(storage, scalar_out);
+}
+
+enum hipmm_status hipmm_scalar_copy(const struct hipmm_scalar *source, struct hipmm_resource *resource,
+                                    hipStream_t stream, struct hipmm_scalar **scalar_out)
+{
+  struct storage *storage = NULL;
+  enum hipmm_status status = check(source);
+  if (!status && !scalar_out) status = error_set(HIPMM_E_ARGUMENT, "scalar_out is NULL");
+  if (!status) status = storage_new_copy(&source->storage, resource, stream, &storage);
+  return status ? status : open_scalar(storage, scalar_out);
+}
+
+enum hipmm_status hipmm_scalar_destroy(struct hipmm_scalar *scalar)
+{
+  return storage_destroy(scalar, HANDLE_SCALAR);
+}
+
+/* ---- Value ---- */
+
+static enum hipmm_status write(struct hipmm_scalar *scalar, const void *value, hipStream_t stream, bool waits)
+{
+  enum hipmm_status status = check(scalar);
+  return status ? status : storage_write(&scalar->storage, 0, value, scalar->storage.bytes, stream, waits);
+}
+
+enum hipmm_status hipmm_scalar_set(struct hipmm_scalar *scalar, const void *value, hipStream_t stream)
+{
+  return write(scalar, value, stream, true);
+}
+
+enum hipmm_status hipmm_scalar_set_async(struct hipmm_scalar *scalar, const void *value, hipStream_t stream)
+{
+  return write(scalar, value, stream, false);
+}
+
+enum hipmm_status hipmm_scalar_set_zero_async(struct hipmm_scalar *scalar, hipStream_t stream)
+{
+  enum hipmm_status status = check(scalar);
+  return status ? status : storage_fill(&scalar->storage, 0, 0, scalar->storage.bytes, stream);
+}
+
+enum hipmm_status hipmm_scalar_get(const struct hipmm_scalar *scalar, hipStream_t stream, void *value_out)
+{
+  enum hipmm_status status = check(scalar);
+  return status ? status : storage_read(&scalar->storage, 0, value_out, scalar->storage.bytes, stream, true);
+}
+
+/* ---- Looking ---- */
+
+enum hipmm_status hipmm_scalar_set_stream(struct hipmm_scalar *scalar, hipStream_t stream)
+{
+  enum hipmm_status status = check(scalar);
+  return status ? status : storage_set_stream(&scalar->storage, stream);
+}
+
+void *hipmm_scalar_data(const struct hipmm_scalar *scalar)
+{
+  return look(scalar) ? look(scalar)->data : NULL;
+}
+
+size_t hipmm_scalar_bytes(const struct hipmm_scalar *scalar)
+{
+  return look(scalar) ? look(scalar)->bytes : 0;
+}
+
+hipStream_t hipmm_scalar_stream(const struct hipmm_scalar *scalar)
+{
+  return look(scalar) ? look(scalar)->stream : NULL;
+}
+
+int hipmm_scalar_device(const struct hipmm_scalar *scalar)
+{
+  return look(scalar) ? look(scalar)->device : -1;
+}
+
+struct hipmm_resource *hipmm_scalar_resource(const struct hipmm_scalar *scalar)
+{
+  return look(scalar) ? look(scalar)->resource : NULL;
+}

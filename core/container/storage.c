@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+/* storage.c: the block of a container: made, moved to another size, copied to and from, given back. Called by the
+ * containers, which have checked handles and units. Whatever fails leaves the block as it was; a resource that cannot
+ * free a block has not freed it. */
+#include "storage.h"
+#include "../base/lifecycle.h"
+#include "../base/log.h"
+#include "../runtime/hip.h"
+#include "../stack/device_table.h"
+#include "../stack/stack.h"
+#include "../stream/stream.h"
+#include "copy.h"
+
+/* ---- Blocks: 0 bytes have none ---- */
+
+static enum hipmm_status allocate(struct hipmm_resource *resource, size_t bytes, hipStream_t stream, void **ptr_out)
+{
+  if (bytes) return resource->ops->allocate(resource->self, bytes, HIPMM_ALIGNMENT, stream, ptr_out);
+  *ptr_out = NULL;
+  return HIPMM_OK;
+}
+
+static enum hipmm_status deallocate(struct hipmm_resource *resource, void *ptr, size_t bytes, hipStream_t stream)
+{
+  return bytes ? resource->ops->deallocate(resource->self, ptr, bytes, HIPMM_ALIGNMENT, stream) : HIPMM_OK;
+}
+
+/* Gives a new block back because what came after failed, which is what the caller hears of. */
+static void take_back(struct hipmm_resource *resource, void *ptr, size_t bytes, hipStream_t stream)
+{
+  struct hipmm_error error = {.struct_size = sizeof error};
+  hipmm_last_error(&error);
+  if (deallocate(resource, ptr, bytes, stream))
+    log_line(HIPMM_LOG_WARNING, hipmm_resource_name(resource), "a block of %zu bytes is lost until its stack goes: %s",
+             bytes, hipmm_last_error_message());
+  error_set_located(&error);
+}
+
+/* ---- The stored stream ---- */
+
+static void store_stream(struct storage *storage, hipStream_t stream)
+{
+  storage->stream = stream;
+  storage->stream_number = stream_owned_number(stream);
+}
+
+/* The stream to free on. When the stored one was destroyed, against the contract, no stream is left to order the free
+ * by, and the whole device is waited for. A later stream may have its handle. */
+static enum hipmm_status find_stream(const struct storage *storage, hipStream_t *stream_out)
+{
+  int previous = 0;
+  *stream_out = storage->stream;
+  if (!storage->stream_number || stream_owned_number(storage->stream) == storage->stream_number) return HIPMM_OK;
+  enum hipmm_status status = device_enter(storage->device, &previous);
+  if (status) return status;
+  int code = hip_table()->DeviceSynchronize();
+  hip_leave_device(storage->device, previous);
+  *stream_out = HIPMM_DEFAULT_STREAM;
+  return code ? hip_refuse(NULL, "hipDeviceSynchronize", code, 0) : HIPMM_OK;
+}
+
+/* ---- Life ---- */
+
+void storage_fill_in(struct storage *storage, struct hipmm_resource *resource, void *data, size_t bytes,
+                     hipStream_t stream)
+{
+  storage->resource = resource;
+  storage->device = hipmm_resource_device(resource);
+  storage->data = data;
+  storage->bytes = storage->capacity_bytes = bytes;
+  storage->element_bytes = 1;
+  store_stream(storage, stream);
+}
+
+static enum hipmm_status make(struct hipmm_resource *resource, size_t bytes, hipStream_t stream,
+                              struct storage **storage_out)
+{
+  void *data = NULL;
+  enum hipmm_status status = stream_check(hipmm_resource_device(resource), stream);
+  if (!status) status = allocate(resource, bytes, stream, &data);
+  if (status) return status;
+  struct storage *storage = handle_new(instance_from(resource)->stack);
+  if (!storage) {
+    take_back(resource, data, bytes, stream);
+    return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  }
+  storage_fill_in(storage, resource, data, bytes, stream);
+  *storage_out = storage;
+  return HIPMM_OK;
+}
+
+/* The resource of the current device lasts as long as the call, and then as long as its first object. */
+enum hipmm_status storage_new(struct hipmm_resource *resource, size_t bytes, hipStream_t stream,
+                              struct storage **storage_out)
+{
+  if (life_is_barred()) return life_check();
+  if (resource) return make(resource, bytes, stream, storage_out);
+  enum hipmm_status status = life_enter();
+  if (status) return status;
+  status = device_current_resource(&resource);
+  if (!status) status = make(resource, bytes, stream, storage_out);
+  life_leave();
+  return status;
+}
+
+void storage_abandon(struct storage *storage)
+{
+  take_back(storage->resource, storage->data, storage->capacity_bytes, storage->stream);
+  handle_free(storage);
+}
+
+enum hipmm_status storage_new_from(struct hipmm_resource *resource, const void *source, size_t bytes,
+                                   hipStream_t stream, struct storage **storage_out)
+{
+  struct storage *storage = NULL;
+  if (!source && bytes) return error_set(HIPMM_E_ARGUMENT, "the memory to copy from is NULL");
+  enum hipmm_status status = storage_new(resource, bytes, stream, &storage);
+  if (!status) status = copy_submit(storage->device, storage->data, source, bytes, stream);
+  if (status && storage) storage_abandon(storage);
+  if (!status) *storage_out = storage;
+  return status;
+}
+
+enum hipmm_status storage_new_copy(const struct storage *source, struct hipmm_resource *resource, hipStream_t stream,
+                                   struct storage **storage_out)
+{
+  struct storage *storage = NULL;
+  enum hipmm_status status = storage_new(resource, source->bytes, stream, &storage);
+  if (status) return status;
+  storage->element_bytes = source->element_bytes;
+  status = storage->device == source->device
+               ? copy_submit(storage->device, storage->data, source->data, source->bytes, stream)
+               : copy_between(storage->device, storage->data, source->device, source->data, source->bytes, stream);
+  if (status)
+    storage_abandon(storage);
+  else
+    *storage_out = storage;
+  return status;
+}
+
+enum hipmm_status storage_destroy(void *container, enum handle_kind kind)
+{
+  struct storage *storage = container;
+  if (life_is_barred()) return life_check();
+  if (!storage) return HIPMM_OK;
+  if (!handle_close(storage, kind)) return handle_refuse(kind);
+  hipStream_t stream;
+  enum hipmm_status status = find_stream(storage, &stream);
+  if (!status) status = deallocate(storage->resource, storage->data, storage->capacity_bytes, stream);
+  if (status) {
+    handle_open(storage, kind);
+    return status;
+  }
+  handle_free(storage);
+  return HIPMM_OK;
+}
+
+/* ---- Size ---- */
+
+/* To a block of its own of `capacity_bytes`. */
+static enum hipmm_status move(struct storage *storage, size_t capacity_bytes, hipStream_t stream, bool waits)
+{
+  struct hipmm_resource *resource = storage->resource;
+  size_t kept_bytes = storage->bytes < capacity_bytes ? storage->bytes : capacity_bytes;
+  void *data = NULL;
+  enum hipmm_status status = allocate(resource, capacity_bytes, stream, &data);
+  if (status) return status;
+  status = (waits ? copy_wait : copy_submit)(storage->device, data, storage->data, kept_bytes, stream);
+  /* The copy runs on `stream`, so that is where the old block is free after it. */
+  if (!status) status = deallocate(resource, storage->data, storage->capacity_bytes, stream);
+  if (status) {
+    take_back(resource, data, capacity_bytes, stream);
+    return status;
+  }
+  storage->data = data;
+  storage->capacity_bytes = capacity_bytes;
+  return HIPMM_OK;
+}
+
+enum hipmm_status storage_reserve(struct storage *storage, size_t bytes, hipStream_t stream, bool waits)
+{
+  enum hipmm_status status = stream_check(storage->device, stream);
+  if (!status && bytes > storage->capacity_bytes) status = move(storage, bytes, stream, waits);
+  if (!status) store_stream(storage, stream);
+  return status;
+}
+
+enum hipmm_status storage_resize(struct storage *storage, size_t bytes, hipStream_t stream, bool waits)
+{
+  enum hipmm_status status = storage_reserve(storage, bytes, stream, waits);
+  if (!status) storage->bytes = bytes;
+  return status;
+}
+
+enum hipmm_status storage_shrink(struct storage *storage, hipStream_t stream, bool waits)
+{
+  enum hipmm_status status = stream_check(storage->device, stream);
+  if (!status && storage->bytes != storage->capacity_bytes) status = move(storage, storage->bytes, stream, waits);
+  if (!status) store_stream(storage, stream);
+  return status;
+}
+
+enum hipmm_status storage_set_stream(struct storage *storage, hipStream_t stream)
+{
+  enum hipmm_status status = stream_check(storage->device, stream);
+  if (!status) store_stream(storage, stream);
+  return status;
+}
+
+/* ---- Contents ---- */
+
+/* Says so in elements, which are bytes in a buffer. */
+static enum hipmm_status refuse_range(const struct storage *storage, size_t offset, size_t bytes)
+{
+  size_t unit = storage->element_bytes;
+  return error_refuse(HIPMM_E_ARGUMENT, NULL,
+                      unit == 1 ? "{0} bytes from {1} on are not within the size, {2} bytes"
+                                : "{0} elements from {1} on are not within the size, {2} elements",
+                      bytes / unit, offset / unit, storage->bytes / unit);
+}
+
+/* Of a piece of the contents, the pointer to or from which it is copied, and the stream. */
+static enum hipmm_status check(const struct storage *storage, size_t offset, size_t bytes, const void *other,
+                               hipStream_t stream)
+{
+  if (offset > storage->bytes || bytes > storage->bytes - offset) return refuse_range(storage, offset, bytes);
+  if (!other && bytes) return error_set(HIPMM_E_ARGUMENT, "the memory to copy from or to is NULL");
+  return stream_check(storage->device, stream);
+}
+
+enum hipmm_status storage_write(struct storage *storage, size_t offset, const void *source, size_t bytes,
+                                hipStream_t stream, bool waits)
+{
+  enum hipmm_status status = check(storage, offset, bytes, source, stream);
+  if (status || !bytes) return status;
+  return (waits ? copy_wait : copy_submit)(storage->device, (char *)storage->data + offset, source, bytes, stream);
+}
+
+enum hipmm_status storage_read(const struct storage *storage, size_t offset, void *target, size_t bytes,
+                               hipStream_t stream, bool waits)
+{
+  enum hipmm_status status = check(storage, offset, bytes, target, stream);
+  if (status || !bytes) return status;
+  return (waits ? copy_wait : copy_submit)(storage->device, target, (char *)storage->data + offset, bytes, stream);
+}
+
+enum hipmm_status storage_fill(struct storage *storage, size_t offset, int value, size_t bytes, hipStream_t stream)
+{
+  enum hipmm_status status = check(storage, offset, bytes, storage, stream);
+  if (status || !bytes) return status;
+  return copy_fill(storage->device, (char *)storage->data + offset, value, bytes, stream);
+}

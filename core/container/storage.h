@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/* storage.h: what every container is: an object with one block of a resource. buffer.c, vector.c, scalar.c and
+ * host_buffer.c give it its names and units. */
+#ifndef HIPMM_CORE_CONTAINER_STORAGE_H
+#define HIPMM_CORE_CONTAINER_STORAGE_H
+
+#include "../stack/handle.h"
+
+#include <stdbool.h>
+
+struct storage {
+  struct handle handle;
+  struct hipmm_resource *resource; /* of the stack that the handle holds */
+  hipStream_t stream;              /* to free the block on */
+  int device;
+  uint64_t stream_number; /* of a stream that hipmm made, so that it can be told when it is gone; 0 of others */
+  void *data;
+  size_t bytes, capacity_bytes;
+  size_t element_bytes; /* of a vector; 1 otherwise */
+};
+
+_Static_assert(sizeof(struct storage) <= HANDLE_OBJECT_BYTES, "struct storage");
+
+/* Makes a new object, which holds the resource's stack, a container of a block of `bytes`. */
+void storage_fill_in(struct storage *storage, struct hipmm_resource *resource, void *data, size_t bytes,
+                     hipStream_t stream);
+
+/* A container of `bytes`. The stream is checked to be of the resource's device. It is none of any
+ * kind until handle_open(). */
+enum hipmm_status storage_new(struct hipmm_resource *resource, size_t bytes, hipStream_t stream,
+                              struct storage **storage_out);
+
+/* The same with a copy of `bytes` at `source`, which must not be NULL then. */
+enum hipmm_status storage_new_from(struct hipmm_resource *resource, const void *source, size_t bytes,
+                                   hipStream_t stream, struct storage **storage_out);
+
+/* The same with the contents of another, from whatever device; `resource` may be NULL. */
+enum hipmm_status storage_new_copy(const struct storage *source, struct hipmm_resource *resource, hipStream_t stream,
+                                   struct storage **storage_out);
+
+/* Takes one back that was never opened, because what came after failed; keeps the thread's error. */
+void storage_abandon(struct storage *storage);
+
+/* Gives the block and the reference back, and ends the object. On failure all is as it was. NULL has no effect. */
+enum hipmm_status storage_destroy(void *container, enum handle_kind kind);
+
+/* See to a capacity of at least `bytes`; to that size; to no more capacity than the size. `waits`: for the contents to
+ * be in the new block, if there is one. On failure all is as it was. */
+enum hipmm_status storage_reserve(struct storage *storage, size_t bytes, hipStream_t stream, bool waits);
+enum hipmm_status storage_resize(struct storage *storage, size_t bytes, hipStream_t stream, bool waits);
+enum hipmm_status storage_shrink(struct storage *storage, hipStream_t stream, bool waits);
+
+enum hipmm_status storage_set_stream(struct storage *storage, hipStream_t stream);
+
+/* Copies in and out, within the size; `waits`: for the stream. */
+enum hipmm_status storage_write(struct storage *storage, size_t offset, const void *source, size_t bytes,
+                                hipStream_t stream, bool waits);
+enum hipmm_status storage_read(const struct storage *storage, size_t offset, void *target, size_t bytes,
+                               hipStream_t stream, bool waits);
+enum hipmm_status storage_fill(struct storage *storage, size_t offset, int value, size_t bytes, hipStream_t stream);
+
+/* The container behind a public handle, if it is a live one of the kind; NULL otherwise. */
+static inline struct storage *storage_of(const void *container, enum handle_kind kind)
+{
+  return handle_is(container, kind) ? (struct storage *)(uintptr_t)container : NULL;
+}
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/* graph_build.c: what the steps of reading a graph share: reporting at a place, finding plugins and nodes by name,
+ * adding nodes. Called by the graph_* files only. */
+#include "graph_build.h"
+#include "../base/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void build_refuse(struct graph_build *build, const char *path, const char *format, ...)
+{
+  va_list arguments;
+  va_start(arguments, format);
+  report_add_arguments(build->report, HIPMM_E_CONFIG, path, format, arguments);
+  va_end(arguments);
+}
+
+void build_refuse_key(struct graph_build *build, const char *parent, const char *key, const char *format, ...)
+{
+  va_list arguments;
+  char *path = text_pointer(parent, key);
+  va_start(arguments, format);
+  report_add_arguments(build->report, HIPMM_E_CONFIG, path, format, arguments);
+  va_end(arguments);
+  free(path);
+}
+
+void build_name_mistakes(struct graph_build *build, const struct mistake *before, const char *name)
+{
+  for (struct mistake *mistake = before ? before->next : build->report->first; mistake; mistake = mistake->next) {
+    char *copy = mistake->resource[0] ? NULL : strdup(name);
+    if (!copy) continue;
+    free(mistake->resource);
+    mistake->resource = copy;
+  }
+}
+
+void *build_allocate(struct graph_build *build, size_t n, size_t bytes)
+{
+  void *memory = calloc(n ? n : 1, bytes);
+  if (!memory) report_add(build->report, HIPMM_E_OUT_OF_MEMORY, "", "no host memory for the graph");
+  return memory;
+}
+
+/* ---- Plugins --------------------------------------------------------------------------------------------------- */
+
+/* The types that there are, looked for when a wrong one needs its near name. */
+static void find_types(struct graph_build *build)
+{
+  if (build->types) return;
+  size_t n;
+  build->types = plugin_all(&build->graph->plugin_path, &n);
+  for (size_t i = 0; i < n; i++)
+    if (build->types[i]->descriptor.role != HIPMM_ROLE_RUNTIME) build->types[build->n_types++] = build->types[i];
+}
+
+/* A folder on the graph's plugin_path that is not there; NULL if all are. */
+static const char *missing_folder(const struct graph_build *build)
+{
+  const struct plugin_path *path = &build->graph->plugin_path;
+  for (size_t i = 0; i < path->n_folders; i++)
+    if (access(path->folders[i], F_OK)) return path->folders[i];
+  return NULL;
+}
+
+static void refuse_unknown_type(struct graph_build *build, const char *type, const char *path)
+{
+  char shown[TEXT_QUOTE_BYTES], known[1024] = "";
+  size_t used = 0;
+  struct text_near near = text_near(type);
+  for (size_t i = 0; i < build->n_types; i++) {
+    const char *found = build->types[i]->descriptor.type;
+    text_near_try(&near, found);
+    if (used < sizeof known)
+      used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", found);
+  }
+  text_quote(type, shown, sizeof shown);
+  const char *missing = missing_folder(build);
+  if (near.name)
+    build_refuse(build, path, "unknown type %s; did you mean \"%s\"?", shown, near.name);
+  else if (missing)
+    build_refuse(build, path, "unknown type %s; the types are %s (%s, which \"plugin_path\" names, is not there)",
+                 shown, known, missing);
+  else
+    build_refuse(build, path, "unknown type %s; the types are %s (more are found through \"plugin_path\")", shown,
+                 known);
+}
+
+/* A plugin that is there but was refused says why; a type that no plugin file is for is a mistake of the graph. */
+static const struct plugin *refuse_type(struct graph_build *build, const char *type, const char *path)
+{
+  const struct plugin *plugin;
+  find_types(build);
+  if (build->n_types && !plugin_exists(&build->graph->plugin_path, type)) {
+    refuse_unknown_type(build, type, path);
+    return NULL;
+  }
+  enum hipmm_status status = plugin_get(&build->graph->plugin_path, type, &plugin); /* for its record */
+  if (status == HIPMM_OK) return plugin;
+  report_add_last_error(build->report, path);
+  return NULL;
+}
+
+const struct plugin *build_plugin(struct graph_build *build, const char *type, const char *path)
+{
+  const struct plugin *plugin = NULL;
+  if (plugin_get(&build->graph->plugin_path, type, &plugin)) plugin = refuse_type(build, type, path);
+  if (!plugin || plugin->descriptor.role != HIPMM_ROLE_RUNTIME) return plugin;
+  build_refuse(build, path, "%s is a runtime, not a resource; write it as the graph's \"runtime\"", type);
+  return NULL;
+}
+
+/* ---- Nodes ----------------------------------------------------------------------------------------------------- */
+
+int build_find(struct graph_build *build, const char *name, const char *path)
+{
+  json_t *found = json_object_get(build->index, name);
+  if (found) return (int)json_integer_value(found);
+  char shown[TEXT_QUOTE_BYTES], hint[TEXT_HINT_BYTES];
+  size_t n = build->report->n_errors < REPORT_MOST_KEPT ? build->graph->n_nodes : 0;
+  struct text_near near = text_near(name);
+  for (size_t i = 0; i < n; i++) text_near_try(&near, build->graph->nodes[i].name);
+  build_refuse(build, path, "no resource is called %s%s", text_quote(name, shown, sizeof shown),
+               text_hint(near.name, hint, sizeof hint));
+  build->is_dangling = true;
+  return -1;
+}
+
+int build_add_node(struct graph_build *build, const char *name, const char *path, json_t *object)
+{
+  int index = (int)build->graph->n_nodes;
+  struct graph_node node = {.name = strdup(name), .path = strdup(path)};
+  node.object = object ? json_incref(object) : json_object();
+  if (node.name && node.path && node.object && !json_object_set_new(build->index, name, json_integer(index))) {
+    build->graph->nodes[build->graph->n_nodes++] = node;
+    return index;
+  }
+  free((char *)node.name);
+  free(node.path);
+  json_decref(node.object);
+  report_add(build->report, HIPMM_E_OUT_OF_MEMORY, path, "no host memory for the graph");
+  return -1;
+}

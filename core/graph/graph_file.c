@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/* graph_file.c: the bytes of a graph file, and the JSON in them. Called by graph.c. Whatever the file is (a folder, a
+ * pipe, a gigabyte of spaces), reading it ends soon and says why. */
+#include "graph_build.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct bytes {
+  char *data;
+  size_t count;
+};
+
+static void report_errno(struct report *report)
+{
+  report_add(report, HIPMM_E_IO, "", "cannot be read: %s", strerror(errno));
+}
+
+static void report_size(struct report *report)
+{
+  report_add(report, HIPMM_E_CONFIG, "", "is larger than %d MiB, too large for a graph", GRAPH_MAX_BYTES >> 20);
+}
+
+/* Opens what is not a folder and, as far as can be told before reading, not too large. A pipe without a writer does not
+ * block: it reads as empty. */
+static int open_file(const char *file, struct report *report)
+{
+  struct stat status;
+  int descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  bool is_good = descriptor >= 0 && !fstat(descriptor, &status) && fcntl(descriptor, F_SETFL, 0) >= 0;
+  if (is_good && S_ISDIR(status.st_mode)) {
+    errno = EISDIR;
+    is_good = false;
+  }
+  if (!is_good) {
+    report_errno(report);
+  } else if (status.st_size > GRAPH_MAX_BYTES) {
+    report_size(report);
+    is_good = false;
+  }
+  if (is_good || descriptor < 0) return descriptor;
+  close(descriptor);
+  return -1;
+}
+
+/* Makes room for more; false once reported. */
+static bool grow(struct bytes *bytes, size_t *capacity, struct report *report)
+{
+  if (bytes->count < *capacity) return true;
+  size_t wanted = *capacity ? *capacity * 2 : 64 << 10;
+  char *data = wanted > 2 * (size_t)GRAPH_MAX_BYTES ? NULL : realloc(bytes->data, wanted);
+  if (!data) {
+    report_add(report, HIPMM_E_OUT_OF_MEMORY, "", "no host memory to read it");
+    return false;
+  }
+  bytes->data = data;
+  *capacity = wanted;
+  return true;
+}
+
+static bool read_all(int descriptor, struct bytes *bytes, struct report *report)
+{
+  size_t capacity = 0;
+  ssize_t n;
+  do {
+    if (!grow(bytes, &capacity, report)) return false;
+    n = read(descriptor, bytes->data + bytes->count, capacity - bytes->count);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) {
+      report_errno(report);
+      return false;
+    }
+    bytes->count += (size_t)n;
+    if (bytes->count > GRAPH_MAX_BYTES) {
+      report_size(report);
+      return false;
+    }
+  } while (n != 0);
+  return true;
+}
+
+json_t *graph_read_file(const char *file, struct report *report)
+{
+  struct bytes bytes = {0};
+  int descriptor = open_file(file, report);
+  if (descriptor < 0) return NULL;
+  json_t *root = read_all(descriptor, &bytes, report) ? graph_read_text(bytes.data, bytes.count, report) : NULL;
+  close(descriptor);
+  free(bytes.data);
+  return root;
+}
+
+static bool is_blank(const char *text, size_t bytes)
+{
+  for (size_t i = 0; i < bytes; i++)
+    if (!memchr(" \t\r\n", text[i], 4)) return false;
+  return true;
+}
+
+/* What people bring along from other notations, which the parser takes for any wrong character; `text` as far as it was
+ * read. */
+static const char *syntax_hint(const json_error_t *error, const char *text)
+{
+  const char *near = strstr(error->text, " near '");
+  if (!near || error->position < 0) return "";
+  near += strlen(" near '");
+  bool is_end = *near == ']' || *near == '}', wants_end = error->text[0] == '\'' && strchr("]}", error->text[1]);
+  size_t before = (size_t)error->position, token = strlen(near) - 1;
+  before -= token < before ? token : before;
+  while (before && strchr(" \t\r\n", text[before - 1])) before--;
+  if (*near == '\'') return "; JSON has double quotes only";
+  if (*near == '/' || *near == '#') return "; JSON has no comments";
+  if (is_end && before && text[before - 1] == ',') return "; the comma before it is one too many";
+  if (!is_end && !strncmp(error->text, "string or", 9)) return "; names stand in double quotes";
+  return wants_end && !is_end ? "; is a comma missing before it?" : "";
+}
+
+static void report_syntax(const json_error_t *error, const char *text, struct report *report)
+{
+  int line = error->line > 0 ? error->line : 1, column = error->column > 0 ? error->column : 1;
+  enum json_error_code code = json_error_code(error);
+  bool is_nul = code == json_error_null_character || code == json_error_null_byte_in_key;
+  report_add_at(report, HIPMM_E_SYNTAX, line, column, "%s%s", is_nul ? "\\u0000 is not allowed" : error->text,
+                is_nul ? "" : syntax_hint(error, text));
+}
+
+/* The parser would take a zero byte for the end of the file. */
+static bool report_zero_byte(const char *text, size_t bytes, struct report *report)
+{
+  const char *zero = memchr(text, '\0', bytes), *line_start = text;
+  int line = 1;
+  if (!zero) return false;
+  for (const char *c = text; c < zero; c++) {
+    if (*c != '\n') continue;
+    line++;
+    line_start = c + 1;
+  }
+  report_add_at(report, HIPMM_E_SYNTAX, line, (int)(zero - line_start) + 1, "a zero byte; a graph is UTF-8 text");
+  return true;
+}
+
+/* What holds of graphs and of options: a JSON object in UTF-8. `is_empty` and `is_other` say so where there is none. */
+static json_t *read_object(const char *text, size_t bytes, const char *is_empty, const char *is_other,
+                           struct report *report)
+{
+  json_error_t error;
+  if (bytes > GRAPH_MAX_BYTES) {
+    report_size(report);
+    return NULL;
+  }
+  if (is_blank(text, bytes)) {
+    report_add_at(report, HIPMM_E_SYNTAX, 1, 1, "%s", is_empty);
+    return NULL;
+  }
+  if (bytes >= 3 && !memcmp(text, "\xef\xbb\xbf", 3)) {
+    report_add_at(report, HIPMM_E_SYNTAX, 1, 1, "begins with a byte order mark; save it as UTF-8 without one");
+    return NULL;
+  }
+  if (report_zero_byte(text, bytes, report)) return NULL;
+  json_t *object = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
+  if (object && json_is_object(object)) return object;
+  if (object)
+    report_add(report, HIPMM_E_CONFIG, "", "%s", is_other);
+  else
+    report_syntax(&error, text, report);
+  json_decref(object);
+  return NULL;
+}
+
+json_t *graph_read_text(const char *text, size_t bytes, struct report *report)
+{
+  return read_object(text, bytes, "is empty; the smallest graph is {\"stack\": [\"device\"]}",
+                     "a graph is an object, not a list; write {\"stack\": […]}", report);
+}
+
+json_t *graph_read_options(const char *text, struct report *report)
+{
+  if (!text) return json_object();
+  return read_object(text, strlen(text), "is empty; write {} for no options",
+                     "options are an object, not a list; write {\"initial_size\": \"1GiB\"}", report);
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/* graph_resources.c: the objects under "resources" and the elements of "stack": their names, types and options. Called
+ * by graph.c; who stands on whom is graph_link.c's business. */
+#include "../base/text.h"
+#include "../option/option.h"
+#include "graph_build.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const graph_resource_keys[] = {"type", "upstream", NULL};
+
+/* The options of a type are often written below its name: {"pool": {…}}. */
+static void refuse_no_type(struct graph_build *build, const json_t *object, const char *path)
+{
+  const char *key;
+  json_t *value;
+  json_object_foreach((json_t *)(uintptr_t)object, key, value)
+  {
+    if (!plugin_exists(&build->graph->plugin_path, key)) continue;
+    build_refuse(build, path, "has no \"type\"; write {\"type\": \"%s\", …} with its options beside it", key);
+    return;
+  }
+  build_refuse(build, path, "has no \"type\"; write \"type\": \"pool\" or another (`hipmm plugins` lists them)");
+}
+
+/* The type that the node's object or string names; NULL once reported. `path_out` is freed by the caller. */
+static const char *type_of(struct graph_build *build, const json_t *value, const char *path, char **path_out)
+{
+  char shown[TEXT_QUOTE_BYTES];
+  bool is_object = json_is_object(value);
+  json_t *type = is_object ? json_object_get(value, "type") : NULL;
+  if (is_object && !type) {
+    refuse_no_type(build, value, path);
+    return NULL;
+  }
+  const json_t *word = is_object ? type : value;
+  char *word_path = is_object ? text_pointer(path, "type") : strdup(path);
+  if (json_is_string(word) && word_path) {
+    *path_out = word_path;
+    return json_string_value(word);
+  }
+  build_refuse(build, word_path, "%s is not a type; write \"pool\" or another (`hipmm plugins` lists them)",
+               option_show(word, shown, sizeof shown));
+  free(word_path);
+  return NULL;
+}
+
+/* A node before has often loaded the plugin: no need to search the folders again. */
+static const struct plugin *known_plugin(const struct graph_build *build, const char *type)
+{
+  for (size_t i = 0; i < build->graph->n_nodes; i++) {
+    const struct plugin *plugin = build->graph->nodes[i].plugin;
+    if (plugin && !strcmp(plugin->descriptor.type, type)) return plugin;
+  }
+  return NULL;
+}
+
+static void check_options(struct graph_build *build, const struct graph_node *node)
+{
+  const struct hipmm_plugin *descriptor = &node->plugin->descriptor;
+  struct option_context context = {
+      .report = build->report, .path = node->path, .keys = graph_resource_keys, .owner = descriptor->type};
+  void *options = build_allocate(build, 1, descriptor->options_bytes + 1);
+  if (options && option_fill(descriptor->options, descriptor->n_options, node->object, &context, options))
+    option_free(descriptor->options, descriptor->n_options, options);
+  free(options);
+}
+
+/* Adds a node and reads all of it that does not depend on others. */
+static void add_resource(struct graph_build *build, const char *name, const char *path, const char *type,
+                         const char *type_path, json_t *object)
+{
+  const struct mistake *before = build->report->last;
+  const struct plugin *plugin = type ? known_plugin(build, type) : NULL;
+  if (type && !plugin) plugin = build_plugin(build, type, type_path);
+  int index = build_add_node(build, name, path, object);
+  if (index < 0) return;
+  struct graph_node *node = &build->graph->nodes[index];
+  node->plugin = plugin;
+  if (plugin) check_options(build, node);
+  build_name_mistakes(build, before, name);
+}
+
+/* ---- "resources" ----------------------------------------------------------------------------------------------- */
+
+static void read_resource(struct graph_build *build, const char *name, json_t *value)
+{
+  char shown[TEXT_QUOTE_BYTES], *type_path = NULL, *path = text_pointer("/resources", name);
+  if (!path) {
+    report_add(build->report, HIPMM_E_OUT_OF_MEMORY, "/resources", "no host memory for the graph");
+    return;
+  }
+  if (!text_is_name(name))
+    build_refuse(build, path, "%s is not a name; " TEXT_NAME_RULE, text_quote(name, shown, sizeof shown),
+                 TEXT_LONGEST_NAME);
+  if (json_is_object(value)) {
+    const char *type = type_of(build, value, path, &type_path);
+    add_resource(build, name, path, type, type_path, value);
+  } else {
+    option_show(value, shown, sizeof shown);
+    build_refuse(build, path, "%s is not a resource; write {\"type\": %s}", shown, json_is_string(value) ? shown : "…");
+    build_add_node(build, name, path, NULL);
+  }
+  free(type_path);
+  free(path);
+}
+
+static void read_resources(struct graph_build *build, json_t *resources)
+{
+  char shown[TEXT_QUOTE_BYTES];
+  const char *name;
+  json_t *value;
+  size_t n = json_object_size(resources);
+  build->is_dangling = !json_is_object(resources) || n > GRAPH_MAX_RESOURCES;
+  if (!json_is_object(resources))
+    build_refuse(build, "/resources", "%s is not an object; write {\"NAME\": {\"type\": …}, …}",
+                 option_show(resources, shown, sizeof shown));
+  else if (n > GRAPH_MAX_RESOURCES)
+    build_refuse(build, "/resources", "%zu resources are too many; the most is %d", n, GRAPH_MAX_RESOURCES);
+  if (!build->is_dangling) json_object_foreach(resources, name, value) read_resource(build, name, value);
+}
+
+/* ---- "stack" --------------------------------------------------------------------------------------------------- */
+
+/* "pool", and for further ones of that type "pool.2", "pool.3", … */
+static void name_element(const struct graph_build *build, const char *type, char *name, size_t name_bytes)
+{
+  char shown[TEXT_LONGEST_NAME];
+  snprintf(shown, sizeof shown, "%s", type ? type : "element");
+  snprintf(name, name_bytes, "%s", shown);
+  for (int n = 2; json_object_get(build->index, name); n++) snprintf(name, name_bytes, "%s.%d", shown, n);
+}
+
+static void read_element(struct graph_build *build, size_t index, json_t *value)
+{
+  char shown[TEXT_QUOTE_BYTES], name[TEXT_LONGEST_NAME + 16], path[32], *type_path = NULL;
+  const char *type = NULL;
+  bool is_object = json_is_object(value);
+  snprintf(path, sizeof path, "/stack/%zu", index);
+  if (is_object || json_is_string(value))
+    type = type_of(build, value, path, &type_path);
+  else
+    build_refuse(build, path, "%s is not a resource; write a type, or {\"type\": …}",
+                 option_show(value, shown, sizeof shown));
+  if (is_object && json_object_get(value, "upstream"))
+    build_refuse_key(build, path, "upstream", "in a stack the next element is the upstream; leave \"upstream\" out");
+  name_element(build, type, name, sizeof name);
+  add_resource(build, name, path, type, type_path, is_object ? value : NULL);
+  free(type_path);
+}
+
+static void read_stack(struct graph_build *build, json_t *stack)
+{
+  char shown[TEXT_QUOTE_BYTES];
+  size_t n = json_array_size(stack);
+  if (!json_is_array(stack))
+    build_refuse(build, "/stack", "%s is not a list; write resources from the top down, such as [\"pool\", \"device\"]",
+                 option_show(stack, shown, sizeof shown));
+  else if (n == 0)
+    build_refuse(build, "/stack", "is empty; write at least a source, such as [\"device\"]");
+  else if (n > GRAPH_MAX_DEPTH)
+    build_refuse(build, "/stack", "%zu resources are too deep a stack; the most is %d", n, GRAPH_MAX_DEPTH);
+  else
+    for (size_t i = 0; i < n; i++) read_element(build, i, json_array_get(stack, i));
+}
+
+void graph_read_resources(struct graph_build *build)
+{
+  json_t *root = build->graph->root;
+  json_t *resources = json_object_get(root, "resources"), *stack = json_object_get(root, "stack");
+  bool has_devices = json_object_get(root, "devices") != NULL;
+  if (stack && (resources || has_devices))
+    build_refuse(build, "/stack", "\"stack\" and \"%s\" exclude each other; write one of them",
+                 resources ? "resources" : "devices");
+  if (stack)
+    read_stack(build, stack);
+  else if (resources)
+    read_resources(build, resources);
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/* graph_schema.c: the JSON Schema (draft 2020-12) of a graph file, from the option tables of all plugins found. Called
+ * by the command, for editors. What the schema refuses, reading the graph refuses too; names, cycles and depths only
+ * that can check. */
+#include "../base/text.h"
+#include "../option/option.h"
+#include "graph_build.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* All plugins found, sorted by type. */
+struct plugins {
+  const struct plugin **items;
+  size_t count;
+};
+
+static bool is_runtime(const struct plugin *plugin)
+{
+  return plugin->descriptor.role == HIPMM_ROLE_RUNTIME;
+}
+
+static json_t *text(const char *description, const char *type)
+{
+  return json_pack("{s:s, s:s}", "type", type, "description", description);
+}
+
+static json_t *reference(const char *name)
+{
+  return json_pack("{s:s+}", "$ref", "#/$defs/", name);
+}
+
+/* ---- One plugin ------------------------------------------------------------------------------------------------ */
+
+static json_t *upstream_schema(const struct hipmm_plugin *descriptor)
+{
+  json_t *name = json_pack("{s:s, s:s}", "type", "string", "description", "The resource below");
+  if (descriptor->max_upstreams == 1) return name;
+  json_t *list = json_pack("{s:s, s:{s:s}, s:i, s:I}", "type", "array", "items", "type", "string", "minItems",
+                           descriptor->min_upstreams, "maxItems", (json_int_t)descriptor->max_upstreams);
+  if (descriptor->min_upstreams <= 1) return json_pack("{s:[o, o]}", "anyOf", name, list);
+  json_decref(name);
+  return list;
+}
+
+/* The object of a resource of this type, in "resources" and in "stack", or of a runtime. */
+static json_t *object_schema(const struct hipmm_plugin *descriptor)
+{
+  json_t *properties = json_pack("{s:{s:s}}", "type", "const", descriptor->type);
+  json_t *required = json_pack("[s]", "type");
+  if (descriptor->max_upstreams > 0) json_object_set_new(properties, "upstream", upstream_schema(descriptor));
+  for (uint32_t i = 0; i < descriptor->n_options; i++) {
+    const struct hipmm_option *row = &descriptor->options[i];
+    json_object_set_new(properties, row->name, option_schema(row));
+    if (row->flags & HIPMM_OPTION_REQUIRED) json_array_append_new(required, json_string(row->name));
+  }
+  return json_pack("{s:s, s:s, s:o, s:o, s:b}", "description", descriptor->doc ? descriptor->doc : "", "type", "object",
+                   "properties", properties, "required", required, "additionalProperties", 0);
+}
+
+static bool needs_options(const struct hipmm_plugin *descriptor)
+{
+  for (uint32_t i = 0; i < descriptor->n_options; i++)
+    if (descriptor->options[i].flags & HIPMM_OPTION_REQUIRED) return true;
+  return false;
+}
+
+/* ---- All types ------------------------------------------------------------------------------------------------- */
+
+/* "if" the object is of this type, "then" it must be as its plugin says. */
+static json_t *choice(const struct hipmm_plugin *descriptor)
+{
+  return json_pack("{s:{s:{s:{s:s}}}, s:o}", "if", "properties", "type", "const", descriptor->type, "then",
+                   reference(descriptor->type));
+}
+
+/* The same, and in "resources" the upstream must be named. */
+static json_t *upstream_rule(const struct hipmm_plugin *descriptor)
+{
+  return json_pack("{s:{s:{s:{s:s}}}, s:{s:[s]}}", "if", "properties", "type", "const", descriptor->type, "then",
+                   "required", "upstream");
+}
+
+static json_t *types_of(const struct plugins *plugins, bool only_plain)
+{
+  json_t *types = json_array();
+  for (size_t i = 0; i < plugins->count; i++) {
+    const struct hipmm_plugin *descriptor = &plugins->items[i]->descriptor;
+    if (!is_runtime(plugins->items[i]) && !(only_plain && needs_options(descriptor)))
+      json_array_append_new(types, json_string(descriptor->type));
+  }
+  return types;
+}
+
+/* Any resource's object, its upstream neither required nor forbidden. */
+static json_t *any_object(const struct plugins *plugins)
+{
+  json_t *choices = json_array();
+  for (size_t i = 0; i < plugins->count; i++)
+    if (!is_runtime(plugins->items[i])) json_array_append_new(choices, choice(&plugins->items[i]->descriptor));
+  return json_pack("{s:s, s:{s:{s:o}}, s:[s], s:o}", "type", "object", "properties", "type", "enum",
+                   types_of(plugins, false), "required", "type", "allOf", choices);
+}
+
+static json_t *resource(const struct plugins *plugins)
+{
+  json_t *rules = json_pack("[o]", reference(".object"));
+  for (size_t i = 0; i < plugins->count; i++)
+    if (plugins->items[i]->descriptor.min_upstreams > 0)
+      json_array_append_new(rules, upstream_rule(&plugins->items[i]->descriptor));
+  return json_pack("{s:o}", "allOf", rules);
+}
+
+static json_t *element(const struct plugins *plugins)
+{
+  json_t *object = json_pack("{s:[o, {s:{s:[s]}}]}", "allOf", reference(".object"), "not", "required", "upstream");
+  return json_pack("{s:[{s:o}, o]}", "anyOf", "enum", types_of(plugins, true), object);
+}
+
+/* The dot keeps what all types share apart from them: no type begins with one. */
+static json_t *definitions(const struct plugins *plugins)
+{
+  json_t *all = json_object();
+  for (size_t i = 0; i < plugins->count; i++)
+    json_object_set_new(all, plugins->items[i]->descriptor.type, object_schema(&plugins->items[i]->descriptor));
+  json_object_set_new(all, ".object", any_object(plugins));
+  json_object_set_new(all, ".resource", resource(plugins));
+  json_object_set_new(all, ".element", element(plugins));
+  return all;
+}
+
+/* ---- The top of the file --------------------------------------------------------------------------------------- */
+
+/* The words that name a runtime, here or on another machine. */
+static json_t *runtime_words(const struct plugins *plugins)
+{
+  json_t *words = json_pack("[s, s, s]", "auto", "amd", "nvidia");
+  for (size_t i = 0; i < plugins->count; i++)
+    if (is_runtime(plugins->items[i]) && strcmp(plugins->items[i]->descriptor.type, "nvidia"))
+      json_array_append_new(words, json_string(plugins->items[i]->descriptor.type));
+  return words;
+}
+
+static json_t *runtime(const struct plugins *plugins)
+{
+  json_t *names =
+      json_pack("{s:[{s:o}, {s:s, s:s}]}", "anyOf", "enum", runtime_words(plugins), "type", "string", "pattern", "/");
+  json_t *forms = json_pack("[O]", names);
+  for (size_t i = 0; i < plugins->count; i++)
+    if (is_runtime(plugins->items[i])) json_array_append_new(forms, reference(plugins->items[i]->descriptor.type));
+  json_array_append_new(forms, json_pack("{s:s, s:{s:o}, s:[s], s:b}", "type", "object", "properties", "type", names,
+                                         "required", "type", "additionalProperties", 0));
+  return json_pack("{s:s, s:s, s:o}", "description",
+                   "The library that implements HIP: auto, amd, nvidia, software, or the path of one", "default",
+                   "auto", "anyOf", forms);
+}
+
+static json_t *plugin_path_schema(void)
+{
+  return json_pack("{s:s, s:[{s:s, s:i}, {s:s, s:{s:s, s:i}}]}", "description",
+                   "Folders that hold further plugins; relative ones start at this file's folder", "anyOf", "type",
+                   "string", "minLength", 1, "type", "array", "items", "type", "string", "minLength", 1);
+}
+
+static json_t *resources_schema(void)
+{
+  return json_pack("{s:s, s:s, s:i, s:{s:s, s:i}, s:o}", "description", "The resources, by name", "type", "object",
+                   "maxProperties", GRAPH_MAX_RESOURCES, "propertyNames", "pattern", TEXT_NAME_PATTERN, "maxLength",
+                   TEXT_LONGEST_NAME, "additionalProperties", reference(".resource"));
+}
+
+static json_t *devices_schema(void)
+{
+  return json_pack("{s:s, s:s, s:{s:s}, s:{s:s}}", "description",
+                   "The resource at the top of each device's stack: \"default\", or a device's number", "type",
+                   "object", "propertyNames", "pattern", "^(default|0|[1-9][0-9]{0,8})$", "additionalProperties",
+                   "type", "string");
+}
+
+static json_t *stack_schema(void)
+{
+  return json_pack("{s:s, s:s, s:i, s:i, s:o}", "description", "A straight stack for all devices, top first", "type",
+                   "array", "minItems", 1, "maxItems", GRAPH_MAX_DEPTH, "items", reference(".element"));
+}
+
+static json_t *top_properties(const struct plugins *plugins)
+{
+  json_t *version = json_pack("{s:i, s:i, s:s}", "const", 1, "default", 1, "description", "Of the file's format");
+  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "$schema", text("The address of this schema", "string"),
+                   "version", version, "runtime", runtime(plugins), "plugin_path", plugin_path_schema(), "resources",
+                   resources_schema(), "devices", devices_schema(), "stack", stack_schema());
+}
+
+json_t *graph_schema(const struct plugin_path *path)
+{
+  struct plugins plugins;
+  plugins.items = plugin_all(path, &plugins.count);
+  json_t *one_form = json_pack("{s:[{s:[s, s]}, {s:[s, s]}]}", "anyOf", "required", "stack", "resources", "required",
+                               "stack", "devices");
+  json_t *schema =
+      json_pack("{s:s, s:s, s:s, s:o, s:b, s:o, s:o}", "$schema", "https://json-schema.org/draft/2020-12/schema",
+                "title", "hipmm graph", "type", "object", "properties", top_properties(&plugins),
+                "additionalProperties", 0, "not", one_form, "$defs", definitions(&plugins));
+  free(plugins.items);
+  return schema;
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+/* graph_settings.c: everything at the top of a graph but its resources: unknown keys, version, plugin_path, runtime.
+ * Called by graph.c before the resources, whose plugins are looked for on the plugin_path. */
+#include "../base/text.h"
+#include "../option/option.h"
+#include "graph_build.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const graph_top_keys[] = {"$schema",   "version", "runtime", "plugin_path",
+                                      "resources", "devices", "stack",   NULL};
+
+static bool is_top_key(const char *key)
+{
+  for (size_t i = 0; graph_top_keys[i]; i++)
+    if (!strcmp(graph_top_keys[i], key)) return true;
+  return false;
+}
+
+static void refuse_unknown_keys(struct graph_build *build)
+{
+  const char *key;
+  json_t *value;
+  char shown[TEXT_QUOTE_BYTES];
+  json_object_foreach(build->graph->root, key, value)
+  {
+    if (is_top_key(key)) continue;
+    const char *nearest = text_nearest(key, graph_top_keys, sizeof graph_top_keys / sizeof *graph_top_keys - 1);
+    text_quote(key, shown, sizeof shown);
+    if (nearest)
+      build_refuse_key(build, "", key, "unknown key %s; did you mean \"%s\"?", shown, nearest);
+    else
+      build_refuse_key(build, "", key,
+                       "unknown key %s; a graph has \"version\", \"runtime\", \"plugin_path\", and \"stack\" or "
+                       "\"resources\" and \"devices\"",
+                       shown);
+  }
+}
+
+static void check_version(struct graph_build *build)
+{
+  char shown[TEXT_QUOTE_BYTES];
+  json_t *schema = json_object_get(build->graph->root, "$schema");
+  json_t *version = json_object_get(build->graph->root, "version");
+  if (schema && !json_is_string(schema))
+    build_refuse(build, "/$schema", "%s is not the address of a schema", option_show(schema, shown, sizeof shown));
+  if (version && !(json_is_number(version) && json_number_value(version) == 1))
+    build_refuse(build, "/version", "version %s is not known; this hipmm reads version 1",
+                 option_show(version, shown, sizeof shown));
+}
+
+/* ---- plugin_path ----------------------------------------------------------------------------------------------- */
+
+static void add_folder(struct graph_build *build, const json_t *value, const char *path, const char **folder_out)
+{
+  char shown[TEXT_QUOTE_BYTES], *folder = NULL;
+  const char *text = json_string_value(value);
+  if (!text || !*text) {
+    build_refuse(build, path, "%s is not a folder's name", option_show(value, shown, sizeof shown));
+    return;
+  }
+  bool is_relative = text[0] != '/' && build->folder;
+  if (asprintf(&folder, "%s%s%s", is_relative ? build->folder : "", is_relative ? "/" : "", text) < 0)
+    report_add(build->report, HIPMM_E_OUT_OF_MEMORY, path, "no host memory for the graph");
+  else
+    *folder_out = folder;
+}
+
+/* A string is read as a list of one. */
+static void read_plugin_path(struct graph_build *build)
+{
+  char shown[TEXT_QUOTE_BYTES], path[48] = "/plugin_path";
+  struct plugin_path *plugin_path = &build->graph->plugin_path;
+  json_t *value = json_object_get(build->graph->root, "plugin_path");
+  bool is_list = json_is_array(value);
+  if (!value) return;
+  if (!is_list && !json_is_string(value)) {
+    build_refuse(build, path, "%s is not a folder's name, nor a list of them", option_show(value, shown, sizeof shown));
+    return;
+  }
+  size_t n = is_list ? json_array_size(value) : 1;
+  const char **folders = build_allocate(build, n, sizeof *folders);
+  if (!folders) return;
+  plugin_path->folders = folders;
+  for (size_t i = 0; i < n; i++) {
+    const char *folder = NULL;
+    if (is_list) snprintf(path, sizeof path, "/plugin_path/%zu", i);
+    add_folder(build, is_list ? json_array_get(value, i) : value, path, &folder);
+    if (folder) folders[plugin_path->n_folders++] = folder;
+  }
+}
+
+/* ---- runtime --------------------------------------------------------------------------------------------------- */
+
+static bool is_builtin_runtime(const char *runtime)
+{
+  return !strcmp(runtime, "auto") || !strcmp(runtime, "amd");
+}
+
+const char *graph_near_runtime(const char *word)
+{
+  static const char *const known[] = {"auto", "amd", "nvidia", "software"};
+  return text_nearest(word, known, sizeof known / sizeof *known);
+}
+
+static void refuse_runtime(struct graph_build *build, const char *runtime, const char *path)
+{
+  char shown[TEXT_QUOTE_BYTES];
+  const char *nearest = graph_near_runtime(runtime);
+  const struct plugin *plugin;
+  text_quote(runtime, shown, sizeof shown);
+  if ((nearest && !strcmp(nearest, runtime)) || plugin_exists(&build->graph->plugin_path, runtime)) {
+    if (plugin_get(&build->graph->plugin_path, runtime, &plugin)) report_add_last_error(build->report, path);
+  } else if (nearest) {
+    build_refuse(build, path, "unknown runtime %s; did you mean \"%s\"?", shown, nearest);
+  } else {
+    build_refuse(build, path, "unknown runtime %s; " GRAPH_RUNTIME_FORMS, shown);
+  }
+}
+
+/* The plugin of the runtime; NULL for one that has none, and once a mistake has been reported. */
+static const struct plugin *find_runtime(struct graph_build *build, const char *runtime, const char *path)
+{
+  const struct plugin *plugin;
+  if (strchr(runtime, '/') || is_builtin_runtime(runtime)) return NULL;
+  if (plugin_get(&build->graph->plugin_path, runtime, &plugin)) {
+    refuse_runtime(build, runtime, path);
+    return NULL;
+  }
+  if (plugin->descriptor.role == HIPMM_ROLE_RUNTIME) return plugin;
+  build_refuse(build, path, "%s is a resource type, not a runtime; " GRAPH_RUNTIME_FORMS, runtime);
+  return NULL;
+}
+
+static void check_runtime_options(struct graph_build *build, const struct plugin *plugin)
+{
+  static const char *const keys[] = {"type", NULL};
+  struct graph *graph = build->graph;
+  struct option_context context = {.report = build->report, .path = "/runtime", .keys = keys, .owner = graph->runtime};
+  const struct hipmm_plugin none = {0}, *descriptor = plugin ? &plugin->descriptor : &none;
+  void *options = build_allocate(build, 1, descriptor->options_bytes + 1);
+  if (options && option_fill(descriptor->options, descriptor->n_options, graph->runtime_object, &context, options))
+    option_free(descriptor->options, descriptor->n_options, options);
+  free(options);
+}
+
+static void read_runtime(struct graph_build *build)
+{
+  char shown[TEXT_QUOTE_BYTES];
+  struct graph *graph = build->graph;
+  json_t *value = json_object_get(graph->root, "runtime");
+  if (!value) return;
+  bool is_object = json_is_object(value);
+  const char *path = is_object ? "/runtime/type" : "/runtime";
+  json_t *type = is_object ? json_object_get(value, "type") : value;
+  if (!type) {
+    build_refuse(build, "/runtime", "the runtime needs a \"type\"; " GRAPH_RUNTIME_FORMS);
+    return;
+  }
+  if (!json_is_string(type)) {
+    build_refuse(build, path, "%s is not a runtime; " GRAPH_RUNTIME_FORMS, option_show(type, shown, sizeof shown));
+    return;
+  }
+  size_t n_errors = build->report->n_errors;
+  graph->runtime = json_string_value(type);
+  const struct plugin *plugin = find_runtime(build, graph->runtime, path);
+  if (!is_object || build->report->n_errors > n_errors) return;
+  json_decref(graph->runtime_object);
+  graph->runtime_object = json_incref(value);
+  check_runtime_options(build, plugin);
+}
+
+void graph_read_settings(struct graph_build *build)
+{
+  refuse_unknown_keys(build);
+  check_version(build);
+  read_plugin_path(build);
+  read_runtime(build);
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/* settings.c: values read, and options set, by path while they are in use. Setting goes through the same reading of
+ * options as a graph does, so that nothing can be set that could not be written in a file. */
+#include "../base/cancel.h"
+#include "../base/error.h"
+#include "../base/lifecycle.h"
+#include "../base/text.h"
+#include "../stack/instance_options.h"
+#include "path.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Values ---- */
+
+enum hipmm_status hipmm_query(const char *path, int64_t *value_out)
+{
+  struct place place;
+  enum hipmm_status status = life_check_argument(path, "path");
+  if (!status) status = life_check_argument(value_out, "value_out");
+  if (!status) status = place_find(path, &place);
+  if (status) return status;
+  status = place_read(&place, path, value_out);
+  place_release(&place);
+  return status;
+}
+
+/* ---- Options ---- */
+
+static void list_settable(const struct hipmm_plugin *plugin, char *buffer, size_t bytes)
+{
+  size_t used = 0;
+  buffer[0] = '\0';
+  for (uint32_t i = 0; i < plugin->n_options && used < bytes; i++)
+    if (plugin->options[i].flags & HIPMM_OPTION_RELOADABLE)
+      used += (size_t)snprintf(buffer + used, bytes - used, "%s%s", used ? ", " : "", plugin->options[i].name);
+  if (!used) snprintf(buffer, bytes, "nothing");
+}
+
+static enum hipmm_status refuse_option(const struct hipmm_plugin *plugin, const char *path, const char *name)
+{
+  char shown[TEXT_QUOTE_BYTES], hint[TEXT_HINT_BYTES];
+  struct text_near near = text_near(name);
+  for (uint32_t i = 0; i < plugin->n_options; i++) text_near_try(&near, plugin->options[i].name);
+  return error_set(HIPMM_E_ARGUMENT, "%.300s: %s has no option %s%s", path, plugin->type,
+                   text_quote(name, shown, sizeof shown), text_hint(near.name, hint, sizeof hint));
+}
+
+/* The row of an option that may be set. */
+static enum hipmm_status find_option(const struct place *place, const char *path, const struct hipmm_option **row_out)
+{
+  char settable[400];
+  if (!place->instance) return error_set(HIPMM_E_ARGUMENT, "%.300s: a device as a whole has no options", path);
+  const struct hipmm_plugin *plugin = &place->instance->node->plugin->descriptor;
+  const struct hipmm_option *row = option_find(plugin->options, plugin->n_options, place->name);
+  if (!row) return refuse_option(plugin, path, place->name);
+  if (row->flags & HIPMM_OPTION_RELOADABLE) {
+    *row_out = row;
+    return HIPMM_OK;
+  }
+  list_settable(plugin, settable, sizeof settable);
+  return error_set(HIPMM_E_NOT_SUPPORTED, "%.300s: %s cannot be set while it is in use; of %s can be: %s", path,
+                   place->name, plugin->type, settable);
+}
+
+/* Asks the plugin, and puts the set in force once it agrees. A set that was in force before is `is_known`. */
+static enum hipmm_status put_in_force(struct instance *instance, const struct hipmm_option *row, struct option_set *set,
+                                      bool is_known)
+{
+  struct hipmm_error before = {.struct_size = sizeof before};
+  hipmm_last_error(&before);
+  error_set(HIPMM_OK, "%s", "");
+  enum hipmm_status status = instance->resource.ops->reconfigure(instance->resource.self, row->name, set->options);
+  if (status && !*hipmm_last_error_message())
+    error_set(status, "%s: its plugin refused the new %s and gave no reason (%s)", instance->node->name, row->name,
+              hipmm_status_string(status));
+  if (!status) error_set_located(&before);
+  if (status && !is_known) option_set_free(&instance->node->plugin->descriptor, set);
+  if (status) return status;
+  if (!is_known) option_set_keep(instance, set);
+  atomic_store(&instance->options, set);
+  return HIPMM_OK;
+}
+
+/* `source` is the resource's path, for messages. */
+static enum hipmm_status change(struct instance *instance, const struct hipmm_option *row, const char *text,
+                                const char *source)
+{
+  struct report report = {.source = source};
+  struct option_set *set = NULL;
+  bool is_known = false;
+  if (!option_set_changed(instance, row, text, &report, &set, &is_known)) {
+    enum hipmm_status status = report_raise(&report);
+    report_clear(&report);
+    return status;
+  }
+  if (set == atomic_load(&instance->options)) return HIPMM_OK;
+  return put_in_force(instance, row, set, is_known);
+}
+
+/* Whether the resource refuses the calling thread, which is in a call of it: in a function of the program, called from
+ * below. The thread that sets an option may be waiting for that call. */
+static bool is_in_call(const struct instance *instance)
+{
+  int64_t value;
+  const struct hipmm_resource *resource = &instance->resource;
+  if (!instance->node->plugin->descriptor.n_values) return false;
+  return resource->ops->query(resource->self, 0, &value) == HIPMM_E_STATE;
+}
+
+/* One at a time, as reconfigure is promised. Other resources' options may be set meanwhile: this resource may have to
+ * wait for one in which a function of the program sets them. */
+static enum hipmm_status begin(struct instance *instance, const char *path)
+{
+  if (!pthread_mutex_trylock(&instance->setting)) return HIPMM_OK;
+  if (is_in_call(instance)) return HIPMM_E_STATE;
+  if (pthread_mutex_lock(&instance->setting) != EDEADLK) return HIPMM_OK;
+  return error_set(HIPMM_E_STATE, "%.300s: this is called from within a setting of an option, which must end first",
+                   path);
+}
+
+static enum hipmm_status set(const struct place *place, const char *path, const char *text)
+{
+  char source[PLACE_BYTES];
+  const struct hipmm_option *row = NULL;
+  enum hipmm_status status = find_option(place, path, &row);
+  if (status) return status;
+  int cancel = cancel_forbid();
+  status = begin(place->instance, path);
+  if (!status) {
+    status = change(place->instance, row, text, place_path(place->instance, source, sizeof source));
+    pthread_mutex_unlock(&place->instance->setting);
+  }
+  cancel_allow(cancel);
+  return status;
+}
+
+enum hipmm_status hipmm_set(const char *path, const char *value)
+{
+  struct place place;
+  enum hipmm_status status = life_check_argument(path, "path");
+  if (!status) status = place_find(path, &place);
+  if (status) return status;
+  status = set(&place, path, value);
+  place_release(&place);
+  return status;
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT */
+/* option.c: a JSON object into a plugin's option struct, by its option table. Called by graph when checking and by
+ * stack when building. Reports every mistake and leaves nothing behind after one. Single values are in
+ * option_value.c. */
+#include "option.h"
+#include "../base/text.h"
+#include "option_value.h"
+#include "registry.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* An object being read. `owner` is what has the options, for messages. */
+struct filling {
+  const struct hipmm_option *table;
+  size_t n;
+  json_t *object; /* NULL: {} */
+  const struct option_context *context;
+  const char *owner;
+  void *options;
+};
+
+static void *field_of(void *options, const struct hipmm_option *row)
+{
+  return (char *)options + row->offset;
+}
+
+static void clear_field(const struct hipmm_option *row, void *field)
+{
+  switch (row->type) {
+  case HIPMM_OPTION_BOOL:
+  case HIPMM_OPTION_ENUM: *(uint32_t *)field = 0; break;
+  case HIPMM_OPTION_INTEGER:
+  case HIPMM_OPTION_DURATION: *(int64_t *)field = 0; break;
+  case HIPMM_OPTION_BYTES: *(uint64_t *)field = 0; break;
+  case HIPMM_OPTION_RATIO: *(double *)field = 0; break;
+  case HIPMM_OPTION_STRING: *(const char **)field = NULL; break;
+  case HIPMM_OPTION_STRINGS: *(struct hipmm_strings *)field = (struct hipmm_strings){0}; break;
+  case HIPMM_OPTION_LIST: *(struct hipmm_list *)field = (struct hipmm_list){0}; break;
+  case HIPMM_OPTION_RESOURCE: *(struct hipmm_resource **)field = NULL; break;
+  case HIPMM_OPTION_OBJECT: *(const void **)field = NULL; break;
+  default: break;
+  }
+}
+
+static void clear_fields(const struct hipmm_option *table, size_t n, void *options)
+{
+  for (size_t i = 0; i < n; i++) clear_field(&table[i], field_of(options, &table[i]));
+}
+
+static void free_list(const struct hipmm_option *row, struct hipmm_list *list)
+{
+  for (size_t i = 0; i < list->count; i++)
+    option_free(row->fields, row->n_fields, (char *)list->items + i * row->field_bytes);
+  free(list->items);
+}
+
+void option_free(const struct hipmm_option *table, size_t n, void *options)
+{
+  for (size_t i = 0; i < n; i++) {
+    void *field = field_of(options, &table[i]);
+    if (table[i].type == HIPMM_OPTION_STRINGS) free((void *)((struct hipmm_strings *)field)->items);
+    if (table[i].type == HIPMM_OPTION_LIST) free_list(&table[i], field);
+    if (table[i].type == HIPMM_OPTION_OBJECT) object_release(*(const void **)field);
+    clear_field(&table[i], field);
+  }
+}
+
+/* ---- Unknown keys ---------------------------------------------------------------------------------------------- */
+
+static bool is_listed(const char *const *words, const char *word)
+{
+  for (; words && *words; words++)
+    if (!strcmp(*words, word)) return true;
+  return false;
+}
+
+/* The option or other key of the object that was probably meant. */
+static const char *nearest_key(const struct filling *filling, const char *key)
+{
+  struct text_near near = text_near(key);
+  for (size_t i = 0; i < filling->n; i++) text_near_try(&near, filling->table[i].name);
+  for (const char *const *other = filling->context->keys; other && *other; other++) text_near_try(&near, *other);
+  return near.name;
+}
+
+static void list_options(const struct filling *filling, char *buffer, size_t buffer_bytes)
+{
+  size_t used = (size_t)snprintf(buffer, buffer_bytes, filling->n ? "it has " : "it has none");
+  for (size_t i = 0; i < filling->n && used < buffer_bytes; i++)
+    used += (size_t)snprintf(buffer + used, buffer_bytes - used, "%s%s", i ? ", " : "", filling->table[i].name);
+}
+
+static bool refuse_key(const struct filling *filling, const struct option_reading *reading, const char *key)
+{
+  char shown[TEXT_QUOTE_BYTES], options[1024];
+  const char *nearest = nearest_key(filling, key);
+  text_quote(key, shown, sizeof shown);
+  if (nearest)
+    return option_refuse(reading, "unknown option %s of %s; did you mean \"%s\"?", shown, filling->owner, nearest);
+  list_options(filling, options, sizeof options);
+  return option_refuse(reading, "unknown option %s of %s; %s", shown, filling->owner, options);
+}
+
+/* ---- Values ---------------------------------------------------------------------------------------------------- */
+
+static bool read_item(const struct option_reading *reading, json_t *value, size_t index, void *item)
+{
+  char shown[TEXT_QUOTE_BYTES], number[24];
+  struct option_context context = *reading->context;
+  struct option_reading inner = {reading->row, &context, NULL};
+  snprintf(number, sizeof number, "%zu", index);
+  char *path = text_pointer(reading->path, number);
+  inner.path = context.path = path ? path : "";
+  context.keys = NULL;
+  context.owner = reading->row->name;
+  bool is_good = json_is_object(value)
+                     ? option_fill(reading->row->fields, reading->row->n_fields, value, &context, item)
+                     : option_refuse(&inner, "%s is not an object", option_show(value, shown, sizeof shown));
+  free(path);
+  return is_good;
+}
+
+static bool read_list(const struct option_reading *reading, json_t *value, struct hipmm_list *field)
+{
+  char shown[TEXT_QUOTE_BYTES];
+  const struct hipmm_option *row = reading->row;
+  if (!json_is_array(value))
+    return option_refuse(reading, "%s is not a list of objects", option_show(value, shown, sizeof shown));
+  struct hipmm_list list = {json_array_size(value), NULL};
+  list.items = calloc(list.count ? list.count : 1, row->field_bytes ? row->field_bytes : 1);
+  if (!list.items) return option_refuse(reading, "no host memory for this list");
+  bool is_good = true;
+  for (size_t i = 0; i < list.count; i++)
+    is_good &= read_item(reading, json_array_get(value, i), i, (char *)list.items + i * row->field_bytes);
+  if (is_good)
+    *field = list;
+  else
+    free_list(row, &list);
+  return is_good;
+}
+
+static bool read_value(const struct option_reading *reading, json_t *value, void *field)
+{
+  return reading->row->type == HIPMM_OPTION_LIST ? read_list(reading, value, field)
+                                                 : option_read(reading, value, field);
+}
+
+/* Reads one key of the object. */
+static bool read_key(const struct filling *filling, const char *key, json_t *value)
+{
+  const struct hipmm_option *row = option_find(filling->table, filling->n, key);
+  if (!row && is_listed(filling->context->keys, key)) return true;
+  char *path = text_pointer(filling->context->path, key);
+  struct option_reading reading = {row, filling->context, path};
+  bool is_good =
+      row ? read_value(&reading, value, field_of(filling->options, row)) : refuse_key(filling, &reading, key);
+  free(path);
+  return is_good;
+}
+
+static bool read_given(const struct filling *filling)
+{
+  bool is_good = true;
+  const char *key;
+  json_t *value;
+  json_object_foreach(filling->object, key, value) is_good &= read_key(filling, key, value);
+  return is_good;
+}
+
+static bool read_default(const struct filling *filling, const struct hipmm_option *row)
+{
+  void *field = field_of(filling->options, row);
+  char *path = text_pointer(filling->context->path, row->name);
+  struct option_reading reading = {row, filling->context, path};
+  json_t *value = option_from_text(row, row->initial);
+  bool is_good = row->type == HIPMM_OPTION_LIST && json_array_size(value)
+                     ? option_refuse(&reading, "the default of a list can only be []")
+                     : read_value(&reading, value, field);
+  if (is_good && row->type == HIPMM_OPTION_STRING) *(const char **)field = row->initial; /* outlives `value` */
+  json_decref(value);
+  free(path);
+  return is_good;
+}
+
+static bool read_missing(const struct filling *filling, const struct hipmm_option *row)
+{
+  struct option_reading reading = {row, filling->context, filling->context->path};
+  if (row->flags & HIPMM_OPTION_REQUIRED)
+    return option_refuse(&reading, "%s needs \"%s\": %s", filling->owner, row->name, row->doc ? row->doc : "an option");
+  if (row->initial) return read_default(filling, row);
+  if (row->type == HIPMM_OPTION_BYTES) *(uint64_t *)field_of(filling->options, row) = HIPMM_UNLIMITED;
+  return true;
+}
+
+static bool read_defaults(const struct filling *filling)
+{
+  bool is_good = true;
+  for (size_t i = 0; i < filling->n; i++)
+    if (!json_object_get(filling->object, filling->table[i].name)) is_good &= read_missing(filling, &filling->table[i]);
+  return is_good;
+}
+
+/* ---- at_least -------------------------------------------------------------------------------------------------- */
+
+/* A size in force, for comparison. */
+struct size_in_force {
+  const struct hipmm_option *row;
+  json_t *value;
+  bool is_given, is_number;
+  struct option_number number;
+};
+
+static struct size_in_force size_in_force(const struct filling *filling, const struct hipmm_option *row)
+{
+  struct size_in_force size = {.row = row};
+  size.value = option_in_force(row, filling->object, &size.is_given);
+  bool is_number = option_number(row, size.value, &size.number);
+  size.is_number = is_number && !(size.number.is_percent && size.number.value > 100); /* which is refused by itself */
+  return size;
+}
+
+/* Whether `a` is certainly smaller than `b`; what only the device can tell is not. */
+static bool is_below(struct option_number a, struct option_number b, uint64_t free_bytes)
+{
+  if (a.is_percent == b.is_percent) return a.value < b.value;
+  if (!free_bytes) return false;
+  if (a.is_percent) a.value = (long double)option_percent_of(a.value, free_bytes);
+  if (b.is_percent) b.value = (long double)option_percent_of(b.value, free_bytes);
+  return a.value < b.value;
+}
+
+/* Blames the one that the user wrote. */
+static bool refuse_below(const struct filling *filling, const struct size_in_force *small,
+                         const struct size_in_force *large)
+{
+  char small_text[TEXT_QUOTE_BYTES], large_text[TEXT_QUOTE_BYTES];
+  bool blames_large = !small->is_given && large->is_given;
+  const char *small_shown = option_show_plain(small->value, small_text, sizeof small_text);
+  const char *large_shown = option_show_plain(large->value, large_text, sizeof large_text);
+  char *path = text_pointer(filling->context->path, blames_large ? large->row->name : small->row->name);
+  struct option_reading reading = {small->row, filling->context, path};
+  if (blames_large)
+    option_refuse(&reading, "%s is above %s (%s by default)", large_shown, small->row->name, small_shown);
+  else
+    option_refuse(&reading, "%s is below %s (%s%s)", small_shown, large->row->name, large_shown,
+                  large->is_given ? "" : " by default");
+  free(path);
+  return false;
+}
+
+static bool check_at_least(const struct filling *filling, const struct hipmm_option *row)
+{
+  const struct hipmm_option *other = row->at_least ? option_find(filling->table, filling->n, row->at_least) : NULL;
+  if (!other) return true;
+  struct size_in_force size = size_in_force(filling, row), least = size_in_force(filling, other);
+  bool is_good = !size.is_number || !least.is_number ||
+                 !is_below(size.number, least.number, filling->context->free_bytes) ||
+                 refuse_below(filling, &size, &least);
+  json_decref(size.value);
+  json_decref(least.value);
+  return is_good;
+}
+
+static bool check_all_at_least(const struct filling *filling)
+{
+  bool is_good = true;
+  for (size_t i = 0; i < filling->n; i++) is_good &= check_at_least(filling, &filling->table[i]);
+  return is_good;
+}
+
+bool option_fill(const struct hipmm_option *table, size_t n, json_t *object, const struct option_context *context,
+                 void *options_out)
+{
+  const char *type = json_string_value(json_object_get(object, "type"));
+  const char *owner = context->owner ? context->owner : type ? type : "this object";
+  struct filling filling = {table, n, object, context, owner, options_out};
+  clear_fields(table, n, options_out);
+  bool is_good = read_given(&filling);
+  is_good &= read_defaults(&filling);
+  is_good &= check_all_at_least(&filling);
+  if (!is_good) option_free(table, n, options_out);
+  return is_good;
+}
+
+/* ---- Names of resources in options ----------------------------------------------------------------------------- */
+
+struct visit {
+  void (*function)(void *closure, const char *name, const char *relative_path);
+  void *closure;
+};
+
+static void visit_object(const struct hipmm_option *table, size_t n, const json_t *object, const char *path,
+                         const struct visit *visit);
+
+static void visit_list(const struct hipmm_option *row, const json_t *list, const char *path, const struct visit *visit)
+{
+  char number[24];
+  for (size_t i = 0; i < json_array_size(list); i++) {
+    snprintf(number, sizeof number, "%zu", i);
+    char *item_path = text_pointer(path, number);
+    visit_object(row->fields, row->n_fields, json_array_get(list, i), item_path ? item_path : "", visit);
+    free(item_path);
+  }
+}
+
+static void visit_object(const struct hipmm_option *table, size_t n, const json_t *object, const char *path,
+                         const struct visit *visit)
+{
+  for (size_t i = 0; i < n; i++) {
+    const json_t *value = json_object_get(object, table[i].name);
+    if (!value || (table[i].type != HIPMM_OPTION_RESOURCE && table[i].type != HIPMM_OPTION_LIST)) continue;
+    char *value_path = text_pointer(path, table[i].name);
+    const char *shown = value_path ? value_path : ""; /* without memory the path is lost, but never the name */
+    if (table[i].type == HIPMM_OPTION_LIST)
+      visit_list(&table[i], value, shown, visit);
+    else if (json_is_string(value))
+      visit->function(visit->closure, json_string_value(value), shown);
+    free(value_path);
+  }
+}
+
+void option_references(const struct hipmm_option *table, size_t n, const json_t *object,
+                       void (*visit)(void *closure, const char *name, const char *relative_path), void *closure)
+{
+  visit_object(table, n, object, "", &(struct visit){visit, closure});
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/* option_schema.c: rows of option tables as JSON Schema (draft 2020-12). Called by graph_schema.c and by the command.
+ * What the schema refuses, option_fill refuses too; bounds between sizes and between options only option_fill can
+ * check. */
+#include "../base/text.h"
+#include "option_value.h"
+#include "registry.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static json_t *bytes_forms(const struct hipmm_option *row)
+{
+  static const char size[] = "^[0-9]+(\\.[0-9]*)?[ \\t]*([kKmMgGtTpP]?[iI]?[bB])?$";
+  static const char percent[] = "^0*(100(\\.0*)?|[0-9]{1,2}(\\.[0-9]*)?)[ \\t]*%$";
+  json_t *forms = json_array();
+  json_array_append_new(
+      forms, json_pack("{s:s, s:i, s:I}", "type", "integer", "minimum", 0, "maximum", (json_int_t)INT64_MAX));
+  json_array_append_new(forms, json_pack("{s:s, s:s}", "type", "string", "pattern", size));
+  if (row->flags & HIPMM_OPTION_PERCENT)
+    json_array_append_new(forms, json_pack("{s:s, s:s}", "type", "string", "pattern", percent));
+  if (row->choices) json_array_append_new(forms, json_pack("{s:s}", "const", row->choices[0]));
+  return json_pack("{s:o}", "anyOf", forms);
+}
+
+/* Bounds of numbers that JSON Schema can compare. */
+static void add_bound(json_t *schema, const struct hipmm_option *row, const char *key, const char *bound)
+{
+  if (bound) json_object_set_new(schema, key, option_from_text(row, bound));
+}
+
+static json_t *number(const struct hipmm_option *row, const char *type)
+{
+  json_t *schema = json_pack("{s:s}", "type", type);
+  add_bound(schema, row, "minimum", row->minimum);
+  add_bound(schema, row, "maximum", row->maximum);
+  return schema;
+}
+
+static json_t *words(const struct hipmm_option *row)
+{
+  json_t *list = json_array();
+  for (const char *const *word = row->choices; word && *word; word++) json_array_append_new(list, json_string(*word));
+  return json_pack("{s:o}", "enum", list);
+}
+
+static json_t *list_of_objects(const struct hipmm_option *row)
+{
+  json_t *properties = json_object(), *required = json_array();
+  for (size_t i = 0; i < row->n_fields; i++) {
+    json_object_set_new(properties, row->fields[i].name, option_schema(&row->fields[i]));
+    if (row->fields[i].flags & HIPMM_OPTION_REQUIRED) json_array_append_new(required, json_string(row->fields[i].name));
+  }
+  json_t *item = json_pack("{s:s, s:o, s:o, s:b}", "type", "object", "properties", properties, "required", required,
+                           "additionalProperties", 0);
+  return json_pack("{s:s, s:o}", "type", "array", "items", item);
+}
+
+static json_t *plain_schema(const struct hipmm_option *row)
+{
+  switch (row->type) {
+  case HIPMM_OPTION_BOOL: return json_pack("{s:s}", "type", "boolean");
+  case HIPMM_OPTION_INTEGER: return number(row, "integer");
+  case HIPMM_OPTION_BYTES: return bytes_forms(row);
+  case HIPMM_OPTION_RATIO: return number(row, "number");
+  case HIPMM_OPTION_DURATION:
+    return json_pack("{s:s, s:s}", "type", "string", "pattern", "^[0-9]+(\\.[0-9]*)?[ \\t]*(ns|us|ms|s|min|h)$");
+  case HIPMM_OPTION_ENUM: return words(row);
+  case HIPMM_OPTION_STRINGS: return json_pack("{s:s, s:{s:s}}", "type", "array", "items", "type", "string");
+  case HIPMM_OPTION_LIST: return list_of_objects(row);
+  case HIPMM_OPTION_OBJECT:
+    return json_pack("{s:s, s:s, s:i}", "type", "string", "pattern", TEXT_NAME_PATTERN, "maxLength", TEXT_LONGEST_NAME);
+  default: return json_pack("{s:s}", "type", "string");
+  }
+}
+
+/* The doc line, and after it what the schema itself cannot say. */
+static void describe(json_t *schema, const struct hipmm_option *row)
+{
+  char text[1024];
+  bool is_number = row->type == HIPMM_OPTION_INTEGER || row->type == HIPMM_OPTION_RATIO;
+  size_t used = (size_t)snprintf(text, sizeof text, "%s", row->doc ? row->doc : "");
+  if (row->unit && is_number && used < sizeof text)
+    used += (size_t)snprintf(text + used, sizeof text - used, " (in %s)", row->unit);
+  if (row->minimum && !is_number && used < sizeof text)
+    used += (size_t)snprintf(text + used, sizeof text - used, "; at least %s", row->minimum);
+  if (row->maximum && !is_number && used < sizeof text)
+    used += (size_t)snprintf(text + used, sizeof text - used, "; at most %s", row->maximum);
+  if (row->at_least && used < sizeof text)
+    used += (size_t)snprintf(text + used, sizeof text - used, "; not less than %s", row->at_least);
+  if (row->type == HIPMM_OPTION_OBJECT && used < sizeof text)
+    used += (size_t)snprintf(text + used, sizeof text - used, "; a name given to %s()", object_function(row->unit));
+  if (row->flags & HIPMM_OPTION_RELOADABLE && used < sizeof text)
+    snprintf(text + used, sizeof text - used, "; may be set while in use");
+  if (text[0]) json_object_set_new(schema, "description", json_string(text));
+}
+
+json_t *option_schema(const struct hipmm_option *row)
+{
+  json_t *schema = plain_schema(row);
+  describe(schema, row);
+  if (row->initial) json_object_set_new(schema, "default", option_from_text(row, row->initial));
+  return schema;
+}
+
+const char *option_type_name(uint32_t type)
+{
+  static const char *const names[] = {
+      [HIPMM_OPTION_BOOL] = "bool",         [HIPMM_OPTION_INTEGER] = "integer",   [HIPMM_OPTION_BYTES] = "bytes",
+      [HIPMM_OPTION_RATIO] = "ratio",       [HIPMM_OPTION_DURATION] = "duration", [HIPMM_OPTION_ENUM] = "enum",
+      [HIPMM_OPTION_STRING] = "string",     [HIPMM_OPTION_STRINGS] = "strings",   [HIPMM_OPTION_LIST] = "list",
+      [HIPMM_OPTION_RESOURCE] = "resource", [HIPMM_OPTION_OBJECT] = "object"};
+  const char *name = type < sizeof names / sizeof *names ? names[type] : NULL;
+  return name ? name : "unknown";
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/* option_text.c: options written as plain text instead of JSON: the defaults of option tables, and environment
+ * variables such as HIPMM_SOFTWARE=devices=2,memory=16GiB. Turns text into JSON values and leaves all judgement to
+ * option_fill. */
+#include "../base/text.h"
+#include "option_value.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct hipmm_option *option_find(const struct hipmm_option *table, size_t n, const char *name)
+{
+  for (size_t i = 0; i < n; i++)
+    if (!strcmp(table[i].name, name)) return &table[i];
+  return NULL;
+}
+
+/* The text read as JSON, if that gives a value that the row's type is written as; NULL otherwise. */
+static json_t *from_json_text(uint32_t type, const char *text)
+{
+  json_t *value = json_loads(text, JSON_DECODE_ANY, NULL);
+  bool fits = false;
+  switch (type) {
+  case HIPMM_OPTION_BOOL: fits = json_is_boolean(value); break;
+  case HIPMM_OPTION_INTEGER:
+  case HIPMM_OPTION_RATIO: fits = json_is_number(value); break;
+  case HIPMM_OPTION_BYTES: fits = json_is_integer(value); break;
+  case HIPMM_OPTION_STRINGS:
+  case HIPMM_OPTION_LIST: fits = json_is_array(value); break;
+  default: break;
+  }
+  if (fits) return value;
+  json_decref(value);
+  return NULL;
+}
+
+/* "a;b;c" as an array. */
+static json_t *split_list(const char *text)
+{
+  json_t *array = json_array();
+  while (array && *text) {
+    size_t length = strcspn(text, ";");
+    if (json_array_append_new(array, json_stringn(text, length))) {
+      json_decref(array);
+      return NULL;
+    }
+    text += length + (text[length] == ';');
+  }
+  return array;
+}
+
+json_t *option_from_text(const struct hipmm_option *row, const char *text)
+{
+  json_t *value = from_json_text(row->type, text);
+  if (value) return value;
+  return row->type == HIPMM_OPTION_STRINGS ? split_list(text) : json_string(text);
+}
+
+json_t *option_from_setting(const struct hipmm_option *row, const char *text)
+{
+  json_t *value = *text == '"' ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
+  return value ? value : option_from_text(row, text);
+}
+
+bool option_set_text(const struct hipmm_option *table, size_t n, const char *name, const char *text, json_t *object)
+{
+  const struct hipmm_option *row = option_find(table, n, name);
+  return !json_object_set_new(object, name, row ? option_from_setting(row, text) : json_string(text));
+}
+
+json_t *option_in_force(const struct hipmm_option *row, const json_t *object, bool *given_out)
+{
+  json_t *value = json_object_get(object, row->name);
+  *given_out = value != NULL;
+  if (value) return json_incref(value);
+  value = row->initial ? option_from_text(row, row->initial) : NULL;
+  return value ? value : json_null();
+}
+
+json_t *option_copy_in_force(const struct hipmm_option *row, const json_t *object, bool *given_out)
+{
+  json_t *value = json_object_get(object, row->name);
+  if (!value) return option_in_force(row, NULL, given_out);
+  *given_out = true;
+  return json_deep_copy(value);
+}
+
+/* A key that no row knows is laid over all the same: option_fill names the nearest. */
+static bool overlay_piece(const struct hipmm_option *table, size_t n, const char *variable, char *piece, json_t *object,
+                          struct report *report)
+{
+  char shown[TEXT_QUOTE_BYTES];
+  char *equals = strchr(piece, '=');
+  if (!equals || equals == piece) {
+    report_add(report, HIPMM_E_CONFIG, variable, "%s is not KEY=VALUE; separate several with commas",
+               text_quote(piece, shown, sizeof shown));
+    return false;
+  }
+  *equals = '\0';
+  const struct hipmm_option *row = option_find(table, n, piece);
+  json_t *value = row ? option_from_text(row, equals + 1) : json_string(equals + 1);
+  if (!json_object_set_new(object, piece, value)) return true;
+  *equals = '=';
+  report_add(report, HIPMM_E_CONFIG, variable, "%s is not valid UTF-8", text_quote(piece, shown, sizeof shown));
+  return false;
+}
+
+bool option_overlay(const struct hipmm_option *table, size_t n, const char *variable, const char *text, json_t *object,
+                    struct report *report)
+{
+  if (!*text) return true;
+  char *copy = strdup(text), *rest = copy;
+  if (!copy) {
+    report_add(report, HIPMM_E_OUT_OF_MEMORY, variable, "no host memory");
+    return false;
+  }
+  bool is_good = true;
+  while (rest) is_good &= overlay_piece(table, n, variable, strsep(&rest, ","), object, report);
+  free(copy);
+  return is_good;
+}
+
+/* The value without the quotes of a string, the items of a list with semicolons between them. False where the result
+ * would be read as something else. */
+static bool write_value(FILE *stream, const json_t *value)
+{
+  size_t i;
+  json_t *item;
+  bool is_good = true;
+  if (json_is_string(value)) {
+    fputs(json_string_value(value), stream);
+    return !strpbrk(json_string_value(value), ",;");
+  }
+  if (!json_is_array(value)) return !json_is_object(value) && !json_dumpf(value, stream, JSON_ENCODE_ANY);
+  json_array_foreach(value, i, item)
+  {
+    if (i) fputc(';', stream);
+    is_good &= json_is_string(item) && write_value(stream, item);
+  }
+  return is_good;
+}
+
+char *option_overlay_text(json_t *object, const char *except)
+{
+  char *text = NULL;
+  size_t bytes;
+  const char *key, *comma = "";
+  json_t *value;
+  FILE *stream = open_memstream(&text, &bytes);
+  bool is_good = stream != NULL;
+  json_object_foreach(object, key, value)
+  {
+    if (!is_good || !strcmp(key, except)) continue;
+    fprintf(stream, "%s%s=", comma, key);
+    is_good = write_value(stream, value);
+    comma = ",";
+  }
+  if (stream && fclose(stream)) is_good = false;
+  if (is_good) return text;
+  free(text);
+  return NULL;
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+/* registry.c: what the program registered by name for its graphs. Called by programs to register, and by option when a
+ * stack is built. Copies are counted: one that a stack uses lasts as long as that stack's options, whatever becomes of
+ * its name. Never looks into what a registered struct points to. */
+#include "registry.h"
+#include "../base/error.h"
+#include "../base/lifecycle.h"
+#include "../base/text.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Every struct that can be registered begins with its size, as their union does. */
+union registered {
+  size_t struct_size;
+  struct hipmm_allocator allocator;
+  struct hipmm_failure failure;
+  struct hipmm_region region;
+  struct hipmm_mempool mempool;
+};
+
+struct object_kind {
+  const char *name, *function, *type;
+  size_t bytes;
+  const char *(*fault)(const union registered *registered); /* what is missing; NULL: nothing */
+};
+
+/* One registered under a name. `registered` is what plugins see. */
+struct object {
+  atomic_uint references;
+  const struct object_kind *kind;
+  struct object *next;
+  union registered registered;
+  char name[];
+};
+
+static struct object *objects;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* ---- Kinds ---- */
+
+static const char *allocator_fault(const union registered *registered)
+{
+  if (!registered->allocator.allocate) return "allocate is NULL";
+  return registered->allocator.deallocate ? NULL : "deallocate is NULL";
+}
+
+static const char *failure_fault(const union registered *registered)
+{
+  return registered->failure.callback ? NULL : "callback is NULL";
+}
+
+static const char *region_fault(const union registered *registered)
+{
+  if (!registered->region.ptr) return "ptr is NULL";
+  if (!registered->region.bytes) return "bytes is 0";
+  return (uintptr_t)registered->region.ptr > UINTPTR_MAX - registered->region.bytes
+             ? "ptr and bytes go beyond the end of all addresses"
+             : NULL;
+}
+
+static const char *mempool_fault(const union registered *registered)
+{
+  return registered->mempool.handle ? NULL : "handle is NULL";
+}
+
+static const struct object_kind kinds[] = {
+    {"allocator", "hipmm_register_allocator", "struct hipmm_allocator", sizeof(struct hipmm_allocator),
+     allocator_fault},
+    {"failure", "hipmm_register_failure", "struct hipmm_failure", sizeof(struct hipmm_failure), failure_fault},
+    {"region", "hipmm_register_region", "struct hipmm_region", sizeof(struct hipmm_region), region_fault},
+    {"mempool", "hipmm_register_mempool", "struct hipmm_mempool", sizeof(struct hipmm_mempool), mempool_fault},
+};
+
+enum { ALLOCATOR, FAILURE, REGION, MEMPOOL, N_KINDS };
+
+_Static_assert(sizeof kinds / sizeof *kinds == N_KINDS, "a row for each kind");
+
+static const struct object_kind *find_kind(const char *name)
+{
+  for (size_t i = 0; name && i < N_KINDS; i++)
+    if (!strcmp(kinds[i].name, name)) return &kinds[i];
+  return NULL;
+}
+
+bool object_kind_exists(const char *kind)
+{
+  return find_kind(kind) != NULL;
+}
+
+const char *object_function(const char *kind)
+{
+  const struct object_kind *found = find_kind(kind);
+  return found ? found->function : NULL;
+}
+
+/* ---- The list ---- */
+
+static void begin(void)
+{
+  pthread_mutex_lock(&lock);
+}
+
+static void end(void)
+{
+  pthread_mutex_unlock(&lock);
+}
+
+/* Before the first initialisation a fork's child may go on; it must not inherit a lock whose holder it lacks. */
+static void watch_forks(void)
+{
+  pthread_atfork(begin, end, end);
+}
+
+/* The place of the object in the list, or of the NULL at its end. */
+static struct object **find(const struct object_kind *kind, const char *name)
+{
+  struct object **place = &objects;
+  while (*place && ((*place)->kind != kind || strcmp((*place)->name, name))) place = &(*place)->next;
+  return place;
+}
+
+static void release(struct object *object)
+{
+  if (object && atomic_fetch_sub(&object->references, 1) == 1) free(object);
+}
+
+/* Puts `object` (NULL: nothing) in the place of the one of its name, which is returned. */
+static struct object *exchange(const struct object_kind *kind, const char *name, struct object *object)
+{
+  pthread_once(&once, watch_forks);
+  begin();
+  struct object **place = find(kind, name), *old = *place;
+  if (old) *place = old->next;
+  if (object) {
+    object->next = objects;
+    objects = object;
+  }
+  end();
+  return old;
+}
+
+const void *object_acquire(const char *kind, const char *name)
+{
+  const struct object_kind *found = find_kind(kind);
+  begin();
+  struct object *object = found ? *find(found, name) : NULL;
+  if (object) atomic_fetch_add(&object->references, 1);
+  end();
+  return object ? &object->registered : NULL;
+}
+
+void object_release(const void *registered)
+{
+  if (registered) release((struct object *)((char *)(uintptr_t)registered - offsetof(struct object, registered)));
+}
+
+const char *object_nearest(const char *kind, const char *name, char *buffer, size_t buffer_bytes)
+{
+  const struct object_kind *found = find_kind(kind);
+  struct text_near near = text_near(name);
+  begin();
+  for (const struct object *object = objects; object; object = object->next)
+    if (object->kind == found) text_near_try(&near, object->name);
+  if (near.name) snprintf(buffer, buffer_bytes, "%s", near.name);
+  end();
+  return near.name ? buffer : NULL;
+}
+
+/* ---- Registering ---- */
+
+static enum hipmm_status check_name(const struct object_kind *kind, const char *name)
+{
+  char shown[TEXT_QUOTE_BYTES];
+  if (life_is_barred()) return life_check();
+  if (!name) return error_set(HIPMM_E_ARGUMENT, "%s: name is NULL", kind->function);
+  if (text_is_name(name)) return HIPMM_OK;
+  return error_set(HIPMM_E_ARGUMENT, "%s: %s is not a name; " TEXT_NAME_RULE, kind->function,
+                   text_quote(name, shown, sizeof shown), TEXT_LONGEST_NAME);
+}
+
+static enum hipmm_status check_struct(const struct object_kind *kind, const union registered *registered)
+{
+  if (registered->struct_size < kind->bytes)
+    return error_set(HIPMM_E_ARGUMENT, "%s: struct_size is %zu; set it to sizeof(%s), %zu", kind->function,
+                     registered->struct_size, kind->type, kind->bytes);
+  const char *fault = kind->fault(registered);
+  return fault ? error_set(HIPMM_E_ARGUMENT, "%s: %s", kind->function, fault) : HIPMM_OK;
+}
+
+static enum hipmm_status take_away(const struct object_kind *kind, const char *name)
+{
+  char nearest[TEXT_LONGEST_NAME + 1], hint[TEXT_HINT_BYTES];
+  struct object *old = exchange(kind, name, NULL);
+  if (!old) {
+    const char *near = object_nearest(kind->name, name, nearest, sizeof nearest);
+    return error_set(HIPMM_E_ARGUMENT, "%s: no %s is registered as \"%s\"%s", kind->function, kind->name, name,
+                     text_hint(near, hint, sizeof hint));
+  }
+  release(old);
+  return HIPMM_OK;
+}
+
+/* `registered` is one of the structs of the union, of which no more than the kind's bytes may be read. */
+static enum hipmm_status add(const struct object_kind *kind, const char *name, const void *registered)
+{
+  enum hipmm_status status = check_name(kind, name);
+  if (status) return status;
+  if (!registered) return take_away(kind, name);
+  status = check_struct(kind, registered);
+  if (status) return status;
+  struct object *object = calloc(1, sizeof *object + strlen(name) + 1);
+  if (!object) return error_set(HIPMM_E_OUT_OF_MEMORY, "%s: out of host memory", kind->function);
+  atomic_init(&object->references, 1);
+  object->kind = kind;
+  memcpy(&object->registered, registered, kind->bytes);
+  object->registered.struct_size = kind->bytes; /* what more a later program's struct has was not copied */
+  strcpy(object->name, name);
+  release(exchange(kind, name, object));
+  return HIPMM_OK;
+}
+
+enum hipmm_status hipmm_register_allocator(const char *name, const struct hipmm_allocator *allocator)
+{
+  return add(&kinds[ALLOCATOR], name, allocator);
+}
+
+enum hipmm_status hipmm_register_failure(const char *name, const struct hipmm_failure *failure)
+{
+  return add(&kinds[FAILURE], name, failure);
+}
+
+enum hipmm_status hipmm_register_region(const char *name, const struct hipmm_region *region)
+{
+  return add(&kinds[REGION], name, region);
+}
+
+enum hipmm_status hipmm_register_mempool(const char *name, const struct hipmm_mempool *mempool)
+{
+  return add(&kinds[MEMPOOL], name, mempool);
+}

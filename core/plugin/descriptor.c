@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: MIT */
+/* descriptor.c: checks a plugin's descriptor before anything of the plugin runs. Called by plugin.c for each file that
+ * it loads. */
+#include "descriptor.h"
+#include "../base/error.h"
+#include "../option/option.h"
+#include "../option/registry.h"
+#include "loaded_object.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Bits of required_features that this hipmm knows. */
+static const uint64_t known_features = 0;
+
+/* More than any plugin's options need: a size beyond is a mistake. */
+enum { MOST_OPTION_BYTES = 1 << 20 };
+
+/* A descriptor being adopted. */
+struct adoption {
+  const char *file; /* for messages */
+  struct loaded loaded;
+};
+
+/* ---- Defaults of optional ops ---- */
+
+static enum hipmm_status trim_nothing(void *self, size_t keep_bytes)
+{
+  (void)self;
+  (void)keep_bytes;
+  return HIPMM_OK;
+}
+
+static enum hipmm_status query_nothing(void *self, size_t index, int64_t *value_out)
+{
+  (void)self;
+  (void)index;
+  (void)value_out;
+  return error_set(HIPMM_E_NOT_SUPPORTED, "this resource offers no values");
+}
+
+static enum hipmm_status perform_nothing(void *self, size_t index, int64_t *values_out)
+{
+  (void)self;
+  (void)index;
+  (void)values_out;
+  return error_set(HIPMM_E_NOT_SUPPORTED, "this resource offers no actions");
+}
+
+static enum hipmm_status reconfigure_nothing(void *self, const char *option, const void *options)
+{
+  (void)self;
+  (void)options;
+  return error_set(HIPMM_E_NOT_SUPPORTED, "%s cannot be set while the resource is in use", option);
+}
+
+static enum hipmm_status visit_nothing(void *self, void (*see)(void *closure, const struct hipmm_extent *extent),
+                                       void *closure)
+{
+  (void)self;
+  (void)see;
+  (void)closure;
+  return HIPMM_OK;
+}
+
+static void ignore_stream(void *self, hipStream_t stream)
+{
+  (void)self;
+  (void)stream;
+}
+
+static int cover_nothing(void *self, const void *ptr)
+{
+  (void)self;
+  (void)ptr;
+  return 0;
+}
+
+static void destroy_nothing(void *self)
+{
+  (void)self;
+}
+
+static enum hipmm_status adopt_ops(struct adoption *adoption, const struct hipmm_ops *theirs,
+                                   const struct hipmm_ops **ops_out)
+{
+  const char *file = adoption->file;
+  size_t loaded = loaded_bytes(&adoption->loaded, theirs);
+  if (loaded < sizeof theirs->struct_size || loaded < theirs->struct_size)
+    return error_set(HIPMM_E_PLUGIN_ABI, "%s: its ops are not in the plugin, or their struct_size is wrong", file);
+  size_t required = offsetof(struct hipmm_ops, deallocate) + sizeof theirs->deallocate;
+  if (theirs->struct_size < required || !theirs->allocate || !theirs->deallocate)
+    return error_set(HIPMM_E_PLUGIN_ABI, "%s: its ops lack allocate or deallocate, or their struct_size", file);
+  struct hipmm_ops *ops = calloc(1, sizeof *ops);
+  if (!ops) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  memcpy(ops, theirs, theirs->struct_size < sizeof *ops ? theirs->struct_size : sizeof *ops);
+  if (!ops->trim) ops->trim = trim_nothing;
+  if (!ops->query) ops->query = query_nothing;
+  if (!ops->perform) ops->perform = perform_nothing;
+  if (!ops->stream_retire) ops->stream_retire = ignore_stream;
+  if (!ops->stream_retain) ops->stream_retain = ignore_stream;
+  if (!ops->reconfigure) ops->reconfigure = reconfigure_nothing;
+  if (!ops->visit) ops->visit = visit_nothing;
+  if (!ops->covers) ops->covers = cover_nothing;
+  *ops_out = ops; /* find stays NULL where it is: the core then asks below */
+  return HIPMM_OK;
+}
+
+/* ---- Tables ---- */
+
+/* A table must be data of a loaded object: reading rows that are not there would end the process. */
+static enum hipmm_status descriptor_check_table(struct adoption *adoption, const char *what, const void *rows,
+                                                uint32_t n, size_t row_bytes)
+{
+  if (!n || loaded_bytes(&adoption->loaded, rows) / n >= row_bytes) return HIPMM_OK;
+  return error_set(HIPMM_E_PLUGIN_ABI,
+                   "%s: its %s, said to have %u rows of %zu bytes, is larger than the memory that "
+                   "is loaded there; tables are constants, and their rows are counted with sizeof",
+                   adoption->file, what, n, row_bytes);
+}
+
+/* Copies `n` rows of `their_bytes` each into rows of `our_bytes`; what they do not have is zero. NULL for no rows. */
+static void *adopt_rows(const void *theirs, uint32_t n, size_t their_bytes, size_t our_bytes)
+{
+  char *rows = calloc(n ? n : 1, our_bytes);
+  for (uint32_t i = 0; rows && i < n; i++)
+    memcpy(rows + i * our_bytes, (const char *)theirs + i * their_bytes,
+           their_bytes < our_bytes ? their_bytes : our_bytes);
+  return rows;
+}
+
+static size_t size_in_struct(uint32_t type)
+{
+  switch (type) {
+  case HIPMM_OPTION_BOOL:
+  case HIPMM_OPTION_ENUM: return sizeof(uint32_t);
+  case HIPMM_OPTION_STRINGS: return sizeof(struct hipmm_strings);
+  case HIPMM_OPTION_LIST: return sizeof(struct hipmm_list);
+  default: return sizeof(uint64_t);
+  }
+}
+
+/* What must be given, and what may be NULL. */
+static bool descriptor_has_text(struct adoption *adoption, const char *text)
+{
+  return text && loaded_has_text(&adoption->loaded, text);
+}
+
+static bool descriptor_may_have_text(struct adoption *adoption, const char *text)
+{
+  return !text || loaded_has_text(&adoption->loaded, text);
+}
+
+static bool descriptor_choices_are_sound(struct adoption *adoption, const struct hipmm_option *row)
+{
+  size_t n = 0;
+  if (!row->choices) return row->type != HIPMM_OPTION_ENUM;
+  if (!loaded_has_texts(&adoption->loaded, row->choices, &n)) return false;
+  return n > 0 || (row->type != HIPMM_OPTION_ENUM && row->type != HIPMM_OPTION_BYTES);
+}
+
+static bool descriptor_texts_are_sound(struct adoption *adoption, const struct hipmm_option *row)
+{
+  return descriptor_has_text(adoption, row->name) && descriptor_has_text(adoption, row->doc) &&
+         descriptor_may_have_text(adoption, row->initial) && descriptor_may_have_text(adoption, row->unit) &&
+         descriptor_may_have_text(adoption, row->minimum) && descriptor_may_have_text(adoption, row->maximum) &&
+         descriptor_may_have_text(adoption, row->at_least) && descriptor_choices_are_sound(adoption, row);
+}
+
+/* `is_field`: it stands in the rows of a list, of which only the whole can be set. */
+static bool row_is_sound(struct adoption *adoption, const struct hipmm_option *row, size_t struct_bytes, bool is_field)
+{
+  if (row->type < HIPMM_OPTION_BOOL || row->type > HIPMM_OPTION_OBJECT || !descriptor_texts_are_sound(adoption, row))
+    return false;
+  if (row->type == HIPMM_OPTION_OBJECT && !object_kind_exists(row->unit)) return false;
+  if (row->flags & HIPMM_OPTION_RELOADABLE && is_field) return false;
+  return row->offset <= struct_bytes && size_in_struct(row->type) <= struct_bytes - row->offset;
+}
+
+/* Whether a row before number `end` has its name. */
+static bool is_repeated(const struct hipmm_option *rows, uint32_t end)
+{
+  for (uint32_t i = 0; i < end; i++)
+    if (!strcmp(rows[i].name, rows[end].name)) return true;
+  return false;
+}
+
+static void free_options(const struct hipmm_option *rows, uint32_t n)
+{
+  for (uint32_t i = 0; rows && i < n; i++)
+    if (rows[i].type == HIPMM_OPTION_LIST) free_options(rows[i].fields, rows[i].n_fields);
+  free((void *)(uintptr_t)rows);
+}
+
+/* `depth` ends a table that contains itself. Rows not yet adopted have no fields of ours: n counts those that have. */
+static enum hipmm_status adopt_options(struct adoption *adoption, const struct hipmm_option *theirs, uint32_t n,
+                                       size_t row_bytes, size_t struct_bytes, int depth,
+                                       const struct hipmm_option **options_out)
+{
+  const char *file = adoption->file;
+  if (depth > 4 || (n && (!theirs || row_bytes < offsetof(struct hipmm_option, minimum))))
+    return error_set(HIPMM_E_PLUGIN_ABI, "%s: its option table is missing, its rows too short, or its lists too deep",
+                     file);
+  enum hipmm_status refused = descriptor_check_table(adoption, "option table", theirs, n, row_bytes);
+  if (refused) return refused;
+  struct hipmm_option *rows = adopt_rows(theirs, n, row_bytes, sizeof *rows);
+  if (!rows) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  for (uint32_t i = 0; i < n; i++) {
+    enum hipmm_status status = HIPMM_OK;
+    if (!row_is_sound(adoption, &rows[i], struct_bytes, depth > 0))
+      status = error_set(HIPMM_E_PLUGIN_ABI, "%s: row %u of its option table (%s) is broken", file, i,
+                         descriptor_has_text(adoption, rows[i].name) ? rows[i].name : "no name");
+    else if (is_repeated(rows, i))
+      status = error_set(HIPMM_E_PLUGIN_ABI, "%s: its option table has %s twice", file, rows[i].name);
+    else if (rows[i].type == HIPMM_OPTION_LIST)
+      status = adopt_options(adoption, rows[i].fields, rows[i].n_fields, row_bytes, rows[i].field_bytes, depth + 1,
+                             &rows[i].fields);
+    if (!status) continue;
+    free_options(rows, i);
+    return status;
+  }
+  *options_out = rows;
+  return HIPMM_OK;
+}
+
+static bool descriptor_feature_is_sound(struct adoption *adoption, const struct hipmm_feature *row)
+{
+  return descriptor_has_text(adoption, row->name) && descriptor_may_have_text(adoption, row->unit) &&
+         descriptor_has_text(adoption, row->doc);
+}
+
+static enum hipmm_status adopt_features(struct adoption *adoption, const struct hipmm_feature *theirs, uint32_t n,
+                                        size_t row_bytes, const struct hipmm_feature **features_out)
+{
+  struct hipmm_feature *rows = NULL;
+  bool sound = !n || (theirs && row_bytes >= sizeof *theirs);
+  enum hipmm_status refused =
+      sound ? descriptor_check_table(adoption, "table of values or actions", theirs, n, row_bytes) : 0;
+  if (refused) return refused;
+  if (sound && !(rows = adopt_rows(theirs, n, row_bytes, sizeof *rows)))
+    return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  for (uint32_t i = 0; sound && i < n; i++) sound = descriptor_feature_is_sound(adoption, &rows[i]);
+  if (!sound) {
+    free(rows);
+    return error_set(HIPMM_E_PLUGIN_ABI, "%s: its table of values or actions is broken", adoption->file);
+  }
+  *features_out = rows;
+  return HIPMM_OK;
+}
+
+/* ---- The whole ---- */
+
+static enum hipmm_status check_head(struct adoption *adoption, const struct hipmm_plugin *foreign)
+{
+  const char *file = adoption->file;
+  size_t loaded = loaded_bytes(&adoption->loaded, foreign);
+  if (loaded < offsetof(struct hipmm_plugin, type))
+    return error_set(HIPMM_E_PLUGIN_ABI, "%s: its descriptor is not a constant of the plugin", file);
+  if (foreign->abi_version != HIPMM_PLUGIN_ABI)
+    return error_set(HIPMM_E_PLUGIN_ABI,
+                     "%s: speaks plugin ABI %u, this hipmm speaks %d; rebuild it against this "
+                     "hipmm's <hipmm/plugin.h>",
+                     file, foreign->abi_version, HIPMM_PLUGIN_ABI);
+  size_t required = offsetof(struct hipmm_plugin, destroy) + sizeof foreign->destroy;
+  if (foreign->struct_size < required)
+    return error_set(HIPMM_E_PLUGIN_ABI,
+                     "%s: its descriptor says it is %u bytes long, ABI %d has %zu; begin it with "
+                     "HIPMM_PLUGIN_HEAD",
+                     file, foreign->struct_size, HIPMM_PLUGIN_ABI, required);
+  if (foreign->struct_size > loaded)
+    return error_set(HIPMM_E_PLUGIN_ABI, "%s: its descriptor says it is %u bytes long, but only %zu are loaded there",
+                     file, foreign->struct_size, loaded);
+  return HIPMM_OK;
+}
+
+static enum hipmm_status check_body(struct adoption *adoption, const struct hipmm_plugin *plugin, const char *type)
+{
+  const char *file = adoption->file;
+  if (plugin->required_features & ~known_features)
+    return error_set(HIPMM_E_PLUGIN_ABI,
+                     "%s: requires features 0x%llx that this hipmm does not have; use a newer hipmm", file,
+                     (unsigned long long)(plugin->required_features & ~known_features));
+  if (!descriptor_has_text(adoption, plugin->type) || !descriptor_has_text(adoption, plugin->version) ||
+      !descriptor_has_text(adoption, plugin->doc))
+    return error_set(HIPMM_E_PLUGIN_ABI, "%s: its descriptor lacks type, version or doc", file);
+  if (strcmp(plugin->type, type))
+    return error_set(HIPMM_E_PLUGIN_ABI, "%s: describes \"%s\"; the file must be called %s.so", file, plugin->type,
+                     plugin->type);
+  if (plugin->role < HIPMM_ROLE_SOURCE || plugin->role > HIPMM_ROLE_RUNTIME)
+    return error_set(HIPMM_E_PLUGIN_ABI, "%s: role %u is unknown", file, plugin->role);
+  if (!plugin->create || (plugin->role != HIPMM_ROLE_RUNTIME && (!plugin->ops || !plugin->destroy)))
+    return error_set(HIPMM_E_PLUGIN_ABI, "%s: its descriptor lacks ops, create or destroy", file);
+  if (plugin->min_upstreams > plugin->max_upstreams)
+    return error_set(HIPMM_E_PLUGIN_ABI, "%s: min_upstreams %u is above max_upstreams %u", file, plugin->min_upstreams,
+                     plugin->max_upstreams);
+  if (plugin->options_bytes > MOST_OPTION_BYTES)
+    return error_set(HIPMM_E_PLUGIN_ABI, "%s: its option struct is said to be %zu bytes long; the most is %d", file,
+                     plugin->options_bytes, MOST_OPTION_BYTES);
+  return HIPMM_OK;
+}
+
+static bool names_resources(const struct hipmm_option *row)
+{
+  bool names = row->type == HIPMM_OPTION_RESOURCE;
+  for (uint32_t i = 0; row->type == HIPMM_OPTION_LIST && i < row->n_fields; i++)
+    names |= names_resources(&row->fields[i]);
+  return names;
+}
+
+/* What stands on what is fixed when a resource is created. */
+static enum hipmm_status check_reloadable(const struct hipmm_plugin *plugin, const char *file)
+{
+  bool reconfigures = plugin->ops && plugin->ops->reconfigure != reconfigure_nothing;
+  for (uint32_t i = 0; i < plugin->n_options; i++) {
+    const struct hipmm_option *row = &plugin->options[i];
+    if (!(row->flags & HIPMM_OPTION_RELOADABLE) || (reconfigures && !names_resources(row))) continue;
+    return error_set(HIPMM_E_PLUGIN_ABI, "%s: its option %s is reloadable, but %s", file, row->name,
+                     reconfigures ? "names resources" : "its ops lack reconfigure");
+  }
+  return HIPMM_OK;
+}
+
+static enum hipmm_status adopt_tables(struct adoption *adoption, const struct hipmm_plugin *theirs,
+                                      struct hipmm_plugin *ours)
+{
+  size_t row_bytes = theirs->feature_bytes;
+  enum hipmm_status status = adopt_options(adoption, theirs->options, theirs->n_options, theirs->option_bytes,
+                                           theirs->options_bytes, 0, &ours->options);
+  if (!status) status = adopt_features(adoption, theirs->values, theirs->n_values, row_bytes, &ours->values);
+  if (!status) status = adopt_features(adoption, theirs->actions, theirs->n_actions, row_bytes, &ours->actions);
+  if (!status && theirs->role != HIPMM_ROLE_RUNTIME) status = adopt_ops(adoption, theirs->ops, &ours->ops);
+  if (!status) status = check_reloadable(ours, adoption->file);
+  return status;
+}
+
+enum hipmm_status descriptor_adopt(const void *foreign, const char *file, const char *type,
+                                   struct hipmm_plugin *descriptor_out)
+{
+  struct adoption adoption = {.file = file};
+  enum hipmm_status status = check_head(&adoption, foreign);
+  if (status) return status;
+  struct hipmm_plugin theirs = {0};
+  uint32_t their_bytes = ((const struct hipmm_plugin *)foreign)->struct_size;
+  memcpy(&theirs, foreign, their_bytes < sizeof theirs ? their_bytes : sizeof theirs);
+  status = check_body(&adoption, &theirs, type);
+  if (status) return status;
+  struct hipmm_plugin ours = theirs;
+  ours.options = NULL;
+  ours.values = ours.actions = NULL;
+  ours.ops = NULL;
+  if (!ours.destroy) ours.destroy = destroy_nothing;
+  status = adopt_tables(&adoption, &theirs, &ours);
+  if (!status)
+    *descriptor_out = ours;
+  else
+    descriptor_release(&ours);
+  return status;
+}
+
+void descriptor_release(const struct hipmm_plugin *descriptor)
+{
+  free_options(descriptor->options, descriptor->n_options);
+  free((void *)(uintptr_t)descriptor->values);
+  free((void *)(uintptr_t)descriptor->actions);
+  free((void *)(uintptr_t)descriptor->ops);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* loaded_object.c: see loaded.h. Called by descriptor.c. What lies outside of every segment is never touched. */
+#include "loaded_object.h"
+
+#include <link.h>
+#include <stdint.h>
+#include <string.h>
+
+/* A search for the segment that holds an address. */
+struct loaded_search {
+  const char *address;
+  struct loaded_segment found;
+};
+
+static bool loaded_holds(const struct loaded_segment *segment, const char *address)
+{
+  return address >= segment->start && address < segment->end;
+}
+
+static int loaded_search_object(struct dl_phdr_info *object, size_t bytes, void *closure)
+{
+  struct loaded_search *search = closure;
+  (void)bytes;
+  for (unsigned i = 0; i < object->dlpi_phnum; i++) {
+    const ElfW(Phdr) *header = &object->dlpi_phdr[i];
+    if (header->p_type != PT_LOAD || !(header->p_flags & PF_R)) continue;
+    const char *start = (const char *)(uintptr_t)(object->dlpi_addr + header->p_vaddr);
+    search->found = (struct loaded_segment){start, start + header->p_memsz};
+    if (loaded_holds(&search->found, search->address)) return 1;
+  }
+  return 0;
+}
+
+size_t loaded_bytes(struct loaded *loaded, const void *address)
+{
+  enum { RECENT = sizeof loaded->recent / sizeof *loaded->recent };
+  struct loaded_search search = {.address = address};
+  for (unsigned i = 0; i < RECENT; i++)
+    if (loaded_holds(&loaded->recent[i], search.address)) return (size_t)(loaded->recent[i].end - search.address);
+  if (!dl_iterate_phdr(loaded_search_object, &search)) return 0;
+  loaded->recent[loaded->next++ % RECENT] = search.found;
+  return (size_t)(search.found.end - search.address);
+}
+
+bool loaded_has_text(struct loaded *loaded, const char *text)
+{
+  size_t bytes = loaded_bytes(loaded, text);
+  return bytes && strnlen(text, bytes) < bytes;
+}
+
+bool loaded_has_texts(struct loaded *loaded, const char *const *texts, size_t *n_out)
+{
+  if ((uintptr_t)texts % _Alignof(const char *)) return false;
+  for (size_t n = 0, most = loaded_bytes(loaded, texts) / sizeof *texts; n < most; n++) {
+    *n_out = n;
+    if (!texts[n]) return true;
+    if (!loaded_has_text(loaded, texts[n])) return false;
+  }
+  return false;
+}

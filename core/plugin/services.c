@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/* services.c: those functions behind struct hipmm_services that need no resource: what went wrong, the log, host
+ * memory. Called by runtimes and resources; those for resources alone are in instance_services.c. */
+#include "services.h"
+#include "../base/error.h"
+#include "../base/log.h"
+#include "../base/os_memory.h"
+
+#include <stdio.h>
+
+/* Names the option in the thread's record: the stack builder, which knows the graph, adds file and path. */
+static enum hipmm_status fail(const struct hipmm_services *services, enum hipmm_status status, const char *option,
+                              const char *format, ...)
+{
+  char message[1024];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(message, sizeof message, format, arguments);
+  va_end(arguments);
+  struct hipmm_error error = {.struct_size = sizeof error, .status = status};
+  snprintf(error.resource, sizeof error.resource, "%s", services->name);
+  if (option) snprintf(error.path, sizeof error.path, "/%s", option);
+  snprintf(error.message, sizeof error.message, "%s: %s", services->name, message);
+  return error_set_located(&error);
+}
+
+static enum hipmm_status refuse(const struct hipmm_services *services, enum hipmm_status status, const char *text,
+                                uint64_t first, uint64_t second, uint64_t third)
+{
+  return error_refuse(status, services->name, text, first, second, third);
+}
+
+static void write_log(const struct hipmm_services *services, enum hipmm_log_level level, const char *format, ...)
+{
+  va_list arguments;
+  va_start(arguments, format);
+  log_line_arguments(level, services->name, format, arguments);
+  va_end(arguments);
+}
+
+static void *host_allocate(const struct hipmm_services *services, size_t bytes)
+{
+  (void)services;
+  return pages_allocate(bytes);
+}
+
+static void host_free(const struct hipmm_services *services, void *ptr, size_t bytes)
+{
+  (void)services;
+  pages_free(ptr, bytes);
+}
+
+struct hipmm_services services_plain(const char *name)
+{
+  return (struct hipmm_services){.struct_size = sizeof(struct hipmm_services),
+                                 .name = name,
+                                 .device = -1,
+                                 .fail = fail,
+                                 .refuse = refuse,
+                                 .log = write_log,
+                                 .host_allocate = host_allocate,
+                                 .host_free = host_free};
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/* hip.c: the runtime in use: which library exports the HIP API for this process, what its error codes mean, and which
+ * device is current. libhipmm links no HIP: the library is chosen when the process starts to use hipmm. */
+#include "hip.h"
+#include "../base/environment.h"
+#include "../base/log.h"
+#include "hip_table.h"
+#include "runtime_library.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+static const char *name_in_use;
+static void *library_in_use;
+
+static enum hipmm_status use_library(void *library, const char *name, int *count_out)
+{
+  const char *missing = hip_functions_find(library);
+  if (missing)
+    return error_set(HIPMM_E_NOT_SUPPORTED, "runtime %s: it does not export %s, which hipmm needs", name, missing);
+  int count = 0, code = hip_functions.GetDeviceCount(&count);
+  if (code || count < 1) {
+    hip_functions.GetLastError();
+    return error_set(HIPMM_E_NO_DEVICE, "runtime %s: no device (hipGetDeviceCount: %s)", name,
+                     code ? hip_functions.GetErrorName(code) : "0 devices");
+  }
+  code = hip_functions_know_version();
+  if (code) {
+    hip_functions.GetLastError();
+    return error_set(HIPMM_E_HIP, "runtime %s: hipRuntimeGetVersion failed: %s", name,
+                     hip_functions.GetErrorName(code));
+  }
+  library_in_use = library;
+  *count_out = count;
+  return HIPMM_OK;
+}
+
+/* Opens the library of one runtime and makes it the one in use if it has a device. */
+static enum hipmm_status try_runtime(const struct graph *graph, const char *name, int *count_out)
+{
+  void *library;
+  enum hipmm_status status = runtime_load(graph, name, &library);
+  return status ? status : use_library(library, name, count_out);
+}
+
+static enum hipmm_status try_each(const struct graph *graph, const char **name_out, int *count_out)
+{
+  static const char *const order[] = {"amd", "nvidia", "software"};
+  enum { LAST = sizeof order / sizeof *order - 1 };
+  char reasons[1024] = "";
+  for (size_t i = 0; i <= LAST; i++) {
+    if (!try_runtime(graph, order[i], count_out)) {
+      if (i == LAST)
+        log_line(HIPMM_LOG_WARNING, NULL,
+                 "no GPU found, using the software device (HIPMM_RUNTIME=software silences this; "
+                 "HIPMM_LOG=info says why)");
+      *name_out = order[i];
+      return HIPMM_OK;
+    }
+    log_line(HIPMM_LOG_INFO, "runtime", "not %s: %s", order[i], hipmm_last_error_message());
+    size_t used = strlen(reasons);
+    snprintf(reasons + used, sizeof reasons - used, "%s%s", used ? "; " : "", hipmm_last_error_message());
+  }
+  return error_set(HIPMM_E_NO_DEVICE, "no runtime has a device: %s", reasons);
+}
+
+/* The table is constant once in use; the runtime itself may be configured anew. */
+static enum hipmm_status open_again(const struct graph *graph, const char *wanted, int *count_out)
+{
+  void *library;
+  if (strcmp(wanted, "auto") && strcmp(wanted, name_in_use))
+    return error_set(HIPMM_E_STATE, "runtime %s: this process already uses %s, and a process can use only one", wanted,
+                     name_in_use);
+  enum hipmm_status status = runtime_load(graph, name_in_use, &library);
+  int count = 0, code = status ? 0 : hip_functions.GetDeviceCount(&count);
+  if (code) return hip_refuse(NULL, "hipGetDeviceCount", code, 0);
+  if (!status) *count_out = count;
+  return status;
+}
+
+enum hipmm_status hip_open(const struct graph *graph, int *count_out)
+{
+  const char *wanted = environment_get("HIPMM_RUNTIME"), *name = NULL;
+  if (!wanted || !*wanted) wanted = graph->runtime;
+  if (name_in_use) return open_again(graph, wanted, count_out);
+  bool automatic = !strcmp(wanted, "auto");
+  enum hipmm_status status = automatic ? try_each(graph, &name, count_out) : try_runtime(graph, wanted, count_out);
+  if (status) return status;
+  if (!automatic) name = strdup(wanted);
+  if (!name) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  name_in_use = name;
+  hip_functions.runtime = name;
+  int version = hip_functions_version();
+  log_line(HIPMM_LOG_INFO, "runtime", "%s, HIP %d.%d (%s)", name, version / 10000000, version / 100000 % 100,
+           automatic ? "auto: the first that has a device" : "as asked for");
+  return HIPMM_OK;
+}
+
+const struct hipmm_hip *hip_table(void)
+{
+  return &hip_functions;
+}
+
+void *hip_symbol(const char *name)
+{
+  return library_in_use ? dlsym(library_in_use, name) : NULL;
+}
+
+const char *hip_name(void)
+{
+  return name_in_use;
+}
+
+static void set_device(int device)
+{
+  if (!hip_functions.SetDevice(device)) return;
+  hip_functions.SetDevice(device);
+  hip_functions.GetLastError();
+}
+
+int hip_enter_device(int device)
+{
+  int previous;
+  bool known = !hip_functions.GetDevice(&previous);
+  if (!known) {
+    known = !hip_functions.GetDevice(&previous);
+    hip_functions.GetLastError();
+  }
+  if (!known || previous != device) set_device(device);
+  return known ? previous : device;
+}
+
+void hip_leave_device(int device, int previous)
+{
+  if (previous != device) set_device(previous);
+}
+
+enum hipmm_status hip_status(int code)
+{
+  switch (code) {
+  case HIPMM_HIP_SUCCESS: return HIPMM_OK;
+  case HIPMM_HIP_ERROR_OUT_OF_MEMORY: return HIPMM_E_OUT_OF_MEMORY;
+  case HIPMM_HIP_ERROR_NOT_SUPPORTED: return HIPMM_E_NOT_SUPPORTED;
+  case HIPMM_HIP_ERROR_NO_DEVICE:
+  case HIPMM_HIP_ERROR_INVALID_DEVICE: return HIPMM_E_NO_DEVICE;
+  default: return HIPMM_E_HIP;
+  }
+}
+
+enum hipmm_status hip_refuse(const char *resource, const char *call, int code, size_t bytes)
+{
+  hip_functions.GetLastError(); /* HIP keeps it */
+  return error_hip(hip_status(code), resource, call, code, hip_functions.GetErrorName(code), bytes);
+}

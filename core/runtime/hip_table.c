@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: MIT */
+/* hip_table.c: the one place of the core that knows HIP: fills the table of HIP functions from a shared library
+ * that exports them, and adapts the few whose structs or numbers changed between HIP's releases. Called by hip.c, which
+ * chooses the library. */
+#include "hip_table.h"
+#include "peer_access.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <hip/hip_runtime_api.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What plugin.h says of HIP's numbers, held against HIP's header. */
+#define SAME(ours, hips) _Static_assert((int)(ours) == (int)(hips), #hips)
+SAME(HIPMM_HIP_SUCCESS, hipSuccess);
+SAME(HIPMM_HIP_ERROR_INVALID_VALUE, hipErrorInvalidValue);
+SAME(HIPMM_HIP_ERROR_OUT_OF_MEMORY, hipErrorOutOfMemory);
+SAME(HIPMM_HIP_ERROR_NO_DEVICE, hipErrorNoDevice);
+SAME(HIPMM_HIP_ERROR_INVALID_DEVICE, hipErrorInvalidDevice);
+SAME(HIPMM_HIP_ERROR_INVALID_HANDLE, hipErrorInvalidHandle);
+SAME(HIPMM_HIP_ERROR_NOT_READY, hipErrorNotReady);
+SAME(HIPMM_HIP_ERROR_PEER_ACCESS_ALREADY_ENABLED, hipErrorPeerAccessAlreadyEnabled);
+SAME(HIPMM_HIP_ERROR_PEER_ACCESS_NOT_ENABLED, hipErrorPeerAccessNotEnabled);
+SAME(HIPMM_HIP_ERROR_NOT_SUPPORTED, hipErrorNotSupported);
+SAME(HIPMM_HIP_ERROR_STREAM_CAPTURE_IMPLICIT, hipErrorStreamCaptureImplicit);
+SAME(HIPMM_HIP_EVENT_DISABLE_TIMING, hipEventDisableTiming);
+SAME(HIPMM_HIP_STREAM_NON_BLOCKING, hipStreamNonBlocking);
+SAME(HIPMM_HIP_HOST_MALLOC_PORTABLE, hipHostMallocPortable);
+SAME(HIPMM_HIP_MEM_ATTACH_GLOBAL, hipMemAttachGlobal);
+SAME(HIPMM_HIP_MEMCPY_DEFAULT, hipMemcpyDefault);
+SAME(HIPMM_HIP_POOL_REUSE_FOLLOW_EVENT_DEPENDENCIES, hipMemPoolReuseFollowEventDependencies);
+SAME(HIPMM_HIP_POOL_REUSE_ALLOW_OPPORTUNISTIC, hipMemPoolReuseAllowOpportunistic);
+SAME(HIPMM_HIP_POOL_REUSE_ALLOW_INTERNAL_DEPENDENCIES, hipMemPoolReuseAllowInternalDependencies);
+SAME(HIPMM_HIP_POOL_RELEASE_THRESHOLD, hipMemPoolAttrReleaseThreshold);
+SAME(HIPMM_HIP_POOL_RESERVED_CURRENT, hipMemPoolAttrReservedMemCurrent);
+SAME(HIPMM_HIP_POOL_RESERVED_HIGH, hipMemPoolAttrReservedMemHigh);
+SAME(HIPMM_HIP_POOL_USED_CURRENT, hipMemPoolAttrUsedMemCurrent);
+SAME(HIPMM_HIP_POOL_USED_HIGH, hipMemPoolAttrUsedMemHigh);
+SAME(HIPMM_HIP_HANDLE_POSIX_FD, hipMemHandleTypePosixFileDescriptor);
+SAME(HIPMM_HIP_ACCESS_NONE, hipMemAccessFlagsProtNone);
+SAME(HIPMM_HIP_ACCESS_READ, hipMemAccessFlagsProtRead);
+SAME(HIPMM_HIP_ACCESS_READ_WRITE, hipMemAccessFlagsProtReadWrite);
+SAME(HIPMM_HIP_ADVISE_READ_MOSTLY, hipMemAdviseSetReadMostly);
+SAME(HIPMM_HIP_ADVISE_PREFERRED_LOCATION, hipMemAdviseSetPreferredLocation);
+SAME(HIPMM_HIP_ADVISE_ACCESSED_BY, hipMemAdviseSetAccessedBy);
+SAME(HIPMM_HIP_ADVISE_COARSE_GRAIN, hipMemAdviseSetCoarseGrain);
+SAME(HIPMM_HIP_CPU_DEVICE, hipCpuDeviceId);
+SAME(HIPMM_HIP_POINTER_BYTES, sizeof(hipMemPoolPtrExportData));
+SAME(HIPMM_HIP_DEVICE_CONCURRENT_MANAGED_ACCESS, hipDeviceAttributeConcurrentManagedAccess);
+SAME(HIPMM_HIP_DEVICE_MANAGED_MEMORY, hipDeviceAttributeManagedMemory);
+SAME(HIPMM_HIP_DEVICE_PAGEABLE_MEMORY_ACCESS, hipDeviceAttributePageableMemoryAccess);
+SAME(HIPMM_HIP_DEVICE_MEMORY_POOLS, hipDeviceAttributeMemoryPoolsSupported);
+#if HIP_VERSION >= 50300000
+SAME(HIPMM_HIP_DEVICE_VIRTUAL_MEMORY, hipDeviceAttributeVirtualMemoryManagementSupported);
+#endif
+
+/* hipMemAllocationProp as HIP up to 5.2 declares it, and from 5.3 on. Which one a library takes is told by its version,
+ * not by the header that we are built with. */
+struct allocation_prop_5_2 {
+  unsigned char compression_type;
+  hipMemLocation location;
+  int handle_type;
+  int type;
+  unsigned short usage;
+  void *win32_handle_meta_data;
+};
+
+struct allocation_prop_5_3 {
+  int type;
+  int handle_type;
+  hipMemLocation location;
+  void *win32_handle_meta_data;
+  struct {
+    unsigned char compression_type, gpu_direct_rdma_capable;
+    unsigned short usage;
+  } flags;
+};
+
+union allocation_prop {
+  struct allocation_prop_5_2 up_to_5_2;
+  struct allocation_prop_5_3 from_5_3;
+};
+
+enum { VERSION_5_3 = 50300000 };
+
+_Static_assert(sizeof(hipMemAllocationProp) == (HIP_VERSION < VERSION_5_3 ? sizeof(struct allocation_prop_5_2)
+                                                                          : sizeof(struct allocation_prop_5_3)),
+               "hipMemAllocationProp has changed again");
+
+struct hipmm_hip hip_functions;
+
+static int runtime_version;
+
+/* The calls that no thread may make while one captures a graph, unless it lifts that for itself: NAME, PARAMETERS,
+ * ARGUMENTS. A program that captures cannot know when its allocator makes one. */
+#define UNSAFE_IN_CAPTURE(X)                                                                          \
+  X(DeviceSynchronize, (void), ())                                                                    \
+  X(Malloc, (void **ptr, size_t bytes), (ptr, bytes))                                                 \
+  X(Free, (void *ptr), (ptr))                                                                         \
+  X(MallocManaged, (void **ptr, size_t bytes, unsigned flags), (ptr, bytes, flags))                   \
+  X(MemAdvise, (const void *ptr, size_t bytes, int advice, int device), (ptr, bytes, advice, device)) \
+  X(HostMalloc, (void **ptr, size_t bytes, unsigned flags), (ptr, bytes, flags))                      \
+  X(HostFree, (void *ptr), (ptr))                                                                     \
+  X(MallocAsync, (void **ptr, size_t bytes, hipStream_t stream), (ptr, bytes, stream))                \
+  X(MallocFromPoolAsync, (void **ptr, size_t bytes, hipMemPool_t pool, hipStream_t stream),           \
+    (ptr, bytes, pool, stream))                                                                       \
+  X(FreeAsync, (void *ptr, hipStream_t stream), (ptr, stream))                                        \
+  X(DeviceSetMemPool, (int device, hipMemPool_t pool), (device, pool))                                \
+  X(MemPoolDestroy, (hipMemPool_t pool), (pool))                                                      \
+  X(MemPoolSetAttribute, (hipMemPool_t pool, int attribute, void *value), (pool, attribute, value))   \
+  X(MemPoolGetAttribute, (hipMemPool_t pool, int attribute, void *value), (pool, attribute, value))   \
+  X(MemPoolTrimTo, (hipMemPool_t pool, size_t bytes), (pool, bytes))                                  \
+  X(StreamSynchronize, (hipStream_t stream), (stream))                                                \
+  X(StreamQuery, (hipStream_t stream), (stream))                                                      \
+  X(EventQuery, (hipEvent_t event), (event))                                                          \
+  X(EventSynchronize, (hipEvent_t event), (event))
+
+/* The functions behind the adapted entries of the table. */
+static struct {
+  int (*MemPoolSetAccess)(hipMemPool_t pool, const hipMemAccessDesc *access, size_t count);
+  int (*MemPoolGetAccess)(hipMemAccessFlags *access, hipMemPool_t pool, hipMemLocation *location);
+  int (*MemPoolExport)(void *handle, hipMemPool_t pool, int handle_type, unsigned flags);
+  int (*MemPoolImport)(hipMemPool_t *pool, void *handle, int handle_type, unsigned flags);
+  int (*MemPoolCreate)(hipMemPool_t *pool, const hipMemPoolProps *props);
+  int (*MemGetAllocationGranularity)(size_t *bytes, const void *prop, int option);
+  int (*MemAddressReserve)(void **ptr, size_t bytes, size_t alignment, void *address, unsigned long long flags);
+  int (*MemCreate)(hipMemGenericAllocationHandle_t *handle, size_t bytes, const void *prop, unsigned long long flags);
+  int (*MemMap)(void *ptr, size_t bytes, size_t offset, hipMemGenericAllocationHandle_t handle,
+                unsigned long long flags);
+  int (*MemSetAccess)(void *ptr, size_t bytes, const hipMemAccessDesc *access, size_t count);
+  int (*DeviceEnablePeerAccess)(int peer, unsigned flags);
+  int (*ThreadExchangeStreamCaptureMode)(hipStreamCaptureMode *mode);
+#define MEMBER(name, parameters, arguments) int(*name) parameters;
+  UNSAFE_IN_CAPTURE(MEMBER)
+#undef MEMBER
+} raw;
+
+/* ---- Captures ---- */
+
+enum { MODE_AS_IT_WAS = -1 };
+
+/* hipStreamCaptureModeRelaxed for the calling thread. Returns the mode before; MODE_AS_IT_WAS if it stays. */
+static int relax(void)
+{
+  hipStreamCaptureMode mode = hipStreamCaptureModeRelaxed;
+  if (!raw.ThreadExchangeStreamCaptureMode) return MODE_AS_IT_WAS;
+  if (!raw.ThreadExchangeStreamCaptureMode(&mode)) return (int)mode;
+  hip_functions.GetLastError();
+  return MODE_AS_IT_WAS;
+}
+
+/* And back: tried again if that fails, since the mode is the program's. */
+static void restore(int mode)
+{
+  hipStreamCaptureMode exchanged = (hipStreamCaptureMode)mode;
+  if (mode == MODE_AS_IT_WAS || !raw.ThreadExchangeStreamCaptureMode(&exchanged)) return;
+  exchanged = (hipStreamCaptureMode)mode;
+  raw.ThreadExchangeStreamCaptureMode(&exchanged);
+  hip_functions.GetLastError();
+}
+
+#define RELAXED(name, parameters, arguments) \
+  static int relaxed_##name parameters       \
+  {                                          \
+    int before = relax();                    \
+    int code = raw.name arguments;           \
+    restore(before);                         \
+    return code;                             \
+  }
+UNSAFE_IN_CAPTURE(RELAXED)
+
+/* ---- Structs and numbers ---- */
+
+static union allocation_prop memory_of(int device)
+{
+  hipMemLocation location = {.type = hipMemLocationTypeDevice, .id = device};
+  union allocation_prop prop;
+  memset(&prop, 0, sizeof prop);
+  if (runtime_version < VERSION_5_3) {
+    prop.up_to_5_2.type = hipMemAllocationTypePinned;
+    prop.up_to_5_2.location = location;
+  } else {
+    prop.from_5_3.type = hipMemAllocationTypePinned;
+    prop.from_5_3.location = location;
+  }
+  return prop;
+}
+
+/* The struct ends in reserved bytes, of which later releases gave some a meaning. */
+static int create_pool_of_type(hipMemPool_t *pool, int device, int allocation_type, int handle_type)
+{
+  hipMemPoolProps props;
+  memset(&props, 0, sizeof props);
+  props.allocType = (hipMemAllocationType)allocation_type;
+  props.handleTypes = (hipMemAllocationHandleType)handle_type;
+  props.location.type = hipMemLocationTypeDevice;
+  props.location.id = device;
+  int before = relax();
+  int code = raw.MemPoolCreate(pool, &props);
+  restore(before);
+  return code;
+}
+
+static int create_pool(hipMemPool_t *pool, int device, int handle_type)
+{
+  return create_pool_of_type(pool, device, hipMemAllocationTypePinned, handle_type);
+}
+
+static int create_managed_pool(hipMemPool_t *pool, int device)
+{
+  const int managed = 2; /* hipMemAllocationTypeManaged, of HIP 7.2 */
+  int code = create_pool_of_type(pool, device, managed, HIPMM_HIP_HANDLE_NONE);
+  return code == hipErrorInvalidValue ? hipErrorNotSupported : code;
+}
+
+static int set_pool_access(hipMemPool_t pool, int device, int access)
+{
+  hipMemAccessDesc desc = {.location = {.type = hipMemLocationTypeDevice, .id = device},
+                           .flags = (hipMemAccessFlags)access};
+  return raw.MemPoolSetAccess(pool, &desc, 1);
+}
+
+static int get_pool_access(int *access, hipMemPool_t pool, int device)
+{
+  hipMemLocation location = {.type = hipMemLocationTypeDevice, .id = device};
+  hipMemAccessFlags flags = hipMemAccessFlagsProtNone;
+  int code = raw.MemPoolGetAccess(&flags, pool, &location);
+  if (!code) *access = (int)flags;
+  return code;
+}
+
+/* HIP writes a descriptor into what may be as large as a pointer. ROCm up to 5.4 says success and does nothing, here
+ * and in the import. */
+static int export_pool(int *fd, hipMemPool_t pool)
+{
+  union {
+    int fd;
+    void *pointer;
+  } handle = {.pointer = NULL};
+  handle.fd = -1;
+  int code = raw.MemPoolExport(&handle, pool, hipMemHandleTypePosixFileDescriptor, 0);
+  if (!code && handle.fd < 0) return hipErrorNotSupported;
+  if (!code) *fd = handle.fd;
+  return code;
+}
+
+/* The descriptor travels as the pointer's value, and NULL is refused: descriptor 0 goes under another number. */
+static int import_pool(hipMemPool_t *pool, int fd)
+{
+  int copy = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if (copy < 0) return hipErrorInvalidValue;
+  hipMemPool_t imported = NULL;
+  int code = raw.MemPoolImport(&imported, (void *)(intptr_t)copy, hipMemHandleTypePosixFileDescriptor, 0);
+  close(copy);
+  if (!code && !imported) return hipErrorNotSupported;
+  if (!code) *pool = imported;
+  return code;
+}
+
+static int allocation_granularity(size_t *bytes, int device)
+{
+  union allocation_prop prop = memory_of(device);
+  return raw.MemGetAllocationGranularity(bytes, &prop, hipMemAllocationGranularityMinimum);
+}
+
+static int reserve_addresses(void **ptr, size_t bytes, size_t alignment)
+{
+  return raw.MemAddressReserve(ptr, bytes, alignment, NULL, 0);
+}
+
+static int create_memory(hipMemGenericAllocationHandle_t *handle, size_t bytes, int device)
+{
+  union allocation_prop prop = memory_of(device);
+  return raw.MemCreate(handle, bytes, &prop, 0);
+}
+
+static int map_memory(void *ptr, size_t bytes, hipMemGenericAllocationHandle_t handle)
+{
+  return raw.MemMap(ptr, bytes, 0, handle, 0);
+}
+
+static int set_access(void *ptr, size_t bytes, int device)
+{
+  hipMemAccessDesc access = {.location = {.type = hipMemLocationTypeDevice, .id = device},
+                             .flags = hipMemAccessFlagsProtReadWrite};
+  return raw.MemSetAccess(ptr, bytes, &access, 1);
+}
+
+static int enable_peer_access(int peer, unsigned flags)
+{
+  int device, code = raw.DeviceEnablePeerAccess(peer, flags);
+  bool is_enabled = !code || code == hipErrorPeerAccessAlreadyEnabled;
+  if (is_enabled && !hip_functions.GetDevice(&device)) peer_access_note(device, peer);
+  return code;
+}
+
+/* A symbol of HIP and where its address goes. */
+struct symbol {
+  const char *name;
+  void *slot;
+  bool required;
+};
+
+static const struct symbol symbols[] = {
+    {"hipGetDeviceCount", &hip_functions.GetDeviceCount, true},
+    {"hipGetDevice", &hip_functions.GetDevice, true},
+    {"hipSetDevice", &hip_functions.SetDevice, true},
+    {"hipDeviceGetAttribute", &hip_functions.DeviceGetAttribute, true},
+    {"hipDeviceGetName", &hip_functions.DeviceGetName, true},
+    {"hipDeviceSynchronize", &raw.DeviceSynchronize, true},
+    {"hipMemGetInfo", &hip_functions.MemGetInfo, true},
+    {"hipRuntimeGetVersion", &hip_functions.RuntimeGetVersion, true},
+    {"hipGetLastError", &hip_functions.GetLastError, true},
+    {"hipGetErrorName", &hip_functions.GetErrorName, true},
+    {"hipGetErrorString", &hip_functions.GetErrorString, true},
+    {"hipMalloc", &raw.Malloc, true},
+    {"hipFree", &raw.Free, true},
+    {"hipMallocManaged", &raw.MallocManaged, false},
+    {"hipHostMalloc", &raw.HostMalloc, false},
+    {"hipHostFree", &raw.HostFree, false},
+    {"hipMemAdvise", &raw.MemAdvise, false},
+    {"hipMemPrefetchAsync", &hip_functions.MemPrefetchAsync, false},
+    {"hipMemcpy", &hip_functions.Memcpy, true},
+    {"hipMemcpyAsync", &hip_functions.MemcpyAsync, true},
+    {"hipMemsetAsync", &hip_functions.MemsetAsync, true},
+    {"hipLaunchHostFunc", &hip_functions.LaunchHostFunc, false},
+    {"hipStreamCreateWithFlags", &hip_functions.StreamCreateWithFlags, true},
+    {"hipStreamDestroy", &hip_functions.StreamDestroy, true},
+    {"hipStreamSynchronize", &raw.StreamSynchronize, true},
+    {"hipStreamQuery", &raw.StreamQuery, true},
+    {"hipStreamWaitEvent", &hip_functions.StreamWaitEvent, true},
+    {"hipStreamGetId", &hip_functions.StreamGetId, false},
+    {"hipStreamGetDevice", &hip_functions.StreamGetDevice, false},
+    {"hipStreamIsCapturing", &hip_functions.StreamIsCapturing, false},
+    {"hipThreadExchangeStreamCaptureMode", &raw.ThreadExchangeStreamCaptureMode, false},
+    {"hipMemcpyPeerAsync", &hip_functions.MemcpyPeerAsync, false},
+    {"hipDriverGetVersion", &hip_functions.DriverGetVersion, false},
+    {"hipDeviceCanAccessPeer", &hip_functions.DeviceCanAccessPeer, false},
+    {"hipDeviceEnablePeerAccess", &raw.DeviceEnablePeerAccess, false},
+    {"hipEventCreateWithFlags", &hip_functions.EventCreateWithFlags, true},
+    {"hipEventDestroy", &hip_functions.EventDestroy, true},
+    {"hipEventRecord", &hip_functions.EventRecord, true},
+    {"hipEventQuery", &raw.EventQuery, true},
+    {"hipEventSynchronize", &raw.EventSynchronize, true},
+    {"hipMallocAsync", &raw.MallocAsync, false},
+    {"hipFreeAsync", &raw.FreeAsync, false},
+    {"hipMallocFromPoolAsync", &raw.MallocFromPoolAsync, false},
+    {"hipMemPoolCreate", &raw.MemPoolCreate, false},
+    {"hipMemPoolDestroy", &raw.MemPoolDestroy, false},
+    {"hipMemPoolSetAttribute", &raw.MemPoolSetAttribute, false},
+    {"hipMemPoolGetAttribute", &raw.MemPoolGetAttribute, false},
+    {"hipMemPoolTrimTo", &raw.MemPoolTrimTo, false},
+    {"hipDeviceGetDefaultMemPool", &hip_functions.DeviceGetDefaultMemPool, false},
+    {"hipDeviceGetMemPool", &hip_functions.DeviceGetMemPool, false},
+    {"hipDeviceSetMemPool", &raw.DeviceSetMemPool, false},
+    {"hipMemPoolSetAccess", &raw.MemPoolSetAccess, false},
+    {"hipMemPoolGetAccess", &raw.MemPoolGetAccess, false},
+    {"hipMemPoolExportToShareableHandle", &raw.MemPoolExport, false},
+    {"hipMemPoolImportFromShareableHandle", &raw.MemPoolImport, false},
+    {"hipMemPoolExportPointer", &hip_functions.MemPoolExportPointer, false},
+    {"hipMemPoolImportPointer", &hip_functions.MemPoolImportPointer, false},
+    {"hipMemGetAllocationGranularity", &raw.MemGetAllocationGranularity, false},
+    {"hipMemAddressReserve", &raw.MemAddressReserve, false},
+    {"hipMemAddressFree", &hip_functions.MemAddressFree, false},
+    {"hipMemCreate", &raw.MemCreate, false},
+    {"hipMemRelease", &hip_functions.MemRelease, false},
+    {"hipMemMap", &raw.MemMap, false},
+    {"hipMemUnmap", &hip_functions.MemUnmap, false},
+    {"hipMemSetAccess", &raw.MemSetAccess, false},
+    {"hipMemGetAddressRange", &hip_functions.MemGetAddressRange, false},
+};
+
+static const char *find_symbols(void *library)
+{
+  for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
+    void *address = dlsym(library, symbols[i].name);
+    if (!address && symbols[i].required) return symbols[i].name;
+    memcpy(symbols[i].slot, &address, sizeof address);
+  }
+  return NULL;
+}
+
+static void put_adapters(void)
+{
+  hip_functions.struct_size = sizeof hip_functions;
+  hip_functions.MemPoolCreate = raw.MemPoolCreate ? create_pool : NULL;
+  hip_functions.MemPoolCreateManaged = raw.MemPoolCreate ? create_managed_pool : NULL;
+  hip_functions.MemPoolSetAccess = raw.MemPoolSetAccess ? set_pool_access : NULL;
+  hip_functions.MemPoolGetAccess = raw.MemPoolGetAccess ? get_pool_access : NULL;
+  hip_functions.MemPoolExport = raw.MemPoolExport ? export_pool : NULL;
+  hip_functions.MemPoolImport = raw.MemPoolImport ? import_pool : NULL;
+  hip_functions.MemGetAllocationGranularity = raw.MemGetAllocationGranularity ? allocation_granularity : NULL;
+  hip_functions.MemAddressReserve = raw.MemAddressReserve ? reserve_addresses : NULL;
+  hip_functions.MemCreate = raw.MemCreate ? create_memory : NULL;
+  hip_functions.MemMap = raw.MemMap ? map_memory : NULL;
+  hip_functions.MemSetAccess = raw.MemSetAccess ? set_access : NULL;
+  hip_functions.DeviceEnablePeerAccess = raw.DeviceEnablePeerAccess ? enable_peer_access : NULL;
+  /* Without modes there is nothing to lift, and the table has the library's own functions. */
+#define PUT(name, parameters, arguments) \
+  hip_functions.name = raw.name && raw.ThreadExchangeStreamCaptureMode ? relaxed_##name : raw.name;
+  UNSAFE_IN_CAPTURE(PUT)
+#undef PUT
+}
+
+const char *hip_functions_find(void *library)
+{
+  const char *missing = find_symbols(library);
+  if (!missing) put_adapters();
+  return missing;
+}
+
+int hip_functions_know_version(void)
+{
+  return hip_functions.RuntimeGetVersion(&runtime_version);
+}
+
+int hip_functions_version(void)
+{
+  return runtime_version;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/* instance.c: who stands on whom among live resources, of one stack or several, searches along that, and news for all
+ * of a stack. Called when a resource is built and by calls on resources, but never by the allocation path. */
+#include "../base/error.h"
+#include "../graph/graph_build.h"
+#include "stack.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Links ---- */
+
+static enum hipmm_status find_needs(struct instance *instance)
+{
+  const struct graph_node *node = instance->node;
+  const struct outside *outside = &instance->stack->outside;
+  instance->needs = calloc(node->n_references + outside->n + 1, sizeof *instance->needs);
+  if (!instance->needs) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  for (size_t i = 0; i < node->n_references; i++)
+    instance->needs[instance->n_needs++] = &instance->stack->instances[node->references[i]];
+  for (size_t i = 0; i < outside->n; i++) instance->needs[instance->n_needs++] = instance_from(outside->resources[i]);
+  return HIPMM_OK;
+}
+
+/* The later was made, the nearer to the top. */
+static int by_age(const void *left, const void *right)
+{
+  uint64_t a = (*(struct instance *const *)left)->number, b = (*(struct instance *const *)right)->number;
+  return a < b ? 1 : a > b ? -1 : 0;
+}
+
+/* In one order, each once; returns how many are left. */
+static size_t sort(struct instance **instances, size_t n)
+{
+  size_t n_kept = 0;
+  qsort(instances, n, sizeof *instances, by_age);
+  for (size_t i = 0; i < n; i++)
+    if (!n_kept || instances[n_kept - 1] != instances[i]) instances[n_kept++] = instances[i];
+  return n_kept;
+}
+
+/* All that any of them reaches. */
+static enum hipmm_status find_reach(struct instance *instance)
+{
+  size_t n = 1;
+  for (size_t i = 0; i < instance->n_needs; i++) n += instance->needs[i]->n_reach;
+  struct instance **reach = calloc(n, sizeof *reach);
+  if (!reach) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  n = 0;
+  reach[n++] = instance;
+  for (size_t i = 0; i < instance->n_needs; i++) {
+    memcpy(reach + n, instance->needs[i]->reach, instance->needs[i]->n_reach * sizeof *reach);
+    n += instance->needs[i]->n_reach;
+  }
+  instance->reach = reach;
+  instance->n_reach = sort(reach, n);
+  return HIPMM_OK;
+}
+
+/* Whether its blocks may be live blocks of what it needs, at the same addresses. */
+static bool hands_on(const struct instance *instance)
+{
+  const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
+  return !plugin->ops->find || plugin->flags & HIPMM_PLUGIN_HANDS_ON;
+}
+
+/* Whether it can be asked for a block, or is the last that could have been. */
+static bool is_finder(const struct instance *instance)
+{
+  return instance->node->plugin->descriptor.ops->find || !instance->n_needs;
+}
+
+/* What it needs, as far as that answers, and what stands behind those that hand on. */
+static enum hipmm_status find_finders(struct instance *instance)
+{
+  size_t n = instance->n_needs;
+  for (size_t i = 0; i < instance->n_needs; i++) n += instance->needs[i]->n_finders;
+  struct instance **finders = calloc(n + 1, sizeof *finders);
+  if (!finders) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  n = 0;
+  for (size_t i = 0; i < instance->n_needs; i++) {
+    const struct instance *need = instance->needs[i];
+    if (is_finder(need)) finders[n++] = instance->needs[i];
+    if (!hands_on(need)) continue;
+    memcpy(finders + n, need->finders, need->n_finders * sizeof *finders);
+    n += need->n_finders;
+  }
+  instance->finders = finders;
+  instance->n_finders = sort(finders, n);
+  return HIPMM_OK;
+}
+
+enum hipmm_status instance_link(struct instance *instance)
+{
+  static atomic_uint_fast64_t numbers;
+  enum hipmm_status status = find_needs(instance);
+  if (status) return status;
+  instance->number = atomic_fetch_add(&numbers, 1);
+  instance->depth = 1;
+  for (size_t i = 0; i < instance->n_needs; i++)
+    if (instance->needs[i]->depth >= instance->depth) instance->depth = instance->needs[i]->depth + 1;
+  if (instance->depth > GRAPH_MAX_DEPTH)
+    return error_set(HIPMM_E_ARGUMENT, "%s: stands on more than %d resources, one on the other; the most is %d deep",
+                     instance->node->name, GRAPH_MAX_DEPTH - 1, GRAPH_MAX_DEPTH);
+  status = find_reach(instance);
+  return status ? status : find_finders(instance);
+}
+
+bool instance_is_kept_below(const struct instance *instance)
+{
+  for (size_t i = 1; i < instance->n_reach; i++) {
+    const struct hipmm_plugin *plugin = &instance->reach[i]->node->plugin->descriptor;
+    if (plugin->role == HIPMM_ROLE_SUB_ALLOCATOR || plugin->flags & HIPMM_PLUGIN_KEEPS_MEMORY) return true;
+  }
+  return false;
+}
+
+/* In reach of another one, which is not itself. */
+static bool is_below(const struct instance *instance, const struct instance *other)
+{
+  for (size_t i = 1; i < other->n_reach; i++)
+    if (other->reach[i] == instance) return true;
+  return false;
+}
+
+/* What an adaptor hands on may be from anything that it reaches. */
+bool instance_may_cut_up(const struct instance *other, const struct instance *instance)
+{
+  bool is_adaptor = hands_on(instance) || instance->node->plugin->descriptor.role == HIPMM_ROLE_ADAPTOR;
+  for (size_t i = 0; i < (is_adaptor ? instance->n_reach : 1); i++)
+    if (is_below(instance->reach[i], other)) return true;
+  return false;
+}
+
+/* ---- Searches ---- */
+
+/* What it knows by itself. `is_settled_out`: there is no sense in asking others. */
+static enum hipmm_status ask(const struct instance *instance, const void *ptr, struct hipmm_block *block_out,
+                             bool *is_settled_out)
+{
+  const struct hipmm_ops *ops = instance->resource.ops;
+  *is_settled_out = false;
+  if (!instance->node->plugin->descriptor.ops->find) return HIPMM_E_NOT_SUPPORTED;
+  enum hipmm_status status = ops->find(instance->resource.self, ptr, block_out);
+  if (status == HIPMM_E_POINTER) *is_settled_out = ops->covers(instance->resource.self, ptr);
+  if (status != HIPMM_E_POINTER && status != HIPMM_E_NOT_SUPPORTED) *is_settled_out = true;
+  return status;
+}
+
+enum hipmm_status instance_find_below(const struct instance *instance, const void *ptr, struct hipmm_block *block_out)
+{
+  enum hipmm_status status = instance->n_finders ? HIPMM_E_POINTER : HIPMM_E_NOT_SUPPORTED;
+  for (size_t i = 0; i < instance->n_finders; i++) {
+    bool is_settled;
+    enum hipmm_status one = ask(instance->finders[i], ptr, block_out, &is_settled);
+    if (is_settled) return one;
+    if (one == HIPMM_E_NOT_SUPPORTED) status = one;
+  }
+  return status;
+}
+
+enum hipmm_status instance_find(const struct instance *instance, const void *ptr, struct hipmm_block *block_out)
+{
+  bool is_settled;
+  enum hipmm_status status = ask(instance, ptr, block_out, &is_settled);
+  return is_settled || !hands_on(instance) ? status : instance_find_below(instance, ptr, block_out);
+}
+
+static const struct instance *search_down(const struct instance *instance, const char *name, bool actions,
+                                          size_t *row_out)
+{
+  for (size_t i = 0; i < instance->n_reach; i++) {
+    const struct hipmm_plugin *plugin = &instance->reach[i]->node->plugin->descriptor;
+    const struct hipmm_feature *features = actions ? plugin->actions : plugin->values;
+    uint32_t n = actions ? plugin->n_actions : plugin->n_values;
+    for (uint32_t row = 0; row < n; row++) {
+      if (strcmp(features[row].name, name)) continue;
+      *row_out = row;
+      return instance->reach[i];
+    }
+  }
+  return NULL;
+}
+
+const struct instance *instance_with_value(const struct instance *instance, const char *name, size_t *row_out)
+{
+  return search_down(instance, name, false, row_out);
+}
+
+const struct instance *instance_with_action(const struct instance *instance, const char *name, size_t *row_out)
+{
+  return search_down(instance, name, true, row_out);
+}
+
+/* ---- News of streams ---- */
+
+void stack_tell_stream(const struct stack *stack, hipStream_t stream, enum stream_news news)
+{
+  for (size_t i = stack->graph->n_nodes; i-- > 0;) {
+    const struct instance *instance = &stack->instances[i];
+    const struct hipmm_ops *ops = instance->resource.ops;
+    if (instance->created)
+      (news == STREAM_RETIRED ? ops->stream_retire : ops->stream_retain)(instance->resource.self, stream);
+  }
+}

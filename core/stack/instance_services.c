@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/* instance_services.c: the functions behind struct hipmm_services that are for resources alone. Each finds the instance
+ * that it serves from the table's own address, so plugins need no handle of the core's. Called by resources from within
+ * the allocation path; knows those below them, never the stack's building. */
+#include "instance_services.h"
+#include "../base/error.h"
+#include "../plugin/services.h"
+#include "../runtime/hip.h"
+
+static _Thread_local bool copies_are_ordered;
+
+static const char not_here[] = "{0:hex} is not allocated here: it is foreign, or was freed before";
+
+static struct instance *instance_of(const struct hipmm_services *services)
+{
+  return (struct instance *)((char *)(uintptr_t)services - offsetof(struct instance, services));
+}
+
+static enum hipmm_status explain(const struct hipmm_services *services, enum hipmm_status status, const char *text,
+                                 uint64_t first, uint64_t second, uint64_t third, uint64_t fourth)
+{
+  return error_explain(status, services->name, text, (const uint64_t[]){first, second, third, fourth});
+}
+
+static enum hipmm_status refuse_hip(const struct hipmm_services *services, const char *call, int code, size_t bytes)
+{
+  return hip_refuse(services->name, call, code, bytes);
+}
+
+static int enter_device(const struct hipmm_services *services)
+{
+  return hip_enter_device(services->device);
+}
+
+static void leave_device(const struct hipmm_services *services, int previous)
+{
+  hip_leave_device(services->device, previous);
+}
+
+static void count_held(const struct hipmm_services *services, int64_t bytes)
+{
+  struct stack *stack = instance_of(services)->stack;
+  int64_t now = atomic_fetch_add_explicit(&stack->held_bytes, bytes, memory_order_relaxed) + bytes;
+  int_fast64_t peak = atomic_load_explicit(&stack->peak_held_bytes, memory_order_relaxed);
+  while (now > peak && !atomic_compare_exchange_weak_explicit(&stack->peak_held_bytes, &peak, now, memory_order_relaxed,
+                                                              memory_order_relaxed))
+    continue;
+}
+
+static enum hipmm_status hold(const struct hipmm_services *services, void *ptr, size_t bytes)
+{
+  if (!ledger_insert(&instance_of(services)->ledger, ptr, bytes))
+    return error_refuse(HIPMM_E_OUT_OF_MEMORY, services->name, "no host memory left to note a block of {0:bytes}",
+                        bytes, 0, 0);
+  count_held(services, (int64_t)bytes);
+  return HIPMM_OK;
+}
+
+static enum hipmm_status release(const struct hipmm_services *services, void *ptr, size_t bytes, size_t *bytes_out)
+{
+  struct hipmm_block block;
+  enum hipmm_status status = ledger_remove(&instance_of(services)->ledger, ptr, bytes, &block);
+  if (status == HIPMM_E_POINTER) return error_refuse(status, services->name, not_here, (uintptr_t)ptr, 0, 0);
+  if (status == HIPMM_E_SIZE)
+    return error_refuse(status, services->name, "{0:hex} was allocated with {1} bytes and cannot be freed with {2}",
+                        (uintptr_t)ptr, block.bytes, bytes);
+  count_held(services, -(int64_t)block.bytes);
+  *bytes_out = block.bytes;
+  return HIPMM_OK;
+}
+
+static enum hipmm_status held(const struct hipmm_services *services, const void *ptr, struct hipmm_block *block_out)
+{
+  if (ledger_find(&instance_of(services)->ledger, ptr, block_out)) return HIPMM_OK;
+  return error_refuse(HIPMM_E_POINTER, services->name, not_here, (uintptr_t)ptr, 0, 0);
+}
+
+static enum hipmm_status release_next(const struct hipmm_services *services, struct hipmm_block *block_out)
+{
+  if (!ledger_remove_any(&instance_of(services)->ledger, block_out)) return HIPMM_E_POINTER;
+  count_held(services, -(int64_t)block_out->bytes);
+  return HIPMM_OK;
+}
+
+static enum hipmm_status found(const struct hipmm_services *services, enum hipmm_status status, const void *ptr)
+{
+  if (status != HIPMM_E_NOT_SUPPORTED) return status;
+  return error_refuse(status, services->name, "no resource below knows the size of {0:hex}; free it with its size",
+                      (uintptr_t)ptr, 0, 0);
+}
+
+static enum hipmm_status find_below(const struct hipmm_services *services, const void *ptr,
+                                    struct hipmm_block *block_out)
+{
+  return found(services, instance_find_below(instance_of(services), ptr, block_out), ptr);
+}
+
+static enum hipmm_status find_in(const struct hipmm_services *services, const struct hipmm_resource *resource,
+                                 const void *ptr, struct hipmm_block *block_out)
+{
+  return found(services, instance_find(instance_from(resource), ptr, block_out), ptr);
+}
+
+/* Of create, when what is below has been linked and the instance has not been handed out. */
+static int is_kept_below(const struct hipmm_services *services)
+{
+  return instance_is_kept_below(instance_of(services));
+}
+
+static int may_cut_up(const struct hipmm_services *services, const struct hipmm_resource *other,
+                      const struct hipmm_resource *resource)
+{
+  (void)services;
+  return instance_may_cut_up(instance_from(other), instance_from(resource));
+}
+
+void instance_services_set_order(bool are_ordered)
+{
+  copies_are_ordered = are_ordered;
+}
+
+void instance_services_fill(struct instance *instance)
+{
+  struct hipmm_services services = services_plain(instance->node->name);
+  services.device = instance->stack->device;
+  services.hip = hip_table();
+  services.refuse_hip = refuse_hip;
+  services.enter_device = enter_device;
+  services.leave_device = leave_device;
+  services.hold = hold;
+  services.release = release;
+  services.held = held;
+  services.release_next = release_next;
+  services.count_held = count_held;
+  services.find_below = find_below;
+  services.find_in = find_in;
+  services.may_cut_up = may_cut_up;
+  services.is_kept_below = is_kept_below;
+  services.explain = explain;
+  services.copies_are_ordered = copies_are_ordered;
+  instance->services = services;
+}

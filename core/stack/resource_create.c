@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+/* resource_create.c: resources made in code: the arguments checked, turned into a graph of one node, and built over the
+ * resources that the caller gave. Everything from there on is as for a resource from a file. */
+#include "../base/error.h"
+#include "../base/lifecycle.h"
+#include "../base/text.h"
+#include "../option/option.h"
+#include "device_table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A resource being made. */
+struct creation {
+  const struct hipmm_recipe *recipe;
+  int device;
+  const struct plugin *plugin;
+  json_t *options;
+  struct hipmm_resource **resources; /* upstreams, then others */
+  bool *is_named;                    /* of each: by an option */
+  size_t n;
+  struct report report; /* of the options */
+};
+
+/* ---- Resources below ---- */
+
+static enum hipmm_status check_resources(const struct creation *creation, const char *what,
+                                         struct hipmm_resource *const *resources, size_t n)
+{
+  if (n && !resources) return error_set(HIPMM_E_ARGUMENT, "%s is NULL, but there should be %zu", what, n);
+  for (size_t i = 0; i < n; i++) {
+    if (!resources[i]) return error_set(HIPMM_E_ARGUMENT, "%s[%zu] is NULL", what, i);
+    int device = hipmm_resource_device(resources[i]);
+    if (device != creation->device)
+      return error_set(HIPMM_E_ARGUMENT, "%s[%zu], %s, serves device %d; a resource of device %d stands on its own",
+                       what, i, hipmm_resource_name(resources[i]), device, creation->device);
+  }
+  return HIPMM_OK;
+}
+
+static enum hipmm_status check_count(const struct creation *creation)
+{
+  const struct hipmm_plugin *descriptor = &creation->plugin->descriptor;
+  unsigned least = descriptor->min_upstreams, most = descriptor->max_upstreams;
+  size_t n = creation->recipe->n_upstreams;
+  if (n >= least && n <= most) return HIPMM_OK;
+  if (!most) return error_set(HIPMM_E_ARGUMENT, "%s takes no upstream, not %zu", descriptor->type, n);
+  if (least == most)
+    return error_set(HIPMM_E_ARGUMENT, "%s takes %u upstream%s, not %zu", descriptor->type, most, most == 1 ? "" : "s",
+                     n);
+  return error_set(HIPMM_E_ARGUMENT, "%s takes %u to %u upstreams, not %zu", descriptor->type, least, most, n);
+}
+
+static enum hipmm_status gather(struct creation *creation)
+{
+  const struct hipmm_recipe *recipe = creation->recipe;
+  enum hipmm_status status = check_resources(creation, "upstreams", recipe->upstreams, recipe->n_upstreams);
+  if (!status) status = check_resources(creation, "others", recipe->others, recipe->n_others);
+  if (!status) status = check_count(creation);
+  if (status) return status;
+  creation->n = recipe->n_upstreams + recipe->n_others;
+  creation->resources = calloc(creation->n + 1, sizeof *creation->resources);
+  creation->is_named = calloc(creation->n + 1, sizeof *creation->is_named);
+  if (!creation->resources || !creation->is_named) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  if (recipe->n_upstreams)
+    memcpy(creation->resources, recipe->upstreams, recipe->n_upstreams * sizeof *creation->resources);
+  if (recipe->n_others)
+    memcpy(creation->resources + recipe->n_upstreams, recipe->others, recipe->n_others * sizeof *creation->resources);
+  return HIPMM_OK;
+}
+
+/* ---- Options ---- */
+
+static void refuse_name(struct creation *creation, const char *name, const char *path)
+{
+  char shown[TEXT_QUOTE_BYTES];
+  struct text_near near = text_near(name);
+  for (size_t i = 0; i < creation->n; i++) text_near_try(&near, hipmm_resource_name(creation->resources[i]));
+  text_quote(name, shown, sizeof shown);
+  if (near.name)
+    report_add(&creation->report, HIPMM_E_CONFIG, path, "no resource is called %s; did you mean \"%s\"?", shown,
+               near.name);
+  else
+    report_add(&creation->report, HIPMM_E_CONFIG, path,
+               "no resource is called %s among those given as upstreams and others", shown);
+}
+
+/* A name must stand for one resource. */
+static void check_name(void *closure, const char *name, const char *path)
+{
+  struct creation *creation = closure;
+  const struct hipmm_resource *found = NULL;
+  for (size_t i = 0; i < creation->n; i++) {
+    const struct hipmm_resource *resource = creation->resources[i];
+    if (strcmp(hipmm_resource_name(resource), name)) continue;
+    if (found && found != resource)
+      report_add(&creation->report, HIPMM_E_CONFIG, path, "two of the resources given are called \"%s\"", name);
+    found = resource;
+    creation->is_named[i] = true;
+  }
+  if (!found) refuse_name(creation, name, path);
+}
+
+static enum hipmm_status lay_settings(struct creation *creation)
+{
+  const struct hipmm_recipe *recipe = creation->recipe;
+  const struct hipmm_plugin *descriptor = &creation->plugin->descriptor;
+  if (recipe->n_settings && !recipe->settings)
+    return error_set(HIPMM_E_ARGUMENT, "settings is NULL, but there should be %zu", recipe->n_settings);
+  for (size_t i = 0; i < recipe->n_settings; i++) {
+    const struct hipmm_setting *setting = &recipe->settings[i];
+    if (!setting->name || !setting->value)
+      return error_set(HIPMM_E_ARGUMENT, "settings[%zu] has no %s", i, setting->name ? "value" : "name");
+    if (!option_set_text(descriptor->options, descriptor->n_options, setting->name, setting->value, creation->options))
+      return error_set(HIPMM_E_ARGUMENT, "settings[%zu] is not valid UTF-8", i);
+  }
+  return HIPMM_OK;
+}
+
+static enum hipmm_status check_others(const struct creation *creation)
+{
+  for (size_t i = creation->recipe->n_upstreams; i < creation->n; i++)
+    if (!creation->is_named[i])
+      return error_set(HIPMM_E_ARGUMENT, "others[%zu], %s, is named by no option", i - creation->recipe->n_upstreams,
+                       hipmm_resource_name(creation->resources[i]));
+  return HIPMM_OK;
+}
+
+static enum hipmm_status read_options(struct creation *creation)
+{
+  const struct hipmm_plugin *descriptor = &creation->plugin->descriptor;
+  creation->options = graph_read_options(creation->recipe->options, &creation->report);
+  if (!creation->options && creation->report.n_errors) return report_raise(&creation->report);
+  if (!creation->options) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  enum hipmm_status status = lay_settings(creation);
+  if (status) return status;
+  option_references(descriptor->options, descriptor->n_options, creation->options, check_name, creation);
+  status = report_raise(&creation->report);
+  return status ? status : check_others(creation);
+}
+
+/* ---- The whole ---- */
+
+static enum hipmm_status find_type(struct creation *creation, struct graph *graph)
+{
+  char shown[TEXT_QUOTE_BYTES];
+  struct report report = {0};
+  const struct hipmm_recipe *recipe = creation->recipe;
+  if (!recipe->type) return error_set(HIPMM_E_ARGUMENT, "type is NULL; `hipmm plugins` lists the types");
+  if (recipe->name && !text_is_name(recipe->name))
+    return error_set(HIPMM_E_ARGUMENT, "%s is not a name; " TEXT_NAME_RULE,
+                     text_quote(recipe->name, shown, sizeof shown), TEXT_LONGEST_NAME);
+  enum hipmm_status status = graph_type(graph, recipe->type, &report, &creation->plugin);
+  if (status) status = report_raise(&report);
+  report_clear(&report);
+  return status;
+}
+
+static enum hipmm_status build(struct creation *creation, struct hipmm_resource **resource_out)
+{
+  struct stack *stack;
+  const struct hipmm_recipe *recipe = creation->recipe;
+  const struct outside outside = {creation->resources, creation->n, recipe->n_upstreams};
+  struct graph *graph = graph_single(recipe->name ? recipe->name : recipe->type, creation->plugin, creation->options);
+  if (!graph) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  enum hipmm_status status = stack_build_over(graph, creation->device, &outside, recipe->name != NULL, &stack);
+  graph_release(graph);
+  if (status) return status;
+  atomic_store(&stack->instances[0].references, 1); /* the caller's, which is the stack's own */
+  *resource_out = &stack->instances[0].resource;
+  return HIPMM_OK;
+}
+
+static enum hipmm_status create(int device, const struct hipmm_recipe *recipe, struct hipmm_resource **resource_out)
+{
+  struct graph *graph;
+  struct creation creation = {.recipe = recipe, .device = device, .report = {.source = "<options>"}};
+  enum hipmm_status status = life_enter();
+  if (status) return status;
+  status = device_graph(device, &graph);
+  life_leave(); /* what follows needs the graph alone */
+  if (status) return status;
+  status = find_type(&creation, graph);
+  if (!status) status = gather(&creation);
+  if (!status) status = read_options(&creation);
+  if (!status) status = build(&creation, resource_out);
+  graph_release(graph);
+  report_clear(&creation.report);
+  json_decref(creation.options);
+  free(creation.resources);
+  free(creation.is_named);
+  return status;
+}
+
+enum hipmm_status hipmm_resource_create_from(int device, const struct hipmm_recipe *recipe,
+                                             struct hipmm_resource **resource_out)
+{
+  enum hipmm_status status = life_check_argument(resource_out, "resource_out");
+  if (!status) status = life_check_argument(recipe, "recipe");
+  if (status) return status;
+  size_t least = offsetof(struct hipmm_recipe, n_others) + sizeof recipe->n_others;
+  if (recipe->struct_size < least)
+    return error_set(HIPMM_E_ARGUMENT, "struct_size of the recipe is %zu; set it to sizeof(struct hipmm_recipe), %zu",
+                     recipe->struct_size, least);
+  return create(device, recipe, resource_out);
+}
+
+enum hipmm_status hipmm_resource_create(int device, const char *type, const char *options_json,
+                                        struct hipmm_resource *const *upstreams, size_t n_upstreams,
+                                        struct hipmm_resource **resource_out)
+{
+  const struct hipmm_recipe recipe = {.struct_size = sizeof recipe,
+                                      .type = type,
+                                      .options = options_json,
+                                      .upstreams = upstreams,
+                                      .n_upstreams = n_upstreams};
+  return hipmm_resource_create_from(device, &recipe, resource_out);
+}

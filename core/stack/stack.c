@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+/* stack.c: builds the live resources of one device from a graph, bottom up, and takes them down again. No part of the
+ * allocation path: once built, resources call their upstreams directly. */
+#include "stack.h"
+#include "../base/cancel.h"
+#include "../base/log.h"
+#include "../base/text.h"
+#include "../runtime/hip.h"
+#include "instance_options.h"
+#include "instance_services.h"
+#include "locked_ops.h"
+#include "stream_registry.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Taking down ---- */
+
+static void destroy_instance(struct instance *instance)
+{
+  const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
+  if (instance->created) {
+    if (instance->ledger.count && plugin->role == HIPMM_ROLE_SOURCE) {
+      char bytes[32];
+      log_line(HIPMM_LOG_WARNING, instance->node->name, "device %d: %zu blocks (%s) are still allocated and go with it",
+               instance->stack->device, instance->ledger.count,
+               text_bytes(instance->ledger.bytes, bytes, sizeof bytes));
+    }
+    plugin->destroy(instance->self);
+  }
+  option_set_free_kept(instance);
+  free(instance->upstreams);
+  free(instance->needs);
+  free(instance->reach);
+  free(instance->finders);
+  ledger_close(&instance->ledger);
+  pthread_mutex_destroy(&instance->setting);
+  pthread_mutex_destroy(&instance->lock);
+}
+
+static void stack_destroy(struct stack *stack)
+{
+  if (stack->is_listed) stack_unlist(stack);
+  int cancel = cancel_forbid();
+  int previous = hip_enter_device(stack->device);
+  for (size_t i = stack->graph->n_nodes; i-- > 0;) destroy_instance(&stack->instances[i]);
+  hip_leave_device(stack->device, previous);
+  cancel_allow(cancel);
+  for (size_t i = 0; i < stack->outside.n; i++) stack_release(instance_from(stack->outside.resources[i])->stack);
+  free((void *)(uintptr_t)stack->outside.resources);
+  graph_release(stack->graph);
+  free(stack->name);
+  free(stack->instances);
+  free(stack);
+}
+
+void stack_retain(struct stack *stack)
+{
+  atomic_fetch_add_explicit(&stack->references, 1, memory_order_relaxed);
+}
+
+void stack_release(struct stack *stack)
+{
+  if (atomic_fetch_sub_explicit(&stack->references, 1, memory_order_acq_rel) == 1) stack_destroy(stack);
+}
+
+/* ---- Building ---- */
+
+/* The thread's record says what is wrong; the graph knows where. */
+static enum hipmm_status locate(const struct instance *instance, enum hipmm_status status)
+{
+  const char *source = instance->stack->graph->source;
+  struct hipmm_error error = {.struct_size = sizeof error};
+  hipmm_last_error(&error);
+  struct hipmm_error located = error;
+  located.status = status;
+  snprintf(located.resource, sizeof located.resource, "%s", instance->node->name);
+  bool whole = snprintf(located.file, sizeof located.file, "%s", source) >= 0 &&
+               snprintf(located.path, sizeof located.path, "%s%s", instance->node->path, error.path) >= 0 &&
+               snprintf(located.message, sizeof located.message, "%s: %s%s%s", source, located.path,
+                        located.path[0] ? ": " : "", error.message) >= 0;
+  return error_set_located(whole ? &located : &error);
+}
+
+static enum hipmm_status find_free_bytes(struct instance *instance)
+{
+  size_t free_bytes = 0, total_bytes = 0;
+  int code = hip_table()->MemGetInfo(&free_bytes, &total_bytes);
+  if (code) return locate(instance, hip_refuse(instance->node->name, "hipMemGetInfo", code, 0));
+  instance->free_bytes = free_bytes ? free_bytes : 1;
+  return HIPMM_OK;
+}
+
+static enum hipmm_status fill_options(struct instance *instance)
+{
+  struct report report = {.source = instance->stack->graph->source};
+  struct option_set *set = NULL;
+  enum hipmm_status status = find_free_bytes(instance);
+  if (status) return status;
+  if (!option_set_new(instance, instance->node->object, instance->node->path, &report, &set))
+    status = report_raise(&report);
+  report_clear(&report);
+  if (status) return status;
+  option_set_keep(instance, set);
+  atomic_store(&instance->options, set);
+  return HIPMM_OK;
+}
+
+static enum hipmm_status find_upstreams(struct instance *instance)
+{
+  const struct graph_node *node = instance->node;
+  const struct outside *outside = &instance->stack->outside;
+  instance->upstreams = calloc(node->n_upstreams + outside->n_upstreams + 1, sizeof *instance->upstreams);
+  if (!instance->upstreams) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  for (size_t i = 0; i < node->n_upstreams; i++)
+    instance->upstreams[instance->n_upstreams++] = &instance->stack->instances[node->upstreams[i]].resource;
+  for (size_t i = 0; i < outside->n_upstreams; i++)
+    instance->upstreams[instance->n_upstreams++] = outside->resources[i];
+  return HIPMM_OK;
+}
+
+static enum hipmm_status create_instance(struct instance *instance)
+{
+  const struct graph_node *node = instance->node;
+  const struct hipmm_plugin *plugin = &node->plugin->descriptor;
+  enum hipmm_status status = find_upstreams(instance);
+  if (!status) status = instance_link(instance);
+  if (!status) status = fill_options(instance);
+  if (status) return status;
+  char nothing;
+  void *self = &nothing;
+  error_set(HIPMM_OK, "%s", ""); /* so that what is there afterwards is the plugin's word */
+  status = plugin->create(&instance->services, atomic_load(&instance->options)->options, instance->upstreams,
+                          instance->n_upstreams, &self);
+  if (status && !*hipmm_last_error_message())
+    error_set(status, "%s: its plugin failed to create it and gave no reason (%s)", node->name,
+              hipmm_status_string(status));
+  if (!status && self == &nothing)
+    status = error_set(HIPMM_E_PLUGIN, "%s: its plugin says that it is created, but gives no resource", node->name);
+  if (status) return locate(instance, status);
+  instance->created = true;
+  instance->self = self;
+  instance->resource = plugin->flags & HIPMM_PLUGIN_NOT_THREAD_SAFE ? (struct hipmm_resource){&serial_ops, instance}
+                                                                    : (struct hipmm_resource){plugin->ops, self};
+  return HIPMM_OK;
+}
+
+/* Marks the nodes that node `top` needs. Every node comes after its upstreams, so one pass downwards is enough. */
+static void mark_reached(const struct graph *graph, int top, bool *reached)
+{
+  reached[top] = true;
+  for (int i = top; i >= 0; i--)
+    for (size_t u = 0; reached[i] && u < graph->nodes[i].n_references; u++)
+      reached[graph->nodes[i].references[u]] = true;
+}
+
+static enum hipmm_status create_instances(struct stack *stack)
+{
+  bool reached[GRAPH_MAX_NODES] = {false};
+  mark_reached(stack->graph, stack->top, reached);
+  for (int i = 0; i <= stack->top; i++) {
+    enum hipmm_status status = reached[i] ? create_instance(&stack->instances[i]) : HIPMM_OK;
+    if (status) return status;
+  }
+  return HIPMM_OK;
+}
+
+static struct stack *stack_new(struct graph *graph, int device, int top)
+{
+  struct stack *stack = calloc(1, sizeof *stack);
+  struct instance *instances = calloc(graph->n_nodes, sizeof *instances);
+  if (!stack || !instances) {
+    free(stack);
+    free(instances);
+    return NULL;
+  }
+  *stack = (struct stack){.device = device, .top = top, .graph = graph, .instances = instances};
+  atomic_init(&stack->references, 1);
+  graph_retain(graph);
+  for (size_t i = 0; i < graph->n_nodes; i++) {
+    instances[i].node = &graph->nodes[i];
+    instances[i].stack = stack;
+    ledger_open(&instances[i].ledger);
+    serial_open_lock(&instances[i].lock);
+    serial_open_lock(&instances[i].setting);
+  }
+  return stack;
+}
+
+static enum hipmm_status adopt_outside(struct stack *stack, const struct outside *outside)
+{
+  struct hipmm_resource **resources = calloc(outside->n + 1, sizeof *resources);
+  if (!resources) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  for (size_t i = 0; i < outside->n; i++) {
+    resources[i] = outside->resources[i];
+    stack_retain(instance_from(resources[i])->stack);
+  }
+  stack->outside = (struct outside){resources, outside->n, outside->n_upstreams};
+  return HIPMM_OK;
+}
+
+/* Creates the instances on their device, whatever device is current. */
+static enum hipmm_status build(struct stack *stack)
+{
+  const struct hipmm_hip *hip = hip_table();
+  for (size_t i = 0; i < stack->graph->n_nodes; i++) instance_services_fill(&stack->instances[i]);
+  struct hipmm_error before = {.struct_size = sizeof before};
+  hipmm_last_error(&before);
+  int previous = stack->device;
+  int code = hip->GetDevice(&previous);
+  if (!code) code = hip->SetDevice(stack->device);
+  enum hipmm_status status =
+      code ? error_set(hip_status(code), "device %d cannot be used: %s", stack->device, hip->GetErrorString(code))
+           : create_instances(stack);
+  hip_leave_device(stack->device, previous);
+  if (!status) error_set_located(&before); /* what was tried in vain on the way to success is no news */
+  return status;
+}
+
+/* Takes the stack over, whatever comes of it. */
+static enum hipmm_status finish(struct stack *stack, enum hipmm_status status, struct stack **stack_out)
+{
+  int cancel = cancel_forbid();
+  if (!status) status = build(stack);
+  cancel_allow(cancel);
+  if (status) {
+    stack_release(stack);
+    return status;
+  }
+  stack_show(stack);
+  cancel = cancel_forbid();
+  stream_owned_tell(stack);
+  cancel_allow(cancel);
+  log_line(HIPMM_LOG_DEBUG, NULL, "device %d: stack built, top is %s", stack->device,
+           stack->graph->nodes[stack->top].name);
+  *stack_out = stack;
+  return HIPMM_OK;
+}
+
+enum hipmm_status stack_build_from(struct graph *graph, int device, int top, struct stack **stack_out)
+{
+  struct stack *stack = stack_new(graph, device, top);
+  if (!stack) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  return finish(stack, stack_list(stack, NULL, false), stack_out);
+}
+
+enum hipmm_status stack_build(struct graph *graph, int device, struct stack **stack_out)
+{
+  return stack_build_from(graph, device, graph_top(graph, device), stack_out);
+}
+
+enum hipmm_status stack_build_over(struct graph *graph, int device, const struct outside *outside, bool is_named,
+                                   struct stack **stack_out)
+{
+  struct stack *stack = stack_new(graph, device, graph_top(graph, device));
+  if (!stack) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  enum hipmm_status status = adopt_outside(stack, outside);
+  if (!status) status = stack_list(stack, graph->nodes[0].name, !is_named);
+  if (!status) status = graph_rename(graph, stack->name);
+  return finish(stack, status, stack_out);
+}
+
+/* ---- Searching ---- */
+
+struct instance *stack_find(const struct stack *stack, const char *name, const char **nearest_out)
+{
+  struct text_near near = text_near(name);
+  for (size_t i = 0; i < stack->graph->n_nodes; i++) {
+    if (!stack->instances[i].created) continue;
+    if (!strcmp(stack->graph->nodes[i].name, name)) return &stack->instances[i];
+    text_near_try(&near, stack->graph->nodes[i].name);
+  }
+  *nearest_out = near.name;
+  return NULL;
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/* stream.c: streams: the public functions of hipmm/stream.h and those of hipmm.h that are about streams. Every stack of
+ * a stream's device hears of a stream that lasts, and before it is destroyed; never touches a handle after that. */
+#include "stream.h"
+#include "../base/error.h"
+#include "../base/lifecycle.h"
+#include "../runtime/hip.h"
+#include "../stack/device_table.h"
+
+/* ---- News ---- */
+
+/* To every stack of the device: also to those that callers hold past hipmm_finalize(), or have beside the graph's. */
+static void tell_all(int device, hipStream_t stream, enum stream_news news)
+{
+  for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack))
+    if (stack->device == device) stack_tell_stream(stack, stream, news);
+}
+
+enum hipmm_status hipmm_stream_retain(int device, hipStream_t stream)
+{
+  struct hipmm_resource *resource;
+  enum hipmm_status status = life_enter();
+  if (status) return status;
+  status = device_resource(device, &resource);
+  if (!status) tell_all(device, stream, STREAM_RETAINED);
+  life_leave();
+  return status;
+}
+
+enum hipmm_status hipmm_stream_retire(int device, hipStream_t stream)
+{
+  enum hipmm_status status = life_check_runtime();
+  if (!status) status = device_check(device);
+  if (!status) tell_all(device, stream, STREAM_RETIRED);
+  return status;
+}
+
+/* ---- Which stream ---- */
+
+int hipmm_stream_is_default(hipStream_t stream)
+{
+  return stream == HIPMM_DEFAULT_STREAM || stream == HIPMM_LEGACY_STREAM;
+}
+
+int hipmm_stream_is_per_thread_default(hipStream_t stream)
+{
+  return stream == HIPMM_PER_THREAD_STREAM;
+}
+
+static enum hipmm_status refuse_handle(hipStream_t stream)
+{
+  hip_table()->GetLastError();
+  return error_refuse(HIPMM_E_ARGUMENT, NULL, "{0:hex} is not a live stream", (uintptr_t)stream, 0, 0);
+}
+
+/* Of a stream that hipmm did not make. That the runtime cannot tell is for the caller to report. */
+static enum hipmm_status ask_device(hipStream_t stream, int *device_out)
+{
+  const struct hipmm_hip *hip = hip_table();
+  int code = hip->StreamGetDevice ? hip->StreamGetDevice(stream, device_out) : HIPMM_HIP_ERROR_NOT_SUPPORTED;
+  if (code == HIPMM_HIP_ERROR_INVALID_HANDLE) return refuse_handle(stream);
+  if (code != HIPMM_HIP_ERROR_NOT_SUPPORTED) return code ? hip_refuse(NULL, "hipStreamGetDevice", code, 0) : HIPMM_OK;
+  hip->GetLastError();
+  return HIPMM_E_NOT_SUPPORTED;
+}
+
+enum hipmm_status stream_check(int device, hipStream_t stream)
+{
+  int owner_device = device;
+  if (stream_is_by_name(stream)) return HIPMM_OK;
+  if (!stream_owned_find(stream, &owner_device)) {
+    enum hipmm_status status = ask_device(stream, &owner_device);
+    if (status && status != HIPMM_E_NOT_SUPPORTED) return status;
+    if (status) return HIPMM_OK; /* nobody can tell */
+  }
+  if (owner_device == device) return HIPMM_OK;
+  return error_refuse(HIPMM_E_ARGUMENT, NULL, "stream {0:hex} is of device {1}, not of device {2}", (uintptr_t)stream,
+                      (uint64_t)owner_device, (uint64_t)device);
+}
+
+enum hipmm_status hipmm_stream_device(hipStream_t stream, int *device_out)
+{
+  int device = 0;
+  enum hipmm_status status = life_check_runtime();
+  if (!status && !device_out) status = error_set(HIPMM_E_ARGUMENT, "device_out is NULL");
+  if (status) return status;
+  if (stream_is_by_name(stream))
+    status = device_current(&device);
+  else if (!stream_owned_find(stream, &device))
+    status = ask_device(stream, &device);
+  if (status == HIPMM_E_NOT_SUPPORTED)
+    error_set(status, "runtime %s cannot tell the device of a stream that hipmm did not make", hip_name());
+  if (!status) *device_out = device;
+  return status;
+}
+
+/* ---- Life ---- */
+
+enum hipmm_status stream_check_flags(unsigned flags)
+{
+  if (flags <= HIPMM_STREAM_NON_BLOCKING) return HIPMM_OK;
+  return error_set(HIPMM_E_ARGUMENT, "flags %u are neither HIPMM_STREAM_SYNC_DEFAULT nor HIPMM_STREAM_NON_BLOCKING",
+                   flags);
+}
+
+enum hipmm_status stream_make(int device, unsigned flags, enum stream_owner owner, hipStream_t *stream_out)
+{
+  const struct hipmm_hip *hip = hip_table();
+  hipStream_t stream = NULL;
+  int previous = 0;
+  enum hipmm_status status = device_enter(device, &previous);
+  if (status) return status;
+  int code = hip->StreamCreateWithFlags(&stream, flags);
+  hip_leave_device(device, previous);
+  if (code) return hip_refuse(NULL, "hipStreamCreateWithFlags", code, 0);
+  if (!stream_owned_add(stream, device, owner)) {
+    hip->StreamDestroy(stream);
+    return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  }
+  tell_all(device, stream, STREAM_RETAINED);
+  *stream_out = stream;
+  return HIPMM_OK;
+}
+
+/* A runtime that started afresh has destroyed it already. */
+static int destroy(hipStream_t stream)
+{
+  int code = hip_table()->StreamDestroy(stream);
+  if (code != HIPMM_HIP_ERROR_INVALID_HANDLE) return code;
+  hip_table()->GetLastError();
+  return HIPMM_HIP_SUCCESS;
+}
+
+enum hipmm_status stream_unmake(hipStream_t stream, int device, enum stream_owner owner)
+{
+  if (!stream_owned_remove(stream, owner))
+    return error_refuse(HIPMM_E_POINTER, NULL, "stream {0:hex} is not one that hipmm made and has not destroyed yet",
+                        (uintptr_t)stream, 0, 0);
+  tell_all(device, stream, STREAM_RETIRED);
+  int code = destroy(stream);
+  if (!code) return HIPMM_OK;
+  enum hipmm_status status = hip_refuse(NULL, "hipStreamDestroy", code, 0);
+  /* It lives on. The entry that was struck out is there to be used again. */
+  stream_owned_add(stream, device, owner);
+  tell_all(device, stream, STREAM_RETAINED);
+  return status;
+}
+
+enum hipmm_status hipmm_stream_create(int device, unsigned flags, hipStream_t *stream_out)
+{
+  enum hipmm_status status = life_check_argument(stream_out, "stream_out");
+  if (!status) status = device_check(device);
+  if (!status) status = stream_check_flags(flags);
+  return status ? status : stream_make(device, flags, STREAM_OF_PROGRAM, stream_out);
+}
+
+enum hipmm_status hipmm_stream_destroy(hipStream_t stream)
+{
+  int device = 0;
+  enum hipmm_status status = life_check_runtime();
+  if (status) return status;
+  if (stream_is_by_name(stream)) return error_set(HIPMM_E_ARGUMENT, "a default stream cannot be destroyed");
+  if (stream_owned_find(stream, &device) == STREAM_OF_POOL)
+    return error_set(HIPMM_E_ARGUMENT, "the stream belongs to a pool; hipmm_stream_pool_destroy() destroys it");
+  return stream_unmake(stream, device, STREAM_OF_PROGRAM);
+}
+
+/* ---- Order ---- */
+
+/* Checks a device and a stream of it, and makes the device current. */
+static enum hipmm_status enter(int device, hipStream_t stream, int *previous_out)
+{
+  enum hipmm_status status = life_check_runtime();
+  if (!status) status = device_check(device);
+  if (!status) status = stream_check(device, stream);
+  return status ? status : device_enter(device, previous_out);
+}
+
+enum hipmm_status stream_wait_here(hipStream_t stream)
+{
+  int code = hip_table()->StreamSynchronize(stream_for_hip(stream));
+  return code ? hip_refuse(NULL, "hipStreamSynchronize", code, 0) : HIPMM_OK;
+}
+
+enum hipmm_status hipmm_stream_synchronize(int device, hipStream_t stream)
+{
+  int previous = 0;
+  enum hipmm_status status = enter(device, stream, &previous);
+  if (status) return status;
+  status = stream_wait_here(stream);
+  hip_leave_device(device, previous);
+  return status;
+}
+
+enum hipmm_status hipmm_stream_query(int device, hipStream_t stream, int *done_out)
+{
+  int previous = 0;
+  enum hipmm_status status = life_check_runtime();
+  if (!status && !done_out) status = error_set(HIPMM_E_ARGUMENT, "done_out is NULL");
+  if (!status) status = enter(device, stream, &previous);
+  if (status) return status;
+  int code = hip_table()->StreamQuery(stream_for_hip(stream));
+  hip_leave_device(device, previous);
+  if (code == HIPMM_HIP_ERROR_NOT_READY)
+    hip_table()->GetLastError(); /* HIP keeps even this */
+  else if (code)
+    return hip_refuse(NULL, "hipStreamQuery", code, 0);
+  *done_out = code == HIPMM_HIP_SUCCESS;
+  return HIPMM_OK;
+}
+
+/* An event on a stream of the device that is current. */
+static enum hipmm_status record(hipStream_t stream, hipEvent_t *event_out)
+{
+  const struct hipmm_hip *hip = hip_table();
+  int code = hip->EventCreateWithFlags(event_out, HIPMM_HIP_EVENT_DISABLE_TIMING);
+  if (code) return hip_refuse(NULL, "hipEventCreateWithFlags", code, 0);
+  code = hip->EventRecord(*event_out, stream_for_hip(stream));
+  if (!code) return HIPMM_OK;
+  enum hipmm_status status = hip_refuse(NULL, "hipEventRecord", code, 0);
+  hip->EventDestroy(*event_out);
+  return status;
+}
+
+static enum hipmm_status wait_for_event(int device, hipStream_t stream, hipEvent_t event)
+{
+  int previous = 0;
+  enum hipmm_status status = device_enter(device, &previous);
+  if (status) return status;
+  int code = hip_table()->StreamWaitEvent(stream_for_hip(stream), event, 0);
+  hip_leave_device(device, previous);
+  return code ? hip_refuse(NULL, "hipStreamWaitEvent", code, 0) : HIPMM_OK;
+}
+
+enum hipmm_status stream_order(int device, hipStream_t stream, int other_device, hipStream_t other)
+{
+  hipEvent_t event = NULL;
+  int previous = 0;
+  enum hipmm_status status = device_enter(other_device, &previous);
+  if (status) return status;
+  status = record(other, &event);
+  hip_leave_device(other_device, previous);
+  if (status) return status;
+  status = wait_for_event(device, stream, event);
+  /* What waits for it goes on waiting. A failure is worth a second try, since nobody comes after us who could. */
+  if (hip_table()->EventDestroy(event) && hip_table()->EventDestroy(event)) hip_table()->GetLastError();
+  return status;
+}
+
+enum hipmm_status hipmm_stream_wait(int device, hipStream_t stream, int other_device, hipStream_t other)
+{
+  enum hipmm_status status = life_check_runtime();
+  if (!status) status = device_check(device);
+  if (!status) status = stream_check(device, stream);
+  if (!status) status = device_check(other_device);
+  if (!status) status = stream_check(other_device, other);
+  return status ? status : stream_order(device, stream, other_device, other);
+}

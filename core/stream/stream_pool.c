@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/* stream_pool.c: pools of streams. Called by applications. Getting a stream that is made already takes no lock. */
+#include "../base/cancel.h"
+#include "../base/lifecycle.h"
+#include "../stack/device_table.h"
+#include "../stack/handle.h"
+#include "stream.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+struct hipmm_stream_pool {
+  struct handle handle;
+  int device;
+  unsigned flags;
+  size_t size;
+  atomic_size_t turn;
+  hipStream_t _Atomic *streams; /* NULL: not made yet */
+  pthread_mutex_t lock;         /* while one is being made */
+};
+
+_Static_assert(sizeof(struct hipmm_stream_pool) <= HANDLE_OBJECT_BYTES, "struct hipmm_stream_pool");
+
+static enum hipmm_status check_options(int device, size_t size, unsigned flags)
+{
+  enum hipmm_status status = device_check(device);
+  if (status) return status;
+  if (size > HIPMM_STREAM_POOL_MAX_SIZE)
+    return error_set(HIPMM_E_ARGUMENT, "a pool of %zu streams is too large; at most %d are allowed", size,
+                     HIPMM_STREAM_POOL_MAX_SIZE);
+  return stream_check_flags(flags);
+}
+
+enum hipmm_status hipmm_stream_pool_create(int device, size_t size, unsigned flags, struct hipmm_stream_pool **pool_out)
+{
+  enum hipmm_status status = life_check_argument(pool_out, "pool_out");
+  if (!status) status = check_options(device, size, flags);
+  if (status) return status;
+  if (!size) size = HIPMM_STREAM_POOL_SIZE;
+  struct hipmm_stream_pool *pool = handle_new(NULL);
+  if (pool) pool->streams = calloc(size, sizeof *pool->streams);
+  if (!pool || !pool->streams) {
+    if (pool) handle_free(pool);
+    return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  }
+  pool->device = device;
+  pool->flags = flags;
+  pool->size = size;
+  pthread_mutex_init(&pool->lock, NULL);
+  handle_open(pool, HANDLE_STREAM_POOL);
+  *pool_out = pool;
+  return HIPMM_OK;
+}
+
+/* The first failure; what could not be destroyed stays for another try. */
+static enum hipmm_status destroy_streams(struct hipmm_stream_pool *pool)
+{
+  enum hipmm_status first = HIPMM_OK;
+  struct hipmm_error error = {.struct_size = sizeof error};
+  for (size_t i = 0; i < pool->size; i++) {
+    hipStream_t stream = atomic_load(&pool->streams[i]);
+    enum hipmm_status status = stream ? stream_unmake(stream, pool->device, STREAM_OF_POOL) : HIPMM_OK;
+    if (!status) atomic_store(&pool->streams[i], NULL);
+    if (!status || first) continue;
+    first = status;
+    hipmm_last_error(&error);
+  }
+  if (first) error_set_located(&error);
+  return first;
+}
+
+enum hipmm_status hipmm_stream_pool_destroy(struct hipmm_stream_pool *pool)
+{
+  if (life_is_barred()) return life_check();
+  if (!pool) return HIPMM_OK;
+  if (!handle_close(pool, HANDLE_STREAM_POOL)) return handle_refuse(HANDLE_STREAM_POOL);
+  enum hipmm_status status = destroy_streams(pool);
+  if (status) {
+    handle_open(pool, HANDLE_STREAM_POOL);
+    return status;
+  }
+  pthread_mutex_destroy(&pool->lock);
+  free(pool->streams);
+  handle_free(pool);
+  return HIPMM_OK;
+}
+
+static enum hipmm_status make(struct hipmm_stream_pool *pool, size_t index, hipStream_t *stream_out)
+{
+  enum hipmm_status status = HIPMM_OK;
+  int cancel = cancel_forbid();
+  pthread_mutex_lock(&pool->lock);
+  hipStream_t stream = atomic_load(&pool->streams[index]);
+  if (!stream) status = stream_make(pool->device, pool->flags, STREAM_OF_POOL, &stream);
+  if (!status) atomic_store_explicit(&pool->streams[index], stream, memory_order_release);
+  pthread_mutex_unlock(&pool->lock);
+  cancel_allow(cancel);
+  if (!status) *stream_out = stream;
+  return status;
+}
+
+enum hipmm_status hipmm_stream_pool_get_at(struct hipmm_stream_pool *pool, size_t index, hipStream_t *stream_out)
+{
+  enum hipmm_status status = handle_check(pool, HANDLE_STREAM_POOL);
+  if (!status && !stream_out) status = error_set(HIPMM_E_ARGUMENT, "stream_out is NULL");
+  if (status) return status;
+  hipStream_t stream = atomic_load_explicit(&pool->streams[index % pool->size], memory_order_acquire);
+  if (!stream) return make(pool, index % pool->size, stream_out);
+  *stream_out = stream;
+  return HIPMM_OK;
+}
+
+enum hipmm_status hipmm_stream_pool_get(struct hipmm_stream_pool *pool, hipStream_t *stream_out)
+{
+  enum hipmm_status status = handle_check(pool, HANDLE_STREAM_POOL);
+  if (status) return status;
+  return hipmm_stream_pool_get_at(pool, atomic_fetch_add_explicit(&pool->turn, 1, memory_order_relaxed), stream_out);
+}
+
+size_t hipmm_stream_pool_size(const struct hipmm_stream_pool *pool)
+{
+  return handle_is(pool, HANDLE_STREAM_POOL) ? pool->size : 0;
+}
+
+int hipmm_stream_pool_device(const struct hipmm_stream_pool *pool)
+{
+  return handle_is(pool, HANDLE_STREAM_POOL) ? pool->device : -1;
+}

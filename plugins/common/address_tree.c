@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/* address_tree.c: the ordered set of tree.h, as a treap. Called by the heap, the allocation table, pools and virtual memory. */
+#include "address_tree.h"
+#include <stdbool.h>
+
+/* A node's priority is its own address, mixed: no random state, and no field to keep. */
+static uint64_t tree_weight(const struct tree_node *node)
+{
+  uint64_t mixed = (uintptr_t)node;
+  mixed = (mixed ^ (mixed >> 33)) * 0xff51afd7ed558ccdU;
+  mixed = (mixed ^ (mixed >> 33)) * 0xc4ceb9fe1a85ec53U;
+  return mixed ^ (mixed >> 33);
+}
+
+static bool tree_is_before(const struct tree_node *node, uintptr_t major, uintptr_t minor)
+{
+  return node->major < major || (node->major == major && node->minor < minor);
+}
+
+void tree_insert(struct tree_node **root, struct tree_node *node)
+{
+  uint64_t weight = tree_weight(node);
+  struct tree_node **link = root;
+  while (*link && tree_weight(*link) > weight)
+    link = tree_is_before(*link, node->major, node->minor) ? &(*link)->right : &(*link)->left;
+  struct tree_node *rest = *link, **less = &node->left, **more = &node->right;
+  while (rest) {
+    bool is_less = tree_is_before(rest, node->major, node->minor);
+    if (is_less) {
+      *less = rest;
+      less = &rest->right;
+    } else {
+      *more = rest;
+      more = &rest->left;
+    }
+    rest = is_less ? rest->right : rest->left;
+  }
+  *less = NULL;
+  *more = NULL;
+  *link = node;
+}
+
+void tree_remove(struct tree_node **root, struct tree_node *node)
+{
+  struct tree_node **link = root;
+  while (*link != node) link = tree_is_before(*link, node->major, node->minor) ? &(*link)->right : &(*link)->left;
+  struct tree_node *less = node->left, *more = node->right;
+  while (less && more) {
+    if (tree_weight(less) > tree_weight(more)) {
+      *link = less;
+      link = &less->right;
+      less = *link;
+    } else {
+      *link = more;
+      link = &more->left;
+      more = *link;
+    }
+  }
+  *link = less ? less : more;
+}
+
+struct tree_node *tree_at_least(struct tree_node *root, uintptr_t major, uintptr_t minor)
+{
+  struct tree_node *best = NULL;
+  while (root) {
+    if (tree_is_before(root, major, minor)) {
+      root = root->right;
+    } else {
+      best = root;
+      root = root->left;
+    }
+  }
+  return best;
+}
+
+struct tree_node *tree_at_most(struct tree_node *root, uintptr_t major)
+{
+  struct tree_node *best = NULL;
+  while (root) {
+    if (root->major > major) {
+      root = root->left;
+    } else {
+      best = root;
+      root = root->right;
+    }
+  }
+  return best;
+}
+
+struct tree_node *tree_holding(struct tree_node *root, uintptr_t address)
+{
+  struct tree_node *node = tree_at_most(root, address);
+  return node && address - node->major < node->minor ? node : NULL;
+}
+
+struct tree_node *tree_next(struct tree_node *root, const struct tree_node *node)
+{
+  return tree_at_least(root, node->major, node->minor + 1);
+}

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: MIT */
+/* driver_pool.c: see driver_pool.h: memory, values and life of a driver's pool.
+ *
+ * What the stack holds from the runtime is, for a pool of our own, what the driver's pool reserves, not what is
+ * allocated from it. The driver is asked after each allocation and trim, when the reserve can have grown or shrunk
+ * through us; what it gives back by itself at synchronisations (release_threshold) shows at the next of these, or
+ * when reserved_bytes is read. */
+#include "driver_pool.h"
+#include "../../core/base/cancel.h"
+
+#include <string.h>
+
+/* ---- Asking the driver's pool; the device is current ---- */
+
+static enum hipmm_status get_attribute(const struct driver_pool *pool, int attribute, uint64_t *value_out)
+{
+  const struct hipmm_services *services = pool->services;
+  uint64_t value = 0; /* the policies are ints, which lie in its lower half */
+  int code = services->hip->MemPoolGetAttribute(pool->pool, attribute, &value);
+  if (code) return services->refuse_hip(services, "hipMemPoolGetAttribute", code, 0);
+  *value_out = value;
+  return HIPMM_OK;
+}
+
+/* An amount, or a policy. */
+static enum hipmm_status set_attribute(const struct driver_pool *pool, int attribute, uint64_t value)
+{
+  const struct hipmm_services *services = pool->services;
+  int code = services->hip->MemPoolSetAttribute(pool->pool, attribute, &value);
+  return code ? services->refuse_hip(services, "hipMemPoolSetAttribute", code, 0) : HIPMM_OK;
+}
+
+/* Brings the stack's count up to what the driver's pool reserves. */
+static enum hipmm_status count_reserved(struct driver_pool *pool, uint64_t *reserved_out)
+{
+  uint64_t reserved = 0;
+  int cancel = cancel_forbid();
+  pthread_mutex_lock(&pool->lock);
+  enum hipmm_status status = get_attribute(pool, HIPMM_HIP_POOL_RESERVED_CURRENT, &reserved);
+  if (!status && pool->counts_reserve) {
+    pool->services->count_held(pool->services, (int64_t)(reserved - pool->counted_bytes));
+    pool->counted_bytes = reserved;
+  }
+  pthread_mutex_unlock(&pool->lock);
+  cancel_allow(cancel);
+  if (!status) *reserved_out = reserved;
+  return status;
+}
+
+/* ---- The ledger: for pointers only where the reserve is counted ---- */
+
+enum hipmm_status driver_pool_hold(const struct driver_pool *pool, void *ptr, size_t bytes)
+{
+  const struct hipmm_services *services = pool->services;
+  if (!pool->counts_reserve) return services->hold(services, ptr, bytes);
+  services->count_held(services, -(int64_t)bytes);
+  enum hipmm_status status = services->hold(services, ptr, bytes);
+  if (status) services->count_held(services, (int64_t)bytes);
+  return status;
+}
+
+static enum hipmm_status strike_out(const struct driver_pool *pool, void *ptr, size_t bytes, size_t *bytes_out)
+{
+  const struct hipmm_services *services = pool->services;
+  enum hipmm_status status = services->release(services, ptr, bytes, bytes_out);
+  if (!status && pool->counts_reserve) services->count_held(services, (int64_t)*bytes_out);
+  return status;
+}
+
+/* ---- Allocating and freeing; the device is current in obtain and give_back ---- */
+
+static enum hipmm_status obtain(const struct driver_pool *pool, size_t bytes, hipStream_t stream, void **ptr_out)
+{
+  const struct hipmm_services *services = pool->services;
+  void *ptr = NULL;
+  int code = services->hip->MallocFromPoolAsync(&ptr, bytes, pool->pool, stream);
+  if (code) return services->refuse_hip(services, "hipMallocFromPoolAsync", code, bytes);
+  if (!ptr) /* ROCm 5.4 says success */
+    return services->refuse(services, HIPMM_E_OUT_OF_MEMORY,
+                            "hipMallocFromPoolAsync of {0:bytes} gave no memory and no error", bytes, 0, 0);
+  enum hipmm_status status = driver_pool_hold(pool, ptr, bytes);
+  if (status)
+    services->hip->FreeAsync(ptr, stream);
+  else
+    *ptr_out = ptr;
+  return status;
+}
+
+/* A handle that is no stream any more is no reason to keep the memory: then the whole device is waited for, and the
+ * default stream frees it. */
+static enum hipmm_status give_back(const struct hipmm_services *services, void *ptr, hipStream_t stream)
+{
+  const struct hipmm_hip *hip = services->hip;
+  if (!hip->FreeAsync(ptr, stream)) return HIPMM_OK;
+  hip->GetLastError();
+  int code = hip->DeviceSynchronize();
+  if (code) return services->refuse_hip(services, "hipDeviceSynchronize", code, 0);
+  code = hip->FreeAsync(ptr, NULL);
+  return code ? services->refuse_hip(services, "hipFreeAsync", code, 0) : HIPMM_OK;
+}
+
+/* No import meanwhile: it may be of the same block, or be given the same address. */
+static enum hipmm_status give_back_import(struct driver_pool *pool, void *ptr, hipStream_t stream)
+{
+  int cancel = cancel_forbid();
+  pthread_mutex_lock(&pool->lock);
+  enum hipmm_status status = give_back(pool->services, ptr, stream);
+  if (!status) driver_pool_forget_import(pool, ptr);
+  pthread_mutex_unlock(&pool->lock);
+  cancel_allow(cancel);
+  return status;
+}
+
+enum hipmm_status driver_pool_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
+{
+  struct driver_pool *pool = self;
+  const struct hipmm_services *services = pool->services;
+  uint64_t reserved;
+  enum hipmm_status status = source_check(services, bytes, alignment);
+  if (status) return status;
+  if (!bytes) {
+    *ptr_out = NULL;
+    return HIPMM_OK;
+  }
+  if (pool->is_imported)
+    return services->refuse(services, HIPMM_E_NOT_SUPPORTED,
+                            "cannot allocate {0:bytes} from a pool of another process: allocate there, and import the "
+                            "pointer here",
+                            bytes, 0, 0);
+  int previous = services->enter_device(services);
+  status = obtain(pool, bytes, stream, ptr_out);
+  /* The memory is there, whatever the driver says of its size. */
+  if (!status && pool->counts_reserve) count_reserved(pool, &reserved);
+  services->leave_device(services, previous);
+  return status;
+}
+
+enum hipmm_status driver_pool_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+{
+  struct driver_pool *pool = self;
+  const struct hipmm_services *services = pool->services;
+  size_t held_bytes = 0;
+  (void)alignment;
+  if (!ptr) return HIPMM_OK;
+  enum hipmm_status status = strike_out(pool, ptr, bytes, &held_bytes);
+  if (status) return status;
+  int previous = services->enter_device(services);
+  status = pool->is_imported ? give_back_import(pool, ptr, stream) : give_back(services, ptr, stream);
+  services->leave_device(services, previous);
+  if (status && driver_pool_hold(pool, ptr, held_bytes))
+    services->log(services, HIPMM_LOG_ERROR, "%p could not be freed and cannot be noted either: it is lost", ptr);
+  return status;
+}
+
+enum hipmm_status driver_pool_find(void *self, const void *ptr, struct hipmm_block *block_out)
+{
+  struct driver_pool *pool = self;
+  return pool->services->held(pool->services, ptr, block_out);
+}
+
+/* The driver's pool lets go only of memory whose free has happened on the device. */
+enum hipmm_status driver_pool_trim(void *self, size_t keep_bytes)
+{
+  struct driver_pool *pool = self;
+  const struct hipmm_services *services = pool->services;
+  uint64_t reserved;
+  int previous = services->enter_device(services);
+  const char *call = "hipDeviceSynchronize";
+  int code = services->hip->DeviceSynchronize();
+  if (!code) {
+    call = "hipMemPoolTrimTo";
+    code = services->hip->MemPoolTrimTo(pool->pool, keep_bytes);
+  }
+  enum hipmm_status status = code ? services->refuse_hip(services, call, code, 0) : count_reserved(pool, &reserved);
+  services->leave_device(services, previous);
+  return status;
+}
+
+/* ---- Values ---- */
+
+enum value {
+  RESERVED_BYTES,
+  PEAK_RESERVED_BYTES,
+  USED_BYTES,
+  PEAK_USED_BYTES,
+  THRESHOLD_BYTES,
+  FOLLOWS_EVENTS,
+  IS_OPPORTUNISTIC,
+  MAKES_STREAMS_WAIT,
+};
+
+const struct hipmm_feature driver_pool_values[DRIVER_POOL_VALUES] = {
+    [RESERVED_BYTES] = {"reserved_bytes", "bytes", "Memory that the driver's pool holds from the device"},
+    [PEAK_RESERVED_BYTES] = {"peak_reserved_bytes", "bytes", "The most that it held since reset_peaks"},
+    [USED_BYTES] = {"used_bytes", "bytes", "Memory of it that is allocated"},
+    [PEAK_USED_BYTES] = {"peak_used_bytes", "bytes", "The most that was allocated since reset_peaks"},
+    [THRESHOLD_BYTES] = {"threshold_bytes", "bytes",
+                         "Idle memory that it keeps at synchronisations, as the driver says"},
+    [FOLLOWS_EVENTS] = {"follows_events", "0 or 1",
+                        "Whether it reuses memory of streams that the allocating one waits for, as the driver says"},
+    [IS_OPPORTUNISTIC] = {"is_opportunistic", "0 or 1",
+                          "Whether it reuses memory of other streams whose free has happened, as the driver says"},
+    [MAKES_STREAMS_WAIT] =
+        {"makes_streams_wait", "0 or 1",
+         "Whether it makes a stream wait in order to reuse another one's memory, as the driver says"},
+};
+
+static const int attributes[DRIVER_POOL_VALUES] = {
+    [RESERVED_BYTES] = HIPMM_HIP_POOL_RESERVED_CURRENT,
+    [PEAK_RESERVED_BYTES] = HIPMM_HIP_POOL_RESERVED_HIGH,
+    [USED_BYTES] = HIPMM_HIP_POOL_USED_CURRENT,
+    [PEAK_USED_BYTES] = HIPMM_HIP_POOL_USED_HIGH,
+    [THRESHOLD_BYTES] = HIPMM_HIP_POOL_RELEASE_THRESHOLD,
+    [FOLLOWS_EVENTS] = HIPMM_HIP_POOL_REUSE_FOLLOW_EVENT_DEPENDENCIES,
+    [IS_OPPORTUNISTIC] = HIPMM_HIP_POOL_REUSE_ALLOW_OPPORTUNISTIC,
+    [MAKES_STREAMS_WAIT] = HIPMM_HIP_POOL_REUSE_ALLOW_INTERNAL_DEPENDENCIES,
+};
+
+/* An unlimited threshold is more than the value can say. The device is current. */
+static enum hipmm_status read_value(struct driver_pool *pool, size_t index, int64_t *value_out)
+{
+  uint64_t value = 0;
+  enum hipmm_status status =
+      index == RESERVED_BYTES ? count_reserved(pool, &value) : get_attribute(pool, attributes[index], &value);
+  if (!status) *value_out = value > INT64_MAX ? INT64_MAX : (int64_t)value;
+  return status;
+}
+
+enum hipmm_status driver_pool_query(void *self, size_t index, int64_t *value_out)
+{
+  struct driver_pool *pool = self;
+  int previous = pool->services->enter_device(pool->services);
+  enum hipmm_status status = read_value(pool, index, value_out);
+  pool->services->leave_device(pool->services, previous);
+  return status;
+}
+
+const struct hipmm_feature driver_pool_actions[DRIVER_POOL_ACTIONS] = {
+    {.name = "reset_peaks", .doc = "Starts both peaks again from what is reserved and allocated now"},
+};
+
+enum hipmm_status driver_pool_perform(void *self, size_t index, int64_t *values_out)
+{
+  struct driver_pool *pool = self;
+  enum hipmm_status status = HIPMM_OK;
+  (void)index; /* there is one action */
+  int previous = pool->services->enter_device(pool->services);
+  for (size_t i = 0; !status && i < DRIVER_POOL_VALUES; i++) status = read_value(pool, i, &values_out[i]);
+  if (!status) status = set_attribute(pool, HIPMM_HIP_POOL_RESERVED_HIGH, 0); /* HIP takes no other number */
+  if (!status) status = set_attribute(pool, HIPMM_HIP_POOL_USED_HIGH, 0);
+  pool->services->leave_device(pool->services, previous);
+  return status;
+}
+
+/* ---- Options ---- */
+
+const char *const driver_pool_unlimited[] = {"unlimited", NULL};
+
+/* The options that are attributes of the driver's pool. */
+static const struct driver_setting {
+  const char *option;
+  int attribute;
+} settings[] = {
+    {"release_threshold", HIPMM_HIP_POOL_RELEASE_THRESHOLD},
+    {"reuse_follow_event_dependencies", HIPMM_HIP_POOL_REUSE_FOLLOW_EVENT_DEPENDENCIES},
+    {"reuse_allow_opportunistic", HIPMM_HIP_POOL_REUSE_ALLOW_OPPORTUNISTIC},
+    {"reuse_allow_internal_dependencies", HIPMM_HIP_POOL_REUSE_ALLOW_INTERNAL_DEPENDENCIES},
+};
+
+enum { N_SETTINGS = sizeof settings / sizeof *settings };
+
+static enum hipmm_status put_in_force(const struct driver_pool *pool, const struct driver_setting *setting,
+                                      const struct driver_pool_options *options)
+{
+  switch (setting->attribute) {
+  case HIPMM_HIP_POOL_RELEASE_THRESHOLD: return set_attribute(pool, setting->attribute, options->release_threshold);
+  case HIPMM_HIP_POOL_REUSE_FOLLOW_EVENT_DEPENDENCIES:
+    return set_attribute(pool, setting->attribute, options->reuse_follow_event_dependencies);
+  case HIPMM_HIP_POOL_REUSE_ALLOW_OPPORTUNISTIC:
+    return set_attribute(pool, setting->attribute, options->reuse_allow_opportunistic);
+  default: return set_attribute(pool, setting->attribute, options->reuse_allow_internal_dependencies);
+  }
+}
+
+enum hipmm_status driver_pool_reconfigure(void *self, const char *option, const void *options)
+{
+  struct driver_pool *pool = self;
+  const struct hipmm_services *services = pool->services;
+  for (size_t i = 0; i < N_SETTINGS; i++) {
+    if (strcmp(settings[i].option, option) != 0) continue;
+    int previous = services->enter_device(services);
+    enum hipmm_status status = put_in_force(pool, &settings[i], options);
+    services->leave_device(services, previous);
+    return status;
+  }
+  return services->fail(services, HIPMM_E_NOT_SUPPORTED, option, "cannot be set while the pool is in use");
+}
+
+/* The driver's pool keeps what is freed into it. */
+static enum hipmm_status fill(struct driver_pool *pool, uint64_t bytes)
+{
+  const struct hipmm_services *services = pool->services;
+  void *ptr = NULL;
+  if (!bytes) return HIPMM_OK;
+  enum hipmm_status status = driver_pool_allocate(pool, bytes, HIPMM_ALIGNMENT, NULL, &ptr);
+  if (!status) return driver_pool_deallocate(pool, ptr, bytes, HIPMM_ALIGNMENT, NULL);
+  return services->fail(services, status, "initial_pool_size", "the device does not give %llu bytes; %s",
+                        (unsigned long long)bytes, "ask for less, or for a percentage such as \"50%\"");
+}
+
+enum hipmm_status driver_pool_prepare(struct driver_pool *pool, const struct driver_pool_options *options)
+{
+  enum hipmm_status status = HIPMM_OK;
+  for (size_t i = 0; !status && i < N_SETTINGS; i++) status = put_in_force(pool, &settings[i], options);
+  return status ? status : fill(pool, options->initial_pool_size);
+}
+
+/* ---- Life ---- */
+
+static enum hipmm_status require_pools(const struct hipmm_services *services)
+{
+  const struct hipmm_hip *hip = services->hip;
+  const struct {
+    int is_there;
+    const char *name;
+  } functions[] = {
+      {!!hip->MallocFromPoolAsync, "hipMallocFromPoolAsync"},
+      {!!hip->FreeAsync, "hipFreeAsync"},
+      {!!hip->MemPoolCreate, "hipMemPoolCreate"},
+      {!!hip->MemPoolDestroy, "hipMemPoolDestroy"},
+      {!!hip->MemPoolSetAttribute, "hipMemPoolSetAttribute"},
+      {!!hip->MemPoolGetAttribute, "hipMemPoolGetAttribute"},
+      {!!hip->MemPoolTrimTo, "hipMemPoolTrimTo"},
+  };
+  for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+    enum hipmm_status status = source_require_function(services, functions[i].is_there, functions[i].name);
+    if (status) return status;
+  }
+  return source_require_attribute(services, HIPMM_HIP_DEVICE_MEMORY_POOLS,
+                                  "stream-ordered pools (hipDeviceAttributeMemoryPoolsSupported is 0); use pool over "
+                                  "device");
+}
+
+/* What fails is tried once more: nobody comes after us who could. */
+static void destroy_pool(const struct driver_pool *pool)
+{
+  const struct hipmm_hip *hip = pool->services->hip;
+  if (!pool->pool || !pool->is_ours || !hip->MemPoolDestroy(pool->pool)) return;
+  int code = hip->MemPoolDestroy(pool->pool);
+  if (code) pool->services->refuse_hip(pool->services, "hipMemPoolDestroy", code, 0);
+}
+
+void driver_pool_destroy(void *self)
+{
+  struct driver_pool *pool = self;
+  const struct hipmm_services *services = pool->services;
+  struct hipmm_block block;
+  source_wait_at_end(services);
+  while (services->release_next(services, &block) == HIPMM_OK) {
+    if (pool->counts_reserve) services->count_held(services, (int64_t)block.bytes);
+    give_back(services, block.ptr, NULL);
+  }
+  source_wait_at_end(services);
+  driver_pool_close_share(pool);
+  destroy_pool(pool);
+  services->count_held(services, -(int64_t)pool->counted_bytes);
+  pthread_mutex_destroy(&pool->lock);
+  services->host_free(services, pool, sizeof *pool);
+}
+
+enum hipmm_status driver_pool_create(const struct hipmm_services *services,
+                                     enum hipmm_status (*open)(struct driver_pool *pool, const void *options),
+                                     const void *options, void **self_out)
+{
+  enum hipmm_status status = require_pools(services);
+  if (status) return status;
+  struct driver_pool *pool = services->host_allocate(services, sizeof *pool);
+  if (!pool) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
+  pool->services = services;
+  pool->exported_fd = -1;
+  pthread_mutex_init(&pool->lock, NULL);
+  status = open(pool, options);
+  if (status)
+    driver_pool_destroy(pool);
+  else
+    *self_out = pool;
+  return status;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* driver_pool.h: a pool of the driver (hipMemPool_t) as a resource: what async, async_view, async_managed and
+ * async_import have in common. Each of them brings the pool; everything after that is here and in driver_share.c.
+ * Allocation and free are work on their stream; nothing waits but trim. */
+#ifndef HIPMM_PLUGINS_COMMON_DRIVER_POOL_H
+#define HIPMM_PLUGINS_COMMON_DRIVER_POOL_H
+
+#include "source.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+/* `self` of the plugins. */
+struct driver_pool {
+  const struct hipmm_services *services;
+  hipMemPool_t pool;      /* NULL until there is one */
+  bool is_ours;           /* destroyed with the resource */
+  bool is_imported;       /* another process allocates from it */
+  bool is_managed;        /* moves between host and devices by itself */
+  bool is_exportable;     /* was made with a handle type, or may have been */
+  bool counts_reserve;    /* the stack holds what the pool reserves, not what is allocated through us */
+  int exported_fd;        /* the driver's, of which others get copies; -1: none yet */
+  pthread_mutex_t lock;   /* what follows, and exported_fd */
+  uint64_t counted_bytes; /* what the stack counts for the reserve */
+  struct driver_import *imports;
+  size_t n_imports, most_imports;
+};
+
+/* Options of the pools that are made here; the first member of a plugin's option struct. */
+struct driver_pool_options {
+  uint64_t initial_pool_size;
+  uint64_t release_threshold;
+  uint32_t reuse_follow_event_dependencies;
+  uint32_t reuse_allow_opportunistic;
+  uint32_t reuse_allow_internal_dependencies;
+};
+
+/* A row of the option `peers`. */
+struct driver_pool_peer {
+  int64_t device;
+  uint32_t mode; /* index into read_write, read */
+};
+
+extern const struct hipmm_option driver_pool_peer_fields[2];
+extern const char *const driver_pool_unlimited[];
+
+/* The rows of struct driver_pool_options, as first member of a plugin's option struct. */
+#define DRIVER_POOL_OPTIONS                                                                                   \
+  {.name = "initial_pool_size",                                                                               \
+   .type = HIPMM_OPTION_BYTES,                                                                                \
+   .flags = HIPMM_OPTION_PERCENT,                                                                             \
+   .offset = offsetof(struct driver_pool_options, initial_pool_size),                                         \
+   .initial = "0",                                                                                            \
+   .unit = "bytes",                                                                                           \
+   .doc = "Memory that the driver's pool takes from the device at once, if release_threshold lets it "        \
+          "keep that; it grows by itself"},                                                                   \
+      {.name = "release_threshold",                                                                           \
+       .type = HIPMM_OPTION_BYTES,                                                                            \
+       .flags = HIPMM_OPTION_PERCENT | HIPMM_OPTION_RELOADABLE,                                               \
+       .offset = offsetof(struct driver_pool_options, release_threshold),                                     \
+       .initial = "unlimited",                                                                                \
+       .unit = "bytes",                                                                                       \
+       .doc = "Idle memory above this is given back to the device at synchronisations",                       \
+       .choices = driver_pool_unlimited},                                                                     \
+      {.name = "reuse_follow_event_dependencies",                                                             \
+       .type = HIPMM_OPTION_BOOL,                                                                             \
+       .flags = HIPMM_OPTION_RELOADABLE,                                                                      \
+       .offset = offsetof(struct driver_pool_options, reuse_follow_event_dependencies),                       \
+       .initial = "true",                                                                                     \
+       .doc = "Reuse memory freed on another stream that the allocating stream already waits for"},           \
+      {.name = "reuse_allow_opportunistic",                                                                   \
+       .type = HIPMM_OPTION_BOOL,                                                                             \
+       .flags = HIPMM_OPTION_RELOADABLE,                                                                      \
+       .offset = offsetof(struct driver_pool_options, reuse_allow_opportunistic),                             \
+       .initial = "true",                                                                                     \
+       .doc = "Reuse memory freed on another stream once that free has happened"},                            \
+  {                                                                                                           \
+    .name = "reuse_allow_internal_dependencies", .type = HIPMM_OPTION_BOOL, .flags = HIPMM_OPTION_RELOADABLE, \
+    .offset = offsetof(struct driver_pool_options, reuse_allow_internal_dependencies), .initial = "true",     \
+    .doc = "Let the allocating stream wait for another one in order to reuse its memory"                      \
+  }
+
+/* ---- Life ---- */
+
+/* For create. `open` brings the pool, by the plugin's own options; should it fail, nothing is left. Refuses a
+ * runtime or a device that cannot do pools. */
+enum hipmm_status driver_pool_create(const struct hipmm_services *services,
+                                     enum hipmm_status (*open)(struct driver_pool *pool, const void *options),
+                                     const void *options, void **self_out);
+void driver_pool_destroy(void *self);
+
+/* Puts the options in force on the new pool, and fills it. */
+enum hipmm_status driver_pool_prepare(struct driver_pool *pool, const struct driver_pool_options *options);
+
+/* Gives other devices access: as the rows of struct driver_pool_peer say, and all others that can reach the memory to
+ * read and write, as hipMalloc's memory can be copied with any of them current. */
+enum hipmm_status driver_pool_allow(struct driver_pool *pool, const struct hipmm_list *peers);
+
+/* Makes sure that the resource's own device has it. */
+enum hipmm_status driver_pool_allow_own(struct driver_pool *pool);
+
+/* ---- The ops of the same names, and the tables that go with them ---- */
+
+enum hipmm_status driver_pool_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out);
+enum hipmm_status driver_pool_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream);
+enum hipmm_status driver_pool_find(void *self, const void *ptr, struct hipmm_block *block_out);
+enum hipmm_status driver_pool_trim(void *self, size_t keep_bytes);
+enum hipmm_status driver_pool_query(void *self, size_t index, int64_t *value_out);
+enum hipmm_status driver_pool_perform(void *self, size_t index, int64_t *values_out);
+enum hipmm_status driver_pool_reconfigure(void *self, const char *option, const void *options);
+
+enum { DRIVER_POOL_VALUES = 8, DRIVER_POOL_ACTIONS = 1 };
+extern const struct hipmm_feature driver_pool_values[DRIVER_POOL_VALUES];
+extern const struct hipmm_feature driver_pool_actions[DRIVER_POOL_ACTIONS];
+
+/* ---- Between processes: driver_share.c ---- */
+
+extern const struct hipmm_sharing driver_pool_sharing;
+
+/* An imported block was freed; the lock is held. */
+void driver_pool_forget_import(struct driver_pool *pool, const void *ptr);
+
+/* Lets go of the exported descriptor, and of the records of imports. */
+void driver_pool_close_share(struct driver_pool *pool);
+
+/* Notes a block in the ledger, with or without counting it. */
+enum hipmm_status driver_pool_hold(const struct driver_pool *pool, void *ptr, size_t bytes);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* gate.c: membarrier, and waiting for an owner to come out. */
+#include "gate.h"
+#include "../../core/base/cancel.h"
+
+#include <linux/membarrier.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { YIELDS = 1000, NAP_NS = 50000 };
+
+atomic_bool gates_are_light;
+
+static void prepare(void)
+{
+  bool light = !syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
+  atomic_store(&gates_are_light, light);
+}
+
+void gates_prepare(void)
+{
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, prepare);
+}
+
+void gates_agree(void)
+{
+  /* Registered, it does not fail. */
+  if (atomic_load(&gates_are_light)) syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+}
+
+/* The owner may be in a call of the driver. */
+void gate_await(const struct gate *gate)
+{
+  const struct timespec nap = {.tv_nsec = NAP_NS};
+  int cancel = cancel_forbid();
+  for (int turns = 0; atomic_load(&gate->inside); turns++)
+    if (turns < YIELDS)
+      sched_yield();
+    else
+      nanosleep(&nap, NULL);
+  cancel_allow(cancel);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/* source.c: see source.h. Every block that a source gave out stands in the core's ledger, so that a foreign pointer, a
+ * second free and a wrong size are refused before the runtime hears of them. */
+#include "source.h"
+#include "../../core/base/cancel.h"
+
+#include <stdlib.h>
+
+/* ---- Life ---- */
+
+enum hipmm_status source_create(const struct hipmm_services *services, const struct source_memory *memory,
+                                size_t self_bytes, void **self_out)
+{
+  struct source *source = services->host_allocate(services, self_bytes);
+  if (!source) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
+  source->services = services;
+  source->memory = memory;
+  source->self_bytes = self_bytes;
+  *self_out = source;
+  return HIPMM_OK;
+}
+
+/* What fails is tried once more: nobody comes after us who could. */
+void source_wait_at_end(const struct hipmm_services *services)
+{
+  if (services->hip->DeviceSynchronize() && services->hip->DeviceSynchronize()) services->hip->GetLastError();
+}
+
+void source_destroy(void *self)
+{
+  struct source *source = self;
+  const struct hipmm_services *services = source->services;
+  struct hipmm_block block;
+  source_wait_at_end(services);
+  while (services->release_next(services, &block) == HIPMM_OK)
+    if (source->memory->give_back(source, block.ptr, block.bytes))
+      source->memory->give_back(source, block.ptr, block.bytes);
+  services->host_free(services, source, source->self_bytes);
+}
+
+/* ---- Checks ---- */
+
+enum hipmm_status source_check(const struct hipmm_services *services, size_t bytes, size_t alignment)
+{
+  if (alignment > HIPMM_ALIGNMENT)
+    return services->refuse(services, HIPMM_E_ARGUMENT,
+                            "cannot align to {0:bytes}: a source aligns to {1:bytes}, pool to any power of two",
+                            alignment, HIPMM_ALIGNMENT, 0);
+  if (bytes > SIZE_MAX >> 8) /* half of the largest address space that there is */
+    return services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "cannot allocate {0:bytes}: no memory is that large",
+                            bytes, 0, 0);
+  return HIPMM_OK;
+}
+
+enum hipmm_status source_require_attribute(const struct hipmm_services *services, int attribute, const char *what)
+{
+  int value = 0;
+  int code = services->hip->DeviceGetAttribute(&value, attribute, services->device);
+  if (code) return services->refuse_hip(services, "hipDeviceGetAttribute", code, 0);
+  if (value) return HIPMM_OK;
+  return services->fail(services, HIPMM_E_NOT_SUPPORTED, NULL, "device %d has no %s", services->device, what);
+}
+
+enum hipmm_status source_require_function(const struct hipmm_services *services, int is_there, const char *name)
+{
+  if (is_there) return HIPMM_OK;
+  return services->fail(services, HIPMM_E_NOT_SUPPORTED, NULL, "this runtime does not export %s", name);
+}
+
+enum hipmm_status source_require_device(const struct hipmm_services *services, const char *option, int64_t device)
+{
+  int count = 0;
+  int code = services->hip->GetDeviceCount(&count);
+  if (code) return services->refuse_hip(services, "hipGetDeviceCount", code, 0);
+  if (device < count) return HIPMM_OK;
+  return services->fail(services, HIPMM_E_CONFIG, option, "device %lld does not exist: there are %d, numbered from 0",
+                        (long long)device, count);
+}
+
+/* ---- Memory ---- */
+
+static enum hipmm_status obtain_and_hold(const struct source *source, size_t bytes, void **ptr_out)
+{
+  const struct hipmm_services *services = source->services;
+  void *ptr = NULL;
+  enum hipmm_status status = source->memory->obtain(source, bytes, &ptr);
+  if (status) return status;
+  status = services->hold(services, ptr, bytes);
+  if (status)
+    source->memory->give_back(source, ptr, bytes);
+  else
+    *ptr_out = ptr;
+  return status;
+}
+
+enum hipmm_status source_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
+{
+  struct source *source = self;
+  const struct hipmm_services *services = source->services;
+  (void)stream; /* memory from a source is ready for every stream */
+  enum hipmm_status status = source_check(services, bytes, alignment);
+  if (status) return status;
+  if (!bytes) {
+    *ptr_out = NULL;
+    return HIPMM_OK;
+  }
+  int cancel = cancel_forbid();
+  int previous = services->enter_device(services);
+  status = obtain_and_hold(source, bytes, ptr_out);
+  services->leave_device(services, previous);
+  cancel_allow(cancel);
+  return status;
+}
+
+/* Work on the stream may still use the memory, and hipFree has not waited for it since HIP 7. A handle that is no
+ * stream any more is no reason to keep the memory: then the whole device is waited for. */
+static enum hipmm_status wait_for_work(const struct hipmm_services *services, hipStream_t stream)
+{
+  if (hipmm_stream_is_captured(services->hip, stream))
+    return services->refuse(services, HIPMM_E_STATE,
+                            "stream {0:hex} is being captured and cannot be waited for; free the block when that has "
+                            "ended, or put a pool above this resource",
+                            (uintptr_t)stream, 0, 0);
+  if (!services->hip->StreamSynchronize(stream)) return HIPMM_OK;
+  services->hip->GetLastError();
+  int code = services->hip->DeviceSynchronize();
+  return code ? services->refuse_hip(services, "hipDeviceSynchronize", code, 0) : HIPMM_OK;
+}
+
+enum hipmm_status source_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+{
+  struct source *source = self;
+  const struct hipmm_services *services = source->services;
+  size_t held_bytes = 0;
+  (void)alignment;
+  if (!ptr) return HIPMM_OK;
+  enum hipmm_status status = services->release(services, ptr, bytes, &held_bytes);
+  if (status) return status;
+  int cancel = cancel_forbid(); /* the block is nobody's meanwhile */
+  int previous = services->enter_device(services);
+  status = wait_for_work(services, stream);
+  if (!status) status = source->memory->give_back(source, ptr, held_bytes);
+  services->leave_device(services, previous);
+  if (status && services->hold(services, ptr, held_bytes))
+    services->log(services, HIPMM_LOG_ERROR, "%p could not be freed and cannot be noted either: it is lost", ptr);
+  cancel_allow(cancel);
+  return status;
+}
+
+enum hipmm_status source_find(void *self, const void *ptr, struct hipmm_block *block_out)
+{
+  struct source *source = self;
+  return source->services->held(source->services, ptr, block_out);
+}
+
+/* ---- Host memory ---- */
+
+static enum hipmm_status obtain_host(const struct source *source, size_t bytes, void **ptr_out)
+{
+  const struct hipmm_services *services = source->services;
+  size_t rounded = (bytes + HIPMM_ALIGNMENT - 1) / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
+  void *ptr = aligned_alloc(HIPMM_ALIGNMENT, rounded);
+  if (!ptr)
+    return services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "cannot allocate {0:bytes} of host memory", bytes, 0, 0);
+  *ptr_out = ptr;
+  return HIPMM_OK;
+}
+
+static enum hipmm_status give_back_host(const struct source *source, void *ptr, size_t bytes)
+{
+  (void)source, (void)bytes;
+  free(ptr);
+  return HIPMM_OK;
+}
+
+const struct source_memory source_host_memory = {.obtain = obtain_host, .give_back = give_back_host};

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* spin_lock.c: see spin.h. */
+#include "spin_lock.h"
+
+#include <sched.h>
+
+enum { SPINS_BEFORE_YIELD = 64 };
+
+void spin_wait(atomic_flag *lock)
+{
+  for (int spins = 0; atomic_flag_test_and_set_explicit(lock, memory_order_acquire); spins++)
+    if (spins < SPINS_BEFORE_YIELD)
+      __builtin_ia32_pause();
+    else
+      sched_yield(); /* its holder may have lost the processor */
+}

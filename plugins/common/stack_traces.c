@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/* stack_traces.c: see traces.h. A table that doubles; traces in it are named by their index, so that it may move. */
+#include "stack_traces.h"
+
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The frames of this file and of whatever wraps backtrace(), before the one that is asked for. */
+enum { FIRST_CAPACITY = 64, MOST_OWN_FRAMES = 8 };
+
+void traces_open(struct traces *traces, const struct hipmm_services *services)
+{
+  void *frame[1];
+  *traces = (struct traces){.services = services, .used = 1};
+  pthread_mutex_init(&traces->lock, NULL);
+  backtrace(frame, 1); /* its first call loads a library, which must not happen in the middle of an allocation */
+}
+
+void traces_close(struct traces *traces)
+{
+  const struct hipmm_services *services = traces->services;
+  if (traces->items) services->host_free(services, traces->items, traces->capacity * sizeof *traces->items);
+  if (traces->buckets) services->host_free(services, traces->buckets, traces->capacity * sizeof *traces->buckets);
+  pthread_mutex_destroy(&traces->lock);
+}
+
+/* ---- The table; the lock is held ---- */
+
+static uint64_t hash_of(void *const *frames, uint32_t depth)
+{
+  uint64_t hash = depth;
+  for (uint32_t i = 0; i < depth; i++) {
+    hash = (hash ^ (uint64_t)(uintptr_t)frames[i]) * 0x9E3779B97F4A7C15ull;
+    hash ^= hash >> 29;
+  }
+  return hash;
+}
+
+static uint32_t *bucket_of(const struct traces *traces, uint64_t hash)
+{
+  return &traces->buckets[hash & (traces->capacity - 1)];
+}
+
+/* Puts the traces that are in use into the buckets. */
+static void fill_buckets(struct traces *traces)
+{
+  for (uint32_t number = 1; number < traces->used; number++) {
+    struct trace *trace = &traces->items[number];
+    if (!trace->users) continue;
+    uint32_t *bucket = bucket_of(traces, trace->hash);
+    trace->next = *bucket;
+    *bucket = number;
+  }
+}
+
+static bool grow(struct traces *traces)
+{
+  const struct hipmm_services *services = traces->services;
+  uint32_t capacity = traces->capacity ? 2 * traces->capacity : FIRST_CAPACITY;
+  if (capacity > UINT32_MAX / 4) return false;
+  struct trace *items = services->host_allocate(services, capacity * sizeof *items);
+  uint32_t *buckets = services->host_allocate(services, capacity * sizeof *buckets);
+  if (!items || !buckets) {
+    if (items) services->host_free(services, items, capacity * sizeof *items);
+    if (buckets) services->host_free(services, buckets, capacity * sizeof *buckets);
+    return false;
+  }
+  if (traces->items) {
+    memcpy(items, traces->items, traces->used * sizeof *items);
+    services->host_free(services, traces->items, traces->capacity * sizeof *items);
+    services->host_free(services, traces->buckets, traces->capacity * sizeof *buckets);
+  }
+  traces->items = items;
+  traces->buckets = buckets;
+  traces->capacity = capacity;
+  fill_buckets(traces);
+  return true;
+}
+
+static uint32_t find(const struct traces *traces, uint64_t hash, void *const *frames, uint32_t depth)
+{
+  uint32_t number = traces->capacity ? *bucket_of(traces, hash) : 0;
+  while (number) {
+    const struct trace *trace = &traces->items[number];
+    if (trace->hash == hash && trace->depth == depth && !memcmp(trace->frames, frames, depth * sizeof *frames)) break;
+    number = trace->next;
+  }
+  return number;
+}
+
+/* An unused number, or 0. */
+static uint32_t unused_number(struct traces *traces)
+{
+  uint32_t number = traces->first_free;
+  if (number)
+    traces->first_free = traces->items[number].next;
+  else if (traces->used < traces->capacity || grow(traces))
+    number = traces->used++;
+  return number;
+}
+
+static uint32_t add(struct traces *traces, uint64_t hash, void *const *frames, uint32_t depth)
+{
+  uint32_t number = find(traces, hash, frames, depth);
+  if (!number) {
+    number = unused_number(traces);
+    if (!number) return 0;
+    struct trace *trace = &traces->items[number];
+    uint32_t *bucket = bucket_of(traces, hash);
+    *trace = (struct trace){.hash = hash, .next = *bucket, .depth = depth};
+    memcpy(trace->frames, frames, depth * sizeof *frames);
+    *bucket = number;
+  }
+  traces->items[number].users++;
+  return number;
+}
+
+static void forget(struct traces *traces, uint32_t number)
+{
+  struct trace *trace = &traces->items[number];
+  uint32_t *link = bucket_of(traces, trace->hash);
+  while (*link != number) link = &traces->items[*link].next;
+  *link = trace->next;
+  trace->next = traces->first_free;
+  traces->first_free = number;
+}
+
+/* ---- Taking ---- */
+
+/* Where the frames of the caller begin. */
+static int skip_own(void *const *frames, int count, const void *from)
+{
+  for (int i = 0; i < count && i < MOST_OWN_FRAMES; i++)
+    if (frames[i] == from) return i;
+  return count > 1 ? 1 : 0;
+}
+
+uint32_t traces_take(struct traces *traces, const void *from, uint32_t depth)
+{
+  void *frames[TRACE_MOST_FRAMES + MOST_OWN_FRAMES];
+  int count = backtrace(frames, TRACE_MOST_FRAMES + MOST_OWN_FRAMES);
+  int first = skip_own(frames, count, from);
+  uint32_t taken = (uint32_t)(count - first) < depth ? (uint32_t)(count - first) : depth;
+  uint64_t hash = hash_of(frames + first, taken);
+  pthread_mutex_lock(&traces->lock);
+  uint32_t number = add(traces, hash, frames + first, taken);
+  pthread_mutex_unlock(&traces->lock);
+  return number;
+}
+
+void traces_drop(struct traces *traces, uint32_t number)
+{
+  if (!number) return;
+  pthread_mutex_lock(&traces->lock);
+  if (!--traces->items[number].users) forget(traces, number);
+  pthread_mutex_unlock(&traces->lock);
+}
+
+int64_t traces_metadata_bytes(struct traces *traces)
+{
+  pthread_mutex_lock(&traces->lock);
+  int64_t bytes = (int64_t)(traces->capacity * (sizeof *traces->items + sizeof *traces->buckets));
+  pthread_mutex_unlock(&traces->lock);
+  return bytes;
+}
+
+/* ---- Writing ---- */
+
+/* Programs in C++ bring the function that makes their names readable; others have no use for it. */
+static char *demangle(const char *name)
+{
+  char *(*function)(const char *, char *, size_t *, int *) = NULL;
+  *(void **)&function = dlsym(RTLD_DEFAULT, "__cxa_demangle");
+  int status = -1;
+  return function && !strncmp(name, "_Z", 2) ? function(name, NULL, NULL, &status) : NULL;
+}
+
+/* As RMM writes them, and where in function and file, for addr2line. The address is that of the call, which is before
+ * the one that it returns to. */
+static void frame_text(uint32_t index, void *frame, char *line, size_t line_bytes)
+{
+  Dl_info info;
+  if (!dladdr((char *)frame - 1, &info) || !info.dli_fname) {
+    snprintf(line, line_bytes, "  #%u in %p", index, frame);
+    return;
+  }
+  char *readable = info.dli_sname ? demangle(info.dli_sname) : NULL;
+  unsigned long in_file = (unsigned long)((char *)frame - 1 - (char *)info.dli_fbase);
+  if (info.dli_sname)
+    snprintf(line, line_bytes, "  #%u in %.500s+%#lx from %.500s (+%#lx)", index, readable ? readable : info.dli_sname,
+             (unsigned long)((char *)frame - 1 - (char *)info.dli_saddr), info.dli_fname, in_file);
+  else
+    snprintf(line, line_bytes, "  #%u in ? from %.500s (+%#lx)", index, info.dli_fname, in_file);
+  free(readable);
+}
+
+void traces_write(struct traces *traces, uint32_t number, void (*write)(void *closure, const char *line), void *closure)
+{
+  char line[1200];
+  if (!number) return;
+  pthread_mutex_lock(&traces->lock);
+  struct trace trace = traces->items[number];
+  pthread_mutex_unlock(&traces->lock);
+  for (uint32_t i = 0; i < trace.depth; i++) {
+    frame_text(i, trace.frames[i], line, sizeof line);
+    write(closure, line);
+  }
+}
+
+struct log_lines {
+  const struct hipmm_services *services;
+  enum hipmm_log_level level;
+};
+
+static void log_line(void *closure, const char *line)
+{
+  const struct log_lines *lines = closure;
+  lines->services->log(lines->services, lines->level, "%s", line);
+}
+
+void traces_log(struct traces *traces, uint32_t number, enum hipmm_log_level level)
+{
+  struct log_lines lines = {traces->services, level};
+  traces_write(traces, number, log_line, &lines);
+}

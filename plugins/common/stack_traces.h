@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* stack_traces.h: stack traces of allocations, each different one kept once for as long as somebody has its number.
+ * Compiled into adaptors that can tell who allocated. Taking one costs microseconds; names are looked up when a
+ * trace is written. */
+#ifndef HIPMM_PLUGINS_COMMON_STACK_TRACES_H
+#define HIPMM_PLUGINS_COMMON_STACK_TRACES_H
+
+#include <hipmm/plugin.h>
+
+#include <pthread.h>
+
+enum { TRACE_MOST_FRAMES = 64 /* as in RMM */ };
+
+struct trace {
+  uint64_t hash;
+  uint32_t users; /* 0: free */
+  uint32_t next;  /* in the chain of its bucket, or of those that are free */
+  uint32_t depth;
+  uint32_t unused;
+  void *frames[TRACE_MOST_FRAMES]; /* return addresses, the caller of hipmm's plugin first */
+};
+
+struct traces {
+  const struct hipmm_services *services;
+  pthread_mutex_t lock;
+  struct trace *items; /* [0] is unused: number 0 is no trace */
+  uint32_t capacity, used, first_free;
+  uint32_t *buckets; /* as many as capacity */
+};
+
+void traces_open(struct traces *traces, const struct hipmm_services *services);
+void traces_close(struct traces *traces);
+
+/* The number of the calling thread's trace, of `depth` frames at most, from the frame that `from` returns to, which is
+ * __builtin_return_address(0) of an op. 0 when there is no host memory for one. */
+uint32_t traces_take(struct traces *traces, const void *from, uint32_t depth);
+
+/* One user less. 0 is ignored. */
+void traces_drop(struct traces *traces, uint32_t number);
+
+/* Writes a trace, a line for each frame, or writes it to the log. Nothing for 0. */
+void traces_write(struct traces *traces, uint32_t number, void (*write)(void *closure, const char *line),
+                  void *closure);
+void traces_log(struct traces *traces, uint32_t number, enum hipmm_log_level level);
+
+int64_t traces_metadata_bytes(struct traces *traces);
+
+#endif

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: MIT */
+/* stream_order.c: streams by handle, their epochs and events. Every HIP call of the pool that is about order is here. */
+#include "stream_order.h"
+#include "../../core/base/cancel.h"
+#include "thread_cache.h"
+
+enum { TABLE = 4 * MAX_STREAMS };
+
+#define PER_THREAD ((hipStream_t)2)
+
+const char *const record_words[] = {[RECORD_AUTO] = "auto", [RECORD_LAZY] = "lazy", [RECORD_ON_FREE] = "on_free", NULL};
+
+bool streams_open(struct streams *streams, const struct hipmm_services *services, enum record record)
+{
+  *streams = (struct streams){.services = services, .record = record, .count = STREAM_FIRST};
+  streams->items = services->host_allocate(services, MAX_STREAMS * sizeof *streams->items);
+  streams->table = services->host_allocate(services, TABLE * sizeof *streams->table);
+  return streams->items && streams->table;
+}
+
+void streams_close(struct streams *streams)
+{
+  const struct hipmm_services *services = streams->services;
+  for (uint32_t id = 0; streams->items && id < streams->count; id++) {
+    const struct stream *stream = &streams->items[id];
+    if (stream->event) services->hip->EventDestroy(stream->event);
+    for (uint32_t i = 0; i < STREAM_MARKS; i++)
+      if (stream->marks[i].event) services->hip->EventDestroy(stream->marks[i].event);
+  }
+  services->host_free(services, streams->items, MAX_STREAMS * sizeof *streams->items);
+  services->host_free(services, streams->table, TABLE * sizeof *streams->table);
+}
+
+static uint32_t home_of(hipStream_t handle, uint64_t thread)
+{
+  uint64_t key = ((uint64_t)(uintptr_t)handle >> 4 ^ thread) * 0x9E3779B97F4A7C15ull;
+  return (uint32_t)(key >> 40) % TABLE;
+}
+
+/* The table's entry for a stream: the one that holds its id, or the empty one where it goes. */
+static uint16_t *entry_of(const struct streams *streams, hipStream_t handle, uint64_t thread)
+{
+  for (uint32_t at = home_of(handle, thread);; at++) {
+    uint16_t *entry = &streams->table[at % TABLE];
+    const struct stream *stream = &streams->items[*entry];
+    if (!*entry || (stream->handle == handle && stream->thread == thread)) return entry;
+  }
+}
+
+/* Empties the stream's entry. Each entry behind it that was put there because the table was occupied moves up. */
+static void remove_entry(struct streams *streams, const struct stream *stream)
+{
+  uint32_t hole = (uint32_t)(entry_of(streams, stream->handle, stream->thread) - streams->table);
+  for (uint32_t at = (hole + 1) % TABLE; streams->table[at]; at = (at + 1) % TABLE) {
+    const struct stream *other = &streams->items[streams->table[at]];
+    if ((at - home_of(other->handle, other->thread)) % TABLE < (at - hole) % TABLE) continue;
+    streams->table[hole] = streams->table[at];
+    hole = at;
+  }
+  streams->table[hole] = STREAM_CLEAN;
+}
+
+static enum hipmm_status check_device(const struct streams *streams, hipStream_t handle)
+{
+  const struct hipmm_services *services = streams->services;
+  const struct hipmm_hip *hip = services->hip;
+  int device = services->device;
+  if (!hip->StreamGetDevice || handle == NULL || handle == PER_THREAD) return HIPMM_OK;
+  int cancel = cancel_forbid();
+  if (hip->StreamGetDevice(handle, &device)) hip->GetLastError();
+  cancel_allow(cancel);
+  if (device == services->device) return HIPMM_OK;
+  return services->refuse(services, HIPMM_E_ARGUMENT, "stream {0:hex} is of device {1}, not of device {2}",
+                          (uintptr_t)handle, (uint64_t)device, (uint64_t)services->device);
+}
+
+static uint32_t unused_id(struct streams *streams)
+{
+  uint32_t id = streams->unused;
+  if (!id) return streams->count < MAX_STREAMS ? streams->count++ : STREAM_CLEAN;
+  streams->unused = streams->items[id].next_unused;
+  return id;
+}
+
+bool stream_is_sure(const struct streams *streams, uint32_t id)
+{
+  const struct stream *stream = &streams->items[id];
+  return stream->lasts || stream->thread || streams->record == RECORD_LAZY || !streams->services->hip->StreamGetId;
+}
+
+static bool is_captured(const struct streams *streams, hipStream_t handle)
+{
+  int cancel = cancel_forbid();
+  bool captured = hipmm_stream_is_captured(streams->services->hip, handle);
+  cancel_allow(cancel);
+  return captured;
+}
+
+/* HIP's number of a stream; 0 where it has none to tell, as while the stream is captured: to ask would end the capture.
+ * It is another stream then, rightly so, since a graph does not run in the order of the stream that it was made of. */
+static unsigned long long number_of(const struct streams *streams, hipStream_t handle)
+{
+  const struct hipmm_hip *hip = streams->services->hip;
+  unsigned long long number = 0;
+  if (!hip->StreamGetId || handle == NULL || handle == PER_THREAD || is_captured(streams, handle)) return 0;
+  int cancel = cancel_forbid();
+  if (hip->StreamGetId(handle, &number)) hip->GetLastError();
+  cancel_allow(cancel);
+  return number;
+}
+
+static uint32_t add(struct streams *streams, hipStream_t handle, unsigned long long number)
+{
+  uint32_t id = unused_id(streams);
+  if (!id) return STREAM_CLEAN;
+  struct stream *stream = &streams->items[id];
+  /* A stream that was forgotten leaves its events. */
+  stream->handle = handle;
+  stream->thread = 0;
+  stream->number = number;
+  stream->in_use = true;
+  stream->lasts = !handle;
+  stream->gone = false;
+  stream->frees = stream->recorded = stream->passed = 0;
+  stream->n_marks = stream->marks_ahead = 0;
+  if (handle == PER_THREAD) stream->thread = thread_number();
+  *entry_of(streams, handle, stream->thread) = (uint16_t)id;
+  streams->active++;
+  return id;
+}
+
+void stream_lose(struct streams *streams, uint32_t id)
+{
+  struct stream *stream = &streams->items[id];
+  if (stream->gone) return; /* its handle may be another stream's by now */
+  remove_entry(streams, stream);
+  stream->gone = true;
+}
+
+/* The stream that the handle names now, if it is known; STREAM_CLEAN if not, and its number then. The stream that the
+ * handle named before is lost. */
+static uint32_t known_id(struct streams *streams, hipStream_t handle, unsigned long long *number_out)
+{
+  uint32_t id = *entry_of(streams, handle, handle == PER_THREAD ? thread_number() : 0);
+  if (id && stream_is_sure(streams, id)) return id;
+  *number_out = number_of(streams, handle);
+  if (id && streams->items[id].number == *number_out) return id;
+  if (id) stream_lose(streams, id);
+  return STREAM_CLEAN;
+}
+
+uint32_t streams_known_id(struct streams *streams, hipStream_t handle)
+{
+  unsigned long long number;
+  return known_id(streams, stream_usual_handle(handle), &number);
+}
+
+enum hipmm_status streams_enter(struct streams *streams, hipStream_t handle, uint32_t *id_out)
+{
+  unsigned long long number;
+  enum hipmm_status status = HIPMM_OK;
+  handle = stream_usual_handle(handle);
+  uint32_t id = known_id(streams, handle, &number);
+  if (!id) {
+    status = check_device(streams, handle);
+    if (!status) id = add(streams, handle, number);
+  }
+  *id_out = id;
+  return status;
+}
+
+/* Whether its handle may be used at any time and by any thread: its owner keeps it, which is known of some, and
+ * promised by all under RECORD_LAZY. A per-thread default stream can be named by its own thread alone. */
+static bool lasts(const struct streams *streams, const struct stream *stream)
+{
+  return !stream->thread && (stream->lasts || streams->record == RECORD_LAZY);
+}
+
+static bool may_use_handle(const struct streams *streams, const struct stream *stream)
+{
+  return !stream->gone && (lasts(streams, stream) || stream->thread == thread_number());
+}
+
+bool stream_is_captured(const struct streams *streams, uint32_t id)
+{
+  return is_captured(streams, streams->items[id].handle);
+}
+
+bool streams_any_captured(const struct streams *streams, uint32_t user)
+{
+  for (uint32_t id = STREAM_FIRST; id < streams->count; id++) {
+    const struct stream *stream = &streams->items[id];
+    bool is_good = id == user || (stream->in_use && may_use_handle(streams, stream));
+    if (is_good && stream_is_captured(streams, id)) return true;
+  }
+  return false;
+}
+
+/* Records the event, which is made if need be, on the stream. */
+static bool record_event(const struct streams *streams, const struct stream *stream, hipEvent_t *event)
+{
+  const struct hipmm_services *services = streams->services;
+  const struct hipmm_hip *hip = services->hip;
+  if (is_captured(streams, stream->handle)) return false;
+  int cancel = cancel_forbid();
+  int previous = services->enter_device(services);
+  int code = *event ? 0 : hip->EventCreateWithFlags(event, HIPMM_HIP_EVENT_DISABLE_TIMING);
+  if (!code) code = hip->EventRecord(*event, stream->handle);
+  if (code) hip->GetLastError();
+  services->leave_device(services, previous);
+  cancel_allow(cancel);
+  return !code;
+}
+
+static bool record(struct streams *streams, struct stream *stream)
+{
+  bool recorded = record_event(streams, stream, &stream->event);
+  if (recorded) stream->recorded = stream->frees;
+  return recorded;
+}
+
+uint64_t stream_note_free(struct streams *streams, uint32_t id)
+{
+  struct stream *stream = &streams->items[id];
+  stream->frees++;
+  /* The handle is good during this call. Should recording fail, the epoch stays uncovered and others synchronise. */
+  if (streams->record == RECORD_ON_FREE) record(streams, stream);
+  return stream->frees;
+}
+
+bool stream_cover(struct streams *streams, uint32_t id)
+{
+  struct stream *stream = &streams->items[id];
+  if (stream->recorded == stream->frees) return true;
+  return may_use_handle(streams, stream) && record(streams, stream);
+}
+
+void stream_poll(struct streams *streams, uint32_t id)
+{
+  struct stream *stream = &streams->items[id];
+  if (stream->passed == stream->recorded) return;
+  int cancel = cancel_forbid();
+  int code = streams->services->hip->EventQuery(stream->event);
+  if (code)
+    streams->services->hip->GetLastError(); /* HIP keeps even "not ready" as the thread's last error */
+  else
+    stream->passed = stream->recorded;
+  cancel_allow(cancel);
+}
+
+bool stream_wait(struct streams *streams, uint32_t waiter, uint32_t id, uint64_t epoch)
+{
+  const struct hipmm_services *services = streams->services;
+  struct stream *stream = &streams->items[id];
+  if (epoch <= stream->passed) return true;
+  if (stream_is_captured(streams, waiter)) return false;
+  if (epoch > stream->recorded && !stream_cover(streams, id)) return false;
+  int cancel = cancel_forbid();
+  int previous = services->enter_device(services);
+  int code = services->hip->StreamWaitEvent(streams->items[waiter].handle, stream->event, 0);
+  if (code) services->hip->GetLastError();
+  services->leave_device(services, previous);
+  cancel_allow(cancel);
+  streams->waits++;
+  return !code;
+}
+
+bool stream_host_wait(struct streams *streams, uint32_t id)
+{
+  struct stream *stream = &streams->items[id];
+  if (stream->passed == stream->frees) return true;
+  if (!stream_cover(streams, id)) return false;
+  int cancel = cancel_forbid();
+  int code = streams->services->hip->EventSynchronize(stream->event);
+  if (code) streams->services->hip->GetLastError();
+  cancel_allow(cancel);
+  streams->waits++;
+  return !code;
+}
+
+/* ---- Marks ---- */
+
+enum { MARKS_AFTER_WAIT = 8 * STREAM_MARKS };
+
+void stream_mark(struct streams *streams, uint32_t id)
+{
+  struct stream *stream = &streams->items[id];
+  if (!stream->marks_ahead && lasts(streams, stream)) return;
+  if (stream->n_marks && stream->marks[(stream->n_marks - 1) % STREAM_MARKS].epoch == stream->frees) return;
+  struct mark *mark = &stream->marks[stream->n_marks % STREAM_MARKS];
+  if (!record_event(streams, stream, &mark->event)) return;
+  mark->epoch = stream->frees;
+  stream->n_marks++;
+  if (stream->marks_ahead) stream->marks_ahead--;
+}
+
+/* The first mark at or after the epoch; NULL if there is none. */
+static const struct mark *mark_for(const struct stream *stream, uint64_t epoch)
+{
+  uint32_t first = stream->n_marks > STREAM_MARKS ? stream->n_marks - STREAM_MARKS : 0;
+  for (uint32_t i = first; i < stream->n_marks; i++)
+    if (stream->marks[i % STREAM_MARKS].epoch >= epoch) return &stream->marks[i % STREAM_MARKS];
+  return NULL;
+}
+
+bool stream_host_wait_for(struct streams *streams, uint32_t id, uint64_t epoch)
+{
+  struct stream *stream = &streams->items[id];
+  const struct hipmm_hip *hip = streams->services->hip;
+  if (!stream->in_use || epoch <= stream->passed || epoch > stream->frees) return true; /* or of a forgotten one */
+  stream->marks_ahead = MARKS_AFTER_WAIT;
+  const struct mark *mark = mark_for(stream, epoch);
+  if (!mark) return stream_host_wait(streams, id);
+  int cancel = cancel_forbid();
+  int code = hip->EventQuery(mark->event);
+  if (code) {
+    hip->GetLastError(); /* HIP keeps even "not ready" as the thread's last error */
+    streams->waits++;
+    code = hip->EventSynchronize(mark->event);
+    if (code) hip->GetLastError();
+  }
+  cancel_allow(cancel);
+  return !code;
+}
+
+void stream_passed(struct streams *streams, uint32_t id)
+{
+  struct stream *stream = &streams->items[id];
+  stream->recorded = stream->passed = stream->frees;
+}
+
+/* The stream has no entry in the table. */
+static void drop(struct streams *streams, uint32_t id)
+{
+  struct stream *stream = &streams->items[id];
+  stream->in_use = false;
+  stream->next_unused = streams->unused;
+  streams->unused = id;
+  streams->active--;
+}
+
+void stream_forget(struct streams *streams, uint32_t id)
+{
+  const struct stream *stream = &streams->items[id];
+  if (!stream->in_use) return;
+  if (!stream->gone) remove_entry(streams, stream);
+  drop(streams, id);
+}
+
+void streams_forget_gone(struct streams *streams)
+{
+  for (uint32_t id = STREAM_FIRST; id < streams->count; id++) {
+    const struct stream *stream = &streams->items[id];
+    if (stream->in_use && stream->gone && stream->passed == stream->frees) drop(streams, id);
+  }
+}
+
+/* ---- Waiting for all work, or for a stream ---- */
+
+enum hipmm_status streams_wait_for_device(const struct streams *streams, uint32_t user)
+{
+  const struct hipmm_services *services = streams->services;
+  if (streams_any_captured(streams, user))
+    return services->refuse(services, HIPMM_E_STATE,
+                            "a graph is being captured, and until that ends the device cannot be waited for", 0, 0, 0);
+  int cancel = cancel_forbid();
+  int previous = services->enter_device(services);
+  int code = services->hip->DeviceSynchronize();
+  enum hipmm_status status = code ? services->refuse_hip(services, "hipDeviceSynchronize", code, 0) : HIPMM_OK;
+  services->leave_device(services, previous);
+  cancel_allow(cancel);
+  return status;
+}
+
+void streams_wait_at_end(const struct hipmm_services *services)
+{
+  if (services->hip->DeviceSynchronize() && services->hip->DeviceSynchronize()) services->hip->GetLastError();
+}
+
+bool streams_wait_for_handle(const struct hipmm_services *services, hipStream_t handle)
+{
+  int cancel = cancel_forbid();
+  int previous = services->enter_device(services);
+  int code = services->hip->StreamSynchronize(handle);
+  if (code) services->hip->GetLastError();
+  services->leave_device(services, previous);
+  cancel_allow(cancel);
+  return !code;
+}

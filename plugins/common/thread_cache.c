@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/* thread_cache.c: thread numbers and memories, and one thread-specific key for all pools, whose destructor tells them that a
+ * thread ends. The plugin stays loaded, so the destructor is always there. */
+#include "thread_cache.h"
+#include "../../core/base/cancel.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+
+enum { MEMORY_BYTES = THREAD_MEMORIES * sizeof(struct thread_memory) };
+
+_Thread_local struct thread_memory *thread_memories;
+
+/* The memory of a thread whose end was told: it remembers nothing. Never written. */
+static struct thread_memory no_memories[THREAD_MEMORIES];
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list, and of what watches say of themselves */
+static pthread_cond_t call_over = PTHREAD_COND_INITIALIZER;
+static struct thread_watch *watches;
+
+uint64_t thread_number(void)
+{
+  static atomic_uint_fast64_t last;
+  static _Thread_local uint64_t number;
+  if (!number) number = atomic_fetch_add(&last, 1) + 1;
+  return number;
+}
+
+uint64_t thread_new_owner(void)
+{
+  static atomic_uint_fast64_t last;
+  return atomic_fetch_add(&last, 1) + 1;
+}
+
+/* The lock is held, save during the call itself; the watch stays in the list meanwhile. */
+static void tell(struct thread_watch *watch, uint64_t thread)
+{
+  watch->n_calls++;
+  pthread_mutex_unlock(&lock);
+  watch->ended(watch, thread);
+  pthread_mutex_lock(&lock);
+  if (!--watch->n_calls && watch->is_closing) pthread_cond_broadcast(&call_over);
+}
+
+static void thread_ended(void *number)
+{
+  pthread_mutex_lock(&lock);
+  for (struct thread_watch *watch = watches; watch; watch = watch->next)
+    if (!watch->is_closing) tell(watch, (uintptr_t)number);
+  pthread_mutex_unlock(&lock);
+  munmap(thread_memories, MEMORY_BYTES);
+  thread_memories = no_memories;
+}
+
+static void make_key(void)
+{
+  pthread_key_create(&key, thread_ended); /* should there be no key left, caches live until the pool needs them */
+}
+
+/* Straight from the system: the application's malloc may be what called us. */
+static void make_memories(void)
+{
+  pthread_once(&once, make_key);
+  void *memories = mmap(NULL, MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memories == MAP_FAILED) return;
+  thread_memories = memories;
+  pthread_setspecific(key, (void *)(uintptr_t)thread_number());
+}
+
+bool thread_attend(void)
+{
+  if (!thread_memories) make_memories();
+  return thread_memories && thread_memories != no_memories;
+}
+
+void thread_remember(uint64_t owner, const void *remembered_key, void *value)
+{
+  if (!thread_attend()) return;
+  thread_memories[thread_memory_index(owner, remembered_key)] = (struct thread_memory){owner, remembered_key, value};
+}
+
+void thread_watch_open(struct thread_watch *watch)
+{
+  pthread_mutex_lock(&lock);
+  watch->next = watches;
+  watches = watch;
+  pthread_mutex_unlock(&lock);
+}
+
+void thread_watch_close(struct thread_watch *watch)
+{
+  int cancel = cancel_forbid();
+  pthread_mutex_lock(&lock);
+  watch->is_closing = true;
+  while (watch->n_calls) pthread_cond_wait(&call_over, &lock);
+  for (struct thread_watch **link = &watches; *link; link = &(*link)->next) {
+    if (*link != watch) continue;
+    *link = watch->next;
+    break;
+  }
+  pthread_mutex_unlock(&lock);
+  cancel_allow(cancel);
+}

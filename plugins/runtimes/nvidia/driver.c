@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+/* driver.c: finds NVIDIA's driver and fills the table of its functions, the first time that a HIP function is called or
+ * when hipmm makes the runtime. Called by every other file through nvidia_ready(). A machine without a driver is no
+ * mistake: it is an error code and a sentence that says why. What was loaded stays for good. */
+#include "../../../core/base/cancel.h"
+#include "nvidia.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+atomic_bool nvidia_is_loaded;
+int nvidia_n_devices;
+
+/* Under driver_lock, save that the failure's text is read without: it changes only while nothing works. */
+static pthread_mutex_t driver_lock = PTHREAD_MUTEX_INITIALIZER;
+static char driver_library[4096] = NVIDIA_DEFAULT_LIBRARY;
+static char driver_failure[1024];
+
+static struct hipmm_services driver_services; /* what we know of it; log is NULL without hipmm */
+
+void nvidia_log(enum hipmm_log_level level, const char *format, ...)
+{
+  if (!driver_services.log) return;
+  char text[512];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  driver_services.log(&driver_services, level, "%s", text);
+}
+
+const char *nvidia_load_failure(void)
+{
+  return !atomic_load(&nvidia_is_loaded) && *driver_failure ? driver_failure : NULL;
+}
+
+static HIPMM_PRINTF(2, 3) hipError_t driver_fail(hipError_t error, const char *format, ...)
+{
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(driver_failure, sizeof driver_failure, format, arguments);
+  va_end(arguments);
+  return error;
+}
+
+/* ---- Symbols --------------------------------------------------------------------------------------------------- */
+
+/* cuGetProcAddress, as CUDA 11.3 brought it and as CUDA 12 has it. One of them is enough. */
+struct driver_lookup {
+  CUresult (*v1)(const char *name, void **address, int version, cuuint64_t flags);
+  CUresult (*v2)(const char *name, void **address, int version, cuuint64_t flags, int *status);
+};
+
+static struct driver_lookup driver_find_lookup(void *library)
+{
+  struct driver_lookup lookup;
+  void *v1 = dlsym(library, "cuGetProcAddress"), *v2 = dlsym(library, "cuGetProcAddress_v2");
+  memcpy(&lookup.v1, &v1, sizeof v1);
+  memcpy(&lookup.v2, &v2, sizeof v2);
+  return lookup;
+}
+
+static CUresult driver_find_symbol(const struct driver_lookup *lookup, const struct nvidia_symbol *symbol)
+{
+  const cuuint64_t flags = CU_GET_PROC_ADDRESS_LEGACY_STREAM;
+  void *address = NULL;
+  int status = 0;
+  CUresult result = lookup->v2 ? lookup->v2(symbol->name, &address, symbol->version, flags, &status)
+                               : lookup->v1(symbol->name, &address, symbol->version, flags);
+  if (result != CUDA_SUCCESS) address = NULL;
+  memcpy(symbol->slot, &address, sizeof address);
+  return result == CUDA_SUCCESS && !address ? CUDA_ERROR_NOT_FOUND : result;
+}
+
+/* Names that were not found, as many as there is room for. */
+struct driver_names {
+  char text[256];
+  bool is_full;
+};
+
+static void driver_add_name(struct driver_names *names, const char *name)
+{
+  size_t used = strlen(names->text);
+  if (names->is_full) return;
+  names->is_full = used + strlen(name) + sizeof ", and more" > sizeof names->text;
+  snprintf(names->text + used, sizeof names->text - used, "%s%s", used ? ", " : "", names->is_full ? "and more" : name);
+}
+
+static hipError_t driver_fail_stub(void)
+{
+  return driver_fail(hipErrorNoDevice,
+                     "%s is the CUDA toolkit's stub and not the driver; take its folder out of LD_LIBRARY_PATH",
+                     driver_library);
+}
+
+static hipError_t driver_find_symbols(void *library)
+{
+  struct driver_lookup lookup = driver_find_lookup(library);
+  struct driver_names needed = {.text = ""}, optional = {.text = ""};
+  if (!lookup.v1 && !lookup.v2)
+    return driver_fail(hipErrorInsufficientDriver,
+                       "%s has no cuGetProcAddress: the driver is older than CUDA 11.3, or not NVIDIA's; update it",
+                       driver_library);
+  for (size_t i = 0; i < nvidia_n_symbols; i++) {
+    const struct nvidia_symbol *symbol = &nvidia_symbols[i];
+    CUresult result = driver_find_symbol(&lookup, symbol);
+    if (result == CUDA_ERROR_STUB_LIBRARY) return driver_fail_stub();
+    if (result != CUDA_SUCCESS) driver_add_name(symbol->optional ? &optional : &needed, symbol->name);
+  }
+  if (*needed.text)
+    return driver_fail(hipErrorInsufficientDriver, "%s lacks %s, which hipmm cannot do without; update the driver",
+                       driver_library, needed.text);
+  if (*optional.text)
+    nvidia_log(HIPMM_LOG_INFO, "%s lacks %s; what needs them answers hipErrorNotSupported", driver_library,
+               optional.text);
+  return hipSuccess;
+}
+
+/* ---- The driver ------------------------------------------------------------------------------------------------ */
+
+static hipError_t driver_fail_no_device(void)
+{
+  const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+  return driver_fail(hipErrorNoDevice, "%s sees no device%s%s%s", driver_library,
+                     visible ? " (CUDA_VISIBLE_DEVICES is \"" : "", visible ? visible : "", visible ? "\")" : "");
+}
+
+/* What cuInit said, in words that help. */
+static hipError_t driver_fail_init(CUresult result)
+{
+  if (result == CUDA_ERROR_NO_DEVICE) return driver_fail_no_device();
+  if (result == CUDA_ERROR_STUB_LIBRARY) return driver_fail_stub();
+  const char *name = "?", *text = "?";
+  nvidia_cuda.GetErrorName(result, &name);
+  nvidia_cuda.GetErrorString(result, &text);
+  bool is_mismatch = result == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
+  hipError_t error = nvidia_translate(result);
+  return driver_fail(error == hipErrorUnknown ? hipErrorNotInitialized : error, "%s: cuInit: %s (%s)%s", driver_library,
+                     name, text, is_mismatch ? "; restart the machine after an update" : "");
+}
+
+static hipError_t driver_start(void)
+{
+  int version = 0, count = 0;
+  CUresult result = nvidia_cuda.Init(0);
+  if (result == CUDA_SUCCESS) result = nvidia_cuda.DeviceGetCount(&count);
+  if (result != CUDA_SUCCESS) return driver_fail_init(result);
+  if (count < 1) return driver_fail_no_device();
+  if (!nvidia_prepare_contexts(count)) return driver_fail(hipErrorOutOfMemory, "out of host memory");
+  nvidia_n_devices = count;
+  nvidia_cuda.DriverGetVersion(&version);
+  nvidia_log(HIPMM_LOG_INFO, "%s, for CUDA %d.%d, %d device%s", driver_library, version / 1000, version % 1000 / 10,
+             count, count == 1 ? "" : "s");
+  return hipSuccess;
+}
+
+static hipError_t driver_open(void)
+{
+  void *library = dlopen(driver_library, RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    const char *text = dlerror();
+    return driver_fail(hipErrorNoDevice, "NVIDIA's driver cannot be loaded: %s", text ? text : driver_library);
+  }
+  hipError_t error = driver_find_symbols(library);
+  if (error == hipSuccess) return driver_start(); /* once started it may have threads of its own, so it stays */
+  dlclose(library);
+  return error;
+}
+
+hipError_t nvidia_load(void)
+{
+  hipError_t error = hipSuccess;
+  int cancel = cancel_forbid();
+  pthread_mutex_lock(&driver_lock);
+  if (!atomic_load(&nvidia_is_loaded)) {
+    error = driver_open();
+    if (error == hipSuccess) atomic_store_explicit(&nvidia_is_loaded, true, memory_order_release);
+  }
+  pthread_mutex_unlock(&driver_lock);
+  cancel_allow(cancel);
+  return error == hipSuccess ? error : nvidia_fail(error);
+}
+
+bool nvidia_configure(const char *library, const struct hipmm_services *services)
+{
+  pthread_mutex_lock(&driver_lock);
+  bool is_same = !strcmp(library, driver_library), is_loaded = atomic_load(&nvidia_is_loaded);
+  bool fits = strlen(library) < sizeof driver_library;
+  if (!is_loaded) {
+    memset(&driver_services, 0, sizeof driver_services);
+    size_t bytes = services->struct_size;
+    memcpy(&driver_services, services, bytes < sizeof driver_services ? bytes : sizeof driver_services);
+    if (fits) strcpy(driver_library, library);
+  }
+  pthread_mutex_unlock(&driver_lock);
+  return is_loaded ? is_same : fits;
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/* nvidia.h: what the files of the nvidia runtime share. Every HIP function here has the same shape:
+ *
+ *     if (!nvidia_ready()) return nvidia_last_error;    loads the driver the first time
+ *     do
+ *       result = nvidia_cuda.Something(…);              one call through a pointer
+ *     while (nvidia_again(&result));                    once more if the thread had no context yet
+ *     return nvidia_end(result);                        HIP's code, kept for hipGetLastError
+ *
+ * so that a call that succeeds costs a load, a test and the driver's function. Threads get a context only when the
+ * driver says that a function needs one: the primary context of device 0, as with CUDA's own runtime. The loop is left
+ * out where a function needs no context. */
+#ifndef HIPMM_PLUGINS_RUNTIMES_NVIDIA_NVIDIA_H
+#define HIPMM_PLUGINS_RUNTIMES_NVIDIA_NVIDIA_H
+
+#include "driver.h"
+
+#include <hip/hip_runtime_api.h>
+#include <hipmm/plugin.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+/* ---- driver.c -------------------------------------------------------------------------------------------------- */
+
+#define NVIDIA_DEFAULT_LIBRARY "libcuda.so.1"
+
+extern atomic_bool nvidia_is_loaded;
+extern int nvidia_n_devices; /* constant once loaded */
+
+/* Loads the driver unless that has been done; an error is also left for hipGetLastError. What failed is tried again,
+ * and is told by nvidia_load_failure(). */
+hipError_t nvidia_load(void);
+
+/* Why the driver could not be loaded, for people; NULL if it was not tried or went well. */
+const char *nvidia_load_failure(void);
+
+/* Says which library is the driver, and who is to be told what happens. False if another one is in use already. */
+bool nvidia_configure(const char *library, const struct hipmm_services *services);
+
+/* Writes a line to hipmm's debug log, if there is one. */
+void nvidia_log(enum hipmm_log_level level, const char *format, ...) HIPMM_PRINTF(2, 3);
+
+static inline bool nvidia_ready(void)
+{
+  return __builtin_expect(atomic_load_explicit(&nvidia_is_loaded, memory_order_acquire), 1) ||
+         nvidia_load() == hipSuccess;
+}
+
+/* ---- error.c --------------------------------------------------------------------------------------------------- */
+
+extern _Thread_local hipError_t nvidia_last_error;
+
+/* HIP's code for one of CUDA's. */
+hipError_t nvidia_translate(CUresult result);
+
+/* Keeps an error for hipGetLastError, and returns it. */
+hipError_t nvidia_fail(hipError_t error);
+
+/* The end of every call: the slow part is only for errors. */
+hipError_t nvidia_end_failed(CUresult result);
+
+static inline hipError_t nvidia_end(CUresult result)
+{
+  return __builtin_expect(result == CUDA_SUCCESS, 1) ? hipSuccess : nvidia_end_failed(result);
+}
+
+/* ---- context.c ------------------------------------------------------------------------------------------------- */
+
+/* Prepares the table of contexts. Called once, by driver.c; false if there is no memory. */
+bool nvidia_prepare_contexts(int n_devices);
+
+/* The primary context of a device, which stays alive from then on. */
+CUresult nvidia_primary_context(int device, CUcontext *context_out);
+
+/* If the thread has no context: gives it that of device 0, and true. If that fails, the reason goes into *result. */
+bool nvidia_bind_thread(CUresult *result);
+
+static inline bool nvidia_again(CUresult *result)
+{
+  return __builtin_expect(*result == CUDA_ERROR_INVALID_CONTEXT, 0) && nvidia_bind_thread(result);
+}
+
+/* CUDA's handle of a device is its number, as CUDA's own runtime takes for granted. */
+static inline bool nvidia_device_exists(int device)
+{
+  return device >= 0 && device < nvidia_n_devices;
+}
+
+/* ---- Types ----------------------------------------------------------------------------------------------------- */
+
+static inline CUdeviceptr nvidia_address(const void *ptr)
+{
+  return (CUdeviceptr)(uintptr_t)ptr;
+}
+
+static inline void *nvidia_pointer(CUdeviceptr address)
+{
+  return (void *)(uintptr_t)address;
+}
+
+/* Handles of streams keep their value, so that those of other libraries work, and so do NULL (the default stream), 1
+ * (the legacy stream) and 2 (the thread's own). */
+static inline CUstream nvidia_stream(hipStream_t stream)
+{
+  return (CUstream)stream;
+}
+
+static inline CUevent nvidia_event(hipEvent_t event)
+{
+  return (CUevent)event;
+}
+
+/* Structs and numbers that HIP and CUDA have in common; see layouts.c. */
+static inline const CUmemAccessDesc *nvidia_access(const hipMemAccessDesc *access)
+{
+  return (const CUmemAccessDesc *)access;
+}
+
+/* ---- HIP functions newer than the oldest headers ---------------------------------------------------------------- */
+
+#pragma GCC visibility push(default)
+hipError_t hipStreamGetDevice(hipStream_t stream, hipDevice_t *device); /* HIP 5.7 */
+hipError_t hipStreamGetId(hipStream_t stream, unsigned long long *id);  /* HIP 7.0 */
+hipError_t hipDeviceSetLimit(enum hipLimit_t limit, size_t value);      /* HIP 5.3 */
+#pragma GCC visibility pop
+
+#endif

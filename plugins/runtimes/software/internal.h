@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: MIT */
+/* internal.h: what the files of the software device share: its objects, its one lock, and the functions of each file
+ * under that file's name.
+ *
+ * One mutex guards every object. It is never held while data is copied, while a host function runs, or while waiting.
+ * A HIP function is bracketed by software_begin (counts, fails on schedule, takes the lock) and software_end (gives
+ * the lock back, keeps the thread's last error); no file calls another's exported HIP function, which would count
+ * twice. Unless they say otherwise, the functions below expect the lock held. */
+#ifndef HIPMM_PLUGINS_RUNTIMES_SOFTWARE_INTERNAL_H
+#define HIPMM_PLUGINS_RUNTIMES_SOFTWARE_INTERNAL_H
+
+#include "../../common/address_tree.h"
+#include "calls.h"
+#include "software.h"
+#include <hip/hip_runtime_api.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SOFTWARE_MAX_DEVICES     64
+#define SOFTWARE_PAGE_BYTES      ((size_t)4096)
+#define SOFTWARE_PITCH_ALIGNMENT 256 /* of rows, in bytes */
+
+enum software_scheduler { SOFTWARE_THREADS, SOFTWARE_STEPPED };
+
+#define SOFTWARE_CALL_ID(name, allocates) SOFTWARE_##name,
+enum software_call { SOFTWARE_CALLS(SOFTWARE_CALL_ID) SOFTWARE_N_CALLS };
+
+struct software_config {
+  int devices;
+  size_t memory_bytes;      /* of each device */
+  size_t host_memory_bytes; /* for pinned and managed memory */
+  enum software_scheduler scheduler;
+  uint64_t seed;
+  bool virtual_memory, memory_pools, managed_memory, pageable_memory_access;
+  bool closed;              /* the host cannot touch device memory */
+  int peer_group;           /* so many devices, one after the other, reach each other's memory */
+  size_t granularity_bytes; /* of virtual memory; a power of two, a page or more */
+};
+
+/* Functions of HIP that are newer than the headers of HIP 5.2. */
+HIPMM_EXPORT hipError_t hipStreamGetId(hipStream_t stream, unsigned long long *id);
+HIPMM_EXPORT hipError_t hipExtHostAlloc(void **pointer, size_t bytes, unsigned int flags);
+HIPMM_EXPORT hipError_t hipStreamGetDevice(hipStream_t stream, hipDevice_t *device);
+HIPMM_EXPORT hipError_t hipDeviceSetLimit(enum hipLimit_t limit, size_t value);
+#if HIP_VERSION < 60200000
+typedef enum {
+  HIP_GET_PROC_ADDRESS_SUCCESS = 0,
+  HIP_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND = 1,
+  HIP_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT = 2
+} hipDriverProcAddressQueryResult;
+#endif
+HIPMM_EXPORT hipError_t hipGetProcAddress(const char *name, void **function_out, int version, uint64_t flags,
+                                          hipDriverProcAddressQueryResult *status_out);
+#if HIP_VERSION_MAJOR < 6
+HIPMM_EXPORT hipError_t hipGetDevicePropertiesR0600(void *properties, int device);
+#endif
+
+/* ---- Objects --------------------------------------------------------------------------------------------------- */
+
+/* The head of every object that the application holds a handle to (see handles.c). */
+struct software_handle {
+  struct software_handle *next_free;
+  bool live;
+};
+
+/* A point in a stream: recorded by an event, or where a stream-ordered free takes effect. */
+struct software_marker {
+  unsigned references;
+  bool done;
+  double time_ms;
+};
+
+enum software_memory_kind {
+  SOFTWARE_DEVICE_MEMORY,
+  SOFTWARE_POOLED, /* of a stream-ordered pool */
+  SOFTWARE_MANAGED,
+  SOFTWARE_PINNED,     /* hipHostMalloc */
+  SOFTWARE_REGISTERED, /* hipHostRegister: the application's own memory */
+  SOFTWARE_OPENED      /* another process's memory */
+};
+
+/* A live block that operations may touch. In the table while the application may use it; operations hold references,
+ * so that one that executes too late still finds out what became of it. */
+struct software_allocation {
+  struct tree_node by_address; /* major: start; minor: bytes as requested */
+  enum software_memory_kind kind;
+  int device;
+  uint32_t id;    /* no other allocation's, as long as it does not wrap round */
+  unsigned flags; /* as given at allocation */
+  unsigned references;
+  unsigned busy; /* operations that touch it right now */
+  bool closing;  /* a free waits for the device: no new operation may name it */
+  bool born;     /* its stream-ordered allocation has executed; true at once for other kinds */
+  bool freed;
+  struct software_block *block;
+  struct software_pool_block *pool_block; /* POOLED */
+  struct software_pool *pool;             /* POOLED, and OPENED through a pool */
+  struct software_advice *advice;         /* of managed memory; NULL for none (see advice.c) */
+  size_t mapped_bytes;                    /* OPENED: what to unmap */
+};
+
+/* A stretch of memory that an operation reads or writes. */
+struct software_span {
+  char *start;
+  size_t bytes;
+  bool is_write;
+  bool is_virtual;                        /* in mappings of virtual memory */
+  int device;                             /* whose access decides */
+  struct software_allocation *allocation; /* a reference; NULL for virtual and for the application's own memory */
+};
+
+enum software_operation_kind {
+  SOFTWARE_COPY,
+  SOFTWARE_FILL,
+  SOFTWARE_HOST,
+  SOFTWARE_RECORD, /* completes a marker */
+  SOFTWARE_WAIT,   /* runnable when its marker is done */
+  SOFTWARE_BIRTH,  /* of a stream-ordered allocation */
+  SOFTWARE_DEATH,  /* of a stream-ordered allocation; completes a marker */
+  SOFTWARE_TOUCH   /* a prefetch: checks its span only */
+};
+
+struct software_operation {
+  struct software_operation *next;
+  enum software_operation_kind kind;
+  enum software_call call;
+  uint64_t sequence; /* of submission, over all devices */
+  struct software_span to, from;
+  void *staged;                /* COPY: the source's data, taken at the call; from is unused then */
+  uint32_t value, value_bytes; /* FILL */
+  hipHostFn_t function;        /* HOST */
+  hipStreamCallback_t callback;
+  hipStream_t stream;
+  void *argument;
+  struct software_marker *marker; /* of a COPY: completed with it; mostly NULL */
+  struct software_allocation *allocation;
+};
+
+/* A line of operations that execute in order. Outlives the stream handle until it is empty; then it is kept, with its
+ * thread, for the next stream. Never given back to the heap, so a late look at it is safe. */
+struct software_queue {
+  struct software_queue *next_active, *previous_active; /* of those with operations */
+  struct software_queue *next_idle;                     /* of those without a stream */
+  struct software_operation *head, *tail;
+  int device;
+  bool is_legacy;    /* a device's default stream */
+  bool is_blocking;  /* orders itself with the default stream */
+  bool is_running;   /* its head is being executed */
+  bool is_abandoned; /* its stream is gone */
+  bool has_thread;
+  pthread_cond_t wake;
+};
+
+struct software_stream {
+  struct software_handle handle;
+  struct software_queue *queue;
+  uint64_t id;
+  int device;
+  unsigned flags;
+  int priority;
+};
+
+struct software_event {
+  struct software_handle handle;
+  int device;
+  unsigned flags;
+  struct software_marker *marker; /* of the last record; NULL before */
+};
+
+/* A memfd, and the parts of it that are mapped and cut into blocks (see heap.c). */
+struct software_heap {
+  int device; /* whose capacity it is charged to; -1: the host's */
+  int fd;     /* 0 until first used */
+  uint64_t file_end, file_bytes;
+  struct tree_node *free_by_size, *free_by_address;
+  struct software_arena *arenas;
+};
+
+struct software_block {
+  struct tree_node by_address; /* major: start; minor: bytes */
+  struct tree_node by_size;    /* major: bytes; minor: start */
+  struct software_arena *arena;
+};
+
+struct software_device {
+  size_t used_bytes; /* of the capacity */
+  uint64_t live_count, live_bytes;
+  uint64_t faults;
+  hipError_t fault; /* sticky */
+  struct software_heap heap;
+  struct software_queue *queue; /* of the default stream; NULL until used */
+  struct software_pool *pools, *default_pool, *pool;
+  bool peers[SOFTWARE_MAX_DEVICES];
+  unsigned flags;                 /* that the program set */
+  size_t stack_bytes, heap_bytes; /* its limits */
+};
+
+struct software_state {
+  pthread_mutex_t lock;
+  pthread_cond_t progress; /* an operation has finished, or a pin was let go */
+  struct software_config config;
+  atomic_int n_devices; /* config.devices, for readers without the lock */
+  uint64_t sequence;    /* of the operation submitted last */
+  uint64_t pending;     /* operations not finished */
+  uint32_t last_allocation_id;
+  struct software_queue *active;
+  struct software_device devices[SOFTWARE_MAX_DEVICES];
+  struct software_heap host_heap; /* of pinned and managed memory */
+  size_t host_used_bytes;
+  struct tree_node *allocations, *arenas;
+};
+
+extern struct software_state software;
+
+/* ---- call.c: counting, failing on schedule, the thread's last error -------------------------------------------- */
+
+/* Every HIP function begins with one of these and ends with its partner. enter and leave take no lock. begin takes the
+ * lock even when it fails. After fork() the child gets hipErrorNotInitialized from everything. */
+hipError_t software_enter(enum software_call call);
+hipError_t software_leave(hipError_t error);
+hipError_t software_begin(enum software_call call);
+hipError_t software_end(hipError_t error);
+
+/* What begin does once; for those who do not begin. Takes no lock. */
+void software_prepare(void);
+/* begin, and the current device; fails with the device's sticky fault. */
+hipError_t software_begin_on_device(enum software_call call, int *device_out);
+
+const char *software_call_name(enum software_call call);
+hipError_t software_last_error(bool clear);
+
+/* ---- handles.c: objects behind handles ------------------------------------------------------------------------- */
+
+struct software_handles {
+  size_t object_bytes;
+  unsigned n_chunks;
+  void *chunks[26];
+  struct software_handle *free_list;
+};
+
+/* A zeroed object; NULL when there is no memory. Last given, first taken. */
+void *software_handle_take(struct software_handles *handles);
+void software_handle_give(struct software_handles *handles, void *object);
+/* Whether `pointer`, which may be anything, is a live object. Looks at none but our own memory. */
+bool software_handle_is_live(const struct software_handles *handles, const void *pointer);
+/* The live object after `object` in memory; the first for NULL. */
+void *software_handle_next(const struct software_handles *handles, const void *object);
+
+/* ---- error.c --------------------------------------------------------------------------------------------------- */
+
+/* A code by its name or as a decimal number; false if it is neither. Needs no lock. */
+bool software_error_parse(const char *text, hipError_t *error_out);
+
+/* ---- device.c -------------------------------------------------------------------------------------------------- */
+
+int software_current_device(void); /* of the calling thread; needs no lock */
+bool software_device_exists(int device);
+extern const char software_device_name[], software_device_architecture[];
+void software_device_uuid(int device, unsigned char uuid_out[16]); /* needs no lock */
+/* Whether `device` can be given access to the memory of `peer`; both exist. */
+bool software_device_reaches(int device, int peer);
+/* Remembers that an operation of `device` touched what it must not, and says so on stderr. */
+void software_device_fault(int device, enum software_call call, const struct software_span *span, const char *why);
+
+/* ---- attribute.c, settings.c ----------------------------------------------------------------------------------- */
+
+/* Any attribute by its number; hipErrorInvalidValue for one that the device does not have. */
+hipError_t software_attribute(int attribute, int device, int *value_out);
+void software_settings_reset(int device);
+
+/* ---- heap.c: memory -------------------------------------------------------------------------------------------- */
+
+/* Charges a device's capacity, or the host's for -1; false if that much is not left. */
+bool software_charge(int device, size_t bytes);
+void software_uncharge(int device, size_t bytes);
+/* A charged block of at least `bytes`, page-aligned; NULL when capacity or the host's memory is exhausted. */
+struct software_block *software_heap_take(struct software_heap *heap, size_t bytes);
+void software_heap_give(struct software_heap *heap, struct software_block *block);
+/* Unmaps everything. No block may be taken. */
+void software_heap_close(struct software_heap *heap);
+/* Fresh file space, not charged; false if there is none. And its return to the system. */
+bool software_heap_extend(struct software_heap *heap, size_t bytes, uint64_t *offset_out);
+void software_heap_discard(struct software_heap *heap, uint64_t offset, size_t bytes);
+uint64_t software_block_offset(const struct software_block *block);
+size_t software_block_bytes(const struct software_block *block);
+/* A new memfd of ours, or -1. And whether `fd` is one. */
+int software_file_create(void);
+bool software_file_is_ours(int fd);
+size_t software_align_up(size_t bytes, size_t alignment); /* 0 on overflow */
+
+/* ---- allocation.c: the table of live memory, and spans --------------------------------------------------------- */
+
+/* A new entry over `block`, which is taken from `heap` here, with one reference: the table's. */
+hipError_t software_allocation_create(enum software_memory_kind kind, int device, size_t bytes,
+                                      struct software_allocation **allocation_out);
+/* An entry over memory that the caller has. */
+hipError_t software_allocation_enter(enum software_memory_kind kind, int device, void *start, size_t bytes,
+                                     struct software_allocation **allocation_out);
+/* The entry that holds `pointer`, or that starts there; NULL for none or one being freed. */
+struct software_allocation *software_allocation_holding(const void *pointer);
+struct software_allocation *software_allocation_at(const void *pointer);
+/* Strikes it out of the table: nobody can name it any more. Its memory and the table's reference stay. */
+void software_allocation_close(struct software_allocation *allocation);
+/* From here on, to touch it is a fault. Waits for those who touch it now. Drops the table's reference. */
+void software_allocation_end(struct software_allocation *allocation);
+void software_allocation_unreference(struct software_allocation *allocation);
+/* Undoes close. */
+void software_allocation_reopen(struct software_allocation *allocation);
+/* close, end, and its block back to the heap: all for memory that no pool has. */
+void software_allocation_destroy(struct software_allocation *allocation);
+
+/* Checks at the call that [start, start + bytes) may be touched by `device`: hipErrorInvalidValue if not. The memory is
+ * checked for the same device at execution. */
+hipError_t software_span_open(const void *start, size_t bytes, bool is_write, int device,
+                              struct software_span *span_out);
+void software_span_close(struct software_span *span);
+bool software_span_is_host(const struct software_span *span); /* the application's own memory */
+/* The device whose memory it is; -1 for memory that the host and all devices share. */
+int software_span_device(const struct software_span *span);
+/* Checks again at execution and pins: NULL, or why it is a fault. exit only after a NULL. */
+const char *software_span_enter(const struct software_span *span, uint64_t sequence);
+void software_span_exit(const struct software_span *span);
+
+/* ---- memory.c, host.c ------------------------------------------------------------------------------------------ */
+
+/* The kinds of memory that hipFree frees. */
+#define SOFTWARE_FREEABLE (1U << SOFTWARE_DEVICE_MEMORY | 1U << SOFTWARE_POOLED | 1U << SOFTWARE_MANAGED)
+/* Frees what starts at `pointer` if its kind is in `kinds` (bits 1 << kind), after the work that may use it. */
+hipError_t software_free(void *pointer, unsigned kinds);
+
+/* ---- advice.c -------------------------------------------------------------------------------------------------- */
+
+void software_advice_free(struct software_advice *advice); /* NULL is allowed */
+
+/* ---- queue.c: operations --------------------------------------------------------------------------------------- */
+
+/* NULL when there is no memory. */
+struct software_queue *software_queue_take(int device, bool is_blocking);
+/* Its stream is gone: finishes by itself, then serves another. */
+void software_queue_abandon(struct software_queue *queue);
+struct software_operation *software_operation_new(enum software_operation_kind kind, enum software_call call);
+void software_operation_free(struct software_operation *operation);
+/* Hands the operation over. On failure it is freed. */
+hipError_t software_submit(struct software_queue *queue, struct software_operation *operation);
+/* The same for a copy that runs on `runner` in the place that it has in `queue`: after what is in both, and what comes
+ * later to either is after it. */
+hipError_t software_submit_to(struct software_queue *runner, struct software_operation *operation,
+                              struct software_queue *queue);
+bool software_queue_is_runnable(const struct software_queue *queue);
+/* Executes the head of a runnable queue. Lets go of the lock meanwhile. */
+void software_queue_run(struct software_queue *queue);
+
+bool software_queue_is_done(const struct software_queue *queue, uint64_t sequence);
+/* Waits until what was submitted up to `sequence` is finished: on the queue (for a default stream, on all streams that
+ * order themselves with it), or on a device, -1 for all. */
+void software_wait_queue(const struct software_queue *queue, uint64_t sequence);
+void software_wait_device(int device, uint64_t sequence);
+void software_wait_marker(struct software_marker *marker);
+
+struct software_marker *software_marker_new(void);
+struct software_marker *software_marker_reference(struct software_marker *marker);
+void software_marker_unreference(struct software_marker *marker); /* NULL is allowed */
+void software_marker_finish(struct software_marker *marker);
+
+/* ---- copy.c ---------------------------------------------------------------------------------------------------- */
+
+/* Submits an operation of `queue` to `runner`, which may be the same; if `waits`, until it has run. On failure it is
+ * freed. */
+hipError_t software_submit_and_wait(struct software_queue *queue, struct software_queue *runner,
+                                    struct software_operation *operation, bool waits);
+
+/* ---- execute.c ------------------------------------------------------------------------------------------------- */
+
+void software_fill(char *start, size_t bytes, uint32_t value, size_t value_bytes);
+
+/* Does what the operation says. Lets go of the lock meanwhile. */
+void software_operation_execute(struct software_operation *operation, int device);
+
+/* ---- scheduler_threads.c, scheduler_stepped.c ------------------------------------------------------------------ */
+
+/* Makes sure that somebody will run the queue; false if no thread can be had. */
+bool software_threads_prepare(struct software_queue *queue);
+/* Wakes the threads of all queues that can go on. */
+void software_threads_wake(void);
+
+void software_stepped_seed(uint64_t seed);
+/* Runs one operation; false if none is runnable. */
+bool software_stepped_step(void);
+/* A look at an event or stream lets a few operations run, so that polling comes to an end. */
+void software_stepped_poll(void);
+
+/* ---- stream.c -------------------------------------------------------------------------------------------------- */
+
+/* The queue behind a handle, which may be any value: NULL and 1 are the current device's default stream, 2 the
+ * thread's. hipErrorInvalidHandle for what is not live, else the sticky fault of the stream's device. */
+hipError_t software_queue_find(hipStream_t stream, struct software_queue **queue_out);
+hipError_t software_default_queue(int device, struct software_queue **queue_out);
+void software_streams_reset(int device); /* -1: all */
+
+/* ---- event.c --------------------------------------------------------------------------------------------------- */
+
+void software_events_reset(int device); /* -1: all */
+
+/* ---- closed.c -------------------------------------------------------------------------------------------------- */
+
+/* Where memory lies that cannot be touched: in a file, from `offset` on, for `bytes` at least. */
+struct software_place {
+  int fd;
+  uint64_t offset;
+  size_t bytes;
+};
+
+/* Of memory in a device's heap (heap.c), and mapped (virtual.c); false if the address is neither. */
+bool software_heap_locate(uintptr_t address, struct software_place *place_out);
+bool software_virtual_locate(uintptr_t address, struct software_place *place_out);
+
+/* What execute.c does for a copy and a fill, where memory is closed. Both spans have been entered. The lock is held
+ * throughout. Return why they could not, or NULL. */
+const char *software_closed_copy(const struct software_operation *operation);
+const char *software_closed_fill(const struct software_operation *operation);
+
+/* ---- pool.c ---------------------------------------------------------------------------------------------------- */
+
+/* A free of a pooled allocation that takes effect now. */
+void software_pool_free(struct software_allocation *allocation);
+/* Whether the device may write to what comes from the pool. */
+bool software_pool_allows(const struct software_pool *pool, int device);
+/* For memory opened through a pool, before it is destroyed other than by hipFreeAsync. */
+void software_pool_forget(struct software_allocation *allocation);
+/* Whether a pooled allocation is of managed memory. */
+bool software_pool_is_managed(const struct software_allocation *allocation);
+/* What a stream-ordered free does when its turn has come. */
+void software_pool_bury(struct software_operation *operation);
+/* Gives back what pools of the device hold in reserve above `keep` (their own thresholds if NULL). */
+void software_pools_trim(int device, const size_t *keep);
+/* Waits until all of that can be given back, and does; false if there was nothing. */
+bool software_pools_drain(int device);
+void software_pools_reset(int device);
+
+/* ---- virtual.c ------------------------------------------------------------------------------------------------- */
+
+/* Whether [start, start + bytes) lies in a reservation at all, and whether `device` may touch all of it, through
+ * mappings older than `sequence`. */
+bool software_virtual_is_reserved(uintptr_t start);
+bool software_virtual_allows(uintptr_t start, size_t bytes, bool is_write, int device, uint64_t sequence);
+void software_virtual_pin(uintptr_t start, int change);
+/* The device whose memory is mapped at `pointer`; false if none is. */
+bool software_virtual_device(const void *pointer, int *device_out);
+bool software_virtual_has_reservations(void);
+void software_virtual_reset(int device); /* -1: all */
+
+/* ---- environment.c --------------------------------------------------------------------------------------------- */
+
+/* The initial value of every row. */
+void software_environment_default(const struct hipmm_option *table, size_t n, void *options);
+/* "name=value,name=value" over `options`; false, with the first part that is not valid, when one is not. Lists are
+ * separated by semicolons. software_environment_free() frees the lists. */
+bool software_environment_read(const struct hipmm_option *table, size_t n, const char *text, void *options,
+                               char *wrong_out, size_t wrong_bytes);
+void software_environment_free(const struct hipmm_option *table, size_t n, void *options);
+
+/* ---- software.c ------------------------------------------------------------------------------------------------ */
+
+/* The configuration that the text of HIPMM_SOFTWARE asks for; failures on schedule are scheduled. False, with the part
+ * that is not valid, when it cannot be read. */
+bool software_read_environment(const char *text, struct software_config *config_out, char *wrong_out,
+                               size_t wrong_bytes);
+
+/* ---- configure.c ----------------------------------------------------------------------------------------------- */
+
+extern const struct software_config software_defaults;
+/* Once, before anything else: takes the configuration of HIPMM_SOFTWARE into force. Needs no lock. */
+void software_initialise(void);
+/* Whether HIPMM_SOFTWARE cannot be read and nobody has configured the device otherwise; says so, once. */
+bool software_is_misconfigured(void);
+/* Takes a configuration into force and starts afresh; false while memory is still allocated. Takes the lock itself. */
+bool software_configure(const struct software_config *config);
+void software_reset_device(int device);
+
+#endif

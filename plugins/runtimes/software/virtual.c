@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: MIT */
+/* virtual.c: virtual memory management: reservations of address space, and mappings of physical memory in them. Called
+ * by applications, and by spans that lie in a reservation.
+ *
+ * A mapping is not accessible until hipMemSetAccess; the host then has the most that any device has. Neither hipMemMap
+ * nor hipMemUnmap waits for work: to unmap under a pending operation is a fault, since HIP does not promise that it
+ * waits. */
+#include "virtual.h"
+#include <stdlib.h>
+#include <sys/mman.h>
+
+struct virtual_reservation {
+  struct tree_node by_address;
+  unsigned busy; /* operations that touch it right now */
+};
+
+struct virtual_mapping {
+  struct tree_node by_address;
+  struct software_physical *physical;
+  uint64_t sequence; /* the last operation before it was mapped */
+  uint8_t access[SOFTWARE_MAX_DEVICES];
+};
+
+static struct tree_node *virtual_reservations, *virtual_mappings;
+
+static struct virtual_reservation *virtual_reservation_at(uintptr_t address)
+{
+  return (struct virtual_reservation *)tree_holding(virtual_reservations, address);
+}
+
+static struct virtual_mapping *virtual_mapping_at(uintptr_t address)
+{
+  return (struct virtual_mapping *)tree_holding(virtual_mappings, address);
+}
+
+/* ---- For spans ------------------------------------------------------------------------------------------------- */
+
+bool software_virtual_is_reserved(uintptr_t start)
+{
+  return virtual_reservation_at(start);
+}
+
+bool software_virtual_allows(uintptr_t start, size_t bytes, bool is_write, int device, uint64_t sequence)
+{
+  uint8_t needed = is_write ? hipMemAccessFlagsProtReadWrite : hipMemAccessFlagsProtRead;
+  const struct virtual_reservation *reservation = virtual_reservation_at(start);
+  if (!reservation || bytes > reservation->by_address.minor - (start - reservation->by_address.major)) return false;
+  for (uintptr_t at = start; at < start + bytes;) {
+    const struct virtual_mapping *mapping = virtual_mapping_at(at);
+    if (!mapping || mapping->sequence >= sequence || (mapping->access[device] & needed) != needed) return false;
+    at = mapping->by_address.major + mapping->by_address.minor;
+  }
+  return true;
+}
+
+void software_virtual_pin(uintptr_t start, int change)
+{
+  struct virtual_reservation *reservation = virtual_reservation_at(start);
+  if (reservation) reservation->busy += (unsigned)change;
+}
+
+static int virtual_file_of(const struct software_physical *physical)
+{
+  return physical->fd > 0 ? physical->fd : software.devices[physical->device].heap.fd;
+}
+
+bool software_virtual_locate(uintptr_t address, struct software_place *place_out)
+{
+  const struct virtual_mapping *mapping = virtual_mapping_at(address);
+  if (!mapping) return false;
+  size_t before = address - mapping->by_address.major;
+  *place_out = (struct software_place){virtual_file_of(mapping->physical), mapping->physical->offset + before,
+                                       mapping->by_address.minor - before};
+  return true;
+}
+
+bool software_virtual_device(const void *pointer, int *device_out)
+{
+  const struct virtual_mapping *mapping = virtual_mapping_at((uintptr_t)pointer);
+  if (mapping) *device_out = mapping->physical->device;
+  return mapping;
+}
+
+/* ---- Reservations ---------------------------------------------------------------------------------------------- */
+
+/* Reserves more than asked and gives the ends back, to align; NULL when there is no address space. */
+static void *virtual_reserve(size_t bytes, size_t alignment)
+{
+  size_t larger = bytes + alignment;
+  if (larger < bytes) return NULL;
+  char *start = mmap(NULL, larger, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (start == MAP_FAILED) return NULL;
+  size_t before = (alignment - (uintptr_t)start % alignment) % alignment;
+  if (before > 0) munmap(start, before);
+  if (alignment > before) munmap(start + before + bytes, alignment - before);
+  return start + before;
+}
+
+static hipError_t virtual_address_reserve(void **pointer_out, size_t bytes, size_t alignment)
+{
+  if (alignment < software.config.granularity_bytes) alignment = software.config.granularity_bytes;
+  struct virtual_reservation *reservation = calloc(1, sizeof *reservation);
+  if (!reservation) return hipErrorOutOfMemory;
+  void *start = virtual_reserve(bytes, alignment);
+  if (!start) {
+    free(reservation);
+    return hipErrorOutOfMemory;
+  }
+  reservation->by_address = (struct tree_node){.major = (uintptr_t)start, .minor = bytes};
+  tree_insert(&virtual_reservations, &reservation->by_address);
+  *pointer_out = start;
+  return hipSuccess;
+}
+
+/* The wished-for address is a wish, as in HIP; it is not granted. */
+hipError_t hipMemAddressReserve(void **pointer, size_t bytes, size_t alignment, void *address, unsigned long long flags)
+{
+  (void)address;
+  hipError_t error = software_virtual_begin(SOFTWARE_hipMemAddressReserve);
+  if (error == hipSuccess &&
+      (!pointer || !software_virtual_is_granular(bytes) || (alignment & (alignment - 1)) || flags != 0))
+    error = hipErrorInvalidValue;
+  return software_end(error != hipSuccess ? error : virtual_address_reserve(pointer, bytes, alignment));
+}
+
+static void virtual_reservation_drop(struct virtual_reservation *reservation)
+{
+  tree_remove(&virtual_reservations, &reservation->by_address);
+  munmap((void *)reservation->by_address.major, reservation->by_address.minor);
+  free(reservation);
+}
+
+hipError_t hipMemAddressFree(void *pointer, size_t bytes)
+{
+  hipError_t error = software_virtual_begin(SOFTWARE_hipMemAddressFree);
+  uintptr_t start = (uintptr_t)pointer;
+  struct virtual_reservation *reservation = virtual_reservation_at(start);
+  if (error == hipSuccess &&
+      (!reservation || reservation->by_address.major != start || reservation->by_address.minor != bytes))
+    error = hipErrorInvalidValue;
+  const struct tree_node *mapping = tree_at_least(virtual_mappings, start, 0);
+  if (error == hipSuccess && mapping && mapping->major - start < bytes) error = hipErrorInvalidValue;
+  if (error == hipSuccess) virtual_reservation_drop(reservation);
+  return software_end(error);
+}
+
+/* ---- Mappings -------------------------------------------------------------------------------------------------- */
+
+static bool virtual_is_free(uintptr_t start, size_t bytes)
+{
+  const struct virtual_reservation *reservation = virtual_reservation_at(start);
+  if (!reservation || bytes > reservation->by_address.minor - (start - reservation->by_address.major)) return false;
+  if (virtual_mapping_at(start)) return false;
+  const struct tree_node *after = tree_at_least(virtual_mappings, start, 0);
+  return !after || after->major - start >= bytes;
+}
+
+static hipError_t virtual_map(uintptr_t start, size_t bytes, struct software_physical *physical)
+{
+  struct virtual_mapping *mapping = calloc(1, sizeof *mapping);
+  if (!mapping) return hipErrorOutOfMemory;
+  void *mapped = mmap((void *)start, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
+                      virtual_file_of(physical), (off_t)physical->offset);
+  if (mapped == MAP_FAILED) {
+    free(mapping);
+    return hipErrorOutOfMemory;
+  }
+  mapping->by_address = (struct tree_node){.major = start, .minor = bytes};
+  mapping->physical = physical;
+  mapping->sequence = software.sequence;
+  physical->mappings++;
+  tree_insert(&virtual_mappings, &mapping->by_address);
+  return hipSuccess;
+}
+
+hipError_t hipMemMap(void *pointer, size_t bytes, size_t offset, hipMemGenericAllocationHandle_t handle,
+                     unsigned long long flags)
+{
+  hipError_t error = software_virtual_begin(SOFTWARE_hipMemMap);
+  uintptr_t start = (uintptr_t)pointer;
+  struct software_physical *physical = software_physical_of(handle);
+  bool is_valid = physical && software_virtual_is_granular(bytes) && bytes <= physical->bytes && offset == 0 &&
+                  flags == 0 && start % software.config.granularity_bytes == 0 && virtual_is_free(start, bytes);
+  if (error == hipSuccess && !is_valid) error = hipErrorInvalidValue;
+  return software_end(error != hipSuccess ? error : virtual_map(start, bytes, physical));
+}
+
+/* Whether whole mappings, one after the other, make up [start, start + bytes). */
+static bool virtual_is_whole(uintptr_t start, size_t bytes)
+{
+  if (bytes == 0 || bytes > UINTPTR_MAX - start) return false;
+  uintptr_t at = start;
+  while (at < start + bytes) {
+    const struct virtual_mapping *mapping = virtual_mapping_at(at);
+    if (!mapping || mapping->by_address.major != at) return false;
+    at += mapping->by_address.minor;
+  }
+  return at == start + bytes;
+}
+
+static void virtual_mapping_drop(struct virtual_mapping *mapping)
+{
+  struct software_physical *physical = mapping->physical;
+  tree_remove(&virtual_mappings, &mapping->by_address);
+  free(mapping);
+  physical->mappings--;
+  software_physical_settle(physical);
+}
+
+/* Waits for those who touch the reservation right now, which may be gone then. */
+static void virtual_wait(uintptr_t start)
+{
+  const struct virtual_reservation *reservation;
+  while ((reservation = virtual_reservation_at(start)) && reservation->busy > 0)
+    pthread_cond_wait(&software.progress, &software.lock);
+}
+
+static hipError_t virtual_unmap(uintptr_t start, size_t bytes)
+{
+  virtual_wait(start);
+  if (!virtual_is_whole(start, bytes)) return hipErrorInvalidValue;
+  void *empty = mmap((void *)start, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+  if (empty == MAP_FAILED) return hipErrorOutOfMemory;
+  for (uintptr_t at = start; at < start + bytes;) {
+    struct virtual_mapping *mapping = virtual_mapping_at(at);
+    at += mapping->by_address.minor;
+    virtual_mapping_drop(mapping);
+  }
+  return hipSuccess;
+}
+
+hipError_t hipMemUnmap(void *pointer, size_t bytes)
+{
+  hipError_t error = software_virtual_begin(SOFTWARE_hipMemUnmap);
+  return software_end(error != hipSuccess ? error : virtual_unmap((uintptr_t)pointer, bytes));
+}
+
+hipError_t hipMemRetainAllocationHandle(hipMemGenericAllocationHandle_t *handle, void *pointer)
+{
+  hipError_t error = software_virtual_begin(SOFTWARE_hipMemRetainAllocationHandle);
+  const struct virtual_mapping *mapping = virtual_mapping_at((uintptr_t)pointer);
+  if (error == hipSuccess && (!handle || !mapping)) error = hipErrorInvalidValue;
+  if (error == hipSuccess) {
+    mapping->physical->handle_references++;
+    mapping->physical->handle.live = true;
+    *handle = (hipMemGenericAllocationHandle_t)mapping->physical;
+  }
+  return software_end(error);
+}
+
+/* ---- Access ---------------------------------------------------------------------------------------------------- */
+
+static int virtual_protection(const struct virtual_mapping *mapping)
+{
+  int flags = 0;
+  for (int device = 0; device < SOFTWARE_MAX_DEVICES; device++) flags |= mapping->access[device];
+  if (software.config.closed) return PROT_NONE;
+  return flags == 0 ? PROT_NONE : (flags & 2) ? PROT_READ | PROT_WRITE : PROT_READ;
+}
+
+static hipError_t virtual_check_access(uintptr_t start, const hipMemAccessDesc *access, size_t count)
+{
+  const struct virtual_mapping *mapping = virtual_mapping_at(start);
+  for (size_t i = 0; i < count; i++) {
+    if (access[i].location.type != hipMemLocationTypeDevice || !software_device_exists(access[i].location.id))
+      return hipErrorInvalidValue;
+    if (mapping && !software_device_reaches(access[i].location.id, mapping->physical->device))
+      return hipErrorInvalidDevice;
+    if (access[i].flags != hipMemAccessFlagsProtNone && access[i].flags != hipMemAccessFlagsProtRead &&
+        access[i].flags != hipMemAccessFlagsProtReadWrite)
+      return hipErrorInvalidValue;
+  }
+  return hipSuccess;
+}
+
+static hipError_t virtual_set_access(uintptr_t start, size_t bytes, const hipMemAccessDesc *access, size_t count)
+{
+  virtual_wait(start);
+  if (!virtual_is_whole(start, bytes)) return hipErrorInvalidValue;
+  hipError_t error = hipSuccess;
+  for (uintptr_t at = start; at < start + bytes;) {
+    struct virtual_mapping *mapping = virtual_mapping_at(at);
+    for (size_t i = 0; i < count; i++) mapping->access[access[i].location.id] = (uint8_t)access[i].flags;
+    if (mprotect((void *)at, mapping->by_address.minor, virtual_protection(mapping)) != 0) error = hipErrorOutOfMemory;
+    at += mapping->by_address.minor;
+  }
+  return error;
+}
+
+hipError_t hipMemSetAccess(void *pointer, size_t bytes, const hipMemAccessDesc *access, size_t count)
+{
+  hipError_t error = software_virtual_begin(SOFTWARE_hipMemSetAccess);
+  if (error == hipSuccess && (!access || count == 0)) error = hipErrorInvalidValue;
+  if (error == hipSuccess) error = virtual_check_access((uintptr_t)pointer, access, count);
+  return software_end(error != hipSuccess ? error : virtual_set_access((uintptr_t)pointer, bytes, access, count));
+}
+
+hipError_t hipMemGetAccess(unsigned long long *flags, const hipMemLocation *location, void *pointer)
+{
+  hipError_t error = software_virtual_begin(SOFTWARE_hipMemGetAccess);
+  const struct virtual_mapping *mapping = virtual_mapping_at((uintptr_t)pointer);
+  if (error == hipSuccess && (!flags || !location || !mapping || location->type != hipMemLocationTypeDevice))
+    error = hipErrorInvalidValue;
+  if (error == hipSuccess && !software_device_exists(location->id)) error = hipErrorInvalidValue;
+  if (error == hipSuccess) *flags = mapping->access[location->id];
+  return software_end(error);
+}
+
+bool software_virtual_has_reservations(void)
+{
+  return virtual_reservations != NULL;
+}
+
+/* ---- Reset ----------------------------------------------------------------------------------------------------- */
+
+static void virtual_drop_mappings(int device)
+{
+  const struct tree_node *node;
+  for (uintptr_t at = 0; (node = tree_at_least(virtual_mappings, at, 0));) {
+    const struct virtual_mapping *mapping = (const struct virtual_mapping *)node;
+    at = node->major + node->minor;
+    if (device < 0 || mapping->physical->device == device) virtual_unmap(node->major, node->minor);
+  }
+}
+
+void software_virtual_reset(int device)
+{
+  virtual_drop_mappings(device);
+  struct software_physical *next = software_handle_next(&software_physicals, NULL);
+  while (next) {
+    struct software_physical *physical = next;
+    next = software_handle_next(&software_physicals, physical);
+    if (device >= 0 && physical->device != device) continue;
+    physical->handle_references = 1;
+    software_physical_release(physical);
+  }
+  while (device < 0 && virtual_reservations)
+    virtual_reservation_drop((struct virtual_reservation *)virtual_reservations);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* early_calls.c: what a program may call before it allocates. Passed on as it is; but the software device gets its settings
+ * from the graph and the environment when hipmm is set up, and could not take them later. */
+#include "exports.h"
+#include "init.h"
+#include "next_symbol.h"
+#include "reentry.h"
+
+/* The real function, once everything is ready for it. */
+static real_function first_use(enum hook hook)
+{
+  setup_enter();
+  thread_leave();
+  return real_function_of(hook);
+}
+
+int hipInit(unsigned flags)
+{
+  return ((int (*)(unsigned))first_use(HOOK_hipInit))(flags);
+}
+
+int hipGetDeviceCount(int *count)
+{
+  return ((int (*)(int *))first_use(HOOK_hipGetDeviceCount))(count);
+}
+
+int hipGetDevice(int *device)
+{
+  return ((int (*)(int *))first_use(HOOK_hipGetDevice))(device);
+}
+
+int hipDeviceGet(int *device, int ordinal)
+{
+  return ((int (*)(int *, int))first_use(HOOK_hipDeviceGet))(device, ordinal);
+}
+
+int hipDeviceGetAttribute(int *value, int attribute, int device)
+{
+  return ((int (*)(int *, int, int))first_use(HOOK_hipDeviceGetAttribute))(value, attribute, device);
+}
+
+int hipDeviceGetName(char *name, int length, int device)
+{
+  return ((int (*)(char *, int, int))first_use(HOOK_hipDeviceGetName))(name, length, device);
+}
+
+int hipDeviceTotalMem(size_t *bytes, int device)
+{
+  return ((int (*)(size_t *, int))first_use(HOOK_hipDeviceTotalMem))(bytes, device);
+}
+
+int hipGetDeviceProperties(void *properties, int device)
+{
+  return ((int (*)(void *, int))first_use(HOOK_hipGetDeviceProperties))(properties, device);
+}
+
+int hipDeviceSynchronize(void)
+{
+  return ((int (*)(void))first_use(HOOK_hipDeviceSynchronize))();
+}
+
+int hipEventCreate(hipEvent_t *event)
+{
+  return ((int (*)(hipEvent_t *))first_use(HOOK_hipEventCreate))(event);
+}
+
+int hipEventCreateWithFlags(hipEvent_t *event, unsigned flags)
+{
+  return ((int (*)(hipEvent_t *, unsigned))first_use(HOOK_hipEventCreateWithFlags))(event, flags);
+}

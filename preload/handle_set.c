@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* handle_set.c: see handles.h. Programs have few streams and fewer pools: a list does. */
+#include "handle_set.h"
+
+#include <stdlib.h>
+
+static size_t index_of(const struct handles *handles, const void *handle)
+{
+  size_t i = 0;
+  while (i < handles->count && handles->items[i].handle != handle) i++;
+  return i;
+}
+
+static bool has_room(struct handles *handles)
+{
+  if (handles->count < handles->capacity) return true;
+  size_t capacity = handles->capacity ? 2 * handles->capacity : 16;
+  struct handle *items = realloc(handles->items, capacity * sizeof *items);
+  if (!items) return false;
+  handles->items = items;
+  handles->capacity = capacity;
+  return true;
+}
+
+void handles_note(struct handles *handles, struct handle handle)
+{
+  pthread_mutex_lock(&handles->lock);
+  size_t i = index_of(handles, handle.handle);
+  if (i < handles->count)
+    handles->items[i] = handle;
+  else if (has_room(handles))
+    handles->items[handles->count++] = handle;
+  pthread_mutex_unlock(&handles->lock);
+}
+
+bool handles_find(struct handles *handles, const void *handle, struct handle *found_out)
+{
+  pthread_mutex_lock(&handles->lock);
+  size_t i = index_of(handles, handle);
+  bool found = i < handles->count;
+  if (found) *found_out = handles->items[i];
+  pthread_mutex_unlock(&handles->lock);
+  return found;
+}
+
+bool handles_forget(struct handles *handles, const void *handle, struct handle *found_out)
+{
+  pthread_mutex_lock(&handles->lock);
+  size_t i = index_of(handles, handle);
+  bool found = i < handles->count;
+  if (found) {
+    *found_out = handles->items[i];
+    handles->items[i] = handles->items[--handles->count];
+  }
+  pthread_mutex_unlock(&handles->lock);
+  return found;
+}
+
+void handles_each(struct handles *handles, int device, void (*see)(const struct handle *handle))
+{
+  pthread_mutex_lock(&handles->lock);
+  for (size_t i = 0; i < handles->count; i++)
+    if (handles->items[i].device == device) see(&handles->items[i]);
+  pthread_mutex_unlock(&handles->lock);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* handle_set.h: sets of handles that the program got from its runtime (streams, pools of the driver), each with the device
+ * that it is of. */
+#ifndef HIPMM_PRELOAD_HANDLE_SET_H
+#define HIPMM_PRELOAD_HANDLE_SET_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct handle {
+  void *handle;
+  int device;
+  struct drawn *drawn; /* of a pool whose memory may come from elsewhere; NULL for others */
+};
+
+struct handles {
+  pthread_mutex_t lock;
+  struct handle *items;
+  size_t count, capacity;
+};
+
+#define HANDLES_EMPTY                 \
+  {                                   \
+    .lock = PTHREAD_MUTEX_INITIALIZER \
+  }
+
+/* Notes the handle, in the place of one with the same value. Without memory for it, it stays unknown. */
+void handles_note(struct handles *handles, struct handle handle);
+bool handles_find(struct handles *handles, const void *handle, struct handle *found_out);
+bool handles_forget(struct handles *handles, const void *handle, struct handle *found_out);
+void handles_each(struct handles *handles, int device, void (*see)(const struct handle *handle));
+
+#endif

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/* init.c: see setup.h. Called inside of thread_enter(), so that what the runtime does meanwhile is not routed. */
+#include "init.h"
+
+#include "../core/base/cancel.h"
+#include "../core/base/environment.h"
+#include "../core/runtime/hip.h"
+#include "message.h"
+#include "next_symbol.h"
+#include "reentry.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum state { STATE_UNKNOWN, STATE_READY, STATE_OFF };
+
+enum { EXIT_STRICT = 2 };
+
+static atomic_int states[FAMILY_COUNT];
+static atomic_bool is_open, was_ready, is_forked, is_changing;
+static bool has_failed;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+void setup_refuse(const char *what)
+{
+  const char *strict = environment_get("HIPMM_RUN_STRICT");
+  bool is_strict = strict && *strict && strcmp(strict, "0") != 0;
+  preload_say("%s; %s %s", what, program_invocation_short_name,
+              is_strict ? "is stopped, since it is to run --strict" : "goes on without hipmm");
+  if (is_strict) _exit(EXIT_STRICT);
+}
+
+/* ---- Forks ---- */
+
+/* What the process counted before is its parent's. */
+static void enter_child(void)
+{
+  if (atomic_load(&is_open) || atomic_load(&is_changing)) atomic_store(&is_forked, true);
+  hook_forget_counts();
+}
+
+static void watch_forks(void)
+{
+  pthread_atfork(NULL, NULL, enter_child);
+}
+
+bool setup_is_forked(void)
+{
+  return atomic_load_explicit(&is_forked, memory_order_relaxed);
+}
+
+/* ---- Opening ---- */
+
+static const char *file_of(real_function function)
+{
+  Dl_info info;
+  void *address;
+  memcpy(&address, &function, sizeof address);
+  return address && dladdr(address, &info) && info.dli_fname ? info.dli_fname : "no library";
+}
+
+/* Memory of one runtime is of no use to another: hipmm's must be the very one that the program calls. CUDA's runtime
+ * shares the driver's state with ours for NVIDIA; a library that is named by its path was chosen by the user. */
+static bool library_fits(enum family family, char *why, size_t bytes)
+{
+  bool is_hip = family == FAMILY_HIP;
+  real_function real = real_find(is_hip ? HOOK_hipMalloc : HOOK_cudaMalloc), ours;
+  void *address = hip_symbol("hipMalloc");
+  memcpy(&ours, &address, sizeof ours);
+  bool fits = is_hip ? real == ours : !strcmp(hip_name(), "nvidia") || strchr(hip_name(), '/');
+  if (!fits)
+    snprintf(why, bytes, "the program's %s functions are those of %.500s, which is not hipmm's runtime %.500s",
+             is_hip ? "HIP" : "CUDA", file_of(real), hip_name());
+  return fits;
+}
+
+static bool open_locked(void)
+{
+  char why[2200];
+  if (atomic_load(&is_open) || has_failed) return atomic_load(&is_open);
+  if (!hipmm_init()) {
+    atomic_store(&is_open, true);
+    return true;
+  }
+  has_failed = true;
+  snprintf(why, sizeof why, "%s", hipmm_last_error_message());
+  setup_refuse(why);
+  return false;
+}
+
+static enum state decide(enum family family)
+{
+  char why[1200];
+  if (!open_locked()) return STATE_OFF;
+  if (library_fits(family, why, sizeof why)) return STATE_READY;
+  setup_refuse(why);
+  return STATE_OFF;
+}
+
+static bool is_ready_slowly(enum family family)
+{
+  pthread_once(&once, watch_forks);
+  int cancel = cancel_forbid();
+  atomic_store(&is_changing, true);
+  pthread_mutex_lock(&lock);
+  if (atomic_load(&states[family]) == STATE_UNKNOWN) atomic_store(&states[family], decide(family));
+  if (atomic_load(&states[family]) == STATE_READY) atomic_store(&was_ready, true);
+  pthread_mutex_unlock(&lock);
+  atomic_store(&is_changing, false);
+  cancel_allow(cancel);
+  return atomic_load(&states[family]) == STATE_READY;
+}
+
+bool setup_ready(enum family family)
+{
+  if (setup_is_forked()) return false;
+  int state = atomic_load_explicit(&states[family], memory_order_acquire);
+  return state == STATE_UNKNOWN ? is_ready_slowly(family) : state == STATE_READY;
+}
+
+static void set_up_software(void)
+{
+  if (atomic_load_explicit(&states[FAMILY_HIP], memory_order_relaxed) != STATE_UNKNOWN) return;
+  const char *runtime = environment_get("HIPMM_RUNTIME");
+  if (runtime && !strcmp(runtime, "software")) setup_ready(FAMILY_HIP);
+}
+
+bool setup_enter(void)
+{
+  bool is_outermost = thread_enter();
+  if (is_outermost) set_up_software();
+  return is_outermost;
+}
+
+bool setup_was_ready(void)
+{
+  return atomic_load(&was_ready);
+}
+
+void setup_close(void)
+{
+  int cancel = cancel_forbid();
+  pthread_mutex_lock(&lock);
+  if (atomic_load(&is_open) && hipmm_finalize()) preload_say("%s", hipmm_last_error_message());
+  atomic_store(&is_open, false);
+  for (int family = 0; family < FAMILY_COUNT; family++)
+    if (atomic_load(&states[family]) == STATE_READY) atomic_store(&states[family], STATE_UNKNOWN);
+  pthread_mutex_unlock(&lock);
+  cancel_allow(cancel);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* message.c: see say.h. Never allocates: the program may be short of memory, or in the middle of malloc. */
+#include "message.h"
+#include "../core/base/text.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static void say_arguments(const char *format, va_list arguments)
+{
+  char line[3000] = "hipmm: ";
+  enum { HEAD = 7 };
+  int saved = errno, more = vsnprintf(line + HEAD, sizeof line - HEAD - 1, format, arguments);
+  if (more < 0) line[HEAD] = '\0';
+  size_t length = text_make_plain(line);
+  line[length++] = '\n';
+  if (write(STDERR_FILENO, line, length) < 0) errno = saved; /* there is nowhere left to complain */
+  errno = saved;
+}
+
+void preload_say(const char *format, ...)
+{
+  va_list arguments;
+  va_start(arguments, format);
+  say_arguments(format, arguments);
+  va_end(arguments);
+}
+
+void preload_say_once(atomic_bool *said, const char *format, ...)
+{
+  if (atomic_exchange(said, true)) return;
+  va_list arguments;
+  va_start(arguments, format);
+  say_arguments(format, arguments);
+  va_end(arguments);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* device.h: what the tests of the software device share: starting one afresh with a scheduler, and ending it with
+ * nothing lost. Never used outside tests/software. */
+#ifndef HIPMM_TESTS_RUNTIMES_SOFTWARE_DEVICE_H
+#define HIPMM_TESTS_RUNTIMES_SOFTWARE_DEVICE_H
+
+#include "../../../plugins/runtimes/software/internal.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* HIP deprecates now one name for pinned memory, now the other; both are tested. */
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+#define MIB ((size_t)1 << 20)
+
+/* HIP said `error` to `call`. */
+#define assert_hip(call, error) assert_string_equal(name_of(call), name_of(error))
+#define assert_ok(call)         assert_hip(call, hipSuccess)
+
+/* A code's name, without counting a call. */
+const char *name_of(hipError_t error);
+
+/* Setups of tests: two devices of 64 MiB, with the defaults otherwise. Stepped draws its seed from HIPMM_TEST_SEED. */
+int start_threads(void **state);
+int start_stepped(void **state);
+/* Starts again with other values; the test has already been set up. */
+void restart(const struct software_config *config);
+struct software_config small_config(enum software_scheduler scheduler);
+
+/* Teardown: fails if memory is live on a device, or if a fault happened that the test did not take back. */
+int finish(void **state);
+/* Teardown of tests that make faults or leave memory behind on purpose. */
+int finish_untidy(void **state);
+
+/* Memory of `bytes` on the current device. */
+char *allocate(size_t bytes);
+/* Whether all bytes are `value`. */
+bool is_filled(const char *memory, int value, size_t bytes);
+
+/* The field that HIP 6 renamed. */
+int memory_type(const hipPointerAttribute_t *attributes);
+
+/* A host function that counts in the int it is given, and one that waits until that int is not 0. */
+void count_up(void *counter);
+void wait_until_set(void *flag);
+
+#endif

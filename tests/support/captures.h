@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* captures.h: a graph that is captured from a stream, under whatever the allocator does meanwhile. On a GPU it is one;
+ * the software device captures nothing, so there the table of HIP functions is lent to these, which pretend. */
+#ifndef HIPMM_TESTS_SUPPORT_CAPTURES_H
+#define HIPMM_TESTS_SUPPORT_CAPTURES_H
+
+#include "fixture.h"
+
+/* Begins to capture what is given to the stream, in the mode that forbids most. Ends the test as skipped where neither
+ * can be. */
+void capture_begin(hipStream_t stream);
+
+/* Whether nothing has ended the capture before. */
+bool capture_end(void);
+
+/* Has the stream do, after a capture that ended well, what was captured, and waits. What was pretended is done. */
+void capture_replay(hipStream_t stream);
+
+/* Of tests: goes before the rig's teardown. */
+void capture_forget(void);
+
+#endif

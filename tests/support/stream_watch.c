@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/* stream_watch.c: see watched.h. */
+#include "stream_watch.h"
+
+static hipStream_t _Atomic watched; /* NULL: none */
+static atomic_uint count;
+
+bool watch_is_on(hipStream_t stream)
+{
+  return stream && stream == atomic_load(&watched);
+}
+
+static void note(hipStream_t stream)
+{
+  if (watch_is_on(stream)) atomic_fetch_add(&count, 1);
+}
+
+static int spy_on_record(hipEvent_t event, hipStream_t stream)
+{
+  note(stream);
+  return rig_usual_hip()->EventRecord(event, stream);
+}
+
+static int spy_on_wait(hipStream_t stream, hipEvent_t event, unsigned flags)
+{
+  note(stream);
+  return rig_usual_hip()->StreamWaitEvent(stream, event, flags);
+}
+
+static int spy_on_synchronize(hipStream_t stream)
+{
+  note(stream);
+  return rig_usual_hip()->StreamSynchronize(stream);
+}
+
+static int spy_on_query(hipStream_t stream)
+{
+  note(stream);
+  return rig_usual_hip()->StreamQuery(stream);
+}
+
+static int spy_on_id(hipStream_t stream, unsigned long long *id)
+{
+  note(stream);
+  return rig_usual_hip()->StreamGetId(stream, id);
+}
+
+static int spy_on_capturing(hipStream_t stream, int *status)
+{
+  note(stream);
+  return rig_usual_hip()->StreamIsCapturing(stream, status);
+}
+
+static int spy_on_prefetch(const void *ptr, size_t bytes, int device, hipStream_t stream)
+{
+  note(stream);
+  return rig_usual_hip()->MemPrefetchAsync(ptr, bytes, device, stream);
+}
+
+struct hipmm_hip *watch_begin(void)
+{
+  struct hipmm_hip *table = rig_lend_hip();
+  table->EventRecord = spy_on_record;
+  table->StreamWaitEvent = spy_on_wait;
+  table->StreamSynchronize = spy_on_synchronize;
+  table->StreamQuery = spy_on_query;
+  if (table->StreamGetId) table->StreamGetId = spy_on_id;
+  if (table->StreamIsCapturing) table->StreamIsCapturing = spy_on_capturing;
+  if (table->MemPrefetchAsync) table->MemPrefetchAsync = spy_on_prefetch;
+  atomic_store(&watched, NULL);
+  atomic_store(&count, 0);
+  return table;
+}
+
+void watch_stream(hipStream_t stream)
+{
+  atomic_store(&watched, stream);
+}
+
+unsigned watch_count(void)
+{
+  return atomic_load(&count);
+}

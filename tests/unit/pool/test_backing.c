@@ -1,0 +1,1036 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of where a pool's memory comes from, mapped and in segments: it is there when a block needs it, is used up to
+ * the last byte of the maximum, moves to where it is needed, and goes back. HIPMM_TEST_RUNS makes more random runs or
+ * fewer. */
+#include "../../../plugins/pool/backing.h"
+#include "../../../plugins/pool/idle.h"
+#include "../../support/support.h"
+#include "fake.h"
+#include "random.h"
+
+enum { STREAM = STREAM_FIRST, STREAMS = 3 };
+
+static const uint64_t GRANULE = 2 << 20;
+
+static struct heap heap;
+static struct ground ground;
+static bool may_alias; /* a piece may be mapped at several addresses */
+
+static uint32_t stream_id(hipStream_t handle)
+{
+  uint32_t id = STREAM_CLEAN;
+  assert_ok(streams_enter(&heap.streams, handle, &id));
+  return id;
+}
+
+static void open_on(struct hipmm_resource *upstream, const struct hipmm_services *services, enum growth growth,
+                    uint64_t maximum_bytes)
+{
+  assert_true(heap_open(&heap, services, RECORD_LAZY));
+  assert_int_equal(stream_id(NULL), STREAM);
+  assert_ok(ground_open(&ground, &heap, services, upstream, growth, maximum_bytes));
+  assert_int_equal(ground.mapped, growth == GROWTH_MAPPED);
+}
+
+static void open_ground(enum growth growth, uint64_t capacity_bytes, uint64_t granule_bytes, uint64_t maximum_bytes)
+{
+  const struct hipmm_services *services = fake_begin();
+  fake_let_upstream_alias(may_alias);
+  open_on(fake_upstream(capacity_bytes, granule_bytes), services, growth, maximum_bytes);
+}
+
+static int close_ground(void **state)
+{
+  (void)state;
+  ground_close(&ground);
+  heap_close(&heap);
+  return fake_end();
+}
+
+/* ---- What must always hold ---- */
+
+/* Whether a piece lies under the granule, which no other place shares, and is really mapped there. */
+static bool has_piece(uint64_t granule)
+{
+  const struct pieces *pieces = &ground.granules.pieces;
+  uint64_t begin;
+  uint32_t id = pieces_at(pieces, granule, &begin);
+  if (!id || !piece_of(pieces, id)->home || piece_address(pieces, id) != begin) return false;
+  assert_true(granule - begin < piece_bytes(pieces, id));
+  assert_true(fake_is_piece(granule, piece_of(pieces, id)->handle, granule - begin));
+  return true;
+}
+
+static uint64_t backed_bytes(uint64_t start, uint64_t end)
+{
+  uint64_t sum = 0;
+  for (uint64_t at = start, next; at < end; at = next) {
+    uint64_t granule = at / ground.granules.pieces.granule_bytes * ground.granules.pieces.granule_bytes;
+    next = granule + ground.granules.pieces.granule_bytes < end ? granule + ground.granules.pieces.granule_bytes : end;
+    if (has_piece(granule)) sum += next - at;
+  }
+  return sum;
+}
+
+/* A free block knows how many of its granules have no memory; there is memory under all others. */
+static void assert_backed(const struct block *block)
+{
+  const struct pieces *pieces = &ground.granules.pieces;
+  uint64_t start = block->start, end = start + block->bytes, first = pieces_round_up(pieces, start);
+  uint64_t last = pieces_round_down(pieces, end), backed = backed_bytes(start, end);
+  if (block_state(block) != BLOCK_FREE || first >= last) {
+    assert_int_equal(backed, block->bytes);
+    assert_int_equal(block->vacant, 0);
+    return;
+  }
+  assert_int_equal(backed + block->vacant * pieces->granule_bytes, block->bytes);
+  assert_true(backed_bytes(start, first) == first - start && backed_bytes(last, end) == end - last);
+}
+
+static void assert_valid(void)
+{
+  assert_true(heap_is_valid(&heap));
+  assert_int_equal(ground_bytes(&ground), fake_held_bytes());
+  assert_true(ground_bytes(&ground) <= ground_maximum_bytes(&ground));
+  assert_true(ground_peak_bytes(&ground) >= ground_bytes(&ground));
+  for (uint32_t id = 1; ground.mapped && id < heap.blocks.count; id++)
+    if (block_state(block_of(&heap.blocks, id)) != BLOCK_UNUSED) assert_backed(block_of(&heap.blocks, id));
+}
+
+static struct request request_for(uint64_t bytes)
+{
+  return (struct request){.bytes = bytes, .alignment = HIPMM_ALIGNMENT, .requested = bytes, .stream = STREAM};
+}
+
+static enum hipmm_status take_anew(const struct request *request, uint32_t *id_out)
+{
+  *id_out = heap_take_ready(&heap, request);
+  if (!*id_out && heap.streams.active > 1) *id_out = heap_take_passed(&heap, request);
+  if (!*id_out && heap.streams.active > 1) *id_out = heap_take_waiting(&heap, request);
+  if (*id_out) return HIPMM_OK;
+  enum hipmm_status status = ground_take(&ground, &heap, request, id_out);
+  if (status != HIPMM_E_LIMIT && status != HIPMM_E_OUT_OF_MEMORY) return status;
+  if (fake_hip.DeviceSynchronize()) return status;
+  heap_all_passed(&heap);
+  status = ground_expect(&ground, &heap, request);
+  if (!status) status = ground_release_idle(&ground, &heap, 0);
+  return status ? status : ground_take(&ground, &heap, request, id_out);
+}
+
+/* In the order in which the pool tries. */
+static enum hipmm_status try_take(const struct request *request, uint32_t *id_out)
+{
+  bool has_history = ground_has_history(&ground, &heap, request);
+  *id_out = has_history ? granules_take_again(&ground.granules, &heap, request) : BLOCK_NONE;
+  enum hipmm_status status = *id_out ? HIPMM_OK : take_anew(request, id_out);
+  if (!status && has_history) granules_note(&ground.granules, &heap, *id_out);
+  return status;
+}
+
+static uint32_t take(uint64_t bytes)
+{
+  struct request request = request_for(bytes);
+  uint32_t id = BLOCK_NONE;
+  assert_status(try_take(&request, &id), HIPMM_OK);
+  assert_true(block_of(&heap.blocks, id)->bytes >= bytes);
+  if (ground.mapped) assert_backed(block_of(&heap.blocks, id));
+  return id;
+}
+
+static bool has_room(uint64_t bytes, uint32_t *id_out)
+{
+  struct request request = request_for(bytes);
+  enum hipmm_status status = try_take(&request, id_out);
+  assert_true(!status || status == HIPMM_E_LIMIT || status == HIPMM_E_OUT_OF_MEMORY);
+  return !status;
+}
+
+static void give(uint32_t id)
+{
+  heap_give(&heap, id, STREAM);
+}
+
+/* ---- The maximum ---- */
+
+/* Fills it with blocks of `bytes`; returns how many there are. */
+static unsigned fill(uint64_t bytes, uint32_t *ids, unsigned most)
+{
+  unsigned n = 0;
+  while (n < most && has_room(bytes, &ids[n])) n++;
+  return n;
+}
+
+enum { MOST_IDS = 4096 };
+
+static uint32_t ids[MOST_IDS];
+
+static void reaches_its_maximum(enum growth growth, uint64_t capacity_bytes, uint64_t maximum_bytes)
+{
+  static const uint64_t sizes[] = {MIB / 4, MIB / 2 + 256, 3 * MIB, 256};
+  uint64_t whole = maximum_bytes < capacity_bytes ? maximum_bytes : capacity_bytes;
+  open_ground(growth, capacity_bytes, GRANULE, maximum_bytes);
+  for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    unsigned n = fill(sizes[i], ids, MOST_IDS);
+    assert_true(n == MOST_IDS || n == whole / sizes[i] || growth == GROWTH_SEGMENTS);
+    assert_valid();
+    for (unsigned k = 0; k < n; k++) give(ids[k * 7919u % n]); /* out of order */
+    assert_valid();
+    uint32_t all = take(whole);
+    assert_int_equal(ground_bytes(&ground), whole);
+    assert_valid();
+    give(all);
+  }
+  assert_int_equal(close_ground(NULL), 0);
+}
+
+static void reaches_its_maximum_with_one_block(void **state)
+{
+  static const enum growth growths[] = {GROWTH_MAPPED, GROWTH_SEGMENTS};
+  (void)state;
+  for (unsigned i = 0; i < 2; i++) {
+    reaches_its_maximum(growths[i], 256 * MIB, 34 * MIB);
+    reaches_its_maximum(growths[i], 34 * MIB, UINT64_MAX);
+    reaches_its_maximum(growths[i], 34 * MIB, 34 * MIB);
+    reaches_its_maximum(growths[i], 2 * MIB, UINT64_MAX);
+  }
+  reaches_its_maximum(GROWTH_SEGMENTS, 256 * MIB, MIB);
+  reaches_its_maximum(GROWTH_SEGMENTS, 256 * MIB, 33 * MIB + 256);
+  open_ground(GROWTH_SEGMENTS, MIB, 0, MIB);
+}
+
+/* Others may want the memory meanwhile, and pieces cost time. */
+static void takes_nothing_for_what_cannot_be_had(uint64_t capacity_bytes, uint64_t maximum_bytes,
+                                                 enum hipmm_status status)
+{
+  uint32_t id;
+  open_ground(GROWTH_MAPPED, capacity_bytes, GRANULE, maximum_bytes);
+  ids[0] = take(20 * GRANULE);
+  ids[1] = take(20 * GRANULE);
+  give(ids[0]); /* is idle, and not enough */
+  const struct request request = request_for(81 * GRANULE);
+  assert_int_equal(try_take(&request, &id), status);
+  assert_int_equal(ground_bytes(&ground), 40 * GRANULE);
+  assert_int_equal(ground_peak_bytes(&ground), 40 * GRANULE);
+  assert_int_equal(ground.granules.moves, 0);
+  assert_valid();
+  ids[0] = take(80 * GRANULE);
+  assert_int_equal(ground_bytes(&ground), 100 * GRANULE);
+  assert_valid();
+  assert_int_equal(close_ground(NULL), 0);
+}
+
+static void takes_nothing_in_vain(void **state)
+{
+  (void)state;
+  takes_nothing_for_what_cannot_be_had(200 * GRANULE, 100 * GRANULE, HIPMM_E_LIMIT);
+  takes_nothing_for_what_cannot_be_had(100 * GRANULE, UINT64_MAX, HIPMM_E_OUT_OF_MEMORY);
+  open_ground(GROWTH_MAPPED, 100 * GRANULE, GRANULE, UINT64_MAX);
+  assert_status(ground_fill(&ground, &heap, 101 * GRANULE), HIPMM_E_OUT_OF_MEMORY);
+  assert_int_equal(ground_peak_bytes(&ground), 0);
+}
+
+static void rounds_its_maximum_down_to_what_can_be_had(void **state)
+{
+  (void)state;
+  open_ground(GROWTH_MAPPED, 256 * MIB, GRANULE, 5 * MIB);
+  assert_int_equal(ground_maximum_bytes(&ground), 2 * GRANULE);
+  give(take(2 * GRANULE));
+  assert_int_equal(close_ground(NULL), 0);
+  open_ground(GROWTH_SEGMENTS, 256 * MIB, GRANULE, 5 * MIB + 100);
+  assert_int_equal(ground_maximum_bytes(&ground), 5 * MIB);
+  give(take(5 * MIB));
+}
+
+static void maps_nothing_where_a_granule_exceeds_the_maximum(void **state)
+{
+  (void)state;
+  const struct hipmm_services *services = fake_begin();
+  struct hipmm_resource *upstream = fake_upstream(64 * MIB, GRANULE);
+  assert_true(heap_open(&heap, services, RECORD_LAZY));
+  assert_ok(ground_open(&ground, &heap, services, upstream, GROWTH_AUTO, GRANULE - 1));
+  assert_false(ground.mapped);
+  assert_int_equal(heap.blocks.granule_bytes, 0);
+  assert_int_equal(close_ground(NULL), 0);
+  services = fake_begin();
+  upstream = fake_upstream(64 * MIB, GRANULE);
+  assert_true(heap_open(&heap, services, RECORD_LAZY));
+  assert_status(ground_open(&ground, &heap, services, upstream, GROWTH_MAPPED, GRANULE - 1), HIPMM_E_NOT_SUPPORTED);
+}
+
+/* Live blocks keep to their half of each granule, and what is free in between is of use only where it lies. */
+static void uses_what_is_free_between_live_blocks(void **state)
+{
+  (void)state;
+  open_ground(GROWTH_MAPPED, 256 * MIB, GRANULE, 16 * MIB);
+  unsigned n = fill(MIB, ids, MOST_IDS);
+  assert_int_equal(n, 16);
+  for (unsigned i = 0; i < n; i += 2) give(ids[i]);
+  assert_valid();
+  uint32_t id = BLOCK_NONE;
+  assert_false(has_room(2 * MIB, &id));
+  assert_valid();
+  for (unsigned i = 0; i < n; i += 2) ids[i] = take(MIB);
+  assert_int_equal(ground_bytes(&ground), 16 * MIB);
+}
+
+/* Twice the device's memory is more than some processes may have. */
+static void reserves_fewer_addresses_where_there_is_no_room_for_all(void **state)
+{
+  (void)state;
+  open_ground(GROWTH_MAPPED, 64 * MIB, GRANULE, UINT64_MAX);
+  struct request request = request_for(3 * GRANULE);
+  fake_fail_upstream(1, HIPMM_E_HIP);
+  assert_ok(granules_take(&ground.granules, &heap, &request, true, &ids[0]));
+  assert_false(fake_failure_is_due());
+  assert_valid();
+  give(take(64 * MIB - 3 * GRANULE)); /* in as many ranges as it takes */
+  assert_valid();
+}
+
+/* ---- Moving ---- */
+
+static void moves_idle_memory_under_a_block_that_no_hole_fits(void **state)
+{
+  (void)state;
+  open_ground(GROWTH_MAPPED, 32 * MIB, GRANULE, UINT64_MAX);
+  unsigned n = fill(GRANULE, ids, MOST_IDS);
+  assert_int_equal(n, 16);
+  for (unsigned i = 0; i < n; i += 2) give(ids[i]);
+  uint32_t id = take(8 * GRANULE);
+  assert_valid();
+  assert_int_equal(ground_bytes(&ground), 32 * MIB);
+  assert_true(ground.granules.moves >= 7);
+  assert_int_equal(heap.live_bytes, 32 * MIB);
+  give(id);
+  assert_valid();
+}
+
+static void moves_nothing_that_work_may_still_use(void **state)
+{
+  (void)state;
+  open_ground(GROWTH_MAPPED, 32 * MIB, GRANULE, UINT64_MAX);
+  unsigned n = fill(GRANULE, ids, MOST_IDS);
+  uint64_t work = fake_work(0);
+  for (unsigned i = 0; i < n; i += 2) give(ids[i]);
+  assert_true(idle_is_pending(&ground.granules.pieces, &heap));
+  struct request request = request_for(8 * GRANULE);
+  uint32_t id = BLOCK_NONE;
+  assert_status(granules_take(&ground.granules, &heap, &request, false, &id), HIPMM_E_OUT_OF_MEMORY);
+  assert_int_equal(ground.granules.moves, 0);
+  assert_ok(ground_take(&ground, &heap, &request, &id)); /* waits */
+  assert_true(fake_is_ordered(1, 0, work));
+  assert_valid();
+}
+
+static unsigned host_waits(void)
+{
+  return fake_calls.device_synchronize + fake_calls.event_synchronize + fake_calls.stream_synchronize;
+}
+
+/* 32 MiB in 16 blocks, of which every other one is idle, and work may still use it. */
+static void fill_and_idle(uint64_t capacity_bytes)
+{
+  open_ground(GROWTH_MAPPED, capacity_bytes, GRANULE, UINT64_MAX);
+  for (unsigned i = 0; i < 16; i++) ids[i] = take(GRANULE);
+  fake_work(0);
+  for (unsigned i = 0; i < 16; i += 2) give(ids[i]);
+}
+
+/* What comes of it that 4 granules are taken: what is held then, and what it took. */
+static void assert_taking(uint64_t held_bytes, uint64_t moves, unsigned waits)
+{
+  uint64_t moves_before = ground.granules.moves;
+  unsigned waits_before = host_waits();
+  take(4 * GRANULE);
+  assert_int_equal(ground_bytes(&ground), held_bytes);
+  assert_int_equal(ground.granules.moves, moves_before + moves);
+  assert_int_equal(host_waits(), waits_before + waits);
+  assert_valid();
+}
+
+/* By a quarter of what was live. */
+static void takes_more_before_it_waits(void **state)
+{
+  (void)state;
+  fill_and_idle(64 * MIB);
+  assert_int_equal(ground.granules.moves, 0);
+  assert_taking(40 * MIB, 0, 0);
+  assert_taking(40 * MIB, 4, 1);
+}
+
+static void waits_where_there_is_no_more(void **state)
+{
+  (void)state;
+  fill_and_idle(36 * MIB);
+  assert_int_equal(ground.granules.moves, 0);
+  assert_taking(36 * MIB, 2, 1);
+}
+
+/* Later work of the same stream comes after it anyway. */
+static void moves_memory_that_work_still_uses(void **state)
+{
+  (void)state;
+  open_ground(GROWTH_MAPPED, 32 * MIB, GRANULE, UINT64_MAX);
+  unsigned n = fill(GRANULE, ids, MOST_IDS), waits = host_waits();
+  fake_work(0);
+  for (unsigned i = 0; i < n; i += 2) give(ids[i]);
+  uint32_t id = take(8 * GRANULE);
+  assert_int_equal(ground.granules.moves, 8);
+  assert_int_equal(host_waits(), waits);
+  assert_valid();
+  give(id);
+  assert_valid();
+}
+
+static int is_captured(hipStream_t stream, int *status)
+{
+  (void)stream;
+  *status = 1;
+  return 0;
+}
+
+/* What is captured comes after nothing: it is done when the graph is launched, wherever that is. */
+static void moves_nothing_after_work_of_a_captured_stream(void **state)
+{
+  (void)state;
+  fill_and_idle(64 * MIB);
+  fake_hip.StreamIsCapturing = is_captured;
+  uint32_t id = take(8 * GRANULE);
+  fake_hip.StreamIsCapturing = NULL;
+  assert_int_equal(ground.granules.moves, 0);
+  give(id);
+  assert_valid();
+}
+
+static void moves_nothing_twice(void **state)
+{
+  (void)state;
+  open_ground(GROWTH_MAPPED, 32 * MIB, GRANULE, UINT64_MAX);
+  unsigned n = fill(GRANULE, ids, MOST_IDS), waits = host_waits(), records = fake_calls.event_record;
+  for (unsigned round = 0; round < 3; round++) {
+    for (unsigned i = 0; i < n; i += 2) give(ids[i]);
+    uint32_t id = take(8 * GRANULE);
+    assert_int_equal(ground.granules.moves, 8);
+    assert_int_equal(ground.granules.returns, 16 * round);
+    assert_valid();
+    give(id);
+    for (unsigned i = 0; i < n; i += 2) ids[i] = take(GRANULE);
+    assert_int_equal(ground.granules.moves, 8);
+    assert_int_equal(ground.granules.returns, 16 * round + 8);
+    assert_valid();
+  }
+  assert_int_equal(host_waits(), waits);
+  assert_int_equal(fake_calls.event_record, records);
+}
+
+/* Neither for the device, as while a graph is captured, nor for a stream, as its handle may be gone. */
+static void let_nobody_wait(bool nobody)
+{
+  fake_set_device_wait_fails(nobody);
+  fake_set_record_fails(nobody);
+}
+
+/* The work that was there before may still use the places which the moved pieces have left. */
+static void unmaps_nothing_while_it_cannot_wait(void **state)
+{
+  (void)state;
+  fill_and_idle(64 * MIB);
+  take(8 * GRANULE);
+  assert_int_equal(ground.granules.moves, 8);
+  const struct range *range = &ground.granules.pieces.ranges[0];
+  uint64_t mapped_bytes = fake_mapped_bytes(range->start, range->start + range->bytes);
+  let_nobody_wait(true);
+  struct request request = request_for(GRANULE);
+  uint32_t id = BLOCK_NONE;
+  assert_status(try_take(&request, &id), HIPMM_E_HIP);
+  assert_int_equal(fake_mapped_bytes(range->start, range->start + range->bytes), mapped_bytes);
+  assert_valid();
+  let_nobody_wait(false);
+  take(GRANULE);
+  assert_valid();
+}
+
+/* Pieces grow with what is held; a hole that is smaller than all idle pieces is filled by an exchange. */
+static void exchanges_pieces_that_are_too_large(void **state)
+{
+  (void)state;
+  uint64_t granule = 64 * 1024, whole = 400 * MIB;
+  open_ground(GROWTH_MAPPED, whole, granule, UINT64_MAX);
+  uint32_t all = take(whole);
+  assert_valid();
+  give(all);
+  heap_all_passed(&heap);
+  /* Fences so that only large pieces at the end are idle. */
+  uint64_t random = 11;
+  unsigned n = 0;
+  while (n < MOST_IDS && has_room(granule * (1 + draw(&random, 12)), &ids[n])) n++;
+  assert_valid();
+  for (unsigned i = 0; i < n; i += 2) give(ids[i]);
+  heap_all_passed(&heap);
+  assert_valid();
+  uint64_t free_bytes = ground_bytes(&ground) - heap.live_bytes;
+  uint32_t large = take(free_bytes / 2 / granule * granule);
+  assert_valid();
+  assert_true(ground.granules.moves > 0);
+  assert_true(ground_bytes(&ground) <= whole);
+  give(large);
+}
+
+static uint32_t count_of_pieces(bool is_slow)
+{
+  const struct hipmm_services *services = fake_begin();
+  struct hipmm_resource *upstream = fake_upstream(400 * MIB, 64 * 1024);
+  if (is_slow) fake_slow_upstream_down();
+  open_on(upstream, services, GROWTH_MAPPED, UINT64_MAX);
+  uint32_t all = take(400 * MIB), count = ground.granules.pieces.count;
+  assert_valid();
+  give(all);
+  return count;
+}
+
+/* So that there is less to map. */
+static void has_larger_pieces_where_mapping_is_slow(void **state)
+{
+  uint32_t usual = count_of_pieces(false);
+  close_ground(state);
+  uint32_t slow = count_of_pieces(true);
+  assert_in_range(slow, 256, usual / 2);
+}
+
+/* Small gaps between live blocks are not what new memory is for, as long as any lies idle. */
+static void holds_no_more_while_some_is_idle(void **state)
+{
+  (void)state;
+  enum { UNITS = 64 * 1024, WHOLE = 9600, SMALL = 5000 };
+  uint64_t random = 5, live = 0;
+  unsigned n = 0;
+  open_ground(GROWTH_MAPPED, 4ull * WHOLE * UNITS, UNITS, UINT64_MAX);
+  give(take((uint64_t)WHOLE * UNITS));
+  uint32_t small = take((uint64_t)SMALL * UNITS); /* the first pieces are small ones */
+  for (unsigned i = 0; i < 4000; i++) {
+    fake_work(0);
+    if (live > (WHOLE - SMALL) * 7 / 8) {
+      unsigned which = (unsigned)draw(&random, n);
+      live -= block_of(&heap.blocks, ids[which])->bytes / UNITS;
+      give(ids[which]);
+      ids[which] = ids[--n];
+    } else {
+      uint64_t units = 1 + draw(&random, draw(&random, 8) ? 4 : 400);
+      ids[n++] = take(units * UNITS);
+      live += units;
+    }
+    assert_int_equal(ground_bytes(&ground), (uint64_t)WHOLE * UNITS);
+  }
+  assert_valid();
+  give(small);
+}
+
+/* ---- Giving back ---- */
+
+static void gives_idle_memory_back_down_to_what_is_to_be_kept(enum growth growth)
+{
+  open_ground(growth, 256 * MIB, GRANULE, UINT64_MAX);
+  unsigned n = fill(2 * GRANULE, ids, 16);
+  assert_int_equal(n, 16);
+  uint64_t held = ground_bytes(&ground);
+  for (unsigned i = 1; i < n; i++) give(ids[i]);
+  assert_ok(ground_release_idle(&ground, &heap, 0));
+  assert_int_equal(ground_bytes(&ground), held); /* not clean yet */
+  heap_all_passed(&heap);
+  assert_ok(ground_release_idle(&ground, &heap, held + MIB));
+  assert_int_equal(ground_bytes(&ground), held); /* there is less than that */
+  assert_ok(ground_release_idle(&ground, &heap, 24 * MIB));
+  assert_valid();
+  assert_in_range(ground_bytes(&ground), 24 * MIB, growth == GROWTH_MAPPED ? 24 * MIB : held);
+  assert_ok(ground_release_idle(&ground, &heap, 0));
+  assert_valid();
+  assert_in_range(ground_bytes(&ground), 2 * GRANULE, 4 * GRANULE);
+  give(ids[0]);
+  heap_all_passed(&heap);
+  assert_ok(ground_release_idle(&ground, &heap, 0));
+  assert_int_equal(ground_bytes(&ground), 0);
+  assert_int_equal(ground_peak_bytes(&ground), held);
+  give(take(7 * MIB));
+  assert_valid();
+  assert_int_equal(close_ground(NULL), 0);
+}
+
+static void gives_idle_memory_back(void **state)
+{
+  (void)state;
+  gives_idle_memory_back_down_to_what_is_to_be_kept(GROWTH_MAPPED);
+  gives_idle_memory_back_down_to_what_is_to_be_kept(GROWTH_SEGMENTS);
+  open_ground(GROWTH_SEGMENTS, MIB, 0, MIB);
+}
+
+static void keeps_memory_that_is_partly_in_use(void **state)
+{
+  (void)state;
+  open_ground(GROWTH_MAPPED, 256 * MIB, GRANULE, UINT64_MAX);
+  unsigned n = fill(MIB, ids, 8);
+  for (unsigned i = 0; i < n; i += 2) give(ids[i]);
+  heap_all_passed(&heap);
+  assert_ok(ground_release_idle(&ground, &heap, 0));
+  assert_int_equal(ground_bytes(&ground), 8 * MIB);
+  assert_valid();
+}
+
+static void takes_what_it_is_to_start_with(void **state)
+{
+  static const enum growth growths[] = {GROWTH_MAPPED, GROWTH_SEGMENTS};
+  (void)state;
+  for (unsigned i = 0; i < 2; i++) {
+    open_ground(growths[i], 256 * MIB, GRANULE, UINT64_MAX);
+    assert_ok(ground_fill(&ground, &heap, 40 * MIB));
+    assert_valid();
+    assert_int_equal(ground_bytes(&ground), 40 * MIB);
+    assert_int_equal(heap_largest_free(&heap), 40 * MIB);
+    give(take(40 * MIB));
+    assert_int_equal(ground_bytes(&ground), 40 * MIB);
+    assert_int_equal(close_ground(NULL), 0);
+    open_ground(growths[i], 32 * MIB, GRANULE, UINT64_MAX);
+    assert_status(ground_fill(&ground, &heap, 40 * MIB), HIPMM_E_OUT_OF_MEMORY);
+    assert_valid();
+    assert_int_equal(close_ground(NULL), 0);
+  }
+  open_ground(GROWTH_SEGMENTS, MIB, 0, MIB);
+}
+
+/* ---- Choosing ---- */
+
+static void falls_back_to_segments_where_nothing_can_be_mapped(void **state)
+{
+  (void)state;
+  const struct hipmm_services *services = fake_begin();
+  open_on(fake_upstream(64 * MIB, 0), services, GROWTH_SEGMENTS, UINT64_MAX);
+  assert_int_equal(close_ground(NULL), 0);
+  services = fake_begin();
+  struct hipmm_resource *upstream = fake_upstream(64 * MIB, 0);
+  assert_true(heap_open(&heap, services, RECORD_LAZY));
+  assert_ok(ground_open(&ground, &heap, services, upstream, GROWTH_AUTO, UINT64_MAX));
+  assert_false(ground.mapped);
+  assert_int_equal(close_ground(NULL), 0);
+  services = fake_begin();
+  upstream = fake_upstream(64 * MIB, 0);
+  assert_true(heap_open(&heap, services, RECORD_LAZY));
+  assert_status(ground_open(&ground, &heap, services, upstream, GROWTH_MAPPED, UINT64_MAX), HIPMM_E_NOT_SUPPORTED);
+}
+
+static void maps_what_is_in_doubt_only_where_it_is_told_to(void **state)
+{
+  (void)state;
+  for (enum growth growth = GROWTH_AUTO; growth <= GROWTH_MAPPED; growth++) {
+    const struct hipmm_services *services = fake_begin();
+    fake_doubt_upstream();
+    assert_true(heap_open(&heap, services, RECORD_LAZY));
+    assert_ok(ground_open(&ground, &heap, services, fake_upstream(64 * MIB, GRANULE), growth, UINT64_MAX));
+    assert_int_equal(ground.mapped, growth == GROWTH_MAPPED);
+    assert_int_equal(close_ground(NULL), 0);
+  }
+  open_ground(GROWTH_MAPPED, 64 * MIB, GRANULE, UINT64_MAX); /* nobody doubts any more */
+}
+
+/* ---- Failures ---- */
+
+/* Each call to the upstream fails once, in turn. */
+static void loses_nothing_when_the_upstream_fails(enum growth growth, enum hipmm_status status)
+{
+  for (unsigned nth = 1;; nth++) {
+    open_ground(growth, 64 * MIB, GRANULE, UINT64_MAX);
+    unsigned n = 0, refused = 0;
+    fake_fail_upstream(nth, status);
+    for (unsigned i = 0; i < 12; i++) {
+      struct request request = request_for(i % 3 ? GRANULE : 6 * GRANULE);
+      if (try_take(&request, &ids[n]))
+        refused++;
+      else
+        n++;
+      assert_valid();
+      if (i == 5) {
+        for (; n > 1; n--) give(ids[n - 1]);
+        heap_all_passed(&heap);
+        refused += ground_release_idle(&ground, &heap, 4 * MIB) != HIPMM_OK;
+        assert_valid();
+      }
+    }
+    while (n) give(ids[--n]);
+    heap_all_passed(&heap);
+    while (ground_bytes(&ground)) {
+      bool is_due = fake_failure_is_due();
+      ground_release_idle(&ground, &heap, 0);
+      assert_true(ground_bytes(&ground) == 0 || is_due); /* at the second try all goes */
+      if (ground_bytes(&ground)) assert_false(fake_failure_is_due());
+    }
+    assert_valid();
+    bool has_failed = !fake_failure_is_due();
+    fake_fail_upstream(0, HIPMM_OK);
+    give(take(32 * MIB));
+    assert_int_equal(close_ground(NULL), 0);
+    if (!has_failed) return;
+    assert_true(nth < 500);
+  }
+}
+
+static void loses_nothing_whatever_the_upstream_refuses(void **state)
+{
+  (void)state;
+  loses_nothing_when_the_upstream_fails(GROWTH_MAPPED, HIPMM_E_OUT_OF_MEMORY);
+  loses_nothing_when_the_upstream_fails(GROWTH_MAPPED, HIPMM_E_HIP);
+  loses_nothing_when_the_upstream_fails(GROWTH_SEGMENTS, HIPMM_E_OUT_OF_MEMORY);
+  loses_nothing_when_the_upstream_fails(GROWTH_SEGMENTS, HIPMM_E_HIP);
+  open_ground(GROWTH_SEGMENTS, MIB, 0, MIB);
+}
+
+static void loses_nothing_when_host_memory_is_short(void **state)
+{
+  static const enum growth growths[] = {GROWTH_MAPPED, GROWTH_SEGMENTS};
+  (void)state;
+  for (unsigned i = 0; i < 2; i++)
+    for (unsigned nth = 1; nth <= 4; nth++) {
+      struct request request = request_for(GRANULE);
+      open_ground(growths[i], 64 * MIB, GRANULE, UINT64_MAX);
+      fake_fail_host_allocation(nth);
+      enum hipmm_status status = ground_take(&ground, &heap, &request, &ids[0]);
+      fake_fail_host_allocation(0);
+      assert_true(status == HIPMM_OK || status == HIPMM_E_OUT_OF_MEMORY);
+      assert_valid();
+      if (status) take(GRANULE);
+      assert_int_equal(close_ground(NULL), 0);
+    }
+  open_ground(GROWTH_SEGMENTS, MIB, 0, MIB);
+}
+
+/* ---- Anything, in any order ---- */
+
+struct world {
+  uint64_t random;
+  uint64_t unit_bytes; /* of sizes */
+  unsigned n, refused;
+};
+
+static void do_something(struct world *world)
+{
+  uint64_t lot = draw(&world->random, 100);
+  if (lot < 2) {
+    let_nobody_wait(!draw(&world->random, 4));
+  } else if (lot < 4) {
+    if (fake_hip.DeviceSynchronize()) return;
+    heap_all_passed(&heap);
+    uint64_t keep_bytes = draw(&world->random, 2) * draw(&world->random, 64) * MIB;
+    enum hipmm_status status = ground_release_idle(&ground, &heap, keep_bytes);
+    assert_true(!status || status == HIPMM_E_HIP || status == HIPMM_E_OUT_OF_MEMORY);
+  } else if (lot < 6) {
+    fake_fail_upstream(1 + (unsigned)draw(&world->random, 12),
+                       draw(&world->random, 2) ? HIPMM_E_HIP : HIPMM_E_OUT_OF_MEMORY);
+  } else if (world->n == 256 || (world->n && lot % 2)) {
+    unsigned which = (unsigned)draw(&world->random, world->n);
+    unsigned stream = (unsigned)draw(&world->random, STREAMS);
+    fake_work(stream);
+    heap_give(&heap, ids[which], STREAM + stream);
+    ids[which] = ids[--world->n];
+  } else if (lot < 10) {
+    fake_progress((unsigned)draw(&world->random, STREAMS));
+  } else {
+    uint64_t units = draw(&world->random, 8) ? 64 : 2048;
+    struct request request = request_for((1 + draw(&world->random, units)) * world->unit_bytes);
+    request.stream = STREAM + (uint32_t)draw(&world->random, STREAMS);
+    if (!draw(&world->random, 4)) request.alignment = (uint64_t)HIPMM_ALIGNMENT << draw(&world->random, 14);
+    enum hipmm_status status = try_take(&request, &ids[world->n]);
+    world->refused += status != HIPMM_OK;
+    world->n += !status;
+    if (!status) assert_int_equal(block_of(&heap.blocks, ids[world->n - 1])->start % request.alignment, 0);
+  }
+}
+
+static void survives_anything_over(enum growth growth, uint64_t granule_bytes, uint64_t maximum_bytes, uint64_t seed)
+{
+  struct world world = {.random = seed, .unit_bytes = granule_bytes / 32};
+  open_ground(growth, 96 * granule_bytes, granule_bytes, maximum_bytes);
+  for (unsigned i = 1; i < STREAMS; i++) assert_int_equal(stream_id(fake_stream(i)), STREAM + i);
+  for (unsigned i = 0; i < 3000; i++) {
+    do_something(&world);
+    assert_valid();
+  }
+  assert_true(world.refused > 10);
+  fake_fail_upstream(0, HIPMM_OK);
+  let_nobody_wait(false);
+  while (world.n) give(ids[--world.n]);
+  fake_hip.DeviceSynchronize();
+  heap_all_passed(&heap);
+  assert_ok(ground_release_idle(&ground, &heap, 0));
+  assert_int_equal(ground_bytes(&ground), 0);
+  assert_valid();
+  assert_int_equal(close_ground(NULL), 0);
+}
+
+static void survives_anything(void **state)
+{
+  static const enum growth growths[] = {GROWTH_MAPPED, GROWTH_SEGMENTS};
+  (void)state;
+  for (uint64_t seed = 1; seed <= number_from_environment("HIPMM_TEST_RUNS", 3); seed++)
+    for (unsigned i = 0; i < 2; i++) {
+      survives_anything_over(growths[i], GRANULE, UINT64_MAX, seed);
+      survives_anything_over(growths[i], GRANULE, 64 * GRANULE, seed);
+      survives_anything_over(growths[i], 65536, UINT64_MAX, seed);
+    }
+  open_ground(GROWTH_SEGMENTS, MIB, 0, MIB);
+}
+
+/* ---- The same over and over ---- */
+
+enum { LAYERS = 12, KEPT = 4, ROUNDS = 16, SETTLED = 10 };
+
+/* A training in miniature: its blocks, and where those of a round lie. */
+struct training {
+  uint32_t activations[LAYERS][KEPT], gradients[LAYERS];
+  unsigned overlaps; /* gradients of so many layers go when the next round has its own */
+  uint64_t starts[LAYERS * (2 * KEPT + 3) + 1];
+  unsigned n;
+};
+
+static uint32_t take_noted(struct training *training, uint64_t sixteenths)
+{
+  uint32_t id = take(sixteenths * GRANULE / 16);
+  training->starts[training->n++] = block_of(&heap.blocks, id)->start;
+  return id;
+}
+
+/* Forward: what a layer keeps, with scratch memory between. */
+static void go_forward(struct training *training)
+{
+  static const uint64_t kept[KEPT] = {75, 200, 33, 75};
+  for (unsigned i = 0; i < LAYERS; i++)
+    for (unsigned k = 0; k < KEPT; k++) {
+      uint32_t scratch = take_noted(training, 50 + 90 * k);
+      training->activations[i][k] = take_noted(training, kept[k]);
+      give(scratch);
+    }
+}
+
+static void give_gradient(struct training *training, unsigned layer)
+{
+  if (training->gradients[layer]) give(training->gradients[layer]);
+  training->gradients[layer] = BLOCK_NONE;
+}
+
+/* Backward: what was kept goes, the last first, and gradients come. */
+static void go_backward(struct training *training)
+{
+  uint32_t error = take_noted(training, 75);
+  for (unsigned i = LAYERS; i-- > 0;) {
+    uint32_t scratch = take_noted(training, 310);
+    give(training->activations[i][3]);
+    uint32_t gradient = take_noted(training, i % 3 ? 57 : 150);
+    give_gradient(training, i);
+    training->gradients[i] = gradient;
+    give(scratch);
+    give(training->activations[i][1]);
+    uint32_t next = take_noted(training, 75);
+    give(error);
+    error = next;
+    give(training->activations[i][2]);
+    give(training->activations[i][0]);
+  }
+  give(error);
+}
+
+static void go_round(struct training *training)
+{
+  training->n = 0;
+  go_forward(training);
+  for (unsigned i = training->overlaps; i < LAYERS; i++) give_gradient(training, i);
+  go_backward(training);
+  assert_valid();
+}
+
+/* However it began, in the end every block lies where it lay in the round before, no memory is moved, and nothing is
+ * waited for. */
+static void settles(void **state)
+{
+  struct training training = {.n = 0}, before = training;
+  uint64_t moves = 0;
+  unsigned waits = 0;
+  (void)state;
+  open_ground(GROWTH_MAPPED, 4096 * GRANULE, GRANULE, UINT64_MAX);
+  uint32_t weights = take(20 * GRANULE);
+  for (unsigned round = 0; round < ROUNDS; round++) {
+    if (round == SETTLED) {
+      moves = ground.granules.moves;
+      waits = host_waits();
+    }
+    fake_work(0);
+    before = training;
+    go_round(&training);
+  }
+  assert_int_equal(ground.granules.moves, moves);
+  assert_int_equal(host_waits(), waits);
+  assert_memory_equal(training.starts, before.starts, sizeof training.starts);
+  for (unsigned i = 0; i < LAYERS; i++) give_gradient(&training, i);
+  give(weights);
+}
+
+static void comes_to_rest_beside(uint64_t weight_granules)
+{
+  struct training training = {.overlaps = 5};
+  uint64_t moves = 0;
+  const struct hipmm_services *services = fake_begin();
+  struct hipmm_resource *upstream = fake_upstream(4096 * GRANULE, GRANULE);
+  fake_let_upstream_alias(true);
+  fake_slow_upstream_down();
+  open_on(upstream, services, GROWTH_MAPPED, UINT64_MAX);
+  uint32_t weights = take(weight_granules * GRANULE);
+  for (unsigned round = 0; round < 2 * ROUNDS; round++) {
+    if (round == ROUNDS) moves = ground.granules.moves;
+    fake_work(0);
+    go_round(&training);
+  }
+  assert_int_equal(ground.granules.moves, moves);
+  assert_in_range(ground.granules.rest_bytes, 1, ground_bytes(&ground) / 100);
+  for (unsigned i = 0; i < LAYERS; i++) give_gradient(&training, i);
+  give(weights);
+  assert_int_equal(close_ground(NULL), 0);
+}
+
+/* A block that is still live when its successor is asked for makes that go elsewhere, so that two rounds differ and may
+ * want the same pieces, for good. Where mapping is slow, there are soon enough for both. */
+static void comes_to_rest_where_rounds_overlap(void **state)
+{
+  (void)state;
+  comes_to_rest_beside(5);
+  comes_to_rest_beside(20);
+  comes_to_rest_beside(33);
+  comes_to_rest_beside(50);
+  open_ground(GROWTH_SEGMENTS, MIB, 0, MIB);
+}
+
+/* ---- The same once more ---- */
+
+static uint32_t front[3], source; /* blocks */
+
+/* What comes before the request of 3 granules that is made again: there is a hole for it behind `front`, a quarter into
+ * a granule, and memory in `source`, which goes last. */
+static void lead_up(void)
+{
+  uint32_t hole = take(3 * GRANULE);
+  if (!source) take(GRANULE / 2); /* lies behind it for good */
+  source = take(4 * GRANULE);
+  for (int i = 0; i < 8; i++) give(take(5 * GRANULE));
+  give(hole);
+}
+
+/* Returns where it went. */
+static uint64_t request_first(void)
+{
+  open_ground(GROWTH_MAPPED, 64 * MIB, GRANULE, UINT64_MAX);
+  assert_ok(ground_fill(&ground, &heap, 24 * GRANULE)); /* to hold more than before would be to forget */
+  take(4 * GRANULE);
+  for (int i = 0; i < 3; i++) front[i] = take(GRANULE * 3 / 4);
+  source = BLOCK_NONE;
+  lead_up();
+  give(source);
+  uint32_t id = take(3 * GRANULE);
+  uint64_t start = block_of(&heap.blocks, id)->start;
+  assert_int_equal(start % GRANULE, GRANULE / 4);
+  give(id);
+  return start;
+}
+
+static void goes_back_only_where_it_is_aligned(void **state)
+{
+  struct request request = request_for(3 * GRANULE);
+  uint32_t id;
+  (void)state;
+  request_first();
+  request.alignment = 4 * GRANULE;
+  lead_up();
+  give(source);
+  assert_ok(try_take(&request, &id));
+  assert_int_equal(block_of(&heap.blocks, id)->start % request.alignment, 0);
+  assert_valid();
+}
+
+/* Memory that comes under it may be used by work of its stream yet, and so may what lies before it in that memory. */
+static void leaves_no_memory_in_use_to_others(void **state)
+{
+  uint64_t start = request_first(), moves;
+  (void)state;
+  lead_up();
+  for (int i = 0; i < 3; i++) give(front[i]);
+  heap_all_passed(&heap);
+  assert_ok(ground_release_idle(&ground, &heap, 0));
+  moves = ground.granules.moves;
+  fake_work(0);
+  give(source);
+  const struct block *taken = block_of(&heap.blocks, take(3 * GRANULE));
+  assert_int_equal(taken->start, start);
+  assert_int_equal(ground.granules.moves, moves + 3);
+  assert_int_equal(block_of(&heap.blocks, taken->before)->bytes, GRANULE * 9 / 4);
+  assert_int_equal(block_of(&heap.blocks, taken->before)->stream, STREAM);
+  assert_valid();
+}
+
+static int let_alias(void **state)
+{
+  (void)state;
+  may_alias = true;
+  return 0;
+}
+
+static int close_aliased(void **state)
+{
+  may_alias = false;
+  return close_ground(state);
+}
+
+#define TEST(test) cmocka_unit_test_teardown(test, close_ground)
+#define TEST_ALIASED(test)                                  \
+  {                                                         \
+    "aliased: " #test, test, let_alias, close_aliased, NULL \
+  }
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      TEST(reaches_its_maximum_with_one_block),
+      TEST(takes_nothing_in_vain),
+      TEST(rounds_its_maximum_down_to_what_can_be_had),
+      TEST(maps_nothing_where_a_granule_exceeds_the_maximum),
+      TEST(uses_what_is_free_between_live_blocks),
+      TEST(reserves_fewer_addresses_where_there_is_no_room_for_all),
+      TEST(moves_idle_memory_under_a_block_that_no_hole_fits),
+      TEST(moves_nothing_that_work_may_still_use),
+      TEST(takes_more_before_it_waits),
+      TEST(waits_where_there_is_no_more),
+      TEST(exchanges_pieces_that_are_too_large),
+      TEST(has_larger_pieces_where_mapping_is_slow),
+      TEST(gives_idle_memory_back),
+      TEST(keeps_memory_that_is_partly_in_use),
+      TEST(takes_what_it_is_to_start_with),
+      TEST(falls_back_to_segments_where_nothing_can_be_mapped),
+      TEST(maps_what_is_in_doubt_only_where_it_is_told_to),
+      TEST(loses_nothing_whatever_the_upstream_refuses),
+      TEST(loses_nothing_when_host_memory_is_short),
+      TEST(survives_anything),
+      TEST(settles),
+      TEST_ALIASED(reaches_its_maximum_with_one_block),
+      TEST_ALIASED(uses_what_is_free_between_live_blocks),
+      TEST_ALIASED(moves_idle_memory_under_a_block_that_no_hole_fits),
+      TEST_ALIASED(moves_memory_that_work_still_uses),
+      TEST_ALIASED(moves_nothing_after_work_of_a_captured_stream),
+      TEST_ALIASED(moves_nothing_twice),
+      TEST_ALIASED(unmaps_nothing_while_it_cannot_wait),
+      TEST_ALIASED(exchanges_pieces_that_are_too_large),
+      TEST_ALIASED(holds_no_more_while_some_is_idle),
+      TEST_ALIASED(gives_idle_memory_back),
+      TEST_ALIASED(keeps_memory_that_is_partly_in_use),
+      TEST_ALIASED(takes_what_it_is_to_start_with),
+      TEST_ALIASED(loses_nothing_whatever_the_upstream_refuses),
+      TEST_ALIASED(loses_nothing_when_host_memory_is_short),
+      TEST_ALIASED(survives_anything),
+      TEST_ALIASED(settles),
+      TEST(comes_to_rest_where_rounds_overlap),
+      TEST_ALIASED(goes_back_only_where_it_is_aligned),
+      TEST_ALIASED(leaves_no_memory_in_use_to_others),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

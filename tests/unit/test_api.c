@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of core/api.c and core/base/environment.c: where hipmm_init() finds its graph, and what becomes of every wrong
+ * argument, on a stack of each type that allocates. */
+#include "../../core/base/environment.h"
+#include "../../core/runtime/hip.h"
+#include "../support/support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- Finding the graph ---- */
+
+struct places {
+  char *folder, *named, *working;
+};
+
+static int make_places(void **state)
+{
+  static struct places places;
+  places = (struct places){.folder = new_folder()};
+  places.named = path_in(places.folder, "named.json");
+  places.working = path_in(places.folder, "hipmm.json");
+  *state = &places;
+  setenv("HIPMM_RUNTIME", "software", 1);
+  unsetenv("HIPMM_CONFIG");
+  return chdir(places.folder);
+}
+
+static int remove_places(void **state)
+{
+  struct places *places = *state;
+  hipmm_finalize();
+  unsetenv("HIPMM_CONFIG");
+  unsetenv("HIPMM_RUNTIME");
+  free(places->named);
+  free(places->working);
+  remove_folder(places->folder);
+  return chdir("/");
+}
+
+static void put(const char *file, const char *graph)
+{
+  assert_true(write_file(file, graph, strlen(graph)));
+}
+
+static void assert_top(const char *type)
+{
+  struct hipmm_resource *resource;
+  assert_ok(hipmm_get_current_resource(&resource));
+  assert_string_equal(hipmm_resource_type(resource), type);
+  hipmm_resource_release(resource);
+}
+
+static void prefers_the_file_that_the_environment_names(void **state)
+{
+  const struct places *places = *state;
+  put(places->named, "{\"stack\": [\"pool\", \"device\"]}");
+  put(places->working, "{\"stack\": [\"statistics\", \"device\"]}");
+  setenv("HIPMM_CONFIG", places->named, 1);
+  assert_ok(hipmm_init());
+  assert_top("pool");
+}
+
+static void takes_the_working_folders_file(void **state)
+{
+  const struct places *places = *state;
+  put(places->working, "{\"stack\": [\"statistics\", \"device\"]}");
+  setenv("HIPMM_CONFIG", "", 1); /* is none */
+  assert_ok(hipmm_init());
+  assert_top("statistics");
+}
+
+static void does_without_a_file(void **state)
+{
+  (void)state;
+  char buffer[100];
+  if (environment_find_config(buffer, sizeof buffer)) return; /* this system has one for all */
+  assert_ok(hipmm_init());
+  assert_top("device");
+}
+
+static void refuses_a_missing_file_that_is_named(void **state)
+{
+  const struct places *places = *state;
+  put(places->working, "{\"stack\": [\"statistics\", \"device\"]}");
+  setenv("HIPMM_CONFIG", places->named, 1);
+  assert_status(hipmm_init(), HIPMM_E_IO);
+  assert_message("named.json: cannot be read: No such file or directory");
+  assert_ok(hipmm_init_from_file(places->working)); /* that is not what was meant, but the caller may */
+}
+
+static void refuses_a_file_with_a_mistake(void **state)
+{
+  const struct places *places = *state;
+  struct hipmm_error error = {.struct_size = sizeof error};
+  put(places->working, "{\n  \"stack\": [\"device\",]\n}\n");
+  assert_status(hipmm_init(), HIPMM_E_SYNTAX);
+  hipmm_last_error(&error);
+  assert_string_equal(error.file, "hipmm.json");
+  assert_int_equal(error.line, 2);
+  assert_in_range(error.column, 22, 24);
+  assert_contains(error.message, "hipmm.json:2:");
+  put(places->working, "{\"stack\": [\"statistics\", {\"type\": \"pool\", \"inital_size\": 1}, \"device\"]}");
+  assert_status(hipmm_init(), HIPMM_E_CONFIG);
+  hipmm_last_error(&error);
+  assert_string_equal(error.path, "/stack/1/inital_size");
+  assert_string_equal(error.resource, "pool");
+  assert_string_equal(error.message,
+                      "hipmm.json: /stack/1/inital_size: unknown option \"inital_size\" of pool; did you "
+                      "mean \"initial_size\"?");
+  assert_status(hipmm_init_from_file(places->folder), HIPMM_E_IO);
+  assert_message("Is a directory");
+}
+
+static void names_folders_relative_to_the_graph(void **state)
+{
+  const struct places *places = *state;
+  const char *top = getenv("top_builddir");
+  char *from = path_in(top ? top : ".", "tests/bad/.libs/bare.so"), *to = path_in(places->folder, "bare.so");
+  assert_true(copy_file(from, to));
+  put(places->named, "{\"plugin_path\": \".\", \"stack\": [\"bare\", \"device\"]}");
+  assert_int_equal(chdir("/"), 0);
+  assert_ok(hipmm_init_from_file(places->named));
+  assert_top("bare");
+  free(from);
+  free(to);
+}
+
+/* ---- Arguments, on every type ---- */
+
+struct stack {
+  const char *name, *stack;
+  bool aligns; /* to more than HIPMM_ALIGNMENT */
+};
+
+static const struct stack stacks[] = {
+    {"arguments: device", "[\"device\"]", false},
+    {"arguments: managed", "[\"managed\"]", false},
+    {"arguments: pinned", "[\"pinned\"]", false},
+    {"arguments: host", "[\"host\"]", false},
+    {"arguments: system", "[\"system\"]", false},
+    {"arguments: async", "[\"async\"]", false},
+    {"arguments: pool, mapped", "[{\"type\": \"pool\", \"growth\": \"mapped\"}, \"device\"]", true},
+    {"arguments: pool, segments", "[{\"type\": \"pool\", \"growth\": \"segments\"}, \"device\"]", true},
+    {"arguments: fixed_size", "[\"fixed_size\", \"device\"]", false},
+    {"arguments: binning", "[{\"type\": \"binning\", \"bins\": [{\"size\": \"4KiB\"}]}, \"pool\", \"device\"]", true},
+    {"arguments: statistics", "[\"statistics\", \"pool\", \"device\"]", true},
+    {"arguments: limiting", "[{\"type\": \"limiting\", \"limit\": \"1GiB\"}, \"pool\", \"device\"]", true},
+    {"arguments: thread_safe", "[\"thread_safe\", \"pool\", \"device\"]", true},
+    {"arguments: logging", "[{\"type\": \"logging\", \"file\": \"/dev/null\"}, \"pool\", \"device\"]", true},
+};
+
+static int begin(const struct stack *stack)
+{
+  char graph[400];
+  snprintf(graph, sizeof graph,
+           "{\"runtime\": {\"type\": \"software\", \"memory\": \"64MiB\", \"pageable_memory_access\": true}, "
+           "\"stack\": %s}",
+           stack->stack);
+  assert_ok(hipmm_init_from_string(graph));
+  return 0;
+}
+
+static int end(void **state)
+{
+  (void)state;
+  hipmm_finalize();
+  return live_on_all_devices() ? -1 : 0;
+}
+
+static void *const untouched = (void *)(uintptr_t)0x5a5a5a00;
+
+/* Sizes and alignments. */
+static void allocates_what_makes_sense(void)
+{
+  static const size_t too_much[] = {SIZE_MAX, SIZE_MAX - 255, SIZE_MAX / 2 + 1, PTRDIFF_MAX, (size_t)1 << 47};
+  static const size_t no_powers[] = {0, 3, 255, 257, SIZE_MAX};
+  void *ptr = untouched;
+  for (size_t i = 0; i < sizeof too_much / sizeof *too_much; i++) {
+    enum hipmm_status status = hipmm_allocate(NULL, too_much[i], NULL, &ptr);
+    if (status != HIPMM_E_LIMIT) assert_status(status, HIPMM_E_OUT_OF_MEMORY);
+    assert_string_not_equal(hipmm_last_error_message(), "");
+    assert_ptr_equal(ptr, untouched);
+  }
+  for (size_t i = 0; i < sizeof no_powers / sizeof *no_powers; i++) {
+    assert_status(hipmm_allocate_aligned(NULL, 100, no_powers[i], NULL, &ptr), HIPMM_E_ARGUMENT);
+    assert_message("is not a power of two");
+    assert_status(hipmm_deallocate_aligned(NULL, ptr, 100, no_powers[i], NULL), HIPMM_E_ARGUMENT);
+    assert_ptr_equal(ptr, untouched);
+  }
+  assert_status(hipmm_allocate(NULL, 100, NULL, NULL), HIPMM_E_ARGUMENT);
+  assert_message("ptr_out is NULL");
+  assert_ok(hipmm_allocate(NULL, 0, NULL, &ptr));
+  assert_null(ptr);
+  assert_ok(hipmm_deallocate(NULL, NULL, 0, NULL));
+  assert_ok(hipmm_deallocate(NULL, NULL, 100, NULL));
+}
+
+static void aligns(const struct stack *stack)
+{
+  for (size_t alignment = 1; alignment <= 1 << 20; alignment *= 2) {
+    void *ptr = untouched;
+    enum hipmm_status status = hipmm_allocate_aligned(NULL, 100, alignment, NULL, &ptr);
+    if (alignment > HIPMM_ALIGNMENT && !stack->aligns) {
+      assert_status(status, HIPMM_E_ARGUMENT);
+      assert_ptr_equal(ptr, untouched);
+      continue;
+    }
+    assert_status(status, HIPMM_OK);
+    assert_int_equal((uintptr_t)ptr % (alignment < HIPMM_ALIGNMENT ? HIPMM_ALIGNMENT : alignment), 0);
+    assert_ok(hipmm_deallocate_aligned(NULL, ptr, 100, alignment, NULL));
+  }
+}
+
+/* Pointers that are foreign, inside a block, of another size, or freed before: refused, and nothing is lost. */
+static void refuses_wrong_frees(void)
+{
+  static char foreign[4096];
+  void *ptr, *other;
+  assert_ok(hipmm_allocate(NULL, 1000, NULL, &ptr));
+  assert_ok(hipmm_allocate(NULL, 1000, NULL, &other));
+  assert_ptr_not_equal(ptr, other);
+  void *const foreigners[] = {foreign,
+                              foreign + 256,
+                              (char *)ptr + 256,
+                              (char *)ptr + 1,
+                              (void *)(uintptr_t)1,
+                              (void *)(uintptr_t)256,
+                              (void *)UINTPTR_MAX,
+                              (void *)((uintptr_t)1 << 63)};
+  for (size_t i = 0; i < sizeof foreigners / sizeof *foreigners; i++) {
+    assert_status(hipmm_deallocate(NULL, foreigners[i], 1000, NULL), HIPMM_E_POINTER);
+    assert_status(hipmm_deallocate(NULL, foreigners[i], 0, NULL), HIPMM_E_POINTER);
+    assert_string_not_equal(hipmm_last_error_message(), "");
+  }
+  static const size_t sizes[] = {1, 999, 1001, 1024, SIZE_MAX};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    assert_status(hipmm_deallocate(NULL, ptr, sizes[i], NULL), HIPMM_E_SIZE);
+    assert_message("1000");
+  }
+  memset(ptr, 1, 1000); /* still ours */
+  assert_ok(hipmm_deallocate(NULL, ptr, 1000, NULL));
+  assert_status(hipmm_deallocate(NULL, ptr, 1000, NULL), HIPMM_E_POINTER);
+  assert_status(hipmm_deallocate(NULL, ptr, 0, NULL), HIPMM_E_POINTER);
+  assert_ok(hipmm_deallocate(NULL, other, 0, NULL)); /* found by the pointer alone */
+  assert_status(hipmm_deallocate(NULL, other, 0, NULL), HIPMM_E_POINTER);
+}
+
+static void runs_out_and_recovers(void)
+{
+  enum { MOST = 4096 };
+  static void *pointers[MOST];
+  int n = 0;
+  enum hipmm_status status = HIPMM_OK;
+  while (n < MOST && !(status = hipmm_allocate(NULL, MIB, NULL, &pointers[n]))) n++;
+  if (status) assert_status(status, HIPMM_E_OUT_OF_MEMORY);
+  if (status) assert_string_not_equal(hipmm_last_error_message(), "");
+  for (int i = 0; i < n; i++) assert_ok(hipmm_deallocate(NULL, pointers[i], MIB, NULL));
+  assert_ok(hipmm_allocate(NULL, MIB, NULL, &pointers[0]));
+  assert_ok(hipmm_deallocate(NULL, pointers[0], MIB, NULL));
+}
+
+static void minds_its_arguments(void **state)
+{
+  const struct stack *stack = *state;
+  begin(stack);
+  allocates_what_makes_sense();
+  aligns(stack);
+  refuses_wrong_frees();
+  if (!strstr(stack->stack, "host") && !strstr(stack->stack, "system") && !strstr(stack->stack, "pinned"))
+    runs_out_and_recovers();
+}
+
+#define place_test(name) cmocka_unit_test_setup_teardown(name, make_places, remove_places)
+
+int main(void)
+{
+  log_to_file("error");
+  struct CMUnitTest tests[32] = {
+      place_test(prefers_the_file_that_the_environment_names),
+      place_test(takes_the_working_folders_file),
+      place_test(does_without_a_file),
+      place_test(refuses_a_missing_file_that_is_named),
+      place_test(refuses_a_file_with_a_mistake),
+      place_test(names_folders_relative_to_the_graph),
+  };
+  size_t n = 6;
+  for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++)
+    tests[n++] = (struct CMUnitTest){.name = stacks[i].name,
+                                     .test_func = minds_its_arguments,
+                                     .teardown_func = end,
+                                     .initial_state = (void *)(uintptr_t)&stacks[i]};
+  return _cmocka_run_group_tests("api", tests, n, NULL, NULL);
+}

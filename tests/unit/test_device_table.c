@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of core/stack/device_table.c: which resource is in force on which device, under threads, and what becomes of resources that
+ * are held past the end. */
+#include "../../core/runtime/hip.h"
+#include "../support/support.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char graph[] = "{\"runtime\": {\"type\": \"software\", \"devices\": 2, \"memory\": \"64MiB\"}, "
+                            "\"stack\": [\"statistics\", {\"type\": \"pool\", \"growth\": \"segments\"}, \"device\"]}";
+
+static int start(void **state)
+{
+  (void)state;
+  if (hipmm_init_from_string(graph)) return -1;
+  return hip_table()->SetDevice(0);
+}
+
+static int finish(void **state)
+{
+  (void)state;
+  hipmm_finalize();
+  uint64_t lost = live_on_all_devices();
+  if (lost) print_error("%llu blocks lost\n", (unsigned long long)lost);
+  software()->reset();
+  return lost ? -1 : 0;
+}
+
+static struct hipmm_resource *held(int device, const char *name)
+{
+  struct hipmm_resource *resource = NULL;
+  if (name)
+    assert_ok(hipmm_get_named_resource(device, name, &resource));
+  else
+    assert_ok(hipmm_get_device_resource(device, &resource));
+  return resource;
+}
+
+static void assert_in_force(int device, const char *name)
+{
+  struct hipmm_resource *resource = held(device, NULL);
+  assert_string_equal(hipmm_resource_name(resource), name);
+  assert_int_equal(hipmm_resource_device(resource), device);
+  hipmm_resource_release(resource);
+}
+
+/* ---- Get ---- */
+
+static void current_is_the_threads_device(void **state)
+{
+  (void)state;
+  struct hipmm_resource *resource;
+  int device = -1;
+  for (int current = 0; current < 2; current++) {
+    hip_table()->SetDevice(current);
+    assert_ok(hipmm_device_current(&device));
+    assert_int_equal(device, current);
+    assert_ok(hipmm_get_current_resource(&resource));
+    assert_int_equal(hipmm_resource_device(resource), current);
+    hipmm_resource_release(resource);
+  }
+}
+
+static void counts_devices(void **state)
+{
+  (void)state;
+  int count = -1;
+  assert_ok(hipmm_device_count(&count));
+  assert_int_equal(count, 2);
+}
+
+static void refuses_devices_that_do_not_exist(void **state)
+{
+  (void)state;
+  static const int devices[] = {-1, 2, 63, 64, 1000000, INT32_MIN, INT32_MAX};
+  struct hipmm_resource *resource = NULL;
+  size_t now = 77, peak = 77;
+  for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
+    int device = devices[i];
+    assert_status(hipmm_get_device_resource(device, &resource), HIPMM_E_ARGUMENT);
+    assert_status(hipmm_get_named_resource(device, "pool", &resource), HIPMM_E_ARGUMENT);
+    assert_status(hipmm_set_device_resource(device, NULL, &resource), HIPMM_E_ARGUMENT);
+    assert_status(hipmm_reset_device_resource(device), HIPMM_E_ARGUMENT);
+    assert_status(hipmm_device_held_bytes(device, &now, &peak), HIPMM_E_ARGUMENT);
+    assert_status(hipmm_stream_retain(device, NULL), HIPMM_E_ARGUMENT);
+    assert_status(hipmm_stream_retire(device, NULL), HIPMM_E_ARGUMENT);
+    assert_message("does not exist: runtime software has 2, numbered from 0");
+    assert_null(resource);
+    assert_int_equal(now + peak, 154);
+  }
+}
+
+static void refuses_missing_arguments(void **state)
+{
+  (void)state;
+  struct hipmm_resource *resource = NULL;
+  assert_status(hipmm_get_device_resource(0, NULL), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_get_current_resource(NULL), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_get_named_resource(0, "pool", NULL), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_get_named_resource(0, NULL, &resource), HIPMM_E_ARGUMENT);
+  assert_message("name is NULL");
+  assert_status(hipmm_device_count(NULL), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_device_current(NULL), HIPMM_E_ARGUMENT);
+  assert_null(resource);
+  assert_ok(hipmm_device_held_bytes(0, NULL, NULL));
+}
+
+static void finds_resources_by_name(void **state)
+{
+  (void)state;
+  struct hipmm_resource *resource = NULL;
+  static const char *const names[] = {"statistics", "pool", "device"};
+  for (size_t i = 0; i < 3; i++) {
+    struct hipmm_resource *one = held(1, names[i]), *again = held(1, names[i]);
+    assert_string_equal(hipmm_resource_name(one), names[i]);
+    assert_string_equal(hipmm_resource_type(one), names[i]);
+    assert_ptr_equal(one, again);
+    hipmm_resource_release(one);
+    hipmm_resource_release(again);
+  }
+  assert_status(hipmm_get_named_resource(1, "poo", &resource), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_get_named_resource(1, "", &resource), HIPMM_E_ARGUMENT);
+  assert_null(resource);
+}
+
+/* ---- Set and reset ---- */
+
+static void puts_another_in_force_and_gives_the_one_before(void **state)
+{
+  (void)state;
+  struct hipmm_resource *pool = held(1, "pool"), *previous = NULL;
+  assert_ok(hipmm_set_device_resource(1, pool, &previous));
+  assert_string_equal(hipmm_resource_name(previous), "statistics");
+  hipmm_resource_release(previous);
+  hipmm_resource_release(pool); /* the table keeps its own */
+  assert_in_force(1, "pool");
+  assert_in_force(0, "statistics");
+  assert_ok(hipmm_set_device_resource(1, NULL, &previous));
+  assert_string_equal(hipmm_resource_name(previous), "pool");
+  hipmm_resource_release(previous);
+  assert_in_force(1, "statistics");
+}
+
+static void sets_the_current_devices(void **state)
+{
+  (void)state;
+  struct hipmm_resource *source = held(1, "device"), *previous = NULL;
+  hip_table()->SetDevice(1);
+  assert_ok(hipmm_set_current_resource(source, &previous));
+  assert_int_equal(hipmm_resource_device(previous), 1);
+  hipmm_resource_release(previous);
+  assert_in_force(1, "device");
+  void *memory;
+  assert_ok(hipmm_allocate(NULL, 1000, NULL, &memory));
+  struct hipmm_resource *pool = held(1, "pool");
+  assert_status(hipmm_deallocate(pool, memory, 1000, NULL), HIPMM_E_POINTER);
+  hipmm_resource_release(pool);
+  assert_ok(hipmm_deallocate(NULL, memory, 1000, NULL));
+  assert_ok(hipmm_reset_current_resource());
+  assert_in_force(1, "statistics");
+  assert_in_force(0, "statistics");
+  hipmm_resource_release(source);
+}
+
+static void refuses_another_devices_resource(void **state)
+{
+  (void)state;
+  struct hipmm_resource *pool = held(0, "pool"), *previous = NULL;
+  assert_status(hipmm_set_device_resource(1, pool, &previous), HIPMM_E_ARGUMENT);
+  assert_message("resource pool serves device 0 and cannot be put in force on device 1");
+  assert_null(previous);
+  assert_in_force(1, "statistics");
+  hipmm_resource_release(pool);
+}
+
+static void may_be_set_and_reset_for_ever(void **state)
+{
+  (void)state;
+  struct hipmm_resource *pool = held(0, "pool");
+  for (int i = 0; i < 1000; i++) {
+    assert_ok(hipmm_set_device_resource(0, i % 2 ? pool : NULL, NULL));
+    assert_ok(hipmm_reset_device_resource(0));
+  }
+  hipmm_resource_release(pool);
+  assert_in_force(0, "statistics");
+}
+
+/* ---- Threads ---- */
+
+static atomic_bool stop;
+
+static void *allocate_from_whatever_is_in_force(void *unused)
+{
+  (void)unused;
+  while (!atomic_load(&stop)) {
+    struct hipmm_resource *resource;
+    void *memory;
+    if (hipmm_get_device_resource(0, &resource)) return &stop;
+    if (hipmm_allocate(resource, 1000, NULL, &memory)) return &stop;
+    if (hipmm_deallocate(resource, memory, 1000, NULL)) return &stop;
+    hipmm_resource_release(resource);
+  }
+  return NULL;
+}
+
+static void serves_threads_while_it_changes(void **state)
+{
+  (void)state;
+  pthread_t threads[4];
+  struct hipmm_resource *pool = held(0, "pool");
+  atomic_store(&stop, false);
+  for (int i = 0; i < 4; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, allocate_from_whatever_is_in_force, NULL), 0);
+  for (int i = 0; i < 500; i++) {
+    struct hipmm_resource *previous = NULL;
+    assert_ok(hipmm_set_device_resource(0, i % 2 ? pool : NULL, &previous));
+    assert_non_null(previous);
+    hipmm_resource_release(previous);
+  }
+  atomic_store(&stop, true);
+  for (int i = 0; i < 4; i++) {
+    void *failed;
+    pthread_join(threads[i], &failed);
+    assert_null(failed);
+  }
+  hipmm_resource_release(pool);
+}
+
+/* ---- Holding past the end ---- */
+
+static void a_held_resource_works_past_finalize(void **state)
+{
+  (void)state;
+  struct hipmm_resource *pool = held(1, "pool");
+  void *before, *after;
+  int64_t value = 0;
+  assert_ok(hipmm_allocate(pool, 1000, NULL, &before));
+  assert_ok(hipmm_finalize());
+  assert_ok(hipmm_allocate(pool, 2000, NULL, &after));
+  assert_ok(hipmm_resource_query(pool, "live_bytes", &value));
+  assert_int_equal(value, 3000);
+  assert_string_equal(hipmm_resource_name(pool), "pool");
+  assert_int_equal(hipmm_resource_device(pool), 1);
+  assert_ok(hipmm_deallocate(pool, before, 1000, NULL));
+  assert_ok(hipmm_deallocate(pool, after, 0, NULL));
+  assert_ok(hipmm_resource_trim(pool, 0));
+  assert_status(hipmm_allocate(NULL, 1000, NULL, &after), HIPMM_E_STATE);
+  hipmm_resource_retain(pool);
+  hipmm_resource_release(pool);
+  assert_string_equal(hipmm_resource_type(pool), "pool");
+  hipmm_resource_release(pool);
+}
+
+static void a_resource_of_an_earlier_time_may_be_put_in_force(void **state)
+{
+  (void)state;
+  struct hipmm_resource *old = held(0, "pool"), *previous = NULL;
+  assert_ok(hipmm_finalize());
+  assert_ok(hipmm_init_from_string(graph));
+  assert_ok(hipmm_set_device_resource(0, old, &previous));
+  assert_ptr_not_equal(previous, old);
+  hipmm_resource_release(previous);
+  hipmm_resource_release(old);
+  void *memory;
+  assert_ok(hipmm_allocate(NULL, 1000, NULL, &memory));
+  assert_ok(hipmm_deallocate(NULL, memory, 1000, NULL));
+}
+
+#define device_test(name) cmocka_unit_test_setup_teardown(name, start, finish)
+
+int main(void)
+{
+  log_to_file("error");
+  const struct CMUnitTest tests[] = {
+      device_test(current_is_the_threads_device),
+      device_test(counts_devices),
+      device_test(refuses_devices_that_do_not_exist),
+      device_test(refuses_missing_arguments),
+      device_test(finds_resources_by_name),
+      device_test(puts_another_in_force_and_gives_the_one_before),
+      device_test(sets_the_current_devices),
+      device_test(refuses_another_devices_resource),
+      device_test(may_be_set_and_reset_for_ever),
+      device_test(serves_threads_while_it_changes),
+      device_test(a_held_resource_works_past_finalize),
+      device_test(a_resource_of_an_earlier_time_may_be_put_in_force),
+  };
+  return cmocka_run_group_tests_name("device", tests, NULL, NULL);
+}

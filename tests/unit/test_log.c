@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of core/base/log.c: levels and files of the debug log. The log is set up once per process, from the environment, so
+ * every case runs in a process of its own. */
+#include "../../core/base/log.h"
+#include "../support/support.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- What runs in the processes ---- */
+
+static int speaks_at_every_level(const void *variable)
+{
+  if (variable) setenv("HIPMM_LOG", variable, 1);
+  log_line(HIPMM_LOG_ERROR, NULL, "one %d", 1);
+  log_line(HIPMM_LOG_WARNING, "pool", "two");
+  log_line(HIPMM_LOG_INFO, "pool", "three");
+  log_line(HIPMM_LOG_DEBUG, NULL, "four");
+  log_line(HIPMM_LOG_TRACE, NULL, "five");
+  int wanted = 0;
+  for (int level = HIPMM_LOG_ERROR; level <= HIPMM_LOG_TRACE; level++)
+    wanted |= log_wants((enum hipmm_log_level)level) << level;
+  return wanted;
+}
+
+static int speaks_at_length(const void *variable)
+{
+  static char text[10000];
+  setenv("HIPMM_LOG", variable, 1);
+  memset(text, 'x', sizeof text - 1);
+  log_line(HIPMM_LOG_ERROR, text, "%s", text);
+  log_line(HIPMM_LOG_ERROR, NULL, "end");
+  return 0;
+}
+
+enum { THREADS = 4, LINES = 300 };
+
+static void *speak_often(void *closure)
+{
+  const char *word = closure;
+  for (int i = 0; i < LINES; i++) log_line(HIPMM_LOG_ERROR, word, "%d %s %s %s %s", i, word, word, word, word);
+  return NULL;
+}
+
+static int speaks_in_many_threads(const void *variable)
+{
+  static char *const words[THREADS] = {"north", "south", "east", "west"};
+  pthread_t threads[THREADS];
+  setenv("HIPMM_LOG", variable, 1);
+  for (int i = 0; i < THREADS; i++)
+    if (pthread_create(&threads[i], NULL, speak_often, words[i])) return 1;
+  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  return 0;
+}
+
+/* ---- Levels ---- */
+
+struct level {
+  const char *name, *variable;
+  int wanted;
+  const char *expected;
+};
+
+#define ONE         "hipmm: error: one 1\n"
+#define TWO         "hipmm: warning: pool: two\n"
+#define THREE       "hipmm: info: pool: three\n"
+#define FOUR        "hipmm: debug: four\n"
+#define FIVE        "hipmm: trace: five\n"
+#define NOT_A_LEVEL ": not a level; write off, error, warning, info, debug or trace, then :FILE\n"
+
+static const struct level levels[] = {
+    {"by default: warnings and errors", NULL, 3, ONE TWO},
+    {"empty: as by default", "", 3, ONE TWO},
+    {"off: nothing", "off", 0, ""},
+    {"error: errors", "error", 1, ONE},
+    {"warning: warnings and errors", "warning", 3, ONE TWO},
+    {"info: those and what is said", "info", 7, ONE TWO THREE},
+    {"debug: nearly all", "debug", 15, ONE TWO THREE FOUR},
+    {"trace: all", "trace", 31, ONE TWO THREE FOUR FIVE},
+    {"a level without its file: standard error", "info:", 7, ONE TWO THREE},
+    {"a word that is no level: said once, then as by default", "loud", 3,
+     "hipmm: warning: HIPMM_LOG=loud" NOT_A_LEVEL ONE TWO},
+    {"the beginning of a level is none", "inf", 3, "hipmm: warning: HIPMM_LOG=inf" NOT_A_LEVEL ONE TWO},
+    {"a level and more is none", "info,x", 3, "hipmm: warning: HIPMM_LOG=info,x" NOT_A_LEVEL ONE TWO},
+    {"a file without a level is none", ":/dev/null", 3, "hipmm: warning: HIPMM_LOG=:/dev/null" NOT_A_LEVEL ONE TWO},
+    {"a file that cannot be written: said, then standard error", "info:/nowhere/log", 7,
+     "hipmm: warning: HIPMM_LOG: /nowhere/log: No such file or directory; logging to standard error\n" ONE TWO THREE},
+    {"a folder as file: said, then standard error", "error:/", 1,
+     "hipmm: warning: HIPMM_LOG: /: Is a directory; logging to standard error\n" ONE},
+};
+
+static void writes_level(void **state)
+{
+  const struct level *row = *state;
+  struct outcome outcome = run_forked(speaks_at_every_level, row->variable);
+  assert_int_equal(outcome.status, row->wanted);
+  assert_string_equal(outcome.error, row->expected);
+  assert_string_equal(outcome.out, "");
+}
+
+/* ---- Files ---- */
+
+/* Whether the line begins "HH:MM:SS.uuuuuu PID " and goes on with `rest`. */
+static bool is_stamped(const char *line, const char *rest)
+{
+  unsigned hours, minutes, seconds, microseconds, process;
+  int length = 0;
+  int found = sscanf(line, "%2u:%2u:%2u.%6u %u %n", &hours, &minutes, &seconds, &microseconds, &process, &length);
+  return found == 5 && hours < 24 && minutes < 60 && seconds <= 60 && process > 1 &&
+         !strncmp(line + length, rest, strlen(rest));
+}
+
+static char *variable_for(const char *level, const char *folder)
+{
+  char *variable;
+  return asprintf(&variable, "%s:%s/log", level, folder) < 0 ? NULL : variable;
+}
+
+static void appends_to_a_file(void **state)
+{
+  (void)state;
+  char *folder = new_folder(), *variable = variable_for("info", folder), *file = path_in(folder, "log");
+  for (int i = 0; i < 2; i++) {
+    struct outcome outcome = run_forked(speaks_at_every_level, variable);
+    assert_int_equal(outcome.status, 7);
+    assert_string_equal(outcome.error, "");
+  }
+  char *text = read_file(file, NULL), *next = text;
+  static const char *const expected[] = {ONE, TWO, THREE, ONE, TWO, THREE};
+  for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+    assert_non_null(next);
+    assert_true(is_stamped(next, expected[i]));
+    next = strchr(next, '\n') + 1;
+  }
+  assert_string_equal(next, "");
+  free(text);
+  free(file);
+  free(variable);
+  remove_folder(folder);
+}
+
+/* A process that waits is ended by the alarm. */
+static int speaks_within_seconds(const void *variable)
+{
+  alarm(5);
+  return speaks_at_every_level(variable);
+}
+
+static void does_not_wait_for_a_reader(void **state)
+{
+  char expected[500], *folder = new_folder(), *variable = variable_for("info", folder), *file = path_in(folder, "log");
+  (void)state;
+  assert_int_equal(mkfifo(file, 0600), 0);
+  struct outcome outcome = run_forked(speaks_within_seconds, variable);
+  snprintf(expected, sizeof expected,
+           "hipmm: warning: HIPMM_LOG: %s: it is a pipe that nobody reads, or a socket; logging to standard error\n",
+           file);
+  assert_int_equal(outcome.status, 7);
+  assert_memory_equal(outcome.error, expected, strlen(expected));
+  assert_string_equal(outcome.error + strlen(expected), ONE TWO THREE);
+  free(file);
+  free(variable);
+  remove_folder(folder);
+}
+
+static void writes_into_a_pipe_that_is_read(void **state)
+{
+  char text[500] = "", *folder = new_folder(), *variable = variable_for("error", folder),
+       *file = path_in(folder, "log");
+  (void)state;
+  assert_int_equal(mkfifo(file, 0600), 0);
+  int reader = open(file, O_RDONLY | O_NONBLOCK);
+  struct outcome outcome = run_forked(speaks_within_seconds, variable);
+  assert_int_equal(outcome.status, 1);
+  assert_string_equal(outcome.error, "");
+  assert_true(read(reader, text, sizeof text - 1) > 0);
+  assert_true(is_stamped(text, ONE));
+  close(reader);
+  free(file);
+  free(variable);
+  remove_folder(folder);
+}
+
+static void writes_to_standard_error_by_its_name(void **state)
+{
+  (void)state;
+  struct outcome outcome = run_forked(speaks_within_seconds, "error:/dev/stderr");
+  assert_int_equal(outcome.status, 1);
+  assert_true(is_stamped(outcome.error, ONE));
+}
+
+/* In a folder for all to write, another user may have put the link there. */
+static void follows_links_in_folders_of_its_own_alone(void **state)
+{
+  char *folder = new_folder(), *variable = variable_for("error", folder), *file = path_in(folder, "log");
+  char *target = path_in(folder, "target");
+  (void)state;
+  write_file(target, "", 0);
+  assert_int_equal(symlink(target, file), 0);
+  assert_int_equal(chmod(folder, 01777), 0);
+  struct outcome outcome = run_forked(speaks_within_seconds, variable);
+  assert_non_null(strstr(outcome.error, "/log: it is a link, in a folder that every user can write, or one of"));
+  assert_non_null(strstr(outcome.error, "; logging to standard error\n" ONE));
+  char *text = read_file(target, NULL);
+  assert_string_equal(text, "");
+  free(text);
+  assert_int_equal(chmod(folder, 0700), 0);
+  assert_string_equal(run_forked(speaks_within_seconds, variable).error, "");
+  text = read_file(target, NULL);
+  assert_true(is_stamped(text, ONE));
+  free(text);
+  free(target);
+  free(file);
+  free(variable);
+  remove_folder(folder);
+}
+
+static int speaks_with_control_characters(const void *variable)
+{
+  setenv("HIPMM_LOG", variable, 1);
+  log_line(HIPMM_LOG_ERROR, "po\x9bol",
+           "/a\033[2J\xc2\x9b"
+           "1m größe");
+  return 0;
+}
+
+/* Names of files and resources come into lines, and lines go to terminals. */
+static void shows_control_characters_as_marks(void **state)
+{
+  (void)state;
+  struct outcome outcome = run_forked(speaks_with_control_characters, "error");
+  assert_string_equal(outcome.error, "hipmm: error: po?ol: /a?[2J?1m größe\n");
+  outcome = run_forked(speaks_with_control_characters, "error\xc2\x9b"
+                                                       "1m\x9b");
+  assert_string_equal(outcome.error,
+                      "hipmm: warning: HIPMM_LOG=error?1m?" NOT_A_LEVEL "hipmm: error: po?ol: /a?[2J?1m größe\n");
+}
+
+static void cuts_long_lines(void **state)
+{
+  (void)state;
+  struct outcome outcome = run_forked(speaks_at_length, "error");
+  char *end = strchr(outcome.error, '\n');
+  assert_int_equal(outcome.status, 0);
+  assert_non_null(end);
+  assert_in_range(end - outcome.error, 1000, 2048);
+  assert_string_equal(end + 1, "hipmm: error: end\n");
+}
+
+static void never_mixes_lines(void **state)
+{
+  (void)state;
+  char *folder = new_folder(), *variable = variable_for("error", folder), *file = path_in(folder, "log");
+  int seen[THREADS] = {0};
+  assert_int_equal(run_forked(speaks_in_many_threads, variable).status, 0);
+  char *text = read_file(file, NULL);
+  for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+    static const char *const words[THREADS] = {"north", "south", "east", "west"};
+    int whose = 0;
+    char expected[100];
+    while (whose < THREADS && !strstr(line, words[whose])) whose++;
+    assert_in_range(whose, 0, THREADS - 1);
+    const char *word = words[whose];
+    snprintf(expected, sizeof expected, "hipmm: error: %s: %d %s %s %s %s", word, seen[whose]++, word, word, word,
+             word);
+    assert_true(is_stamped(line, expected));
+  }
+  for (int i = 0; i < THREADS; i++) assert_int_equal(seen[i], LINES);
+  free(text);
+  free(file);
+  free(variable);
+  remove_folder(folder);
+}
+
+int main(void)
+{
+  struct CMUnitTest tests[32] = {
+      cmocka_unit_test(appends_to_a_file),
+      cmocka_unit_test(does_not_wait_for_a_reader),
+      cmocka_unit_test(writes_into_a_pipe_that_is_read),
+      cmocka_unit_test(writes_to_standard_error_by_its_name),
+      cmocka_unit_test(follows_links_in_folders_of_its_own_alone),
+      cmocka_unit_test(shows_control_characters_as_marks),
+      cmocka_unit_test(cuts_long_lines),
+      cmocka_unit_test(never_mixes_lines),
+  };
+  size_t n = 8;
+  for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
+    tests[n++] = (struct CMUnitTest){
+        .name = levels[i].name, .test_func = writes_level, .initial_state = (void *)(uintptr_t)&levels[i]};
+  return _cmocka_run_group_tests("log", tests, n, NULL, NULL);
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of core/base/log_sink.c: lines of the log reach the program's own function, from any thread, and nobody gets stuck
+ * in it. */
+#include "../../core/base/log.h"
+#include "../support/fixture.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char stack[] = "'stack': ['witness', 'device']";
+
+/* ---- A sink that notes what it gets ---- */
+
+struct noted {
+  char text[8192];
+  int lines;
+};
+
+static void note(void *arg, enum hipmm_log_level level, const char *about, const char *message)
+{
+  struct noted *noted = arg;
+  size_t used = strlen(noted->text);
+  snprintf(noted->text + used, sizeof noted->text - used, "%d %s: %s\n", (int)level, about, message);
+  noted->lines++;
+}
+
+static int finish(void **state)
+{
+  hipmm_set_log_sink(NULL, NULL, HIPMM_LOG_ERROR);
+  return rig_teardown(state);
+}
+
+static void gets_the_lines_up_to_its_level(void **state)
+{
+  (void)state;
+  struct noted noted = {.lines = 0};
+  assert_ok(hipmm_set_log_sink(note, &noted, HIPMM_LOG_INFO));
+  assert_true(log_wants(HIPMM_LOG_INFO));
+  assert_false(log_wants(HIPMM_LOG_DEBUG));
+  log_line(HIPMM_LOG_INFO, NULL, "%s %d", "one", 1);
+  log_line(HIPMM_LOG_DEBUG, "pool", "two");
+  log_line(HIPMM_LOG_WARNING, "pool", "three");
+  assert_string_equal(noted.text, "2 : one 1\n1 pool: three\n");
+  assert_ok(hipmm_set_log_sink(note, &noted, HIPMM_LOG_ERROR));
+  log_line(HIPMM_LOG_WARNING, "pool", "four");
+  assert_int_equal(noted.lines, 2);
+  assert_ok(hipmm_set_log_sink(NULL, NULL, HIPMM_LOG_TRACE));
+  assert_false(log_wants(HIPMM_LOG_INFO));
+  log_line(HIPMM_LOG_INFO, "pool", "five");
+  assert_int_equal(noted.lines, 2);
+}
+
+static void gets_what_stacks_say(void **state)
+{
+  (void)state;
+  struct noted noted = {.lines = 0};
+  assert_ok(hipmm_set_log_sink(note, &noted, HIPMM_LOG_DEBUG));
+  rig_start(stack);
+  assert_contains(noted.text, "3 : device 0: stack built, top is witness\n");
+  rig_allocate(1000, NULL);
+  assert_ok(hipmm_finalize());
+  assert_contains(noted.text, "2 witness: destroyed on device 0\n");
+  assert_contains(noted.text, "1 device: device 0: 1 blocks (1000 bytes) are still allocated and go with it\n");
+}
+
+static void cuts_endless_lines(void **state)
+{
+  (void)state;
+  static char text[10000];
+  struct noted noted = {.lines = 0};
+  memset(text, 'x', sizeof text - 1);
+  assert_ok(hipmm_set_log_sink(note, &noted, HIPMM_LOG_ERROR));
+  log_line(HIPMM_LOG_ERROR, "pool", "%s", text);
+  assert_int_equal(noted.lines, 1);
+  assert_in_range(strlen(noted.text), 1000, 3000);
+}
+
+/* ---- Standard error ---- */
+
+static int speak(const void *with_sink)
+{
+  struct noted noted = {.lines = 0};
+  if (with_sink && hipmm_set_log_sink(note, &noted, HIPMM_LOG_ERROR)) return 1;
+  log_line(HIPMM_LOG_WARNING, "pool", "below the sink's level");
+  log_line(HIPMM_LOG_ERROR, "pool", "for the sink");
+  return with_sink ? noted.lines != 1 : 0;
+}
+
+static int speak_to_both(const void *with_sink)
+{
+  setenv("HIPMM_LOG", "warning", 1);
+  return speak(with_sink);
+}
+
+static void replaces_standard_error_unless_that_is_asked_for(void **state)
+{
+  (void)state;
+  struct outcome none = run_forked(speak, NULL), sink = run_forked(speak, ""), both = run_forked(speak_to_both, "");
+  assert_int_equal(none.status, 0);
+  assert_string_equal(none.error, "hipmm: warning: pool: below the sink's level\nhipmm: error: pool: for the sink\n");
+  assert_int_equal(sink.status, 0);
+  assert_string_equal(sink.error, "");
+  assert_int_equal(both.status, 0);
+  assert_string_equal(both.error, none.error);
+}
+
+/* ---- What a sink may not do ---- */
+
+static struct hipmm_resource *held;
+static int refused, called;
+
+static void call_hipmm(void *arg, enum hipmm_log_level level, const char *about, const char *message)
+{
+  struct hipmm_resource *resource = held;
+  int64_t value;
+  char *text;
+  void *ptr;
+  (void)arg, (void)level, (void)about, (void)message;
+  called++;
+  const enum hipmm_status statuses[] = {
+      hipmm_init_from_string("{}"),
+      hipmm_finalize(),
+      hipmm_allocate(NULL, 1, NULL, &ptr),
+      hipmm_get_current_resource(&resource),
+      hipmm_resource_create(0, "device", NULL, NULL, 0, &resource),
+      hipmm_resource_query(held, "actions", &value),
+      hipmm_resource_trim(held, 0),
+      hipmm_resource_report(held, &text),
+      hipmm_query("devices/0/held_bytes", &value),
+      hipmm_set("devices/0/held_bytes", "1"),
+      hipmm_list(NULL, &text),
+      hipmm_snapshot(&text),
+      hipmm_stream_retire(0, NULL),
+      hipmm_register_region("mine", &(struct hipmm_region){sizeof(struct hipmm_region), &value, 8}),
+      hipmm_set_log_sink(NULL, NULL, HIPMM_LOG_ERROR),
+  };
+  for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
+    if (statuses[i] != HIPMM_E_STATE) fprintf(stderr, "call %zu came to %d\n", i, statuses[i]);
+  for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++) refused += statuses[i] == HIPMM_E_STATE;
+  refused += strstr(hipmm_last_error_message(), "from within a log sink") != NULL;
+  log_line(HIPMM_LOG_ERROR, NULL, "a line that comes of a line");
+}
+
+static void cannot_call_hipmm(void **state)
+{
+  (void)state;
+  rig_start(stack);
+  held = rig_resource("witness");
+  refused = called = 0;
+  assert_ok(hipmm_set_log_sink(call_hipmm, NULL, HIPMM_LOG_ERROR));
+  log_line(HIPMM_LOG_ERROR, NULL, "a line");
+  assert_int_equal(called, 1);
+  assert_int_equal(refused, 16);
+  rig_free(rig_allocate(1000, NULL), 1000, NULL); /* outside all is as before */
+}
+
+/* What the sink does leaves the record of the call that wrote the line. */
+static void leaves_the_record_of_the_call(void **state)
+{
+  (void)state;
+  struct hipmm_resource *resource;
+  rig_start(stack);
+  held = rig_resource("witness");
+  assert_status(hipmm_get_device_resource(7, &resource), HIPMM_E_ARGUMENT);
+  assert_ok(hipmm_set_log_sink(call_hipmm, NULL, HIPMM_LOG_ERROR));
+  log_line(HIPMM_LOG_ERROR, NULL, "a line");
+  assert_message("device 7 does not exist");
+}
+
+static void refuses_what_is_no_level(void **state)
+{
+  (void)state;
+  struct noted noted = {.lines = 0};
+  assert_ok(hipmm_set_log_sink(note, &noted, HIPMM_LOG_ERROR));
+  assert_status(hipmm_set_log_sink(note, NULL, (enum hipmm_log_level)5), HIPMM_E_ARGUMENT);
+  assert_message("5 is not a level of the log");
+  assert_status(hipmm_set_log_sink(note, NULL, (enum hipmm_log_level) - 1), HIPMM_E_ARGUMENT);
+  log_line(HIPMM_LOG_ERROR, NULL, "one");
+  assert_int_equal(noted.lines, 1); /* the one before is still there */
+}
+
+/* ---- Threads ---- */
+
+enum { THREADS = 4, LINES = 3000 };
+
+static atomic_int in_sink, lines_got, wrong;
+static atomic_bool may_be_called;
+
+static void count(void *arg, enum hipmm_log_level level, const char *about, const char *message)
+{
+  (void)level;
+  atomic_fetch_add(&in_sink, 1);
+  if (!may_be_called || arg != &lines_got || strcmp(about, "thread") || strncmp(message, "line ", 5)) wrong++;
+  lines_got++;
+  atomic_fetch_sub(&in_sink, 1);
+}
+
+static void *speak_often(void *unused)
+{
+  (void)unused;
+  for (int i = 0; i < LINES; i++) log_line(HIPMM_LOG_INFO, "thread", "line %d", i);
+  return NULL;
+}
+
+static void nobody_is_in_it_once_it_is_taken_away(void **state)
+{
+  (void)state;
+  pthread_t threads[THREADS];
+  for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, speak_often, NULL), 0);
+  for (int i = 0; i < 200; i++) {
+    may_be_called = true;
+    assert_ok(hipmm_set_log_sink(count, &lines_got, HIPMM_LOG_INFO));
+    assert_ok(hipmm_set_log_sink(NULL, NULL, HIPMM_LOG_INFO));
+    assert_int_equal(in_sink, 0);
+    may_be_called = false;
+  }
+  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  assert_int_equal(wrong, 0);
+}
+
+static void gets_every_line_of_every_thread(void **state)
+{
+  (void)state;
+  pthread_t threads[THREADS];
+  lines_got = wrong = 0;
+  may_be_called = true;
+  assert_ok(hipmm_set_log_sink(count, &lines_got, HIPMM_LOG_INFO));
+  for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, speak_often, NULL), 0);
+  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  assert_ok(hipmm_set_log_sink(NULL, NULL, HIPMM_LOG_INFO));
+  assert_int_equal(lines_got, THREADS * LINES);
+  assert_int_equal(wrong, 0);
+}
+
+/* ---- Fork ---- */
+
+static int speak_in_child(const void *noted)
+{
+  alarm(20);
+  log_line(HIPMM_LOG_ERROR, NULL, "in the child");
+  if (hipmm_set_log_sink(note, NULL, HIPMM_LOG_ERROR) != HIPMM_E_STATE) return 1;
+  return ((const struct noted *)noted)->lines;
+}
+
+static void is_not_called_in_the_child_of_a_fork(void **state)
+{
+  (void)state;
+  struct noted noted = {.lines = 0};
+  rig_start(stack);
+  assert_ok(hipmm_set_log_sink(note, &noted, HIPMM_LOG_ERROR));
+  assert_int_equal(run_forked(speak_in_child, &noted).status, 0);
+}
+
+#define sink_test(name) cmocka_unit_test_setup_teardown(name, rig_setup, finish)
+
+int main(void)
+{
+  use_test_plugins();
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(replaces_standard_error_unless_that_is_asked_for), /* before the log is set up */
+      sink_test(gets_the_lines_up_to_its_level),
+      sink_test(gets_what_stacks_say),
+      sink_test(cuts_endless_lines),
+      sink_test(cannot_call_hipmm),
+      sink_test(leaves_the_record_of_the_call),
+      sink_test(refuses_what_is_no_level),
+      sink_test(nobody_is_in_it_once_it_is_taken_away),
+      sink_test(gets_every_line_of_every_thread),
+      sink_test(is_not_called_in_the_child_of_a_fork),
+  };
+  return cmocka_run_group_tests_name("log sink", tests, NULL, NULL);
+}

@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of core/stack/stack.c and core/plugin/services.c: a stack per device, built when it is first asked for, on its own device,
+ * and taken down with nothing lost. */
+#include "../../core/runtime/hip.h"
+#include "../support/support.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define RUNTIME "\"runtime\": {\"type\": \"software\", \"devices\": 2, \"memory\": \"64MiB\"}, "
+
+static int finish(void **state)
+{
+  (void)state;
+  hipmm_finalize();
+  uint64_t lost = live_on_all_devices();
+  software()->fail_none();
+  software()->reset();
+  hip_table()->SetDevice(0);
+  if (lost) print_error("%llu blocks lost\n", (unsigned long long)lost);
+  return lost ? -1 : 0;
+}
+
+static void start(const char *graph)
+{
+  char *json;
+  assert_true(asprintf(&json, "{" RUNTIME "%s}", graph) > 0);
+  assert_ok(hipmm_init_from_string(json));
+  free(json);
+  hip_table()->SetDevice(0);
+}
+
+static struct hipmm_resource *resource_of(int device)
+{
+  struct hipmm_resource *resource = NULL;
+  assert_ok(hipmm_get_device_resource(device, &resource));
+  hipmm_resource_release(resource); /* the table keeps it */
+  return resource;
+}
+
+static struct hipmm_resource *named(int device, const char *name)
+{
+  struct hipmm_resource *resource = NULL;
+  assert_ok(hipmm_get_named_resource(device, name, &resource));
+  hipmm_resource_release(resource);
+  return resource;
+}
+
+static int current_device(void)
+{
+  int device = -1;
+  assert_int_equal(hip_table()->GetDevice(&device), 0);
+  return device;
+}
+
+/* ---- Building ---- */
+
+static void touches_no_device_before_it_is_asked_for(void **state)
+{
+  (void)state;
+  static const char *const allowed[] = {"hipGetDeviceCount", "hipRuntimeGetVersion", "hipGetLastError"};
+  char *json = "{" RUNTIME "\"stack\": [{\"type\": \"pool\", \"initial_size\": \"8MiB\"}, \"device\"]}";
+  software()->reset_calls();
+  assert_ok(hipmm_init_from_string(json));
+  uint64_t count;
+  const char *name;
+  for (size_t i = 0; (name = software()->call(i, &count)); i++) {
+    bool is_allowed = false;
+    for (size_t a = 0; a < sizeof allowed / sizeof *allowed; a++) is_allowed |= !strcmp(name, allowed[a]);
+    if (count && !is_allowed) fail_msg("hipmm_init called %s", name);
+  }
+  assert_int_equal(live_on_all_devices(), 0);
+}
+
+static void builds_one_device_at_a_time(void **state)
+{
+  (void)state;
+  start("\"stack\": [{\"type\": \"pool\", \"initial_size\": \"8MiB\"}, \"device\"]");
+  resource_of(1);
+  assert_int_equal(live_on(0), 0);
+  assert_true(live_on(1) > 0);
+  size_t now = 0, peak = 0;
+  assert_ok(hipmm_device_held_bytes(1, &now, &peak));
+  assert_int_equal(now, 8 * MIB);
+  assert_int_equal(peak, 8 * MIB);
+  assert_int_equal(live_on(0), 0);
+  resource_of(0);
+  assert_true(live_on(0) > 0);
+}
+
+static void success_keeps_the_record_of_an_earlier_failure(void **state)
+{
+  (void)state;
+  struct hipmm_resource *resource = NULL;
+  start("\"stack\": [{\"type\": \"pool\", \"growth\": \"auto\"}, \"witness\", \"device\"]");
+  assert_status(hipmm_get_device_resource(7, &resource), HIPMM_E_ARGUMENT);
+  resource_of(0);
+  assert_message("device 7 does not exist: runtime software has 2, numbered from 0");
+}
+
+static void gives_each_device_its_own(void **state)
+{
+  (void)state;
+  start(
+      "\"resources\": {\"memory\": {\"type\": \"device\"}, \"pool\": {\"type\": \"pool\", \"upstream\": \"memory\"}}, "
+      "\"devices\": {\"default\": \"pool\", \"1\": \"memory\"}");
+  struct hipmm_resource *missing = NULL;
+  assert_string_equal(hipmm_resource_name(resource_of(0)), "pool");
+  assert_string_equal(hipmm_resource_name(resource_of(1)), "memory");
+  assert_ptr_not_equal(named(0, "memory"), named(1, "memory"));
+  assert_status(hipmm_get_named_resource(1, "pool", &missing), HIPMM_E_ARGUMENT);
+  assert_message("the stack of device 1 has no resource called \"pool\"");
+  assert_null(missing);
+}
+
+static void shares_what_two_resources_use(void **state)
+{
+  (void)state;
+  start("\"resources\": {\"memory\": {\"type\": \"witness\", \"upstream\": \"source\"}, \"source\": {\"type\": "
+        "\"device\"}, "
+        "\"small\": {\"type\": \"witness\", \"upstream\": \"memory\"}, "
+        "\"top\": {\"type\": \"binning\", \"upstream\": \"memory\", \"bins\": [{\"size\": \"4KiB\", \"resource\": "
+        "\"small\"}]}}");
+  struct hipmm_resource *top = resource_of(0);
+  assert_string_equal(hipmm_resource_name(top), "top");
+  assert_ok(hipmm_resource_trim(top, 4321));
+  int64_t small = resource_value(named(0, "small"), "trim_turn"),
+          memory = resource_value(named(0, "memory"), "trim_turn");
+  assert_int_equal(memory, small + 1); /* once, and after all that use it */
+  assert_int_equal(resource_value(named(0, "memory"), "trim_bytes"), 4321);
+}
+
+static void builds_a_deep_stack(void **state)
+{
+  (void)state;
+  char graph[4000] = "\"stack\": [";
+  for (int i = 0; i < 99; i++) strcat(graph, "\"witness\", ");
+  start(strcat(graph, "\"device\"]"));
+  void *memory;
+  assert_ok(hipmm_allocate(NULL, 1000, NULL, &memory));
+  assert_ok(hipmm_deallocate(NULL, memory, 1000, NULL));
+  assert_ok(hipmm_resource_trim(resource_of(0), 0));
+  assert_int_equal(resource_value(named(0, "witness.99"), "trim_turn"),
+                   resource_value(named(0, "witness"), "trim_turn") + 98);
+}
+
+/* ---- The device ---- */
+
+static void works_on_its_own_device_whatever_is_current(void **state)
+{
+  (void)state;
+  start("\"stack\": [\"witness\", {\"type\": \"pool\", \"growth\": \"segments\"}, \"device\"]");
+  struct hipmm_resource *resource = resource_of(1);
+  void *memory;
+  assert_int_equal(current_device(), 0);
+  assert_int_equal(resource_value(resource, "create_device"), 1);
+  assert_ok(hipmm_allocate(resource, 1000, NULL, &memory));
+  assert_int_equal(current_device(), 0);
+  assert_int_equal(live_on(0), 0);
+  assert_int_equal(live_on(1), 1);
+  assert_ok(hipmm_deallocate(resource, memory, 1000, NULL));
+  assert_ok(hipmm_resource_trim(resource, 0));
+  assert_int_equal(current_device(), 0);
+  assert_int_equal(live_on(1), 0);
+  logged();
+  assert_ok(hipmm_finalize());
+  assert_contains(logged(), "witness: destroyed on device 1");
+  assert_int_equal(current_device(), 0);
+}
+
+/* ---- Resources that cannot be created ---- */
+
+struct failure {
+  const char *name, *how;
+  enum hipmm_status status;
+  const char *path, *message;
+};
+
+static const struct failure failures[] = {
+    {"says what a resource said that cannot be created", "with_words", HIPMM_E_HIP, "/stack/0",
+     "<string>: /stack/0: fails: it is 5 o'clock"},
+    {"names the option that a resource cannot be created with", "at_an_option", HIPMM_E_CONFIG, "/stack/0/how",
+     "<string>: /stack/0/how: fails: not like this"},
+    {"has words for a resource that has none", "silently", HIPMM_E_LIMIT, "/stack/0",
+     "<string>: /stack/0: fails: its plugin failed to create it and gave no reason (limit reached)"},
+    {"refuses a resource that is created as nothing", "without_self", HIPMM_E_PLUGIN, "/stack/0",
+     "<string>: /stack/0: fails: its plugin says that it is created, but gives no resource"},
+};
+
+static void cannot_create(void **state)
+{
+  const struct failure *row = *state;
+  char graph[400];
+  snprintf(graph, sizeof graph,
+           "\"stack\": [{\"type\": \"fails\", \"how\": \"%s\"}, {\"type\": \"pool\", \"initial_size\": \"4MiB\"}, "
+           "\"device\"]",
+           row->how);
+  start(graph);
+  for (int i = 0; i < 2; i++) {
+    struct hipmm_resource *resource = NULL;
+    struct hipmm_error error = {.struct_size = sizeof error};
+    assert_status(hipmm_get_named_resource(7, "stale words", &resource), HIPMM_E_ARGUMENT);
+    assert_status(hipmm_get_device_resource(1, &resource), row->status);
+    assert_null(resource);
+    hipmm_last_error(&error);
+    assert_string_equal(error.message, row->message);
+    assert_string_equal(error.path, row->path);
+    assert_string_equal(error.file, "<string>");
+    assert_string_equal(error.resource, "fails");
+    assert_int_equal(error.status, row->status);
+    assert_int_equal(live_on_all_devices(), 0);
+  }
+  finish(NULL);
+}
+
+static void locates_what_a_runtime_refuses(void **state)
+{
+  (void)state;
+  struct hipmm_resource *resource = NULL;
+  start("\"stack\": [{\"type\": \"pool\", \"initial_size\": \"1GiB\", \"growth\": \"segments\"}, \"device\"]");
+  assert_status(hipmm_get_device_resource(0, &resource), HIPMM_E_OUT_OF_MEMORY);
+  assert_message("<string>: /stack/0/initial_size: pool: ");
+  software()->schedule("hipMemGetInfo", 1, 0);
+  assert_status(hipmm_get_device_resource(0, &resource), HIPMM_E_HIP);
+  assert_message("<string>: /stack/1: device: hipMemGetInfo failed: hipErrorUnknown");
+  software()->schedule("hipSetDevice", 1, 0);
+  assert_status(hipmm_get_device_resource(1, &resource), HIPMM_E_HIP);
+  assert_message("device 1 cannot be used");
+  assert_null(resource);
+}
+
+/* ---- Taking down ---- */
+
+static void warns_of_live_blocks_and_gives_them_back(void **state)
+{
+  (void)state;
+  static const char *const stacks[] = {
+      "\"stack\": [\"device\"]",
+      "\"stack\": [{\"type\": \"pool\", \"growth\": \"mapped\"}, \"device\"]",
+      "\"stack\": [{\"type\": \"pool\", \"growth\": \"segments\"}, \"device\"]",
+      "\"stack\": [\"fixed_size\", \"device\"]",
+      "\"stack\": [\"statistics\", \"managed\"]",
+      "\"stack\": [\"pinned\"]",
+      "\"stack\": [\"host\"]",
+      "\"stack\": [\"async\"]",
+  };
+  for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
+    void *memory;
+    start(stacks[i]);
+    assert_ok(hipmm_allocate(NULL, 1000, NULL, &memory));
+    assert_ok(hipmm_allocate(NULL, 3000, NULL, &memory));
+    logged();
+    assert_ok(hipmm_finalize());
+    const char *said = logged();
+    assert_contains(said, "warning");
+    if (!strstr(said, "2 blocks")) fail_msg("%s: \"%s\" does not tell of 2 blocks", stacks[i], said);
+    assert_int_equal(live_on_all_devices(), 0);
+  }
+}
+
+static void says_nothing_when_nothing_is_left(void **state)
+{
+  (void)state;
+  void *memory;
+  start("\"stack\": [{\"type\": \"pool\", \"growth\": \"segments\"}, \"device\"]");
+  assert_ok(hipmm_allocate(NULL, 1000, NULL, &memory));
+  assert_ok(hipmm_deallocate(NULL, memory, 1000, NULL));
+  logged();
+  assert_ok(hipmm_finalize());
+  assert_null(strstr(logged(), "warning"));
+}
+
+/* ---- Streams ---- */
+
+static void tells_every_resource_of_a_stream(void **state)
+{
+  (void)state;
+  start("\"stack\": [\"witness\", \"witness\", \"device\"]");
+  assert_ok(hipmm_stream_retire(0, NULL)); /* no stack, nothing to tell */
+  assert_ok(hipmm_stream_retain(0, NULL));
+  assert_ok(hipmm_stream_retain(0, NULL));
+  assert_ok(hipmm_stream_retire(0, NULL));
+  assert_int_equal(resource_value(named(0, "witness"), "retained"), 2);
+  assert_int_equal(resource_value(named(0, "witness.2"), "retained"), 2);
+  assert_int_equal(resource_value(named(0, "witness"), "retired"), 1);
+  assert_int_equal(resource_value(named(0, "witness.2"), "retired"), 1);
+  resource_of(1);
+  assert_int_equal(resource_value(named(1, "witness"), "retired"), 0);
+}
+
+static void warns_of_what_is_still_held(void **state)
+{
+  (void)state;
+  struct hipmm_resource *pool, *device, *created;
+  void *memory;
+  start("\"stack\": [{\"type\": \"pool\", \"growth\": \"segments\", \"initial_size\": \"4MiB\"}, \"device\"]");
+  assert_ok(hipmm_get_device_resource(0, &pool));
+  hipmm_resource_retain(pool);
+  assert_ok(hipmm_get_named_resource(0, "device", &device));
+  assert_ok(hipmm_resource_create(1, "host", NULL, NULL, 0, &created));
+  assert_ok(hipmm_allocate(created, 1 << 20, NULL, &memory));
+  logged();
+  assert_ok(hipmm_finalize());
+  const char *said = logged();
+  assert_contains(said, "warning");
+  assert_contains(said, "device 0: still held: pool (2 references), device (1 reference); 4 MiB");
+  assert_contains(said, "device 1: still held: host (1 reference); 1 MiB");
+  hipmm_resource_release(pool);
+  hipmm_resource_release(pool);
+  hipmm_resource_release(device);
+  assert_ok(hipmm_deallocate(created, memory, 1 << 20, NULL));
+  hipmm_resource_release(created);
+  start("\"stack\": [\"device\"]");
+  logged();
+  assert_ok(hipmm_finalize());
+  assert_null(strstr(logged(), "warning"));
+}
+
+/* ---- Threads ---- */
+
+static void *allocate_often(void *resource)
+{
+  for (int i = 0; i < 200; i++) {
+    void *memory;
+    if (hipmm_allocate(resource, 1000, NULL, &memory) || hipmm_deallocate(resource, memory, 1000, NULL))
+      return resource;
+    if (hipmm_resource_trim(resource, 0)) return resource;
+  }
+  return NULL;
+}
+
+static void *look_and_set_often(void *resource)
+{
+  for (int i = 0; i < 200; i++) {
+    char *text = NULL;
+    if (hipmm_resource_report(resource, &text)) return resource;
+    bool is_told = !strcmp(text, "one at a time\n");
+    hipmm_string_free(text);
+    text = NULL;
+    if (!is_told || hipmm_set("devices/0/single/level", i % 2 ? "1" : "2") || hipmm_snapshot(&text)) return resource;
+    bool is_shown = strstr(text, "\"memory\"") != NULL;
+    hipmm_string_free(text);
+    if (!is_shown) return resource;
+  }
+  return NULL;
+}
+
+static void serialises_a_plugin_that_is_not_thread_safe(void **state)
+{
+  (void)state;
+  pthread_t threads[4];
+  start("\"stack\": [\"single\", \"host\"]");
+  struct hipmm_resource *resource = resource_of(0);
+  for (int i = 0; i < 4; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, i ? allocate_often : look_and_set_often, resource), 0);
+  for (int i = 0; i < 4; i++) {
+    void *failed;
+    pthread_join(threads[i], &failed);
+    assert_null(failed);
+  }
+  assert_int_equal(resource_value(resource, "overlaps"), 0);
+}
+
+/* ---- A call that comes back ---- */
+
+struct return_call {
+  struct hipmm_resource *resource; /* that is not thread-safe */
+  enum hipmm_status allocated, freed, looked;
+  void *block;
+  char reason[200];
+  int calls;
+};
+
+static int come_back(void *argument, size_t bytes)
+{
+  struct return_call *it = argument;
+  void *memory;
+  int64_t value;
+  if (it->calls++) return 0;
+  it->allocated = hipmm_allocate(it->resource, bytes, NULL, &memory);
+  snprintf(it->reason, sizeof it->reason, "%s", hipmm_last_error_message());
+  it->freed = hipmm_deallocate(it->resource, it->block, 1000, NULL);
+  it->looked = hipmm_resource_query(it->resource, "overlaps", &value);
+  hipmm_stream_retire(0, NULL); /* which nobody refuses */
+  return 0;
+}
+
+static void refuses_to_come_back_to_a_plugin_that_is_not_thread_safe(void **state)
+{
+  (void)state;
+  void *memory;
+  struct return_call it = {.calls = 0};
+  const struct hipmm_failure failure = {sizeof failure, come_back, &it};
+  assert_ok(hipmm_register_failure("back", &failure));
+  start("\"stack\": [\"single\", {\"type\": \"failure_callback\", \"callback\": \"back\"}, "
+        "{\"type\": \"limiting\", \"limit\": \"1MiB\"}, \"host\"]");
+  it.resource = resource_of(0);
+  assert_ok(hipmm_allocate(it.resource, 1000, NULL, &it.block));
+  alarm(20);
+  assert_status(hipmm_allocate(it.resource, 2 << 20, NULL, &memory), HIPMM_E_LIMIT);
+  alarm(0);
+  assert_int_equal(it.calls, 1);
+  assert_int_equal(it.allocated, HIPMM_E_STATE);
+  assert_contains(it.reason, "single: this thread is in a call of it already");
+  assert_int_equal(it.freed, HIPMM_E_STATE);
+  assert_int_equal(it.looked, HIPMM_E_STATE);
+  assert_int_equal(resource_value(it.resource, "overlaps"), 0);
+  assert_ok(hipmm_deallocate(it.resource, it.block, 1000, NULL)); /* which is there still */
+  assert_ok(hipmm_register_failure("back", NULL));
+}
+
+/* ---- Building by many ---- */
+
+static void *get_resource(void *unused)
+{
+  struct hipmm_resource *resource = NULL;
+  (void)unused;
+  return hipmm_get_device_resource(1, &resource) ? NULL : resource;
+}
+
+static void is_built_once_by_many_threads(void **state)
+{
+  (void)state;
+  pthread_t threads[8];
+  void *resources[8];
+  start("\"stack\": [{\"type\": \"pool\", \"initial_size\": \"8MiB\", \"growth\": \"segments\"}, \"device\"]");
+  for (int i = 0; i < 8; i++) assert_int_equal(pthread_create(&threads[i], NULL, get_resource, NULL), 0);
+  for (int i = 0; i < 8; i++) pthread_join(threads[i], &resources[i]);
+  assert_non_null(resources[0]);
+  for (int i = 0; i < 8; i++) {
+    assert_ptr_equal(resources[i], resources[0]);
+    hipmm_resource_release(resources[i]);
+  }
+  assert_int_equal(live_on(1), 1);
+}
+
+int main(void)
+{
+  use_test_plugins();
+  log_to_file("info");
+  struct CMUnitTest tests[32] = {
+      cmocka_unit_test_teardown(touches_no_device_before_it_is_asked_for, finish),
+      cmocka_unit_test_teardown(builds_one_device_at_a_time, finish),
+      cmocka_unit_test_teardown(success_keeps_the_record_of_an_earlier_failure, finish),
+      cmocka_unit_test_teardown(gives_each_device_its_own, finish),
+      cmocka_unit_test_teardown(shares_what_two_resources_use, finish),
+      cmocka_unit_test_teardown(builds_a_deep_stack, finish),
+      cmocka_unit_test_teardown(works_on_its_own_device_whatever_is_current, finish),
+      cmocka_unit_test_teardown(locates_what_a_runtime_refuses, finish),
+      cmocka_unit_test_teardown(warns_of_live_blocks_and_gives_them_back, finish),
+      cmocka_unit_test_teardown(says_nothing_when_nothing_is_left, finish),
+      cmocka_unit_test_teardown(warns_of_what_is_still_held, finish),
+      cmocka_unit_test_teardown(tells_every_resource_of_a_stream, finish),
+      cmocka_unit_test_teardown(serialises_a_plugin_that_is_not_thread_safe, finish),
+      cmocka_unit_test_teardown(refuses_to_come_back_to_a_plugin_that_is_not_thread_safe, finish),
+      cmocka_unit_test_teardown(is_built_once_by_many_threads, finish),
+  };
+  size_t n = 15;
+  for (size_t i = 0; i < sizeof failures / sizeof *failures; i++)
+    tests[n++] = (struct CMUnitTest){.name = failures[i].name,
+                                     .test_func = cannot_create,
+                                     .teardown_func = finish,
+                                     .initial_state = (void *)(uintptr_t)&failures[i]};
+  return _cmocka_run_group_tests("stack", tests, n, NULL, NULL);
+}

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of core/stream/stream.c and core/stack/stream_registry.c: streams that hipmm makes, on the device that is asked for; what
+ * stacks hear of them; order between streams; and every handle that is none. */
+#include "../support/both_schedulers.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+
+static const char pool[] = "'stack': [{'type': 'pool', 'initial_size': '1MiB', 'maximum_size': '1MiB'}, 'device']";
+
+static int current(void)
+{
+  int device = -1;
+  assert_ok(hipmm_device_current(&device));
+  return device;
+}
+
+static hipStream_t make(int device)
+{
+  hipStream_t stream = NULL;
+  assert_ok(hipmm_stream_create(device, HIPMM_STREAM_NON_BLOCKING, &stream));
+  assert_non_null(stream);
+  return stream;
+}
+
+/* ---- Life ---- */
+
+static void runs_work_on_the_device_asked_for(void **state)
+{
+  unsigned char *memory = NULL, seen[1000] = {0};
+  struct hipmm_resource *resource;
+  int device = -1;
+  both_start(state, "'stack': ['device']");
+  needs_devices(2);
+  hipStream_t stream = make(1);
+  assert_int_equal(current(), 0);
+  assert_ok(hipmm_stream_device(stream, &device));
+  assert_int_equal(device, 1);
+  assert_ok(hipmm_get_device_resource(1, &resource));
+  assert_ok(hipmm_allocate(resource, sizeof seen, stream, (void **)&memory));
+  assert_int_equal(rig_hip()->MemsetAsync(memory, 77, sizeof seen, stream), 0);
+  assert_ok(hipmm_stream_synchronize(1, stream));
+  assert_int_equal(rig_hip()->Memcpy(seen, memory, sizeof seen, HIPMM_HIP_MEMCPY_DEFAULT), 0);
+  for (size_t i = 0; i < sizeof seen; i++) assert_int_equal(seen[i], 77);
+  assert_ok(hipmm_deallocate(resource, memory, sizeof seen, stream));
+  hipmm_resource_release(resource);
+  assert_ok(hipmm_stream_destroy(stream));
+  assert_int_equal(current(), 0);
+}
+
+static void knows_the_default_streams(void **state)
+{
+  int device = -1;
+  both_start(state, "'stack': ['device']");
+  needs_devices(2);
+  hipStream_t stream = make(0);
+  assert_true(hipmm_stream_is_default(HIPMM_DEFAULT_STREAM) && hipmm_stream_is_default(HIPMM_LEGACY_STREAM));
+  assert_false(hipmm_stream_is_default(HIPMM_PER_THREAD_STREAM) || hipmm_stream_is_default(stream));
+  assert_true(hipmm_stream_is_per_thread_default(HIPMM_PER_THREAD_STREAM));
+  assert_false(hipmm_stream_is_per_thread_default(NULL) || hipmm_stream_is_per_thread_default(stream));
+  assert_ok(hipmm_device_set(1));
+  assert_ok(hipmm_stream_device(NULL, &device));
+  assert_int_equal(device, 1);
+  for (uintptr_t name = 0; name <= 2; name++) {
+    int done = -1;
+    assert_ok(hipmm_stream_synchronize(0, (hipStream_t)name));
+    assert_ok(hipmm_stream_query(0, (hipStream_t)name, &done));
+    assert_int_equal(done, 1);
+    assert_status(hipmm_stream_destroy((hipStream_t)name), HIPMM_E_ARGUMENT);
+    assert_message("a default stream cannot be destroyed");
+  }
+  assert_int_equal(current(), 1);
+  assert_ok(hipmm_device_set(0));
+  assert_ok(hipmm_stream_destroy(stream));
+}
+
+static void destroys_only_what_it_made(void **state)
+{
+  both_start(state, "'stack': ['device']");
+  hipStream_t ours = make(0), foreign = rig_stream();
+  assert_status(hipmm_stream_destroy(foreign), HIPMM_E_POINTER);
+  assert_message("is not one that hipmm made and has not destroyed yet");
+  assert_ok(hipmm_stream_destroy(ours));
+  assert_status(hipmm_stream_destroy(ours), HIPMM_E_POINTER);
+  assert_status(hipmm_stream_destroy((hipStream_t)(uintptr_t)0x1000), HIPMM_E_POINTER);
+  rig_drop_stream(foreign);
+}
+
+static void minds_its_arguments(void **state)
+{
+  hipStream_t stream = (hipStream_t)(uintptr_t)0x5a5a, untouched = stream;
+  int value = 7;
+  both_start(state, "'stack': ['device']");
+  assert_status(hipmm_stream_create(1000, 0, &stream), HIPMM_E_ARGUMENT);
+  assert_message("device 1000 does not exist: runtime ");
+  assert_status(hipmm_stream_create(-1, 0, &stream), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_stream_create(0, 2, &stream), HIPMM_E_ARGUMENT);
+  assert_message("flags 2 are neither");
+  assert_status(hipmm_stream_create(0, 0, NULL), HIPMM_E_ARGUMENT);
+  assert_ptr_equal(stream, untouched);
+  assert_status(hipmm_stream_synchronize(1000, NULL), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_stream_query(-1, NULL, &value), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_stream_query(0, NULL, NULL), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_stream_wait(0, NULL, 1000, NULL), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_stream_wait(1000, NULL, 0, NULL), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_stream_device(NULL, NULL), HIPMM_E_ARGUMENT);
+  assert_int_equal(value, 7);
+}
+
+static void refuses_streams_that_are_none_or_anothers(void **state)
+{
+  int value = 7;
+  needs_software();
+  both_start(state, "'stack': ['device']");
+  hipStream_t ours = make(1), foreign = rig_stream(), gone = make(0);
+  assert_ok(hipmm_stream_destroy(gone));
+  assert_status(hipmm_stream_synchronize(0, ours), HIPMM_E_ARGUMENT);
+  assert_message("is of device 1, not of device 0");
+  assert_status(hipmm_stream_synchronize(1, foreign), HIPMM_E_ARGUMENT);
+  assert_message("is of device 0, not of device 1");
+  assert_status(hipmm_stream_query(0, gone, &value), HIPMM_E_ARGUMENT);
+  assert_message("is not a live stream");
+  assert_status(hipmm_stream_wait(0, gone, 1, ours), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_stream_wait(1, ours, 0, gone), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_stream_wait(0, ours, 0, foreign), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_stream_device(gone, &value), HIPMM_E_ARGUMENT);
+  assert_int_equal(value, 7);
+  assert_ok(hipmm_stream_device(foreign, &value));
+  assert_int_equal(value, 0);
+  assert_ok(hipmm_stream_destroy(ours));
+  rig_drop_stream(foreign);
+}
+
+static void takes_streams_whose_device_nobody_can_tell(void **state)
+{
+  int value = 7;
+  needs_software();
+  both_start(state, "'stack': ['device']");
+  hipStream_t foreign = rig_stream();
+  struct hipmm_hip *table = rig_lend_hip();
+  table->StreamGetDevice = NULL;
+  enum hipmm_status synchronised = hipmm_stream_synchronize(0, foreign), asked = hipmm_stream_device(foreign, &value);
+  rig_take_hip_back();
+  assert_status(synchronised, HIPMM_OK);
+  assert_status(asked, HIPMM_E_NOT_SUPPORTED);
+  assert_message("runtime software cannot tell the device of a stream");
+  rig_fail_call("hipStreamGetDevice", 1, HIPMM_HIP_ERROR_NOT_SUPPORTED);
+  assert_ok(hipmm_stream_synchronize(0, foreign));
+  rig_fail_call("hipStreamGetDevice", 1, 0);
+  assert_status(hipmm_stream_synchronize(0, foreign), HIPMM_E_HIP);
+  assert_int_equal(value, 7);
+  rig_drop_stream(foreign);
+}
+
+/* ---- Order ---- */
+
+static atomic_bool gate;
+
+static void wait_for_gate(void *argument)
+{
+  (void)argument;
+  while (!atomic_load(&gate)) sched_yield();
+}
+
+static void query_tells_whether_work_is_done(void **state)
+{
+  int done = -1;
+  needs_software();
+  (void)state;
+  rig_start("'stack': ['device']");
+  hipStream_t stream = make(1);
+  atomic_store(&gate, false);
+  assert_int_equal(rig_hip()->LaunchHostFunc(stream, wait_for_gate, NULL), 0);
+  assert_ok(hipmm_stream_query(1, stream, &done));
+  assert_int_equal(done, 0);
+  atomic_store(&gate, true);
+  while (!done) assert_ok(hipmm_stream_query(1, stream, &done));
+  assert_int_equal(done, 1);
+  assert_ok(hipmm_stream_destroy(stream));
+}
+
+struct relay {
+  atomic_int written, seen;
+};
+
+static void relay_write(void *argument)
+{
+  atomic_store(&((struct relay *)argument)->written, 1);
+}
+
+static void relay_look(void *argument)
+{
+  struct relay *relay = argument;
+  atomic_store(&relay->seen, atomic_load(&relay->written));
+}
+
+/* On a scheduler that draws the order from `seed`: what a stream of device 1 sees of work on one of device 0. */
+static int relayed(int seed, bool ordered)
+{
+  struct relay relay = {0};
+  char options[60];
+  snprintf(options, sizeof options, "'scheduler': 'stepped', 'seed': %d", seed);
+  rig_start_with(options, "'stack': ['device']");
+  hipStream_t writer = make(0), reader = make(1);
+  assert_int_equal(rig_hip()->LaunchHostFunc(writer, relay_write, &relay), 0);
+  if (ordered) assert_ok(hipmm_stream_wait(1, reader, 0, writer));
+  assert_int_equal(rig_hip()->LaunchHostFunc(reader, relay_look, &relay), 0);
+  assert_ok(hipmm_stream_synchronize(1, reader));
+  assert_ok(hipmm_stream_synchronize(0, writer));
+  assert_ok(hipmm_stream_destroy(writer));
+  assert_ok(hipmm_stream_destroy(reader));
+  assert_ok(hipmm_finalize());
+  return atomic_load(&relay.seen);
+}
+
+static void a_stream_waits_for_another_devices(void **state)
+{
+  int without = 0;
+  needs_software();
+  (void)state;
+  for (int seed = 1; seed <= 20; seed++) {
+    assert_int_equal(relayed(seed, true), 1);
+    without += relayed(seed, false);
+  }
+  assert_in_range(without, 0, 19); /* or the test could not tell */
+}
+
+/* ---- What stacks hear ---- */
+
+/* A block of the whole pool goes from one stream to another. */
+static void hand_over(struct hipmm_resource *resource, hipStream_t from, hipStream_t to)
+{
+  void *ptr;
+  assert_ok(hipmm_allocate(resource, MIB, from, &ptr));
+  assert_ok(hipmm_deallocate(resource, ptr, MIB, from));
+  software()->reset_calls();
+  assert_ok(hipmm_allocate(resource, MIB, to, &ptr));
+  assert_ok(hipmm_deallocate(resource, ptr, MIB, to));
+}
+
+static void its_streams_are_promised_to_last(void **state)
+{
+  needs_software();
+  both_start(state, pool);
+  hipStream_t before = make(0), other = make(0), foreign = rig_stream();
+  hand_over(NULL, before, other); /* builds the stack: it hears of streams that are there */
+  assert_int_equal(software()->calls("hipDeviceSynchronize"), 0);
+  assert_true(software()->calls("hipEventRecord") > 0); /* by its handle, after the free */
+  hipStream_t after = make(0);
+  hand_over(NULL, after, other);
+  assert_int_equal(software()->calls("hipDeviceSynchronize"), 0);
+  hand_over(NULL, foreign, other); /* nobody promised anything of this one */
+  assert_true(software()->calls("hipDeviceSynchronize") > 0);
+  assert_ok(hipmm_stream_destroy(before));
+  assert_ok(hipmm_stream_destroy(after));
+  assert_ok(hipmm_stream_destroy(other));
+  rig_drop_stream(foreign);
+}
+
+static void retires_before_it_destroys(void **state)
+{
+  void *ptr;
+  needs_software();
+  both_start(state, pool);
+  hipStream_t stream = make(0), other = make(0);
+  assert_ok(hipmm_allocate(NULL, MIB, stream, &ptr));
+  assert_int_equal(rig_hip()->MemsetAsync(ptr, 1, MIB, stream), 0);
+  assert_ok(hipmm_deallocate(NULL, ptr, MIB, stream));
+  assert_ok(hipmm_stream_destroy(stream));
+  hipStream_t same = make(0); /* may bear the old handle */
+  software()->reset_calls();
+  assert_ok(hipmm_allocate(NULL, MIB, other, &ptr));
+  assert_int_equal(software()->calls("hipEventRecord"), 0);
+  assert_int_equal(software()->calls("hipStreamWaitEvent"), 0);
+  assert_int_equal(software()->calls("hipDeviceSynchronize"), 0);
+  assert_ok(hipmm_deallocate(NULL, ptr, MIB, other));
+  assert_ok(hipmm_stream_destroy(same));
+  assert_ok(hipmm_stream_destroy(other));
+}
+
+static void tells_stacks_that_are_held_past_finalize(void **state)
+{
+  struct hipmm_resource *resource;
+  void *ptr;
+  needs_software();
+  both_start(state, pool);
+  assert_ok(hipmm_get_current_resource(&resource));
+  hipStream_t stream = make(0), other = make(0);
+  assert_ok(hipmm_allocate(resource, MIB, stream, &ptr));
+  assert_int_equal(rig_hip()->MemsetAsync(ptr, 1, MIB, stream), 0);
+  assert_ok(hipmm_finalize());
+  assert_ok(hipmm_deallocate(resource, ptr, MIB, stream));
+  assert_ok(hipmm_stream_destroy(stream));
+  software()->reset_calls();
+  assert_ok(hipmm_allocate(resource, MIB, other, &ptr));
+  assert_int_equal(software()->calls("hipDeviceSynchronize"), 0); /* it knows that nothing runs any more */
+  assert_ok(hipmm_deallocate(resource, ptr, MIB, other));
+  assert_ok(hipmm_stream_synchronize(0, other));
+  assert_ok(hipmm_stream_destroy(other));
+  hipmm_resource_release(resource);
+}
+
+/* ---- Failures ---- */
+
+static void stays_as_it_was_when_a_call_fails(void **state)
+{
+  hipStream_t stream, none = NULL;
+  int done;
+  needs_software();
+  both_start(state, pool);
+  stream = make(1);
+  rig_fail_call("hipStreamCreateWithFlags", 1, 0);
+  assert_true(hipmm_stream_create(1, 0, &none) != HIPMM_OK);
+  assert_null(none);
+  assert_message("hipStreamCreateWithFlags");
+  rig_fail_call("hipStreamDestroy", 1, 0);
+  assert_status(hipmm_stream_destroy(stream), HIPMM_E_HIP);
+  assert_message("hipStreamDestroy failed");
+  assert_ok(hipmm_stream_query(1, stream, &done));
+  rig_fail_call("hipStreamSynchronize", 1, 0);
+  assert_status(hipmm_stream_synchronize(1, stream), HIPMM_E_HIP);
+  rig_fail_call("hipStreamQuery", 1, 0);
+  assert_status(hipmm_stream_query(1, stream, &done), HIPMM_E_HIP);
+  rig_fail_call("hipSetDevice", 1, 0);
+  assert_status(hipmm_stream_synchronize(1, stream), HIPMM_E_HIP);
+  static const char *const calls[] = {"hipEventCreateWithFlags", "hipEventRecord", "hipStreamWaitEvent"};
+  for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+    rig_fail_call(calls[i], 1, 0);
+    assert_true(hipmm_stream_wait(1, stream, 0, NULL) != HIPMM_OK);
+    assert_message(calls[i]);
+  }
+  assert_ok(hipmm_stream_wait(1, stream, 0, NULL));
+  assert_int_equal(current(), 0);
+  assert_ok(hipmm_stream_destroy(stream));
+}
+
+/* ---- Threads ---- */
+
+enum { THREADS = 6, ROUNDS = 60 };
+
+static enum hipmm_status make_use_destroy(int device)
+{
+  hipStream_t stream = NULL;
+  struct hipmm_resource *resource = NULL;
+  void *ptr = NULL;
+  enum hipmm_status status = hipmm_stream_create(device, HIPMM_STREAM_NON_BLOCKING, &stream);
+  if (status) return status;
+  status = hipmm_get_device_resource(device, &resource);
+  if (!status) status = hipmm_allocate(resource, 1000, stream, &ptr);
+  if (!status) status = hipmm_stream_wait(device, stream, 1 - device, NULL);
+  if (!status) status = hipmm_deallocate(resource, ptr, 1000, stream);
+  hipmm_resource_release(resource);
+  enum hipmm_status end = hipmm_stream_destroy(stream);
+  return status ? status : end;
+}
+
+static void *work(void *argument)
+{
+  intptr_t failures = 0;
+  for (int i = 0; i < ROUNDS; i++)
+    if (make_use_destroy((i + (int)(intptr_t)argument) % 2)) failures++;
+  return (void *)failures;
+}
+
+static void threads_make_and_destroy_while_stacks_are_built(void **state)
+{
+  pthread_t threads[THREADS];
+  both_start(state, "'stack': ['statistics', 'pool', 'device']");
+  needs_devices(2);
+  for (intptr_t i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, work, (void *)i), 0);
+  for (int i = 0; i < THREADS; i++) {
+    void *failures = NULL;
+    pthread_join(threads[i], &failures);
+    assert_null(failures);
+  }
+}
+
+static hipStream_t contended;
+static atomic_int destroyed;
+
+static void *destroy_contended(void *argument)
+{
+  (void)argument;
+  while (!atomic_load(&gate)) sched_yield();
+  if (!hipmm_stream_destroy(contended)) atomic_fetch_add(&destroyed, 1);
+  return NULL;
+}
+
+static void of_threads_that_destroy_one_stream_one_succeeds(void **state)
+{
+  both_start(state, "'stack': ['device']");
+  for (int round = 0; round < 20; round++) {
+    pthread_t threads[2];
+    contended = make(0);
+    atomic_store(&gate, false);
+    atomic_store(&destroyed, 0);
+    for (int i = 0; i < 2; i++) assert_int_equal(pthread_create(&threads[i], NULL, destroy_contended, NULL), 0);
+    atomic_store(&gate, true);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+    assert_int_equal(atomic_load(&destroyed), 1);
+  }
+}
+
+int main(void)
+{
+  static const struct CMUnitTest tests[] = {
+      BOTH(runs_work_on_the_device_asked_for),
+      BOTH(knows_the_default_streams),
+      BOTH(destroys_only_what_it_made),
+      BOTH(minds_its_arguments),
+      BOTH(refuses_streams_that_are_none_or_anothers),
+      BOTH(takes_streams_whose_device_nobody_can_tell),
+      BOTH(its_streams_are_promised_to_last),
+      BOTH(retires_before_it_destroys),
+      BOTH(tells_stacks_that_are_held_past_finalize),
+      BOTH(stays_as_it_was_when_a_call_fails),
+      BOTH(threads_make_and_destroy_while_stacks_are_built),
+      BOTH(of_threads_that_destroy_one_stream_one_succeeds),
+      cmocka_unit_test_setup_teardown(query_tells_whether_work_is_done, rig_setup, rig_teardown),
+      cmocka_unit_test_setup_teardown(a_stream_waits_for_another_devices, rig_setup, rig_teardown),
+  };
+  return cmocka_run_group_tests_name("stream", tests, NULL, NULL);
+}

@@ -1,0 +1,810 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of core/framework/torch.c, torch_notes.c, torch_pools.c, framework.c and cupy.c: what PyTorch and CuPy call, over the
+ * software device. The stepped scheduler runs work as late as it can, in an order drawn from a seed. */
+#include "../support/fixture.h"
+
+#include <hipmm/torch.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BYTES ((ssize_t)1 << 20)
+
+static const char stack[] = "'stack': [{'type': 'pool', 'growth': 'mapped'}, 'device']";
+
+static void *torch_allocate(ssize_t bytes, hipStream_t stream)
+{
+  void *ptr = hipmm_torch_malloc(bytes, 0, stream);
+  assert_non_null(ptr);
+  return ptr;
+}
+
+static void assert_logged(const char *part)
+{
+  assert_contains(logged(), part);
+}
+
+static void assert_not_logged(void)
+{
+  assert_string_equal(logged(), "");
+}
+
+/* ---- Further streams ---- */
+
+enum { OLD = 0x11, NEW = 0x22 };
+
+static unsigned wrong; /* bytes that were not OLD when the further stream looked */
+
+static void look_for_old(void *argument)
+{
+  const unsigned char *block = argument;
+  for (ssize_t i = 0; i < BYTES; i += 4096) wrong += block[i] != OLD;
+}
+
+static void make_wait(hipStream_t stream, hipStream_t for_stream)
+{
+  hipEvent_t event;
+  assert_int_equal(rig_hip()->EventCreateWithFlags(&event, HIPMM_HIP_EVENT_DISABLE_TIMING), 0);
+  assert_int_equal(rig_hip()->EventRecord(event, for_stream), 0);
+  assert_int_equal(rig_hip()->StreamWaitEvent(stream, event, 0), 0);
+  assert_int_equal(rig_hip()->EventDestroy(event), 0);
+}
+
+/* One stream fills a block, another looks at it; the block is freed and filled anew by its next owner on the first. */
+static void share_a_block(hipStream_t owner, hipStream_t other, bool recorded)
+{
+  unsigned char *block = torch_allocate(BYTES, owner);
+  assert_int_equal(rig_hip()->MemsetAsync(block, OLD, (size_t)BYTES, owner), 0);
+  make_wait(other, owner);
+  assert_int_equal(rig_hip()->LaunchHostFunc(other, look_for_old, block), 0);
+  if (recorded) hipmm_torch_record_stream(block, other);
+  hipmm_torch_free(block, BYTES, 0, owner);
+  unsigned char *next = torch_allocate(BYTES, owner);
+  assert_ptr_equal(next, block);
+  assert_int_equal(rig_hip()->MemsetAsync(next, NEW, (size_t)BYTES, owner), 0);
+  assert_int_equal(rig_hip()->DeviceSynchronize(), 0);
+  assert_int_equal(next[BYTES - 1], NEW);
+  hipmm_torch_free(next, BYTES, 0, owner);
+}
+
+static unsigned share_under_seeds(bool recorded, const char *failing_call)
+{
+  char options[64];
+  wrong = 0;
+  for (int seed = 1; seed <= 10; seed++) {
+    snprintf(options, sizeof options, "'scheduler': 'stepped', 'seed': %d", seed);
+    rig_start_with(options, stack);
+    hipStream_t owner = rig_stream(), other = rig_stream();
+    share_a_block(owner, other, recorded);
+    /* our own event is the second of each call */
+    if (failing_call) rig_fail_call(failing_call, 2, 0);
+    share_a_block(owner, other, recorded);
+    software()->fail_none();
+    rig_drop_stream(owner);
+    rig_drop_stream(other);
+    assert_ok(hipmm_finalize());
+    software()->reset();
+  }
+  return wrong;
+}
+
+static void frees_after_the_work_of_recorded_streams(void **state)
+{
+  (void)state;
+  assert_int_equal(share_under_seeds(true, NULL), 0);
+}
+
+static void would_notice_a_missing_wait(void **state)
+{
+  (void)state;
+  assert_int_not_equal(share_under_seeds(false, NULL), 0);
+}
+
+static void waits_where_events_fail(void **state)
+{
+  (void)state;
+  assert_int_equal(share_under_seeds(true, "hipEventCreateWithFlags"), 0);
+  assert_int_equal(share_under_seeds(true, "hipEventRecord"), 0);
+  assert_int_equal(share_under_seeds(true, "hipStreamWaitEvent"), 0);
+}
+
+/* The caller does not wait, and the stream that a block is for needs no event. */
+static void does_not_wait_itself(void **state)
+{
+  (void)state;
+  rig_start_with("'scheduler': 'stepped'", stack);
+  hipStream_t owner = rig_stream(), other = rig_stream();
+  void *block = torch_allocate(BYTES, owner);
+  hipmm_torch_record_stream(block, owner);
+  software()->reset_calls();
+  hipmm_torch_free(block, BYTES, 0, owner);
+  assert_int_equal(software()->calls("hipEventRecord"), 0);
+  block = torch_allocate(BYTES, owner);
+  assert_int_equal(rig_hip()->MemsetAsync(block, OLD, (size_t)BYTES, other), 0);
+  for (int i = 0; i < 3; i++) hipmm_torch_record_stream(block, other); /* once is enough */
+  software()->reset_calls();
+  hipmm_torch_free(block, BYTES, 0, owner);
+  assert_int_equal(software()->calls("hipEventRecord"), 1);
+  assert_int_equal(software()->calls("hipStreamWaitEvent"), 1);
+  assert_int_equal(software()->calls("hipDeviceSynchronize"), 0);
+  assert_true(software()->pending() > 0);
+  rig_drop_stream(owner);
+  rig_drop_stream(other);
+}
+
+static void records_streams_of_other_devices(void **state)
+{
+  (void)state;
+  rig_start_with("'scheduler': 'stepped'", stack);
+  hipStream_t owner = rig_stream(), other;
+  assert_int_equal(rig_hip()->SetDevice(1), 0);
+  other = rig_stream();
+  void *block = torch_allocate(BYTES, owner);
+  hipmm_torch_record_stream(block, other);
+  assert_int_equal(rig_hip()->SetDevice(0), 0);
+  software()->reset_calls();
+  hipmm_torch_free(block, BYTES, 0, owner);
+  assert_int_equal(software()->calls("hipStreamWaitEvent"), 1);
+  assert_int_equal(software()->calls("hipDeviceSynchronize"), 0);
+  int current = -1;
+  assert_int_equal(rig_hip()->GetDevice(&current), 0);
+  assert_int_equal(current, 0);
+  rig_drop_stream(owner);
+  rig_drop_stream(other);
+}
+
+static void ignores_records_of_foreign_memory(void **state)
+{
+  (void)state;
+  static char foreign[256];
+  hipmm_torch_record_stream(foreign, NULL); /* before anything */
+  rig_start(stack);
+  hipStream_t owner = rig_stream(), other = rig_stream();
+  void *block = torch_allocate(BYTES, owner);
+  hipmm_torch_record_stream(foreign, other);
+  hipmm_torch_record_stream(NULL, other);
+  hipmm_torch_record_stream((char *)block + 256, other);
+  software()->reset_calls();
+  hipmm_torch_free(block, BYTES, 0, owner);
+  assert_int_equal(software()->calls("hipEventRecord"), 0);
+  rig_drop_stream(owner);
+  rig_drop_stream(other);
+}
+
+/* What was freed on one stream serves another through an event, not by synchronising the device. */
+static void promises_each_stream(void **state)
+{
+  (void)state;
+  rig_start("'stack': [{'type': 'pool', 'maximum_size': '2MiB', 'growth': 'segments'}, 'device']");
+  hipStream_t streams[2] = {rig_stream(), rig_stream()};
+  software()->reset_calls();
+  for (int i = 0; i < 100; i++)
+    hipmm_torch_free(torch_allocate(2 * BYTES, streams[i % 2]), 2 * BYTES, 0, streams[i % 2]);
+  assert_int_equal(software()->calls("hipDeviceSynchronize"), 0);
+  assert_int_equal(software()->calls("hipMalloc"), 1);
+  rig_drop_stream(streams[0]);
+  rig_drop_stream(streams[1]);
+}
+
+/* More than there are slots for. */
+static void lives_with_many_streams(void **state)
+{
+  (void)state;
+  enum { MANY = 1500 };
+  static hipStream_t streams[MANY];
+  rig_start(stack);
+  for (int i = 0; i < MANY; i++) streams[i] = rig_stream();
+  for (int i = 0; i < MANY; i++) hipmm_torch_free(torch_allocate(1000, streams[i]), 1000, 0, streams[i]);
+  for (int i = 0; i < MANY; i++) rig_drop_stream(streams[i]);
+  assert_not_logged();
+}
+
+/* ---- Sizes and pointers ---- */
+
+static void minds_sizes(void **state)
+{
+  (void)state;
+  rig_start(stack);
+  assert_null(hipmm_torch_malloc(0, 0, NULL));
+  assert_not_logged();
+  assert_null(hipmm_torch_malloc(-1, 0, NULL));
+  assert_logged("-1 is not a size");
+  assert_null(hipmm_torch_malloc(PTRDIFF_MAX, 0, NULL));
+  assert_logged("torch: cannot allocate");
+  assert_string_not_equal(hipmm_last_error_message(), "");
+  static const ssize_t sizes[] = {1, 255, 256, 257, 4097, 1000001, 100 << 20};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    unsigned char *block = torch_allocate(sizes[i], NULL);
+    assert_int_equal((uintptr_t)block % 256, 0);
+    memset(block, 1, (size_t)sizes[i]);
+    hipmm_torch_free(block, sizes[i], 0, NULL);
+  }
+  hipmm_torch_free(torch_allocate(1000, NULL), 0, 0, NULL); /* who does not know the size */
+  hipmm_torch_memory_fraction(0, 0);
+  assert_null(hipmm_torch_malloc(1, 0, NULL));
+  assert_logged("1 byte on top of 0 bytes"); /* nothing is live */
+}
+
+static void minds_devices(void **state)
+{
+  (void)state;
+  static const int none[] = {2, 63, 64, -1, INT32_MAX, INT32_MIN};
+  rig_start(stack);
+  for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+    assert_null(hipmm_torch_malloc(1000, none[i], NULL));
+    assert_logged("does not exist");
+    hipmm_torch_free((void *)(uintptr_t)4096, 1000, none[i], NULL);
+    hipmm_torch_memory_fraction(0.5, none[i]);
+    assert_logged("the memory fraction is not set");
+  }
+  void *block = hipmm_torch_malloc(1000, 1, NULL);
+  assert_non_null(block);
+  hipmm_torch_free(block, 1000, 1, NULL);
+  assert_not_logged();
+}
+
+static void refuses_wrong_frees(void **state)
+{
+  (void)state;
+  static char foreign[512];
+  rig_start(stack);
+  void *block = torch_allocate(1000, NULL);
+  hipmm_torch_free(NULL, 1000, 0, NULL);
+  assert_not_logged();
+  hipmm_torch_free(foreign, 1000, 0, NULL);
+  assert_logged("torch: a block is not freed");
+  hipmm_torch_free((char *)block + 256, 1000, 0, NULL);
+  assert_logged("torch: a block is not freed");
+  hipmm_torch_free(block, 999, 0, NULL);
+  assert_logged("torch: a block is not freed");
+  hipmm_torch_free(block, -1, 0, NULL);
+  assert_logged("torch: a block is not freed");
+  hipmm_torch_free(block, 1000, 0, NULL);
+  assert_not_logged();
+  hipmm_torch_free(block, 1000, 0, NULL);
+  assert_logged("torch: a block is not freed");
+}
+
+static void tells_blocks(void **state)
+{
+  (void)state;
+  size_t bytes = 1;
+  rig_start(stack);
+  char *block = torch_allocate(1000, NULL);
+  assert_ptr_equal(hipmm_torch_base_alloc(block, &bytes), block);
+  assert_int_equal(bytes, 1000);
+  assert_ptr_equal(hipmm_torch_base_alloc(block, NULL), block);
+  assert_null(hipmm_torch_base_alloc(block + 256, &bytes));
+  assert_int_equal(bytes, 0);
+  assert_null(hipmm_torch_base_alloc(NULL, &bytes));
+  hipmm_torch_free(block, 1000, 0, NULL);
+  assert_null(hipmm_torch_base_alloc(block, NULL));
+}
+
+/* A part of an allocation has no IPC handle that names it: the whole would be shared. */
+static void knows_what_begins_an_allocation(void **state)
+{
+  char foreign;
+  (void)state;
+  rig_start("'stack': ['statistics', 'device']");
+  char *first = torch_allocate(BYTES, NULL), *second = torch_allocate(BYTES, NULL);
+  assert_int_equal(hipmm_torch_is_allocation(first), 1);
+  assert_int_equal(hipmm_torch_is_allocation(second), 1);
+  assert_int_equal(hipmm_torch_is_allocation(first + 256), 0);
+  assert_int_equal(hipmm_torch_is_allocation(&foreign), 0);
+  assert_int_equal(hipmm_torch_is_allocation(NULL), 0);
+  hipmm_torch_free(second, BYTES, 0, NULL);
+  assert_int_equal(hipmm_torch_is_allocation(second), 0);
+  hipmm_torch_free(first, BYTES, 0, NULL);
+  assert_ok(hipmm_finalize());
+  rig_start("'stack': [{'type': 'pool', 'growth': 'segments', 'initial_size': '8MiB'}, 'device']");
+  first = torch_allocate(BYTES, NULL);
+  second = torch_allocate(BYTES, NULL);
+  assert_int_equal(hipmm_torch_is_allocation(first) + hipmm_torch_is_allocation(second), 1);
+  hipmm_torch_free(first, BYTES, 0, NULL);
+  hipmm_torch_free(second, BYTES, 0, NULL);
+}
+
+static void gives_idle_memory_back(void **state)
+{
+  (void)state;
+  hipmm_torch_reset(); /* before anything */
+  rig_start(stack);
+  hipmm_torch_free(torch_allocate(BYTES, NULL), BYTES, 0, NULL);
+  assert_true(rig_held_bytes() > 0);
+  hipmm_torch_reset();
+  assert_int_equal(rig_held_bytes(), 0);
+}
+
+/* ---- Limits ---- */
+
+static void keeps_to_the_fraction(void **state)
+{
+  (void)state;
+  rig_start(stack);
+  void *first = torch_allocate(100 * BYTES, NULL);
+  hipmm_torch_memory_fraction(0.5, 0); /* of 256 MiB */
+  void *second = torch_allocate(28 * BYTES, NULL);
+  assert_null(hipmm_torch_malloc(1, 0, NULL));
+  assert_logged("memory fraction");
+  hipmm_torch_free(second, 28 * BYTES, 0, NULL);
+  assert_null(hipmm_torch_malloc(28 * BYTES + 1, 0, NULL));
+  assert_logged("memory fraction");
+  second = torch_allocate(28 * BYTES, NULL);
+  hipmm_torch_memory_fraction(0.25, 0); /* what is live stays */
+  assert_null(hipmm_torch_malloc(1, 0, NULL));
+  hipmm_torch_free(first, 100 * BYTES, 0, NULL);
+  first = torch_allocate(36 * BYTES, NULL);
+  hipmm_torch_free(first, 36 * BYTES, 0, NULL);
+  hipmm_torch_free(second, 28 * BYTES, 0, NULL);
+  void *other = hipmm_torch_malloc(200 * BYTES, 1, NULL); /* has none */
+  assert_non_null(other);
+  hipmm_torch_free(other, 200 * BYTES, 1, NULL);
+  logged();
+  static const double wrong_fractions[] = {-0.1, 1.1, (double)NAN, (double)INFINITY};
+  for (size_t i = 0; i < sizeof wrong_fractions / sizeof *wrong_fractions; i++) {
+    hipmm_torch_memory_fraction(wrong_fractions[i], 0);
+    assert_logged("is not a fraction");
+  }
+  assert_null(hipmm_torch_malloc(65 * BYTES, 0, NULL)); /* 64 MiB still hold */
+}
+
+static void gives_back_what_a_failed_allocation_counted(void **state)
+{
+  (void)state;
+  rig_start("'stack': [{'type': 'pool', 'maximum_size': '8MiB'}, 'device']");
+  hipmm_torch_memory_fraction(0.5, 0);
+  for (int i = 0; i < 100; i++) assert_null(hipmm_torch_malloc(100 * BYTES, 0, NULL));
+  hipmm_torch_free(torch_allocate(8 * BYTES, NULL), 8 * BYTES, 0, NULL);
+}
+
+enum { THREADS = 4, EACH = 16 };
+
+/* All threads together want exactly what the fraction allows, again and again. */
+static void take_a_share(int *failures)
+{
+  void *blocks[EACH];
+  for (int round = 0; round < 200; round++) {
+    for (int i = 0; i < EACH; i++) *failures += !(blocks[i] = hipmm_torch_malloc(BYTES, 0, NULL));
+    for (int i = 0; i < EACH; i++) hipmm_torch_free(blocks[i], BYTES, 0, NULL);
+  }
+}
+
+static void never_fails_below_the_fraction(void **state)
+{
+  (void)state;
+  rig_start(stack);
+  hipmm_torch_memory_fraction(0.25, 0); /* 64 MiB */
+  rig_run_threads(THREADS, take_a_share);
+  void *all = torch_allocate(64 * BYTES, NULL); /* nothing is still counted */
+  assert_null(hipmm_torch_malloc(1, 0, NULL));
+  hipmm_torch_free(all, 64 * BYTES, 0, NULL);
+}
+
+/* ---- Threads ---- */
+
+struct worker {
+  pthread_t thread;
+  hipStream_t streams[2];
+  unsigned failures;
+  unsigned char tag;
+};
+
+/* Blocks that two streams of the thread use. */
+static void *work(void *argument)
+{
+  struct worker *worker = argument;
+  struct hipmm_torch_pool pool = {0, worker->tag};
+  for (int i = 0; i < 300; i++) {
+    ssize_t bytes = 256 * (1 + (i * 37 + worker->tag) % 100);
+    hipStream_t owner = worker->streams[i % 2];
+    if (i % 50 == 20) hipmm_torch_begin_allocate_to_pool(0, pool, NULL);
+    if (i % 50 == 30) hipmm_torch_end_allocate_to_pool(0, pool);
+    if (i % 50 == 40) hipmm_torch_release_pool(0, pool);
+    unsigned char *block = hipmm_torch_malloc(bytes, 0, owner);
+    if (!block) {
+      worker->failures++;
+      continue;
+    }
+    memset(block, worker->tag, (size_t)bytes);
+    if (i % 3 == 0) hipmm_torch_record_stream(block, worker->streams[(i + 1) % 2]);
+    for (ssize_t at = 0; at < bytes; at += 64) worker->failures += block[at] != worker->tag;
+    hipmm_torch_free(block, bytes, 0, owner);
+  }
+  return NULL;
+}
+
+static void serves_threads(void **state)
+{
+  (void)state;
+  struct worker workers[THREADS] = {0};
+  rig_start(stack);
+  for (int i = 0; i < THREADS; i++) {
+    workers[i].tag = (unsigned char)(i + 1);
+    workers[i].streams[0] = rig_stream();
+    workers[i].streams[1] = rig_stream();
+  }
+  for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+  for (int i = 0; i < THREADS; i++) pthread_join(workers[i].thread, NULL);
+  for (int i = 0; i < THREADS; i++) assert_int_equal(workers[i].failures, 0);
+  assert_not_logged();
+  hipmm_torch_reset();
+  assert_int_equal(rig_held_bytes(), 0); /* every block came back, those of the pools as well */
+  for (int i = 0; i < 2 * THREADS; i++) rig_drop_stream(workers[i / 2].streams[i % 2]);
+}
+
+/* ---- Private pools ---- */
+
+static const struct hipmm_torch_pool one = {0, 1}, two = {2, 0};
+
+static void keeps_the_memory_of_a_graph(void **state)
+{
+  (void)state;
+  rig_start(stack);
+  hipStream_t stream = rig_stream(), other = rig_stream();
+  hipmm_torch_begin_allocate_to_pool(0, one, NULL);
+  void *freed = torch_allocate(BYTES, stream), *live = torch_allocate(BYTES, stream);
+  hipmm_torch_free(freed, BYTES, 0, stream);
+  assert_ptr_not_equal(torch_allocate(BYTES, other), freed);
+  assert_ptr_not_equal(torch_allocate(BYTES - 1, stream), freed);
+  assert_ptr_equal(torch_allocate(BYTES, stream), freed);
+  hipmm_torch_free(freed, BYTES, 0, stream);
+  hipmm_torch_end_allocate_to_pool(0, one);
+  hipmm_torch_free(live, BYTES, 0, stream); /* a graph's output */
+  for (int i = 0; i < 10; i++) {
+    void *block = torch_allocate(BYTES, stream);
+    assert_ptr_not_equal(block, freed);
+    assert_ptr_not_equal(block, live);
+  }
+  assert_not_logged();
+  hipmm_torch_free(freed, BYTES, 0, stream);
+  assert_logged("was freed before");
+  hipmm_torch_release_pool(0, one);
+  void *blocks[2] = {torch_allocate(BYTES, stream), torch_allocate(BYTES, stream)};
+  assert_true(blocks[0] == freed || blocks[1] == freed);
+  assert_true(blocks[0] == live || blocks[1] == live);
+  rig_drop_stream(stream);
+  rig_drop_stream(other);
+}
+
+/* The pool would give the block out again as one of that size. */
+static void a_pool_keeps_no_block_of_a_wrong_size(void **state)
+{
+  (void)state;
+  rig_start(stack);
+  hipmm_torch_begin_allocate_to_pool(0, one, NULL);
+  void *block = torch_allocate(512, NULL), *next = torch_allocate(512, NULL);
+  hipmm_torch_free(block, 1 << 20, 0, NULL);
+  assert_logged("was allocated with 512 bytes and cannot be freed with 1048576");
+  void *large = torch_allocate(1 << 20, NULL);
+  assert_ptr_not_equal(large, block);
+  hipmm_torch_free(block, 511, 0, NULL);
+  assert_logged("cannot be freed with 511");
+  hipmm_torch_free(block, 512, 0, NULL); /* it was the pool's all the while */
+  assert_ptr_equal(torch_allocate(512, NULL), block);
+  hipmm_torch_end_allocate_to_pool(0, one);
+  hipmm_torch_free(large, 1 << 20, 0, NULL);
+  hipmm_torch_free(block, 0, 0, NULL);
+  hipmm_torch_free(next, 512, 0, NULL);
+  hipmm_torch_release_pool(0, one);
+  hipmm_torch_reset();
+  assert_int_equal(rig_held_bytes(), 0);
+}
+
+/* Nor is it forgotten which further streams use a block. */
+static void a_wrong_size_leaves_the_streams_of_a_block(void **state)
+{
+  (void)state;
+  atomic_uint lost = 0;
+  rig_start_with("'scheduler': 'stepped'", stack);
+  hipStream_t stream = rig_stream(), other = rig_stream();
+  for (int round = 0; round < 10; round++) {
+    void *block = torch_allocate(BYTES, stream);
+    assert_int_equal(rig_hip()->StreamSynchronize(stream), 0);
+    hipmm_torch_record_stream(block, other);
+    hipmm_torch_free(block, BYTES + 1, 0, stream);
+    assert_logged("cannot be freed with");
+    assert_int_equal(rig_hip()->MemsetAsync(block, 1, BYTES, other), 0);
+    assert_int_equal(rig_look(block, 1, BYTES, other, &lost), 0);
+    hipmm_torch_free(block, BYTES, 0, stream);
+    void *second = torch_allocate(BYTES, stream);
+    assert_int_equal(rig_hip()->MemsetAsync(second, 2, BYTES, stream), 0);
+    assert_true(rig_holds(second, 2, BYTES));
+    hipmm_torch_free(second, BYTES, 0, stream);
+  }
+  assert_int_equal(lost, 0);
+  rig_drop_stream(stream);
+  rig_drop_stream(other);
+}
+
+static void frees_what_outlives_its_pool(void **state)
+{
+  (void)state;
+  rig_start(stack);
+  hipmm_torch_begin_allocate_to_pool(0, one, NULL);
+  void *block = torch_allocate(BYTES, NULL);
+  hipmm_torch_end_allocate_to_pool(0, one);
+  hipmm_torch_begin_allocate_to_pool(0, one, NULL); /* a second graph shares it */
+  hipmm_torch_end_allocate_to_pool(0, one);
+  hipmm_torch_release_pool(0, one);
+  void *shared = torch_allocate(BYTES, NULL);
+  hipmm_torch_free(shared, BYTES, 0, NULL);
+  hipmm_torch_release_pool(0, one);
+  hipmm_torch_release_pool(0, one); /* once too often */
+  hipmm_torch_free(block, BYTES, 0, NULL);
+  hipmm_torch_reset();
+  assert_int_equal(rig_held_bytes(), 0);
+  assert_not_logged();
+}
+
+static void allocates_for_the_pool_begun_last(void **state)
+{
+  (void)state;
+  rig_start(stack);
+  hipmm_torch_begin_allocate_to_pool(0, one, NULL);
+  hipmm_torch_begin_allocate_to_pool(0, two, NULL);
+  void *second = torch_allocate(BYTES, NULL);
+  hipmm_torch_end_allocate_to_pool(0, two);
+  void *first = torch_allocate(BYTES, NULL);
+  hipmm_torch_end_allocate_to_pool(0, one);
+  hipmm_torch_free(first, BYTES, 0, NULL);
+  hipmm_torch_free(second, BYTES, 0, NULL);
+  hipmm_torch_release_pool(0, two);
+  assert_ptr_equal(torch_allocate(BYTES, NULL), second);
+  assert_ptr_not_equal(torch_allocate(BYTES, NULL), first);
+  hipmm_torch_release_pool(0, one);
+  hipmm_torch_end_allocate_to_pool(0, two);
+  hipmm_torch_end_allocate_to_pool(5, two);
+  assert_not_logged();
+}
+
+/* No event is recorded while a graph is captured. */
+static void puts_waiting_off_until_the_end(void **state)
+{
+  (void)state;
+  rig_start(stack);
+  hipStream_t stream = rig_stream(), other = rig_stream();
+  void *before = torch_allocate(BYTES, stream);
+  hipmm_torch_record_stream(before, other);
+  hipmm_torch_begin_allocate_to_pool(0, one, NULL);
+  void *inside = torch_allocate(BYTES, stream);
+  hipmm_torch_record_stream(inside, other);
+  software()->reset_calls();
+  hipmm_torch_free(before, BYTES, 0, stream);
+  hipmm_torch_free(inside, BYTES, 0, stream);
+  assert_ptr_not_equal(torch_allocate(BYTES, stream), inside);
+  assert_int_equal(software()->calls("hipEventRecord"), 0);
+  hipmm_torch_end_allocate_to_pool(0, one);
+  assert_int_equal(software()->calls("hipEventRecord"), 1);
+  assert_ptr_equal(torch_allocate(BYTES, stream), before);
+  hipmm_torch_release_pool(0, one);
+  assert_int_equal(software()->calls("hipEventRecord"), 2);
+  assert_ptr_equal(torch_allocate(BYTES, stream), inside);
+  assert_not_logged();
+  rig_drop_stream(stream);
+  rig_drop_stream(other);
+}
+
+/* ---- Failures ---- */
+
+static jmp_buf landing;
+static char told[300];
+
+static void leave(const char *message)
+{
+  snprintf(told, sizeof told, "%s", message);
+  longjmp(landing, 1);
+}
+
+/* As an exception does. */
+static void lets_a_function_leave(void **state)
+{
+  (void)state;
+  rig_start(stack);
+  hipmm_torch_on_failure(leave);
+  for (int i = 0; i < 3; i++) {
+    told[0] = '\0';
+    if (!setjmp(landing)) hipmm_torch_malloc(1000 * BYTES, 0, NULL);
+    assert_contains(told, "CUDA out of memory. hipmm: device: ");
+    assert_contains(told, "pool: cannot allocate 1000 MiB");
+  }
+  if (!setjmp(landing)) hipmm_torch_malloc(1000, 77, NULL);
+  assert_contains(told, "device 77 does not exist");
+  hipmm_torch_free(torch_allocate(BYTES, NULL), BYTES, 0, NULL);
+  told[0] = '\0';
+  if (!setjmp(landing)) hipmm_torch_malloc(0, 0, NULL);
+  assert_string_equal(told, "");
+  hipmm_torch_on_failure(NULL);
+  assert_null(hipmm_torch_malloc(1000 * BYTES, 0, NULL));
+}
+
+static void starts_anew_after_the_end(void **state)
+{
+  (void)state;
+  hipStream_t stream;
+  for (int i = 0; i < 3; i++) {
+    rig_start(stack);
+    stream = rig_stream();
+    void *block = torch_allocate(BYTES, stream), *kept = torch_allocate(BYTES, stream);
+    hipmm_torch_record_stream(block, NULL);
+    hipmm_torch_begin_allocate_to_pool(0, one, NULL);
+    hipmm_torch_free(torch_allocate(BYTES, stream), BYTES, 0, stream);
+    assert_ok(hipmm_finalize());
+    logged(); /* what was still allocated */
+    hipmm_torch_free(block, BYTES, 0, stream);
+    hipmm_torch_free(kept, BYTES, 0, stream);
+    hipmm_torch_release_pool(0, one);
+    hipmm_torch_reset();
+    hipmm_torch_record_stream(kept, NULL);
+    assert_not_logged();
+    rig_drop_stream(stream);
+  }
+}
+
+static int in_a_child(const void *block)
+{
+  if (hipmm_torch_malloc(1000, 0, NULL)) return 1;
+  hipmm_torch_free((void *)(uintptr_t)block, BYTES, 0, NULL);
+  hipmm_torch_record_stream((void *)(uintptr_t)block, NULL);
+  hipmm_torch_reset();
+  hipmm_torch_begin_allocate_to_pool(0, one, NULL);
+  return hipmm_cupy_malloc(NULL, 1000, 0) ? 2 : 0;
+}
+
+static void refuses_the_child_of_a_fork(void **state)
+{
+  (void)state;
+  rig_start(stack);
+  void *block = torch_allocate(BYTES, NULL);
+  assert_int_equal(run_forked(in_a_child, block).status, 0);
+  assert_logged("the child of a fork");
+  hipmm_torch_free(block, BYTES, 0, NULL);
+}
+
+static void says_when_the_devices_differ(void **state)
+{
+  (void)state;
+  rig_start(stack);
+  hipmm_torch_init(0);
+  hipmm_torch_init(2);
+  assert_not_logged();
+  hipmm_torch_init(4);
+  assert_logged("PyTorch has 4 devices and the software runtime 2");
+}
+
+/* ---- Initialisation, in processes of their own ---- */
+
+static int count_lines(const char *text)
+{
+  int lines = 0;
+  for (; *text; text++) lines += *text == '\n';
+  return lines;
+}
+
+static int allocate_uninitialised(void)
+{
+  for (int i = 0; i < 5; i++) {
+    void *block = hipmm_torch_malloc(1000, 0, NULL);
+    printf("%s\n", block ? "block" : hipmm_last_error_message());
+    hipmm_torch_free(block, 1000, 0, NULL);
+  }
+  if (!hipmm_runtime() && hipmm_init_from_string("{\"runtime\": \"software\"}")) return 1;
+  void *block = hipmm_torch_malloc(1000, 0, NULL); /* the program may do better */
+  hipmm_torch_free(block, 1000, 0, NULL);
+  return block ? 0 : 2;
+}
+
+static void initialises_from_the_environment(void **state)
+{
+  (void)state;
+  char *folder = new_folder(), *file = path_in(folder, "g.json"), variable[400];
+  static const char graph[] = "{\"runtime\": \"software\", \"stack\": [\"pool\", \"device\"]}";
+  assert_true(write_file(file, graph, sizeof graph - 1));
+  snprintf(variable, sizeof variable, "HIPMM_CONFIG=%s", file);
+  struct outcome outcome = run_again((const char *[]){"uninitialised", NULL},
+                                     (const char *[]){variable, "HIPMM_LOG", "HIPMM_RUNTIME", NULL});
+  assert_string_equal(outcome.error, "");
+  assert_string_equal(outcome.out, "block\nblock\nblock\nblock\nblock\n");
+  assert_int_equal(outcome.status, 0);
+  free(file);
+  remove_folder(folder);
+}
+
+static void says_once_why_it_cannot_initialise(void **state)
+{
+  (void)state;
+  struct outcome outcome =
+      run_again((const char *[]){"uninitialised", NULL},
+                (const char *[]){"HIPMM_CONFIG=/nowhere/hipmm.json", "HIPMM_LOG", "HIPMM_RUNTIME", NULL});
+  assert_contains(outcome.error, "hipmm: error: cannot be initialised, so no memory can be allocated: "
+                                 "/nowhere/hipmm.json: cannot be read: No such file or directory");
+  assert_int_equal(count_lines(outcome.error), 1);
+  assert_contains(outcome.out, "/nowhere/hipmm.json: cannot be read");
+  assert_null(strstr(outcome.out, "block"));
+  assert_int_equal(count_lines(outcome.out), 5);
+  assert_int_equal(outcome.status, 0);
+}
+
+/* ---- CuPy ---- */
+
+static void serves_cupy(void **state)
+{
+  (void)state;
+  static char foreign[256];
+  rig_start(stack);
+  hipStream_t stream = rig_stream();
+  assert_null(hipmm_cupy_malloc(stream, 0, 0));
+  unsigned char *block = hipmm_cupy_malloc(stream, 1000, 0);
+  assert_non_null(block);
+  memset(block, 1, 1000);
+  hipmm_cupy_free(stream, block, 0);
+  assert_ptr_equal(hipmm_cupy_malloc(stream, 1000, 0), block);
+  hipmm_cupy_free(stream, block, 0);
+  hipmm_cupy_free(stream, NULL, 0);
+  assert_not_logged();
+  hipmm_cupy_free(stream, block, 0);
+  assert_logged("cupy: a block is not freed");
+  hipmm_cupy_free(stream, foreign, 0);
+  assert_logged("cupy: a block is not freed");
+  assert_null(hipmm_cupy_malloc(stream, SIZE_MAX, 0));
+  assert_logged("cupy: cannot allocate");
+  assert_null(hipmm_cupy_malloc(stream, 1000, 9));
+  assert_logged("device 9 does not exist");
+  rig_drop_stream(stream);
+}
+
+/* Without a limit or a line of the test before. */
+static int setup(void **state)
+{
+  hipmm_torch_on_failure(NULL);
+  rig_start(stack);
+  hipmm_torch_memory_fraction(1, 0);
+  assert_ok(hipmm_finalize());
+  logged();
+  return rig_setup(state);
+}
+
+#define rig_test(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
+
+int main(int n_arguments, char **arguments)
+{
+  if (n_arguments == 2 && !strcmp(arguments[1], "uninitialised")) return allocate_uninitialised();
+  log_to_file("warning");
+  const struct CMUnitTest tests[] = {
+      rig_test(frees_after_the_work_of_recorded_streams),
+      rig_test(would_notice_a_missing_wait),
+      rig_test(waits_where_events_fail),
+      rig_test(does_not_wait_itself),
+      rig_test(records_streams_of_other_devices),
+      rig_test(ignores_records_of_foreign_memory),
+      rig_test(promises_each_stream),
+      rig_test(lives_with_many_streams),
+      rig_test(minds_sizes),
+      rig_test(minds_devices),
+      rig_test(refuses_wrong_frees),
+      rig_test(tells_blocks),
+      rig_test(knows_what_begins_an_allocation),
+      rig_test(gives_idle_memory_back),
+      rig_test(keeps_to_the_fraction),
+      rig_test(gives_back_what_a_failed_allocation_counted),
+      rig_test(never_fails_below_the_fraction),
+      rig_test(serves_threads),
+      rig_test(keeps_the_memory_of_a_graph),
+      rig_test(a_pool_keeps_no_block_of_a_wrong_size),
+      rig_test(a_wrong_size_leaves_the_streams_of_a_block),
+      rig_test(frees_what_outlives_its_pool),
+      rig_test(allocates_for_the_pool_begun_last),
+      rig_test(puts_waiting_off_until_the_end),
+      rig_test(lets_a_function_leave),
+      rig_test(starts_anew_after_the_end),
+      rig_test(refuses_the_child_of_a_fork),
+      rig_test(says_when_the_devices_differ),
+      cmocka_unit_test(initialises_from_the_environment),
+      cmocka_unit_test(says_once_why_it_cannot_initialise),
+      rig_test(serves_cupy),
+  };
+  return cmocka_run_group_tests_name("torch", tests, NULL, NULL);
+}
