@@ -26,7 +26,7 @@ const char *hipmm_runtime(void)
 /* ---- Life ---- */
 
 /* Takes the graph over, whatever comes of it. */
-static enum hipmm_status start(struct graph *graph)
+static enum hipmm_status api_start(struct graph *graph)
 {
   int count = 0;
   enum hipmm_status status = hip_open(graph, &count);
@@ -38,34 +38,34 @@ static enum hipmm_status start(struct graph *graph)
 }
 
 /* Reads a graph from `file`, or from `json`, or takes the built-in one when both are NULL. */
-static enum hipmm_status read_and_start(const char *file, const char *json)
+static enum hipmm_status api_read_and_start(const char *file, const char *json)
 {
-  struct report report = {.source = file ? file : json ? "<string>" : "<built in>"};
+  struct diagnostics report = {.source = file ? file : json ? "<string>" : "<built in>"};
   struct graph *graph = NULL;
   enum hipmm_status status = file   ? graph_from_file(file, &report, &graph)
                              : json ? graph_from_string(json, report.source, &report, &graph)
                                     : graph_built_in(&report, &graph);
   if (status)
-    status = report_raise(&report);
+    status = diagnostics_raise(&report);
   else
-    report_raise(&report); /* the warnings */
-  report_clear(&report);
-  return status ? status : start(graph);
+    diagnostics_raise(&report); /* the warnings */
+  diagnostics_clear(&report);
+  return status ? status : api_start(graph);
 }
 
 /* What fails on the way to success, such as a runtime that "auto" finds no device of, is not the caller's failure. */
-static enum hipmm_status initialise(const char *file, const char *json)
+static enum hipmm_status api_initialise(const char *file, const char *json)
 {
   struct hipmm_error before = {.struct_size = sizeof before};
   hipmm_last_error(&before);
-  enum hipmm_status status = life_begin_change();
+  enum hipmm_status status = lifecycle_begin_change();
   if (status) return status;
-  if (atomic_load(&life_now) == LIFE_READY) {
-    life_end_change(LIFE_READY);
+  if (atomic_load(&lifecycle_now) == LIFECYCLE_READY) {
+    lifecycle_end_change(LIFECYCLE_READY);
     return error_set(HIPMM_E_STATE, "hipmm is initialised already; call hipmm_finalize() first");
   }
-  status = read_and_start(file, json);
-  life_end_change(status ? LIFE_BEFORE : LIFE_READY);
+  status = api_read_and_start(file, json);
+  lifecycle_end_change(status ? LIFECYCLE_BEFORE : LIFECYCLE_READY);
   if (!status) error_set_located(&before);
   return status;
 }
@@ -75,76 +75,77 @@ enum hipmm_status hipmm_init(void)
   char buffer[PATH_MAX];
   const char *file = environment_find_config(buffer, sizeof buffer);
   log_line(HIPMM_LOG_INFO, "config", "%s", file ? file : "no file found: a plain device resource");
-  return initialise(file, NULL);
+  return api_initialise(file, NULL);
 }
 
 enum hipmm_status hipmm_init_from_file(const char *path)
 {
-  return path ? initialise(path, NULL) : error_set(HIPMM_E_ARGUMENT, "path is NULL; hipmm_init() searches for a file");
+  return path ? api_initialise(path, NULL)
+              : error_set(HIPMM_E_ARGUMENT, "path is NULL; hipmm_init() searches for a file");
 }
 
 enum hipmm_status hipmm_init_from_string(const char *json)
 {
-  return json ? initialise(NULL, json) : error_set(HIPMM_E_ARGUMENT, "json is NULL");
+  return json ? api_initialise(NULL, json) : error_set(HIPMM_E_ARGUMENT, "json is NULL");
 }
 
 enum hipmm_status hipmm_finalize(void)
 {
-  enum hipmm_status status = life_begin_change();
+  enum hipmm_status status = lifecycle_begin_change();
   if (status) return status;
-  status = life_check();
+  status = lifecycle_check();
   if (!status) {
-    life_await_calls();
-    host_resource_close();
+    lifecycle_await_calls();
+    pinned_resource_close();
     device_table_close();
     handle_let_go();
     resource_warn_of_held();
   }
-  life_end_change(LIFE_BEFORE);
+  lifecycle_end_change(LIFECYCLE_BEFORE);
   return status;
 }
 
 /* ---- Memory ---- */
 
 /* What is usual: everything is there. The rest is told apart later. */
-static inline bool is_usual(const struct hipmm_resource *resource)
+static inline bool api_is_usual(const struct hipmm_resource *resource)
 {
-  return __builtin_expect(resource && !life_is_forked(), 1);
+  return __builtin_expect(resource && !lifecycle_is_forked(), 1);
 }
 
-static enum hipmm_status check_call(size_t alignment)
+static enum hipmm_status api_check_call(size_t alignment)
 {
-  if (life_is_barred()) return life_check();
+  if (lifecycle_is_barred()) return lifecycle_check();
   if (alignment && !(alignment & (alignment - 1))) return HIPMM_OK;
   return error_refuse(HIPMM_E_ARGUMENT, NULL, "alignment {0} is not a power of two", alignment, 0, 0);
 }
 
-/* Finds the resource to use where the caller gave none. It lasts until leave(). */
-static enum hipmm_status enter(const struct hipmm_resource *given, struct hipmm_resource **resource)
+/* Finds the resource to use where the caller gave none. It lasts until api_leave(). */
+static enum hipmm_status api_enter(const struct hipmm_resource *given, struct hipmm_resource **resource)
 {
-  enum hipmm_status status = given ? HIPMM_OK : life_enter();
+  enum hipmm_status status = given ? HIPMM_OK : lifecycle_enter();
   if (given || status) return status;
-  status = device_current_resource(resource);
-  if (status) life_leave();
+  status = device_table_current_resource(resource);
+  if (status) lifecycle_leave();
   return status;
 }
 
-static void leave(const struct hipmm_resource *given)
+static void api_leave(const struct hipmm_resource *given)
 {
-  if (!given) life_leave();
+  if (!given) lifecycle_leave();
 }
 
 enum hipmm_status hipmm_allocate_aligned(struct hipmm_resource *resource, size_t bytes, size_t alignment,
                                          hipStream_t stream, void **ptr_out)
 {
   const struct hipmm_resource *given = resource;
-  enum hipmm_status status = check_call(alignment);
+  enum hipmm_status status = api_check_call(alignment);
   if (!status && !ptr_out) status = error_set(HIPMM_E_ARGUMENT, "ptr_out is NULL");
-  if (!status) status = enter(given, &resource);
+  if (!status) status = api_enter(given, &resource);
   if (status) return status;
   if (alignment < HIPMM_ALIGNMENT) alignment = HIPMM_ALIGNMENT;
   status = resource->ops->allocate(resource->self, bytes, alignment, stream, ptr_out);
-  leave(given);
+  api_leave(given);
   return status;
 }
 
@@ -152,24 +153,24 @@ enum hipmm_status hipmm_deallocate_aligned(struct hipmm_resource *resource, void
                                            hipStream_t stream)
 {
   const struct hipmm_resource *given = resource;
-  enum hipmm_status status = check_call(alignment);
-  if (!status) status = enter(given, &resource);
+  enum hipmm_status status = api_check_call(alignment);
+  if (!status) status = api_enter(given, &resource);
   if (status) return status;
   if (alignment < HIPMM_ALIGNMENT) alignment = HIPMM_ALIGNMENT;
   status = resource->ops->deallocate(resource->self, ptr, bytes, alignment, stream);
-  leave(given);
+  api_leave(given);
   return status;
 }
 
 enum hipmm_status hipmm_allocate(struct hipmm_resource *resource, size_t bytes, hipStream_t stream, void **ptr_out)
 {
-  if (is_usual(resource) && ptr_out)
+  if (api_is_usual(resource) && ptr_out)
     return resource->ops->allocate(resource->self, bytes, HIPMM_ALIGNMENT, stream, ptr_out);
   return hipmm_allocate_aligned(resource, bytes, HIPMM_ALIGNMENT, stream, ptr_out);
 }
 
 enum hipmm_status hipmm_deallocate(struct hipmm_resource *resource, void *ptr, size_t bytes, hipStream_t stream)
 {
-  if (is_usual(resource)) return resource->ops->deallocate(resource->self, ptr, bytes, HIPMM_ALIGNMENT, stream);
+  if (api_is_usual(resource)) return resource->ops->deallocate(resource->self, ptr, bytes, HIPMM_ALIGNMENT, stream);
   return hipmm_deallocate_aligned(resource, ptr, bytes, HIPMM_ALIGNMENT, stream);
 }

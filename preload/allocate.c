@@ -36,26 +36,26 @@ struct request {
 bool request_runs_away(enum hook hook)
 {
   static atomic_bool said;
-  if (thread_depth() <= DEPTH_MOST) return false;
-  preload_say_once(&said,
-                   "%s: the runtime's own function calls itself through this one without end; hipmm cannot stand "
-                   "in front of this runtime",
-                   hook_name(hook));
+  if (reentry_depth() <= DEPTH_MOST) return false;
+  message_write_once(&said,
+                     "%s: the runtime's own function calls itself through this one without end; hipmm cannot stand "
+                     "in front of this runtime",
+                     hook_name(hook));
   return true;
 }
 
-static int pass_on(const struct request *request)
+static int allocate_pass_on(const struct request *request)
 {
   if (request_runs_away(request->hook)) return HIPMM_HIP_ERROR_NOT_SUPPORTED;
   switch (request->takes) {
-  case TAKES_NOTHING: return real_memory(request->hook, request->ptr, request->bytes);
-  case TAKES_FLAGS: return real_memory_flags(request->hook, request->ptr, request->bytes, request->flags);
-  case TAKES_STREAM: return real_memory_stream(request->hook, request->ptr, request->bytes, request->stream);
-  default: return real_memory_pool(request->hook, request->ptr, request->bytes, request->pool, request->stream);
+  case TAKES_NOTHING: return next_memory(request->hook, request->ptr, request->bytes);
+  case TAKES_FLAGS: return next_memory_flags(request->hook, request->ptr, request->bytes, request->flags);
+  case TAKES_STREAM: return next_memory_stream(request->hook, request->ptr, request->bytes, request->stream);
+  default: return next_memory_pool(request->hook, request->ptr, request->bytes, request->pool, request->stream);
   }
 }
 
-static bool is_ordered(const struct request *request)
+static bool allocate_is_ordered(const struct request *request)
 {
   return request->takes == TAKES_STREAM || request->takes == TAKES_POOL;
 }
@@ -70,16 +70,16 @@ struct target {
 
 /* False if hipmm has no part in the request. Memory of a pool may be asked for in the order of another device's stream:
  * what is ready for every stream is ready for that one. */
-static bool find_target(const struct request *request, struct target *target_out)
+static bool allocate_find_target(const struct request *request, struct target *target_out)
 {
   enum family family = hook_family(request->hook);
   int code = 0;
-  if (!request->ptr || !request->bytes || request->flags & ~request->flags_served || !setup_ready(family)) return false;
+  if (!request->ptr || !request->bytes || request->flags & ~request->flags_served || !init_ready(family)) return false;
   *target_out = (struct target){.stream = streams_meant(request->hook, request->stream)};
-  if (!is_ordered(request)) target_out->device = real_current_device(family);
-  if (!is_ordered(request)) return true;
+  if (!allocate_is_ordered(request)) target_out->device = next_current_device(family);
+  if (!allocate_is_ordered(request)) return true;
   hipStream_t stream = target_out->stream;
-  if ((uintptr_t)stream > 1 && (real_is_capturing(family, stream, &code) || code)) return false;
+  if ((uintptr_t)stream > 1 && (next_is_capturing(family, stream, &code) || code)) return false;
   int device = target_out->device = streams_device(family, stream);
   target_out->drawn =
       request->takes == TAKES_POOL ? pools_find(request->pool, &target_out->device) : pools_find_current(device);
@@ -89,14 +89,14 @@ static bool find_target(const struct request *request, struct target *target_out
 
 /* Memory that is not ordered by a stream must be ready for all of them: it is allocated for one that has no work, and
  * whatever that was made to wait for is waited for. */
-static int obtain(const struct request *request, const struct target *target, struct served_device *served,
-                  struct block *block)
+static int allocate_obtain(const struct request *request, const struct target *target, struct served_device *served,
+                           struct block *block)
 {
   struct hipmm_resource *resource = served->kinds[request->kind].resource;
   hipStream_t stream = target->is_ordered ? target->stream : served->idle;
   void *ptr = NULL;
   enum hipmm_status status = hipmm_allocate(resource, request->bytes, stream, &ptr);
-  if (status == HIPMM_E_OUT_OF_MEMORY && deferred_is_there() && !deferred_synchronize())
+  if (status == HIPMM_E_OUT_OF_MEMORY && deferred_free_is_there() && !deferred_free_synchronize())
     status = hipmm_allocate(resource, request->bytes, stream, &ptr);
   if (status) return failure_of_hipmm(request->hook, request->bytes);
   *block = (struct block){.by_address = {.major = (uintptr_t)ptr, .minor = request->bytes},
@@ -114,83 +114,85 @@ static int obtain(const struct request *request, const struct target *target, st
   return 0;
 }
 
-static enum outcome try_target(const struct request *request, const struct target *target, int *code_out)
+static enum outcome allocate_try_target(const struct request *request, const struct target *target, int *code_out)
 {
   struct served_device *served = devices_get(hook_family(request->hook), target->device);
   if (!served || !served->kinds[request->kind].resource) return OUTCOME_PASSED;
   struct block *block = calloc(1, sizeof *block);
-  *code_out = block ? obtain(request, target, served, block)
+  *code_out = block ? allocate_obtain(request, target, served, block)
                     : failure_refuse(request->hook, HIPMM_HIP_ERROR_OUT_OF_MEMORY, "no host memory is left");
   if (*code_out && block) blocks_free(block);
   return *code_out ? OUTCOME_FAILED : OUTCOME_SERVED;
 }
 
-static enum outcome try(const struct request *request, int *code_out)
+static enum outcome allocate_try(const struct request *request, int *code_out)
 {
   struct target target;
-  if (!find_target(request, &target)) return OUTCOME_PASSED;
-  enum outcome outcome = try_target(request, &target, code_out);
+  if (!allocate_find_target(request, &target)) return OUTCOME_PASSED;
+  enum outcome outcome = allocate_try_target(request, &target, code_out);
   pools_release(target.drawn);
   return outcome;
 }
 
-static int serve(const struct request *request)
+static int allocate_serve(const struct request *request)
 {
   int code = 0;
-  bool is_outermost = setup_enter();
-  enum outcome outcome = is_outermost ? try(request, &code) : OUTCOME_PASSED;
-  if (outcome == OUTCOME_PASSED) code = pass_on(request);
-  return thread_finish(request->hook, outcome, code);
+  bool is_outermost = init_enter();
+  enum outcome outcome = is_outermost ? allocate_try(request, &code) : OUTCOME_PASSED;
+  if (outcome == OUTCOME_PASSED) code = allocate_pass_on(request);
+  return reentry_finish(request->hook, outcome, code);
 }
 
 /* ---- The functions, by what they take ---- */
 
 int request_device(enum hook hook, void **ptr, size_t bytes)
 {
-  return serve(&(struct request){.hook = hook, .ptr = ptr, .bytes = bytes});
+  return allocate_serve(&(struct request){.hook = hook, .ptr = ptr, .bytes = bytes});
 }
 
 /* With flags it is memory of a special kind: fine-grained, uncached, or for signals. */
 int request_device_with_flags(enum hook hook, void **ptr, size_t bytes, unsigned flags)
 {
-  return serve(&(struct request){.hook = hook, .takes = TAKES_FLAGS, .ptr = ptr, .bytes = bytes, .flags = flags});
+  return allocate_serve(
+      &(struct request){.hook = hook, .takes = TAKES_FLAGS, .ptr = ptr, .bytes = bytes, .flags = flags});
 }
 
 int request_device_on(enum hook hook, void **ptr, size_t bytes, hipStream_t stream)
 {
-  return serve(&(struct request){.hook = hook, .takes = TAKES_STREAM, .ptr = ptr, .bytes = bytes, .stream = stream});
+  return allocate_serve(
+      &(struct request){.hook = hook, .takes = TAKES_STREAM, .ptr = ptr, .bytes = bytes, .stream = stream});
 }
 
 int request_device_from(enum hook hook, void **ptr, size_t bytes, hipMemPool_t pool, hipStream_t stream)
 {
-  return serve(
+  return allocate_serve(
       &(struct request){.hook = hook, .takes = TAKES_POOL, .ptr = ptr, .bytes = bytes, .stream = stream, .pool = pool});
 }
 
 int request_managed(enum hook hook, void **ptr, size_t bytes, unsigned flags)
 {
-  return serve(&(struct request){.hook = hook,
-                                 .takes = TAKES_FLAGS,
-                                 .ptr = ptr,
-                                 .bytes = bytes,
-                                 .kind = KIND_MANAGED,
-                                 .flags = flags,
-                                 .flags_served = HIPMM_HIP_MEM_ATTACH_GLOBAL});
+  return allocate_serve(&(struct request){.hook = hook,
+                                          .takes = TAKES_FLAGS,
+                                          .ptr = ptr,
+                                          .bytes = bytes,
+                                          .kind = KIND_MANAGED,
+                                          .flags = flags,
+                                          .flags_served = HIPMM_HIP_MEM_ATTACH_GLOBAL});
 }
 
 int request_pinned(enum hook hook, void **ptr, size_t bytes)
 {
-  return serve(&(struct request){.hook = hook, .ptr = ptr, .bytes = bytes, .kind = KIND_PINNED});
+  return allocate_serve(&(struct request){.hook = hook, .ptr = ptr, .bytes = bytes, .kind = KIND_PINNED});
 }
 
 int request_pinned_with_flags(enum hook hook, void **ptr, size_t bytes, unsigned flags)
 {
   enum { MAPPED = 2 /* as all pinned memory is */ };
-  return serve(&(struct request){.hook = hook,
-                                 .takes = TAKES_FLAGS,
-                                 .ptr = ptr,
-                                 .bytes = bytes,
-                                 .kind = KIND_PINNED,
-                                 .flags = flags,
-                                 .flags_served = HIPMM_HIP_HOST_MALLOC_PORTABLE | MAPPED});
+  return allocate_serve(&(struct request){.hook = hook,
+                                          .takes = TAKES_FLAGS,
+                                          .ptr = ptr,
+                                          .bytes = bytes,
+                                          .kind = KIND_PINNED,
+                                          .flags = flags,
+                                          .flags_served = HIPMM_HIP_HOST_MALLOC_PORTABLE | MAPPED});
 }

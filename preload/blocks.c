@@ -7,10 +7,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-static struct tree_node *root;
+static struct address_tree_node *root;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static struct block *block_of(struct tree_node *node)
+static struct block *blocks_block_of(struct address_tree_node *node)
 {
   return (struct block *)node; /* it comes first */
 }
@@ -20,13 +20,13 @@ void blocks_put(struct block *block)
   usage_add(&block->served->usage[block->kind], block_bytes(block));
   pools_count(block->drawn, (int64_t)block_bytes(block));
   pthread_mutex_lock(&lock);
-  tree_insert(&root, &block->by_address);
+  address_tree_insert(&root, &block->by_address);
   pthread_mutex_unlock(&lock);
 }
 
-static void remove_locked(struct block *block)
+static void blocks_remove_locked(struct block *block)
 {
-  tree_remove(&root, &block->by_address);
+  address_tree_remove(&root, &block->by_address);
   usage_remove(&block->served->usage[block->kind], block_bytes(block));
   pools_count(block->drawn, -(int64_t)block_bytes(block));
 }
@@ -34,11 +34,11 @@ static void remove_locked(struct block *block)
 struct block *blocks_take(const void *ptr, unsigned kinds, bool *other_kind_out)
 {
   pthread_mutex_lock(&lock);
-  struct tree_node *node = tree_at_least(root, (uintptr_t)ptr, 0);
-  struct block *block = node && node->major == (uintptr_t)ptr ? block_of(node) : NULL;
+  struct address_tree_node *node = address_tree_at_least(root, (uintptr_t)ptr, 0);
+  struct block *block = node && node->major == (uintptr_t)ptr ? blocks_block_of(node) : NULL;
   *other_kind_out = block && !(kinds >> block->kind & 1);
   if (*other_kind_out) block = NULL;
-  if (block) remove_locked(block);
+  if (block) blocks_remove_locked(block);
   pthread_mutex_unlock(&lock);
   return block;
 }
@@ -46,8 +46,8 @@ struct block *blocks_take(const void *ptr, unsigned kinds, bool *other_kind_out)
 struct block *blocks_take_any(void)
 {
   pthread_mutex_lock(&lock);
-  struct block *block = root ? block_of(root) : NULL;
-  if (block) remove_locked(block);
+  struct block *block = root ? blocks_block_of(root) : NULL;
+  if (block) blocks_remove_locked(block);
   pthread_mutex_unlock(&lock);
   return block;
 }
@@ -56,7 +56,7 @@ void blocks_give_back(const struct block *block)
 {
   struct hipmm_resource *resource = block->served->kinds[block->kind].resource;
   if (hipmm_deallocate(resource, block_start(block), block_bytes(block), block->served->idle))
-    preload_say("%p is lost: %s", block_start(block), hipmm_last_error_message());
+    message_write("%p is lost: %s", block_start(block), hipmm_last_error_message());
 }
 
 void blocks_free(struct block *block)
@@ -68,8 +68,8 @@ void blocks_free(struct block *block)
 bool blocks_holding(const void *ptr, struct block *block_out)
 {
   pthread_mutex_lock(&lock);
-  struct tree_node *node = tree_holding(root, (uintptr_t)ptr);
-  if (node) *block_out = *block_of(node);
+  struct address_tree_node *node = address_tree_holding(root, (uintptr_t)ptr);
+  if (node) *block_out = *blocks_block_of(node);
   pthread_mutex_unlock(&lock);
   return node != NULL;
 }

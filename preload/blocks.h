@@ -8,7 +8,7 @@
 #include "pools.h"
 
 struct block {
-  struct tree_node by_address; /* major: where it starts; minor: its bytes */
+  struct address_tree_node by_address; /* major: where it starts; minor: its bytes */
   struct served_device *served;
   enum kind kind;
   unsigned flags;      /* that the program gave */

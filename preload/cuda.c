@@ -79,17 +79,17 @@ int cudaFreeHost(void *ptr)
 
 int cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
 {
-  return answer_memory_info(HOOK_cudaMemGetInfo, free_bytes, total_bytes);
+  return query_memory_info(HOOK_cudaMemGetInfo, free_bytes, total_bytes);
 }
 
 int cudaIpcGetMemHandle(void *handle, void *ptr)
 {
-  return answer_share(HOOK_cudaIpcGetMemHandle, handle, ptr);
+  return query_share(HOOK_cudaIpcGetMemHandle, handle, ptr);
 }
 
 int cudaMemPoolExportPointer(void *data, void *ptr)
 {
-  return answer_share(HOOK_cudaMemPoolExportPointer, data, ptr);
+  return query_share(HOOK_cudaMemPoolExportPointer, data, ptr);
 }
 
 int cudaGetLastError(void)

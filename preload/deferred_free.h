@@ -7,12 +7,12 @@
 #include "blocks.h"
 
 /* Takes a block over. */
-void deferred_put(struct block *block);
+void deferred_free_put(struct block *block);
 
-bool deferred_is_there(void);
+bool deferred_free_is_there(void);
 
 /* Waits for all work on the devices that the program works on, then gives back what was deferred before. A HIP error
  * code; on failure everything stays. */
-int deferred_synchronize(void);
+int deferred_free_synchronize(void);
 
 #endif

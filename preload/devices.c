@@ -32,7 +32,7 @@ const char *kind_name(enum kind kind)
 /* ---- Opening ---- */
 
 /* Without a stream of our own the default one has to do: it waits for more than it needs to. */
-static void make_idle_stream(struct served_device *served)
+static void devices_make_idle_stream(struct served_device *served)
 {
   const struct hipmm_hip *hip = hip_table();
   int previous = hip_enter_device(served->device);
@@ -46,28 +46,28 @@ static void make_idle_stream(struct served_device *served)
   hip_leave_device(served->device, previous);
 }
 
-static void refuse(int device)
+static void devices_refuse(int device)
 {
   char why[2200];
   snprintf(why, sizeof why, "device %d: %s", device, hipmm_last_error_message());
-  setup_refuse(why);
+  init_refuse(why);
 }
 
-static enum state open_locked(enum family family, int device)
+static enum state devices_open_locked(enum family family, int device)
 {
   struct served_device *served = &devices[device];
   struct stack *stack;
   struct hipmm_resource *resource;
   /* The context that the program means to have, whatever happened to it before. */
-  if (family == FAMILY_CUDA && real_current_device(family) == device) real_pointer(HOOK_cudaFree, NULL);
-  if (device_stack(device, &stack) || device_resource(device, &resource)) {
-    refuse(device);
+  if (family == FAMILY_CUDA && next_current_device(family) == device) next_pointer(HOOK_cudaFree, NULL);
+  if (device_table_stack(device, &stack) || device_table_resource(device, &resource)) {
+    devices_refuse(device);
     return STATE_REFUSED;
   }
   served->device = device;
   served->kinds[KIND_DEVICE] = (struct served){resource, stack};
-  make_idle_stream(served);
-  named_open(served);
+  devices_make_idle_stream(served);
+  named_resources_open(served);
   devices_mark_used(device);
   streams_promise_known(device);
   return STATE_SERVED;
@@ -79,7 +79,7 @@ struct served_device *devices_get(enum family family, int device)
   if (atomic_load_explicit(&states[device], memory_order_acquire) == STATE_NEW) {
     int cancel = cancel_forbid();
     pthread_mutex_lock(&lock);
-    if (atomic_load(&states[device]) == STATE_NEW) atomic_store(&states[device], open_locked(family, device));
+    if (atomic_load(&states[device]) == STATE_NEW) atomic_store(&states[device], devices_open_locked(family, device));
     pthread_mutex_unlock(&lock);
     cancel_allow(cancel);
   }
@@ -111,14 +111,14 @@ void devices_mark_used(int device)
 
 int devices_set(enum hook hook, int device)
 {
-  bool is_outermost = setup_enter();
-  int code = real_number(hook, device);
+  bool is_outermost = init_enter();
+  int code = next_number(hook, device);
   if (is_outermost && !code) devices_mark_used(device);
-  thread_leave();
+  reentry_leave();
   return code;
 }
 
-static int synchronize(int device)
+static int devices_synchronize_one(int device)
 {
   int previous = hip_enter_device(device), code = hip_table()->DeviceSynchronize();
   hip_leave_device(device, previous);
@@ -130,7 +130,7 @@ int devices_synchronize(void)
   uint_fast64_t mask = atomic_load(&used);
   int first = 0;
   for (int device = 0; device < DEVICES_MOST; device++) {
-    int code = mask >> device & 1 ? synchronize(device) : 0;
+    int code = mask >> device & 1 ? devices_synchronize_one(device) : 0;
     if (!first) first = code;
   }
   return first;
@@ -145,11 +145,11 @@ int devices_settle(const struct served_device *served)
 
 /* ---- What is held ---- */
 
-static bool stack_holds(struct stack *stack, const void *ptr, struct hipmm_block *held_out)
+static bool devices_stack_holds(struct stack *stack, const void *ptr, struct hipmm_block *held_out)
 {
   bool holds = false;
   for (size_t i = 0; stack && i < stack->graph->n_nodes && !holds; i++)
-    holds = stack->instances[i].created && ledger_find(&stack->instances[i].ledger, ptr, held_out);
+    holds = stack->instances[i].created && block_map_find(&stack->instances[i].block_map, ptr, held_out);
   return holds;
 }
 
@@ -158,7 +158,7 @@ bool devices_hold(const void *ptr, struct hipmm_block *held_out)
   for (int device = 0; device < DEVICES_MOST; device++) {
     struct served_device *served = devices_if_served(device);
     for (int kind = 0; served && kind < KIND_COUNT; kind++)
-      if (stack_holds(served->kinds[kind].stack, ptr, held_out)) return true;
+      if (devices_stack_holds(served->kinds[kind].stack, ptr, held_out)) return true;
   }
   return false;
 }
@@ -171,10 +171,10 @@ bool devices_peak_reserved(const struct served_device *served, enum kind kind, i
   return true;
 }
 
-static void close_device(struct served_device *served)
+static void devices_close_device(struct served_device *served)
 {
   const struct hipmm_hip *hip = hip_table();
-  named_close(served);
+  named_resources_close(served);
   if (served->idle) {
     hipmm_stream_retire(served->device, served->idle);
     int previous = hip_enter_device(served->device);
@@ -190,7 +190,7 @@ void devices_close(void)
   int cancel = cancel_forbid();
   pthread_mutex_lock(&lock);
   for (int device = 0; device < DEVICES_MOST; device++)
-    if (devices_if_served(device)) close_device(&devices[device]);
+    if (devices_if_served(device)) devices_close_device(&devices[device]);
   pthread_mutex_unlock(&lock);
   cancel_allow(cancel);
 }

@@ -7,64 +7,64 @@
 #include "reentry.h"
 
 /* The real function, once everything is ready for it. */
-static real_function first_use(enum hook hook)
+static next_function early_calls_first_use(enum hook hook)
 {
-  setup_enter();
-  thread_leave();
-  return real_function_of(hook);
+  init_enter();
+  reentry_leave();
+  return next_function_of(hook);
 }
 
 int hipInit(unsigned flags)
 {
-  return ((int (*)(unsigned))first_use(HOOK_hipInit))(flags);
+  return ((int (*)(unsigned))early_calls_first_use(HOOK_hipInit))(flags);
 }
 
 int hipGetDeviceCount(int *count)
 {
-  return ((int (*)(int *))first_use(HOOK_hipGetDeviceCount))(count);
+  return ((int (*)(int *))early_calls_first_use(HOOK_hipGetDeviceCount))(count);
 }
 
 int hipGetDevice(int *device)
 {
-  return ((int (*)(int *))first_use(HOOK_hipGetDevice))(device);
+  return ((int (*)(int *))early_calls_first_use(HOOK_hipGetDevice))(device);
 }
 
 int hipDeviceGet(int *device, int ordinal)
 {
-  return ((int (*)(int *, int))first_use(HOOK_hipDeviceGet))(device, ordinal);
+  return ((int (*)(int *, int))early_calls_first_use(HOOK_hipDeviceGet))(device, ordinal);
 }
 
 int hipDeviceGetAttribute(int *value, int attribute, int device)
 {
-  return ((int (*)(int *, int, int))first_use(HOOK_hipDeviceGetAttribute))(value, attribute, device);
+  return ((int (*)(int *, int, int))early_calls_first_use(HOOK_hipDeviceGetAttribute))(value, attribute, device);
 }
 
 int hipDeviceGetName(char *name, int length, int device)
 {
-  return ((int (*)(char *, int, int))first_use(HOOK_hipDeviceGetName))(name, length, device);
+  return ((int (*)(char *, int, int))early_calls_first_use(HOOK_hipDeviceGetName))(name, length, device);
 }
 
 int hipDeviceTotalMem(size_t *bytes, int device)
 {
-  return ((int (*)(size_t *, int))first_use(HOOK_hipDeviceTotalMem))(bytes, device);
+  return ((int (*)(size_t *, int))early_calls_first_use(HOOK_hipDeviceTotalMem))(bytes, device);
 }
 
 int hipGetDeviceProperties(void *properties, int device)
 {
-  return ((int (*)(void *, int))first_use(HOOK_hipGetDeviceProperties))(properties, device);
+  return ((int (*)(void *, int))early_calls_first_use(HOOK_hipGetDeviceProperties))(properties, device);
 }
 
 int hipDeviceSynchronize(void)
 {
-  return ((int (*)(void))first_use(HOOK_hipDeviceSynchronize))();
+  return ((int (*)(void))early_calls_first_use(HOOK_hipDeviceSynchronize))();
 }
 
 int hipEventCreate(hipEvent_t *event)
 {
-  return ((int (*)(hipEvent_t *))first_use(HOOK_hipEventCreate))(event);
+  return ((int (*)(hipEvent_t *))early_calls_first_use(HOOK_hipEventCreate))(event);
 }
 
 int hipEventCreateWithFlags(hipEvent_t *event, unsigned flags)
 {
-  return ((int (*)(hipEvent_t *, unsigned))first_use(HOOK_hipEventCreateWithFlags))(event, flags);
+  return ((int (*)(hipEvent_t *, unsigned))early_calls_first_use(HOOK_hipEventCreateWithFlags))(event, flags);
 }

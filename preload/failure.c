@@ -17,7 +17,7 @@ static char first[2300];
 static atomic_bool has_first; /* `first` is complete */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void keep_first(const char *story)
+static void failure_keep_first(const char *story)
 {
   pthread_mutex_lock(&lock);
   if (!atomic_load(&has_first)) {
@@ -32,50 +32,50 @@ const char *failure_first(void)
   return atomic_load(&has_first) ? first : NULL;
 }
 
-static int call_without_arguments(enum hook hook)
+static int failure_call_without_arguments(enum hook hook)
 {
-  real_function function = real_find(hook);
+  next_function function = next_find(hook);
   return function ? ((int (*)(void))function)() : 0;
 }
 
 /* HIP up to release 6 forgets an error at the next call that succeeds, later ones and CUDA keep it until it is asked
  * for. A HIP runtime that fails in the same way itself does what is its own. */
-static bool runtime_fails_with(int code)
+static bool failure_runtime_fails_with(int code)
 {
   void *ptr = NULL;
-  if (code == HIPMM_HIP_ERROR_INVALID_VALUE) return real_memory(HOOK_hipMalloc, NULL, 1) == code;
+  if (code == HIPMM_HIP_ERROR_INVALID_VALUE) return next_memory(HOOK_hipMalloc, NULL, 1) == code;
   if (code != HIPMM_HIP_ERROR_OUT_OF_MEMORY) return false;
-  if (real_memory(HOOK_hipMalloc, &ptr, (size_t)1 << 62) == code) return true;
-  if (ptr) real_pointer(HOOK_hipFree, ptr);
+  if (next_memory(HOOK_hipMalloc, &ptr, (size_t)1 << 62) == code) return true;
+  if (ptr) next_pointer(HOOK_hipFree, ptr);
   return false;
 }
 
 /* The runtime's own last error is overwritten by ours, so what it has from now on is newer. */
 int failure_keep(enum family family, int code)
 {
-  thread_set_error(family, 0);
-  if (family == FAMILY_HIP && runtime_fails_with(code)) return code;
-  call_without_arguments(family == FAMILY_HIP ? HOOK_hipGetLastError : HOOK_cudaGetLastError);
-  thread_set_error(family, code);
+  reentry_set_error(family, 0);
+  if (family == FAMILY_HIP && failure_runtime_fails_with(code)) return code;
+  failure_call_without_arguments(family == FAMILY_HIP ? HOOK_hipGetLastError : HOOK_cudaGetLastError);
+  reentry_set_error(family, code);
   return code;
 }
 
-static int last(enum hook hook, bool clear)
+static int failure_last_code(enum hook hook, bool clear)
 {
   enum family family = hook_family(hook);
-  int ours = thread_error(family), real = call_without_arguments(hook);
-  if (clear || real) thread_set_error(family, 0);
+  int ours = reentry_error(family), real = failure_call_without_arguments(hook);
+  if (clear || real) reentry_set_error(family, 0);
   return real ? real : ours;
 }
 
 int failure_last(enum hook hook, bool clear)
 {
-  int code = thread_enter() ? last(hook, clear) : real_nothing(hook);
-  thread_leave();
+  int code = reentry_enter() ? failure_last_code(hook, clear) : next_nothing(hook);
+  reentry_leave();
   return code;
 }
 
-static int code_of(const struct hipmm_error *error)
+static int failure_code_of(const struct hipmm_error *error)
 {
   switch ((enum hipmm_status)error->status) {
   case HIPMM_OK: return HIPMM_HIP_SUCCESS;
@@ -97,11 +97,11 @@ int failure_of_hipmm(enum hook hook, size_t bytes)
   struct hipmm_error error = {.struct_size = sizeof error};
   char story[2300], size[40], of[48] = "";
   hipmm_last_error(&error);
-  if (bytes) snprintf(of, sizeof of, " of %s", text_bytes(bytes, size, sizeof size));
+  if (bytes) snprintf(of, sizeof of, " of %s", units_format_bytes(bytes, size, sizeof size));
   snprintf(story, sizeof story, "%s%s: %s", hook_name(hook), of, error.message);
-  keep_first(story);
-  int code = code_of(&error);
-  if (code != HIPMM_HIP_ERROR_OUT_OF_MEMORY) preload_say_once(&said, "%s", story);
+  failure_keep_first(story);
+  int code = failure_code_of(&error);
+  if (code != HIPMM_HIP_ERROR_OUT_OF_MEMORY) message_write_once(&said, "%s", story);
   return failure_keep(hook_family(hook), code ? code : ERROR_UNKNOWN);
 }
 
@@ -109,7 +109,7 @@ int failure_of_call(enum hook hook, int code)
 {
   char story[200];
   snprintf(story, sizeof story, "%s: the device cannot be waited for: error %d of the runtime", hook_name(hook), code);
-  keep_first(story);
+  failure_keep_first(story);
   return failure_keep(hook_family(hook), code);
 }
 
@@ -122,7 +122,7 @@ int failure_refuse(enum hook hook, int code, const char *format, ...)
   va_start(arguments, format);
   vsnprintf(story + used, sizeof story - (size_t)used, format, arguments);
   va_end(arguments);
-  keep_first(story);
-  preload_say_once(&said[hook], "%s", story);
+  failure_keep_first(story);
+  message_write_once(&said[hook], "%s", story);
   return failure_keep(hook_family(hook), code);
 }

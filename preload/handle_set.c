@@ -4,14 +4,14 @@
 
 #include <stdlib.h>
 
-static size_t index_of(const struct handles *handles, const void *handle)
+static size_t handle_set_index_of(const struct handle_set *handles, const void *handle)
 {
   size_t i = 0;
   while (i < handles->count && handles->items[i].handle != handle) i++;
   return i;
 }
 
-static bool has_room(struct handles *handles)
+static bool handle_set_has_room(struct handle_set *handles)
 {
   if (handles->count < handles->capacity) return true;
   size_t capacity = handles->capacity ? 2 * handles->capacity : 16;
@@ -22,31 +22,31 @@ static bool has_room(struct handles *handles)
   return true;
 }
 
-void handles_note(struct handles *handles, struct handle handle)
+void handle_set_note(struct handle_set *handles, struct handle handle)
 {
   pthread_mutex_lock(&handles->lock);
-  size_t i = index_of(handles, handle.handle);
+  size_t i = handle_set_index_of(handles, handle.handle);
   if (i < handles->count)
     handles->items[i] = handle;
-  else if (has_room(handles))
+  else if (handle_set_has_room(handles))
     handles->items[handles->count++] = handle;
   pthread_mutex_unlock(&handles->lock);
 }
 
-bool handles_find(struct handles *handles, const void *handle, struct handle *found_out)
+bool handle_set_find(struct handle_set *handles, const void *handle, struct handle *found_out)
 {
   pthread_mutex_lock(&handles->lock);
-  size_t i = index_of(handles, handle);
+  size_t i = handle_set_index_of(handles, handle);
   bool found = i < handles->count;
   if (found) *found_out = handles->items[i];
   pthread_mutex_unlock(&handles->lock);
   return found;
 }
 
-bool handles_forget(struct handles *handles, const void *handle, struct handle *found_out)
+bool handle_set_forget(struct handle_set *handles, const void *handle, struct handle *found_out)
 {
   pthread_mutex_lock(&handles->lock);
-  size_t i = index_of(handles, handle);
+  size_t i = handle_set_index_of(handles, handle);
   bool found = i < handles->count;
   if (found) {
     *found_out = handles->items[i];
@@ -56,7 +56,7 @@ bool handles_forget(struct handles *handles, const void *handle, struct handle *
   return found;
 }
 
-void handles_each(struct handles *handles, int device, void (*see)(const struct handle *handle))
+void handle_set_each(struct handle_set *handles, int device, void (*see)(const struct handle *handle))
 {
   pthread_mutex_lock(&handles->lock);
   for (size_t i = 0; i < handles->count; i++)

@@ -14,7 +14,7 @@ struct handle {
   struct drawn *drawn; /* of a pool whose memory may come from elsewhere; NULL for others */
 };
 
-struct handles {
+struct handle_set {
   pthread_mutex_t lock;
   struct handle *items;
   size_t count, capacity;
@@ -26,9 +26,9 @@ struct handles {
   }
 
 /* Notes the handle, in the place of one with the same value. Without memory for it, it stays unknown. */
-void handles_note(struct handles *handles, struct handle handle);
-bool handles_find(struct handles *handles, const void *handle, struct handle *found_out);
-bool handles_forget(struct handles *handles, const void *handle, struct handle *found_out);
-void handles_each(struct handles *handles, int device, void (*see)(const struct handle *handle));
+void handle_set_note(struct handle_set *handles, struct handle handle);
+bool handle_set_find(struct handle_set *handles, const void *handle, struct handle *found_out);
+bool handle_set_forget(struct handle_set *handles, const void *handle, struct handle *found_out);
+void handle_set_each(struct handle_set *handles, int device, void (*see)(const struct handle *handle));
 
 #endif

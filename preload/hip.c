@@ -89,17 +89,17 @@ int hipFreeHost(void *ptr)
 
 int hipMemGetInfo(size_t *free_bytes, size_t *total_bytes)
 {
-  return answer_memory_info(HOOK_hipMemGetInfo, free_bytes, total_bytes);
+  return query_memory_info(HOOK_hipMemGetInfo, free_bytes, total_bytes);
 }
 
 int hipMemGetAddressRange(void **base, size_t *bytes, void *ptr)
 {
-  return answer_address_range(HOOK_hipMemGetAddressRange, base, bytes, ptr);
+  return query_address_range(HOOK_hipMemGetAddressRange, base, bytes, ptr);
 }
 
 int hipMemPtrGetInfo(void *ptr, size_t *bytes)
 {
-  return answer_size(HOOK_hipMemPtrGetInfo, ptr, bytes);
+  return query_size(HOOK_hipMemPtrGetInfo, ptr, bytes);
 }
 
 int hipHostGetFlags(unsigned *flags, void *ptr)
@@ -109,12 +109,12 @@ int hipHostGetFlags(unsigned *flags, void *ptr)
 
 int hipIpcGetMemHandle(void *handle, void *ptr)
 {
-  return answer_share(HOOK_hipIpcGetMemHandle, handle, ptr);
+  return query_share(HOOK_hipIpcGetMemHandle, handle, ptr);
 }
 
 int hipMemPoolExportPointer(void *data, void *ptr)
 {
-  return answer_share(HOOK_hipMemPoolExportPointer, data, ptr);
+  return query_share(HOOK_hipMemPoolExportPointer, data, ptr);
 }
 
 int hipGetLastError(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* init.c: see setup.h. Called inside of thread_enter(), so that what the runtime does meanwhile is not routed. */
+/* init.c: see setup.h. Called inside of reentry_enter(), so that what the runtime does meanwhile is not routed. */
 #include "init.h"
 
 #include "../core/base/cancel.h"
@@ -27,37 +27,37 @@ static bool has_failed;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-void setup_refuse(const char *what)
+void init_refuse(const char *what)
 {
   const char *strict = environment_get("HIPMM_RUN_STRICT");
   bool is_strict = strict && *strict && strcmp(strict, "0") != 0;
-  preload_say("%s; %s %s", what, program_invocation_short_name,
-              is_strict ? "is stopped, since it is to run --strict" : "goes on without hipmm");
+  message_write("%s; %s %s", what, program_invocation_short_name,
+                is_strict ? "is stopped, since it is to run --strict" : "goes on without hipmm");
   if (is_strict) _exit(EXIT_STRICT);
 }
 
 /* ---- Forks ---- */
 
 /* What the process counted before is its parent's. */
-static void enter_child(void)
+static void init_enter_child(void)
 {
   if (atomic_load(&is_open) || atomic_load(&is_changing)) atomic_store(&is_forked, true);
   hook_forget_counts();
 }
 
-static void watch_forks(void)
+static void init_watch_forks(void)
 {
-  pthread_atfork(NULL, NULL, enter_child);
+  pthread_atfork(NULL, NULL, init_enter_child);
 }
 
-bool setup_is_forked(void)
+bool init_is_forked(void)
 {
   return atomic_load_explicit(&is_forked, memory_order_relaxed);
 }
 
 /* ---- Opening ---- */
 
-static const char *file_of(real_function function)
+static const char *init_file_of(next_function function)
 {
   Dl_info info;
   void *address;
@@ -67,20 +67,20 @@ static const char *file_of(real_function function)
 
 /* Memory of one runtime is of no use to another: hipmm's must be the very one that the program calls. CUDA's runtime
  * shares the driver's state with ours for NVIDIA; a library that is named by its path was chosen by the user. */
-static bool library_fits(enum family family, char *why, size_t bytes)
+static bool init_library_fits(enum family family, char *why, size_t bytes)
 {
   bool is_hip = family == FAMILY_HIP;
-  real_function real = real_find(is_hip ? HOOK_hipMalloc : HOOK_cudaMalloc), ours;
+  next_function real = next_find(is_hip ? HOOK_hipMalloc : HOOK_cudaMalloc), ours;
   void *address = hip_symbol("hipMalloc");
   memcpy(&ours, &address, sizeof ours);
   bool fits = is_hip ? real == ours : !strcmp(hip_name(), "nvidia") || strchr(hip_name(), '/');
   if (!fits)
     snprintf(why, bytes, "the program's %s functions are those of %.500s, which is not hipmm's runtime %.500s",
-             is_hip ? "HIP" : "CUDA", file_of(real), hip_name());
+             is_hip ? "HIP" : "CUDA", init_file_of(real), hip_name());
   return fits;
 }
 
-static bool open_locked(void)
+static bool init_open_locked(void)
 {
   char why[2200];
   if (atomic_load(&is_open) || has_failed) return atomic_load(&is_open);
@@ -90,26 +90,26 @@ static bool open_locked(void)
   }
   has_failed = true;
   snprintf(why, sizeof why, "%s", hipmm_last_error_message());
-  setup_refuse(why);
+  init_refuse(why);
   return false;
 }
 
-static enum state decide(enum family family)
+static enum state init_decide(enum family family)
 {
   char why[1200];
-  if (!open_locked()) return STATE_OFF;
-  if (library_fits(family, why, sizeof why)) return STATE_READY;
-  setup_refuse(why);
+  if (!init_open_locked()) return STATE_OFF;
+  if (init_library_fits(family, why, sizeof why)) return STATE_READY;
+  init_refuse(why);
   return STATE_OFF;
 }
 
-static bool is_ready_slowly(enum family family)
+static bool init_is_ready_slowly(enum family family)
 {
-  pthread_once(&once, watch_forks);
+  pthread_once(&once, init_watch_forks);
   int cancel = cancel_forbid();
   atomic_store(&is_changing, true);
   pthread_mutex_lock(&lock);
-  if (atomic_load(&states[family]) == STATE_UNKNOWN) atomic_store(&states[family], decide(family));
+  if (atomic_load(&states[family]) == STATE_UNKNOWN) atomic_store(&states[family], init_decide(family));
   if (atomic_load(&states[family]) == STATE_READY) atomic_store(&was_ready, true);
   pthread_mutex_unlock(&lock);
   atomic_store(&is_changing, false);
@@ -117,37 +117,37 @@ static bool is_ready_slowly(enum family family)
   return atomic_load(&states[family]) == STATE_READY;
 }
 
-bool setup_ready(enum family family)
+bool init_ready(enum family family)
 {
-  if (setup_is_forked()) return false;
+  if (init_is_forked()) return false;
   int state = atomic_load_explicit(&states[family], memory_order_acquire);
-  return state == STATE_UNKNOWN ? is_ready_slowly(family) : state == STATE_READY;
+  return state == STATE_UNKNOWN ? init_is_ready_slowly(family) : state == STATE_READY;
 }
 
-static void set_up_software(void)
+static void init_set_up_software(void)
 {
   if (atomic_load_explicit(&states[FAMILY_HIP], memory_order_relaxed) != STATE_UNKNOWN) return;
   const char *runtime = environment_get("HIPMM_RUNTIME");
-  if (runtime && !strcmp(runtime, "software")) setup_ready(FAMILY_HIP);
+  if (runtime && !strcmp(runtime, "software")) init_ready(FAMILY_HIP);
 }
 
-bool setup_enter(void)
+bool init_enter(void)
 {
-  bool is_outermost = thread_enter();
-  if (is_outermost) set_up_software();
+  bool is_outermost = reentry_enter();
+  if (is_outermost) init_set_up_software();
   return is_outermost;
 }
 
-bool setup_was_ready(void)
+bool init_was_ready(void)
 {
   return atomic_load(&was_ready);
 }
 
-void setup_close(void)
+void init_close(void)
 {
   int cancel = cancel_forbid();
   pthread_mutex_lock(&lock);
-  if (atomic_load(&is_open) && hipmm_finalize()) preload_say("%s", hipmm_last_error_message());
+  if (atomic_load(&is_open) && hipmm_finalize()) message_write("%s", hipmm_last_error_message());
   atomic_store(&is_open, false);
   for (int family = 0; family < FAMILY_COUNT; family++)
     if (atomic_load(&states[family]) == STATE_READY) atomic_store(&states[family], STATE_UNKNOWN);

@@ -7,23 +7,23 @@
 
 /* Whether calls of this API are served; hipmm is initialised if nobody has. If it cannot be, one line says why, once,
  * and from then on everything is passed on; with HIPMM_RUN_STRICT the process ends with status 2 instead. */
-bool setup_ready(enum family family);
+bool init_ready(enum family family);
 
-/* As thread_enter(), for a function that programs may call first: the software device is set up then, since its
+/* As reentry_enter(), for a function that programs may call first: the software device is set up then, since its
  * settings cannot change once it is in use. */
-bool setup_enter(void);
+bool init_enter(void);
 
 /* In the child of a fork that was made after hipmm was set up: a GPU cannot be used there, and the parent's memory is
  * not its own. */
-bool setup_is_forked(void);
+bool init_is_forked(void);
 
 /* Whether the process was ever served. */
-bool setup_was_ready(void);
+bool init_was_ready(void);
 
 /* Lets go of hipmm; the next allocation sets it up again. */
-void setup_close(void);
+void init_close(void);
 
 /* Says `what`; with HIPMM_RUN_STRICT it ends the process. */
-void setup_refuse(const char *what);
+void init_refuse(const char *what);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static bool value_of(const struct instance *instance, const char *name, uint64_t *value_out)
+static bool limits_value_of(const struct instance *instance, const char *name, uint64_t *value_out)
 {
   const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
   int64_t value;
@@ -20,12 +20,12 @@ static bool value_of(const struct instance *instance, const char *name, uint64_t
   return false;
 }
 
-static bool size_option_of(const struct instance *instance, const char *name, uint64_t *bytes_out)
+static bool limits_size_option_of(const struct instance *instance, const char *name, uint64_t *bytes_out)
 {
   const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
   for (uint32_t row = 0; row < plugin->n_options; row++) {
     if (plugin->options[row].type != HIPMM_OPTION_BYTES || strcmp(plugin->options[row].name, name)) continue;
-    const struct option_set *set = atomic_load(&instance->options);
+    const struct instance_options *set = atomic_load(&instance->options);
     memcpy(bytes_out, (const char *)set->options + plugin->options[row].offset, sizeof *bytes_out);
     return *bytes_out != HIPMM_UNLIMITED;
   }
@@ -33,14 +33,16 @@ static bool size_option_of(const struct instance *instance, const char *name, ui
 }
 
 /* What this resource lets through at most, and how much of it is taken. */
-static bool limit_of(const struct instance *instance, uint64_t *limit_out, uint64_t *taken_out)
+static bool limits_limit_of(const struct instance *instance, uint64_t *limit_out, uint64_t *taken_out)
 {
-  if (value_of(instance, "limit_bytes", limit_out) && value_of(instance, "allocated_bytes", taken_out)) return true;
-  return size_option_of(instance, "maximum_size", limit_out) && value_of(instance, "live_bytes", taken_out);
+  if (limits_value_of(instance, "limit_bytes", limit_out) && limits_value_of(instance, "allocated_bytes", taken_out))
+    return true;
+  return limits_size_option_of(instance, "maximum_size", limit_out) &&
+         limits_value_of(instance, "live_bytes", taken_out);
 }
 
 /* Whether no source can be reached from the top but through `node`. */
-static bool all_lead_through(const struct stack *stack, int node)
+static bool limits_all_lead_through(const struct stack *stack, int node)
 {
   bool is_reached[GRAPH_MAX_NODES] = {false};
   is_reached[stack->top] = true;
@@ -53,7 +55,7 @@ static bool all_lead_through(const struct stack *stack, int node)
   return true;
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t limits_least(uint64_t a, uint64_t b)
 {
   return a < b ? a : b;
 }
@@ -65,10 +67,11 @@ void limits_apply(const struct served_device *served, size_t *free_bytes, size_t
   uint64_t total = *total_bytes, left = *free_bytes + (held > live ? (uint64_t)(held - live) : 0), limit, taken;
   for (int i = 0; i <= stack->top; i++) {
     const struct instance *instance = &stack->instances[i];
-    if (!instance->created || !limit_of(instance, &limit, &taken) || !all_lead_through(stack, i)) continue;
-    total = least(total, limit);
-    left = least(left, limit > taken ? limit - taken : 0);
+    if (!instance->created || !limits_limit_of(instance, &limit, &taken) || !limits_all_lead_through(stack, i))
+      continue;
+    total = limits_least(total, limit);
+    left = limits_least(left, limit > taken ? limit - taken : 0);
   }
   *total_bytes = total;
-  *free_bytes = least(left, total);
+  *free_bytes = limits_least(left, total);
 }

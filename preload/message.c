@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static void say_arguments(const char *format, va_list arguments)
+static void message_say_arguments(const char *format, va_list arguments)
 {
   char line[3000] = "hipmm: ";
   enum { HEAD = 7 };
@@ -19,19 +19,19 @@ static void say_arguments(const char *format, va_list arguments)
   errno = saved;
 }
 
-void preload_say(const char *format, ...)
+void message_write(const char *format, ...)
 {
   va_list arguments;
   va_start(arguments, format);
-  say_arguments(format, arguments);
+  message_say_arguments(format, arguments);
   va_end(arguments);
 }
 
-void preload_say_once(atomic_bool *said, const char *format, ...)
+void message_write_once(atomic_bool *said, const char *format, ...)
 {
   if (atomic_exchange(said, true)) return;
   va_list arguments;
   va_start(arguments, format);
-  say_arguments(format, arguments);
+  message_say_arguments(format, arguments);
   va_end(arguments);
 }

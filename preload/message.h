@@ -8,9 +8,9 @@
 #include <stdbool.h>
 
 /* Writes "hipmm: …" as one line, with one write(), control characters shown as "?". */
-void preload_say(const char *format, ...) HIPMM_PRINTF(1, 2);
+void message_write(const char *format, ...) HIPMM_PRINTF(1, 2);
 
 /* The same, but only the first time that it is called with this flag, which starts as false. */
-void preload_say_once(atomic_bool *said, const char *format, ...) HIPMM_PRINTF(2, 3);
+void message_write_once(atomic_bool *said, const char *format, ...) HIPMM_PRINTF(2, 3);
 
 #endif

@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Whether the memory of every source at or below `node` is of a type among `types`. */
-static bool gives(const struct graph *graph, int node, const char *const *types)
+static bool named_resources_gives(const struct graph *graph, int node, const char *const *types)
 {
   bool is_reached[GRAPH_MAX_NODES] = {false};
   is_reached[node] = true;
@@ -26,35 +26,35 @@ static bool gives(const struct graph *graph, int node, const char *const *types)
   return true;
 }
 
-static void serve(struct served_device *served, enum kind kind, const char *const *types)
+static void named_resources_serve(struct served_device *served, enum kind kind, const char *const *types)
 {
   static atomic_bool said[KIND_COUNT];
   struct stack *own = served->kinds[KIND_DEVICE].stack, *stack = own;
   int node = graph_find(own->graph, kind_name(kind));
   if (node < 0) return;
-  if (!gives(own->graph, node, types)) {
-    preload_say_once(&said[kind],
-                     "%s: %s: the memory below is not %s memory, so the program gets that from the runtime itself",
-                     own->graph->source, own->graph->nodes[node].path, kind_name(kind));
+  if (!named_resources_gives(own->graph, node, types)) {
+    message_write_once(&said[kind],
+                       "%s: %s: the memory below is not %s memory, so the program gets that from the runtime itself",
+                       own->graph->source, own->graph->nodes[node].path, kind_name(kind));
     return;
   }
   if (!own->instances[node].created && stack_build_from(own->graph, served->device, node, &stack)) {
-    preload_say_once(&said[kind], "%s; the program gets %s memory from the runtime itself", hipmm_last_error_message(),
-                     kind_name(kind));
+    message_write_once(&said[kind], "%s; the program gets %s memory from the runtime itself",
+                       hipmm_last_error_message(), kind_name(kind));
     return;
   }
   served->kinds[kind] = (struct served){&stack->instances[node].resource, stack};
 }
 
-void named_open(struct served_device *served)
+void named_resources_open(struct served_device *served)
 {
   static const char *const managed[] = {"managed", "async_managed", NULL};
   static const char *const pinned[] = {"pinned", NULL};
-  serve(served, KIND_MANAGED, managed);
-  serve(served, KIND_PINNED, pinned);
+  named_resources_serve(served, KIND_MANAGED, managed);
+  named_resources_serve(served, KIND_PINNED, pinned);
 }
 
-void named_close(struct served_device *served)
+void named_resources_close(struct served_device *served)
 {
   for (int kind = KIND_DEVICE + 1; kind < KIND_COUNT; kind++) {
     struct stack *stack = served->kinds[kind].stack;

@@ -7,7 +7,7 @@
 
 /* Finds them for a device that is being opened. What the graph does not have, or has with memory of another kind, stays
  * with the real functions; the latter is said. */
-void named_open(struct served_device *served);
-void named_close(struct served_device *served);
+void named_resources_open(struct served_device *served);
+void named_resources_close(struct served_device *served);
 
 #endif

@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-static real_function _Atomic found[HOOK_COUNT];
+static next_function _Atomic found[HOOK_COUNT];
 
 /* ---- Finding ---- */
 
@@ -20,7 +20,7 @@ struct loaded {
 };
 
 /* A library of the right name, by the file that it was loaded from. */
-static int look_at(struct dl_phdr_info *info, size_t bytes, void *closure)
+static int next_symbol_look_at(struct dl_phdr_info *info, size_t bytes, void *closure)
 {
   struct loaded *loaded = closure;
   const char *slash = strrchr(info->dlpi_name, '/'), *name = slash ? slash + 1 : info->dlpi_name;
@@ -32,112 +32,112 @@ static int look_at(struct dl_phdr_info *info, size_t bytes, void *closure)
   return 1;
 }
 
-static void *find_in_loaded_library(enum family family, const char *name)
+static void *next_symbol_find_in_loaded_library(enum family family, const char *name)
 {
   static const char *const stems[] = {[FAMILY_HIP] = "libamdhip64", [FAMILY_CUDA] = "libcudart"};
   struct loaded loaded = {.stem = stems[family]};
-  if (!dl_iterate_phdr(look_at, &loaded)) return NULL;
+  if (!dl_iterate_phdr(next_symbol_look_at, &loaded)) return NULL;
   void *library = dlopen(loaded.file, RTLD_LAZY | RTLD_NOLOAD);
   void *address = library ? dlsym(library, name) : NULL;
   if (library) dlclose(library); /* the program's own handle keeps it */
   return address;
 }
 
-real_function real_find(enum hook hook)
+next_function next_find(enum hook hook)
 {
-  real_function function = atomic_load_explicit(&found[hook], memory_order_acquire);
+  next_function function = atomic_load_explicit(&found[hook], memory_order_acquire);
   if (function) return function;
   void *address = dlsym(RTLD_NEXT, hook_name(hook));
-  if (!address) address = find_in_loaded_library(hook_family(hook), hook_name(hook));
+  if (!address) address = next_symbol_find_in_loaded_library(hook_family(hook), hook_name(hook));
   memcpy(&function, &address, sizeof function);
   atomic_store_explicit(&found[hook], function, memory_order_release);
   return function;
 }
 
-static int refuse_missing(void)
+static int next_symbol_refuse_missing(void)
 {
   return HIPMM_HIP_ERROR_NOT_SUPPORTED;
 }
 
-real_function real_function_of(enum hook hook)
+next_function next_function_of(enum hook hook)
 {
   static atomic_bool said[HOOK_COUNT];
-  real_function function = real_find(hook);
+  next_function function = next_find(hook);
   if (function) return function;
-  preload_say_once(&said[hook], "%s: no library of this process has it besides hipmm, so the call is refused",
-                   hook_name(hook));
-  return (real_function)refuse_missing;
+  message_write_once(&said[hook], "%s: no library of this process has it besides hipmm, so the call is refused",
+                     hook_name(hook));
+  return (next_function)next_symbol_refuse_missing;
 }
 
 /* ---- Calling ---- */
 
-int real_memory(enum hook hook, void **ptr, size_t bytes)
+int next_memory(enum hook hook, void **ptr, size_t bytes)
 {
-  return ((int (*)(void **, size_t))real_function_of(hook))(ptr, bytes);
+  return ((int (*)(void **, size_t))next_function_of(hook))(ptr, bytes);
 }
 
-int real_memory_flags(enum hook hook, void **ptr, size_t bytes, unsigned flags)
+int next_memory_flags(enum hook hook, void **ptr, size_t bytes, unsigned flags)
 {
-  return ((int (*)(void **, size_t, unsigned))real_function_of(hook))(ptr, bytes, flags);
+  return ((int (*)(void **, size_t, unsigned))next_function_of(hook))(ptr, bytes, flags);
 }
 
-int real_memory_stream(enum hook hook, void **ptr, size_t bytes, hipStream_t stream)
+int next_memory_stream(enum hook hook, void **ptr, size_t bytes, hipStream_t stream)
 {
-  return ((int (*)(void **, size_t, hipStream_t))real_function_of(hook))(ptr, bytes, stream);
+  return ((int (*)(void **, size_t, hipStream_t))next_function_of(hook))(ptr, bytes, stream);
 }
 
-int real_memory_pool(enum hook hook, void **ptr, size_t bytes, hipMemPool_t pool, hipStream_t stream)
+int next_memory_pool(enum hook hook, void **ptr, size_t bytes, hipMemPool_t pool, hipStream_t stream)
 {
-  return ((int (*)(void **, size_t, hipMemPool_t, hipStream_t))real_function_of(hook))(ptr, bytes, pool, stream);
+  return ((int (*)(void **, size_t, hipMemPool_t, hipStream_t))next_function_of(hook))(ptr, bytes, pool, stream);
 }
 
-int real_pointer(enum hook hook, void *ptr)
+int next_pointer(enum hook hook, void *ptr)
 {
-  return ((int (*)(void *))real_function_of(hook))(ptr);
+  return ((int (*)(void *))next_function_of(hook))(ptr);
 }
 
-int real_pointer_stream(enum hook hook, void *ptr, hipStream_t stream)
+int next_pointer_stream(enum hook hook, void *ptr, hipStream_t stream)
 {
-  return ((int (*)(void *, hipStream_t))real_function_of(hook))(ptr, stream);
+  return ((int (*)(void *, hipStream_t))next_function_of(hook))(ptr, stream);
 }
 
-int real_two(enum hook hook, void *first, const void *second)
+int next_two(enum hook hook, void *first, const void *second)
 {
-  return ((int (*)(void *, const void *))real_function_of(hook))(first, second);
+  return ((int (*)(void *, const void *))next_function_of(hook))(first, second);
 }
 
-int real_three(enum hook hook, void *first, void *second, const void *third)
+int next_three(enum hook hook, void *first, void *second, const void *third)
 {
-  return ((int (*)(void *, void *, const void *))real_function_of(hook))(first, second, third);
+  return ((int (*)(void *, void *, const void *))next_function_of(hook))(first, second, third);
 }
 
-int real_number(enum hook hook, int number)
+int next_number(enum hook hook, int number)
 {
-  return ((int (*)(int))real_function_of(hook))(number);
+  return ((int (*)(int))next_function_of(hook))(number);
 }
 
-int real_number_flags(enum hook hook, int number, unsigned flags)
+int next_number_flags(enum hook hook, int number, unsigned flags)
 {
-  return ((int (*)(int, unsigned))real_function_of(hook))(number, flags);
+  return ((int (*)(int, unsigned))next_function_of(hook))(number, flags);
 }
 
-int real_nothing(enum hook hook)
+int next_nothing(enum hook hook)
 {
-  return ((int (*)(void))real_function_of(hook))();
+  return ((int (*)(void))next_function_of(hook))();
 }
 
-int real_current_device(enum family family)
+int next_current_device(enum family family)
 {
   int device = 0;
-  real_function function = real_find(family == FAMILY_HIP ? HOOK_hipGetDevice : HOOK_cudaGetDevice);
+  next_function function = next_find(family == FAMILY_HIP ? HOOK_hipGetDevice : HOOK_cudaGetDevice);
   if (!function || ((int (*)(int *))function)(&device)) return 0;
   return device;
 }
 
-bool real_is_capturing(enum family family, hipStream_t stream, int *code_out)
+bool next_is_capturing(enum family family, hipStream_t stream, int *code_out)
 {
   int state = 0;
-  real_function function = real_find(family == FAMILY_HIP ? HOOK_hipStreamIsCapturing : HOOK_cudaStreamIsCapturing);
+  next_function function = next_find(family == FAMILY_HIP ? HOOK_hipStreamIsCapturing : HOOK_cudaStreamIsCapturing);
   *code_out = function ? ((int (*)(hipStream_t, int *))function)(stream, &state) : 0;
   return !*code_out && state != 0;
 }

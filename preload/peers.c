@@ -15,59 +15,59 @@
 /* What the program has enabled: a bit for each peer, by device. */
 static atomic_uint_fast64_t enabled[DEVICES_MOST];
 
-static uint64_t bit_of(int peer)
+static uint64_t peers_bit_of(int peer)
 {
   return peer >= 0 && peer < DEVICES_MOST ? UINT64_C(1) << peer : 0;
 }
 
-static bool note(int device, int peer)
+static bool peers_note(int device, int peer)
 {
-  return atomic_fetch_or(&enabled[device], bit_of(peer)) & bit_of(peer);
+  return atomic_fetch_or(&enabled[device], peers_bit_of(peer)) & peers_bit_of(peer);
 }
 
-static bool strike(int device, int peer)
+static bool peers_strike(int device, int peer)
 {
-  return atomic_fetch_and(&enabled[device], ~bit_of(peer)) & bit_of(peer);
+  return atomic_fetch_and(&enabled[device], ~peers_bit_of(peer)) & peers_bit_of(peer);
 }
 
 /* The second call of the program is the runtime's to refuse, which knows no other answer. */
-static int enable(enum hook hook, int device, int peer, unsigned flags)
+static int peers_enable_one(enum hook hook, int device, int peer, unsigned flags)
 {
-  bool is_free = !flags && peer_access_is_noted(device, peer) && !note(device, peer);
+  bool is_free = !flags && peer_access_is_noted(device, peer) && !peers_note(device, peer);
   if (is_free) return HIPMM_HIP_SUCCESS;
-  int code = real_number_flags(hook, peer, flags);
-  if (!code) note(device, peer);
+  int code = next_number_flags(hook, peer, flags);
+  if (!code) peers_note(device, peer);
   return code;
 }
 
-static int disable(enum hook hook, int device, int peer)
+static int peers_disable_one(enum hook hook, int device, int peer)
 {
-  bool was_enabled = strike(device, peer);
-  if (!peer_access_is_noted(device, peer)) return real_number(hook, peer);
+  bool was_enabled = peers_strike(device, peer);
+  if (!peer_access_is_noted(device, peer)) return next_number(hook, peer);
   return was_enabled ? HIPMM_HIP_SUCCESS : failure_keep(hook_family(hook), HIPMM_HIP_ERROR_PEER_ACCESS_NOT_ENABLED);
 }
 
 /* The device whose state it is; -1 if the call is none of the program's. */
-static int enter(enum hook hook)
+static int peers_enter(enum hook hook)
 {
-  bool is_outermost = setup_enter();
-  int device = is_outermost && !setup_is_forked() ? real_current_device(hook_family(hook)) : -1;
+  bool is_outermost = init_enter();
+  int device = is_outermost && !init_is_forked() ? next_current_device(hook_family(hook)) : -1;
   return device < DEVICES_MOST ? device : -1;
 }
 
 int peers_enable(enum hook hook, int peer, unsigned flags)
 {
-  int device = enter(hook);
-  int code = device < 0 ? real_number_flags(hook, peer, flags) : enable(hook, device, peer, flags);
-  thread_leave();
+  int device = peers_enter(hook);
+  int code = device < 0 ? next_number_flags(hook, peer, flags) : peers_enable_one(hook, device, peer, flags);
+  reentry_leave();
   return code;
 }
 
 int peers_disable(enum hook hook, int peer)
 {
-  int device = enter(hook);
-  int code = device < 0 ? real_number(hook, peer) : disable(hook, device, peer);
-  thread_leave();
+  int device = peers_enter(hook);
+  int code = device < 0 ? next_number(hook, peer) : peers_disable_one(hook, device, peer);
+  reentry_leave();
   return code;
 }
 
@@ -78,9 +78,9 @@ void peers_reset(enum family family, int device, bool is_real)
   uint64_t peers = atomic_exchange(&enabled[device], 0);
   for (int other = 0; other < DEVICES_MOST; other++) {
     if (is_real)
-      strike(other, device);
-    else if (peers & bit_of(other) && !peer_access_is_noted(device, other))
-      real_number(hook, other);
+      peers_strike(other, device);
+    else if (peers & peers_bit_of(other) && !peer_access_is_noted(device, other))
+      next_number(hook, other);
   }
   if (is_real) peer_access_forget(device);
 }

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct handles known = HANDLES_EMPTY;
+static struct handle_set known = HANDLES_EMPTY;
 
 /* Of the pool that each device has from the start; never freed. */
 static struct drawn defaults[DEVICES_MOST];
@@ -37,23 +37,23 @@ enum { RESERVED_CURRENT = 5, RESERVED_HIGH, USED_CURRENT, USED_HIGH };
 
 /* ---- What is drawn ---- */
 
-static bool is_default(const struct drawn *drawn)
+static bool pools_is_default(const struct drawn *drawn)
 {
   return drawn >= defaults && drawn < defaults + DEVICES_MOST;
 }
 
 struct drawn *pools_retain(struct drawn *drawn)
 {
-  if (drawn && !is_default(drawn)) atomic_fetch_add(&drawn->references, 1);
+  if (drawn && !pools_is_default(drawn)) atomic_fetch_add(&drawn->references, 1);
   return drawn;
 }
 
 void pools_release(struct drawn *drawn)
 {
-  if (drawn && !is_default(drawn) && atomic_fetch_sub(&drawn->references, 1) == 1) free(drawn);
+  if (drawn && !pools_is_default(drawn) && atomic_fetch_sub(&drawn->references, 1) == 1) free(drawn);
 }
 
-static struct drawn *drawn_new(void)
+static struct drawn *pools_drawn_new(void)
 {
   struct drawn *drawn = calloc(1, sizeof *drawn);
   if (drawn) atomic_store(&drawn->references, 1);
@@ -70,12 +70,12 @@ void pools_count(struct drawn *drawn, int64_t bytes)
 
 /* ---- The current pool ---- */
 
-static bool is_counted(int device)
+static bool pools_is_counted(int device)
 {
   return device >= 0 && device < DEVICES_MOST;
 }
 
-static void set_current_locked(int device, bool is_set, struct drawn *drawn)
+static void pools_set_current_locked(int device, bool is_set, struct drawn *drawn)
 {
   pools_release(current[device].drawn);
   current[device].is_set = is_set;
@@ -84,7 +84,7 @@ static void set_current_locked(int device, bool is_set, struct drawn *drawn)
 
 struct drawn *pools_find_current(int device)
 {
-  if (!is_counted(device)) return NULL;
+  if (!pools_is_counted(device)) return NULL;
   pthread_mutex_lock(&lock);
   struct drawn *drawn = current[device].is_set ? pools_retain(current[device].drawn) : &defaults[device];
   pthread_mutex_unlock(&lock);
@@ -93,17 +93,17 @@ struct drawn *pools_find_current(int device)
 
 void pools_reset(int device)
 {
-  if (!is_counted(device)) return;
+  if (!pools_is_counted(device)) return;
   pthread_mutex_lock(&lock);
-  set_current_locked(device, false, NULL);
+  pools_set_current_locked(device, false, NULL);
   pthread_mutex_unlock(&lock);
 }
 
 /* Under the lock: another thread may destroy the pool. */
-static struct drawn *find_locked(hipMemPool_t pool, int *device_out)
+static struct drawn *pools_find_locked(hipMemPool_t pool, int *device_out)
 {
   struct handle handle;
-  if (!handles_find(&known, pool, &handle) || !handle.drawn) return NULL;
+  if (!handle_set_find(&known, pool, &handle) || !handle.drawn) return NULL;
   *device_out = handle.device;
   return pools_retain(handle.drawn);
 }
@@ -111,7 +111,7 @@ static struct drawn *find_locked(hipMemPool_t pool, int *device_out)
 struct drawn *pools_find(hipMemPool_t pool, int *device_out)
 {
   pthread_mutex_lock(&lock);
-  struct drawn *drawn = find_locked(pool, device_out);
+  struct drawn *drawn = pools_find_locked(pool, device_out);
   pthread_mutex_unlock(&lock);
   return drawn;
 }
@@ -119,14 +119,14 @@ struct drawn *pools_find(hipMemPool_t pool, int *device_out)
 int pools_set_current(enum hook hook, int device, hipMemPool_t pool)
 {
   int owner;
-  bool is_outermost = setup_enter();
-  int code = ((int (*)(int, hipMemPool_t))real_function_of(hook))(device, pool);
-  if (!code && is_outermost && is_counted(device)) {
+  bool is_outermost = init_enter();
+  int code = ((int (*)(int, hipMemPool_t))next_function_of(hook))(device, pool);
+  if (!code && is_outermost && pools_is_counted(device)) {
     pthread_mutex_lock(&lock);
-    set_current_locked(device, true, find_locked(pool, &owner));
+    pools_set_current_locked(device, true, pools_find_locked(pool, &owner));
     pthread_mutex_unlock(&lock);
   }
-  thread_leave();
+  reentry_leave();
   return code;
 }
 
@@ -135,23 +135,24 @@ int pools_set_current(enum hook hook, int device, hipMemPool_t pool)
 int pools_create(enum hook hook, hipMemPool_t *pool, const void *given)
 {
   const struct props *props = given;
-  bool is_outermost = setup_enter();
-  int code = real_two(hook, pool, given);
+  bool is_outermost = init_enter();
+  int code = next_two(hook, pool, given);
   if (!code && is_outermost && pool && props) {
     bool is_plain =
         props->allocation_type == ALLOCATION_PINNED && props->location_type == LOCATION_DEVICE && !props->handle_types;
-    handles_note(&known,
-                 (struct handle){.handle = *pool, .device = props->location, .drawn = is_plain ? drawn_new() : NULL});
+    handle_set_note(
+        &known,
+        (struct handle){.handle = *pool, .device = props->location, .drawn = is_plain ? pools_drawn_new() : NULL});
   }
-  return thread_finish(hook, OUTCOME_PASSED, code);
+  return reentry_finish(hook, OUTCOME_PASSED, code);
 }
 
 /* A device whose current pool is destroyed goes back to its own. */
-static void forget(const struct handle *handle)
+static void pools_forget(const struct handle *handle)
 {
   pthread_mutex_lock(&lock);
   for (int device = 0; device < DEVICES_MOST; device++)
-    if (handle->drawn && current[device].drawn == handle->drawn) set_current_locked(device, false, NULL);
+    if (handle->drawn && current[device].drawn == handle->drawn) pools_set_current_locked(device, false, NULL);
   pools_release(handle->drawn);
   pthread_mutex_unlock(&lock);
 }
@@ -160,27 +161,27 @@ static void forget(const struct handle *handle)
 int pools_destroy(enum hook hook, hipMemPool_t pool)
 {
   struct handle handle;
-  bool is_outermost = thread_enter(), was_known = is_outermost && handles_forget(&known, pool, &handle);
-  int code = real_pointer(hook, pool);
-  if (was_known && code) handles_note(&known, handle);
-  if (was_known && !code) forget(&handle);
-  return thread_finish(hook, OUTCOME_PASSED, code);
+  bool is_outermost = reentry_enter(), was_known = is_outermost && handle_set_forget(&known, pool, &handle);
+  int code = next_pointer(hook, pool);
+  if (was_known && code) handle_set_note(&known, handle);
+  if (was_known && !code) pools_forget(&handle);
+  return reentry_finish(hook, OUTCOME_PASSED, code);
 }
 
 /* A pool that the program neither made nor has set is the device's own. */
 int pools_of_device(enum hook hook, hipMemPool_t *pool, int device)
 {
   struct handle handle;
-  bool is_outermost = setup_enter();
-  int code = ((int (*)(hipMemPool_t *, int))real_function_of(hook))(pool, device);
+  bool is_outermost = init_enter();
+  int code = ((int (*)(hipMemPool_t *, int))next_function_of(hook))(pool, device);
   bool is_own = hook == HOOK_hipDeviceGetDefaultMemPool || hook == HOOK_cudaDeviceGetDefaultMemPool;
-  if (!code && is_outermost && pool && is_counted(device) && !handles_find(&known, *pool, &handle)) {
+  if (!code && is_outermost && pool && pools_is_counted(device) && !handle_set_find(&known, *pool, &handle)) {
     pthread_mutex_lock(&lock);
     is_own |= !current[device].is_set;
     pthread_mutex_unlock(&lock);
-    if (is_own) handles_note(&known, (struct handle){.handle = *pool, .device = device, .drawn = &defaults[device]});
+    if (is_own) handle_set_note(&known, (struct handle){.handle = *pool, .device = device, .drawn = &defaults[device]});
   }
-  thread_leave();
+  reentry_leave();
   return code;
 }
 
@@ -188,7 +189,7 @@ int pools_of_device(enum hook hook, hipMemPool_t *pool, int device)
 
 typedef int attribute_function(hipMemPool_t pool, int attribute, void *value);
 
-static atomic_int_fast64_t *find_counter(struct drawn *drawn, int attribute)
+static atomic_int_fast64_t *pools_find_counter(struct drawn *drawn, int attribute)
 {
   switch (attribute) {
   case RESERVED_HIGH: return &drawn->reserved_peak_bytes;
@@ -201,17 +202,17 @@ int pools_get_attribute(enum hook hook, hipMemPool_t pool, int attribute, void *
 {
   int device;
   uint64_t bytes;
-  bool is_outermost = setup_enter();
-  int code = ((attribute_function *)real_function_of(hook))(pool, attribute, value);
+  bool is_outermost = init_enter();
+  int code = ((attribute_function *)next_function_of(hook))(pool, attribute, value);
   bool is_usage = attribute >= RESERVED_CURRENT && attribute <= USED_HIGH;
   struct drawn *drawn = !code && is_outermost && is_usage ? pools_find(pool, &device) : NULL;
   if (drawn) {
     memcpy(&bytes, value, sizeof bytes);
-    bytes += (uint64_t)atomic_load(find_counter(drawn, attribute));
+    bytes += (uint64_t)atomic_load(pools_find_counter(drawn, attribute));
     memcpy(value, &bytes, sizeof bytes);
     pools_release(drawn);
   }
-  thread_leave();
+  reentry_leave();
   return code;
 }
 
@@ -219,13 +220,13 @@ int pools_get_attribute(enum hook hook, hipMemPool_t pool, int attribute, void *
 int pools_set_attribute(enum hook hook, hipMemPool_t pool, int attribute, void *value)
 {
   int device;
-  bool is_outermost = setup_enter();
-  int code = ((attribute_function *)real_function_of(hook))(pool, attribute, value);
+  bool is_outermost = init_enter();
+  int code = ((attribute_function *)next_function_of(hook))(pool, attribute, value);
   bool is_peak = attribute == RESERVED_HIGH || attribute == USED_HIGH;
   struct drawn *drawn = !code && is_outermost && is_peak ? pools_find(pool, &device) : NULL;
-  if (drawn) atomic_store(find_counter(drawn, attribute), atomic_load(&drawn->bytes));
+  if (drawn) atomic_store(pools_find_counter(drawn, attribute), atomic_load(&drawn->bytes));
   pools_release(drawn);
-  thread_leave();
+  reentry_leave();
   return code;
 }
 
@@ -238,7 +239,7 @@ struct access {
 };
 
 /* Mapped memory can be used by every device; other memory only where the driver was told. */
-static void enable_access(int device, int owner)
+static void pools_enable_access(int device, int owner)
 {
   const struct hipmm_hip *hip = hip_table();
   int previous = hip_enter_device(device);
@@ -250,14 +251,14 @@ int pools_set_access(enum hook hook, hipMemPool_t pool, const void *given, size_
 {
   int owner = 0;
   const struct access *access = given;
-  bool is_outermost = setup_enter();
-  int code = ((int (*)(hipMemPool_t, const void *, size_t))real_function_of(hook))(pool, given, count);
-  bool is_ours = !code && is_outermost && setup_ready(hook_family(hook));
+  bool is_outermost = init_enter();
+  int code = ((int (*)(hipMemPool_t, const void *, size_t))next_function_of(hook))(pool, given, count);
+  bool is_ours = !code && is_outermost && init_ready(hook_family(hook));
   struct drawn *drawn = is_ours ? pools_find(pool, &owner) : NULL;
   for (size_t i = 0; drawn && i < count; i++)
     if (access[i].location_type == LOCATION_DEVICE && access[i].location != owner && access[i].flags)
-      enable_access(access[i].location, owner);
+      pools_enable_access(access[i].location, owner);
   pools_release(drawn);
-  thread_leave();
+  reentry_leave();
   return code;
 }

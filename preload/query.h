@@ -6,13 +6,13 @@
 #include "hooks.h"
 #include <stddef.h>
 
-int answer_memory_info(enum hook hook, size_t *free_bytes, size_t *total_bytes);
-int answer_address_range(enum hook hook, void **base, size_t *bytes, void *ptr);
-int answer_size(enum hook hook, void *ptr, size_t *bytes);
+int query_memory_info(enum hook hook, size_t *free_bytes, size_t *total_bytes);
+int query_address_range(enum hook hook, void **base, size_t *bytes, void *ptr);
+int query_size(enum hook hook, void *ptr, size_t *bytes);
 int answer_host_flags(enum hook hook, unsigned *flags, void *ptr);
 
 /* A handle of memory for other processes, which always stands for a whole allocation of the runtime: refused for a
  * block that is only a part of one. `handle` is whatever the real function takes first. */
-int answer_share(enum hook hook, void *handle, void *ptr);
+int query_share(enum hook hook, void *handle, void *ptr);
 
 #endif

@@ -5,34 +5,34 @@
 static _Thread_local unsigned depth;
 static _Thread_local int errors[FAMILY_COUNT];
 
-bool thread_enter(void)
+bool reentry_enter(void)
 {
   return depth++ == 0;
 }
 
-void thread_leave(void)
+void reentry_leave(void)
 {
   depth--;
 }
 
-int thread_finish(enum hook hook, enum outcome outcome, int code)
+int reentry_finish(enum hook hook, enum outcome outcome, int code)
 {
   if (depth == 1) hook_count(hook, outcome);
-  thread_leave();
+  reentry_leave();
   return code;
 }
 
-unsigned thread_depth(void)
+unsigned reentry_depth(void)
 {
   return depth;
 }
 
-void thread_set_error(enum family family, int code)
+void reentry_set_error(enum family family, int code)
 {
   errors[family] = code;
 }
 
-int thread_error(enum family family)
+int reentry_error(enum family family)
 {
   return errors[family];
 }

@@ -21,14 +21,14 @@
 
 /* ---- What is written ---- */
 
-static void print_bytes(FILE *out, const char *label, int64_t bytes, const char *more)
+static void report_print_bytes(FILE *out, const char *label, int64_t bytes, const char *more)
 {
   char words[40], exact[40] = "";
   if (bytes >= 1024) snprintf(exact, sizeof exact, " (%lld bytes)", (long long)bytes);
-  fprintf(out, "    %-16s %s%s%s\n", label, text_bytes((uint64_t)bytes, words, sizeof words), exact, more);
+  fprintf(out, "    %-16s %s%s%s\n", label, units_format_bytes((uint64_t)bytes, words, sizeof words), exact, more);
 }
 
-static bool print_calls(FILE *out)
+static bool report_print_calls(FILE *out)
 {
   bool any = false;
   for (int hook = 0; hook < HOOK_COUNT; hook++) {
@@ -43,40 +43,40 @@ static bool print_calls(FILE *out)
 }
 
 /* Whether there is anything marked with a star. */
-static bool print_kind(FILE *out, struct served_device *served, enum kind kind)
+static bool report_print_kind(FILE *out, struct served_device *served, enum kind kind)
 {
   struct usage *usage = &served->usage[kind];
   int64_t reserved, count = atomic_load(&usage->count);
   char more[64];
   if (!atomic_load(&usage->peak_bytes)) return false;
   fprintf(out, "  device %d, %s memory\n", served->device, kind_name(kind));
-  print_bytes(out, "peak requested", atomic_load(&usage->peak_bytes), "");
+  report_print_bytes(out, "peak requested", atomic_load(&usage->peak_bytes), "");
   if (devices_peak_reserved(served, kind, &reserved))
-    print_bytes(out, "peak reserved", reserved, "");
+    report_print_bytes(out, "peak reserved", reserved, "");
   else if (kind != KIND_DEVICE && served->kinds[kind].stack)
     fprintf(out, "    %-16s counted with device memory\n", "peak reserved");
-  if (kind == KIND_DEVICE) print_bytes(out, "driver alone", atomic_load(&usage->driver_peak_bytes), " *");
+  if (kind == KIND_DEVICE) report_print_bytes(out, "driver alone", atomic_load(&usage->driver_peak_bytes), " *");
   snprintf(more, sizeof more, " in %lld block%s", (long long)count, count == 1 ? "" : "s");
-  print_bytes(out, "left at exit", atomic_load(&usage->bytes), count ? more : "");
+  report_print_bytes(out, "left at exit", atomic_load(&usage->bytes), count ? more : "");
   return kind == KIND_DEVICE;
 }
 
-static void print_report(FILE *out, bool any)
+static void report_print(FILE *out, bool any)
 {
   bool has_star = false;
   char program[256], runtime[PATH_MAX];
   snprintf(program, sizeof program, "%s", program_invocation_short_name);
-  snprintf(runtime, sizeof runtime, "%s", setup_was_ready() ? hip_name() : "none");
+  snprintf(runtime, sizeof runtime, "%s", init_was_ready() ? hip_name() : "none");
   text_make_plain(program);
   text_make_plain(runtime);
   fprintf(out, "hipmm: report of %s, process %ld, runtime %s\n", program, (long)getpid(), runtime);
-  if (!any || !print_calls(out))
+  if (!any || !report_print_calls(out))
     fprintf(out,
             "  no call came through hipmm: the program makes none, or its runtime is linked into it (nvcc's default; "
             "-cudart shared), or it looks functions up by itself (dlsym)\n");
-  for (int device = 0; device < DEVICES_MOST && !setup_is_forked(); device++)
+  for (int device = 0; device < DEVICES_MOST && !init_is_forked(); device++)
     for (int kind = 0; kind < KIND_COUNT && devices_if_served(device); kind++)
-      has_star |= print_kind(out, devices_if_served(device), (enum kind)kind);
+      has_star |= report_print_kind(out, devices_if_served(device), (enum kind)kind);
   if (failure_first()) fprintf(out, "  first failure: %s\n", failure_first());
   if (has_star)
     fprintf(out,
@@ -87,7 +87,7 @@ static void print_report(FILE *out, bool any)
 
 /* ---- Where it goes ---- */
 
-static void write_all(int file, const char *text, size_t length)
+static void report_write_all(int file, const char *text, size_t length)
 {
   while (length) {
     ssize_t written = write(file, text, length);
@@ -98,25 +98,25 @@ static void write_all(int file, const char *text, size_t length)
   }
 }
 
-static void write_report(const char *where, bool any)
+static void report_write(const char *where, bool any)
 {
   char *text = NULL;
   size_t length = 0;
   FILE *out = open_memstream(&text, &length);
   if (!out) return;
-  print_report(out, any);
+  report_print(out, any);
   if (fclose(out)) return;
   bool is_file = strcmp(where, "-") != 0;
   int file = is_file ? output_file_open(where, OUTPUT_FILE_APPEND) : STDERR_FILENO;
   if (file < 0)
-    preload_say("the report cannot be written: %s: %s", where, output_file_reason(errno));
+    message_write("the report cannot be written: %s: %s", where, output_file_reason(errno));
   else
-    write_all(file, text, length);
+    report_write_all(file, text, length);
   if (is_file && file >= 0) close(file);
   free(text);
 }
 
-static bool is_started_process(void)
+static bool report_is_started_process(void)
 {
   const char *pid = environment_get("HIPMM_RUN_PID");
   return pid && strtol(pid, NULL, 10) == (long)getpid();
@@ -128,5 +128,5 @@ __attribute__((destructor)) static void report_at_exit(void)
   bool any = false;
   for (int hook = 0; hook < HOOK_COUNT; hook++)
     any = any || (hook_is_reported((enum hook)hook) && hook_counts((enum hook)hook).calls);
-  if (where && *where && (any || is_started_process())) write_report(where, any);
+  if (where && *where && (any || report_is_started_process())) report_write(where, any);
 }

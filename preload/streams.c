@@ -9,58 +9,58 @@
 #include "next_symbol.h"
 #include "reentry.h"
 
-static struct handles known = HANDLES_EMPTY;
+static struct handle_set known = HANDLES_EMPTY;
 
-static void promise(const struct handle *handle)
+static void streams_promise(const struct handle *handle)
 {
   (void)!hipmm_stream_retain(handle->device, (hipStream_t)handle->handle); /* it is only faster with it */
 }
 
 void streams_promise_known(int device)
 {
-  handles_each(&known, device, promise);
+  handle_set_each(&known, device, streams_promise);
 }
 
-static void note(enum family family, hipStream_t stream)
+static void streams_note(enum family family, hipStream_t stream)
 {
-  struct handle handle = {.handle = stream, .device = real_current_device(family)};
+  struct handle handle = {.handle = stream, .device = next_current_device(family)};
   devices_mark_used(handle.device);
-  handles_note(&known, handle);
-  if (!setup_is_forked() && devices_if_served(handle.device)) promise(&handle);
+  handle_set_note(&known, handle);
+  if (!init_is_forked() && devices_if_served(handle.device)) streams_promise(&handle);
 }
 
 /* What the real function has made, or not. */
-static int finish(enum hook hook, bool is_outermost, const hipStream_t *stream, int code)
+static int streams_finish(enum hook hook, bool is_outermost, const hipStream_t *stream, int code)
 {
-  if (is_outermost && !code && stream) note(hook_family(hook), *stream);
-  return thread_finish(hook, code ? OUTCOME_PASSED : OUTCOME_SERVED, code);
+  if (is_outermost && !code && stream) streams_note(hook_family(hook), *stream);
+  return reentry_finish(hook, code ? OUTCOME_PASSED : OUTCOME_SERVED, code);
 }
 
 int streams_create(enum hook hook, hipStream_t *stream)
 {
-  bool is_outermost = setup_enter();
-  return finish(hook, is_outermost, stream, real_pointer(hook, stream));
+  bool is_outermost = init_enter();
+  return streams_finish(hook, is_outermost, stream, next_pointer(hook, stream));
 }
 
 int streams_create_with_flags(enum hook hook, hipStream_t *stream, unsigned flags)
 {
-  bool is_outermost = setup_enter();
-  int code = ((int (*)(hipStream_t *, unsigned))real_function_of(hook))(stream, flags);
-  return finish(hook, is_outermost, stream, code);
+  bool is_outermost = init_enter();
+  int code = ((int (*)(hipStream_t *, unsigned))next_function_of(hook))(stream, flags);
+  return streams_finish(hook, is_outermost, stream, code);
 }
 
 int streams_create_with_priority(enum hook hook, hipStream_t *stream, unsigned flags, int priority)
 {
-  bool is_outermost = setup_enter();
-  int code = ((int (*)(hipStream_t *, unsigned, int))real_function_of(hook))(stream, flags, priority);
-  return finish(hook, is_outermost, stream, code);
+  bool is_outermost = init_enter();
+  int code = ((int (*)(hipStream_t *, unsigned, int))next_function_of(hook))(stream, flags, priority);
+  return streams_finish(hook, is_outermost, stream, code);
 }
 
 /* One that we did not see made may be of any device. */
-static void retire(hipStream_t stream)
+static void streams_retire(hipStream_t stream)
 {
   struct handle handle;
-  if (handles_forget(&known, stream, &handle)) {
+  if (handle_set_forget(&known, stream, &handle)) {
     if (devices_if_served(handle.device)) hipmm_stream_retire(handle.device, stream);
     return;
   }
@@ -70,10 +70,10 @@ static void retire(hipStream_t stream)
 
 int streams_destroy(enum hook hook, hipStream_t stream)
 {
-  bool is_outermost = thread_enter();
-  if (is_outermost && (uintptr_t)stream > 2 && !setup_is_forked()) retire(stream);
-  int code = real_pointer(hook, stream);
-  return thread_finish(hook, code ? OUTCOME_PASSED : OUTCOME_SERVED, code);
+  bool is_outermost = reentry_enter();
+  if (is_outermost && (uintptr_t)stream > 2 && !init_is_forked()) streams_retire(stream);
+  int code = next_pointer(hook, stream);
+  return reentry_finish(hook, code ? OUTCOME_PASSED : OUTCOME_SERVED, code);
 }
 
 hipStream_t streams_meant(enum hook hook, hipStream_t stream)
@@ -87,10 +87,10 @@ int streams_device(enum family family, hipStream_t stream)
 {
   struct handle handle;
   int count = 0, device = 0;
-  if ((uintptr_t)stream <= 2 || hipmm_device_count(&count) || count <= 1) return real_current_device(family);
-  if (handles_find(&known, stream, &handle)) return handle.device;
+  if ((uintptr_t)stream <= 2 || hipmm_device_count(&count) || count <= 1) return next_current_device(family);
+  if (handle_set_find(&known, stream, &handle)) return handle.device;
   const struct hipmm_hip *hip = hip_table();
   if (hip->StreamGetDevice && !hip->StreamGetDevice(stream, &device)) return device;
   hip->GetLastError();
-  return real_current_device(family);
+  return next_current_device(family);
 }

@@ -4,12 +4,12 @@
 
 #include <stdbool.h>
 
-static int64_t round_up(int64_t bytes, int64_t unit)
+static int64_t usage_round_up(int64_t bytes, int64_t unit)
 {
   return (bytes + unit - 1) / unit * unit;
 }
 
-static int64_t add(atomic_int_fast64_t *counter, int64_t more)
+static int64_t usage_add_bytes(atomic_int_fast64_t *counter, int64_t more)
 {
   return atomic_fetch_add_explicit(counter, more, memory_order_relaxed) + more;
 }
@@ -22,24 +22,24 @@ void usage_raise(atomic_int_fast64_t *peak, int64_t now)
     continue;
 }
 
-static void count(struct usage *usage, int64_t bytes, int sign)
+static void usage_count(struct usage *usage, int64_t bytes, int sign)
 {
   bool large = bytes >= USAGE_LARGE_BYTES;
-  int64_t taken = round_up(bytes, large ? USAGE_UNIT_BYTES : USAGE_SMALL_BYTES) * sign;
-  add(large ? &usage->large_bytes : &usage->small_bytes, taken);
-  add(&usage->count, sign);
-  usage_raise(&usage->peak_bytes, add(&usage->bytes, bytes * sign));
+  int64_t taken = usage_round_up(bytes, large ? USAGE_UNIT_BYTES : USAGE_SMALL_BYTES) * sign;
+  usage_add_bytes(large ? &usage->large_bytes : &usage->small_bytes, taken);
+  usage_add_bytes(&usage->count, sign);
+  usage_raise(&usage->peak_bytes, usage_add_bytes(&usage->bytes, bytes * sign));
   usage_raise(&usage->driver_peak_bytes,
               atomic_load_explicit(&usage->large_bytes, memory_order_relaxed) +
-                  round_up(atomic_load_explicit(&usage->small_bytes, memory_order_relaxed), USAGE_UNIT_BYTES));
+                  usage_round_up(atomic_load_explicit(&usage->small_bytes, memory_order_relaxed), USAGE_UNIT_BYTES));
 }
 
 void usage_add(struct usage *usage, size_t bytes)
 {
-  count(usage, (int64_t)bytes, 1);
+  usage_count(usage, (int64_t)bytes, 1);
 }
 
 void usage_remove(struct usage *usage, size_t bytes)
 {
-  count(usage, (int64_t)bytes, -1);
+  usage_count(usage, (int64_t)bytes, -1);
 }

@@ -21,32 +21,32 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool has_key;
 
-static void leave_for_others(void *caller)
+static void callers_leave_for_others(void *caller)
 {
   caller_here = (struct caller_here){.place = &callers_rest};
   atomic_store(&((struct caller *)caller)->inside, 0); /* a cancelled thread may end in a call */
   atomic_store(&((struct caller *)caller)->is_taken, false);
 }
 
-static void prepare(void)
+static void callers_agree_once(void)
 {
   atomic_store(&callers_are_light, !syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0));
-  has_key = !pthread_key_create(&key, leave_for_others);
+  has_key = !pthread_key_create(&key, callers_leave_for_others);
 }
 
 void callers_prepare(void)
 {
-  pthread_once(&once, prepare);
+  pthread_once(&once, callers_agree_once);
 }
 
-static struct caller *take_unused(void)
+static struct caller *callers_take_unused(void)
 {
   struct caller *caller = atomic_load(&first);
   while (caller && atomic_exchange(&caller->is_taken, true)) caller = caller->next;
   return caller;
 }
 
-static struct caller *make(void)
+static struct caller *callers_make(void)
 {
   struct caller *caller = aligned_alloc(_Alignof(struct caller), sizeof *caller);
   if (!caller) return NULL;
@@ -58,8 +58,8 @@ static struct caller *make(void)
 struct caller *caller_find(void)
 {
   callers_prepare();
-  struct caller *caller = has_key ? take_unused() : NULL;
-  if (has_key && !caller) caller = make();
+  struct caller *caller = has_key ? callers_take_unused() : NULL;
+  if (has_key && !caller) caller = callers_make();
   if (caller && pthread_setspecific(key, caller)) {
     atomic_store(&caller->is_taken, false);
     caller = NULL;
@@ -69,7 +69,7 @@ struct caller *caller_find(void)
 }
 
 /* A call may be in the driver, or wait for work. */
-static void await(const struct caller *caller)
+static void callers_await_one(const struct caller *caller)
 {
   const struct timespec nap = {.tv_nsec = NAP_NS};
   for (int turns = 0; atomic_load(&caller->inside); turns++)
@@ -83,6 +83,6 @@ void callers_await(void)
 {
   /* Registered, it does not fail. */
   if (atomic_load(&callers_are_light)) syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
-  for (const struct caller *caller = atomic_load(&first); caller; caller = caller->next) await(caller);
-  await(&callers_rest);
+  for (const struct caller *caller = atomic_load(&first); caller; caller = caller->next) callers_await_one(caller);
+  callers_await_one(&callers_rest);
 }

@@ -25,17 +25,18 @@ const char *environment_get(const char *name)
 
 /* ---- Trust ---- */
 
-static bool is_ours(const struct stat *status)
+static bool environment_is_ours(const struct stat *status)
 {
   return status->st_uid == 0 || status->st_uid == geteuid();
 }
 
-static bool others_can_write(const struct stat *status)
+static bool environment_others_can_write(const struct stat *status)
 {
-  return !is_ours(status) || status->st_mode & S_IWOTH || (status->st_mode & S_IWGRP && status->st_gid != 0);
+  return !environment_is_ours(status) || status->st_mode & S_IWOTH ||
+         (status->st_mode & S_IWGRP && status->st_gid != 0);
 }
 
-static enum hipmm_status refuse_writable(const char *path)
+static enum hipmm_status environment_refuse_writable(const char *path)
 {
   return error_set(
       HIPMM_E_PLUGIN,
@@ -55,18 +56,18 @@ enum { MOST_LINKS = 40 };
 
 /* What is written in a folder for all to write, like /tmp, is safe if it is ours: others cannot replace it. A file's
  * own folder is not let off: with it all that the file lies beside is in question. */
-static enum hipmm_status check_folder(const struct walk *walk)
+static enum hipmm_status environment_check_folder(const struct walk *walk)
 {
   struct stat status;
   const char *path = *walk->here ? walk->here : "/";
   if (stat(path, &status)) return error_set(HIPMM_E_PLUGIN, "%s: %s", path, strerror(errno));
   bool is_last = !strchr(walk->rest, '/');
-  if (is_ours(&status) && status.st_mode & S_ISVTX && !is_last) return HIPMM_OK;
-  return others_can_write(&status) ? refuse_writable(path) : HIPMM_OK;
+  if (environment_is_ours(&status) && status.st_mode & S_ISVTX && !is_last) return HIPMM_OK;
+  return environment_others_can_write(&status) ? environment_refuse_writable(path) : HIPMM_OK;
 }
 
 /* Puts the link at `here` in the place of its name. */
-static enum hipmm_status follow(struct walk *walk)
+static enum hipmm_status environment_follow(struct walk *walk)
 {
   char target[PATH_MAX], whole[2 * PATH_MAX + 2];
   ssize_t length = readlink(walk->here, target, sizeof target - 1);
@@ -81,7 +82,7 @@ static enum hipmm_status follow(struct walk *walk)
 }
 
 /* Goes to the next name of the rest. */
-static enum hipmm_status step(struct walk *walk)
+static enum hipmm_status environment_step(struct walk *walk)
 {
   struct stat status;
   size_t used = strlen(walk->here), length = strcspn(walk->rest, "/");
@@ -95,8 +96,8 @@ static enum hipmm_status step(struct walk *walk)
   memmove(walk->rest, walk->rest + length, strlen(walk->rest + length) + 1);
   if (strlen(walk->here) <= used) return HIPMM_OK;
   if (lstat(walk->here, &status)) return error_set(HIPMM_E_PLUGIN, "%s: %s", walk->here, strerror(errno));
-  if (!is_ours(&status)) return refuse_writable(walk->here);
-  return S_ISLNK(status.st_mode) ? follow(walk) : HIPMM_OK;
+  if (!environment_is_ours(&status)) return environment_refuse_writable(walk->here);
+  return S_ISLNK(status.st_mode) ? environment_follow(walk) : HIPMM_OK;
 }
 
 /* Every folder on the way is checked, through every link, so that nobody else has a say in where it leads. */
@@ -112,12 +113,12 @@ enum hipmm_status environment_check_trusted(const char *file)
   strcat(strcat(strcpy(walk.rest, folder), "/"), file);
   memmove(walk.rest, walk.rest + strspn(walk.rest, "/"), strlen(walk.rest + strspn(walk.rest, "/")) + 1);
   while (*walk.rest) {
-    enum hipmm_status refused = check_folder(&walk);
-    if (!refused) refused = step(&walk);
+    enum hipmm_status refused = environment_check_folder(&walk);
+    if (!refused) refused = environment_step(&walk);
     if (refused) return refused;
   }
   if (stat(walk.here, &status)) return error_set(HIPMM_E_PLUGIN, "%s: %s", walk.here, strerror(errno));
-  return others_can_write(&status) ? refuse_writable(walk.here) : HIPMM_OK;
+  return environment_others_can_write(&status) ? environment_refuse_writable(walk.here) : HIPMM_OK;
 }
 
 /* ---- Configuration ---- */

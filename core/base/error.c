@@ -29,18 +29,18 @@ static _Thread_local struct pending pending;
 static _Thread_local struct explanation explanations[MOST_EXPLANATIONS];
 static _Thread_local unsigned n_explanations;
 
-static void copy_text(char *to, size_t bytes, const char *from)
+static void error_copy_text(char *to, size_t bytes, const char *from)
 {
   snprintf(to, bytes, "%s", from ? from : "");
 }
 
-static void start_record(enum hipmm_status status, const char *resource)
+static void error_start_record(enum hipmm_status status, const char *resource)
 {
   record.status = status;
   record.hip_code = 0;
   record.line = record.column = 0;
   record.file[0] = record.path[0] = record.message[0] = '\0';
-  copy_text(record.resource, sizeof record.resource, resource);
+  error_copy_text(record.resource, sizeof record.resource, resource);
   pending = (struct pending){0};
   n_explanations = 0;
 }
@@ -52,15 +52,15 @@ enum hipmm_status error_set(enum hipmm_status status, const char *format, ...)
   char message[sizeof record.message]; /* the arguments may lie in the record that is about to be overwritten */
   vsnprintf(message, sizeof message, format, arguments);
   va_end(arguments);
-  start_record(status, NULL);
+  error_start_record(status, NULL);
   text_make_plain(message);
-  copy_text(record.message, sizeof record.message, message);
+  error_copy_text(record.message, sizeof record.message, message);
   return status;
 }
 
 enum hipmm_status error_set_located(const struct hipmm_error *error)
 {
-  start_record(HIPMM_OK, NULL);
+  error_start_record(HIPMM_OK, NULL);
   record = *error;
   return (enum hipmm_status)record.status;
 }
@@ -68,7 +68,7 @@ enum hipmm_status error_set_located(const struct hipmm_error *error)
 enum hipmm_status error_refuse(enum hipmm_status status, const char *resource, const char *text, uint64_t first,
                                uint64_t second, uint64_t third)
 {
-  start_record(status, resource);
+  error_start_record(status, resource);
   pending = (struct pending){.text = text, .numbers = {first, second, third}};
   return status;
 }
@@ -78,7 +78,7 @@ enum hipmm_status error_hip(enum hipmm_status status, const char *resource, cons
 {
   static const char sized[] = "{0:bytes}";
   static const char plain[] = "";
-  start_record(status, resource);
+  error_start_record(status, resource);
   record.hip_code = code;
   pending = (struct pending){bytes ? sized : plain, {bytes}, call, code_name ? code_name : "unknown error"};
   return status;
@@ -88,18 +88,18 @@ enum hipmm_status error_explain(enum hipmm_status status, const char *resource, 
                                 const uint64_t numbers[NUMBERS])
 {
   bool is_refusal = record.status != (int32_t)status;
-  if (is_refusal) start_record(status, resource);
+  if (is_refusal) error_start_record(status, resource);
   if (is_refusal) pending = (struct pending){.text = text, .numbers = {numbers[0], numbers[1], numbers[2], numbers[3]}};
   if (is_refusal || n_explanations == MOST_EXPLANATIONS) return status;
   struct explanation *explanation = &explanations[n_explanations++];
-  copy_text(explanation->resource, sizeof explanation->resource, resource);
+  error_copy_text(explanation->resource, sizeof explanation->resource, resource);
   explanation->text = text;
   memcpy(explanation->numbers, numbers, sizeof explanation->numbers);
   return status;
 }
 
 /* Appends to the message, cutting what does not fit. */
-static void append(const char *text, size_t length)
+static void error_append(const char *text, size_t length)
 {
   size_t used = strlen(record.message), room = sizeof record.message - 1 - used;
   if (length > room) length = room;
@@ -107,64 +107,64 @@ static void append(const char *text, size_t length)
   record.message[used + length] = '\0';
 }
 
-static void append_text(const char *text)
+static void error_append_text(const char *text)
 {
-  append(text, strlen(text));
+  error_append(text, strlen(text));
 }
 
 /* Appends the number that `field`, the inside of "{…}", asks for: "0", "0:bytes", "0:hex". */
-static void append_number(const char *field, const uint64_t *numbers)
+static void error_append_number(const char *field, const uint64_t *numbers)
 {
   char buffer[40];
   uint64_t number = field[0] >= '0' && field[0] < '0' + NUMBERS ? numbers[field[0] - '0'] : 0;
   const char *form = *field ? field + 1 : field;
   if (!strncmp(form, ":bytes", 6))
-    text_bytes(number, buffer, sizeof buffer);
+    units_format_bytes(number, buffer, sizeof buffer);
   else
     snprintf(buffer, sizeof buffer, strncmp(form, ":hex", 4) ? "%llu" : "0x%llx", (unsigned long long)number);
-  append_text(buffer);
+  error_append_text(buffer);
 }
 
-static void append_expanded(const char *text, const uint64_t *numbers)
+static void error_append_expanded(const char *text, const uint64_t *numbers)
 {
   while (*text) {
     size_t plain = strcspn(text, "{");
-    append(text, plain);
+    error_append(text, plain);
     text += plain;
     if (*text != '{') continue;
-    append_number(text + 1, numbers);
+    error_append_number(text + 1, numbers);
     text += strcspn(text, "}");
     if (*text) text++;
   }
 }
 
-static void finish_pending(void)
+static void error_finish_pending(void)
 {
   if (!pending.text) return;
   if (record.resource[0]) {
-    append_text(record.resource);
-    append_text(": ");
+    error_append_text(record.resource);
+    error_append_text(": ");
   }
   if (pending.hip_call) {
-    append_text(pending.hip_call);
-    if (pending.text[0]) append_text(" of ");
+    error_append_text(pending.hip_call);
+    if (pending.text[0]) error_append_text(" of ");
   }
-  append_expanded(pending.text, pending.numbers);
+  error_append_expanded(pending.text, pending.numbers);
   if (pending.hip_call) {
-    append_text(" failed: ");
-    append_text(pending.hip_name);
+    error_append_text(" failed: ");
+    error_append_text(pending.hip_name);
   }
   pending.text = NULL;
 }
 
-static void finish_record(void)
+static void error_finish_record(void)
 {
-  finish_pending();
+  error_finish_pending();
   for (unsigned i = 0; i < n_explanations; i++) {
-    append_text("; ");
-    append_text(explanations[i].resource);
-    append_text(": ");
-    append_expanded(explanations[i].text, explanations[i].numbers);
+    error_append_text("; ");
+    error_append_text(explanations[i].resource);
+    error_append_text(": ");
+    error_append_expanded(explanations[i].text, explanations[i].numbers);
   }
   n_explanations = 0;
   text_make_plain(record.message);
@@ -173,7 +173,7 @@ static void finish_record(void)
 void hipmm_last_error(struct hipmm_error *error_out)
 {
   if (!error_out || error_out->struct_size < sizeof error_out->struct_size) return;
-  finish_record();
+  error_finish_record();
   size_t bytes = error_out->struct_size < sizeof record ? error_out->struct_size : sizeof record;
   record.struct_size = bytes;
   memcpy(error_out, &record, bytes);
@@ -181,7 +181,7 @@ void hipmm_last_error(struct hipmm_error *error_out)
 
 const char *hipmm_last_error_message(void)
 {
-  finish_record();
+  error_finish_record();
   return record.message;
 }
 

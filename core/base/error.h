@@ -25,50 +25,51 @@ enum hipmm_status error_explain(enum hipmm_status status, const char *resource, 
 enum hipmm_status error_set_located(const struct hipmm_error *error);
 
 /* A mistake found in a graph, or a warning. */
-struct mistake {
+struct diagnostic {
   enum hipmm_status status; /* HIPMM_OK marks a warning */
   int line, column;         /* of a syntax error; 0 otherwise */
   char *path;               /* JSON pointer, "" for the whole file */
   char *resource;           /* name of the resource, "" if none */
   char *message;            /* without file and path */
-  struct mistake *next;
+  struct diagnostic *next;
 };
 
 /* Beyond this number mistakes are counted, but their texts not kept: nobody reads them. */
 enum { REPORT_MOST_KEPT = 1000 };
 
 /* All mistakes of one graph, in the order they were found. Start from {.source = "file name"}. */
-struct report {
+struct diagnostics {
   const char *source;
-  struct mistake *first, *last;
+  struct diagnostic *first, *last;
   size_t n_errors, n_warnings;
 };
 
-/* Adds a mistake and returns `status`, so that `return report_add(…)` reads well. */
-enum hipmm_status report_add(struct report *report, enum hipmm_status status, const char *path, const char *format, ...)
-    HIPMM_PRINTF(4, 5);
-enum hipmm_status report_add_at(struct report *report, enum hipmm_status status, int line, int column,
-                                const char *format, ...) HIPMM_PRINTF(5, 6);
-void report_warn(struct report *report, const char *path, const char *format, ...) HIPMM_PRINTF(3, 4);
+/* Adds a mistake and returns `status`, so that `return diagnostics_add(…)` reads well. */
+enum hipmm_status diagnostics_add(struct diagnostics *report, enum hipmm_status status, const char *path,
+                                  const char *format, ...) HIPMM_PRINTF(4, 5);
+enum hipmm_status diagnostics_add_at(struct diagnostics *report, enum hipmm_status status, int line, int column,
+                                     const char *format, ...) HIPMM_PRINTF(5, 6);
+void diagnostics_warn(struct diagnostics *report, const char *path, const char *format, ...) HIPMM_PRINTF(3, 4);
 
-enum hipmm_status report_add_arguments(struct report *report, enum hipmm_status status, const char *path,
-                                       const char *format, va_list arguments);
+enum hipmm_status diagnostics_add_arguments(struct diagnostics *report, enum hipmm_status status, const char *path,
+                                            const char *format, va_list arguments);
 
 /* Copies the calling thread's record into the report, as a mistake at `path`: for what a plugin or the loader said. */
-enum hipmm_status report_add_last_error(struct report *report, const char *path);
+enum hipmm_status diagnostics_add_last_error(struct diagnostics *report, const char *path);
 
 /* The status of the report's first error; HIPMM_E_OUT_OF_MEMORY if there was no memory to keep it. */
-enum hipmm_status report_status(const struct report *report);
+enum hipmm_status diagnostics_status(const struct diagnostics *report);
 
 /* Makes the first error of the report the calling thread's record and returns its status (HIPMM_OK if there is none);
  * says in its message how many more there are. Logs the warnings. */
-enum hipmm_status report_raise(const struct report *report);
+enum hipmm_status diagnostics_raise(const struct diagnostics *report);
 
 /* A mistake or warning in one line, as users see it: "FILE: /path: what is wrong", or "FILE:LINE:COLUMN: …". Control
  * characters are shown as "?", so that a file's keys cannot play with the terminal. Returns `buffer`. */
-const char *report_line(const struct report *report, const struct mistake *mistake, char *buffer, size_t buffer_bytes);
+const char *diagnostics_line(const struct diagnostics *report, const struct diagnostic *mistake, char *buffer,
+                             size_t buffer_bytes);
 
 /* Releases all mistakes; the report is as at its start. */
-void report_clear(struct report *report);
+void diagnostics_clear(struct diagnostics *report);
 
 #endif

@@ -5,8 +5,8 @@
 #include "cancel.h"
 #include "error.h"
 
-atomic_int life_now = LIFE_BEFORE;
-atomic_uint life_sinks;
+atomic_int lifecycle_now = LIFECYCLE_BEFORE;
+atomic_uint lifecycle_sinks;
 
 static _Thread_local bool in_sink;
 
@@ -21,71 +21,71 @@ static atomic_int changing;   /* threads that hold the lock or wait for it */
 static atomic_bool was_ready; /* once: resources may be held, and the runtime stays in the process */
 
 /* Before the first initialisation nothing is held, and the child may use hipmm as any process may. */
-static void mark_child(void)
+static void lifecycle_mark_child(void)
 {
-  if (atomic_load(&was_ready) || atomic_load(&changing)) atomic_store(&life_now, LIFE_FORKED);
+  if (atomic_load(&was_ready) || atomic_load(&changing)) atomic_store(&lifecycle_now, LIFECYCLE_FORKED);
 }
 
-static void watch_forks(void)
+static void lifecycle_watch_forks(void)
 {
-  pthread_atfork(NULL, NULL, mark_child);
+  pthread_atfork(NULL, NULL, lifecycle_mark_child);
 }
 
-static enum hipmm_status refuse_child(void)
+static enum hipmm_status lifecycle_refuse_child(void)
 {
   return error_set(HIPMM_E_STATE, "this process is the child of a fork, where the GPU runtime cannot be used; start it "
                                   "anew (exec, or Python's \"spawn\") or fork before hipmm_init()");
 }
 
-static enum hipmm_status refuse_sink(void)
+static enum hipmm_status lifecycle_refuse_sink(void)
 {
   return error_set(HIPMM_E_STATE, "this is called from within a log sink, which must call nothing of hipmm");
 }
 
-bool life_in_sink(void)
+bool lifecycle_in_sink(void)
 {
   return in_sink;
 }
 
-void life_enter_sink(void)
+void lifecycle_enter_sink(void)
 {
   in_sink = true;
-  atomic_fetch_add_explicit(&life_sinks, 1, memory_order_relaxed);
+  atomic_fetch_add_explicit(&lifecycle_sinks, 1, memory_order_relaxed);
 }
 
-void life_leave_sink(void)
+void lifecycle_leave_sink(void)
 {
-  atomic_fetch_sub_explicit(&life_sinks, 1, memory_order_relaxed);
+  atomic_fetch_sub_explicit(&lifecycle_sinks, 1, memory_order_relaxed);
   in_sink = false;
 }
 
-enum hipmm_status life_check(void)
+enum hipmm_status lifecycle_check(void)
 {
-  if (in_sink && !life_is_forked()) return refuse_sink();
-  switch (atomic_load_explicit(&life_now, memory_order_acquire)) {
-  case LIFE_READY: return HIPMM_OK;
-  case LIFE_FORKED: return refuse_child();
-  case LIFE_CLOSING:
+  if (in_sink && !lifecycle_is_forked()) return lifecycle_refuse_sink();
+  switch (atomic_load_explicit(&lifecycle_now, memory_order_acquire)) {
+  case LIFECYCLE_READY: return HIPMM_OK;
+  case LIFECYCLE_FORKED: return lifecycle_refuse_child();
+  case LIFECYCLE_CLOSING:
     return error_set(HIPMM_E_STATE, "hipmm_finalize() is under way: hipmm is not initialised any more");
   default: return error_set(HIPMM_E_STATE, "hipmm is not initialised; call hipmm_init() or hipmm_init_from_file()");
   }
 }
 
-enum hipmm_status life_check_runtime(void)
+enum hipmm_status lifecycle_check_runtime(void)
 {
-  return !life_is_barred() && atomic_load(&was_ready) ? HIPMM_OK : life_check();
+  return !lifecycle_is_barred() && atomic_load(&was_ready) ? HIPMM_OK : lifecycle_check();
 }
 
-enum hipmm_status life_check_argument(const void *argument, const char *name)
+enum hipmm_status lifecycle_check_argument(const void *argument, const char *name)
 {
-  enum hipmm_status status = life_check();
+  enum hipmm_status status = lifecycle_check();
   if (!status && !argument) status = error_set(HIPMM_E_ARGUMENT, "%s is NULL", name);
   return status;
 }
 
-enum hipmm_status life_check_held(const struct hipmm_resource *resource, const void *argument, const char *name)
+enum hipmm_status lifecycle_check_held(const struct hipmm_resource *resource, const void *argument, const char *name)
 {
-  if (life_is_barred()) return life_check();
+  if (lifecycle_is_barred()) return lifecycle_check();
   if (!resource) return error_set(HIPMM_E_ARGUMENT, "resource is NULL");
   if (!argument) return error_set(HIPMM_E_ARGUMENT, "%s is NULL", name);
   return HIPMM_OK;
@@ -93,26 +93,26 @@ enum hipmm_status life_check_held(const struct hipmm_resource *resource, const v
 
 /* ---- Calls ---- */
 
-enum hipmm_status life_enter_slowly(void)
+enum hipmm_status lifecycle_enter_slowly(void)
 {
-  if (life_is_barred() || !caller_here.depth) return life_check();
+  if (lifecycle_is_barred() || !caller_here.depth) return lifecycle_check();
   caller_here.depth++;
   return HIPMM_OK;
 }
 
 /* ---- Changes ---- */
 
-static enum hipmm_status refuse_inner_change(void)
+static enum hipmm_status lifecycle_refuse_inner_change(void)
 {
   return error_set(HIPMM_E_STATE, "this is called from within a call of hipmm, which must end before hipmm can be "
                                   "initialised or finalized");
 }
 
-enum hipmm_status life_begin_change(void)
+enum hipmm_status lifecycle_begin_change(void)
 {
-  if (life_is_barred()) return life_check();
-  if (caller_here.depth || is_in_change) return refuse_inner_change();
-  pthread_once(&once, watch_forks);
+  if (lifecycle_is_barred()) return lifecycle_check();
+  if (caller_here.depth || is_in_change) return lifecycle_refuse_inner_change();
+  pthread_once(&once, lifecycle_watch_forks);
   callers_prepare();
   int cancel = cancel_forbid();
   atomic_fetch_add(&changing, 1);
@@ -122,18 +122,18 @@ enum hipmm_status life_begin_change(void)
   return HIPMM_OK;
 }
 
-void life_await_calls(void)
+void lifecycle_await_calls(void)
 {
-  atomic_store(&life_now, LIFE_CLOSING);
+  atomic_store(&lifecycle_now, LIFECYCLE_CLOSING);
   callers_await();
 }
 
-void life_end_change(enum life now)
+void lifecycle_end_change(enum lifecycle now)
 {
-  if (now == LIFE_READY) atomic_store(&was_ready, true);
+  if (now == LIFECYCLE_READY) atomic_store(&was_ready, true);
   int cancel = change_cancel;
   is_in_change = false;
-  atomic_store_explicit(&life_now, now, memory_order_release);
+  atomic_store_explicit(&lifecycle_now, now, memory_order_release);
   pthread_mutex_unlock(&lock);
   atomic_fetch_sub(&changing, 1);
   cancel_allow(cancel);

@@ -10,69 +10,75 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-enum life { LIFE_BEFORE, LIFE_READY, LIFE_CLOSING /* hipmm_finalize() is under way */, LIFE_FORKED };
+enum lifecycle {
+  LIFECYCLE_BEFORE,
+  LIFECYCLE_READY,
+  LIFECYCLE_CLOSING /* hipmm_finalize() is under way */,
+  LIFECYCLE_FORKED
+};
 
-extern atomic_int life_now;
+extern atomic_int lifecycle_now;
 
 /* Threads in the log's sink: they may hold locks of ours, so no call of theirs may go on. Counted, so that only while
  * there are any a call looks for the thread's own mark, which a library that was opened late finds by a call. */
-extern atomic_uint life_sinks;
-bool life_in_sink(void); /* whether the calling thread is */
-void life_enter_sink(void);
-void life_leave_sink(void);
+extern atomic_uint lifecycle_sinks;
+bool lifecycle_in_sink(void); /* whether the calling thread is */
+void lifecycle_enter_sink(void);
+void lifecycle_leave_sink(void);
 
 /* For calls on a resource that the caller holds, which may outlive hipmm_finalize(). One load. */
-static inline bool life_is_forked(void)
+static inline bool lifecycle_is_forked(void)
 {
-  return atomic_load_explicit(&life_now, memory_order_relaxed) == LIFE_FORKED;
+  return atomic_load_explicit(&lifecycle_now, memory_order_relaxed) == LIFECYCLE_FORKED;
 }
 
-/* Whether no call may go on: in a fork's child, and in a log sink. life_check() then says which. */
-static inline bool life_is_barred(void)
+/* Whether no call may go on: in a fork's child, and in a log sink. lifecycle_check() then says which. */
+static inline bool lifecycle_is_barred(void)
 {
-  return life_is_forked() || (atomic_load_explicit(&life_sinks, memory_order_relaxed) && life_in_sink());
+  return lifecycle_is_forked() || (atomic_load_explicit(&lifecycle_sinks, memory_order_relaxed) && lifecycle_in_sink());
 }
 
 /* HIPMM_E_STATE unless initialised and not a fork's child. What the graph and the per-device table have may go at any
  * time after it. */
-enum hipmm_status life_check(void);
+enum hipmm_status lifecycle_check(void);
 
-/* For calls that use the graph and the per-device table: as life_check, and until life_leave() the table stays open.
+/* For calls that use the graph and the per-device table: as lifecycle_check, and until lifecycle_leave() the table stays open.
  * hipmm_finalize() waits for such calls of other threads (callers.h). Pairs may be nested. */
-static inline enum hipmm_status life_enter(void);
-static inline void life_leave(void);
+static inline enum hipmm_status lifecycle_enter(void);
+static inline void lifecycle_leave(void);
 
 /* For calls that need only the runtime, which stays in the process: initialised at least once. */
-enum hipmm_status life_check_runtime(void);
+enum hipmm_status lifecycle_check_runtime(void);
 
-/* As life_check, then HIPMM_E_ARGUMENT if `argument`, a pointer that the caller must give, is NULL. */
-enum hipmm_status life_check_argument(const void *argument, const char *name);
+/* As lifecycle_check, then HIPMM_E_ARGUMENT if `argument`, a pointer that the caller must give, is NULL. */
+enum hipmm_status lifecycle_check_argument(const void *argument, const char *name);
 
 /* For calls on a resource that the caller holds: what bars every call, then HIPMM_E_ARGUMENT if it or `argument` is
  * NULL. */
-enum hipmm_status life_check_held(const struct hipmm_resource *resource, const void *argument, const char *name);
+enum hipmm_status lifecycle_check_held(const struct hipmm_resource *resource, const void *argument, const char *name);
 
 /* Serialise init and finalize between these; begin refuses in a fork's child, and in a thread that is in a call between
- * life_enter() and life_leave(), or in a change already: a function of the program that such a call runs. */
-enum hipmm_status life_begin_change(void);
-void life_end_change(enum life now);
+ * lifecycle_enter() and lifecycle_leave(), or in a change already: a function of the program that such a call runs. */
+enum hipmm_status lifecycle_begin_change(void);
+void lifecycle_end_change(enum lifecycle now);
 
 /* Within a change: no call may begin to use the table from now on, and none uses it when this returns. */
-void life_await_calls(void);
+void lifecycle_await_calls(void);
 
 /* ---- Entering ---- */
 
 /* A call within another one, or one that is refused. */
-enum hipmm_status life_enter_slowly(void);
+enum hipmm_status lifecycle_enter_slowly(void);
 
 /* The call is told of before it looks whether hipmm is initialised, and hipmm_finalize() says that it is not before it
  * looks for calls: one of the two sees the other. */
-static inline enum hipmm_status life_enter(void)
+static inline enum hipmm_status lifecycle_enter(void)
 {
-  if (__builtin_expect(caller_here.depth, 0)) return life_enter_slowly();
+  if (__builtin_expect(caller_here.depth, 0)) return lifecycle_enter_slowly();
   caller_enter();
-  bool is_ready = atomic_load(&life_now) == LIFE_READY && !atomic_load_explicit(&life_sinks, memory_order_relaxed);
-  if (__builtin_expect(is_ready || !life_check(), 1)) {
+  bool is_ready =
+      atomic_load(&lifecycle_now) == LIFECYCLE_READY && !atomic_load_explicit(&lifecycle_sinks, memory_order_relaxed);
+  if (__builtin_expect(is_ready || !lifecycle_check(), 1)) {
     caller_here.depth = 1;
     return HIPMM_OK;
   }
@@ -80,7 +86,7 @@ static inline enum hipmm_status life_enter(void)
   return HIPMM_E_STATE;
 }
 
-static inline void life_leave(void)
+static inline void lifecycle_leave(void)
 {
   if (!--caller_here.depth) caller_leave();
 }

@@ -22,7 +22,7 @@ static int highest_level = HIPMM_LOG_WARNING;
 static int output = STDERR_FILENO;
 static bool is_asked_for; /* by HIPMM_LOG */
 
-static void write_line(const char *line, size_t length)
+static void log_write_line(const char *line, size_t length)
 {
   while (length) {
     ssize_t written = write(output, line, length);
@@ -33,31 +33,31 @@ static void write_line(const char *line, size_t length)
   }
 }
 
-static int parse_level(const char *word, size_t length)
+static int log_parse_level(const char *word, size_t length)
 {
   for (int level = 0; level < N_LEVELS; level++)
     if (strlen(level_names[level]) == length && !strncmp(level_names[level], word, length)) return level;
   return length == 3 && !strncmp(word, "off", 3) ? LEVEL_OFF : N_LEVELS;
 }
 
-static void complain(const char *format, const char *what, const char *why)
+static void log_complain(const char *format, const char *what, const char *why)
 {
   char line[512];
   if (snprintf(line, sizeof line - 1, format, what, why) < 0) return;
   size_t length = text_make_plain(line);
   line[length] = '\n';
-  write_line(line, length + 1);
+  log_write_line(line, length + 1);
 }
 
-static void open_log(void)
+static void log_open(void)
 {
   const char *wanted = environment_get("HIPMM_LOG");
   if (!wanted || !*wanted) return;
   size_t length = strcspn(wanted, ":");
-  int level = parse_level(wanted, length);
+  int level = log_parse_level(wanted, length);
   if (level == N_LEVELS) {
-    complain("hipmm: warning: HIPMM_LOG=%s: not a level; write off, error, warning, info, debug or trace%s", wanted,
-             ", then :FILE");
+    log_complain("hipmm: warning: HIPMM_LOG=%s: not a level; write off, error, warning, info, debug or trace%s", wanted,
+                 ", then :FILE");
     return;
   }
   highest_level = level;
@@ -67,24 +67,24 @@ static void open_log(void)
   if (file >= 0)
     output = file;
   else
-    complain("hipmm: warning: HIPMM_LOG: %s: %s; logging to standard error", wanted + length + 1,
-             output_file_reason(errno));
+    log_complain("hipmm: warning: HIPMM_LOG: %s: %s; logging to standard error", wanted + length + 1,
+                 output_file_reason(errno));
 }
 
 /* A program that has a sink of its own wants no lines on its standard error unasked. */
-static bool output_wants(enum hipmm_log_level level)
+static bool log_output_wants(enum hipmm_log_level level)
 {
-  pthread_once(&once, open_log);
+  pthread_once(&once, log_open);
   return (int)level <= highest_level && (is_asked_for || !log_sink_exists());
 }
 
 bool log_wants(enum hipmm_log_level level)
 {
-  return output_wants(level) || log_sink_wants(level);
+  return log_output_wants(level) || log_sink_wants(level);
 }
 
 /* Lines in a file carry the time and the process, since several processes may share it. */
-static int format_head(char *line, size_t bytes, enum hipmm_log_level level)
+static int log_format_head(char *line, size_t bytes, enum hipmm_log_level level)
 {
   if (output == STDERR_FILENO) return snprintf(line, bytes, "hipmm: %s: ", level_names[level]);
   struct timespec now;
@@ -95,14 +95,14 @@ static int format_head(char *line, size_t bytes, enum hipmm_log_level level)
                   now.tv_nsec / 1000, (long)getpid(), level_names[level]);
 }
 
-static void write_output(enum hipmm_log_level level, const char *about, const char *message)
+static void log_write_output(enum hipmm_log_level level, const char *about, const char *message)
 {
   char line[LINE_BYTES];
-  size_t used = (size_t)format_head(line, sizeof line, level);
+  size_t used = (size_t)log_format_head(line, sizeof line, level);
   snprintf(line + used, LINE_BYTES - 1 - used, "%.128s%s%s", about ? about : "", about ? ": " : "", message);
   used = text_make_plain(line);
   line[used++] = '\n';
-  write_line(line, used);
+  log_write_line(line, used);
 }
 
 void log_line_arguments(enum hipmm_log_level level, const char *about, const char *format, va_list arguments)
@@ -111,7 +111,7 @@ void log_line_arguments(enum hipmm_log_level level, const char *about, const cha
   int cancel = cancel_forbid(); /* whoever writes a line may hold locks */
   if (log_wants(level) && vsnprintf(message, sizeof message, format, arguments) >= 0) {
     text_make_plain(message);
-    if (output_wants(level)) write_output(level, about, message);
+    if (log_output_wants(level)) log_write_output(level, about, message);
     if (log_sink_wants(level)) log_sink_write(level, about, message);
   }
   cancel_allow(cancel);

@@ -30,14 +30,14 @@ bool log_sink_wants(enum hipmm_log_level level)
 
 void log_sink_write(enum hipmm_log_level level, const char *about, const char *message)
 {
-  if (life_in_sink() || atomic_load_explicit(&process, memory_order_relaxed) != getpid()) return;
+  if (lifecycle_in_sink() || atomic_load_explicit(&process, memory_order_relaxed) != getpid()) return;
   pthread_rwlock_rdlock(&lock);
   if (sink && log_sink_wants(level)) {
     struct hipmm_error before = {.struct_size = sizeof before};
     hipmm_last_error(&before); /* that of the call which writes the line */
-    life_enter_sink();
+    lifecycle_enter_sink();
     sink(sink_arg, level, about ? about : "", message);
-    life_leave_sink();
+    lifecycle_leave_sink();
     error_set_located(&before);
   }
   pthread_rwlock_unlock(&lock);
@@ -47,7 +47,7 @@ enum hipmm_status hipmm_set_log_sink(void (*function)(void *arg, enum hipmm_log_
                                                       const char *message),
                                      void *arg, enum hipmm_log_level level)
 {
-  if (life_is_barred()) return life_check();
+  if (lifecycle_is_barred()) return lifecycle_check();
   if (function && (level < HIPMM_LOG_ERROR || level > HIPMM_LOG_TRACE))
     return error_set(HIPMM_E_ARGUMENT, "%d is not a level of the log; it is HIPMM_LOG_ERROR to HIPMM_LOG_TRACE",
                      (int)level);

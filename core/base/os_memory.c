@@ -3,14 +3,14 @@
 
 #include <sys/mman.h>
 
-void *pages_allocate(size_t bytes)
+void *os_memory_allocate(size_t bytes)
 {
   if (!bytes) return NULL;
   void *ptr = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return ptr == MAP_FAILED ? NULL : ptr;
 }
 
-void pages_free(void *ptr, size_t bytes)
+void os_memory_free(void *ptr, size_t bytes)
 {
   if (ptr) munmap(ptr, bytes);
 }

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 /* NULL when there is none, or for 0 bytes. Committed on touch. Free with the same size; NULL is allowed. */
-void *pages_allocate(size_t bytes);
-void pages_free(void *ptr, size_t bytes);
+void *os_memory_allocate(size_t bytes);
+void os_memory_free(void *ptr, size_t bytes);
 
 #endif

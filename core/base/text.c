@@ -11,19 +11,19 @@
 /* Longer words are never near: nobody mistypes them. */
 enum { LONGEST_WORD = 100 };
 
-static size_t smaller(size_t a, size_t b)
+static size_t text_smaller(size_t a, size_t b)
 {
   return a < b ? a : b;
 }
 
-static bool same_letter(char a, char b)
+static bool text_same_letter(char a, char b)
 {
   return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
 
 /* Damerau's distance in its restricted form: insertions, deletions, changes, and exchanges of neighbours. Both words
  * are at most LONGEST_WORD long. */
-static size_t distance(const char *a, const char *b)
+static size_t text_distance(const char *a, const char *b)
 {
   size_t rows[3][LONGEST_WORD + 1];
   size_t *before = rows[0], *above = rows[1], *row = rows[2], width = strlen(b);
@@ -31,10 +31,10 @@ static size_t distance(const char *a, const char *b)
   for (size_t i = 1; a[i - 1]; i++) {
     row[0] = i;
     for (size_t j = 1; j <= width; j++) {
-      size_t change = above[j - 1] + !same_letter(a[i - 1], b[j - 1]);
-      row[j] = smaller(change, smaller(above[j], row[j - 1]) + 1);
-      if (i > 1 && j > 1 && same_letter(a[i - 1], b[j - 2]) && same_letter(a[i - 2], b[j - 1]))
-        row[j] = smaller(row[j], before[j - 2] + 1);
+      size_t change = above[j - 1] + !text_same_letter(a[i - 1], b[j - 1]);
+      row[j] = text_smaller(change, text_smaller(above[j], row[j - 1]) + 1);
+      if (i > 1 && j > 1 && text_same_letter(a[i - 1], b[j - 2]) && text_same_letter(a[i - 2], b[j - 1]))
+        row[j] = text_smaller(row[j], before[j - 2] + 1);
     }
     size_t *oldest = before;
     before = above;
@@ -46,14 +46,14 @@ static size_t distance(const char *a, const char *b)
 
 struct text_near text_near(const char *word)
 {
-  size_t length = strlen(word), too_far = length / 3 > 1 ? length / 3 + 1 : smaller(2, length);
+  size_t length = strlen(word), too_far = length / 3 > 1 ? length / 3 + 1 : text_smaller(2, length);
   return (struct text_near){word, length > LONGEST_WORD ? 0 : too_far, NULL};
 }
 
 void text_near_try(struct text_near *near, const char *candidate)
 {
   if (!near->too_far || strlen(candidate) > LONGEST_WORD) return;
-  size_t far = distance(near->word, candidate);
+  size_t far = text_distance(near->word, candidate);
   if (far >= near->too_far) return;
   near->name = candidate;
   near->too_far = far;
@@ -116,7 +116,7 @@ size_t text_make_plain(char *text)
 }
 
 /* Writes one character as it shall appear, at most 6 bytes; returns its bytes in `text`. */
-static size_t quote_character(const char *text, char shown[8])
+static size_t text_quote_character(const char *text, char shown[8])
 {
   bool is_control;
   size_t n = text_character(text, &is_control);
@@ -142,7 +142,7 @@ const char *text_quote(const char *text, char *buffer, size_t buffer_bytes)
   buffer[used++] = '"';
   while (*text) {
     char shown[8];
-    size_t taken = quote_character(text, shown), length = strlen(shown);
+    size_t taken = text_quote_character(text, shown), length = strlen(shown);
     if (used + length + sizeof end > buffer_bytes) {
       memcpy(buffer + used, end, sizeof end);
       return buffer;

@@ -43,18 +43,18 @@ static const struct unit duration_units[] = {
     {"h", 3600ull * 1000 * 1000 * 1000},
 };
 
-static bool is_digit(char c)
+static bool units_is_digit(char c)
 {
   return c >= '0' && c <= '9';
 }
 
 /* Reads digits, and a point and more digits if there is one. Returns what follows, spaces skipped; NULL if there is no
  * digit. */
-static const char *parse_decimal(const char *text, struct decimal *number)
+static const char *units_parse_decimal(const char *text, struct decimal *number)
 {
   *number = (struct decimal){.scale = 1};
-  if (!is_digit(*text)) return NULL;
-  for (; is_digit(*text); text++) {
+  if (!units_is_digit(*text)) return NULL;
+  for (; units_is_digit(*text); text++) {
     uint64_t digit = (uint64_t)(*text - '0');
     number->overflows |= number->whole > (UINT64_MAX - digit) / 10;
     number->whole = number->whole * 10 + digit;
@@ -63,7 +63,7 @@ static const char *parse_decimal(const char *text, struct decimal *number)
     text++;
   else
     return text + strspn(text, " \t");
-  for (; is_digit(*text); text++) {
+  for (; units_is_digit(*text); text++) {
     if (number->scale >= 1000000000000000000ull) continue;
     number->fraction = number->fraction * 10 + (uint64_t)(*text - '0');
     number->scale *= 10;
@@ -71,69 +71,70 @@ static const char *parse_decimal(const char *text, struct decimal *number)
   return text + strspn(text, " \t");
 }
 
-static bool fail(int code)
+static bool units_fail(int code)
 {
   errno = code;
   return false;
 }
 
 /* The number times the unit, if it is at most `maximum`. */
-static bool multiply(const struct decimal *number, uint64_t unit, uint64_t maximum, uint64_t *product_out)
+static bool units_multiply(const struct decimal *number, uint64_t unit, uint64_t maximum, uint64_t *product_out)
 {
   unsigned __int128 product = (unsigned __int128)number->whole * unit;
   product += (unsigned __int128)number->fraction * unit / number->scale;
-  if (number->overflows || product > maximum) return fail(ERANGE);
+  if (number->overflows || product > maximum) return units_fail(ERANGE);
   *product_out = (uint64_t)product;
   return true;
 }
 
-static const struct unit *find_unit(const struct unit *units, size_t n, const char *name,
-                                    int (*compare)(const char *, const char *))
+static const struct unit *units_find_unit(const struct unit *units, size_t n, const char *name,
+                                          int (*compare)(const char *, const char *))
 {
   for (size_t i = 0; i < n; i++)
     if (!compare(units[i].name, name)) return &units[i];
   return NULL;
 }
 
-bool text_parse_bytes(const char *text, uint64_t *bytes_out)
+bool units_parse_bytes(const char *text, uint64_t *bytes_out)
 {
   struct decimal number;
-  const char *name = parse_decimal(text, &number);
-  if (!name) return fail(EINVAL);
-  const struct unit *unit = find_unit(bytes_units, sizeof bytes_units / sizeof *bytes_units, name, strcasecmp);
-  return unit ? multiply(&number, unit->size, UINT64_MAX, bytes_out) : fail(EINVAL);
+  const char *name = units_parse_decimal(text, &number);
+  if (!name) return units_fail(EINVAL);
+  const struct unit *unit = units_find_unit(bytes_units, sizeof bytes_units / sizeof *bytes_units, name, strcasecmp);
+  return unit ? units_multiply(&number, unit->size, UINT64_MAX, bytes_out) : units_fail(EINVAL);
 }
 
-bool text_parse_percent(const char *text, double *percent_out)
+bool units_parse_percent(const char *text, double *percent_out)
 {
   struct decimal number;
-  const char *rest = parse_decimal(text, &number);
-  if (!rest || strcmp(rest, "%")) return fail(EINVAL);
-  if (number.overflows) return fail(ERANGE);
+  const char *rest = units_parse_decimal(text, &number);
+  if (!rest || strcmp(rest, "%")) return units_fail(EINVAL);
+  if (number.overflows) return units_fail(ERANGE);
   *percent_out = (double)number.whole + (double)number.fraction / (double)number.scale;
   return true;
 }
 
-bool text_parse_duration(const char *text, int64_t *ns_out)
+bool units_parse_duration(const char *text, int64_t *ns_out)
 {
   struct decimal number;
   uint64_t ns;
-  const char *name = parse_decimal(text, &number);
-  if (!name) return fail(EINVAL);
-  const struct unit *unit = find_unit(duration_units, sizeof duration_units / sizeof *duration_units, name, strcmp);
-  if (!unit) return fail(EINVAL);
-  if (!multiply(&number, unit->size, INT64_MAX, &ns)) return false;
+  const char *name = units_parse_decimal(text, &number);
+  if (!name) return units_fail(EINVAL);
+  const struct unit *unit =
+      units_find_unit(duration_units, sizeof duration_units / sizeof *duration_units, name, strcmp);
+  if (!unit) return units_fail(EINVAL);
+  if (!units_multiply(&number, unit->size, INT64_MAX, &ns)) return false;
   *ns_out = (int64_t)ns;
   return true;
 }
 
 /* Hundredths of `unit` (a power of two from 1024) in `bytes`, rounded. */
-static uint64_t hundredths(uint64_t bytes, uint64_t unit)
+static uint64_t units_hundredths(uint64_t bytes, uint64_t unit)
 {
   return bytes / unit * 100 + (uint64_t)(((unsigned __int128)(bytes % unit) * 100 + unit / 2) / unit);
 }
 
-const char *text_bytes(uint64_t bytes, char *buffer, size_t buffer_bytes)
+const char *units_format_bytes(uint64_t bytes, char *buffer, size_t buffer_bytes)
 {
   static const char *const names[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   if (bytes < 1024) {
@@ -142,11 +143,11 @@ const char *text_bytes(uint64_t bytes, char *buffer, size_t buffer_bytes)
   }
   size_t step = 0;
   uint64_t unit = 1024;
-  while (step < 5 && hundredths(bytes, unit) >= 102400) {
+  while (step < 5 && units_hundredths(bytes, unit) >= 102400) {
     step++;
     unit *= 1024;
   }
-  uint64_t shown = hundredths(bytes, unit);
+  uint64_t shown = units_hundredths(bytes, unit);
   bool is_exact = (unsigned __int128)shown * unit == (unsigned __int128)bytes * 100;
   int decimals = !is_exact || shown % 10 ? 2 : shown % 100 ? 1 : 0;
   unsigned fraction = (unsigned)(shown % 100) / (decimals == 1 ? 10 : 1);

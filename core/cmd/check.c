@@ -10,7 +10,7 @@ static const char *check_plural(size_t n)
   return n == 1 ? "" : "s";
 }
 
-static void check_print_verdict(const char *file, const struct report *report, const struct graph *graph)
+static void check_print_verdict(const char *file, const struct diagnostics *report, const struct graph *graph)
 {
   output_text(stdout, file);
   if (graph)
@@ -22,10 +22,10 @@ static void check_print_verdict(const char *file, const struct report *report, c
   putchar('\n');
 }
 
-static int check_print(const char *file, const struct report *report, const struct graph *graph)
+static int check_print(const char *file, const struct diagnostics *report, const struct graph *graph)
 {
   size_t n_kept = 0;
-  for (const struct mistake *mistake = report->first; mistake; mistake = mistake->next, n_kept++) {
+  for (const struct diagnostic *mistake = report->first; mistake; mistake = mistake->next, n_kept++) {
     mistake_print(stdout, file, mistake);
     putchar('\n');
   }
@@ -35,10 +35,10 @@ static int check_print(const char *file, const struct report *report, const stru
   return output_finish(graph ? CMD_GOOD : CMD_BAD);
 }
 
-static json_t *check_json_mistakes(const struct report *report, bool warnings)
+static json_t *check_json_mistakes(const struct diagnostics *report, bool warnings)
 {
   json_t *list = json_array();
-  for (const struct mistake *mistake = report->first; mistake; mistake = mistake->next) {
+  for (const struct diagnostic *mistake = report->first; mistake; mistake = mistake->next) {
     if ((mistake->status == HIPMM_OK) != warnings) continue;
     json_array_append_new(list, json_pack("{s:o, s:i, s:i, s:o}", "path",
                                           output_json_string(mistake->path ? mistake->path : ""), "line", mistake->line,
@@ -47,7 +47,7 @@ static json_t *check_json_mistakes(const struct report *report, bool warnings)
   return list;
 }
 
-static int check_print_json(const char *file, const struct report *report, const struct graph *graph)
+static int check_print_json(const char *file, const struct diagnostics *report, const struct graph *graph)
 {
   json_t *result = json_pack("{s:o, s:b, s:o, s:o}", "file", output_json_string(file), "ok", graph != NULL, "errors",
                              check_json_mistakes(report, false), "warnings", check_json_mistakes(report, true));
@@ -56,12 +56,12 @@ static int check_print_json(const char *file, const struct report *report, const
 
 static int check_file(const char *file, bool json)
 {
-  struct report report = {.source = file};
+  struct diagnostics report = {.source = file};
   struct graph *graph = NULL;
   graph_from_file(file, &report, &graph);
   int status = json ? check_print_json(file, &report, graph) : check_print(file, &report, graph);
   if (graph) graph_release(graph);
-  report_clear(&report);
+  diagnostics_clear(&report);
   return status;
 }
 

@@ -138,7 +138,7 @@ enum hipmm_status source_initialise(const struct source *source);
 const char *source_name(const struct source *source);
 
 /* A mistake as a line of text, without the newline; `warning: ` marks a warning. */
-void mistake_print(FILE *stream, const char *file, const struct mistake *mistake);
+void mistake_print(FILE *stream, const char *file, const struct diagnostic *mistake);
 
 /* The plugin path that the graph in force adds, for commands that work without a valid graph. `file` was given with
  * --config, or is NULL. False if the given file is not valid; mistakes are printed. Release *graph_out if not NULL. */

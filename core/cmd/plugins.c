@@ -10,7 +10,7 @@ struct plugins {
   size_t n_loaded, n_refused;
 };
 
-static size_t larger(size_t a, size_t b)
+static size_t plugins_larger(size_t a, size_t b)
 {
   return a > b ? a : b;
 }
@@ -18,9 +18,9 @@ static size_t larger(size_t a, size_t b)
 static void plugins_measure(void *closure, const struct plugin_candidate *candidate)
 {
   struct plugins *plugins = closure;
-  plugins->type_width = larger(plugins->type_width, text_width(candidate->type));
+  plugins->type_width = plugins_larger(plugins->type_width, text_width(candidate->type));
   if (candidate->plugin)
-    plugins->version_width = larger(plugins->version_width, text_width(candidate->plugin->descriptor.version));
+    plugins->version_width = plugins_larger(plugins->version_width, text_width(candidate->plugin->descriptor.version));
 }
 
 static void plugins_print_refusal(const char *refusal)

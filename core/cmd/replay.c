@@ -98,7 +98,7 @@ static void replay_print_bytes(const char *label, uint64_t bytes)
 {
   char words[64], number[32];
   replay_label(label);
-  printf("%s%15s%s  %s bytes\n", style(STYLE_NAME), text_bytes(bytes, words, sizeof words), style(STYLE_OFF),
+  printf("%s%15s%s  %s bytes\n", style(STYLE_NAME), units_format_bytes(bytes, words, sizeof words), style(STYLE_OFF),
          replay_number(bytes, number, sizeof number));
 }
 

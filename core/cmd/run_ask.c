@@ -16,12 +16,12 @@
 /* ---- The child ---- */
 
 /* Whether neither the environment nor the graph in use names a runtime. */
-static bool run_is_automatic(void)
+static bool run_ask_is_automatic(void)
 {
   const char *wanted = environment_get("HIPMM_RUNTIME");
   struct graph *graph;
   if (wanted && *wanted) return !strcmp(wanted, "auto");
-  if (device_graph(0, &graph)) return false;
+  if (device_table_graph(0, &graph)) return false;
   bool is_automatic = !strcmp(graph->runtime, "auto");
   graph_release(graph);
   return is_automatic;
@@ -29,11 +29,11 @@ static bool run_is_automatic(void)
 
 /* The software device reads its settings from the environment when the program first calls it, which may be before
  * hipmm reads the graph: the graph's settings go there, under what is there already. */
-static void run_look_at_settings(struct run_answer *answer)
+static void run_ask_look_at_settings(struct run_answer *answer)
 {
   const char *given = environment_get("HIPMM_SOFTWARE");
   struct graph *graph;
-  if (strcmp(answer->runtime, "software") != 0 || device_graph(0, &graph)) return;
+  if (strcmp(answer->runtime, "software") != 0 || device_table_graph(0, &graph)) return;
   char *text = strcmp(graph->runtime, "software") ? NULL : option_overlay_text(graph->runtime_object, "type");
   if (text && *text) {
     int length = snprintf(answer->settings, sizeof answer->settings, "%s%s%s", text, given && *given ? "," : "",
@@ -44,7 +44,7 @@ static void run_look_at_settings(struct run_answer *answer)
   graph_release(graph);
 }
 
-static void run_look(const struct source *source, struct run_answer *answer)
+static void run_ask_look(const struct source *source, struct run_answer *answer)
 {
   Dl_info info;
   answer->is_good = source_initialise(source) == HIPMM_OK;
@@ -56,16 +56,16 @@ static void run_look(const struct source *source, struct run_answer *answer)
   if (strcmp(answer->runtime, "amd") && dladdr(hip_symbol("hipMalloc"), &info))
     (void)!realpath(info.dli_fname, answer->library);
   if (strchr(answer->runtime, '/')) snprintf(answer->runtime, sizeof answer->runtime, "%s", answer->library);
-  run_look_at_settings(answer);
-  answer->is_last_resort = !strcmp(answer->runtime, "software") && run_is_automatic();
+  run_ask_look_at_settings(answer);
+  answer->is_last_resort = !strcmp(answer->runtime, "software") && run_ask_is_automatic();
 }
 
 /* What hipmm has to say beyond the answer, it says again in the program. */
-static void run_answer_and_exit(const struct source *source, int pipe_end)
+static void run_ask_answer_and_exit(const struct source *source, int pipe_end)
 {
   struct run_answer answer = {.is_good = false};
   setenv("HIPMM_LOG", "off", 1);
-  run_look(source, &answer);
+  run_ask_look(source, &answer);
   const char *from = (const char *)&answer;
   for (size_t left = sizeof answer; left;) {
     ssize_t written = write(pipe_end, from, left);
@@ -79,7 +79,7 @@ static void run_answer_and_exit(const struct source *source, int pipe_end)
 
 /* ---- The parent ---- */
 
-static bool run_read(int pipe_end, struct run_answer *answer)
+static bool run_ask_read(int pipe_end, struct run_answer *answer)
 {
   char *to = (char *)answer;
   size_t left = sizeof *answer;
@@ -93,7 +93,7 @@ static bool run_read(int pipe_end, struct run_answer *answer)
   return true;
 }
 
-static void run_fail(struct run_answer *answer, const char *what, const char *why)
+static void run_ask_fail(struct run_answer *answer, const char *what, const char *why)
 {
   *answer = (struct run_answer){.is_good = false};
   snprintf(answer->why, sizeof answer->why, "%s%s%s", what, *why ? ": " : "", why);
@@ -103,22 +103,22 @@ void run_ask(const struct source *source, struct run_answer *answer_out)
 {
   int ends[2], status = 0;
   if (pipe(ends)) {
-    run_fail(answer_out, "run: pipe", strerror(errno));
+    run_ask_fail(answer_out, "run: pipe", strerror(errno));
     return;
   }
   fflush(NULL);
   pid_t child = fork();
   if (child == 0) {
     close(ends[0]);
-    run_answer_and_exit(source, ends[1]);
+    run_ask_answer_and_exit(source, ends[1]);
   }
   int code = errno;
   close(ends[1]);
-  bool is_read = child > 0 && run_read(ends[0], answer_out);
+  bool is_read = child > 0 && run_ask_read(ends[0], answer_out);
   close(ends[0]);
   while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
-  if (child < 0) run_fail(answer_out, "run: fork", strerror(code));
+  if (child < 0) run_ask_fail(answer_out, "run: fork", strerror(code));
   if (child > 0 && !is_read)
-    run_fail(answer_out, "run: the GPU runtime ended the process that asked it for devices",
-             WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "");
+    run_ask_fail(answer_out, "run: the GPU runtime ended the process that asked it for devices",
+                 WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "");
 }

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 /* Sets a variable; false, said, when there is no memory for it. */
-static bool run_set(const char *name, const char *value)
+static bool run_environment_set(const char *name, const char *value)
 {
   if (!setenv(name, value, 1)) return true;
   say("run: %s: %s", name, strerror(errno));
@@ -20,7 +20,7 @@ static bool run_set(const char *name, const char *value)
 /* ---- The preload object ---- */
 
 /* Where the plugins are. `file` has PATH_MAX bytes. */
-static bool run_find_object(char *file)
+static bool run_environment_find_object(char *file)
 {
   static const char *const names[] = {"preload/preload.so",
                                       "../preload/.libs/preload.so"}; /* the latter in a build tree */
@@ -32,22 +32,23 @@ static bool run_find_object(char *file)
 }
 
 /* The loader takes a blank or a colon for the end of a name. */
-static bool run_can_name(const char *file)
+static bool run_environment_can_name(const char *file)
 {
   if (!strpbrk(file, " :\t\n")) return true;
   say("run: %s: the loader cannot be told to put it in front, since its name has a blank or a colon", file);
   return false;
 }
 
-static bool run_preload(const char *library)
+static bool run_environment_preload(const char *library)
 {
   char object[PATH_MAX], *all = NULL;
   const char *others = getenv("LD_PRELOAD");
-  if (!run_find_object(object) || !run_can_name(object) || !run_can_name(library)) return false;
+  if (!run_environment_find_object(object) || !run_environment_can_name(object) || !run_environment_can_name(library))
+    return false;
   if (asprintf(&all, "%s%s%s%s%s", object, *library ? ":" : "", library, others && *others ? ":" : "",
                others ? others : "") < 0)
     all = NULL;
-  bool is_set = all && run_set("LD_PRELOAD", all);
+  bool is_set = all && run_environment_set("LD_PRELOAD", all);
   if (!all) say("run: out of memory");
   free(all);
   return is_set;
@@ -56,7 +57,7 @@ static bool run_preload(const char *library)
 /* ---- Folders and files ---- */
 
 /* The folder's absolute name, or the name as it is if there is no such folder. */
-static bool run_append_folder(char **folders, const char *folder, size_t length)
+static bool run_environment_append_folder(char **folders, const char *folder, size_t length)
 {
   char name[PATH_MAX], absolute[PATH_MAX], *longer;
   snprintf(name, sizeof name, "%.*s", (int)length, folder);
@@ -68,50 +69,52 @@ static bool run_append_folder(char **folders, const char *folder, size_t length)
   return true;
 }
 
-static bool run_set_plugin_path(void)
+static bool run_environment_set_plugin_path(void)
 {
   char *folders = NULL;
   bool is_good = true;
   for (const char *at = getenv("HIPMM_PLUGIN_PATH"); at && *at && is_good;) {
     size_t length = strcspn(at, ":");
-    if (length) is_good = run_append_folder(&folders, at, length);
+    if (length) is_good = run_environment_append_folder(&folders, at, length);
     at += length + (at[length] == ':');
   }
   if (!is_good) say("run: out of memory");
-  if (is_good && folders) is_good = run_set("HIPMM_PLUGIN_PATH", folders);
+  if (is_good && folders) is_good = run_environment_set("HIPMM_PLUGIN_PATH", folders);
   free(folders);
   return is_good;
 }
 
 /* What one run reports begins with an empty file: every process of it appends. */
-static bool run_set_report(const char *report)
+static bool run_environment_set_report(const char *report)
 {
   char absolute[PATH_MAX];
   if (!report) {
     unsetenv("HIPMM_RUN_REPORT");
     return true;
   }
-  if (!strcmp(report, "-") || output_file_standard(report) >= 0) return run_set("HIPMM_RUN_REPORT", report);
+  if (!strcmp(report, "-") || output_file_standard(report) >= 0) return run_environment_set("HIPMM_RUN_REPORT", report);
   int file = output_file_open(report, OUTPUT_FILE_EMPTY);
   if (file >= 0) close(file);
-  if (file >= 0 && realpath(report, absolute)) return run_set("HIPMM_RUN_REPORT", absolute);
+  if (file >= 0 && realpath(report, absolute)) return run_environment_set("HIPMM_RUN_REPORT", absolute);
   say("run: --report=%s: %s", report, output_file_reason(errno));
   return false;
 }
 
-static bool run_set_config(const char *config)
+static bool run_environment_set_config(const char *config)
 {
   char absolute[PATH_MAX];
   if (!config) return true;
-  return run_set("HIPMM_CONFIG", realpath(config, absolute) ? absolute : config);
+  return run_environment_set("HIPMM_CONFIG", realpath(config, absolute) ? absolute : config);
 }
 
 bool run_prepare(const struct run_settings *settings, const struct run_answer *answer)
 {
   char pid[32];
   snprintf(pid, sizeof pid, "%ld", (long)getpid());
-  return run_set_config(settings->config) && run_set_plugin_path() && run_set("HIPMM_RUNTIME", answer->runtime) &&
-         (!*answer->settings || run_set("HIPMM_SOFTWARE", answer->settings)) && run_set_report(settings->report) &&
-         run_set("HIPMM_RUN_PID", pid) && run_set("HIPMM_RUN_STRICT", settings->is_strict ? "1" : "0") &&
-         run_preload(answer->library);
+  return run_environment_set_config(settings->config) && run_environment_set_plugin_path() &&
+         run_environment_set("HIPMM_RUNTIME", answer->runtime) &&
+         (!*answer->settings || run_environment_set("HIPMM_SOFTWARE", answer->settings)) &&
+         run_environment_set_report(settings->report) && run_environment_set("HIPMM_RUN_PID", pid) &&
+         run_environment_set("HIPMM_RUN_STRICT", settings->is_strict ? "1" : "0") &&
+         run_environment_preload(answer->library);
 }

@@ -13,7 +13,7 @@
 
 /* ---- Finding ---- */
 
-static bool run_is_program(const char *file)
+static bool run_program_is(const char *file)
 {
   struct stat status;
   if (stat(file, &status)) return false;
@@ -27,12 +27,12 @@ bool run_find_program(const char *name, char *file, size_t bytes)
   int code = ENOENT;
   if (strchr(name, '/')) {
     snprintf(file, bytes, "%s", name);
-    return run_is_program(file);
+    return run_program_is(file);
   }
   for (const char *at = path ? path : "/bin:/usr/bin"; *name; at++) {
     size_t length = strcspn(at, ":");
     snprintf(file, bytes, "%.*s%s%s", (int)length, at, length ? "/" : "", name);
-    if (run_is_program(file)) return true;
+    if (run_program_is(file)) return true;
     if (errno == EACCES) code = EACCES;
     at += length;
     if (!*at) break;
@@ -43,7 +43,7 @@ bool run_find_program(const char *name, char *file, size_t bytes)
 
 /* ---- Looking ---- */
 
-static bool run_raises_rights(const char *file)
+static bool run_program_raises_rights(const char *file)
 {
   struct stat status;
   if (stat(file, &status)) return false;
@@ -53,7 +53,7 @@ static bool run_raises_rights(const char *file)
 }
 
 /* Whether the program asks for a loader, as all that are linked with shared libraries do. */
-static bool run_has_loader(int file, const Elf64_Ehdr *header)
+static bool run_program_has_loader(int file, const Elf64_Ehdr *header)
 {
   for (unsigned i = 0; i < header->e_phnum; i++) {
     Elf64_Phdr segment;
@@ -65,24 +65,24 @@ static bool run_has_loader(int file, const Elf64_Ehdr *header)
 }
 
 /* A script is its interpreter's to judge. */
-static const char *run_why_not_elf(int file)
+static const char *run_program_why_not_elf(int file)
 {
   Elf64_Ehdr header;
   if (pread(file, &header, sizeof header, 0) != (ssize_t)sizeof header || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
     return NULL;
   if (header.e_ident[EI_CLASS] != ELFCLASS64) return "is no 64-bit program, as hipmm is";
-  if (header.e_phentsize == sizeof(Elf64_Phdr) && !run_has_loader(file, &header))
+  if (header.e_phentsize == sizeof(Elf64_Phdr) && !run_program_has_loader(file, &header))
     return "is linked statically, so nothing can be put in front of its GPU runtime";
   return NULL;
 }
 
 const char *run_why_not(const char *name)
 {
-  if (run_raises_rights(name))
+  if (run_program_raises_rights(name))
     return "is set-user-id, set-group-id or has capabilities, and for such programs the loader ignores LD_PRELOAD";
   int file = open(name, O_RDONLY | O_CLOEXEC);
   if (file < 0) return NULL;
-  const char *why = run_why_not_elf(file);
+  const char *why = run_program_why_not_elf(file);
   close(file);
   return why;
 }

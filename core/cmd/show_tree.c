@@ -27,7 +27,7 @@ struct tree {
   char prefix[TREE_PREFIX];
 };
 
-static void tree_add_child(struct tree_children *children, int node, const char *role)
+static void show_tree_add_child(struct tree_children *children, int node, const char *role)
 {
   void *larger = reallocarray(children->items, children->n + 1, sizeof *children->items);
   char *copy = strdup(role);
@@ -40,23 +40,23 @@ static void tree_add_child(struct tree_children *children, int node, const char 
   }
 }
 
-static void tree_add_reference(void *closure, const char *name, const char *relative_path)
+static void show_tree_add_reference(void *closure, const char *name, const char *relative_path)
 {
   struct tree_children *children = closure;
-  tree_add_child(children, graph_find(children->graph, name),
-                 relative_path[0] == '/' ? relative_path + 1 : relative_path);
+  show_tree_add_child(children, graph_find(children->graph, name),
+                      relative_path[0] == '/' ? relative_path + 1 : relative_path);
 }
 
-static struct tree_children tree_children(const struct graph *graph, const struct graph_node *node)
+static struct tree_children show_tree_children(const struct graph *graph, const struct graph_node *node)
 {
   struct tree_children children = {.graph = graph};
   const struct hipmm_plugin *descriptor = &node->plugin->descriptor;
-  for (size_t i = 0; i < node->n_upstreams; i++) tree_add_child(&children, node->upstreams[i], "");
-  option_references(descriptor->options, descriptor->n_options, node->object, tree_add_reference, &children);
+  for (size_t i = 0; i < node->n_upstreams; i++) show_tree_add_child(&children, node->upstreams[i], "");
+  option_references(descriptor->options, descriptor->n_options, node->object, show_tree_add_reference, &children);
   return children;
 }
 
-static void tree_children_clear(struct tree_children *children)
+static void show_tree_children_clear(struct tree_children *children)
 {
   for (size_t i = 0; i < children->n; i++) free(children->items[i].role);
   free(children->items);
@@ -64,7 +64,7 @@ static void tree_children_clear(struct tree_children *children)
 
 /* ---- Options --------------------------------------------------------------------------------------------------- */
 
-static void tree_print_option(struct wrap *wrap, const struct hipmm_option *row, json_t *value, enum style kind)
+static void show_tree_print_option(struct wrap *wrap, const struct hipmm_option *row, json_t *value, enum style kind)
 {
   char *text = strdup(row->name), *shown = value_text(row, value);
   value_append(&text, "=");
@@ -74,7 +74,7 @@ static void tree_print_option(struct wrap *wrap, const struct hipmm_option *row,
   free(text);
 }
 
-static void tree_begin_options(struct wrap *wrap, const char *label)
+static void show_tree_begin_options(struct wrap *wrap, const char *label)
 {
   fputs(wrap->prefix, stdout);
   wrap->column = text_width(wrap->prefix);
@@ -87,8 +87,8 @@ enum tree_sort { TREE_GIVEN, TREE_DEFAULT, TREE_NOT_SET };
 static const char *const tree_sort_labels[] = {
     [TREE_GIVEN] = "", [TREE_DEFAULT] = "defaults:", [TREE_NOT_SET] = "not set:"};
 
-static void tree_print_sort(const struct tree *tree, const struct graph_node *node, const char *rail,
-                            enum tree_sort wanted)
+static void show_tree_print_sort(const struct tree *tree, const struct graph_node *node, const char *rail,
+                                 enum tree_sort wanted)
 {
   char prefix[TREE_PREFIX + 8];
   snprintf(prefix, sizeof prefix, "%s%s", tree->prefix, rail);
@@ -99,11 +99,11 @@ static void tree_print_sort(const struct tree *tree, const struct graph_node *no
     json_t *value = option_in_force(row, node->object, &given);
     enum tree_sort sort = given ? TREE_GIVEN : json_is_null(value) ? TREE_NOT_SET : TREE_DEFAULT;
     if (sort == wanted) {
-      if (wrap.column == 0) tree_begin_options(&wrap, tree_sort_labels[sort]);
+      if (wrap.column == 0) show_tree_begin_options(&wrap, tree_sort_labels[sort]);
       if (sort == TREE_NOT_SET)
         wrap_item(&wrap, TREE_GAP, STYLE_FAINT, row->name);
       else
-        tree_print_option(&wrap, row, value, given ? STYLE_OFF : STYLE_FAINT);
+        show_tree_print_option(&wrap, row, value, given ? STYLE_OFF : STYLE_FAINT);
     }
     json_decref(value);
   }
@@ -113,7 +113,7 @@ static void tree_print_sort(const struct tree *tree, const struct graph_node *no
 /* ---- Nodes ----------------------------------------------------------------------------------------------------- */
 
 /* What the type does, as far as the line is free. */
-static void tree_print_doc(const char *doc, size_t column)
+static void show_tree_print_doc(const char *doc, size_t column)
 {
   size_t room = terminal_width() > column ? terminal_width() - column : 0;
   if (room < TREE_LEAST_DOC) return;
@@ -128,14 +128,14 @@ static void tree_print_doc(const char *doc, size_t column)
 }
 
 /* Whether a resource of this type was drawn before, with what the type does. */
-static bool tree_type_is_known(const struct tree *tree, const struct graph_node *node)
+static bool show_tree_type_is_known(const struct tree *tree, const struct graph_node *node)
 {
   for (size_t i = 0; i < tree->graph->n_nodes; i++)
     if (tree->shown[i] && tree->graph->nodes[i].plugin == node->plugin) return true;
   return false;
 }
 
-static void tree_print_title(const struct tree *tree, const struct graph_node *node, const char *role, bool again)
+static void show_tree_print_title(const struct tree *tree, const struct graph_node *node, const char *role, bool again)
 {
   const struct hipmm_plugin *descriptor = &node->plugin->descriptor;
   char label[TREE_LABEL];
@@ -147,38 +147,38 @@ static void tree_print_title(const struct tree *tree, const struct graph_node *n
   print_padded(STYLE_FAINT, label, 0);
   size_t column = text_width(tree->prefix) + TREE_RAIL + text_width(node->name) + text_width(label) + TREE_GAP;
   if (is_named) column += TREE_GAP + text_width(descriptor->type);
-  if (!again && !tree_type_is_known(tree, node)) tree_print_doc(descriptor->doc, column);
+  if (!again && !show_tree_type_is_known(tree, node)) show_tree_print_doc(descriptor->doc, column);
   putchar('\n');
 }
 
-static void tree_print_node(struct tree *tree, int index, const char *role)
+static void show_tree_print_node(struct tree *tree, int index, const char *role)
 {
   const struct graph_node *node = &tree->graph->nodes[index];
   bool again = tree->shown[index];
-  tree_print_title(tree, node, role, again);
+  show_tree_print_title(tree, node, role, again);
   if (again) return;
   tree->shown[index] = true;
 
-  struct tree_children children = tree_children(tree->graph, node);
+  struct tree_children children = show_tree_children(tree->graph, node);
   const char *rail = children.n > 0 ? "│  " : "   ";
-  tree_print_sort(tree, node, rail, TREE_GIVEN);
-  tree_print_sort(tree, node, rail, TREE_DEFAULT);
-  tree_print_sort(tree, node, rail, TREE_NOT_SET);
+  show_tree_print_sort(tree, node, rail, TREE_GIVEN);
+  show_tree_print_sort(tree, node, rail, TREE_DEFAULT);
+  show_tree_print_sort(tree, node, rail, TREE_NOT_SET);
   size_t length = strlen(tree->prefix);
   for (size_t i = 0; i < children.n; i++) {
     bool last = i + 1 == children.n;
     printf("%s%s", tree->prefix, last ? "└─ " : "├─ ");
     snprintf(tree->prefix + length, sizeof tree->prefix - length, "%s", last ? "   " : "│  ");
-    tree_print_node(tree, children.items[i].node, children.items[i].role);
+    show_tree_print_node(tree, children.items[i].node, children.items[i].role);
     tree->prefix[length] = '\0';
   }
-  tree_children_clear(&children);
+  show_tree_children_clear(&children);
 }
 
 void show_print_tree(const struct graph *graph, int node, bool *shown)
 {
   struct tree tree = {.graph = graph, .shown = shown};
-  tree_print_node(&tree, node, "");
+  show_tree_print_node(&tree, node, "");
 }
 
 json_t *show_json_node(const struct graph *graph, const struct graph_node *node)

@@ -15,7 +15,7 @@ const char *source_name(const struct source *source)
   return source->file ? source->file : "built in";
 }
 
-void mistake_print(FILE *stream, const char *file, const struct mistake *mistake)
+void mistake_print(FILE *stream, const char *file, const struct diagnostic *mistake)
 {
   output_text(stream, file);
   if (mistake->line > 0) fprintf(stream, ":%d:%d", mistake->line, mistake->column);
@@ -28,9 +28,9 @@ void mistake_print(FILE *stream, const char *file, const struct mistake *mistake
   output_text(stream, mistake->message);
 }
 
-static void source_say_mistakes(const char *file, const struct report *report)
+static void source_say_mistakes(const char *file, const struct diagnostics *report)
 {
-  for (const struct mistake *mistake = report->first; mistake; mistake = mistake->next) {
+  for (const struct diagnostic *mistake = report->first; mistake; mistake = mistake->next) {
     if (mistake->status == HIPMM_OK) continue;
     fputs("hipmm: ", stderr);
     mistake_print(stderr, file, mistake);
@@ -40,11 +40,11 @@ static void source_say_mistakes(const char *file, const struct report *report)
 
 bool source_read(const struct source *source, struct graph **graph_out)
 {
-  struct report report = {.source = source_name(source)};
+  struct diagnostics report = {.source = source_name(source)};
   enum hipmm_status status =
       source->file ? graph_from_file(source->file, &report, graph_out) : graph_built_in(&report, graph_out);
   if (status != HIPMM_OK) source_say_mistakes(source_name(source), &report);
-  report_clear(&report);
+  diagnostics_clear(&report);
   return status == HIPMM_OK;
 }
 
@@ -56,14 +56,14 @@ enum hipmm_status source_initialise(const struct source *source)
 bool source_plugin_path(const char *file, struct graph **graph_out, struct plugin_path *path_out)
 {
   struct source source;
-  struct report report = {0};
+  struct diagnostics report = {0};
   source_choose(&source, file);
   *graph_out = NULL;
   *path_out = (struct plugin_path){0};
   if (file && !source_read(&source, graph_out)) return false;
   if (!file && source.file && graph_from_file(source.file, &report, graph_out) != HIPMM_OK)
     say("%s is not a valid graph, so its \"plugin_path\" is not looked at (`hipmm check` tells why)", source.file);
-  report_clear(&report);
+  diagnostics_clear(&report);
   if (*graph_out) *path_out = (*graph_out)->plugin_path;
   return true;
 }

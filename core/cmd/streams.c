@@ -10,26 +10,26 @@
 /* The largest of the handles that HIP gives a meaning: default, legacy default, per-thread default. */
 enum { STREAM_LAST_SPECIAL = 2 };
 
-static bool stream_is_special(uint64_t handle)
+static bool streams_stream_is_special(uint64_t handle)
 {
   return handle <= STREAM_LAST_SPECIAL;
 }
 
-static bool stream_fail(const char *call, int code)
+static bool streams_stream_fail(const char *call, int code)
 {
   say("replay: hip%s: %s", call, hip_table()->GetErrorName(code));
   return false;
 }
 
 /* Ours last until streams_destroy, and the stack may rely on it. */
-static bool stream_make(uint64_t handle, int device, hipStream_t *stream_out)
+static bool streams_stream_make(uint64_t handle, int device, hipStream_t *stream_out)
 {
-  if (stream_is_special(handle)) {
+  if (streams_stream_is_special(handle)) {
     *stream_out = (hipStream_t)(uintptr_t)handle;
     return true;
   }
   int code = hip_table()->StreamCreateWithFlags(stream_out, HIPMM_HIP_STREAM_NON_BLOCKING);
-  if (code != HIPMM_HIP_SUCCESS) return stream_fail("StreamCreateWithFlags", code);
+  if (code != HIPMM_HIP_SUCCESS) return streams_stream_fail("StreamCreateWithFlags", code);
   if (!hipmm_stream_retain(device, *stream_out)) return true;
   say("replay: %s", hipmm_last_error_message());
   hip_table()->StreamDestroy(*stream_out);
@@ -39,7 +39,7 @@ static bool stream_make(uint64_t handle, int device, hipStream_t *stream_out)
 static void streams_destroy_first(const struct trace *trace, size_t n, int device, hipStream_t *streams)
 {
   for (size_t i = 0; i < n; i++) {
-    if (stream_is_special(trace->streams[i])) continue;
+    if (streams_stream_is_special(trace->streams[i])) continue;
     hipmm_stream_retire(device, streams[i]);
     hip_table()->StreamDestroy(streams[i]);
   }
@@ -49,14 +49,14 @@ static void streams_destroy_first(const struct trace *trace, size_t n, int devic
 bool streams_make(const struct trace *trace, int device, hipStream_t **streams_out)
 {
   int code = hip_table()->SetDevice(device);
-  if (code != HIPMM_HIP_SUCCESS) return stream_fail("SetDevice", code);
+  if (code != HIPMM_HIP_SUCCESS) return streams_stream_fail("SetDevice", code);
   hipStream_t *streams = calloc(trace->n_streams + 1, sizeof *streams);
   if (!streams) {
     say("replay: out of memory");
     return false;
   }
   for (size_t i = 0; i < trace->n_streams; i++) {
-    if (stream_make(trace->streams[i], device, &streams[i])) continue;
+    if (streams_stream_make(trace->streams[i], device, &streams[i])) continue;
     streams_destroy_first(trace, i, device, streams);
     return false;
   }

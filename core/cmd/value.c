@@ -12,11 +12,11 @@ static char *value_bytes_text(json_int_t number)
   char words[64], compact[64];
   uint64_t back;
   size_t n = 0;
-  text_bytes((uint64_t)number, words, sizeof words);
+  units_format_bytes((uint64_t)number, words, sizeof words);
   for (const char *c = words; *c; c++)
     if (*c != ' ') compact[n++] = *c;
   compact[n] = '\0';
-  return number >= 1024 && text_parse_bytes(compact, &back) && back == (uint64_t)number ? strdup(compact) : NULL;
+  return number >= 1024 && units_parse_bytes(compact, &back) && back == (uint64_t)number ? strdup(compact) : NULL;
 }
 
 void value_append(char **text, const char *more)

@@ -10,23 +10,23 @@ struct hipmm_buffer {
   struct storage storage;
 };
 
-static const struct storage *look(const struct hipmm_buffer *buffer)
+static const struct storage *buffer_look(const struct hipmm_buffer *buffer)
 {
   return storage_of(buffer, HANDLE_BUFFER);
 }
 
 /* ---- Life ---- */
 
-static enum hipmm_status open_buffer(struct storage *storage, struct hipmm_buffer **buffer_out)
+static enum hipmm_status buffer_open(struct storage *storage, struct hipmm_buffer **buffer_out)
 {
   handle_open(storage, HANDLE_BUFFER);
   *buffer_out = (struct hipmm_buffer *)storage;
   return HIPMM_OK;
 }
 
-static enum hipmm_status check_out(const void *argument)
+static enum hipmm_status buffer_check_out(const void *argument)
 {
-  if (life_is_barred()) return life_check();
+  if (lifecycle_is_barred()) return lifecycle_check();
   return argument ? HIPMM_OK : error_set(HIPMM_E_ARGUMENT, "buffer_out is NULL");
 }
 
@@ -34,28 +34,28 @@ enum hipmm_status hipmm_buffer_create(struct hipmm_resource *resource, size_t by
                                       struct hipmm_buffer **buffer_out)
 {
   struct storage *storage = NULL;
-  enum hipmm_status status = check_out(buffer_out);
+  enum hipmm_status status = buffer_check_out(buffer_out);
   if (!status) status = storage_new(resource, bytes, stream, &storage);
-  return status ? status : open_buffer(storage, buffer_out);
+  return status ? status : buffer_open(storage, buffer_out);
 }
 
 enum hipmm_status hipmm_buffer_create_from(struct hipmm_resource *resource, const void *source, size_t bytes,
                                            hipStream_t stream, struct hipmm_buffer **buffer_out)
 {
   struct storage *storage = NULL;
-  enum hipmm_status status = check_out(buffer_out);
+  enum hipmm_status status = buffer_check_out(buffer_out);
   if (!status) status = storage_new_from(resource, source, bytes, stream, &storage);
-  return status ? status : open_buffer(storage, buffer_out);
+  return status ? status : buffer_open(storage, buffer_out);
 }
 
 enum hipmm_status hipmm_buffer_copy(const struct hipmm_buffer *source, struct hipmm_resource *resource,
                                     hipStream_t stream, struct hipmm_buffer **buffer_out)
 {
   struct storage *storage = NULL;
-  enum hipmm_status status = check_out(buffer_out);
+  enum hipmm_status status = buffer_check_out(buffer_out);
   if (!status) status = handle_check(source, HANDLE_BUFFER);
   if (!status) status = storage_new_copy(&source->storage, resource, stream, &storage);
-  return status ? status : open_buffer(storage, buffer_out);
+  return status ? status : buffer_open(storage, buffer_out);
 }
 
 enum hipmm_status hipmm_buffer_destroy(struct hipmm_buffer *buffer)
@@ -130,30 +130,30 @@ enum hipmm_status hipmm_buffer_set_stream(struct hipmm_buffer *buffer, hipStream
 
 void *hipmm_buffer_data(const struct hipmm_buffer *buffer)
 {
-  return look(buffer) ? look(buffer)->data : NULL;
+  return buffer_look(buffer) ? buffer_look(buffer)->data : NULL;
 }
 
 size_t hipmm_buffer_bytes(const struct hipmm_buffer *buffer)
 {
-  return look(buffer) ? look(buffer)->bytes : 0;
+  return buffer_look(buffer) ? buffer_look(buffer)->bytes : 0;
 }
 
 size_t hipmm_buffer_capacity_bytes(const struct hipmm_buffer *buffer)
 {
-  return look(buffer) ? look(buffer)->capacity_bytes : 0;
+  return buffer_look(buffer) ? buffer_look(buffer)->capacity_bytes : 0;
 }
 
 hipStream_t hipmm_buffer_stream(const struct hipmm_buffer *buffer)
 {
-  return look(buffer) ? look(buffer)->stream : NULL;
+  return buffer_look(buffer) ? buffer_look(buffer)->stream : NULL;
 }
 
 int hipmm_buffer_device(const struct hipmm_buffer *buffer)
 {
-  return look(buffer) ? look(buffer)->device : -1;
+  return buffer_look(buffer) ? buffer_look(buffer)->device : -1;
 }
 
 struct hipmm_resource *hipmm_buffer_resource(const struct hipmm_buffer *buffer)
 {
-  return look(buffer) ? look(buffer)->resource : NULL;
+  return buffer_look(buffer) ? buffer_look(buffer)->resource : NULL;
 }

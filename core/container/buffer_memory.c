@@ -11,9 +11,9 @@
 /* The struct as it was first released. */
 enum { MEMORY_LEAST_BYTES = offsetof(struct hipmm_memory, stream) + sizeof(hipStream_t) };
 
-static enum hipmm_status check_memory(const struct hipmm_memory *memory)
+static enum hipmm_status buffer_memory_check(const struct hipmm_memory *memory)
 {
-  if (life_is_barred()) return life_check();
+  if (lifecycle_is_barred()) return lifecycle_check();
   if (!memory) return error_set(HIPMM_E_ARGUMENT, "the struct hipmm_memory is NULL");
   if (memory->struct_size >= MEMORY_LEAST_BYTES) return HIPMM_OK;
   return error_set(HIPMM_E_ARGUMENT, "struct_size is %zu; set it to sizeof(struct hipmm_memory)", memory->struct_size);
@@ -22,7 +22,7 @@ static enum hipmm_status check_memory(const struct hipmm_memory *memory)
 enum hipmm_status hipmm_buffer_release(struct hipmm_buffer *buffer, struct hipmm_memory *memory_out)
 {
   struct storage *storage = storage_of(buffer, HANDLE_BUFFER);
-  enum hipmm_status status = check_memory(memory_out);
+  enum hipmm_status status = buffer_memory_check(memory_out);
   if (!status) status = handle_check(buffer, HANDLE_BUFFER);
   if (status) return status;
   if (!handle_close(buffer, HANDLE_BUFFER)) return handle_refuse(HANDLE_BUFFER);
@@ -37,7 +37,7 @@ enum hipmm_status hipmm_buffer_release(struct hipmm_buffer *buffer, struct hipmm
 }
 
 /* What the resource says of the block, if it can say something. */
-static enum hipmm_status check_block(const struct hipmm_memory *memory)
+static enum hipmm_status buffer_memory_check_block(const struct hipmm_memory *memory)
 {
   struct hipmm_block block = {NULL, 0};
   if (!memory->capacity_bytes) return HIPMM_OK;
@@ -50,7 +50,7 @@ static enum hipmm_status check_block(const struct hipmm_memory *memory)
                       block.bytes, memory->capacity_bytes);
 }
 
-static enum hipmm_status check_fields(const struct hipmm_memory *memory)
+static enum hipmm_status buffer_memory_check_fields(const struct hipmm_memory *memory)
 {
   if (!memory->resource) return error_set(HIPMM_E_ARGUMENT, "resource is NULL");
   if (!memory->ptr != !memory->capacity_bytes)
@@ -60,14 +60,14 @@ static enum hipmm_status check_fields(const struct hipmm_memory *memory)
     return error_set(HIPMM_E_ARGUMENT, "bytes, %zu, are more than capacity_bytes, %zu", memory->bytes,
                      memory->capacity_bytes);
   enum hipmm_status status = stream_check(hipmm_resource_device(memory->resource), memory->stream);
-  return status ? status : check_block(memory);
+  return status ? status : buffer_memory_check_block(memory);
 }
 
 enum hipmm_status hipmm_buffer_adopt(const struct hipmm_memory *memory, struct hipmm_buffer **buffer_out)
 {
-  enum hipmm_status status = check_memory(memory);
+  enum hipmm_status status = buffer_memory_check(memory);
   if (!status && !buffer_out) status = error_set(HIPMM_E_ARGUMENT, "buffer_out is NULL");
-  if (!status) status = check_fields(memory);
+  if (!status) status = buffer_memory_check_fields(memory);
   struct storage *storage = status ? NULL : handle_new(instance_from(memory->resource)->stack);
   if (!status && !storage) status = error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   if (status) return status;

@@ -10,10 +10,11 @@
 
 enum { STAGE_BYTES = 4 << 20 };
 
-static enum hipmm_status submit(int device, void *to, const void *from, size_t bytes, hipStream_t stream, bool waits)
+static enum hipmm_status copy_between_devices(int device, void *to, const void *from, size_t bytes, hipStream_t stream,
+                                              bool waits)
 {
   int previous = 0;
-  enum hipmm_status status = bytes ? device_enter(device, &previous) : HIPMM_OK;
+  enum hipmm_status status = bytes ? device_table_enter(device, &previous) : HIPMM_OK;
   if (status || !bytes) return status;
   int code = hip_table()->MemcpyAsync(to, from, bytes, HIPMM_HIP_MEMCPY_DEFAULT, stream_for_hip(stream));
   if (code)
@@ -26,18 +27,18 @@ static enum hipmm_status submit(int device, void *to, const void *from, size_t b
 
 enum hipmm_status copy_submit(int device, void *to, const void *from, size_t bytes, hipStream_t stream)
 {
-  return submit(device, to, from, bytes, stream, false);
+  return copy_between_devices(device, to, from, bytes, stream, false);
 }
 
 enum hipmm_status copy_wait(int device, void *to, const void *from, size_t bytes, hipStream_t stream)
 {
-  return submit(device, to, from, bytes, stream, true);
+  return copy_between_devices(device, to, from, bytes, stream, true);
 }
 
 enum hipmm_status copy_fill(int device, void *to, int value, size_t bytes, hipStream_t stream)
 {
   int previous = 0;
-  enum hipmm_status status = bytes ? device_enter(device, &previous) : HIPMM_OK;
+  enum hipmm_status status = bytes ? device_table_enter(device, &previous) : HIPMM_OK;
   if (status || !bytes) return status;
   int code = hip_table()->MemsetAsync(to, value, bytes, stream_for_hip(stream));
   if (code) status = hip_refuse(NULL, "hipMemsetAsync", code, bytes);
@@ -51,7 +52,7 @@ enum hipmm_status copy_fill(int device, void *to, int value, size_t bytes, hipSt
 static enum hipmm_status copy_now(int device, void *to, const void *from, size_t bytes)
 {
   int previous = 0;
-  enum hipmm_status status = device_enter(device, &previous);
+  enum hipmm_status status = device_table_enter(device, &previous);
   if (status) return status;
   int code = hip_table()->Memcpy(to, from, bytes, HIPMM_HIP_MEMCPY_DEFAULT);
   if (code) status = hip_refuse(NULL, "hipMemcpy", code, bytes);
@@ -76,7 +77,7 @@ static enum hipmm_status copy_staged(int to_device, char *to, int from_device, c
 }
 
 /* What a runtime says that does not copy this way; memory of the host counts as such. */
-static bool is_no_peer_copy(int code)
+static bool copy_is_no_peer(int code)
 {
   return code == HIPMM_HIP_ERROR_NOT_SUPPORTED || code == HIPMM_HIP_ERROR_INVALID_VALUE ||
          code == HIPMM_HIP_ERROR_INVALID_DEVICE;
@@ -89,11 +90,11 @@ enum hipmm_status copy_between(int to_device, void *to, int from_device, const v
   int previous = 0;
   if (!bytes) return HIPMM_OK;
   if (!hip->MemcpyPeerAsync) return copy_staged(to_device, to, from_device, from, bytes, stream);
-  enum hipmm_status status = device_enter(to_device, &previous);
+  enum hipmm_status status = device_table_enter(to_device, &previous);
   if (status) return status;
   int code = hip->MemcpyPeerAsync(to, to_device, from, from_device, bytes, stream_for_hip(stream));
   hip_leave_device(to_device, previous);
-  if (is_no_peer_copy(code)) {
+  if (copy_is_no_peer(code)) {
     hip->GetLastError();
     return copy_staged(to_device, to, from_device, from, bytes, stream);
   }

@@ -12,12 +12,12 @@ struct hipmm_host_buffer {
   struct storage storage;
 };
 
-static const struct storage *look(const struct hipmm_host_buffer *buffer)
+static const struct storage *host_buffer_look(const struct hipmm_host_buffer *buffer)
 {
   return storage_of(buffer, HANDLE_HOST_BUFFER);
 }
 
-static enum hipmm_status check(const struct hipmm_host_buffer *buffer)
+static enum hipmm_status host_buffer_check(const struct hipmm_host_buffer *buffer)
 {
   return handle_check(buffer, HANDLE_HOST_BUFFER);
 }
@@ -25,16 +25,16 @@ static enum hipmm_status check(const struct hipmm_host_buffer *buffer)
 /* ---- Life ---- */
 
 /* The resource to use, with a reference. */
-static enum hipmm_status take_resource(struct hipmm_resource *given, struct hipmm_resource **resource_out)
+static enum hipmm_status host_buffer_take_resource(struct hipmm_resource *given, struct hipmm_resource **resource_out)
 {
   int device = 0;
-  if (life_is_barred()) return life_check();
+  if (lifecycle_is_barred()) return lifecycle_check();
   if (!given) {
-    enum hipmm_status status = life_check();
-    if (!status) status = device_current(&device);
-    return status ? status : host_resource_get(device, resource_out);
+    enum hipmm_status status = lifecycle_check();
+    if (!status) status = device_table_current(&device);
+    return status ? status : pinned_resource_get(device, resource_out);
   }
-  if (!host_resource_is_one(given))
+  if (!pinned_resource_is_one(given))
     return error_set(HIPMM_E_ARGUMENT,
                      "%s gives memory that the host cannot use; give one over pinned, host, managed or system",
                      hipmm_resource_name(given));
@@ -43,8 +43,8 @@ static enum hipmm_status take_resource(struct hipmm_resource *given, struct hipm
   return HIPMM_OK;
 }
 
-static enum hipmm_status create(struct hipmm_resource *resource, const void *source, size_t bytes, hipStream_t stream,
-                                struct hipmm_host_buffer **buffer_out)
+static enum hipmm_status host_buffer_create(struct hipmm_resource *resource, const void *source, size_t bytes,
+                                            hipStream_t stream, struct hipmm_host_buffer **buffer_out)
 {
   struct storage *storage = NULL;
   enum hipmm_status status = storage_new(resource, bytes, stream, &storage);
@@ -63,8 +63,8 @@ enum hipmm_status hipmm_host_buffer_create(struct hipmm_resource *resource, size
 {
   struct hipmm_resource *used = NULL;
   enum hipmm_status status = buffer_out ? HIPMM_OK : error_set(HIPMM_E_ARGUMENT, "buffer_out is NULL");
-  if (!status) status = take_resource(resource, &used);
-  if (!status) status = create(used, NULL, bytes, stream, buffer_out);
+  if (!status) status = host_buffer_take_resource(resource, &used);
+  if (!status) status = host_buffer_create(used, NULL, bytes, stream, buffer_out);
   hipmm_resource_release(used);
   return status;
 }
@@ -75,8 +75,8 @@ enum hipmm_status hipmm_host_buffer_create_from(struct hipmm_resource *resource,
   struct hipmm_resource *used = NULL;
   enum hipmm_status status = buffer_out ? HIPMM_OK : error_set(HIPMM_E_ARGUMENT, "buffer_out is NULL");
   if (!status && !source && bytes) status = error_set(HIPMM_E_ARGUMENT, "source is NULL, but bytes is %zu", bytes);
-  if (!status) status = take_resource(resource, &used);
-  if (!status) status = create(used, source, bytes, stream, buffer_out);
+  if (!status) status = host_buffer_take_resource(resource, &used);
+  if (!status) status = host_buffer_create(used, source, bytes, stream, buffer_out);
   hipmm_resource_release(used);
   return status;
 }
@@ -90,19 +90,19 @@ enum hipmm_status hipmm_host_buffer_destroy(struct hipmm_host_buffer *buffer)
 
 enum hipmm_status hipmm_host_buffer_resize(struct hipmm_host_buffer *buffer, size_t bytes, hipStream_t stream)
 {
-  enum hipmm_status status = check(buffer);
+  enum hipmm_status status = host_buffer_check(buffer);
   return status ? status : storage_resize(&buffer->storage, bytes, stream, true);
 }
 
 enum hipmm_status hipmm_host_buffer_reserve(struct hipmm_host_buffer *buffer, size_t bytes, hipStream_t stream)
 {
-  enum hipmm_status status = check(buffer);
+  enum hipmm_status status = host_buffer_check(buffer);
   return status ? status : storage_reserve(&buffer->storage, bytes, stream, true);
 }
 
 enum hipmm_status hipmm_host_buffer_shrink_to_fit(struct hipmm_host_buffer *buffer, hipStream_t stream)
 {
-  enum hipmm_status status = check(buffer);
+  enum hipmm_status status = host_buffer_check(buffer);
   return status ? status : storage_shrink(&buffer->storage, stream, true);
 }
 
@@ -110,36 +110,36 @@ enum hipmm_status hipmm_host_buffer_shrink_to_fit(struct hipmm_host_buffer *buff
 
 enum hipmm_status hipmm_host_buffer_set_stream(struct hipmm_host_buffer *buffer, hipStream_t stream)
 {
-  enum hipmm_status status = check(buffer);
+  enum hipmm_status status = host_buffer_check(buffer);
   return status ? status : storage_set_stream(&buffer->storage, stream);
 }
 
 void *hipmm_host_buffer_data(const struct hipmm_host_buffer *buffer)
 {
-  return look(buffer) ? look(buffer)->data : NULL;
+  return host_buffer_look(buffer) ? host_buffer_look(buffer)->data : NULL;
 }
 
 size_t hipmm_host_buffer_bytes(const struct hipmm_host_buffer *buffer)
 {
-  return look(buffer) ? look(buffer)->bytes : 0;
+  return host_buffer_look(buffer) ? host_buffer_look(buffer)->bytes : 0;
 }
 
 size_t hipmm_host_buffer_capacity_bytes(const struct hipmm_host_buffer *buffer)
 {
-  return look(buffer) ? look(buffer)->capacity_bytes : 0;
+  return host_buffer_look(buffer) ? host_buffer_look(buffer)->capacity_bytes : 0;
 }
 
 hipStream_t hipmm_host_buffer_stream(const struct hipmm_host_buffer *buffer)
 {
-  return look(buffer) ? look(buffer)->stream : NULL;
+  return host_buffer_look(buffer) ? host_buffer_look(buffer)->stream : NULL;
 }
 
 int hipmm_host_buffer_device(const struct hipmm_host_buffer *buffer)
 {
-  return look(buffer) ? look(buffer)->device : -1;
+  return host_buffer_look(buffer) ? host_buffer_look(buffer)->device : -1;
 }
 
 struct hipmm_resource *hipmm_host_buffer_resource(const struct hipmm_host_buffer *buffer)
 {
-  return look(buffer) ? look(buffer)->resource : NULL;
+  return host_buffer_look(buffer) ? host_buffer_look(buffer)->resource : NULL;
 }

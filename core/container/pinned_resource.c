@@ -7,12 +7,12 @@
 #include "../base/lifecycle.h"
 #include "../stack/device_table.h"
 
-static struct stack *stacks[DEVICE_MOST]; /* NULL: not built yet */
+static struct stack *stacks[DEVICE_TABLE_MOST]; /* NULL: not built yet */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-void host_resource_close(void)
+void pinned_resource_close(void)
 {
-  for (int device = 0; device < DEVICE_MOST; device++) {
+  for (int device = 0; device < DEVICE_TABLE_MOST; device++) {
     pthread_mutex_lock(&lock);
     struct stack *stack = stacks[device];
     stacks[device] = NULL;
@@ -21,26 +21,26 @@ void host_resource_close(void)
   }
 }
 
-static enum hipmm_status build(int device, struct stack **stack_out)
+static enum hipmm_status pinned_resource_build(int device, struct stack **stack_out)
 {
   struct graph *graph = NULL;
-  struct report report = {.source = "<host buffers>"};
+  struct diagnostics report = {.source = "<host buffers>"};
   enum hipmm_status status = graph_from_string("{\"stack\": [\"pinned\"]}", report.source, &report, &graph);
-  if (status) status = report_raise(&report);
-  report_clear(&report);
+  if (status) status = diagnostics_raise(&report);
+  diagnostics_clear(&report);
   if (status) return status;
   status = stack_build(graph, device, stack_out);
   graph_release(graph); /* the stack keeps it */
   return status;
 }
 
-static enum hipmm_status get(int device, struct hipmm_resource **resource_out)
+static enum hipmm_status pinned_resource_find(int device, struct hipmm_resource **resource_out)
 {
   enum hipmm_status status = HIPMM_OK;
   int cancel = cancel_forbid();
   pthread_mutex_lock(&lock);
   struct stack **stack = &stacks[device];
-  if (!*stack) status = build(device, stack);
+  if (!*stack) status = pinned_resource_build(device, stack);
   if (!status) {
     *resource_out = &(*stack)->instances[(*stack)->top].resource;
     hipmm_resource_retain(*resource_out);
@@ -50,17 +50,17 @@ static enum hipmm_status get(int device, struct hipmm_resource **resource_out)
   return status;
 }
 
-enum hipmm_status host_resource_get(int device, struct hipmm_resource **resource_out)
+enum hipmm_status pinned_resource_get(int device, struct hipmm_resource **resource_out)
 {
-  enum hipmm_status status = life_enter();
+  enum hipmm_status status = lifecycle_enter();
   if (status) return status;
-  status = device_check(device);
-  if (!status) status = get(device, resource_out);
-  life_leave();
+  status = device_table_check(device);
+  if (!status) status = pinned_resource_find(device, resource_out);
+  lifecycle_leave();
   return status;
 }
 
-bool host_resource_is_one(const struct hipmm_resource *resource)
+bool pinned_resource_is_one(const struct hipmm_resource *resource)
 {
   const struct instance *instance = instance_from(resource);
   for (size_t i = 0; i < instance->n_reach; i++) {

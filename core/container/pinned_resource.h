@@ -6,12 +6,12 @@
 #include "../stack/stack.h"
 
 /* The device's, made at first use. The caller owns a reference. */
-enum hipmm_status host_resource_get(int device, struct hipmm_resource **resource_out);
+enum hipmm_status pinned_resource_get(int device, struct hipmm_resource **resource_out);
 
 /* Lets go of them all. With device_table_close(), under its conditions. */
-void host_resource_close(void);
+void pinned_resource_close(void);
 
 /* Whether all memory of a resource comes from sources that the host can use. */
-bool host_resource_is_one(const struct hipmm_resource *resource);
+bool pinned_resource_is_one(const struct hipmm_resource *resource);
 
 #endif

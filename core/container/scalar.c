@@ -9,28 +9,28 @@ struct hipmm_scalar {
   struct storage storage;
 };
 
-static const struct storage *look(const struct hipmm_scalar *scalar)
+static const struct storage *scalar_look(const struct hipmm_scalar *scalar)
 {
   return storage_of(scalar, HANDLE_SCALAR);
 }
 
-static enum hipmm_status check(const struct hipmm_scalar *scalar)
+static enum hipmm_status scalar_check(const struct hipmm_scalar *scalar)
 {
   return handle_check(scalar, HANDLE_SCALAR);
 }
 
 /* ---- Life ---- */
 
-static enum hipmm_status open_scalar(struct storage *storage, struct hipmm_scalar **scalar_out)
+static enum hipmm_status scalar_open(struct storage *storage, struct hipmm_scalar **scalar_out)
 {
   handle_open(storage, HANDLE_SCALAR);
   *scalar_out = (struct hipmm_scalar *)storage;
   return HIPMM_OK;
 }
 
-static enum hipmm_status check_new(size_t bytes, const void *scalar_out)
+static enum hipmm_status scalar_check_new(size_t bytes, const void *scalar_out)
 {
-  if (life_is_barred()) return life_check();
+  if (lifecycle_is_barred()) return lifecycle_check();
   if (!scalar_out) return error_set(HIPMM_E_ARGUMENT, "scalar_out is NULL");
   if (!bytes) return error_set(HIPMM_E_ARGUMENT, "bytes is 0; a scalar has at least one byte");
   return HIPMM_OK;
@@ -40,28 +40,28 @@ enum hipmm_status hipmm_scalar_create(struct hipmm_resource *resource, size_t by
                                       struct hipmm_scalar **scalar_out)
 {
   struct storage *storage = NULL;
-  enum hipmm_status status = check_new(bytes, scalar_out);
+  enum hipmm_status status = scalar_check_new(bytes, scalar_out);
   if (!status) status = storage_new(resource, bytes, stream, &storage);
-  return status ? status : open_scalar(storage, scalar_out);
+  return status ? status : scalar_open(storage, scalar_out);
 }
 
 enum hipmm_status hipmm_scalar_create_from(struct hipmm_resource *resource, const void *value, size_t bytes,
                                            hipStream_t stream, struct hipmm_scalar **scalar_out)
 {
   struct storage *storage = NULL;
-  enum hipmm_status status = check_new(bytes, scalar_out);
+  enum hipmm_status status = scalar_check_new(bytes, scalar_out);
   if (!status) status = storage_new_from(resource, value, bytes, stream, &storage);
-  return status ? status : open_scalar(storage, scalar_out);
+  return status ? status : scalar_open(storage, scalar_out);
 }
 
 enum hipmm_status hipmm_scalar_copy(const struct hipmm_scalar *source, struct hipmm_resource *resource,
                                     hipStream_t stream, struct hipmm_scalar **scalar_out)
 {
   struct storage *storage = NULL;
-  enum hipmm_status status = check(source);
+  enum hipmm_status status = scalar_check(source);
   if (!status && !scalar_out) status = error_set(HIPMM_E_ARGUMENT, "scalar_out is NULL");
   if (!status) status = storage_new_copy(&source->storage, resource, stream, &storage);
-  return status ? status : open_scalar(storage, scalar_out);
+  return status ? status : scalar_open(storage, scalar_out);
 }
 
 enum hipmm_status hipmm_scalar_destroy(struct hipmm_scalar *scalar)
@@ -71,31 +71,31 @@ enum hipmm_status hipmm_scalar_destroy(struct hipmm_scalar *scalar)
 
 /* ---- Value ---- */
 
-static enum hipmm_status write(struct hipmm_scalar *scalar, const void *value, hipStream_t stream, bool waits)
+static enum hipmm_status scalar_write(struct hipmm_scalar *scalar, const void *value, hipStream_t stream, bool waits)
 {
-  enum hipmm_status status = check(scalar);
+  enum hipmm_status status = scalar_check(scalar);
   return status ? status : storage_write(&scalar->storage, 0, value, scalar->storage.bytes, stream, waits);
 }
 
 enum hipmm_status hipmm_scalar_set(struct hipmm_scalar *scalar, const void *value, hipStream_t stream)
 {
-  return write(scalar, value, stream, true);
+  return scalar_write(scalar, value, stream, true);
 }
 
 enum hipmm_status hipmm_scalar_set_async(struct hipmm_scalar *scalar, const void *value, hipStream_t stream)
 {
-  return write(scalar, value, stream, false);
+  return scalar_write(scalar, value, stream, false);
 }
 
 enum hipmm_status hipmm_scalar_set_zero_async(struct hipmm_scalar *scalar, hipStream_t stream)
 {
-  enum hipmm_status status = check(scalar);
+  enum hipmm_status status = scalar_check(scalar);
   return status ? status : storage_fill(&scalar->storage, 0, 0, scalar->storage.bytes, stream);
 }
 
 enum hipmm_status hipmm_scalar_get(const struct hipmm_scalar *scalar, hipStream_t stream, void *value_out)
 {
-  enum hipmm_status status = check(scalar);
+  enum hipmm_status status = scalar_check(scalar);
   return status ? status : storage_read(&scalar->storage, 0, value_out, scalar->storage.bytes, stream, true);
 }
 
@@ -103,31 +103,31 @@ enum hipmm_status hipmm_scalar_get(const struct hipmm_scalar *scalar, hipStream_
 
 enum hipmm_status hipmm_scalar_set_stream(struct hipmm_scalar *scalar, hipStream_t stream)
 {
-  enum hipmm_status status = check(scalar);
+  enum hipmm_status status = scalar_check(scalar);
   return status ? status : storage_set_stream(&scalar->storage, stream);
 }
 
 void *hipmm_scalar_data(const struct hipmm_scalar *scalar)
 {
-  return look(scalar) ? look(scalar)->data : NULL;
+  return scalar_look(scalar) ? scalar_look(scalar)->data : NULL;
 }
 
 size_t hipmm_scalar_bytes(const struct hipmm_scalar *scalar)
 {
-  return look(scalar) ? look(scalar)->bytes : 0;
+  return scalar_look(scalar) ? scalar_look(scalar)->bytes : 0;
 }
 
 hipStream_t hipmm_scalar_stream(const struct hipmm_scalar *scalar)
 {
-  return look(scalar) ? look(scalar)->stream : NULL;
+  return scalar_look(scalar) ? scalar_look(scalar)->stream : NULL;
 }
 
 int hipmm_scalar_device(const struct hipmm_scalar *scalar)
 {
-  return look(scalar) ? look(scalar)->device : -1;
+  return scalar_look(scalar) ? scalar_look(scalar)->device : -1;
 }
 
 struct hipmm_resource *hipmm_scalar_resource(const struct hipmm_scalar *scalar)
 {
-  return look(scalar) ? look(scalar)->resource : NULL;
+  return scalar_look(scalar) ? scalar_look(scalar)->resource : NULL;
 }

@@ -13,24 +13,26 @@
 
 /* ---- Blocks: 0 bytes have none ---- */
 
-static enum hipmm_status allocate(struct hipmm_resource *resource, size_t bytes, hipStream_t stream, void **ptr_out)
+static enum hipmm_status storage_allocate(struct hipmm_resource *resource, size_t bytes, hipStream_t stream,
+                                          void **ptr_out)
 {
   if (bytes) return resource->ops->allocate(resource->self, bytes, HIPMM_ALIGNMENT, stream, ptr_out);
   *ptr_out = NULL;
   return HIPMM_OK;
 }
 
-static enum hipmm_status deallocate(struct hipmm_resource *resource, void *ptr, size_t bytes, hipStream_t stream)
+static enum hipmm_status storage_deallocate(struct hipmm_resource *resource, void *ptr, size_t bytes,
+                                            hipStream_t stream)
 {
   return bytes ? resource->ops->deallocate(resource->self, ptr, bytes, HIPMM_ALIGNMENT, stream) : HIPMM_OK;
 }
 
 /* Gives a new block back because what came after failed, which is what the caller hears of. */
-static void take_back(struct hipmm_resource *resource, void *ptr, size_t bytes, hipStream_t stream)
+static void storage_take_back(struct hipmm_resource *resource, void *ptr, size_t bytes, hipStream_t stream)
 {
   struct hipmm_error error = {.struct_size = sizeof error};
   hipmm_last_error(&error);
-  if (deallocate(resource, ptr, bytes, stream))
+  if (storage_deallocate(resource, ptr, bytes, stream))
     log_line(HIPMM_LOG_WARNING, hipmm_resource_name(resource), "a block of %zu bytes is lost until its stack goes: %s",
              bytes, hipmm_last_error_message());
   error_set_located(&error);
@@ -38,20 +40,20 @@ static void take_back(struct hipmm_resource *resource, void *ptr, size_t bytes, 
 
 /* ---- The stored stream ---- */
 
-static void store_stream(struct storage *storage, hipStream_t stream)
+static void storage_store_stream(struct storage *storage, hipStream_t stream)
 {
   storage->stream = stream;
-  storage->stream_number = stream_owned_number(stream);
+  storage->stream_number = stream_registry_number(stream);
 }
 
 /* The stream to free on. When the stored one was destroyed, against the contract, no stream is left to order the free
  * by, and the whole device is waited for. A later stream may have its handle. */
-static enum hipmm_status find_stream(const struct storage *storage, hipStream_t *stream_out)
+static enum hipmm_status storage_find_stream(const struct storage *storage, hipStream_t *stream_out)
 {
   int previous = 0;
   *stream_out = storage->stream;
-  if (!storage->stream_number || stream_owned_number(storage->stream) == storage->stream_number) return HIPMM_OK;
-  enum hipmm_status status = device_enter(storage->device, &previous);
+  if (!storage->stream_number || stream_registry_number(storage->stream) == storage->stream_number) return HIPMM_OK;
+  enum hipmm_status status = device_table_enter(storage->device, &previous);
   if (status) return status;
   int code = hip_table()->DeviceSynchronize();
   hip_leave_device(storage->device, previous);
@@ -69,19 +71,19 @@ void storage_fill_in(struct storage *storage, struct hipmm_resource *resource, v
   storage->data = data;
   storage->bytes = storage->capacity_bytes = bytes;
   storage->element_bytes = 1;
-  store_stream(storage, stream);
+  storage_store_stream(storage, stream);
 }
 
-static enum hipmm_status make(struct hipmm_resource *resource, size_t bytes, hipStream_t stream,
-                              struct storage **storage_out)
+static enum hipmm_status storage_make(struct hipmm_resource *resource, size_t bytes, hipStream_t stream,
+                                      struct storage **storage_out)
 {
   void *data = NULL;
   enum hipmm_status status = stream_check(hipmm_resource_device(resource), stream);
-  if (!status) status = allocate(resource, bytes, stream, &data);
+  if (!status) status = storage_allocate(resource, bytes, stream, &data);
   if (status) return status;
   struct storage *storage = handle_new(instance_from(resource)->stack);
   if (!storage) {
-    take_back(resource, data, bytes, stream);
+    storage_take_back(resource, data, bytes, stream);
     return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   }
   storage_fill_in(storage, resource, data, bytes, stream);
@@ -93,19 +95,19 @@ static enum hipmm_status make(struct hipmm_resource *resource, size_t bytes, hip
 enum hipmm_status storage_new(struct hipmm_resource *resource, size_t bytes, hipStream_t stream,
                               struct storage **storage_out)
 {
-  if (life_is_barred()) return life_check();
-  if (resource) return make(resource, bytes, stream, storage_out);
-  enum hipmm_status status = life_enter();
+  if (lifecycle_is_barred()) return lifecycle_check();
+  if (resource) return storage_make(resource, bytes, stream, storage_out);
+  enum hipmm_status status = lifecycle_enter();
   if (status) return status;
-  status = device_current_resource(&resource);
-  if (!status) status = make(resource, bytes, stream, storage_out);
-  life_leave();
+  status = device_table_current_resource(&resource);
+  if (!status) status = storage_make(resource, bytes, stream, storage_out);
+  lifecycle_leave();
   return status;
 }
 
 void storage_abandon(struct storage *storage)
 {
-  take_back(storage->resource, storage->data, storage->capacity_bytes, storage->stream);
+  storage_take_back(storage->resource, storage->data, storage->capacity_bytes, storage->stream);
   handle_free(storage);
 }
 
@@ -141,12 +143,12 @@ enum hipmm_status storage_new_copy(const struct storage *source, struct hipmm_re
 enum hipmm_status storage_destroy(void *container, enum handle_kind kind)
 {
   struct storage *storage = container;
-  if (life_is_barred()) return life_check();
+  if (lifecycle_is_barred()) return lifecycle_check();
   if (!storage) return HIPMM_OK;
   if (!handle_close(storage, kind)) return handle_refuse(kind);
   hipStream_t stream;
-  enum hipmm_status status = find_stream(storage, &stream);
-  if (!status) status = deallocate(storage->resource, storage->data, storage->capacity_bytes, stream);
+  enum hipmm_status status = storage_find_stream(storage, &stream);
+  if (!status) status = storage_deallocate(storage->resource, storage->data, storage->capacity_bytes, stream);
   if (status) {
     handle_open(storage, kind);
     return status;
@@ -158,18 +160,18 @@ enum hipmm_status storage_destroy(void *container, enum handle_kind kind)
 /* ---- Size ---- */
 
 /* To a block of its own of `capacity_bytes`. */
-static enum hipmm_status move(struct storage *storage, size_t capacity_bytes, hipStream_t stream, bool waits)
+static enum hipmm_status storage_move(struct storage *storage, size_t capacity_bytes, hipStream_t stream, bool waits)
 {
   struct hipmm_resource *resource = storage->resource;
   size_t kept_bytes = storage->bytes < capacity_bytes ? storage->bytes : capacity_bytes;
   void *data = NULL;
-  enum hipmm_status status = allocate(resource, capacity_bytes, stream, &data);
+  enum hipmm_status status = storage_allocate(resource, capacity_bytes, stream, &data);
   if (status) return status;
   status = (waits ? copy_wait : copy_submit)(storage->device, data, storage->data, kept_bytes, stream);
   /* The copy runs on `stream`, so that is where the old block is free after it. */
-  if (!status) status = deallocate(resource, storage->data, storage->capacity_bytes, stream);
+  if (!status) status = storage_deallocate(resource, storage->data, storage->capacity_bytes, stream);
   if (status) {
-    take_back(resource, data, capacity_bytes, stream);
+    storage_take_back(resource, data, capacity_bytes, stream);
     return status;
   }
   storage->data = data;
@@ -180,8 +182,8 @@ static enum hipmm_status move(struct storage *storage, size_t capacity_bytes, hi
 enum hipmm_status storage_reserve(struct storage *storage, size_t bytes, hipStream_t stream, bool waits)
 {
   enum hipmm_status status = stream_check(storage->device, stream);
-  if (!status && bytes > storage->capacity_bytes) status = move(storage, bytes, stream, waits);
-  if (!status) store_stream(storage, stream);
+  if (!status && bytes > storage->capacity_bytes) status = storage_move(storage, bytes, stream, waits);
+  if (!status) storage_store_stream(storage, stream);
   return status;
 }
 
@@ -195,22 +197,23 @@ enum hipmm_status storage_resize(struct storage *storage, size_t bytes, hipStrea
 enum hipmm_status storage_shrink(struct storage *storage, hipStream_t stream, bool waits)
 {
   enum hipmm_status status = stream_check(storage->device, stream);
-  if (!status && storage->bytes != storage->capacity_bytes) status = move(storage, storage->bytes, stream, waits);
-  if (!status) store_stream(storage, stream);
+  if (!status && storage->bytes != storage->capacity_bytes)
+    status = storage_move(storage, storage->bytes, stream, waits);
+  if (!status) storage_store_stream(storage, stream);
   return status;
 }
 
 enum hipmm_status storage_set_stream(struct storage *storage, hipStream_t stream)
 {
   enum hipmm_status status = stream_check(storage->device, stream);
-  if (!status) store_stream(storage, stream);
+  if (!status) storage_store_stream(storage, stream);
   return status;
 }
 
 /* ---- Contents ---- */
 
 /* Says so in elements, which are bytes in a buffer. */
-static enum hipmm_status refuse_range(const struct storage *storage, size_t offset, size_t bytes)
+static enum hipmm_status storage_refuse_range(const struct storage *storage, size_t offset, size_t bytes)
 {
   size_t unit = storage->element_bytes;
   return error_refuse(HIPMM_E_ARGUMENT, NULL,
@@ -220,10 +223,10 @@ static enum hipmm_status refuse_range(const struct storage *storage, size_t offs
 }
 
 /* Of a piece of the contents, the pointer to or from which it is copied, and the stream. */
-static enum hipmm_status check(const struct storage *storage, size_t offset, size_t bytes, const void *other,
-                               hipStream_t stream)
+static enum hipmm_status storage_check(const struct storage *storage, size_t offset, size_t bytes, const void *other,
+                                       hipStream_t stream)
 {
-  if (offset > storage->bytes || bytes > storage->bytes - offset) return refuse_range(storage, offset, bytes);
+  if (offset > storage->bytes || bytes > storage->bytes - offset) return storage_refuse_range(storage, offset, bytes);
   if (!other && bytes) return error_set(HIPMM_E_ARGUMENT, "the memory to copy from or to is NULL");
   return stream_check(storage->device, stream);
 }
@@ -231,7 +234,7 @@ static enum hipmm_status check(const struct storage *storage, size_t offset, siz
 enum hipmm_status storage_write(struct storage *storage, size_t offset, const void *source, size_t bytes,
                                 hipStream_t stream, bool waits)
 {
-  enum hipmm_status status = check(storage, offset, bytes, source, stream);
+  enum hipmm_status status = storage_check(storage, offset, bytes, source, stream);
   if (status || !bytes) return status;
   return (waits ? copy_wait : copy_submit)(storage->device, (char *)storage->data + offset, source, bytes, stream);
 }
@@ -239,14 +242,14 @@ enum hipmm_status storage_write(struct storage *storage, size_t offset, const vo
 enum hipmm_status storage_read(const struct storage *storage, size_t offset, void *target, size_t bytes,
                                hipStream_t stream, bool waits)
 {
-  enum hipmm_status status = check(storage, offset, bytes, target, stream);
+  enum hipmm_status status = storage_check(storage, offset, bytes, target, stream);
   if (status || !bytes) return status;
   return (waits ? copy_wait : copy_submit)(storage->device, target, (char *)storage->data + offset, bytes, stream);
 }
 
 enum hipmm_status storage_fill(struct storage *storage, size_t offset, int value, size_t bytes, hipStream_t stream)
 {
-  enum hipmm_status status = check(storage, offset, bytes, storage, stream);
+  enum hipmm_status status = storage_check(storage, offset, bytes, storage, stream);
   if (status || !bytes) return status;
   return copy_fill(storage->device, (char *)storage->data + offset, value, bytes, stream);
 }

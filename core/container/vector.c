@@ -10,23 +10,23 @@ struct hipmm_vector {
   struct storage storage;
 };
 
-static const struct storage *look(const struct hipmm_vector *vector)
+static const struct storage *vector_look(const struct hipmm_vector *vector)
 {
   return storage_of(vector, HANDLE_VECTOR);
 }
 
-static enum hipmm_status check(const struct hipmm_vector *vector)
+static enum hipmm_status vector_check(const struct hipmm_vector *vector)
 {
   return handle_check(vector, HANDLE_VECTOR);
 }
 
-static size_t count_of(const struct storage *storage)
+static size_t vector_count_of(const struct storage *storage)
 {
   return storage->bytes / storage->element_bytes;
 }
 
 /* The bytes of so many elements. */
-static enum hipmm_status to_bytes(size_t element_bytes, size_t count, size_t *bytes_out)
+static enum hipmm_status vector_to_bytes(size_t element_bytes, size_t count, size_t *bytes_out)
 {
   if (!__builtin_mul_overflow(element_bytes, count, bytes_out)) return HIPMM_OK;
   return error_refuse(HIPMM_E_OUT_OF_MEMORY, NULL, "no memory is large enough for {0} elements of {1} bytes", count,
@@ -34,10 +34,10 @@ static enum hipmm_status to_bytes(size_t element_bytes, size_t count, size_t *by
 }
 
 /* Where elements `first` to `first + count` lie, all of which exist. */
-static enum hipmm_status to_range(const struct storage *storage, size_t first, size_t count, size_t *offset_out,
-                                  size_t *bytes_out)
+static enum hipmm_status vector_to_range(const struct storage *storage, size_t first, size_t count, size_t *offset_out,
+                                         size_t *bytes_out)
 {
-  size_t total = count_of(storage);
+  size_t total = vector_count_of(storage);
   if (first > total || count > total - first)
     return error_refuse(HIPMM_E_ARGUMENT, NULL, "{0} elements from index {1} on are not within the {2} that there are",
                         count, first, total);
@@ -48,7 +48,7 @@ static enum hipmm_status to_range(const struct storage *storage, size_t first, s
 
 /* ---- Life ---- */
 
-static enum hipmm_status open_vector(struct storage *storage, size_t element_bytes, struct hipmm_vector **vector_out)
+static enum hipmm_status vector_open(struct storage *storage, size_t element_bytes, struct hipmm_vector **vector_out)
 {
   storage->element_bytes = element_bytes;
   handle_open(storage, HANDLE_VECTOR);
@@ -56,12 +56,12 @@ static enum hipmm_status open_vector(struct storage *storage, size_t element_byt
   return HIPMM_OK;
 }
 
-static enum hipmm_status check_new(size_t element_bytes, size_t count, const void *vector_out, size_t *bytes_out)
+static enum hipmm_status vector_check_new(size_t element_bytes, size_t count, const void *vector_out, size_t *bytes_out)
 {
-  if (life_is_barred()) return life_check();
+  if (lifecycle_is_barred()) return lifecycle_check();
   if (!vector_out) return error_set(HIPMM_E_ARGUMENT, "vector_out is NULL");
   if (!element_bytes) return error_set(HIPMM_E_ARGUMENT, "element_bytes is 0; an element has at least one byte");
-  return to_bytes(element_bytes, count, bytes_out);
+  return vector_to_bytes(element_bytes, count, bytes_out);
 }
 
 enum hipmm_status hipmm_vector_create(struct hipmm_resource *resource, size_t element_bytes, size_t count,
@@ -69,9 +69,9 @@ enum hipmm_status hipmm_vector_create(struct hipmm_resource *resource, size_t el
 {
   struct storage *storage = NULL;
   size_t bytes = 0;
-  enum hipmm_status status = check_new(element_bytes, count, vector_out, &bytes);
+  enum hipmm_status status = vector_check_new(element_bytes, count, vector_out, &bytes);
   if (!status) status = storage_new(resource, bytes, stream, &storage);
-  return status ? status : open_vector(storage, element_bytes, vector_out);
+  return status ? status : vector_open(storage, element_bytes, vector_out);
 }
 
 enum hipmm_status hipmm_vector_create_from(struct hipmm_resource *resource, size_t element_bytes, const void *source,
@@ -79,19 +79,19 @@ enum hipmm_status hipmm_vector_create_from(struct hipmm_resource *resource, size
 {
   struct storage *storage = NULL;
   size_t bytes = 0;
-  enum hipmm_status status = check_new(element_bytes, count, vector_out, &bytes);
+  enum hipmm_status status = vector_check_new(element_bytes, count, vector_out, &bytes);
   if (!status) status = storage_new_from(resource, source, bytes, stream, &storage);
-  return status ? status : open_vector(storage, element_bytes, vector_out);
+  return status ? status : vector_open(storage, element_bytes, vector_out);
 }
 
 enum hipmm_status hipmm_vector_copy(const struct hipmm_vector *source, struct hipmm_resource *resource,
                                     hipStream_t stream, struct hipmm_vector **vector_out)
 {
   struct storage *storage = NULL;
-  enum hipmm_status status = check(source);
+  enum hipmm_status status = vector_check(source);
   if (!status && !vector_out) status = error_set(HIPMM_E_ARGUMENT, "vector_out is NULL");
   if (!status) status = storage_new_copy(&source->storage, resource, stream, &storage);
-  return status ? status : open_vector(storage, source->storage.element_bytes, vector_out);
+  return status ? status : vector_open(storage, source->storage.element_bytes, vector_out);
 }
 
 enum hipmm_status hipmm_vector_destroy(struct hipmm_vector *vector)
@@ -101,7 +101,7 @@ enum hipmm_status hipmm_vector_destroy(struct hipmm_vector *vector)
 
 enum hipmm_status hipmm_vector_release(struct hipmm_vector *vector, struct hipmm_buffer **buffer_out)
 {
-  enum hipmm_status status = check(vector);
+  enum hipmm_status status = vector_check(vector);
   if (!status && !buffer_out) status = error_set(HIPMM_E_ARGUMENT, "buffer_out is NULL");
   if (status) return status;
   if (!handle_close(vector, HANDLE_VECTOR)) return handle_refuse(HANDLE_VECTOR);
@@ -116,110 +116,110 @@ enum hipmm_status hipmm_vector_release(struct hipmm_vector *vector, struct hipmm
 enum hipmm_status hipmm_vector_resize(struct hipmm_vector *vector, size_t count, hipStream_t stream)
 {
   size_t bytes = 0;
-  enum hipmm_status status = check(vector);
-  if (!status) status = to_bytes(vector->storage.element_bytes, count, &bytes);
+  enum hipmm_status status = vector_check(vector);
+  if (!status) status = vector_to_bytes(vector->storage.element_bytes, count, &bytes);
   return status ? status : storage_resize(&vector->storage, bytes, stream, false);
 }
 
 enum hipmm_status hipmm_vector_reserve(struct hipmm_vector *vector, size_t count, hipStream_t stream)
 {
   size_t bytes = 0;
-  enum hipmm_status status = check(vector);
-  if (!status) status = to_bytes(vector->storage.element_bytes, count, &bytes);
+  enum hipmm_status status = vector_check(vector);
+  if (!status) status = vector_to_bytes(vector->storage.element_bytes, count, &bytes);
   return status ? status : storage_reserve(&vector->storage, bytes, stream, false);
 }
 
 enum hipmm_status hipmm_vector_shrink_to_fit(struct hipmm_vector *vector, hipStream_t stream)
 {
-  enum hipmm_status status = check(vector);
+  enum hipmm_status status = vector_check(vector);
   return status ? status : storage_shrink(&vector->storage, stream, false);
 }
 
 /* ---- Elements ---- */
 
-static enum hipmm_status write(struct hipmm_vector *vector, size_t first, const void *source, size_t count,
-                               hipStream_t stream, bool waits)
+static enum hipmm_status vector_write(struct hipmm_vector *vector, size_t first, const void *source, size_t count,
+                                      hipStream_t stream, bool waits)
 {
   size_t offset = 0, bytes = 0;
-  enum hipmm_status status = check(vector);
-  if (!status) status = to_range(&vector->storage, first, count, &offset, &bytes);
+  enum hipmm_status status = vector_check(vector);
+  if (!status) status = vector_to_range(&vector->storage, first, count, &offset, &bytes);
   return status ? status : storage_write(&vector->storage, offset, source, bytes, stream, waits);
 }
 
-static enum hipmm_status read(const struct hipmm_vector *vector, size_t first, size_t count, hipStream_t stream,
-                              void *target, bool waits)
+static enum hipmm_status vector_read(const struct hipmm_vector *vector, size_t first, size_t count, hipStream_t stream,
+                                     void *target, bool waits)
 {
   size_t offset = 0, bytes = 0;
-  enum hipmm_status status = check(vector);
-  if (!status) status = to_range(&vector->storage, first, count, &offset, &bytes);
+  enum hipmm_status status = vector_check(vector);
+  if (!status) status = vector_to_range(&vector->storage, first, count, &offset, &bytes);
   return status ? status : storage_read(&vector->storage, offset, target, bytes, stream, waits);
 }
 
 enum hipmm_status hipmm_vector_write(struct hipmm_vector *vector, size_t first, const void *source, size_t count,
                                      hipStream_t stream)
 {
-  return write(vector, first, source, count, stream, true);
+  return vector_write(vector, first, source, count, stream, true);
 }
 
 enum hipmm_status hipmm_vector_write_async(struct hipmm_vector *vector, size_t first, const void *source, size_t count,
                                            hipStream_t stream)
 {
-  return write(vector, first, source, count, stream, false);
+  return vector_write(vector, first, source, count, stream, false);
 }
 
 enum hipmm_status hipmm_vector_read(const struct hipmm_vector *vector, size_t first, size_t count, hipStream_t stream,
                                     void *target_out)
 {
-  return read(vector, first, count, stream, target_out, true);
+  return vector_read(vector, first, count, stream, target_out, true);
 }
 
 enum hipmm_status hipmm_vector_read_async(const struct hipmm_vector *vector, size_t first, size_t count,
                                           hipStream_t stream, void *target_out)
 {
-  return read(vector, first, count, stream, target_out, false);
+  return vector_read(vector, first, count, stream, target_out, false);
 }
 
 enum hipmm_status hipmm_vector_get(const struct hipmm_vector *vector, size_t index, hipStream_t stream, void *value_out)
 {
-  return read(vector, index, 1, stream, value_out, true);
+  return vector_read(vector, index, 1, stream, value_out, true);
 }
 
 enum hipmm_status hipmm_vector_front(const struct hipmm_vector *vector, hipStream_t stream, void *value_out)
 {
-  return read(vector, 0, 1, stream, value_out, true);
+  return vector_read(vector, 0, 1, stream, value_out, true);
 }
 
 enum hipmm_status hipmm_vector_back(const struct hipmm_vector *vector, hipStream_t stream, void *value_out)
 {
   size_t count = hipmm_vector_count(vector);
-  return read(vector, count ? count - 1 : 0, 1, stream, value_out, true);
+  return vector_read(vector, count ? count - 1 : 0, 1, stream, value_out, true);
 }
 
 enum hipmm_status hipmm_vector_set(struct hipmm_vector *vector, size_t index, const void *value, hipStream_t stream)
 {
-  return write(vector, index, value, 1, stream, true);
+  return vector_write(vector, index, value, 1, stream, true);
 }
 
 enum hipmm_status hipmm_vector_set_async(struct hipmm_vector *vector, size_t index, const void *value,
                                          hipStream_t stream)
 {
-  return write(vector, index, value, 1, stream, false);
+  return vector_write(vector, index, value, 1, stream, false);
 }
 
 enum hipmm_status hipmm_vector_set_zero_async(struct hipmm_vector *vector, size_t index, hipStream_t stream)
 {
   size_t offset = 0, bytes = 0;
-  enum hipmm_status status = check(vector);
-  if (!status) status = to_range(&vector->storage, index, 1, &offset, &bytes);
+  enum hipmm_status status = vector_check(vector);
+  if (!status) status = vector_to_range(&vector->storage, index, 1, &offset, &bytes);
   return status ? status : storage_fill(&vector->storage, offset, 0, bytes, stream);
 }
 
 enum hipmm_status hipmm_vector_range(const struct hipmm_vector *vector, size_t first, size_t count, void **elements_out)
 {
   size_t offset = 0, bytes = 0;
-  enum hipmm_status status = check(vector);
+  enum hipmm_status status = vector_check(vector);
   if (!status && !elements_out) status = error_set(HIPMM_E_ARGUMENT, "elements_out is NULL");
-  if (!status) status = to_range(&vector->storage, first, count, &offset, &bytes);
+  if (!status) status = vector_to_range(&vector->storage, first, count, &offset, &bytes);
   if (!status) *elements_out = vector->storage.data ? (char *)vector->storage.data + offset : NULL;
   return status;
 }
@@ -233,41 +233,41 @@ enum hipmm_status hipmm_vector_element(const struct hipmm_vector *vector, size_t
 
 enum hipmm_status hipmm_vector_set_stream(struct hipmm_vector *vector, hipStream_t stream)
 {
-  enum hipmm_status status = check(vector);
+  enum hipmm_status status = vector_check(vector);
   return status ? status : storage_set_stream(&vector->storage, stream);
 }
 
 void *hipmm_vector_data(const struct hipmm_vector *vector)
 {
-  return look(vector) ? look(vector)->data : NULL;
+  return vector_look(vector) ? vector_look(vector)->data : NULL;
 }
 
 size_t hipmm_vector_count(const struct hipmm_vector *vector)
 {
-  return look(vector) ? count_of(look(vector)) : 0;
+  return vector_look(vector) ? vector_count_of(vector_look(vector)) : 0;
 }
 
 size_t hipmm_vector_capacity(const struct hipmm_vector *vector)
 {
-  return look(vector) ? look(vector)->capacity_bytes / look(vector)->element_bytes : 0;
+  return vector_look(vector) ? vector_look(vector)->capacity_bytes / vector_look(vector)->element_bytes : 0;
 }
 
 size_t hipmm_vector_element_bytes(const struct hipmm_vector *vector)
 {
-  return look(vector) ? look(vector)->element_bytes : 0;
+  return vector_look(vector) ? vector_look(vector)->element_bytes : 0;
 }
 
 hipStream_t hipmm_vector_stream(const struct hipmm_vector *vector)
 {
-  return look(vector) ? look(vector)->stream : NULL;
+  return vector_look(vector) ? vector_look(vector)->stream : NULL;
 }
 
 int hipmm_vector_device(const struct hipmm_vector *vector)
 {
-  return look(vector) ? look(vector)->device : -1;
+  return vector_look(vector) ? vector_look(vector)->device : -1;
 }
 
 struct hipmm_resource *hipmm_vector_resource(const struct hipmm_vector *vector)
 {
-  return look(vector) ? look(vector)->resource : NULL;
+  return vector_look(vector) ? vector_look(vector)->resource : NULL;
 }

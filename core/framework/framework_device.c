@@ -15,7 +15,7 @@
 
 _Static_assert(FRAMEWORK_STREAMS == 1 << (64 - 55), "framework_stream_slot() takes 9 bits");
 
-struct framework_device framework_devices[DEVICE_MOST];
+struct framework_device framework_devices[DEVICE_TABLE_MOST];
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned last_opening;     /* what torch_notes and torch_pools know is about this one */
@@ -24,18 +24,18 @@ static char reason[2048];
 
 void framework_complain(const char *framework, const char *what)
 {
-  if (atomic_load(&life_now) != LIFE_BEFORE)
+  if (atomic_load(&lifecycle_now) != LIFECYCLE_BEFORE)
     log_line(HIPMM_LOG_ERROR, framework, "%s: %s", what, hipmm_last_error_message());
 }
 
 /* ---- Opening ---- */
 
-static enum hipmm_status initialise(void)
+static enum hipmm_status framework_device_initialise(void)
 {
-  if (atomic_load(&life_now) != LIFE_BEFORE) return life_check();
+  if (atomic_load(&lifecycle_now) != LIFECYCLE_BEFORE) return lifecycle_check();
   if (refusal) return error_set(refusal, "%s", reason);
   enum hipmm_status status = hipmm_init();
-  if (status && atomic_load(&life_now) == LIFE_READY) return HIPMM_OK; /* the program was faster */
+  if (status && atomic_load(&lifecycle_now) == LIFECYCLE_READY) return HIPMM_OK; /* the program was faster */
   if (!status) return status;
   refusal = status;
   snprintf(reason, sizeof reason, "%s", hipmm_last_error_message());
@@ -45,30 +45,30 @@ static enum hipmm_status initialise(void)
 
 enum hipmm_status framework_initialise(void)
 {
-  if (life_is_forked()) return life_check();
+  if (lifecycle_is_forked()) return lifecycle_check();
   int cancel = cancel_forbid();
   pthread_mutex_lock(&lock);
-  enum hipmm_status status = initialise();
+  enum hipmm_status status = framework_device_initialise();
   pthread_mutex_unlock(&lock);
   cancel_allow(cancel);
   return status;
 }
 
 /* What was known is of stacks that are gone. */
-static void forget(unsigned opening)
+static void framework_device_forget(unsigned opening)
 {
   if (opening == last_opening) return;
   torch_pools_forget();
-  torch_notes_forget();
+  torch_blocks_forget();
   last_opening = opening;
 }
 
-static void open_locked(int number, struct hipmm_resource *resource)
+static void framework_device_open_locked(int number, struct hipmm_resource *resource)
 {
   struct framework_device *device = &framework_devices[number];
-  unsigned opening = atomic_load(&device_openings);
+  unsigned opening = atomic_load(&device_table_openings);
   if (atomic_load(&device->opening) == opening) return;
-  forget(opening);
+  framework_device_forget(opening);
   if (!atomic_load(&device->opening)) atomic_store(&device->limit, SIZE_MAX);
   device->device = number;
   device->resource = resource;
@@ -78,22 +78,23 @@ static void open_locked(int number, struct hipmm_resource *resource)
   atomic_store_explicit(&device->opening, opening, memory_order_release);
 }
 
-static enum hipmm_status find_resource(int number, enum framework framework, struct hipmm_resource **resource_out)
+static enum hipmm_status framework_device_resource(int number, enum framework framework,
+                                                   struct hipmm_resource **resource_out)
 {
   instance_services_set_order(framework == FRAMEWORK_TORCH);
-  enum hipmm_status status = device_resource(number, resource_out);
+  enum hipmm_status status = device_table_resource(number, resource_out);
   instance_services_set_order(false);
   return status;
 }
 
 /* The lock is not held while the stack is built, which may call functions of the program. */
-static enum hipmm_status open_device(int number, enum framework framework)
+static enum hipmm_status framework_device_open(int number, enum framework framework)
 {
   struct hipmm_resource *resource;
-  enum hipmm_status status = find_resource(number, framework, &resource);
+  enum hipmm_status status = framework_device_resource(number, framework, &resource);
   if (status) return status;
   pthread_mutex_lock(&lock);
-  open_locked(number, resource);
+  framework_device_open_locked(number, resource);
   pthread_mutex_unlock(&lock);
   return HIPMM_OK;
 }
@@ -101,18 +102,18 @@ static enum hipmm_status open_device(int number, enum framework framework)
 struct framework_device *framework_open(int device, enum framework framework)
 {
   enum hipmm_status status = framework_initialise();
-  if (!status) status = life_enter();
+  if (!status) status = lifecycle_enter();
   if (status) return NULL;
-  status = open_device(device, framework);
-  life_leave();
+  status = framework_device_open(device, framework);
+  lifecycle_leave();
   return status ? NULL : &framework_devices[device];
 }
 
 struct framework_device *framework_enter_slowly(int device, enum framework framework)
 {
-  if (framework_initialise() || life_enter()) return NULL;
+  if (framework_initialise() || lifecycle_enter()) return NULL;
   struct framework_device *entered = framework_get(device, framework);
-  if (!entered) life_leave();
+  if (!entered) lifecycle_leave();
   return entered;
 }
 

@@ -21,15 +21,15 @@ struct framework_device {
   hipStream_t _Atomic streams[FRAMEWORK_STREAMS]; /* that were promised to last; open addressing */
 };
 
-extern struct framework_device framework_devices[DEVICE_MOST];
+extern struct framework_device framework_devices[DEVICE_TABLE_MOST];
 
 /* The device, or NULL when hipmm is not initialised or the device was not opened since. */
 static inline struct framework_device *framework_find(int device)
 {
-  if (__builtin_expect((unsigned)device >= DEVICE_MOST || life_is_forked(), 0)) return NULL;
+  if (__builtin_expect((unsigned)device >= DEVICE_TABLE_MOST || lifecycle_is_forked(), 0)) return NULL;
   struct framework_device *found = &framework_devices[device];
   unsigned opening = atomic_load_explicit(&found->opening, memory_order_acquire);
-  return opening == atomic_load_explicit(&device_openings, memory_order_relaxed) ? found : NULL;
+  return opening == atomic_load_explicit(&device_table_openings, memory_order_relaxed) ? found : NULL;
 }
 
 /* PyTorch orders its copies between devices with events. CuPy relies on the runtime's order. */
@@ -51,10 +51,11 @@ struct framework_device *framework_enter_slowly(int device, enum framework frame
 
 static inline struct framework_device *framework_enter_known(int device)
 {
-  if (__builtin_expect(atomic_load_explicit(&life_now, memory_order_relaxed) != LIFE_READY || life_enter(), 0))
+  if (__builtin_expect(
+          atomic_load_explicit(&lifecycle_now, memory_order_relaxed) != LIFECYCLE_READY || lifecycle_enter(), 0))
     return NULL;
   struct framework_device *entered = framework_find(device);
-  if (!entered) life_leave();
+  if (!entered) lifecycle_leave();
   return entered;
 }
 
@@ -66,7 +67,7 @@ static inline struct framework_device *framework_enter(int device, enum framewor
 
 static inline void framework_leave(void)
 {
-  life_leave();
+  lifecycle_leave();
 }
 
 /* Initialises hipmm if nobody has. A failure is logged once, and given again at later calls. */

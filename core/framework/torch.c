@@ -23,7 +23,7 @@ void hipmm_torch_on_failure(void (*function)(const char *message))
 /* ---- Allocating ---- */
 
 /* Nothing may be done after the call: the function may throw. */
-static void *fail(const char *message)
+static void *torch_fail(const char *message)
 {
   void (*function)(const char *) = atomic_load(&on_failure);
   if (function) function(message);
@@ -31,16 +31,16 @@ static void *fail(const char *message)
 }
 
 /* Begins with the words by which programs know PyTorch's own error. */
-static void *refuse(void)
+static void *torch_refuse(void)
 {
   static _Thread_local char message[2200];
   bool amd = hipmm_runtime() && !strcmp(hipmm_runtime(), "amd");
   snprintf(message, sizeof message, "%s out of memory. hipmm: %s", amd ? "HIP" : "CUDA", hipmm_last_error_message());
   framework_complain("torch", "cannot allocate");
-  return fail(message);
+  return torch_fail(message);
 }
 
-static inline void *allocate(struct framework_device *device, size_t bytes, hipStream_t stream)
+static inline void *torch_allocate_counted(struct framework_device *device, size_t bytes, hipStream_t stream)
 {
   void *ptr = NULL;
   struct hipmm_resource *resource = device->resource;
@@ -50,28 +50,29 @@ static inline void *allocate(struct framework_device *device, size_t bytes, hipS
   return NULL;
 }
 
-static void *allocate_in_pool(struct framework_device *device, size_t bytes, hipStream_t stream)
+static void *torch_allocate_in_pool(struct framework_device *device, size_t bytes, hipStream_t stream)
 {
   void *ptr = torch_pool_take(device, bytes, stream);
   if (ptr) return ptr;
-  ptr = allocate(device, bytes, stream);
+  ptr = torch_allocate_counted(device, bytes, stream);
   if (!ptr || torch_pool_adopt(device, ptr)) return ptr;
   framework_free(device, ptr, bytes, stream);
   error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   return NULL;
 }
 
-static void *fail_without_device(void)
+static void *torch_fail_without_device(void)
 {
   framework_complain("torch", "cannot allocate");
-  return fail(hipmm_last_error_message());
+  return torch_fail(hipmm_last_error_message());
 }
 
-static inline void *allocate_for(struct framework_device *device, size_t bytes, hipStream_t stream)
+static inline void *torch_allocate_for(struct framework_device *device, size_t bytes, hipStream_t stream)
 {
   if (__builtin_expect(!framework_knows_stream(device, stream), 0)) framework_promise_stream(device, stream);
   bool in_pool = atomic_load_explicit(&device->pool, memory_order_acquire) != NULL;
-  return __builtin_expect(in_pool, 0) ? allocate_in_pool(device, bytes, stream) : allocate(device, bytes, stream);
+  return __builtin_expect(in_pool, 0) ? torch_allocate_in_pool(device, bytes, stream)
+                                      : torch_allocate_counted(device, bytes, stream);
 }
 
 void *hipmm_torch_malloc(ssize_t bytes, int number, hipStream_t stream)
@@ -79,19 +80,19 @@ void *hipmm_torch_malloc(ssize_t bytes, int number, hipStream_t stream)
   void *ptr = NULL;
   if (!bytes) return NULL;
   struct framework_device *device = framework_enter(number, FRAMEWORK_TORCH);
-  if (__builtin_expect(!device, 0)) return fail_without_device();
+  if (__builtin_expect(!device, 0)) return torch_fail_without_device();
   if (__builtin_expect(bytes > 0, 1))
-    ptr = allocate_for(device, (size_t)bytes, stream);
+    ptr = torch_allocate_for(device, (size_t)bytes, stream);
   else
     error_set(HIPMM_E_ARGUMENT, "%zd is not a size", bytes);
   framework_leave();
-  return __builtin_expect(ptr != NULL, 1) ? ptr : refuse();
+  return __builtin_expect(ptr != NULL, 1) ? ptr : torch_refuse();
 }
 
 /* ---- Freeing ---- */
 
 /* What the resource would say of the size, or that the block is not live: a pool that keeps the block does not ask. */
-static enum hipmm_status check_live(const struct framework_device *device, const void *ptr, size_t bytes)
+static enum hipmm_status torch_check_live(const struct framework_device *device, const void *ptr, size_t bytes)
 {
   struct hipmm_block block;
   enum hipmm_status status = instance_find(instance_from(device->resource), ptr, &block);
@@ -101,15 +102,15 @@ static enum hipmm_status check_live(const struct framework_device *device, const
                       (uintptr_t)ptr, block.bytes, bytes);
 }
 
-static void free_noted(struct framework_device *device, void *ptr, size_t bytes, hipStream_t stream)
+static void torch_free_noted(struct framework_device *device, void *ptr, size_t bytes, hipStream_t stream)
 {
-  if (check_live(device, ptr, bytes) == HIPMM_E_SIZE) {
+  if (torch_check_live(device, ptr, bytes) == HIPMM_E_SIZE) {
     framework_complain("torch", "a block is not freed");
     return; /* its note stays */
   }
-  struct torch_note note = torch_notes_take(ptr);
+  struct torch_block note = torch_blocks_take(ptr);
   if (note.kept) {
-    torch_note_pool(ptr, note.pool, true);
+    torch_block_pool(ptr, note.pool, true);
     error_set(HIPMM_E_POINTER, "%p was freed before", ptr);
     framework_complain("torch", "a block is not freed");
     return;
@@ -120,7 +121,7 @@ static void free_noted(struct framework_device *device, void *ptr, size_t bytes,
 }
 
 /* For callers that do not know; 0 if nobody does. */
-static size_t size_of(const struct framework_device *device, const void *ptr)
+static size_t torch_size_of(const struct framework_device *device, const void *ptr)
 {
   struct hipmm_block block;
   return instance_find(instance_from(device->resource), ptr, &block) ? 0 : block.bytes;
@@ -131,9 +132,9 @@ void hipmm_torch_free(void *ptr, ssize_t bytes, int number, hipStream_t stream)
 {
   struct framework_device *device = ptr ? framework_enter_known(number) : NULL;
   if (!device) return;
-  if (__builtin_expect(!bytes, 0)) bytes = (ssize_t)size_of(device, ptr);
-  if (__builtin_expect(torch_notes_may_have(ptr), 0))
-    free_noted(device, ptr, (size_t)bytes, stream);
+  if (__builtin_expect(!bytes, 0)) bytes = (ssize_t)torch_size_of(device, ptr);
+  if (__builtin_expect(torch_blocks_may_have(ptr), 0))
+    torch_free_noted(device, ptr, (size_t)bytes, stream);
   else
     framework_free(device, ptr, (size_t)bytes, stream);
   framework_leave();
@@ -155,7 +156,7 @@ void hipmm_torch_init(int device_count)
 
 void hipmm_torch_reset(void)
 {
-  for (int number = 0; number < DEVICE_MOST; number++) {
+  for (int number = 0; number < DEVICE_TABLE_MOST; number++) {
     struct framework_device *device = framework_enter_known(number);
     if (!device) continue;
     if (hipmm_resource_trim(device->resource, 0)) framework_complain("torch", "idle memory is not given back");
@@ -163,7 +164,7 @@ void hipmm_torch_reset(void)
   }
 }
 
-static enum hipmm_status set_fraction(struct framework_device *device, double fraction)
+static enum hipmm_status torch_set_fraction(struct framework_device *device, double fraction)
 {
   size_t total;
   if (!(fraction >= 0 && fraction <= 1))
@@ -176,14 +177,14 @@ static enum hipmm_status set_fraction(struct framework_device *device, double fr
 void hipmm_torch_memory_fraction(double fraction, int number)
 {
   struct framework_device *device = framework_get(number, FRAMEWORK_TORCH);
-  if (!device || set_fraction(device, fraction)) framework_complain("torch", "the memory fraction is not set");
+  if (!device || torch_set_fraction(device, fraction)) framework_complain("torch", "the memory fraction is not set");
 }
 
 /* Which device a pointer belongs to is not said. */
-static bool find_block(void *ptr, struct hipmm_block *block_out, bool *sure_out)
+static bool torch_find_block(void *ptr, struct hipmm_block *block_out, bool *sure_out)
 {
   *sure_out = true;
-  for (int number = 0; number < DEVICE_MOST; number++) {
+  for (int number = 0; number < DEVICE_TABLE_MOST; number++) {
     struct framework_device *device = framework_enter_known(number);
     if (!device) continue;
     enum hipmm_status status = instance_find(instance_from(device->resource), ptr, block_out);
@@ -198,7 +199,7 @@ void *hipmm_torch_base_alloc(void *ptr, size_t *bytes_out)
 {
   bool sure;
   struct hipmm_block block = {NULL, 0};
-  if (!ptr || !find_block(ptr, &block, &sure)) block = (struct hipmm_block){NULL, 0};
+  if (!ptr || !torch_find_block(ptr, &block, &sure)) block = (struct hipmm_block){NULL, 0};
   if (bytes_out) *bytes_out = block.bytes;
   return block.ptr;
 }
@@ -210,7 +211,7 @@ int hipmm_torch_is_allocation(void *ptr)
   void *base = NULL, *symbol = NULL;
   int (*get_range)(void **, size_t *, void *) = NULL;
   struct hipmm_block block;
-  if (!ptr || life_is_forked() || !find_block(ptr, &block, &sure)) return 0;
+  if (!ptr || lifecycle_is_forked() || !torch_find_block(ptr, &block, &sure)) return 0;
   symbol = hip_symbol("hipMemGetAddressRange");
   memcpy(&get_range, &symbol, sizeof get_range);
   if (!get_range) return 0;
@@ -225,9 +226,9 @@ void hipmm_torch_record_stream(void *ptr, hipStream_t stream)
   bool sure;
   int current;
   struct hipmm_block block;
-  if (!ptr || life_is_forked() || atomic_load(&life_now) != LIFE_READY) return;
-  if (!find_block(ptr, &block, &sure) && sure) return;
-  torch_note_use(ptr, stream, device_current(&current) ? 0 : current);
+  if (!ptr || lifecycle_is_forked() || atomic_load(&lifecycle_now) != LIFECYCLE_READY) return;
+  if (!torch_find_block(ptr, &block, &sure) && sure) return;
+  torch_block_use(ptr, stream, device_table_current(&current) ? 0 : current);
 }
 
 void hipmm_torch_begin_allocate_to_pool(int number, struct hipmm_torch_pool pool, const void *filter)

@@ -20,7 +20,7 @@ struct torch_use {
   struct torch_use *next;
 };
 
-struct torch_note {
+struct torch_block {
   struct torch_pool *pool; /* NULL: none */
   bool kept;               /* freed by PyTorch, and not yet here */
   struct torch_use *uses;
@@ -37,22 +37,22 @@ static inline size_t torch_mark_of(const void *ptr)
 }
 
 /* False: there is no note of this block. A caller who may free a block knows of all that was noted of it. */
-static inline bool torch_notes_may_have(const void *ptr)
+static inline bool torch_blocks_may_have(const void *ptr)
 {
   return atomic_load_explicit(&torch_marks_all, memory_order_relaxed) &&
          atomic_load_explicit(&torch_marks[torch_mark_of(ptr)], memory_order_relaxed);
 }
 
 /* Without host memory for the note, freeing the block will wait for its device. */
-void torch_note_use(void *ptr, hipStream_t stream, int device);
+void torch_block_use(void *ptr, hipStream_t stream, int device);
 
 /* False when there is no host memory; never for a block that has a note. */
-bool torch_note_pool(void *ptr, struct torch_pool *pool, bool kept);
+bool torch_block_pool(void *ptr, struct torch_pool *pool, bool kept);
 
 /* Takes the note away; the uses belong to the caller. */
-struct torch_note torch_notes_take(void *ptr);
+struct torch_block torch_blocks_take(void *ptr);
 
-void torch_notes_forget(void);
+void torch_blocks_forget(void);
 void torch_drop_uses(struct torch_use *uses);
 
 /* Makes what is done on `stream` of `device` from now on wait for what `uses` have been given so far, and frees them.

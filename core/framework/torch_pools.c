@@ -30,7 +30,7 @@ struct torch_pool {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct torch_pool *pools; /* the one begun last comes first */
 
-static struct torch_pool **find(int device, struct hipmm_torch_pool id)
+static struct torch_pool **torch_pools_find(int device, struct hipmm_torch_pool id)
 {
   struct torch_pool **link = &pools;
   while (*link && ((*link)->device != device || (*link)->id.first != id.first || (*link)->id.second != id.second))
@@ -38,34 +38,34 @@ static struct torch_pool **find(int device, struct hipmm_torch_pool id)
   return link;
 }
 
-static void remove_if_over(struct torch_pool *pool)
+static void torch_pools_remove_if_over(struct torch_pool *pool)
 {
   if (pool->references || pool->members) return;
-  *find(pool->device, pool->id) = pool->next;
+  *torch_pools_find(pool->device, pool->id) = pool->next;
   free(pool);
 }
 
 /* The active pool that was begun last is the one that allocations belong to. */
-static void choose(struct framework_device *device)
+static void torch_pools_choose(struct framework_device *device)
 {
   struct torch_pool *pool = pools;
   while (pool && (pool->device != device->device || !pool->active)) pool = pool->next;
   atomic_store(&device->pool, pool);
 }
 
-static void give_back(struct framework_device *device, struct kept *list)
+static void torch_pools_give_back(struct framework_device *device, struct kept *list)
 {
   while (list) {
     struct kept *kept = list;
     list = kept->next;
-    torch_notes_take(kept->ptr);
+    torch_blocks_take(kept->ptr);
     torch_settle(kept->uses, device->device, kept->stream);
     framework_free(device, kept->ptr, kept->bytes, kept->stream);
     free(kept);
   }
 }
 
-static struct kept *take_list(struct kept **list)
+static struct kept *torch_pools_take_list(struct kept **list)
 {
   struct kept *taken = *list;
   *list = NULL;
@@ -77,7 +77,7 @@ static struct kept *take_list(struct kept **list)
 void torch_pool_begin(struct framework_device *device, struct hipmm_torch_pool id)
 {
   pthread_mutex_lock(&lock);
-  struct torch_pool **link = find(device->device, id), *pool = *link;
+  struct torch_pool **link = torch_pools_find(device->device, id), *pool = *link;
   if (pool) *link = pool->next;
   if (!pool) pool = calloc(1, sizeof *pool);
   if (pool) {
@@ -87,7 +87,7 @@ void torch_pool_begin(struct framework_device *device, struct hipmm_torch_pool i
     pool->active++;
     pool->next = pools;
     pools = pool;
-    choose(device);
+    torch_pools_choose(device);
   }
   pthread_mutex_unlock(&lock);
   if (!pool) log_line(HIPMM_LOG_ERROR, "torch", "no host memory for a private pool: its memory is shared");
@@ -97,28 +97,28 @@ void torch_pool_end(struct framework_device *device, struct hipmm_torch_pool id)
 {
   struct kept *list = NULL;
   pthread_mutex_lock(&lock);
-  struct torch_pool *pool = *find(device->device, id);
-  if (pool && pool->active && !--pool->active) list = take_list(&pool->waiting);
-  choose(device);
+  struct torch_pool *pool = *torch_pools_find(device->device, id);
+  if (pool && pool->active && !--pool->active) list = torch_pools_take_list(&pool->waiting);
+  torch_pools_choose(device);
   pthread_mutex_unlock(&lock);
-  give_back(device, list);
+  torch_pools_give_back(device, list);
 }
 
 void torch_pool_release(struct framework_device *device, struct hipmm_torch_pool id)
 {
   struct kept *idle = NULL, *waiting = NULL;
   pthread_mutex_lock(&lock);
-  struct torch_pool *pool = *find(device->device, id);
+  struct torch_pool *pool = *torch_pools_find(device->device, id);
   if (pool && pool->references && !--pool->references) {
     pool->active = 0;
-    choose(device);
-    idle = take_list(&pool->idle);
-    waiting = take_list(&pool->waiting);
-    remove_if_over(pool);
+    torch_pools_choose(device);
+    idle = torch_pools_take_list(&pool->idle);
+    waiting = torch_pools_take_list(&pool->waiting);
+    torch_pools_remove_if_over(pool);
   }
   pthread_mutex_unlock(&lock);
-  give_back(device, idle);
-  give_back(device, waiting);
+  torch_pools_give_back(device, idle);
+  torch_pools_give_back(device, waiting);
 }
 
 /* ---- Blocks ---- */
@@ -135,7 +135,7 @@ void *torch_pool_take(struct framework_device *device, size_t bytes, hipStream_t
     struct kept *kept = *link;
     *link = kept->next;
     ptr = kept->ptr;
-    torch_note_pool(ptr, pool, false); /* it has a note already */
+    torch_block_pool(ptr, pool, false); /* it has a note already */
     pool->members++;
     free(kept);
   }
@@ -147,14 +147,14 @@ bool torch_pool_adopt(struct framework_device *device, void *ptr)
 {
   pthread_mutex_lock(&lock);
   struct torch_pool *pool = atomic_load(&device->pool);
-  bool good = !pool || torch_note_pool(ptr, pool, false);
+  bool good = !pool || torch_block_pool(ptr, pool, false);
   if (pool && good) pool->members++;
   pthread_mutex_unlock(&lock);
   return good;
 }
 
 /* Without host memory to keep it in, the block stays allocated for ever: giving it back would not be safe. */
-static void push(struct kept **list, struct kept block)
+static void torch_pools_push(struct kept **list, struct kept block)
 {
   struct kept *kept = malloc(sizeof *kept);
   if (kept) {
@@ -165,21 +165,21 @@ static void push(struct kept **list, struct kept block)
     log_line(HIPMM_LOG_ERROR, "torch", "no host memory to keep a block: %zu bytes are lost", block.bytes);
     torch_drop_uses(block.uses);
   }
-  torch_note_pool(block.ptr, NULL, true);
+  torch_block_pool(block.ptr, NULL, true);
 }
 
-bool torch_pool_keep(struct framework_device *device, struct torch_note note, void *ptr, size_t bytes,
+bool torch_pool_keep(struct framework_device *device, struct torch_block note, void *ptr, size_t bytes,
                      hipStream_t stream)
 {
   pthread_mutex_lock(&lock);
   struct torch_pool *pool = note.pool, *active = atomic_load(&device->pool);
   struct kept block = {ptr, bytes, stream, note.uses, NULL};
   bool stays = pool && pool->references, waits = !stays && note.uses && active;
-  if (stays) push(&pool->idle, block);
-  if (waits) push(&active->waiting, block);
+  if (stays) torch_pools_push(&pool->idle, block);
+  if (waits) torch_pools_push(&active->waiting, block);
   if (pool) {
     pool->members--;
-    remove_if_over(pool);
+    torch_pools_remove_if_over(pool);
   }
   pthread_mutex_unlock(&lock);
   return stays || waits;

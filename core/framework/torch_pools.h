@@ -21,7 +21,7 @@ bool torch_pool_adopt(struct framework_device *device, void *ptr);
 
 /* Whether a block that is being freed stays: because its pool keeps it, or because it is used by further streams while
  * a graph is captured, when events must not be recorded. If so, it takes `note.uses` over. */
-bool torch_pool_keep(struct framework_device *device, struct torch_note note, void *ptr, size_t bytes,
+bool torch_pool_keep(struct framework_device *device, struct torch_block note, void *ptr, size_t bytes,
                      hipStream_t stream);
 
 void torch_pools_forget(void);

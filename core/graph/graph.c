@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void free_node(struct graph_node *node)
+static void graph_free_node(struct graph_node *node)
 {
   free((char *)node->name);
   free(node->path);
@@ -16,9 +16,9 @@ static void free_node(struct graph_node *node)
   json_decref(node->object);
 }
 
-static void free_graph(struct graph *graph)
+static void graph_free(struct graph *graph)
 {
-  for (size_t i = 0; i < graph->n_nodes; i++) free_node(&graph->nodes[i]);
+  for (size_t i = 0; i < graph->n_nodes; i++) graph_free_node(&graph->nodes[i]);
   for (size_t i = 0; i < graph->plugin_path.n_folders; i++) free((char *)graph->plugin_path.folders[i]);
   free((void *)graph->plugin_path.folders);
   free(graph->nodes);
@@ -36,11 +36,11 @@ void graph_retain(struct graph *graph)
 
 void graph_release(struct graph *graph)
 {
-  if (__atomic_fetch_sub(&graph->references, 1, __ATOMIC_ACQ_REL) == 1) free_graph(graph);
+  if (__atomic_fetch_sub(&graph->references, 1, __ATOMIC_ACQ_REL) == 1) graph_free(graph);
 }
 
 /* A graph with room for all its nodes, and nothing read yet. Takes `root` over. */
-static struct graph *new_graph(json_t *root, const char *source, size_t n_nodes)
+static struct graph *graph_new(json_t *root, const char *source, size_t n_nodes)
 {
   struct graph *graph = calloc(1, sizeof *graph);
   if (!graph) {
@@ -53,11 +53,11 @@ static struct graph *new_graph(json_t *root, const char *source, size_t n_nodes)
   graph->runtime_object = json_object();
   graph->nodes = calloc(n_nodes, sizeof *graph->nodes);
   if (graph->source && graph->runtime_object && graph->nodes) return graph;
-  free_graph(graph);
+  graph_free(graph);
   return NULL;
 }
 
-static void read_graph(struct graph *graph, const char *folder, struct report *report)
+static void graph_read_source(struct graph *graph, const char *folder, struct diagnostics *report)
 {
   struct graph_build build = {.graph = graph, .report = report, .folder = folder, .index = json_object()};
   graph_read_settings(&build);
@@ -69,22 +69,22 @@ static void read_graph(struct graph *graph, const char *folder, struct report *r
 }
 
 /* Takes `root` over; NULL has been reported. */
-static enum hipmm_status from_root(json_t *root, const char *source, const char *folder, struct report *report,
-                                   struct graph **graph_out)
+static enum hipmm_status graph_from_root(json_t *root, const char *source, const char *folder,
+                                         struct diagnostics *report, struct graph **graph_out)
 {
-  struct graph *graph = root ? new_graph(root, source, GRAPH_MAX_NODES) : NULL;
-  if (root && !graph) report_add(report, HIPMM_E_OUT_OF_MEMORY, "", "no host memory for the graph");
-  if (graph) read_graph(graph, folder, report);
+  struct graph *graph = root ? graph_new(root, source, GRAPH_MAX_NODES) : NULL;
+  if (root && !graph) diagnostics_add(report, HIPMM_E_OUT_OF_MEMORY, "", "no host memory for the graph");
+  if (graph) graph_read_source(graph, folder, report);
   bool is_good = graph && report->n_errors == 0;
   if (is_good && graph_out)
     *graph_out = graph;
   else if (graph)
     graph_release(graph);
-  return is_good ? HIPMM_OK : report_status(report);
+  return is_good ? HIPMM_OK : diagnostics_status(report);
 }
 
 /* The folder of a file, absolute, so that a later change of the working directory does no harm. To be freed. */
-static char *folder_of(const char *file)
+static char *graph_folder_of(const char *file)
 {
   const char *slash = strrchr(file, '/');
   char *folder = slash ? strndup(file, (size_t)(slash - file) + 1) : strdup(".");
@@ -94,22 +94,22 @@ static char *folder_of(const char *file)
   return absolute;
 }
 
-enum hipmm_status graph_from_file(const char *file, struct report *report, struct graph **graph_out)
+enum hipmm_status graph_from_file(const char *file, struct diagnostics *report, struct graph **graph_out)
 {
-  json_t *root = graph_read_file(file, report);
-  char *folder = root ? folder_of(file) : NULL;
-  enum hipmm_status status = from_root(root, file, folder, report, graph_out);
+  json_t *root = graph_file_file(file, report);
+  char *folder = root ? graph_folder_of(file) : NULL;
+  enum hipmm_status status = graph_from_root(root, file, folder, report, graph_out);
   free(folder);
   return status;
 }
 
-enum hipmm_status graph_from_string(const char *json, const char *source, struct report *report,
+enum hipmm_status graph_from_string(const char *json, const char *source, struct diagnostics *report,
                                     struct graph **graph_out)
 {
-  return from_root(graph_read_text(json, strlen(json), report), source, NULL, report, graph_out);
+  return graph_from_root(graph_file_text(json, strlen(json), report), source, NULL, report, graph_out);
 }
 
-enum hipmm_status graph_built_in(struct report *report, struct graph **graph_out)
+enum hipmm_status graph_built_in(struct diagnostics *report, struct graph **graph_out)
 {
   return graph_from_string("{}", "<built in>", report, graph_out);
 }
@@ -130,13 +130,13 @@ int graph_find(const struct graph *graph, const char *name)
 
 /* ---- Resources made in code ------------------------------------------------------------------------------------ */
 
-enum hipmm_status graph_type(struct graph *graph, const char *type, struct report *report,
+enum hipmm_status graph_type(struct graph *graph, const char *type, struct diagnostics *report,
                              const struct plugin **plugin_out)
 {
   struct graph_build build = {.graph = graph, .report = report};
   const struct plugin *plugin = build_plugin(&build, type, "");
   free(build.types);
-  if (!plugin) return report_status(report);
+  if (!plugin) return diagnostics_status(report);
   *plugin_out = plugin;
   return HIPMM_OK;
 }
@@ -144,7 +144,7 @@ enum hipmm_status graph_type(struct graph *graph, const char *type, struct repor
 struct graph *graph_single(const char *name, const struct plugin *plugin, json_t *options)
 {
   static const char *const none[] = {NULL};
-  struct graph *graph = new_graph(json_object(), "<options>", 1);
+  struct graph *graph = graph_new(json_object(), "<options>", 1);
   if (!graph) return NULL;
   struct graph_node node = {.name = strdup(name), .path = strdup(""), .plugin = plugin, .object = json_incref(options)};
   graph->nodes[graph->n_nodes++] = node;

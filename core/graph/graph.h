@@ -45,12 +45,12 @@ struct graph {
 
 /* Reads, checks and orders a graph. Every mistake goes to the report, not only the first. NULL graph_out: only check.
  * Returns HIPMM_OK, or the status of the first mistake. */
-enum hipmm_status graph_from_file(const char *file, struct report *report, struct graph **graph_out);
-enum hipmm_status graph_from_string(const char *json, const char *source, struct report *report,
+enum hipmm_status graph_from_file(const char *file, struct diagnostics *report, struct graph **graph_out);
+enum hipmm_status graph_from_string(const char *json, const char *source, struct diagnostics *report,
                                     struct graph **graph_out);
 
 /* The graph that holds when there is no file: a plain `device` for every device. */
-enum hipmm_status graph_built_in(struct report *report, struct graph **graph_out);
+enum hipmm_status graph_built_in(struct diagnostics *report, struct graph **graph_out);
 
 void graph_retain(struct graph *graph);
 void graph_release(struct graph *graph);
@@ -80,10 +80,10 @@ enum hipmm_status graph_rename(struct graph *graph, const char *name);
 
 /* The plugin of a resource type, as a graph's "type" would find it along the plugin path of `graph`. Reports what is
  * wrong with the type. */
-enum hipmm_status graph_type(struct graph *graph, const char *type, struct report *report,
+enum hipmm_status graph_type(struct graph *graph, const char *type, struct diagnostics *report,
                              const struct plugin **plugin_out);
 
 /* Reads the options of a resource: a JSON object as text, NULL for {}. NULL once reported. */
-json_t *graph_read_options(const char *text, struct report *report);
+json_t *graph_file_options(const char *text, struct diagnostics *report);
 
 #endif

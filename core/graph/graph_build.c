@@ -13,7 +13,7 @@ void build_refuse(struct graph_build *build, const char *path, const char *forma
 {
   va_list arguments;
   va_start(arguments, format);
-  report_add_arguments(build->report, HIPMM_E_CONFIG, path, format, arguments);
+  diagnostics_add_arguments(build->report, HIPMM_E_CONFIG, path, format, arguments);
   va_end(arguments);
 }
 
@@ -22,14 +22,14 @@ void build_refuse_key(struct graph_build *build, const char *parent, const char 
   va_list arguments;
   char *path = text_pointer(parent, key);
   va_start(arguments, format);
-  report_add_arguments(build->report, HIPMM_E_CONFIG, path, format, arguments);
+  diagnostics_add_arguments(build->report, HIPMM_E_CONFIG, path, format, arguments);
   va_end(arguments);
   free(path);
 }
 
-void build_name_mistakes(struct graph_build *build, const struct mistake *before, const char *name)
+void build_name_mistakes(struct graph_build *build, const struct diagnostic *before, const char *name)
 {
-  for (struct mistake *mistake = before ? before->next : build->report->first; mistake; mistake = mistake->next) {
+  for (struct diagnostic *mistake = before ? before->next : build->report->first; mistake; mistake = mistake->next) {
     char *copy = mistake->resource[0] ? NULL : strdup(name);
     if (!copy) continue;
     free(mistake->resource);
@@ -40,14 +40,14 @@ void build_name_mistakes(struct graph_build *build, const struct mistake *before
 void *build_allocate(struct graph_build *build, size_t n, size_t bytes)
 {
   void *memory = calloc(n ? n : 1, bytes);
-  if (!memory) report_add(build->report, HIPMM_E_OUT_OF_MEMORY, "", "no host memory for the graph");
+  if (!memory) diagnostics_add(build->report, HIPMM_E_OUT_OF_MEMORY, "", "no host memory for the graph");
   return memory;
 }
 
 /* ---- Plugins --------------------------------------------------------------------------------------------------- */
 
 /* The types that there are, looked for when a wrong one needs its near name. */
-static void find_types(struct graph_build *build)
+static void graph_build_find_types(struct graph_build *build)
 {
   if (build->types) return;
   size_t n;
@@ -57,7 +57,7 @@ static void find_types(struct graph_build *build)
 }
 
 /* A folder on the graph's plugin_path that is not there; NULL if all are. */
-static const char *missing_folder(const struct graph_build *build)
+static const char *graph_build_missing_folder(const struct graph_build *build)
 {
   const struct plugin_path *path = &build->graph->plugin_path;
   for (size_t i = 0; i < path->n_folders; i++)
@@ -65,7 +65,7 @@ static const char *missing_folder(const struct graph_build *build)
   return NULL;
 }
 
-static void refuse_unknown_type(struct graph_build *build, const char *type, const char *path)
+static void graph_build_refuse_unknown_type(struct graph_build *build, const char *type, const char *path)
 {
   char shown[TEXT_QUOTE_BYTES], known[1024] = "";
   size_t used = 0;
@@ -77,7 +77,7 @@ static void refuse_unknown_type(struct graph_build *build, const char *type, con
       used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", found);
   }
   text_quote(type, shown, sizeof shown);
-  const char *missing = missing_folder(build);
+  const char *missing = graph_build_missing_folder(build);
   if (near.name)
     build_refuse(build, path, "unknown type %s; did you mean \"%s\"?", shown, near.name);
   else if (missing)
@@ -89,24 +89,24 @@ static void refuse_unknown_type(struct graph_build *build, const char *type, con
 }
 
 /* A plugin that is there but was refused says why; a type that no plugin file is for is a mistake of the graph. */
-static const struct plugin *refuse_type(struct graph_build *build, const char *type, const char *path)
+static const struct plugin *graph_build_refuse_type(struct graph_build *build, const char *type, const char *path)
 {
   const struct plugin *plugin;
-  find_types(build);
+  graph_build_find_types(build);
   if (build->n_types && !plugin_exists(&build->graph->plugin_path, type)) {
-    refuse_unknown_type(build, type, path);
+    graph_build_refuse_unknown_type(build, type, path);
     return NULL;
   }
   enum hipmm_status status = plugin_get(&build->graph->plugin_path, type, &plugin); /* for its record */
   if (status == HIPMM_OK) return plugin;
-  report_add_last_error(build->report, path);
+  diagnostics_add_last_error(build->report, path);
   return NULL;
 }
 
 const struct plugin *build_plugin(struct graph_build *build, const char *type, const char *path)
 {
   const struct plugin *plugin = NULL;
-  if (plugin_get(&build->graph->plugin_path, type, &plugin)) plugin = refuse_type(build, type, path);
+  if (plugin_get(&build->graph->plugin_path, type, &plugin)) plugin = graph_build_refuse_type(build, type, path);
   if (!plugin || plugin->descriptor.role != HIPMM_ROLE_RUNTIME) return plugin;
   build_refuse(build, path, "%s is a runtime, not a resource; write it as the graph's \"runtime\"", type);
   return NULL;
@@ -140,6 +140,6 @@ int build_add_node(struct graph_build *build, const char *name, const char *path
   free((char *)node.name);
   free(node.path);
   json_decref(node.object);
-  report_add(build->report, HIPMM_E_OUT_OF_MEMORY, path, "no host memory for the graph");
+  diagnostics_add(build->report, HIPMM_E_OUT_OF_MEMORY, path, "no host memory for the graph");
   return -1;
 }

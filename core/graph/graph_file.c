@@ -15,19 +15,19 @@ struct bytes {
   size_t count;
 };
 
-static void report_errno(struct report *report)
+static void graph_file_report_errno(struct diagnostics *report)
 {
-  report_add(report, HIPMM_E_IO, "", "cannot be read: %s", strerror(errno));
+  diagnostics_add(report, HIPMM_E_IO, "", "cannot be read: %s", strerror(errno));
 }
 
-static void report_size(struct report *report)
+static void graph_file_report_size(struct diagnostics *report)
 {
-  report_add(report, HIPMM_E_CONFIG, "", "is larger than %d MiB, too large for a graph", GRAPH_MAX_BYTES >> 20);
+  diagnostics_add(report, HIPMM_E_CONFIG, "", "is larger than %d MiB, too large for a graph", GRAPH_MAX_BYTES >> 20);
 }
 
 /* Opens what is not a folder and, as far as can be told before reading, not too large. A pipe without a writer does not
  * block: it reads as empty. */
-static int open_file(const char *file, struct report *report)
+static int graph_file_open(const char *file, struct diagnostics *report)
 {
   struct stat status;
   int descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -37,9 +37,9 @@ static int open_file(const char *file, struct report *report)
     is_good = false;
   }
   if (!is_good) {
-    report_errno(report);
+    graph_file_report_errno(report);
   } else if (status.st_size > GRAPH_MAX_BYTES) {
-    report_size(report);
+    graph_file_report_size(report);
     is_good = false;
   }
   if (is_good || descriptor < 0) return descriptor;
@@ -48,13 +48,13 @@ static int open_file(const char *file, struct report *report)
 }
 
 /* Makes room for more; false once reported. */
-static bool grow(struct bytes *bytes, size_t *capacity, struct report *report)
+static bool graph_file_grow(struct bytes *bytes, size_t *capacity, struct diagnostics *report)
 {
   if (bytes->count < *capacity) return true;
   size_t wanted = *capacity ? *capacity * 2 : 64 << 10;
   char *data = wanted > 2 * (size_t)GRAPH_MAX_BYTES ? NULL : realloc(bytes->data, wanted);
   if (!data) {
-    report_add(report, HIPMM_E_OUT_OF_MEMORY, "", "no host memory to read it");
+    diagnostics_add(report, HIPMM_E_OUT_OF_MEMORY, "", "no host memory to read it");
     return false;
   }
   bytes->data = data;
@@ -62,39 +62,40 @@ static bool grow(struct bytes *bytes, size_t *capacity, struct report *report)
   return true;
 }
 
-static bool read_all(int descriptor, struct bytes *bytes, struct report *report)
+static bool graph_file_read_all(int descriptor, struct bytes *bytes, struct diagnostics *report)
 {
   size_t capacity = 0;
   ssize_t n;
   do {
-    if (!grow(bytes, &capacity, report)) return false;
+    if (!graph_file_grow(bytes, &capacity, report)) return false;
     n = read(descriptor, bytes->data + bytes->count, capacity - bytes->count);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) {
-      report_errno(report);
+      graph_file_report_errno(report);
       return false;
     }
     bytes->count += (size_t)n;
     if (bytes->count > GRAPH_MAX_BYTES) {
-      report_size(report);
+      graph_file_report_size(report);
       return false;
     }
   } while (n != 0);
   return true;
 }
 
-json_t *graph_read_file(const char *file, struct report *report)
+json_t *graph_file_file(const char *file, struct diagnostics *report)
 {
   struct bytes bytes = {0};
-  int descriptor = open_file(file, report);
+  int descriptor = graph_file_open(file, report);
   if (descriptor < 0) return NULL;
-  json_t *root = read_all(descriptor, &bytes, report) ? graph_read_text(bytes.data, bytes.count, report) : NULL;
+  json_t *root =
+      graph_file_read_all(descriptor, &bytes, report) ? graph_file_text(bytes.data, bytes.count, report) : NULL;
   close(descriptor);
   free(bytes.data);
   return root;
 }
 
-static bool is_blank(const char *text, size_t bytes)
+static bool graph_file_is_blank(const char *text, size_t bytes)
 {
   for (size_t i = 0; i < bytes; i++)
     if (!memchr(" \t\r\n", text[i], 4)) return false;
@@ -103,7 +104,7 @@ static bool is_blank(const char *text, size_t bytes)
 
 /* What people bring along from other notations, which the parser takes for any wrong character; `text` as far as it was
  * read. */
-static const char *syntax_hint(const json_error_t *error, const char *text)
+static const char *graph_file_syntax_hint(const json_error_t *error, const char *text)
 {
   const char *near = strstr(error->text, " near '");
   if (!near || error->position < 0) return "";
@@ -119,17 +120,17 @@ static const char *syntax_hint(const json_error_t *error, const char *text)
   return wants_end && !is_end ? "; is a comma missing before it?" : "";
 }
 
-static void report_syntax(const json_error_t *error, const char *text, struct report *report)
+static void graph_file_report_syntax(const json_error_t *error, const char *text, struct diagnostics *report)
 {
   int line = error->line > 0 ? error->line : 1, column = error->column > 0 ? error->column : 1;
   enum json_error_code code = json_error_code(error);
   bool is_nul = code == json_error_null_character || code == json_error_null_byte_in_key;
-  report_add_at(report, HIPMM_E_SYNTAX, line, column, "%s%s", is_nul ? "\\u0000 is not allowed" : error->text,
-                is_nul ? "" : syntax_hint(error, text));
+  diagnostics_add_at(report, HIPMM_E_SYNTAX, line, column, "%s%s", is_nul ? "\\u0000 is not allowed" : error->text,
+                     is_nul ? "" : graph_file_syntax_hint(error, text));
 }
 
 /* The parser would take a zero byte for the end of the file. */
-static bool report_zero_byte(const char *text, size_t bytes, struct report *report)
+static bool graph_file_report_zero_byte(const char *text, size_t bytes, struct diagnostics *report)
 {
   const char *zero = memchr(text, '\0', bytes), *line_start = text;
   int line = 1;
@@ -139,47 +140,47 @@ static bool report_zero_byte(const char *text, size_t bytes, struct report *repo
     line++;
     line_start = c + 1;
   }
-  report_add_at(report, HIPMM_E_SYNTAX, line, (int)(zero - line_start) + 1, "a zero byte; a graph is UTF-8 text");
+  diagnostics_add_at(report, HIPMM_E_SYNTAX, line, (int)(zero - line_start) + 1, "a zero byte; a graph is UTF-8 text");
   return true;
 }
 
 /* What holds of graphs and of options: a JSON object in UTF-8. `is_empty` and `is_other` say so where there is none. */
-static json_t *read_object(const char *text, size_t bytes, const char *is_empty, const char *is_other,
-                           struct report *report)
+static json_t *graph_file_read_object(const char *text, size_t bytes, const char *is_empty, const char *is_other,
+                                      struct diagnostics *report)
 {
   json_error_t error;
   if (bytes > GRAPH_MAX_BYTES) {
-    report_size(report);
+    graph_file_report_size(report);
     return NULL;
   }
-  if (is_blank(text, bytes)) {
-    report_add_at(report, HIPMM_E_SYNTAX, 1, 1, "%s", is_empty);
+  if (graph_file_is_blank(text, bytes)) {
+    diagnostics_add_at(report, HIPMM_E_SYNTAX, 1, 1, "%s", is_empty);
     return NULL;
   }
   if (bytes >= 3 && !memcmp(text, "\xef\xbb\xbf", 3)) {
-    report_add_at(report, HIPMM_E_SYNTAX, 1, 1, "begins with a byte order mark; save it as UTF-8 without one");
+    diagnostics_add_at(report, HIPMM_E_SYNTAX, 1, 1, "begins with a byte order mark; save it as UTF-8 without one");
     return NULL;
   }
-  if (report_zero_byte(text, bytes, report)) return NULL;
+  if (graph_file_report_zero_byte(text, bytes, report)) return NULL;
   json_t *object = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
   if (object && json_is_object(object)) return object;
   if (object)
-    report_add(report, HIPMM_E_CONFIG, "", "%s", is_other);
+    diagnostics_add(report, HIPMM_E_CONFIG, "", "%s", is_other);
   else
-    report_syntax(&error, text, report);
+    graph_file_report_syntax(&error, text, report);
   json_decref(object);
   return NULL;
 }
 
-json_t *graph_read_text(const char *text, size_t bytes, struct report *report)
+json_t *graph_file_text(const char *text, size_t bytes, struct diagnostics *report)
 {
-  return read_object(text, bytes, "is empty; the smallest graph is {\"stack\": [\"device\"]}",
-                     "a graph is an object, not a list; write {\"stack\": […]}", report);
+  return graph_file_read_object(text, bytes, "is empty; the smallest graph is {\"stack\": [\"device\"]}",
+                                "a graph is an object, not a list; write {\"stack\": […]}", report);
 }
 
-json_t *graph_read_options(const char *text, struct report *report)
+json_t *graph_file_options(const char *text, struct diagnostics *report)
 {
   if (!text) return json_object();
-  return read_object(text, strlen(text), "is empty; write {} for no options",
-                     "options are an object, not a list; write {\"initial_size\": \"1GiB\"}", report);
+  return graph_file_read_object(text, strlen(text), "is empty; write {} for no options",
+                                "options are an object, not a list; write {\"initial_size\": \"1GiB\"}", report);
 }

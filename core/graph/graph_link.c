@@ -11,7 +11,7 @@
 
 /* ---- Upstreams ------------------------------------------------------------------------------------------------- */
 
-static void refuse_missing(struct graph_build *build, const struct graph_node *node)
+static void graph_link_refuse_missing(struct graph_build *build, const struct graph_node *node)
 {
   const struct hipmm_plugin *descriptor = &node->plugin->descriptor;
   if (descriptor->min_upstreams == 1)
@@ -21,7 +21,8 @@ static void refuse_missing(struct graph_build *build, const struct graph_node *n
                  descriptor->min_upstreams);
 }
 
-static void refuse_count(struct graph_build *build, const struct graph_node *node, const char *path, size_t n)
+static void graph_link_refuse_count(struct graph_build *build, const struct graph_node *node, const char *path,
+                                    size_t n)
 {
   const struct hipmm_plugin *descriptor = &node->plugin->descriptor;
   uint32_t min = descriptor->min_upstreams, max = descriptor->max_upstreams;
@@ -33,7 +34,7 @@ static void refuse_count(struct graph_build *build, const struct graph_node *nod
     build_refuse(build, path, "%s takes %u to %u upstreams, not %zu", descriptor->type, min, max, n);
 }
 
-static int find_upstream(struct graph_build *build, const json_t *value, const char *path)
+static int graph_link_find_upstream(struct graph_build *build, const json_t *value, const char *path)
 {
   char shown[TEXT_QUOTE_BYTES];
   if (json_is_string(value)) return build_find(build, json_string_value(value), path);
@@ -41,45 +42,46 @@ static int find_upstream(struct graph_build *build, const json_t *value, const c
   return -1;
 }
 
-static void add_upstream(struct graph_node *node, int upstream)
+static void graph_link_add_upstream(struct graph_node *node, int upstream)
 {
   if (upstream >= 0) node->upstreams[node->n_upstreams++] = upstream;
 }
 
-static void read_upstreams(struct graph_build *build, struct graph_node *node, const json_t *value, const char *path)
+static void graph_link_read_upstreams(struct graph_build *build, struct graph_node *node, const json_t *value,
+                                      const char *path)
 {
   bool is_list = json_is_array(value);
   size_t n = is_list ? json_array_size(value) : 1;
   const struct hipmm_plugin *descriptor = node->plugin ? &node->plugin->descriptor : NULL;
   if (descriptor &&
       (n < descriptor->min_upstreams || n > descriptor->max_upstreams || (is_list && descriptor->max_upstreams == 1))) {
-    refuse_count(build, node, path, n);
+    graph_link_refuse_count(build, node, path, n);
     return;
   }
   node->upstreams = build_allocate(build, n, sizeof *node->upstreams);
   if (!node->upstreams) return;
-  if (!is_list) add_upstream(node, find_upstream(build, value, path));
+  if (!is_list) graph_link_add_upstream(node, graph_link_find_upstream(build, value, path));
   for (size_t i = 0; is_list && i < n; i++) {
     char number[24];
     snprintf(number, sizeof number, "%zu", i);
     char *item_path = text_pointer(path, number);
-    add_upstream(node, find_upstream(build, json_array_get(value, i), item_path));
+    graph_link_add_upstream(node, graph_link_find_upstream(build, json_array_get(value, i), item_path));
     free(item_path);
   }
 }
 
-static void link_resource(struct graph_build *build, struct graph_node *node)
+static void graph_link_resource(struct graph_build *build, struct graph_node *node)
 {
   const json_t *value = json_object_get(node->object, "upstream");
   char *path = text_pointer(node->path, "upstream");
   if (value && path)
-    read_upstreams(build, node, value, path);
+    graph_link_read_upstreams(build, node, value, path);
   else if (node->plugin && node->plugin->descriptor.min_upstreams > 0)
-    refuse_missing(build, node);
+    graph_link_refuse_missing(build, node);
   free(path);
 }
 
-static void link_element(struct graph_build *build, struct graph_node *node, int index)
+static void graph_link_element(struct graph_build *build, struct graph_node *node, int index)
 {
   const struct hipmm_plugin *descriptor = node->plugin ? &node->plugin->descriptor : NULL;
   bool is_last = (size_t)index + 1 == build->graph->n_nodes;
@@ -93,7 +95,7 @@ static void link_element(struct graph_build *build, struct graph_node *node, int
                  descriptor->min_upstreams);
   if (is_last) return;
   node->upstreams = build_allocate(build, 1, sizeof *node->upstreams);
-  if (node->upstreams) add_upstream(node, index + 1);
+  if (node->upstreams) graph_link_add_upstream(node, index + 1);
 }
 
 /* ---- All that a node needs ------------------------------------------------------------------------------------- */
@@ -107,29 +109,29 @@ struct needs {
   size_t count;
 };
 
-static void add_need(struct needs *needs, int index)
+static void graph_link_add_need(struct needs *needs, int index)
 {
   if (index < 0 || needs->is_needed[index]) return;
   needs->is_needed[index] = true;
   needs->items[needs->count++] = index;
 }
 
-static void visit_reference(void *closure, const char *name, const char *relative_path)
+static void graph_link_visit_reference(void *closure, const char *name, const char *relative_path)
 {
   struct needs *needs = closure;
   char *path;
   if (asprintf(&path, "%s%s", needs->node->path, relative_path) < 0) path = NULL;
-  add_need(needs, build_find(needs->build, name, path));
+  graph_link_add_need(needs, build_find(needs->build, name, path));
   free(path);
 }
 
-static void link_references(struct graph_build *build, struct graph_node *node)
+static void graph_link_references(struct graph_build *build, struct graph_node *node)
 {
   struct needs needs = {.build = build, .node = node};
-  for (size_t i = 0; i < node->n_upstreams; i++) add_need(&needs, node->upstreams[i]);
+  for (size_t i = 0; i < node->n_upstreams; i++) graph_link_add_need(&needs, node->upstreams[i]);
   if (node->plugin)
     option_references(node->plugin->descriptor.options, node->plugin->descriptor.n_options, node->object,
-                      visit_reference, &needs);
+                      graph_link_visit_reference, &needs);
   node->references = build_allocate(build, needs.count, sizeof *node->references);
   if (!node->references) return;
   memcpy(node->references, needs.items, needs.count * sizeof *node->references);
@@ -138,11 +140,11 @@ static void link_references(struct graph_build *build, struct graph_node *node)
 
 /* ---- "devices" ------------------------------------------------------------------------------------------------- */
 
-static void read_device(struct graph_build *build, const char *key, const json_t *value)
+static void graph_link_read_device(struct graph_build *build, const char *key, const json_t *value)
 {
   struct graph *graph = build->graph;
   char shown[TEXT_QUOTE_BYTES], *path = text_pointer("/devices", key);
-  int device = 0, node = find_upstream(build, value, path);
+  int device = 0, node = graph_link_find_upstream(build, value, path);
   if (!strcmp(key, "default"))
     graph->default_node = node;
   else if (text_parse_ordinal(key, &device))
@@ -153,7 +155,7 @@ static void read_device(struct graph_build *build, const char *key, const json_t
   free(path);
 }
 
-static void read_devices(struct graph_build *build)
+static void graph_link_read_devices(struct graph_build *build)
 {
   char shown[TEXT_QUOTE_BYTES];
   const char *key;
@@ -166,7 +168,7 @@ static void read_devices(struct graph_build *build)
   }
   build->graph->devices = build_allocate(build, json_object_size(devices), sizeof *build->graph->devices);
   if (!build->graph->devices) return;
-  json_object_foreach(devices, key, value) read_device(build, key, value);
+  json_object_foreach(devices, key, value) graph_link_read_device(build, key, value);
 }
 
 void graph_link(struct graph_build *build)
@@ -174,15 +176,15 @@ void graph_link(struct graph_build *build)
   bool is_stack = json_object_get(build->graph->root, "stack") != NULL;
   for (size_t i = 0; i < build->graph->n_nodes; i++) {
     struct graph_node *node = &build->graph->nodes[i];
-    const struct mistake *before = build->report->last;
+    const struct diagnostic *before = build->report->last;
     size_t n_errors = build->report->n_errors;
     if (is_stack)
-      link_element(build, node, (int)i);
+      graph_link_element(build, node, (int)i);
     else
-      link_resource(build, node);
-    link_references(build, node);
+      graph_link_resource(build, node);
+    graph_link_references(build, node);
     build_name_mistakes(build, before, node->name);
     build->is_dangling |= build->report->n_errors > n_errors || !node->plugin;
   }
-  if (!is_stack && !(build->is_dangling && build->graph->n_nodes == 0)) read_devices(build);
+  if (!is_stack && !(build->is_dangling && build->graph->n_nodes == 0)) graph_link_read_devices(build);
 }

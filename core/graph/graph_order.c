@@ -24,20 +24,21 @@ struct walk {
 /* ---- Cycles ---------------------------------------------------------------------------------------------------- */
 
 /* "a → b → a"; of a long cycle its beginning and end. */
-static void show_cycle(const struct walk *walk, size_t from, char *text, size_t text_bytes)
+static void graph_order_show_cycle(const struct walk *walk, size_t from, char *text, size_t units_format_bytes)
 {
   enum { SHOWN = 8 };
   const struct graph_node *nodes = walk->build->graph->nodes;
   size_t used = 0;
-  for (size_t i = from; i < walk->depth && used < text_bytes; i++) {
+  for (size_t i = from; i < walk->depth && used < units_format_bytes; i++) {
     bool is_left_out = i - from >= SHOWN && i + 1 < walk->depth;
     if (is_left_out && i - from > SHOWN) continue;
-    used += (size_t)snprintf(text + used, text_bytes - used, "%s → ", is_left_out ? "…" : nodes[walk->path[i]].name);
+    used += (size_t)snprintf(text + used, units_format_bytes - used, "%s → ",
+                             is_left_out ? "…" : nodes[walk->path[i]].name);
   }
-  if (used < text_bytes) snprintf(text + used, text_bytes - used, "%s", nodes[walk->path[from]].name);
+  if (used < units_format_bytes) snprintf(text + used, units_format_bytes - used, "%s", nodes[walk->path[from]].name);
 }
 
-static void report_cycle(struct walk *walk, int first)
+static void graph_order_report_cycle(struct walk *walk, int first)
 {
   size_t from = walk->depth;
   while (walk->path[--from] != first) continue;
@@ -49,14 +50,14 @@ static void report_cycle(struct walk *walk, int first)
   walk->has_cycle = true;
   if (!is_new) return; /* mending the cycles reported before may well mend this one */
   char text[1536];
-  show_cycle(walk, from, text, sizeof text);
+  graph_order_show_cycle(walk, from, text, sizeof text);
   const struct graph_node *node = &walk->build->graph->nodes[first];
-  const struct mistake *before = walk->build->report->last;
+  const struct diagnostic *before = walk->build->report->last;
   build_refuse(walk->build, node->path, "cycle: %s", text);
   build_name_mistakes(walk->build, before, node->name);
 }
 
-static void enter(struct walk *walk, int index)
+static void graph_order_enter(struct walk *walk, int index)
 {
   walk->state[index] = OPEN;
   walk->path[walk->depth] = index;
@@ -64,7 +65,7 @@ static void enter(struct walk *walk, int index)
 }
 
 /* One step from the innermost open node: into the next that it needs, or out. */
-static void step(struct walk *walk)
+static void graph_order_step(struct walk *walk)
 {
   int index = walk->path[walk->depth - 1];
   const struct graph_node *node = &walk->build->graph->nodes[index];
@@ -75,27 +76,27 @@ static void step(struct walk *walk)
     return;
   }
   int needed = node->references[walk->next[walk->depth - 1]++];
-  if (walk->state[needed] == OPEN) report_cycle(walk, needed);
-  if (walk->state[needed] == NEW) enter(walk, needed);
+  if (walk->state[needed] == OPEN) graph_order_report_cycle(walk, needed);
+  if (walk->state[needed] == NEW) graph_order_enter(walk, needed);
 }
 
-static void walk_all(struct walk *walk)
+static void graph_order_walk_all(struct walk *walk)
 {
   for (size_t i = 0; i < walk->build->graph->n_nodes; i++) {
-    if (walk->state[i] == NEW) enter(walk, (int)i);
-    while (walk->depth > 0) step(walk);
+    if (walk->state[i] == NEW) graph_order_enter(walk, (int)i);
+    while (walk->depth > 0) graph_order_step(walk);
   }
 }
 
 /* ---- The default ----------------------------------------------------------------------------------------------- */
 
-static void mark_used(const struct graph *graph, bool *is_used)
+static void graph_order_mark_used(const struct graph *graph, bool *is_used)
 {
   for (size_t i = 0; i < graph->n_nodes; i++)
     for (size_t r = 0; r < graph->nodes[i].n_references; r++) is_used[graph->nodes[i].references[r]] = true;
 }
 
-static void refuse_tops(struct graph_build *build, const bool *is_used, size_t n_tops)
+static void graph_order_refuse_tops(struct graph_build *build, const bool *is_used, size_t n_tops)
 {
   enum { SHOWN = 10 };
   const struct graph *graph = build->graph;
@@ -114,22 +115,22 @@ static void refuse_tops(struct graph_build *build, const bool *is_used, size_t n
 }
 
 /* Without "devices" the default is the one resource that no other needs. */
-static void choose_top(struct graph_build *build)
+static void graph_order_choose_top(struct graph_build *build)
 {
   struct graph *graph = build->graph;
   bool is_used[GRAPH_MAX_NODES] = {false};
   size_t n_tops = 0;
-  mark_used(graph, is_used);
+  graph_order_mark_used(graph, is_used);
   for (size_t i = 0; i < graph->n_nodes; i++) {
     if (is_used[i]) continue;
     graph->default_node = (int)i;
     n_tops++;
   }
-  if (n_tops > 1) refuse_tops(build, is_used, n_tops);
+  if (n_tops > 1) graph_order_refuse_tops(build, is_used, n_tops);
 }
 
 /* Where the file says nothing, devices get a plain `device`, under a name that is free. */
-static void imply_device(struct graph_build *build, struct walk *walk)
+static void graph_order_imply_device(struct graph_build *build, struct walk *walk)
 {
   char name[32] = "device";
   const struct plugin *plugin = build_plugin(build, "device", "");
@@ -141,14 +142,14 @@ static void imply_device(struct graph_build *build, struct walk *walk)
   walk->order[walk->n_done++] = index;
 }
 
-static void choose_default(struct graph_build *build, struct walk *walk)
+static void graph_order_choose_default(struct graph_build *build, struct walk *walk)
 {
   struct graph *graph = build->graph;
   if (json_object_get(graph->root, "stack"))
     graph->default_node = 0;
   else if (graph->n_nodes > 0 && !json_object_get(graph->root, "devices"))
-    choose_top(build);
-  if (graph->default_node < 0) imply_device(build, walk);
+    graph_order_choose_top(build);
+  if (graph->default_node < 0) graph_order_imply_device(build, walk);
 }
 
 /* ---- Checks that need the order -------------------------------------------------------------------------------- */
@@ -157,7 +158,7 @@ static void choose_default(struct graph_build *build, struct walk *walk)
  * name. */
 static const char *const names_for_run[] = {"managed", "pinned"};
 
-static void warn_unused(const struct walk *walk)
+static void graph_order_warn_unused(const struct walk *walk)
 {
   const struct graph *graph = walk->build->graph;
   bool is_reached[GRAPH_MAX_NODES] = {false};
@@ -174,10 +175,10 @@ static void warn_unused(const struct walk *walk)
   }
   for (size_t i = 0; i < graph->n_nodes; i++)
     if (!is_reached[i])
-      report_warn(walk->build->report, graph->nodes[i].path, "no device uses this resource; name it or remove it");
+      diagnostics_warn(walk->build->report, graph->nodes[i].path, "no device uses this resource; name it or remove it");
 }
 
-static void check_depth(const struct walk *walk)
+static void graph_order_check_depth(const struct walk *walk)
 {
   const struct graph *graph = walk->build->graph;
   int depths[GRAPH_MAX_NODES] = {0};
@@ -196,12 +197,12 @@ static void check_depth(const struct walk *walk)
 
 /* ---- The final order ------------------------------------------------------------------------------------------- */
 
-static void renumber(int *indices, size_t n, const int *places)
+static void graph_order_renumber(int *indices, size_t n, const int *places)
 {
   for (size_t i = 0; i < n; i++) indices[i] = places[indices[i]];
 }
 
-static void sort_nodes(struct walk *walk)
+static void graph_order_sort_nodes(struct walk *walk)
 {
   struct graph *graph = walk->build->graph;
   struct graph_node *sorted = build_allocate(walk->build, graph->n_nodes, sizeof *sorted);
@@ -211,11 +212,11 @@ static void sort_nodes(struct walk *walk)
   for (size_t i = 0; i < graph->n_nodes; i++) {
     struct graph_node *node = &sorted[places[i]];
     *node = graph->nodes[i];
-    renumber(node->upstreams, node->n_upstreams, places);
-    renumber(node->references, node->n_references, places);
+    graph_order_renumber(node->upstreams, node->n_upstreams, places);
+    graph_order_renumber(node->references, node->n_references, places);
   }
-  for (size_t i = 0; i < graph->n_devices; i++) renumber(&graph->devices[i].node, 1, places);
-  renumber(&graph->default_node, 1, places);
+  for (size_t i = 0; i < graph->n_devices; i++) graph_order_renumber(&graph->devices[i].node, 1, places);
+  graph_order_renumber(&graph->default_node, 1, places);
   free(graph->nodes);
   graph->nodes = sorted;
 }
@@ -225,14 +226,14 @@ void graph_order(struct graph_build *build)
   struct walk *walk = build_allocate(build, 1, sizeof *walk);
   if (!walk) return;
   walk->build = build;
-  walk_all(walk);
+  graph_order_walk_all(walk);
   if (!walk->has_cycle && !build->is_dangling) {
-    choose_default(build, walk);
-    check_depth(walk);
+    graph_order_choose_default(build, walk);
+    graph_order_check_depth(walk);
   }
   if (build->report->n_errors == 0) {
-    warn_unused(walk);
-    sort_nodes(walk);
+    graph_order_warn_unused(walk);
+    graph_order_sort_nodes(walk);
   }
   free(walk);
 }

@@ -13,7 +13,7 @@
 const char *const graph_resource_keys[] = {"type", "upstream", NULL};
 
 /* The options of a type are often written below its name: {"pool": {…}}. */
-static void refuse_no_type(struct graph_build *build, const json_t *object, const char *path)
+static void graph_resources_refuse_no_type(struct graph_build *build, const json_t *object, const char *path)
 {
   const char *key;
   json_t *value;
@@ -27,13 +27,14 @@ static void refuse_no_type(struct graph_build *build, const json_t *object, cons
 }
 
 /* The type that the node's object or string names; NULL once reported. `path_out` is freed by the caller. */
-static const char *type_of(struct graph_build *build, const json_t *value, const char *path, char **path_out)
+static const char *graph_resources_type_of(struct graph_build *build, const json_t *value, const char *path,
+                                           char **path_out)
 {
   char shown[TEXT_QUOTE_BYTES];
   bool is_object = json_is_object(value);
   json_t *type = is_object ? json_object_get(value, "type") : NULL;
   if (is_object && !type) {
-    refuse_no_type(build, value, path);
+    graph_resources_refuse_no_type(build, value, path);
     return NULL;
   }
   const json_t *word = is_object ? type : value;
@@ -49,7 +50,7 @@ static const char *type_of(struct graph_build *build, const json_t *value, const
 }
 
 /* A node before has often loaded the plugin: no need to search the folders again. */
-static const struct plugin *known_plugin(const struct graph_build *build, const char *type)
+static const struct plugin *graph_resources_known_plugin(const struct graph_build *build, const char *type)
 {
   for (size_t i = 0; i < build->graph->n_nodes; i++) {
     const struct plugin *plugin = build->graph->nodes[i].plugin;
@@ -58,7 +59,7 @@ static const struct plugin *known_plugin(const struct graph_build *build, const 
   return NULL;
 }
 
-static void check_options(struct graph_build *build, const struct graph_node *node)
+static void graph_resources_check_options(struct graph_build *build, const struct graph_node *node)
 {
   const struct hipmm_plugin *descriptor = &node->plugin->descriptor;
   struct option_context context = {
@@ -70,35 +71,35 @@ static void check_options(struct graph_build *build, const struct graph_node *no
 }
 
 /* Adds a node and reads all of it that does not depend on others. */
-static void add_resource(struct graph_build *build, const char *name, const char *path, const char *type,
-                         const char *type_path, json_t *object)
+static void graph_resources_add_resource(struct graph_build *build, const char *name, const char *path,
+                                         const char *type, const char *type_path, json_t *object)
 {
-  const struct mistake *before = build->report->last;
-  const struct plugin *plugin = type ? known_plugin(build, type) : NULL;
+  const struct diagnostic *before = build->report->last;
+  const struct plugin *plugin = type ? graph_resources_known_plugin(build, type) : NULL;
   if (type && !plugin) plugin = build_plugin(build, type, type_path);
   int index = build_add_node(build, name, path, object);
   if (index < 0) return;
   struct graph_node *node = &build->graph->nodes[index];
   node->plugin = plugin;
-  if (plugin) check_options(build, node);
+  if (plugin) graph_resources_check_options(build, node);
   build_name_mistakes(build, before, name);
 }
 
 /* ---- "resources" ----------------------------------------------------------------------------------------------- */
 
-static void read_resource(struct graph_build *build, const char *name, json_t *value)
+static void graph_resources_read_resource(struct graph_build *build, const char *name, json_t *value)
 {
   char shown[TEXT_QUOTE_BYTES], *type_path = NULL, *path = text_pointer("/resources", name);
   if (!path) {
-    report_add(build->report, HIPMM_E_OUT_OF_MEMORY, "/resources", "no host memory for the graph");
+    diagnostics_add(build->report, HIPMM_E_OUT_OF_MEMORY, "/resources", "no host memory for the graph");
     return;
   }
   if (!text_is_name(name))
     build_refuse(build, path, "%s is not a name; " TEXT_NAME_RULE, text_quote(name, shown, sizeof shown),
                  TEXT_LONGEST_NAME);
   if (json_is_object(value)) {
-    const char *type = type_of(build, value, path, &type_path);
-    add_resource(build, name, path, type, type_path, value);
+    const char *type = graph_resources_type_of(build, value, path, &type_path);
+    graph_resources_add_resource(build, name, path, type, type_path, value);
   } else {
     option_show(value, shown, sizeof shown);
     build_refuse(build, path, "%s is not a resource; write {\"type\": %s}", shown, json_is_string(value) ? shown : "…");
@@ -108,7 +109,7 @@ static void read_resource(struct graph_build *build, const char *name, json_t *v
   free(path);
 }
 
-static void read_resources(struct graph_build *build, json_t *resources)
+static void graph_resources_read(struct graph_build *build, json_t *resources)
 {
   char shown[TEXT_QUOTE_BYTES];
   const char *name;
@@ -120,13 +121,15 @@ static void read_resources(struct graph_build *build, json_t *resources)
                  option_show(resources, shown, sizeof shown));
   else if (n > GRAPH_MAX_RESOURCES)
     build_refuse(build, "/resources", "%zu resources are too many; the most is %d", n, GRAPH_MAX_RESOURCES);
-  if (!build->is_dangling) json_object_foreach(resources, name, value) read_resource(build, name, value);
+  if (!build->is_dangling)
+    json_object_foreach(resources, name, value) graph_resources_read_resource(build, name, value);
 }
 
 /* ---- "stack" --------------------------------------------------------------------------------------------------- */
 
 /* "pool", and for further ones of that type "pool.2", "pool.3", … */
-static void name_element(const struct graph_build *build, const char *type, char *name, size_t name_bytes)
+static void graph_resources_name_element(const struct graph_build *build, const char *type, char *name,
+                                         size_t name_bytes)
 {
   char shown[TEXT_LONGEST_NAME];
   snprintf(shown, sizeof shown, "%s", type ? type : "element");
@@ -134,25 +137,25 @@ static void name_element(const struct graph_build *build, const char *type, char
   for (int n = 2; json_object_get(build->index, name); n++) snprintf(name, name_bytes, "%s.%d", shown, n);
 }
 
-static void read_element(struct graph_build *build, size_t index, json_t *value)
+static void graph_resources_read_element(struct graph_build *build, size_t index, json_t *value)
 {
   char shown[TEXT_QUOTE_BYTES], name[TEXT_LONGEST_NAME + 16], path[32], *type_path = NULL;
   const char *type = NULL;
   bool is_object = json_is_object(value);
   snprintf(path, sizeof path, "/stack/%zu", index);
   if (is_object || json_is_string(value))
-    type = type_of(build, value, path, &type_path);
+    type = graph_resources_type_of(build, value, path, &type_path);
   else
     build_refuse(build, path, "%s is not a resource; write a type, or {\"type\": …}",
                  option_show(value, shown, sizeof shown));
   if (is_object && json_object_get(value, "upstream"))
     build_refuse_key(build, path, "upstream", "in a stack the next element is the upstream; leave \"upstream\" out");
-  name_element(build, type, name, sizeof name);
-  add_resource(build, name, path, type, type_path, is_object ? value : NULL);
+  graph_resources_name_element(build, type, name, sizeof name);
+  graph_resources_add_resource(build, name, path, type, type_path, is_object ? value : NULL);
   free(type_path);
 }
 
-static void read_stack(struct graph_build *build, json_t *stack)
+static void graph_resources_read_stack(struct graph_build *build, json_t *stack)
 {
   char shown[TEXT_QUOTE_BYTES];
   size_t n = json_array_size(stack);
@@ -164,7 +167,7 @@ static void read_stack(struct graph_build *build, json_t *stack)
   else if (n > GRAPH_MAX_DEPTH)
     build_refuse(build, "/stack", "%zu resources are too deep a stack; the most is %d", n, GRAPH_MAX_DEPTH);
   else
-    for (size_t i = 0; i < n; i++) read_element(build, i, json_array_get(stack, i));
+    for (size_t i = 0; i < n; i++) graph_resources_read_element(build, i, json_array_get(stack, i));
 }
 
 void graph_read_resources(struct graph_build *build)
@@ -176,7 +179,7 @@ void graph_read_resources(struct graph_build *build)
     build_refuse(build, "/stack", "\"stack\" and \"%s\" exclude each other; write one of them",
                  resources ? "resources" : "devices");
   if (stack)
-    read_stack(build, stack);
+    graph_resources_read_stack(build, stack);
   else if (resources)
-    read_resources(build, resources);
+    graph_resources_read(build, resources);
 }

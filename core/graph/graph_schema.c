@@ -15,24 +15,24 @@ struct plugins {
   size_t count;
 };
 
-static bool is_runtime(const struct plugin *plugin)
+static bool graph_schema_is_runtime(const struct plugin *plugin)
 {
   return plugin->descriptor.role == HIPMM_ROLE_RUNTIME;
 }
 
-static json_t *text(const char *description, const char *type)
+static json_t *graph_schema_text(const char *description, const char *type)
 {
   return json_pack("{s:s, s:s}", "type", type, "description", description);
 }
 
-static json_t *reference(const char *name)
+static json_t *graph_schema_reference(const char *name)
 {
   return json_pack("{s:s+}", "$ref", "#/$defs/", name);
 }
 
 /* ---- One plugin ------------------------------------------------------------------------------------------------ */
 
-static json_t *upstream_schema(const struct hipmm_plugin *descriptor)
+static json_t *graph_schema_upstream(const struct hipmm_plugin *descriptor)
 {
   json_t *name = json_pack("{s:s, s:s}", "type", "string", "description", "The resource below");
   if (descriptor->max_upstreams == 1) return name;
@@ -44,11 +44,11 @@ static json_t *upstream_schema(const struct hipmm_plugin *descriptor)
 }
 
 /* The object of a resource of this type, in "resources" and in "stack", or of a runtime. */
-static json_t *object_schema(const struct hipmm_plugin *descriptor)
+static json_t *graph_schema_object(const struct hipmm_plugin *descriptor)
 {
   json_t *properties = json_pack("{s:{s:s}}", "type", "const", descriptor->type);
   json_t *required = json_pack("[s]", "type");
-  if (descriptor->max_upstreams > 0) json_object_set_new(properties, "upstream", upstream_schema(descriptor));
+  if (descriptor->max_upstreams > 0) json_object_set_new(properties, "upstream", graph_schema_upstream(descriptor));
   for (uint32_t i = 0; i < descriptor->n_options; i++) {
     const struct hipmm_option *row = &descriptor->options[i];
     json_object_set_new(properties, row->name, option_schema(row));
@@ -58,7 +58,7 @@ static json_t *object_schema(const struct hipmm_plugin *descriptor)
                    "properties", properties, "required", required, "additionalProperties", 0);
 }
 
-static bool needs_options(const struct hipmm_plugin *descriptor)
+static bool graph_schema_needs_options(const struct hipmm_plugin *descriptor)
 {
   for (uint32_t i = 0; i < descriptor->n_options; i++)
     if (descriptor->options[i].flags & HIPMM_OPTION_REQUIRED) return true;
@@ -68,86 +68,89 @@ static bool needs_options(const struct hipmm_plugin *descriptor)
 /* ---- All types ------------------------------------------------------------------------------------------------- */
 
 /* "if" the object is of this type, "then" it must be as its plugin says. */
-static json_t *choice(const struct hipmm_plugin *descriptor)
+static json_t *graph_schema_choice(const struct hipmm_plugin *descriptor)
 {
   return json_pack("{s:{s:{s:{s:s}}}, s:o}", "if", "properties", "type", "const", descriptor->type, "then",
-                   reference(descriptor->type));
+                   graph_schema_reference(descriptor->type));
 }
 
 /* The same, and in "resources" the upstream must be named. */
-static json_t *upstream_rule(const struct hipmm_plugin *descriptor)
+static json_t *graph_schema_upstream_rule(const struct hipmm_plugin *descriptor)
 {
   return json_pack("{s:{s:{s:{s:s}}}, s:{s:[s]}}", "if", "properties", "type", "const", descriptor->type, "then",
                    "required", "upstream");
 }
 
-static json_t *types_of(const struct plugins *plugins, bool only_plain)
+static json_t *graph_schema_types_of(const struct plugins *plugins, bool only_plain)
 {
   json_t *types = json_array();
   for (size_t i = 0; i < plugins->count; i++) {
     const struct hipmm_plugin *descriptor = &plugins->items[i]->descriptor;
-    if (!is_runtime(plugins->items[i]) && !(only_plain && needs_options(descriptor)))
+    if (!graph_schema_is_runtime(plugins->items[i]) && !(only_plain && graph_schema_needs_options(descriptor)))
       json_array_append_new(types, json_string(descriptor->type));
   }
   return types;
 }
 
 /* Any resource's object, its upstream neither required nor forbidden. */
-static json_t *any_object(const struct plugins *plugins)
+static json_t *graph_schema_any_object(const struct plugins *plugins)
 {
   json_t *choices = json_array();
   for (size_t i = 0; i < plugins->count; i++)
-    if (!is_runtime(plugins->items[i])) json_array_append_new(choices, choice(&plugins->items[i]->descriptor));
+    if (!graph_schema_is_runtime(plugins->items[i]))
+      json_array_append_new(choices, graph_schema_choice(&plugins->items[i]->descriptor));
   return json_pack("{s:s, s:{s:{s:o}}, s:[s], s:o}", "type", "object", "properties", "type", "enum",
-                   types_of(plugins, false), "required", "type", "allOf", choices);
+                   graph_schema_types_of(plugins, false), "required", "type", "allOf", choices);
 }
 
-static json_t *resource(const struct plugins *plugins)
+static json_t *graph_schema_resource(const struct plugins *plugins)
 {
-  json_t *rules = json_pack("[o]", reference(".object"));
+  json_t *rules = json_pack("[o]", graph_schema_reference(".object"));
   for (size_t i = 0; i < plugins->count; i++)
     if (plugins->items[i]->descriptor.min_upstreams > 0)
-      json_array_append_new(rules, upstream_rule(&plugins->items[i]->descriptor));
+      json_array_append_new(rules, graph_schema_upstream_rule(&plugins->items[i]->descriptor));
   return json_pack("{s:o}", "allOf", rules);
 }
 
-static json_t *element(const struct plugins *plugins)
+static json_t *graph_schema_element(const struct plugins *plugins)
 {
-  json_t *object = json_pack("{s:[o, {s:{s:[s]}}]}", "allOf", reference(".object"), "not", "required", "upstream");
-  return json_pack("{s:[{s:o}, o]}", "anyOf", "enum", types_of(plugins, true), object);
+  json_t *object =
+      json_pack("{s:[o, {s:{s:[s]}}]}", "allOf", graph_schema_reference(".object"), "not", "required", "upstream");
+  return json_pack("{s:[{s:o}, o]}", "anyOf", "enum", graph_schema_types_of(plugins, true), object);
 }
 
 /* The dot keeps what all types share apart from them: no type begins with one. */
-static json_t *definitions(const struct plugins *plugins)
+static json_t *graph_schema_definitions(const struct plugins *plugins)
 {
   json_t *all = json_object();
   for (size_t i = 0; i < plugins->count; i++)
-    json_object_set_new(all, plugins->items[i]->descriptor.type, object_schema(&plugins->items[i]->descriptor));
-  json_object_set_new(all, ".object", any_object(plugins));
-  json_object_set_new(all, ".resource", resource(plugins));
-  json_object_set_new(all, ".element", element(plugins));
+    json_object_set_new(all, plugins->items[i]->descriptor.type, graph_schema_object(&plugins->items[i]->descriptor));
+  json_object_set_new(all, ".object", graph_schema_any_object(plugins));
+  json_object_set_new(all, ".resource", graph_schema_resource(plugins));
+  json_object_set_new(all, ".element", graph_schema_element(plugins));
   return all;
 }
 
 /* ---- The top of the file --------------------------------------------------------------------------------------- */
 
 /* The words that name a runtime, here or on another machine. */
-static json_t *runtime_words(const struct plugins *plugins)
+static json_t *graph_schema_runtime_words(const struct plugins *plugins)
 {
   json_t *words = json_pack("[s, s, s]", "auto", "amd", "nvidia");
   for (size_t i = 0; i < plugins->count; i++)
-    if (is_runtime(plugins->items[i]) && strcmp(plugins->items[i]->descriptor.type, "nvidia"))
+    if (graph_schema_is_runtime(plugins->items[i]) && strcmp(plugins->items[i]->descriptor.type, "nvidia"))
       json_array_append_new(words, json_string(plugins->items[i]->descriptor.type));
   return words;
 }
 
-static json_t *runtime(const struct plugins *plugins)
+static json_t *graph_schema_runtime(const struct plugins *plugins)
 {
-  json_t *names =
-      json_pack("{s:[{s:o}, {s:s, s:s}]}", "anyOf", "enum", runtime_words(plugins), "type", "string", "pattern", "/");
+  json_t *names = json_pack("{s:[{s:o}, {s:s, s:s}]}", "anyOf", "enum", graph_schema_runtime_words(plugins), "type",
+                            "string", "pattern", "/");
   json_t *forms = json_pack("[O]", names);
   for (size_t i = 0; i < plugins->count; i++)
-    if (is_runtime(plugins->items[i])) json_array_append_new(forms, reference(plugins->items[i]->descriptor.type));
+    if (graph_schema_is_runtime(plugins->items[i]))
+      json_array_append_new(forms, graph_schema_reference(plugins->items[i]->descriptor.type));
   json_array_append_new(forms, json_pack("{s:s, s:{s:o}, s:[s], s:b}", "type", "object", "properties", "type", names,
                                          "required", "type", "additionalProperties", 0));
   return json_pack("{s:s, s:s, s:o}", "description",
@@ -155,21 +158,21 @@ static json_t *runtime(const struct plugins *plugins)
                    "auto", "anyOf", forms);
 }
 
-static json_t *plugin_path_schema(void)
+static json_t *graph_schema_plugin_path(void)
 {
   return json_pack("{s:s, s:[{s:s, s:i}, {s:s, s:{s:s, s:i}}]}", "description",
                    "Folders that hold further plugins; relative ones start at this file's folder", "anyOf", "type",
                    "string", "minLength", 1, "type", "array", "items", "type", "string", "minLength", 1);
 }
 
-static json_t *resources_schema(void)
+static json_t *graph_schema_resources(void)
 {
   return json_pack("{s:s, s:s, s:i, s:{s:s, s:i}, s:o}", "description", "The resources, by name", "type", "object",
                    "maxProperties", GRAPH_MAX_RESOURCES, "propertyNames", "pattern", TEXT_NAME_PATTERN, "maxLength",
-                   TEXT_LONGEST_NAME, "additionalProperties", reference(".resource"));
+                   TEXT_LONGEST_NAME, "additionalProperties", graph_schema_reference(".resource"));
 }
 
-static json_t *devices_schema(void)
+static json_t *graph_schema_devices(void)
 {
   return json_pack("{s:s, s:s, s:{s:s}, s:{s:s}}", "description",
                    "The resource at the top of each device's stack: \"default\", or a device's number", "type",
@@ -177,18 +180,19 @@ static json_t *devices_schema(void)
                    "type", "string");
 }
 
-static json_t *stack_schema(void)
+static json_t *graph_schema_stack(void)
 {
   return json_pack("{s:s, s:s, s:i, s:i, s:o}", "description", "A straight stack for all devices, top first", "type",
-                   "array", "minItems", 1, "maxItems", GRAPH_MAX_DEPTH, "items", reference(".element"));
+                   "array", "minItems", 1, "maxItems", GRAPH_MAX_DEPTH, "items", graph_schema_reference(".element"));
 }
 
-static json_t *top_properties(const struct plugins *plugins)
+static json_t *graph_schema_top_properties(const struct plugins *plugins)
 {
   json_t *version = json_pack("{s:i, s:i, s:s}", "const", 1, "default", 1, "description", "Of the file's format");
-  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "$schema", text("The address of this schema", "string"),
-                   "version", version, "runtime", runtime(plugins), "plugin_path", plugin_path_schema(), "resources",
-                   resources_schema(), "devices", devices_schema(), "stack", stack_schema());
+  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "$schema",
+                   graph_schema_text("The address of this schema", "string"), "version", version, "runtime",
+                   graph_schema_runtime(plugins), "plugin_path", graph_schema_plugin_path(), "resources",
+                   graph_schema_resources(), "devices", graph_schema_devices(), "stack", graph_schema_stack());
 }
 
 json_t *graph_schema(const struct plugin_path *path)
@@ -199,8 +203,8 @@ json_t *graph_schema(const struct plugin_path *path)
                                "stack", "devices");
   json_t *schema =
       json_pack("{s:s, s:s, s:s, s:o, s:b, s:o, s:o}", "$schema", "https://json-schema.org/draft/2020-12/schema",
-                "title", "hipmm graph", "type", "object", "properties", top_properties(&plugins),
-                "additionalProperties", 0, "not", one_form, "$defs", definitions(&plugins));
+                "title", "hipmm graph", "type", "object", "properties", graph_schema_top_properties(&plugins),
+                "additionalProperties", 0, "not", one_form, "$defs", graph_schema_definitions(&plugins));
   free(plugins.items);
   return schema;
 }

@@ -12,21 +12,21 @@
 const char *const graph_top_keys[] = {"$schema",   "version", "runtime", "plugin_path",
                                       "resources", "devices", "stack",   NULL};
 
-static bool is_top_key(const char *key)
+static bool graph_settings_is_top_key(const char *key)
 {
   for (size_t i = 0; graph_top_keys[i]; i++)
     if (!strcmp(graph_top_keys[i], key)) return true;
   return false;
 }
 
-static void refuse_unknown_keys(struct graph_build *build)
+static void graph_settings_refuse_unknown_keys(struct graph_build *build)
 {
   const char *key;
   json_t *value;
   char shown[TEXT_QUOTE_BYTES];
   json_object_foreach(build->graph->root, key, value)
   {
-    if (is_top_key(key)) continue;
+    if (graph_settings_is_top_key(key)) continue;
     const char *nearest = text_nearest(key, graph_top_keys, sizeof graph_top_keys / sizeof *graph_top_keys - 1);
     text_quote(key, shown, sizeof shown);
     if (nearest)
@@ -39,7 +39,7 @@ static void refuse_unknown_keys(struct graph_build *build)
   }
 }
 
-static void check_version(struct graph_build *build)
+static void graph_settings_check_version(struct graph_build *build)
 {
   char shown[TEXT_QUOTE_BYTES];
   json_t *schema = json_object_get(build->graph->root, "$schema");
@@ -53,7 +53,8 @@ static void check_version(struct graph_build *build)
 
 /* ---- plugin_path ----------------------------------------------------------------------------------------------- */
 
-static void add_folder(struct graph_build *build, const json_t *value, const char *path, const char **folder_out)
+static void graph_settings_add_folder(struct graph_build *build, const json_t *value, const char *path,
+                                      const char **folder_out)
 {
   char shown[TEXT_QUOTE_BYTES], *folder = NULL;
   const char *text = json_string_value(value);
@@ -63,13 +64,13 @@ static void add_folder(struct graph_build *build, const json_t *value, const cha
   }
   bool is_relative = text[0] != '/' && build->folder;
   if (asprintf(&folder, "%s%s%s", is_relative ? build->folder : "", is_relative ? "/" : "", text) < 0)
-    report_add(build->report, HIPMM_E_OUT_OF_MEMORY, path, "no host memory for the graph");
+    diagnostics_add(build->report, HIPMM_E_OUT_OF_MEMORY, path, "no host memory for the graph");
   else
     *folder_out = folder;
 }
 
 /* A string is read as a list of one. */
-static void read_plugin_path(struct graph_build *build)
+static void graph_settings_read_plugin_path(struct graph_build *build)
 {
   char shown[TEXT_QUOTE_BYTES], path[48] = "/plugin_path";
   struct plugin_path *plugin_path = &build->graph->plugin_path;
@@ -87,14 +88,14 @@ static void read_plugin_path(struct graph_build *build)
   for (size_t i = 0; i < n; i++) {
     const char *folder = NULL;
     if (is_list) snprintf(path, sizeof path, "/plugin_path/%zu", i);
-    add_folder(build, is_list ? json_array_get(value, i) : value, path, &folder);
+    graph_settings_add_folder(build, is_list ? json_array_get(value, i) : value, path, &folder);
     if (folder) folders[plugin_path->n_folders++] = folder;
   }
 }
 
 /* ---- runtime --------------------------------------------------------------------------------------------------- */
 
-static bool is_builtin_runtime(const char *runtime)
+static bool graph_settings_is_builtin_runtime(const char *runtime)
 {
   return !strcmp(runtime, "auto") || !strcmp(runtime, "amd");
 }
@@ -105,14 +106,14 @@ const char *graph_near_runtime(const char *word)
   return text_nearest(word, known, sizeof known / sizeof *known);
 }
 
-static void refuse_runtime(struct graph_build *build, const char *runtime, const char *path)
+static void graph_settings_refuse_runtime(struct graph_build *build, const char *runtime, const char *path)
 {
   char shown[TEXT_QUOTE_BYTES];
   const char *nearest = graph_near_runtime(runtime);
   const struct plugin *plugin;
   text_quote(runtime, shown, sizeof shown);
   if ((nearest && !strcmp(nearest, runtime)) || plugin_exists(&build->graph->plugin_path, runtime)) {
-    if (plugin_get(&build->graph->plugin_path, runtime, &plugin)) report_add_last_error(build->report, path);
+    if (plugin_get(&build->graph->plugin_path, runtime, &plugin)) diagnostics_add_last_error(build->report, path);
   } else if (nearest) {
     build_refuse(build, path, "unknown runtime %s; did you mean \"%s\"?", shown, nearest);
   } else {
@@ -121,12 +122,13 @@ static void refuse_runtime(struct graph_build *build, const char *runtime, const
 }
 
 /* The plugin of the runtime; NULL for one that has none, and once a mistake has been reported. */
-static const struct plugin *find_runtime(struct graph_build *build, const char *runtime, const char *path)
+static const struct plugin *graph_settings_find_runtime(struct graph_build *build, const char *runtime,
+                                                        const char *path)
 {
   const struct plugin *plugin;
-  if (strchr(runtime, '/') || is_builtin_runtime(runtime)) return NULL;
+  if (strchr(runtime, '/') || graph_settings_is_builtin_runtime(runtime)) return NULL;
   if (plugin_get(&build->graph->plugin_path, runtime, &plugin)) {
-    refuse_runtime(build, runtime, path);
+    graph_settings_refuse_runtime(build, runtime, path);
     return NULL;
   }
   if (plugin->descriptor.role == HIPMM_ROLE_RUNTIME) return plugin;
@@ -134,7 +136,7 @@ static const struct plugin *find_runtime(struct graph_build *build, const char *
   return NULL;
 }
 
-static void check_runtime_options(struct graph_build *build, const struct plugin *plugin)
+static void graph_settings_check_runtime_options(struct graph_build *build, const struct plugin *plugin)
 {
   static const char *const keys[] = {"type", NULL};
   struct graph *graph = build->graph;
@@ -146,7 +148,7 @@ static void check_runtime_options(struct graph_build *build, const struct plugin
   free(options);
 }
 
-static void read_runtime(struct graph_build *build)
+static void graph_settings_read_runtime(struct graph_build *build)
 {
   char shown[TEXT_QUOTE_BYTES];
   struct graph *graph = build->graph;
@@ -165,17 +167,17 @@ static void read_runtime(struct graph_build *build)
   }
   size_t n_errors = build->report->n_errors;
   graph->runtime = json_string_value(type);
-  const struct plugin *plugin = find_runtime(build, graph->runtime, path);
+  const struct plugin *plugin = graph_settings_find_runtime(build, graph->runtime, path);
   if (!is_object || build->report->n_errors > n_errors) return;
   json_decref(graph->runtime_object);
   graph->runtime_object = json_incref(value);
-  check_runtime_options(build, plugin);
+  graph_settings_check_runtime_options(build, plugin);
 }
 
 void graph_read_settings(struct graph_build *build)
 {
-  refuse_unknown_keys(build);
-  check_version(build);
-  read_plugin_path(build);
-  read_runtime(build);
+  graph_settings_refuse_unknown_keys(build);
+  graph_settings_check_version(build);
+  graph_settings_read_plugin_path(build);
+  graph_settings_read_runtime(build);
 }

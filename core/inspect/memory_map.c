@@ -9,9 +9,9 @@
 
 /* ---- Gathering ---- */
 
-static void see(void *closure, const struct hipmm_extent *extent)
+static void memory_map_see(void *closure, const struct hipmm_extent *extent)
 {
-  struct extents *extents = closure;
+  struct memory_map *extents = closure;
   if (extent->state < HIPMM_EXTENT_LIVE || extent->state >= EXTENT_STATES) return;
   if (extents->n == extents->capacity && !extents->is_short) {
     size_t capacity = extents->capacity ? 2 * extents->capacity : 64;
@@ -23,33 +23,35 @@ static void see(void *closure, const struct hipmm_extent *extent)
   if (extents->n < extents->capacity) extents->items[extents->n++] = *extent;
 }
 
-static int by_address(const void *left, const void *right)
+static int memory_map_by_address(const void *left, const void *right)
 {
   const struct hipmm_extent *a = left, *b = right;
   return (a->ptr > b->ptr) - (a->ptr < b->ptr);
 }
 
-static int by_stream(const void *left, const void *right)
+static int memory_map_by_stream(const void *left, const void *right)
 {
   const struct hipmm_extent *a = left, *b = right;
-  return a->stream == b->stream ? by_address(left, right) : (uintptr_t)a->stream > (uintptr_t)b->stream ? 1 : -1;
+  return a->stream == b->stream                        ? memory_map_by_address(left, right)
+         : (uintptr_t)a->stream > (uintptr_t)b->stream ? 1
+                                                       : -1;
 }
 
-static bool are_one_hole(const struct hipmm_extent *a, const struct hipmm_extent *b)
+static bool memory_map_are_one_hole(const struct hipmm_extent *a, const struct hipmm_extent *b)
 {
-  return a->state == HIPMM_EXTENT_FREE && b->state == HIPMM_EXTENT_FREE && !(b->flags & HIPMM_EXTENT_APART) &&
+  return a->state == HIPMM_EXTENT_FREE && b->state == HIPMM_EXTENT_FREE && !(b->flags & HIPMM_EXTENT_BARRIER) &&
          (uintptr_t)a->ptr + a->bytes == (uintptr_t)b->ptr;
 }
 
 /* They are shown as several where only a part can be moved. */
-static void join_holes(struct extents *extents)
+static void memory_map_join_holes(struct memory_map *extents)
 {
   struct hipmm_extent *items = extents->items;
   size_t n = 0;
   for (size_t i = 0; i < extents->n; i++) {
     bool is_movable = items[i].state == HIPMM_EXTENT_FREE && items[i].flags & HIPMM_EXTENT_MOVABLE;
     if (is_movable) extents->movable_bytes += items[i].bytes;
-    if (n && are_one_hole(&items[n - 1], &items[i]))
+    if (n && memory_map_are_one_hole(&items[n - 1], &items[i]))
       items[n - 1].bytes += items[i].bytes;
     else
       items[n++] = items[i];
@@ -57,29 +59,29 @@ static void join_holes(struct extents *extents)
   extents->n = n;
 }
 
-enum hipmm_status extents_gather(const struct instance *instance, struct extents *extents_out)
+enum hipmm_status memory_map_gather(const struct instance *instance, struct memory_map *extents_out)
 {
-  *extents_out = (struct extents){0};
-  enum hipmm_status status = instance->resource.ops->visit(instance->resource.self, see, extents_out);
+  *extents_out = (struct memory_map){0};
+  enum hipmm_status status = instance->resource.ops->visit(instance->resource.self, memory_map_see, extents_out);
   if (!status && extents_out->is_short) status = error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
-  if (extents_out->n) qsort(extents_out->items, extents_out->n, sizeof *extents_out->items, by_address);
-  join_holes(extents_out);
+  if (extents_out->n) qsort(extents_out->items, extents_out->n, sizeof *extents_out->items, memory_map_by_address);
+  memory_map_join_holes(extents_out);
   return status;
 }
 
-void extents_free(struct extents *extents)
+void memory_map_free(struct memory_map *extents)
 {
   free(extents->items);
 }
 
-void extents_sort_by_stream(struct extents *extents)
+void memory_map_sort_by_stream(struct memory_map *extents)
 {
-  if (extents->n) qsort(extents->items, extents->n, sizeof *extents->items, by_stream);
+  if (extents->n) qsort(extents->items, extents->n, sizeof *extents->items, memory_map_by_stream);
 }
 
 /* ---- Sums ---- */
 
-void extents_sum(const struct extents *extents, struct extent_sum states_out[EXTENT_STATES])
+void memory_map_sum(const struct memory_map *extents, struct memory_map_sum states_out[EXTENT_STATES])
 {
   memset(states_out, 0, EXTENT_STATES * sizeof *states_out);
   for (size_t i = 0; i < extents->n; i++) {
@@ -88,7 +90,7 @@ void extents_sum(const struct extents *extents, struct extent_sum states_out[EXT
   }
 }
 
-uint64_t extents_largest_free(const struct extents *extents)
+uint64_t memory_map_largest_free(const struct memory_map *extents)
 {
   uint64_t largest = extents->movable_bytes;
   for (size_t i = 0; i < extents->n; i++)
@@ -101,15 +103,16 @@ uint64_t extents_largest_free(const struct extents *extents)
 
 /* Whether two extents are of one piece, as they say, and nothing lies between them: no more than the rounding of the
  * first. */
-static bool are_neighbours(const struct hipmm_extent *a, const struct hipmm_extent *b)
+static bool memory_map_are_neighbours(const struct hipmm_extent *a, const struct hipmm_extent *b)
 {
   uintptr_t end = (uintptr_t)a->ptr + a->bytes, start = (uintptr_t)b->ptr;
   uintptr_t rounding = a->state == HIPMM_EXTENT_LIVE && a->bytes > HIPMM_ALIGNMENT ? a->bytes : HIPMM_ALIGNMENT;
-  return !(b->flags & HIPMM_EXTENT_APART) && start >= end && start - end <= rounding;
+  return !(b->flags & HIPMM_EXTENT_BARRIER) && start >= end && start - end <= rounding;
 }
 
 /* Keeps the largest, in order. */
-static size_t insert_pin(struct extent_pin *pins, size_t n, size_t most, const struct extent_pin *pin)
+static size_t memory_map_insert_pin(struct memory_map_blocker *pins, size_t n, size_t most,
+                                    const struct memory_map_blocker *pin)
 {
   size_t at = n;
   while (at > 0 && pins[at - 1].joined_bytes < pin->joined_bytes) at--;
@@ -120,21 +123,21 @@ static size_t insert_pin(struct extent_pin *pins, size_t n, size_t most, const s
   return n;
 }
 
-size_t extents_pins(const struct extents *extents, struct extent_pin *pins_out, size_t most)
+size_t memory_map_blockers(const struct memory_map *extents, struct memory_map_blocker *pins_out, size_t most)
 {
   const struct hipmm_extent *items = extents->items;
   size_t n = 0, hole = SIZE_MAX; /* the free extent below, SIZE_MAX: none that reaches here */
   for (size_t i = 0; i < extents->n; i++) {
-    if (i && !are_neighbours(&items[i - 1], &items[i])) hole = SIZE_MAX;
+    if (i && !memory_map_are_neighbours(&items[i - 1], &items[i])) hole = SIZE_MAX;
     if (items[i].state != HIPMM_EXTENT_FREE) continue;
     if (hole != SIZE_MAX && i > hole + 1) {
       uintptr_t end = (uintptr_t)items[i].ptr + items[i].bytes;
-      struct extent_pin pin = {.first = hole + 1,
-                               .n = i - hole - 1,
-                               .below_bytes = items[hole].bytes,
-                               .above_bytes = items[i].bytes,
-                               .joined_bytes = end - (uintptr_t)items[hole].ptr};
-      n = insert_pin(pins_out, n, most, &pin);
+      struct memory_map_blocker pin = {.first = hole + 1,
+                                       .n = i - hole - 1,
+                                       .below_bytes = items[hole].bytes,
+                                       .above_bytes = items[i].bytes,
+                                       .joined_bytes = end - (uintptr_t)items[hole].ptr};
+      n = memory_map_insert_pin(pins_out, n, most, &pin);
     }
     hole = i;
   }

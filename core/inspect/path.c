@@ -10,18 +10,18 @@
 #include <stdio.h>
 #include <string.h>
 
-const struct hipmm_feature place_device_values[] = {
+const struct hipmm_feature path_device_values[] = {
     {"held_bytes", "bytes", "Held from the runtime by all sources of the device's stack"},
     {"peak_held_bytes", "bytes", "The most that they held at once"},
 };
 
-int64_t place_device_value(const struct stack *stack, size_t row)
+int64_t path_device_value(const struct stack *stack, size_t row)
 {
   return atomic_load(row ? &stack->peak_held_bytes : &stack->held_bytes);
 }
 
 /* Says of what is not there what it is near to, if anything. `what` is the kind of thing. */
-static enum hipmm_status refuse(const char *path, const char *what, const char *name, const char *nearest)
+static enum hipmm_status path_refuse(const char *path, const char *what, const char *name, const char *nearest)
 {
   char shown[TEXT_QUOTE_BYTES], hint[TEXT_HINT_BYTES];
   return error_set(HIPMM_E_ARGUMENT, "%.300s: there is no %s %s%s", path, what, text_quote(name, shown, sizeof shown),
@@ -29,7 +29,7 @@ static enum hipmm_status refuse(const char *path, const char *what, const char *
 }
 
 /* Copies what is before the next slash, and goes behind that. False at a path's last part. */
-static bool next_part(const char **rest, char *part, size_t bytes)
+static bool path_next_part(const char **rest, char *part, size_t bytes)
 {
   size_t length = strcspn(*rest, "/");
   snprintf(part, bytes, "%.*s", (int)(length < bytes ? length : bytes - 1), *rest);
@@ -40,17 +40,17 @@ static bool next_part(const char **rest, char *part, size_t bytes)
 
 /* ---- A device's stack ---- */
 
-static enum hipmm_status find_device(const char *path, const char *part, struct stack **stack_out)
+static enum hipmm_status path_find_device(const char *path, const char *part, struct stack **stack_out)
 {
   int device = 0;
-  if (!text_parse_ordinal(part, &device)) return refuse(path, "device", part, NULL);
-  enum hipmm_status status = device_check(device);
+  if (!text_parse_ordinal(part, &device)) return path_refuse(path, "device", part, NULL);
+  enum hipmm_status status = device_table_check(device);
   if (status) return status;
-  status = life_enter();
+  status = lifecycle_enter();
   if (status) return status;
-  struct stack *stack = device_stack_if_built(device);
+  struct stack *stack = device_table_stack_if_built(device);
   if (stack) stack_retain(stack);
-  life_leave();
+  lifecycle_leave();
   if (!stack)
     return error_set(HIPMM_E_STATE,
                      "%.300s: the stack of device %d is not built yet; allocate from it, or get its resource", path,
@@ -59,48 +59,48 @@ static enum hipmm_status find_device(const char *path, const char *part, struct 
   return HIPMM_OK;
 }
 
-static enum hipmm_status find_resource(const char *path, const char *part, const struct stack *stack,
-                                       struct instance **instance_out)
+static enum hipmm_status path_find_resource(const char *path, const char *part, const struct stack *stack,
+                                            struct instance **instance_out)
 {
   const char *nearest = NULL;
   struct instance *instance = stack_find(stack, part, &nearest);
-  if (!instance) return refuse(path, "resource", part, nearest);
+  if (!instance) return path_refuse(path, "resource", part, nearest);
   *instance_out = instance;
   return HIPMM_OK;
 }
 
 /* ---- Resources made in code ---- */
 
-static enum hipmm_status find_created(const char *path, const char *part, struct stack **stack_out)
+static enum hipmm_status path_find_created(const char *path, const char *part, struct stack **stack_out)
 {
   struct stack *stack = stack_named(part);
-  if (!stack) return refuse(path, "created resource", part, NULL);
+  if (!stack) return path_refuse(path, "created resource", part, NULL);
   *stack_out = stack;
   return HIPMM_OK;
 }
 
 /* ---- The whole ---- */
 
-enum hipmm_status place_find(const char *path, struct place *place_out)
+enum hipmm_status path_find(const char *path, struct path *place_out)
 {
   static const char form[] = "write \"devices/0/pool/reserved_bytes\" or \"created/pool/reserved_bytes\"; "
                              "hipmm_list() gives all paths";
-  char root[16], part[PLACE_BYTES];
-  struct place place = {0};
+  char root[16], part[PATH_BYTES];
+  struct path place = {0};
   const char *rest = path;
   enum hipmm_status status;
-  bool is_path = next_part(&rest, root, sizeof root) && next_part(&rest, part, sizeof part);
+  bool is_path = path_next_part(&rest, root, sizeof root) && path_next_part(&rest, part, sizeof part);
   if (is_path && !strcmp(root, "devices"))
-    status = find_device(path, part, &place.stack);
+    status = path_find_device(path, part, &place.stack);
   else if (is_path && !strcmp(root, "created"))
-    status = find_created(path, part, &place.stack);
+    status = path_find_created(path, part, &place.stack);
   else
     return error_set(HIPMM_E_ARGUMENT, "\"%.300s\" is not a path; %s", path, form);
   if (status) return status;
   if (place.stack->name)
     place.instance = &place.stack->instances[0];
-  else if (next_part(&rest, part, sizeof part))
-    status = find_resource(path, part, place.stack, &place.instance);
+  else if (path_next_part(&rest, part, sizeof part))
+    status = path_find_resource(path, part, place.stack, &place.instance);
   place.name = rest;
   if (!status && (!*rest || strchr(rest, '/')))
     status = error_set(HIPMM_E_ARGUMENT, "\"%.300s\" is not a path; %s", path, form);
@@ -111,18 +111,18 @@ enum hipmm_status place_find(const char *path, struct place *place_out)
   return status;
 }
 
-void place_release(const struct place *place)
+void path_release(const struct path *place)
 {
   stack_release(place->stack);
 }
 
-const char *place_path(const struct instance *instance, char *buffer, size_t bytes)
+const char *path_path(const struct instance *instance, char *buffer, size_t bytes)
 {
   const struct stack *stack = instance->stack;
   buffer[0] = '\0';
   if (stack->name)
     snprintf(buffer, bytes, "created/%s", stack->name);
-  else if (device_stack_if_built(stack->device) == stack)
+  else if (device_table_stack_if_built(stack->device) == stack)
     snprintf(buffer, bytes, "devices/%d/%s", stack->device, instance->node->name);
   return buffer;
 }
@@ -130,8 +130,8 @@ const char *place_path(const struct instance *instance, char *buffer, size_t byt
 /* ---- Values ---- */
 
 /* `plugin`: NULL for a device as a whole. Who looks for a value may have meant an option. */
-static enum hipmm_status refuse_value(const char *path, const char *name, const struct hipmm_feature *values,
-                                      uint32_t n, const struct hipmm_plugin *plugin)
+static enum hipmm_status path_refuse_value(const char *path, const char *name, const struct hipmm_feature *values,
+                                           uint32_t n, const struct hipmm_plugin *plugin)
 {
   char shown[TEXT_QUOTE_BYTES], hint[TEXT_HINT_BYTES];
   struct text_near near = text_near(name);
@@ -143,14 +143,14 @@ static enum hipmm_status refuse_value(const char *path, const char *name, const 
                    text_hint(near.name, hint, sizeof hint));
 }
 
-enum hipmm_status place_read(const struct place *place, const char *path, int64_t *value_out)
+enum hipmm_status path_read(const struct path *place, const char *path, int64_t *value_out)
 {
   const struct hipmm_plugin *plugin = place->instance ? &place->instance->node->plugin->descriptor : NULL;
-  const struct hipmm_feature *values = plugin ? plugin->values : place_device_values;
-  uint32_t row = 0, n = plugin ? plugin->n_values : PLACE_DEVICE_VALUES;
+  const struct hipmm_feature *values = plugin ? plugin->values : path_device_values;
+  uint32_t row = 0, n = plugin ? plugin->n_values : PATH_DEVICE_VALUES;
   while (row < n && strcmp(values[row].name, place->name)) row++;
-  if (row == n) return refuse_value(path, place->name, values, n, plugin);
+  if (row == n) return path_refuse_value(path, place->name, values, n, plugin);
   if (plugin) return place->instance->resource.ops->query(place->instance->resource.self, row, value_out);
-  *value_out = place_device_value(place->stack, row);
+  *value_out = path_device_value(place->stack, row);
   return HIPMM_OK;
 }

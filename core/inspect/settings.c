@@ -16,19 +16,19 @@
 
 enum hipmm_status hipmm_query(const char *path, int64_t *value_out)
 {
-  struct place place;
-  enum hipmm_status status = life_check_argument(path, "path");
-  if (!status) status = life_check_argument(value_out, "value_out");
-  if (!status) status = place_find(path, &place);
+  struct path place;
+  enum hipmm_status status = lifecycle_check_argument(path, "path");
+  if (!status) status = lifecycle_check_argument(value_out, "value_out");
+  if (!status) status = path_find(path, &place);
   if (status) return status;
-  status = place_read(&place, path, value_out);
-  place_release(&place);
+  status = path_read(&place, path, value_out);
+  path_release(&place);
   return status;
 }
 
 /* ---- Options ---- */
 
-static void list_settable(const struct hipmm_plugin *plugin, char *buffer, size_t bytes)
+static void settings_list_settable(const struct hipmm_plugin *plugin, char *buffer, size_t bytes)
 {
   size_t used = 0;
   buffer[0] = '\0';
@@ -38,7 +38,7 @@ static void list_settable(const struct hipmm_plugin *plugin, char *buffer, size_
   if (!used) snprintf(buffer, bytes, "nothing");
 }
 
-static enum hipmm_status refuse_option(const struct hipmm_plugin *plugin, const char *path, const char *name)
+static enum hipmm_status settings_refuse_option(const struct hipmm_plugin *plugin, const char *path, const char *name)
 {
   char shown[TEXT_QUOTE_BYTES], hint[TEXT_HINT_BYTES];
   struct text_near near = text_near(name);
@@ -48,25 +48,26 @@ static enum hipmm_status refuse_option(const struct hipmm_plugin *plugin, const 
 }
 
 /* The row of an option that may be set. */
-static enum hipmm_status find_option(const struct place *place, const char *path, const struct hipmm_option **row_out)
+static enum hipmm_status settings_find_option(const struct path *place, const char *path,
+                                              const struct hipmm_option **row_out)
 {
   char settable[400];
   if (!place->instance) return error_set(HIPMM_E_ARGUMENT, "%.300s: a device as a whole has no options", path);
   const struct hipmm_plugin *plugin = &place->instance->node->plugin->descriptor;
   const struct hipmm_option *row = option_find(plugin->options, plugin->n_options, place->name);
-  if (!row) return refuse_option(plugin, path, place->name);
+  if (!row) return settings_refuse_option(plugin, path, place->name);
   if (row->flags & HIPMM_OPTION_RELOADABLE) {
     *row_out = row;
     return HIPMM_OK;
   }
-  list_settable(plugin, settable, sizeof settable);
+  settings_list_settable(plugin, settable, sizeof settable);
   return error_set(HIPMM_E_NOT_SUPPORTED, "%.300s: %s cannot be set while it is in use; of %s can be: %s", path,
                    place->name, plugin->type, settable);
 }
 
 /* Asks the plugin, and puts the set in force once it agrees. A set that was in force before is `is_known`. */
-static enum hipmm_status put_in_force(struct instance *instance, const struct hipmm_option *row, struct option_set *set,
-                                      bool is_known)
+static enum hipmm_status settings_put_in_force(struct instance *instance, const struct hipmm_option *row,
+                                               struct instance_options *set, bool is_known)
 {
   struct hipmm_error before = {.struct_size = sizeof before};
   hipmm_last_error(&before);
@@ -78,30 +79,30 @@ static enum hipmm_status put_in_force(struct instance *instance, const struct hi
   if (!status) error_set_located(&before);
   if (status && !is_known) option_set_free(&instance->node->plugin->descriptor, set);
   if (status) return status;
-  if (!is_known) option_set_keep(instance, set);
+  if (!is_known) instance_options_keep(instance, set);
   atomic_store(&instance->options, set);
   return HIPMM_OK;
 }
 
 /* `source` is the resource's path, for messages. */
-static enum hipmm_status change(struct instance *instance, const struct hipmm_option *row, const char *text,
-                                const char *source)
+static enum hipmm_status settings_change(struct instance *instance, const struct hipmm_option *row, const char *text,
+                                         const char *source)
 {
-  struct report report = {.source = source};
-  struct option_set *set = NULL;
+  struct diagnostics report = {.source = source};
+  struct instance_options *set = NULL;
   bool is_known = false;
-  if (!option_set_changed(instance, row, text, &report, &set, &is_known)) {
-    enum hipmm_status status = report_raise(&report);
-    report_clear(&report);
+  if (!instance_options_changed(instance, row, text, &report, &set, &is_known)) {
+    enum hipmm_status status = diagnostics_raise(&report);
+    diagnostics_clear(&report);
     return status;
   }
   if (set == atomic_load(&instance->options)) return HIPMM_OK;
-  return put_in_force(instance, row, set, is_known);
+  return settings_put_in_force(instance, row, set, is_known);
 }
 
 /* Whether the resource refuses the calling thread, which is in a call of it: in a function of the program, called from
  * below. The thread that sets an option may be waiting for that call. */
-static bool is_in_call(const struct instance *instance)
+static bool settings_is_in_call(const struct instance *instance)
 {
   int64_t value;
   const struct hipmm_resource *resource = &instance->resource;
@@ -111,25 +112,25 @@ static bool is_in_call(const struct instance *instance)
 
 /* One at a time, as reconfigure is promised. Other resources' options may be set meanwhile: this resource may have to
  * wait for one in which a function of the program sets them. */
-static enum hipmm_status begin(struct instance *instance, const char *path)
+static enum hipmm_status settings_begin(struct instance *instance, const char *path)
 {
   if (!pthread_mutex_trylock(&instance->setting)) return HIPMM_OK;
-  if (is_in_call(instance)) return HIPMM_E_STATE;
+  if (settings_is_in_call(instance)) return HIPMM_E_STATE;
   if (pthread_mutex_lock(&instance->setting) != EDEADLK) return HIPMM_OK;
   return error_set(HIPMM_E_STATE, "%.300s: this is called from within a setting of an option, which must end first",
                    path);
 }
 
-static enum hipmm_status set(const struct place *place, const char *path, const char *text)
+static enum hipmm_status settings_set(const struct path *place, const char *path, const char *text)
 {
-  char source[PLACE_BYTES];
+  char source[PATH_BYTES];
   const struct hipmm_option *row = NULL;
-  enum hipmm_status status = find_option(place, path, &row);
+  enum hipmm_status status = settings_find_option(place, path, &row);
   if (status) return status;
   int cancel = cancel_forbid();
-  status = begin(place->instance, path);
+  status = settings_begin(place->instance, path);
   if (!status) {
-    status = change(place->instance, row, text, place_path(place->instance, source, sizeof source));
+    status = settings_change(place->instance, row, text, path_path(place->instance, source, sizeof source));
     pthread_mutex_unlock(&place->instance->setting);
   }
   cancel_allow(cancel);
@@ -138,11 +139,11 @@ static enum hipmm_status set(const struct place *place, const char *path, const 
 
 enum hipmm_status hipmm_set(const char *path, const char *value)
 {
-  struct place place;
-  enum hipmm_status status = life_check_argument(path, "path");
-  if (!status) status = place_find(path, &place);
+  struct path place;
+  enum hipmm_status status = lifecycle_check_argument(path, "path");
+  if (!status) status = path_find(path, &place);
   if (status) return status;
-  status = set(&place, path, value);
-  place_release(&place);
+  status = settings_set(&place, path, value);
+  path_release(&place);
   return status;
 }

@@ -18,7 +18,7 @@ struct buffer {
   size_t used, capacity;
 };
 
-static int append(const char *text, size_t bytes, void *closure)
+static int values_append(const char *text, size_t bytes, void *closure)
 {
   struct buffer *buffer = closure;
   if (buffer->capacity - buffer->used <= bytes) {
@@ -34,12 +34,12 @@ static int append(const char *text, size_t bytes, void *closure)
   return 0;
 }
 
-enum hipmm_status state_text(json_t *value, char **text_out)
+enum hipmm_status values_text(json_t *value, char **text_out)
 {
   struct buffer buffer = {0};
-  int failed =
-      value ? json_dump_callback(value, append, &buffer, JSON_ENCODE_ANY | JSON_INDENT(1) | JSON_REAL_PRECISION(9))
-            : -1;
+  int failed = value ? json_dump_callback(value, values_append, &buffer,
+                                          JSON_ENCODE_ANY | JSON_INDENT(1) | JSON_REAL_PRECISION(9))
+                     : -1;
   json_decref(value);
   if (!failed && buffer.text) {
     *text_out = buffer.text;
@@ -54,14 +54,15 @@ struct report_text {
   bool is_short; /* there was no memory for all */
 };
 
-static void add_line(void *closure, const char *line)
+static void values_add_line(void *closure, const char *line)
 {
   struct report_text *text = closure;
-  text->is_short = text->is_short || append(line, strlen(line), &text->buffer) || append("\n", 1, &text->buffer);
+  text->is_short =
+      text->is_short || values_append(line, strlen(line), &text->buffer) || values_append("\n", 1, &text->buffer);
 }
 
 /* The nearest resource that has a report. */
-static const struct instance *reporter(const struct instance *top)
+static const struct instance *values_reporter(const struct instance *top)
 {
   for (size_t i = 0; i < top->n_reach; i++)
     if (top->reach[i]->node->plugin->descriptor.ops->report) return top->reach[i];
@@ -71,14 +72,14 @@ static const struct instance *reporter(const struct instance *top)
 enum hipmm_status hipmm_resource_report(struct hipmm_resource *resource, char **text_out)
 {
   struct report_text text = {.is_short = false};
-  enum hipmm_status status = life_check_held(resource, text_out, "text_out");
+  enum hipmm_status status = lifecycle_check_held(resource, text_out, "text_out");
   if (status) return status;
-  const struct instance *owner = reporter(instance_from(resource));
+  const struct instance *owner = values_reporter(instance_from(resource));
   if (!owner)
     return error_set(HIPMM_E_NOT_SUPPORTED, "%s: neither it nor a resource below it has a text about its state",
                      hipmm_resource_name(resource));
-  status = owner->resource.ops->report(owner->resource.self, add_line, &text);
-  if (!status && (text.is_short || append("", 0, &text.buffer)))
+  status = owner->resource.ops->report(owner->resource.self, values_add_line, &text);
+  if (!status && (text.is_short || values_append("", 0, &text.buffer)))
     status = error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   if (status)
     free(text.buffer.text);
@@ -92,7 +93,7 @@ void hipmm_string_free(char *text)
   free(text);
 }
 
-json_t *state_string(const char *text)
+json_t *values_string(const char *text)
 {
   json_t *string = json_string(text);
   return string ? string : json_string("?");
@@ -100,7 +101,7 @@ json_t *state_string(const char *text)
 
 /* ---- Values and options ---- */
 
-json_t *state_value(const struct instance *instance, size_t row)
+json_t *values_value(const struct instance *instance, size_t row)
 {
   int64_t value = 0;
   struct hipmm_error before = {.struct_size = sizeof before};
@@ -110,7 +111,7 @@ json_t *state_value(const struct instance *instance, size_t row)
   return status ? json_null() : json_integer(value);
 }
 
-json_t *state_option(const struct instance *instance, const struct hipmm_option *row)
+json_t *values_option(const struct instance *instance, const struct hipmm_option *row)
 {
   bool given;
   json_t *value = option_copy_in_force(row, atomic_load(&instance->options)->object, &given);
@@ -126,85 +127,85 @@ struct list {
 };
 
 /* Whether `path` is the prefix, or below it. */
-static bool is_wanted(const struct list *list, const char *path)
+static bool values_is_wanted(const struct list *list, const char *path)
 {
   size_t length = strlen(list->prefix);
   return !length || (!strncmp(path, list->prefix, length) && (!path[length] || path[length] == '/'));
 }
 
-static void add(struct list *list, const char *resource, const char *name, const char *kind, const char *unit,
-                const char *doc, json_t *rest)
+static void values_add(struct list *list, const char *resource, const char *name, const char *kind, const char *unit,
+                       const char *doc, json_t *rest)
 {
-  char path[PLACE_BYTES + 300];
+  char path[PATH_BYTES + 300];
   snprintf(path, sizeof path, "%s/%s", resource, name);
-  if (is_wanted(list, path)) {
+  if (values_is_wanted(list, path)) {
     json_t *entry =
-        json_pack("{s:o, s:s, s:s?, s:s?}", "path", state_string(path), "kind", kind, "unit", unit, "doc", doc);
+        json_pack("{s:o, s:s, s:s?, s:s?}", "path", values_string(path), "kind", kind, "unit", unit, "doc", doc);
     json_object_update(entry, rest);
     json_array_append_new(list->entries, entry);
   }
   json_decref(rest);
 }
 
-static void add_instance(struct list *list, const struct instance *instance)
+static void values_add_instance(struct list *list, const struct instance *instance)
 {
-  char path[PLACE_BYTES];
+  char path[PATH_BYTES];
   const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
-  if (!*place_path(instance, path, sizeof path)) return;
+  if (!*path_path(instance, path, sizeof path)) return;
   for (uint32_t i = 0; i < plugin->n_values; i++)
-    add(list, path, plugin->values[i].name, "value", plugin->values[i].unit, plugin->values[i].doc,
-        json_pack("{s:o}", "value", state_value(instance, i)));
+    values_add(list, path, plugin->values[i].name, "value", plugin->values[i].unit, plugin->values[i].doc,
+               json_pack("{s:o}", "value", values_value(instance, i)));
   for (uint32_t i = 0; i < plugin->n_options; i++) {
     const struct hipmm_option *row = &plugin->options[i];
-    json_t *option = state_option(instance, row);
+    json_t *option = values_option(instance, row);
     json_object_set_new(option, "type", json_string(option_type_name(row->type)));
-    add(list, path, row->name, "option", row->unit, row->doc, option);
+    values_add(list, path, row->name, "option", row->unit, row->doc, option);
   }
 }
 
-static void add_device(struct list *list, const struct stack *stack)
+static void values_add_device(struct list *list, const struct stack *stack)
 {
-  char path[PLACE_BYTES];
+  char path[PATH_BYTES];
   const struct instance *top = &stack->instances[stack->top];
-  if (stack->name || !*place_path(top, path, sizeof path)) return;
+  if (stack->name || !*path_path(top, path, sizeof path)) return;
   snprintf(path, sizeof path, "devices/%d", stack->device);
-  for (size_t i = 0; i < PLACE_DEVICE_VALUES; i++)
-    add(list, path, place_device_values[i].name, "value", place_device_values[i].unit, place_device_values[i].doc,
-        json_pack("{s:I}", "value", (json_int_t)place_device_value(stack, i)));
+  for (size_t i = 0; i < PATH_DEVICE_VALUES; i++)
+    values_add(list, path, path_device_values[i].name, "value", path_device_values[i].unit, path_device_values[i].doc,
+               json_pack("{s:I}", "value", (json_int_t)path_device_value(stack, i)));
 }
 
 enum hipmm_status hipmm_list(const char *prefix, char **json_out)
 {
   struct list list = {.prefix = prefix ? prefix : ""};
-  enum hipmm_status status = life_check_argument(json_out, "json_out");
+  enum hipmm_status status = lifecycle_check_argument(json_out, "json_out");
   if (status) return status;
   list.entries = json_array();
   for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack)) {
-    add_device(&list, stack);
+    values_add_device(&list, stack);
     for (size_t i = stack->graph->n_nodes; i-- > 0;)
-      if (stack->instances[i].created) add_instance(&list, &stack->instances[i]);
+      if (stack->instances[i].created) values_add_instance(&list, &stack->instances[i]);
   }
-  return state_text(list.entries, json_out);
+  return values_text(list.entries, json_out);
 }
 
 /* ---- One ---- */
 
 enum hipmm_status hipmm_get(const char *path, char **json_out)
 {
-  struct place place;
+  struct path place;
   bool given;
   int64_t value;
-  enum hipmm_status status = life_check_argument(path, "path");
-  if (!status) status = life_check_argument(json_out, "json_out");
-  if (!status) status = place_find(path, &place);
+  enum hipmm_status status = lifecycle_check_argument(path, "path");
+  if (!status) status = lifecycle_check_argument(json_out, "json_out");
+  if (!status) status = path_find(path, &place);
   if (status) return status;
   const struct hipmm_plugin *plugin = place.instance ? &place.instance->node->plugin->descriptor : NULL;
   const struct hipmm_option *row = plugin ? option_find(plugin->options, plugin->n_options, place.name) : NULL;
-  if (!row) status = place_read(&place, path, &value);
+  if (!row) status = path_read(&place, path, &value);
   if (!status)
-    status = state_text(row ? option_copy_in_force(row, atomic_load(&place.instance->options)->object, &given)
-                            : json_integer(value),
-                        json_out);
-  place_release(&place);
+    status = values_text(row ? option_copy_in_force(row, atomic_load(&place.instance->options)->object, &given)
+                             : json_integer(value),
+                         json_out);
+  path_release(&place);
   return status;
 }

@@ -21,12 +21,12 @@ struct filling {
   void *options;
 };
 
-static void *field_of(void *options, const struct hipmm_option *row)
+static void *option_field_of(void *options, const struct hipmm_option *row)
 {
   return (char *)options + row->offset;
 }
 
-static void clear_field(const struct hipmm_option *row, void *field)
+static void option_clear_field(const struct hipmm_option *row, void *field)
 {
   switch (row->type) {
   case HIPMM_OPTION_BOOL:
@@ -44,12 +44,12 @@ static void clear_field(const struct hipmm_option *row, void *field)
   }
 }
 
-static void clear_fields(const struct hipmm_option *table, size_t n, void *options)
+static void option_clear_fields(const struct hipmm_option *table, size_t n, void *options)
 {
-  for (size_t i = 0; i < n; i++) clear_field(&table[i], field_of(options, &table[i]));
+  for (size_t i = 0; i < n; i++) option_clear_field(&table[i], option_field_of(options, &table[i]));
 }
 
-static void free_list(const struct hipmm_option *row, struct hipmm_list *list)
+static void option_free_list(const struct hipmm_option *row, struct hipmm_list *list)
 {
   for (size_t i = 0; i < list->count; i++)
     option_free(row->fields, row->n_fields, (char *)list->items + i * row->field_bytes);
@@ -59,17 +59,17 @@ static void free_list(const struct hipmm_option *row, struct hipmm_list *list)
 void option_free(const struct hipmm_option *table, size_t n, void *options)
 {
   for (size_t i = 0; i < n; i++) {
-    void *field = field_of(options, &table[i]);
+    void *field = option_field_of(options, &table[i]);
     if (table[i].type == HIPMM_OPTION_STRINGS) free((void *)((struct hipmm_strings *)field)->items);
-    if (table[i].type == HIPMM_OPTION_LIST) free_list(&table[i], field);
-    if (table[i].type == HIPMM_OPTION_OBJECT) object_release(*(const void **)field);
-    clear_field(&table[i], field);
+    if (table[i].type == HIPMM_OPTION_LIST) option_free_list(&table[i], field);
+    if (table[i].type == HIPMM_OPTION_OBJECT) registry_release(*(const void **)field);
+    option_clear_field(&table[i], field);
   }
 }
 
 /* ---- Unknown keys ---------------------------------------------------------------------------------------------- */
 
-static bool is_listed(const char *const *words, const char *word)
+static bool option_is_listed(const char *const *words, const char *word)
 {
   for (; words && *words; words++)
     if (!strcmp(*words, word)) return true;
@@ -77,7 +77,7 @@ static bool is_listed(const char *const *words, const char *word)
 }
 
 /* The option or other key of the object that was probably meant. */
-static const char *nearest_key(const struct filling *filling, const char *key)
+static const char *option_nearest_key(const struct filling *filling, const char *key)
 {
   struct text_near near = text_near(key);
   for (size_t i = 0; i < filling->n; i++) text_near_try(&near, filling->table[i].name);
@@ -85,27 +85,27 @@ static const char *nearest_key(const struct filling *filling, const char *key)
   return near.name;
 }
 
-static void list_options(const struct filling *filling, char *buffer, size_t buffer_bytes)
+static void option_list_options(const struct filling *filling, char *buffer, size_t buffer_bytes)
 {
   size_t used = (size_t)snprintf(buffer, buffer_bytes, filling->n ? "it has " : "it has none");
   for (size_t i = 0; i < filling->n && used < buffer_bytes; i++)
     used += (size_t)snprintf(buffer + used, buffer_bytes - used, "%s%s", i ? ", " : "", filling->table[i].name);
 }
 
-static bool refuse_key(const struct filling *filling, const struct option_reading *reading, const char *key)
+static bool option_refuse_key(const struct filling *filling, const struct option_reading *reading, const char *key)
 {
   char shown[TEXT_QUOTE_BYTES], options[1024];
-  const char *nearest = nearest_key(filling, key);
+  const char *nearest = option_nearest_key(filling, key);
   text_quote(key, shown, sizeof shown);
   if (nearest)
     return option_refuse(reading, "unknown option %s of %s; did you mean \"%s\"?", shown, filling->owner, nearest);
-  list_options(filling, options, sizeof options);
+  option_list_options(filling, options, sizeof options);
   return option_refuse(reading, "unknown option %s of %s; %s", shown, filling->owner, options);
 }
 
 /* ---- Values ---------------------------------------------------------------------------------------------------- */
 
-static bool read_item(const struct option_reading *reading, json_t *value, size_t index, void *item)
+static bool option_read_item(const struct option_reading *reading, json_t *value, size_t index, void *item)
 {
   char shown[TEXT_QUOTE_BYTES], number[24];
   struct option_context context = *reading->context;
@@ -122,7 +122,7 @@ static bool read_item(const struct option_reading *reading, json_t *value, size_
   return is_good;
 }
 
-static bool read_list(const struct option_reading *reading, json_t *value, struct hipmm_list *field)
+static bool option_read_list(const struct option_reading *reading, json_t *value, struct hipmm_list *field)
 {
   char shown[TEXT_QUOTE_BYTES];
   const struct hipmm_option *row = reading->row;
@@ -133,72 +133,73 @@ static bool read_list(const struct option_reading *reading, json_t *value, struc
   if (!list.items) return option_refuse(reading, "no host memory for this list");
   bool is_good = true;
   for (size_t i = 0; i < list.count; i++)
-    is_good &= read_item(reading, json_array_get(value, i), i, (char *)list.items + i * row->field_bytes);
+    is_good &= option_read_item(reading, json_array_get(value, i), i, (char *)list.items + i * row->field_bytes);
   if (is_good)
     *field = list;
   else
-    free_list(row, &list);
+    option_free_list(row, &list);
   return is_good;
 }
 
-static bool read_value(const struct option_reading *reading, json_t *value, void *field)
+static bool option_read_value(const struct option_reading *reading, json_t *value, void *field)
 {
-  return reading->row->type == HIPMM_OPTION_LIST ? read_list(reading, value, field)
+  return reading->row->type == HIPMM_OPTION_LIST ? option_read_list(reading, value, field)
                                                  : option_read(reading, value, field);
 }
 
 /* Reads one key of the object. */
-static bool read_key(const struct filling *filling, const char *key, json_t *value)
+static bool option_read_key(const struct filling *filling, const char *key, json_t *value)
 {
   const struct hipmm_option *row = option_find(filling->table, filling->n, key);
-  if (!row && is_listed(filling->context->keys, key)) return true;
+  if (!row && option_is_listed(filling->context->keys, key)) return true;
   char *path = text_pointer(filling->context->path, key);
   struct option_reading reading = {row, filling->context, path};
-  bool is_good =
-      row ? read_value(&reading, value, field_of(filling->options, row)) : refuse_key(filling, &reading, key);
+  bool is_good = row ? option_read_value(&reading, value, option_field_of(filling->options, row))
+                     : option_refuse_key(filling, &reading, key);
   free(path);
   return is_good;
 }
 
-static bool read_given(const struct filling *filling)
+static bool option_read_given(const struct filling *filling)
 {
   bool is_good = true;
   const char *key;
   json_t *value;
-  json_object_foreach(filling->object, key, value) is_good &= read_key(filling, key, value);
+  json_object_foreach(filling->object, key, value) is_good &= option_read_key(filling, key, value);
   return is_good;
 }
 
-static bool read_default(const struct filling *filling, const struct hipmm_option *row)
+static bool option_read_default(const struct filling *filling, const struct hipmm_option *row)
 {
-  void *field = field_of(filling->options, row);
+  void *field = option_field_of(filling->options, row);
   char *path = text_pointer(filling->context->path, row->name);
   struct option_reading reading = {row, filling->context, path};
   json_t *value = option_from_text(row, row->initial);
   bool is_good = row->type == HIPMM_OPTION_LIST && json_array_size(value)
                      ? option_refuse(&reading, "the default of a list can only be []")
-                     : read_value(&reading, value, field);
+                     : option_read_value(&reading, value, field);
   if (is_good && row->type == HIPMM_OPTION_STRING) *(const char **)field = row->initial; /* outlives `value` */
   json_decref(value);
   free(path);
   return is_good;
 }
 
-static bool read_missing(const struct filling *filling, const struct hipmm_option *row)
+static bool option_read_missing(const struct filling *filling, const struct hipmm_option *row)
 {
   struct option_reading reading = {row, filling->context, filling->context->path};
   if (row->flags & HIPMM_OPTION_REQUIRED)
     return option_refuse(&reading, "%s needs \"%s\": %s", filling->owner, row->name, row->doc ? row->doc : "an option");
-  if (row->initial) return read_default(filling, row);
-  if (row->type == HIPMM_OPTION_BYTES) *(uint64_t *)field_of(filling->options, row) = HIPMM_UNLIMITED;
+  if (row->initial) return option_read_default(filling, row);
+  if (row->type == HIPMM_OPTION_BYTES) *(uint64_t *)option_field_of(filling->options, row) = HIPMM_UNLIMITED;
   return true;
 }
 
-static bool read_defaults(const struct filling *filling)
+static bool option_read_defaults(const struct filling *filling)
 {
   bool is_good = true;
   for (size_t i = 0; i < filling->n; i++)
-    if (!json_object_get(filling->object, filling->table[i].name)) is_good &= read_missing(filling, &filling->table[i]);
+    if (!json_object_get(filling->object, filling->table[i].name))
+      is_good &= option_read_missing(filling, &filling->table[i]);
   return is_good;
 }
 
@@ -212,7 +213,7 @@ struct size_in_force {
   struct option_number number;
 };
 
-static struct size_in_force size_in_force(const struct filling *filling, const struct hipmm_option *row)
+static struct size_in_force option_size_in_force(const struct filling *filling, const struct hipmm_option *row)
 {
   struct size_in_force size = {.row = row};
   size.value = option_in_force(row, filling->object, &size.is_given);
@@ -222,7 +223,7 @@ static struct size_in_force size_in_force(const struct filling *filling, const s
 }
 
 /* Whether `a` is certainly smaller than `b`; what only the device can tell is not. */
-static bool is_below(struct option_number a, struct option_number b, uint64_t free_bytes)
+static bool option_is_below(struct option_number a, struct option_number b, uint64_t free_bytes)
 {
   if (a.is_percent == b.is_percent) return a.value < b.value;
   if (!free_bytes) return false;
@@ -232,8 +233,8 @@ static bool is_below(struct option_number a, struct option_number b, uint64_t fr
 }
 
 /* Blames the one that the user wrote. */
-static bool refuse_below(const struct filling *filling, const struct size_in_force *small,
-                         const struct size_in_force *large)
+static bool option_refuse_below(const struct filling *filling, const struct size_in_force *small,
+                                const struct size_in_force *large)
 {
   char small_text[TEXT_QUOTE_BYTES], large_text[TEXT_QUOTE_BYTES];
   bool blames_large = !small->is_given && large->is_given;
@@ -250,23 +251,23 @@ static bool refuse_below(const struct filling *filling, const struct size_in_for
   return false;
 }
 
-static bool check_at_least(const struct filling *filling, const struct hipmm_option *row)
+static bool option_check_at_least(const struct filling *filling, const struct hipmm_option *row)
 {
   const struct hipmm_option *other = row->at_least ? option_find(filling->table, filling->n, row->at_least) : NULL;
   if (!other) return true;
-  struct size_in_force size = size_in_force(filling, row), least = size_in_force(filling, other);
+  struct size_in_force size = option_size_in_force(filling, row), least = option_size_in_force(filling, other);
   bool is_good = !size.is_number || !least.is_number ||
-                 !is_below(size.number, least.number, filling->context->free_bytes) ||
-                 refuse_below(filling, &size, &least);
+                 !option_is_below(size.number, least.number, filling->context->free_bytes) ||
+                 option_refuse_below(filling, &size, &least);
   json_decref(size.value);
   json_decref(least.value);
   return is_good;
 }
 
-static bool check_all_at_least(const struct filling *filling)
+static bool option_check_all_at_least(const struct filling *filling)
 {
   bool is_good = true;
-  for (size_t i = 0; i < filling->n; i++) is_good &= check_at_least(filling, &filling->table[i]);
+  for (size_t i = 0; i < filling->n; i++) is_good &= option_check_at_least(filling, &filling->table[i]);
   return is_good;
 }
 
@@ -276,10 +277,10 @@ bool option_fill(const struct hipmm_option *table, size_t n, json_t *object, con
   const char *type = json_string_value(json_object_get(object, "type"));
   const char *owner = context->owner ? context->owner : type ? type : "this object";
   struct filling filling = {table, n, object, context, owner, options_out};
-  clear_fields(table, n, options_out);
-  bool is_good = read_given(&filling);
-  is_good &= read_defaults(&filling);
-  is_good &= check_all_at_least(&filling);
+  option_clear_fields(table, n, options_out);
+  bool is_good = option_read_given(&filling);
+  is_good &= option_read_defaults(&filling);
+  is_good &= option_check_all_at_least(&filling);
   if (!is_good) option_free(table, n, options_out);
   return is_good;
 }
@@ -291,22 +292,23 @@ struct visit {
   void *closure;
 };
 
-static void visit_object(const struct hipmm_option *table, size_t n, const json_t *object, const char *path,
-                         const struct visit *visit);
+static void option_visit_object(const struct hipmm_option *table, size_t n, const json_t *object, const char *path,
+                                const struct visit *visit);
 
-static void visit_list(const struct hipmm_option *row, const json_t *list, const char *path, const struct visit *visit)
+static void option_visit_list(const struct hipmm_option *row, const json_t *list, const char *path,
+                              const struct visit *visit)
 {
   char number[24];
   for (size_t i = 0; i < json_array_size(list); i++) {
     snprintf(number, sizeof number, "%zu", i);
     char *item_path = text_pointer(path, number);
-    visit_object(row->fields, row->n_fields, json_array_get(list, i), item_path ? item_path : "", visit);
+    option_visit_object(row->fields, row->n_fields, json_array_get(list, i), item_path ? item_path : "", visit);
     free(item_path);
   }
 }
 
-static void visit_object(const struct hipmm_option *table, size_t n, const json_t *object, const char *path,
-                         const struct visit *visit)
+static void option_visit_object(const struct hipmm_option *table, size_t n, const json_t *object, const char *path,
+                                const struct visit *visit)
 {
   for (size_t i = 0; i < n; i++) {
     const json_t *value = json_object_get(object, table[i].name);
@@ -314,7 +316,7 @@ static void visit_object(const struct hipmm_option *table, size_t n, const json_
     char *value_path = text_pointer(path, table[i].name);
     const char *shown = value_path ? value_path : ""; /* without memory the path is lost, but never the name */
     if (table[i].type == HIPMM_OPTION_LIST)
-      visit_list(&table[i], value, shown, visit);
+      option_visit_list(&table[i], value, shown, visit);
     else if (json_is_string(value))
       visit->function(visit->closure, json_string_value(value), shown);
     free(value_path);
@@ -324,5 +326,5 @@ static void visit_object(const struct hipmm_option *table, size_t n, const json_
 void option_references(const struct hipmm_option *table, size_t n, const json_t *object,
                        void (*visit)(void *closure, const char *name, const char *relative_path), void *closure)
 {
-  visit_object(table, n, object, "", &(struct visit){visit, closure});
+  option_visit_object(table, n, object, "", &(struct visit){visit, closure});
 }

@@ -12,7 +12,7 @@
 #define LARGEST_SIZE ((long double)INT64_MAX)
 
 /* Whole numbers may be written as 3.0 or 1e6: JSON does not tell them from 3 and 1000000. */
-static bool whole_number(const json_t *value, long double *whole_out)
+static bool option_number_whole(const json_t *value, long double *whole_out)
 {
   static const double exact = 9007199254740992.0; /* 2^53: above, a double no longer holds what was written */
   if (json_is_integer(value)) {
@@ -25,28 +25,28 @@ static bool whole_number(const json_t *value, long double *whole_out)
   return true;
 }
 
-static bool size_number(const json_t *value, struct option_number *number)
+static bool option_number_size(const json_t *value, struct option_number *number)
 {
   uint64_t bytes;
   double percent;
   errno = EINVAL;
-  if (!json_is_string(value)) return whole_number(value, &number->value) && number->value >= 0;
+  if (!json_is_string(value)) return option_number_whole(value, &number->value) && number->value >= 0;
   const char *text = json_string_value(value);
-  if (text_parse_percent(text, &percent)) {
+  if (units_parse_percent(text, &percent)) {
     *number = (struct option_number){(long double)percent, true};
     return true;
   }
-  if (!text_parse_bytes(text, &bytes)) return false;
+  if (!units_parse_bytes(text, &bytes)) return false;
   errno = ERANGE;
   number->value = (long double)bytes;
   return number->value <= LARGEST_SIZE;
 }
 
-static bool duration_number(const json_t *value, struct option_number *number)
+static bool option_number_duration(const json_t *value, struct option_number *number)
 {
   int64_t ns;
   errno = EINVAL;
-  if (!json_is_string(value) || !text_parse_duration(json_string_value(value), &ns)) return false;
+  if (!json_is_string(value) || !units_parse_duration(json_string_value(value), &ns)) return false;
   number->value = (long double)ns;
   return true;
 }
@@ -56,13 +56,13 @@ bool option_number(const struct hipmm_option *row, const json_t *value, struct o
   struct option_number number = {0};
   bool is_number = false;
   switch (row->type) {
-  case HIPMM_OPTION_INTEGER: is_number = whole_number(value, &number.value); break;
+  case HIPMM_OPTION_INTEGER: is_number = option_number_whole(value, &number.value); break;
   case HIPMM_OPTION_RATIO:
     is_number = json_is_number(value);
     number.value = (long double)json_number_value(value);
     break;
-  case HIPMM_OPTION_BYTES: is_number = size_number(value, &number); break;
-  case HIPMM_OPTION_DURATION: is_number = duration_number(value, &number); break;
+  case HIPMM_OPTION_BYTES: is_number = option_number_size(value, &number); break;
+  case HIPMM_OPTION_DURATION: is_number = option_number_duration(value, &number); break;
   default: break;
   }
   if (is_number) *number_out = number;
@@ -77,7 +77,8 @@ uint64_t option_percent_of(long double percent, uint64_t free_bytes)
 }
 
 /* Less than 0, 0, more than 0 as the number lies below, on or above the bound; 0 too where only the device can tell. */
-static int compare_to_bound(const struct option_reading *reading, struct option_number number, const char *bound_text)
+static int option_number_compare_to_bound(const struct option_reading *reading, struct option_number number,
+                                          const char *bound_text)
 {
   struct option_number bound;
   json_t *bound_value = option_from_text(reading->row, bound_text);
@@ -92,42 +93,43 @@ static int compare_to_bound(const struct option_reading *reading, struct option_
   return (number.value > bound.value) - (number.value < bound.value);
 }
 
-static bool check_range(const struct option_reading *reading, const json_t *value, struct option_number number)
+static bool option_number_check_range(const struct option_reading *reading, const json_t *value,
+                                      struct option_number number)
 {
   char shown[TEXT_QUOTE_BYTES];
   const char *minimum = reading->row->minimum, *maximum = reading->row->maximum;
-  if (minimum && compare_to_bound(reading, number, minimum) < 0)
+  if (minimum && option_number_compare_to_bound(reading, number, minimum) < 0)
     return option_refuse(reading, "%s is too little; the least is %s", option_show_plain(value, shown, sizeof shown),
                          minimum);
-  if (maximum && compare_to_bound(reading, number, maximum) > 0)
+  if (maximum && option_number_compare_to_bound(reading, number, maximum) > 0)
     return option_refuse(reading, "%s is too much; the most is %s", option_show_plain(value, shown, sizeof shown),
                          maximum);
   return true;
 }
 
-static bool read_integer(const struct option_reading *reading, const json_t *value, int64_t *field)
+static bool option_number_read_integer(const struct option_reading *reading, const json_t *value, int64_t *field)
 {
   char shown[TEXT_QUOTE_BYTES];
   struct option_number number;
   if (!option_number(reading->row, value, &number))
     return option_refuse(reading, "%s is not a whole number", option_show(value, shown, sizeof shown));
-  if (!check_range(reading, value, number)) return false;
+  if (!option_number_check_range(reading, value, number)) return false;
   *field = json_is_integer(value) ? json_integer_value(value) : (int64_t)number.value;
   return true;
 }
 
-static bool read_ratio(const struct option_reading *reading, const json_t *value, double *field)
+static bool option_number_read_ratio(const struct option_reading *reading, const json_t *value, double *field)
 {
   char shown[TEXT_QUOTE_BYTES];
   struct option_number number;
   if (!option_number(reading->row, value, &number))
     return option_refuse(reading, "%s is not a number", option_show(value, shown, sizeof shown));
-  if (!check_range(reading, value, number)) return false;
+  if (!option_number_check_range(reading, value, number)) return false;
   *field = json_number_value(value);
   return true;
 }
 
-static bool read_duration(const struct option_reading *reading, const json_t *value, int64_t *field)
+static bool option_number_read_duration(const struct option_reading *reading, const json_t *value, int64_t *field)
 {
   char shown[TEXT_QUOTE_BYTES];
   struct option_number number;
@@ -138,13 +140,13 @@ static bool read_duration(const struct option_reading *reading, const json_t *va
                                          : "%s is not a duration; write \"10ms\" or \"1.5s\""
                                            " (units: ns, us, ms, s, min, h)",
                          option_show(value, shown, sizeof shown));
-  if (!check_range(reading, value, number)) return false;
+  if (!option_number_check_range(reading, value, number)) return false;
   *field = (int64_t)number.value;
   return true;
 }
 
 /* What may be written for a size, as the end of a message. */
-static const char *size_forms(const struct hipmm_option *row, char *buffer, size_t buffer_bytes)
+static const char *option_number_size_forms(const struct hipmm_option *row, char *buffer, size_t buffer_bytes)
 {
   const char *percent = row->flags & HIPMM_OPTION_PERCENT ? "\"50%\"" : NULL;
   const char *word = row->choices ? row->choices[0] : NULL;
@@ -159,11 +161,12 @@ static const char *size_forms(const struct hipmm_option *row, char *buffer, size
   return buffer;
 }
 
-static bool refuse_size(const struct option_reading *reading, const json_t *value, bool is_percent, bool is_large)
+static bool option_number_refuse_size(const struct option_reading *reading, const json_t *value, bool is_percent,
+                                      bool is_large)
 {
   char shown[TEXT_QUOTE_BYTES], forms[160];
   option_show(value, shown, sizeof shown);
-  size_forms(reading->row, forms, sizeof forms);
+  option_number_size_forms(reading->row, forms, sizeof forms);
   const char *text = json_string_value(value), *word = reading->row->choices ? reading->row->choices[0] : NULL;
   if (is_percent)
     return option_refuse(reading, "%s is a percentage, which \"%s\" cannot be; %s", shown, reading->row->name, forms);
@@ -173,7 +176,7 @@ static bool refuse_size(const struct option_reading *reading, const json_t *valu
   return option_refuse(reading, "%s is not a size; %s", shown, forms);
 }
 
-static bool read_bytes(const struct option_reading *reading, const json_t *value, uint64_t *field)
+static bool option_number_read_bytes(const struct option_reading *reading, const json_t *value, uint64_t *field)
 {
   const struct hipmm_option *row = reading->row;
   struct option_number number;
@@ -182,11 +185,12 @@ static bool read_bytes(const struct option_reading *reading, const json_t *value
     *field = HIPMM_UNLIMITED;
     return true;
   }
-  if (!option_number(row, value, &number)) return refuse_size(reading, value, false, errno == ERANGE);
-  if (number.is_percent && !(row->flags & HIPMM_OPTION_PERCENT)) return refuse_size(reading, value, true, false);
+  if (!option_number(row, value, &number)) return option_number_refuse_size(reading, value, false, errno == ERANGE);
+  if (number.is_percent && !(row->flags & HIPMM_OPTION_PERCENT))
+    return option_number_refuse_size(reading, value, true, false);
   if (number.is_percent && number.value > 100)
     return option_refuse(reading, "%s is more than 100%%", option_show_plain(value, shown, sizeof shown));
-  if (!check_range(reading, value, number)) return false;
+  if (!option_number_check_range(reading, value, number)) return false;
   *field = number.is_percent ? option_percent_of(number.value, reading->context->free_bytes) : (uint64_t)number.value;
   return true;
 }
@@ -194,9 +198,9 @@ static bool read_bytes(const struct option_reading *reading, const json_t *value
 bool option_read_number(const struct option_reading *reading, const json_t *value, void *field)
 {
   switch (reading->row->type) {
-  case HIPMM_OPTION_INTEGER: return read_integer(reading, value, field);
-  case HIPMM_OPTION_RATIO: return read_ratio(reading, value, field);
-  case HIPMM_OPTION_DURATION: return read_duration(reading, value, field);
-  default: return read_bytes(reading, value, field);
+  case HIPMM_OPTION_INTEGER: return option_number_read_integer(reading, value, field);
+  case HIPMM_OPTION_RATIO: return option_number_read_ratio(reading, value, field);
+  case HIPMM_OPTION_DURATION: return option_number_read_duration(reading, value, field);
+  default: return option_number_read_bytes(reading, value, field);
   }
 }

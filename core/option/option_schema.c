@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static json_t *bytes_forms(const struct hipmm_option *row)
+static json_t *option_schema_bytes_forms(const struct hipmm_option *row)
 {
   static const char size[] = "^[0-9]+(\\.[0-9]*)?[ \\t]*([kKmMgGtTpP]?[iI]?[bB])?$";
   static const char percent[] = "^0*(100(\\.0*)?|[0-9]{1,2}(\\.[0-9]*)?)[ \\t]*%$";
@@ -24,27 +24,27 @@ static json_t *bytes_forms(const struct hipmm_option *row)
 }
 
 /* Bounds of numbers that JSON Schema can compare. */
-static void add_bound(json_t *schema, const struct hipmm_option *row, const char *key, const char *bound)
+static void option_schema_add_bound(json_t *schema, const struct hipmm_option *row, const char *key, const char *bound)
 {
   if (bound) json_object_set_new(schema, key, option_from_text(row, bound));
 }
 
-static json_t *number(const struct hipmm_option *row, const char *type)
+static json_t *option_schema_number(const struct hipmm_option *row, const char *type)
 {
   json_t *schema = json_pack("{s:s}", "type", type);
-  add_bound(schema, row, "minimum", row->minimum);
-  add_bound(schema, row, "maximum", row->maximum);
+  option_schema_add_bound(schema, row, "minimum", row->minimum);
+  option_schema_add_bound(schema, row, "maximum", row->maximum);
   return schema;
 }
 
-static json_t *words(const struct hipmm_option *row)
+static json_t *option_schema_words(const struct hipmm_option *row)
 {
   json_t *list = json_array();
   for (const char *const *word = row->choices; word && *word; word++) json_array_append_new(list, json_string(*word));
   return json_pack("{s:o}", "enum", list);
 }
 
-static json_t *list_of_objects(const struct hipmm_option *row)
+static json_t *option_schema_list_of_objects(const struct hipmm_option *row)
 {
   json_t *properties = json_object(), *required = json_array();
   for (size_t i = 0; i < row->n_fields; i++) {
@@ -56,18 +56,18 @@ static json_t *list_of_objects(const struct hipmm_option *row)
   return json_pack("{s:s, s:o}", "type", "array", "items", item);
 }
 
-static json_t *plain_schema(const struct hipmm_option *row)
+static json_t *option_schema_plain(const struct hipmm_option *row)
 {
   switch (row->type) {
   case HIPMM_OPTION_BOOL: return json_pack("{s:s}", "type", "boolean");
-  case HIPMM_OPTION_INTEGER: return number(row, "integer");
-  case HIPMM_OPTION_BYTES: return bytes_forms(row);
-  case HIPMM_OPTION_RATIO: return number(row, "number");
+  case HIPMM_OPTION_INTEGER: return option_schema_number(row, "integer");
+  case HIPMM_OPTION_BYTES: return option_schema_bytes_forms(row);
+  case HIPMM_OPTION_RATIO: return option_schema_number(row, "number");
   case HIPMM_OPTION_DURATION:
     return json_pack("{s:s, s:s}", "type", "string", "pattern", "^[0-9]+(\\.[0-9]*)?[ \\t]*(ns|us|ms|s|min|h)$");
-  case HIPMM_OPTION_ENUM: return words(row);
+  case HIPMM_OPTION_ENUM: return option_schema_words(row);
   case HIPMM_OPTION_STRINGS: return json_pack("{s:s, s:{s:s}}", "type", "array", "items", "type", "string");
-  case HIPMM_OPTION_LIST: return list_of_objects(row);
+  case HIPMM_OPTION_LIST: return option_schema_list_of_objects(row);
   case HIPMM_OPTION_OBJECT:
     return json_pack("{s:s, s:s, s:i}", "type", "string", "pattern", TEXT_NAME_PATTERN, "maxLength", TEXT_LONGEST_NAME);
   default: return json_pack("{s:s}", "type", "string");
@@ -75,7 +75,7 @@ static json_t *plain_schema(const struct hipmm_option *row)
 }
 
 /* The doc line, and after it what the schema itself cannot say. */
-static void describe(json_t *schema, const struct hipmm_option *row)
+static void option_schema_describe(json_t *schema, const struct hipmm_option *row)
 {
   char text[1024];
   bool is_number = row->type == HIPMM_OPTION_INTEGER || row->type == HIPMM_OPTION_RATIO;
@@ -89,7 +89,7 @@ static void describe(json_t *schema, const struct hipmm_option *row)
   if (row->at_least && used < sizeof text)
     used += (size_t)snprintf(text + used, sizeof text - used, "; not less than %s", row->at_least);
   if (row->type == HIPMM_OPTION_OBJECT && used < sizeof text)
-    used += (size_t)snprintf(text + used, sizeof text - used, "; a name given to %s()", object_function(row->unit));
+    used += (size_t)snprintf(text + used, sizeof text - used, "; a name given to %s()", registry_function(row->unit));
   if (row->flags & HIPMM_OPTION_RELOADABLE && used < sizeof text)
     snprintf(text + used, sizeof text - used, "; may be set while in use");
   if (text[0]) json_object_set_new(schema, "description", json_string(text));
@@ -97,8 +97,8 @@ static void describe(json_t *schema, const struct hipmm_option *row)
 
 json_t *option_schema(const struct hipmm_option *row)
 {
-  json_t *schema = plain_schema(row);
-  describe(schema, row);
+  json_t *schema = option_schema_plain(row);
+  option_schema_describe(schema, row);
   if (row->initial) json_object_set_new(schema, "default", option_from_text(row, row->initial));
   return schema;
 }

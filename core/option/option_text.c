@@ -17,7 +17,7 @@ const struct hipmm_option *option_find(const struct hipmm_option *table, size_t 
 }
 
 /* The text read as JSON, if that gives a value that the row's type is written as; NULL otherwise. */
-static json_t *from_json_text(uint32_t type, const char *text)
+static json_t *option_text_from_json(uint32_t type, const char *text)
 {
   json_t *value = json_loads(text, JSON_DECODE_ANY, NULL);
   bool fits = false;
@@ -36,7 +36,7 @@ static json_t *from_json_text(uint32_t type, const char *text)
 }
 
 /* "a;b;c" as an array. */
-static json_t *split_list(const char *text)
+static json_t *option_text_split_list(const char *text)
 {
   json_t *array = json_array();
   while (array && *text) {
@@ -52,9 +52,9 @@ static json_t *split_list(const char *text)
 
 json_t *option_from_text(const struct hipmm_option *row, const char *text)
 {
-  json_t *value = from_json_text(row->type, text);
+  json_t *value = option_text_from_json(row->type, text);
   if (value) return value;
-  return row->type == HIPMM_OPTION_STRINGS ? split_list(text) : json_string(text);
+  return row->type == HIPMM_OPTION_STRINGS ? option_text_split_list(text) : json_string(text);
 }
 
 json_t *option_from_setting(const struct hipmm_option *row, const char *text)
@@ -87,14 +87,14 @@ json_t *option_copy_in_force(const struct hipmm_option *row, const json_t *objec
 }
 
 /* A key that no row knows is laid over all the same: option_fill names the nearest. */
-static bool overlay_piece(const struct hipmm_option *table, size_t n, const char *variable, char *piece, json_t *object,
-                          struct report *report)
+static bool option_text_overlay_piece(const struct hipmm_option *table, size_t n, const char *variable, char *piece,
+                                      json_t *object, struct diagnostics *report)
 {
   char shown[TEXT_QUOTE_BYTES];
   char *equals = strchr(piece, '=');
   if (!equals || equals == piece) {
-    report_add(report, HIPMM_E_CONFIG, variable, "%s is not KEY=VALUE; separate several with commas",
-               text_quote(piece, shown, sizeof shown));
+    diagnostics_add(report, HIPMM_E_CONFIG, variable, "%s is not KEY=VALUE; separate several with commas",
+                    text_quote(piece, shown, sizeof shown));
     return false;
   }
   *equals = '\0';
@@ -102,28 +102,28 @@ static bool overlay_piece(const struct hipmm_option *table, size_t n, const char
   json_t *value = row ? option_from_text(row, equals + 1) : json_string(equals + 1);
   if (!json_object_set_new(object, piece, value)) return true;
   *equals = '=';
-  report_add(report, HIPMM_E_CONFIG, variable, "%s is not valid UTF-8", text_quote(piece, shown, sizeof shown));
+  diagnostics_add(report, HIPMM_E_CONFIG, variable, "%s is not valid UTF-8", text_quote(piece, shown, sizeof shown));
   return false;
 }
 
 bool option_overlay(const struct hipmm_option *table, size_t n, const char *variable, const char *text, json_t *object,
-                    struct report *report)
+                    struct diagnostics *report)
 {
   if (!*text) return true;
   char *copy = strdup(text), *rest = copy;
   if (!copy) {
-    report_add(report, HIPMM_E_OUT_OF_MEMORY, variable, "no host memory");
+    diagnostics_add(report, HIPMM_E_OUT_OF_MEMORY, variable, "no host memory");
     return false;
   }
   bool is_good = true;
-  while (rest) is_good &= overlay_piece(table, n, variable, strsep(&rest, ","), object, report);
+  while (rest) is_good &= option_text_overlay_piece(table, n, variable, strsep(&rest, ","), object, report);
   free(copy);
   return is_good;
 }
 
 /* The value without the quotes of a string, the items of a list with semicolons between them. False where the result
  * would be read as something else. */
-static bool write_value(FILE *stream, const json_t *value)
+static bool option_text_write_value(FILE *stream, const json_t *value)
 {
   size_t i;
   json_t *item;
@@ -136,7 +136,7 @@ static bool write_value(FILE *stream, const json_t *value)
   json_array_foreach(value, i, item)
   {
     if (i) fputc(';', stream);
-    is_good &= json_is_string(item) && write_value(stream, item);
+    is_good &= json_is_string(item) && option_text_write_value(stream, item);
   }
   return is_good;
 }
@@ -153,7 +153,7 @@ char *option_overlay_text(json_t *object, const char *except)
   {
     if (!is_good || !strcmp(key, except)) continue;
     fprintf(stream, "%s%s=", comma, key);
-    is_good = write_value(stream, value);
+    is_good = option_text_write_value(stream, value);
     comma = ",";
   }
   if (stream && fclose(stream)) is_good = false;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool read_bool(const struct option_reading *reading, const json_t *value, uint32_t *field)
+static bool option_value_read_bool(const struct option_reading *reading, const json_t *value, uint32_t *field)
 {
   char shown[TEXT_QUOTE_BYTES];
   if (!json_is_boolean(value))
@@ -19,18 +19,18 @@ static bool read_bool(const struct option_reading *reading, const json_t *value,
   return true;
 }
 
-static size_t count_words(const char *const *words)
+static size_t option_value_count_words(const char *const *words)
 {
   size_t n = 0;
   while (words && words[n]) n++;
   return n;
 }
 
-static bool refuse_word(const struct option_reading *reading, const json_t *value)
+static bool option_value_refuse_word(const struct option_reading *reading, const json_t *value)
 {
   char shown[TEXT_QUOTE_BYTES], allowed[512] = "";
   const char *const *words = reading->row->choices;
-  size_t n = count_words(words), used = 0;
+  size_t n = option_value_count_words(words), used = 0;
   option_show(value, shown, sizeof shown);
   const char *near = json_is_string(value) ? text_nearest(json_string_value(value), words, n) : NULL;
   for (size_t i = 0; i < n && used < sizeof allowed; i++)
@@ -43,18 +43,18 @@ static bool refuse_word(const struct option_reading *reading, const json_t *valu
   return option_refuse(reading, "%s is not allowed; write %s", shown, allowed);
 }
 
-static bool read_enum(const struct option_reading *reading, const json_t *value, uint32_t *field)
+static bool option_value_read_enum(const struct option_reading *reading, const json_t *value, uint32_t *field)
 {
-  size_t n = count_words(reading->row->choices);
+  size_t n = option_value_count_words(reading->row->choices);
   for (size_t i = 0; json_is_string(value) && i < n; i++) {
     if (strcmp(json_string_value(value), reading->row->choices[i])) continue;
     *field = (uint32_t)i;
     return true;
   }
-  return refuse_word(reading, value);
+  return option_value_refuse_word(reading, value);
 }
 
-static bool read_string(const struct option_reading *reading, const json_t *value, const char **field)
+static bool option_value_read_string(const struct option_reading *reading, const json_t *value, const char **field)
 {
   char shown[TEXT_QUOTE_BYTES];
   if (!json_is_string(value))
@@ -64,7 +64,7 @@ static bool read_string(const struct option_reading *reading, const json_t *valu
 }
 
 /* All strings in one piece behind their pointers: a default's JSON value does not outlive the reading of it. */
-static const char *const *copy_strings(const json_t *array)
+static const char *const *option_value_copy_strings(const json_t *array)
 {
   size_t n = json_array_size(array), bytes = n * sizeof(char *);
   for (size_t i = 0; i < n; i++) bytes += json_string_length(json_array_get(array, i)) + 1;
@@ -76,7 +76,8 @@ static const char *const *copy_strings(const json_t *array)
   return (const char *const *)items;
 }
 
-static bool read_strings(const struct option_reading *reading, const json_t *value, struct hipmm_strings *field)
+static bool option_value_read_strings(const struct option_reading *reading, const json_t *value,
+                                      struct hipmm_strings *field)
 {
   char shown[TEXT_QUOTE_BYTES];
   size_t n = json_array_size(value);
@@ -89,13 +90,14 @@ static bool read_strings(const struct option_reading *reading, const json_t *val
     if (!json_is_string(json_array_get(value, i)))
       return option_refuse(reading, "%s in the list is not a string",
                            option_show(json_array_get(value, i), shown, sizeof shown));
-  const char *const *items = copy_strings(value);
+  const char *const *items = option_value_copy_strings(value);
   if (!items) return option_refuse(reading, "no host memory for this list");
   *field = (struct hipmm_strings){n, items};
   return true;
 }
 
-static bool read_resource(const struct option_reading *reading, const json_t *value, struct hipmm_resource **field)
+static bool option_value_read_resource(const struct option_reading *reading, const json_t *value,
+                                       struct hipmm_resource **field)
 {
   char shown[TEXT_QUOTE_BYTES];
   const struct option_context *context = reading->context;
@@ -108,16 +110,16 @@ static bool read_resource(const struct option_reading *reading, const json_t *va
   return true;
 }
 
-static bool refuse_object(const struct option_reading *reading, const char *shown, const char *name)
+static bool option_value_refuse_object(const struct option_reading *reading, const char *shown, const char *name)
 {
   char nearest[TEXT_LONGEST_NAME + 1];
-  const char *kind = reading->row->unit, *near = object_nearest(kind, name, nearest, sizeof nearest);
+  const char *kind = reading->row->unit, *near = registry_nearest(kind, name, nearest, sizeof nearest);
   if (near) return option_refuse(reading, "no %s is registered as %s; did you mean \"%s\"?", kind, shown, near);
   return option_refuse(reading, "no %s is registered as %s; the program must call %s() before this is built", kind,
-                       shown, object_function(kind));
+                       shown, registry_function(kind));
 }
 
-static bool read_object(const struct option_reading *reading, const json_t *value, const void **field)
+static bool option_value_read_object(const struct option_reading *reading, const json_t *value, const void **field)
 {
   char shown[TEXT_QUOTE_BYTES];
   const char *name = json_string_value(value);
@@ -125,8 +127,8 @@ static bool read_object(const struct option_reading *reading, const json_t *valu
   if (!name) return option_refuse(reading, "%s is not the name of a registered %s", shown, reading->row->unit);
   if (!text_is_name(name)) return option_refuse(reading, "%s is not a name; " TEXT_NAME_RULE, shown, TEXT_LONGEST_NAME);
   if (!reading->context->takes_objects) return true;
-  const void *object = object_acquire(reading->row->unit, name);
-  if (!object) return refuse_object(reading, shown, name);
+  const void *object = registry_acquire(reading->row->unit, name);
+  if (!object) return option_value_refuse_object(reading, shown, name);
   *field = object;
   return true;
 }
@@ -134,16 +136,16 @@ static bool read_object(const struct option_reading *reading, const json_t *valu
 bool option_read(const struct option_reading *reading, const json_t *value, void *field)
 {
   switch (reading->row->type) {
-  case HIPMM_OPTION_BOOL: return read_bool(reading, value, field);
+  case HIPMM_OPTION_BOOL: return option_value_read_bool(reading, value, field);
   case HIPMM_OPTION_INTEGER:
   case HIPMM_OPTION_BYTES:
   case HIPMM_OPTION_RATIO:
   case HIPMM_OPTION_DURATION: return option_read_number(reading, value, field);
-  case HIPMM_OPTION_ENUM: return read_enum(reading, value, field);
-  case HIPMM_OPTION_STRING: return read_string(reading, value, field);
-  case HIPMM_OPTION_STRINGS: return read_strings(reading, value, field);
-  case HIPMM_OPTION_RESOURCE: return read_resource(reading, value, field);
-  case HIPMM_OPTION_OBJECT: return read_object(reading, value, field);
+  case HIPMM_OPTION_ENUM: return option_value_read_enum(reading, value, field);
+  case HIPMM_OPTION_STRING: return option_value_read_string(reading, value, field);
+  case HIPMM_OPTION_STRINGS: return option_value_read_strings(reading, value, field);
+  case HIPMM_OPTION_RESOURCE: return option_value_read_resource(reading, value, field);
+  case HIPMM_OPTION_OBJECT: return option_value_read_object(reading, value, field);
   default: return option_refuse(reading, "hipmm does not know options of type %u", reading->row->type);
   }
 }

@@ -17,7 +17,7 @@
 union registered {
   size_t struct_size;
   struct hipmm_allocator allocator;
-  struct hipmm_failure failure;
+  struct hipmm_failure_handler failure;
   struct hipmm_region region;
   struct hipmm_mempool mempool;
 };
@@ -43,18 +43,18 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* ---- Kinds ---- */
 
-static const char *allocator_fault(const union registered *registered)
+static const char *registry_allocator_fault(const union registered *registered)
 {
   if (!registered->allocator.allocate) return "allocate is NULL";
   return registered->allocator.deallocate ? NULL : "deallocate is NULL";
 }
 
-static const char *failure_fault(const union registered *registered)
+static const char *registry_failure_fault(const union registered *registered)
 {
   return registered->failure.callback ? NULL : "callback is NULL";
 }
 
-static const char *region_fault(const union registered *registered)
+static const char *registry_region_fault(const union registered *registered)
 {
   if (!registered->region.ptr) return "ptr is NULL";
   if (!registered->region.bytes) return "bytes is 0";
@@ -63,127 +63,129 @@ static const char *region_fault(const union registered *registered)
              : NULL;
 }
 
-static const char *mempool_fault(const union registered *registered)
+static const char *registry_mempool_fault(const union registered *registered)
 {
   return registered->mempool.handle ? NULL : "handle is NULL";
 }
 
 static const struct object_kind kinds[] = {
     {"allocator", "hipmm_register_allocator", "struct hipmm_allocator", sizeof(struct hipmm_allocator),
-     allocator_fault},
-    {"failure", "hipmm_register_failure", "struct hipmm_failure", sizeof(struct hipmm_failure), failure_fault},
-    {"region", "hipmm_register_region", "struct hipmm_region", sizeof(struct hipmm_region), region_fault},
-    {"mempool", "hipmm_register_mempool", "struct hipmm_mempool", sizeof(struct hipmm_mempool), mempool_fault},
+     registry_allocator_fault},
+    {"failure", "hipmm_register_failure", "struct hipmm_failure", sizeof(struct hipmm_failure_handler),
+     registry_failure_fault},
+    {"region", "hipmm_register_region", "struct hipmm_region", sizeof(struct hipmm_region), registry_region_fault},
+    {"mempool", "hipmm_register_mempool", "struct hipmm_mempool", sizeof(struct hipmm_mempool), registry_mempool_fault},
 };
 
 enum { ALLOCATOR, FAILURE, REGION, MEMPOOL, N_KINDS };
 
 _Static_assert(sizeof kinds / sizeof *kinds == N_KINDS, "a row for each kind");
 
-static const struct object_kind *find_kind(const char *name)
+static const struct object_kind *registry_find_kind(const char *name)
 {
   for (size_t i = 0; name && i < N_KINDS; i++)
     if (!strcmp(kinds[i].name, name)) return &kinds[i];
   return NULL;
 }
 
-bool object_kind_exists(const char *kind)
+bool registry_kind_exists(const char *kind)
 {
-  return find_kind(kind) != NULL;
+  return registry_find_kind(kind) != NULL;
 }
 
-const char *object_function(const char *kind)
+const char *registry_function(const char *kind)
 {
-  const struct object_kind *found = find_kind(kind);
+  const struct object_kind *found = registry_find_kind(kind);
   return found ? found->function : NULL;
 }
 
 /* ---- The list ---- */
 
-static void begin(void)
+static void registry_begin(void)
 {
   pthread_mutex_lock(&lock);
 }
 
-static void end(void)
+static void registry_end(void)
 {
   pthread_mutex_unlock(&lock);
 }
 
 /* Before the first initialisation a fork's child may go on; it must not inherit a lock whose holder it lacks. */
-static void watch_forks(void)
+static void registry_watch_forks(void)
 {
-  pthread_atfork(begin, end, end);
+  pthread_atfork(registry_begin, registry_end, registry_end);
 }
 
 /* The place of the object in the list, or of the NULL at its end. */
-static struct object **find(const struct object_kind *kind, const char *name)
+static struct object **registry_find(const struct object_kind *kind, const char *name)
 {
   struct object **place = &objects;
   while (*place && ((*place)->kind != kind || strcmp((*place)->name, name))) place = &(*place)->next;
   return place;
 }
 
-static void release(struct object *object)
+static void registry_release_name(struct object *object)
 {
   if (object && atomic_fetch_sub(&object->references, 1) == 1) free(object);
 }
 
 /* Puts `object` (NULL: nothing) in the place of the one of its name, which is returned. */
-static struct object *exchange(const struct object_kind *kind, const char *name, struct object *object)
+static struct object *registry_exchange(const struct object_kind *kind, const char *name, struct object *object)
 {
-  pthread_once(&once, watch_forks);
-  begin();
-  struct object **place = find(kind, name), *old = *place;
+  pthread_once(&once, registry_watch_forks);
+  registry_begin();
+  struct object **place = registry_find(kind, name), *old = *place;
   if (old) *place = old->next;
   if (object) {
     object->next = objects;
     objects = object;
   }
-  end();
+  registry_end();
   return old;
 }
 
-const void *object_acquire(const char *kind, const char *name)
+const void *registry_acquire(const char *kind, const char *name)
 {
-  const struct object_kind *found = find_kind(kind);
-  begin();
-  struct object *object = found ? *find(found, name) : NULL;
+  const struct object_kind *found = registry_find_kind(kind);
+  registry_begin();
+  struct object *object = found ? *registry_find(found, name) : NULL;
   if (object) atomic_fetch_add(&object->references, 1);
-  end();
+  registry_end();
   return object ? &object->registered : NULL;
 }
 
-void object_release(const void *registered)
+void registry_release(const void *registered)
 {
-  if (registered) release((struct object *)((char *)(uintptr_t)registered - offsetof(struct object, registered)));
+  if (registered)
+    registry_release_name((struct object *)((char *)(uintptr_t)registered - offsetof(struct object, registered)));
 }
 
-const char *object_nearest(const char *kind, const char *name, char *buffer, size_t buffer_bytes)
+const char *registry_nearest(const char *kind, const char *name, char *buffer, size_t buffer_bytes)
 {
-  const struct object_kind *found = find_kind(kind);
+  const struct object_kind *found = registry_find_kind(kind);
   struct text_near near = text_near(name);
-  begin();
+  registry_begin();
   for (const struct object *object = objects; object; object = object->next)
     if (object->kind == found) text_near_try(&near, object->name);
   if (near.name) snprintf(buffer, buffer_bytes, "%s", near.name);
-  end();
+  registry_end();
   return near.name ? buffer : NULL;
 }
 
 /* ---- Registering ---- */
 
-static enum hipmm_status check_name(const struct object_kind *kind, const char *name)
+static enum hipmm_status registry_check_name(const struct object_kind *kind, const char *name)
 {
   char shown[TEXT_QUOTE_BYTES];
-  if (life_is_barred()) return life_check();
+  if (lifecycle_is_barred()) return lifecycle_check();
   if (!name) return error_set(HIPMM_E_ARGUMENT, "%s: name is NULL", kind->function);
   if (text_is_name(name)) return HIPMM_OK;
   return error_set(HIPMM_E_ARGUMENT, "%s: %s is not a name; " TEXT_NAME_RULE, kind->function,
                    text_quote(name, shown, sizeof shown), TEXT_LONGEST_NAME);
 }
 
-static enum hipmm_status check_struct(const struct object_kind *kind, const union registered *registered)
+static enum hipmm_status registry_check_struct(const struct object_kind *kind, const union registered *registered)
 {
   if (registered->struct_size < kind->bytes)
     return error_set(HIPMM_E_ARGUMENT, "%s: struct_size is %zu; set it to sizeof(%s), %zu", kind->function,
@@ -192,26 +194,26 @@ static enum hipmm_status check_struct(const struct object_kind *kind, const unio
   return fault ? error_set(HIPMM_E_ARGUMENT, "%s: %s", kind->function, fault) : HIPMM_OK;
 }
 
-static enum hipmm_status take_away(const struct object_kind *kind, const char *name)
+static enum hipmm_status registry_take_away(const struct object_kind *kind, const char *name)
 {
   char nearest[TEXT_LONGEST_NAME + 1], hint[TEXT_HINT_BYTES];
-  struct object *old = exchange(kind, name, NULL);
+  struct object *old = registry_exchange(kind, name, NULL);
   if (!old) {
-    const char *near = object_nearest(kind->name, name, nearest, sizeof nearest);
+    const char *near = registry_nearest(kind->name, name, nearest, sizeof nearest);
     return error_set(HIPMM_E_ARGUMENT, "%s: no %s is registered as \"%s\"%s", kind->function, kind->name, name,
                      text_hint(near, hint, sizeof hint));
   }
-  release(old);
+  registry_release_name(old);
   return HIPMM_OK;
 }
 
 /* `registered` is one of the structs of the union, of which no more than the kind's bytes may be read. */
-static enum hipmm_status add(const struct object_kind *kind, const char *name, const void *registered)
+static enum hipmm_status registry_add(const struct object_kind *kind, const char *name, const void *registered)
 {
-  enum hipmm_status status = check_name(kind, name);
+  enum hipmm_status status = registry_check_name(kind, name);
   if (status) return status;
-  if (!registered) return take_away(kind, name);
-  status = check_struct(kind, registered);
+  if (!registered) return registry_take_away(kind, name);
+  status = registry_check_struct(kind, registered);
   if (status) return status;
   struct object *object = calloc(1, sizeof *object + strlen(name) + 1);
   if (!object) return error_set(HIPMM_E_OUT_OF_MEMORY, "%s: out of host memory", kind->function);
@@ -220,26 +222,26 @@ static enum hipmm_status add(const struct object_kind *kind, const char *name, c
   memcpy(&object->registered, registered, kind->bytes);
   object->registered.struct_size = kind->bytes; /* what more a later program's struct has was not copied */
   strcpy(object->name, name);
-  release(exchange(kind, name, object));
+  registry_release_name(registry_exchange(kind, name, object));
   return HIPMM_OK;
 }
 
 enum hipmm_status hipmm_register_allocator(const char *name, const struct hipmm_allocator *allocator)
 {
-  return add(&kinds[ALLOCATOR], name, allocator);
+  return registry_add(&kinds[ALLOCATOR], name, allocator);
 }
 
-enum hipmm_status hipmm_register_failure(const char *name, const struct hipmm_failure *failure)
+enum hipmm_status hipmm_register_failure(const char *name, const struct hipmm_failure_handler *failure)
 {
-  return add(&kinds[FAILURE], name, failure);
+  return registry_add(&kinds[FAILURE], name, failure);
 }
 
 enum hipmm_status hipmm_register_region(const char *name, const struct hipmm_region *region)
 {
-  return add(&kinds[REGION], name, region);
+  return registry_add(&kinds[REGION], name, region);
 }
 
 enum hipmm_status hipmm_register_mempool(const char *name, const struct hipmm_mempool *mempool)
 {
-  return add(&kinds[MEMPOOL], name, mempool);
+  return registry_add(&kinds[MEMPOOL], name, mempool);
 }

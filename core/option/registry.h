@@ -8,15 +8,15 @@
 
 /* Whether `kind`, which the unit of an option names ("allocator", …), is one that programs can register; and the
  * function that does it, NULL for an unknown kind. */
-bool object_kind_exists(const char *kind);
-const char *object_function(const char *kind);
+bool registry_kind_exists(const char *kind);
+const char *registry_function(const char *kind);
 
-/* The registered struct of that kind and name, with a reference that object_release gives back; NULL if there is none.
+/* The registered struct of that kind and name, with a reference that registry_release gives back; NULL if there is none.
  * It stays as it is whatever is registered later. */
-const void *object_acquire(const char *kind, const char *name);
-void object_release(const void *registered);
+const void *registry_acquire(const char *kind, const char *name);
+void registry_release(const void *registered);
 
 /* The registered name of that kind nearest to `name`, copied to `buffer` and returned; NULL if none is near. */
-const char *object_nearest(const char *kind, const char *name, char *buffer, size_t buffer_bytes);
+const char *registry_nearest(const char *kind, const char *name, char *buffer, size_t buffer_bytes);
 
 #endif

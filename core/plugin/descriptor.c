@@ -25,14 +25,14 @@ struct adoption {
 
 /* ---- Defaults of optional ops ---- */
 
-static enum hipmm_status trim_nothing(void *self, size_t keep_bytes)
+static enum hipmm_status descriptor_trim_nothing(void *self, size_t keep_bytes)
 {
   (void)self;
   (void)keep_bytes;
   return HIPMM_OK;
 }
 
-static enum hipmm_status query_nothing(void *self, size_t index, int64_t *value_out)
+static enum hipmm_status descriptor_query_nothing(void *self, size_t index, int64_t *value_out)
 {
   (void)self;
   (void)index;
@@ -40,7 +40,7 @@ static enum hipmm_status query_nothing(void *self, size_t index, int64_t *value_
   return error_set(HIPMM_E_NOT_SUPPORTED, "this resource offers no values");
 }
 
-static enum hipmm_status perform_nothing(void *self, size_t index, int64_t *values_out)
+static enum hipmm_status descriptor_perform_nothing(void *self, size_t index, int64_t *values_out)
 {
   (void)self;
   (void)index;
@@ -48,15 +48,16 @@ static enum hipmm_status perform_nothing(void *self, size_t index, int64_t *valu
   return error_set(HIPMM_E_NOT_SUPPORTED, "this resource offers no actions");
 }
 
-static enum hipmm_status reconfigure_nothing(void *self, const char *option, const void *options)
+static enum hipmm_status descriptor_reconfigure_nothing(void *self, const char *option, const void *options)
 {
   (void)self;
   (void)options;
   return error_set(HIPMM_E_NOT_SUPPORTED, "%s cannot be set while the resource is in use", option);
 }
 
-static enum hipmm_status visit_nothing(void *self, void (*see)(void *closure, const struct hipmm_extent *extent),
-                                       void *closure)
+static enum hipmm_status descriptor_visit_nothing(void *self,
+                                                  void (*see)(void *closure, const struct hipmm_extent *extent),
+                                                  void *closure)
 {
   (void)self;
   (void)see;
@@ -64,26 +65,26 @@ static enum hipmm_status visit_nothing(void *self, void (*see)(void *closure, co
   return HIPMM_OK;
 }
 
-static void ignore_stream(void *self, hipStream_t stream)
+static void descriptor_ignore_stream(void *self, hipStream_t stream)
 {
   (void)self;
   (void)stream;
 }
 
-static int cover_nothing(void *self, const void *ptr)
+static int descriptor_cover_nothing(void *self, const void *ptr)
 {
   (void)self;
   (void)ptr;
   return 0;
 }
 
-static void destroy_nothing(void *self)
+static void descriptor_destroy_nothing(void *self)
 {
   (void)self;
 }
 
-static enum hipmm_status adopt_ops(struct adoption *adoption, const struct hipmm_ops *theirs,
-                                   const struct hipmm_ops **ops_out)
+static enum hipmm_status descriptor_adopt_ops(struct adoption *adoption, const struct hipmm_ops *theirs,
+                                              const struct hipmm_ops **ops_out)
 {
   const char *file = adoption->file;
   size_t loaded = loaded_bytes(&adoption->loaded, theirs);
@@ -95,14 +96,14 @@ static enum hipmm_status adopt_ops(struct adoption *adoption, const struct hipmm
   struct hipmm_ops *ops = calloc(1, sizeof *ops);
   if (!ops) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   memcpy(ops, theirs, theirs->struct_size < sizeof *ops ? theirs->struct_size : sizeof *ops);
-  if (!ops->trim) ops->trim = trim_nothing;
-  if (!ops->query) ops->query = query_nothing;
-  if (!ops->perform) ops->perform = perform_nothing;
-  if (!ops->stream_retire) ops->stream_retire = ignore_stream;
-  if (!ops->stream_retain) ops->stream_retain = ignore_stream;
-  if (!ops->reconfigure) ops->reconfigure = reconfigure_nothing;
-  if (!ops->visit) ops->visit = visit_nothing;
-  if (!ops->covers) ops->covers = cover_nothing;
+  if (!ops->trim) ops->trim = descriptor_trim_nothing;
+  if (!ops->query) ops->query = descriptor_query_nothing;
+  if (!ops->perform) ops->perform = descriptor_perform_nothing;
+  if (!ops->stream_retire) ops->stream_retire = descriptor_ignore_stream;
+  if (!ops->stream_retain) ops->stream_retain = descriptor_ignore_stream;
+  if (!ops->reconfigure) ops->reconfigure = descriptor_reconfigure_nothing;
+  if (!ops->visit) ops->visit = descriptor_visit_nothing;
+  if (!ops->covers) ops->covers = descriptor_cover_nothing;
   *ops_out = ops; /* find stays NULL where it is: the core then asks below */
   return HIPMM_OK;
 }
@@ -121,7 +122,7 @@ static enum hipmm_status descriptor_check_table(struct adoption *adoption, const
 }
 
 /* Copies `n` rows of `their_bytes` each into rows of `our_bytes`; what they do not have is zero. NULL for no rows. */
-static void *adopt_rows(const void *theirs, uint32_t n, size_t their_bytes, size_t our_bytes)
+static void *descriptor_adopt_rows(const void *theirs, uint32_t n, size_t their_bytes, size_t our_bytes)
 {
   char *rows = calloc(n ? n : 1, our_bytes);
   for (uint32_t i = 0; rows && i < n; i++)
@@ -130,7 +131,7 @@ static void *adopt_rows(const void *theirs, uint32_t n, size_t their_bytes, size
   return rows;
 }
 
-static size_t size_in_struct(uint32_t type)
+static size_t descriptor_size_in_struct(uint32_t type)
 {
   switch (type) {
   case HIPMM_OPTION_BOOL:
@@ -169,34 +170,35 @@ static bool descriptor_texts_are_sound(struct adoption *adoption, const struct h
 }
 
 /* `is_field`: it stands in the rows of a list, of which only the whole can be set. */
-static bool row_is_sound(struct adoption *adoption, const struct hipmm_option *row, size_t struct_bytes, bool is_field)
+static bool descriptor_row_is_sound(struct adoption *adoption, const struct hipmm_option *row, size_t struct_bytes,
+                                    bool is_field)
 {
   if (row->type < HIPMM_OPTION_BOOL || row->type > HIPMM_OPTION_OBJECT || !descriptor_texts_are_sound(adoption, row))
     return false;
-  if (row->type == HIPMM_OPTION_OBJECT && !object_kind_exists(row->unit)) return false;
+  if (row->type == HIPMM_OPTION_OBJECT && !registry_kind_exists(row->unit)) return false;
   if (row->flags & HIPMM_OPTION_RELOADABLE && is_field) return false;
-  return row->offset <= struct_bytes && size_in_struct(row->type) <= struct_bytes - row->offset;
+  return row->offset <= struct_bytes && descriptor_size_in_struct(row->type) <= struct_bytes - row->offset;
 }
 
 /* Whether a row before number `end` has its name. */
-static bool is_repeated(const struct hipmm_option *rows, uint32_t end)
+static bool descriptor_is_repeated(const struct hipmm_option *rows, uint32_t end)
 {
   for (uint32_t i = 0; i < end; i++)
     if (!strcmp(rows[i].name, rows[end].name)) return true;
   return false;
 }
 
-static void free_options(const struct hipmm_option *rows, uint32_t n)
+static void descriptor_free_options(const struct hipmm_option *rows, uint32_t n)
 {
   for (uint32_t i = 0; rows && i < n; i++)
-    if (rows[i].type == HIPMM_OPTION_LIST) free_options(rows[i].fields, rows[i].n_fields);
+    if (rows[i].type == HIPMM_OPTION_LIST) descriptor_free_options(rows[i].fields, rows[i].n_fields);
   free((void *)(uintptr_t)rows);
 }
 
 /* `depth` ends a table that contains itself. Rows not yet adopted have no fields of ours: n counts those that have. */
-static enum hipmm_status adopt_options(struct adoption *adoption, const struct hipmm_option *theirs, uint32_t n,
-                                       size_t row_bytes, size_t struct_bytes, int depth,
-                                       const struct hipmm_option **options_out)
+static enum hipmm_status descriptor_adopt_options(struct adoption *adoption, const struct hipmm_option *theirs,
+                                                  uint32_t n, size_t row_bytes, size_t struct_bytes, int depth,
+                                                  const struct hipmm_option **options_out)
 {
   const char *file = adoption->file;
   if (depth > 4 || (n && (!theirs || row_bytes < offsetof(struct hipmm_option, minimum))))
@@ -204,20 +206,20 @@ static enum hipmm_status adopt_options(struct adoption *adoption, const struct h
                      file);
   enum hipmm_status refused = descriptor_check_table(adoption, "option table", theirs, n, row_bytes);
   if (refused) return refused;
-  struct hipmm_option *rows = adopt_rows(theirs, n, row_bytes, sizeof *rows);
+  struct hipmm_option *rows = descriptor_adopt_rows(theirs, n, row_bytes, sizeof *rows);
   if (!rows) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   for (uint32_t i = 0; i < n; i++) {
     enum hipmm_status status = HIPMM_OK;
-    if (!row_is_sound(adoption, &rows[i], struct_bytes, depth > 0))
+    if (!descriptor_row_is_sound(adoption, &rows[i], struct_bytes, depth > 0))
       status = error_set(HIPMM_E_PLUGIN_ABI, "%s: row %u of its option table (%s) is broken", file, i,
                          descriptor_has_text(adoption, rows[i].name) ? rows[i].name : "no name");
-    else if (is_repeated(rows, i))
+    else if (descriptor_is_repeated(rows, i))
       status = error_set(HIPMM_E_PLUGIN_ABI, "%s: its option table has %s twice", file, rows[i].name);
     else if (rows[i].type == HIPMM_OPTION_LIST)
-      status = adopt_options(adoption, rows[i].fields, rows[i].n_fields, row_bytes, rows[i].field_bytes, depth + 1,
-                             &rows[i].fields);
+      status = descriptor_adopt_options(adoption, rows[i].fields, rows[i].n_fields, row_bytes, rows[i].field_bytes,
+                                        depth + 1, &rows[i].fields);
     if (!status) continue;
-    free_options(rows, i);
+    descriptor_free_options(rows, i);
     return status;
   }
   *options_out = rows;
@@ -230,15 +232,16 @@ static bool descriptor_feature_is_sound(struct adoption *adoption, const struct 
          descriptor_has_text(adoption, row->doc);
 }
 
-static enum hipmm_status adopt_features(struct adoption *adoption, const struct hipmm_feature *theirs, uint32_t n,
-                                        size_t row_bytes, const struct hipmm_feature **features_out)
+static enum hipmm_status descriptor_adopt_features(struct adoption *adoption, const struct hipmm_feature *theirs,
+                                                   uint32_t n, size_t row_bytes,
+                                                   const struct hipmm_feature **features_out)
 {
   struct hipmm_feature *rows = NULL;
   bool sound = !n || (theirs && row_bytes >= sizeof *theirs);
   enum hipmm_status refused =
       sound ? descriptor_check_table(adoption, "table of values or actions", theirs, n, row_bytes) : 0;
   if (refused) return refused;
-  if (sound && !(rows = adopt_rows(theirs, n, row_bytes, sizeof *rows)))
+  if (sound && !(rows = descriptor_adopt_rows(theirs, n, row_bytes, sizeof *rows)))
     return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   for (uint32_t i = 0; sound && i < n; i++) sound = descriptor_feature_is_sound(adoption, &rows[i]);
   if (!sound) {
@@ -251,7 +254,7 @@ static enum hipmm_status adopt_features(struct adoption *adoption, const struct 
 
 /* ---- The whole ---- */
 
-static enum hipmm_status check_head(struct adoption *adoption, const struct hipmm_plugin *foreign)
+static enum hipmm_status descriptor_check_head(struct adoption *adoption, const struct hipmm_plugin *foreign)
 {
   const char *file = adoption->file;
   size_t loaded = loaded_bytes(&adoption->loaded, foreign);
@@ -274,7 +277,8 @@ static enum hipmm_status check_head(struct adoption *adoption, const struct hipm
   return HIPMM_OK;
 }
 
-static enum hipmm_status check_body(struct adoption *adoption, const struct hipmm_plugin *plugin, const char *type)
+static enum hipmm_status descriptor_check_body(struct adoption *adoption, const struct hipmm_plugin *plugin,
+                                               const char *type)
 {
   const char *file = adoption->file;
   if (plugin->required_features & ~known_features)
@@ -300,37 +304,38 @@ static enum hipmm_status check_body(struct adoption *adoption, const struct hipm
   return HIPMM_OK;
 }
 
-static bool names_resources(const struct hipmm_option *row)
+static bool descriptor_names_resources(const struct hipmm_option *row)
 {
   bool names = row->type == HIPMM_OPTION_RESOURCE;
   for (uint32_t i = 0; row->type == HIPMM_OPTION_LIST && i < row->n_fields; i++)
-    names |= names_resources(&row->fields[i]);
+    names |= descriptor_names_resources(&row->fields[i]);
   return names;
 }
 
 /* What stands on what is fixed when a resource is created. */
-static enum hipmm_status check_reloadable(const struct hipmm_plugin *plugin, const char *file)
+static enum hipmm_status descriptor_check_reloadable(const struct hipmm_plugin *plugin, const char *file)
 {
-  bool reconfigures = plugin->ops && plugin->ops->reconfigure != reconfigure_nothing;
+  bool reconfigures = plugin->ops && plugin->ops->reconfigure != descriptor_reconfigure_nothing;
   for (uint32_t i = 0; i < plugin->n_options; i++) {
     const struct hipmm_option *row = &plugin->options[i];
-    if (!(row->flags & HIPMM_OPTION_RELOADABLE) || (reconfigures && !names_resources(row))) continue;
+    if (!(row->flags & HIPMM_OPTION_RELOADABLE) || (reconfigures && !descriptor_names_resources(row))) continue;
     return error_set(HIPMM_E_PLUGIN_ABI, "%s: its option %s is reloadable, but %s", file, row->name,
                      reconfigures ? "names resources" : "its ops lack reconfigure");
   }
   return HIPMM_OK;
 }
 
-static enum hipmm_status adopt_tables(struct adoption *adoption, const struct hipmm_plugin *theirs,
-                                      struct hipmm_plugin *ours)
+static enum hipmm_status descriptor_adopt_tables(struct adoption *adoption, const struct hipmm_plugin *theirs,
+                                                 struct hipmm_plugin *ours)
 {
   size_t row_bytes = theirs->feature_bytes;
-  enum hipmm_status status = adopt_options(adoption, theirs->options, theirs->n_options, theirs->option_bytes,
-                                           theirs->options_bytes, 0, &ours->options);
-  if (!status) status = adopt_features(adoption, theirs->values, theirs->n_values, row_bytes, &ours->values);
-  if (!status) status = adopt_features(adoption, theirs->actions, theirs->n_actions, row_bytes, &ours->actions);
-  if (!status && theirs->role != HIPMM_ROLE_RUNTIME) status = adopt_ops(adoption, theirs->ops, &ours->ops);
-  if (!status) status = check_reloadable(ours, adoption->file);
+  enum hipmm_status status = descriptor_adopt_options(adoption, theirs->options, theirs->n_options,
+                                                      theirs->option_bytes, theirs->options_bytes, 0, &ours->options);
+  if (!status) status = descriptor_adopt_features(adoption, theirs->values, theirs->n_values, row_bytes, &ours->values);
+  if (!status)
+    status = descriptor_adopt_features(adoption, theirs->actions, theirs->n_actions, row_bytes, &ours->actions);
+  if (!status && theirs->role != HIPMM_ROLE_RUNTIME) status = descriptor_adopt_ops(adoption, theirs->ops, &ours->ops);
+  if (!status) status = descriptor_check_reloadable(ours, adoption->file);
   return status;
 }
 
@@ -338,19 +343,19 @@ enum hipmm_status descriptor_adopt(const void *foreign, const char *file, const 
                                    struct hipmm_plugin *descriptor_out)
 {
   struct adoption adoption = {.file = file};
-  enum hipmm_status status = check_head(&adoption, foreign);
+  enum hipmm_status status = descriptor_check_head(&adoption, foreign);
   if (status) return status;
   struct hipmm_plugin theirs = {0};
   uint32_t their_bytes = ((const struct hipmm_plugin *)foreign)->struct_size;
   memcpy(&theirs, foreign, their_bytes < sizeof theirs ? their_bytes : sizeof theirs);
-  status = check_body(&adoption, &theirs, type);
+  status = descriptor_check_body(&adoption, &theirs, type);
   if (status) return status;
   struct hipmm_plugin ours = theirs;
   ours.options = NULL;
   ours.values = ours.actions = NULL;
   ours.ops = NULL;
-  if (!ours.destroy) ours.destroy = destroy_nothing;
-  status = adopt_tables(&adoption, &theirs, &ours);
+  if (!ours.destroy) ours.destroy = descriptor_destroy_nothing;
+  status = descriptor_adopt_tables(&adoption, &theirs, &ours);
   if (!status)
     *descriptor_out = ours;
   else
@@ -360,7 +365,7 @@ enum hipmm_status descriptor_adopt(const void *foreign, const char *file, const 
 
 void descriptor_release(const struct hipmm_plugin *descriptor)
 {
-  free_options(descriptor->options, descriptor->n_options);
+  descriptor_free_options(descriptor->options, descriptor->n_options);
   free((void *)(uintptr_t)descriptor->values);
   free((void *)(uintptr_t)descriptor->actions);
   free((void *)(uintptr_t)descriptor->ops);

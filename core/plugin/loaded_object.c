@@ -12,12 +12,12 @@ struct loaded_search {
   struct loaded_segment found;
 };
 
-static bool loaded_holds(const struct loaded_segment *segment, const char *address)
+static bool loaded_object_holds(const struct loaded_segment *segment, const char *address)
 {
   return address >= segment->start && address < segment->end;
 }
 
-static int loaded_search_object(struct dl_phdr_info *object, size_t bytes, void *closure)
+static int loaded_object_search(struct dl_phdr_info *object, size_t bytes, void *closure)
 {
   struct loaded_search *search = closure;
   (void)bytes;
@@ -26,7 +26,7 @@ static int loaded_search_object(struct dl_phdr_info *object, size_t bytes, void 
     if (header->p_type != PT_LOAD || !(header->p_flags & PF_R)) continue;
     const char *start = (const char *)(uintptr_t)(object->dlpi_addr + header->p_vaddr);
     search->found = (struct loaded_segment){start, start + header->p_memsz};
-    if (loaded_holds(&search->found, search->address)) return 1;
+    if (loaded_object_holds(&search->found, search->address)) return 1;
   }
   return 0;
 }
@@ -36,8 +36,9 @@ size_t loaded_bytes(struct loaded *loaded, const void *address)
   enum { RECENT = sizeof loaded->recent / sizeof *loaded->recent };
   struct loaded_search search = {.address = address};
   for (unsigned i = 0; i < RECENT; i++)
-    if (loaded_holds(&loaded->recent[i], search.address)) return (size_t)(loaded->recent[i].end - search.address);
-  if (!dl_iterate_phdr(loaded_search_object, &search)) return 0;
+    if (loaded_object_holds(&loaded->recent[i], search.address))
+      return (size_t)(loaded->recent[i].end - search.address);
+  if (!dl_iterate_phdr(loaded_object_search, &search)) return 0;
   loaded->recent[loaded->next++ % RECENT] = search.found;
   return (size_t)(search.found.end - search.address);
 }

@@ -35,7 +35,7 @@ struct folders {
 };
 
 /* Each once: the first place counts. */
-static void add_folder(struct folders *folders, const char *folder, size_t length)
+static void plugin_add_folder(struct folders *folders, const char *folder, size_t length)
 {
   if (!length) return;
   for (size_t i = 0; i < folders->count; i++)
@@ -47,17 +47,17 @@ static void add_folder(struct folders *folders, const char *folder, size_t lengt
   if (items[folders->count]) folders->count++;
 }
 
-static void add_colon_separated(struct folders *folders, const char *text)
+static void plugin_add_colon_separated(struct folders *folders, const char *text)
 {
   while (text && *text) {
     size_t length = strcspn(text, ":");
-    add_folder(folders, text, length);
+    plugin_add_folder(folders, text, length);
     text += length + (text[length] == ':');
   }
 }
 
 /* The file that this code is in. Of a program the linker knows no more than the word that it was called by. */
-static bool find_own_file(char *file)
+static bool plugin_find_own_file(char *file)
 {
   Dl_info info;
   struct link_map *map;
@@ -72,43 +72,44 @@ static bool find_own_file(char *file)
 static struct folders surroundings;
 static pthread_once_t surroundings_once = PTHREAD_ONCE_INIT;
 
-static void find_surroundings(void)
+static void plugin_find_surroundings(void)
 {
   enum { USUAL = 4, ALL = 6 };
   static const char *const places[ALL] = {
       "plugins", "../plugins",   "hipmm/" HIPMM_PLUGIN_ABI_TEXT, "../lib/hipmm/" HIPMM_PLUGIN_ABI_TEXT,
       "..",      "../../plugins"};
   char folder[PATH_MAX], resolved[PATH_MAX];
-  if (!find_own_file(folder)) return;
+  if (!plugin_find_own_file(folder)) return;
   bool is_preloaded = !strcmp(strrchr(folder, '/'), "/preload.so");
   *strrchr(folder, '/') = '\0';
   for (size_t i = is_preloaded ? USUAL : 0; i < (is_preloaded ? ALL : USUAL); i++) {
     char place[PATH_MAX + 64];
     snprintf(place, sizeof place, "%s/%s", folder, places[i]);
-    if (realpath(place, resolved)) add_folder(&surroundings, resolved, strlen(resolved));
+    if (realpath(place, resolved)) plugin_add_folder(&surroundings, resolved, strlen(resolved));
   }
 }
 
-static struct folders folders_of(const struct plugin_path *path)
+static struct folders plugin_folders_of(const struct plugin_path *path)
 {
   struct folders folders = {0};
-  pthread_once(&surroundings_once, find_surroundings);
-  add_colon_separated(&folders, environment_get("HIPMM_PLUGIN_PATH"));
-  for (size_t i = 0; path && i < path->n_folders; i++) add_folder(&folders, path->folders[i], strlen(path->folders[i]));
+  pthread_once(&surroundings_once, plugin_find_surroundings);
+  plugin_add_colon_separated(&folders, environment_get("HIPMM_PLUGIN_PATH"));
+  for (size_t i = 0; path && i < path->n_folders; i++)
+    plugin_add_folder(&folders, path->folders[i], strlen(path->folders[i]));
   for (size_t i = 0; i < surroundings.count; i++)
-    add_folder(&folders, surroundings.items[i], strlen(surroundings.items[i]));
-  add_folder(&folders, HIPMM_PLUGIN_DIR, strlen(HIPMM_PLUGIN_DIR));
+    plugin_add_folder(&folders, surroundings.items[i], strlen(surroundings.items[i]));
+  plugin_add_folder(&folders, HIPMM_PLUGIN_DIR, strlen(HIPMM_PLUGIN_DIR));
   return folders;
 }
 
-static void folders_free(struct folders *folders)
+static void plugin_folders_free(struct folders *folders)
 {
   for (size_t i = 0; i < folders->count; i++) free(folders->items[i]);
   free(folders->items);
 }
 
 /* The plugin's file in this folder: TYPE.so, or as a build tree lays it out. */
-static bool find_in(const char *folder, const char *type, char *file, size_t bytes)
+static bool plugin_find_in(const char *folder, const char *type, char *file, size_t bytes)
 {
   snprintf(file, bytes, "%s/%s.so", folder, type);
   if (!access(file, F_OK)) return true;
@@ -118,17 +119,17 @@ static bool find_in(const char *folder, const char *type, char *file, size_t byt
   return !access(file, F_OK);
 }
 
-static bool find_file(const struct folders *folders, const char *type, char *file, size_t bytes)
+static bool plugin_find_file(const struct folders *folders, const char *type, char *file, size_t bytes)
 {
   for (size_t i = 0; i < folders->count; i++)
-    if (find_in(folders->items[i], type, file, bytes)) return true;
+    if (plugin_find_in(folders->items[i], type, file, bytes)) return true;
   return false;
 }
 
 /* ---- Loading ---- */
 
 /* Opening a pipe would wait for somebody to write into it. */
-static enum hipmm_status check_regular(const char *file)
+static enum hipmm_status plugin_check_regular(const char *file)
 {
   struct stat status;
   if (stat(file, &status)) return error_set(HIPMM_E_PLUGIN, "%s: %s", file, strerror(errno));
@@ -137,7 +138,7 @@ static enum hipmm_status check_regular(const char *file)
 
 /* libltdl answers "file not found" whatever the reason, and binds lazily, so that a missing symbol would end the
  * process at its first call. The dynamic linker, asked for everything at once, says what is wrong. */
-static enum hipmm_status probe(const char *file)
+static enum hipmm_status plugin_probe(const char *file)
 {
   if (dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)) return HIPMM_OK;
   const char *reason = dlerror();
@@ -146,7 +147,7 @@ static enum hipmm_status probe(const char *file)
                    reason, file);
 }
 
-static lt_dlhandle open_resident(const char *file)
+static lt_dlhandle plugin_open_resident(const char *file)
 {
   lt_dladvise advise;
   if (lt_dladvise_init(&advise)) return NULL;
@@ -156,16 +157,16 @@ static lt_dlhandle open_resident(const char *file)
   return handle;
 }
 
-static enum hipmm_status open_descriptor(const char *file, const void **descriptor_out)
+static enum hipmm_status plugin_open_descriptor(const char *file, const void **descriptor_out)
 {
-  enum hipmm_status status = check_regular(file);
+  enum hipmm_status status = plugin_check_regular(file);
   if (!status) status = environment_check_trusted(file);
-  if (!status) status = probe(file);
+  if (!status) status = plugin_probe(file);
   if (status) return status;
   static bool initialised;
   if (!initialised && lt_dlinit()) return error_set(HIPMM_E_PLUGIN, "libltdl cannot start: %s", lt_dlerror());
   initialised = true;
-  lt_dlhandle handle = open_resident(file);
+  lt_dlhandle handle = plugin_open_resident(file);
   if (!handle) return error_set(HIPMM_E_PLUGIN, "%s: %s", file, lt_dlerror());
   *descriptor_out = lt_dlsym(handle, "hipmm_plugin");
   if (!*descriptor_out)
@@ -176,19 +177,19 @@ static enum hipmm_status open_descriptor(const char *file, const void **descript
   return HIPMM_OK;
 }
 
-static const struct plugin *find_loaded(const char *file)
+static const struct plugin *plugin_find_loaded(const char *file)
 {
   for (const struct plugin *plugin = loaded; plugin; plugin = plugin->next)
     if (!strcmp(plugin->file, file)) return plugin;
   return NULL;
 }
 
-static enum hipmm_status load(const char *file, const char *type, const struct plugin **plugin_out)
+static enum hipmm_status plugin_load(const char *file, const char *type, const struct plugin **plugin_out)
 {
   const void *descriptor;
-  *plugin_out = find_loaded(file);
+  *plugin_out = plugin_find_loaded(file);
   if (*plugin_out) return HIPMM_OK;
-  enum hipmm_status status = open_descriptor(file, &descriptor);
+  enum hipmm_status status = plugin_open_descriptor(file, &descriptor);
   if (status) return status;
   struct plugin *plugin = calloc(1, sizeof *plugin);
   if (plugin) plugin->file = strdup(file);
@@ -209,7 +210,7 @@ static enum hipmm_status load(const char *file, const char *type, const struct p
   return HIPMM_OK;
 }
 
-static enum hipmm_status not_found(const struct folders *folders, const char *type)
+static enum hipmm_status plugin_not_found(const struct folders *folders, const char *type)
 {
   char text[1500] = "";
   for (size_t i = 0; i < folders->count; i++) {
@@ -220,24 +221,24 @@ static enum hipmm_status not_found(const struct folders *folders, const char *ty
 }
 
 /* A type comes from a file and becomes a file's name: it must not lead elsewhere. */
-static bool is_type_name(const char *type)
+static bool plugin_is_type_name(const char *type)
 {
   return *type && *type != '.' && strlen(type) < 64 && !strchr(type, '/');
 }
 
 enum hipmm_status plugin_get(const struct plugin_path *path, const char *type, const struct plugin **plugin_out)
 {
-  if (!is_type_name(type)) return error_set(HIPMM_E_PLUGIN, "\"%.64s\" is not a plugin's name", type);
-  struct folders folders = folders_of(path);
+  if (!plugin_is_type_name(type)) return error_set(HIPMM_E_PLUGIN, "\"%.64s\" is not a plugin's name", type);
+  struct folders folders = plugin_folders_of(path);
   char file[PATH_MAX];
   const struct plugin *plugin;
   int cancel = cancel_forbid();
   pthread_mutex_lock(&lock);
-  enum hipmm_status status =
-      find_file(&folders, type, file, sizeof file) ? load(file, type, &plugin) : not_found(&folders, type);
+  enum hipmm_status status = plugin_find_file(&folders, type, file, sizeof file) ? plugin_load(file, type, &plugin)
+                                                                                 : plugin_not_found(&folders, type);
   pthread_mutex_unlock(&lock);
   cancel_allow(cancel);
-  folders_free(&folders);
+  plugin_folders_free(&folders);
   if (!status) *plugin_out = plugin;
   return status;
 }
@@ -245,21 +246,21 @@ enum hipmm_status plugin_get(const struct plugin_path *path, const char *type, c
 bool plugin_exists(const struct plugin_path *path, const char *type)
 {
   char file[PATH_MAX];
-  struct folders folders = folders_of(path);
-  bool exists = is_type_name(type) && find_file(&folders, type, file, sizeof file);
-  folders_free(&folders);
+  struct folders folders = plugin_folders_of(path);
+  bool exists = plugin_is_type_name(type) && plugin_find_file(&folders, type, file, sizeof file);
+  plugin_folders_free(&folders);
   return exists;
 }
 
 bool plugin_find_beside(const char *const *names, size_t n, char *file, size_t bytes)
 {
   bool found = false;
-  struct folders folders = folders_of(NULL);
+  struct folders folders = plugin_folders_of(NULL);
   for (size_t i = 0; !found && i < folders.count * n; i++) {
     int length = snprintf(file, bytes, "%s/%s", folders.items[i / n], names[i % n]);
     found = length >= 0 && (size_t)length < bytes && !access(file, R_OK);
   }
-  folders_free(&folders);
+  plugin_folders_free(&folders);
   return found;
 }
 
@@ -275,12 +276,12 @@ struct sightings {
   size_t count;
 };
 
-static int compare_sightings(const void *a, const void *b)
+static int plugin_compare_sightings(const void *a, const void *b)
 {
   return strcmp(((const struct sighting *)a)->type, ((const struct sighting *)b)->type);
 }
 
-static void add_sighting(struct sightings *sightings, const char *type, const char *file)
+static void plugin_add_sighting(struct sightings *sightings, const char *type, const char *file)
 {
   struct sighting *items = realloc(sightings->items, (sightings->count + 1) * sizeof *items);
   if (!items) return;
@@ -295,36 +296,37 @@ static void add_sighting(struct sightings *sightings, const char *type, const ch
 }
 
 /* An entry is a plugin if it is called TYPE.so, or is a build tree's folder TYPE with its .libs. */
-static void sight_entry(struct sightings *sightings, const char *folder, const char *entry)
+static void plugin_sight_entry(struct sightings *sightings, const char *folder, const char *entry)
 {
   char type[NAME_MAX + 1], file[PATH_MAX];
   snprintf(type, sizeof type, "%s", entry);
   char *suffix = strrchr(type, '.');
   if (suffix && !strcmp(suffix, ".so")) *suffix = '\0';
-  if (is_type_name(type) && find_in(folder, type, file, sizeof file)) add_sighting(sightings, type, file);
+  if (plugin_is_type_name(type) && plugin_find_in(folder, type, file, sizeof file))
+    plugin_add_sighting(sightings, type, file);
 }
 
 /* The entries of `listed`, which is the folder or, in a build tree, its folder of runtimes. */
-static void sight_entries(struct sightings *sightings, const char *folder, const char *listed)
+static void plugin_sight_entries(struct sightings *sightings, const char *folder, const char *listed)
 {
   DIR *directory = opendir(listed);
   if (!directory) return;
-  for (struct dirent *entry; (entry = readdir(directory));) sight_entry(sightings, folder, entry->d_name);
+  for (struct dirent *entry; (entry = readdir(directory));) plugin_sight_entry(sightings, folder, entry->d_name);
   closedir(directory);
 }
 
-static struct sightings sight_folder(const char *folder)
+static struct sightings plugin_sight_folder(const char *folder)
 {
   struct sightings sightings = {0};
   char runtimes[PATH_MAX];
-  sight_entries(&sightings, folder, folder);
+  plugin_sight_entries(&sightings, folder, folder);
   snprintf(runtimes, sizeof runtimes, "%s/runtimes", folder);
-  sight_entries(&sightings, folder, runtimes);
-  if (sightings.count) qsort(sightings.items, sightings.count, sizeof *sightings.items, compare_sightings);
+  plugin_sight_entries(&sightings, folder, runtimes);
+  if (sightings.count) qsort(sightings.items, sightings.count, sizeof *sightings.items, plugin_compare_sightings);
   return sightings;
 }
 
-static void sightings_free(struct sightings *sightings)
+static void plugin_sightings_free(struct sightings *sightings)
 {
   for (size_t i = 0; i < sightings->count; i++) {
     free(sightings->items[i].type);
@@ -333,13 +335,13 @@ static void sightings_free(struct sightings *sightings)
   free(sightings->items);
 }
 
-static void visit_sighting(const struct sighting *sighting, bool shadowed,
-                           void (*visit)(void *closure, const struct plugin_candidate *candidate), void *closure)
+static void plugin_visit_sighting(const struct sighting *sighting, bool shadowed,
+                                  void (*visit)(void *closure, const struct plugin_candidate *candidate), void *closure)
 {
   struct plugin_candidate candidate = {.type = sighting->type, .file = sighting->file, .shadowed = shadowed};
   int cancel = cancel_forbid();
   pthread_mutex_lock(&lock);
-  if (load(sighting->file, sighting->type, &candidate.plugin)) {
+  if (plugin_load(sighting->file, sighting->type, &candidate.plugin)) {
     candidate.plugin = NULL;
     candidate.refusal = hipmm_last_error_message();
   }
@@ -349,25 +351,26 @@ static void visit_sighting(const struct sighting *sighting, bool shadowed,
 }
 
 /* Whether the type is found in a folder before number `end`. */
-static bool is_shadowed(const struct folders *folders, size_t end, const char *type)
+static bool plugin_is_shadowed(const struct folders *folders, size_t end, const char *type)
 {
   char file[PATH_MAX];
   for (size_t i = 0; i < end; i++)
-    if (find_in(folders->items[i], type, file, sizeof file)) return true;
+    if (plugin_find_in(folders->items[i], type, file, sizeof file)) return true;
   return false;
 }
 
 void plugin_scan(const struct plugin_path *path, void (*visit)(void *closure, const struct plugin_candidate *candidate),
                  void *closure)
 {
-  struct folders folders = folders_of(path);
+  struct folders folders = plugin_folders_of(path);
   for (size_t f = 0; f < folders.count; f++) {
-    struct sightings sightings = sight_folder(folders.items[f]);
+    struct sightings sightings = plugin_sight_folder(folders.items[f]);
     for (size_t i = 0; i < sightings.count; i++)
-      visit_sighting(&sightings.items[i], is_shadowed(&folders, f, sightings.items[i].type), visit, closure);
-    sightings_free(&sightings);
+      plugin_visit_sighting(&sightings.items[i], plugin_is_shadowed(&folders, f, sightings.items[i].type), visit,
+                            closure);
+    plugin_sightings_free(&sightings);
   }
-  folders_free(&folders);
+  plugin_folders_free(&folders);
 }
 
 struct list {
@@ -375,7 +378,7 @@ struct list {
   size_t count;
 };
 
-static void collect(void *closure, const struct plugin_candidate *candidate)
+static void plugin_collect(void *closure, const struct plugin_candidate *candidate)
 {
   struct list *list = closure;
   if (!candidate->plugin || candidate->shadowed) return;
@@ -385,7 +388,7 @@ static void collect(void *closure, const struct plugin_candidate *candidate)
   items[list->count++] = candidate->plugin;
 }
 
-static int compare_types(const void *a, const void *b)
+static int plugin_compare_types(const void *a, const void *b)
 {
   const struct plugin *const *left = a, *const *right = b;
   return strcmp((*left)->descriptor.type, (*right)->descriptor.type);
@@ -394,8 +397,8 @@ static int compare_types(const void *a, const void *b)
 const struct plugin **plugin_all(const struct plugin_path *path, size_t *count_out)
 {
   struct list list = {0};
-  plugin_scan(path, collect, &list);
-  if (list.count) qsort(list.items, list.count, sizeof *list.items, compare_types);
+  plugin_scan(path, plugin_collect, &list);
+  if (list.count) qsort(list.items, list.count, sizeof *list.items, plugin_compare_types);
   *count_out = list.count;
   return list.items;
 }

@@ -9,8 +9,8 @@
 #include <stdio.h>
 
 /* Names the option in the thread's record: the stack builder, which knows the graph, adds file and path. */
-static enum hipmm_status fail(const struct hipmm_services *services, enum hipmm_status status, const char *option,
-                              const char *format, ...)
+static enum hipmm_status services_fail(const struct hipmm_services *services, enum hipmm_status status,
+                                       const char *option, const char *format, ...)
 {
   char message[1024];
   va_list arguments;
@@ -24,13 +24,14 @@ static enum hipmm_status fail(const struct hipmm_services *services, enum hipmm_
   return error_set_located(&error);
 }
 
-static enum hipmm_status refuse(const struct hipmm_services *services, enum hipmm_status status, const char *text,
-                                uint64_t first, uint64_t second, uint64_t third)
+static enum hipmm_status services_refuse(const struct hipmm_services *services, enum hipmm_status status,
+                                         const char *text, uint64_t first, uint64_t second, uint64_t third)
 {
   return error_refuse(status, services->name, text, first, second, third);
 }
 
-static void write_log(const struct hipmm_services *services, enum hipmm_log_level level, const char *format, ...)
+static void services_write_log(const struct hipmm_services *services, enum hipmm_log_level level, const char *format,
+                               ...)
 {
   va_list arguments;
   va_start(arguments, format);
@@ -38,16 +39,16 @@ static void write_log(const struct hipmm_services *services, enum hipmm_log_leve
   va_end(arguments);
 }
 
-static void *host_allocate(const struct hipmm_services *services, size_t bytes)
+static void *services_host_allocate(const struct hipmm_services *services, size_t bytes)
 {
   (void)services;
-  return pages_allocate(bytes);
+  return os_memory_allocate(bytes);
 }
 
-static void host_free(const struct hipmm_services *services, void *ptr, size_t bytes)
+static void services_host_free(const struct hipmm_services *services, void *ptr, size_t bytes)
 {
   (void)services;
-  pages_free(ptr, bytes);
+  os_memory_free(ptr, bytes);
 }
 
 struct hipmm_services services_plain(const char *name)
@@ -55,9 +56,9 @@ struct hipmm_services services_plain(const char *name)
   return (struct hipmm_services){.struct_size = sizeof(struct hipmm_services),
                                  .name = name,
                                  .device = -1,
-                                 .fail = fail,
-                                 .refuse = refuse,
-                                 .log = write_log,
-                                 .host_allocate = host_allocate,
-                                 .host_free = host_free};
+                                 .fail = services_fail,
+                                 .refuse = services_refuse,
+                                 .log = services_write_log,
+                                 .host_allocate = services_host_allocate,
+                                 .host_free = services_host_free};
 }

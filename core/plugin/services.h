@@ -5,7 +5,7 @@
 
 #include <hipmm/plugin.h>
 
-/* A table for who has no device, no HIP below it and no ledger: fail, refuse, log and host memory only. */
+/* A table for who has no device, no HIP below it and no block_map: fail, refuse, log and host memory only. */
 struct hipmm_services services_plain(const char *name);
 
 #endif

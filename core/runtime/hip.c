@@ -13,22 +13,22 @@
 static const char *name_in_use;
 static void *library_in_use;
 
-static enum hipmm_status use_library(void *library, const char *name, int *count_out)
+static enum hipmm_status hip_use_library(void *library, const char *name, int *count_out)
 {
-  const char *missing = hip_functions_find(library);
+  const char *missing = hip_table_find(library);
   if (missing)
     return error_set(HIPMM_E_NOT_SUPPORTED, "runtime %s: it does not export %s, which hipmm needs", name, missing);
-  int count = 0, code = hip_functions.GetDeviceCount(&count);
+  int count = 0, code = hip_table_functions.GetDeviceCount(&count);
   if (code || count < 1) {
-    hip_functions.GetLastError();
+    hip_table_functions.GetLastError();
     return error_set(HIPMM_E_NO_DEVICE, "runtime %s: no device (hipGetDeviceCount: %s)", name,
-                     code ? hip_functions.GetErrorName(code) : "0 devices");
+                     code ? hip_table_functions.GetErrorName(code) : "0 devices");
   }
-  code = hip_functions_know_version();
+  code = hip_table_know_version();
   if (code) {
-    hip_functions.GetLastError();
+    hip_table_functions.GetLastError();
     return error_set(HIPMM_E_HIP, "runtime %s: hipRuntimeGetVersion failed: %s", name,
-                     hip_functions.GetErrorName(code));
+                     hip_table_functions.GetErrorName(code));
   }
   library_in_use = library;
   *count_out = count;
@@ -36,20 +36,20 @@ static enum hipmm_status use_library(void *library, const char *name, int *count
 }
 
 /* Opens the library of one runtime and makes it the one in use if it has a device. */
-static enum hipmm_status try_runtime(const struct graph *graph, const char *name, int *count_out)
+static enum hipmm_status hip_try_runtime(const struct graph *graph, const char *name, int *count_out)
 {
   void *library;
-  enum hipmm_status status = runtime_load(graph, name, &library);
-  return status ? status : use_library(library, name, count_out);
+  enum hipmm_status status = runtime_library_load(graph, name, &library);
+  return status ? status : hip_use_library(library, name, count_out);
 }
 
-static enum hipmm_status try_each(const struct graph *graph, const char **name_out, int *count_out)
+static enum hipmm_status hip_try_each(const struct graph *graph, const char **name_out, int *count_out)
 {
   static const char *const order[] = {"amd", "nvidia", "software"};
   enum { LAST = sizeof order / sizeof *order - 1 };
   char reasons[1024] = "";
   for (size_t i = 0; i <= LAST; i++) {
-    if (!try_runtime(graph, order[i], count_out)) {
+    if (!hip_try_runtime(graph, order[i], count_out)) {
       if (i == LAST)
         log_line(HIPMM_LOG_WARNING, NULL,
                  "no GPU found, using the software device (HIPMM_RUNTIME=software silences this; "
@@ -65,14 +65,14 @@ static enum hipmm_status try_each(const struct graph *graph, const char **name_o
 }
 
 /* The table is constant once in use; the runtime itself may be configured anew. */
-static enum hipmm_status open_again(const struct graph *graph, const char *wanted, int *count_out)
+static enum hipmm_status hip_open_again(const struct graph *graph, const char *wanted, int *count_out)
 {
   void *library;
   if (strcmp(wanted, "auto") && strcmp(wanted, name_in_use))
     return error_set(HIPMM_E_STATE, "runtime %s: this process already uses %s, and a process can use only one", wanted,
                      name_in_use);
-  enum hipmm_status status = runtime_load(graph, name_in_use, &library);
-  int count = 0, code = status ? 0 : hip_functions.GetDeviceCount(&count);
+  enum hipmm_status status = runtime_library_load(graph, name_in_use, &library);
+  int count = 0, code = status ? 0 : hip_table_functions.GetDeviceCount(&count);
   if (code) return hip_refuse(NULL, "hipGetDeviceCount", code, 0);
   if (!status) *count_out = count;
   return status;
@@ -82,15 +82,16 @@ enum hipmm_status hip_open(const struct graph *graph, int *count_out)
 {
   const char *wanted = environment_get("HIPMM_RUNTIME"), *name = NULL;
   if (!wanted || !*wanted) wanted = graph->runtime;
-  if (name_in_use) return open_again(graph, wanted, count_out);
+  if (name_in_use) return hip_open_again(graph, wanted, count_out);
   bool automatic = !strcmp(wanted, "auto");
-  enum hipmm_status status = automatic ? try_each(graph, &name, count_out) : try_runtime(graph, wanted, count_out);
+  enum hipmm_status status =
+      automatic ? hip_try_each(graph, &name, count_out) : hip_try_runtime(graph, wanted, count_out);
   if (status) return status;
   if (!automatic) name = strdup(wanted);
   if (!name) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   name_in_use = name;
-  hip_functions.runtime = name;
-  int version = hip_functions_version();
+  hip_table_functions.runtime = name;
+  int version = hip_table_version();
   log_line(HIPMM_LOG_INFO, "runtime", "%s, HIP %d.%d (%s)", name, version / 10000000, version / 100000 % 100,
            automatic ? "auto: the first that has a device" : "as asked for");
   return HIPMM_OK;
@@ -98,7 +99,7 @@ enum hipmm_status hip_open(const struct graph *graph, int *count_out)
 
 const struct hipmm_hip *hip_table(void)
 {
-  return &hip_functions;
+  return &hip_table_functions;
 }
 
 void *hip_symbol(const char *name)
@@ -111,28 +112,28 @@ const char *hip_name(void)
   return name_in_use;
 }
 
-static void set_device(int device)
+static void hip_set_device(int device)
 {
-  if (!hip_functions.SetDevice(device)) return;
-  hip_functions.SetDevice(device);
-  hip_functions.GetLastError();
+  if (!hip_table_functions.SetDevice(device)) return;
+  hip_table_functions.SetDevice(device);
+  hip_table_functions.GetLastError();
 }
 
 int hip_enter_device(int device)
 {
   int previous;
-  bool known = !hip_functions.GetDevice(&previous);
+  bool known = !hip_table_functions.GetDevice(&previous);
   if (!known) {
-    known = !hip_functions.GetDevice(&previous);
-    hip_functions.GetLastError();
+    known = !hip_table_functions.GetDevice(&previous);
+    hip_table_functions.GetLastError();
   }
-  if (!known || previous != device) set_device(device);
+  if (!known || previous != device) hip_set_device(device);
   return known ? previous : device;
 }
 
 void hip_leave_device(int device, int previous)
 {
-  if (previous != device) set_device(previous);
+  if (previous != device) hip_set_device(previous);
 }
 
 enum hipmm_status hip_status(int code)
@@ -149,6 +150,6 @@ enum hipmm_status hip_status(int code)
 
 enum hipmm_status hip_refuse(const char *resource, const char *call, int code, size_t bytes)
 {
-  hip_functions.GetLastError(); /* HIP keeps it */
-  return error_hip(hip_status(code), resource, call, code, hip_functions.GetErrorName(code), bytes);
+  hip_table_functions.GetLastError(); /* HIP keeps it */
+  return error_hip(hip_status(code), resource, call, code, hip_table_functions.GetErrorName(code), bytes);
 }

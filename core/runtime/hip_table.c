@@ -89,7 +89,7 @@ _Static_assert(sizeof(hipMemAllocationProp) == (HIP_VERSION < VERSION_5_3 ? size
                                                                           : sizeof(struct allocation_prop_5_3)),
                "hipMemAllocationProp has changed again");
 
-struct hipmm_hip hip_functions;
+struct hipmm_hip hip_table_functions;
 
 static int runtime_version;
 
@@ -142,38 +142,38 @@ static struct {
 enum { MODE_AS_IT_WAS = -1 };
 
 /* hipStreamCaptureModeRelaxed for the calling thread. Returns the mode before; MODE_AS_IT_WAS if it stays. */
-static int relax(void)
+static int hip_table_relax(void)
 {
   hipStreamCaptureMode mode = hipStreamCaptureModeRelaxed;
   if (!raw.ThreadExchangeStreamCaptureMode) return MODE_AS_IT_WAS;
   if (!raw.ThreadExchangeStreamCaptureMode(&mode)) return (int)mode;
-  hip_functions.GetLastError();
+  hip_table_functions.GetLastError();
   return MODE_AS_IT_WAS;
 }
 
 /* And back: tried again if that fails, since the mode is the program's. */
-static void restore(int mode)
+static void hip_table_restore(int mode)
 {
   hipStreamCaptureMode exchanged = (hipStreamCaptureMode)mode;
   if (mode == MODE_AS_IT_WAS || !raw.ThreadExchangeStreamCaptureMode(&exchanged)) return;
   exchanged = (hipStreamCaptureMode)mode;
   raw.ThreadExchangeStreamCaptureMode(&exchanged);
-  hip_functions.GetLastError();
+  hip_table_functions.GetLastError();
 }
 
 #define RELAXED(name, parameters, arguments) \
   static int relaxed_##name parameters       \
   {                                          \
-    int before = relax();                    \
+    int before = hip_table_relax();          \
     int code = raw.name arguments;           \
-    restore(before);                         \
+    hip_table_restore(before);               \
     return code;                             \
   }
 UNSAFE_IN_CAPTURE(RELAXED)
 
 /* ---- Structs and numbers ---- */
 
-static union allocation_prop memory_of(int device)
+static union allocation_prop hip_table_memory_of(int device)
 {
   hipMemLocation location = {.type = hipMemLocationTypeDevice, .id = device};
   union allocation_prop prop;
@@ -189,7 +189,7 @@ static union allocation_prop memory_of(int device)
 }
 
 /* The struct ends in reserved bytes, of which later releases gave some a meaning. */
-static int create_pool_of_type(hipMemPool_t *pool, int device, int allocation_type, int handle_type)
+static int hip_table_create_pool_of_type(hipMemPool_t *pool, int device, int allocation_type, int handle_type)
 {
   hipMemPoolProps props;
   memset(&props, 0, sizeof props);
@@ -197,32 +197,32 @@ static int create_pool_of_type(hipMemPool_t *pool, int device, int allocation_ty
   props.handleTypes = (hipMemAllocationHandleType)handle_type;
   props.location.type = hipMemLocationTypeDevice;
   props.location.id = device;
-  int before = relax();
+  int before = hip_table_relax();
   int code = raw.MemPoolCreate(pool, &props);
-  restore(before);
+  hip_table_restore(before);
   return code;
 }
 
-static int create_pool(hipMemPool_t *pool, int device, int handle_type)
+static int hip_table_create_pool(hipMemPool_t *pool, int device, int handle_type)
 {
-  return create_pool_of_type(pool, device, hipMemAllocationTypePinned, handle_type);
+  return hip_table_create_pool_of_type(pool, device, hipMemAllocationTypePinned, handle_type);
 }
 
-static int create_managed_pool(hipMemPool_t *pool, int device)
+static int hip_table_create_managed_pool(hipMemPool_t *pool, int device)
 {
   const int managed = 2; /* hipMemAllocationTypeManaged, of HIP 7.2 */
-  int code = create_pool_of_type(pool, device, managed, HIPMM_HIP_HANDLE_NONE);
+  int code = hip_table_create_pool_of_type(pool, device, managed, HIPMM_HIP_HANDLE_NONE);
   return code == hipErrorInvalidValue ? hipErrorNotSupported : code;
 }
 
-static int set_pool_access(hipMemPool_t pool, int device, int access)
+static int hip_table_set_pool_access(hipMemPool_t pool, int device, int access)
 {
   hipMemAccessDesc desc = {.location = {.type = hipMemLocationTypeDevice, .id = device},
                            .flags = (hipMemAccessFlags)access};
   return raw.MemPoolSetAccess(pool, &desc, 1);
 }
 
-static int get_pool_access(int *access, hipMemPool_t pool, int device)
+static int hip_table_get_pool_access(int *access, hipMemPool_t pool, int device)
 {
   hipMemLocation location = {.type = hipMemLocationTypeDevice, .id = device};
   hipMemAccessFlags flags = hipMemAccessFlagsProtNone;
@@ -233,7 +233,7 @@ static int get_pool_access(int *access, hipMemPool_t pool, int device)
 
 /* HIP writes a descriptor into what may be as large as a pointer. ROCm up to 5.4 says success and does nothing, here
  * and in the import. */
-static int export_pool(int *fd, hipMemPool_t pool)
+static int hip_table_export_pool(int *fd, hipMemPool_t pool)
 {
   union {
     int fd;
@@ -247,7 +247,7 @@ static int export_pool(int *fd, hipMemPool_t pool)
 }
 
 /* The descriptor travels as the pointer's value, and NULL is refused: descriptor 0 goes under another number. */
-static int import_pool(hipMemPool_t *pool, int fd)
+static int hip_table_import_pool(hipMemPool_t *pool, int fd)
 {
   int copy = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   if (copy < 0) return hipErrorInvalidValue;
@@ -259,40 +259,40 @@ static int import_pool(hipMemPool_t *pool, int fd)
   return code;
 }
 
-static int allocation_granularity(size_t *bytes, int device)
+static int hip_table_allocation_granularity(size_t *bytes, int device)
 {
-  union allocation_prop prop = memory_of(device);
+  union allocation_prop prop = hip_table_memory_of(device);
   return raw.MemGetAllocationGranularity(bytes, &prop, hipMemAllocationGranularityMinimum);
 }
 
-static int reserve_addresses(void **ptr, size_t bytes, size_t alignment)
+static int hip_table_reserve_addresses(void **ptr, size_t bytes, size_t alignment)
 {
   return raw.MemAddressReserve(ptr, bytes, alignment, NULL, 0);
 }
 
-static int create_memory(hipMemGenericAllocationHandle_t *handle, size_t bytes, int device)
+static int hip_table_create_memory(hipMemGenericAllocationHandle_t *handle, size_t bytes, int device)
 {
-  union allocation_prop prop = memory_of(device);
+  union allocation_prop prop = hip_table_memory_of(device);
   return raw.MemCreate(handle, bytes, &prop, 0);
 }
 
-static int map_memory(void *ptr, size_t bytes, hipMemGenericAllocationHandle_t handle)
+static int hip_table_map_memory(void *ptr, size_t bytes, hipMemGenericAllocationHandle_t handle)
 {
   return raw.MemMap(ptr, bytes, 0, handle, 0);
 }
 
-static int set_access(void *ptr, size_t bytes, int device)
+static int hip_table_set_access(void *ptr, size_t bytes, int device)
 {
   hipMemAccessDesc access = {.location = {.type = hipMemLocationTypeDevice, .id = device},
                              .flags = hipMemAccessFlagsProtReadWrite};
   return raw.MemSetAccess(ptr, bytes, &access, 1);
 }
 
-static int enable_peer_access(int peer, unsigned flags)
+static int hip_table_enable_peer_access(int peer, unsigned flags)
 {
   int device, code = raw.DeviceEnablePeerAccess(peer, flags);
   bool is_enabled = !code || code == hipErrorPeerAccessAlreadyEnabled;
-  if (is_enabled && !hip_functions.GetDevice(&device)) peer_access_note(device, peer);
+  if (is_enabled && !hip_table_functions.GetDevice(&device)) peer_access_note(device, peer);
   return code;
 }
 
@@ -304,44 +304,44 @@ struct symbol {
 };
 
 static const struct symbol symbols[] = {
-    {"hipGetDeviceCount", &hip_functions.GetDeviceCount, true},
-    {"hipGetDevice", &hip_functions.GetDevice, true},
-    {"hipSetDevice", &hip_functions.SetDevice, true},
-    {"hipDeviceGetAttribute", &hip_functions.DeviceGetAttribute, true},
-    {"hipDeviceGetName", &hip_functions.DeviceGetName, true},
+    {"hipGetDeviceCount", &hip_table_functions.GetDeviceCount, true},
+    {"hipGetDevice", &hip_table_functions.GetDevice, true},
+    {"hipSetDevice", &hip_table_functions.SetDevice, true},
+    {"hipDeviceGetAttribute", &hip_table_functions.DeviceGetAttribute, true},
+    {"hipDeviceGetName", &hip_table_functions.DeviceGetName, true},
     {"hipDeviceSynchronize", &raw.DeviceSynchronize, true},
-    {"hipMemGetInfo", &hip_functions.MemGetInfo, true},
-    {"hipRuntimeGetVersion", &hip_functions.RuntimeGetVersion, true},
-    {"hipGetLastError", &hip_functions.GetLastError, true},
-    {"hipGetErrorName", &hip_functions.GetErrorName, true},
-    {"hipGetErrorString", &hip_functions.GetErrorString, true},
+    {"hipMemGetInfo", &hip_table_functions.MemGetInfo, true},
+    {"hipRuntimeGetVersion", &hip_table_functions.RuntimeGetVersion, true},
+    {"hipGetLastError", &hip_table_functions.GetLastError, true},
+    {"hipGetErrorName", &hip_table_functions.GetErrorName, true},
+    {"hipGetErrorString", &hip_table_functions.GetErrorString, true},
     {"hipMalloc", &raw.Malloc, true},
     {"hipFree", &raw.Free, true},
     {"hipMallocManaged", &raw.MallocManaged, false},
     {"hipHostMalloc", &raw.HostMalloc, false},
     {"hipHostFree", &raw.HostFree, false},
     {"hipMemAdvise", &raw.MemAdvise, false},
-    {"hipMemPrefetchAsync", &hip_functions.MemPrefetchAsync, false},
-    {"hipMemcpy", &hip_functions.Memcpy, true},
-    {"hipMemcpyAsync", &hip_functions.MemcpyAsync, true},
-    {"hipMemsetAsync", &hip_functions.MemsetAsync, true},
-    {"hipLaunchHostFunc", &hip_functions.LaunchHostFunc, false},
-    {"hipStreamCreateWithFlags", &hip_functions.StreamCreateWithFlags, true},
-    {"hipStreamDestroy", &hip_functions.StreamDestroy, true},
+    {"hipMemPrefetchAsync", &hip_table_functions.MemPrefetchAsync, false},
+    {"hipMemcpy", &hip_table_functions.Memcpy, true},
+    {"hipMemcpyAsync", &hip_table_functions.MemcpyAsync, true},
+    {"hipMemsetAsync", &hip_table_functions.MemsetAsync, true},
+    {"hipLaunchHostFunc", &hip_table_functions.LaunchHostFunc, false},
+    {"hipStreamCreateWithFlags", &hip_table_functions.StreamCreateWithFlags, true},
+    {"hipStreamDestroy", &hip_table_functions.StreamDestroy, true},
     {"hipStreamSynchronize", &raw.StreamSynchronize, true},
     {"hipStreamQuery", &raw.StreamQuery, true},
-    {"hipStreamWaitEvent", &hip_functions.StreamWaitEvent, true},
-    {"hipStreamGetId", &hip_functions.StreamGetId, false},
-    {"hipStreamGetDevice", &hip_functions.StreamGetDevice, false},
-    {"hipStreamIsCapturing", &hip_functions.StreamIsCapturing, false},
+    {"hipStreamWaitEvent", &hip_table_functions.StreamWaitEvent, true},
+    {"hipStreamGetId", &hip_table_functions.StreamGetId, false},
+    {"hipStreamGetDevice", &hip_table_functions.StreamGetDevice, false},
+    {"hipStreamIsCapturing", &hip_table_functions.StreamIsCapturing, false},
     {"hipThreadExchangeStreamCaptureMode", &raw.ThreadExchangeStreamCaptureMode, false},
-    {"hipMemcpyPeerAsync", &hip_functions.MemcpyPeerAsync, false},
-    {"hipDriverGetVersion", &hip_functions.DriverGetVersion, false},
-    {"hipDeviceCanAccessPeer", &hip_functions.DeviceCanAccessPeer, false},
+    {"hipMemcpyPeerAsync", &hip_table_functions.MemcpyPeerAsync, false},
+    {"hipDriverGetVersion", &hip_table_functions.DriverGetVersion, false},
+    {"hipDeviceCanAccessPeer", &hip_table_functions.DeviceCanAccessPeer, false},
     {"hipDeviceEnablePeerAccess", &raw.DeviceEnablePeerAccess, false},
-    {"hipEventCreateWithFlags", &hip_functions.EventCreateWithFlags, true},
-    {"hipEventDestroy", &hip_functions.EventDestroy, true},
-    {"hipEventRecord", &hip_functions.EventRecord, true},
+    {"hipEventCreateWithFlags", &hip_table_functions.EventCreateWithFlags, true},
+    {"hipEventDestroy", &hip_table_functions.EventDestroy, true},
+    {"hipEventRecord", &hip_table_functions.EventRecord, true},
     {"hipEventQuery", &raw.EventQuery, true},
     {"hipEventSynchronize", &raw.EventSynchronize, true},
     {"hipMallocAsync", &raw.MallocAsync, false},
@@ -352,27 +352,27 @@ static const struct symbol symbols[] = {
     {"hipMemPoolSetAttribute", &raw.MemPoolSetAttribute, false},
     {"hipMemPoolGetAttribute", &raw.MemPoolGetAttribute, false},
     {"hipMemPoolTrimTo", &raw.MemPoolTrimTo, false},
-    {"hipDeviceGetDefaultMemPool", &hip_functions.DeviceGetDefaultMemPool, false},
-    {"hipDeviceGetMemPool", &hip_functions.DeviceGetMemPool, false},
+    {"hipDeviceGetDefaultMemPool", &hip_table_functions.DeviceGetDefaultMemPool, false},
+    {"hipDeviceGetMemPool", &hip_table_functions.DeviceGetMemPool, false},
     {"hipDeviceSetMemPool", &raw.DeviceSetMemPool, false},
     {"hipMemPoolSetAccess", &raw.MemPoolSetAccess, false},
     {"hipMemPoolGetAccess", &raw.MemPoolGetAccess, false},
     {"hipMemPoolExportToShareableHandle", &raw.MemPoolExport, false},
     {"hipMemPoolImportFromShareableHandle", &raw.MemPoolImport, false},
-    {"hipMemPoolExportPointer", &hip_functions.MemPoolExportPointer, false},
-    {"hipMemPoolImportPointer", &hip_functions.MemPoolImportPointer, false},
+    {"hipMemPoolExportPointer", &hip_table_functions.MemPoolExportPointer, false},
+    {"hipMemPoolImportPointer", &hip_table_functions.MemPoolImportPointer, false},
     {"hipMemGetAllocationGranularity", &raw.MemGetAllocationGranularity, false},
     {"hipMemAddressReserve", &raw.MemAddressReserve, false},
-    {"hipMemAddressFree", &hip_functions.MemAddressFree, false},
+    {"hipMemAddressFree", &hip_table_functions.MemAddressFree, false},
     {"hipMemCreate", &raw.MemCreate, false},
-    {"hipMemRelease", &hip_functions.MemRelease, false},
+    {"hipMemRelease", &hip_table_functions.MemRelease, false},
     {"hipMemMap", &raw.MemMap, false},
-    {"hipMemUnmap", &hip_functions.MemUnmap, false},
+    {"hipMemUnmap", &hip_table_functions.MemUnmap, false},
     {"hipMemSetAccess", &raw.MemSetAccess, false},
-    {"hipMemGetAddressRange", &hip_functions.MemGetAddressRange, false},
+    {"hipMemGetAddressRange", &hip_table_functions.MemGetAddressRange, false},
 };
 
-static const char *find_symbols(void *library)
+static const char *hip_table_find_symbols(void *library)
 {
   for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
     void *address = dlsym(library, symbols[i].name);
@@ -382,41 +382,42 @@ static const char *find_symbols(void *library)
   return NULL;
 }
 
-static void put_adapters(void)
+static void hip_table_put_adapters(void)
 {
-  hip_functions.struct_size = sizeof hip_functions;
-  hip_functions.MemPoolCreate = raw.MemPoolCreate ? create_pool : NULL;
-  hip_functions.MemPoolCreateManaged = raw.MemPoolCreate ? create_managed_pool : NULL;
-  hip_functions.MemPoolSetAccess = raw.MemPoolSetAccess ? set_pool_access : NULL;
-  hip_functions.MemPoolGetAccess = raw.MemPoolGetAccess ? get_pool_access : NULL;
-  hip_functions.MemPoolExport = raw.MemPoolExport ? export_pool : NULL;
-  hip_functions.MemPoolImport = raw.MemPoolImport ? import_pool : NULL;
-  hip_functions.MemGetAllocationGranularity = raw.MemGetAllocationGranularity ? allocation_granularity : NULL;
-  hip_functions.MemAddressReserve = raw.MemAddressReserve ? reserve_addresses : NULL;
-  hip_functions.MemCreate = raw.MemCreate ? create_memory : NULL;
-  hip_functions.MemMap = raw.MemMap ? map_memory : NULL;
-  hip_functions.MemSetAccess = raw.MemSetAccess ? set_access : NULL;
-  hip_functions.DeviceEnablePeerAccess = raw.DeviceEnablePeerAccess ? enable_peer_access : NULL;
+  hip_table_functions.struct_size = sizeof hip_table_functions;
+  hip_table_functions.MemPoolCreate = raw.MemPoolCreate ? hip_table_create_pool : NULL;
+  hip_table_functions.MemPoolCreateManaged = raw.MemPoolCreate ? hip_table_create_managed_pool : NULL;
+  hip_table_functions.MemPoolSetAccess = raw.MemPoolSetAccess ? hip_table_set_pool_access : NULL;
+  hip_table_functions.MemPoolGetAccess = raw.MemPoolGetAccess ? hip_table_get_pool_access : NULL;
+  hip_table_functions.MemPoolExport = raw.MemPoolExport ? hip_table_export_pool : NULL;
+  hip_table_functions.MemPoolImport = raw.MemPoolImport ? hip_table_import_pool : NULL;
+  hip_table_functions.MemGetAllocationGranularity =
+      raw.MemGetAllocationGranularity ? hip_table_allocation_granularity : NULL;
+  hip_table_functions.MemAddressReserve = raw.MemAddressReserve ? hip_table_reserve_addresses : NULL;
+  hip_table_functions.MemCreate = raw.MemCreate ? hip_table_create_memory : NULL;
+  hip_table_functions.MemMap = raw.MemMap ? hip_table_map_memory : NULL;
+  hip_table_functions.MemSetAccess = raw.MemSetAccess ? hip_table_set_access : NULL;
+  hip_table_functions.DeviceEnablePeerAccess = raw.DeviceEnablePeerAccess ? hip_table_enable_peer_access : NULL;
   /* Without modes there is nothing to lift, and the table has the library's own functions. */
 #define PUT(name, parameters, arguments) \
-  hip_functions.name = raw.name && raw.ThreadExchangeStreamCaptureMode ? relaxed_##name : raw.name;
+  hip_table_functions.name = raw.name && raw.ThreadExchangeStreamCaptureMode ? relaxed_##name : raw.name;
   UNSAFE_IN_CAPTURE(PUT)
 #undef PUT
 }
 
-const char *hip_functions_find(void *library)
+const char *hip_table_find(void *library)
 {
-  const char *missing = find_symbols(library);
-  if (!missing) put_adapters();
+  const char *missing = hip_table_find_symbols(library);
+  if (!missing) hip_table_put_adapters();
   return missing;
 }
 
-int hip_functions_know_version(void)
+int hip_table_know_version(void)
 {
-  return hip_functions.RuntimeGetVersion(&runtime_version);
+  return hip_table_functions.RuntimeGetVersion(&runtime_version);
 }
 
-int hip_functions_version(void)
+int hip_table_version(void)
 {
   return runtime_version;
 }

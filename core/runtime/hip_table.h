@@ -6,13 +6,13 @@
 #include <hipmm/plugin.h>
 
 /* Filled by find; constant once a runtime is in use. */
-extern struct hipmm_hip hip_functions;
+extern struct hipmm_hip hip_table_functions;
 
 /* Takes every function from the library; the name of the first that hipmm needs and that is not there, or NULL. */
-const char *hip_functions_find(void *library);
+const char *hip_table_find(void *library);
 
 /* Asks the runtime for its release, which decides on structs, and returns HIP's code; and what it said. */
-int hip_functions_know_version(void);
-int hip_functions_version(void);
+int hip_table_know_version(void);
+int hip_table_version(void);
 
 #endif

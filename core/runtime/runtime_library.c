@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum hipmm_status open_library(const char *file, void **library_out)
+static enum hipmm_status runtime_library_open(const char *file, void **library_out)
 {
   enum hipmm_status status = strchr(file, '/') ? environment_check_trusted(file) : HIPMM_OK;
   if (status) return status;
@@ -23,20 +23,20 @@ static enum hipmm_status open_library(const char *file, void **library_out)
   return HIPMM_OK;
 }
 
-static enum hipmm_status open_amd(void **library_out)
+static enum hipmm_status runtime_library_open_amd(void **library_out)
 {
   static const char *const files[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"};
   /* One that the program uses already comes first: the memory of another release would be of no use to it. */
   for (size_t i = 0; i < sizeof files / sizeof *files; i++)
     if ((*library_out = dlopen(files[i], RTLD_NOW | RTLD_NOLOAD))) return HIPMM_OK;
   for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-    if (!open_library(files[i], library_out)) return HIPMM_OK;
+    if (!runtime_library_open(files[i], library_out)) return HIPMM_OK;
   return error_set(HIPMM_E_NO_DEVICE, "runtime amd: libamdhip64.so.7, .6 and .5 cannot be loaded; install ROCm's HIP "
                                       "runtime, or add its folder to LD_LIBRARY_PATH");
 }
 
 /* HIPMM_SOFTWARE for "software", and so on. */
-static const char *variable_of(const char *type, char *buffer, size_t bytes)
+static const char *runtime_library_variable_of(const char *type, char *buffer, size_t bytes)
 {
   snprintf(buffer, bytes, "HIPMM_%s", type);
   for (char *c = buffer; *c; c++) *c = (char)toupper((unsigned char)*c);
@@ -44,11 +44,11 @@ static const char *variable_of(const char *type, char *buffer, size_t bytes)
 }
 
 /* The runtime's options: what the graph says if it names this runtime, then the environment over it. */
-static bool read_options(const struct graph *graph, const struct hipmm_plugin *descriptor, json_t *object,
-                         struct report *report, void *options)
+static bool runtime_library_read_options(const struct graph *graph, const struct hipmm_plugin *descriptor,
+                                         json_t *object, struct diagnostics *report, void *options)
 {
   char variable[64];
-  variable_of(descriptor->type, variable, sizeof variable);
+  runtime_library_variable_of(descriptor->type, variable, sizeof variable);
   const char *text = environment_get(variable);
   bool named = !strcmp(graph->runtime, descriptor->type);
   static const char *const keys[] = {"type", NULL};
@@ -70,7 +70,7 @@ struct configuration {
   void *options;
 };
 
-static void configuration_free(struct configuration *configuration)
+static void runtime_library_configuration_free(struct configuration *configuration)
 {
   if (!configuration) return;
   const struct hipmm_plugin *descriptor = configuration->descriptor;
@@ -80,7 +80,7 @@ static void configuration_free(struct configuration *configuration)
   free(configuration);
 }
 
-static struct configuration *configuration_new(const struct hipmm_plugin *descriptor)
+static struct configuration *runtime_library_configuration_new(const struct hipmm_plugin *descriptor)
 {
   struct configuration *configuration = calloc(1, sizeof *configuration);
   if (!configuration) return NULL;
@@ -91,41 +91,41 @@ static struct configuration *configuration_new(const struct hipmm_plugin *descri
 }
 
 /* Fills the options and hands them over; what holds them stays until the runtime is configured anew. */
-static enum hipmm_status configure_with(const struct graph *graph, struct configuration *configuration)
+static enum hipmm_status runtime_library_configure_with(const struct graph *graph, struct configuration *configuration)
 {
   static struct configuration *in_force;
   const struct hipmm_plugin *descriptor = configuration->descriptor;
-  struct report report = {.source = graph->source};
+  struct diagnostics report = {.source = graph->source};
   void *options = calloc(1, descriptor->options_bytes + 1), *self;
   if (!options || !configuration->object) {
     free(options);
     return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   }
-  if (!read_options(graph, descriptor, configuration->object, &report, options)) {
-    enum hipmm_status status = report_raise(&report);
-    report_clear(&report);
+  if (!runtime_library_read_options(graph, descriptor, configuration->object, &report, options)) {
+    enum hipmm_status status = diagnostics_raise(&report);
+    diagnostics_clear(&report);
     free(options);
     return status;
   }
   configuration->options = options;
   enum hipmm_status status = descriptor->create(&configuration->services, options, NULL, 0, &self);
   if (status) return status;
-  configuration_free(in_force);
+  runtime_library_configuration_free(in_force);
   in_force = configuration;
   return HIPMM_OK;
 }
 
-static enum hipmm_status configure(const struct graph *graph, const struct hipmm_plugin *descriptor)
+static enum hipmm_status runtime_library_configure(const struct graph *graph, const struct hipmm_plugin *descriptor)
 {
-  struct configuration *configuration = configuration_new(descriptor);
+  struct configuration *configuration = runtime_library_configuration_new(descriptor);
   if (!configuration) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
-  enum hipmm_status status = configure_with(graph, configuration);
-  if (status) configuration_free(configuration);
+  enum hipmm_status status = runtime_library_configure_with(graph, configuration);
+  if (status) runtime_library_configuration_free(configuration);
   return status;
 }
 
 /* A graph's own word was looked at when it was read: this one is HIPMM_RUNTIME's. */
-static enum hipmm_status refuse_unknown(const char *word, const char *nearest)
+static enum hipmm_status runtime_library_refuse_unknown(const char *word, const char *nearest)
 {
   char shown[TEXT_QUOTE_BYTES];
   text_quote(word, shown, sizeof shown);
@@ -134,23 +134,24 @@ static enum hipmm_status refuse_unknown(const char *word, const char *nearest)
   return error_set(HIPMM_E_PLUGIN, "HIPMM_RUNTIME: unknown runtime %s; " GRAPH_RUNTIME_FORMS, shown);
 }
 
-static enum hipmm_status open_plugin(const struct graph *graph, const char *type, void **library_out)
+static enum hipmm_status runtime_library_open_plugin(const struct graph *graph, const char *type, void **library_out)
 {
   const struct plugin *plugin;
   const char *nearest = graph_near_runtime(type);
   bool is_known = (nearest && !strcmp(nearest, type)) || plugin_exists(&graph->plugin_path, type);
-  enum hipmm_status status = is_known ? plugin_get(&graph->plugin_path, type, &plugin) : refuse_unknown(type, nearest);
+  enum hipmm_status status =
+      is_known ? plugin_get(&graph->plugin_path, type, &plugin) : runtime_library_refuse_unknown(type, nearest);
   if (status) return status;
   if (plugin->descriptor.role != HIPMM_ROLE_RUNTIME)
     return error_set(HIPMM_E_CONFIG, "runtime \"%s\": %s is a resource type, not a runtime; " GRAPH_RUNTIME_FORMS, type,
                      plugin->file);
-  status = configure(graph, &plugin->descriptor);
-  return status ? status : open_library(plugin->file, library_out);
+  status = runtime_library_configure(graph, &plugin->descriptor);
+  return status ? status : runtime_library_open(plugin->file, library_out);
 }
 
-enum hipmm_status runtime_load(const struct graph *graph, const char *name, void **library_out)
+enum hipmm_status runtime_library_load(const struct graph *graph, const char *name, void **library_out)
 {
-  if (strchr(name, '/')) return open_library(name, library_out);
-  if (!strcmp(name, "amd")) return open_amd(library_out);
-  return open_plugin(graph, name, library_out);
+  if (strchr(name, '/')) return runtime_library_open(name, library_out);
+  if (!strcmp(name, "amd")) return runtime_library_open_amd(library_out);
+  return runtime_library_open_plugin(graph, name, library_out);
 }

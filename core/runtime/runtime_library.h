@@ -7,6 +7,6 @@
 
 /* `name`: "amd", a plugin with the role of a runtime ("software", "nvidia"), or a library's path. The library stays
  * open for the process's life. */
-enum hipmm_status runtime_load(const struct graph *graph, const char *name, void **library_out);
+enum hipmm_status runtime_library_load(const struct graph *graph, const char *name, void **library_out);
 
 #endif

@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-struct device_entry {
+struct device_table_entry {
   struct stack *_Atomic stack;             /* NULL: not built yet */
   struct hipmm_resource *_Atomic resource; /* in force; NULL while there is no stack */
   bool is_building;                        /* under the lock, as builder is */
@@ -23,9 +23,9 @@ struct kept {
   struct kept *next;
 };
 
-atomic_uint device_openings = 2;
+atomic_uint device_table_openings = 2;
 
-static struct device_entry entries[DEVICE_MOST];
+static struct device_table_entry entries[DEVICE_TABLE_MOST];
 static struct graph *graph_in_use;
 static atomic_int device_count;
 static struct kept *kept_resources;
@@ -36,20 +36,20 @@ static pthread_cond_t building_over = PTHREAD_COND_INITIALIZER;
 
 void device_table_open(struct graph *graph, int count)
 {
-  device_count = count < DEVICE_MOST ? count : DEVICE_MOST;
+  device_count = count < DEVICE_TABLE_MOST ? count : DEVICE_TABLE_MOST;
   graph_in_use = graph;
-  atomic_fetch_add(&device_openings, 1);
+  atomic_fetch_add(&device_table_openings, 1);
 }
 
 void device_table_close(void)
 {
-  atomic_fetch_add(&device_openings, 1);
-  struct stack *stacks[DEVICE_MOST];
-  for (int device = 0; device < DEVICE_MOST; device++) {
+  atomic_fetch_add(&device_table_openings, 1);
+  struct stack *stacks[DEVICE_TABLE_MOST];
+  for (int device = 0; device < DEVICE_TABLE_MOST; device++) {
     stacks[device] = atomic_exchange(&entries[device].stack, NULL);
     atomic_store(&entries[device].resource, NULL);
   }
-  for (int device = 0; device < DEVICE_MOST; device++)
+  for (int device = 0; device < DEVICE_TABLE_MOST; device++)
     if (stacks[device]) stack_release(stacks[device]);
   while (kept_resources) {
     struct kept *kept = kept_resources;
@@ -61,16 +61,16 @@ void device_table_close(void)
   graph_in_use = NULL;
 }
 
-enum hipmm_status device_check(int device)
+enum hipmm_status device_table_check(int device)
 {
   if (device >= 0 && device < device_count) return HIPMM_OK;
   return error_set(HIPMM_E_ARGUMENT, "device %d does not exist: runtime %s has %d, numbered from 0", device, hip_name(),
                    device_count);
 }
 
-enum hipmm_status device_graph(int device, struct graph **graph_out)
+enum hipmm_status device_table_graph(int device, struct graph **graph_out)
 {
-  enum hipmm_status status = device_check(device);
+  enum hipmm_status status = device_table_check(device);
   if (status) return status;
   graph_retain(graph_in_use);
   *graph_out = graph_in_use;
@@ -79,14 +79,14 @@ enum hipmm_status device_graph(int device, struct graph **graph_out)
 
 /* Waits until no other thread builds the stack; the lock is held. Refuses the thread that builds it, in a function of
  * the program. */
-static enum hipmm_status await_builder(struct device_entry *entry)
+static enum hipmm_status device_table_await_builder(struct device_table_entry *entry)
 {
   while (entry->is_building && !pthread_equal(entry->builder, pthread_self())) pthread_cond_wait(&building_over, &lock);
   if (!entry->is_building) return HIPMM_OK;
   return error_set(HIPMM_E_STATE, "this is called from within the building of a device's stack, which must end first");
 }
 
-static void publish(struct device_entry *entry, struct stack *stack)
+static void device_table_publish(struct device_table_entry *entry, struct stack *stack)
 {
   struct hipmm_resource *none = NULL;
   atomic_compare_exchange_strong(&entry->resource, &none, &stack->instances[stack->top].resource);
@@ -94,7 +94,7 @@ static void publish(struct device_entry *entry, struct stack *stack)
 }
 
 /* The lock is held, save while the stack is built. */
-static enum hipmm_status build_here(struct device_entry *entry, int device)
+static enum hipmm_status device_table_build_here(struct device_table_entry *entry, int device)
 {
   struct stack *stack;
   entry->is_building = true;
@@ -102,54 +102,54 @@ static enum hipmm_status build_here(struct device_entry *entry, int device)
   pthread_mutex_unlock(&lock);
   enum hipmm_status status = stack_build(graph_in_use, device, &stack);
   pthread_mutex_lock(&lock);
-  if (!status) publish(entry, stack);
+  if (!status) device_table_publish(entry, stack);
   entry->is_building = false;
   pthread_cond_broadcast(&building_over);
   return status;
 }
 
-static enum hipmm_status build_stack(int device)
+static enum hipmm_status device_table_build_stack(int device)
 {
-  struct device_entry *entry = &entries[device];
+  struct device_table_entry *entry = &entries[device];
   int cancel = cancel_forbid();
   pthread_mutex_lock(&lock);
-  enum hipmm_status status = await_builder(entry);
-  if (!status && !atomic_load(&entry->stack)) status = build_here(entry, device);
+  enum hipmm_status status = device_table_await_builder(entry);
+  if (!status && !atomic_load(&entry->stack)) status = device_table_build_here(entry, device);
   pthread_mutex_unlock(&lock);
   cancel_allow(cancel);
   return status;
 }
 
-struct stack *device_stack_if_built(int device)
+struct stack *device_table_stack_if_built(int device)
 {
   if (device < 0 || device >= device_count) return NULL;
   return atomic_load_explicit(&entries[device].stack, memory_order_acquire);
 }
 
-enum hipmm_status device_stack(int device, struct stack **stack_out)
+enum hipmm_status device_table_stack(int device, struct stack **stack_out)
 {
-  enum hipmm_status status = device_check(device);
-  if (!status && !device_stack_if_built(device)) status = build_stack(device);
-  if (!status) *stack_out = device_stack_if_built(device);
+  enum hipmm_status status = device_table_check(device);
+  if (!status && !device_table_stack_if_built(device)) status = device_table_build_stack(device);
+  if (!status) *stack_out = device_table_stack_if_built(device);
   return status;
 }
 
-static struct hipmm_resource *resource_in_force(int device)
+static struct hipmm_resource *device_table_resource_in_force(int device)
 {
   if (device < 0 || device >= device_count) return NULL;
   return atomic_load_explicit(&entries[device].resource, memory_order_acquire);
 }
 
-enum hipmm_status device_resource(int device, struct hipmm_resource **resource_out)
+enum hipmm_status device_table_resource(int device, struct hipmm_resource **resource_out)
 {
   struct stack *stack;
-  struct hipmm_resource *resource = resource_in_force(device);
-  enum hipmm_status status = resource ? HIPMM_OK : device_stack(device, &stack);
-  if (!status) *resource_out = resource ? resource : resource_in_force(device);
+  struct hipmm_resource *resource = device_table_resource_in_force(device);
+  enum hipmm_status status = resource ? HIPMM_OK : device_table_stack(device, &stack);
+  if (!status) *resource_out = resource ? resource : device_table_resource_in_force(device);
   return status;
 }
 
-enum hipmm_status device_current(int *device_out)
+enum hipmm_status device_table_current(int *device_out)
 {
   int device, code = hip_table()->GetDevice(&device);
   if (code) return hip_refuse(NULL, "hipGetDevice", code, 0);
@@ -157,10 +157,10 @@ enum hipmm_status device_current(int *device_out)
   return HIPMM_OK;
 }
 
-enum hipmm_status device_enter(int device, int *previous_out)
+enum hipmm_status device_table_enter(int device, int *previous_out)
 {
   int previous = 0;
-  enum hipmm_status status = device_current(&previous);
+  enum hipmm_status status = device_table_current(&previous);
   if (status) return status;
   int code = previous == device ? 0 : hip_table()->SetDevice(device);
   if (code) return hip_refuse(NULL, "hipSetDevice", code, 0);
@@ -168,15 +168,15 @@ enum hipmm_status device_enter(int device, int *previous_out)
   return HIPMM_OK;
 }
 
-enum hipmm_status device_current_resource(struct hipmm_resource **resource_out)
+enum hipmm_status device_table_current_resource(struct hipmm_resource **resource_out)
 {
   int device = 0;
-  enum hipmm_status status = device_current(&device);
-  return status ? status : device_resource(device, resource_out);
+  enum hipmm_status status = device_table_current(&device);
+  return status ? status : device_table_resource(device, resource_out);
 }
 
 /* The table's reference; a resource that it keeps already needs no second. */
-static enum hipmm_status keep(struct hipmm_resource *resource)
+static enum hipmm_status device_table_keep(struct hipmm_resource *resource)
 {
   for (struct kept *kept = kept_resources; kept; kept = kept->next)
     if (kept->resource == resource) return HIPMM_OK;
@@ -188,26 +188,27 @@ static enum hipmm_status keep(struct hipmm_resource *resource)
   return HIPMM_OK;
 }
 
-static enum hipmm_status check_resource(int device, const struct hipmm_resource *resource)
+static enum hipmm_status device_table_check_resource(int device, const struct hipmm_resource *resource)
 {
-  enum hipmm_status status = device_check(device);
+  enum hipmm_status status = device_table_check(device);
   if (status || !resource || hipmm_resource_device(resource) == device) return status;
   return error_set(HIPMM_E_ARGUMENT, "resource %s serves device %d and cannot be put in force on device %d",
                    hipmm_resource_name(resource), hipmm_resource_device(resource), device);
 }
 
 /* In force from now on. NULL: the top of the device's stack, or what it will be. The stack is built only if the caller wants to see it. */
-static enum hipmm_status put_in_force(int device, struct hipmm_resource *resource, struct hipmm_resource **previous_out)
+static enum hipmm_status device_table_put_in_force(int device, struct hipmm_resource *resource,
+                                                   struct hipmm_resource **previous_out)
 {
   struct hipmm_resource *previous = NULL;
-  enum hipmm_status status = check_resource(device, resource);
-  if (!status && previous_out) status = device_resource(device, &previous);
+  enum hipmm_status status = device_table_check_resource(device, resource);
+  if (!status && previous_out) status = device_table_resource(device, &previous);
   if (status) return status;
   pthread_mutex_lock(&lock);
-  status = await_builder(&entries[device]);
-  struct stack *stack = device_stack_if_built(device);
+  status = device_table_await_builder(&entries[device]);
+  struct stack *stack = device_table_stack_if_built(device);
   if (!resource && stack) resource = &stack->instances[stack->top].resource;
-  if (!status && resource) status = keep(resource);
+  if (!status && resource) status = device_table_keep(resource);
   if (!status) previous = atomic_exchange(&entries[device].resource, resource);
   pthread_mutex_unlock(&lock);
   if (!status && previous_out) {
@@ -220,51 +221,51 @@ static enum hipmm_status put_in_force(int device, struct hipmm_resource *resourc
 /* ---- The public side ---- */
 
 /* The call is over. */
-static enum hipmm_status leave(enum hipmm_status status)
+static enum hipmm_status device_table_leave(enum hipmm_status status)
 {
-  life_leave();
+  lifecycle_leave();
   return status;
 }
 
 /* The same; what was found is the caller's. */
-static enum hipmm_status give(enum hipmm_status status, struct hipmm_resource *resource,
-                              struct hipmm_resource **resource_out)
+static enum hipmm_status device_table_give(enum hipmm_status status, struct hipmm_resource *resource,
+                                           struct hipmm_resource **resource_out)
 {
   if (!status) hipmm_resource_retain(resource);
   if (!status) *resource_out = resource;
-  return leave(status);
+  return device_table_leave(status);
 }
 
-static enum hipmm_status enter(const void *argument, const char *name)
+static enum hipmm_status device_table_begin_call(const void *argument, const char *name)
 {
-  enum hipmm_status status = life_check_argument(argument, name);
-  return status ? status : life_enter();
+  enum hipmm_status status = lifecycle_check_argument(argument, name);
+  return status ? status : lifecycle_enter();
 }
 
 enum hipmm_status hipmm_get_device_resource(int device, struct hipmm_resource **resource_out)
 {
   struct hipmm_resource *resource = NULL;
-  enum hipmm_status status = enter(resource_out, "resource_out");
+  enum hipmm_status status = device_table_begin_call(resource_out, "resource_out");
   if (status) return status;
-  status = device_resource(device, &resource);
-  return give(status, resource, resource_out);
+  status = device_table_resource(device, &resource);
+  return device_table_give(status, resource, resource_out);
 }
 
 enum hipmm_status hipmm_get_current_resource(struct hipmm_resource **resource_out)
 {
   struct hipmm_resource *resource = NULL;
-  enum hipmm_status status = enter(resource_out, "resource_out");
+  enum hipmm_status status = device_table_begin_call(resource_out, "resource_out");
   if (status) return status;
-  status = device_current_resource(&resource);
-  return give(status, resource, resource_out);
+  status = device_table_current_resource(&resource);
+  return device_table_give(status, resource, resource_out);
 }
 
-static enum hipmm_status find_named(int device, const char *name, struct hipmm_resource **resource_out)
+static enum hipmm_status device_table_find_named(int device, const char *name, struct hipmm_resource **resource_out)
 {
   struct stack *stack;
   const char *nearest = NULL;
   char hint[TEXT_HINT_BYTES];
-  enum hipmm_status status = device_stack(device, &stack);
+  enum hipmm_status status = device_table_stack(device, &stack);
   if (status) return status;
   struct instance *instance = stack_find(stack, name, &nearest);
   if (!instance)
@@ -277,27 +278,27 @@ static enum hipmm_status find_named(int device, const char *name, struct hipmm_r
 enum hipmm_status hipmm_get_named_resource(int device, const char *name, struct hipmm_resource **resource_out)
 {
   struct hipmm_resource *resource = NULL;
-  enum hipmm_status status = life_check_argument(resource_out, "resource_out");
-  if (!status) status = enter(name, "name");
+  enum hipmm_status status = lifecycle_check_argument(resource_out, "resource_out");
+  if (!status) status = device_table_begin_call(name, "name");
   if (status) return status;
-  status = find_named(device, name, &resource);
-  return give(status, resource, resource_out);
+  status = device_table_find_named(device, name, &resource);
+  return device_table_give(status, resource, resource_out);
 }
 
 enum hipmm_status hipmm_set_device_resource(int device, struct hipmm_resource *resource,
                                             struct hipmm_resource **previous_out)
 {
-  enum hipmm_status status = life_enter();
-  return status ? status : leave(put_in_force(device, resource, previous_out));
+  enum hipmm_status status = lifecycle_enter();
+  return status ? status : device_table_leave(device_table_put_in_force(device, resource, previous_out));
 }
 
 enum hipmm_status hipmm_set_current_resource(struct hipmm_resource *resource, struct hipmm_resource **previous_out)
 {
   int device = 0;
-  enum hipmm_status status = life_enter();
+  enum hipmm_status status = lifecycle_enter();
   if (status) return status;
-  status = device_current(&device);
-  return leave(status ? status : put_in_force(device, resource, previous_out));
+  status = device_table_current(&device);
+  return device_table_leave(status ? status : device_table_put_in_force(device, resource, previous_out));
 }
 
 enum hipmm_status hipmm_reset_device_resource(int device)
@@ -312,24 +313,24 @@ enum hipmm_status hipmm_reset_current_resource(void)
 
 enum hipmm_status hipmm_device_count(int *count_out)
 {
-  enum hipmm_status status = life_check_argument(count_out, "count_out");
+  enum hipmm_status status = lifecycle_check_argument(count_out, "count_out");
   if (!status) *count_out = device_count;
   return status;
 }
 
 enum hipmm_status hipmm_device_current(int *device_out)
 {
-  enum hipmm_status status = life_check_argument(device_out, "device_out");
-  return status ? status : device_current(device_out);
+  enum hipmm_status status = lifecycle_check_argument(device_out, "device_out");
+  return status ? status : device_table_current(device_out);
 }
 
 enum hipmm_status hipmm_device_held_bytes(int device, size_t *now_out, size_t *peak_out)
 {
   struct stack *stack;
-  enum hipmm_status status = life_enter();
+  enum hipmm_status status = lifecycle_enter();
   if (status) return status;
-  status = device_stack(device, &stack);
+  status = device_table_stack(device, &stack);
   if (!status && now_out) *now_out = (size_t)atomic_load(&stack->held_bytes);
   if (!status && peak_out) *peak_out = (size_t)atomic_load(&stack->peak_held_bytes);
-  return leave(status);
+  return device_table_leave(status);
 }

@@ -6,35 +6,35 @@
 #include "stack.h"
 
 /* The most devices that are served; a runtime's further ones do not exist for hipmm. */
-enum { DEVICE_MOST = 64 };
+enum { DEVICE_TABLE_MOST = 64 };
 
 /* Grows each time that the table is opened and closed, so that who remembers something of a device can tell whether it
  * is about the stack of now. Odd while the table is open; never 0. */
-extern atomic_uint device_openings;
+extern atomic_uint device_table_openings;
 
 /* Opens the table of `count` devices over a graph (whose reference it takes over), and closes it. The caller serialises
- * the two, and no other call is under way during close: whoever uses what follows is between life_enter() and
- * life_leave(), save device_check(), device_current() and device_enter(). */
+ * the two, and no other call is under way during close: whoever uses what follows is between lifecycle_enter() and
+ * lifecycle_leave(), save device_table_check(), device_table_current() and device_table_enter(). */
 void device_table_open(struct graph *graph, int count);
 void device_table_close(void);
 
-/* The resource in force on a device, building its stack if need be. Borrowed: it lives until life_leave(). */
-enum hipmm_status device_resource(int device, struct hipmm_resource **resource_out);
-enum hipmm_status device_current_resource(struct hipmm_resource **resource_out);
+/* The resource in force on a device, building its stack if need be. Borrowed: it lives until lifecycle_leave(). */
+enum hipmm_status device_table_resource(int device, struct hipmm_resource **resource_out);
+enum hipmm_status device_table_current_resource(struct hipmm_resource **resource_out);
 
 /* The device's stack, built if need be, or only if it is there already (NULL when not). Borrowed likewise. */
-enum hipmm_status device_stack(int device, struct stack **stack_out);
-struct stack *device_stack_if_built(int device);
+enum hipmm_status device_table_stack(int device, struct stack **stack_out);
+struct stack *device_table_stack_if_built(int device);
 
 /* The graph in use, with a reference, if `device` exists. */
-enum hipmm_status device_graph(int device, struct graph **graph_out);
+enum hipmm_status device_table_graph(int device, struct graph **graph_out);
 
-enum hipmm_status device_current(int *device_out);
+enum hipmm_status device_table_current(int *device_out);
 
 /* HIPMM_E_ARGUMENT if there is no such device. */
-enum hipmm_status device_check(int device);
+enum hipmm_status device_table_check(int device);
 
 /* Makes a device current, or says why that cannot be; hip_leave_device() makes `previous` current again. */
-enum hipmm_status device_enter(int device, int *previous_out);
+enum hipmm_status device_table_enter(int device, int *previous_out);
 
 #endif

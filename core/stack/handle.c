@@ -37,21 +37,21 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static atomic_uint threads;
 
-static void make_shelves(void)
+static void handle_make_shelves(void)
 {
   for (size_t i = 0; i < SHELVES; i++) pthread_mutex_init(&shelves[i].lock, NULL);
 }
 
-static unsigned shelf_of_thread(void)
+static unsigned handle_shelf_of_thread(void)
 {
   static _Thread_local unsigned number;
-  pthread_once(&once, make_shelves);
+  pthread_once(&once, handle_make_shelves);
   if (!number) number = atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) % SHELVES + 1;
   return number - 1;
 }
 
 /* The shelf's lock is held. */
-static void put(struct handle *handle)
+static void handle_put(struct handle *handle)
 {
   struct shelf *shelf = &shelves[handle->shelf];
   handle->next = NULL;
@@ -59,20 +59,20 @@ static void put(struct handle *handle)
   shelf->last = handle;
 }
 
-static void fill(unsigned number)
+static void handle_fill(unsigned number)
 {
-  char *chunk = pages_allocate(CHUNK_BYTES);
+  char *chunk = os_memory_allocate(CHUNK_BYTES);
   for (size_t at = 0; chunk && at < CHUNK_BYTES; at += HANDLE_OBJECT_BYTES) {
     struct handle *handle = (struct handle *)(chunk + at);
     handle->shelf = (unsigned short)number;
-    put(handle);
+    handle_put(handle);
   }
 }
 
-static struct handle *take(unsigned number)
+static struct handle *handle_take(unsigned number)
 {
   struct shelf *shelf = &shelves[number];
-  if (!shelf->first) fill(number);
+  if (!shelf->first) handle_fill(number);
   struct handle *handle = shelf->first;
   if (handle) shelf->first = handle->next;
   if (!shelf->first) shelf->last = NULL;
@@ -82,7 +82,7 @@ static struct handle *take(unsigned number)
 /* ---- Holding stacks; the shelf's lock is held ---- */
 
 /* The hold of a stack, or else an unused one; NO_HOLD if there is neither. */
-static unsigned find_hold(const struct shelf *shelf, const struct stack *stack)
+static unsigned handle_find_hold(const struct shelf *shelf, const struct stack *stack)
 {
   unsigned unused = NO_HOLD;
   for (unsigned i = 0; i < HOLDS; i++) {
@@ -92,12 +92,12 @@ static unsigned find_hold(const struct shelf *shelf, const struct stack *stack)
   return unused;
 }
 
-static void hold(struct shelf *shelf, struct handle *handle, struct stack *stack)
+static void handle_hold(struct shelf *shelf, struct handle *handle, struct stack *stack)
 {
   handle->stack = stack;
   handle->hold = NO_HOLD;
   if (!stack) return;
-  handle->hold = (unsigned short)find_hold(shelf, stack);
+  handle->hold = (unsigned short)handle_find_hold(shelf, stack);
   struct hold *found = handle->hold == NO_HOLD ? NULL : &shelf->holds[handle->hold];
   if (!found || !found->stack) stack_retain(stack);
   if (!found) return;
@@ -106,17 +106,17 @@ static void hold(struct shelf *shelf, struct handle *handle, struct stack *stack
 }
 
 /* A reference that is to be given back once the lock is: it may be the last. NULL: none. */
-static struct stack *let_go(struct shelf *shelf, const struct handle *handle)
+static struct stack *handle_release_hold(struct shelf *shelf, const struct handle *handle)
 {
   struct stack *stack = handle->stack;
   if (!stack || handle->hold == NO_HOLD) return stack;
   struct hold *found = &shelf->holds[handle->hold];
-  if (--found->objects || device_stack_if_built(stack->device) == stack) return NULL;
+  if (--found->objects || device_table_stack_if_built(stack->device) == stack) return NULL;
   found->stack = NULL;
   return stack;
 }
 
-static struct stack *let_go_of_idle(struct shelf *shelf)
+static struct stack *handle_let_go_of_idle(struct shelf *shelf)
 {
   for (size_t i = 0; i < HOLDS; i++) {
     struct stack *stack = shelf->holds[i].stack;
@@ -129,12 +129,12 @@ static struct stack *let_go_of_idle(struct shelf *shelf)
 
 void handle_let_go(void)
 {
-  pthread_once(&once, make_shelves);
+  pthread_once(&once, handle_make_shelves);
   for (size_t i = 0; i < SHELVES; i++) {
     struct stack *stack;
     do {
       pthread_mutex_lock(&shelves[i].lock);
-      stack = let_go_of_idle(&shelves[i]);
+      stack = handle_let_go_of_idle(&shelves[i]);
       pthread_mutex_unlock(&shelves[i].lock);
       if (stack) stack_release(stack);
     } while (stack);
@@ -145,11 +145,11 @@ void handle_let_go(void)
 
 void *handle_new(struct stack *stack)
 {
-  unsigned number = shelf_of_thread();
+  unsigned number = handle_shelf_of_thread();
   struct shelf *shelf = &shelves[number];
   pthread_mutex_lock(&shelf->lock);
-  struct handle *handle = take(number);
-  if (handle) hold(shelf, handle, stack);
+  struct handle *handle = handle_take(number);
+  if (handle) handle_hold(shelf, handle, stack);
   pthread_mutex_unlock(&shelf->lock);
   if (handle) memset(handle + 1, 0, HANDLE_OBJECT_BYTES - sizeof *handle);
   return handle;
@@ -176,8 +176,8 @@ void handle_free(void *object)
   struct handle *handle = object;
   struct shelf *shelf = &shelves[handle->shelf];
   pthread_mutex_lock(&shelf->lock);
-  struct stack *stack = let_go(shelf, handle);
-  put(handle);
+  struct stack *stack = handle_release_hold(shelf, handle);
+  handle_put(handle);
   pthread_mutex_unlock(&shelf->lock);
   if (stack) stack_release(stack);
 }
@@ -194,7 +194,7 @@ enum hipmm_status handle_refuse(enum handle_kind kind)
 
 enum hipmm_status handle_check(const void *object, enum handle_kind kind)
 {
-  if (life_is_barred()) return life_check();
+  if (lifecycle_is_barred()) return lifecycle_check();
   if (!object) return error_set(HIPMM_E_ARGUMENT, "the object is NULL");
   return handle_is(object, kind) ? HIPMM_OK : handle_refuse(kind);
 }

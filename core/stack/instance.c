@@ -10,7 +10,7 @@
 
 /* ---- Links ---- */
 
-static enum hipmm_status find_needs(struct instance *instance)
+static enum hipmm_status instance_find_needs(struct instance *instance)
 {
   const struct graph_node *node = instance->node;
   const struct outside *outside = &instance->stack->outside;
@@ -23,24 +23,24 @@ static enum hipmm_status find_needs(struct instance *instance)
 }
 
 /* The later was made, the nearer to the top. */
-static int by_age(const void *left, const void *right)
+static int instance_by_age(const void *left, const void *right)
 {
   uint64_t a = (*(struct instance *const *)left)->number, b = (*(struct instance *const *)right)->number;
   return a < b ? 1 : a > b ? -1 : 0;
 }
 
 /* In one order, each once; returns how many are left. */
-static size_t sort(struct instance **instances, size_t n)
+static size_t instance_sort(struct instance **instances, size_t n)
 {
   size_t n_kept = 0;
-  qsort(instances, n, sizeof *instances, by_age);
+  qsort(instances, n, sizeof *instances, instance_by_age);
   for (size_t i = 0; i < n; i++)
     if (!n_kept || instances[n_kept - 1] != instances[i]) instances[n_kept++] = instances[i];
   return n_kept;
 }
 
 /* All that any of them reaches. */
-static enum hipmm_status find_reach(struct instance *instance)
+static enum hipmm_status instance_find_reach(struct instance *instance)
 {
   size_t n = 1;
   for (size_t i = 0; i < instance->n_needs; i++) n += instance->needs[i]->n_reach;
@@ -53,25 +53,25 @@ static enum hipmm_status find_reach(struct instance *instance)
     n += instance->needs[i]->n_reach;
   }
   instance->reach = reach;
-  instance->n_reach = sort(reach, n);
+  instance->n_reach = instance_sort(reach, n);
   return HIPMM_OK;
 }
 
 /* Whether its blocks may be live blocks of what it needs, at the same addresses. */
-static bool hands_on(const struct instance *instance)
+static bool instance_hands_on(const struct instance *instance)
 {
   const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
   return !plugin->ops->find || plugin->flags & HIPMM_PLUGIN_HANDS_ON;
 }
 
 /* Whether it can be asked for a block, or is the last that could have been. */
-static bool is_finder(const struct instance *instance)
+static bool instance_is_finder(const struct instance *instance)
 {
   return instance->node->plugin->descriptor.ops->find || !instance->n_needs;
 }
 
 /* What it needs, as far as that answers, and what stands behind those that hand on. */
-static enum hipmm_status find_finders(struct instance *instance)
+static enum hipmm_status instance_find_finders(struct instance *instance)
 {
   size_t n = instance->n_needs;
   for (size_t i = 0; i < instance->n_needs; i++) n += instance->needs[i]->n_finders;
@@ -80,20 +80,20 @@ static enum hipmm_status find_finders(struct instance *instance)
   n = 0;
   for (size_t i = 0; i < instance->n_needs; i++) {
     const struct instance *need = instance->needs[i];
-    if (is_finder(need)) finders[n++] = instance->needs[i];
-    if (!hands_on(need)) continue;
+    if (instance_is_finder(need)) finders[n++] = instance->needs[i];
+    if (!instance_hands_on(need)) continue;
     memcpy(finders + n, need->finders, need->n_finders * sizeof *finders);
     n += need->n_finders;
   }
   instance->finders = finders;
-  instance->n_finders = sort(finders, n);
+  instance->n_finders = instance_sort(finders, n);
   return HIPMM_OK;
 }
 
 enum hipmm_status instance_link(struct instance *instance)
 {
   static atomic_uint_fast64_t numbers;
-  enum hipmm_status status = find_needs(instance);
+  enum hipmm_status status = instance_find_needs(instance);
   if (status) return status;
   instance->number = atomic_fetch_add(&numbers, 1);
   instance->depth = 1;
@@ -102,8 +102,8 @@ enum hipmm_status instance_link(struct instance *instance)
   if (instance->depth > GRAPH_MAX_DEPTH)
     return error_set(HIPMM_E_ARGUMENT, "%s: stands on more than %d resources, one on the other; the most is %d deep",
                      instance->node->name, GRAPH_MAX_DEPTH - 1, GRAPH_MAX_DEPTH);
-  status = find_reach(instance);
-  return status ? status : find_finders(instance);
+  status = instance_find_reach(instance);
+  return status ? status : instance_find_finders(instance);
 }
 
 bool instance_is_kept_below(const struct instance *instance)
@@ -116,7 +116,7 @@ bool instance_is_kept_below(const struct instance *instance)
 }
 
 /* In reach of another one, which is not itself. */
-static bool is_below(const struct instance *instance, const struct instance *other)
+static bool instance_is_below(const struct instance *instance, const struct instance *other)
 {
   for (size_t i = 1; i < other->n_reach; i++)
     if (other->reach[i] == instance) return true;
@@ -126,17 +126,17 @@ static bool is_below(const struct instance *instance, const struct instance *oth
 /* What an adaptor hands on may be from anything that it reaches. */
 bool instance_may_cut_up(const struct instance *other, const struct instance *instance)
 {
-  bool is_adaptor = hands_on(instance) || instance->node->plugin->descriptor.role == HIPMM_ROLE_ADAPTOR;
+  bool is_adaptor = instance_hands_on(instance) || instance->node->plugin->descriptor.role == HIPMM_ROLE_ADAPTOR;
   for (size_t i = 0; i < (is_adaptor ? instance->n_reach : 1); i++)
-    if (is_below(instance->reach[i], other)) return true;
+    if (instance_is_below(instance->reach[i], other)) return true;
   return false;
 }
 
 /* ---- Searches ---- */
 
 /* What it knows by itself. `is_settled_out`: there is no sense in asking others. */
-static enum hipmm_status ask(const struct instance *instance, const void *ptr, struct hipmm_block *block_out,
-                             bool *is_settled_out)
+static enum hipmm_status instance_ask(const struct instance *instance, const void *ptr, struct hipmm_block *block_out,
+                                      bool *is_settled_out)
 {
   const struct hipmm_ops *ops = instance->resource.ops;
   *is_settled_out = false;
@@ -152,7 +152,7 @@ enum hipmm_status instance_find_below(const struct instance *instance, const voi
   enum hipmm_status status = instance->n_finders ? HIPMM_E_POINTER : HIPMM_E_NOT_SUPPORTED;
   for (size_t i = 0; i < instance->n_finders; i++) {
     bool is_settled;
-    enum hipmm_status one = ask(instance->finders[i], ptr, block_out, &is_settled);
+    enum hipmm_status one = instance_ask(instance->finders[i], ptr, block_out, &is_settled);
     if (is_settled) return one;
     if (one == HIPMM_E_NOT_SUPPORTED) status = one;
   }
@@ -162,12 +162,12 @@ enum hipmm_status instance_find_below(const struct instance *instance, const voi
 enum hipmm_status instance_find(const struct instance *instance, const void *ptr, struct hipmm_block *block_out)
 {
   bool is_settled;
-  enum hipmm_status status = ask(instance, ptr, block_out, &is_settled);
-  return is_settled || !hands_on(instance) ? status : instance_find_below(instance, ptr, block_out);
+  enum hipmm_status status = instance_ask(instance, ptr, block_out, &is_settled);
+  return is_settled || !instance_hands_on(instance) ? status : instance_find_below(instance, ptr, block_out);
 }
 
-static const struct instance *search_down(const struct instance *instance, const char *name, bool actions,
-                                          size_t *row_out)
+static const struct instance *instance_search_down(const struct instance *instance, const char *name, bool actions,
+                                                   size_t *row_out)
 {
   for (size_t i = 0; i < instance->n_reach; i++) {
     const struct hipmm_plugin *plugin = &instance->reach[i]->node->plugin->descriptor;
@@ -184,12 +184,12 @@ static const struct instance *search_down(const struct instance *instance, const
 
 const struct instance *instance_with_value(const struct instance *instance, const char *name, size_t *row_out)
 {
-  return search_down(instance, name, false, row_out);
+  return instance_search_down(instance, name, false, row_out);
 }
 
 const struct instance *instance_with_action(const struct instance *instance, const char *name, size_t *row_out)
 {
-  return search_down(instance, name, true, row_out);
+  return instance_search_down(instance, name, true, row_out);
 }
 
 /* ---- News of streams ---- */

@@ -9,7 +9,7 @@
 
 /* An option may name what is below in the same stack, or what the caller gave when it was made in code; never
  * itself. */
-static struct hipmm_resource *resolve(void *closure, const char *name)
+static struct hipmm_resource *instance_options_resolve(void *closure, const char *name)
 {
   struct instance *instance = closure;
   const struct stack *stack = instance->stack;
@@ -20,14 +20,14 @@ static struct hipmm_resource *resolve(void *closure, const char *name)
 }
 
 /* Of the object a copy is kept: counts of references are then touched by one thread alone. */
-static struct option_set *allocate(const struct hipmm_plugin *plugin, const json_t *object)
+static struct instance_options *instance_options_allocate(const struct hipmm_plugin *plugin, const json_t *object)
 {
-  struct option_set *set = calloc(1, sizeof *set);
+  struct instance_options *set = calloc(1, sizeof *set);
   void *options = calloc(1, plugin->options_bytes + 1);
   json_t *copy = json_deep_copy(object);
   char *text = json_dumps(object, JSON_SORT_KEYS | JSON_COMPACT);
   if (set && options && copy && text) {
-    *set = (struct option_set){.object = copy, .options = options, .text = text};
+    *set = (struct instance_options){.object = copy, .options = options, .text = text};
     return set;
   }
   free(text);
@@ -37,7 +37,7 @@ static struct option_set *allocate(const struct hipmm_plugin *plugin, const json
   return NULL;
 }
 
-static void free_one(struct option_set *set)
+static void instance_options_free_one(struct instance_options *set)
 {
   free(set->options);
   free(set->text);
@@ -45,13 +45,13 @@ static void free_one(struct option_set *set)
   free(set);
 }
 
-bool option_set_new(struct instance *instance, const json_t *object, const char *path, struct report *report,
-                    struct option_set **set_out)
+bool instance_options_new(struct instance *instance, const json_t *object, const char *path, struct diagnostics *report,
+                          struct instance_options **set_out)
 {
   const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
-  struct option_set *set = allocate(plugin, object);
+  struct instance_options *set = instance_options_allocate(plugin, object);
   if (!set) {
-    report_add(report, HIPMM_E_OUT_OF_MEMORY, path, "no host memory for the options");
+    diagnostics_add(report, HIPMM_E_OUT_OF_MEMORY, path, "no host memory for the options");
     return false;
   }
   struct option_context context = {.report = report,
@@ -60,68 +60,69 @@ bool option_set_new(struct instance *instance, const json_t *object, const char 
                                    .free_bytes = instance->free_bytes,
                                    .keys = instance->stack->graph->resource_keys,
                                    .takes_objects = true,
-                                   .resolve = resolve,
+                                   .resolve = instance_options_resolve,
                                    .closure = instance};
   if (option_fill(plugin->options, plugin->n_options, set->object, &context, set->options)) {
     *set_out = set;
     return true;
   }
-  free_one(set);
+  instance_options_free_one(set);
   return false;
 }
 
-static bool can_name_objects(const struct hipmm_option *row)
+static bool instance_options_can_name_objects(const struct hipmm_option *row)
 {
   bool can = row->type == HIPMM_OPTION_OBJECT;
-  for (uint32_t i = 0; i < row->n_fields; i++) can |= can_name_objects(&row->fields[i]);
+  for (uint32_t i = 0; i < row->n_fields; i++) can |= instance_options_can_name_objects(&row->fields[i]);
   return can;
 }
 
-static bool names_objects(const struct hipmm_plugin *plugin, const json_t *object)
+static bool instance_options_names_objects(const struct hipmm_plugin *plugin, const json_t *object)
 {
   for (uint32_t i = 0; i < plugin->n_options; i++) {
     const struct hipmm_option *row = &plugin->options[i];
-    if ((row->initial || json_object_get(object, row->name)) && can_name_objects(row)) return true;
+    if ((row->initial || json_object_get(object, row->name)) && instance_options_can_name_objects(row)) return true;
   }
   return false;
 }
 
-static int compare_texts(const void *left, const void *right)
+static int instance_options_compare_texts(const void *left, const void *right)
 {
-  const struct option_set *a = left, *b = right;
+  const struct instance_options *a = left, *b = right;
   return strcmp(a->text, b->text);
 }
 
 /* A kept set with the same options. Where they name registered objects, a name may mean another object by now. */
-static struct option_set *find_kept(const struct instance *instance, const json_t *object)
+static struct instance_options *instance_options_find_kept(const struct instance *instance, const json_t *object)
 {
-  if (names_objects(&instance->node->plugin->descriptor, object)) return NULL;
-  struct option_set key = {.text = json_dumps(object, JSON_SORT_KEYS | JSON_COMPACT)};
-  struct option_set **found = key.text ? tfind(&key, &instance->options_by_text, compare_texts) : NULL;
+  if (instance_options_names_objects(&instance->node->plugin->descriptor, object)) return NULL;
+  struct instance_options key = {.text = json_dumps(object, JSON_SORT_KEYS | JSON_COMPACT)};
+  struct instance_options **found =
+      key.text ? tfind(&key, &instance->options_by_text, instance_options_compare_texts) : NULL;
   free(key.text);
   return found ? *found : NULL;
 }
 
 /* The object in force with one option changed; NULL once reported. */
-static json_t *change_object(const struct instance *instance, const struct hipmm_option *row, const char *text,
-                             struct report *report)
+static json_t *instance_options_change_object(const struct instance *instance, const struct hipmm_option *row,
+                                              const char *text, struct diagnostics *report)
 {
   const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
   json_t *object = json_deep_copy(atomic_load(&instance->options)->object);
   if (object && !text) json_object_del(object, row->name);
   if (object && (!text || option_set_text(plugin->options, plugin->n_options, row->name, text, object))) return object;
-  report_add(report, HIPMM_E_ARGUMENT, "", "%s is not valid UTF-8, or there is no host memory for it", row->name);
+  diagnostics_add(report, HIPMM_E_ARGUMENT, "", "%s is not valid UTF-8, or there is no host memory for it", row->name);
   json_decref(object);
   return NULL;
 }
 
-bool option_set_changed(struct instance *instance, const struct hipmm_option *row, const char *text,
-                        struct report *report, struct option_set **set_out, bool *is_known_out)
+bool instance_options_changed(struct instance *instance, const struct hipmm_option *row, const char *text,
+                              struct diagnostics *report, struct instance_options **set_out, bool *is_known_out)
 {
-  json_t *object = change_object(instance, row, text, report);
-  struct option_set *set = object ? find_kept(instance, object) : NULL;
+  json_t *object = instance_options_change_object(instance, row, text, report);
+  struct instance_options *set = object ? instance_options_find_kept(instance, object) : NULL;
   bool is_known = set != NULL;
-  if (object && !set) option_set_new(instance, object, "", report, &set);
+  if (object && !set) instance_options_new(instance, object, "", report, &set);
   json_decref(object);
   if (!set) return false;
   *set_out = set;
@@ -130,30 +131,30 @@ bool option_set_changed(struct instance *instance, const struct hipmm_option *ro
 }
 
 /* Without host memory to enter it by its text it is kept all the same, and made anew when it is wanted again. */
-void option_set_keep(struct instance *instance, struct option_set *set)
+void instance_options_keep(struct instance *instance, struct instance_options *set)
 {
   set->older = instance->all_options;
   instance->all_options = set;
-  tsearch(set, &instance->options_by_text, compare_texts);
+  tsearch(set, &instance->options_by_text, instance_options_compare_texts);
 }
 
-void option_set_free(const struct hipmm_plugin *plugin, struct option_set *set)
+void option_set_free(const struct hipmm_plugin *plugin, struct instance_options *set)
 {
   option_free(plugin->options, plugin->n_options, set->options);
-  free_one(set);
+  instance_options_free_one(set);
 }
 
-static void leave(void *set)
+static void instance_options_leave(void *set)
 {
   (void)set;
 }
 
 void option_set_free_kept(struct instance *instance)
 {
-  tdestroy(instance->options_by_text, leave);
+  tdestroy(instance->options_by_text, instance_options_leave);
   instance->options_by_text = NULL;
   while (instance->all_options) {
-    struct option_set *set = instance->all_options;
+    struct instance_options *set = instance->all_options;
     instance->all_options = set->older;
     option_set_free(&instance->node->plugin->descriptor, set);
   }

@@ -8,28 +8,28 @@
 
 /* Options in force at some time. All that were ever in force live as long as their resource: its plugin, and ops under
  * way, may still look into them. */
-struct option_set {
-  json_t *object;           /* as a user would write it; strings of `options` point into it */
-  void *options;            /* the plugin's option struct */
-  char *text;               /* `object` in one way of writing it: equal for equal objects */
-  struct option_set *older; /* of the instance, in the order they were made */
+struct instance_options {
+  json_t *object;                 /* as a user would write it; strings of `options` point into it */
+  void *options;                  /* the plugin's option struct */
+  char *text;                     /* `object` in one way of writing it: equal for equal objects */
+  struct instance_options *older; /* of the instance, in the order they were made */
 };
 
 /* Options from `object`, of which a copy is kept, for an instance that knows its upstreams. False once mistakes have
  * been reported, at `path` and below. */
-bool option_set_new(struct instance *instance, const json_t *object, const char *path, struct report *report,
-                    struct option_set **set_out);
+bool instance_options_new(struct instance *instance, const json_t *object, const char *path, struct diagnostics *report,
+                          struct instance_options **set_out);
 
 /* The options in force with one changed: `text` as of option_set_text, NULL for its default. `is_known_out`: such a set
  * is kept already, maybe in force. Otherwise it is new, and to be kept or freed. */
-bool option_set_changed(struct instance *instance, const struct hipmm_option *row, const char *text,
-                        struct report *report, struct option_set **set_out, bool *is_known_out);
+bool instance_options_changed(struct instance *instance, const struct hipmm_option *row, const char *text,
+                              struct diagnostics *report, struct instance_options **set_out, bool *is_known_out);
 
 /* Keeps a set until the instance is destroyed. The caller serialises. */
-void option_set_keep(struct instance *instance, struct option_set *set);
+void instance_options_keep(struct instance *instance, struct instance_options *set);
 
 /* Frees a set that is not kept. */
-void option_set_free(const struct hipmm_plugin *plugin, struct option_set *set);
+void option_set_free(const struct hipmm_plugin *plugin, struct instance_options *set);
 
 /* Frees all sets that the instance keeps. */
 void option_set_free_kept(struct instance *instance);

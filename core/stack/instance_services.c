@@ -11,35 +11,37 @@ static _Thread_local bool copies_are_ordered;
 
 static const char not_here[] = "{0:hex} is not allocated here: it is foreign, or was freed before";
 
-static struct instance *instance_of(const struct hipmm_services *services)
+static struct instance *instance_services_of(const struct hipmm_services *services)
 {
   return (struct instance *)((char *)(uintptr_t)services - offsetof(struct instance, services));
 }
 
-static enum hipmm_status explain(const struct hipmm_services *services, enum hipmm_status status, const char *text,
-                                 uint64_t first, uint64_t second, uint64_t third, uint64_t fourth)
+static enum hipmm_status instance_services_explain(const struct hipmm_services *services, enum hipmm_status status,
+                                                   const char *text, uint64_t first, uint64_t second, uint64_t third,
+                                                   uint64_t fourth)
 {
   return error_explain(status, services->name, text, (const uint64_t[]){first, second, third, fourth});
 }
 
-static enum hipmm_status refuse_hip(const struct hipmm_services *services, const char *call, int code, size_t bytes)
+static enum hipmm_status instance_services_refuse_hip(const struct hipmm_services *services, const char *call, int code,
+                                                      size_t bytes)
 {
   return hip_refuse(services->name, call, code, bytes);
 }
 
-static int enter_device(const struct hipmm_services *services)
+static int instance_services_enter_device(const struct hipmm_services *services)
 {
   return hip_enter_device(services->device);
 }
 
-static void leave_device(const struct hipmm_services *services, int previous)
+static void instance_services_leave_device(const struct hipmm_services *services, int previous)
 {
   hip_leave_device(services->device, previous);
 }
 
-static void count_held(const struct hipmm_services *services, int64_t bytes)
+static void instance_services_count_held(const struct hipmm_services *services, int64_t bytes)
 {
-  struct stack *stack = instance_of(services)->stack;
+  struct stack *stack = instance_services_of(services)->stack;
   int64_t now = atomic_fetch_add_explicit(&stack->held_bytes, bytes, memory_order_relaxed) + bytes;
   int_fast64_t peak = atomic_load_explicit(&stack->peak_held_bytes, memory_order_relaxed);
   while (now > peak && !atomic_compare_exchange_weak_explicit(&stack->peak_held_bytes, &peak, now, memory_order_relaxed,
@@ -47,68 +49,73 @@ static void count_held(const struct hipmm_services *services, int64_t bytes)
     continue;
 }
 
-static enum hipmm_status hold(const struct hipmm_services *services, void *ptr, size_t bytes)
+static enum hipmm_status instance_services_track(const struct hipmm_services *services, void *ptr, size_t bytes)
 {
-  if (!ledger_insert(&instance_of(services)->ledger, ptr, bytes))
+  if (!block_map_insert(&instance_services_of(services)->block_map, ptr, bytes))
     return error_refuse(HIPMM_E_OUT_OF_MEMORY, services->name, "no host memory left to note a block of {0:bytes}",
                         bytes, 0, 0);
-  count_held(services, (int64_t)bytes);
+  instance_services_count_held(services, (int64_t)bytes);
   return HIPMM_OK;
 }
 
-static enum hipmm_status release(const struct hipmm_services *services, void *ptr, size_t bytes, size_t *bytes_out)
+static enum hipmm_status instance_services_untrack(const struct hipmm_services *services, void *ptr, size_t bytes,
+                                                   size_t *bytes_out)
 {
   struct hipmm_block block;
-  enum hipmm_status status = ledger_remove(&instance_of(services)->ledger, ptr, bytes, &block);
+  enum hipmm_status status = block_map_remove(&instance_services_of(services)->block_map, ptr, bytes, &block);
   if (status == HIPMM_E_POINTER) return error_refuse(status, services->name, not_here, (uintptr_t)ptr, 0, 0);
   if (status == HIPMM_E_SIZE)
     return error_refuse(status, services->name, "{0:hex} was allocated with {1} bytes and cannot be freed with {2}",
                         (uintptr_t)ptr, block.bytes, bytes);
-  count_held(services, -(int64_t)block.bytes);
+  instance_services_count_held(services, -(int64_t)block.bytes);
   *bytes_out = block.bytes;
   return HIPMM_OK;
 }
 
-static enum hipmm_status held(const struct hipmm_services *services, const void *ptr, struct hipmm_block *block_out)
+static enum hipmm_status instance_services_lookup(const struct hipmm_services *services, const void *ptr,
+                                                  struct hipmm_block *block_out)
 {
-  if (ledger_find(&instance_of(services)->ledger, ptr, block_out)) return HIPMM_OK;
+  if (block_map_find(&instance_services_of(services)->block_map, ptr, block_out)) return HIPMM_OK;
   return error_refuse(HIPMM_E_POINTER, services->name, not_here, (uintptr_t)ptr, 0, 0);
 }
 
-static enum hipmm_status release_next(const struct hipmm_services *services, struct hipmm_block *block_out)
+static enum hipmm_status instance_services_untrack_any(const struct hipmm_services *services,
+                                                       struct hipmm_block *block_out)
 {
-  if (!ledger_remove_any(&instance_of(services)->ledger, block_out)) return HIPMM_E_POINTER;
-  count_held(services, -(int64_t)block_out->bytes);
+  if (!block_map_remove_any(&instance_services_of(services)->block_map, block_out)) return HIPMM_E_POINTER;
+  instance_services_count_held(services, -(int64_t)block_out->bytes);
   return HIPMM_OK;
 }
 
-static enum hipmm_status found(const struct hipmm_services *services, enum hipmm_status status, const void *ptr)
+static enum hipmm_status instance_services_found(const struct hipmm_services *services, enum hipmm_status status,
+                                                 const void *ptr)
 {
   if (status != HIPMM_E_NOT_SUPPORTED) return status;
   return error_refuse(status, services->name, "no resource below knows the size of {0:hex}; free it with its size",
                       (uintptr_t)ptr, 0, 0);
 }
 
-static enum hipmm_status find_below(const struct hipmm_services *services, const void *ptr,
-                                    struct hipmm_block *block_out)
+static enum hipmm_status instance_services_find_below(const struct hipmm_services *services, const void *ptr,
+                                                      struct hipmm_block *block_out)
 {
-  return found(services, instance_find_below(instance_of(services), ptr, block_out), ptr);
+  return instance_services_found(services, instance_find_below(instance_services_of(services), ptr, block_out), ptr);
 }
 
-static enum hipmm_status find_in(const struct hipmm_services *services, const struct hipmm_resource *resource,
-                                 const void *ptr, struct hipmm_block *block_out)
+static enum hipmm_status instance_services_find_in(const struct hipmm_services *services,
+                                                   const struct hipmm_resource *resource, const void *ptr,
+                                                   struct hipmm_block *block_out)
 {
-  return found(services, instance_find(instance_from(resource), ptr, block_out), ptr);
+  return instance_services_found(services, instance_find(instance_from(resource), ptr, block_out), ptr);
 }
 
 /* Of create, when what is below has been linked and the instance has not been handed out. */
-static int is_kept_below(const struct hipmm_services *services)
+static int instance_services_is_kept_below(const struct hipmm_services *services)
 {
-  return instance_is_kept_below(instance_of(services));
+  return instance_is_kept_below(instance_services_of(services));
 }
 
-static int may_cut_up(const struct hipmm_services *services, const struct hipmm_resource *other,
-                      const struct hipmm_resource *resource)
+static int instance_services_may_cut_up(const struct hipmm_services *services, const struct hipmm_resource *other,
+                                        const struct hipmm_resource *resource)
 {
   (void)services;
   return instance_may_cut_up(instance_from(other), instance_from(resource));
@@ -124,19 +131,19 @@ void instance_services_fill(struct instance *instance)
   struct hipmm_services services = services_plain(instance->node->name);
   services.device = instance->stack->device;
   services.hip = hip_table();
-  services.refuse_hip = refuse_hip;
-  services.enter_device = enter_device;
-  services.leave_device = leave_device;
-  services.hold = hold;
-  services.release = release;
-  services.held = held;
-  services.release_next = release_next;
-  services.count_held = count_held;
-  services.find_below = find_below;
-  services.find_in = find_in;
-  services.may_cut_up = may_cut_up;
-  services.is_kept_below = is_kept_below;
-  services.explain = explain;
+  services.refuse_hip = instance_services_refuse_hip;
+  services.enter_device = instance_services_enter_device;
+  services.leave_device = instance_services_leave_device;
+  services.track = instance_services_track;
+  services.untrack = instance_services_untrack;
+  services.lookup = instance_services_lookup;
+  services.untrack_any = instance_services_untrack_any;
+  services.count_held = instance_services_count_held;
+  services.find_below = instance_services_find_below;
+  services.find_in = instance_services_find_in;
+  services.may_cut_up = instance_services_may_cut_up;
+  services.is_kept_below = instance_services_is_kept_below;
+  services.explain = instance_services_explain;
   services.copies_are_ordered = copies_are_ordered;
   instance->services = services;
 }

@@ -20,7 +20,7 @@ void serial_open_lock(pthread_mutex_t *lock)
 }
 
 /* NULL, and the lock is not taken, if the calling thread has it. */
-static const struct hipmm_ops *try_enter(struct instance *instance)
+static const struct hipmm_ops *locked_ops_try_enter(struct instance *instance)
 {
   int cancel = cancel_forbid();
   if (pthread_mutex_lock(&instance->lock) == EDEADLK) {
@@ -31,7 +31,7 @@ static const struct hipmm_ops *try_enter(struct instance *instance)
   return instance->node->plugin->descriptor.ops;
 }
 
-static enum hipmm_status leave(struct instance *instance, enum hipmm_status status)
+static enum hipmm_status locked_ops_leave(struct instance *instance, enum hipmm_status status)
 {
   int cancel = instance->cancel;
   pthread_mutex_unlock(&instance->lock);
@@ -40,7 +40,7 @@ static enum hipmm_status leave(struct instance *instance, enum hipmm_status stat
 }
 
 /* Ops that only refuse; those whose status nobody sees do nothing. */
-static enum hipmm_status refuse(const struct instance *instance)
+static enum hipmm_status locked_ops_refuse(const struct instance *instance)
 {
   return error_refuse(HIPMM_E_STATE, instance->node->name,
                       "this thread is in a call of it already, and it is not thread-safe: what is called back from "
@@ -48,110 +48,118 @@ static enum hipmm_status refuse(const struct instance *instance)
                       0, 0, 0);
 }
 
-static enum hipmm_status serial_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
+static enum hipmm_status locked_ops_serial_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream,
+                                                    void **ptr_out)
 {
   struct instance *instance = self;
-  const struct hipmm_ops *ops = try_enter(instance);
-  return ops ? leave(instance, ops->allocate(instance->self, bytes, alignment, stream, ptr_out)) : refuse(instance);
+  const struct hipmm_ops *ops = locked_ops_try_enter(instance);
+  return ops ? locked_ops_leave(instance, ops->allocate(instance->self, bytes, alignment, stream, ptr_out))
+             : locked_ops_refuse(instance);
 }
 
-static enum hipmm_status serial_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+static enum hipmm_status locked_ops_serial_deallocate(void *self, void *ptr, size_t bytes, size_t alignment,
+                                                      hipStream_t stream)
 {
   struct instance *instance = self;
-  const struct hipmm_ops *ops = try_enter(instance);
-  return ops ? leave(instance, ops->deallocate(instance->self, ptr, bytes, alignment, stream)) : refuse(instance);
+  const struct hipmm_ops *ops = locked_ops_try_enter(instance);
+  return ops ? locked_ops_leave(instance, ops->deallocate(instance->self, ptr, bytes, alignment, stream))
+             : locked_ops_refuse(instance);
 }
 
-static enum hipmm_status serial_trim(void *self, size_t keep_bytes)
+static enum hipmm_status locked_ops_serial_trim(void *self, size_t keep_bytes)
 {
   struct instance *instance = self;
-  const struct hipmm_ops *ops = try_enter(instance);
-  return ops ? leave(instance, ops->trim(instance->self, keep_bytes)) : refuse(instance);
+  const struct hipmm_ops *ops = locked_ops_try_enter(instance);
+  return ops ? locked_ops_leave(instance, ops->trim(instance->self, keep_bytes)) : locked_ops_refuse(instance);
 }
 
-static enum hipmm_status serial_query(void *self, size_t index, int64_t *value_out)
+static enum hipmm_status locked_ops_serial_query(void *self, size_t index, int64_t *value_out)
 {
   struct instance *instance = self;
-  const struct hipmm_ops *ops = try_enter(instance);
-  return ops ? leave(instance, ops->query(instance->self, index, value_out)) : refuse(instance);
+  const struct hipmm_ops *ops = locked_ops_try_enter(instance);
+  return ops ? locked_ops_leave(instance, ops->query(instance->self, index, value_out)) : locked_ops_refuse(instance);
 }
 
-static enum hipmm_status serial_perform(void *self, size_t index, int64_t *values_out)
+static enum hipmm_status locked_ops_serial_perform(void *self, size_t index, int64_t *values_out)
 {
   struct instance *instance = self;
-  const struct hipmm_ops *ops = try_enter(instance);
-  return ops ? leave(instance, ops->perform(instance->self, index, values_out)) : refuse(instance);
+  const struct hipmm_ops *ops = locked_ops_try_enter(instance);
+  return ops ? locked_ops_leave(instance, ops->perform(instance->self, index, values_out))
+             : locked_ops_refuse(instance);
 }
 
 /* Not called where the plugin has none (instance_find()). */
-static enum hipmm_status serial_find(void *self, const void *ptr, struct hipmm_block *block_out)
+static enum hipmm_status locked_ops_serial_find(void *self, const void *ptr, struct hipmm_block *block_out)
 {
   struct instance *instance = self;
-  const struct hipmm_ops *ops = try_enter(instance);
-  return ops ? leave(instance, ops->find(instance->self, ptr, block_out)) : refuse(instance);
+  const struct hipmm_ops *ops = locked_ops_try_enter(instance);
+  return ops ? locked_ops_leave(instance, ops->find(instance->self, ptr, block_out)) : locked_ops_refuse(instance);
 }
 
-static int serial_covers(void *self, const void *ptr)
+static int locked_ops_serial_covers(void *self, const void *ptr)
 {
   struct instance *instance = self;
-  const struct hipmm_ops *ops = try_enter(instance);
+  const struct hipmm_ops *ops = locked_ops_try_enter(instance);
   if (!ops) return 0;
   int covers = ops->covers(instance->self, ptr);
-  leave(instance, HIPMM_OK);
+  locked_ops_leave(instance, HIPMM_OK);
   return covers;
 }
 
-static enum hipmm_status serial_reconfigure(void *self, const char *option, const void *options)
+static enum hipmm_status locked_ops_serial_reconfigure(void *self, const char *option, const void *options)
 {
   struct instance *instance = self;
-  const struct hipmm_ops *ops = try_enter(instance);
-  return ops ? leave(instance, ops->reconfigure(instance->self, option, options)) : refuse(instance);
+  const struct hipmm_ops *ops = locked_ops_try_enter(instance);
+  return ops ? locked_ops_leave(instance, ops->reconfigure(instance->self, option, options))
+             : locked_ops_refuse(instance);
 }
 
-static enum hipmm_status serial_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent),
-                                      void *closure)
+static enum hipmm_status locked_ops_serial_visit(void *self,
+                                                 void (*see)(void *closure, const struct hipmm_extent *extent),
+                                                 void *closure)
 {
   struct instance *instance = self;
-  const struct hipmm_ops *ops = try_enter(instance);
-  return ops ? leave(instance, ops->visit(instance->self, see, closure)) : refuse(instance);
+  const struct hipmm_ops *ops = locked_ops_try_enter(instance);
+  return ops ? locked_ops_leave(instance, ops->visit(instance->self, see, closure)) : locked_ops_refuse(instance);
 }
 
 /* Not called where the plugin has none (hipmm_resource_report()). */
-static enum hipmm_status serial_report(void *self, void (*write)(void *closure, const char *line), void *closure)
+static enum hipmm_status locked_ops_serial_report(void *self, void (*write)(void *closure, const char *line),
+                                                  void *closure)
 {
   struct instance *instance = self;
-  const struct hipmm_ops *ops = try_enter(instance);
-  return ops ? leave(instance, ops->report(instance->self, write, closure)) : refuse(instance);
+  const struct hipmm_ops *ops = locked_ops_try_enter(instance);
+  return ops ? locked_ops_leave(instance, ops->report(instance->self, write, closure)) : locked_ops_refuse(instance);
 }
 
-static void serial_stream_retire(void *self, hipStream_t stream)
+static void locked_ops_serial_stream_retire(void *self, hipStream_t stream)
 {
   struct instance *instance = self;
-  const struct hipmm_ops *ops = try_enter(instance);
+  const struct hipmm_ops *ops = locked_ops_try_enter(instance);
   if (!ops) return;
   ops->stream_retire(instance->self, stream);
-  leave(instance, HIPMM_OK);
+  locked_ops_leave(instance, HIPMM_OK);
 }
 
-static void serial_stream_retain(void *self, hipStream_t stream)
+static void locked_ops_serial_stream_retain(void *self, hipStream_t stream)
 {
   struct instance *instance = self;
-  const struct hipmm_ops *ops = try_enter(instance);
+  const struct hipmm_ops *ops = locked_ops_try_enter(instance);
   if (!ops) return;
   ops->stream_retain(instance->self, stream);
-  leave(instance, HIPMM_OK);
+  locked_ops_leave(instance, HIPMM_OK);
 }
 
-const struct hipmm_ops serial_ops = {.struct_size = sizeof serial_ops,
-                                     .allocate = serial_allocate,
-                                     .deallocate = serial_deallocate,
-                                     .trim = serial_trim,
-                                     .query = serial_query,
-                                     .perform = serial_perform,
-                                     .find = serial_find,
-                                     .stream_retire = serial_stream_retire,
-                                     .stream_retain = serial_stream_retain,
-                                     .reconfigure = serial_reconfigure,
-                                     .visit = serial_visit,
-                                     .report = serial_report,
-                                     .covers = serial_covers};
+const struct hipmm_ops locked_ops = {.struct_size = sizeof locked_ops,
+                                     .allocate = locked_ops_serial_allocate,
+                                     .deallocate = locked_ops_serial_deallocate,
+                                     .trim = locked_ops_serial_trim,
+                                     .query = locked_ops_serial_query,
+                                     .perform = locked_ops_serial_perform,
+                                     .find = locked_ops_serial_find,
+                                     .stream_retire = locked_ops_serial_stream_retire,
+                                     .stream_retain = locked_ops_serial_stream_retain,
+                                     .reconfigure = locked_ops_serial_reconfigure,
+                                     .visit = locked_ops_serial_visit,
+                                     .report = locked_ops_serial_report,
+                                     .covers = locked_ops_serial_covers};

@@ -10,6 +10,6 @@ void serial_open_lock(pthread_mutex_t *lock);
 
 /* Ops whose self is the instance; they call the plugin's ops under the instance's lock. A thread that has the lock is
  * refused with HIPMM_E_STATE. */
-extern const struct hipmm_ops serial_ops;
+extern const struct hipmm_ops locked_ops;
 
 #endif

@@ -20,14 +20,14 @@ void hipmm_resource_retain(struct hipmm_resource *resource)
 /* In a fork's child the stack must not be taken down: its threads and driver are the parent's. */
 void hipmm_resource_release(struct hipmm_resource *resource)
 {
-  if (!resource || life_is_forked()) return;
+  if (!resource || lifecycle_is_forked()) return;
   atomic_fetch_sub_explicit(&instance_from(resource)->references, 1, memory_order_relaxed);
   stack_release(instance_from(resource)->stack);
 }
 
 /* "pool (2 references), device (1 reference)". `all` references, some of which may not be the program's: containers and
  * resources above have theirs. */
-static void list_held(const struct stack *stack, unsigned all, char *text, size_t bytes)
+static void resource_list_held(const struct stack *stack, unsigned all, char *text, size_t bytes)
 {
   size_t used = 0;
   for (size_t i = stack->graph->n_nodes; i-- > 0;) {
@@ -46,11 +46,11 @@ void resource_warn_of_held(void)
 {
   for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack)) {
     char list[1024] = "", bytes[32];
-    list_held(stack, atomic_load(&stack->references) - 1 /* our own */, list, sizeof list);
+    resource_list_held(stack, atomic_load(&stack->references) - 1 /* our own */, list, sizeof list);
     log_line(HIPMM_LOG_WARNING, "finalize",
              "device %d: still held: %s; %s of device memory stay with it until the last "
              "reference is released",
-             stack->device, list, text_bytes((uint64_t)atomic_load(&stack->held_bytes), bytes, sizeof bytes));
+             stack->device, list, units_format_bytes((uint64_t)atomic_load(&stack->held_bytes), bytes, sizeof bytes));
   }
 }
 
@@ -70,7 +70,7 @@ int hipmm_resource_device(const struct hipmm_resource *resource)
 }
 
 /* Features are `values` or actions. */
-static enum hipmm_status refuse_feature(const struct hipmm_resource *resource, const char *name, bool values)
+static enum hipmm_status resource_refuse_feature(const struct hipmm_resource *resource, const char *name, bool values)
 {
   char hint[TEXT_HINT_BYTES];
   struct text_near near = text_near(name);
@@ -89,21 +89,21 @@ static enum hipmm_status refuse_feature(const struct hipmm_resource *resource, c
 enum hipmm_status hipmm_resource_query(struct hipmm_resource *resource, const char *name, int64_t *value_out)
 {
   size_t row;
-  enum hipmm_status status = life_check_held(resource, value_out, "value_out");
-  if (!status) status = life_check_held(resource, name, "name");
+  enum hipmm_status status = lifecycle_check_held(resource, value_out, "value_out");
+  if (!status) status = lifecycle_check_held(resource, name, "name");
   if (status) return status;
   const struct instance *owner = instance_with_value(instance_from(resource), name, &row);
-  if (!owner) return refuse_feature(resource, name, true);
+  if (!owner) return resource_refuse_feature(resource, name, true);
   return owner->resource.ops->query(owner->resource.self, row, value_out);
 }
 
 /* Does the action on the nearest resource that has it; `values_out`, if wanted, gets what all its values were. */
-static enum hipmm_status perform(struct hipmm_resource *resource, const char *action, int64_t *values_out,
-                                 uint32_t n_values)
+static enum hipmm_status resource_perform(struct hipmm_resource *resource, const char *action, int64_t *values_out,
+                                          uint32_t n_values)
 {
   size_t row;
   const struct instance *owner = instance_with_action(instance_from(resource), action, &row);
-  if (!owner) return refuse_feature(resource, action, false);
+  if (!owner) return resource_refuse_feature(resource, action, false);
   uint32_t n = owner->node->plugin->descriptor.n_values;
   int64_t *values = calloc(n + 1, sizeof *values);
   if (!values) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
@@ -115,13 +115,13 @@ static enum hipmm_status perform(struct hipmm_resource *resource, const char *ac
 
 enum hipmm_status hipmm_resource_perform(struct hipmm_resource *resource, const char *action)
 {
-  enum hipmm_status status = life_check_held(resource, action, "action");
-  return status ? status : perform(resource, action, NULL, 0);
+  enum hipmm_status status = lifecycle_check_held(resource, action, "action");
+  return status ? status : resource_perform(resource, action, NULL, 0);
 }
 
 enum hipmm_status hipmm_resource_trim(struct hipmm_resource *resource, size_t keep_bytes)
 {
-  enum hipmm_status status = life_check_held(resource, resource, "resource");
+  enum hipmm_status status = lifecycle_check_held(resource, resource, "resource");
   const struct instance *top = status ? NULL : instance_from(resource);
   for (size_t i = 0; top && i < top->n_reach; i++) {
     const struct hipmm_resource *below = &top->reach[i]->resource;
@@ -143,7 +143,7 @@ _Static_assert(sizeof(struct hipmm_statistics) == STATISTICS_VALUES * sizeof(int
 enum hipmm_status hipmm_statistics_get(struct hipmm_resource *resource, struct hipmm_statistics *statistics_out)
 {
   int64_t values[STATISTICS_VALUES];
-  enum hipmm_status status = life_check_held(resource, statistics_out, "statistics_out");
+  enum hipmm_status status = lifecycle_check_held(resource, statistics_out, "statistics_out");
   for (size_t i = 0; !status && i < STATISTICS_VALUES; i++)
     status = hipmm_resource_query(resource, statistics_values[i], &values[i]);
   if (!status) memcpy(statistics_out, values, sizeof values);
@@ -152,12 +152,12 @@ enum hipmm_status hipmm_statistics_get(struct hipmm_resource *resource, struct h
 
 enum hipmm_status hipmm_statistics_push(struct hipmm_resource *resource, struct hipmm_statistics *statistics_out)
 {
-  enum hipmm_status status = life_check_held(resource, resource, "resource");
-  return status ? status : perform(resource, "push", (int64_t *)statistics_out, STATISTICS_VALUES);
+  enum hipmm_status status = lifecycle_check_held(resource, resource, "resource");
+  return status ? status : resource_perform(resource, "push", (int64_t *)statistics_out, STATISTICS_VALUES);
 }
 
 enum hipmm_status hipmm_statistics_pop(struct hipmm_resource *resource, struct hipmm_statistics *statistics_out)
 {
-  enum hipmm_status status = life_check_held(resource, resource, "resource");
-  return status ? status : perform(resource, "pop", (int64_t *)statistics_out, STATISTICS_VALUES);
+  enum hipmm_status status = lifecycle_check_held(resource, resource, "resource");
+  return status ? status : resource_perform(resource, "pop", (int64_t *)statistics_out, STATISTICS_VALUES);
 }

@@ -20,13 +20,13 @@ struct creation {
   struct hipmm_resource **resources; /* upstreams, then others */
   bool *is_named;                    /* of each: by an option */
   size_t n;
-  struct report report; /* of the options */
+  struct diagnostics report; /* of the options */
 };
 
 /* ---- Resources below ---- */
 
-static enum hipmm_status check_resources(const struct creation *creation, const char *what,
-                                         struct hipmm_resource *const *resources, size_t n)
+static enum hipmm_status resource_create_check_resources(const struct creation *creation, const char *what,
+                                                         struct hipmm_resource *const *resources, size_t n)
 {
   if (n && !resources) return error_set(HIPMM_E_ARGUMENT, "%s is NULL, but there should be %zu", what, n);
   for (size_t i = 0; i < n; i++) {
@@ -39,7 +39,7 @@ static enum hipmm_status check_resources(const struct creation *creation, const 
   return HIPMM_OK;
 }
 
-static enum hipmm_status check_count(const struct creation *creation)
+static enum hipmm_status resource_create_check_count(const struct creation *creation)
 {
   const struct hipmm_plugin *descriptor = &creation->plugin->descriptor;
   unsigned least = descriptor->min_upstreams, most = descriptor->max_upstreams;
@@ -52,42 +52,46 @@ static enum hipmm_status check_count(const struct creation *creation)
   return error_set(HIPMM_E_ARGUMENT, "%s takes %u to %u upstreams, not %zu", descriptor->type, least, most, n);
 }
 
-static enum hipmm_status gather(struct creation *creation)
+static enum hipmm_status resource_create_gather(struct creation *creation)
 {
   const struct hipmm_recipe *recipe = creation->recipe;
-  enum hipmm_status status = check_resources(creation, "upstreams", recipe->upstreams, recipe->n_upstreams);
-  if (!status) status = check_resources(creation, "others", recipe->others, recipe->n_others);
-  if (!status) status = check_count(creation);
+  enum hipmm_status status =
+      resource_create_check_resources(creation, "upstreams", recipe->upstreams, recipe->n_upstreams);
+  if (!status)
+    status = resource_create_check_resources(creation, "named_resources", recipe->named_resources,
+                                             recipe->n_named_resources);
+  if (!status) status = resource_create_check_count(creation);
   if (status) return status;
-  creation->n = recipe->n_upstreams + recipe->n_others;
+  creation->n = recipe->n_upstreams + recipe->n_named_resources;
   creation->resources = calloc(creation->n + 1, sizeof *creation->resources);
   creation->is_named = calloc(creation->n + 1, sizeof *creation->is_named);
   if (!creation->resources || !creation->is_named) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   if (recipe->n_upstreams)
     memcpy(creation->resources, recipe->upstreams, recipe->n_upstreams * sizeof *creation->resources);
-  if (recipe->n_others)
-    memcpy(creation->resources + recipe->n_upstreams, recipe->others, recipe->n_others * sizeof *creation->resources);
+  if (recipe->n_named_resources)
+    memcpy(creation->resources + recipe->n_upstreams, recipe->named_resources,
+           recipe->n_named_resources * sizeof *creation->resources);
   return HIPMM_OK;
 }
 
 /* ---- Options ---- */
 
-static void refuse_name(struct creation *creation, const char *name, const char *path)
+static void resource_create_refuse_name(struct creation *creation, const char *name, const char *path)
 {
   char shown[TEXT_QUOTE_BYTES];
   struct text_near near = text_near(name);
   for (size_t i = 0; i < creation->n; i++) text_near_try(&near, hipmm_resource_name(creation->resources[i]));
   text_quote(name, shown, sizeof shown);
   if (near.name)
-    report_add(&creation->report, HIPMM_E_CONFIG, path, "no resource is called %s; did you mean \"%s\"?", shown,
-               near.name);
+    diagnostics_add(&creation->report, HIPMM_E_CONFIG, path, "no resource is called %s; did you mean \"%s\"?", shown,
+                    near.name);
   else
-    report_add(&creation->report, HIPMM_E_CONFIG, path,
-               "no resource is called %s among those given as upstreams and others", shown);
+    diagnostics_add(&creation->report, HIPMM_E_CONFIG, path,
+                    "no resource is called %s among those given as upstreams and named_resources", shown);
 }
 
 /* A name must stand for one resource. */
-static void check_name(void *closure, const char *name, const char *path)
+static void resource_create_check_name(void *closure, const char *name, const char *path)
 {
   struct creation *creation = closure;
   const struct hipmm_resource *found = NULL;
@@ -95,14 +99,14 @@ static void check_name(void *closure, const char *name, const char *path)
     const struct hipmm_resource *resource = creation->resources[i];
     if (strcmp(hipmm_resource_name(resource), name)) continue;
     if (found && found != resource)
-      report_add(&creation->report, HIPMM_E_CONFIG, path, "two of the resources given are called \"%s\"", name);
+      diagnostics_add(&creation->report, HIPMM_E_CONFIG, path, "two of the resources given are called \"%s\"", name);
     found = resource;
     creation->is_named[i] = true;
   }
-  if (!found) refuse_name(creation, name, path);
+  if (!found) resource_create_refuse_name(creation, name, path);
 }
 
-static enum hipmm_status lay_settings(struct creation *creation)
+static enum hipmm_status resource_create_lay_settings(struct creation *creation)
 {
   const struct hipmm_recipe *recipe = creation->recipe;
   const struct hipmm_plugin *descriptor = &creation->plugin->descriptor;
@@ -118,46 +122,47 @@ static enum hipmm_status lay_settings(struct creation *creation)
   return HIPMM_OK;
 }
 
-static enum hipmm_status check_others(const struct creation *creation)
+static enum hipmm_status resource_create_check_others(const struct creation *creation)
 {
   for (size_t i = creation->recipe->n_upstreams; i < creation->n; i++)
     if (!creation->is_named[i])
-      return error_set(HIPMM_E_ARGUMENT, "others[%zu], %s, is named by no option", i - creation->recipe->n_upstreams,
-                       hipmm_resource_name(creation->resources[i]));
+      return error_set(HIPMM_E_ARGUMENT, "named_resources[%zu], %s, is named by no option",
+                       i - creation->recipe->n_upstreams, hipmm_resource_name(creation->resources[i]));
   return HIPMM_OK;
 }
 
-static enum hipmm_status read_options(struct creation *creation)
+static enum hipmm_status resource_create_read_options(struct creation *creation)
 {
   const struct hipmm_plugin *descriptor = &creation->plugin->descriptor;
-  creation->options = graph_read_options(creation->recipe->options, &creation->report);
-  if (!creation->options && creation->report.n_errors) return report_raise(&creation->report);
+  creation->options = graph_file_options(creation->recipe->options, &creation->report);
+  if (!creation->options && creation->report.n_errors) return diagnostics_raise(&creation->report);
   if (!creation->options) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
-  enum hipmm_status status = lay_settings(creation);
+  enum hipmm_status status = resource_create_lay_settings(creation);
   if (status) return status;
-  option_references(descriptor->options, descriptor->n_options, creation->options, check_name, creation);
-  status = report_raise(&creation->report);
-  return status ? status : check_others(creation);
+  option_references(descriptor->options, descriptor->n_options, creation->options, resource_create_check_name,
+                    creation);
+  status = diagnostics_raise(&creation->report);
+  return status ? status : resource_create_check_others(creation);
 }
 
 /* ---- The whole ---- */
 
-static enum hipmm_status find_type(struct creation *creation, struct graph *graph)
+static enum hipmm_status resource_create_find_type(struct creation *creation, struct graph *graph)
 {
   char shown[TEXT_QUOTE_BYTES];
-  struct report report = {0};
+  struct diagnostics report = {0};
   const struct hipmm_recipe *recipe = creation->recipe;
   if (!recipe->type) return error_set(HIPMM_E_ARGUMENT, "type is NULL; `hipmm plugins` lists the types");
   if (recipe->name && !text_is_name(recipe->name))
     return error_set(HIPMM_E_ARGUMENT, "%s is not a name; " TEXT_NAME_RULE,
                      text_quote(recipe->name, shown, sizeof shown), TEXT_LONGEST_NAME);
   enum hipmm_status status = graph_type(graph, recipe->type, &report, &creation->plugin);
-  if (status) status = report_raise(&report);
-  report_clear(&report);
+  if (status) status = diagnostics_raise(&report);
+  diagnostics_clear(&report);
   return status;
 }
 
-static enum hipmm_status build(struct creation *creation, struct hipmm_resource **resource_out)
+static enum hipmm_status resource_create_build(struct creation *creation, struct hipmm_resource **resource_out)
 {
   struct stack *stack;
   const struct hipmm_recipe *recipe = creation->recipe;
@@ -172,21 +177,22 @@ static enum hipmm_status build(struct creation *creation, struct hipmm_resource 
   return HIPMM_OK;
 }
 
-static enum hipmm_status create(int device, const struct hipmm_recipe *recipe, struct hipmm_resource **resource_out)
+static enum hipmm_status resource_create_create(int device, const struct hipmm_recipe *recipe,
+                                                struct hipmm_resource **resource_out)
 {
   struct graph *graph;
   struct creation creation = {.recipe = recipe, .device = device, .report = {.source = "<options>"}};
-  enum hipmm_status status = life_enter();
+  enum hipmm_status status = lifecycle_enter();
   if (status) return status;
-  status = device_graph(device, &graph);
-  life_leave(); /* what follows needs the graph alone */
+  status = device_table_graph(device, &graph);
+  lifecycle_leave(); /* what follows needs the graph alone */
   if (status) return status;
-  status = find_type(&creation, graph);
-  if (!status) status = gather(&creation);
-  if (!status) status = read_options(&creation);
-  if (!status) status = build(&creation, resource_out);
+  status = resource_create_find_type(&creation, graph);
+  if (!status) status = resource_create_gather(&creation);
+  if (!status) status = resource_create_read_options(&creation);
+  if (!status) status = resource_create_build(&creation, resource_out);
   graph_release(graph);
-  report_clear(&creation.report);
+  diagnostics_clear(&creation.report);
   json_decref(creation.options);
   free(creation.resources);
   free(creation.is_named);
@@ -196,14 +202,14 @@ static enum hipmm_status create(int device, const struct hipmm_recipe *recipe, s
 enum hipmm_status hipmm_resource_create_from(int device, const struct hipmm_recipe *recipe,
                                              struct hipmm_resource **resource_out)
 {
-  enum hipmm_status status = life_check_argument(resource_out, "resource_out");
-  if (!status) status = life_check_argument(recipe, "recipe");
+  enum hipmm_status status = lifecycle_check_argument(resource_out, "resource_out");
+  if (!status) status = lifecycle_check_argument(recipe, "recipe");
   if (status) return status;
-  size_t least = offsetof(struct hipmm_recipe, n_others) + sizeof recipe->n_others;
+  size_t least = offsetof(struct hipmm_recipe, n_named_resources) + sizeof recipe->n_named_resources;
   if (recipe->struct_size < least)
     return error_set(HIPMM_E_ARGUMENT, "struct_size of the recipe is %zu; set it to sizeof(struct hipmm_recipe), %zu",
                      recipe->struct_size, least);
-  return create(device, recipe, resource_out);
+  return resource_create_create(device, recipe, resource_out);
 }
 
 enum hipmm_status hipmm_resource_create(int device, const char *type, const char *options_json,

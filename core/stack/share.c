@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 /* The nearest resource, from this one down, that shares its memory. */
-static enum hipmm_status sharing_below(const struct hipmm_resource *resource, const struct instance **owner_out)
+static enum hipmm_status share_sharing_below(const struct hipmm_resource *resource, const struct instance **owner_out)
 {
   const struct instance *top = instance_from(resource), *found = NULL;
   for (size_t i = 0; !found && i < top->n_reach; i++)
@@ -26,12 +26,12 @@ static enum hipmm_status sharing_below(const struct hipmm_resource *resource, co
 enum hipmm_status hipmm_pool_export_fd(struct hipmm_resource *resource, int *fd_out)
 {
   const struct instance *owner = NULL;
-  enum hipmm_status status = life_check_held(resource, fd_out, "fd_out");
-  if (!status) status = sharing_below(resource, &owner);
+  enum hipmm_status status = lifecycle_check_held(resource, fd_out, "fd_out");
+  if (!status) status = share_sharing_below(resource, &owner);
   return status ? status : owner->resource.ops->sharing->export_fd(owner->resource.self, fd_out);
 }
 
-static bool stands_on(const struct instance *instance, const struct instance *owner)
+static bool share_stands_on(const struct instance *instance, const struct instance *owner)
 {
   for (size_t i = 1; i < instance->n_reach; i++)
     if (instance->reach[i] == owner) return true;
@@ -39,11 +39,12 @@ static bool stands_on(const struct instance *instance, const struct instance *ow
 }
 
 /* Refuses memory of the owner that another resource of the stack has from it. */
-static enum hipmm_status check_not_cut_up(const struct stack *stack, const struct instance *owner, const void *ptr)
+static enum hipmm_status share_check_not_cut_up(const struct stack *stack, const struct instance *owner,
+                                                const void *ptr)
 {
   for (size_t i = 0; i < stack->graph->n_nodes; i++) {
     const struct instance *instance = &stack->instances[i];
-    if (!instance->created || !stands_on(instance, owner)) continue;
+    if (!instance->created || !share_stands_on(instance, owner)) continue;
     if (!instance->resource.ops->covers(instance->resource.self, ptr)) continue;
     return error_set(HIPMM_E_POINTER,
                      "%p is in a chunk that %s cuts up, which can only be exported as a whole; allocate what is to be "
@@ -54,14 +55,14 @@ static enum hipmm_status check_not_cut_up(const struct stack *stack, const struc
 }
 
 /* The block is its allocator's alone: not of a resource that cuts up the owner's memory, in whatever stack. */
-static enum hipmm_status check_exportable(const struct hipmm_resource *resource, const struct instance *owner,
-                                          const void *ptr)
+static enum hipmm_status share_check_exportable(const struct hipmm_resource *resource, const struct instance *owner,
+                                                const void *ptr)
 {
   struct hipmm_block block;
   enum hipmm_status status = instance_find(instance_from(resource), ptr, &block);
   if (status == HIPMM_E_NOT_SUPPORTED) status = HIPMM_OK; /* the owner knows */
   for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack))
-    if (!status) status = check_not_cut_up(stack, owner, ptr);
+    if (!status) status = share_check_not_cut_up(stack, owner, ptr);
   return status;
 }
 
@@ -69,10 +70,10 @@ enum hipmm_status hipmm_pool_export_pointer(struct hipmm_resource *resource, con
                                             struct hipmm_pool_pointer *pointer_out)
 {
   const struct instance *owner = NULL;
-  enum hipmm_status status = life_check_held(resource, ptr, "ptr");
-  if (!status) status = life_check_held(resource, pointer_out, "pointer_out");
-  if (!status) status = sharing_below(resource, &owner);
-  if (!status) status = check_exportable(resource, owner, ptr);
+  enum hipmm_status status = lifecycle_check_held(resource, ptr, "ptr");
+  if (!status) status = lifecycle_check_held(resource, pointer_out, "pointer_out");
+  if (!status) status = share_sharing_below(resource, &owner);
+  if (!status) status = share_check_exportable(resource, owner, ptr);
   return status ? status : owner->resource.ops->sharing->export_pointer(owner->resource.self, ptr, pointer_out);
 }
 
@@ -80,16 +81,16 @@ enum hipmm_status hipmm_pool_import_pointer(struct hipmm_resource *resource, con
                                             void **ptr_out)
 {
   const struct instance *owner = NULL;
-  enum hipmm_status status = life_check_held(resource, pointer, "pointer");
-  if (!status) status = life_check_held(resource, ptr_out, "ptr_out");
-  if (!status) status = sharing_below(resource, &owner);
+  enum hipmm_status status = lifecycle_check_held(resource, pointer, "pointer");
+  if (!status) status = lifecycle_check_held(resource, ptr_out, "ptr_out");
+  if (!status) status = share_sharing_below(resource, &owner);
   return status ? status : owner->resource.ops->sharing->import_pointer(owner->resource.self, pointer, ptr_out);
 }
 
 enum hipmm_status hipmm_pool_import_fd(int device, int fd, struct hipmm_resource **resource_out)
 {
   char options[40];
-  enum hipmm_status status = life_check_argument(resource_out, "resource_out");
+  enum hipmm_status status = lifecycle_check_argument(resource_out, "resource_out");
   if (!status && fd < 0) status = error_set(HIPMM_E_ARGUMENT, "fd %d is no file descriptor", fd);
   if (status) return status;
   snprintf(options, sizeof options, "{\"fd\": %d}", fd);

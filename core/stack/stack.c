@@ -17,15 +17,15 @@
 
 /* ---- Taking down ---- */
 
-static void destroy_instance(struct instance *instance)
+static void stack_destroy_instance(struct instance *instance)
 {
   const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
   if (instance->created) {
-    if (instance->ledger.count && plugin->role == HIPMM_ROLE_SOURCE) {
+    if (instance->block_map.count && plugin->role == HIPMM_ROLE_SOURCE) {
       char bytes[32];
       log_line(HIPMM_LOG_WARNING, instance->node->name, "device %d: %zu blocks (%s) are still allocated and go with it",
-               instance->stack->device, instance->ledger.count,
-               text_bytes(instance->ledger.bytes, bytes, sizeof bytes));
+               instance->stack->device, instance->block_map.count,
+               units_format_bytes(instance->block_map.bytes, bytes, sizeof bytes));
     }
     plugin->destroy(instance->self);
   }
@@ -34,7 +34,7 @@ static void destroy_instance(struct instance *instance)
   free(instance->needs);
   free(instance->reach);
   free(instance->finders);
-  ledger_close(&instance->ledger);
+  block_map_close(&instance->block_map);
   pthread_mutex_destroy(&instance->setting);
   pthread_mutex_destroy(&instance->lock);
 }
@@ -44,7 +44,7 @@ static void stack_destroy(struct stack *stack)
   if (stack->is_listed) stack_unlist(stack);
   int cancel = cancel_forbid();
   int previous = hip_enter_device(stack->device);
-  for (size_t i = stack->graph->n_nodes; i-- > 0;) destroy_instance(&stack->instances[i]);
+  for (size_t i = stack->graph->n_nodes; i-- > 0;) stack_destroy_instance(&stack->instances[i]);
   hip_leave_device(stack->device, previous);
   cancel_allow(cancel);
   for (size_t i = 0; i < stack->outside.n; i++) stack_release(instance_from(stack->outside.resources[i])->stack);
@@ -68,7 +68,7 @@ void stack_release(struct stack *stack)
 /* ---- Building ---- */
 
 /* The thread's record says what is wrong; the graph knows where. */
-static enum hipmm_status locate(const struct instance *instance, enum hipmm_status status)
+static enum hipmm_status stack_locate(const struct instance *instance, enum hipmm_status status)
 {
   const char *source = instance->stack->graph->source;
   struct hipmm_error error = {.struct_size = sizeof error};
@@ -83,31 +83,31 @@ static enum hipmm_status locate(const struct instance *instance, enum hipmm_stat
   return error_set_located(whole ? &located : &error);
 }
 
-static enum hipmm_status find_free_bytes(struct instance *instance)
+static enum hipmm_status stack_find_free_bytes(struct instance *instance)
 {
   size_t free_bytes = 0, total_bytes = 0;
   int code = hip_table()->MemGetInfo(&free_bytes, &total_bytes);
-  if (code) return locate(instance, hip_refuse(instance->node->name, "hipMemGetInfo", code, 0));
+  if (code) return stack_locate(instance, hip_refuse(instance->node->name, "hipMemGetInfo", code, 0));
   instance->free_bytes = free_bytes ? free_bytes : 1;
   return HIPMM_OK;
 }
 
-static enum hipmm_status fill_options(struct instance *instance)
+static enum hipmm_status stack_fill_options(struct instance *instance)
 {
-  struct report report = {.source = instance->stack->graph->source};
-  struct option_set *set = NULL;
-  enum hipmm_status status = find_free_bytes(instance);
+  struct diagnostics report = {.source = instance->stack->graph->source};
+  struct instance_options *set = NULL;
+  enum hipmm_status status = stack_find_free_bytes(instance);
   if (status) return status;
-  if (!option_set_new(instance, instance->node->object, instance->node->path, &report, &set))
-    status = report_raise(&report);
-  report_clear(&report);
+  if (!instance_options_new(instance, instance->node->object, instance->node->path, &report, &set))
+    status = diagnostics_raise(&report);
+  diagnostics_clear(&report);
   if (status) return status;
-  option_set_keep(instance, set);
+  instance_options_keep(instance, set);
   atomic_store(&instance->options, set);
   return HIPMM_OK;
 }
 
-static enum hipmm_status find_upstreams(struct instance *instance)
+static enum hipmm_status stack_find_upstreams(struct instance *instance)
 {
   const struct graph_node *node = instance->node;
   const struct outside *outside = &instance->stack->outside;
@@ -120,13 +120,13 @@ static enum hipmm_status find_upstreams(struct instance *instance)
   return HIPMM_OK;
 }
 
-static enum hipmm_status create_instance(struct instance *instance)
+static enum hipmm_status stack_create_instance(struct instance *instance)
 {
   const struct graph_node *node = instance->node;
   const struct hipmm_plugin *plugin = &node->plugin->descriptor;
-  enum hipmm_status status = find_upstreams(instance);
+  enum hipmm_status status = stack_find_upstreams(instance);
   if (!status) status = instance_link(instance);
-  if (!status) status = fill_options(instance);
+  if (!status) status = stack_fill_options(instance);
   if (status) return status;
   char nothing;
   void *self = &nothing;
@@ -138,16 +138,16 @@ static enum hipmm_status create_instance(struct instance *instance)
               hipmm_status_string(status));
   if (!status && self == &nothing)
     status = error_set(HIPMM_E_PLUGIN, "%s: its plugin says that it is created, but gives no resource", node->name);
-  if (status) return locate(instance, status);
+  if (status) return stack_locate(instance, status);
   instance->created = true;
   instance->self = self;
-  instance->resource = plugin->flags & HIPMM_PLUGIN_NOT_THREAD_SAFE ? (struct hipmm_resource){&serial_ops, instance}
+  instance->resource = plugin->flags & HIPMM_PLUGIN_NOT_THREAD_SAFE ? (struct hipmm_resource){&locked_ops, instance}
                                                                     : (struct hipmm_resource){plugin->ops, self};
   return HIPMM_OK;
 }
 
 /* Marks the nodes that node `top` needs. Every node comes after its upstreams, so one pass downwards is enough. */
-static void mark_reached(const struct graph *graph, int top, bool *reached)
+static void stack_mark_reached(const struct graph *graph, int top, bool *reached)
 {
   reached[top] = true;
   for (int i = top; i >= 0; i--)
@@ -155,12 +155,12 @@ static void mark_reached(const struct graph *graph, int top, bool *reached)
       reached[graph->nodes[i].references[u]] = true;
 }
 
-static enum hipmm_status create_instances(struct stack *stack)
+static enum hipmm_status stack_create_instances(struct stack *stack)
 {
   bool reached[GRAPH_MAX_NODES] = {false};
-  mark_reached(stack->graph, stack->top, reached);
+  stack_mark_reached(stack->graph, stack->top, reached);
   for (int i = 0; i <= stack->top; i++) {
-    enum hipmm_status status = reached[i] ? create_instance(&stack->instances[i]) : HIPMM_OK;
+    enum hipmm_status status = reached[i] ? stack_create_instance(&stack->instances[i]) : HIPMM_OK;
     if (status) return status;
   }
   return HIPMM_OK;
@@ -181,14 +181,14 @@ static struct stack *stack_new(struct graph *graph, int device, int top)
   for (size_t i = 0; i < graph->n_nodes; i++) {
     instances[i].node = &graph->nodes[i];
     instances[i].stack = stack;
-    ledger_open(&instances[i].ledger);
+    block_map_open(&instances[i].block_map);
     serial_open_lock(&instances[i].lock);
     serial_open_lock(&instances[i].setting);
   }
   return stack;
 }
 
-static enum hipmm_status adopt_outside(struct stack *stack, const struct outside *outside)
+static enum hipmm_status stack_adopt_outside(struct stack *stack, const struct outside *outside)
 {
   struct hipmm_resource **resources = calloc(outside->n + 1, sizeof *resources);
   if (!resources) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
@@ -201,7 +201,7 @@ static enum hipmm_status adopt_outside(struct stack *stack, const struct outside
 }
 
 /* Creates the instances on their device, whatever device is current. */
-static enum hipmm_status build(struct stack *stack)
+static enum hipmm_status stack_create_on_device(struct stack *stack)
 {
   const struct hipmm_hip *hip = hip_table();
   for (size_t i = 0; i < stack->graph->n_nodes; i++) instance_services_fill(&stack->instances[i]);
@@ -212,17 +212,17 @@ static enum hipmm_status build(struct stack *stack)
   if (!code) code = hip->SetDevice(stack->device);
   enum hipmm_status status =
       code ? error_set(hip_status(code), "device %d cannot be used: %s", stack->device, hip->GetErrorString(code))
-           : create_instances(stack);
+           : stack_create_instances(stack);
   hip_leave_device(stack->device, previous);
   if (!status) error_set_located(&before); /* what was tried in vain on the way to success is no news */
   return status;
 }
 
 /* Takes the stack over, whatever comes of it. */
-static enum hipmm_status finish(struct stack *stack, enum hipmm_status status, struct stack **stack_out)
+static enum hipmm_status stack_finish(struct stack *stack, enum hipmm_status status, struct stack **stack_out)
 {
   int cancel = cancel_forbid();
-  if (!status) status = build(stack);
+  if (!status) status = stack_create_on_device(stack);
   cancel_allow(cancel);
   if (status) {
     stack_release(stack);
@@ -230,7 +230,7 @@ static enum hipmm_status finish(struct stack *stack, enum hipmm_status status, s
   }
   stack_show(stack);
   cancel = cancel_forbid();
-  stream_owned_tell(stack);
+  stream_registry_tell(stack);
   cancel_allow(cancel);
   log_line(HIPMM_LOG_DEBUG, NULL, "device %d: stack built, top is %s", stack->device,
            stack->graph->nodes[stack->top].name);
@@ -242,7 +242,7 @@ enum hipmm_status stack_build_from(struct graph *graph, int device, int top, str
 {
   struct stack *stack = stack_new(graph, device, top);
   if (!stack) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
-  return finish(stack, stack_list(stack, NULL, false), stack_out);
+  return stack_finish(stack, stack_list(stack, NULL, false), stack_out);
 }
 
 enum hipmm_status stack_build(struct graph *graph, int device, struct stack **stack_out)
@@ -255,10 +255,10 @@ enum hipmm_status stack_build_over(struct graph *graph, int device, const struct
 {
   struct stack *stack = stack_new(graph, device, graph_top(graph, device));
   if (!stack) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
-  enum hipmm_status status = adopt_outside(stack, outside);
+  enum hipmm_status status = stack_adopt_outside(stack, outside);
   if (!status) status = stack_list(stack, graph->nodes[0].name, !is_named);
   if (!status) status = graph_rename(graph, stack->name);
-  return finish(stack, status, stack_out);
+  return stack_finish(stack, status, stack_out);
 }
 
 /* ---- Searching ---- */

@@ -14,17 +14,17 @@ struct instance {
   struct hipmm_services services;
   const struct graph_node *node;
   struct stack *stack;
-  atomic_uint references;             /* of the stack's, those that the program holds by this resource */
-  struct ledger ledger;               /* of a source */
-  struct option_set *_Atomic options; /* option_set.h: in force */
-  struct option_set *all_options;     /* that were ever in force, the newest first */
-  void *options_by_text;              /* option_set.c: the same in a search tree */
-  uint64_t free_bytes;                /* what percentages in its options are of */
-  void *self;                         /* the plugin's, as create gave it */
-  bool created;                       /* create succeeded, destroy is owed */
-  pthread_mutex_t setting;            /* control.c: an option is being set */
-  pthread_mutex_t lock;               /* serial.h: for a plugin that is not thread-safe */
-  int cancel;                         /* serial.h: what cancel_allow() needs of the thread that has the lock */
+  atomic_uint references;                   /* of the stack's, those that the program holds by this resource */
+  struct block_map block_map;               /* of a source */
+  struct instance_options *_Atomic options; /* instance_options.h: in force */
+  struct instance_options *all_options;     /* that were ever in force, the newest first */
+  void *options_by_text;                    /* instance_options.c: the same in a search tree */
+  uint64_t free_bytes;                      /* what percentages in its options are of */
+  void *self;                               /* the plugin's, as create gave it */
+  bool created;                             /* create succeeded, destroy is owed */
+  pthread_mutex_t setting;                  /* control.c: an option is being set */
+  pthread_mutex_t lock;                     /* serial.h: for a plugin that is not thread-safe */
+  int cancel;                               /* serial.h: what cancel_allow() needs of the thread that has the lock */
   struct hipmm_resource **upstreams;
   size_t n_upstreams;
 

@@ -24,45 +24,45 @@ struct numbered {
 static void *names; /* of struct stack, by name */
 static void *bases; /* of struct numbered, by base; only such as have a stack */
 
-static int compare_names(const void *left, const void *right)
+static int stack_list_compare_names(const void *left, const void *right)
 {
   const struct stack *a = left, *b = right;
   return strcmp(a->name, b->name);
 }
 
-static int compare_bases(const void *left, const void *right)
+static int stack_list_compare_bases(const void *left, const void *right)
 {
   const struct numbered *a = left, *b = right;
   if (a->base_length != b->base_length) return a->base_length < b->base_length ? -1 : 1;
   return memcmp(a->base, b->base, a->base_length);
 }
 
-static void numbered_free(struct numbered *numbered)
+static void stack_list_numbered_free(struct numbered *numbered)
 {
   free((void *)(uintptr_t)numbered->base);
   free(numbered);
 }
 
 /* Entered in `bases`. NULL when host memory is short. */
-static struct numbered *numbered_new(const char *base, size_t length)
+static struct numbered *stack_list_numbered_new(const char *base, size_t length)
 {
   struct numbered *numbered = calloc(1, sizeof *numbered);
   if (!numbered) return NULL;
   *numbered = (struct numbered){.base = strndup(base, length), .base_length = length};
-  if (numbered->base && tsearch(numbered, &bases, compare_bases)) return numbered;
-  numbered_free(numbered);
+  if (numbered->base && tsearch(numbered, &bases, stack_list_compare_bases)) return numbered;
+  stack_list_numbered_free(numbered);
   return NULL;
 }
 
-static struct numbered *numbered_find(const char *base, size_t length)
+static struct numbered *stack_list_numbered_find(const char *base, size_t length)
 {
   const struct numbered key = {.base = base, .base_length = length};
-  struct numbered **found = tfind(&key, &bases, compare_bases);
+  struct numbered **found = tfind(&key, &bases, stack_list_compare_bases);
   return found ? *found : NULL;
 }
 
 /* The number behind the last dot of a name; 0 if there is none, or one that is too large to count on from. */
-static unsigned long number_in(const char *name, size_t *base_length_out)
+static unsigned long stack_list_number_in(const char *name, size_t *base_length_out)
 {
   const char *dot = strrchr(name, '.');
   size_t digits = dot ? strspn(dot + 1, "0123456789") : 0;
@@ -72,13 +72,13 @@ static unsigned long number_in(const char *name, size_t *base_length_out)
 }
 
 /* Puts the stack behind those with a lower number: at the end, unless its number was chosen by the program. */
-static bool list_number(struct stack *stack)
+static bool stack_list_number(struct stack *stack)
 {
   size_t length = 0;
-  stack->number = number_in(stack->name, &length);
+  stack->number = stack_list_number_in(stack->name, &length);
   if (!stack->number) return true;
-  struct numbered *numbered = numbered_find(stack->name, length);
-  if (!numbered) numbered = numbered_new(stack->name, length);
+  struct numbered *numbered = stack_list_numbered_find(stack->name, length);
+  if (!numbered) numbered = stack_list_numbered_new(stack->name, length);
   if (!numbered) return false;
   struct stack *lower = numbered->last, *higher = NULL;
   for (; lower && lower->number > stack->number; lower = lower->lower) higher = lower;
@@ -89,57 +89,58 @@ static bool list_number(struct stack *stack)
   return true;
 }
 
-static void unlist_number(const struct stack *stack)
+static void stack_list_unlist_number(const struct stack *stack)
 {
   size_t length = 0;
   if (!stack->number) return;
-  number_in(stack->name, &length);
-  struct numbered *numbered = numbered_find(stack->name, length);
+  stack_list_number_in(stack->name, &length);
+  struct numbered *numbered = stack_list_numbered_find(stack->name, length);
   if (stack->lower) stack->lower->higher = stack->higher;
   *(stack->higher ? &stack->higher->lower : &numbered->last) = stack->lower;
   if (numbered->last) return;
-  tdelete(numbered, &bases, compare_bases);
-  numbered_free(numbered);
+  tdelete(numbered, &bases, stack_list_compare_bases);
+  stack_list_numbered_free(numbered);
 }
 
-static bool list_name(struct stack *stack)
+static bool stack_list_name(struct stack *stack)
 {
-  struct stack **entered = tsearch(stack, &names, compare_names);
+  struct stack **entered = tsearch(stack, &names, stack_list_compare_names);
   if (!entered || *entered != stack) return false;
-  if (list_number(stack)) return true;
-  tdelete(stack, &names, compare_names);
+  if (stack_list_number(stack)) return true;
+  tdelete(stack, &names, stack_list_compare_names);
   return false;
 }
 
-static void unlist_name(struct stack *stack)
+static void stack_list_unlist_name(struct stack *stack)
 {
   if (!stack->name) return;
-  unlist_number(stack);
-  tdelete(stack, &names, compare_names);
+  stack_list_unlist_number(stack);
+  tdelete(stack, &names, stack_list_compare_names);
 }
 
-static struct stack *find_name(const char *name)
+static struct stack *stack_list_find_name(const char *name)
 {
   const struct stack key = {.name = (char *)(uintptr_t)name};
-  struct stack **found = tfind(&key, &names, compare_names);
+  struct stack **found = tfind(&key, &names, stack_list_compare_names);
   return found ? *found : NULL;
 }
 
 /* The least number above all that follow "name." in a name; 2 if there are none. */
-static unsigned long next_number(const char *name)
+static unsigned long stack_list_next_number(const char *name)
 {
-  const struct numbered *numbered = numbered_find(name, strlen(name));
+  const struct numbered *numbered = stack_list_numbered_find(name, strlen(name));
   return numbered ? numbered->last->number + 1 : 2;
 }
 
-static enum hipmm_status choose_name(struct stack *stack, const char *name, bool is_wish)
+static enum hipmm_status stack_list_choose_name(struct stack *stack, const char *name, bool is_wish)
 {
-  bool taken = find_name(name) != NULL;
+  bool taken = stack_list_find_name(name) != NULL;
   if (taken && !is_wish)
     return error_set(HIPMM_E_ARGUMENT,
                      "a resource called \"%s\" was created before and is still held; give another name, or none", name);
-  int length = taken ? asprintf(&stack->name, "%s.%lu", name, next_number(name)) : asprintf(&stack->name, "%s", name);
-  if (length >= 0 && list_name(stack)) return HIPMM_OK;
+  int length =
+      taken ? asprintf(&stack->name, "%s.%lu", name, stack_list_next_number(name)) : asprintf(&stack->name, "%s", name);
+  if (length >= 0 && stack_list_name(stack)) return HIPMM_OK;
   if (length >= 0) free(stack->name);
   stack->name = NULL;
   return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
@@ -150,7 +151,7 @@ static enum hipmm_status choose_name(struct stack *stack, const char *name, bool
 enum hipmm_status stack_list(struct stack *stack, const char *name, bool is_wish)
 {
   pthread_mutex_lock(&lock);
-  enum hipmm_status status = name ? choose_name(stack, name, is_wish) : HIPMM_OK;
+  enum hipmm_status status = name ? stack_list_choose_name(stack, name, is_wish) : HIPMM_OK;
   if (!status) {
     stack->previous = last;
     *(last ? &last->next : &first) = stack;
@@ -171,14 +172,14 @@ void stack_show(struct stack *stack)
 void stack_unlist(struct stack *stack)
 {
   pthread_mutex_lock(&lock);
-  unlist_name(stack);
+  stack_list_unlist_name(stack);
   *(stack->previous ? &stack->previous->next : &first) = stack->next;
   *(stack->next ? &stack->next->previous : &last) = stack->previous;
   pthread_mutex_unlock(&lock);
 }
 
 /* False when the last reference is gone: another thread is about to take it off the list. */
-static bool try_retain(struct stack *stack)
+static bool stack_list_try_retain(struct stack *stack)
 {
   unsigned references = atomic_load(&stack->references);
   while (references && !atomic_compare_exchange_weak(&stack->references, &references, references + 1)) continue;
@@ -189,7 +190,7 @@ struct stack *stack_next(struct stack *stack)
 {
   pthread_mutex_lock(&lock);
   struct stack *next = stack ? stack->next : first;
-  while (next && !(next->is_ready && try_retain(next))) next = next->next;
+  while (next && !(next->is_ready && stack_list_try_retain(next))) next = next->next;
   pthread_mutex_unlock(&lock);
   if (stack) stack_release(stack);
   return next;
@@ -198,8 +199,8 @@ struct stack *stack_next(struct stack *stack)
 struct stack *stack_named(const char *name)
 {
   pthread_mutex_lock(&lock);
-  struct stack *stack = find_name(name);
-  if (stack && !(stack->is_ready && try_retain(stack))) stack = NULL;
+  struct stack *stack = stack_list_find_name(name);
+  if (stack && !(stack->is_ready && stack_list_try_retain(stack))) stack = NULL;
   pthread_mutex_unlock(&lock);
   return stack;
 }

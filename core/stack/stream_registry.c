@@ -20,35 +20,36 @@ struct entry {
 static struct entry *_Atomic buckets[BUCKETS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of changes */
 
-static struct entry *_Atomic *bucket_of(hipStream_t stream)
+static struct entry *_Atomic *stream_registry_bucket_of(hipStream_t stream)
 {
   return &buckets[((uintptr_t)stream >> 4) * 0x9E3779B97F4A7C15u >> 56];
 }
 
 /* NULL finds an unused entry in the bucket of `like`. */
-static struct entry *find(hipStream_t like, hipStream_t stream)
+static struct entry *stream_registry_find_entry(hipStream_t like, hipStream_t stream)
 {
-  struct entry *entry = atomic_load_explicit(bucket_of(like), memory_order_acquire);
+  struct entry *entry = atomic_load_explicit(stream_registry_bucket_of(like), memory_order_acquire);
   while (entry && atomic_load_explicit(&entry->stream, memory_order_acquire) != stream) entry = entry->next;
   return entry;
 }
 
-static struct entry *new_entry(hipStream_t stream)
+static struct entry *stream_registry_new_entry(hipStream_t stream)
 {
   struct entry *entry = calloc(1, sizeof *entry);
   if (!entry) return NULL;
-  entry->next = atomic_load(bucket_of(stream));
-  atomic_store_explicit(bucket_of(stream), entry, memory_order_release);
+  entry->next = atomic_load(stream_registry_bucket_of(stream));
+  atomic_store_explicit(stream_registry_bucket_of(stream), entry, memory_order_release);
   return entry;
 }
 
-bool stream_owned_add(hipStream_t stream, int device, enum stream_owner owner)
+bool stream_registry_add(hipStream_t stream, int device, enum stream_owner owner)
 {
   static uint64_t last_number;
   pthread_mutex_lock(&lock);
-  struct entry *entry = find(stream, stream); /* a runtime that started afresh gives handles out again */
-  if (!entry) entry = find(stream, NULL);
-  if (!entry) entry = new_entry(stream);
+  struct entry *entry =
+      stream_registry_find_entry(stream, stream); /* a runtime that started afresh gives handles out again */
+  if (!entry) entry = stream_registry_find_entry(stream, NULL);
+  if (!entry) entry = stream_registry_new_entry(stream);
   if (entry) {
     atomic_store(&entry->device, device);
     atomic_store(&entry->owner, (int)owner);
@@ -59,24 +60,24 @@ bool stream_owned_add(hipStream_t stream, int device, enum stream_owner owner)
   return entry != NULL;
 }
 
-enum stream_owner stream_owned_find(hipStream_t stream, int *device_out)
+enum stream_owner stream_registry_find(hipStream_t stream, int *device_out)
 {
-  struct entry *entry = stream ? find(stream, stream) : NULL;
+  struct entry *entry = stream ? stream_registry_find_entry(stream, stream) : NULL;
   if (!entry) return 0;
   *device_out = atomic_load(&entry->device);
   return (enum stream_owner)atomic_load(&entry->owner);
 }
 
-uint64_t stream_owned_number(hipStream_t stream)
+uint64_t stream_registry_number(hipStream_t stream)
 {
-  const struct entry *entry = stream ? find(stream, stream) : NULL;
+  const struct entry *entry = stream ? stream_registry_find_entry(stream, stream) : NULL;
   return entry ? atomic_load(&entry->number) : 0;
 }
 
-bool stream_owned_remove(hipStream_t stream, enum stream_owner owner)
+bool stream_registry_remove(hipStream_t stream, enum stream_owner owner)
 {
   pthread_mutex_lock(&lock);
-  struct entry *entry = stream ? find(stream, stream) : NULL;
+  struct entry *entry = stream ? stream_registry_find_entry(stream, stream) : NULL;
   bool is_found = entry && atomic_load(&entry->owner) == (int)owner;
   if (is_found) atomic_store(&entry->stream, NULL);
   pthread_mutex_unlock(&lock);
@@ -84,27 +85,28 @@ bool stream_owned_remove(hipStream_t stream, enum stream_owner owner)
 }
 
 /* A runtime that started afresh has dropped its streams. */
-static bool is_stream(hipStream_t stream)
+static bool stream_registry_is_stream(hipStream_t stream)
 {
   int code = hip_table()->StreamQuery(stream);
   if (code) hip_table()->GetLastError();
   return code != HIPMM_HIP_ERROR_INVALID_HANDLE;
 }
 
-static void tell_entry(struct stack *stack, struct entry *entry)
+static void stream_registry_tell_entry(struct stack *stack, struct entry *entry)
 {
   hipStream_t stream = atomic_load(&entry->stream);
   if (!stream || atomic_load(&entry->device) != stack->device) return;
-  if (is_stream(stream))
+  if (stream_registry_is_stream(stream))
     stack_tell_stream(stack, stream, STREAM_RETAINED);
   else
     atomic_store(&entry->stream, NULL);
 }
 
-void stream_owned_tell(struct stack *stack)
+void stream_registry_tell(struct stack *stack)
 {
   pthread_mutex_lock(&lock);
   for (size_t i = 0; i < BUCKETS; i++)
-    for (struct entry *entry = atomic_load(&buckets[i]); entry; entry = entry->next) tell_entry(stack, entry);
+    for (struct entry *entry = atomic_load(&buckets[i]); entry; entry = entry->next)
+      stream_registry_tell_entry(stack, entry);
   pthread_mutex_unlock(&lock);
 }

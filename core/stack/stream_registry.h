@@ -8,20 +8,20 @@
 enum stream_owner { STREAM_OF_PROGRAM = 1, STREAM_OF_POOL };
 
 /* False when there is no host memory. */
-bool stream_owned_add(hipStream_t stream, int device, enum stream_owner owner);
+bool stream_registry_add(hipStream_t stream, int device, enum stream_owner owner);
 
 /* The owner and the device; 0 for a stream that hipmm did not make. Takes no lock. */
-enum stream_owner stream_owned_find(hipStream_t stream, int *device_out);
+enum stream_owner stream_registry_find(hipStream_t stream, int *device_out);
 
 /* A number of the stream that no other stream ever has, though it may have the same handle; 0 for a stream that hipmm
  * did not make. Takes no lock. */
-uint64_t stream_owned_number(hipStream_t stream);
+uint64_t stream_registry_number(hipStream_t stream);
 
 /* Strikes a stream of this owner out. False if there is none, so that of two threads one succeeds. */
-bool stream_owned_remove(hipStream_t stream, enum stream_owner owner);
+bool stream_registry_remove(hipStream_t stream, enum stream_owner owner);
 
 /* Tells a new stack, which stack_next() finds already, of the streams of its device: each is promised to last. None is
  * struck out meanwhile. */
-void stream_owned_tell(struct stack *stack);
+void stream_registry_tell(struct stack *stack);
 
 #endif

@@ -9,10 +9,10 @@
 #include <hipmm/stream.h>
 #include <string.h>
 
-static enum hipmm_status check(int device, const void *argument, const char *name)
+static enum hipmm_status device_info_check(int device, const void *argument, const char *name)
 {
-  enum hipmm_status status = life_check_runtime();
-  if (!status) status = device_check(device);
+  enum hipmm_status status = lifecycle_check_runtime();
+  if (!status) status = device_table_check(device);
   if (!status && !argument) status = error_set(HIPMM_E_ARGUMENT, "%s is NULL", name);
   return status;
 }
@@ -21,8 +21,8 @@ enum hipmm_status hipmm_device_memory(int device, size_t *free_bytes_out, size_t
 {
   size_t free_bytes = 0, total_bytes = 0;
   int previous = 0;
-  enum hipmm_status status = check(device, &free_bytes, "");
-  if (!status) status = device_enter(device, &previous);
+  enum hipmm_status status = device_info_check(device, &free_bytes, "");
+  if (!status) status = device_table_enter(device, &previous);
   if (status) return status;
   int code = hip_table()->MemGetInfo(&free_bytes, &total_bytes);
   hip_leave_device(device, previous);
@@ -35,7 +35,7 @@ enum hipmm_status hipmm_device_memory(int device, size_t *free_bytes_out, size_t
 enum hipmm_status hipmm_device_percent_of_free_memory(int device, int percent, size_t *bytes_out)
 {
   size_t free_bytes = 0;
-  enum hipmm_status status = check(device, bytes_out, "bytes_out");
+  enum hipmm_status status = device_info_check(device, bytes_out, "bytes_out");
   if (!status && (percent < 0 || percent > 100))
     status = error_set(HIPMM_E_ARGUMENT, "%d%% is not a part of the memory; 0 to 100 are allowed", percent);
   if (!status) status = hipmm_device_memory(device, &free_bytes, NULL);
@@ -48,7 +48,7 @@ enum hipmm_status hipmm_device_percent_of_free_memory(int device, int percent, s
 enum hipmm_status hipmm_device_name(int device, size_t bytes, char *name_out)
 {
   char name[256] = ""; /* as long as HIP's names get */
-  enum hipmm_status status = check(device, name_out, "name_out");
+  enum hipmm_status status = device_info_check(device, name_out, "name_out");
   if (!status && !bytes) status = error_set(HIPMM_E_ARGUMENT, "bytes is 0: there is no room for a name");
   if (status) return status;
   int code = hip_table()->DeviceGetName(name, (int)sizeof name, device);
@@ -63,7 +63,7 @@ enum hipmm_status hipmm_device_name(int device, size_t bytes, char *name_out)
 enum hipmm_status hipmm_device_attribute(int device, int attribute, int *value_out)
 {
   int value = 0;
-  enum hipmm_status status = check(device, value_out, "value_out");
+  enum hipmm_status status = device_info_check(device, value_out, "value_out");
   if (status) return status;
   int code = hip_table()->DeviceGetAttribute(&value, attribute, device);
   if (code == HIPMM_HIP_ERROR_INVALID_VALUE) {
@@ -78,7 +78,7 @@ enum hipmm_status hipmm_device_attribute(int device, int attribute, int *value_o
 enum hipmm_status hipmm_runtime_version(int *version_out)
 {
   int version = 0;
-  enum hipmm_status status = check(0, version_out, "version_out");
+  enum hipmm_status status = device_info_check(0, version_out, "version_out");
   int code = status ? 0 : hip_table()->RuntimeGetVersion(&version);
   if (code) return hip_refuse(NULL, "hipRuntimeGetVersion", code, 0);
   if (!status) *version_out = version;
@@ -88,7 +88,7 @@ enum hipmm_status hipmm_runtime_version(int *version_out)
 enum hipmm_status hipmm_driver_version(int *version_out)
 {
   int version = 0;
-  enum hipmm_status status = check(0, version_out, "version_out");
+  enum hipmm_status status = device_info_check(0, version_out, "version_out");
   if (status) return status;
   if (!hip_table()->DriverGetVersion)
     return error_set(HIPMM_E_NOT_SUPPORTED, "runtime %s does not export hipDriverGetVersion", hip_name());

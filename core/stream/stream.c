@@ -10,7 +10,7 @@
 /* ---- News ---- */
 
 /* To every stack of the device: also to those that callers hold past hipmm_finalize(), or have beside the graph's. */
-static void tell_all(int device, hipStream_t stream, enum stream_news news)
+static void stream_tell_all(int device, hipStream_t stream, enum stream_news news)
 {
   for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack))
     if (stack->device == device) stack_tell_stream(stack, stream, news);
@@ -19,19 +19,19 @@ static void tell_all(int device, hipStream_t stream, enum stream_news news)
 enum hipmm_status hipmm_stream_retain(int device, hipStream_t stream)
 {
   struct hipmm_resource *resource;
-  enum hipmm_status status = life_enter();
+  enum hipmm_status status = lifecycle_enter();
   if (status) return status;
-  status = device_resource(device, &resource);
-  if (!status) tell_all(device, stream, STREAM_RETAINED);
-  life_leave();
+  status = device_table_resource(device, &resource);
+  if (!status) stream_tell_all(device, stream, STREAM_RETAINED);
+  lifecycle_leave();
   return status;
 }
 
 enum hipmm_status hipmm_stream_retire(int device, hipStream_t stream)
 {
-  enum hipmm_status status = life_check_runtime();
-  if (!status) status = device_check(device);
-  if (!status) tell_all(device, stream, STREAM_RETIRED);
+  enum hipmm_status status = lifecycle_check_runtime();
+  if (!status) status = device_table_check(device);
+  if (!status) stream_tell_all(device, stream, STREAM_RETIRED);
   return status;
 }
 
@@ -47,18 +47,18 @@ int hipmm_stream_is_per_thread_default(hipStream_t stream)
   return stream == HIPMM_PER_THREAD_STREAM;
 }
 
-static enum hipmm_status refuse_handle(hipStream_t stream)
+static enum hipmm_status stream_refuse_handle(hipStream_t stream)
 {
   hip_table()->GetLastError();
   return error_refuse(HIPMM_E_ARGUMENT, NULL, "{0:hex} is not a live stream", (uintptr_t)stream, 0, 0);
 }
 
 /* Of a stream that hipmm did not make. That the runtime cannot tell is for the caller to report. */
-static enum hipmm_status ask_device(hipStream_t stream, int *device_out)
+static enum hipmm_status stream_ask_device(hipStream_t stream, int *device_out)
 {
   const struct hipmm_hip *hip = hip_table();
   int code = hip->StreamGetDevice ? hip->StreamGetDevice(stream, device_out) : HIPMM_HIP_ERROR_NOT_SUPPORTED;
-  if (code == HIPMM_HIP_ERROR_INVALID_HANDLE) return refuse_handle(stream);
+  if (code == HIPMM_HIP_ERROR_INVALID_HANDLE) return stream_refuse_handle(stream);
   if (code != HIPMM_HIP_ERROR_NOT_SUPPORTED) return code ? hip_refuse(NULL, "hipStreamGetDevice", code, 0) : HIPMM_OK;
   hip->GetLastError();
   return HIPMM_E_NOT_SUPPORTED;
@@ -68,8 +68,8 @@ enum hipmm_status stream_check(int device, hipStream_t stream)
 {
   int owner_device = device;
   if (stream_is_by_name(stream)) return HIPMM_OK;
-  if (!stream_owned_find(stream, &owner_device)) {
-    enum hipmm_status status = ask_device(stream, &owner_device);
+  if (!stream_registry_find(stream, &owner_device)) {
+    enum hipmm_status status = stream_ask_device(stream, &owner_device);
     if (status && status != HIPMM_E_NOT_SUPPORTED) return status;
     if (status) return HIPMM_OK; /* nobody can tell */
   }
@@ -81,13 +81,13 @@ enum hipmm_status stream_check(int device, hipStream_t stream)
 enum hipmm_status hipmm_stream_device(hipStream_t stream, int *device_out)
 {
   int device = 0;
-  enum hipmm_status status = life_check_runtime();
+  enum hipmm_status status = lifecycle_check_runtime();
   if (!status && !device_out) status = error_set(HIPMM_E_ARGUMENT, "device_out is NULL");
   if (status) return status;
   if (stream_is_by_name(stream))
-    status = device_current(&device);
-  else if (!stream_owned_find(stream, &device))
-    status = ask_device(stream, &device);
+    status = device_table_current(&device);
+  else if (!stream_registry_find(stream, &device))
+    status = stream_ask_device(stream, &device);
   if (status == HIPMM_E_NOT_SUPPORTED)
     error_set(status, "runtime %s cannot tell the device of a stream that hipmm did not make", hip_name());
   if (!status) *device_out = device;
@@ -108,22 +108,22 @@ enum hipmm_status stream_make(int device, unsigned flags, enum stream_owner owne
   const struct hipmm_hip *hip = hip_table();
   hipStream_t stream = NULL;
   int previous = 0;
-  enum hipmm_status status = device_enter(device, &previous);
+  enum hipmm_status status = device_table_enter(device, &previous);
   if (status) return status;
   int code = hip->StreamCreateWithFlags(&stream, flags);
   hip_leave_device(device, previous);
   if (code) return hip_refuse(NULL, "hipStreamCreateWithFlags", code, 0);
-  if (!stream_owned_add(stream, device, owner)) {
+  if (!stream_registry_add(stream, device, owner)) {
     hip->StreamDestroy(stream);
     return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   }
-  tell_all(device, stream, STREAM_RETAINED);
+  stream_tell_all(device, stream, STREAM_RETAINED);
   *stream_out = stream;
   return HIPMM_OK;
 }
 
 /* A runtime that started afresh has destroyed it already. */
-static int destroy(hipStream_t stream)
+static int stream_destroy_checked(hipStream_t stream)
 {
   int code = hip_table()->StreamDestroy(stream);
   if (code != HIPMM_HIP_ERROR_INVALID_HANDLE) return code;
@@ -133,23 +133,23 @@ static int destroy(hipStream_t stream)
 
 enum hipmm_status stream_unmake(hipStream_t stream, int device, enum stream_owner owner)
 {
-  if (!stream_owned_remove(stream, owner))
+  if (!stream_registry_remove(stream, owner))
     return error_refuse(HIPMM_E_POINTER, NULL, "stream {0:hex} is not one that hipmm made and has not destroyed yet",
                         (uintptr_t)stream, 0, 0);
-  tell_all(device, stream, STREAM_RETIRED);
-  int code = destroy(stream);
+  stream_tell_all(device, stream, STREAM_RETIRED);
+  int code = stream_destroy_checked(stream);
   if (!code) return HIPMM_OK;
   enum hipmm_status status = hip_refuse(NULL, "hipStreamDestroy", code, 0);
   /* It lives on. The entry that was struck out is there to be used again. */
-  stream_owned_add(stream, device, owner);
-  tell_all(device, stream, STREAM_RETAINED);
+  stream_registry_add(stream, device, owner);
+  stream_tell_all(device, stream, STREAM_RETAINED);
   return status;
 }
 
 enum hipmm_status hipmm_stream_create(int device, unsigned flags, hipStream_t *stream_out)
 {
-  enum hipmm_status status = life_check_argument(stream_out, "stream_out");
-  if (!status) status = device_check(device);
+  enum hipmm_status status = lifecycle_check_argument(stream_out, "stream_out");
+  if (!status) status = device_table_check(device);
   if (!status) status = stream_check_flags(flags);
   return status ? status : stream_make(device, flags, STREAM_OF_PROGRAM, stream_out);
 }
@@ -157,10 +157,10 @@ enum hipmm_status hipmm_stream_create(int device, unsigned flags, hipStream_t *s
 enum hipmm_status hipmm_stream_destroy(hipStream_t stream)
 {
   int device = 0;
-  enum hipmm_status status = life_check_runtime();
+  enum hipmm_status status = lifecycle_check_runtime();
   if (status) return status;
   if (stream_is_by_name(stream)) return error_set(HIPMM_E_ARGUMENT, "a default stream cannot be destroyed");
-  if (stream_owned_find(stream, &device) == STREAM_OF_POOL)
+  if (stream_registry_find(stream, &device) == STREAM_OF_POOL)
     return error_set(HIPMM_E_ARGUMENT, "the stream belongs to a pool; hipmm_stream_pool_destroy() destroys it");
   return stream_unmake(stream, device, STREAM_OF_PROGRAM);
 }
@@ -168,12 +168,12 @@ enum hipmm_status hipmm_stream_destroy(hipStream_t stream)
 /* ---- Order ---- */
 
 /* Checks a device and a stream of it, and makes the device current. */
-static enum hipmm_status enter(int device, hipStream_t stream, int *previous_out)
+static enum hipmm_status stream_enter(int device, hipStream_t stream, int *previous_out)
 {
-  enum hipmm_status status = life_check_runtime();
-  if (!status) status = device_check(device);
+  enum hipmm_status status = lifecycle_check_runtime();
+  if (!status) status = device_table_check(device);
   if (!status) status = stream_check(device, stream);
-  return status ? status : device_enter(device, previous_out);
+  return status ? status : device_table_enter(device, previous_out);
 }
 
 enum hipmm_status stream_wait_here(hipStream_t stream)
@@ -185,7 +185,7 @@ enum hipmm_status stream_wait_here(hipStream_t stream)
 enum hipmm_status hipmm_stream_synchronize(int device, hipStream_t stream)
 {
   int previous = 0;
-  enum hipmm_status status = enter(device, stream, &previous);
+  enum hipmm_status status = stream_enter(device, stream, &previous);
   if (status) return status;
   status = stream_wait_here(stream);
   hip_leave_device(device, previous);
@@ -195,9 +195,9 @@ enum hipmm_status hipmm_stream_synchronize(int device, hipStream_t stream)
 enum hipmm_status hipmm_stream_query(int device, hipStream_t stream, int *done_out)
 {
   int previous = 0;
-  enum hipmm_status status = life_check_runtime();
+  enum hipmm_status status = lifecycle_check_runtime();
   if (!status && !done_out) status = error_set(HIPMM_E_ARGUMENT, "done_out is NULL");
-  if (!status) status = enter(device, stream, &previous);
+  if (!status) status = stream_enter(device, stream, &previous);
   if (status) return status;
   int code = hip_table()->StreamQuery(stream_for_hip(stream));
   hip_leave_device(device, previous);
@@ -210,7 +210,7 @@ enum hipmm_status hipmm_stream_query(int device, hipStream_t stream, int *done_o
 }
 
 /* An event on a stream of the device that is current. */
-static enum hipmm_status record(hipStream_t stream, hipEvent_t *event_out)
+static enum hipmm_status stream_record(hipStream_t stream, hipEvent_t *event_out)
 {
   const struct hipmm_hip *hip = hip_table();
   int code = hip->EventCreateWithFlags(event_out, HIPMM_HIP_EVENT_DISABLE_TIMING);
@@ -222,10 +222,10 @@ static enum hipmm_status record(hipStream_t stream, hipEvent_t *event_out)
   return status;
 }
 
-static enum hipmm_status wait_for_event(int device, hipStream_t stream, hipEvent_t event)
+static enum hipmm_status stream_wait_for_event(int device, hipStream_t stream, hipEvent_t event)
 {
   int previous = 0;
-  enum hipmm_status status = device_enter(device, &previous);
+  enum hipmm_status status = device_table_enter(device, &previous);
   if (status) return status;
   int code = hip_table()->StreamWaitEvent(stream_for_hip(stream), event, 0);
   hip_leave_device(device, previous);
@@ -236,12 +236,12 @@ enum hipmm_status stream_order(int device, hipStream_t stream, int other_device,
 {
   hipEvent_t event = NULL;
   int previous = 0;
-  enum hipmm_status status = device_enter(other_device, &previous);
+  enum hipmm_status status = device_table_enter(other_device, &previous);
   if (status) return status;
-  status = record(other, &event);
+  status = stream_record(other, &event);
   hip_leave_device(other_device, previous);
   if (status) return status;
-  status = wait_for_event(device, stream, event);
+  status = stream_wait_for_event(device, stream, event);
   /* What waits for it goes on waiting. A failure is worth a second try, since nobody comes after us who could. */
   if (hip_table()->EventDestroy(event) && hip_table()->EventDestroy(event)) hip_table()->GetLastError();
   return status;
@@ -249,10 +249,10 @@ enum hipmm_status stream_order(int device, hipStream_t stream, int other_device,
 
 enum hipmm_status hipmm_stream_wait(int device, hipStream_t stream, int other_device, hipStream_t other)
 {
-  enum hipmm_status status = life_check_runtime();
-  if (!status) status = device_check(device);
+  enum hipmm_status status = lifecycle_check_runtime();
+  if (!status) status = device_table_check(device);
   if (!status) status = stream_check(device, stream);
-  if (!status) status = device_check(other_device);
+  if (!status) status = device_table_check(other_device);
   if (!status) status = stream_check(other_device, other);
   return status ? status : stream_order(device, stream, other_device, other);
 }

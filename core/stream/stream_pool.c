@@ -21,9 +21,9 @@ struct hipmm_stream_pool {
 
 _Static_assert(sizeof(struct hipmm_stream_pool) <= HANDLE_OBJECT_BYTES, "struct hipmm_stream_pool");
 
-static enum hipmm_status check_options(int device, size_t size, unsigned flags)
+static enum hipmm_status stream_pool_check_options(int device, size_t size, unsigned flags)
 {
-  enum hipmm_status status = device_check(device);
+  enum hipmm_status status = device_table_check(device);
   if (status) return status;
   if (size > HIPMM_STREAM_POOL_MAX_SIZE)
     return error_set(HIPMM_E_ARGUMENT, "a pool of %zu streams is too large; at most %d are allowed", size,
@@ -33,8 +33,8 @@ static enum hipmm_status check_options(int device, size_t size, unsigned flags)
 
 enum hipmm_status hipmm_stream_pool_create(int device, size_t size, unsigned flags, struct hipmm_stream_pool **pool_out)
 {
-  enum hipmm_status status = life_check_argument(pool_out, "pool_out");
-  if (!status) status = check_options(device, size, flags);
+  enum hipmm_status status = lifecycle_check_argument(pool_out, "pool_out");
+  if (!status) status = stream_pool_check_options(device, size, flags);
   if (status) return status;
   if (!size) size = HIPMM_STREAM_POOL_SIZE;
   struct hipmm_stream_pool *pool = handle_new(NULL);
@@ -53,7 +53,7 @@ enum hipmm_status hipmm_stream_pool_create(int device, size_t size, unsigned fla
 }
 
 /* The first failure; what could not be destroyed stays for another try. */
-static enum hipmm_status destroy_streams(struct hipmm_stream_pool *pool)
+static enum hipmm_status stream_pool_destroy_streams(struct hipmm_stream_pool *pool)
 {
   enum hipmm_status first = HIPMM_OK;
   struct hipmm_error error = {.struct_size = sizeof error};
@@ -71,10 +71,10 @@ static enum hipmm_status destroy_streams(struct hipmm_stream_pool *pool)
 
 enum hipmm_status hipmm_stream_pool_destroy(struct hipmm_stream_pool *pool)
 {
-  if (life_is_barred()) return life_check();
+  if (lifecycle_is_barred()) return lifecycle_check();
   if (!pool) return HIPMM_OK;
   if (!handle_close(pool, HANDLE_STREAM_POOL)) return handle_refuse(HANDLE_STREAM_POOL);
-  enum hipmm_status status = destroy_streams(pool);
+  enum hipmm_status status = stream_pool_destroy_streams(pool);
   if (status) {
     handle_open(pool, HANDLE_STREAM_POOL);
     return status;
@@ -85,7 +85,7 @@ enum hipmm_status hipmm_stream_pool_destroy(struct hipmm_stream_pool *pool)
   return HIPMM_OK;
 }
 
-static enum hipmm_status make(struct hipmm_stream_pool *pool, size_t index, hipStream_t *stream_out)
+static enum hipmm_status stream_pool_make(struct hipmm_stream_pool *pool, size_t index, hipStream_t *stream_out)
 {
   enum hipmm_status status = HIPMM_OK;
   int cancel = cancel_forbid();
@@ -105,7 +105,7 @@ enum hipmm_status hipmm_stream_pool_get_at(struct hipmm_stream_pool *pool, size_
   if (!status && !stream_out) status = error_set(HIPMM_E_ARGUMENT, "stream_out is NULL");
   if (status) return status;
   hipStream_t stream = atomic_load_explicit(&pool->streams[index % pool->size], memory_order_acquire);
-  if (!stream) return make(pool, index % pool->size, stream_out);
+  if (!stream) return stream_pool_make(pool, index % pool->size, stream_out);
   *stream_out = stream;
   return HIPMM_OK;
 }

@@ -257,8 +257,8 @@ struct hipmm_recipe {
   size_t n_settings;
   struct hipmm_resource *const *upstreams;
   size_t n_upstreams;
-  struct hipmm_resource *const *others; /* resources besides that options name, such as those of bins */
-  size_t n_others;
+  struct hipmm_resource *const *named_resources; /* resources besides that options name, such as those of bins */
+  size_t n_named_resources;
 };
 
 HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_create_from(int device, const struct hipmm_recipe *recipe,
@@ -356,7 +356,7 @@ struct hipmm_allocator {
  * they refuse what is asked of them (HIPMM_E_STATE), make other threads wait that use them, and do not hear of a stream
  * that is retired in it, so destroy none. A resource in which a call of the thread is under way must not lose its last
  * reference. */
-struct hipmm_failure {
+struct hipmm_failure_handler {
   size_t struct_size;
   int (*callback)(void *arg, size_t bytes);
   void *arg;
@@ -376,7 +376,7 @@ struct hipmm_mempool {
 };
 
 enum hipmm_status hipmm_register_allocator(const char *name, const struct hipmm_allocator *allocator);
-enum hipmm_status hipmm_register_failure(const char *name, const struct hipmm_failure *failure);
+enum hipmm_status hipmm_register_failure(const char *name, const struct hipmm_failure_handler *failure);
 enum hipmm_status hipmm_register_region(const char *name, const struct hipmm_region *region);
 enum hipmm_status hipmm_register_mempool(const char *name, const struct hipmm_mempool *mempool);
 

@@ -55,7 +55,7 @@ enum hipmm_extent_state {
 
 /* What else is to be said of it. */
 enum {
-  HIPMM_EXTENT_APART =
+  HIPMM_EXTENT_BARRIER =
       1, /* never joined with what lies before it, even where that ends here: it begins what the upstream
                               gave in one piece, follows a gap, or blocks of this resource are never joined */
   HIPMM_EXTENT_MOVABLE =
@@ -103,7 +103,7 @@ struct hipmm_mapping {
 
   /* Why one should do without all of this unless the user asks for it, as half a sentence that lives for ever; NULL if
    * nothing speaks against it. Left NULL: nothing does. */
-  const char *(*doubt)(void *self);
+  const char *(*discouraged_reason)(void *self);
 };
 
 /* Memory between processes. Offered by sources over a driver's pool (hipmm/share.h). Thread-safe. */
@@ -204,7 +204,7 @@ static inline enum hipmm_status hipmm_upstream_deallocate(struct hipmm_resource 
 
 /* Whether a request failed for want of memory, the device's or below a limit: a smaller one may succeed, or one of
  * another resource, or the same when something has been freed. */
-static inline int hipmm_is_shortage(enum hipmm_status status)
+static inline int hipmm_is_out_of_memory(enum hipmm_status status)
 {
   return status == HIPMM_E_OUT_OF_MEMORY || status == HIPMM_E_LIMIT;
 }
@@ -422,15 +422,15 @@ struct hipmm_services {
   int (*enter_device)(const struct hipmm_services *services);
   void (*leave_device)(const struct hipmm_services *services, int previous);
 
-  /* The sources' ledger of what they hold from the runtime. hold notes a block (HIPMM_E_OUT_OF_MEMORY when the
-   * ledger cannot grow; give the block back). release strikes it out and gives its size: HIPMM_E_POINTER if `ptr` is
+  /* The sources' block_map of what they hold from the runtime. hold notes a block (HIPMM_E_OUT_OF_MEMORY when the
+   * block_map cannot grow; give the block back). release strikes it out and gives its size: HIPMM_E_POINTER if `ptr` is
    * not held, HIPMM_E_SIZE if `bytes` is neither 0 nor the size held. Release before the runtime's free, since another
    * thread may get the same address at once. held looks without striking out. release_next strikes out any one block,
    * for destroy to free what the application left: HIPMM_E_POINTER when there is none. */
-  enum hipmm_status (*hold)(const struct hipmm_services *services, void *ptr, size_t bytes);
-  enum hipmm_status (*release)(const struct hipmm_services *services, void *ptr, size_t bytes, size_t *bytes_out);
-  enum hipmm_status (*held)(const struct hipmm_services *services, const void *ptr, struct hipmm_block *block_out);
-  enum hipmm_status (*release_next)(const struct hipmm_services *services, struct hipmm_block *block_out);
+  enum hipmm_status (*track)(const struct hipmm_services *services, void *ptr, size_t bytes);
+  enum hipmm_status (*untrack)(const struct hipmm_services *services, void *ptr, size_t bytes, size_t *bytes_out);
+  enum hipmm_status (*lookup)(const struct hipmm_services *services, const void *ptr, struct hipmm_block *block_out);
+  enum hipmm_status (*untrack_any)(const struct hipmm_services *services, struct hipmm_block *block_out);
 
   /* For sources whose driver keeps more than they asked for (a driver's pool), or that map memory without pointers:
    * corrects the count of bytes that the stack holds. hold and release count by themselves. */

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 struct advise {
-  struct hint hint;
+  struct memory_hint hint;
   bool withdraws;        /* a resource below keeps what is freed */
   pthread_rwlock_t lock; /* all below */
   struct plan *plan;
@@ -26,7 +26,7 @@ static enum hipmm_status advise_follow(struct advise *advise, const void *ptr, s
   pthread_rwlock_rdlock(&advise->lock);
   for (size_t i = 0; !status && i < advise->plan->count; i++) {
     struct plan_step step = advise->plan->steps[i];
-    status = hint_judge(&advise->hint, services->hip->MemAdvise(ptr, bytes, step.advice, step.device), bytes);
+    status = memory_hint_judge(&advise->hint, services->hip->MemAdvise(ptr, bytes, step.advice, step.device), bytes);
   }
   pthread_rwlock_unlock(&advise->lock);
   services->leave_device(services, previous);
@@ -40,7 +40,7 @@ static enum hipmm_status advise_allocate(void *self, size_t bytes, size_t alignm
   enum hipmm_status status = hipmm_upstream_allocate(advise->hint.upstream, bytes, alignment, stream, &ptr);
   if (status) return status;
   if (ptr && advise->hint.is_on) status = advise_follow(advise, ptr, bytes);
-  if (status) return hint_give_back(&advise->hint, status, (struct hipmm_block){ptr, bytes}, alignment, stream);
+  if (status) return memory_hint_give_back(&advise->hint, status, (struct hipmm_block){ptr, bytes}, alignment, stream);
   *ptr_out = ptr;
   return HIPMM_OK;
 }
@@ -48,7 +48,7 @@ static enum hipmm_status advise_allocate(void *self, size_t bytes, size_t alignm
 /* ---- Freeing ---- */
 
 /* HIP numbers what withdraws advice after what gives it. A hint that cannot be withdrawn is no reason to keep memory. */
-static void withdraw(struct advise *advise, struct hipmm_block block)
+static void advise_withdraw(struct advise *advise, struct hipmm_block block)
 {
   const struct hipmm_services *services = advise->hint.services;
   uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)block.ptr;
@@ -74,18 +74,18 @@ static enum hipmm_status advise_deallocate(void *self, void *ptr, size_t bytes, 
   struct hipmm_block block = {NULL, 0};
   bool is_advised = ptr && advise->withdraws && atomic_load_explicit(&advise->hint.given, memory_order_relaxed);
   if (is_advised) is_advised = !services->find_below(services, ptr, &block) && (!bytes || bytes == block.bytes);
-  if (is_advised) withdraw(advise, block);
-  enum hipmm_status status = hint_deallocate(self, ptr, bytes, alignment, stream);
+  if (is_advised) advise_withdraw(advise, block);
+  enum hipmm_status status = memory_hint_deallocate(self, ptr, bytes, alignment, stream);
   if (status && is_advised) advise_follow(advise, block.ptr, block.bytes); /* it stays allocated */
   return status;
 }
 
-static const struct hipmm_feature advise_values[HINT_VALUES] = {
-    [HINT_IS_ON] = {"is_on", "0 or 1", "1 where the device can be advised; 0: this resource only forwards"},
-    [HINT_GIVEN] = {"advised_count", "calls",
-                    "Pieces of advice given: one for each option and place, at each allocation"},
-    [HINT_GIVEN_BYTES] = {"advised_bytes", "bytes", "The sizes that they were about, as requested"},
-    [HINT_IGNORED] = {"ignored_count", "calls", "Pieces of advice that were none, the memory not being managed"},
+static const struct hipmm_feature advise_values[MEMORY_HINT_VALUES] = {
+    [MEMORY_HINT_IS_ON] = {"is_on", "0 or 1", "1 where the device can be advised; 0: this resource only forwards"},
+    [MEMORY_HINT_GIVEN] = {"advised_count", "calls",
+                           "Pieces of advice given: one for each option and place, at each allocation"},
+    [MEMORY_HINT_GIVEN_BYTES] = {"advised_bytes", "bytes", "The sizes that they were about, as requested"},
+    [MEMORY_HINT_IGNORED] = {"ignored_count", "calls", "Pieces of advice that were none, the memory not being managed"},
 };
 
 /* ---- Life ---- */
@@ -118,7 +118,7 @@ static enum hipmm_status advise_open(struct advise *advise, const struct hipmm_s
                                      const struct plan_options *options, struct hipmm_resource *upstream)
 {
   enum hipmm_status status =
-      hint_open(&advise->hint, services, upstream, "hipMemAdvise", services->hip->MemAdvise != NULL);
+      memory_hint_open(&advise->hint, services, upstream, "hipMemAdvise", services->hip->MemAdvise != NULL);
   if (!status) status = plan_make(services, options, advise->hint.is_on, &advise->plan);
   if (status) return status;
   advise->given = plan_join(services, advise->plan, advise->plan);
@@ -189,7 +189,7 @@ static const struct hipmm_ops advise_ops = {
     .struct_size = sizeof advise_ops,
     .allocate = advise_allocate,
     .deallocate = advise_deallocate,
-    .query = hint_query,
+    .query = memory_hint_query,
     .reconfigure = advise_reconfigure,
 };
 
@@ -207,7 +207,7 @@ const struct hipmm_plugin advise_LTX_hipmm_plugin = {
     .n_options = sizeof advise_option_table / sizeof *advise_option_table,
     .options_bytes = sizeof(struct plan_options),
     .values = advise_values,
-    .n_values = HINT_VALUES,
+    .n_values = MEMORY_HINT_VALUES,
     .ops = &advise_ops,
     .create = advise_create,
     .destroy = advise_destroy,

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* A device's number as it is written in only one way: "0", "12", not "012" or "+1". */
-static bool read_ordinal(const char *text, int *device_out)
+static bool plan_read_ordinal(const char *text, int *device_out)
 {
   size_t length = strlen(text);
   if (!length || length > 9 || strspn(text, "0123456789") != length || (text[0] == '0' && length > 1)) return false;
@@ -16,7 +16,8 @@ static bool read_ordinal(const char *text, int *device_out)
   return true;
 }
 
-static enum hipmm_status check_device(const struct hipmm_services *services, const char *option, int device, bool is_on)
+static enum hipmm_status plan_check_device(const struct hipmm_services *services, const char *option, int device,
+                                           bool is_on)
 {
   int count = 0, code = services->hip->GetDeviceCount(&count);
   if (code) return services->refuse_hip(services, "hipGetDeviceCount", code, 0);
@@ -24,7 +25,7 @@ static enum hipmm_status check_device(const struct hipmm_services *services, con
     return services->fail(services, HIPMM_E_CONFIG, option, "there is no device %d; there are %d, numbered from 0",
                           device, count);
   bool can = true;
-  enum hipmm_status status = is_on ? hint_device_can(services, device, &can) : HIPMM_OK;
+  enum hipmm_status status = is_on ? memory_hint_device_can(services, device, &can) : HIPMM_OK;
   if (!status && !can)
     return services->fail(services, HIPMM_E_NOT_SUPPORTED, option,
                           "device %d cannot use managed memory that others are using "
@@ -33,14 +34,14 @@ static enum hipmm_status check_device(const struct hipmm_services *services, con
   return status;
 }
 
-static enum hipmm_status read_place(const struct hipmm_services *services, const char *option, const char *text,
-                                    bool is_on, int *device_out)
+static enum hipmm_status plan_read_place(const struct hipmm_services *services, const char *option, const char *text,
+                                         bool is_on, int *device_out)
 {
   int device = services->device;
   if (!strcmp(text, "cpu"))
     device = HIPMM_HIP_CPU_DEVICE;
-  else if (read_ordinal(text, &device)) {
-    enum hipmm_status status = check_device(services, option, device, is_on);
+  else if (plan_read_ordinal(text, &device)) {
+    enum hipmm_status status = plan_check_device(services, option, device, is_on);
     if (status) return status;
   } else if (strcmp(text, "device") != 0)
     return services->fail(services, HIPMM_E_CONFIG, option,
@@ -50,33 +51,33 @@ static enum hipmm_status read_place(const struct hipmm_services *services, const
   return HIPMM_OK;
 }
 
-static void add(struct plan *plan, int advice, int device)
+static void plan_add(struct plan *plan, int advice, int device)
 {
   plan->steps[plan->count++] = (struct plan_step){advice, device};
 }
 
-static enum hipmm_status add_place(const struct hipmm_services *services, struct plan *plan, int advice,
-                                   const char *option, const char *text, bool is_on)
+static enum hipmm_status plan_add_place(const struct hipmm_services *services, struct plan *plan, int advice,
+                                        const char *option, const char *text, bool is_on)
 {
   int device;
-  enum hipmm_status status = read_place(services, option, text, is_on, &device);
-  if (!status) add(plan, advice, device);
+  enum hipmm_status status = plan_read_place(services, option, text, is_on, &device);
+  if (!status) plan_add(plan, advice, device);
   return status;
 }
 
-static enum hipmm_status fill(const struct hipmm_services *services, const struct plan_options *options, bool is_on,
-                              struct plan *plan)
+static enum hipmm_status plan_fill(const struct hipmm_services *services, const struct plan_options *options,
+                                   bool is_on, struct plan *plan)
 {
   enum hipmm_status status = HIPMM_OK;
-  if (options->coarse_grain) add(plan, HIPMM_HIP_ADVISE_COARSE_GRAIN, services->device);
-  if (options->read_mostly) add(plan, HIPMM_HIP_ADVISE_READ_MOSTLY, services->device);
+  if (options->coarse_grain) plan_add(plan, HIPMM_HIP_ADVISE_COARSE_GRAIN, services->device);
+  if (options->read_mostly) plan_add(plan, HIPMM_HIP_ADVISE_READ_MOSTLY, services->device);
   if (options->preferred_location)
-    status = add_place(services, plan, HIPMM_HIP_ADVISE_PREFERRED_LOCATION, "preferred_location",
-                       options->preferred_location, is_on);
+    status = plan_add_place(services, plan, HIPMM_HIP_ADVISE_PREFERRED_LOCATION, "preferred_location",
+                            options->preferred_location, is_on);
   for (size_t i = 0; !status && i < options->accessed_by.count; i++) {
     char option[40]; /* which of them: it becomes a JSON pointer */
     snprintf(option, sizeof option, "accessed_by/%zu", i);
-    status = add_place(services, plan, HIPMM_HIP_ADVISE_ACCESSED_BY, option, options->accessed_by.items[i], is_on);
+    status = plan_add_place(services, plan, HIPMM_HIP_ADVISE_ACCESSED_BY, option, options->accessed_by.items[i], is_on);
   }
   return status;
 }
@@ -88,7 +89,7 @@ enum hipmm_status plan_make(const struct hipmm_services *services, const struct 
   struct plan *plan = services->host_allocate(services, bytes);
   if (!plan) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
   plan->bytes = bytes;
-  enum hipmm_status status = fill(services, options, is_on, plan);
+  enum hipmm_status status = plan_fill(services, options, is_on, plan);
   if (status)
     plan_free(services, plan);
   else
@@ -96,17 +97,17 @@ enum hipmm_status plan_make(const struct hipmm_services *services, const struct 
   return status;
 }
 
-static bool has_step(const struct plan *plan, struct plan_step step)
+static bool plan_has_step(const struct plan *plan, struct plan_step step)
 {
   for (size_t i = 0; i < plan->count; i++)
     if (plan->steps[i].advice == step.advice && plan->steps[i].device == step.device) return true;
   return false;
 }
 
-static void add_all(struct plan *plan, const struct plan *other)
+static void plan_add_all(struct plan *plan, const struct plan *other)
 {
   for (size_t i = 0; i < other->count; i++)
-    if (!has_step(plan, other->steps[i])) plan->steps[plan->count++] = other->steps[i];
+    if (!plan_has_step(plan, other->steps[i])) plan->steps[plan->count++] = other->steps[i];
 }
 
 struct plan *plan_join(const struct hipmm_services *services, const struct plan *first, const struct plan *second)
@@ -115,8 +116,8 @@ struct plan *plan_join(const struct hipmm_services *services, const struct plan 
   struct plan *plan = services->host_allocate(services, bytes);
   if (!plan) return NULL;
   plan->bytes = bytes;
-  add_all(plan, first);
-  add_all(plan, second);
+  plan_add_all(plan, first);
+  plan_add_all(plan, second);
   return plan;
 }
 

@@ -15,7 +15,7 @@ struct aligned {
   const struct hipmm_services *services;
   struct hipmm_resource *upstream;
   struct aligned_options options; /* may change while in use: read and written atomically */
-  struct live live;
+  struct live_blocks live;
 };
 
 struct aligned_record {
@@ -64,7 +64,7 @@ static enum hipmm_status aligned_allocate(void *self, size_t bytes, size_t align
       hipmm_upstream_allocate(upstream, record.upstream_bytes, HIPMM_ALIGNMENT, stream, &record.upstream_ptr);
   if (status) return status;
   record.block.ptr = aligned_up(record.upstream_ptr, wanted);
-  if (!live_insert(&aligned->live, &record, &replaced)) {
+  if (!live_blocks_insert(&aligned->live, &record, &replaced)) {
     hipmm_upstream_deallocate(upstream, record.upstream_ptr, record.upstream_bytes, HIPMM_ALIGNMENT, stream);
     return HIPMM_E_OUT_OF_MEMORY;
   }
@@ -78,14 +78,14 @@ static enum hipmm_status aligned_deallocate(void *self, void *ptr, size_t bytes,
   struct aligned_record record;
   (void)alignment; /* the upstream's is always the usual one */
   if (!ptr) return hipmm_upstream_deallocate(aligned->upstream, NULL, bytes, HIPMM_ALIGNMENT, stream);
-  enum hipmm_status status = live_take(&aligned->live, ptr, bytes, &record);
+  enum hipmm_status status = live_blocks_take(&aligned->live, ptr, bytes, &record);
   if (status) return status;
   status =
       hipmm_upstream_deallocate(aligned->upstream, record.upstream_ptr, record.upstream_bytes, HIPMM_ALIGNMENT, stream);
   if (status)
-    live_restore(&aligned->live, &record);
+    live_blocks_restore(&aligned->live, &record);
   else
-    live_settle(&aligned->live, ptr);
+    live_blocks_settle(&aligned->live, ptr);
   return status;
 }
 
@@ -94,14 +94,14 @@ static enum hipmm_status aligned_deallocate(void *self, void *ptr, size_t bytes,
 static enum hipmm_status aligned_find(void *self, const void *ptr, struct hipmm_block *block_out)
 {
   struct aligned *aligned = self;
-  return live_find_block(&aligned->live, ptr, block_out);
+  return live_blocks_find_block(&aligned->live, ptr, block_out);
 }
 
 static enum hipmm_status aligned_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent),
                                        void *closure)
 {
   struct aligned *aligned = self;
-  return live_visit(&aligned->live, see, closure);
+  return live_blocks_visit(&aligned->live, see, closure);
 }
 
 enum aligned_value { ALLOCATED_COUNT, ALLOCATED_BYTES, METADATA_BYTES, N_VALUES };
@@ -115,7 +115,7 @@ static const struct hipmm_feature aligned_values[N_VALUES] = {
 static enum hipmm_status aligned_query(void *self, size_t index, int64_t *value_out)
 {
   struct aligned *aligned = self;
-  struct live_counts counts = live_count(&aligned->live);
+  struct live_blocks_counts counts = live_blocks_count(&aligned->live);
   const int64_t values[N_VALUES] = {counts.count, counts.bytes, counts.metadata_bytes};
   *value_out = values[index];
   return HIPMM_OK;
@@ -158,7 +158,7 @@ static enum hipmm_status aligned_create(const struct hipmm_services *services, c
   aligned->services = services;
   aligned->upstream = upstreams[0];
   aligned_set(aligned, options);
-  live_open(&aligned->live, services, sizeof(struct aligned_record));
+  live_blocks_open(&aligned->live, services, sizeof(struct aligned_record));
   *self_out = aligned;
   return HIPMM_OK;
 }
@@ -166,7 +166,7 @@ static enum hipmm_status aligned_create(const struct hipmm_services *services, c
 static void aligned_destroy(void *self)
 {
   struct aligned *aligned = self;
-  live_close(&aligned->live);
+  live_blocks_close(&aligned->live);
   aligned->services->host_free(aligned->services, aligned, sizeof *aligned);
 }
 

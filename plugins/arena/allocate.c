@@ -4,7 +4,7 @@
 #include "arena.h"
 
 /* The arena's lock is held. */
-static inline bool is_for(const struct local *local, hipStream_t handle)
+static inline bool arena_is_for(const struct local *local, hipStream_t handle)
 {
   return local->is_open && local->handle == handle &&
          (!local->stream_thread || local->stream_thread == thread_number());
@@ -12,7 +12,7 @@ static inline bool is_for(const struct local *local, hipStream_t handle)
 
 /* ---- Allocating ---- */
 
-static enum hipmm_status refuse_without_records(const struct arena *arena, const struct arena_wish *wish)
+static enum hipmm_status arena_refuse_without_records(const struct arena *arena, const struct arena_wish *wish)
 {
   const struct hipmm_services *services = arena->services;
   int64_t live_bytes, live_count = arena_live_count(arena, &live_bytes);
@@ -27,7 +27,8 @@ static enum hipmm_status refuse_without_records(const struct arena *arena, const
 
 /* If the maximum allows more, the upstream has said why it has none. All streams were waited for by now, and every
  * arena has given back what it did not use. */
-static enum hipmm_status refuse_allocation(const struct arena *arena, const struct arena_wish *wish, struct dump *dump)
+static enum hipmm_status arena_refuse_allocation(const struct arena *arena, const struct arena_wish *wish,
+                                                 struct dump *dump)
 {
   const struct hipmm_services *services = arena->services;
   const struct chunks *chunks = &arena->global.chunks;
@@ -51,22 +52,21 @@ static enum hipmm_status refuse_allocation(const struct arena *arena, const stru
                            arena_free_bytes(arena), largest, chunks->maximum_bytes, room);
 }
 
-static enum hipmm_status allocate_locked(struct arena *arena, struct arena_wish *wish, struct dump *dump,
-                                         void **ptr_out)
+static enum hipmm_status arena_locked(struct arena *arena, struct arena_wish *wish, struct dump *dump, void **ptr_out)
 {
   uint32_t id = PIECE_NONE;
   enum hipmm_status status = arena_enter_stream(arena, wish->handle, &wish->stream);
   if (status) return status;
   status = arena_take(arena, wish, &id);
   if (status) return status;
-  if (!id && pieces_are_exhausted(&arena->global.pieces)) return refuse_without_records(arena, wish);
-  if (!id) return refuse_allocation(arena, wish, dump);
+  if (!id && pieces_are_exhausted(&arena->global.pieces)) return arena_refuse_without_records(arena, wish);
+  if (!id) return arena_refuse_allocation(arena, wish, dump);
   *ptr_out = (void *)(uintptr_t)piece_of(&arena->global.pieces, id)->start;
   return HIPMM_OK;
 }
 
-static __attribute__((noinline)) enum hipmm_status allocate_slowly(struct arena *arena, size_t bytes, size_t alignment,
-                                                                   hipStream_t handle, void **ptr_out)
+static __attribute__((noinline)) enum hipmm_status arena_slowly(struct arena *arena, size_t bytes, size_t alignment,
+                                                                hipStream_t handle, void **ptr_out)
 {
   if (!bytes) {
     *ptr_out = NULL;
@@ -76,11 +76,11 @@ static __attribute__((noinline)) enum hipmm_status allocate_slowly(struct arena 
   if (status) return status;
   struct arena_wish wish = {
       .bytes = sizes_round_up(bytes, HIPMM_ALIGNMENT), .alignment = alignment, .requested = bytes, .handle = handle};
-  status = lock_enter(&arena->lock, arena->services);
+  status = biased_lock_enter(&arena->lock, arena->services);
   if (status) return status;
   struct dump dump = {0};
-  status = allocate_locked(arena, &wish, &dump, ptr_out);
-  lock_release(&arena->lock);
+  status = arena_locked(arena, &wish, &dump, ptr_out);
+  biased_lock_release(&arena->lock);
   arena_dump_write(arena, &dump);
   return status;
 }
@@ -93,19 +93,19 @@ enum hipmm_status arena_allocate(void *self, size_t bytes, size_t alignment, hip
   struct local *local = thread_recall(arena->serial, handle);
   uint32_t id = PIECE_NONE;
   if (local && bytes - 1 < ARENA_SMALL_BYTES && alignment == HIPMM_ALIGNMENT) {
-    lock_take(&local->lock);
-    if (is_for(local, handle)) id = local_take(local, pieces, sizes_round_up(bytes, HIPMM_ALIGNMENT), false);
+    biased_lock_take(&local->lock);
+    if (arena_is_for(local, handle)) id = local_take(local, pieces, sizes_round_up(bytes, HIPMM_ALIGNMENT), false);
     if (id) local_make_live(local, piece_of(pieces, id), bytes, handle);
-    lock_release(&local->lock);
+    biased_lock_release(&local->lock);
   }
-  if (__builtin_expect(!id, 0)) return allocate_slowly(arena, bytes, alignment, handle, ptr_out);
+  if (__builtin_expect(!id, 0)) return arena_slowly(arena, bytes, alignment, handle, ptr_out);
   *ptr_out = (void *)(uintptr_t)piece_of(pieces, id)->start;
   return HIPMM_OK;
 }
 
 /* ---- Freeing and finding ---- */
 
-static __attribute__((noinline)) enum hipmm_status refuse_pointer(const struct arena *arena, const void *ptr)
+static __attribute__((noinline)) enum hipmm_status arena_refuse_pointer(const struct arena *arena, const void *ptr)
 {
   return arena->services->refuse(arena->services, HIPMM_E_POINTER,
                                  "{0:hex} is not allocated here: it is foreign, or was freed before", (uintptr_t)ptr, 0,
@@ -115,18 +115,19 @@ static __attribute__((noinline)) enum hipmm_status refuse_pointer(const struct a
 /* HIPMM_OK if `id` is a live piece of arena `number` at `ptr` and has `bytes`, if that is not 0. The lock of that
  * arena is held, or the global one for number 0. The state is looked at first: a piece that is not live may be
  * changing hands. */
-static inline enum hipmm_status check(const struct arena *arena, uint32_t id, uint32_t number, const void *ptr,
-                                      size_t bytes)
+static inline enum hipmm_status arena_check(const struct arena *arena, uint32_t id, uint32_t number, const void *ptr,
+                                            size_t bytes)
 {
   const struct piece *piece = piece_of(&arena->global.pieces, id);
   if (!piece_is_live_at(piece, ptr) || piece_arena(piece) != number) return HIPMM_E_POINTER;
   return bytes && bytes != piece->requested ? HIPMM_E_SIZE : HIPMM_OK;
 }
 
-static __attribute__((noinline)) enum hipmm_status explain(const struct arena *arena, uint32_t id, const void *ptr,
-                                                           size_t bytes, enum hipmm_status status)
+static __attribute__((noinline)) enum hipmm_status arena_explain(const struct arena *arena, uint32_t id,
+                                                                 const void *ptr, size_t bytes,
+                                                                 enum hipmm_status status)
 {
-  if (status == HIPMM_E_POINTER) return refuse_pointer(arena, ptr);
+  if (status == HIPMM_E_POINTER) return arena_refuse_pointer(arena, ptr);
   const struct piece *piece = piece_of(&arena->global.pieces, id);
   return arena->services->refuse(arena->services, status,
                                  "{0:hex} was allocated with {1} bytes and cannot be freed with {2}", (uintptr_t)ptr,
@@ -134,13 +135,13 @@ static __attribute__((noinline)) enum hipmm_status explain(const struct arena *a
 }
 
 /* A block on whatever stream; the global lock is held. */
-static enum hipmm_status free_block(struct arena *arena, uint32_t id, struct local *local, const void *ptr,
-                                    size_t bytes, uint32_t stream)
+static enum hipmm_status arena_free_block(struct arena *arena, uint32_t id, struct local *local, const void *ptr,
+                                          size_t bytes, uint32_t stream)
 {
   struct streams *streams = &arena->global.streams;
   struct piece *block = piece_of(&arena->global.pieces, id);
-  lock_take(&local->lock);
-  enum hipmm_status status = check(arena, id, local->number, ptr, bytes);
+  biased_lock_take(&local->lock);
+  enum hipmm_status status = arena_check(arena, id, local->number, ptr, bytes);
   if (!status) {
     local_end_live(local, block);
     bool is_own = stream == local->stream;
@@ -153,16 +154,17 @@ static enum hipmm_status free_block(struct arena *arena, uint32_t id, struct loc
       local_give_pending(local, &arena->global.pieces, id);
   }
   bool has_surplus = local_has_surplus(local);
-  lock_release(&local->lock);
+  biased_lock_release(&local->lock);
   if (has_surplus) arena_return_idle(arena, local, ARENA_SUPERBLOCK_BYTES);
   return status;
 }
 
 /* A large allocation; the global lock is held. */
-static enum hipmm_status free_range(struct arena *arena, uint32_t id, const void *ptr, size_t bytes, uint32_t stream)
+static enum hipmm_status arena_free_range(struct arena *arena, uint32_t id, const void *ptr, size_t bytes,
+                                          uint32_t stream)
 {
   struct global *global = &arena->global;
-  enum hipmm_status status = check(arena, id, 0, ptr, bytes);
+  enum hipmm_status status = arena_check(arena, id, 0, ptr, bytes);
   if (status) return status;
   global->live_count--;
   global->live_bytes -= (int64_t)piece_of(&global->pieces, id)->requested;
@@ -170,27 +172,28 @@ static enum hipmm_status free_range(struct arena *arena, uint32_t id, const void
   return HIPMM_OK;
 }
 
-static __attribute__((noinline)) enum hipmm_status deallocate_slowly(struct arena *arena, uint32_t id, const void *ptr,
-                                                                     size_t bytes, hipStream_t handle)
+static __attribute__((noinline)) enum hipmm_status arena_deallocate_slowly(struct arena *arena, uint32_t id,
+                                                                           const void *ptr, size_t bytes,
+                                                                           hipStream_t handle)
 {
   uint32_t stream;
-  enum hipmm_status status = lock_enter(&arena->lock, arena->services);
+  enum hipmm_status status = biased_lock_enter(&arena->lock, arena->services);
   if (status) return status;
   uint32_t number = piece_arena(piece_of(&arena->global.pieces, id));
   status = arena_enter_stream(arena, handle, &stream);
   if (!status)
-    status = number ? free_block(arena, id, arena_local(arena, number), ptr, bytes, stream)
-                    : free_range(arena, id, ptr, bytes, stream);
-  lock_release(&arena->lock);
-  return status == HIPMM_E_POINTER || status == HIPMM_E_SIZE ? explain(arena, id, ptr, bytes, status) : status;
+    status = number ? arena_free_block(arena, id, arena_local(arena, number), ptr, bytes, stream)
+                    : arena_free_range(arena, id, ptr, bytes, stream);
+  biased_lock_release(&arena->lock);
+  return status == HIPMM_E_POINTER || status == HIPMM_E_SIZE ? arena_explain(arena, id, ptr, bytes, status) : status;
 }
 
-static __attribute__((noinline)) void give_surplus(struct arena *arena, struct local *local)
+static __attribute__((noinline)) void arena_give_surplus(struct arena *arena, struct local *local)
 {
-  if (lock_is_held(&arena->lock)) return; /* called back from below: some other time */
-  lock_take(&arena->lock);
+  if (biased_lock_is_held(&arena->lock)) return; /* called back from below: some other time */
+  biased_lock_take(&arena->lock);
   arena_return_idle(arena, local, ARENA_SUPERBLOCK_BYTES);
-  lock_release(&arena->lock);
+  biased_lock_release(&arena->lock);
 }
 
 enum hipmm_status arena_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
@@ -201,23 +204,23 @@ enum hipmm_status arena_deallocate(void *self, void *ptr, size_t bytes, size_t a
   if (!ptr) return HIPMM_OK;
   hipStream_t handle = stream_usual_handle(stream);
   uint32_t id = piece_at(pieces, ptr), number = id ? piece_arena(piece_of(pieces, id)) : 0;
-  if (!id) return refuse_pointer(arena, ptr);
-  if (!number) return deallocate_slowly(arena, id, ptr, bytes, handle);
+  if (!id) return arena_refuse_pointer(arena, ptr);
+  if (!number) return arena_deallocate_slowly(arena, id, ptr, bytes, handle);
   struct local *local = arena_local(arena, number);
-  lock_take(&local->lock);
-  if (__builtin_expect(!is_for(local, handle), 0)) {
-    lock_release(&local->lock);
-    return deallocate_slowly(arena, id, ptr, bytes, handle);
+  biased_lock_take(&local->lock);
+  if (__builtin_expect(!arena_is_for(local, handle), 0)) {
+    biased_lock_release(&local->lock);
+    return arena_deallocate_slowly(arena, id, ptr, bytes, handle);
   }
-  enum hipmm_status status = check(arena, id, number, ptr, bytes);
+  enum hipmm_status status = arena_check(arena, id, number, ptr, bytes);
   if (!status) {
     local_end_live(local, piece_of(pieces, id));
     local_give(local, pieces, id);
   }
   bool has_surplus = local_has_surplus(local);
-  lock_release(&local->lock);
-  if (__builtin_expect(status, 0)) return explain(arena, id, ptr, bytes, status);
-  if (__builtin_expect(has_surplus, 0)) give_surplus(arena, local);
+  biased_lock_release(&local->lock);
+  if (__builtin_expect(status, 0)) return arena_explain(arena, id, ptr, bytes, status);
+  if (__builtin_expect(has_surplus, 0)) arena_give_surplus(arena, local);
   return HIPMM_OK;
 }
 
@@ -226,7 +229,7 @@ enum hipmm_status arena_find(void *self, const void *ptr, struct hipmm_block *bl
   const struct arena *arena = self;
   uint32_t id = piece_at(&arena->global.pieces, ptr);
   const struct piece *piece = piece_of(&arena->global.pieces, id);
-  if (!id || !piece_is_live_at(piece, ptr)) return refuse_pointer(arena, ptr);
+  if (!id || !piece_is_live_at(piece, ptr)) return arena_refuse_pointer(arena, ptr);
   *block_out = (struct hipmm_block){(void *)(uintptr_t)ptr, __atomic_load_n(&piece->requested, __ATOMIC_RELAXED)};
   return HIPMM_OK;
 }
@@ -234,9 +237,9 @@ enum hipmm_status arena_find(void *self, const void *ptr, struct hipmm_block *bl
 int arena_covers(void *self, const void *ptr)
 {
   struct arena *arena = self;
-  if (lock_enter(&arena->lock, arena->services)) return 0;
+  if (biased_lock_enter(&arena->lock, arena->services)) return 0;
   bool covers = chunks_have(&arena->global.chunks, ptr);
-  lock_release(&arena->lock);
+  biased_lock_release(&arena->lock);
   return covers;
 }
 
@@ -245,28 +248,28 @@ int arena_covers(void *self, const void *ptr)
 enum hipmm_status arena_trim(void *self, size_t keep_bytes)
 {
   struct arena *arena = self;
-  enum hipmm_status status = lock_enter(&arena->lock, arena->services);
+  enum hipmm_status status = biased_lock_enter(&arena->lock, arena->services);
   if (status) return status;
   status = arena_collect(arena, STREAM_CLEAN);
   if (!status) status = global_release_idle(&arena->global, keep_bytes);
   arena_trim_records(arena);
-  lock_release(&arena->lock);
+  biased_lock_release(&arena->lock);
   return status;
 }
 
 void arena_stream_retire(void *self, hipStream_t stream)
 {
   struct arena *arena = self;
-  if (lock_enter(&arena->lock, arena->services)) return;
+  if (biased_lock_enter(&arena->lock, arena->services)) return;
   arena_retire(arena, stream_usual_handle(stream));
-  lock_release(&arena->lock);
+  biased_lock_release(&arena->lock);
 }
 
 void arena_stream_retain(void *self, hipStream_t stream)
 {
   struct arena *arena = self;
   uint32_t id;
-  if (lock_enter(&arena->lock, arena->services)) return;
+  if (biased_lock_enter(&arena->lock, arena->services)) return;
   if (!arena_enter_stream(arena, stream_usual_handle(stream), &id)) stream_of(&arena->global.streams, id)->lasts = true;
-  lock_release(&arena->lock);
+  biased_lock_release(&arena->lock);
 }

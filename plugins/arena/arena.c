@@ -50,15 +50,15 @@ static void arena_destroy(void *self)
                 (unsigned long long)arena->collections);
   streams_wait_at_end(services);
   global_close(&arena->global);
-  for (uint32_t number = 1; number < arena->n_locals; number++) lock_close(&arena_local(arena, number)->lock);
+  for (uint32_t number = 1; number < arena->n_locals; number++) biased_lock_close(&arena_local(arena, number)->lock);
   services->host_free(services, arena->first_local, first_local_bytes);
   services->host_free(services, arena->locals, locals_bytes);
-  lock_close(&arena->lock);
+  biased_lock_close(&arena->lock);
   services->host_free(services, arena, sizeof *arena);
 }
 
-static enum hipmm_status open_memory(struct arena *arena, const struct arena_options *wanted,
-                                     struct hipmm_resource *upstream)
+static enum hipmm_status arena_open_memory(struct arena *arena, const struct arena_options *wanted,
+                                           struct hipmm_resource *upstream)
 {
   const struct hipmm_services *services = arena->services;
   arena->locals = services->host_allocate(services, locals_bytes);
@@ -71,7 +71,7 @@ static enum hipmm_status open_memory(struct arena *arena, const struct arena_opt
 }
 
 /* Ready on the default stream when it comes, and on all once that was waited for. */
-static enum hipmm_status fill(struct arena *arena, uint64_t bytes)
+static enum hipmm_status arena_fill(struct arena *arena, uint64_t bytes)
 {
   const struct hipmm_services *services = arena->services;
   bytes = bytes / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
@@ -82,12 +82,12 @@ static enum hipmm_status fill(struct arena *arena, uint64_t bytes)
                           (unsigned long long)bytes);
   enum hipmm_status status = global_fill(&arena->global, bytes);
   if (!status) return arena_synchronize(arena, STREAM_CLEAN);
-  if (!hipmm_is_shortage(status)) return status;
+  if (!hipmm_is_out_of_memory(status)) return status;
   return services->fail(services, HIPMM_E_OUT_OF_MEMORY, "arena_size", "the upstream does not have %llu bytes; %s",
                         (unsigned long long)bytes, "ask for less, or for a percentage such as \"50%\"");
 }
 
-static void set_dump(struct arena *arena, const struct arena_options *wanted)
+static void arena_set_dump(struct arena *arena, const struct arena_options *wanted)
 {
   arena->dumps = wanted->dump_log_on_failure;
   arena->dump_file = wanted->dump_log_file;
@@ -103,10 +103,10 @@ static enum hipmm_status arena_create(const struct hipmm_services *services, con
   arena->services = services;
   arena->serial = thread_new_owner();
   arena->n_locals = 1;
-  set_dump(arena, wanted);
-  lock_open(&arena->lock);
-  enum hipmm_status status = open_memory(arena, wanted, upstreams[0]);
-  if (!status) status = fill(arena, wanted->arena_size);
+  arena_set_dump(arena, wanted);
+  biased_lock_open(&arena->lock);
+  enum hipmm_status status = arena_open_memory(arena, wanted, upstreams[0]);
+  if (!status) status = arena_fill(arena, wanted->arena_size);
   if (status) {
     arena_destroy(arena);
     return status;
@@ -123,11 +123,11 @@ static enum hipmm_status arena_reconfigure(void *self, const char *option, const
   struct arena *arena = self;
   const struct arena_options *wanted = options;
   (void)option;
-  enum hipmm_status status = lock_enter(&arena->lock, arena->services);
+  enum hipmm_status status = biased_lock_enter(&arena->lock, arena->services);
   if (status) return status;
   arena->global.chunks.maximum_bytes = wanted->maximum_size;
-  set_dump(arena, wanted);
-  lock_release(&arena->lock);
+  arena_set_dump(arena, wanted);
+  biased_lock_release(&arena->lock);
   return HIPMM_OK;
 }
 

@@ -24,7 +24,7 @@ struct arena {
   struct thread_watch threads;
   struct local *locals; /* by number; [0] is none */
   uint32_t n_locals;
-  struct lock lock; /* the global one */
+  struct biased_lock lock; /* the global one */
   struct global global;
   uint32_t *first_local; /* by stream: a list through next_of_stream; of STREAM_CLEAN those that wait for a stream */
   struct stream_set seen, waited; /* for order.c, between two steps */

@@ -22,7 +22,7 @@ void chunks_close(struct chunks *chunks)
   chunks->services->host_free(chunks->services, chunks->items, MOST_CHUNKS * sizeof *chunks->items);
 }
 
-static struct chunk *place_for(const struct chunks *chunks, const void *ptr)
+static struct chunk *chunks_place_for(const struct chunks *chunks, const void *ptr)
 {
   uint32_t low = 0, high = chunks->count;
   while (low < high) {
@@ -35,9 +35,9 @@ static struct chunk *place_for(const struct chunks *chunks, const void *ptr)
   return &chunks->items[low];
 }
 
-static struct chunk *enter(struct chunks *chunks, void *ptr, uint64_t bytes)
+static struct chunk *chunks_enter(struct chunks *chunks, void *ptr, uint64_t bytes)
 {
-  struct chunk *chunk = place_for(chunks, ptr);
+  struct chunk *chunk = chunks_place_for(chunks, ptr);
   memmove(chunk + 1, chunk, (size_t)(chunks->items + chunks->count - chunk) * sizeof *chunk);
   *chunk = (struct chunk){.ptr = ptr, .bytes = bytes};
   chunks->count++;
@@ -48,7 +48,7 @@ static struct chunk *enter(struct chunks *chunks, void *ptr, uint64_t bytes)
 
 bool chunks_have(const struct chunks *chunks, const void *ptr)
 {
-  const struct chunk *next = place_for(chunks, (const char *)ptr + 1);
+  const struct chunk *next = chunks_place_for(chunks, (const char *)ptr + 1);
   return next > chunks->items && (uintptr_t)ptr - (uintptr_t)next[-1].ptr < next[-1].bytes;
 }
 
@@ -66,7 +66,7 @@ enum hipmm_status chunks_take_exactly(struct chunks *chunks, uint64_t bytes, hip
   int cancel = cancel_forbid();
   enum hipmm_status status = hipmm_upstream_allocate(chunks->upstream, bytes, HIPMM_ALIGNMENT, stream, &ptr);
   cancel_allow(cancel);
-  if (!status) *chunk_out = enter(chunks, ptr, bytes);
+  if (!status) *chunk_out = chunks_enter(chunks, ptr, bytes);
   return status;
 }
 
@@ -75,7 +75,7 @@ enum hipmm_status chunks_take(struct chunks *chunks, uint64_t bytes, hipStream_t
   if (bytes > chunks_room(chunks)) return HIPMM_E_LIMIT;
   for (uint64_t step = sizes_step(chunks->bytes, bytes, chunks_room(chunks));; step = sizes_smaller_step(step, bytes)) {
     enum hipmm_status status = chunks_take_exactly(chunks, step, stream, chunk_out);
-    if (!hipmm_is_shortage(status) || step == bytes) return status;
+    if (!hipmm_is_out_of_memory(status) || step == bytes) return status;
   }
 }
 

@@ -44,7 +44,7 @@ struct text {
 };
 
 /* As RMM writes sizes: 1024 bytes are "1024.000000 B". */
-static struct text size_text(uint64_t bytes)
+static struct text dump_size_text(uint64_t bytes)
 {
   static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   struct text text;
@@ -55,7 +55,7 @@ static struct text size_text(uint64_t bytes)
   return text;
 }
 
-static double fragmentation(uint64_t free_bytes, uint64_t largest)
+static double dump_fragmentation(uint64_t free_bytes, uint64_t largest)
 {
   return free_bytes ? (1.0 - (double)largest / (double)free_bytes) * 100 : 0;
 }
@@ -65,12 +65,12 @@ static double fragmentation(uint64_t free_bytes, uint64_t largest)
 static void dump_free(struct dump *dump, uint64_t free_bytes, uint64_t largest)
 {
   if (!free_bytes) return;
-  dump_print(dump, "  Total free memory: %s\n", size_text(free_bytes).text);
-  dump_print(dump, "  Largest block of free memory: %s\n", size_text(largest).text);
-  dump_print(dump, "  Fragmentation: %.2f%%\n", fragmentation(free_bytes, largest));
+  dump_print(dump, "  Total free memory: %s\n", dump_size_text(free_bytes).text);
+  dump_print(dump, "  Largest block of free memory: %s\n", dump_size_text(largest).text);
+  dump_print(dump, "  Fragmentation: %.2f%%\n", dump_fragmentation(free_bytes, largest));
 }
 
-static uint32_t count_free_ranges(const struct global *global)
+static uint32_t dump_count_free_ranges(const struct global *global)
 {
   uint32_t count = 0;
   for (uint32_t stream = 0; stream < global->streams.count; stream++) count += global->free[stream].count;
@@ -81,38 +81,39 @@ static void dump_global(struct dump *dump, const struct arena *arena)
 {
   const struct global *global = &arena->global;
   dump_print(dump, "Global arena:\n");
-  dump_print(dump, "  Arena size: %s in %u chunks\n", size_text(global->chunks.bytes).text, global->chunks.count);
-  dump_print(dump, "  # free superblocks: %u\n", count_free_ranges(global));
+  dump_print(dump, "  Arena size: %s in %u chunks\n", dump_size_text(global->chunks.bytes).text, global->chunks.count);
+  dump_print(dump, "  # free superblocks: %u\n", dump_count_free_ranges(global));
   dump_free(dump, global_free_bytes(global), global_largest_free(global));
   dump_print(dump, "  Large allocations: %lld, %s\n", (long long)global->live_count,
-             size_text((uint64_t)global->live_bytes).text);
+             dump_size_text((uint64_t)global->live_bytes).text);
   for (uint32_t stream = STREAM_FIRST; stream < global->streams.count; stream++)
     if (global->free[stream].count)
       dump_print(dump, "  Free on stream %p: %u superblocks, %s\n", (void *)stream_of(&global->streams, stream)->handle,
-                 global->free[stream].count, size_text(global->free[stream].bytes).text);
+                 global->free[stream].count, dump_size_text(global->free[stream].bytes).text);
 }
 
 static void dump_local(struct dump *dump, const struct arena *arena, struct local *local)
 {
-  lock_take(&local->lock);
+  biased_lock_take(&local->lock);
   uint64_t free_bytes = local->ready.bytes + local->quick_bytes + local->pending_bytes;
   if (local->stream == STREAM_CLEAN)
     dump_print(dump, "Arena %u, of no stream:\n", local->number);
   else
     dump_print(dump, "Arena %u, of stream %p and thread %llu:\n", local->number, (void *)local->handle,
                (unsigned long long)local_thread(local));
-  dump_print(dump, "  # superblocks: %u, %s\n", local->n_superblocks, size_text(local->bytes).text);
+  dump_print(dump, "  # superblocks: %u, %s\n", local->n_superblocks, dump_size_text(local->bytes).text);
   dump_free(dump, free_bytes, index_largest(&local->ready, &arena->global.pieces));
-  if (local->pending_bytes) dump_print(dump, "  Freed on other streams: %s\n", size_text(local->pending_bytes).text);
+  if (local->pending_bytes)
+    dump_print(dump, "  Freed on other streams: %s\n", dump_size_text(local->pending_bytes).text);
   dump_print(dump, "  Allocations: %lld, %s\n", (long long)local->live_count,
-             size_text((uint64_t)local->live_bytes).text);
-  lock_release(&local->lock);
+             dump_size_text((uint64_t)local->live_bytes).text);
+  biased_lock_release(&local->lock);
 }
 
 void arena_dump(const struct arena *arena, uint64_t bytes, struct dump *dump)
 {
   dump->services = arena->services;
-  dump_print(dump, "%s failed to allocate %s\n", arena->services->name, size_text(bytes).text);
+  dump_print(dump, "%s failed to allocate %s\n", arena->services->name, dump_size_text(bytes).text);
   dump_global(dump, arena);
   for (uint32_t number = 1; number < arena->n_locals; number++)
     if (arena_local(arena, number)->n_superblocks) dump_local(dump, arena, arena_local(arena, number));

@@ -12,55 +12,57 @@ enum {
 /* ---- Ranges ---- */
 
 /* Free memory of streams whose handles may be gone comes back through the device, if there is enough to matter. */
-static uint32_t take_withheld(struct arena *arena, const struct request *request)
+static uint32_t find_memory_take_withheld(struct arena *arena, const struct request *request)
 {
   if (global_withheld_bytes(&arena->global, request->stream) < request->bytes) return PIECE_NONE;
   return arena_synchronize(arena, request->stream) ? PIECE_NONE : global_take_ready(&arena->global, request);
 }
 
-static uint32_t take_held_range(struct arena *arena, const struct request *request)
+static uint32_t find_memory_take_held_range(struct arena *arena, const struct request *request)
 {
   struct global *global = &arena->global;
   uint32_t id = global_take_ready(global, request);
   if (id || global->streams.active < 2) return id;
   id = global_take_passed(global, request);
   if (!id) id = global_take_waiting(global, request);
-  return id ? id : take_withheld(arena, request);
+  return id ? id : find_memory_take_withheld(arena, request);
 }
 
-static enum hipmm_status grow(struct arena *arena, const struct request *request, bool exactly)
+static enum hipmm_status find_memory_grow(struct arena *arena, const struct request *request, bool exactly)
 {
   enum hipmm_status status = global_grow(&arena->global, request, exactly);
   if (status) arena->refusal = status;
   return status;
 }
 
-static uint32_t take_new_range(struct arena *arena, const struct request *request, enum hipmm_status *status)
+static uint32_t find_memory_take_new_range(struct arena *arena, const struct request *request,
+                                           enum hipmm_status *status)
 {
-  *status = grow(arena, request, false);
+  *status = find_memory_grow(arena, request, false);
   return *status ? PIECE_NONE : global_take_ready(&arena->global, request);
 }
 
 /* ---- Small allocations ---- */
 
-static uint32_t take_block(struct arena *arena, struct local *local, const struct arena_wish *wish)
+static uint32_t find_memory_take_block(struct arena *arena, struct local *local, const struct arena_wish *wish)
 {
   struct pieces *pieces = &arena->global.pieces;
-  lock_take(&local->lock);
+  biased_lock_take(&local->lock);
   arena_supply(arena, local);
   uint32_t id = local_take(local, pieces, wish->bytes, true);
   if (id) local_make_live(local, piece_of(pieces, id), wish->requested, wish->handle);
-  lock_release(&local->lock);
+  biased_lock_release(&local->lock);
   return id;
 }
 
 /* Lends a range and takes the block from it. */
-static uint32_t take_from_range(struct arena *arena, struct local *local, uint32_t range, const struct arena_wish *wish)
+static uint32_t find_memory_take_from_range(struct arena *arena, struct local *local, uint32_t range,
+                                            const struct arena_wish *wish)
 {
   struct pieces *pieces = &arena->global.pieces;
   uint32_t id = PIECE_NONE;
   if (!range) return PIECE_NONE;
-  lock_take(&local->lock);
+  biased_lock_take(&local->lock);
   arena_supply(arena, local);
   if (local->unused) {
     piece_set_state(piece_of(pieces, range), PIECE_LENT);
@@ -68,13 +70,13 @@ static uint32_t take_from_range(struct arena *arena, struct local *local, uint32
     id = local_take(local, pieces, wish->bytes, true);
     local_make_live(local, piece_of(pieces, id), wish->requested, wish->handle);
   }
-  lock_release(&local->lock);
+  biased_lock_release(&local->lock);
   if (!id) global_give(&arena->global, range, wish->stream, stream_note_free(&arena->global.streams, wish->stream));
   return id;
 }
 
 /* Larger ones for an arena that has much, so that little is left over at their ends. */
-static struct request superblock_for(const struct local *local, const struct arena_wish *wish)
+static struct request find_memory_superblock_for(const struct local *local, const struct arena_wish *wish)
 {
   uint64_t bytes = sizes_round_up(local->bytes / 4, ARENA_SUPERBLOCK_BYTES);
   if (bytes < ARENA_SUPERBLOCK_BYTES) bytes = ARENA_SUPERBLOCK_BYTES;
@@ -86,72 +88,75 @@ static struct request superblock_for(const struct local *local, const struct are
                           .stream = wish->stream};
 }
 
-static uint32_t take_from_remnant(struct arena *arena, struct local *local, const struct request *superblock,
-                                  const struct arena_wish *wish)
+static uint32_t find_memory_take_from_remnant(struct arena *arena, struct local *local,
+                                              const struct request *superblock, const struct arena_wish *wish)
 {
   struct request request = *superblock;
   request.bytes = request.most_bytes = wish->bytes > LEAST_REMNANT_BYTES ? wish->bytes : LEAST_REMNANT_BYTES;
-  return take_from_range(arena, local, global_take_ready(&arena->global, &request), wish);
+  return find_memory_take_from_range(arena, local, global_take_ready(&arena->global, &request), wish);
 }
 
-static uint32_t take_own(struct arena *arena, struct local *local, const struct arena_wish *wish)
+static uint32_t find_memory_take_own(struct arena *arena, struct local *local, const struct arena_wish *wish)
 {
-  uint32_t id = take_block(arena, local, wish);
+  uint32_t id = find_memory_take_block(arena, local, wish);
   if (id || !local->pending_bytes) return id;
   arena_end_passed(arena, local);
-  return take_block(arena, local, wish);
+  return find_memory_take_block(arena, local, wish);
 }
 
-static uint32_t take_held(struct arena *arena, struct local *local, const struct request *superblock,
-                          const struct arena_wish *wish)
+static uint32_t find_memory_take_held(struct arena *arena, struct local *local, const struct request *superblock,
+                                      const struct arena_wish *wish)
 {
-  uint32_t id = take_own(arena, local, wish);
-  if (!id) id = take_from_range(arena, local, global_take_ready(&arena->global, superblock), wish);
+  uint32_t id = find_memory_take_own(arena, local, wish);
+  if (!id) id = find_memory_take_from_range(arena, local, global_take_ready(&arena->global, superblock), wish);
   if (!id && local->pending_bytes) {
     arena_wait_for_pending(arena, local);
-    id = take_block(arena, local, wish);
+    id = find_memory_take_block(arena, local, wish);
   }
-  if (!id) id = take_from_range(arena, local, take_held_range(arena, superblock), wish);
-  return id ? id : take_from_remnant(arena, local, superblock, wish);
+  if (!id) id = find_memory_take_from_range(arena, local, find_memory_take_held_range(arena, superblock), wish);
+  return id ? id : find_memory_take_from_remnant(arena, local, superblock, wish);
 }
 
 /* Whether there is no more to be had of the upstream, and all arenas may be asked what they do not use. */
-static bool may_collect(const struct arena *arena, enum hipmm_status status, const struct arena_wish *wish)
+static bool find_memory_may_collect(const struct arena *arena, enum hipmm_status status, const struct arena_wish *wish)
 {
-  return hipmm_is_shortage(status) && !streams_any_captured(&arena->global.streams, wish->stream);
+  return hipmm_is_out_of_memory(status) && !streams_any_captured(&arena->global.streams, wish->stream);
 }
 
 /* All arenas give back what they do not use. */
-static enum hipmm_status take_collected(struct arena *arena, struct local *local, const struct request *superblock,
-                                        const struct arena_wish *wish, uint32_t *id_out)
+static enum hipmm_status find_memory_take_collected(struct arena *arena, struct local *local,
+                                                    const struct request *superblock, const struct arena_wish *wish,
+                                                    uint32_t *id_out)
 {
   enum hipmm_status status = arena_collect(arena, wish->stream);
   if (status) return status;
-  *id_out = take_held(arena, local, superblock, wish);
+  *id_out = find_memory_take_held(arena, local, superblock, wish);
   if (!*id_out) *id_out = arena_take_elsewhere(arena, local, wish);
   return HIPMM_OK;
 }
 
-static enum hipmm_status allocate_small(struct arena *arena, struct local *local, const struct arena_wish *wish,
-                                        uint32_t *id_out)
+static enum hipmm_status find_memory_allocate_small(struct arena *arena, struct local *local,
+                                                    const struct arena_wish *wish, uint32_t *id_out)
 {
   enum hipmm_status status = HIPMM_OK;
-  struct request superblock = superblock_for(local, wish);
-  *id_out = take_held(arena, local, &superblock, wish);
+  struct request superblock = find_memory_superblock_for(local, wish);
+  *id_out = find_memory_take_held(arena, local, &superblock, wish);
   if (*id_out) return HIPMM_OK;
-  *id_out = take_from_range(arena, local, take_new_range(arena, &superblock, &status), wish);
-  if (hipmm_is_shortage(status)) { /* less than a superblock may be left */
+  *id_out = find_memory_take_from_range(arena, local, find_memory_take_new_range(arena, &superblock, &status), wish);
+  if (hipmm_is_out_of_memory(status)) { /* less than a superblock may be left */
     superblock.bytes = superblock.most_bytes = wish->bytes;
-    *id_out = take_from_range(arena, local, take_new_range(arena, &superblock, &status), wish);
+    *id_out = find_memory_take_from_range(arena, local, find_memory_take_new_range(arena, &superblock, &status), wish);
   }
-  superblock = superblock_for(local, wish);
-  if (may_collect(arena, status, wish)) return take_collected(arena, local, &superblock, wish, id_out);
-  return hipmm_is_shortage(status) ? HIPMM_OK : status;
+  superblock = find_memory_superblock_for(local, wish);
+  if (find_memory_may_collect(arena, status, wish))
+    return find_memory_take_collected(arena, local, &superblock, wish, id_out);
+  return hipmm_is_out_of_memory(status) ? HIPMM_OK : status;
 }
 
 /* ---- Large allocations ---- */
 
-static enum hipmm_status allocate_large(struct arena *arena, const struct arena_wish *wish, uint32_t *id_out)
+static enum hipmm_status find_memory_allocate_large(struct arena *arena, const struct arena_wish *wish,
+                                                    uint32_t *id_out)
 {
   struct global *global = &arena->global;
   enum hipmm_status status = HIPMM_OK;
@@ -160,19 +165,19 @@ static enum hipmm_status allocate_large(struct arena *arena, const struct arena_
                                   .least_rest = HIPMM_ALIGNMENT,
                                   .alignment = wish->alignment,
                                   .stream = wish->stream};
-  uint32_t id = take_held_range(arena, &request);
-  if (!id) id = take_new_range(arena, &request, &status);
-  if (may_collect(arena, status, wish)) status = arena_collect(arena, wish->stream);
-  if (hipmm_is_shortage(status)) status = HIPMM_OK;
+  uint32_t id = find_memory_take_held_range(arena, &request);
+  if (!id) id = find_memory_take_new_range(arena, &request, &status);
+  if (find_memory_may_collect(arena, status, wish)) status = arena_collect(arena, wish->stream);
+  if (hipmm_is_out_of_memory(status)) status = HIPMM_OK;
   if (!id && !status) id = global_take_ready(global, &request);
   if (!id && !status && !global_release_idle(global, 0)) { /* chunks that are too small make room for one that is not */
-    status = grow(arena, &request, true);
+    status = find_memory_grow(arena, &request, true);
     if (!status) id = global_take_ready(global, &request);
-    if (hipmm_is_shortage(status)) status = HIPMM_OK;
+    if (hipmm_is_out_of_memory(status)) status = HIPMM_OK;
   }
   if (!id) return status;
   piece_set_live(piece_of(&global->pieces, id), wish->requested, wish->handle);
-  starts_set(&global->pieces.starts, piece_of(&global->pieces, id)->start, id);
+  address_map_set(&global->pieces.starts, piece_of(&global->pieces, id)->start, id);
   global->live_count++;
   global->live_bytes += (int64_t)wish->requested;
   *id_out = id;
@@ -183,5 +188,6 @@ enum hipmm_status arena_take(struct arena *arena, const struct arena_wish *wish,
 {
   bool is_small = wish->bytes <= ARENA_SMALL_BYTES && wish->alignment == HIPMM_ALIGNMENT;
   struct local *local = is_small ? arena_enter_local(arena, wish->handle, wish->stream) : NULL;
-  return local ? allocate_small(arena, local, wish, id_out) : allocate_large(arena, wish, id_out);
+  return local ? find_memory_allocate_small(arena, local, wish, id_out)
+               : find_memory_allocate_large(arena, wish, id_out);
 }

@@ -8,7 +8,7 @@ static const size_t free_bytes = MAX_STREAMS * sizeof(struct index);
 
 /* Clean memory may always be used by a stream, but then looks used to the others: with several streams a small range
  * does not spoil a large clean one. */
-static bool can_merge(const struct global *global, const struct piece *range, uint32_t neighbour)
+static bool global_can_merge(const struct global *global, const struct piece *range, uint32_t neighbour)
 {
   const struct piece *other = piece_of(&global->pieces, neighbour);
   if (!neighbour || piece_state(other) != PIECE_FREE) return false;
@@ -16,13 +16,13 @@ static bool can_merge(const struct global *global, const struct piece *range, ui
   return other->stream == STREAM_CLEAN && (global->streams.active == 1 || other->bytes <= range->bytes);
 }
 
-static void unlink_range(struct global *global, uint32_t id)
+static void global_unlink_range(struct global *global, uint32_t id)
 {
   index_remove(&global->free[piece_of(&global->pieces, id)->stream], &global->pieces, id);
 }
 
 /* `first` and `second`, which comes next, become one, which is in no list. */
-static void join(struct global *global, uint32_t first, uint32_t second, uint32_t stream)
+static void global_join(struct global *global, uint32_t first, uint32_t second, uint32_t stream)
 {
   struct piece *lower = piece_of(&global->pieces, first);
   const struct piece *upper = piece_of(&global->pieces, second);
@@ -40,20 +40,20 @@ void global_give(struct global *global, uint32_t id, uint32_t stream, uint64_t e
   range->stream = (uint16_t)stream;
   range->epoch = epoch;
   piece_set_state(range, PIECE_FREE);
-  if (can_merge(global, range, after)) {
-    unlink_range(global, after);
-    join(global, id, after, stream);
+  if (global_can_merge(global, range, after)) {
+    global_unlink_range(global, after);
+    global_join(global, id, after, stream);
   }
-  if (can_merge(global, range, before)) {
-    unlink_range(global, before);
-    join(global, before, id, stream);
+  if (global_can_merge(global, range, before)) {
+    global_unlink_range(global, before);
+    global_join(global, before, id, stream);
     id = before;
   }
   index_add(&global->free[stream], pieces, id);
 }
 
 /* Ranges of the stream up to `epoch` become clean. */
-static bool clean_up_to(struct global *global, uint32_t stream, uint64_t epoch)
+static bool global_clean_up_to(struct global *global, uint32_t stream, uint64_t epoch)
 {
   struct index *index = &global->free[stream];
   uint32_t kept = PIECE_NONE;
@@ -78,27 +78,27 @@ static bool clean_up_to(struct global *global, uint32_t stream, uint64_t epoch)
 
 void global_clean_stream(struct global *global, uint32_t stream)
 {
-  clean_up_to(global, stream, UINT64_MAX);
+  global_clean_up_to(global, stream, UINT64_MAX);
 }
 
 /* ---- Taking ---- */
 
-static uint64_t room_for(const struct request *request, uint64_t bytes)
+static uint64_t global_room_for(const struct request *request, uint64_t bytes)
 {
   return bytes + (request->alignment - HIPMM_ALIGNMENT);
 }
 
-static uint32_t fit_on(const struct global *global, uint32_t stream, const struct request *request)
+static uint32_t global_fit_on(const struct global *global, uint32_t stream, const struct request *request)
 {
   const struct index *index = &global->free[stream];
   if (!index->count) return PIECE_NONE;
-  uint32_t id = index_fit(index, &global->pieces, room_for(request, request->most_bytes));
+  uint32_t id = index_fit(index, &global->pieces, global_room_for(request, request->most_bytes));
   if (id || request->most_bytes == request->bytes) return id;
-  return index_fit(index, &global->pieces, room_for(request, request->bytes));
+  return index_fit(index, &global->pieces, global_room_for(request, request->bytes));
 }
 
 /* Cuts what lies before the aligned address off, as a free range. PIECE_NONE when records are short. */
-static uint32_t cut_front(struct global *global, uint32_t id, const struct request *request)
+static uint32_t global_cut_front(struct global *global, uint32_t id, const struct request *request)
 {
   const struct piece *range = piece_of(&global->pieces, id);
   uint64_t start = (range->start + request->alignment - 1) & ~(request->alignment - 1);
@@ -110,7 +110,7 @@ static uint32_t cut_front(struct global *global, uint32_t id, const struct reque
   return behind;
 }
 
-static void cut_rest(struct global *global, uint32_t id, const struct request *request)
+static void global_cut_rest(struct global *global, uint32_t id, const struct request *request)
 {
   struct piece *range = piece_of(&global->pieces, id);
   if (range->bytes < request->most_bytes + request->least_rest) return;
@@ -121,20 +121,20 @@ static void cut_rest(struct global *global, uint32_t id, const struct request *r
   index_add(&global->free[range->stream], &global->pieces, rest);
 }
 
-static uint32_t take(struct global *global, uint32_t id, const struct request *request)
+static uint32_t global_take(struct global *global, uint32_t id, const struct request *request)
 {
   if (!id) return PIECE_NONE;
-  unlink_range(global, id);
-  uint32_t taken = cut_front(global, id, request);
+  global_unlink_range(global, id);
+  uint32_t taken = global_cut_front(global, id, request);
   if (taken)
-    cut_rest(global, taken, request);
+    global_cut_rest(global, taken, request);
   else
     index_add(&global->free[piece_of(&global->pieces, id)->stream], &global->pieces, id);
   return taken;
 }
 
 /* The smaller; at the lower address if they are as large. PIECE_NONE is worse than any. */
-static uint32_t better_of(const struct global *global, uint32_t a, uint32_t b)
+static uint32_t global_better_of(const struct global *global, uint32_t a, uint32_t b)
 {
   if (!a || !b) return a ? a : b;
   const struct piece *first = piece_of(&global->pieces, a), *second = piece_of(&global->pieces, b);
@@ -144,8 +144,8 @@ static uint32_t better_of(const struct global *global, uint32_t a, uint32_t b)
 
 uint32_t global_take_ready(struct global *global, const struct request *request)
 {
-  uint32_t own = fit_on(global, request->stream, request), clean = fit_on(global, STREAM_CLEAN, request);
-  return take(global, better_of(global, own, clean), request);
+  uint32_t own = global_fit_on(global, request->stream, request), clean = global_fit_on(global, STREAM_CLEAN, request);
+  return global_take(global, global_better_of(global, own, clean), request);
 }
 
 uint32_t global_take_passed(struct global *global, const struct request *request)
@@ -158,7 +158,7 @@ uint32_t global_take_passed(struct global *global, const struct request *request
     uint64_t before = stream_of(streams, stream)->passed;
     stream_poll(streams, stream);
     uint64_t passed = stream_of(streams, stream)->passed;
-    if (passed != before) any |= clean_up_to(global, stream, passed);
+    if (passed != before) any |= global_clean_up_to(global, stream, passed);
   }
   return any ? global_take_ready(global, request) : PIECE_NONE;
 }
@@ -170,16 +170,16 @@ uint32_t global_take_waiting(struct global *global, const struct request *reques
   uint32_t best = PIECE_NONE;
   for (uint32_t stream = STREAM_FIRST; stream < streams->count; stream++) {
     if (stream == request->stream || !global->free[stream].count) continue;
-    uint32_t id = fit_on(global, stream, request);
+    uint32_t id = global_fit_on(global, stream, request);
     if (id &&
         (piece_of(&global->pieces, id)->epoch <= stream_of(streams, stream)->recorded || stream_cover(streams, stream)))
-      best = better_of(global, best, id);
+      best = global_better_of(global, best, id);
   }
   if (!best) return PIECE_NONE;
   const struct piece *range = piece_of(&global->pieces, best);
   if (!stream_wait(streams, request->stream, range->stream, range->epoch)) return PIECE_NONE;
   global_note_wait(global, request->stream);
-  return take(global, best, request);
+  return global_take(global, best, request);
 }
 
 uint64_t global_withheld_bytes(const struct global *global, uint32_t stream)
@@ -194,11 +194,11 @@ uint64_t global_withheld_bytes(const struct global *global, uint32_t stream)
 
 /* ---- Chunks ---- */
 
-static enum hipmm_status add_chunk(struct global *global, struct chunk *chunk, uint32_t stream)
+static enum hipmm_status global_add_chunk(struct global *global, struct chunk *chunk, uint32_t stream)
 {
   struct pieces *pieces = &global->pieces;
   uint64_t bytes = chunk->bytes;
-  uint32_t id = starts_cover(&pieces->starts, (uintptr_t)chunk->ptr, bytes) ? piece_take(pieces) : PIECE_NONE;
+  uint32_t id = address_map_cover(&pieces->starts, (uintptr_t)chunk->ptr, bytes) ? piece_take(pieces) : PIECE_NONE;
   if (!id) {
     chunks_give(&global->chunks, chunk);
     return global->services->refuse(global->services, HIPMM_E_OUT_OF_MEMORY,
@@ -216,21 +216,21 @@ enum hipmm_status global_grow(struct global *global, const struct request *reque
 {
   struct chunk *chunk;
   hipStream_t handle = stream_of(&global->streams, request->stream)->handle;
-  uint64_t bytes = room_for(request, request->bytes);
+  uint64_t bytes = global_room_for(request, request->bytes);
   enum hipmm_status status = exactly ? chunks_take_exactly(&global->chunks, bytes, handle, &chunk)
                                      : chunks_take(&global->chunks, bytes, handle, &chunk);
-  return status ? status : add_chunk(global, chunk, request->stream);
+  return status ? status : global_add_chunk(global, chunk, request->stream);
 }
 
 enum hipmm_status global_fill(struct global *global, uint64_t bytes)
 {
   struct chunk *chunk;
   enum hipmm_status status = chunks_take_exactly(&global->chunks, bytes, NULL, &chunk);
-  return status ? status : add_chunk(global, chunk, STREAM_CLEAN);
+  return status ? status : global_add_chunk(global, chunk, STREAM_CLEAN);
 }
 
 /* A chunk that is one clean range. */
-static bool is_idle(const struct global *global, const struct chunk *chunk)
+static bool global_is_idle(const struct global *global, const struct chunk *chunk)
 {
   const struct piece *range = piece_of(&global->pieces, chunk->first);
   return piece_state(range) == PIECE_FREE && range->stream == STREAM_CLEAN && range->bytes == chunk->bytes;
@@ -243,8 +243,8 @@ enum hipmm_status global_release_idle(struct global *global, uint64_t keep_bytes
   for (uint32_t i = chunks->count; i-- > 0;) {
     struct chunk *chunk = &chunks->items[i];
     uint32_t range = chunk->first;
-    if (chunks->bytes < chunk->bytes + keep_bytes || !is_idle(global, chunk)) continue;
-    unlink_range(global, range);
+    if (chunks->bytes < chunk->bytes + keep_bytes || !global_is_idle(global, chunk)) continue;
+    global_unlink_range(global, range);
     enum hipmm_status status = chunks_give(chunks, chunk);
     if (!status)
       piece_drop(&global->pieces, range);

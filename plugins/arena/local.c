@@ -4,12 +4,12 @@
 
 /* ---- Superblocks that are wholly free ---- */
 
-static bool is_whole(const struct piece *block)
+static bool local_is_whole(const struct piece *block)
 {
   return !block->before && !block->after;
 }
 
-static void note_idle(struct local *local, struct pieces *pieces, const struct piece *block)
+static void local_note_idle(struct local *local, struct pieces *pieces, const struct piece *block)
 {
   struct piece *range = piece_of(pieces, block->superblock);
   range->previous = PIECE_NONE;
@@ -19,7 +19,7 @@ static void note_idle(struct local *local, struct pieces *pieces, const struct p
   local->idle_bytes += range->bytes;
 }
 
-static void note_busy(struct local *local, struct pieces *pieces, const struct piece *block)
+static void local_note_busy(struct local *local, struct pieces *pieces, const struct piece *block)
 {
   const struct piece *range = piece_of(pieces, block->superblock);
   if (range->previous)
@@ -32,71 +32,71 @@ static void note_busy(struct local *local, struct pieces *pieces, const struct p
 
 /* ---- Ready blocks ---- */
 
-static void add_ready(struct local *local, struct pieces *pieces, uint32_t id)
+static void local_add_ready(struct local *local, struct pieces *pieces, uint32_t id)
 {
   struct piece *block = piece_of(pieces, id);
   piece_set_state(block, PIECE_READY);
   index_add(&local->ready, pieces, id);
-  if (is_whole(block)) note_idle(local, pieces, block);
+  if (local_is_whole(block)) local_note_idle(local, pieces, block);
 }
 
-static void remove_ready(struct local *local, struct pieces *pieces, uint32_t id)
+static void local_remove_ready(struct local *local, struct pieces *pieces, uint32_t id)
 {
   const struct piece *block = piece_of(pieces, id);
-  if (is_whole(block)) note_busy(local, pieces, block);
+  if (local_is_whole(block)) local_note_busy(local, pieces, block);
   index_remove(&local->ready, pieces, id);
 }
 
-static bool is_ready(struct pieces *pieces, uint32_t id)
+static bool local_is_ready(struct pieces *pieces, uint32_t id)
 {
   return id && piece_state(piece_of(pieces, id)) == PIECE_READY;
 }
 
 /* A block in no list becomes ready, merged with its neighbours. */
-static void merge(struct local *local, struct pieces *pieces, uint32_t id)
+static void local_merge(struct local *local, struct pieces *pieces, uint32_t id)
 {
   uint32_t before = piece_of(pieces, id)->before, after = piece_of(pieces, id)->after;
-  if (is_ready(pieces, after)) {
-    remove_ready(local, pieces, after);
+  if (local_is_ready(pieces, after)) {
+    local_remove_ready(local, pieces, after);
     piece_join(pieces, id, after);
     local_put_piece(local, pieces, after);
   }
-  if (is_ready(pieces, before)) {
-    remove_ready(local, pieces, before);
+  if (local_is_ready(pieces, before)) {
+    local_remove_ready(local, pieces, before);
     piece_join(pieces, before, id);
     local_put_piece(local, pieces, id);
     id = before;
   }
-  add_ready(local, pieces, id);
+  local_add_ready(local, pieces, id);
 }
 
 /* ---- Quick lists ---- */
 
-static void empty_quick_list(struct local *local, struct pieces *pieces, uint32_t units)
+static void local_empty_quick_list(struct local *local, struct pieces *pieces, uint32_t units)
 {
   uint32_t id = local->quick[units];
   local->quick[units] = PIECE_NONE;
   while (id) {
     uint32_t next = piece_of(pieces, id)->next;
     local->quick_bytes -= (uint64_t)units << PIECE_UNIT_BITS;
-    merge(local, pieces, id);
+    local_merge(local, pieces, id);
     id = next;
   }
 }
 
-static void shrink_quick(struct local *local, struct pieces *pieces, uint64_t bytes)
+static void local_shrink_quick(struct local *local, struct pieces *pieces, uint64_t bytes)
 {
-  while (local->quick_bytes > bytes) empty_quick_list(local, pieces, local->next_quick++ % LOCAL_QUICK_UNITS + 1);
+  while (local->quick_bytes > bytes) local_empty_quick_list(local, pieces, local->next_quick++ % LOCAL_QUICK_UNITS + 1);
 }
 
 void local_empty_quick(struct local *local, struct pieces *pieces)
 {
-  shrink_quick(local, pieces, 0);
+  local_shrink_quick(local, pieces, 0);
 }
 
 /* ---- Taking and giving ---- */
 
-static uint32_t take_ready(struct local *local, struct pieces *pieces, uint64_t bytes, bool without_cut)
+static uint32_t local_take_ready(struct local *local, struct pieces *pieces, uint64_t bytes, bool without_cut)
 {
   uint32_t id = index_fit(&local->ready, pieces, bytes);
   if (!id && local->quick_bytes) {
@@ -106,12 +106,12 @@ static uint32_t take_ready(struct local *local, struct pieces *pieces, uint64_t 
   if (!id) return PIECE_NONE;
   bool has_rest = piece_of(pieces, id)->bytes > bytes;
   if (has_rest && !local->unused && !without_cut) return PIECE_NONE;
-  remove_ready(local, pieces, id);
+  local_remove_ready(local, pieces, id);
   uint32_t rest = has_rest ? local_take_piece(local, pieces) : PIECE_NONE;
   if (!rest) return id;
   piece_cut(pieces, id, bytes, rest);
-  starts_set(&pieces->starts, piece_of(pieces, rest)->start, rest);
-  add_ready(local, pieces, rest);
+  address_map_set(&pieces->starts, piece_of(pieces, rest)->start, rest);
+  local_add_ready(local, pieces, rest);
   return id;
 }
 
@@ -119,7 +119,7 @@ uint32_t local_take(struct local *local, struct pieces *pieces, uint64_t bytes, 
 {
   uint64_t units = bytes >> PIECE_UNIT_BITS;
   uint32_t id = units <= LOCAL_QUICK_UNITS ? local->quick[units] : PIECE_NONE;
-  if (!id) return take_ready(local, pieces, bytes, without_cut);
+  if (!id) return local_take_ready(local, pieces, bytes, without_cut);
   local->quick[units] = piece_of(pieces, id)->next;
   local->quick_bytes -= bytes;
   return id;
@@ -130,11 +130,11 @@ void local_give(struct local *local, struct pieces *pieces, uint32_t id)
   struct piece *block = piece_of(pieces, id);
   uint64_t units = block->bytes >> PIECE_UNIT_BITS;
   if (units > LOCAL_QUICK_UNITS) {
-    merge(local, pieces, id);
+    local_merge(local, pieces, id);
     return;
   }
   if (local->quick_bytes + block->bytes > LOCAL_MOST_QUICK_BYTES)
-    shrink_quick(local, pieces, LOCAL_MOST_QUICK_BYTES - block->bytes);
+    local_shrink_quick(local, pieces, LOCAL_MOST_QUICK_BYTES - block->bytes);
   piece_set_state(block, PIECE_QUICK);
   block->next = local->quick[units];
   local->quick[units] = id;
@@ -167,7 +167,7 @@ void local_end_pending(struct local *local, struct pieces *pieces, uint32_t id)
   else
     local->pending_last = block->previous;
   local->pending_bytes -= block->bytes;
-  merge(local, pieces, id);
+  local_merge(local, pieces, id);
 }
 
 /* ---- Superblocks ---- */
@@ -182,10 +182,10 @@ void local_add_superblock(struct local *local, struct pieces *pieces, uint32_t r
   block->superblock = range_id;
   __atomic_store_n(&range->arena, local->number, __ATOMIC_RELAXED);
   range->first = id;
-  starts_set(&pieces->starts, block->start, id);
+  address_map_set(&pieces->starts, block->start, id);
   local->bytes += range->bytes;
   local->n_superblocks++;
-  add_ready(local, pieces, id);
+  local_add_ready(local, pieces, id);
 }
 
 uint32_t local_remove_idle(struct local *local, struct pieces *pieces)
@@ -194,7 +194,7 @@ uint32_t local_remove_idle(struct local *local, struct pieces *pieces)
   if (!range_id) return PIECE_NONE;
   struct piece *range = piece_of(pieces, range_id);
   uint32_t first = range->first;
-  remove_ready(local, pieces, first);
+  local_remove_ready(local, pieces, first);
   local_put_piece(local, pieces, first);
   __atomic_store_n(&range->arena, 0, __ATOMIC_RELAXED);
   local->bytes -= range->bytes;

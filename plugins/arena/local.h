@@ -16,7 +16,7 @@ enum {
 };
 
 struct local {
-  _Alignas(128) struct lock lock;
+  _Alignas(128) struct biased_lock lock;
   bool is_open; /* `handle` alone says that a call is for this arena's stream: no need of the global lock */
   hipStream_t handle;
   uint64_t stream_thread; /* of a per-thread default stream: whose; 0 otherwise */

@@ -7,7 +7,7 @@ enum { MOST_PIECES = 1 << 28 };
 bool pieces_open(struct pieces *pieces, const struct hipmm_services *services)
 {
   *pieces = (struct pieces){.services = services, .count = 1};
-  bool opened = starts_open(&pieces->starts, services, HIPMM_ALIGNMENT);
+  bool opened = address_map_open(&pieces->starts, services, HIPMM_ALIGNMENT);
   if (!host_array_open(&pieces->records, MOST_PIECES * sizeof *pieces->items)) return false;
   pieces->items = (struct piece *)(void *)pieces->records.start;
   pieces->most = (uint32_t)(pieces->records.reserved_bytes / sizeof *pieces->items);
@@ -16,7 +16,7 @@ bool pieces_open(struct pieces *pieces, const struct hipmm_services *services)
 
 void pieces_close(struct pieces *pieces)
 {
-  starts_close(&pieces->starts);
+  address_map_close(&pieces->starts);
   host_array_close(&pieces->records);
 }
 
@@ -64,6 +64,6 @@ void piece_drop(struct pieces *pieces, uint32_t id)
 /* Each piece has touched a page of the map at most. */
 uint64_t pieces_metadata_bytes(const struct pieces *pieces, uint64_t reserved_bytes)
 {
-  uint64_t pages = pieces->count * 4096ull, map = starts_metadata_bytes(&pieces->starts, reserved_bytes);
+  uint64_t pages = pieces->count * 4096ull, map = address_map_metadata_bytes(&pieces->starts, reserved_bytes);
   return pieces->count * sizeof *pieces->items + (pages < map ? pages : map);
 }

@@ -55,7 +55,7 @@ struct pieces {
   uint32_t count;      /* used since all behind them were given back, 0 included */
   uint32_t most;       /* that there can be */
   struct host_array records;
-  struct starts starts;
+  struct address_map starts;
 };
 
 /* False when host memory is short; pieces_close is owed all the same. */
@@ -113,7 +113,7 @@ static inline void piece_set_live(struct piece *piece, uint64_t requested, hipSt
 /* What may be the piece of the allocation that starts at `ptr`; PIECE_NONE if there is none. Needs no lock. */
 static inline uint32_t piece_at(const struct pieces *pieces, const void *ptr)
 {
-  return (uintptr_t)ptr % HIPMM_ALIGNMENT ? PIECE_NONE : starts_get(&pieces->starts, (uintptr_t)ptr);
+  return (uintptr_t)ptr % HIPMM_ALIGNMENT ? PIECE_NONE : address_map_get(&pieces->starts, (uintptr_t)ptr);
 }
 
 static inline bool piece_is_live_at(const struct piece *piece, const void *ptr)

@@ -12,7 +12,7 @@ enum { LEAST_UNUSED = 64, MOST_UNUSED = 256 /* pieces at hand in a local arena *
 /* ---- Pending blocks ---- */
 
 /* Those that have passed, or, if they are given, whose streams are among `waited`. */
-static void end_pending(struct arena *arena, struct local *local, const struct stream_set *waited)
+static void stream_state_end_pending(struct arena *arena, struct local *local, const struct stream_set *waited)
 {
   struct pieces *pieces = &arena->global.pieces;
   for (uint32_t id = local->pending_first, next; id; id = next) {
@@ -26,8 +26,8 @@ static void end_pending(struct arena *arena, struct local *local, const struct s
 
 /* Calls `look` once for each stream that blocks are pending on, and notes in arena->waited for which it says yes. The
  * arena is locked. */
-static void look_at_streams(struct arena *arena, struct local *local,
-                            bool (*look)(struct streams *streams, uint32_t waiter, uint32_t stream))
+static void stream_state_look_at_streams(struct arena *arena, struct local *local,
+                                         bool (*look)(struct streams *streams, uint32_t waiter, uint32_t stream))
 {
   const struct pieces *pieces = &arena->global.pieces;
   stream_set_clear(&arena->seen);
@@ -40,7 +40,7 @@ static void look_at_streams(struct arena *arena, struct local *local,
   }
 }
 
-static bool has_passed(struct streams *streams, uint32_t waiter, uint32_t stream)
+static bool stream_state_has_passed(struct streams *streams, uint32_t waiter, uint32_t stream)
 {
   (void)waiter;
   stream_cover(streams, stream);
@@ -48,33 +48,33 @@ static bool has_passed(struct streams *streams, uint32_t waiter, uint32_t stream
   return false; /* each block's epoch says it */
 }
 
-static bool waits(struct streams *streams, uint32_t waiter, uint32_t stream)
+static bool stream_state_waits(struct streams *streams, uint32_t waiter, uint32_t stream)
 {
   return stream_wait(streams, waiter, stream, stream_of(streams, stream)->frees);
 }
 
 void arena_end_passed(struct arena *arena, struct local *local)
 {
-  lock_take(&local->lock);
-  look_at_streams(arena, local, has_passed);
-  end_pending(arena, local, NULL);
-  lock_release(&local->lock);
+  biased_lock_take(&local->lock);
+  stream_state_look_at_streams(arena, local, stream_state_has_passed);
+  stream_state_end_pending(arena, local, NULL);
+  biased_lock_release(&local->lock);
 }
 
 void arena_wait_for_pending(struct arena *arena, struct local *local)
 {
-  lock_take(&local->lock);
-  look_at_streams(arena, local, waits);
+  biased_lock_take(&local->lock);
+  stream_state_look_at_streams(arena, local, stream_state_waits);
   global_note_wait(&arena->global, local->stream);
-  end_pending(arena, local, &arena->waited);
-  lock_release(&local->lock);
+  stream_state_end_pending(arena, local, &arena->waited);
+  biased_lock_release(&local->lock);
 }
 
 /* ---- Superblocks ---- */
 
 /* What leaves an arena is free since now: an event that is recorded from now on covers it. Where events are recorded at
  * each free, the last one does. */
-static uint64_t epoch_of_leaving(struct arena *arena, uint32_t stream)
+static uint64_t stream_state_epoch_of_leaving(struct arena *arena, uint32_t stream)
 {
   struct streams *streams = &arena->global.streams;
   if (stream == STREAM_CLEAN) return 0;
@@ -82,12 +82,12 @@ static uint64_t epoch_of_leaving(struct arena *arena, uint32_t stream)
 }
 
 /* The arena is locked. */
-static void return_idle_locked(struct arena *arena, struct local *local, uint64_t keep_bytes)
+static void stream_state_return_idle_locked(struct arena *arena, struct local *local, uint64_t keep_bytes)
 {
   struct pieces *pieces = &arena->global.pieces;
   while (local->idle_bytes > keep_bytes) {
     uint32_t range = local_remove_idle(local, pieces);
-    global_give(&arena->global, range, local->stream, epoch_of_leaving(arena, local->stream));
+    global_give(&arena->global, range, local->stream, stream_state_epoch_of_leaving(arena, local->stream));
   }
   while (local->n_unused > MOST_UNUSED) piece_drop(pieces, local_take_piece(local, pieces));
 }
@@ -100,9 +100,9 @@ void arena_supply(struct arena *arena, struct local *local)
 
 void arena_return_idle(struct arena *arena, struct local *local, uint64_t keep_bytes)
 {
-  lock_take(&local->lock);
-  return_idle_locked(arena, local, keep_bytes);
-  lock_release(&local->lock);
+  biased_lock_take(&local->lock);
+  stream_state_return_idle_locked(arena, local, keep_bytes);
+  biased_lock_release(&local->lock);
 }
 
 void arena_trim_records(struct arena *arena)
@@ -110,23 +110,23 @@ void arena_trim_records(struct arena *arena)
   struct pieces *pieces = &arena->global.pieces;
   for (uint32_t number = 1; number < arena->n_locals; number++) {
     struct local *local = arena_local(arena, number);
-    lock_take(&local->lock);
+    biased_lock_take(&local->lock);
     while (local->n_unused) piece_drop(pieces, local_take_piece(local, pieces));
-    lock_release(&local->lock);
+    biased_lock_release(&local->lock);
   }
   pieces_trim(pieces);
 }
 
 /* ---- Arenas whose stream or thread is gone ---- */
 
-static void unlist(struct arena *arena, struct local *local)
+static void stream_state_unlist(struct arena *arena, struct local *local)
 {
   uint32_t *link = &arena->first_local[local->stream];
   while (*link != local->number) link = &arena_local(arena, *link)->next_of_stream;
   *link = local->next_of_stream;
 }
 
-static void list(struct arena *arena, struct local *local, uint32_t stream)
+static void stream_state_list(struct arena *arena, struct local *local, uint32_t stream)
 {
   local->stream = (uint16_t)stream;
   local->next_of_stream = arena->first_local[stream];
@@ -134,53 +134,53 @@ static void list(struct arena *arena, struct local *local, uint32_t stream)
 }
 
 /* Nobody frees into it without the global lock any more. */
-static void close_local(struct local *local)
+static void stream_state_close_local(struct local *local)
 {
-  lock_take(&local->lock);
+  biased_lock_take(&local->lock);
   local->is_open = false;
-  lock_release(&local->lock);
+  biased_lock_release(&local->lock);
 }
 
 /* It is closed, and all work on its stream has passed: what is ready in it is clean. */
-static void make_clean(struct arena *arena, struct local *local)
+static void stream_state_make_clean(struct arena *arena, struct local *local)
 {
-  lock_take(&local->lock);
-  unlist(arena, local);
-  list(arena, local, STREAM_CLEAN);
+  biased_lock_take(&local->lock);
+  stream_state_unlist(arena, local);
+  stream_state_list(arena, local, STREAM_CLEAN);
   local_set_thread(local, 0);
   local_empty_quick(local, &arena->global.pieces);
-  return_idle_locked(arena, local, 0);
-  lock_release(&local->lock);
+  stream_state_return_idle_locked(arena, local, 0);
+  biased_lock_release(&local->lock);
 }
 
-static void end_pending_everywhere(struct arena *arena)
+static void stream_state_end_pending_everywhere(struct arena *arena)
 {
   for (uint32_t number = 1; number < arena->n_locals; number++) {
     struct local *local = arena_local(arena, number);
-    lock_take(&local->lock);
-    end_pending(arena, local, NULL);
-    lock_release(&local->lock);
+    biased_lock_take(&local->lock);
+    stream_state_end_pending(arena, local, NULL);
+    biased_lock_release(&local->lock);
   }
 }
 
 /* No memory is pending on the stream any more. */
-static void forget(struct arena *arena, uint32_t stream)
+static void stream_state_forget(struct arena *arena, uint32_t stream)
 {
-  while (arena->first_local[stream]) make_clean(arena, arena_local(arena, arena->first_local[stream]));
+  while (arena->first_local[stream]) stream_state_make_clean(arena, arena_local(arena, arena->first_local[stream]));
   global_clean_stream(&arena->global, stream);
   stream_forget(&arena->global.streams, stream);
 }
 
 /* It is the default stream of a thread that has ended. */
-static bool has_no_thread(const struct local *local)
+static bool stream_state_has_no_thread(const struct local *local)
 {
   return local->number && local->is_open && local->stream_thread && !local_thread(local);
 }
 
-static bool is_over(const struct arena *arena, uint32_t stream)
+static bool stream_state_is_over(const struct arena *arena, uint32_t stream)
 {
   const struct local *local = arena_local(arena, arena->first_local[stream]);
-  return stream_of(&arena->global.streams, stream)->gone || has_no_thread(local);
+  return stream_of(&arena->global.streams, stream)->gone || stream_state_has_no_thread(local);
 }
 
 /* ---- Waiting for the device ---- */
@@ -197,25 +197,25 @@ enum hipmm_status arena_synchronize(struct arena *arena, uint32_t user)
     stream_passed(streams, stream);
     global_clean_stream(&arena->global, stream);
   }
-  end_pending_everywhere(arena);
+  stream_state_end_pending_everywhere(arena);
   for (uint32_t stream = STREAM_FIRST; stream < streams->count; stream++) {
-    if (!stream_of(streams, stream)->in_use || !is_over(arena, stream)) continue;
+    if (!stream_of(streams, stream)->in_use || !stream_state_is_over(arena, stream)) continue;
     if (stream_of(streams, stream)->gone)
-      while (arena->first_local[stream]) make_clean(arena, arena_local(arena, arena->first_local[stream]));
+      while (arena->first_local[stream]) stream_state_make_clean(arena, arena_local(arena, arena->first_local[stream]));
     else
-      forget(arena, stream);
+      stream_state_forget(arena, stream);
   }
   streams_forget_gone(streams);
   return HIPMM_OK;
 }
 
 /* The global lock is held. */
-static void return_all(struct arena *arena, struct local *local)
+static void stream_state_return_all(struct arena *arena, struct local *local)
 {
-  lock_take(&local->lock);
+  biased_lock_take(&local->lock);
   local_empty_quick(local, &arena->global.pieces);
-  return_idle_locked(arena, local, 0);
-  lock_release(&local->lock);
+  stream_state_return_idle_locked(arena, local, 0);
+  biased_lock_release(&local->lock);
 }
 
 enum hipmm_status arena_collect(struct arena *arena, uint32_t user)
@@ -223,7 +223,8 @@ enum hipmm_status arena_collect(struct arena *arena, uint32_t user)
   enum hipmm_status status = arena_synchronize(arena, user);
   if (status) return status;
   arena->collections++;
-  for (uint32_t number = 1; number < arena->n_locals; number++) return_all(arena, arena_local(arena, number));
+  for (uint32_t number = 1; number < arena->n_locals; number++)
+    stream_state_return_all(arena, arena_local(arena, number));
   return arena_synchronize(arena, user); /* threads that went on meanwhile may have freed since the first */
 }
 
@@ -235,7 +236,7 @@ uint32_t arena_take_elsewhere(struct arena *arena, const struct local *local, co
   for (uint32_t number = 1; !id && number < arena->n_locals; number++) {
     struct local *other = arena_local(arena, number);
     if (other == local) continue;
-    lock_take(&other->lock);
+    biased_lock_take(&other->lock);
     arena_supply(arena, other);
     id = local_take(other, pieces, wish->bytes, true);
     if (id) local_make_live(other, piece_of(pieces, id), wish->requested, wish->handle);
@@ -244,18 +245,18 @@ uint32_t arena_take_elsewhere(struct arena *arena, const struct local *local, co
       local_give(other, pieces, id);
       id = PIECE_NONE;
     }
-    lock_release(&other->lock);
+    biased_lock_release(&other->lock);
   }
   return id;
 }
 
 /* ---- Entering ---- */
 
-static void forget_all_streams(struct arena *arena)
+static void stream_state_forget_all_streams(struct arena *arena)
 {
   struct streams *streams = &arena->global.streams;
   for (uint32_t stream = STREAM_FIRST; stream < streams->count; stream++)
-    if (stream_of(streams, stream)->in_use) forget(arena, stream);
+    if (stream_of(streams, stream)->in_use) stream_state_forget(arena, stream);
 }
 
 /* When the table is full, the device is waited for and all streams are forgotten. */
@@ -264,30 +265,30 @@ enum hipmm_status arena_enter_stream(struct arena *arena, hipStream_t handle, ui
   struct streams *streams = &arena->global.streams;
   enum hipmm_status status = streams_enter(streams, handle, id_out);
   if (status || *id_out) return status;
-  for (uint32_t number = 1; number < arena->n_locals; number++) close_local(arena_local(arena, number));
+  for (uint32_t number = 1; number < arena->n_locals; number++) stream_state_close_local(arena_local(arena, number));
   status = arena_synchronize(arena, STREAM_CLEAN);
   if (status) return status;
-  forget_all_streams(arena);
+  stream_state_forget_all_streams(arena);
   return streams_enter(streams, handle, id_out);
 }
 
-static struct local *new_local(struct arena *arena)
+static struct local *stream_state_new_local(struct arena *arena)
 {
   struct local *waiting = arena_local(arena, arena->first_local[STREAM_CLEAN]);
   if (waiting->number) {
-    unlist(arena, waiting);
+    stream_state_unlist(arena, waiting);
     return waiting;
   }
   if (arena->n_locals == ARENA_MOST_LOCALS) return NULL;
   struct local *local = arena_local(arena, arena->n_locals);
-  lock_open(&local->lock);
+  biased_lock_open(&local->lock);
   local->number = arena->n_locals;
   __atomic_store_n(&arena->n_locals, arena->n_locals + 1, __ATOMIC_RELEASE);
   return local;
 }
 
 /* The thread's arena for the stream, or one that is nobody's. */
-static struct local *local_for(struct arena *arena, uint32_t stream, uint64_t thread)
+static struct local *stream_state_local_for(struct arena *arena, uint32_t stream, uint64_t thread)
 {
   struct local *found = NULL;
   for (uint32_t number = arena->first_local[stream]; number; number = arena_local(arena, number)->next_of_stream) {
@@ -306,18 +307,18 @@ struct local *arena_enter_local(struct arena *arena, hipStream_t handle, uint32_
   struct streams *streams = &arena->global.streams;
   bool is_open = streams->record != RECORD_ON_FREE && stream_is_sure(streams, stream) && thread_attend();
   uint64_t thread = is_open ? thread_number() : 0;
-  struct local *local = local_for(arena, stream, thread);
+  struct local *local = stream_state_local_for(arena, stream, thread);
   bool is_new = !local;
-  if (is_new) local = new_local(arena);
+  if (is_new) local = stream_state_new_local(arena);
   if (!local) return NULL;
-  lock_take(&local->lock);
-  if (is_new) list(arena, local, stream);
+  biased_lock_take(&local->lock);
+  if (is_new) stream_state_list(arena, local, stream);
   local->is_open = is_open;
   local->handle = handle;
   local->stream_thread = stream_of(streams, stream)->thread;
   if (is_open) thread_remember(arena->serial, handle, local);
-  if (is_open) lock_own(&local->lock);
-  lock_release(&local->lock);
+  if (is_open) biased_lock_own(&local->lock);
+  biased_lock_release(&local->lock);
   local_set_thread(local, thread);
   return local;
 }
@@ -329,14 +330,14 @@ void arena_retire(struct arena *arena, hipStream_t handle)
   uint32_t stream = streams_known_id(&arena->global.streams, handle);
   if (!stream) return;
   for (uint32_t number = arena->first_local[stream]; number; number = arena_local(arena, number)->next_of_stream)
-    close_local(arena_local(arena, number));
+    stream_state_close_local(arena_local(arena, number));
   if (!streams_wait_for_handle(arena->services, handle) && arena_synchronize(arena, stream)) {
     stream_lose(&arena->global.streams, stream);
     return;
   }
   stream_passed(&arena->global.streams, stream);
-  end_pending_everywhere(arena);
-  forget(arena, stream);
+  stream_state_end_pending_everywhere(arena);
+  stream_state_forget(arena, stream);
 }
 
 /* Its arenas are there for the next thread on the same stream; that of its own default stream until the device is
@@ -345,15 +346,15 @@ void arena_retire(struct arena *arena, hipStream_t handle)
 void arena_thread_ended(struct thread_watch *watch, uint64_t thread)
 {
   struct arena *arena = (struct arena *)((char *)watch - offsetof(struct arena, threads));
-  lock_disown(&arena->lock);
+  biased_lock_disown(&arena->lock);
   bool is_taken = lock_try(&arena->lock);
   uint32_t n_locals = __atomic_load_n(&arena->n_locals, __ATOMIC_ACQUIRE);
   for (uint32_t number = 1; number < n_locals; number++) {
     struct local *local = arena_local(arena, number);
-    lock_disown(&local->lock);
+    biased_lock_disown(&local->lock);
     if (local_thread(local) != thread) continue;
-    if (is_taken) return_all(arena, local);
+    if (is_taken) stream_state_return_all(arena, local);
     local_set_thread(local, 0);
   }
-  if (is_taken) lock_release(&arena->lock);
+  if (is_taken) biased_lock_release(&arena->lock);
 }

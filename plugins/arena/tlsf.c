@@ -10,7 +10,7 @@ struct slot {
 };
 
 /* Sizes below INDEX_COLUMNS units have a list each, in row 0. */
-static struct slot slot_of(uint64_t bytes)
+static struct slot tlsf_slot_of(uint64_t bytes)
 {
   uint64_t units = bytes >> PIECE_UNIT_BITS;
   if (units < INDEX_COLUMNS) return (struct slot){0, (unsigned)units};
@@ -21,7 +21,7 @@ static struct slot slot_of(uint64_t bytes)
 void index_add(struct index *index, const struct pieces *pieces, uint32_t id)
 {
   struct piece *piece = piece_of(pieces, id);
-  struct slot slot = slot_of(piece->bytes);
+  struct slot slot = tlsf_slot_of(piece->bytes);
   uint32_t *head = &index->heads[slot.row][slot.column];
   piece->next = *head;
   piece->previous = PIECE_NONE;
@@ -36,7 +36,7 @@ void index_add(struct index *index, const struct pieces *pieces, uint32_t id)
 void index_remove(struct index *index, const struct pieces *pieces, uint32_t id)
 {
   const struct piece *piece = piece_of(pieces, id);
-  struct slot slot = slot_of(piece->bytes);
+  struct slot slot = tlsf_slot_of(piece->bytes);
   uint32_t *head = &index->heads[slot.row][slot.column];
   if (piece->previous)
     piece_of(pieces, piece->previous)->next = piece->next;
@@ -49,7 +49,7 @@ void index_remove(struct index *index, const struct pieces *pieces, uint32_t id)
 }
 
 /* The smallest that is large enough among the first of a list. */
-static uint32_t fit_in(const struct pieces *pieces, uint32_t head, uint64_t bytes)
+static uint32_t tlsf_fit_in(const struct pieces *pieces, uint32_t head, uint64_t bytes)
 {
   uint32_t best = PIECE_NONE;
   int looks = 0;
@@ -62,9 +62,9 @@ static uint32_t fit_in(const struct pieces *pieces, uint32_t head, uint64_t byte
 
 uint32_t index_fit(const struct index *index, const struct pieces *pieces, uint64_t bytes)
 {
-  struct slot slot = slot_of(bytes);
+  struct slot slot = tlsf_slot_of(bytes);
   if (slot.row >= INDEX_ROWS) return PIECE_NONE;
-  uint32_t best = fit_in(pieces, index->heads[slot.row][slot.column], bytes);
+  uint32_t best = tlsf_fit_in(pieces, index->heads[slot.row][slot.column], bytes);
   if (best) return best;
   uint32_t columns = index->columns[slot.row] & (~1u << slot.column);
   if (!columns) {
@@ -73,10 +73,10 @@ uint32_t index_fit(const struct index *index, const struct pieces *pieces, uint6
     slot.row = (unsigned)__builtin_ctzll(rows);
     columns = index->columns[slot.row];
   }
-  return fit_in(pieces, index->heads[slot.row][__builtin_ctz(columns)], bytes);
+  return tlsf_fit_in(pieces, index->heads[slot.row][__builtin_ctz(columns)], bytes);
 }
 
-static uint32_t last_head(const struct index *index)
+static uint32_t tlsf_last_head(const struct index *index)
 {
   if (!index->rows) return PIECE_NONE;
   unsigned row = 63 - (unsigned)__builtin_clzll(index->rows);
@@ -85,13 +85,13 @@ static uint32_t last_head(const struct index *index)
 
 uint32_t index_any(const struct index *index)
 {
-  return last_head(index);
+  return tlsf_last_head(index);
 }
 
 uint64_t index_largest(const struct index *index, const struct pieces *pieces)
 {
   uint64_t largest = 0;
-  for (uint32_t id = last_head(index); id; id = piece_of(pieces, id)->next)
+  for (uint32_t id = tlsf_last_head(index); id; id = piece_of(pieces, id)->next)
     if (piece_of(pieces, id)->bytes > largest) largest = piece_of(pieces, id)->bytes;
   return largest;
 }

@@ -10,26 +10,26 @@ struct totals {
   uint32_t n_superblocks;
 };
 
-static struct totals totals_of_locals(const struct arena *arena)
+static struct totals arena_visit_totals_of_locals(const struct arena *arena)
 {
   struct totals totals = {0};
   for (uint32_t number = 1; number < arena->n_locals; number++) {
     struct local *local = arena_local(arena, number);
-    lock_take(&local->lock);
+    biased_lock_take(&local->lock);
     uint64_t largest = index_largest(&local->ready, &arena->global.pieces);
     if (largest > totals.largest) totals.largest = largest;
     totals.live_count += local->live_count;
     totals.live_bytes += local->live_bytes;
     totals.bytes += local->bytes;
     totals.n_superblocks += local->n_superblocks;
-    lock_release(&local->lock);
+    biased_lock_release(&local->lock);
   }
   return totals;
 }
 
 int64_t arena_live_count(const struct arena *arena, int64_t *bytes_out)
 {
-  struct totals totals = totals_of_locals(arena);
+  struct totals totals = arena_visit_totals_of_locals(arena);
   *bytes_out = totals.live_bytes + arena->global.live_bytes;
   return totals.live_count + arena->global.live_count;
 }
@@ -37,72 +37,75 @@ int64_t arena_live_count(const struct arena *arena, int64_t *bytes_out)
 /* ---- Extents ---- */
 
 /* HIP's handle of a stream's id; that of a clean piece means nothing. */
-static hipStream_t handle_of(const struct arena *arena, uint32_t stream)
+static hipStream_t arena_visit_handle_of(const struct arena *arena, uint32_t stream)
 {
   return stream ? stream_of(&arena->global.streams, stream)->handle : NULL;
 }
 
-static struct hipmm_extent extent_of(const struct piece *piece)
+static struct hipmm_extent arena_visit_extent_of(const struct piece *piece)
 {
   return (struct hipmm_extent){.ptr = (const void *)(uintptr_t)piece->start, .bytes = piece->bytes};
 }
 
-static struct hipmm_extent live_extent(const struct piece *piece)
+static struct hipmm_extent arena_visit_live_extent(const struct piece *piece)
 {
-  struct hipmm_extent extent = extent_of(piece);
+  struct hipmm_extent extent = arena_visit_extent_of(piece);
   extent.bytes = piece->requested;
   extent.state = HIPMM_EXTENT_LIVE;
   extent.stream = piece->handle;
   return extent;
 }
 
-static struct hipmm_extent free_extent(const struct arena *arena, const struct piece *piece, uint32_t stream)
+static struct hipmm_extent arena_visit_free_extent(const struct arena *arena, const struct piece *piece,
+                                                   uint32_t stream)
 {
-  struct hipmm_extent extent = extent_of(piece);
+  struct hipmm_extent extent = arena_visit_extent_of(piece);
   extent.state = stream == STREAM_CLEAN ? HIPMM_EXTENT_FREE : HIPMM_EXTENT_PENDING;
-  extent.stream = handle_of(arena, stream);
+  extent.stream = arena_visit_handle_of(arena, stream);
   return extent;
 }
 
-static struct hipmm_extent extent_of_block(const struct arena *arena, const struct local *local,
-                                           const struct piece *block)
+static struct hipmm_extent arena_visit_extent_of_block(const struct arena *arena, const struct local *local,
+                                                       const struct piece *block)
 {
   enum piece_state state = piece_state(block);
-  if (state == PIECE_LIVE) return live_extent(block);
-  struct hipmm_extent extent = free_extent(arena, block, state == PIECE_PENDING ? block->stream : local->stream);
+  if (state == PIECE_LIVE) return arena_visit_live_extent(block);
+  struct hipmm_extent extent =
+      arena_visit_free_extent(arena, block, state == PIECE_PENDING ? block->stream : local->stream);
   if (state == PIECE_QUICK) extent.state = HIPMM_EXTENT_CACHED;
   return extent;
 }
 
-static void see_superblock(const struct arena *arena, const struct piece *range,
-                           void (*see)(void *, const struct hipmm_extent *), void *closure)
+static void arena_visit_see_superblock(const struct arena *arena, const struct piece *range,
+                                       void (*see)(void *, const struct hipmm_extent *), void *closure)
 {
   const struct pieces *pieces = &arena->global.pieces;
   struct local *local = arena_local(arena, range->arena);
-  lock_take(&local->lock);
+  biased_lock_take(&local->lock);
   for (uint32_t id = range->first; id; id = piece_of(pieces, id)->after) {
-    struct hipmm_extent extent = extent_of_block(arena, local, piece_of(pieces, id));
-    if (id == range->first) extent.flags = HIPMM_EXTENT_APART;
+    struct hipmm_extent extent = arena_visit_extent_of_block(arena, local, piece_of(pieces, id));
+    if (id == range->first) extent.flags = HIPMM_EXTENT_BARRIER;
     see(closure, &extent);
   }
-  lock_release(&local->lock);
+  biased_lock_release(&local->lock);
 }
 
 /* Blocks are joined within a superblock, ranges outside of them. */
-static void see_chunk(const struct arena *arena, const struct chunk *chunk,
-                      void (*see)(void *, const struct hipmm_extent *), void *closure)
+static void arena_visit_see_chunk(const struct arena *arena, const struct chunk *chunk,
+                                  void (*see)(void *, const struct hipmm_extent *), void *closure)
 {
   const struct pieces *pieces = &arena->global.pieces;
-  uint32_t apart = HIPMM_EXTENT_APART;
+  uint32_t apart = HIPMM_EXTENT_BARRIER;
   for (uint32_t id = chunk->first; id; id = piece_of(pieces, id)->after) {
     const struct piece *range = piece_of(pieces, id);
     if (piece_state(range) == PIECE_LENT) {
-      see_superblock(arena, range, see, closure);
-      apart = HIPMM_EXTENT_APART;
+      arena_visit_see_superblock(arena, range, see, closure);
+      apart = HIPMM_EXTENT_BARRIER;
       continue;
     }
-    struct hipmm_extent extent =
-        piece_state(range) == PIECE_LIVE ? live_extent(range) : free_extent(arena, range, range->stream);
+    struct hipmm_extent extent = piece_state(range) == PIECE_LIVE
+                                     ? arena_visit_live_extent(range)
+                                     : arena_visit_free_extent(arena, range, range->stream);
     extent.flags = apart;
     apart = 0;
     see(closure, &extent);
@@ -112,18 +115,18 @@ static void see_chunk(const struct arena *arena, const struct chunk *chunk,
 enum hipmm_status arena_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent), void *closure)
 {
   struct arena *arena = self;
-  enum hipmm_status status = lock_enter(&arena->lock, arena->services);
+  enum hipmm_status status = biased_lock_enter(&arena->lock, arena->services);
   if (status) return status;
   for (uint32_t i = 0; i < arena->global.chunks.count; i++)
-    see_chunk(arena, &arena->global.chunks.items[i], see, closure);
-  lock_release(&arena->lock);
+    arena_visit_see_chunk(arena, &arena->global.chunks.items[i], see, closure);
+  biased_lock_release(&arena->lock);
   return HIPMM_OK;
 }
 
 /* ---- Values ---- */
 
 /* Large allocations are rounded up to whole units: what is free is what no range and no block has. */
-static void add_free(void *closure, const struct hipmm_extent *extent)
+static void arena_visit_add_free(void *closure, const struct hipmm_extent *extent)
 {
   if (extent->state != HIPMM_EXTENT_LIVE) *(uint64_t *)closure += extent->bytes;
 }
@@ -132,21 +135,21 @@ uint64_t arena_free_bytes(const struct arena *arena)
 {
   uint64_t bytes = 0;
   for (uint32_t i = 0; i < arena->global.chunks.count; i++)
-    see_chunk(arena, &arena->global.chunks.items[i], add_free, &bytes);
+    arena_visit_see_chunk(arena, &arena->global.chunks.items[i], arena_visit_add_free, &bytes);
   return bytes;
 }
 
-static uint64_t larger(uint64_t one, uint64_t other)
+static uint64_t arena_visit_larger(uint64_t one, uint64_t other)
 {
   return one > other ? one : other;
 }
 
 uint64_t arena_largest_free(const struct arena *arena)
 {
-  return larger(totals_of_locals(arena).largest, global_largest_free(&arena->global));
+  return arena_visit_larger(arena_visit_totals_of_locals(arena).largest, global_largest_free(&arena->global));
 }
 
-static uint64_t metadata_bytes(const struct arena *arena)
+static uint64_t arena_visit_metadata_bytes(const struct arena *arena)
 {
   const struct global *global = &arena->global;
   return sizeof *arena + pieces_metadata_bytes(&global->pieces, global->chunks.peak_bytes) +
@@ -154,24 +157,24 @@ static uint64_t metadata_bytes(const struct arena *arena)
          global->streams.count * (sizeof(struct stream) + sizeof(struct index) + sizeof *arena->first_local);
 }
 
-static int64_t value_of(const struct arena *arena, enum arena_value value)
+static int64_t arena_visit_value_of(const struct arena *arena, enum arena_value value)
 {
   const struct global *global = &arena->global;
-  const struct totals totals = totals_of_locals(arena);
+  const struct totals totals = arena_visit_totals_of_locals(arena);
   switch (value) {
   case ARENA_RESERVED_BYTES: return (int64_t)global->chunks.bytes;
   case ARENA_PEAK_RESERVED_BYTES: return (int64_t)global->chunks.peak_bytes;
   case ARENA_LIVE_BYTES: return totals.live_bytes + global->live_bytes;
   case ARENA_LIVE_COUNT: return totals.live_count + global->live_count;
   case ARENA_FREE_BYTES: return (int64_t)arena_free_bytes(arena);
-  case ARENA_LARGEST_FREE_BYTES: return (int64_t)larger(totals.largest, global_largest_free(global));
+  case ARENA_LARGEST_FREE_BYTES: return (int64_t)arena_visit_larger(totals.largest, global_largest_free(global));
   case ARENA_CHUNKS: return global->chunks.count;
   case ARENA_SUPERBLOCKS: return totals.n_superblocks;
   case ARENA_SUPERBLOCK_BYTES_HELD: return (int64_t)totals.bytes;
   case ARENA_LOCALS: return arena->n_locals - 1;
   case ARENA_COLLECTIONS: return (int64_t)arena->collections;
   case ARENA_STREAM_WAITS: return (int64_t)global->streams.waits;
-  case ARENA_METADATA_BYTES: return (int64_t)metadata_bytes(arena);
+  case ARENA_METADATA_BYTES: return (int64_t)arena_visit_metadata_bytes(arena);
   case ARENA_N_VALUES: break;
   }
   return 0;
@@ -180,9 +183,9 @@ static int64_t value_of(const struct arena *arena, enum arena_value value)
 enum hipmm_status arena_query(void *self, size_t index, int64_t *value_out)
 {
   struct arena *arena = self;
-  enum hipmm_status status = lock_enter(&arena->lock, arena->services);
+  enum hipmm_status status = biased_lock_enter(&arena->lock, arena->services);
   if (status) return status;
-  *value_out = value_of(arena, (enum arena_value)index);
-  lock_release(&arena->lock);
+  *value_out = arena_visit_value_of(arena, (enum arena_value)index);
+  biased_lock_release(&arena->lock);
   return HIPMM_OK;
 }

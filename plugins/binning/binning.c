@@ -19,7 +19,7 @@ struct binning {
 /* ---- Allocating ---- */
 
 /* NULL: the upstream's. */
-static struct bin *route(const struct binning *binning, size_t bytes, size_t alignment)
+static struct bin *binning_route(const struct binning *binning, size_t bytes, size_t alignment)
 {
   const struct bins_table *table = bins_table(&binning->bins);
   if (alignment > HIPMM_ALIGNMENT) return NULL;
@@ -31,7 +31,7 @@ static enum hipmm_status binning_allocate(void *self, size_t bytes, size_t align
                                           void **ptr_out)
 {
   struct binning *binning = self;
-  struct bin *bin = route(binning, bytes, alignment);
+  struct bin *bin = binning_route(binning, bytes, alignment);
   if (bin && !bin->resource) return fixed_allocate(&bin->blocks, bytes, stream, ptr_out);
   return hipmm_upstream_allocate(bin ? bin->resource : binning->upstream, bytes, alignment, stream, ptr_out);
 }
@@ -58,25 +58,25 @@ static int binning_covers(void *self, const void *ptr)
 
 /* ---- Freeing ---- */
 
-static enum hipmm_status deallocate_in(struct binning *binning, struct bin *bin, void *ptr, size_t bytes,
-                                       size_t alignment, hipStream_t stream)
+static enum hipmm_status binning_deallocate_in(struct binning *binning, struct bin *bin, void *ptr, size_t bytes,
+                                               size_t alignment, hipStream_t stream)
 {
   if (bin && !bin->resource) return fixed_deallocate(&bin->blocks, ptr, bytes, stream);
   return hipmm_upstream_deallocate(bin ? bin->resource : binning->upstream, ptr, bytes, alignment, stream);
 }
 
 /* A block of a resource: its size tells which, unless its alignment led it to the upstream. */
-static enum hipmm_status deallocate_below(struct binning *binning, void *ptr, size_t bytes, size_t alignment,
-                                          hipStream_t stream)
+static enum hipmm_status binning_deallocate_below(struct binning *binning, void *ptr, size_t bytes, size_t alignment,
+                                                  hipStream_t stream)
 {
   struct bin *bin = alignment > HIPMM_ALIGNMENT ? NULL : bins_find_of(bins_table(&binning->bins), bytes, ptr);
   enum hipmm_status status = HIPMM_E_POINTER;
-  if (bin && bin->resource) status = deallocate_in(binning, bin, ptr, bytes, alignment, stream);
-  return status == HIPMM_E_POINTER ? deallocate_in(binning, NULL, ptr, bytes, alignment, stream) : status;
+  if (bin && bin->resource) status = binning_deallocate_in(binning, bin, ptr, bytes, alignment, stream);
+  return status == HIPMM_E_POINTER ? binning_deallocate_in(binning, NULL, ptr, bytes, alignment, stream) : status;
 }
 
-static enum hipmm_status deallocate_where_found(struct binning *binning, void *ptr, size_t bytes, size_t alignment,
-                                                hipStream_t stream)
+static enum hipmm_status binning_deallocate_where_found(struct binning *binning, void *ptr, size_t bytes,
+                                                        size_t alignment, hipStream_t stream)
 {
   const struct hipmm_services *services = binning->services;
   struct hipmm_block block;
@@ -87,12 +87,12 @@ static enum hipmm_status deallocate_where_found(struct binning *binning, void *p
   if (bytes && bytes != block.bytes)
     return services->refuse(services, HIPMM_E_SIZE, "{0:hex} was allocated with {1} bytes and cannot be freed with {2}",
                             (uintptr_t)ptr, block.bytes, bytes);
-  return deallocate_below(binning, ptr, block.bytes, alignment, stream);
+  return binning_deallocate_below(binning, ptr, block.bytes, alignment, stream);
 }
 
 /* Whether a wrong size that leads to the bin, or NULL, the upstream, might free a whole chunk that another bin has from
  * there. */
-static bool may_be_a_chunk(const struct binning *binning, const struct bin *bin, const void *ptr)
+static bool binning_may_be_a_chunk(const struct binning *binning, const struct bin *bin, const void *ptr)
 {
   bool has_chunks = bin ? bin->has_chunks : binning->bins.upstream_has_chunks;
   return has_chunks || ((!bin || bin->resource) && bins_with_start(bins_table(&binning->bins), ptr));
@@ -102,15 +102,16 @@ static enum hipmm_status binning_deallocate(void *self, void *ptr, size_t bytes,
 {
   struct binning *binning = self;
   const struct bins_table *table = bins_table(&binning->bins);
-  if (ptr && !bytes) return deallocate_where_found(binning, ptr, 0, alignment, stream);
+  if (ptr && !bytes) return binning_deallocate_where_found(binning, ptr, 0, alignment, stream);
   struct bin *bin = NULL;
   if (!ptr)
-    bin = route(binning, 0, alignment);
+    bin = binning_route(binning, 0, alignment);
   else if (alignment <= HIPMM_ALIGNMENT)
     bin = bins_find_of(table, bytes, ptr);
-  if (ptr && may_be_a_chunk(binning, bin, ptr)) return deallocate_where_found(binning, ptr, bytes, alignment, stream);
-  enum hipmm_status status = deallocate_in(binning, bin, ptr, ptr ? bytes : 0, alignment, stream);
-  return status == HIPMM_E_POINTER ? deallocate_where_found(binning, ptr, bytes, alignment, stream) : status;
+  if (ptr && binning_may_be_a_chunk(binning, bin, ptr))
+    return binning_deallocate_where_found(binning, ptr, bytes, alignment, stream);
+  enum hipmm_status status = binning_deallocate_in(binning, bin, ptr, ptr ? bytes : 0, alignment, stream);
+  return status == HIPMM_E_POINTER ? binning_deallocate_where_found(binning, ptr, bytes, alignment, stream) : status;
 }
 
 /* ---- Giving back, and news of streams ---- */

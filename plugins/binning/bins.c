@@ -47,7 +47,7 @@ struct plan {
   struct bins_option *items;
 };
 
-static enum hipmm_status plan_list(struct plan *plan, const struct hipmm_list *list)
+static enum hipmm_status bins_plan_list(struct plan *plan, const struct hipmm_list *list)
 {
   const struct bins_option *options = list->items;
   for (size_t i = 0; i < list->count; i++) {
@@ -65,31 +65,31 @@ static enum hipmm_status plan_list(struct plan *plan, const struct hipmm_list *l
 }
 
 /* Where a size is, or where it would go. */
-static size_t plan_find(const struct plan *plan, uint64_t bytes)
+static size_t bins_plan_find(const struct plan *plan, uint64_t bytes)
 {
   size_t at = 0;
   while (at < plan->count && plan->items[at].size < bytes) at++;
   return at;
 }
 
-static bool plan_has(const struct plan *plan, uint64_t bytes)
+static bool bins_plan_has(const struct plan *plan, uint64_t bytes)
 {
-  size_t at = plan_find(plan, bytes);
+  size_t at = bins_plan_find(plan, bytes);
   return at < plan->count && plan->items[at].size == bytes;
 }
 
 /* Unless the list has that size. */
-static void plan_size(struct plan *plan, uint64_t wanted_bytes)
+static void bins_plan_size(struct plan *plan, uint64_t wanted_bytes)
 {
   uint64_t bytes = sizes_round_up(wanted_bytes, HIPMM_ALIGNMENT);
-  if (plan_has(plan, bytes)) return;
-  size_t at = plan_find(plan, bytes);
+  if (bins_plan_has(plan, bytes)) return;
+  size_t at = bins_plan_find(plan, bytes);
   memmove(plan->items + at + 1, plan->items + at, (plan->count - at) * sizeof *plan->items);
   plan->items[at] = (struct bins_option){.size = bytes};
   plan->count++;
 }
 
-static enum hipmm_status plan_powers(struct plan *plan, int64_t first, int64_t last)
+static enum hipmm_status bins_plan_powers(struct plan *plan, int64_t first, int64_t last)
 {
   const struct hipmm_services *services = plan->services;
   if (first < 0 && last < 0) return HIPMM_OK;
@@ -99,81 +99,81 @@ static enum hipmm_status plan_powers(struct plan *plan, int64_t first, int64_t l
   if (first > last)
     return services->fail(services, HIPMM_E_CONFIG, "max_size_exponent", "%lld is below min_size_exponent (%lld)",
                           (long long)last, (long long)first);
-  for (int64_t exponent = first; exponent <= last; exponent++) plan_size(plan, 1ull << exponent);
+  for (int64_t exponent = first; exponent <= last; exponent++) bins_plan_size(plan, 1ull << exponent);
   return HIPMM_OK;
 }
 
-static enum hipmm_status refuse_host_memory(const struct hipmm_services *services)
+static enum hipmm_status bins_refuse_host_memory(const struct hipmm_services *services)
 {
   return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the bins");
 }
 
-static void plan_discard(struct plan *plan)
+static void bins_plan_discard(struct plan *plan)
 {
   plan->services->host_free(plan->services, plan->items, plan->capacity * sizeof *plan->items);
 }
 
 /* plan_discard is owed on success only. */
-static enum hipmm_status plan_read(struct plan *plan, const struct hipmm_services *services,
-                                   const struct bins_options *options)
+static enum hipmm_status bins_plan_read(struct plan *plan, const struct hipmm_services *services,
+                                        const struct bins_options *options)
 {
   *plan =
       (struct plan){.services = services, .capacity = options->bins.count + options->extra_bins.count + MOST_POWERS};
   plan->items = services->host_allocate(services, plan->capacity * sizeof *plan->items);
-  if (!plan->items) return refuse_host_memory(services);
-  enum hipmm_status status = plan_list(plan, &options->bins);
+  if (!plan->items) return bins_refuse_host_memory(services);
+  enum hipmm_status status = bins_plan_list(plan, &options->bins);
   const uint64_t *sizes = options->extra_bins.items;
-  for (size_t i = 0; !status && i < options->extra_bins.count; i++) plan_size(plan, sizes[i]);
-  if (!status) status = plan_powers(plan, options->min_size_exponent, options->max_size_exponent);
-  if (status) plan_discard(plan);
+  for (size_t i = 0; !status && i < options->extra_bins.count; i++) bins_plan_size(plan, sizes[i]);
+  if (!status) status = bins_plan_powers(plan, options->min_size_exponent, options->max_size_exponent);
+  if (status) bins_plan_discard(plan);
   return status;
 }
 
 /* ---- Tables ---- */
 
-static size_t table_bytes(size_t count)
+static size_t bins_table_bytes(size_t count)
 {
   return sizeof(struct bins_table) + count * sizeof(struct bin *);
 }
 
-static void discard_table(const struct hipmm_services *services, struct bins_table *table)
+static void bins_discard_table(const struct hipmm_services *services, struct bins_table *table)
 {
-  services->host_free(services, table, table_bytes(table->count));
+  services->host_free(services, table, bins_table_bytes(table->count));
 }
 
-static void close_bin(const struct hipmm_services *services, struct bin *bin)
+static void bins_close_bin(const struct hipmm_services *services, struct bin *bin)
 {
   if (!bin->resource) fixed_close(&bin->blocks);
   services->host_free(services, bin, sizeof *bin);
 }
 
-static enum hipmm_status refuse_upstream(const struct hipmm_services *services, enum hipmm_status status,
-                                         const struct bins_options *options, const struct bin *bin)
+static enum hipmm_status bins_refuse_upstream(const struct hipmm_services *services, enum hipmm_status status,
+                                              const struct bins_options *options, const struct bin *bin)
 {
-  if (!hipmm_is_shortage(status)) return status;
+  if (!hipmm_is_out_of_memory(status)) return status;
   return services->fail(services, status, "blocks_to_preallocate",
                         "the upstream does not have %lld blocks of %llu bytes; ask for fewer",
                         (long long)options->blocks_to_preallocate, (unsigned long long)bin->bytes);
 }
 
-static enum hipmm_status open_blocks(const struct bins *bins, const struct bins_options *options, struct bin *bin)
+static enum hipmm_status bins_open_blocks(const struct bins *bins, const struct bins_options *options, struct bin *bin)
 {
   enum hipmm_status status = fixed_open(&bin->blocks, bins->services, bins->upstream, bin->bytes,
                                         (uint32_t)options->blocks_per_chunk, (enum record)options->record);
   if (status) return status;
   status = fixed_preallocate(&bin->blocks, (uint32_t)options->blocks_to_preallocate);
   if (status) fixed_close(&bin->blocks);
-  return status ? refuse_upstream(bins->services, status, options, bin) : HIPMM_OK;
+  return status ? bins_refuse_upstream(bins->services, status, options, bin) : HIPMM_OK;
 }
 
-static enum hipmm_status open_bin(const struct bins *bins, const struct bins_options *options,
-                                  const struct bins_option *wanted, struct bin **bin_out)
+static enum hipmm_status bins_open_bin(const struct bins *bins, const struct bins_options *options,
+                                       const struct bins_option *wanted, struct bin **bin_out)
 {
   const struct hipmm_services *services = bins->services;
   struct bin *bin = services->host_allocate(services, sizeof *bin);
-  if (!bin) return refuse_host_memory(services);
+  if (!bin) return bins_refuse_host_memory(services);
   *bin = (struct bin){.bytes = wanted->size, .resource = wanted->resource, .is_added = bins_table(bins) != NULL};
-  enum hipmm_status status = bin->resource ? HIPMM_OK : open_blocks(bins, options, bin);
+  enum hipmm_status status = bin->resource ? HIPMM_OK : bins_open_blocks(bins, options, bin);
   if (status)
     services->host_free(services, bin, sizeof *bin);
   else
@@ -181,44 +181,46 @@ static enum hipmm_status open_bin(const struct bins *bins, const struct bins_opt
   return status;
 }
 
-static struct bin *bin_of_size(const struct bins_table *table, uint64_t bytes)
+static struct bin *bins_bin_of_size(const struct bins_table *table, uint64_t bytes)
 {
   size_t at = table ? bins_find(table, bytes) : 0;
   return table && at < table->count && table->items[at]->bytes == bytes ? table->items[at] : NULL;
 }
 
 /* Takes the bins that there are, and opens the others. */
-static enum hipmm_status fill_table(const struct bins *bins, const struct bins_options *options,
-                                    const struct plan *plan, struct bins_table *table)
+static enum hipmm_status bins_fill_table(const struct bins *bins, const struct bins_options *options,
+                                         const struct plan *plan, struct bins_table *table)
 {
   for (size_t i = 0; i < plan->count; i++) {
-    table->items[i] = bin_of_size(table->older, plan->items[i].size);
-    enum hipmm_status status = table->items[i] ? HIPMM_OK : open_bin(bins, options, &plan->items[i], &table->items[i]);
+    table->items[i] = bins_bin_of_size(table->older, plan->items[i].size);
+    enum hipmm_status status =
+        table->items[i] ? HIPMM_OK : bins_open_bin(bins, options, &plan->items[i], &table->items[i]);
     if (!status) continue;
     while (i-- > 0)
-      if (!bin_of_size(table->older, table->items[i]->bytes)) close_bin(bins->services, table->items[i]);
+      if (!bins_bin_of_size(table->older, table->items[i]->bytes)) bins_close_bin(bins->services, table->items[i]);
     return status;
   }
   return HIPMM_OK;
 }
 
-static enum hipmm_status set_table(struct bins *bins, const struct bins_options *options, const struct plan *plan)
+static enum hipmm_status bins_set_table(struct bins *bins, const struct bins_options *options, const struct plan *plan)
 {
   const struct hipmm_services *services = bins->services;
-  struct bins_table *table = services->host_allocate(services, table_bytes(plan->count));
-  if (!table) return refuse_host_memory(services);
+  struct bins_table *table = services->host_allocate(services, bins_table_bytes(plan->count));
+  if (!table) return bins_refuse_host_memory(services);
   table->count = plan->count;
   table->older = atomic_load_explicit(&bins->table, memory_order_relaxed);
-  enum hipmm_status status = fill_table(bins, options, plan, table);
+  enum hipmm_status status = bins_fill_table(bins, options, plan, table);
   if (status)
-    discard_table(services, table);
+    bins_discard_table(services, table);
   else
     atomic_store_explicit(&bins->table, table, memory_order_release);
   return status;
 }
 
 /* Whether a live block of `resource` may be a chunk of the upstream's, or of another resource of a bin. */
-static bool has_chunks(const struct bins *bins, const struct bins_table *table, const struct hipmm_resource *resource)
+static bool bins_has_chunks(const struct bins *bins, const struct bins_table *table,
+                            const struct hipmm_resource *resource)
 {
   const struct hipmm_services *services = bins->services;
   for (size_t i = 0; i < table->count; i++) {
@@ -228,12 +230,13 @@ static bool has_chunks(const struct bins *bins, const struct bins_table *table, 
   return bins->upstream != resource && services->may_cut_up(services, bins->upstream, resource);
 }
 
-static void note_chunks(struct bins *bins)
+static void bins_note_chunks(struct bins *bins)
 {
   const struct bins_table *table = bins_table(bins);
   for (size_t i = 0; i < table->count; i++)
-    if (table->items[i]->resource) table->items[i]->has_chunks = has_chunks(bins, table, table->items[i]->resource);
-  bins->upstream_has_chunks = has_chunks(bins, table, bins->upstream);
+    if (table->items[i]->resource)
+      table->items[i]->has_chunks = bins_has_chunks(bins, table, table->items[i]->resource);
+  bins->upstream_has_chunks = bins_has_chunks(bins, table, bins->upstream);
 }
 
 /* ---- Life ---- */
@@ -244,31 +247,31 @@ enum hipmm_status bins_open(struct bins *bins, const struct hipmm_services *serv
   struct plan plan;
   bins->services = services;
   bins->upstream = upstream;
-  enum hipmm_status status = plan_read(&plan, services, options);
+  enum hipmm_status status = bins_plan_read(&plan, services, options);
   if (status) return status;
-  status = set_table(bins, options, &plan);
-  plan_discard(&plan);
-  if (!status) note_chunks(bins);
+  status = bins_set_table(bins, options, &plan);
+  bins_plan_discard(&plan);
+  if (!status) bins_note_chunks(bins);
   return status;
 }
 
 void bins_close(struct bins *bins)
 {
   struct bins_table *table = atomic_load_explicit(&bins->table, memory_order_relaxed);
-  for (size_t i = 0; i < table->count; i++) close_bin(bins->services, table->items[i]);
+  for (size_t i = 0; i < table->count; i++) bins_close_bin(bins->services, table->items[i]);
   for (struct bins_table *older; table; table = older) {
     older = table->older;
-    discard_table(bins->services, table);
+    bins_discard_table(bins->services, table);
   }
 }
 
 /* ---- Adding ---- */
 
-static enum hipmm_status check_kept(const struct bins_table *table, const struct plan *plan)
+static enum hipmm_status bins_check_kept(const struct bins_table *table, const struct plan *plan)
 {
   for (size_t i = 0; i < table->count; i++) {
     const struct bin *bin = table->items[i];
-    if (plan_has(plan, bin->bytes)) continue;
+    if (bins_plan_has(plan, bin->bytes)) continue;
     return plan->services->fail(plan->services, HIPMM_E_CONFIG, "extra_bins",
                                 "the bin of %llu bytes may be in use and cannot be taken away; list it again",
                                 (unsigned long long)bin->bytes);
@@ -280,10 +283,10 @@ enum hipmm_status bins_add(struct bins *bins, const struct bins_options *options
 {
   struct plan plan;
   const struct bins_table *table = bins_table(bins);
-  enum hipmm_status status = plan_read(&plan, bins->services, options);
+  enum hipmm_status status = bins_plan_read(&plan, bins->services, options);
   if (status) return status;
-  status = check_kept(table, &plan);
-  if (!status && plan.count > table->count) status = set_table(bins, options, &plan);
-  plan_discard(&plan);
+  status = bins_check_kept(table, &plan);
+  if (!status && plan.count > table->count) status = bins_set_table(bins, options, &plan);
+  bins_plan_discard(&plan);
   return status;
 }

@@ -27,7 +27,7 @@ void ranges_close(struct ranges *ranges)
 
 /* ---- Under the lock ---- */
 
-static struct range *take_record(struct ranges *ranges)
+static struct range *ranges_take_record(struct ranges *ranges)
 {
   if (!ranges->unused) {
     struct ranges_chunk *chunk = ranges->services->host_allocate(ranges->services, sizeof *chunk);
@@ -45,23 +45,23 @@ static struct range *take_record(struct ranges *ranges)
 }
 
 /* The block that shares a byte with [start, start + bytes); NULL if none does. */
-static const struct tree_node *overlapping(const struct ranges *ranges, uintptr_t start, size_t bytes)
+static const struct address_tree_node *ranges_overlapping(const struct ranges *ranges, uintptr_t start, size_t bytes)
 {
-  const struct tree_node *before = tree_holding(ranges->blocks, start);
+  const struct address_tree_node *before = address_tree_holding(ranges->blocks, start);
   if (before) return before;
-  const struct tree_node *after = tree_at_least(ranges->blocks, start, 0);
+  const struct address_tree_node *after = address_tree_at_least(ranges->blocks, start, 0);
   return after && after->major - start < bytes ? after : NULL;
 }
 
-static struct range *block_at(const struct ranges *ranges, const void *ptr)
+static struct range *ranges_block_at(const struct ranges *ranges, const void *ptr)
 {
-  struct tree_node *node = tree_at_most(ranges->blocks, (uintptr_t)ptr);
+  struct address_tree_node *node = address_tree_at_most(ranges->blocks, (uintptr_t)ptr);
   return node && node->major == (uintptr_t)ptr ? (struct range *)node : NULL;
 }
 
-static void remove_block(struct ranges *ranges, struct range *block)
+static void ranges_remove_block(struct ranges *ranges, struct range *block)
 {
-  tree_remove(&ranges->blocks, &block->by_address);
+  address_tree_remove(&ranges->blocks, &block->by_address);
   ranges->count--;
   ranges->bytes -= block->by_address.minor;
   block->next_unused = ranges->unused;
@@ -73,12 +73,12 @@ static void remove_block(struct ranges *ranges, struct range *block)
 enum ranges_result ranges_add(struct ranges *ranges, const struct range *block, struct hipmm_block *other_out)
 {
   pthread_mutex_lock(&ranges->lock);
-  const struct tree_node *other = overlapping(ranges, block->by_address.major, block->by_address.minor);
-  struct range *record = other ? NULL : take_record(ranges);
+  const struct address_tree_node *other = ranges_overlapping(ranges, block->by_address.major, block->by_address.minor);
+  struct range *record = other ? NULL : ranges_take_record(ranges);
   if (other) *other_out = (struct hipmm_block){(void *)other->major, other->minor};
   if (record) {
     *record = *block;
-    tree_insert(&ranges->blocks, &record->by_address);
+    address_tree_insert(&ranges->blocks, &record->by_address);
     ranges->count++;
     ranges->bytes += block->by_address.minor;
   }
@@ -89,11 +89,11 @@ enum ranges_result ranges_add(struct ranges *ranges, const struct range *block, 
 enum hipmm_status ranges_remove(struct ranges *ranges, const void *ptr, size_t bytes, struct range *block_out)
 {
   pthread_mutex_lock(&ranges->lock);
-  struct range *block = block_at(ranges, ptr);
+  struct range *block = ranges_block_at(ranges, ptr);
   enum hipmm_status status = block ? HIPMM_OK : HIPMM_E_POINTER;
   if (block) *block_out = *block;
   if (block && bytes && bytes != block->by_address.minor) status = HIPMM_E_SIZE;
-  if (!status) remove_block(ranges, block);
+  if (!status) ranges_remove_block(ranges, block);
   pthread_mutex_unlock(&ranges->lock);
   return status;
 }
@@ -101,7 +101,7 @@ enum hipmm_status ranges_remove(struct ranges *ranges, const void *ptr, size_t b
 bool ranges_find(struct ranges *ranges, const void *ptr, struct range *block_out)
 {
   pthread_mutex_lock(&ranges->lock);
-  const struct range *block = block_at(ranges, ptr);
+  const struct range *block = ranges_block_at(ranges, ptr);
   if (block) *block_out = *block;
   pthread_mutex_unlock(&ranges->lock);
   return block != NULL;
@@ -110,9 +110,9 @@ bool ranges_find(struct ranges *ranges, const void *ptr, struct range *block_out
 bool ranges_remove_first(struct ranges *ranges, struct range *block_out)
 {
   pthread_mutex_lock(&ranges->lock);
-  struct range *block = (struct range *)tree_at_least(ranges->blocks, 0, 0);
+  struct range *block = (struct range *)address_tree_at_least(ranges->blocks, 0, 0);
   if (block) *block_out = *block;
-  if (block) remove_block(ranges, block);
+  if (block) ranges_remove_block(ranges, block);
   pthread_mutex_unlock(&ranges->lock);
   return block != NULL;
 }
@@ -120,8 +120,8 @@ bool ranges_remove_first(struct ranges *ranges, struct range *block_out)
 void ranges_visit(struct ranges *ranges, void (*see)(void *closure, const struct hipmm_extent *extent), void *closure)
 {
   pthread_mutex_lock(&ranges->lock);
-  struct tree_node *node = tree_at_least(ranges->blocks, 0, 0);
-  for (; node; node = tree_next(ranges->blocks, node)) {
+  struct address_tree_node *node = address_tree_at_least(ranges->blocks, 0, 0);
+  for (; node; node = address_tree_next(ranges->blocks, node)) {
     const struct range *block = (const struct range *)node;
     struct hipmm_extent extent = {
         .ptr = (const void *)node->major, .bytes = node->minor, .state = HIPMM_EXTENT_LIVE, .stream = block->stream};

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 struct range {
-  struct tree_node by_address; /* first; major: start, minor: bytes as requested */
+  struct address_tree_node by_address; /* first; major: start, minor: bytes as requested */
   struct range *next_unused;
   size_t alignment;
   hipStream_t stream;
@@ -20,7 +20,7 @@ struct range {
 struct ranges {
   const struct hipmm_services *services;
   pthread_mutex_t lock;
-  struct tree_node *blocks;
+  struct address_tree_node *blocks;
   struct range *unused;
   struct ranges_chunk *chunks;
   uint64_t count, bytes;

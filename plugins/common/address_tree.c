@@ -4,7 +4,7 @@
 #include <stdbool.h>
 
 /* A node's priority is its own address, mixed: no random state, and no field to keep. */
-static uint64_t tree_weight(const struct tree_node *node)
+static uint64_t address_tree_weight(const struct address_tree_node *node)
 {
   uint64_t mixed = (uintptr_t)node;
   mixed = (mixed ^ (mixed >> 33)) * 0xff51afd7ed558ccdU;
@@ -12,20 +12,20 @@ static uint64_t tree_weight(const struct tree_node *node)
   return mixed ^ (mixed >> 33);
 }
 
-static bool tree_is_before(const struct tree_node *node, uintptr_t major, uintptr_t minor)
+static bool address_tree_is_before(const struct address_tree_node *node, uintptr_t major, uintptr_t minor)
 {
   return node->major < major || (node->major == major && node->minor < minor);
 }
 
-void tree_insert(struct tree_node **root, struct tree_node *node)
+void address_tree_insert(struct address_tree_node **root, struct address_tree_node *node)
 {
-  uint64_t weight = tree_weight(node);
-  struct tree_node **link = root;
-  while (*link && tree_weight(*link) > weight)
-    link = tree_is_before(*link, node->major, node->minor) ? &(*link)->right : &(*link)->left;
-  struct tree_node *rest = *link, **less = &node->left, **more = &node->right;
+  uint64_t weight = address_tree_weight(node);
+  struct address_tree_node **link = root;
+  while (*link && address_tree_weight(*link) > weight)
+    link = address_tree_is_before(*link, node->major, node->minor) ? &(*link)->right : &(*link)->left;
+  struct address_tree_node *rest = *link, **less = &node->left, **more = &node->right;
   while (rest) {
-    bool is_less = tree_is_before(rest, node->major, node->minor);
+    bool is_less = address_tree_is_before(rest, node->major, node->minor);
     if (is_less) {
       *less = rest;
       less = &rest->right;
@@ -40,13 +40,14 @@ void tree_insert(struct tree_node **root, struct tree_node *node)
   *link = node;
 }
 
-void tree_remove(struct tree_node **root, struct tree_node *node)
+void address_tree_remove(struct address_tree_node **root, struct address_tree_node *node)
 {
-  struct tree_node **link = root;
-  while (*link != node) link = tree_is_before(*link, node->major, node->minor) ? &(*link)->right : &(*link)->left;
-  struct tree_node *less = node->left, *more = node->right;
+  struct address_tree_node **link = root;
+  while (*link != node)
+    link = address_tree_is_before(*link, node->major, node->minor) ? &(*link)->right : &(*link)->left;
+  struct address_tree_node *less = node->left, *more = node->right;
   while (less && more) {
-    if (tree_weight(less) > tree_weight(more)) {
+    if (address_tree_weight(less) > address_tree_weight(more)) {
       *link = less;
       link = &less->right;
       less = *link;
@@ -59,11 +60,11 @@ void tree_remove(struct tree_node **root, struct tree_node *node)
   *link = less ? less : more;
 }
 
-struct tree_node *tree_at_least(struct tree_node *root, uintptr_t major, uintptr_t minor)
+struct address_tree_node *address_tree_at_least(struct address_tree_node *root, uintptr_t major, uintptr_t minor)
 {
-  struct tree_node *best = NULL;
+  struct address_tree_node *best = NULL;
   while (root) {
-    if (tree_is_before(root, major, minor)) {
+    if (address_tree_is_before(root, major, minor)) {
       root = root->right;
     } else {
       best = root;
@@ -73,9 +74,9 @@ struct tree_node *tree_at_least(struct tree_node *root, uintptr_t major, uintptr
   return best;
 }
 
-struct tree_node *tree_at_most(struct tree_node *root, uintptr_t major)
+struct address_tree_node *address_tree_at_most(struct address_tree_node *root, uintptr_t major)
 {
-  struct tree_node *best = NULL;
+  struct address_tree_node *best = NULL;
   while (root) {
     if (root->major > major) {
       root = root->left;
@@ -87,13 +88,13 @@ struct tree_node *tree_at_most(struct tree_node *root, uintptr_t major)
   return best;
 }
 
-struct tree_node *tree_holding(struct tree_node *root, uintptr_t address)
+struct address_tree_node *address_tree_holding(struct address_tree_node *root, uintptr_t address)
 {
-  struct tree_node *node = tree_at_most(root, address);
+  struct address_tree_node *node = address_tree_at_most(root, address);
   return node && address - node->major < node->minor ? node : NULL;
 }
 
-struct tree_node *tree_next(struct tree_node *root, const struct tree_node *node)
+struct address_tree_node *address_tree_next(struct address_tree_node *root, const struct address_tree_node *node)
 {
-  return tree_at_least(root, node->major, node->minor + 1);
+  return address_tree_at_least(root, node->major, node->minor + 1);
 }

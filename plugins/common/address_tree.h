@@ -9,24 +9,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct tree_node {
-  struct tree_node *left, *right;
+struct address_tree_node {
+  struct address_tree_node *left, *right;
   uintptr_t major, minor; /* the key; must not change while the node is in a tree */
 };
 
-void tree_insert(struct tree_node **root, struct tree_node *node);
+void address_tree_insert(struct address_tree_node **root, struct address_tree_node *node);
 
 /* `node` must be in the tree. */
-void tree_remove(struct tree_node **root, struct tree_node *node);
+void address_tree_remove(struct address_tree_node **root, struct address_tree_node *node);
 
 /* The first node whose key is (major, minor) or more; NULL if none. */
-struct tree_node *tree_at_least(struct tree_node *root, uintptr_t major, uintptr_t minor);
+struct address_tree_node *address_tree_at_least(struct address_tree_node *root, uintptr_t major, uintptr_t minor);
 
 /* The last node whose major is `major` or less; NULL if none. */
-struct tree_node *tree_at_most(struct tree_node *root, uintptr_t major);
+struct address_tree_node *address_tree_at_most(struct address_tree_node *root, uintptr_t major);
 
 /* In a tree of ranges: the range that holds `address`; the node after `node`. */
-struct tree_node *tree_holding(struct tree_node *root, uintptr_t address);
-struct tree_node *tree_next(struct tree_node *root, const struct tree_node *node);
+struct address_tree_node *address_tree_holding(struct address_tree_node *root, uintptr_t address);
+struct address_tree_node *address_tree_next(struct address_tree_node *root, const struct address_tree_node *node);
 
 #endif

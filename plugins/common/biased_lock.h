@@ -12,7 +12,7 @@
 #include <hipmm/plugin.h>
 #include <pthread.h>
 
-struct lock {
+struct biased_lock {
   struct gate gate;
   _Atomic(const void *) owner; /* its thread_memories; NULL: none. Set by itself alone */
   _Atomic(const void *) taker; /* who holds `busy`; NULL: nobody */
@@ -22,56 +22,56 @@ struct lock {
 };
 
 /* From zeroed memory; and at the end, when nobody uses it. */
-void lock_open(struct lock *lock);
-void lock_close(struct lock *lock);
+void biased_lock_open(struct biased_lock *lock);
+void biased_lock_close(struct biased_lock *lock);
 
-static inline bool lock_is_own(const struct lock *lock)
+static inline bool biased_lock_is_own(const struct biased_lock *lock)
 {
   return thread_memories && atomic_load_explicit(&lock->owner, memory_order_relaxed) == thread_memories;
 }
 
 /* Whether the calling thread holds it, and must not take it. */
-bool lock_is_held(const struct lock *lock);
+bool biased_lock_is_held(const struct biased_lock *lock);
 
-void lock_take_busy(struct lock *lock);
-void lock_release_busy(struct lock *lock);
+void biased_lock_take_busy(struct biased_lock *lock);
+void biased_lock_release_busy(struct biased_lock *lock);
 
 /* The owner's way; false, and nothing done, if the caller has to go the other one. */
-static inline bool lock_pass(struct lock *lock)
+static inline bool biased_lock_pass(struct biased_lock *lock)
 {
-  return __builtin_expect(lock_is_own(lock) && !gate_is_passed(&lock->gate) && gate_enter(&lock->gate), 1);
+  return __builtin_expect(biased_lock_is_own(lock) && !gate_is_passed(&lock->gate) && gate_enter(&lock->gate), 1);
 }
 
-static inline void lock_take(struct lock *lock)
+static inline void biased_lock_take(struct biased_lock *lock)
 {
-  if (!lock_pass(lock)) lock_take_busy(lock);
+  if (!biased_lock_pass(lock)) biased_lock_take_busy(lock);
 }
 
 /* Takes it if that needs no waiting; false, and nothing done, otherwise. */
-bool lock_try(struct lock *lock);
+bool lock_try(struct biased_lock *lock);
 
 /* For the ops of a resource that holds it while it calls its upstream: takes it, but refuses a thread that holds it, as
  * something below has called back what stands above. */
-enum hipmm_status lock_enter_slowly(struct lock *lock, const struct hipmm_services *services);
+enum hipmm_status biased_lock_enter_slowly(struct biased_lock *lock, const struct hipmm_services *services);
 
-static inline enum hipmm_status lock_enter(struct lock *lock, const struct hipmm_services *services)
+static inline enum hipmm_status biased_lock_enter(struct biased_lock *lock, const struct hipmm_services *services)
 {
-  return lock_pass(lock) ? HIPMM_OK : lock_enter_slowly(lock, services);
+  return biased_lock_pass(lock) ? HIPMM_OK : biased_lock_enter_slowly(lock, services);
 }
 
-static inline void lock_release(struct lock *lock)
+static inline void biased_lock_release(struct biased_lock *lock)
 {
-  if (__builtin_expect(lock_is_own(lock) && gate_is_passed(&lock->gate), 1))
+  if (__builtin_expect(biased_lock_is_own(lock) && gate_is_passed(&lock->gate), 1))
     gate_leave(&lock->gate);
   else
-    lock_release_busy(lock);
+    biased_lock_release_busy(lock);
 }
 
 /* The caller, who holds it, becomes its owner, if it has none. */
-void lock_own(struct lock *lock);
+void biased_lock_own(struct biased_lock *lock);
 
 /* The caller, who does not hold it, is its owner no more. An owner that ends (threads.h) without it leaves a lock that no
  * other thread owns: a plain mutex. */
-void lock_disown(struct lock *lock);
+void biased_lock_disown(struct biased_lock *lock);
 
 #endif

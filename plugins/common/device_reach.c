@@ -2,7 +2,7 @@
 /* device_reach.c: see reach.h. Called by device and by the sources over a driver's pool when they are created. */
 #include "device_reach.h"
 
-static int ask(const struct hipmm_services *services, int device, int *can_out)
+static int device_reach_ask(const struct hipmm_services *services, int device, int *can_out)
 {
   const struct hipmm_hip *hip = services->hip;
   *can_out = 0;
@@ -18,7 +18,7 @@ enum hipmm_status reach_find(const struct hipmm_services *services, struct reach
   if (code) return services->refuse_hip(services, "hipGetDeviceCount", code, 0);
   for (int device = 0; device < count; device++) {
     if (device == services->device) continue;
-    code = ask(services, device, &can);
+    code = device_reach_ask(services, device, &can);
     if (code) return services->refuse_hip(services, "hipDeviceCanAccessPeer", code, 0);
     if (can)
       reach.devices |= reach_bit(device);

@@ -12,7 +12,7 @@
 
 /* ---- Asking the driver's pool; the device is current ---- */
 
-static enum hipmm_status get_attribute(const struct driver_pool *pool, int attribute, uint64_t *value_out)
+static enum hipmm_status driver_pool_get_attribute(const struct driver_pool *pool, int attribute, uint64_t *value_out)
 {
   const struct hipmm_services *services = pool->services;
   uint64_t value = 0; /* the policies are ints, which lie in its lower half */
@@ -23,7 +23,7 @@ static enum hipmm_status get_attribute(const struct driver_pool *pool, int attri
 }
 
 /* An amount, or a policy. */
-static enum hipmm_status set_attribute(const struct driver_pool *pool, int attribute, uint64_t value)
+static enum hipmm_status driver_pool_set_attribute(const struct driver_pool *pool, int attribute, uint64_t value)
 {
   const struct hipmm_services *services = pool->services;
   int code = services->hip->MemPoolSetAttribute(pool->pool, attribute, &value);
@@ -31,12 +31,12 @@ static enum hipmm_status set_attribute(const struct driver_pool *pool, int attri
 }
 
 /* Brings the stack's count up to what the driver's pool reserves. */
-static enum hipmm_status count_reserved(struct driver_pool *pool, uint64_t *reserved_out)
+static enum hipmm_status driver_pool_count_reserved(struct driver_pool *pool, uint64_t *reserved_out)
 {
   uint64_t reserved = 0;
   int cancel = cancel_forbid();
   pthread_mutex_lock(&pool->lock);
-  enum hipmm_status status = get_attribute(pool, HIPMM_HIP_POOL_RESERVED_CURRENT, &reserved);
+  enum hipmm_status status = driver_pool_get_attribute(pool, HIPMM_HIP_POOL_RESERVED_CURRENT, &reserved);
   if (!status && pool->counts_reserve) {
     pool->services->count_held(pool->services, (int64_t)(reserved - pool->counted_bytes));
     pool->counted_bytes = reserved;
@@ -47,29 +47,31 @@ static enum hipmm_status count_reserved(struct driver_pool *pool, uint64_t *rese
   return status;
 }
 
-/* ---- The ledger: for pointers only where the reserve is counted ---- */
+/* ---- The block_map: for pointers only where the reserve is counted ---- */
 
 enum hipmm_status driver_pool_hold(const struct driver_pool *pool, void *ptr, size_t bytes)
 {
   const struct hipmm_services *services = pool->services;
-  if (!pool->counts_reserve) return services->hold(services, ptr, bytes);
+  if (!pool->counts_reserve) return services->track(services, ptr, bytes);
   services->count_held(services, -(int64_t)bytes);
-  enum hipmm_status status = services->hold(services, ptr, bytes);
+  enum hipmm_status status = services->track(services, ptr, bytes);
   if (status) services->count_held(services, (int64_t)bytes);
   return status;
 }
 
-static enum hipmm_status strike_out(const struct driver_pool *pool, void *ptr, size_t bytes, size_t *bytes_out)
+static enum hipmm_status driver_pool_strike_out(const struct driver_pool *pool, void *ptr, size_t bytes,
+                                                size_t *bytes_out)
 {
   const struct hipmm_services *services = pool->services;
-  enum hipmm_status status = services->release(services, ptr, bytes, bytes_out);
+  enum hipmm_status status = services->untrack(services, ptr, bytes, bytes_out);
   if (!status && pool->counts_reserve) services->count_held(services, (int64_t)*bytes_out);
   return status;
 }
 
 /* ---- Allocating and freeing; the device is current in obtain and give_back ---- */
 
-static enum hipmm_status obtain(const struct driver_pool *pool, size_t bytes, hipStream_t stream, void **ptr_out)
+static enum hipmm_status driver_pool_obtain(const struct driver_pool *pool, size_t bytes, hipStream_t stream,
+                                            void **ptr_out)
 {
   const struct hipmm_services *services = pool->services;
   void *ptr = NULL;
@@ -88,7 +90,7 @@ static enum hipmm_status obtain(const struct driver_pool *pool, size_t bytes, hi
 
 /* A handle that is no stream any more is no reason to keep the memory: then the whole device is waited for, and the
  * default stream frees it. */
-static enum hipmm_status give_back(const struct hipmm_services *services, void *ptr, hipStream_t stream)
+static enum hipmm_status driver_pool_give_back(const struct hipmm_services *services, void *ptr, hipStream_t stream)
 {
   const struct hipmm_hip *hip = services->hip;
   if (!hip->FreeAsync(ptr, stream)) return HIPMM_OK;
@@ -100,11 +102,11 @@ static enum hipmm_status give_back(const struct hipmm_services *services, void *
 }
 
 /* No import meanwhile: it may be of the same block, or be given the same address. */
-static enum hipmm_status give_back_import(struct driver_pool *pool, void *ptr, hipStream_t stream)
+static enum hipmm_status driver_pool_give_back_import(struct driver_pool *pool, void *ptr, hipStream_t stream)
 {
   int cancel = cancel_forbid();
   pthread_mutex_lock(&pool->lock);
-  enum hipmm_status status = give_back(pool->services, ptr, stream);
+  enum hipmm_status status = driver_pool_give_back(pool->services, ptr, stream);
   if (!status) driver_pool_forget_import(pool, ptr);
   pthread_mutex_unlock(&pool->lock);
   cancel_allow(cancel);
@@ -128,9 +130,9 @@ enum hipmm_status driver_pool_allocate(void *self, size_t bytes, size_t alignmen
                             "pointer here",
                             bytes, 0, 0);
   int previous = services->enter_device(services);
-  status = obtain(pool, bytes, stream, ptr_out);
+  status = driver_pool_obtain(pool, bytes, stream, ptr_out);
   /* The memory is there, whatever the driver says of its size. */
-  if (!status && pool->counts_reserve) count_reserved(pool, &reserved);
+  if (!status && pool->counts_reserve) driver_pool_count_reserved(pool, &reserved);
   services->leave_device(services, previous);
   return status;
 }
@@ -142,10 +144,11 @@ enum hipmm_status driver_pool_deallocate(void *self, void *ptr, size_t bytes, si
   size_t held_bytes = 0;
   (void)alignment;
   if (!ptr) return HIPMM_OK;
-  enum hipmm_status status = strike_out(pool, ptr, bytes, &held_bytes);
+  enum hipmm_status status = driver_pool_strike_out(pool, ptr, bytes, &held_bytes);
   if (status) return status;
   int previous = services->enter_device(services);
-  status = pool->is_imported ? give_back_import(pool, ptr, stream) : give_back(services, ptr, stream);
+  status = pool->is_imported ? driver_pool_give_back_import(pool, ptr, stream)
+                             : driver_pool_give_back(services, ptr, stream);
   services->leave_device(services, previous);
   if (status && driver_pool_hold(pool, ptr, held_bytes))
     services->log(services, HIPMM_LOG_ERROR, "%p could not be freed and cannot be noted either: it is lost", ptr);
@@ -155,7 +158,7 @@ enum hipmm_status driver_pool_deallocate(void *self, void *ptr, size_t bytes, si
 enum hipmm_status driver_pool_find(void *self, const void *ptr, struct hipmm_block *block_out)
 {
   struct driver_pool *pool = self;
-  return pool->services->held(pool->services, ptr, block_out);
+  return pool->services->lookup(pool->services, ptr, block_out);
 }
 
 /* The driver's pool lets go only of memory whose free has happened on the device. */
@@ -171,7 +174,8 @@ enum hipmm_status driver_pool_trim(void *self, size_t keep_bytes)
     call = "hipMemPoolTrimTo";
     code = services->hip->MemPoolTrimTo(pool->pool, keep_bytes);
   }
-  enum hipmm_status status = code ? services->refuse_hip(services, call, code, 0) : count_reserved(pool, &reserved);
+  enum hipmm_status status =
+      code ? services->refuse_hip(services, call, code, 0) : driver_pool_count_reserved(pool, &reserved);
   services->leave_device(services, previous);
   return status;
 }
@@ -217,11 +221,11 @@ static const int attributes[DRIVER_POOL_VALUES] = {
 };
 
 /* An unlimited threshold is more than the value can say. The device is current. */
-static enum hipmm_status read_value(struct driver_pool *pool, size_t index, int64_t *value_out)
+static enum hipmm_status driver_pool_read_value(struct driver_pool *pool, size_t index, int64_t *value_out)
 {
   uint64_t value = 0;
-  enum hipmm_status status =
-      index == RESERVED_BYTES ? count_reserved(pool, &value) : get_attribute(pool, attributes[index], &value);
+  enum hipmm_status status = index == RESERVED_BYTES ? driver_pool_count_reserved(pool, &value)
+                                                     : driver_pool_get_attribute(pool, attributes[index], &value);
   if (!status) *value_out = value > INT64_MAX ? INT64_MAX : (int64_t)value;
   return status;
 }
@@ -230,7 +234,7 @@ enum hipmm_status driver_pool_query(void *self, size_t index, int64_t *value_out
 {
   struct driver_pool *pool = self;
   int previous = pool->services->enter_device(pool->services);
-  enum hipmm_status status = read_value(pool, index, value_out);
+  enum hipmm_status status = driver_pool_read_value(pool, index, value_out);
   pool->services->leave_device(pool->services, previous);
   return status;
 }
@@ -245,9 +249,10 @@ enum hipmm_status driver_pool_perform(void *self, size_t index, int64_t *values_
   enum hipmm_status status = HIPMM_OK;
   (void)index; /* there is one action */
   int previous = pool->services->enter_device(pool->services);
-  for (size_t i = 0; !status && i < DRIVER_POOL_VALUES; i++) status = read_value(pool, i, &values_out[i]);
-  if (!status) status = set_attribute(pool, HIPMM_HIP_POOL_RESERVED_HIGH, 0); /* HIP takes no other number */
-  if (!status) status = set_attribute(pool, HIPMM_HIP_POOL_USED_HIGH, 0);
+  for (size_t i = 0; !status && i < DRIVER_POOL_VALUES; i++) status = driver_pool_read_value(pool, i, &values_out[i]);
+  if (!status)
+    status = driver_pool_set_attribute(pool, HIPMM_HIP_POOL_RESERVED_HIGH, 0); /* HIP takes no other number */
+  if (!status) status = driver_pool_set_attribute(pool, HIPMM_HIP_POOL_USED_HIGH, 0);
   pool->services->leave_device(pool->services, previous);
   return status;
 }
@@ -269,16 +274,17 @@ static const struct driver_setting {
 
 enum { N_SETTINGS = sizeof settings / sizeof *settings };
 
-static enum hipmm_status put_in_force(const struct driver_pool *pool, const struct driver_setting *setting,
-                                      const struct driver_pool_options *options)
+static enum hipmm_status driver_pool_put_in_force(const struct driver_pool *pool, const struct driver_setting *setting,
+                                                  const struct driver_pool_options *options)
 {
   switch (setting->attribute) {
-  case HIPMM_HIP_POOL_RELEASE_THRESHOLD: return set_attribute(pool, setting->attribute, options->release_threshold);
+  case HIPMM_HIP_POOL_RELEASE_THRESHOLD:
+    return driver_pool_set_attribute(pool, setting->attribute, options->release_threshold);
   case HIPMM_HIP_POOL_REUSE_FOLLOW_EVENT_DEPENDENCIES:
-    return set_attribute(pool, setting->attribute, options->reuse_follow_event_dependencies);
+    return driver_pool_set_attribute(pool, setting->attribute, options->reuse_follow_event_dependencies);
   case HIPMM_HIP_POOL_REUSE_ALLOW_OPPORTUNISTIC:
-    return set_attribute(pool, setting->attribute, options->reuse_allow_opportunistic);
-  default: return set_attribute(pool, setting->attribute, options->reuse_allow_internal_dependencies);
+    return driver_pool_set_attribute(pool, setting->attribute, options->reuse_allow_opportunistic);
+  default: return driver_pool_set_attribute(pool, setting->attribute, options->reuse_allow_internal_dependencies);
   }
 }
 
@@ -289,7 +295,7 @@ enum hipmm_status driver_pool_reconfigure(void *self, const char *option, const 
   for (size_t i = 0; i < N_SETTINGS; i++) {
     if (strcmp(settings[i].option, option) != 0) continue;
     int previous = services->enter_device(services);
-    enum hipmm_status status = put_in_force(pool, &settings[i], options);
+    enum hipmm_status status = driver_pool_put_in_force(pool, &settings[i], options);
     services->leave_device(services, previous);
     return status;
   }
@@ -297,7 +303,7 @@ enum hipmm_status driver_pool_reconfigure(void *self, const char *option, const 
 }
 
 /* The driver's pool keeps what is freed into it. */
-static enum hipmm_status fill(struct driver_pool *pool, uint64_t bytes)
+static enum hipmm_status driver_pool_fill(struct driver_pool *pool, uint64_t bytes)
 {
   const struct hipmm_services *services = pool->services;
   void *ptr = NULL;
@@ -311,13 +317,13 @@ static enum hipmm_status fill(struct driver_pool *pool, uint64_t bytes)
 enum hipmm_status driver_pool_prepare(struct driver_pool *pool, const struct driver_pool_options *options)
 {
   enum hipmm_status status = HIPMM_OK;
-  for (size_t i = 0; !status && i < N_SETTINGS; i++) status = put_in_force(pool, &settings[i], options);
-  return status ? status : fill(pool, options->initial_pool_size);
+  for (size_t i = 0; !status && i < N_SETTINGS; i++) status = driver_pool_put_in_force(pool, &settings[i], options);
+  return status ? status : driver_pool_fill(pool, options->initial_pool_size);
 }
 
 /* ---- Life ---- */
 
-static enum hipmm_status require_pools(const struct hipmm_services *services)
+static enum hipmm_status driver_pool_require_pools(const struct hipmm_services *services)
 {
   const struct hipmm_hip *hip = services->hip;
   const struct {
@@ -342,7 +348,7 @@ static enum hipmm_status require_pools(const struct hipmm_services *services)
 }
 
 /* What fails is tried once more: nobody comes after us who could. */
-static void destroy_pool(const struct driver_pool *pool)
+static void driver_pool_destroy_handle(const struct driver_pool *pool)
 {
   const struct hipmm_hip *hip = pool->services->hip;
   if (!pool->pool || !pool->is_ours || !hip->MemPoolDestroy(pool->pool)) return;
@@ -356,13 +362,13 @@ void driver_pool_destroy(void *self)
   const struct hipmm_services *services = pool->services;
   struct hipmm_block block;
   source_wait_at_end(services);
-  while (services->release_next(services, &block) == HIPMM_OK) {
+  while (services->untrack_any(services, &block) == HIPMM_OK) {
     if (pool->counts_reserve) services->count_held(services, (int64_t)block.bytes);
-    give_back(services, block.ptr, NULL);
+    driver_pool_give_back(services, block.ptr, NULL);
   }
   source_wait_at_end(services);
   driver_pool_close_share(pool);
-  destroy_pool(pool);
+  driver_pool_destroy_handle(pool);
   services->count_held(services, -(int64_t)pool->counted_bytes);
   pthread_mutex_destroy(&pool->lock);
   services->host_free(services, pool, sizeof *pool);
@@ -372,7 +378,7 @@ enum hipmm_status driver_pool_create(const struct hipmm_services *services,
                                      enum hipmm_status (*open)(struct driver_pool *pool, const void *options),
                                      const void *options, void **self_out)
 {
-  enum hipmm_status status = require_pools(services);
+  enum hipmm_status status = driver_pool_require_pools(services);
   if (status) return status;
   struct driver_pool *pool = services->host_allocate(services, sizeof *pool);
   if (!pool) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");

@@ -30,7 +30,7 @@ const struct hipmm_option driver_pool_peer_fields[2] = {
      .choices = modes},
 };
 
-static enum hipmm_status allow(struct driver_pool *pool, size_t row, const struct driver_pool_peer *peer)
+static enum hipmm_status driver_share_allow(struct driver_pool *pool, size_t row, const struct driver_pool_peer *peer)
 {
   const struct hipmm_services *services = pool->services;
   char option[40]; /* which of them: it becomes a JSON pointer */
@@ -46,19 +46,19 @@ static enum hipmm_status allow(struct driver_pool *pool, size_t row, const struc
                         (long long)peer->device, services->device, services->hip->GetErrorName(code));
 }
 
-static enum hipmm_status allow_rows(struct driver_pool *pool, const struct hipmm_list *peers)
+static enum hipmm_status driver_share_allow_rows(struct driver_pool *pool, const struct hipmm_list *peers)
 {
   const struct driver_pool_peer *rows = peers->items;
   if (!peers->count) return HIPMM_OK;
   enum hipmm_status status =
       source_require_function(pool->services, !!pool->services->hip->MemPoolSetAccess, "hipMemPoolSetAccess");
-  for (size_t i = 0; !status && i < peers->count; i++) status = allow(pool, i, &rows[i]);
+  for (size_t i = 0; !status && i < peers->count; i++) status = driver_share_allow(pool, i, &rows[i]);
   return status;
 }
 
 /* Without the devices that a row speaks of, which may be given less. Managed memory is every device's by its nature: a
  * driver may have nothing to give there. */
-static enum hipmm_status allow_all(const struct driver_pool *pool, uint64_t devices)
+static enum hipmm_status driver_share_allow_all(const struct driver_pool *pool, uint64_t devices)
 {
   const struct hipmm_services *services = pool->services;
   enum hipmm_log_level level = pool->is_managed ? HIPMM_LOG_DEBUG : HIPMM_LOG_WARNING;
@@ -78,9 +78,9 @@ enum hipmm_status driver_pool_allow(struct driver_pool *pool, const struct hipmm
   const struct driver_pool_peer *rows = peers->items;
   struct reach reach;
   enum hipmm_status status = reach_find(pool->services, &reach);
-  if (!status) status = allow_rows(pool, peers);
+  if (!status) status = driver_share_allow_rows(pool, peers);
   for (size_t i = 0; !status && i < peers->count; i++) reach.devices &= ~reach_bit(rows[i].device);
-  return status ? status : allow_all(pool, reach.devices);
+  return status ? status : driver_share_allow_all(pool, reach.devices);
 }
 
 /* A pool that comes from elsewhere may not be its own device's to use yet. A driver that cannot tell does not mind. */
@@ -101,7 +101,7 @@ enum hipmm_status driver_pool_allow_own(struct driver_pool *pool)
 
 /* ---- Other processes ---- */
 
-static enum hipmm_status require_export(const struct driver_pool *pool, int is_there, const char *name)
+static enum hipmm_status driver_share_require_export(const struct driver_pool *pool, int is_there, const char *name)
 {
   const struct hipmm_services *services = pool->services;
   if (!pool->is_exportable)
@@ -114,7 +114,7 @@ static enum hipmm_status require_export(const struct driver_pool *pool, int is_t
 
 /* CUDA makes a new descriptor each time, ROCm hands out one of its own: it is asked once, and others get copies. And
  * CUDA exports no pointer of a pool that was not exported itself. The device is current. */
-static enum hipmm_status export_once(struct driver_pool *pool)
+static enum hipmm_status driver_share_export_once(struct driver_pool *pool)
 {
   const struct hipmm_services *services = pool->services;
   int fd = -1, code = 0;
@@ -127,14 +127,15 @@ static enum hipmm_status export_once(struct driver_pool *pool)
   return code ? services->refuse_hip(services, "hipMemPoolExportToShareableHandle", code, 0) : HIPMM_OK;
 }
 
-static enum hipmm_status export_fd(void *self, int *fd_out)
+static enum hipmm_status driver_share_export_fd(void *self, int *fd_out)
 {
   struct driver_pool *pool = self;
   const struct hipmm_services *services = pool->services;
-  enum hipmm_status status = require_export(pool, !!services->hip->MemPoolExport, "hipMemPoolExportToShareableHandle");
+  enum hipmm_status status =
+      driver_share_require_export(pool, !!services->hip->MemPoolExport, "hipMemPoolExportToShareableHandle");
   if (status) return status;
   int previous = services->enter_device(services);
-  status = export_once(pool);
+  status = driver_share_export_once(pool);
   services->leave_device(services, previous);
   if (status) return status;
   int copy = fcntl(pool->exported_fd, F_DUPFD_CLOEXEC, 0);
@@ -146,35 +147,38 @@ static enum hipmm_status export_fd(void *self, int *fd_out)
 }
 
 /* ROCm up to 5.4 says success and does nothing. */
-static enum hipmm_status refuse_silence(const struct hipmm_services *services, const char *call)
+static enum hipmm_status driver_share_refuse_silence(const struct hipmm_services *services, const char *call)
 {
   return services->fail(services, HIPMM_E_NOT_SUPPORTED, NULL, "this runtime's %s does nothing", call);
 }
 
-static bool is_blank(const struct hipmm_pool_pointer *pointer)
+static bool driver_share_is_blank(const struct hipmm_pool_pointer *pointer)
 {
   for (size_t i = 0; i < sizeof pointer->data; i++)
     if (pointer->data[i]) return false;
   return true;
 }
 
-static enum hipmm_status export_pointer(void *self, const void *ptr, struct hipmm_pool_pointer *pointer_out)
+static enum hipmm_status driver_share_export_pointer(void *self, const void *ptr,
+                                                     struct hipmm_pool_pointer *pointer_out)
 {
   struct driver_pool *pool = self;
   const struct hipmm_services *services = pool->services;
   struct hipmm_block block;
   struct hipmm_pool_pointer pointer = {.bytes = 0};
   const struct hipmm_hip *hip = services->hip;
-  enum hipmm_status status = require_export(pool, hip->MemPoolExport && hip->MemPoolExportPointer,
-                                            "hipMemPoolExportPointer, or hipMemPoolExportToShareableHandle");
-  if (!status) status = services->held(services, ptr, &block);
+  enum hipmm_status status =
+      driver_share_require_export(pool, hip->MemPoolExport && hip->MemPoolExportPointer,
+                                  "hipMemPoolExportPointer, or hipMemPoolExportToShareableHandle");
+  if (!status) status = services->lookup(services, ptr, &block);
   if (status) return status;
   pointer.bytes = block.bytes;
   int previous = services->enter_device(services);
-  status = export_once(pool);
+  status = driver_share_export_once(pool);
   int code = status ? 0 : services->hip->MemPoolExportPointer(pointer.data, block.ptr);
   if (code) status = services->refuse_hip(services, "hipMemPoolExportPointer", code, 0);
-  if (!status && is_blank(&pointer)) status = refuse_silence(services, "hipMemPoolExportPointer");
+  if (!status && driver_share_is_blank(&pointer))
+    status = driver_share_refuse_silence(services, "hipMemPoolExportPointer");
   services->leave_device(services, previous);
   if (!status) *pointer_out = pointer;
   return status;
@@ -191,21 +195,22 @@ struct driver_import {
 _Static_assert(sizeof((struct hipmm_pool_pointer *)NULL)->data == HIPMM_HIP_POINTER_BYTES, "hipmm_pool_pointer");
 
 /* Under the lock, from here on. */
-static struct driver_import *import_of(const struct driver_pool *pool, const void *ptr)
+static struct driver_import *driver_share_import_of(const struct driver_pool *pool, const void *ptr)
 {
   for (size_t i = 0; i < pool->n_imports; i++)
     if (pool->imports[i].ptr == ptr) return &pool->imports[i];
   return NULL;
 }
 
-static const struct driver_import *import_like(const struct driver_pool *pool, const struct driver_import *import)
+static const struct driver_import *driver_share_import_like(const struct driver_pool *pool,
+                                                            const struct driver_import *import)
 {
   for (size_t i = 0; i < pool->n_imports; i++)
     if (!memcmp(pool->imports[i].data, import->data, sizeof import->data)) return &pool->imports[i];
   return NULL;
 }
 
-static bool make_room(struct driver_pool *pool)
+static bool driver_share_make_room(struct driver_pool *pool)
 {
   const struct hipmm_services *services = pool->services;
   if (pool->n_imports < pool->most_imports) return true;
@@ -221,14 +226,14 @@ static bool make_room(struct driver_pool *pool)
   return true;
 }
 
-static enum hipmm_status refuse_import(const struct driver_pool *pool, const void *ptr)
+static enum hipmm_status driver_share_refuse_import(const struct driver_pool *pool, const void *ptr)
 {
   return pool->services->fail(pool->services, HIPMM_E_STATE, NULL,
                               "this pointer is imported already, as %p: use that, or free it first", ptr);
 }
 
 /* The other process says how large a block is, and may err: the driver is asked, where it can tell. */
-static enum hipmm_status check_size(const struct hipmm_services *services, void *ptr, uint64_t bytes)
+static enum hipmm_status driver_share_check_size(const struct hipmm_services *services, void *ptr, uint64_t bytes)
 {
   const struct hipmm_hip *hip = services->hip;
   void *start = NULL;
@@ -245,19 +250,21 @@ static enum hipmm_status check_size(const struct hipmm_services *services, void 
                         (unsigned long long)bytes, (unsigned long long)(driver_bytes - offset));
 }
 
-static enum hipmm_status open_pointer(struct driver_pool *pool, struct hipmm_pool_pointer pointer, void **ptr_out)
+static enum hipmm_status driver_share_open_pointer(struct driver_pool *pool, struct hipmm_pool_pointer pointer,
+                                                   void **ptr_out)
 {
   const struct hipmm_services *services = pool->services;
   struct driver_import import = {.ptr = NULL};
   memcpy(import.data, pointer.data, sizeof import.data);
-  const struct driver_import *same = import_like(pool, &import);
-  if (same) return refuse_import(pool, same->ptr);
-  if (!make_room(pool)) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory to note it");
+  const struct driver_import *same = driver_share_import_like(pool, &import);
+  if (same) return driver_share_refuse_import(pool, same->ptr);
+  if (!driver_share_make_room(pool))
+    return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory to note it");
   int code = services->hip->MemPoolImportPointer(&import.ptr, pool->pool, pointer.data);
   if (code) return services->refuse_hip(services, "hipMemPoolImportPointer", code, pointer.bytes);
-  if (!import.ptr) return refuse_silence(services, "hipMemPoolImportPointer");
-  if (import_of(pool, import.ptr)) return refuse_import(pool, import.ptr);
-  enum hipmm_status status = check_size(services, import.ptr, pointer.bytes);
+  if (!import.ptr) return driver_share_refuse_silence(services, "hipMemPoolImportPointer");
+  if (driver_share_import_of(pool, import.ptr)) return driver_share_refuse_import(pool, import.ptr);
+  enum hipmm_status status = driver_share_check_size(services, import.ptr, pointer.bytes);
   if (!status) status = driver_pool_hold(pool, import.ptr, pointer.bytes);
   if (status) {
     services->hip->FreeAsync(import.ptr, NULL);
@@ -270,7 +277,7 @@ static enum hipmm_status open_pointer(struct driver_pool *pool, struct hipmm_poo
 
 void driver_pool_forget_import(struct driver_pool *pool, const void *ptr)
 {
-  struct driver_import *import = import_of(pool, ptr);
+  struct driver_import *import = driver_share_import_of(pool, ptr);
   if (import) *import = pool->imports[--pool->n_imports];
 }
 
@@ -281,7 +288,8 @@ void driver_pool_close_share(struct driver_pool *pool)
     pool->services->host_free(pool->services, pool->imports, pool->most_imports * sizeof *pool->imports);
 }
 
-static enum hipmm_status import_pointer(void *self, const struct hipmm_pool_pointer *pointer, void **ptr_out)
+static enum hipmm_status driver_share_import_pointer(void *self, const struct hipmm_pool_pointer *pointer,
+                                                     void **ptr_out)
 {
   struct driver_pool *pool = self;
   const struct hipmm_services *services = pool->services;
@@ -297,7 +305,7 @@ static enum hipmm_status import_pointer(void *self, const struct hipmm_pool_poin
   int cancel = cancel_forbid();
   int previous = services->enter_device(services);
   pthread_mutex_lock(&pool->lock);
-  status = open_pointer(pool, *pointer, ptr_out);
+  status = driver_share_open_pointer(pool, *pointer, ptr_out);
   pthread_mutex_unlock(&pool->lock);
   services->leave_device(services, previous);
   cancel_allow(cancel);
@@ -305,6 +313,6 @@ static enum hipmm_status import_pointer(void *self, const struct hipmm_pool_poin
 }
 
 const struct hipmm_sharing driver_pool_sharing = {.struct_size = sizeof driver_pool_sharing,
-                                                  .export_fd = export_fd,
-                                                  .export_pointer = export_pointer,
-                                                  .import_pointer = import_pointer};
+                                                  .export_fd = driver_share_export_fd,
+                                                  .export_pointer = driver_share_export_pointer,
+                                                  .import_pointer = driver_share_import_pointer};

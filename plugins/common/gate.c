@@ -14,7 +14,7 @@ enum { YIELDS = 1000, NAP_NS = 50000 };
 
 atomic_bool gates_are_light;
 
-static void prepare(void)
+static void gate_prepare(void)
 {
   bool light = !syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
   atomic_store(&gates_are_light, light);
@@ -23,7 +23,7 @@ static void prepare(void)
 void gates_prepare(void)
 {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, prepare);
+  pthread_once(&once, gate_prepare);
 }
 
 void gates_agree(void)

@@ -2,7 +2,7 @@
 /* memory_hint.c: see hint.h. */
 #include "memory_hint.h"
 
-enum hipmm_status hint_device_can(const struct hipmm_services *services, int device, bool *can_out)
+enum hipmm_status memory_hint_device_can(const struct hipmm_services *services, int device, bool *can_out)
 {
   int value = 0;
   int code = services->hip->DeviceGetAttribute(&value, HIPMM_HIP_DEVICE_CONCURRENT_MANAGED_ACCESS, device);
@@ -11,11 +11,11 @@ enum hipmm_status hint_device_can(const struct hipmm_services *services, int dev
   return HIPMM_OK;
 }
 
-enum hipmm_status hint_open(struct hint *hint, const struct hipmm_services *services, struct hipmm_resource *upstream,
-                            const char *call, bool has_call)
+enum hipmm_status memory_hint_open(struct memory_hint *hint, const struct hipmm_services *services,
+                                   struct hipmm_resource *upstream, const char *call, bool has_call)
 {
   bool can = false;
-  enum hipmm_status status = hint_device_can(services, services->device, &can);
+  enum hipmm_status status = memory_hint_device_can(services, services->device, &can);
   if (status) return status;
   if (can && !has_call)
     return services->fail(services, HIPMM_E_NOT_SUPPORTED, NULL, "this runtime does not export %s", call);
@@ -31,36 +31,36 @@ enum hipmm_status hint_open(struct hint *hint, const struct hipmm_services *serv
   return HIPMM_OK;
 }
 
-static void count(atomic_uint_fast64_t *counter, uint64_t amount)
+static void memory_hint_count(atomic_uint_fast64_t *counter, uint64_t amount)
 {
   atomic_fetch_add_explicit(counter, amount, memory_order_relaxed);
 }
 
 /* Said once: nothing else shows that the adaptor does not do what it is there for. */
-static void ignore(struct hint *hint)
+static void memory_hint_ignore(struct memory_hint *hint)
 {
-  count(&hint->ignored, 1);
+  memory_hint_count(&hint->ignored, 1);
   if (!atomic_exchange_explicit(&hint->has_told, true, memory_order_relaxed))
     hint->services->log(hint->services, HIPMM_LOG_INFO,
                         "%s does not apply to memory of its upstream: it is not managed", hint->call);
 }
 
-enum hipmm_status hint_judge(struct hint *hint, int code, size_t bytes)
+enum hipmm_status memory_hint_judge(struct memory_hint *hint, int code, size_t bytes)
 {
   if (code && code != HIPMM_HIP_ERROR_INVALID_VALUE)
     return hint->services->refuse_hip(hint->services, hint->call, code, bytes);
   if (code) {
     hint->services->hip->GetLastError();
-    ignore(hint);
+    memory_hint_ignore(hint);
   } else {
-    count(&hint->given, 1);
-    count(&hint->given_bytes, bytes);
+    memory_hint_count(&hint->given, 1);
+    memory_hint_count(&hint->given_bytes, bytes);
   }
   return HIPMM_OK;
 }
 
-enum hipmm_status hint_give_back(const struct hint *hint, enum hipmm_status status, struct hipmm_block block,
-                                 size_t alignment, hipStream_t stream)
+enum hipmm_status memory_hint_give_back(const struct memory_hint *hint, enum hipmm_status status,
+                                        struct hipmm_block block, size_t alignment, hipStream_t stream)
 {
   if (hipmm_upstream_deallocate(hint->upstream, block.ptr, block.bytes, alignment, stream))
     hint->services->log(hint->services, HIPMM_LOG_ERROR, "%p could not be given back after %s failed: it is lost",
@@ -68,19 +68,21 @@ enum hipmm_status hint_give_back(const struct hint *hint, enum hipmm_status stat
   return status;
 }
 
-enum hipmm_status hint_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+enum hipmm_status memory_hint_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
 {
-  struct hint *hint = self;
+  struct memory_hint *hint = self;
   return hipmm_upstream_deallocate(hint->upstream, ptr, bytes, alignment, stream);
 }
 
-enum hipmm_status hint_query(void *self, size_t index, int64_t *value_out)
+enum hipmm_status memory_hint_query(void *self, size_t index, int64_t *value_out)
 {
-  struct hint *hint = self;
+  struct memory_hint *hint = self;
   switch (index) {
-  case HINT_IS_ON: *value_out = hint->is_on; break;
-  case HINT_GIVEN: *value_out = (int64_t)atomic_load_explicit(&hint->given, memory_order_relaxed); break;
-  case HINT_GIVEN_BYTES: *value_out = (int64_t)atomic_load_explicit(&hint->given_bytes, memory_order_relaxed); break;
+  case MEMORY_HINT_IS_ON: *value_out = hint->is_on; break;
+  case MEMORY_HINT_GIVEN: *value_out = (int64_t)atomic_load_explicit(&hint->given, memory_order_relaxed); break;
+  case MEMORY_HINT_GIVEN_BYTES:
+    *value_out = (int64_t)atomic_load_explicit(&hint->given_bytes, memory_order_relaxed);
+    break;
   default: *value_out = (int64_t)atomic_load_explicit(&hint->ignored, memory_order_relaxed);
   }
   return HIPMM_OK;

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 /* What such an adaptor begins with. */
-struct hint {
+struct memory_hint {
   const struct hipmm_services *services;
   struct hipmm_resource *upstream;
   const char *call; /* the HIP function */
@@ -21,24 +21,30 @@ struct hint {
 };
 
 /* For create. `has_call`: the runtime exports the function. */
-enum hipmm_status hint_open(struct hint *hint, const struct hipmm_services *services, struct hipmm_resource *upstream,
-                            const char *call, bool has_call);
+enum hipmm_status memory_hint_open(struct memory_hint *hint, const struct hipmm_services *services,
+                                   struct hipmm_resource *upstream, const char *call, bool has_call);
 
 /* Whether `device` can. */
-enum hipmm_status hint_device_can(const struct hipmm_services *services, int device, bool *can_out);
+enum hipmm_status memory_hint_device_can(const struct hipmm_services *services, int device, bool *can_out);
 
 /* Judges what HIP answered to a hint about `bytes`, and counts it. */
-enum hipmm_status hint_judge(struct hint *hint, int code, size_t bytes);
+enum hipmm_status memory_hint_judge(struct memory_hint *hint, int code, size_t bytes);
 
 /* A block that was just allocated goes back to the upstream, since a hint about it failed with `status`, which is
  * returned. */
-enum hipmm_status hint_give_back(const struct hint *hint, enum hipmm_status status, struct hipmm_block block,
-                                 size_t alignment, hipStream_t stream);
+enum hipmm_status memory_hint_give_back(const struct memory_hint *hint, enum hipmm_status status,
+                                        struct hipmm_block block, size_t alignment, hipStream_t stream);
 
-/* Ops and values that are the same for all. `self` begins with a struct hint. */
-enum hint_value { HINT_IS_ON, HINT_GIVEN, HINT_GIVEN_BYTES, HINT_IGNORED, HINT_VALUES };
+/* Ops and values that are the same for all. `self` begins with a struct memory_hint. */
+enum hint_value {
+  MEMORY_HINT_IS_ON,
+  MEMORY_HINT_GIVEN,
+  MEMORY_HINT_GIVEN_BYTES,
+  MEMORY_HINT_IGNORED,
+  MEMORY_HINT_VALUES
+};
 
-enum hipmm_status hint_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream);
-enum hipmm_status hint_query(void *self, size_t index, int64_t *value_out);
+enum hipmm_status memory_hint_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream);
+enum hipmm_status memory_hint_query(void *self, size_t index, int64_t *value_out);
 
 #endif

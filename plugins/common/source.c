@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* source.c: see source.h. Every block that a source gave out stands in the core's ledger, so that a foreign pointer, a
+/* source.c: see source.h. Every block that a source gave out stands in the core's block_map, so that a foreign pointer, a
  * second free and a wrong size are refused before the runtime hears of them. */
 #include "source.h"
 #include "../../core/base/cancel.h"
@@ -32,7 +32,7 @@ void source_destroy(void *self)
   const struct hipmm_services *services = source->services;
   struct hipmm_block block;
   source_wait_at_end(services);
-  while (services->release_next(services, &block) == HIPMM_OK)
+  while (services->untrack_any(services, &block) == HIPMM_OK)
     if (source->memory->give_back(source, block.ptr, block.bytes))
       source->memory->give_back(source, block.ptr, block.bytes);
   services->host_free(services, source, source->self_bytes);
@@ -79,13 +79,13 @@ enum hipmm_status source_require_device(const struct hipmm_services *services, c
 
 /* ---- Memory ---- */
 
-static enum hipmm_status obtain_and_hold(const struct source *source, size_t bytes, void **ptr_out)
+static enum hipmm_status source_obtain_and_hold(const struct source *source, size_t bytes, void **ptr_out)
 {
   const struct hipmm_services *services = source->services;
   void *ptr = NULL;
   enum hipmm_status status = source->memory->obtain(source, bytes, &ptr);
   if (status) return status;
-  status = services->hold(services, ptr, bytes);
+  status = services->track(services, ptr, bytes);
   if (status)
     source->memory->give_back(source, ptr, bytes);
   else
@@ -106,7 +106,7 @@ enum hipmm_status source_allocate(void *self, size_t bytes, size_t alignment, hi
   }
   int cancel = cancel_forbid();
   int previous = services->enter_device(services);
-  status = obtain_and_hold(source, bytes, ptr_out);
+  status = source_obtain_and_hold(source, bytes, ptr_out);
   services->leave_device(services, previous);
   cancel_allow(cancel);
   return status;
@@ -114,7 +114,7 @@ enum hipmm_status source_allocate(void *self, size_t bytes, size_t alignment, hi
 
 /* Work on the stream may still use the memory, and hipFree has not waited for it since HIP 7. A handle that is no
  * stream any more is no reason to keep the memory: then the whole device is waited for. */
-static enum hipmm_status wait_for_work(const struct hipmm_services *services, hipStream_t stream)
+static enum hipmm_status source_wait_for_work(const struct hipmm_services *services, hipStream_t stream)
 {
   if (hipmm_stream_is_captured(services->hip, stream))
     return services->refuse(services, HIPMM_E_STATE,
@@ -134,14 +134,14 @@ enum hipmm_status source_deallocate(void *self, void *ptr, size_t bytes, size_t 
   size_t held_bytes = 0;
   (void)alignment;
   if (!ptr) return HIPMM_OK;
-  enum hipmm_status status = services->release(services, ptr, bytes, &held_bytes);
+  enum hipmm_status status = services->untrack(services, ptr, bytes, &held_bytes);
   if (status) return status;
   int cancel = cancel_forbid(); /* the block is nobody's meanwhile */
   int previous = services->enter_device(services);
-  status = wait_for_work(services, stream);
+  status = source_wait_for_work(services, stream);
   if (!status) status = source->memory->give_back(source, ptr, held_bytes);
   services->leave_device(services, previous);
-  if (status && services->hold(services, ptr, held_bytes))
+  if (status && services->track(services, ptr, held_bytes))
     services->log(services, HIPMM_LOG_ERROR, "%p could not be freed and cannot be noted either: it is lost", ptr);
   cancel_allow(cancel);
   return status;
@@ -150,12 +150,12 @@ enum hipmm_status source_deallocate(void *self, void *ptr, size_t bytes, size_t 
 enum hipmm_status source_find(void *self, const void *ptr, struct hipmm_block *block_out)
 {
   struct source *source = self;
-  return source->services->held(source->services, ptr, block_out);
+  return source->services->lookup(source->services, ptr, block_out);
 }
 
 /* ---- Host memory ---- */
 
-static enum hipmm_status obtain_host(const struct source *source, size_t bytes, void **ptr_out)
+static enum hipmm_status source_obtain_host(const struct source *source, size_t bytes, void **ptr_out)
 {
   const struct hipmm_services *services = source->services;
   size_t rounded = (bytes + HIPMM_ALIGNMENT - 1) / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
@@ -166,11 +166,11 @@ static enum hipmm_status obtain_host(const struct source *source, size_t bytes, 
   return HIPMM_OK;
 }
 
-static enum hipmm_status give_back_host(const struct source *source, void *ptr, size_t bytes)
+static enum hipmm_status source_give_back_host(const struct source *source, void *ptr, size_t bytes)
 {
   (void)source, (void)bytes;
   free(ptr);
   return HIPMM_OK;
 }
 
-const struct source_memory source_host_memory = {.obtain = obtain_host, .give_back = give_back_host};
+const struct source_memory source_host_memory = {.obtain = source_obtain_host, .give_back = source_give_back_host};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* source.h: what the sources have in common: the checks, the device, the ledger, and the wait for work before memory
+/* source.h: what the sources have in common: the checks, the device, the block_map, and the wait for work before memory
  * goes back. Compiled into each source, which brings two functions: one gets memory, one gives it back. */
 #ifndef HIPMM_PLUGINS_COMMON_SOURCE_H
 #define HIPMM_PLUGINS_COMMON_SOURCE_H

@@ -12,15 +12,15 @@
 /* The frames of this file and of whatever wraps backtrace(), before the one that is asked for. */
 enum { FIRST_CAPACITY = 64, MOST_OWN_FRAMES = 8 };
 
-void traces_open(struct traces *traces, const struct hipmm_services *services)
+void stack_traces_open(struct stack_traces *traces, const struct hipmm_services *services)
 {
   void *frame[1];
-  *traces = (struct traces){.services = services, .used = 1};
+  *traces = (struct stack_traces){.services = services, .used = 1};
   pthread_mutex_init(&traces->lock, NULL);
   backtrace(frame, 1); /* its first call loads a library, which must not happen in the middle of an allocation */
 }
 
-void traces_close(struct traces *traces)
+void stack_traces_close(struct stack_traces *traces)
 {
   const struct hipmm_services *services = traces->services;
   if (traces->items) services->host_free(services, traces->items, traces->capacity * sizeof *traces->items);
@@ -30,7 +30,7 @@ void traces_close(struct traces *traces)
 
 /* ---- The table; the lock is held ---- */
 
-static uint64_t hash_of(void *const *frames, uint32_t depth)
+static uint64_t stack_traces_hash_of(void *const *frames, uint32_t depth)
 {
   uint64_t hash = depth;
   for (uint32_t i = 0; i < depth; i++) {
@@ -40,29 +40,29 @@ static uint64_t hash_of(void *const *frames, uint32_t depth)
   return hash;
 }
 
-static uint32_t *bucket_of(const struct traces *traces, uint64_t hash)
+static uint32_t *stack_traces_bucket_of(const struct stack_traces *traces, uint64_t hash)
 {
   return &traces->buckets[hash & (traces->capacity - 1)];
 }
 
 /* Puts the traces that are in use into the buckets. */
-static void fill_buckets(struct traces *traces)
+static void stack_traces_fill_buckets(struct stack_traces *traces)
 {
   for (uint32_t number = 1; number < traces->used; number++) {
-    struct trace *trace = &traces->items[number];
+    struct stack_trace *trace = &traces->items[number];
     if (!trace->users) continue;
-    uint32_t *bucket = bucket_of(traces, trace->hash);
+    uint32_t *bucket = stack_traces_bucket_of(traces, trace->hash);
     trace->next = *bucket;
     *bucket = number;
   }
 }
 
-static bool grow(struct traces *traces)
+static bool stack_traces_grow(struct stack_traces *traces)
 {
   const struct hipmm_services *services = traces->services;
   uint32_t capacity = traces->capacity ? 2 * traces->capacity : FIRST_CAPACITY;
   if (capacity > UINT32_MAX / 4) return false;
-  struct trace *items = services->host_allocate(services, capacity * sizeof *items);
+  struct stack_trace *items = services->host_allocate(services, capacity * sizeof *items);
   uint32_t *buckets = services->host_allocate(services, capacity * sizeof *buckets);
   if (!items || !buckets) {
     if (items) services->host_free(services, items, capacity * sizeof *items);
@@ -77,15 +77,15 @@ static bool grow(struct traces *traces)
   traces->items = items;
   traces->buckets = buckets;
   traces->capacity = capacity;
-  fill_buckets(traces);
+  stack_traces_fill_buckets(traces);
   return true;
 }
 
-static uint32_t find(const struct traces *traces, uint64_t hash, void *const *frames, uint32_t depth)
+static uint32_t stack_traces_find(const struct stack_traces *traces, uint64_t hash, void *const *frames, uint32_t depth)
 {
-  uint32_t number = traces->capacity ? *bucket_of(traces, hash) : 0;
+  uint32_t number = traces->capacity ? *stack_traces_bucket_of(traces, hash) : 0;
   while (number) {
-    const struct trace *trace = &traces->items[number];
+    const struct stack_trace *trace = &traces->items[number];
     if (trace->hash == hash && trace->depth == depth && !memcmp(trace->frames, frames, depth * sizeof *frames)) break;
     number = trace->next;
   }
@@ -93,25 +93,25 @@ static uint32_t find(const struct traces *traces, uint64_t hash, void *const *fr
 }
 
 /* An unused number, or 0. */
-static uint32_t unused_number(struct traces *traces)
+static uint32_t stack_traces_unused_number(struct stack_traces *traces)
 {
   uint32_t number = traces->first_free;
   if (number)
     traces->first_free = traces->items[number].next;
-  else if (traces->used < traces->capacity || grow(traces))
+  else if (traces->used < traces->capacity || stack_traces_grow(traces))
     number = traces->used++;
   return number;
 }
 
-static uint32_t add(struct traces *traces, uint64_t hash, void *const *frames, uint32_t depth)
+static uint32_t stack_traces_add(struct stack_traces *traces, uint64_t hash, void *const *frames, uint32_t depth)
 {
-  uint32_t number = find(traces, hash, frames, depth);
+  uint32_t number = stack_traces_find(traces, hash, frames, depth);
   if (!number) {
-    number = unused_number(traces);
+    number = stack_traces_unused_number(traces);
     if (!number) return 0;
-    struct trace *trace = &traces->items[number];
-    uint32_t *bucket = bucket_of(traces, hash);
-    *trace = (struct trace){.hash = hash, .next = *bucket, .depth = depth};
+    struct stack_trace *trace = &traces->items[number];
+    uint32_t *bucket = stack_traces_bucket_of(traces, hash);
+    *trace = (struct stack_trace){.hash = hash, .next = *bucket, .depth = depth};
     memcpy(trace->frames, frames, depth * sizeof *frames);
     *bucket = number;
   }
@@ -119,10 +119,10 @@ static uint32_t add(struct traces *traces, uint64_t hash, void *const *frames, u
   return number;
 }
 
-static void forget(struct traces *traces, uint32_t number)
+static void stack_traces_forget(struct stack_traces *traces, uint32_t number)
 {
-  struct trace *trace = &traces->items[number];
-  uint32_t *link = bucket_of(traces, trace->hash);
+  struct stack_trace *trace = &traces->items[number];
+  uint32_t *link = stack_traces_bucket_of(traces, trace->hash);
   while (*link != number) link = &traces->items[*link].next;
   *link = trace->next;
   trace->next = traces->first_free;
@@ -132,35 +132,35 @@ static void forget(struct traces *traces, uint32_t number)
 /* ---- Taking ---- */
 
 /* Where the frames of the caller begin. */
-static int skip_own(void *const *frames, int count, const void *from)
+static int stack_traces_skip_own(void *const *frames, int count, const void *from)
 {
   for (int i = 0; i < count && i < MOST_OWN_FRAMES; i++)
     if (frames[i] == from) return i;
   return count > 1 ? 1 : 0;
 }
 
-uint32_t traces_take(struct traces *traces, const void *from, uint32_t depth)
+uint32_t stack_traces_take(struct stack_traces *traces, const void *from, uint32_t depth)
 {
-  void *frames[TRACE_MOST_FRAMES + MOST_OWN_FRAMES];
-  int count = backtrace(frames, TRACE_MOST_FRAMES + MOST_OWN_FRAMES);
-  int first = skip_own(frames, count, from);
+  void *frames[STACK_TRACE_MOST_FRAMES + MOST_OWN_FRAMES];
+  int count = backtrace(frames, STACK_TRACE_MOST_FRAMES + MOST_OWN_FRAMES);
+  int first = stack_traces_skip_own(frames, count, from);
   uint32_t taken = (uint32_t)(count - first) < depth ? (uint32_t)(count - first) : depth;
-  uint64_t hash = hash_of(frames + first, taken);
+  uint64_t hash = stack_traces_hash_of(frames + first, taken);
   pthread_mutex_lock(&traces->lock);
-  uint32_t number = add(traces, hash, frames + first, taken);
+  uint32_t number = stack_traces_add(traces, hash, frames + first, taken);
   pthread_mutex_unlock(&traces->lock);
   return number;
 }
 
-void traces_drop(struct traces *traces, uint32_t number)
+void stack_traces_drop(struct stack_traces *traces, uint32_t number)
 {
   if (!number) return;
   pthread_mutex_lock(&traces->lock);
-  if (!--traces->items[number].users) forget(traces, number);
+  if (!--traces->items[number].users) stack_traces_forget(traces, number);
   pthread_mutex_unlock(&traces->lock);
 }
 
-int64_t traces_metadata_bytes(struct traces *traces)
+int64_t stack_traces_metadata_bytes(struct stack_traces *traces)
 {
   pthread_mutex_lock(&traces->lock);
   int64_t bytes = (int64_t)(traces->capacity * (sizeof *traces->items + sizeof *traces->buckets));
@@ -171,7 +171,7 @@ int64_t traces_metadata_bytes(struct traces *traces)
 /* ---- Writing ---- */
 
 /* Programs in C++ bring the function that makes their names readable; others have no use for it. */
-static char *demangle(const char *name)
+static char *stack_traces_demangle(const char *name)
 {
   char *(*function)(const char *, char *, size_t *, int *) = NULL;
   *(void **)&function = dlsym(RTLD_DEFAULT, "__cxa_demangle");
@@ -181,14 +181,14 @@ static char *demangle(const char *name)
 
 /* As RMM writes them, and where in function and file, for addr2line. The address is that of the call, which is before
  * the one that it returns to. */
-static void frame_text(uint32_t index, void *frame, char *line, size_t line_bytes)
+static void stack_traces_frame_text(uint32_t index, void *frame, char *line, size_t line_bytes)
 {
   Dl_info info;
   if (!dladdr((char *)frame - 1, &info) || !info.dli_fname) {
     snprintf(line, line_bytes, "  #%u in %p", index, frame);
     return;
   }
-  char *readable = info.dli_sname ? demangle(info.dli_sname) : NULL;
+  char *readable = info.dli_sname ? stack_traces_demangle(info.dli_sname) : NULL;
   unsigned long in_file = (unsigned long)((char *)frame - 1 - (char *)info.dli_fbase);
   if (info.dli_sname)
     snprintf(line, line_bytes, "  #%u in %.500s+%#lx from %.500s (+%#lx)", index, readable ? readable : info.dli_sname,
@@ -198,15 +198,16 @@ static void frame_text(uint32_t index, void *frame, char *line, size_t line_byte
   free(readable);
 }
 
-void traces_write(struct traces *traces, uint32_t number, void (*write)(void *closure, const char *line), void *closure)
+void stack_traces_write(struct stack_traces *traces, uint32_t number, void (*write)(void *closure, const char *line),
+                        void *closure)
 {
   char line[1200];
   if (!number) return;
   pthread_mutex_lock(&traces->lock);
-  struct trace trace = traces->items[number];
+  struct stack_trace trace = traces->items[number];
   pthread_mutex_unlock(&traces->lock);
   for (uint32_t i = 0; i < trace.depth; i++) {
-    frame_text(i, trace.frames[i], line, sizeof line);
+    stack_traces_frame_text(i, trace.frames[i], line, sizeof line);
     write(closure, line);
   }
 }
@@ -216,14 +217,14 @@ struct log_lines {
   enum hipmm_log_level level;
 };
 
-static void log_line(void *closure, const char *line)
+static void stack_traces_log_line(void *closure, const char *line)
 {
   const struct log_lines *lines = closure;
   lines->services->log(lines->services, lines->level, "%s", line);
 }
 
-void traces_log(struct traces *traces, uint32_t number, enum hipmm_log_level level)
+void stack_traces_log(struct stack_traces *traces, uint32_t number, enum hipmm_log_level level)
 {
   struct log_lines lines = {traces->services, level};
-  traces_write(traces, number, log_line, &lines);
+  stack_traces_write(traces, number, stack_traces_log_line, &lines);
 }

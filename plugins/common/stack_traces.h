@@ -9,40 +9,40 @@
 
 #include <pthread.h>
 
-enum { TRACE_MOST_FRAMES = 64 /* as in RMM */ };
+enum { STACK_TRACE_MOST_FRAMES = 64 /* as in RMM */ };
 
-struct trace {
+struct stack_trace {
   uint64_t hash;
   uint32_t users; /* 0: free */
   uint32_t next;  /* in the chain of its bucket, or of those that are free */
   uint32_t depth;
   uint32_t unused;
-  void *frames[TRACE_MOST_FRAMES]; /* return addresses, the caller of hipmm's plugin first */
+  void *frames[STACK_TRACE_MOST_FRAMES]; /* return addresses, the caller of hipmm's plugin first */
 };
 
-struct traces {
+struct stack_traces {
   const struct hipmm_services *services;
   pthread_mutex_t lock;
-  struct trace *items; /* [0] is unused: number 0 is no trace */
+  struct stack_trace *items; /* [0] is unused: number 0 is no trace */
   uint32_t capacity, used, first_free;
   uint32_t *buckets; /* as many as capacity */
 };
 
-void traces_open(struct traces *traces, const struct hipmm_services *services);
-void traces_close(struct traces *traces);
+void stack_traces_open(struct stack_traces *traces, const struct hipmm_services *services);
+void stack_traces_close(struct stack_traces *traces);
 
 /* The number of the calling thread's trace, of `depth` frames at most, from the frame that `from` returns to, which is
  * __builtin_return_address(0) of an op. 0 when there is no host memory for one. */
-uint32_t traces_take(struct traces *traces, const void *from, uint32_t depth);
+uint32_t stack_traces_take(struct stack_traces *traces, const void *from, uint32_t depth);
 
 /* One user less. 0 is ignored. */
-void traces_drop(struct traces *traces, uint32_t number);
+void stack_traces_drop(struct stack_traces *traces, uint32_t number);
 
 /* Writes a trace, a line for each frame, or writes it to the log. Nothing for 0. */
-void traces_write(struct traces *traces, uint32_t number, void (*write)(void *closure, const char *line),
-                  void *closure);
-void traces_log(struct traces *traces, uint32_t number, enum hipmm_log_level level);
+void stack_traces_write(struct stack_traces *traces, uint32_t number, void (*write)(void *closure, const char *line),
+                        void *closure);
+void stack_traces_log(struct stack_traces *traces, uint32_t number, enum hipmm_log_level level);
 
-int64_t traces_metadata_bytes(struct traces *traces);
+int64_t stack_traces_metadata_bytes(struct stack_traces *traces);
 
 #endif

@@ -31,16 +31,16 @@ void streams_close(struct streams *streams)
   services->host_free(services, streams->table, TABLE * sizeof *streams->table);
 }
 
-static uint32_t home_of(hipStream_t handle, uint64_t thread)
+static uint32_t stream_order_home_of(hipStream_t handle, uint64_t thread)
 {
   uint64_t key = ((uint64_t)(uintptr_t)handle >> 4 ^ thread) * 0x9E3779B97F4A7C15ull;
   return (uint32_t)(key >> 40) % TABLE;
 }
 
 /* The table's entry for a stream: the one that holds its id, or the empty one where it goes. */
-static uint16_t *entry_of(const struct streams *streams, hipStream_t handle, uint64_t thread)
+static uint16_t *stream_order_entry_of(const struct streams *streams, hipStream_t handle, uint64_t thread)
 {
-  for (uint32_t at = home_of(handle, thread);; at++) {
+  for (uint32_t at = stream_order_home_of(handle, thread);; at++) {
     uint16_t *entry = &streams->table[at % TABLE];
     const struct stream *stream = &streams->items[*entry];
     if (!*entry || (stream->handle == handle && stream->thread == thread)) return entry;
@@ -48,19 +48,19 @@ static uint16_t *entry_of(const struct streams *streams, hipStream_t handle, uin
 }
 
 /* Empties the stream's entry. Each entry behind it that was put there because the table was occupied moves up. */
-static void remove_entry(struct streams *streams, const struct stream *stream)
+static void stream_order_remove_entry(struct streams *streams, const struct stream *stream)
 {
-  uint32_t hole = (uint32_t)(entry_of(streams, stream->handle, stream->thread) - streams->table);
+  uint32_t hole = (uint32_t)(stream_order_entry_of(streams, stream->handle, stream->thread) - streams->table);
   for (uint32_t at = (hole + 1) % TABLE; streams->table[at]; at = (at + 1) % TABLE) {
     const struct stream *other = &streams->items[streams->table[at]];
-    if ((at - home_of(other->handle, other->thread)) % TABLE < (at - hole) % TABLE) continue;
+    if ((at - stream_order_home_of(other->handle, other->thread)) % TABLE < (at - hole) % TABLE) continue;
     streams->table[hole] = streams->table[at];
     hole = at;
   }
   streams->table[hole] = STREAM_CLEAN;
 }
 
-static enum hipmm_status check_device(const struct streams *streams, hipStream_t handle)
+static enum hipmm_status stream_order_check_device(const struct streams *streams, hipStream_t handle)
 {
   const struct hipmm_services *services = streams->services;
   const struct hipmm_hip *hip = services->hip;
@@ -74,7 +74,7 @@ static enum hipmm_status check_device(const struct streams *streams, hipStream_t
                           (uintptr_t)handle, (uint64_t)device, (uint64_t)services->device);
 }
 
-static uint32_t unused_id(struct streams *streams)
+static uint32_t stream_order_unused_id(struct streams *streams)
 {
   uint32_t id = streams->unused;
   if (!id) return streams->count < MAX_STREAMS ? streams->count++ : STREAM_CLEAN;
@@ -88,7 +88,7 @@ bool stream_is_sure(const struct streams *streams, uint32_t id)
   return stream->lasts || stream->thread || streams->record == RECORD_LAZY || !streams->services->hip->StreamGetId;
 }
 
-static bool is_captured(const struct streams *streams, hipStream_t handle)
+static bool stream_order_is_captured(const struct streams *streams, hipStream_t handle)
 {
   int cancel = cancel_forbid();
   bool captured = hipmm_stream_is_captured(streams->services->hip, handle);
@@ -98,20 +98,21 @@ static bool is_captured(const struct streams *streams, hipStream_t handle)
 
 /* HIP's number of a stream; 0 where it has none to tell, as while the stream is captured: to ask would end the capture.
  * It is another stream then, rightly so, since a graph does not run in the order of the stream that it was made of. */
-static unsigned long long number_of(const struct streams *streams, hipStream_t handle)
+static unsigned long long stream_order_number_of(const struct streams *streams, hipStream_t handle)
 {
   const struct hipmm_hip *hip = streams->services->hip;
   unsigned long long number = 0;
-  if (!hip->StreamGetId || handle == NULL || handle == PER_THREAD || is_captured(streams, handle)) return 0;
+  if (!hip->StreamGetId || handle == NULL || handle == PER_THREAD || stream_order_is_captured(streams, handle))
+    return 0;
   int cancel = cancel_forbid();
   if (hip->StreamGetId(handle, &number)) hip->GetLastError();
   cancel_allow(cancel);
   return number;
 }
 
-static uint32_t add(struct streams *streams, hipStream_t handle, unsigned long long number)
+static uint32_t stream_order_add(struct streams *streams, hipStream_t handle, unsigned long long number)
 {
-  uint32_t id = unused_id(streams);
+  uint32_t id = stream_order_unused_id(streams);
   if (!id) return STREAM_CLEAN;
   struct stream *stream = &streams->items[id];
   /* A stream that was forgotten leaves its events. */
@@ -124,7 +125,7 @@ static uint32_t add(struct streams *streams, hipStream_t handle, unsigned long l
   stream->frees = stream->recorded = stream->passed = 0;
   stream->n_marks = stream->marks_ahead = 0;
   if (handle == PER_THREAD) stream->thread = thread_number();
-  *entry_of(streams, handle, stream->thread) = (uint16_t)id;
+  *stream_order_entry_of(streams, handle, stream->thread) = (uint16_t)id;
   streams->active++;
   return id;
 }
@@ -133,17 +134,17 @@ void stream_lose(struct streams *streams, uint32_t id)
 {
   struct stream *stream = &streams->items[id];
   if (stream->gone) return; /* its handle may be another stream's by now */
-  remove_entry(streams, stream);
+  stream_order_remove_entry(streams, stream);
   stream->gone = true;
 }
 
 /* The stream that the handle names now, if it is known; STREAM_CLEAN if not, and its number then. The stream that the
  * handle named before is lost. */
-static uint32_t known_id(struct streams *streams, hipStream_t handle, unsigned long long *number_out)
+static uint32_t stream_order_known_id(struct streams *streams, hipStream_t handle, unsigned long long *number_out)
 {
-  uint32_t id = *entry_of(streams, handle, handle == PER_THREAD ? thread_number() : 0);
+  uint32_t id = *stream_order_entry_of(streams, handle, handle == PER_THREAD ? thread_number() : 0);
   if (id && stream_is_sure(streams, id)) return id;
-  *number_out = number_of(streams, handle);
+  *number_out = stream_order_number_of(streams, handle);
   if (id && streams->items[id].number == *number_out) return id;
   if (id) stream_lose(streams, id);
   return STREAM_CLEAN;
@@ -152,7 +153,7 @@ static uint32_t known_id(struct streams *streams, hipStream_t handle, unsigned l
 uint32_t streams_known_id(struct streams *streams, hipStream_t handle)
 {
   unsigned long long number;
-  return known_id(streams, stream_usual_handle(handle), &number);
+  return stream_order_known_id(streams, stream_usual_handle(handle), &number);
 }
 
 enum hipmm_status streams_enter(struct streams *streams, hipStream_t handle, uint32_t *id_out)
@@ -160,10 +161,10 @@ enum hipmm_status streams_enter(struct streams *streams, hipStream_t handle, uin
   unsigned long long number;
   enum hipmm_status status = HIPMM_OK;
   handle = stream_usual_handle(handle);
-  uint32_t id = known_id(streams, handle, &number);
+  uint32_t id = stream_order_known_id(streams, handle, &number);
   if (!id) {
-    status = check_device(streams, handle);
-    if (!status) id = add(streams, handle, number);
+    status = stream_order_check_device(streams, handle);
+    if (!status) id = stream_order_add(streams, handle, number);
   }
   *id_out = id;
   return status;
@@ -171,37 +172,37 @@ enum hipmm_status streams_enter(struct streams *streams, hipStream_t handle, uin
 
 /* Whether its handle may be used at any time and by any thread: its owner keeps it, which is known of some, and
  * promised by all under RECORD_LAZY. A per-thread default stream can be named by its own thread alone. */
-static bool lasts(const struct streams *streams, const struct stream *stream)
+static bool stream_order_lasts(const struct streams *streams, const struct stream *stream)
 {
   return !stream->thread && (stream->lasts || streams->record == RECORD_LAZY);
 }
 
-static bool may_use_handle(const struct streams *streams, const struct stream *stream)
+static bool stream_order_may_use_handle(const struct streams *streams, const struct stream *stream)
 {
-  return !stream->gone && (lasts(streams, stream) || stream->thread == thread_number());
+  return !stream->gone && (stream_order_lasts(streams, stream) || stream->thread == thread_number());
 }
 
 bool stream_is_captured(const struct streams *streams, uint32_t id)
 {
-  return is_captured(streams, streams->items[id].handle);
+  return stream_order_is_captured(streams, streams->items[id].handle);
 }
 
 bool streams_any_captured(const struct streams *streams, uint32_t user)
 {
   for (uint32_t id = STREAM_FIRST; id < streams->count; id++) {
     const struct stream *stream = &streams->items[id];
-    bool is_good = id == user || (stream->in_use && may_use_handle(streams, stream));
+    bool is_good = id == user || (stream->in_use && stream_order_may_use_handle(streams, stream));
     if (is_good && stream_is_captured(streams, id)) return true;
   }
   return false;
 }
 
 /* Records the event, which is made if need be, on the stream. */
-static bool record_event(const struct streams *streams, const struct stream *stream, hipEvent_t *event)
+static bool stream_order_record_event(const struct streams *streams, const struct stream *stream, hipEvent_t *event)
 {
   const struct hipmm_services *services = streams->services;
   const struct hipmm_hip *hip = services->hip;
-  if (is_captured(streams, stream->handle)) return false;
+  if (stream_order_is_captured(streams, stream->handle)) return false;
   int cancel = cancel_forbid();
   int previous = services->enter_device(services);
   int code = *event ? 0 : hip->EventCreateWithFlags(event, HIPMM_HIP_EVENT_DISABLE_TIMING);
@@ -212,9 +213,9 @@ static bool record_event(const struct streams *streams, const struct stream *str
   return !code;
 }
 
-static bool record(struct streams *streams, struct stream *stream)
+static bool stream_order_record(struct streams *streams, struct stream *stream)
 {
-  bool recorded = record_event(streams, stream, &stream->event);
+  bool recorded = stream_order_record_event(streams, stream, &stream->event);
   if (recorded) stream->recorded = stream->frees;
   return recorded;
 }
@@ -224,7 +225,7 @@ uint64_t stream_note_free(struct streams *streams, uint32_t id)
   struct stream *stream = &streams->items[id];
   stream->frees++;
   /* The handle is good during this call. Should recording fail, the epoch stays uncovered and others synchronise. */
-  if (streams->record == RECORD_ON_FREE) record(streams, stream);
+  if (streams->record == RECORD_ON_FREE) stream_order_record(streams, stream);
   return stream->frees;
 }
 
@@ -232,7 +233,7 @@ bool stream_cover(struct streams *streams, uint32_t id)
 {
   struct stream *stream = &streams->items[id];
   if (stream->recorded == stream->frees) return true;
-  return may_use_handle(streams, stream) && record(streams, stream);
+  return stream_order_may_use_handle(streams, stream) && stream_order_record(streams, stream);
 }
 
 void stream_poll(struct streams *streams, uint32_t id)
@@ -285,17 +286,17 @@ enum { MARKS_AFTER_WAIT = 8 * STREAM_MARKS };
 void stream_mark(struct streams *streams, uint32_t id)
 {
   struct stream *stream = &streams->items[id];
-  if (!stream->marks_ahead && lasts(streams, stream)) return;
+  if (!stream->marks_ahead && stream_order_lasts(streams, stream)) return;
   if (stream->n_marks && stream->marks[(stream->n_marks - 1) % STREAM_MARKS].epoch == stream->frees) return;
   struct mark *mark = &stream->marks[stream->n_marks % STREAM_MARKS];
-  if (!record_event(streams, stream, &mark->event)) return;
+  if (!stream_order_record_event(streams, stream, &mark->event)) return;
   mark->epoch = stream->frees;
   stream->n_marks++;
   if (stream->marks_ahead) stream->marks_ahead--;
 }
 
 /* The first mark at or after the epoch; NULL if there is none. */
-static const struct mark *mark_for(const struct stream *stream, uint64_t epoch)
+static const struct mark *stream_order_mark_for(const struct stream *stream, uint64_t epoch)
 {
   uint32_t first = stream->n_marks > STREAM_MARKS ? stream->n_marks - STREAM_MARKS : 0;
   for (uint32_t i = first; i < stream->n_marks; i++)
@@ -309,7 +310,7 @@ bool stream_host_wait_for(struct streams *streams, uint32_t id, uint64_t epoch)
   const struct hipmm_hip *hip = streams->services->hip;
   if (!stream->in_use || epoch <= stream->passed || epoch > stream->frees) return true; /* or of a forgotten one */
   stream->marks_ahead = MARKS_AFTER_WAIT;
-  const struct mark *mark = mark_for(stream, epoch);
+  const struct mark *mark = stream_order_mark_for(stream, epoch);
   if (!mark) return stream_host_wait(streams, id);
   int cancel = cancel_forbid();
   int code = hip->EventQuery(mark->event);
@@ -330,7 +331,7 @@ void stream_passed(struct streams *streams, uint32_t id)
 }
 
 /* The stream has no entry in the table. */
-static void drop(struct streams *streams, uint32_t id)
+static void stream_order_drop(struct streams *streams, uint32_t id)
 {
   struct stream *stream = &streams->items[id];
   stream->in_use = false;
@@ -343,15 +344,15 @@ void stream_forget(struct streams *streams, uint32_t id)
 {
   const struct stream *stream = &streams->items[id];
   if (!stream->in_use) return;
-  if (!stream->gone) remove_entry(streams, stream);
-  drop(streams, id);
+  if (!stream->gone) stream_order_remove_entry(streams, stream);
+  stream_order_drop(streams, id);
 }
 
 void streams_forget_gone(struct streams *streams)
 {
   for (uint32_t id = STREAM_FIRST; id < streams->count; id++) {
     const struct stream *stream = &streams->items[id];
-    if (stream->in_use && stream->gone && stream->passed == stream->frees) drop(streams, id);
+    if (stream->in_use && stream->gone && stream->passed == stream->frees) stream_order_drop(streams, id);
   }
 }
 

@@ -36,7 +36,7 @@ uint64_t thread_new_owner(void)
 }
 
 /* The lock is held, save during the call itself; the watch stays in the list meanwhile. */
-static void tell(struct thread_watch *watch, uint64_t thread)
+static void thread_cache_tell(struct thread_watch *watch, uint64_t thread)
 {
   watch->n_calls++;
   pthread_mutex_unlock(&lock);
@@ -45,25 +45,25 @@ static void tell(struct thread_watch *watch, uint64_t thread)
   if (!--watch->n_calls && watch->is_closing) pthread_cond_broadcast(&call_over);
 }
 
-static void thread_ended(void *number)
+static void thread_cache_ended(void *number)
 {
   pthread_mutex_lock(&lock);
   for (struct thread_watch *watch = watches; watch; watch = watch->next)
-    if (!watch->is_closing) tell(watch, (uintptr_t)number);
+    if (!watch->is_closing) thread_cache_tell(watch, (uintptr_t)number);
   pthread_mutex_unlock(&lock);
   munmap(thread_memories, MEMORY_BYTES);
   thread_memories = no_memories;
 }
 
-static void make_key(void)
+static void thread_cache_make_key(void)
 {
-  pthread_key_create(&key, thread_ended); /* should there be no key left, caches live until the pool needs them */
+  pthread_key_create(&key, thread_cache_ended); /* should there be no key left, caches live until the pool needs them */
 }
 
 /* Straight from the system: the application's malloc may be what called us. */
-static void make_memories(void)
+static void thread_cache_make_memories(void)
 {
-  pthread_once(&once, make_key);
+  pthread_once(&once, thread_cache_make_key);
   void *memories = mmap(NULL, MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memories == MAP_FAILED) return;
   thread_memories = memories;
@@ -72,7 +72,7 @@ static void make_memories(void)
 
 bool thread_attend(void)
 {
-  if (!thread_memories) make_memories();
+  if (!thread_memories) thread_cache_make_memories();
   return thread_memories && thread_memories != no_memories;
 }
 

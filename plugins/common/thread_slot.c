@@ -4,11 +4,11 @@
 
 #include <stdatomic.h>
 
-_Thread_local uint32_t slot_of_thread;
+_Thread_local uint32_t thread_slot_of_thread;
 
-uint32_t slot_give(void)
+uint32_t thread_slot_give(void)
 {
   static atomic_uint_fast32_t threads;
-  slot_of_thread = (uint32_t)(atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) % SLOTS) + 1;
-  return slot_of_thread;
+  thread_slot_of_thread = (uint32_t)(atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) % THREAD_SLOTS) + 1;
+  return thread_slot_of_thread;
 }

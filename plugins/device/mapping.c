@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static bool has_virtual_memory(const struct hipmm_services *services)
+static bool mapping_has_virtual_memory(const struct hipmm_services *services)
 {
   const struct hipmm_hip *hip = services->hip;
   int supported = 0;
@@ -15,45 +15,45 @@ static bool has_virtual_memory(const struct hipmm_services *services)
 }
 
 /* HIP's calls act on the current device in some releases, whatever they are told. */
-static enum hipmm_status leave(const struct hipmm_services *services, int previous, const char *call, int code,
-                               size_t bytes)
+static enum hipmm_status mapping_leave(const struct hipmm_services *services, int previous, const char *call, int code,
+                                       size_t bytes)
 {
   enum hipmm_status status = code ? services->refuse_hip(services, call, code, bytes) : HIPMM_OK;
   services->leave_device(services, previous);
   return status;
 }
 
-static enum hipmm_status granularity(void *self, size_t *bytes_out)
+static enum hipmm_status mapping_granularity(void *self, size_t *bytes_out)
 {
   const struct hipmm_services *services = ((struct source *)self)->services;
   size_t bytes = 0;
-  if (!has_virtual_memory(services))
+  if (!mapping_has_virtual_memory(services))
     return services->refuse(services, HIPMM_E_NOT_SUPPORTED, "this runtime or device has no virtual memory management",
                             0, 0, 0);
   int previous = services->enter_device(services);
   int code = services->hip->MemGetAllocationGranularity(&bytes, services->device);
-  enum hipmm_status status = leave(services, previous, "hipMemGetAllocationGranularity", code, 0);
+  enum hipmm_status status = mapping_leave(services, previous, "hipMemGetAllocationGranularity", code, 0);
   if (!status) *bytes_out = bytes;
   return status;
 }
 
-static enum hipmm_status reserve(void *self, size_t bytes, void **address_out)
+static enum hipmm_status mapping_reserve(void *self, size_t bytes, void **address_out)
 {
   const struct hipmm_services *services = ((struct source *)self)->services;
   int previous = services->enter_device(services);
   int code = services->hip->MemAddressReserve(address_out, bytes, 0);
-  return leave(services, previous, "hipMemAddressReserve", code, bytes);
+  return mapping_leave(services, previous, "hipMemAddressReserve", code, bytes);
 }
 
-static enum hipmm_status unreserve(void *self, void *address, size_t bytes)
+static enum hipmm_status mapping_unreserve(void *self, void *address, size_t bytes)
 {
   const struct hipmm_services *services = ((struct source *)self)->services;
   int previous = services->enter_device(services);
   int code = services->hip->MemAddressFree(address, bytes);
-  return leave(services, previous, "hipMemAddressFree", code, bytes);
+  return mapping_leave(services, previous, "hipMemAddressFree", code, bytes);
 }
 
-static enum hipmm_status create(void *self, size_t bytes, void **piece_out)
+static enum hipmm_status mapping_create(void *self, size_t bytes, void **piece_out)
 {
   const struct hipmm_services *services = ((struct source *)self)->services;
   hipMemGenericAllocationHandle_t handle;
@@ -63,25 +63,25 @@ static enum hipmm_status create(void *self, size_t bytes, void **piece_out)
     services->count_held(services, (int64_t)bytes);
     *piece_out = handle;
   }
-  return leave(services, previous, "hipMemCreate", code, bytes);
+  return mapping_leave(services, previous, "hipMemCreate", code, bytes);
 }
 
-static enum hipmm_status destroy(void *self, void *piece, size_t bytes)
+static enum hipmm_status mapping_destroy(void *self, void *piece, size_t bytes)
 {
   const struct hipmm_services *services = ((struct source *)self)->services;
   int previous = services->enter_device(services);
   int code = services->hip->MemRelease(piece);
   if (!code) services->count_held(services, -(int64_t)bytes);
-  return leave(services, previous, "hipMemRelease", code, bytes);
+  return mapping_leave(services, previous, "hipMemRelease", code, bytes);
 }
 
-static enum hipmm_status map(void *self, void *address, size_t bytes, void *piece)
+static enum hipmm_status mapping_map(void *self, void *address, size_t bytes, void *piece)
 {
   const struct hipmm_services *services = ((struct source *)self)->services;
   const struct hipmm_hip *hip = services->hip;
   int previous = services->enter_device(services);
   int code = hip->MemMap(address, bytes, piece);
-  if (code) return leave(services, previous, "hipMemMap", code, bytes);
+  if (code) return mapping_leave(services, previous, "hipMemMap", code, bytes);
   code = hip->MemSetAccess(address, bytes, services->device);
   enum hipmm_status status =
       code ? services->refuse_hip(services, "hipMemSetAccess", code, bytes) : peers_give_access(self, address, bytes);
@@ -90,29 +90,29 @@ static enum hipmm_status map(void *self, void *address, size_t bytes, void *piec
   return status;
 }
 
-static enum hipmm_status unmap(void *self, void *address, size_t bytes)
+static enum hipmm_status mapping_unmap(void *self, void *address, size_t bytes)
 {
   const struct hipmm_services *services = ((struct source *)self)->services;
   int previous = services->enter_device(services);
   int code = services->hip->MemUnmap(address, bytes);
-  return leave(services, previous, "hipMemUnmap", code, bytes);
+  return mapping_leave(services, previous, "hipMemUnmap", code, bytes);
 }
 
-static bool is_runtime(const struct source *source, const char *name)
+static bool mapping_is_runtime(const struct source *source, const char *name)
 {
   return !strcmp(source->services->hip->runtime, name);
 }
 
 /* NVIDIA documents it, and our own software device does it. In ROCm's HIP a piece of memory knows one address only, so
  * that mapping it at a second one loses track of the first. */
-static int may_alias(void *self)
+static int mapping_may_alias(void *self)
 {
-  return is_runtime(self, "nvidia") || is_runtime(self, "software");
+  return mapping_is_runtime(self, "nvidia") || mapping_is_runtime(self, "software");
 }
 
-static int is_slow(void *self)
+static int mapping_is_slow(void *self)
 {
-  return !is_runtime(self, "software");
+  return !mapping_is_runtime(self, "software");
 }
 
 /* Reports on ROCm up to 7.2: kernels read zeros from memory that was just mapped, and what they write is lost
@@ -121,9 +121,9 @@ static int is_slow(void *self)
  * from the first release on which these tests have passed. */
 static const char *mapping_doubt_runtime(void *self)
 {
-  if (is_runtime(self, "nvidia") || is_runtime(self, "software")) return NULL;
-  return is_runtime(self, "amd") ? "ROCm's virtual memory is known to lose what kernels write, on some devices"
-                                 : "nobody knows this runtime's virtual memory";
+  if (mapping_is_runtime(self, "nvidia") || mapping_is_runtime(self, "software")) return NULL;
+  return mapping_is_runtime(self, "amd") ? "ROCm's virtual memory is known to lose what kernels write, on some devices"
+                                         : "nobody knows this runtime's virtual memory";
 }
 
 /* On NVIDIA's driver (580), a copy on the default stream waits for the default stream of another device whose memory it
@@ -131,7 +131,7 @@ static const char *mapping_doubt_runtime(void *self)
 static const char *mapping_doubt_devices(const struct device *device)
 {
   const struct hipmm_services *services = device->source.services;
-  if (!has_virtual_memory(services)) return NULL; /* granularity() says so */
+  if (!mapping_has_virtual_memory(services)) return NULL; /* granularity() says so */
   if (!device->is_in_reach)
     return "some device of this process cannot reach the memory of this one, and with such a device current mapped "
            "memory cannot be copied";
@@ -142,20 +142,20 @@ static const char *mapping_doubt_devices(const struct device *device)
   return NULL;
 }
 
-static const char *doubt(void *self)
+static const char *mapping_doubt(void *self)
 {
   const char *runtime = mapping_doubt_runtime(self);
   return runtime ? runtime : mapping_doubt_devices(self);
 }
 
 const struct hipmm_mapping device_mapping = {.struct_size = sizeof device_mapping,
-                                             .granularity = granularity,
-                                             .reserve = reserve,
-                                             .unreserve = unreserve,
-                                             .create = create,
-                                             .destroy = destroy,
-                                             .map = map,
-                                             .unmap = unmap,
-                                             .may_alias = may_alias,
-                                             .is_slow = is_slow,
-                                             .doubt = doubt};
+                                             .granularity = mapping_granularity,
+                                             .reserve = mapping_reserve,
+                                             .unreserve = mapping_unreserve,
+                                             .create = mapping_create,
+                                             .destroy = mapping_destroy,
+                                             .map = mapping_map,
+                                             .unmap = mapping_unmap,
+                                             .may_alias = mapping_may_alias,
+                                             .is_slow = mapping_is_slow,
+                                             .discouraged_reason = mapping_doubt};

@@ -14,14 +14,14 @@
 #include <stdbool.h>
 
 struct failure_callback_options {
-  const struct hipmm_failure *callback;
+  const struct hipmm_failure_handler *callback;
 };
 
 struct failure_callback {
   const struct hipmm_services *services;
   struct hipmm_resource *upstream;
-  pthread_mutex_t lock;         /* failure */
-  struct hipmm_failure failure; /* the program's function */
+  pthread_mutex_t lock;                 /* failure */
+  struct hipmm_failure_handler failure; /* the program's function */
   atomic_uint_fast64_t calls, rescues, failures;
 };
 
@@ -45,7 +45,7 @@ static bool failure_callback_call(struct failure_callback *self, size_t bytes)
 {
   const struct failure_call call = {.resource = self, .outer = innermost_call};
   pthread_mutex_lock(&self->lock);
-  struct hipmm_failure failure = self->failure;
+  struct hipmm_failure_handler failure = self->failure;
   pthread_mutex_unlock(&self->lock);
   atomic_fetch_add_explicit(&self->calls, 1, memory_order_relaxed);
   innermost_call = &call;
@@ -57,7 +57,7 @@ static bool failure_callback_call(struct failure_callback *self, size_t bytes)
 static enum hipmm_status failure_callback_retry(struct failure_callback *self, enum hipmm_status status, size_t bytes,
                                                 size_t alignment, hipStream_t stream, void **ptr_out)
 {
-  while (hipmm_is_shortage(status) && !failure_callback_is_calling(self) && failure_callback_call(self, bytes))
+  while (hipmm_is_out_of_memory(status) && !failure_callback_is_calling(self) && failure_callback_call(self, bytes))
     status = hipmm_upstream_allocate(self->upstream, bytes, alignment, stream, ptr_out);
   atomic_fetch_add_explicit(status ? &self->failures : &self->rescues, 1, memory_order_relaxed);
   return status;
@@ -68,7 +68,7 @@ static enum hipmm_status failure_callback_allocate(void *resource, size_t bytes,
 {
   struct failure_callback *self = resource;
   enum hipmm_status status = hipmm_upstream_allocate(self->upstream, bytes, alignment, stream, ptr_out);
-  return __builtin_expect(hipmm_is_shortage(status), 0)
+  return __builtin_expect(hipmm_is_out_of_memory(status), 0)
              ? failure_callback_retry(self, status, bytes, alignment, stream, ptr_out)
              : status;
 }

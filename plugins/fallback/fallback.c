@@ -11,7 +11,7 @@
 enum { MOST_UPSTREAMS = 8 };
 
 struct tally {
-  _Alignas(SLOT_LINE_BYTES) atomic_uint_fast64_t count;
+  _Alignas(THREAD_SLOT_LINE_BYTES) atomic_uint_fast64_t count;
 };
 
 struct fallback {
@@ -20,19 +20,19 @@ struct fallback {
   size_t n_upstreams;
   bool has_chunks; /* blocks of the first upstream may be chunks that another one cuts up */
   struct owners owners;
-  struct tally firsts[SLOTS];                       /* allocations of the first upstream, by thread */
+  struct tally firsts[THREAD_SLOTS];                /* allocations of the first upstream, by thread */
   atomic_uint_fast64_t allocations[MOST_UPSTREAMS]; /* of the others */
   atomic_uint_fast64_t failures;
 };
 
-static void count(atomic_uint_fast64_t *counter)
+static void fallback_count(atomic_uint_fast64_t *counter)
 {
   atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
 }
 
 /* ---- Allocating ---- */
 
-static enum hipmm_status note_owner(struct fallback *fallback, const struct owner *owner, size_t alignment)
+static enum hipmm_status fallback_note_owner(struct fallback *fallback, const struct owner *owner, size_t alignment)
 {
   const struct live_block *block = &owner->block;
   if (!block->ptr || owners_add(&fallback->owners, owner)) return HIPMM_OK;
@@ -45,22 +45,22 @@ static enum hipmm_status note_owner(struct fallback *fallback, const struct owne
 
 /* After the first upstream was short of memory. One that cannot serve the request at all, for its alignment, is passed
  * over: memory is still what is wanting. */
-static enum hipmm_status fall_back(struct fallback *fallback, size_t bytes, size_t alignment, hipStream_t stream,
-                                   void **ptr_out)
+static enum hipmm_status fallback_fall_back(struct fallback *fallback, size_t bytes, size_t alignment,
+                                            hipStream_t stream, void **ptr_out)
 {
   enum hipmm_status status = HIPMM_E_OUT_OF_MEMORY;
   for (size_t i = 1; i < fallback->n_upstreams; i++) {
     struct owner owner = {.block = {.bytes = bytes, .stream = stream}, .upstream = i};
     status = hipmm_upstream_allocate(fallback->upstreams[i], bytes, alignment, stream, &owner.block.ptr);
-    if (!status) status = note_owner(fallback, &owner, alignment);
+    if (!status) status = fallback_note_owner(fallback, &owner, alignment);
     if (!status) {
-      count(&fallback->allocations[i]);
+      fallback_count(&fallback->allocations[i]);
       *ptr_out = owner.block.ptr;
       return HIPMM_OK;
     }
-    if (!hipmm_is_shortage(status) && status != HIPMM_E_ARGUMENT) break;
+    if (!hipmm_is_out_of_memory(status) && status != HIPMM_E_ARGUMENT) break;
   }
-  count(&fallback->failures);
+  fallback_count(&fallback->failures);
   if (status != HIPMM_E_ARGUMENT) return status;
   return fallback->services->refuse(fallback->services, HIPMM_E_OUT_OF_MEMORY,
                                     "cannot allocate {0:bytes}: the upstreams that align to {1:bytes} are short of "
@@ -73,29 +73,30 @@ static enum hipmm_status fallback_allocate(void *self, size_t bytes, size_t alig
 {
   struct fallback *fallback = self;
   enum hipmm_status status = hipmm_upstream_allocate(fallback->upstreams[0], bytes, alignment, stream, ptr_out);
-  if (__builtin_expect(hipmm_is_shortage(status), 0)) return fall_back(fallback, bytes, alignment, stream, ptr_out);
-  if (!status) count(&fallback->firsts[slot_now()].count);
+  if (__builtin_expect(hipmm_is_out_of_memory(status), 0))
+    return fallback_fall_back(fallback, bytes, alignment, stream, ptr_out);
+  if (!status) fallback_count(&fallback->firsts[thread_slot_now()].count);
   return status;
 }
 
 /* ---- Freeing ---- */
 
 /* The entry is taken out before the block goes back: the next to get this address may come from any upstream. */
-static enum hipmm_status give_back(struct fallback *fallback, const struct owner *owner, size_t alignment,
-                                   hipStream_t stream)
+static enum hipmm_status fallback_give_back(struct fallback *fallback, const struct owner *owner, size_t alignment,
+                                            hipStream_t stream)
 {
   enum hipmm_status status = hipmm_upstream_deallocate(fallback->upstreams[owner->upstream], owner->block.ptr,
                                                        owner->block.bytes, alignment, stream);
   if (status)
-    live_restore(&fallback->owners.live, owner);
+    live_blocks_restore(&fallback->owners.live, owner);
   else
     owners_drop(&fallback->owners, owner);
   return status;
 }
 
 /* A block that is not noted. */
-static enum hipmm_status deallocate_in_first(struct fallback *fallback, void *ptr, size_t bytes, size_t alignment,
-                                             hipStream_t stream)
+static enum hipmm_status fallback_deallocate_in_first(struct fallback *fallback, void *ptr, size_t bytes,
+                                                      size_t alignment, hipStream_t stream)
 {
   const struct hipmm_services *services = fallback->services;
   struct hipmm_block block = {.bytes = bytes};
@@ -115,9 +116,10 @@ static enum hipmm_status fallback_deallocate(void *self, void *ptr, size_t bytes
   struct fallback *fallback = self;
   struct owner owner;
   enum hipmm_status status = HIPMM_E_POINTER;
-  if (owners_may_have(&fallback->owners, ptr)) status = live_try_take(&fallback->owners.live, ptr, bytes, &owner);
-  if (status == HIPMM_E_POINTER) return deallocate_in_first(fallback, ptr, bytes, alignment, stream);
-  return status ? status : give_back(fallback, &owner, alignment, stream);
+  if (owners_may_have(&fallback->owners, ptr))
+    status = live_blocks_try_take(&fallback->owners.live, ptr, bytes, &owner);
+  if (status == HIPMM_E_POINTER) return fallback_deallocate_in_first(fallback, ptr, bytes, alignment, stream);
+  return status ? status : fallback_give_back(fallback, &owner, alignment, stream);
 }
 
 /* What is not noted is asked for below (HIPMM_PLUGIN_HANDS_ON). */
@@ -125,7 +127,7 @@ static enum hipmm_status fallback_find(void *self, const void *ptr, struct hipmm
 {
   struct fallback *fallback = self;
   struct owner owner;
-  if (owners_may_have(&fallback->owners, ptr) && live_find(&fallback->owners.live, ptr, &owner)) {
+  if (owners_may_have(&fallback->owners, ptr) && live_blocks_find(&fallback->owners.live, ptr, &owner)) {
     *block_out = (struct hipmm_block){owner.block.ptr, owner.block.bytes};
     return HIPMM_OK;
   }
@@ -160,18 +162,18 @@ static const struct hipmm_feature fallback_values[N_VALUES] = {
     [ALLOCATIONS + 7] = {"allocations_8", "allocations", "Allocations that the eighth upstream served"},
 };
 
-static uint64_t allocations_of(struct fallback *fallback, size_t upstream)
+static uint64_t fallback_allocations_of(struct fallback *fallback, size_t upstream)
 {
   uint64_t sum = atomic_load_explicit(&fallback->allocations[upstream], memory_order_relaxed);
-  for (size_t i = 0; upstream == 0 && i < SLOTS; i++)
+  for (size_t i = 0; upstream == 0 && i < THREAD_SLOTS; i++)
     sum += atomic_load_explicit(&fallback->firsts[i].count, memory_order_relaxed);
   return sum;
 }
 
-static uint64_t fallbacks_of(struct fallback *fallback)
+static uint64_t fallback_fallbacks_of(struct fallback *fallback)
 {
   uint64_t sum = 0;
-  for (size_t i = 1; i < MOST_UPSTREAMS; i++) sum += allocations_of(fallback, i);
+  for (size_t i = 1; i < MOST_UPSTREAMS; i++) sum += fallback_allocations_of(fallback, i);
   return sum;
 }
 
@@ -180,11 +182,11 @@ static enum hipmm_status fallback_query(void *self, size_t index, int64_t *value
   struct fallback *fallback = self;
   uint64_t value;
   switch (index) {
-  case FALLBACKS: value = fallbacks_of(fallback); break;
+  case FALLBACKS: value = fallback_fallbacks_of(fallback); break;
   case FAILURES: value = atomic_load_explicit(&fallback->failures, memory_order_relaxed); break;
-  case LIVE_COUNT: value = (uint64_t)live_count(&fallback->owners.live).count; break;
-  case LIVE_BYTES: value = (uint64_t)live_count(&fallback->owners.live).bytes; break;
-  default: value = allocations_of(fallback, index - ALLOCATIONS);
+  case LIVE_COUNT: value = (uint64_t)live_blocks_count(&fallback->owners.live).count; break;
+  case LIVE_BYTES: value = (uint64_t)live_blocks_count(&fallback->owners.live).bytes; break;
+  default: value = fallback_allocations_of(fallback, index - ALLOCATIONS);
   }
   *value_out = (int64_t)value;
   return HIPMM_OK;
@@ -192,8 +194,8 @@ static enum hipmm_status fallback_query(void *self, size_t index, int64_t *value
 
 /* ---- Life ---- */
 
-static enum hipmm_status check_upstreams(const struct hipmm_services *services, struct hipmm_resource *const *upstreams,
-                                         size_t n_upstreams)
+static enum hipmm_status fallback_check_upstreams(const struct hipmm_services *services,
+                                                  struct hipmm_resource *const *upstreams, size_t n_upstreams)
 {
   for (size_t i = 0; i < n_upstreams; i++)
     for (size_t other = 0; other < i; other++)
@@ -207,7 +209,7 @@ static enum hipmm_status fallback_create(const struct hipmm_services *services, 
                                          struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
 {
   (void)options; /* it has none */
-  enum hipmm_status status = check_upstreams(services, upstreams, n_upstreams);
+  enum hipmm_status status = fallback_check_upstreams(services, upstreams, n_upstreams);
   if (status) return status;
   struct fallback *fallback = services->host_allocate(services, sizeof *fallback);
   if (!fallback || !owners_open(&fallback->owners, services)) {

@@ -10,7 +10,7 @@ bool owners_open(struct owners *owners, const struct hipmm_services *services)
 {
   owners->marks = services->host_allocate(services, marks_bytes);
   if (!owners->marks) return false;
-  live_open(&owners->live, services, sizeof(struct owner));
+  live_blocks_open(&owners->live, services, sizeof(struct owner));
   atomic_init(&owners->is_used, false);
   return true;
 }
@@ -18,11 +18,11 @@ bool owners_open(struct owners *owners, const struct hipmm_services *services)
 void owners_close(struct owners *owners)
 {
   const struct hipmm_services *services = owners->live.services;
-  live_close(&owners->live);
+  live_blocks_close(&owners->live);
   services->host_free(services, owners->marks, marks_bytes);
 }
 
-static void unmark(struct owners *owners, const void *ptr)
+static void owners_unmark(struct owners *owners, const void *ptr)
 {
   atomic_fetch_sub_explicit(owners_mark(owners, ptr), 1, memory_order_relaxed);
 }
@@ -32,13 +32,13 @@ bool owners_add(struct owners *owners, const struct owner *owner)
   struct owner replaced = {.upstream = 0};
   atomic_store_explicit(&owners->is_used, true, memory_order_relaxed);
   atomic_fetch_add_explicit(owners_mark(owners, owner->block.ptr), 1, memory_order_relaxed);
-  bool added = live_insert(&owners->live, owner, &replaced);
-  if (!added || replaced.block.ptr) unmark(owners, owner->block.ptr);
+  bool added = live_blocks_insert(&owners->live, owner, &replaced);
+  if (!added || replaced.block.ptr) owners_unmark(owners, owner->block.ptr);
   return added;
 }
 
 void owners_drop(struct owners *owners, const struct owner *owner)
 {
-  live_settle(&owners->live, owner->block.ptr);
-  unmark(owners, owner->block.ptr);
+  live_blocks_settle(&owners->live, owner->block.ptr);
+  owners_unmark(owners, owner->block.ptr);
 }

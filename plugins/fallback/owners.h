@@ -20,9 +20,9 @@ struct owner {
 };
 
 struct owners {
-  struct live live;    /* of struct owner */
-  atomic_uint *marks;  /* how many blocks have each */
-  atomic_bool is_used; /* there has been a block; stays true */
+  struct live_blocks live; /* of struct owner */
+  atomic_uint *marks;      /* how many blocks have each */
+  atomic_bool is_used;     /* there has been a block; stays true */
 };
 
 /* False when there is no memory. */

@@ -24,7 +24,7 @@ struct fixed_buffer {
 static const struct hipmm_plugin *const inner = &pool_LTX_hipmm_plugin;
 
 /* The pool's value called `name`. */
-static enum hipmm_status inner_query(const struct fixed_buffer *self, const char *name, int64_t *value_out)
+static enum hipmm_status fixed_buffer_inner_query(const struct fixed_buffer *self, const char *name, int64_t *value_out)
 {
   for (uint32_t i = 0; i < inner->n_values; i++)
     if (!strcmp(inner->values[i].name, name)) return inner->ops->query(self->pool, i, value_out);
@@ -36,8 +36,8 @@ static enum hipmm_status inner_query(const struct fixed_buffer *self, const char
 static enum hipmm_status fixed_buffer_explain(const struct fixed_buffer *self, size_t bytes)
 {
   int64_t free_bytes = 0, largest_bytes = 0;
-  inner_query(self, "free_bytes", &free_bytes);
-  inner_query(self, "largest_free_bytes", &largest_bytes);
+  fixed_buffer_inner_query(self, "free_bytes", &free_bytes);
+  fixed_buffer_inner_query(self, "largest_free_bytes", &largest_bytes);
   return self->services->refuse(
       self->services, HIPMM_E_OUT_OF_MEMORY,
       "cannot allocate {0:bytes}: of the region {1:bytes} are free, in pieces of at most {2:bytes}", bytes,
@@ -100,7 +100,7 @@ static const struct hipmm_feature fixed_buffer_values[] = {
 static enum hipmm_status fixed_buffer_query(void *self_, size_t index, int64_t *value_out)
 {
   struct fixed_buffer *self = self_;
-  if (index) return inner_query(self, fixed_buffer_values[index].name, value_out);
+  if (index) return fixed_buffer_inner_query(self, fixed_buffer_values[index].name, value_out);
   *value_out = (int64_t)self->region.bytes;
   return HIPMM_OK;
 }

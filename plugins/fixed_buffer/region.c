@@ -33,18 +33,18 @@ static const struct hipmm_ops region_ops = {
 
 /* ---- Claiming ---- */
 
-static bool overlap(const struct region *one, const struct region *other)
+static bool region_overlap(const struct region *one, const struct region *other)
 {
   uintptr_t start = (uintptr_t)one->start, other_start = (uintptr_t)other->start;
   return start < other_start + other->bytes && other_start < start + one->bytes;
 }
 
-static enum hipmm_status claim(struct region *region)
+static enum hipmm_status region_claim(struct region *region)
 {
   const struct hipmm_services *services = region->services;
   pthread_mutex_lock(&lock);
   const struct region *other = in_use;
-  while (other && !overlap(region, other)) other = other->next;
+  while (other && !region_overlap(region, other)) other = other->next;
   enum hipmm_status status = HIPMM_OK;
   if (other)
     status = services->fail(services, HIPMM_E_CONFIG, "region",
@@ -74,7 +74,7 @@ enum hipmm_status region_open(struct region *region, const struct hipmm_services
                             .services = services,
                             .start = registered->ptr,
                             .bytes = registered->bytes / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT};
-  return claim(region);
+  return region_claim(region);
 }
 
 void region_close(struct region *region)

@@ -21,7 +21,7 @@ struct fixed_chain chain_join(const struct fixed *fixed, struct fixed_chain firs
 /* ---- Chunks by address ---- */
 
 /* How many chunks start at or before `address`. */
-static uint32_t count_up_to(const struct fixed *fixed, uint64_t address)
+static uint32_t chunks_count_up_to(const struct fixed *fixed, uint64_t address)
 {
   uint32_t low = 0, high = fixed->n_chunks;
   while (low < high) {
@@ -34,18 +34,18 @@ static uint32_t count_up_to(const struct fixed *fixed, uint64_t address)
   return low;
 }
 
-static void set_starts(struct fixed *fixed, uint32_t place, bool present)
+static void chunks_set_starts(struct fixed *fixed, uint32_t place, bool present)
 {
   const struct fixed_chunk *chunk = &fixed->chunks[place];
   for (uint32_t index = 0; index < chunk->n_blocks; index++)
-    starts_set(&fixed->starts, chunk->start + index * fixed->block_bytes,
-               present ? place * FIXED_MOST_BLOCKS_PER_CHUNK + index + 1 : FIXED_NONE);
+    address_map_set(&fixed->starts, chunk->start + index * fixed->block_bytes,
+                    present ? place * FIXED_MOST_BLOCKS_PER_CHUNK + index + 1 : FIXED_NONE);
 }
 
 /* ---- Growing ---- */
 
 /* A place without a chunk that has records for just so many blocks, or has none yet. */
-static uint32_t unused_place(const struct fixed *fixed, uint32_t n_blocks)
+static uint32_t chunks_unused_place(const struct fixed *fixed, uint32_t n_blocks)
 {
   uint32_t place = fixed->n_places;
   for (uint32_t i = 0; fixed->n_chunks < fixed->n_places && i < fixed->n_places; i++) {
@@ -55,7 +55,7 @@ static uint32_t unused_place(const struct fixed *fixed, uint32_t n_blocks)
   return place;
 }
 
-static bool have_records(struct fixed *fixed, uint32_t place, uint32_t n_blocks)
+static bool chunks_have_records(struct fixed *fixed, uint32_t place, uint32_t n_blocks)
 {
   struct fixed_chunk *chunk = &fixed->chunks[place];
   if (chunk->n_records) return true;
@@ -67,10 +67,10 @@ static bool have_records(struct fixed *fixed, uint32_t place, uint32_t n_blocks)
   return true;
 }
 
-static void enter_chunk(struct fixed *fixed, uint32_t place, uint64_t start)
+static void chunks_enter_chunk(struct fixed *fixed, uint32_t place, uint64_t start)
 {
   struct fixed_chunk *chunk = &fixed->chunks[place];
-  uint32_t at = count_up_to(fixed, start);
+  uint32_t at = chunks_count_up_to(fixed, start);
   memmove(fixed->order + at + 1, fixed->order + at, (fixed->n_chunks - at) * sizeof *fixed->order);
   fixed->order[at] = place;
   __atomic_store_n(&chunk->start, start, __ATOMIC_RELAXED);
@@ -79,12 +79,12 @@ static void enter_chunk(struct fixed *fixed, uint32_t place, uint64_t start)
   fixed->n_blocks += chunk->n_blocks;
   fixed->reserved_bytes += chunk->n_blocks * fixed->block_bytes;
   if (fixed->reserved_bytes > fixed->peak_reserved_bytes) fixed->peak_reserved_bytes = fixed->reserved_bytes;
-  set_starts(fixed, place, true);
+  chunks_set_starts(fixed, place, true);
 }
 
 /* All blocks of a chunk, free. Who takes one after another gets every eighth: two threads that had neighbours would
  * share a cache line of records. */
-static struct fixed_chain chain_of(const struct fixed *fixed, uint32_t place)
+static struct fixed_chain chunks_chain_of(const struct fixed *fixed, uint32_t place)
 {
   const struct fixed_chunk *chunk = &fixed->chunks[place];
   uint32_t first = place * FIXED_MOST_BLOCKS_PER_CHUNK + 1, last = 0;
@@ -97,52 +97,52 @@ static struct fixed_chain chain_of(const struct fixed *fixed, uint32_t place)
   return (struct fixed_chain){first, first + last};
 }
 
-static enum hipmm_status refuse_host_memory(const struct fixed *fixed, uint32_t n_blocks)
+static enum hipmm_status chunks_refuse_host_memory(const struct fixed *fixed, uint32_t n_blocks)
 {
   return fixed->services->refuse(fixed->services, HIPMM_E_OUT_OF_MEMORY,
                                  "no host memory left for records of {0} blocks", n_blocks, 0, 0);
 }
 
-static enum hipmm_status add_chunk(struct fixed *fixed, uint32_t n_blocks, hipStream_t stream,
-                                   struct fixed_chain *chain_out)
+static enum hipmm_status chunks_add_chunk(struct fixed *fixed, uint32_t n_blocks, hipStream_t stream,
+                                          struct fixed_chain *chain_out)
 {
-  uint32_t place = unused_place(fixed, n_blocks);
+  uint32_t place = chunks_unused_place(fixed, n_blocks);
   uint64_t bytes = n_blocks * fixed->block_bytes;
   void *ptr = NULL;
   if (place == FIXED_MOST_CHUNKS)
     return fixed->services->refuse(fixed->services, HIPMM_E_OUT_OF_MEMORY,
                                    "cannot have more than {0} chunks; raise blocks_per_chunk", FIXED_MOST_CHUNKS, 0, 0);
-  if (!have_records(fixed, place, n_blocks)) return refuse_host_memory(fixed, n_blocks);
+  if (!chunks_have_records(fixed, place, n_blocks)) return chunks_refuse_host_memory(fixed, n_blocks);
   int cancel = cancel_forbid();
   enum hipmm_status status = hipmm_upstream_allocate(fixed->upstream, bytes, HIPMM_ALIGNMENT, stream, &ptr);
   cancel_allow(cancel);
   if (status) return status;
-  if (!starts_cover(&fixed->starts, (uintptr_t)ptr, bytes)) {
+  if (!address_map_cover(&fixed->starts, (uintptr_t)ptr, bytes)) {
     hipmm_upstream_deallocate(fixed->upstream, ptr, bytes, HIPMM_ALIGNMENT, stream);
-    return refuse_host_memory(fixed, n_blocks);
+    return chunks_refuse_host_memory(fixed, n_blocks);
   }
-  enter_chunk(fixed, place, (uintptr_t)ptr);
-  *chain_out = chain_of(fixed, place);
+  chunks_enter_chunk(fixed, place, (uintptr_t)ptr);
+  *chain_out = chunks_chain_of(fixed, place);
   return HIPMM_OK;
 }
 
 enum hipmm_status chunks_grow(struct fixed *fixed, uint32_t n_blocks, uint32_t least_blocks, hipStream_t stream,
                               struct fixed_chain *chain_out)
 {
-  enum hipmm_status status = add_chunk(fixed, n_blocks, stream, chain_out);
-  while (hipmm_is_shortage(status) && n_blocks > least_blocks) {
+  enum hipmm_status status = chunks_add_chunk(fixed, n_blocks, stream, chain_out);
+  while (hipmm_is_out_of_memory(status) && n_blocks > least_blocks) {
     n_blocks = n_blocks / 2 > least_blocks ? n_blocks / 2 : least_blocks;
-    status = add_chunk(fixed, n_blocks, stream, chain_out);
+    status = chunks_add_chunk(fixed, n_blocks, stream, chain_out);
   }
   return status;
 }
 
 /* ---- Giving back ---- */
 
-static void forget_chunk(struct fixed *fixed, uint32_t place)
+static void chunks_forget_chunk(struct fixed *fixed, uint32_t place)
 {
   struct fixed_chunk *chunk = &fixed->chunks[place];
-  uint32_t at = count_up_to(fixed, chunk->start) - 1;
+  uint32_t at = chunks_count_up_to(fixed, chunk->start) - 1;
   memmove(fixed->order + at, fixed->order + at + 1, (fixed->n_chunks - at - 1) * sizeof *fixed->order);
   fixed->n_chunks--;
   fixed->n_blocks -= chunk->n_blocks;
@@ -151,22 +151,22 @@ static void forget_chunk(struct fixed *fixed, uint32_t place)
 }
 
 /* Nobody may find its blocks when another resource has the memory. */
-static enum hipmm_status give_back(struct fixed *fixed, uint32_t place)
+static enum hipmm_status chunks_give_back(struct fixed *fixed, uint32_t place)
 {
   const struct fixed_chunk *chunk = &fixed->chunks[place];
-  set_starts(fixed, place, false);
+  chunks_set_starts(fixed, place, false);
   int cancel = cancel_forbid();
   enum hipmm_status status = hipmm_upstream_deallocate(fixed->upstream, (void *)(uintptr_t)chunk->start,
                                                        chunk->n_blocks * fixed->block_bytes, HIPMM_ALIGNMENT, NULL);
   cancel_allow(cancel);
   if (status)
-    set_starts(fixed, place, true);
+    chunks_set_starts(fixed, place, true);
   else
-    forget_chunk(fixed, place);
+    chunks_forget_chunk(fixed, place);
   return status;
 }
 
-static void count_clean(struct fixed *fixed, const struct fixed_chain *clean)
+static void chunks_count_clean(struct fixed *fixed, const struct fixed_chain *clean)
 {
   for (uint32_t place = 0; place < fixed->n_places; place++) fixed->chunks[place].clean_count = 0;
   for (uint32_t number = clean->head; number; number = record_of(fixed, number)->next)
@@ -174,7 +174,7 @@ static void count_clean(struct fixed *fixed, const struct fixed_chain *clean)
 }
 
 /* Marks chunks to give back, those of the highest addresses first. Returns how many. */
-static uint32_t mark_leaving(struct fixed *fixed, size_t keep_bytes)
+static uint32_t chunks_mark_leaving(struct fixed *fixed, size_t keep_bytes)
 {
   uint64_t reserved = fixed->reserved_bytes;
   uint32_t n_leaving = 0;
@@ -189,7 +189,7 @@ static uint32_t mark_leaving(struct fixed *fixed, size_t keep_bytes)
   return n_leaving;
 }
 
-static void drop_leaving(struct fixed *fixed, struct fixed_chain *clean)
+static void chunks_drop_leaving(struct fixed *fixed, struct fixed_chain *clean)
 {
   uint32_t *link = &clean->head, kept = FIXED_NONE;
   while (*link) {
@@ -208,14 +208,14 @@ static void drop_leaving(struct fixed *fixed, struct fixed_chain *clean)
 enum hipmm_status chunks_release_idle(struct fixed *fixed, size_t keep_bytes, struct fixed_chain *clean)
 {
   enum hipmm_status first = HIPMM_OK;
-  count_clean(fixed, clean);
-  if (!mark_leaving(fixed, keep_bytes)) return first;
-  drop_leaving(fixed, clean);
+  chunks_count_clean(fixed, clean);
+  if (!chunks_mark_leaving(fixed, keep_bytes)) return first;
+  chunks_drop_leaving(fixed, clean);
   for (uint32_t place = 0; place < fixed->n_places; place++) {
     if (!fixed->chunks[place].is_leaving) continue;
     fixed->chunks[place].is_leaving = false;
-    enum hipmm_status status = give_back(fixed, place);
-    if (status) *clean = chain_join(fixed, *clean, chain_of(fixed, place)); /* the upstream would not have it */
+    enum hipmm_status status = chunks_give_back(fixed, place);
+    if (status) *clean = chain_join(fixed, *clean, chunks_chain_of(fixed, place)); /* the upstream would not have it */
     if (!first) first = status;
   }
   return first;
@@ -226,7 +226,7 @@ enum hipmm_status chunks_release_idle(struct fixed *fixed, size_t keep_bytes, st
 bool chunks_open(struct fixed *fixed)
 {
   const struct hipmm_services *services = fixed->services;
-  bool opened = starts_open(&fixed->starts, services, fixed->block_bytes);
+  bool opened = address_map_open(&fixed->starts, services, fixed->block_bytes);
   fixed->chunks = services->host_allocate(services, chunks_bytes);
   fixed->order = services->host_allocate(services, order_bytes);
   return opened && fixed->chunks && fixed->order;
@@ -237,17 +237,17 @@ void chunks_close(struct fixed *fixed)
   const struct hipmm_services *services = fixed->services;
   for (uint32_t place = 0; place < fixed->n_places; place++) {
     struct fixed_chunk *chunk = &fixed->chunks[place];
-    if (chunk->n_blocks) give_back(fixed, place);
+    if (chunk->n_blocks) chunks_give_back(fixed, place);
     services->host_free(services, chunk->records, chunk->n_records * sizeof *chunk->records);
   }
   services->host_free(services, fixed->order, order_bytes);
   services->host_free(services, fixed->chunks, chunks_bytes);
-  starts_close(&fixed->starts);
+  address_map_close(&fixed->starts);
 }
 
 uint64_t chunks_metadata_bytes(const struct fixed *fixed)
 {
   return fixed->n_records * sizeof(struct fixed_record) +
          fixed->n_places * (sizeof(struct fixed_chunk) + sizeof *fixed->order) +
-         starts_metadata_bytes(&fixed->starts, fixed->peak_reserved_bytes);
+         address_map_metadata_bytes(&fixed->starts, fixed->peak_reserved_bytes);
 }

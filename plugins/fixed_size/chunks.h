@@ -52,7 +52,7 @@ static inline uint64_t address_of(const struct fixed *fixed, uint32_t number)
 /* The block that starts at `ptr`, live or free; FIXED_NONE if there is none. Needs no lock. */
 static inline uint32_t fixed_block_at(const struct fixed *fixed, const void *ptr)
 {
-  uint32_t number = starts_get(&fixed->starts, (uintptr_t)ptr);
+  uint32_t number = address_map_get(&fixed->starts, (uintptr_t)ptr);
   return number && address_of(fixed, number) == (uintptr_t)ptr ? number : FIXED_NONE;
 }
 

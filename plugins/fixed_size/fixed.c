@@ -7,9 +7,9 @@ static const size_t lists_bytes = MAX_STREAMS * sizeof(struct fixed_list);
 /* ---- Allocating ---- */
 
 /* The upstream has said why it has no room. */
-static enum hipmm_status explain(const struct fixed *fixed, enum hipmm_status status, size_t bytes)
+static enum hipmm_status fixed_explain(const struct fixed *fixed, enum hipmm_status status, size_t bytes)
 {
-  if (!hipmm_is_shortage(status)) return status;
+  if (!hipmm_is_out_of_memory(status)) return status;
   return fixed->services->explain(fixed->services, status,
                                   "cannot allocate {0:bytes}: {1:bytes} are held in {2} blocks of {3:bytes}, all in "
                                   "use, and the upstream has no room for one more",
@@ -17,13 +17,14 @@ static enum hipmm_status explain(const struct fixed *fixed, enum hipmm_status st
 }
 
 /* The lock is held. */
-static enum hipmm_status allocate_locked(struct fixed *fixed, size_t bytes, hipStream_t handle, uint32_t *number_out)
+static enum hipmm_status fixed_allocate_locked(struct fixed *fixed, size_t bytes, hipStream_t handle,
+                                               uint32_t *number_out)
 {
   uint32_t stream, number;
   enum hipmm_status status = reuse_enter_stream(fixed, handle, &stream);
   if (status) return status;
   status = reuse_take(fixed, stream, &number);
-  if (status) return explain(fixed, status, bytes);
+  if (status) return fixed_explain(fixed, status, bytes);
   spin_lock(&fixed->lists[stream].busy);
   list_count(&fixed->lists[stream], 1, (int64_t)bytes);
   spin_unlock(&fixed->lists[stream].busy);
@@ -33,24 +34,25 @@ static enum hipmm_status allocate_locked(struct fixed *fixed, size_t bytes, hipS
 }
 
 /* Everything that a list does not have. */
-static __attribute__((noinline)) enum hipmm_status allocate_slowly(struct fixed *fixed, size_t bytes,
-                                                                   hipStream_t handle, void **ptr_out)
+static __attribute__((noinline)) enum hipmm_status fixed_allocate_slowly(struct fixed *fixed, size_t bytes,
+                                                                         hipStream_t handle, void **ptr_out)
 {
   uint32_t number = FIXED_NONE;
   if (!bytes) {
     *ptr_out = NULL;
     return HIPMM_OK;
   }
-  enum hipmm_status status = lock_enter(&fixed->lock, fixed->services);
+  enum hipmm_status status = biased_lock_enter(&fixed->lock, fixed->services);
   if (status) return status;
-  status = allocate_locked(fixed, bytes, handle, &number);
-  lock_release(&fixed->lock);
+  status = fixed_allocate_locked(fixed, bytes, handle, &number);
+  biased_lock_release(&fixed->lock);
   if (!status) *ptr_out = (void *)(uintptr_t)address_of(fixed, number);
   return status;
 }
 
 /* FIXED_NONE if the list has no block for this stream. */
-static inline uint32_t take_from_list(struct fixed *fixed, struct fixed_list *list, size_t bytes, hipStream_t handle)
+static inline uint32_t fixed_take_from_list(struct fixed *fixed, struct fixed_list *list, size_t bytes,
+                                            hipStream_t handle)
 {
   uint32_t number = FIXED_NONE;
   spin_lock(&list->busy);
@@ -67,23 +69,23 @@ enum hipmm_status fixed_allocate(struct fixed *fixed, size_t bytes, hipStream_t 
 {
   hipStream_t handle = stream_usual_handle(stream);
   struct fixed_list *list = thread_recall(fixed->serial, handle);
-  uint32_t number = list && bytes ? take_from_list(fixed, list, bytes, handle) : FIXED_NONE;
-  if (__builtin_expect(!number, 0)) return allocate_slowly(fixed, bytes, handle, ptr_out);
+  uint32_t number = list && bytes ? fixed_take_from_list(fixed, list, bytes, handle) : FIXED_NONE;
+  if (__builtin_expect(!number, 0)) return fixed_allocate_slowly(fixed, bytes, handle, ptr_out);
   *ptr_out = (void *)(uintptr_t)address_of(fixed, number);
   return HIPMM_OK;
 }
 
 /* ---- Freeing and finding ---- */
 
-static __attribute__((noinline)) enum hipmm_status refuse_pointer(const struct fixed *fixed, const void *ptr)
+static __attribute__((noinline)) enum hipmm_status fixed_refuse_pointer(const struct fixed *fixed, const void *ptr)
 {
   return fixed->services->refuse(fixed->services, HIPMM_E_POINTER,
                                  "{0:hex} is not allocated here: it is foreign, or was freed before", (uintptr_t)ptr, 0,
                                  0);
 }
 
-static __attribute__((noinline)) enum hipmm_status refuse_size(const struct fixed *fixed, const void *ptr, size_t bytes,
-                                                               uint64_t requested)
+static __attribute__((noinline)) enum hipmm_status fixed_refuse_size(const struct fixed *fixed, const void *ptr,
+                                                                     size_t bytes, uint64_t requested)
 {
   return fixed->services->refuse(fixed->services, HIPMM_E_SIZE,
                                  "{0:hex} was allocated with {1} bytes and cannot be freed with {2}", (uintptr_t)ptr,
@@ -91,7 +93,8 @@ static __attribute__((noinline)) enum hipmm_status refuse_size(const struct fixe
 }
 
 /* The lock is held. */
-static enum hipmm_status deallocate_locked(struct fixed *fixed, uint32_t number, uint64_t requested, hipStream_t handle)
+static enum hipmm_status fixed_deallocate_locked(struct fixed *fixed, uint32_t number, uint64_t requested,
+                                                 hipStream_t handle)
 {
   uint32_t stream;
   enum hipmm_status status = reuse_enter_stream(fixed, handle, &stream);
@@ -105,21 +108,21 @@ static enum hipmm_status deallocate_locked(struct fixed *fixed, uint32_t number,
 }
 
 /* The block is claimed. Should it not be possible to free it, it is live again. */
-static __attribute__((noinline)) enum hipmm_status deallocate_slowly(struct fixed *fixed, uint32_t number,
-                                                                     uint64_t requested, hipStream_t handle)
+static __attribute__((noinline)) enum hipmm_status fixed_deallocate_slowly(struct fixed *fixed, uint32_t number,
+                                                                           uint64_t requested, hipStream_t handle)
 {
-  enum hipmm_status status = lock_enter(&fixed->lock, fixed->services);
+  enum hipmm_status status = biased_lock_enter(&fixed->lock, fixed->services);
   if (!status) {
-    status = deallocate_locked(fixed, number, requested, handle);
-    lock_release(&fixed->lock);
+    status = fixed_deallocate_locked(fixed, number, requested, handle);
+    biased_lock_release(&fixed->lock);
   }
   if (status) fixed_block_set_requested(fixed, number, requested);
   return status;
 }
 
 /* False, and nothing done, if the list is for another stream. */
-static inline bool give_to_list(struct fixed *fixed, struct fixed_list *list, uint32_t number, uint64_t requested,
-                                hipStream_t handle)
+static inline bool fixed_give_to_list(struct fixed *fixed, struct fixed_list *list, uint32_t number, uint64_t requested,
+                                      hipStream_t handle)
 {
   spin_lock(&list->busy);
   bool is_for = list_is_for(list, handle);
@@ -137,12 +140,12 @@ enum hipmm_status fixed_deallocate(struct fixed *fixed, void *ptr, size_t bytes,
   hipStream_t handle = stream_usual_handle(stream);
   uint32_t number = fixed_block_at(fixed, ptr);
   uint64_t requested = number ? fixed_block_requested(fixed, number) : 0;
-  if (!requested) return refuse_pointer(fixed, ptr);
-  if (bytes && bytes != requested) return refuse_size(fixed, ptr, bytes, requested);
-  if (!fixed_block_claim(fixed, number, requested)) return refuse_pointer(fixed, ptr);
+  if (!requested) return fixed_refuse_pointer(fixed, ptr);
+  if (bytes && bytes != requested) return fixed_refuse_size(fixed, ptr, bytes, requested);
+  if (!fixed_block_claim(fixed, number, requested)) return fixed_refuse_pointer(fixed, ptr);
   struct fixed_list *list = thread_recall(fixed->serial, handle);
-  if (__builtin_expect(list && give_to_list(fixed, list, number, requested, handle), 1)) return HIPMM_OK;
-  return deallocate_slowly(fixed, number, requested, handle);
+  if (__builtin_expect(list && fixed_give_to_list(fixed, list, number, requested, handle), 1)) return HIPMM_OK;
+  return fixed_deallocate_slowly(fixed, number, requested, handle);
 }
 
 bool fixed_find(const struct fixed *fixed, const void *ptr, struct hipmm_block *block_out)
@@ -162,40 +165,40 @@ bool fixed_starts_at(const struct fixed *fixed, const void *ptr)
 
 enum hipmm_status fixed_trim(struct fixed *fixed, size_t keep_bytes)
 {
-  enum hipmm_status status = lock_enter(&fixed->lock, fixed->services);
+  enum hipmm_status status = biased_lock_enter(&fixed->lock, fixed->services);
   if (status) return status;
   status = reuse_synchronize_device(fixed, STREAM_CLEAN);
   if (!status) status = chunks_release_idle(fixed, keep_bytes, reuse_clean(fixed));
-  lock_release(&fixed->lock);
+  biased_lock_release(&fixed->lock);
   return status;
 }
 
 void fixed_stream_retire(struct fixed *fixed, hipStream_t stream)
 {
   hipStream_t handle = stream_usual_handle(stream);
-  if (lock_enter(&fixed->lock, fixed->services)) return;
+  if (biased_lock_enter(&fixed->lock, fixed->services)) return;
   uint32_t id = streams_known_id(&fixed->streams, handle);
   if (id) reuse_end_stream(fixed, id, handle);
-  lock_release(&fixed->lock);
+  biased_lock_release(&fixed->lock);
 }
 
 void fixed_stream_retain(struct fixed *fixed, hipStream_t stream)
 {
   uint32_t id;
-  if (lock_enter(&fixed->lock, fixed->services)) return;
+  if (biased_lock_enter(&fixed->lock, fixed->services)) return;
   if (!reuse_enter_stream(fixed, stream_usual_handle(stream), &id)) stream_of(&fixed->streams, id)->lasts = true;
-  lock_release(&fixed->lock);
+  biased_lock_release(&fixed->lock);
 }
 
 /* ---- Counts; the lock is held ---- */
 
-static uint64_t metadata_bytes(const struct fixed *fixed)
+static uint64_t fixed_metadata_bytes(const struct fixed *fixed)
 {
   return sizeof *fixed + fixed->streams.count * (sizeof(struct fixed_list) + sizeof(struct stream)) +
          chunks_metadata_bytes(fixed);
 }
 
-static void count_live(struct fixed *fixed, struct fixed_counts *counts)
+static void fixed_count_live(struct fixed *fixed, struct fixed_counts *counts)
 {
   for (uint32_t stream = 0; fixed->lists && stream < fixed->streams.count; stream++) {
     struct fixed_list *list = &fixed->lists[stream];
@@ -208,16 +211,16 @@ static void count_live(struct fixed *fixed, struct fixed_counts *counts)
 
 enum hipmm_status fixed_count(struct fixed *fixed, struct fixed_counts *counts_out)
 {
-  enum hipmm_status status = lock_enter(&fixed->lock, fixed->services);
+  enum hipmm_status status = biased_lock_enter(&fixed->lock, fixed->services);
   if (status) return status;
   *counts_out = (struct fixed_counts){.reserved_bytes = (int64_t)fixed->reserved_bytes,
                                       .peak_reserved_bytes = (int64_t)fixed->peak_reserved_bytes,
                                       .chunks = fixed->n_chunks,
                                       .stream_waits = (int64_t)fixed->streams.waits,
-                                      .metadata_bytes = (int64_t)metadata_bytes(fixed)};
-  count_live(fixed, counts_out);
+                                      .metadata_bytes = (int64_t)fixed_metadata_bytes(fixed)};
+  fixed_count_live(fixed, counts_out);
   counts_out->free_count = fixed->n_blocks - counts_out->live_count;
-  lock_release(&fixed->lock);
+  biased_lock_release(&fixed->lock);
   return HIPMM_OK;
 }
 
@@ -232,7 +235,7 @@ enum hipmm_status fixed_open(struct fixed *fixed, const struct hipmm_services *s
                           .serial = thread_new_owner(),
                           .block_bytes = sizes_round_up(block_bytes, HIPMM_ALIGNMENT),
                           .blocks_per_chunk = blocks_per_chunk};
-  lock_open(&fixed->lock);
+  biased_lock_open(&fixed->lock);
   bool opened = streams_open(&fixed->streams, services, record);
   opened = chunks_open(fixed) && opened;
   fixed->lists = services->host_allocate(services, lists_bytes);
@@ -245,7 +248,7 @@ void fixed_close(struct fixed *fixed)
 {
   const struct hipmm_services *services = fixed->services;
   struct fixed_counts counts = {.live_count = 0};
-  count_live(fixed, &counts);
+  fixed_count_live(fixed, &counts);
   if (counts.live_count)
     services->log(services, HIPMM_LOG_WARNING, "%lld blocks of %llu bytes are still allocated and go with it",
                   (long long)counts.live_count, (unsigned long long)fixed->block_bytes);
@@ -253,7 +256,7 @@ void fixed_close(struct fixed *fixed)
   chunks_close(fixed);
   streams_close(&fixed->streams);
   services->host_free(services, fixed->lists, lists_bytes);
-  lock_close(&fixed->lock);
+  biased_lock_close(&fixed->lock);
 }
 
 /* They are ready on the default stream when they come, and on all once that was waited for. */
@@ -261,7 +264,7 @@ enum hipmm_status fixed_preallocate(struct fixed *fixed, uint32_t n_blocks)
 {
   enum hipmm_status status = HIPMM_OK;
   bool any = n_blocks;
-  lock_take(&fixed->lock);
+  biased_lock_take(&fixed->lock);
   while (!status && n_blocks) {
     struct fixed_chain chain;
     uint32_t n = n_blocks < fixed->blocks_per_chunk ? n_blocks : fixed->blocks_per_chunk;
@@ -270,6 +273,6 @@ enum hipmm_status fixed_preallocate(struct fixed *fixed, uint32_t n_blocks)
     n_blocks -= n;
   }
   if (any && !status) status = reuse_synchronize_device(fixed, STREAM_CLEAN);
-  lock_release(&fixed->lock);
+  biased_lock_release(&fixed->lock);
   return status;
 }

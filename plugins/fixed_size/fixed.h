@@ -25,11 +25,11 @@ struct fixed {
   uint64_t serial;      /* never given twice */
   uint64_t block_bytes; /* a multiple of HIPMM_ALIGNMENT */
   uint32_t blocks_per_chunk;
-  struct starts starts;
+  struct address_map starts;
   struct fixed_list *lists;   /* by stream; what is in them is under their own locks */
   struct fixed_chunk *chunks; /* a chunk stays in its place; blocks have numbers that count on from place to place */
 
-  struct lock lock; /* all below, and which chunks and lists there are; taken before a list's */
+  struct biased_lock lock; /* all below, and which chunks and lists there are; taken before a list's */
   struct streams streams;
   uint32_t *order; /* places of chunks, by address */
   uint32_t n_chunks, n_places;

@@ -106,10 +106,10 @@ static void fixed_size_destroy(void *self)
   services->host_free(services, fixed, sizeof *fixed);
 }
 
-static enum hipmm_status preallocate(struct fixed *fixed, int64_t n_blocks)
+static enum hipmm_status fixed_size_preallocate(struct fixed *fixed, int64_t n_blocks)
 {
   enum hipmm_status status = fixed_preallocate(fixed, (uint32_t)n_blocks);
-  if (!hipmm_is_shortage(status)) return status;
+  if (!hipmm_is_out_of_memory(status)) return status;
   return fixed->services->fail(fixed->services, status, "blocks_to_preallocate",
                                "the upstream does not have %lld blocks of %llu bytes; ask for fewer",
                                (long long)n_blocks, (unsigned long long)fixed->block_bytes);
@@ -128,7 +128,7 @@ static enum hipmm_status fixed_size_create(const struct hipmm_services *services
     services->host_free(services, fixed, sizeof *fixed);
     return status;
   }
-  status = preallocate(fixed, given->blocks_to_preallocate);
+  status = fixed_size_preallocate(fixed, given->blocks_to_preallocate);
   if (status)
     fixed_size_destroy(fixed);
   else

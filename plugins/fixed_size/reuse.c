@@ -11,7 +11,7 @@ struct fixed_chain *reuse_clean(const struct fixed *fixed)
 }
 
 /* The same chain with its blocks no longer in it. */
-static struct fixed_chain take_all(struct fixed_chain *chain)
+static struct fixed_chain reuse_take_all(struct fixed_chain *chain)
 {
   struct fixed_chain taken = *chain;
   *chain = (struct fixed_chain){0};
@@ -26,58 +26,58 @@ void reuse_add_clean(struct fixed *fixed, struct fixed_chain chain)
 /* ---- Waiting for the device; the lock is held ---- */
 
 /* Takes the free blocks of all streams aside: what is freed from now on is not clean after the wait. */
-static void put_aside(struct fixed *fixed)
+static void reuse_put_aside(struct fixed *fixed)
 {
   for (uint32_t stream = STREAM_FIRST; stream < fixed->streams.count; stream++) {
     struct fixed_list *list = &fixed->lists[stream];
     spin_lock(&list->busy);
-    list->aside = take_all(&list->free);
+    list->aside = reuse_take_all(&list->free);
     list->aside_frees = stream_of(&fixed->streams, stream)->frees;
     spin_unlock(&list->busy);
   }
 }
 
-static void put_back(struct fixed *fixed)
+static void reuse_put_back(struct fixed *fixed)
 {
   for (uint32_t stream = STREAM_FIRST; stream < fixed->streams.count; stream++) {
     struct fixed_list *list = &fixed->lists[stream];
     spin_lock(&list->busy);
-    list->free = chain_join(fixed, list->free, take_all(&list->aside));
+    list->free = chain_join(fixed, list->free, reuse_take_all(&list->aside));
     spin_unlock(&list->busy);
   }
 }
 
-static void note_passed(struct stream *stream, uint64_t frees)
+static void reuse_note_passed(struct stream *stream, uint64_t frees)
 {
   if (stream->passed < frees) stream->passed = frees;
   if (stream->recorded < frees) stream->recorded = frees;
 }
 
-static void clean_aside(struct fixed *fixed)
+static void reuse_clean_aside(struct fixed *fixed)
 {
   for (uint32_t stream = STREAM_FIRST; stream < fixed->streams.count; stream++) {
     struct fixed_list *list = &fixed->lists[stream];
-    note_passed(stream_of(&fixed->streams, stream), list->aside_frees);
-    reuse_add_clean(fixed, take_all(&list->aside));
+    reuse_note_passed(stream_of(&fixed->streams, stream), list->aside_frees);
+    reuse_add_clean(fixed, reuse_take_all(&list->aside));
   }
   streams_forget_gone(&fixed->streams);
 }
 
 enum hipmm_status reuse_synchronize_device(struct fixed *fixed, uint32_t user)
 {
-  put_aside(fixed);
+  reuse_put_aside(fixed);
   enum hipmm_status status = streams_wait_for_device(&fixed->streams, user);
   if (status)
-    put_back(fixed);
+    reuse_put_back(fixed);
   else
-    clean_aside(fixed);
+    reuse_clean_aside(fixed);
   return status;
 }
 
 /* ---- Streams; the lock is held ---- */
 
 /* Does nothing if the stream has free blocks that are not clean. */
-static void forget_stream(struct fixed *fixed, uint32_t stream)
+static void reuse_forget_stream(struct fixed *fixed, uint32_t stream)
 {
   struct fixed_list *list = &fixed->lists[stream];
   spin_lock(&list->busy);
@@ -89,7 +89,7 @@ static void forget_stream(struct fixed *fixed, uint32_t stream)
 
 /* Threads find a list by its stream's handle alone. They may remember the list from a stream with the same handle that
  * was retained and is gone, so the list of a stream that HIP must be asked about stays closed to them. */
-static void open_list(struct fixed *fixed, uint32_t stream)
+static void reuse_open_list(struct fixed *fixed, uint32_t stream)
 {
   struct fixed_list *list = &fixed->lists[stream];
   const struct streams *streams = &fixed->streams;
@@ -111,21 +111,21 @@ enum hipmm_status reuse_enter_stream(struct fixed *fixed, hipStream_t handle, ui
   enum hipmm_status status = streams_enter(streams, handle, &id);
   if (!status && !id) {
     status = reuse_synchronize_device(fixed, STREAM_CLEAN);
-    for (uint32_t other = STREAM_FIRST; !status && other < streams->count; other++) forget_stream(fixed, other);
+    for (uint32_t other = STREAM_FIRST; !status && other < streams->count; other++) reuse_forget_stream(fixed, other);
     if (!status) status = streams_enter(streams, handle, &id);
   }
   if (status) return status;
   if (!id)
     return fixed->services->refuse(fixed->services, HIPMM_E_LIMIT, "cannot keep more than {0} streams apart",
                                    MAX_STREAMS, 0, 0);
-  open_list(fixed, id);
+  reuse_open_list(fixed, id);
   *id_out = id;
   return HIPMM_OK;
 }
 
 /* ---- Allocating; the lock is held ---- */
 
-static uint32_t take_own(struct fixed *fixed, uint32_t stream)
+static uint32_t reuse_take_own(struct fixed *fixed, uint32_t stream)
 {
   struct fixed_list *list = &fixed->lists[stream];
   spin_lock(&list->busy);
@@ -135,27 +135,27 @@ static uint32_t take_own(struct fixed *fixed, uint32_t stream)
 }
 
 /* Looks whether another stream has passed all its frees. */
-static void clean_if_passed(struct fixed *fixed, uint32_t other)
+static void reuse_clean_if_passed(struct fixed *fixed, uint32_t other)
 {
   struct fixed_list *list = &fixed->lists[other];
   const struct stream *stream = stream_of(&fixed->streams, other);
   spin_lock(&list->busy);
   if (list->free.head && stream_cover(&fixed->streams, other)) {
     stream_poll(&fixed->streams, other);
-    if (stream->passed == stream->frees) reuse_add_clean(fixed, take_all(&list->free));
+    if (stream->passed == stream->frees) reuse_add_clean(fixed, reuse_take_all(&list->free));
   }
   spin_unlock(&list->busy);
 }
 
-static uint32_t take_passed(struct fixed *fixed, uint32_t stream)
+static uint32_t reuse_take_passed(struct fixed *fixed, uint32_t stream)
 {
   for (uint32_t other = STREAM_FIRST; other < fixed->streams.count; other++)
-    if (other != stream) clean_if_passed(fixed, other);
+    if (other != stream) reuse_clean_if_passed(fixed, other);
   return chain_pop(fixed, reuse_clean(fixed));
 }
 
 /* Takes one block and no more, so that the other stream keeps the rest without a wait of its own. */
-static uint32_t take_waiting_from(struct fixed *fixed, uint32_t stream, uint32_t other)
+static uint32_t reuse_take_waiting_from(struct fixed *fixed, uint32_t stream, uint32_t other)
 {
   struct fixed_list *list = &fixed->lists[other];
   uint32_t number = FIXED_NONE;
@@ -166,16 +166,16 @@ static uint32_t take_waiting_from(struct fixed *fixed, uint32_t stream, uint32_t
   return number;
 }
 
-static uint32_t take_waiting(struct fixed *fixed, uint32_t stream)
+static uint32_t reuse_take_waiting(struct fixed *fixed, uint32_t stream)
 {
   uint32_t number = FIXED_NONE;
   for (uint32_t other = STREAM_FIRST; !number && other < fixed->streams.count; other++)
-    if (other != stream) number = take_waiting_from(fixed, stream, other);
+    if (other != stream) number = reuse_take_waiting_from(fixed, stream, other);
   return number;
 }
 
 /* Blocks of streams whose handles may be gone come back through the device, which needs no handle. */
-static uint32_t take_withheld(struct fixed *fixed, uint32_t stream)
+static uint32_t reuse_take_withheld(struct fixed *fixed, uint32_t stream)
 {
   bool is_worth_it = false;
   for (uint32_t other = STREAM_FIRST; !is_worth_it && other < fixed->streams.count; other++) {
@@ -187,18 +187,18 @@ static uint32_t take_withheld(struct fixed *fixed, uint32_t stream)
   return is_worth_it && !reuse_synchronize_device(fixed, stream) ? chain_pop(fixed, reuse_clean(fixed)) : FIXED_NONE;
 }
 
-static uint32_t take_held(struct fixed *fixed, uint32_t stream)
+static uint32_t reuse_take_held(struct fixed *fixed, uint32_t stream)
 {
-  uint32_t number = take_own(fixed, stream);
+  uint32_t number = reuse_take_own(fixed, stream);
   if (!number) number = chain_pop(fixed, reuse_clean(fixed));
   if (number || fixed->streams.active < 2) return number;
-  number = take_passed(fixed, stream);
-  if (!number) number = take_waiting(fixed, stream);
-  return number ? number : take_withheld(fixed, stream);
+  number = reuse_take_passed(fixed, stream);
+  if (!number) number = reuse_take_waiting(fixed, stream);
+  return number ? number : reuse_take_withheld(fixed, stream);
 }
 
 /* Half as much again as there is, so that a bin that is used little stays small. */
-static uint32_t blocks_to_add(const struct fixed *fixed)
+static uint32_t reuse_blocks_to_add(const struct fixed *fixed)
 {
   uint64_t n = SIZES_PAGE_BYTES / fixed->block_bytes;
   if (n < fixed->n_blocks / 2) n = fixed->n_blocks / 2;
@@ -207,12 +207,12 @@ static uint32_t blocks_to_add(const struct fixed *fixed)
 }
 
 /* The first block of a new chunk; the others join the stream's list, as if freed on it now. */
-static enum hipmm_status take_new(struct fixed *fixed, uint32_t stream, uint32_t *number_out)
+static enum hipmm_status reuse_take_new(struct fixed *fixed, uint32_t stream, uint32_t *number_out)
 {
   struct fixed_list *list = &fixed->lists[stream];
   struct fixed_chain chain;
   enum hipmm_status status =
-      chunks_grow(fixed, blocks_to_add(fixed), 1, stream_of(&fixed->streams, stream)->handle, &chain);
+      chunks_grow(fixed, reuse_blocks_to_add(fixed), 1, stream_of(&fixed->streams, stream)->handle, &chain);
   if (status) return status;
   spin_lock(&list->busy);
   uint64_t epoch = stream_note_free(&fixed->streams, stream);
@@ -226,8 +226,8 @@ static enum hipmm_status take_new(struct fixed *fixed, uint32_t stream, uint32_t
 
 enum hipmm_status reuse_take(struct fixed *fixed, uint32_t stream, uint32_t *number_out)
 {
-  uint32_t number = take_held(fixed, stream);
-  if (!number) return take_new(fixed, stream, number_out);
+  uint32_t number = reuse_take_held(fixed, stream);
+  if (!number) return reuse_take_new(fixed, stream, number_out);
   *number_out = number;
   return HIPMM_OK;
 }
@@ -235,29 +235,29 @@ enum hipmm_status reuse_take(struct fixed *fixed, uint32_t stream, uint32_t *num
 /* ---- The end of a stream ---- */
 
 /* Threads that remember the list free into it no more. */
-static void close_list(struct fixed_list *list)
+static void reuse_close_list(struct fixed_list *list)
 {
   spin_lock(&list->busy);
   list->is_open = false;
   spin_unlock(&list->busy);
 }
 
-static bool clean_stream(struct fixed *fixed, uint32_t stream, hipStream_t handle)
+static bool reuse_clean_stream(struct fixed *fixed, uint32_t stream, hipStream_t handle)
 {
   struct fixed_list *list = &fixed->lists[stream];
   if (!streams_wait_for_handle(fixed->services, handle)) return false;
   stream_passed(&fixed->streams, stream);
   spin_lock(&list->busy);
-  reuse_add_clean(fixed, take_all(&list->free));
+  reuse_add_clean(fixed, reuse_take_all(&list->free));
   spin_unlock(&list->busy);
   return true;
 }
 
 void reuse_end_stream(struct fixed *fixed, uint32_t stream, hipStream_t handle)
 {
-  close_list(&fixed->lists[stream]);
-  if (clean_stream(fixed, stream, handle) || !reuse_synchronize_device(fixed, stream))
-    forget_stream(fixed, stream);
+  reuse_close_list(&fixed->lists[stream]);
+  if (reuse_clean_stream(fixed, stream, handle) || !reuse_synchronize_device(fixed, stream))
+    reuse_forget_stream(fixed, stream);
   else
     stream_lose(&fixed->streams, stream);
 }

@@ -6,7 +6,7 @@
 
 enum { SEEN_IN_NO_LIST = UINT16_MAX };
 
-static void note_lists(struct fixed *fixed)
+static void fixed_size_visit_note_lists(struct fixed *fixed)
 {
   for (uint32_t i = 0; i < fixed->n_chunks; i++) {
     const struct fixed_chunk *chunk = &fixed->chunks[fixed->order[i]];
@@ -22,7 +22,7 @@ static void note_lists(struct fixed *fixed)
 }
 
 /* The stream is read between two looks at the size: if that stays the same, they belong together. */
-static bool see_live(const struct fixed *fixed, uint32_t number, struct hipmm_extent *extent)
+static bool fixed_size_visit_see_live(const struct fixed *fixed, uint32_t number, struct hipmm_extent *extent)
 {
   uint64_t requested = fixed_block_requested(fixed, number);
   extent->stream = (hipStream_t)(uintptr_t)fixed_block_note(fixed, number);
@@ -32,11 +32,12 @@ static bool see_live(const struct fixed *fixed, uint32_t number, struct hipmm_ex
   return true;
 }
 
-static struct hipmm_extent extent_of(const struct fixed *fixed, uint32_t number)
+static struct hipmm_extent fixed_size_extent_of(const struct fixed *fixed, uint32_t number)
 {
   uint16_t stream = record_of(fixed, number)->seen;
-  struct hipmm_extent extent = {.ptr = (const void *)(uintptr_t)address_of(fixed, number), .flags = HIPMM_EXTENT_APART};
-  if (stream == SEEN_IN_NO_LIST && see_live(fixed, number, &extent)) return extent;
+  struct hipmm_extent extent = {.ptr = (const void *)(uintptr_t)address_of(fixed, number),
+                                .flags = HIPMM_EXTENT_BARRIER};
+  if (stream == SEEN_IN_NO_LIST && fixed_size_visit_see_live(fixed, number, &extent)) return extent;
   bool is_known = stream != SEEN_IN_NO_LIST; /* otherwise freed just now */
   extent.bytes = fixed->block_bytes;
   extent.state = stream == STREAM_CLEAN ? HIPMM_EXTENT_FREE : HIPMM_EXTENT_PENDING;
@@ -47,16 +48,16 @@ static struct hipmm_extent extent_of(const struct fixed *fixed, uint32_t number)
 enum hipmm_status fixed_visit(struct fixed *fixed, void (*see)(void *closure, const struct hipmm_extent *extent),
                               void *closure)
 {
-  enum hipmm_status status = lock_enter(&fixed->lock, fixed->services);
+  enum hipmm_status status = biased_lock_enter(&fixed->lock, fixed->services);
   if (status) return status;
-  note_lists(fixed);
+  fixed_size_visit_note_lists(fixed);
   for (uint32_t i = 0; i < fixed->n_chunks; i++) {
     uint32_t place = fixed->order[i];
     for (uint32_t index = 0; index < fixed->chunks[place].n_blocks; index++) {
-      const struct hipmm_extent extent = extent_of(fixed, place * FIXED_MOST_BLOCKS_PER_CHUNK + index + 1);
+      const struct hipmm_extent extent = fixed_size_extent_of(fixed, place * FIXED_MOST_BLOCKS_PER_CHUNK + index + 1);
       see(closure, &extent);
     }
   }
-  lock_release(&fixed->lock);
+  biased_lock_release(&fixed->lock);
   return HIPMM_OK;
 }

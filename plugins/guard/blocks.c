@@ -7,18 +7,18 @@
 
 #define PER_THREAD ((hipStream_t)2)
 
-static uint32_t trace(struct guard *guard, const void *from)
+static uint32_t blocks_trace(struct guard *guard, const void *from)
 {
   if (!guard_is_on(&guard->options.capture_stacks)) return 0;
   int64_t depth = __atomic_load_n(&guard->options.stack_depth, __ATOMIC_RELAXED);
-  return traces_take(&guard->traces, from, (uint32_t)depth);
+  return stack_traces_take(&guard->traces, from, (uint32_t)depth);
 }
 
 /* ---- Allocating ---- */
 
 /* How the block will lie in the upstream's, which is not known yet: `front_out` is where the application's bytes begin.
  * False: no memory is that large. */
-static bool lay_out(struct guard_record *record, size_t *front_out)
+static bool blocks_lay_out(struct guard_record *record, size_t *front_out)
 {
   size_t front = 0, sum = 0;
   bool overflows = __builtin_add_overflow(record->zone_bytes, record->alignment - 1, &front);
@@ -31,12 +31,12 @@ static bool lay_out(struct guard_record *record, size_t *front_out)
 }
 
 /* When memory is short, what is only kept back goes back. */
-static enum hipmm_status obtain(struct guard *guard, struct guard_record *record)
+static enum hipmm_status blocks_obtain(struct guard *guard, struct guard_record *record)
 {
   hipStream_t stream = record->block.stream;
   enum hipmm_status status = hipmm_upstream_allocate(guard->upstream, record->upstream_bytes, record->alignment, stream,
                                                      &record->upstream_ptr);
-  if (!hipmm_is_shortage(status)) return status;
+  if (!hipmm_is_out_of_memory(status)) return status;
   pthread_mutex_lock(&guard->lock);
   bool keeps = guard->quarantine.count > 0;
   pthread_mutex_unlock(&guard->lock);
@@ -49,15 +49,15 @@ static enum hipmm_status obtain(struct guard *guard, struct guard_record *record
 }
 
 /* The block can be found from the moment that its zones are on their way. */
-static enum hipmm_status note(struct guard *guard, struct guard_record *record)
+static enum hipmm_status blocks_note(struct guard *guard, struct guard_record *record)
 {
   const struct hipmm_services *services = guard->services;
   struct guard_record replaced;
   int previous = services->enter_device(services);
   enum hipmm_status status = check_fill_zones(guard, record, record->block.stream);
   services->leave_device(services, previous);
-  if (!status && !live_insert(&guard->live, record, &replaced)) status = HIPMM_E_OUT_OF_MEMORY;
-  if (!status && replaced.block.ptr) traces_drop(&guard->traces, replaced.allocated_by);
+  if (!status && !live_blocks_insert(&guard->live, record, &replaced)) status = HIPMM_E_OUT_OF_MEMORY;
+  if (!status && replaced.block.ptr) stack_traces_drop(&guard->traces, replaced.allocated_by);
   return status;
 }
 
@@ -68,17 +68,17 @@ enum hipmm_status blocks_allocate(void *self, size_t bytes, size_t alignment, hi
   size_t front;
   if (!bytes) return hipmm_upstream_allocate(guard->upstream, 0, alignment, stream, ptr_out);
   record.zone_bytes = guard_option(&guard->options.zone_size);
-  if (!lay_out(&record, &front))
+  if (!blocks_lay_out(&record, &front))
     return guard->services->refuse(guard->services, HIPMM_E_OUT_OF_MEMORY,
                                    "cannot allocate {0:bytes}: no memory is that large", bytes, 0, 0);
-  enum hipmm_status status = obtain(guard, &record);
+  enum hipmm_status status = blocks_obtain(guard, &record);
   if (status) return status;
   record.block.ptr = (char *)record.upstream_ptr + front;
-  record.block.number = live_next_number(&guard->live);
-  record.allocated_by = trace(guard, __builtin_return_address(0));
-  status = note(guard, &record);
+  record.block.number = live_blocks_next_number(&guard->live);
+  record.allocated_by = blocks_trace(guard, __builtin_return_address(0));
+  status = blocks_note(guard, &record);
   if (status) {
-    traces_drop(&guard->traces, record.allocated_by);
+    stack_traces_drop(&guard->traces, record.allocated_by);
     hipmm_upstream_deallocate(guard->upstream, record.upstream_ptr, record.upstream_bytes, alignment, stream);
     return status;
   }
@@ -89,7 +89,7 @@ enum hipmm_status blocks_allocate(void *self, size_t bytes, size_t alignment, hi
 /* ---- Freeing ---- */
 
 /* Waiting for this device does not wait for a stream of another, where HIP can tell. */
-static enum hipmm_status admit(struct guard *guard, hipStream_t stream)
+static enum hipmm_status blocks_admit(struct guard *guard, hipStream_t stream)
 {
   const struct hipmm_services *services = guard->services;
   const struct hipmm_hip *hip = services->hip;
@@ -103,16 +103,17 @@ static enum hipmm_status admit(struct guard *guard, hipStream_t stream)
 
 /* The zones were filled on the stream of the allocation, which may not be waited for later than that call if it is
  * another: then all streams are. */
-static enum hipmm_status wait_for_work(struct guard *guard, const struct guard_record *record, hipStream_t stream)
+static enum hipmm_status blocks_wait_for_work(struct guard *guard, const struct guard_record *record,
+                                              hipStream_t stream)
 {
   bool is_same = stream == record->block.stream && stream != PER_THREAD;
   if (is_same) return memory_wait_for_stream(&guard->memory, stream);
-  enum hipmm_status status = admit(guard, stream);
+  enum hipmm_status status = blocks_admit(guard, stream);
   return status ? status : memory_wait_for_device(&guard->memory);
 }
 
 /* The lock is held. In the end the pattern is there, so that no write that comes later is lost under it. */
-static enum hipmm_status keep(struct guard *guard, struct guard_record *record, bool *is_kept_out)
+static enum hipmm_status blocks_keep(struct guard *guard, struct guard_record *record, bool *is_kept_out)
 {
   uint64_t most = guard_option(&guard->options.quarantine_size);
   struct memory *memory = &guard->memory;
@@ -126,12 +127,12 @@ static enum hipmm_status keep(struct guard *guard, struct guard_record *record, 
 }
 
 /* While the stream is captured nothing can be waited for, so the block is not looked at. */
-static enum hipmm_status check_and_keep(struct guard *guard, struct guard_record *record, hipStream_t stream,
-                                        bool *is_kept_out)
+static enum hipmm_status blocks_check_and_keep(struct guard *guard, struct guard_record *record, hipStream_t stream,
+                                               bool *is_kept_out)
 {
   struct check_finds finds;
   if (hipmm_stream_is_captured(guard->services->hip, stream)) return HIPMM_OK;
-  enum hipmm_status status = wait_for_work(guard, record, stream);
+  enum hipmm_status status = blocks_wait_for_work(guard, record, stream);
   if (status) return status;
   int cancel = cancel_forbid();
   pthread_mutex_lock(&guard->lock);
@@ -140,19 +141,19 @@ static enum hipmm_status check_and_keep(struct guard *guard, struct guard_record
     status = check_refuse(guard, record, &finds);
   if (!status) {
     record->block.stream = stream;
-    status = keep(guard, record, is_kept_out);
+    status = blocks_keep(guard, record, is_kept_out);
   }
   pthread_mutex_unlock(&guard->lock);
   cancel_allow(cancel);
   return status;
 }
 
-static enum hipmm_status give_up(struct guard *guard, struct guard_record *record, hipStream_t stream)
+static enum hipmm_status blocks_give_up(struct guard *guard, struct guard_record *record, hipStream_t stream)
 {
   const struct hipmm_services *services = guard->services;
   bool is_kept = false;
   int previous = services->enter_device(services);
-  enum hipmm_status status = check_and_keep(guard, record, stream, &is_kept);
+  enum hipmm_status status = blocks_check_and_keep(guard, record, stream, &is_kept);
   /* What cannot go back now stays, and is tried again at the next free. */
   if (is_kept) quarantine_shrink(guard, guard_option(&guard->options.quarantine_size), stream);
   services->leave_device(services, previous);
@@ -160,13 +161,13 @@ static enum hipmm_status give_up(struct guard *guard, struct guard_record *recor
   status = hipmm_upstream_deallocate(guard->upstream, record->upstream_ptr, record->upstream_bytes, record->alignment,
                                      stream);
   if (status) return status;
-  traces_drop(&guard->traces, record->allocated_by);
-  traces_drop(&guard->traces, record->freed_by);
+  stack_traces_drop(&guard->traces, record->allocated_by);
+  stack_traces_drop(&guard->traces, record->freed_by);
   return HIPMM_OK;
 }
 
 /* A free that was refused for its pointer: a block that is kept back can be told from a foreign one. */
-static void note_refusal(struct guard *guard, const void *ptr)
+static void blocks_note_refusal(struct guard *guard, const void *ptr)
 {
   const struct hipmm_services *services = guard->services;
   pthread_mutex_lock(&guard->lock);
@@ -185,17 +186,17 @@ enum hipmm_status blocks_deallocate(void *self, void *ptr, size_t bytes, size_t 
   struct guard *guard = self;
   struct guard_record record, before;
   if (!ptr) return hipmm_upstream_deallocate(guard->upstream, NULL, bytes, alignment, stream);
-  enum hipmm_status status = live_take(&guard->live, ptr, bytes, &record);
-  if (status == HIPMM_E_POINTER) note_refusal(guard, ptr);
+  enum hipmm_status status = live_blocks_take(&guard->live, ptr, bytes, &record);
+  if (status == HIPMM_E_POINTER) blocks_note_refusal(guard, ptr);
   if (status) return status;
   before = record;
-  record.freed_by = trace(guard, __builtin_return_address(0));
-  status = give_up(guard, &record, stream);
+  record.freed_by = blocks_trace(guard, __builtin_return_address(0));
+  status = blocks_give_up(guard, &record, stream);
   if (status) {
-    traces_drop(&guard->traces, record.freed_by);
-    live_restore(&guard->live, &before);
+    stack_traces_drop(&guard->traces, record.freed_by);
+    live_blocks_restore(&guard->live, &before);
   } else {
-    live_settle(&guard->live, ptr);
+    live_blocks_settle(&guard->live, ptr);
   }
   return status;
 }

@@ -12,13 +12,13 @@ enum hipmm_status check_fill_zones(struct guard *guard, const struct guard_recor
 /* ---- Looking ---- */
 
 /* From the start backwards: what is first in memory is farthest. */
-static struct memory_damage backwards(struct memory_damage damage, size_t zone_bytes)
+static struct memory_damage check_backwards(struct memory_damage damage, size_t zone_bytes)
 {
   return (struct memory_damage){zone_bytes - damage.last, zone_bytes - damage.first, damage.count};
 }
 
-static enum hipmm_status look(struct guard *guard, const struct guard_record *record, bool is_freed,
-                              struct check_finds *finds_out)
+static enum hipmm_status check_look(struct guard *guard, const struct guard_record *record, bool is_freed,
+                                    struct check_finds *finds_out)
 {
   struct memory *memory = &guard->memory;
   struct memory_damage front = {0};
@@ -27,11 +27,12 @@ static enum hipmm_status look(struct guard *guard, const struct guard_record *re
     status = memory_compare(memory, guard_tail(record), guard_tail_bytes(record), MEMORY_ZONE, &finds_out->overrun);
   if (!status && is_freed && record->is_poisoned)
     status = memory_compare(memory, record->block.ptr, record->block.bytes, MEMORY_POISON, &finds_out->after_free);
-  if (!status && front.count) finds_out->underrun = backwards(front, record->zone_bytes);
+  if (!status && front.count) finds_out->underrun = check_backwards(front, record->zone_bytes);
   return status;
 }
 
-static enum hipmm_status mend(struct guard *guard, const struct guard_record *record, const struct check_finds *finds)
+static enum hipmm_status check_mend(struct guard *guard, const struct guard_record *record,
+                                    const struct check_finds *finds)
 {
   hipStream_t stream = guard->memory.stream;
   enum hipmm_status status = check_fill_zones(guard, record, stream);
@@ -46,13 +47,13 @@ void check_log_traces(struct guard *guard, const struct guard_record *record, en
 {
   const struct hipmm_services *services = guard->services;
   if (record->allocated_by) services->log(services, level, " allocated here: callstack:");
-  traces_log(&guard->traces, record->allocated_by, level);
+  stack_traces_log(&guard->traces, record->allocated_by, level);
   if (record->freed_by) services->log(services, level, " freed here: callstack:");
-  traces_log(&guard->traces, record->freed_by, level);
+  stack_traces_log(&guard->traces, record->freed_by, level);
 }
 
-static void tell(struct guard *guard, const struct guard_record *record, const struct memory_damage *damage,
-                 const char *what, const char *where, const char *when)
+static void check_tell(struct guard *guard, const struct guard_record *record, const struct memory_damage *damage,
+                       const char *what, const char *where, const char *when)
 {
   if (!damage->count) return;
   guard->services->log(guard->services, HIPMM_LOG_ERROR,
@@ -62,14 +63,15 @@ static void tell(struct guard *guard, const struct guard_record *record, const s
                        (void *)record->block.stream, what, damage->first, damage->last, where, damage->count, when);
 }
 
-static void tell_all(struct guard *guard, const struct guard_record *record, bool is_freed,
-                     const struct check_finds *finds, const char *when)
+static void check_tell_all(struct guard *guard, const struct guard_record *record, bool is_freed,
+                           const struct check_finds *finds, const char *when)
 {
-  tell(guard, record, &finds->overrun, is_freed ? "past its end, perhaps after it was freed" : "past its end",
-       "after its end, from 0 on", when);
-  tell(guard, record, &finds->underrun, is_freed ? "before its start, perhaps after it was freed" : "before its start",
-       "before its start, from 1 on", when);
-  tell(guard, record, &finds->after_free, "after it was freed", "of it, from 0 on", when);
+  check_tell(guard, record, &finds->overrun, is_freed ? "past its end, perhaps after it was freed" : "past its end",
+             "after its end, from 0 on", when);
+  check_tell(guard, record, &finds->underrun,
+             is_freed ? "before its start, perhaps after it was freed" : "before its start",
+             "before its start, from 1 on", when);
+  check_tell(guard, record, &finds->after_free, "after it was freed", "of it, from 0 on", when);
   check_log_traces(guard, record, HIPMM_LOG_ERROR);
 }
 
@@ -77,10 +79,10 @@ enum hipmm_status check_block(struct guard *guard, const struct guard_record *re
                               struct check_finds *finds_out)
 {
   struct check_finds finds = {0};
-  enum hipmm_status status = look(guard, record, is_freed, &finds);
-  if (!status && check_found(&finds)) status = mend(guard, record, &finds);
+  enum hipmm_status status = check_look(guard, record, is_freed, &finds);
+  if (!status && check_found(&finds)) status = check_mend(guard, record, &finds);
   if (status) return status;
-  if (check_found(&finds)) tell_all(guard, record, is_freed, &finds, when);
+  if (check_found(&finds)) check_tell_all(guard, record, is_freed, &finds, when);
   guard->overruns += finds.overrun.count > 0;
   guard->underruns += finds.underrun.count > 0;
   guard->writes_after_free += finds.after_free.count > 0;

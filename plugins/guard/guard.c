@@ -49,13 +49,13 @@ static enum hipmm_status guard_verify(struct guard *guard, uint64_t *damaged_out
   enum hipmm_status status = memory_wait_for_device(&guard->memory);
   if (status) return status;
   int cancel = cancel_forbid();
-  live_lock(&guard->live);
+  live_blocks_lock(&guard->live);
   verifying.status = memory_wait_for_device(&guard->memory);
   pthread_mutex_lock(&guard->lock);
-  live_each(&guard->live, guard_verify_one, &verifying);
+  live_blocks_each(&guard->live, guard_verify_one, &verifying);
   if (!verifying.status) verifying.status = quarantine_verify(guard, &verifying.damaged);
   pthread_mutex_unlock(&guard->lock);
-  live_unlock(&guard->live);
+  live_blocks_unlock(&guard->live);
   cancel_allow(cancel);
   *damaged_out = verifying.damaged;
   return verifying.status;
@@ -66,14 +66,14 @@ static enum hipmm_status guard_verify(struct guard *guard, uint64_t *damaged_out
 static enum hipmm_status guard_find(void *self, const void *ptr, struct hipmm_block *block_out)
 {
   struct guard *guard = self;
-  return live_find_block(&guard->live, ptr, block_out);
+  return live_blocks_find_block(&guard->live, ptr, block_out);
 }
 
 static enum hipmm_status guard_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent),
                                      void *closure)
 {
   struct guard *guard = self;
-  enum hipmm_status status = live_visit(&guard->live, see, closure);
+  enum hipmm_status status = live_blocks_visit(&guard->live, see, closure);
   if (status) return status;
   pthread_mutex_lock(&guard->lock);
   quarantine_visit(guard, see, closure);
@@ -110,7 +110,7 @@ static const struct hipmm_feature guard_values[N_VALUES] = {
 
 static void guard_count(struct guard *guard, int64_t *values_out)
 {
-  struct live_counts counts = live_count(&guard->live);
+  struct live_blocks_counts counts = live_blocks_count(&guard->live);
   const struct quarantine *quarantine = &guard->quarantine;
   pthread_mutex_lock(&guard->lock);
   values_out[OVERRUNS] = guard->overruns;
@@ -121,7 +121,7 @@ static void guard_count(struct guard *guard, int64_t *values_out)
   values_out[GUARDED_COUNT] = counts.count;
   values_out[QUARANTINE_BYTES] = (int64_t)quarantine->bytes;
   values_out[QUARANTINE_COUNT] = (int64_t)quarantine->count;
-  values_out[METADATA_BYTES] = counts.metadata_bytes + traces_metadata_bytes(&guard->traces) +
+  values_out[METADATA_BYTES] = counts.metadata_bytes + stack_traces_metadata_bytes(&guard->traces) +
                                (int64_t)(quarantine->capacity * sizeof *quarantine->items);
   pthread_mutex_unlock(&guard->lock);
 }
@@ -193,8 +193,8 @@ static enum hipmm_status guard_create(const struct hipmm_services *services, con
     services->host_free(services, guard, sizeof *guard);
     return status;
   }
-  live_open(&guard->live, services, sizeof(struct guard_record));
-  traces_open(&guard->traces, services);
+  live_blocks_open(&guard->live, services, sizeof(struct guard_record));
+  stack_traces_open(&guard->traces, services);
   pthread_mutex_init(&guard->lock, NULL);
   *self_out = guard;
   return HIPMM_OK;
@@ -211,8 +211,8 @@ static void guard_destroy(void *self)
   if (memory_wait(&guard->memory)) memory_wait(&guard->memory);
   quarantine_close(guard);
   memory_close(&guard->memory);
-  traces_close(&guard->traces);
-  live_close(&guard->live);
+  stack_traces_close(&guard->traces);
+  live_blocks_close(&guard->live);
   pthread_mutex_destroy(&guard->lock);
   guard->services->host_free(guard->services, guard, sizeof *guard);
 }

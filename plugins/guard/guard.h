@@ -43,8 +43,8 @@ struct guard {
   const struct hipmm_services *services;
   struct hipmm_resource *upstream;
   struct guard_options options; /* may change while in use: read and written atomically */
-  struct live live;
-  struct traces traces;
+  struct live_blocks live;
+  struct stack_traces traces;
   pthread_mutex_t lock; /* all below */
   struct memory memory; /* filling on streams of the application's needs no lock */
   struct quarantine quarantine;

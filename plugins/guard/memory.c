@@ -36,20 +36,21 @@ void memory_close(struct memory *memory)
 
 /* ---- Filling ---- */
 
-static enum hipmm_status copy(struct memory *memory, void *to, const void *from, size_t bytes, hipStream_t stream)
+static enum hipmm_status memory_copy(struct memory *memory, void *to, const void *from, size_t bytes,
+                                     hipStream_t stream)
 {
   int code = memory->services->hip->MemcpyAsync(to, from, bytes, HIPMM_HIP_MEMCPY_DEFAULT, stream);
   return code ? memory->services->refuse_hip(memory->services, "hipMemcpyAsync", code, bytes) : HIPMM_OK;
 }
 
-static enum hipmm_status fill_by_copies(struct memory *memory, char *ptr, size_t bytes, enum memory_pattern pattern,
-                                        hipStream_t stream)
+static enum hipmm_status memory_fill_by_copies(struct memory *memory, char *ptr, size_t bytes,
+                                               enum memory_pattern pattern, hipStream_t stream)
 {
   const unsigned char *from = pattern == MEMORY_ZONE ? memory->buffers->zone : memory->buffers->poison;
   enum hipmm_status status = HIPMM_OK;
   for (size_t done = 0; !status && done < bytes;) {
     size_t part = bytes - done < sizeof memory->buffers->zone ? bytes - done : sizeof memory->buffers->zone;
-    status = copy(memory, ptr + done, from, part, stream);
+    status = memory_copy(memory, ptr + done, from, part, stream);
     done += part;
   }
   return status;
@@ -66,20 +67,20 @@ enum hipmm_status memory_fill(struct memory *memory, void *ptr, size_t bytes, en
   if (code != HIPMM_HIP_ERROR_INVALID_VALUE)
     return memory->services->refuse_hip(memory->services, "hipMemsetAsync", code, bytes);
   hip->GetLastError();
-  return fill_by_copies(memory, ptr, bytes, pattern, stream);
+  return memory_fill_by_copies(memory, ptr, bytes, pattern, stream);
 }
 
 /* ---- Looking ---- */
 
-static bool is_filled(const unsigned char *data, size_t bytes, enum memory_pattern pattern)
+static bool memory_is_filled(const unsigned char *data, size_t bytes, enum memory_pattern pattern)
 {
   return data[0] == (unsigned char)pattern && !memcmp(data, data + 1, bytes - 1);
 }
 
-static void look(const unsigned char *data, size_t bytes, enum memory_pattern pattern, size_t offset,
-                 struct memory_damage *damage)
+static void memory_look(const unsigned char *data, size_t bytes, enum memory_pattern pattern, size_t offset,
+                        struct memory_damage *damage)
 {
-  if (is_filled(data, bytes, pattern)) return;
+  if (memory_is_filled(data, bytes, pattern)) return;
   for (size_t i = 0; i < bytes; i++) {
     if (data[i] == (unsigned char)pattern) continue;
     if (!damage->count++) damage->first = offset + i;
@@ -96,9 +97,9 @@ enum hipmm_status memory_compare(struct memory *memory, const void *ptr, size_t 
   enum hipmm_status status = memory_wait(memory);
   for (size_t done = 0; !status && done < bytes;) {
     size_t part = bytes - done < sizeof memory->buffers->read ? bytes - done : sizeof memory->buffers->read;
-    status = copy(memory, data, (const char *)ptr + done, part, memory->stream);
+    status = memory_copy(memory, data, (const char *)ptr + done, part, memory->stream);
     if (!status) status = memory_wait(memory);
-    if (!status) look(data, part, pattern, done, &damage);
+    if (!status) memory_look(data, part, pattern, done, &damage);
     done += part;
   }
   if (!status) *damage_out = damage;

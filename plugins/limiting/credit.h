@@ -22,13 +22,13 @@
 enum { PURSE_SHUT = 1 };
 
 struct purse {
-  _Alignas(SLOT_LINE_BYTES) atomic_uint_fast64_t bytes;
+  _Alignas(THREAD_SLOT_LINE_BYTES) atomic_uint_fast64_t bytes;
 };
 
 struct credit {
-  struct purse purses[SLOTS];
-  _Alignas(SLOT_LINE_BYTES) pthread_mutex_t lock; /* all below, and the shutting of purses */
-  uint64_t used;                                  /* purses in use, a bit for each */
+  struct purse purses[THREAD_SLOTS];
+  _Alignas(THREAD_SLOT_LINE_BYTES) pthread_mutex_t lock; /* all below, and the shutting of purses */
+  uint64_t used;                                         /* purses in use, a bit for each */
   uint64_t chest_bytes, debt_bytes, limit_bytes;
 };
 
@@ -53,7 +53,7 @@ void credit_note_purse(struct credit *credit, struct purse *purse);
 
 static inline bool credit_take(struct credit *credit, uint64_t bytes, struct credit_state *state_out)
 {
-  struct purse *purse = &credit->purses[slot_now()];
+  struct purse *purse = &credit->purses[thread_slot_now()];
   uint_fast64_t has = atomic_load_explicit(&purse->bytes, memory_order_relaxed);
   while (has >= bytes && !(has & PURSE_SHUT))
     if (atomic_compare_exchange_weak_explicit(&purse->bytes, &has, has - bytes, memory_order_relaxed,
@@ -64,7 +64,7 @@ static inline bool credit_take(struct credit *credit, uint64_t bytes, struct cre
 
 static inline void credit_give(struct credit *credit, uint64_t bytes)
 {
-  struct purse *purse = &credit->purses[slot_now()];
+  struct purse *purse = &credit->purses[thread_slot_now()];
   uint_fast64_t had = atomic_fetch_add_explicit(&purse->bytes, bytes, memory_order_relaxed);
   if (__builtin_expect(had & PURSE_SHUT, 0)) credit_note_purse(credit, purse);
 }

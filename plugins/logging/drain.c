@@ -7,46 +7,46 @@ enum { LET_ON_ROWS = 256 };
 
 /* ---- Rings ---- */
 
-static struct ring *first_ring(const struct drain *drain)
+static struct ring *drain_first_ring(const struct drain *drain)
 {
   return atomic_load_explicit(&drain->rings, memory_order_acquire);
 }
 
-static struct ring *next_ring(const struct ring *ring)
+static struct ring *drain_next_ring(const struct ring *ring)
 {
   return atomic_load_explicit(&ring->next, memory_order_relaxed);
 }
 
-static uint64_t tail_of(const struct ring *ring)
+static uint64_t drain_tail_of(const struct ring *ring)
 {
   return atomic_load_explicit(&ring->tail, memory_order_acquire);
 }
 
 bool drain_has_rows(struct drain *drain)
 {
-  for (struct ring *ring = first_ring(drain); ring; ring = next_ring(ring))
-    if (ring_head(ring) != tail_of(ring)) return true;
+  for (struct ring *ring = drain_first_ring(drain); ring; ring = drain_next_ring(ring))
+    if (ring_head(ring) != drain_tail_of(ring)) return true;
   return false;
 }
 
 /* That of the thread, or else one whose thread has ended and left no rows. */
-static struct ring *find_ring(struct drain *drain, uint64_t thread)
+static struct ring *drain_find_ring(struct drain *drain, uint64_t thread)
 {
   struct ring *unused = NULL;
-  for (struct ring *ring = first_ring(drain); ring; ring = next_ring(ring)) {
+  for (struct ring *ring = drain_first_ring(drain); ring; ring = drain_next_ring(ring)) {
     uint64_t owner = atomic_load_explicit(&ring->owner, memory_order_acquire);
     if (owner == thread) return ring;
-    if (!owner && ring_head(ring) == tail_of(ring)) unused = ring;
+    if (!owner && ring_head(ring) == drain_tail_of(ring)) unused = ring;
   }
   return unused;
 }
 
 /* Under the lock. */
-static struct ring *new_ring(struct drain *drain)
+static struct ring *drain_new_ring(struct drain *drain)
 {
   struct ring *ring = drain->services->host_allocate(drain->services, sizeof *ring);
   if (!ring) return NULL;
-  atomic_store_explicit(&ring->next, first_ring(drain), memory_order_relaxed);
+  atomic_store_explicit(&ring->next, drain_first_ring(drain), memory_order_relaxed);
   atomic_store_explicit(&drain->rings, ring, memory_order_release);
   return ring;
 }
@@ -55,8 +55,8 @@ struct ring *drain_ring_of_thread(struct drain *drain)
 {
   uint64_t thread = thread_number();
   pthread_mutex_lock(&drain->lock);
-  struct ring *ring = find_ring(drain, thread);
-  if (!ring) ring = new_ring(drain);
+  struct ring *ring = drain_find_ring(drain, thread);
+  if (!ring) ring = drain_new_ring(drain);
   if (ring && atomic_load_explicit(&ring->owner, memory_order_relaxed) != thread) {
     ring->thread = row_thread_now();
     atomic_store_explicit(&ring->owner, thread, memory_order_release);
@@ -68,7 +68,7 @@ struct ring *drain_ring_of_thread(struct drain *drain)
 /* Without the lock: the thread need not wait for the disk. */
 void drain_end_thread(struct drain *drain, uint64_t thread)
 {
-  for (struct ring *ring = first_ring(drain); ring; ring = next_ring(ring)) {
+  for (struct ring *ring = drain_first_ring(drain); ring; ring = drain_next_ring(ring)) {
     uint_fast64_t owner = thread;
     atomic_compare_exchange_strong_explicit(&ring->owner, &owner, 0, memory_order_release, memory_order_relaxed);
   }
@@ -78,10 +78,10 @@ void drain_end_thread(struct drain *drain, uint64_t thread)
 
 /* The rows of all rings up to now, as a heap. A row later than that may be in a ring that was looked at late, and one
  * before it in a ring that was looked at early: it has to wait. */
-static struct ring *gather(struct drain *drain, uint64_t now)
+static struct ring *drain_gather(struct drain *drain, uint64_t now)
 {
   struct ring *top = NULL;
-  for (struct ring *ring = first_ring(drain); ring; ring = next_ring(ring)) {
+  for (struct ring *ring = drain_first_ring(drain); ring; ring = drain_next_ring(ring)) {
     ring->end = ring_head(ring);
     ring->left = ring->right = NULL;
     if (ring_has_rows(ring) && row_time(ring_first(ring)) <= now) top = rings_meld(top, ring);
@@ -90,9 +90,9 @@ static struct ring *gather(struct drain *drain, uint64_t now)
 }
 
 /* Writes rows of the ring up to a time. */
-static void write_run(struct drain *drain, struct ring *ring, uint64_t until)
+static void drain_write_run(struct drain *drain, struct ring *ring, uint64_t until)
 {
-  uint64_t tail = tail_of(ring);
+  uint64_t tail = drain_tail_of(ring);
   const struct row *row = &ring->rows[tail % RING_ROWS];
   do {
     output_row(&drain->output, &ring->thread, row);
@@ -105,14 +105,14 @@ static void write_run(struct drain *drain, struct ring *ring, uint64_t until)
 bool drain_write_locked(struct drain *drain)
 {
   uint64_t now = row_now();
-  struct ring *top = gather(drain, now);
+  struct ring *top = drain_gather(drain, now);
   bool any = top != NULL;
   row_clock_set(&drain->output.clock);
   while (top) {
     struct ring *ring = top;
     uint64_t second = rings_second_time(top);
     top = rings_meld(top->left, top->right);
-    write_run(drain, ring, second < now ? second : now);
+    drain_write_run(drain, ring, second < now ? second : now);
     ring->left = ring->right = NULL;
     if (ring_has_rows(ring) && row_time(ring_first(ring)) <= now) top = rings_meld(top, ring);
   }
@@ -131,7 +131,7 @@ bool drain_write(struct drain *drain)
 void drain_make_room(struct drain *drain, struct ring *ring)
 {
   pthread_mutex_lock(&drain->lock);
-  if (ring_head(ring) - tail_of(ring) == RING_ROWS) drain_write_locked(drain);
+  if (ring_head(ring) - drain_tail_of(ring) == RING_ROWS) drain_write_locked(drain);
   pthread_mutex_unlock(&drain->lock);
 }
 
@@ -150,7 +150,7 @@ struct sink_counts drain_count(struct drain *drain)
 {
   struct sink_counts counts = {.metadata_bytes = OUTPUT_BYTES};
   pthread_mutex_lock(&drain->lock);
-  for (struct ring *ring = first_ring(drain); ring; ring = next_ring(ring)) {
+  for (struct ring *ring = drain_first_ring(drain); ring; ring = drain_next_ring(ring)) {
     counts.rows += (int64_t)ring_head(ring);
     if (ring != &drain->spare) counts.metadata_bytes += (int64_t)sizeof *ring;
   }
@@ -181,8 +181,8 @@ void drain_open(struct drain *drain, const struct hipmm_services *services, stru
 
 void drain_close(struct drain *drain)
 {
-  for (struct ring *ring = first_ring(drain), *next; ring; ring = next) {
-    next = next_ring(ring);
+  for (struct ring *ring = drain_first_ring(drain), *next; ring; ring = next) {
+    next = drain_next_ring(ring);
     if (ring != &drain->spare) drain->services->host_free(drain->services, ring, sizeof *ring);
   }
   file_close(&drain->output.file);

@@ -96,8 +96,8 @@ static enum hipmm_status logging_perform(void *self, size_t index, int64_t *valu
 /* ---- Life ---- */
 
 /* A graph that serves several devices has a log for each: those after the first get their number into the name. */
-static enum hipmm_status open_log(const struct logging *logging, const char *pattern, uint32_t auto_flush,
-                                  struct sink **sink_out)
+static enum hipmm_status logging_open_log(const struct logging *logging, const char *pattern, uint32_t auto_flush,
+                                          struct sink **sink_out)
 {
   const struct hipmm_services *services = logging->services;
   char name[NAME_BYTES];
@@ -116,7 +116,7 @@ static enum hipmm_status open_log(const struct logging *logging, const char *pat
 }
 
 /* RMM's variable is honoured as RMM does: it is the default. */
-static const char *file_wanted(const struct logging_options *options)
+static const char *logging_file_wanted(const struct logging_options *options)
 {
   return options->file ? options->file : secure_getenv("RMM_LOG_FILE");
 }
@@ -125,7 +125,7 @@ static enum hipmm_status logging_create(const struct hipmm_services *services, c
                                         struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
 {
   const struct logging_options *given = options;
-  const char *pattern = file_wanted(given);
+  const char *pattern = logging_file_wanted(given);
   (void)n_upstreams; /* one, as the descriptor says */
   if (!pattern || !*pattern)
     return services->fail(services, HIPMM_E_CONFIG, pattern ? "file" : NULL,
@@ -135,7 +135,7 @@ static enum hipmm_status logging_create(const struct hipmm_services *services, c
   logging->services = services;
   logging->upstream = upstreams[0];
   atomic_init(&logging->is_enabled, given->enabled);
-  enum hipmm_status status = open_log(logging, pattern, given->auto_flush, &logging->sink);
+  enum hipmm_status status = logging_open_log(logging, pattern, given->auto_flush, &logging->sink);
   if (status)
     services->host_free(services, logging, sizeof *logging);
   else

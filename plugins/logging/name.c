@@ -11,7 +11,7 @@
 static const char *const rank_variables[] = {
     "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "RANK", "SLURM_PROCID", NULL};
 
-static long rank_of_process(void)
+static long name_rank_of_process(void)
 {
   for (const char *const *variable = rank_variables; *variable; variable++) {
     const char *text = secure_getenv(*variable);
@@ -23,18 +23,18 @@ static long rank_of_process(void)
 }
 
 /* The text for the letter after a percent sign; 0 if there is none for it. */
-static int letter_expand(const struct hipmm_services *services, char letter, char *text, size_t text_bytes)
+static int name_letter_expand(const struct hipmm_services *services, char letter, char *text, size_t units_format_bytes)
 {
   switch (letter) {
-  case 'p': return snprintf(text, text_bytes, "%ld", (long)getpid());
-  case 'd': return snprintf(text, text_bytes, "%d", services->device);
-  case 'r': return snprintf(text, text_bytes, "%ld", rank_of_process());
-  case '%': return snprintf(text, text_bytes, "%%");
+  case 'p': return snprintf(text, units_format_bytes, "%ld", (long)getpid());
+  case 'd': return snprintf(text, units_format_bytes, "%d", services->device);
+  case 'r': return snprintf(text, units_format_bytes, "%ld", name_rank_of_process());
+  case '%': return snprintf(text, units_format_bytes, "%%");
   default: return 0;
   }
 }
 
-static enum hipmm_status refuse_letter(const struct hipmm_services *services, const char *pattern, const char *at)
+static enum hipmm_status name_refuse_letter(const struct hipmm_services *services, const char *pattern, const char *at)
 {
   static const char allowed[] = "write %p for the process, %d for the device, %r for the rank, %% for a percent sign";
   if (!at[1]) return services->fail(services, HIPMM_E_CONFIG, "file", "\"%.500s\" ends in %%; %s", pattern, allowed);
@@ -46,8 +46,8 @@ enum hipmm_status name_expand(const struct hipmm_services *services, const char 
   char name[NAME_BYTES], text[32];
   size_t used = 0;
   for (const char *at = pattern; *at; at++) {
-    int length = *at == '%' ? letter_expand(services, at[1], text, sizeof text) : 1;
-    if (!length) return refuse_letter(services, pattern, at);
+    int length = *at == '%' ? name_letter_expand(services, at[1], text, sizeof text) : 1;
+    if (!length) return name_refuse_letter(services, pattern, at);
     if (used + (size_t)length >= sizeof name)
       return services->fail(services, HIPMM_E_CONFIG, "file", "the name is too long; a name has at most %d characters",
                             NAME_BYTES - 1);

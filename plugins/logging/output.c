@@ -12,7 +12,7 @@ void output_start(struct output *output, const struct hipmm_services *services, 
 }
 
 /* Rows that cannot be written are dropped: the program goes on, and the log says so once. */
-static void lose_rows(struct output *output, int code)
+static void output_lose_rows(struct output *output, int code)
 {
   if (!output->lost_rows)
     output->services->log(output->services, HIPMM_LOG_ERROR, "the log cannot be written: %s; rows are lost",
@@ -24,7 +24,7 @@ static void lose_rows(struct output *output, int code)
 void output_flush(struct output *output)
 {
   int code = file_write(&output->file, output->text, (size_t)(output->end - output->text));
-  if (code) lose_rows(output, code);
+  if (code) output_lose_rows(output, code);
   output->end = output->text;
   output->rows = 0;
 }

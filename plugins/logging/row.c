@@ -25,30 +25,30 @@ static const struct {
     [ROW_FREE] = {",free,", 6},
 };
 
-static char *put_text(char *at, const char *text, size_t length)
+static char *row_put_text(char *at, const char *text, size_t length)
 {
   memcpy(at, text, length);
   return at + length;
 }
 
-static void put_two_digits(char *at, uint64_t number)
+static void row_put_two_digits(char *at, uint64_t number)
 {
   memcpy(at, two_decimals + 2 * number, 2);
 }
 
-static size_t count_digits(uint64_t number)
+static size_t row_count_digits(uint64_t number)
 {
   size_t digits = 1;
   for (; number >= 10000; number /= 10000) digits += 4;
   return digits + (number >= 10) + (number >= 100) + (number >= 1000);
 }
 
-static char *put_decimal(char *at, uint64_t number)
+static char *row_put_decimal(char *at, uint64_t number)
 {
-  char *end = at + count_digits(number), *start = end;
-  for (; number >= 100; number /= 100) put_two_digits(start -= 2, number % 100);
+  char *end = at + row_count_digits(number), *start = end;
+  for (; number >= 100; number /= 100) row_put_two_digits(start -= 2, number % 100);
   if (number >= 10)
-    put_two_digits(start - 2, number);
+    row_put_two_digits(start - 2, number);
   else
     start[-1] = (char)('0' + number);
   return end;
@@ -56,7 +56,7 @@ static char *put_decimal(char *at, uint64_t number)
 
 /* Eight digits at once, the first in the lowest byte: each half byte into a byte of its own, and then into its
  * letter. */
-static uint64_t hexadecimal_of(uint32_t number)
+static uint64_t row_hexadecimal_of(uint32_t number)
 {
   uint64_t spread = number;
   spread = (spread << 16 | spread) & 0x0000FFFF0000FFFFu;
@@ -67,35 +67,35 @@ static uint64_t hexadecimal_of(uint32_t number)
 }
 
 /* Without leading zeros; writes eight bytes in any case. The number is not 0. */
-static char *put_eight(char *at, uint32_t number)
+static char *row_put_eight(char *at, uint32_t number)
 {
   unsigned unused = (unsigned)__builtin_clz(number) / 4;
-  uint64_t digits = hexadecimal_of(number) >> 8 * unused;
+  uint64_t digits = row_hexadecimal_of(number) >> 8 * unused;
   memcpy(at, &digits, sizeof digits);
   return at + 8 - unused;
 }
 
-static char *put_hexadecimal(char *at, uint64_t number)
+static char *row_put_hexadecimal(char *at, uint64_t number)
 {
   uint32_t high = (uint32_t)(number >> 32);
-  at = put_text(at, "0x", 2);
-  if (!high) return put_eight(at, (uint32_t)number);
-  uint64_t low = hexadecimal_of((uint32_t)number);
-  at = put_eight(at, high);
+  at = row_put_text(at, "0x", 2);
+  if (!high) return row_put_eight(at, (uint32_t)number);
+  uint64_t low = row_hexadecimal_of((uint32_t)number);
+  at = row_put_eight(at, high);
   memcpy(at, &low, sizeof low);
   return at + sizeof low;
 }
 
 /* As C's %p has it. */
-static char *put_pointer(char *at, uint64_t ptr)
+static char *row_put_pointer(char *at, uint64_t ptr)
 {
-  return ptr ? put_hexadecimal(at, ptr) : put_text(at, "(nil)", 5);
+  return ptr ? row_put_hexadecimal(at, ptr) : row_put_text(at, "(nil)", 5);
 }
 
 /* As C++'s streams have it. */
-static char *put_stream(char *at, uint64_t stream)
+static char *row_put_stream(char *at, uint64_t stream)
 {
-  return stream ? put_hexadecimal(at, stream) : put_text(at, "0", 1);
+  return stream ? row_put_hexadecimal(at, stream) : row_put_text(at, "0", 1);
 }
 
 /* ---- Time ---- */
@@ -110,27 +110,27 @@ void row_clock_set(struct row_clock *clock)
   if (offset > clock->wall_offset) clock->wall_offset = offset;
 }
 
-static void set_second(struct row_clock *clock, uint64_t wall)
+static void row_set_second(struct row_clock *clock, uint64_t wall)
 {
   time_t seconds = (time_t)(wall / SECOND);
   struct tm local = {0};
   localtime_r(&seconds, &local);
   memcpy(clock->text, "00:00:00.", sizeof clock->text);
-  put_two_digits(clock->text, (uint64_t)local.tm_hour);
-  put_two_digits(clock->text + 3, (uint64_t)local.tm_min);
-  put_two_digits(clock->text + 6, (uint64_t)local.tm_sec);
+  row_put_two_digits(clock->text, (uint64_t)local.tm_hour);
+  row_put_two_digits(clock->text + 3, (uint64_t)local.tm_min);
+  row_put_two_digits(clock->text + 6, (uint64_t)local.tm_sec);
   clock->second = (uint64_t)seconds * SECOND;
 }
 
-static char *put_time(char *at, struct row_clock *clock, uint64_t time)
+static char *row_put_time(char *at, struct row_clock *clock, uint64_t time)
 {
   uint64_t wall = time + (uint64_t)clock->wall_offset;
-  if (wall - clock->second >= SECOND) set_second(clock, wall);
+  if (wall - clock->second >= SECOND) row_set_second(clock, wall);
   uint32_t microseconds = (uint32_t)(wall - clock->second) / 1000;
-  at = put_text(at, clock->text, 9);
-  put_two_digits(at, microseconds / 10000);
-  put_two_digits(at + 2, microseconds / 100 % 100);
-  put_two_digits(at + 4, microseconds % 100);
+  at = row_put_text(at, clock->text, 9);
+  row_put_two_digits(at, microseconds / 10000);
+  row_put_two_digits(at + 2, microseconds / 100 % 100);
+  row_put_two_digits(at + 4, microseconds % 100);
   return at + 6;
 }
 
@@ -139,7 +139,7 @@ static char *put_time(char *at, struct row_clock *clock, uint64_t time)
 struct row_thread row_thread_now(void)
 {
   struct row_thread thread;
-  char *end = put_decimal(thread.text, (uint64_t)syscall(SYS_gettid));
+  char *end = row_put_decimal(thread.text, (uint64_t)syscall(SYS_gettid));
   *end++ = ',';
   thread.length = (size_t)(end - thread.text);
   return thread;
@@ -149,13 +149,13 @@ char *row_write(struct row_clock *clock, const struct row_thread *thread, const 
 {
   enum row_action action = (enum row_action)(row->time_and_action & 3);
   memcpy(text, thread->text, sizeof thread->text);
-  char *at = put_time(text + thread->length, clock, row_time(row));
+  char *at = row_put_time(text + thread->length, clock, row_time(row));
   memcpy(at, actions[action].text, sizeof actions[action].text);
-  at = put_pointer(at + actions[action].length, row->ptr);
+  at = row_put_pointer(at + actions[action].length, row->ptr);
   *at++ = ',';
-  at = put_decimal(at, row->bytes);
+  at = row_put_decimal(at, row->bytes);
   *at++ = ',';
-  at = put_stream(at, row->stream);
+  at = row_put_stream(at, row->stream);
   *at++ = '\n';
   return at;
 }

@@ -28,14 +28,14 @@ static struct log *all; /* that are open */
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static pid_t process; /* that opened them: a child writes nothing */
 
-static struct log *log_of(struct sink *sink)
+static struct log *sink_log_of(struct sink *sink)
 {
   return (struct log *)sink;
 }
 
 /* ---- The writer ---- */
 
-static void wake(struct log *log)
+static void sink_wake(struct log *log)
 {
   pthread_mutex_lock(&log->wake_lock);
   log->is_woken = true;
@@ -43,7 +43,7 @@ static void wake(struct log *log)
   pthread_mutex_unlock(&log->wake_lock);
 }
 
-static struct timespec soon(void)
+static struct timespec sink_soon(void)
 {
   struct timespec limit;
   clock_gettime(CLOCK_MONOTONIC, &limit);
@@ -54,9 +54,9 @@ static struct timespec soon(void)
 }
 
 /* Waits until it is woken, or for the delay if `is_timed`. False when the log ends. */
-static bool sleep_in(struct log *log, bool is_timed)
+static bool sink_sleep_in(struct log *log, bool is_timed)
 {
-  struct timespec limit = soon();
+  struct timespec limit = sink_soon();
   int code = 0;
   pthread_mutex_lock(&log->wake_lock);
   while (!code && !log->is_woken && !log->ends)
@@ -70,32 +70,32 @@ static bool sleep_in(struct log *log, bool is_timed)
 
 /* Sleeps as long as there are no rows: who adds the next one sees the wish, as it is there before the rings are looked
  * at for the last time. */
-static bool sleep_until_there_are_rows(struct log *log)
+static bool sink_sleep_until_there_are_rows(struct log *log)
 {
   atomic_fetch_or(&log->sink.wishes, SINK_WAKE);
-  bool goes_on = drain_has_rows(&log->drain) || sleep_in(log, false);
+  bool goes_on = drain_has_rows(&log->drain) || sink_sleep_in(log, false);
   atomic_fetch_and(&log->sink.wishes, ~(unsigned)SINK_WAKE);
   return goes_on;
 }
 
-static void *write_log(void *argument)
+static void *sink_write_log(void *argument)
 {
   struct log *log = argument;
   pthread_setname_np(pthread_self(), "hipmm-logging");
-  while (sleep_until_there_are_rows(log)) do
-      if (!sleep_in(log, true)) return NULL;
+  while (sink_sleep_until_there_are_rows(log)) do
+      if (!sink_sleep_in(log, true)) return NULL;
     while (drain_write(&log->drain));
   return NULL;
 }
 
 /* The application's signals are none of its business. Without it the log is written when rings are full, on flush and
  * at the end. */
-static void start_writer(struct log *log)
+static void sink_start_writer(struct log *log)
 {
   sigset_t all_signals, before;
   sigfillset(&all_signals);
   pthread_sigmask(SIG_SETMASK, &all_signals, &before);
-  int code = pthread_create(&log->writer, NULL, write_log, log);
+  int code = pthread_create(&log->writer, NULL, sink_write_log, log);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   log->has_writer = !code;
   if (code)
@@ -103,7 +103,7 @@ static void start_writer(struct log *log)
                        strerror(code));
 }
 
-static void stop_writer(struct log *log)
+static void sink_stop_writer(struct log *log)
 {
   if (!log->has_writer) return;
   pthread_mutex_lock(&log->wake_lock);
@@ -117,17 +117,17 @@ static void stop_writer(struct log *log)
 
 void sink_attend(struct sink *sink)
 {
-  struct log *log = log_of(sink);
+  struct log *log = sink_log_of(sink);
   unsigned wishes = atomic_load_explicit(&sink->wishes, memory_order_relaxed);
   if (wishes & SINK_WRITE)
     drain_write(&log->drain);
   else if (!(wishes & SINK_WAKE) || atomic_fetch_and(&sink->wishes, ~(unsigned)SINK_WAKE) & SINK_WAKE)
-    wake(log);
+    sink_wake(log);
 }
 
 void sink_add_slowly(struct sink *sink, struct row row)
 {
-  struct log *log = log_of(sink);
+  struct log *log = sink_log_of(sink);
   struct ring *ring = drain_ring_of_thread(&log->drain);
   if (!ring) {
     drain_write_row(&log->drain, row);
@@ -140,7 +140,7 @@ void sink_add_slowly(struct sink *sink, struct row row)
 
 enum hipmm_status sink_flush(struct sink *sink)
 {
-  struct log *log = log_of(sink);
+  struct log *log = sink_log_of(sink);
   drain_write(&log->drain);
   int code = drain_take_error(&log->drain);
   if (!code) return HIPMM_OK;
@@ -149,10 +149,10 @@ enum hipmm_status sink_flush(struct sink *sink)
 
 struct sink_counts sink_count(struct sink *sink)
 {
-  return drain_count(&log_of(sink)->drain);
+  return drain_count(&sink_log_of(sink)->drain);
 }
 
-static void thread_ended(struct thread_watch *watch, uint64_t thread)
+static void sink_thread_ended(struct thread_watch *watch, uint64_t thread)
 {
   struct log *log = (struct log *)((char *)watch - offsetof(struct log, threads));
   drain_end_thread(&log->drain, thread);
@@ -161,7 +161,7 @@ static void thread_ended(struct thread_watch *watch, uint64_t thread)
 /* ---- At exit ---- */
 
 /* A thread that exits in a signal handler, while it holds a lock, holds it for ever: do not wait for ever. */
-static bool lock_soon(pthread_mutex_t *lock)
+static bool sink_lock_soon(pthread_mutex_t *lock)
 {
   struct timespec limit;
   clock_gettime(CLOCK_REALTIME, &limit);
@@ -170,12 +170,12 @@ static bool lock_soon(pthread_mutex_t *lock)
 }
 
 /* The process may exit with its stacks live. Rows that other threads still add are written as they come. */
-__attribute__((destructor)) static void flush_at_exit(void)
+__attribute__((destructor)) static void sink_flush_at_exit(void)
 {
-  if (process != getpid() || !lock_soon(&all_lock)) return;
+  if (process != getpid() || !sink_lock_soon(&all_lock)) return;
   for (struct log *log = all; log; log = log->next) {
     atomic_fetch_or(&log->sink.wishes, SINK_WRITE);
-    if (!lock_soon(&log->drain.lock)) continue;
+    if (!sink_lock_soon(&log->drain.lock)) continue;
     drain_write_locked(&log->drain);
     pthread_mutex_unlock(&log->drain.lock);
   }
@@ -185,7 +185,7 @@ __attribute__((destructor)) static void flush_at_exit(void)
 /* ---- Opening and closing ---- */
 
 /* The open log that writes the same file; NULL if there is none. */
-static const struct log *log_of_file(const struct file *file)
+static const struct log *sink_log_of_file(const struct file *file)
 {
   const struct log *log = all;
   while (log && !file_is_same(&log->drain.output.file, file)) log = log->next;
@@ -193,10 +193,10 @@ static const struct log *log_of_file(const struct file *file)
 }
 
 /* Empties the file only once it is known that no other log writes it. Under all_lock. */
-static enum hipmm_status begin(struct log *log, const char *name, int32_t *device_out)
+static enum hipmm_status sink_begin(struct log *log, const char *name, int32_t *device_out)
 {
   const struct file *file = &log->drain.output.file;
-  const struct log *other = log_of_file(file);
+  const struct log *other = sink_log_of_file(file);
   if (other) {
     *device_out = other->services->device;
     return HIPMM_E_STATE;
@@ -211,7 +211,7 @@ static enum hipmm_status begin(struct log *log, const char *name, int32_t *devic
   return HIPMM_OK;
 }
 
-static void discard(struct log *log)
+static void sink_discard(struct log *log)
 {
   drain_close(&log->drain);
   pthread_cond_destroy(&log->wake);
@@ -219,7 +219,7 @@ static void discard(struct log *log)
   log->services->host_free(log->services, log, sizeof *log);
 }
 
-static void prepare(struct log *log, const struct hipmm_services *services, struct file file, uint32_t auto_flush)
+static void sink_prepare(struct log *log, const struct hipmm_services *services, struct file file, uint32_t auto_flush)
 {
   pthread_condattr_t attributes;
   log->services = services;
@@ -244,31 +244,31 @@ enum hipmm_status sink_open(const struct hipmm_services *services, const char *n
     file_close(&file);
     return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for a log");
   }
-  prepare(log, services, file, auto_flush);
+  sink_prepare(log, services, file, auto_flush);
   pthread_mutex_lock(&all_lock);
-  status = begin(log, name, device_out);
+  status = sink_begin(log, name, device_out);
   pthread_mutex_unlock(&all_lock);
   if (status) {
-    discard(log);
+    sink_discard(log);
     return status;
   }
-  log->threads.ended = thread_ended;
+  log->threads.ended = sink_thread_ended;
   thread_watch_open(&log->threads);
-  if (!auto_flush) start_writer(log);
+  if (!auto_flush) sink_start_writer(log);
   *sink_out = &log->sink;
   return HIPMM_OK;
 }
 
 void sink_close(struct sink *sink)
 {
-  struct log *log = log_of(sink);
+  struct log *log = sink_log_of(sink);
   pthread_mutex_lock(&all_lock);
   struct log **link = &all;
   while (*link != log) link = &(*link)->next;
   *link = log->next;
   pthread_mutex_unlock(&all_lock);
   thread_watch_close(&log->threads);
-  stop_writer(log);
+  sink_stop_writer(log);
   drain_write(&log->drain);
-  discard(log);
+  sink_discard(log);
 }

@@ -6,27 +6,27 @@
 /* ---- Allocating; the lock is held ---- */
 
 /* Chunks are too small, and nothing is in them: they make room for one that is not. */
-static enum hipmm_status grow_in_exchange(struct monotonic *monotonic, size_t bytes, size_t alignment,
-                                          hipStream_t handle, uint32_t stream)
+static enum hipmm_status monotonic_grow_in_exchange(struct monotonic *monotonic, size_t bytes, size_t alignment,
+                                                    hipStream_t handle, uint32_t stream)
 {
   enum hipmm_status status = uses_synchronize(&monotonic->uses, stream);
   if (!status) status = bump_release_untouched(&monotonic->bump, 0);
   return status ? status : bump_grow(&monotonic->bump, bytes, alignment, handle);
 }
 
-static bool is_full(const struct bump *bump, size_t bytes)
+static bool monotonic_is_full(const struct bump *bump, size_t bytes)
 {
   return bump->maximum_bytes < bump->bytes || bump->maximum_bytes - bump->bytes < bytes;
 }
 
 /* If the maximum allows more, the upstream has said why it has none. */
-static enum hipmm_status refuse_allocation(const struct monotonic *monotonic, enum hipmm_status status, size_t bytes,
-                                           size_t alignment)
+static enum hipmm_status monotonic_refuse_allocation(const struct monotonic *monotonic, enum hipmm_status status,
+                                                     size_t bytes, size_t alignment)
 {
   const struct hipmm_services *services = monotonic->services;
   const struct bump *bump = &monotonic->bump;
   uint64_t used_bytes = bump->used_bytes + bump->offset;
-  if (is_full(bump, bytes + (alignment - HIPMM_ALIGNMENT)))
+  if (monotonic_is_full(bump, bytes + (alignment - HIPMM_ALIGNMENT)))
     return services->refuse(
         services, HIPMM_E_OUT_OF_MEMORY,
         "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it given out since nothing was "
@@ -38,8 +38,8 @@ static enum hipmm_status refuse_allocation(const struct monotonic *monotonic, en
                            bytes, bump->bytes, used_bytes, 0);
 }
 
-static enum hipmm_status take(struct monotonic *monotonic, size_t bytes, size_t alignment, hipStream_t handle,
-                              uint32_t *number_out)
+static enum hipmm_status monotonic_take(struct monotonic *monotonic, size_t bytes, size_t alignment, hipStream_t handle,
+                                        uint32_t *number_out)
 {
   struct bump *bump = &monotonic->bump;
   uint32_t stream;
@@ -56,8 +56,10 @@ static enum hipmm_status take(struct monotonic *monotonic, size_t bytes, size_t 
         bytes, BUMP_MOST_BLOCKS - 1, 0);
   status = bump_grow(bump, bytes, alignment, handle);
   bool can_exchange = !bump->live_count && bump->n_chunks && !streams_any_captured(&monotonic->uses.streams, stream);
-  if (hipmm_is_shortage(status) && can_exchange) status = grow_in_exchange(monotonic, bytes, alignment, handle, stream);
-  if (status) return hipmm_is_shortage(status) ? refuse_allocation(monotonic, status, bytes, alignment) : status;
+  if (hipmm_is_out_of_memory(status) && can_exchange)
+    status = monotonic_grow_in_exchange(monotonic, bytes, alignment, handle, stream);
+  if (status)
+    return hipmm_is_out_of_memory(status) ? monotonic_refuse_allocation(monotonic, status, bytes, alignment) : status;
   uses_note_chunk(&monotonic->uses, stream);
   *number_out = bump_take(bump, bytes, alignment, handle);
   return HIPMM_OK;
@@ -73,17 +75,17 @@ enum hipmm_status monotonic_allocate(void *self, size_t bytes, size_t alignment,
   }
   enum hipmm_status status = sizes_check(monotonic->services, bytes, alignment);
   if (status) return status;
-  status = lock_enter(&monotonic->lock, monotonic->services);
+  status = biased_lock_enter(&monotonic->lock, monotonic->services);
   if (status) return status;
-  status = take(monotonic, bytes, alignment, stream_usual_handle(stream), &number);
+  status = monotonic_take(monotonic, bytes, alignment, stream_usual_handle(stream), &number);
   if (!status) *ptr_out = (void *)(uintptr_t)monotonic->bump.blocks[number].start;
-  lock_release(&monotonic->lock);
+  biased_lock_release(&monotonic->lock);
   return status;
 }
 
 /* ---- Freeing and finding ---- */
 
-static enum hipmm_status refuse_pointer(const struct monotonic *monotonic, const void *ptr)
+static enum hipmm_status monotonic_refuse_pointer(const struct monotonic *monotonic, const void *ptr)
 {
   return monotonic->services->refuse(monotonic->services, HIPMM_E_POINTER,
                                      "{0:hex} is not allocated here: it is foreign, or was freed before",
@@ -91,20 +93,20 @@ static enum hipmm_status refuse_pointer(const struct monotonic *monotonic, const
 }
 
 /* The lock is held. */
-static enum hipmm_status find_live(const struct monotonic *monotonic, const void *ptr, uint32_t *number_out)
+static enum hipmm_status monotonic_find_live(const struct monotonic *monotonic, const void *ptr, uint32_t *number_out)
 {
   uint32_t number = bump_at(&monotonic->bump, ptr);
-  if (!number || !monotonic->bump.blocks[number].requested) return refuse_pointer(monotonic, ptr);
+  if (!number || !monotonic->bump.blocks[number].requested) return monotonic_refuse_pointer(monotonic, ptr);
   *number_out = number;
   return HIPMM_OK;
 }
 
 /* The lock is held. */
-static enum hipmm_status give(struct monotonic *monotonic, const void *ptr, size_t bytes, hipStream_t handle)
+static enum hipmm_status monotonic_give(struct monotonic *monotonic, const void *ptr, size_t bytes, hipStream_t handle)
 {
   struct bump *bump = &monotonic->bump;
   uint32_t number, stream;
-  enum hipmm_status status = find_live(monotonic, ptr, &number);
+  enum hipmm_status status = monotonic_find_live(monotonic, ptr, &number);
   if (status) return status;
   uint64_t requested = bump->blocks[number].requested;
   if (bytes && bytes != requested)
@@ -127,10 +129,10 @@ enum hipmm_status monotonic_deallocate(void *self, void *ptr, size_t bytes, size
   struct monotonic *monotonic = self;
   (void)alignment;
   if (!ptr) return HIPMM_OK;
-  enum hipmm_status status = lock_enter(&monotonic->lock, monotonic->services);
+  enum hipmm_status status = biased_lock_enter(&monotonic->lock, monotonic->services);
   if (status) return status;
-  status = give(monotonic, ptr, bytes, stream_usual_handle(stream));
-  lock_release(&monotonic->lock);
+  status = monotonic_give(monotonic, ptr, bytes, stream_usual_handle(stream));
+  biased_lock_release(&monotonic->lock);
   return status;
 }
 
@@ -138,20 +140,20 @@ enum hipmm_status monotonic_find(void *self, const void *ptr, struct hipmm_block
 {
   struct monotonic *monotonic = self;
   uint32_t number;
-  enum hipmm_status status = lock_enter(&monotonic->lock, monotonic->services);
+  enum hipmm_status status = biased_lock_enter(&monotonic->lock, monotonic->services);
   if (status) return status;
-  status = find_live(monotonic, ptr, &number);
+  status = monotonic_find_live(monotonic, ptr, &number);
   if (!status) *block_out = (struct hipmm_block){(void *)(uintptr_t)ptr, monotonic->bump.blocks[number].requested};
-  lock_release(&monotonic->lock);
+  biased_lock_release(&monotonic->lock);
   return status;
 }
 
 int monotonic_covers(void *self, const void *ptr)
 {
   struct monotonic *monotonic = self;
-  if (lock_enter(&monotonic->lock, monotonic->services)) return 0;
+  if (biased_lock_enter(&monotonic->lock, monotonic->services)) return 0;
   bool covers = bump_has(&monotonic->bump, ptr);
-  lock_release(&monotonic->lock);
+  biased_lock_release(&monotonic->lock);
   return covers;
 }
 
@@ -159,10 +161,10 @@ enum hipmm_status monotonic_visit(void *self, void (*see)(void *closure, const s
                                   void *closure)
 {
   struct monotonic *monotonic = self;
-  enum hipmm_status status = lock_enter(&monotonic->lock, monotonic->services);
+  enum hipmm_status status = biased_lock_enter(&monotonic->lock, monotonic->services);
   if (status) return status;
   bump_visit(&monotonic->bump, see, closure);
-  lock_release(&monotonic->lock);
+  biased_lock_release(&monotonic->lock);
   return HIPMM_OK;
 }
 
@@ -178,25 +180,25 @@ enum hipmm_status monotonic_release(struct monotonic *monotonic, uint64_t keep_b
 enum hipmm_status monotonic_trim(void *self, size_t keep_bytes)
 {
   struct monotonic *monotonic = self;
-  enum hipmm_status status = lock_enter(&monotonic->lock, monotonic->services);
+  enum hipmm_status status = biased_lock_enter(&monotonic->lock, monotonic->services);
   if (status) return status;
   status = monotonic_release(monotonic, keep_bytes);
-  lock_release(&monotonic->lock);
+  biased_lock_release(&monotonic->lock);
   return status;
 }
 
 void monotonic_stream_retire(void *self, hipStream_t stream)
 {
   struct monotonic *monotonic = self;
-  if (lock_enter(&monotonic->lock, monotonic->services)) return;
+  if (biased_lock_enter(&monotonic->lock, monotonic->services)) return;
   uses_retire(&monotonic->uses, stream_usual_handle(stream));
-  lock_release(&monotonic->lock);
+  biased_lock_release(&monotonic->lock);
 }
 
 void monotonic_stream_retain(void *self, hipStream_t stream)
 {
   struct monotonic *monotonic = self;
-  if (lock_enter(&monotonic->lock, monotonic->services)) return;
+  if (biased_lock_enter(&monotonic->lock, monotonic->services)) return;
   uses_retain(&monotonic->uses, stream_usual_handle(stream));
-  lock_release(&monotonic->lock);
+  biased_lock_release(&monotonic->lock);
 }

@@ -13,19 +13,19 @@ static const size_t blocks_bytes = BUMP_MOST_BLOCKS * sizeof(struct bump_block);
 /* ---- Giving out ---- */
 
 /* Where in a chunk, of which `offset` bytes are used, a block would begin; more than it has if there is no room. */
-static uint64_t place_in(const struct bump_chunk *chunk, uint64_t offset, uint64_t bytes, uint64_t alignment)
+static uint64_t bump_place_in(const struct bump_chunk *chunk, uint64_t offset, uint64_t bytes, uint64_t alignment)
 {
   uint64_t at = sizes_round_up(chunk->start + offset, alignment) - chunk->start;
   return at <= chunk->bytes && bytes <= chunk->bytes - at ? at : UINT64_MAX;
 }
 
 /* Goes on to the next chunk that has room, which changes places with the one that is next. */
-static bool advance(struct bump *bump, uint64_t bytes, uint64_t alignment)
+static bool bump_advance(struct bump *bump, uint64_t bytes, uint64_t alignment)
 {
   uint32_t next = bump->offset ? bump->cursor + 1 : bump->cursor;
   for (uint32_t i = next; i < bump->n_chunks; i++) {
     struct bump_chunk chunk = bump->chunks[i];
-    if (place_in(&chunk, 0, bytes, alignment) == UINT64_MAX) continue;
+    if (bump_place_in(&chunk, 0, bytes, alignment) == UINT64_MAX) continue;
     bump->chunks[i] = bump->chunks[next];
     bump->chunks[next] = chunk;
     if (next > bump->cursor) bump->used_bytes += bump->chunks[bump->cursor].bytes;
@@ -42,7 +42,7 @@ static bool advance(struct bump *bump, uint64_t bytes, uint64_t alignment)
 enum { LEAST_COMPACTED = 4096 };
 
 /* Forgets where blocks start that were given out since the last time; the live ones are entered anew. */
-static void discard_starts(struct bump *bump)
+static void bump_discard_starts(struct bump *bump)
 {
   for (uint32_t i = bump->compacted_chunks; i <= bump->cursor; i++) {
     const struct bump_chunk *chunk = &bump->chunks[i];
@@ -52,25 +52,25 @@ static void discard_starts(struct bump *bump)
 }
 
 /* Moves the records [first, end) of a chunk to `kept` and behind; returns where they end. */
-static uint32_t compact_records(struct bump *bump, uint32_t first, uint32_t end, uint32_t kept)
+static uint32_t bump_compact_records(struct bump *bump, uint32_t first, uint32_t end, uint32_t kept)
 {
   for (uint32_t number = first, begin = kept; number < end; number++) {
     const struct bump_block block = bump->blocks[number];
     if (!block.requested && kept > begin && !bump->blocks[kept - 1].requested) continue;
-    if (block.requested) starts_set(&bump->starts, block.start, kept);
+    if (block.requested) address_map_set(&bump->starts, block.start, kept);
     bump->blocks[kept++] = block;
   }
   return kept;
 }
 
-static void compact(struct bump *bump)
+static void bump_compact(struct bump *bump)
 {
   uint32_t kept = 1, first = 1, n_blocks = bump->n_blocks;
-  discard_starts(bump);
+  bump_discard_starts(bump);
   for (uint32_t i = 0; i <= bump->cursor; i++) {
     uint32_t end = i < bump->cursor ? bump->chunks[i + 1].first : n_blocks;
     bump->chunks[i].first = kept;
-    kept = compact_records(bump, first, end, kept);
+    kept = bump_compact_records(bump, first, end, kept);
     first = end;
   }
   bump->n_blocks = kept;
@@ -81,18 +81,18 @@ static void compact(struct bump *bump)
 uint32_t bump_take(struct bump *bump, uint64_t requested, uint64_t alignment, hipStream_t handle)
 {
   uint64_t bytes = sizes_round_up(requested, HIPMM_ALIGNMENT), at = UINT64_MAX;
-  if (bump->n_blocks >= bump->compact_at) compact(bump);
+  if (bump->n_blocks >= bump->compact_at) bump_compact(bump);
   if (bump->n_blocks == BUMP_MOST_BLOCKS) return BUMP_NONE;
-  if (bump->offset) at = place_in(&bump->chunks[bump->cursor], bump->offset, bytes, alignment);
+  if (bump->offset) at = bump_place_in(&bump->chunks[bump->cursor], bump->offset, bytes, alignment);
   if (at == UINT64_MAX) {
-    if (!advance(bump, bytes, alignment)) return BUMP_NONE;
-    at = place_in(&bump->chunks[bump->cursor], 0, bytes, alignment);
+    if (!bump_advance(bump, bytes, alignment)) return BUMP_NONE;
+    at = bump_place_in(&bump->chunks[bump->cursor], 0, bytes, alignment);
   }
   uint32_t number = bump->n_blocks++;
   uint64_t start = bump->chunks[bump->cursor].start + at;
   bump->offset = at + bytes;
   bump->blocks[number] = (struct bump_block){start, requested, handle};
-  starts_set(&bump->starts, start, number);
+  address_map_set(&bump->starts, start, number);
   bump->live_count++;
   bump->live_bytes += (int64_t)requested;
   return number;
@@ -100,7 +100,7 @@ uint32_t bump_take(struct bump *bump, uint64_t requested, uint64_t alignment, hi
 
 uint32_t bump_at(const struct bump *bump, const void *ptr)
 {
-  uint32_t number = starts_get(&bump->starts, (uintptr_t)ptr);
+  uint32_t number = address_map_get(&bump->starts, (uintptr_t)ptr);
   return number < bump->n_blocks && bump->blocks[number].start == (uintptr_t)ptr ? number : BUMP_NONE;
 }
 
@@ -132,7 +132,7 @@ void bump_rewind(struct bump *bump)
 
 /* ---- Chunks ---- */
 
-static enum hipmm_status refuse_host_memory(const struct bump *bump, uint64_t bytes)
+static enum hipmm_status bump_refuse_host_memory(const struct bump *bump, uint64_t bytes)
 {
   return bump->services->refuse(bump->services, HIPMM_E_OUT_OF_MEMORY,
                                 "no host memory left for records of {0:bytes} more", bytes, 0, 0);
@@ -147,9 +147,9 @@ enum hipmm_status bump_add_chunk(struct bump *bump, uint64_t bytes, hipStream_t 
   enum hipmm_status status = hipmm_upstream_allocate(bump->upstream, bytes, HIPMM_ALIGNMENT, handle, &ptr);
   cancel_allow(cancel);
   if (status) return status;
-  if (!starts_cover(&bump->starts, (uintptr_t)ptr, bytes)) {
+  if (!address_map_cover(&bump->starts, (uintptr_t)ptr, bytes)) {
     hipmm_upstream_deallocate(bump->upstream, ptr, bytes, HIPMM_ALIGNMENT, handle);
-    return refuse_host_memory(bump, bytes);
+    return bump_refuse_host_memory(bump, bytes);
   }
   bump->chunks[bump->n_chunks++] = (struct bump_chunk){.start = (uintptr_t)ptr, .bytes = bytes};
   bump->bytes += bytes;
@@ -158,7 +158,7 @@ enum hipmm_status bump_add_chunk(struct bump *bump, uint64_t bytes, hipStream_t 
 }
 
 /* Of the next chunk; not above what the maximum leaves, nor below what is needed. */
-static uint64_t step_for(const struct bump *bump, uint64_t needed)
+static uint64_t bump_step_for(const struct bump *bump, uint64_t needed)
 {
   uint64_t room = sizes_room(bump->maximum_bytes, bump->bytes);
   uint64_t step = bump->next_bytes;
@@ -166,7 +166,7 @@ static uint64_t step_for(const struct bump *bump, uint64_t needed)
   return step > needed ? step : needed;
 }
 
-static void note_step(struct bump *bump, uint64_t bytes)
+static void bump_note_step(struct bump *bump, uint64_t bytes)
 {
   double next = (double)bytes * bump->growth_factor;
   if (next > (double)SIZES_MOST_STEP_BYTES)
@@ -177,14 +177,14 @@ static void note_step(struct bump *bump, uint64_t bytes)
 enum hipmm_status bump_grow(struct bump *bump, uint64_t requested, uint64_t alignment, hipStream_t handle)
 {
   uint64_t needed = sizes_round_up(requested, HIPMM_ALIGNMENT) + (alignment - HIPMM_ALIGNMENT);
-  for (uint64_t step = step_for(bump, needed);; step = sizes_smaller_step(step, needed)) {
+  for (uint64_t step = bump_step_for(bump, needed);; step = sizes_smaller_step(step, needed)) {
     enum hipmm_status status = bump_add_chunk(bump, step, handle);
-    if (!status && step == bump->next_bytes) note_step(bump, step);
-    if (!hipmm_is_shortage(status) || step == needed) return status;
+    if (!status && step == bump->next_bytes) bump_note_step(bump, step);
+    if (!hipmm_is_out_of_memory(status) || step == needed) return status;
   }
 }
 
-static enum hipmm_status give_back(struct bump *bump, uint32_t index)
+static enum hipmm_status bump_give_back(struct bump *bump, uint32_t index)
 {
   const struct bump_chunk *chunk = &bump->chunks[index];
   int cancel = cancel_forbid();
@@ -203,7 +203,7 @@ enum hipmm_status bump_release_untouched(struct bump *bump, uint64_t keep_bytes)
   uint32_t touched = bump->offset ? bump->cursor + 1 : bump->cursor;
   for (uint32_t i = bump->n_chunks; i-- > touched;) {
     if (bump->bytes < bump->chunks[i].bytes + keep_bytes) continue;
-    enum hipmm_status status = give_back(bump, i);
+    enum hipmm_status status = bump_give_back(bump, i);
     if (!first) first = status;
   }
   return first;
@@ -211,18 +211,18 @@ enum hipmm_status bump_release_untouched(struct bump *bump, uint64_t keep_bytes)
 
 /* ---- Looking ---- */
 
-static void see_gap(uint64_t start, uint64_t end, void (*see)(void *, const struct hipmm_extent *), void *closure)
+static void bump_see_gap(uint64_t start, uint64_t end, void (*see)(void *, const struct hipmm_extent *), void *closure)
 {
   const struct hipmm_extent gap = {.ptr = (const void *)(uintptr_t)start,
                                    .bytes = end - start,
                                    .state = HIPMM_EXTENT_FREE,
-                                   .flags = HIPMM_EXTENT_APART};
+                                   .flags = HIPMM_EXTENT_BARRIER};
   if (start < end) see(closure, &gap);
 }
 
 /* Blocks of a chunk follow one another, up to those of the next chunk. None are joined before all are free. */
-static void see_chunk(const struct bump *bump, uint32_t index, void (*see)(void *, const struct hipmm_extent *),
-                      void *closure)
+static void bump_see_chunk(const struct bump *bump, uint32_t index, void (*see)(void *, const struct hipmm_extent *),
+                           void *closure)
 {
   const struct bump_chunk *chunk = &bump->chunks[index];
   bool is_touched = index < bump->cursor || (index == bump->cursor && bump->offset);
@@ -230,24 +230,24 @@ static void see_chunk(const struct bump *bump, uint32_t index, void (*see)(void 
   for (uint32_t number = chunk->first; is_touched && number < bump->n_blocks; number++) {
     const struct bump_block *block = &bump->blocks[number];
     if (block->start < chunk->start || block->start >= end) break;
-    see_gap(at, block->start, see, closure);
+    bump_see_gap(at, block->start, see, closure);
     bool is_last = number + 1 == bump->n_blocks || bump->blocks[number + 1].start - chunk->start >= chunk->bytes;
     uint64_t next = is_last ? end : bump->blocks[number + 1].start;
     if (is_last && index == bump->cursor) next = chunk->start + bump->offset;
     const struct hipmm_extent extent = {.ptr = (const void *)(uintptr_t)block->start,
                                         .bytes = block->requested ? block->requested : next - block->start,
                                         .state = block->requested ? HIPMM_EXTENT_LIVE : HIPMM_EXTENT_PENDING,
-                                        .flags = HIPMM_EXTENT_APART,
+                                        .flags = HIPMM_EXTENT_BARRIER,
                                         .stream = block->handle};
     see(closure, &extent);
     at = block->requested ? block->start + sizes_round_up(block->requested, HIPMM_ALIGNMENT) : next;
   }
-  see_gap(at, end, see, closure);
+  bump_see_gap(at, end, see, closure);
 }
 
 void bump_visit(const struct bump *bump, void (*see)(void *closure, const struct hipmm_extent *extent), void *closure)
 {
-  for (uint32_t i = 0; i < bump->n_chunks; i++) see_chunk(bump, i, see, closure);
+  for (uint32_t i = 0; i < bump->n_chunks; i++) bump_see_chunk(bump, i, see, closure);
 }
 
 uint64_t bump_metadata_bytes(const struct bump *bump)
@@ -263,7 +263,7 @@ uint64_t bump_metadata_bytes(const struct bump *bump)
 bool bump_open(struct bump *bump, const struct hipmm_services *services, struct hipmm_resource *upstream)
 {
   *bump = (struct bump){.services = services, .upstream = upstream, .n_blocks = 1, .compact_at = LEAST_COMPACTED};
-  bool opened = starts_open(&bump->starts, services, HIPMM_ALIGNMENT);
+  bool opened = address_map_open(&bump->starts, services, HIPMM_ALIGNMENT);
   bump->chunks = services->host_allocate(services, chunks_bytes);
   bump->blocks = services->host_allocate(services, blocks_bytes);
   return opened && bump->chunks && bump->blocks;
@@ -272,8 +272,8 @@ bool bump_open(struct bump *bump, const struct hipmm_services *services, struct 
 void bump_close(struct bump *bump)
 {
   const struct hipmm_services *services = bump->services;
-  for (uint32_t i = bump->n_chunks; i-- > 0;) give_back(bump, i);
-  starts_close(&bump->starts);
+  for (uint32_t i = bump->n_chunks; i-- > 0;) bump_give_back(bump, i);
+  address_map_close(&bump->starts);
   services->host_free(services, bump->chunks, chunks_bytes);
   services->host_free(services, bump->blocks, blocks_bytes);
 }

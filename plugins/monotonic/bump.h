@@ -40,7 +40,7 @@ struct bump {
   uint32_t compact_at;       /* so many blocks are compacted before another is added */
   uint32_t compacted_chunks; /* those before were behind the cursor at the last time */
   int64_t live_count, live_bytes;
-  struct starts starts;
+  struct address_map starts;
 };
 
 /* False when host memory is short; bump_close is owed all the same. */

@@ -48,7 +48,7 @@ static const struct hipmm_feature monotonic_actions[N_ACTIONS] = {
     [RELEASE] = {"release", NULL, "Gives all memory back to the upstream; refused while anything is allocated"},
 };
 
-static int64_t value_of(const struct monotonic *monotonic, enum monotonic_value value)
+static int64_t monotonic_value_of(const struct monotonic *monotonic, enum monotonic_value value)
 {
   const struct bump *bump = &monotonic->bump;
   uint64_t used = bump->used_bytes + bump->offset;
@@ -71,15 +71,15 @@ static int64_t value_of(const struct monotonic *monotonic, enum monotonic_value 
 static enum hipmm_status monotonic_query(void *self, size_t index, int64_t *value_out)
 {
   struct monotonic *monotonic = self;
-  enum hipmm_status status = lock_enter(&monotonic->lock, monotonic->services);
+  enum hipmm_status status = biased_lock_enter(&monotonic->lock, monotonic->services);
   if (status) return status;
-  *value_out = value_of(monotonic, (enum monotonic_value)index);
-  lock_release(&monotonic->lock);
+  *value_out = monotonic_value_of(monotonic, (enum monotonic_value)index);
+  biased_lock_release(&monotonic->lock);
   return HIPMM_OK;
 }
 
 /* "release" is the only one. The lock is held. */
-static enum hipmm_status perform(struct monotonic *monotonic, int64_t *values_out)
+static enum hipmm_status monotonic_perform_action(struct monotonic *monotonic, int64_t *values_out)
 {
   const struct bump *bump = &monotonic->bump;
   int64_t values[N_VALUES];
@@ -87,7 +87,7 @@ static enum hipmm_status perform(struct monotonic *monotonic, int64_t *values_ou
     return monotonic->services->refuse(monotonic->services, HIPMM_E_STATE,
                                        "cannot release: {0} blocks ({1:bytes}) are allocated; free them first",
                                        (uint64_t)bump->live_count, (uint64_t)bump->live_bytes, 0);
-  for (int i = 0; i < N_VALUES; i++) values[i] = value_of(monotonic, (enum monotonic_value)i);
+  for (int i = 0; i < N_VALUES; i++) values[i] = monotonic_value_of(monotonic, (enum monotonic_value)i);
   enum hipmm_status status = monotonic_release(monotonic, 0);
   for (int i = 0; !status && i < N_VALUES; i++) values_out[i] = values[i];
   return status;
@@ -97,10 +97,10 @@ static enum hipmm_status monotonic_perform(void *self, size_t index, int64_t *va
 {
   struct monotonic *monotonic = self;
   (void)index;
-  enum hipmm_status status = lock_enter(&monotonic->lock, monotonic->services);
+  enum hipmm_status status = biased_lock_enter(&monotonic->lock, monotonic->services);
   if (status) return status;
-  status = perform(monotonic, values_out);
-  lock_release(&monotonic->lock);
+  status = monotonic_perform_action(monotonic, values_out);
+  biased_lock_release(&monotonic->lock);
   return status;
 }
 
@@ -117,24 +117,24 @@ static void monotonic_destroy(void *self)
   streams_wait_at_end(services);
   bump_close(&monotonic->bump);
   uses_close(&monotonic->uses);
-  lock_close(&monotonic->lock);
+  biased_lock_close(&monotonic->lock);
   services->host_free(services, monotonic, sizeof *monotonic);
 }
 
 /* Ready on the default stream when it comes, and on all once that was waited for. */
-static enum hipmm_status fill(struct monotonic *monotonic, uint64_t bytes)
+static enum hipmm_status monotonic_fill(struct monotonic *monotonic, uint64_t bytes)
 {
   const struct hipmm_services *services = monotonic->services;
   bytes = bytes / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
   if (!bytes) return HIPMM_OK;
   enum hipmm_status status = bump_add_chunk(&monotonic->bump, bytes, NULL);
-  if (hipmm_is_shortage(status))
+  if (hipmm_is_out_of_memory(status))
     return services->fail(services, HIPMM_E_OUT_OF_MEMORY, "initial_size", "the upstream does not have %llu bytes; %s",
                           (unsigned long long)bytes, "ask for less, or for a percentage such as \"50%\"");
   return status ? status : uses_synchronize(&monotonic->uses, STREAM_CLEAN);
 }
 
-static void set_growth(struct monotonic *monotonic, const struct monotonic_options *wanted)
+static void monotonic_set_growth(struct monotonic *monotonic, const struct monotonic_options *wanted)
 {
   monotonic->bump.maximum_bytes = wanted->maximum_size;
   monotonic->bump.growth_factor = wanted->growth_factor;
@@ -150,13 +150,13 @@ static enum hipmm_status monotonic_create(const struct hipmm_services *services,
   if (!monotonic)
     return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
   monotonic->services = services;
-  lock_open(&monotonic->lock);
+  biased_lock_open(&monotonic->lock);
   bool opened = bump_open(&monotonic->bump, services, upstreams[0]);
   if (!uses_open(&monotonic->uses, services, (enum record)wanted->record) || !opened)
     status = services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the records of blocks");
-  set_growth(monotonic, wanted);
+  monotonic_set_growth(monotonic, wanted);
   monotonic->bump.next_bytes = sizes_round_up(wanted->chunk_size, HIPMM_ALIGNMENT);
-  if (!status) status = fill(monotonic, wanted->initial_size);
+  if (!status) status = monotonic_fill(monotonic, wanted->initial_size);
   if (status)
     monotonic_destroy(monotonic);
   else
@@ -169,10 +169,10 @@ static enum hipmm_status monotonic_reconfigure(void *self, const char *option, c
 {
   struct monotonic *monotonic = self;
   (void)option;
-  enum hipmm_status status = lock_enter(&monotonic->lock, monotonic->services);
+  enum hipmm_status status = biased_lock_enter(&monotonic->lock, monotonic->services);
   if (status) return status;
-  set_growth(monotonic, options);
-  lock_release(&monotonic->lock);
+  monotonic_set_growth(monotonic, options);
+  biased_lock_release(&monotonic->lock);
   return HIPMM_OK;
 }
 

@@ -10,7 +10,7 @@
 
 struct monotonic {
   const struct hipmm_services *services;
-  struct lock lock; /* all below */
+  struct biased_lock lock; /* all below */
   struct bump bump;
   struct uses uses;
   int64_t rewinds;

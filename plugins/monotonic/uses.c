@@ -7,7 +7,7 @@ static const size_t epochs_bytes = MAX_STREAMS * sizeof(uint64_t);
 /* ---- Order ---- */
 
 /* Whether the stream has come so far as the others must wait for; it is none of the earlier ones then. */
-static bool has_passed(struct uses *uses, uint32_t stream)
+static bool uses_has_passed(struct uses *uses, uint32_t stream)
 {
   struct streams *streams = &uses->streams;
   stream_poll(streams, stream);
@@ -22,7 +22,7 @@ enum hipmm_status uses_order(struct uses *uses, uint32_t stream)
   if (stream_set_has(&uses->ordered, stream)) return HIPMM_OK;
   bool has_waited = false;
   for (uint32_t other = 0; (other = stream_set_next(&uses->earlier, other)) < MAX_STREAMS; other++) {
-    if (other == stream || has_passed(uses, other)) continue;
+    if (other == stream || uses_has_passed(uses, other)) continue;
     has_waited = true;
     if (stream_wait(streams, stream, other, uses->epochs[other])) continue;
     enum hipmm_status status = uses_synchronize(uses, stream); /* its handle may be gone */
@@ -37,7 +37,7 @@ enum hipmm_status uses_order(struct uses *uses, uint32_t stream)
 
 /* From now on an event on the stream covers what was done on it. Where events are recorded at each free, one is now if
  * the handle may be used. */
-static void add_earlier(struct uses *uses, uint32_t stream, uint64_t epoch)
+static void uses_add_earlier(struct uses *uses, uint32_t stream, uint64_t epoch)
 {
   stream_set_add(&uses->earlier, stream);
   uses->epochs[stream] = epoch;
@@ -45,7 +45,7 @@ static void add_earlier(struct uses *uses, uint32_t stream, uint64_t epoch)
 
 void uses_note_chunk(struct uses *uses, uint32_t stream)
 {
-  add_earlier(uses, stream, stream_note_free(&uses->streams, stream));
+  uses_add_earlier(uses, stream, stream_note_free(&uses->streams, stream));
   stream_set_clear(&uses->ordered);
   stream_set_add(&uses->ordered, stream);
 }
@@ -58,7 +58,7 @@ void uses_note_free(struct uses *uses, uint32_t stream)
 }
 
 /* Whether a stream that freed comes after all earlier ones, so that to wait for it is to wait for them. */
-static bool earlier_are_covered(const struct uses *uses)
+static bool uses_earlier_are_covered(const struct uses *uses)
 {
   for (uint32_t stream = 0; (stream = stream_set_next(&uses->freed, stream)) < MAX_STREAMS; stream++)
     if (stream_set_has(&uses->ordered, stream)) return true;
@@ -69,10 +69,10 @@ static bool earlier_are_covered(const struct uses *uses)
 void uses_rewind(struct uses *uses)
 {
   struct streams *streams = &uses->streams;
-  if (earlier_are_covered(uses)) stream_set_clear(&uses->earlier);
+  if (uses_earlier_are_covered(uses)) stream_set_clear(&uses->earlier);
   for (uint32_t stream = 0; (stream = stream_set_next(&uses->freed, stream)) < MAX_STREAMS; stream++) {
     bool is_counted = streams->record == RECORD_ON_FREE;
-    add_earlier(uses, stream, is_counted ? stream_of(streams, stream)->frees : stream_note_free(streams, stream));
+    uses_add_earlier(uses, stream, is_counted ? stream_of(streams, stream)->frees : stream_note_free(streams, stream));
   }
   stream_set_clear(&uses->freed);
   stream_set_clear(&uses->ordered);
@@ -93,7 +93,7 @@ enum hipmm_status uses_synchronize(struct uses *uses, uint32_t user)
 /* ---- Streams ---- */
 
 /* Its work has passed. */
-static void forget(struct uses *uses, uint32_t stream)
+static void uses_forget(struct uses *uses, uint32_t stream)
 {
   stream_set_remove(&uses->freed, stream);
   stream_set_remove(&uses->earlier, stream);
@@ -109,7 +109,7 @@ enum hipmm_status uses_enter(struct uses *uses, hipStream_t handle, uint32_t *id
   if (status || *id_out) return status;
   status = uses_synchronize(uses, STREAM_CLEAN);
   if (status) return status;
-  for (uint32_t stream = STREAM_FIRST; stream < streams->count; stream++) forget(uses, stream);
+  for (uint32_t stream = STREAM_FIRST; stream < streams->count; stream++) uses_forget(uses, stream);
   return streams_enter(streams, handle, id_out);
 }
 
@@ -122,7 +122,7 @@ void uses_retire(struct uses *uses, hipStream_t handle)
     return;
   }
   stream_passed(&uses->streams, stream);
-  forget(uses, stream);
+  uses_forget(uses, stream);
 }
 
 void uses_retain(struct uses *uses, hipStream_t handle)

@@ -6,91 +6,94 @@
 
 /* ---- Room ---- */
 
-static uint32_t clamp(uint64_t units)
+static uint32_t address_index_clamp(uint64_t units)
 {
   return units < UINT32_MAX ? (uint32_t)units : UINT32_MAX;
 }
 
 /* The bytes at the block's start that share a granule with other blocks; all of it, if it holds no whole granule. */
-static uint64_t busy_bytes(const struct blocks *blocks, const struct block *block)
+static uint64_t address_index_busy_bytes(const struct blocks *blocks, const struct block *block)
 {
   uint64_t granule = blocks->granule_bytes, whole = (block->start + granule - 1) & ~(granule - 1);
   return whole + granule > block->start + block->bytes ? block->bytes : whole - block->start;
 }
 
-static uint64_t units_in(const struct blocks *blocks, const struct block *block, enum room room)
+static uint64_t address_index_units_in(const struct blocks *blocks, const struct block *block, enum room room)
 {
-  return (room == ROOM_BUSY ? busy_bytes(blocks, block) : block->bytes) >> UNIT_BITS;
+  return (room == ROOM_BUSY ? address_index_busy_bytes(blocks, block) : block->bytes) >> UNIT_BITS;
 }
 
-static uint32_t larger_of(uint32_t a, uint32_t b)
+static uint32_t address_index_larger_of(uint32_t a, uint32_t b)
 {
   return a > b ? a : b;
 }
 
 /* ---- The tree ---- */
 
-static uint32_t most_in(const struct address_node *node, enum room room)
+static uint32_t address_index_most_in(const struct address_node *node, enum room room)
 {
   uint32_t result = 0;
-  for (unsigned i = 0; i < FAN; i++) result = larger_of(result, node->most[i][room]);
+  for (unsigned i = 0; i < FAN; i++) result = address_index_larger_of(result, node->most[i][room]);
   return result;
 }
 
-static bool exceeds(const uint32_t units[ROOMS], const uint32_t most[ROOMS])
+static bool address_index_exceeds(const uint32_t units[ROOMS], const uint32_t most[ROOMS])
 {
   return units[ROOM_BUSY] > most[ROOM_BUSY] || units[ROOM_WHOLE] > most[ROOM_WHOLE];
 }
 
 /* Sets the most room of a cell. The nodes above learn of more at once, of less when a search has looked in vain. */
-static void set_most(struct address_index *index, uint32_t cell, const uint32_t units[ROOMS])
+static void address_index_set_most(struct address_index *index, uint32_t cell, const uint32_t units[ROOMS])
 {
   uint32_t *most = index->levels[0][cell >> FAN_BITS].most[cell % FAN];
-  bool is_more = exceeds(units, most);
+  bool is_more = address_index_exceeds(units, most);
   for (unsigned room = 0; room < ROOMS; room++) most[room] = units[room];
   for (uint32_t level = 1, child = cell >> FAN_BITS; is_more && level < index->n_levels; level++, child >>= FAN_BITS) {
     most = index->levels[level][child >> FAN_BITS].most[child % FAN];
-    is_more = exceeds(units, most);
-    for (unsigned room = 0; room < ROOMS; room++) most[room] = larger_of(most[room], units[room]);
+    is_more = address_index_exceeds(units, most);
+    for (unsigned room = 0; room < ROOMS; room++) most[room] = address_index_larger_of(most[room], units[room]);
   }
 }
 
 /* A search has found less in all of the node than what the node above knows. */
-static void correct(const struct address_index *index, uint32_t level, uint32_t node, enum room room)
+static void address_index_correct(const struct address_index *index, uint32_t level, uint32_t node, enum room room)
 {
   if (level + 1 == index->n_levels) return;
-  index->levels[level + 1][node >> FAN_BITS].most[node % FAN][room] = most_in(&index->levels[level][node], room);
+  index->levels[level + 1][node >> FAN_BITS].most[node % FAN][room] =
+      address_index_most_in(&index->levels[level][node], room);
 }
 
 /* The first child from `from` on with at least `units`; FAN if there is none. */
-static uint32_t first_child(const struct address_node *node, enum room room, uint32_t from, uint32_t units)
+static uint32_t address_index_first_child(const struct address_node *node, enum room room, uint32_t from,
+                                          uint32_t units)
 {
   while (from < FAN && node->most[from][room] < units) from++;
   return from;
 }
 
 /* The last child before `end` with at least `units`; FAN if there is none. */
-static uint32_t last_child(const struct address_node *node, enum room room, uint32_t end, uint32_t units)
+static uint32_t address_index_last_child(const struct address_node *node, enum room room, uint32_t end, uint32_t units)
 {
   while (end && node->most[end - 1][room] < units) end--;
   return end ? end - 1 : FAN;
 }
 
 /* The first cell from `cell` on with at least `units`; n_cells if there is none. */
-static uint32_t cell_from(const struct address_index *index, enum room room, uint32_t cell, uint32_t units)
+static uint32_t address_index_cell_from(const struct address_index *index, enum room room, uint32_t cell,
+                                        uint32_t units)
 {
   if (cell >= index->n_cells) return index->n_cells;
   /* Among all cells the search starts at the top. */
   uint32_t level = cell ? 0 : index->n_levels - 1, node = cell >> FAN_BITS, from = cell % FAN;
   for (;;) {
-    uint32_t found = first_child(&index->levels[level][node], room, from, units);
+    uint32_t found = address_index_first_child(&index->levels[level][node], room, from, units);
     if (found < FAN) {
       node = node << FAN_BITS | found;
       if (!level--) return node;
       from = 0;
       continue;
     }
-    if (!from) correct(index, level, node, room);
+    if (!from) address_index_correct(index, level, node, room);
     if (++level == index->n_levels) return index->n_cells;
     from = node % FAN + 1;
     node >>= FAN_BITS;
@@ -98,19 +101,20 @@ static uint32_t cell_from(const struct address_index *index, enum room room, uin
 }
 
 /* The last cell before `cell` with at least `units`; n_cells if there is none. */
-static uint32_t cell_before(const struct address_index *index, enum room room, uint32_t cell, uint32_t units)
+static uint32_t address_index_cell_before(const struct address_index *index, enum room room, uint32_t cell,
+                                          uint32_t units)
 {
   if (!cell) return index->n_cells;
   uint32_t level = 0, node = (cell - 1) >> FAN_BITS, end = (cell - 1) % FAN + 1;
   for (;;) {
-    uint32_t found = last_child(&index->levels[level][node], room, end, units);
+    uint32_t found = address_index_last_child(&index->levels[level][node], room, end, units);
     if (found < FAN) {
       node = node << FAN_BITS | found;
       if (!level--) return node;
       end = FAN;
       continue;
     }
-    if (end == FAN) correct(index, level, node, room);
+    if (end == FAN) address_index_correct(index, level, node, room);
     if (++level == index->n_levels) return index->n_cells;
     end = node % FAN;
     node >>= FAN_BITS;
@@ -119,16 +123,16 @@ static uint32_t cell_before(const struct address_index *index, enum room room, u
 
 /* ---- Life ---- */
 
-static uint32_t nodes_on(uint32_t n_below)
+static uint32_t address_index_nodes_on(uint32_t n_below)
 {
   return (n_below + FAN - 1) / FAN;
 }
 
-static size_t table_bytes(uint32_t n_cells)
+static size_t address_index_table_bytes(uint32_t n_cells)
 {
   size_t nodes = 0;
   if (!n_cells) return 0;
-  for (uint32_t n = nodes_on(n_cells);; n = nodes_on(n)) {
+  for (uint32_t n = address_index_nodes_on(n_cells);; n = address_index_nodes_on(n)) {
     nodes += n;
     if (n == 1) break;
   }
@@ -136,13 +140,13 @@ static size_t table_bytes(uint32_t n_cells)
 }
 
 /* Lays the levels out in `table`, the heads behind them. */
-static struct address_index lay_out(void *table, uint32_t n_cells)
+static struct address_index address_index_lay_out(void *table, uint32_t n_cells)
 {
   struct address_index index = {.n_cells = n_cells};
   struct address_node *nodes = table;
   uint32_t n = n_cells;
   do {
-    n = nodes_on(n);
+    n = address_index_nodes_on(n);
     index.levels[index.n_levels++] = nodes;
     nodes += n;
   } while (n > 1);
@@ -151,26 +155,26 @@ static struct address_index lay_out(void *table, uint32_t n_cells)
 }
 
 /* What `small` knows of its cells, which are the first of the new index. */
-static void copy(struct address_index *index, const struct address_index *small)
+static void address_index_copy(struct address_index *index, const struct address_index *small)
 {
   uint32_t n = small->n_cells;
   memcpy(index->heads, small->heads, n * sizeof *small->heads);
   for (uint32_t level = 0; level < small->n_levels; level++) {
-    n = nodes_on(n);
+    n = address_index_nodes_on(n);
     memcpy(index->levels[level], small->levels[level], n * sizeof *small->levels[level]);
   }
   for (uint32_t level = small->n_levels; level < index->n_levels; level++)
     for (unsigned room = 0; room < ROOMS; room++)
-      index->levels[level]->most[0][room] = most_in(index->levels[level - 1], room);
+      index->levels[level]->most[0][room] = address_index_most_in(index->levels[level - 1], room);
 }
 
 bool address_index_cover(struct address_index *index, const struct blocks *blocks)
 {
   if (index->n_cells == blocks->n_cells) return true;
-  void *table = blocks->services->host_allocate(blocks->services, table_bytes(blocks->n_cells));
+  void *table = blocks->services->host_allocate(blocks->services, address_index_table_bytes(blocks->n_cells));
   if (!table) return false;
-  struct address_index large = lay_out(table, blocks->n_cells);
-  if (index->n_cells) copy(&large, index);
+  struct address_index large = address_index_lay_out(table, blocks->n_cells);
+  if (index->n_cells) address_index_copy(&large, index);
   address_index_close(index, blocks);
   *index = large;
   return true;
@@ -178,28 +182,29 @@ bool address_index_cover(struct address_index *index, const struct blocks *block
 
 void address_index_close(struct address_index *index, const struct blocks *blocks)
 {
-  blocks->services->host_free(blocks->services, index->levels[0], table_bytes(index->n_cells));
+  blocks->services->host_free(blocks->services, index->levels[0], address_index_table_bytes(index->n_cells));
 }
 
 uint64_t address_index_metadata_bytes(const struct address_index *index)
 {
-  uint64_t table = table_bytes(index->n_cells);
+  uint64_t table = address_index_table_bytes(index->n_cells);
   return host_pages_resident(index->levels[0], table, table);
 }
 
 /* ---- Blocks ---- */
 
-static void refresh(struct address_index *index, const struct blocks *blocks, uint32_t cell)
+static void address_index_refresh(struct address_index *index, const struct blocks *blocks, uint32_t cell)
 {
   uint32_t most[ROOMS] = {0};
   for (uint32_t id = index->heads[cell]; id; id = block_of(blocks, id)->next)
     for (unsigned room = 0; room < ROOMS; room++)
-      most[room] = larger_of(most[room], clamp(units_in(blocks, block_of(blocks, id), room)));
-  set_most(index, cell, most);
+      most[room] = address_index_larger_of(
+          most[room], address_index_clamp(address_index_units_in(blocks, block_of(blocks, id), room)));
+  address_index_set_most(index, cell, most);
 }
 
 /* Puts the block, whose bounds are set, in its cell's list. */
-static uint32_t link(struct address_index *index, struct blocks *blocks, uint32_t id)
+static uint32_t address_index_link(struct address_index *index, struct blocks *blocks, uint32_t id)
 {
   struct block *block = block_of(blocks, id);
   uint32_t cell = block_cell(blocks, block->start), previous = BLOCK_NONE, next = index->heads[cell];
@@ -214,7 +219,7 @@ static uint32_t link(struct address_index *index, struct blocks *blocks, uint32_
   return cell;
 }
 
-static uint32_t unlink(struct address_index *index, struct blocks *blocks, uint32_t id)
+static uint32_t address_index_unlink(struct address_index *index, struct blocks *blocks, uint32_t id)
 {
   const struct block *block = block_of(blocks, id);
   uint32_t cell = block_cell(blocks, block->start);
@@ -225,12 +230,12 @@ static uint32_t unlink(struct address_index *index, struct blocks *blocks, uint3
 
 void address_index_add(struct address_index *index, struct blocks *blocks, uint32_t id)
 {
-  refresh(index, blocks, link(index, blocks, id));
+  address_index_refresh(index, blocks, address_index_link(index, blocks, id));
 }
 
 void address_index_remove(struct address_index *index, struct blocks *blocks, uint32_t id)
 {
-  refresh(index, blocks, unlink(index, blocks, id));
+  address_index_refresh(index, blocks, address_index_unlink(index, blocks, id));
 }
 
 void address_index_move(struct address_index *index, struct blocks *blocks, uint32_t id, uint64_t start, uint64_t bytes)
@@ -239,21 +244,22 @@ void address_index_move(struct address_index *index, struct blocks *blocks, uint
   if (to == cell) {
     block_set_bounds(blocks, id, start, bytes);
   } else {
-    unlink(index, blocks, id);
+    address_index_unlink(index, blocks, id);
     block_set_bounds(blocks, id, start, bytes);
-    refresh(index, blocks,
-            link(index, blocks, id)); /* first, so that what they have in common need not sink and rise */
+    address_index_refresh(
+        index, blocks,
+        address_index_link(index, blocks, id)); /* first, so that what they have in common need not sink and rise */
   }
-  refresh(index, blocks, cell);
+  address_index_refresh(index, blocks, cell);
 }
 
 uint32_t address_index_fit(const struct address_index *index, const struct blocks *blocks, enum room room,
                            uint64_t units)
 {
   uint32_t cell = 0;
-  while ((cell = cell_from(index, room, cell, clamp(units))) < index->n_cells) {
+  while ((cell = address_index_cell_from(index, room, cell, address_index_clamp(units))) < index->n_cells) {
     for (uint32_t id = index->heads[cell]; id; id = block_of(blocks, id)->next)
-      if (units_in(blocks, block_of(blocks, id), room) >= units) return id;
+      if (address_index_units_in(blocks, block_of(blocks, id), room) >= units) return id;
     cell++; /* it only looked as if it had that much */
   }
   return BLOCK_NONE;
@@ -266,7 +272,8 @@ uint32_t address_index_below(const struct address_index *index, const struct blo
   if (id) cell = block_cell(blocks, block_of(blocks, id)->start);
   while (id && (id = block_of(blocks, id)->previous))
     if (block_of(blocks, id)->bytes >> UNIT_BITS >= units) return id;
-  while (!found && (cell = cell_before(index, ROOM_WHOLE, cell, clamp(units))) < index->n_cells)
+  while (!found &&
+         (cell = address_index_cell_before(index, ROOM_WHOLE, cell, address_index_clamp(units))) < index->n_cells)
     for (id = index->heads[cell]; id; id = block_of(blocks, id)->next)
       if (block_of(blocks, id)->bytes >> UNIT_BITS >= units) found = id;
   return found;
@@ -277,7 +284,7 @@ uint32_t address_index_at(const struct address_index *index, const struct blocks
   uint32_t cell = block_cell(blocks, address), found = BLOCK_NONE;
   for (uint32_t id = index->heads[cell]; id && block_of(blocks, id)->start <= address; id = block_of(blocks, id)->next)
     found = id;
-  if (found || (cell = cell_before(index, ROOM_WHOLE, cell, 1)) == index->n_cells) return found;
+  if (found || (cell = address_index_cell_before(index, ROOM_WHOLE, cell, 1)) == index->n_cells) return found;
   for (uint32_t id = index->heads[cell]; id; id = block_of(blocks, id)->next) found = id;
   return found;
 }

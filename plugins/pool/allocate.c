@@ -17,7 +17,7 @@ enum { LARGE_BYTES = 1 << 20 }; /* see take_at_once */
 
 /* ---- Waiting for the device ---- */
 
-static enum hipmm_status synchronize_device(struct pool *pool, uint32_t user)
+static enum hipmm_status pool_synchronize_device(struct pool *pool, uint32_t user)
 {
   enum hipmm_status status = streams_wait_for_device(&pool->heap.streams, user);
   if (!status) heap_all_passed(&pool->heap);
@@ -27,16 +27,16 @@ static enum hipmm_status synchronize_device(struct pool *pool, uint32_t user)
 /* ---- Allocating ---- */
 
 /* Free memory of streams whose handles may be gone comes back through the device, if there is enough to matter. */
-static uint32_t take_withheld(struct pool *pool, const struct request *request)
+static uint32_t pool_take_withheld(struct pool *pool, const struct request *request)
 {
   if (heap_withheld_bytes(&pool->heap, request->stream) < request->bytes) return BLOCK_NONE;
-  if (synchronize_device(pool, request->stream)) return BLOCK_NONE;
+  if (pool_synchronize_device(pool, request->stream)) return BLOCK_NONE;
   return heap_take_ready(&pool->heap, request);
 }
 
 /* With several streams, a large request first looks which of their work is done: where it goes decides how well the
  * rest packs, and next to the work on so much memory a few driver calls are nothing. */
-static uint32_t take_at_once(struct pool *pool, const struct request *request)
+static uint32_t pool_take_at_once(struct pool *pool, const struct request *request)
 {
   struct heap *heap = &pool->heap;
   uint32_t id;
@@ -46,21 +46,21 @@ static uint32_t take_at_once(struct pool *pool, const struct request *request)
   return id;
 }
 
-static uint32_t take_from_heap(struct pool *pool, const struct request *request)
+static uint32_t pool_take_from_heap(struct pool *pool, const struct request *request)
 {
   struct heap *heap = &pool->heap;
-  uint32_t id = take_at_once(pool, request);
+  uint32_t id = pool_take_at_once(pool, request);
   if (id || heap->streams.active < 2) return id;
   id = heap_take_passed(heap, request);
   if (!id) id = heap_take_waiting(heap, request);
   if (!id && !pool->ground.mapped) id = heap_take_merged(heap, request);
-  return id ? id : take_withheld(pool, request);
+  return id ? id : pool_take_withheld(pool, request);
 }
 
 /* The upstream, or the maximum, has no room: what lies idle makes some, if that can be enough. */
-static enum hipmm_status take_by_exchange(struct pool *pool, const struct request *request, uint32_t *id_out)
+static enum hipmm_status pool_take_by_exchange(struct pool *pool, const struct request *request, uint32_t *id_out)
 {
-  enum hipmm_status status = synchronize_device(pool, request->stream);
+  enum hipmm_status status = pool_synchronize_device(pool, request->stream);
   if (!status) status = ground_expect(&pool->ground, &pool->heap, request);
   if (!status) status = ground_release_idle(&pool->ground, &pool->heap, 0);
   return status ? status : ground_take(&pool->ground, &pool->heap, request, id_out);
@@ -72,14 +72,14 @@ uint64_t pool_free_bytes(const struct pool *pool)
   return ground_bytes(&pool->ground) - pool->heap.live_bytes;
 }
 
-static enum hipmm_status take_after_growth(struct pool *pool, const struct request *request, uint32_t *id_out)
+static enum hipmm_status pool_take_after_growth(struct pool *pool, const struct request *request, uint32_t *id_out)
 {
   uint64_t held_bytes = ground_bytes(&pool->ground);
   if (blocks_are_exhausted(&pool->heap.blocks)) return pool_refuse_without_records(pool, request);
   enum hipmm_status status = ground_take(&pool->ground, &pool->heap, request, id_out);
-  bool has_more = hipmm_is_shortage(status) && ground_bytes(&pool->ground);
+  bool has_more = hipmm_is_out_of_memory(status) && ground_bytes(&pool->ground);
   if (has_more && !streams_any_captured(&pool->heap.streams, request->stream))
-    status = take_by_exchange(pool, request, id_out);
+    status = pool_take_by_exchange(pool, request, id_out);
   if (!status) return HIPMM_OK;
   /* What was got in vain goes back: others may have use for it. */
   if (ground_bytes(&pool->ground) > held_bytes) ground_release_idle(&pool->ground, &pool->heap, held_bytes);
@@ -87,7 +87,7 @@ static enum hipmm_status take_after_growth(struct pool *pool, const struct reque
 }
 
 /* Its frees have all passed. */
-static void forget_stream(struct pool *pool, uint32_t id)
+static void pool_forget_stream(struct pool *pool, uint32_t id)
 {
   caches_end_stream(&pool->caches, &pool->heap, id);
   heap_clean_stream(&pool->heap, id);
@@ -95,21 +95,23 @@ static void forget_stream(struct pool *pool, uint32_t id)
 }
 
 /* Its frees have not all passed. */
-static void lose_stream(struct pool *pool, uint32_t id)
+static void pool_lose_stream(struct pool *pool, uint32_t id)
 {
   caches_end_stream(&pool->caches, &pool->heap, id);
   stream_lose(&pool->heap.streams, id);
 }
 
 /* The stream's id. When the table is full, the device is waited for and all streams are forgotten. */
-static __attribute__((noinline)) enum hipmm_status find_stream(struct pool *pool, hipStream_t handle, uint32_t *id_out)
+static __attribute__((noinline)) enum hipmm_status pool_find_stream(struct pool *pool, hipStream_t handle,
+                                                                    uint32_t *id_out)
 {
   struct streams *streams = &pool->heap.streams;
   uint32_t id;
   enum hipmm_status status = streams_enter(streams, handle, &id);
   if (status) return status;
-  if (!id) status = synchronize_device(pool, STREAM_CLEAN);
-  for (uint32_t known = STREAM_FIRST; !id && !status && known < streams->count; known++) forget_stream(pool, known);
+  if (!id) status = pool_synchronize_device(pool, STREAM_CLEAN);
+  for (uint32_t known = STREAM_FIRST; !id && !status && known < streams->count; known++)
+    pool_forget_stream(pool, known);
   if (!id && !status) status = streams_enter(streams, handle, &id);
   if (!status && !heap_cover(&pool->heap, id))
     status = pool->services->refuse(pool->services, HIPMM_E_OUT_OF_MEMORY, "no host memory left for another stream", 0,
@@ -119,40 +121,41 @@ static __attribute__((noinline)) enum hipmm_status find_stream(struct pool *pool
 }
 
 /* The same, which the thread's cache for the stream knows, if there is one. */
-static inline enum hipmm_status enter_stream(struct pool *pool, const struct cache *cache, hipStream_t handle,
-                                             uint32_t *id_out)
+static inline enum hipmm_status pool_enter_stream(struct pool *pool, const struct cache *cache, hipStream_t handle,
+                                                  uint32_t *id_out)
 {
-  if (!cache || cache->handle != handle || !cache->stream) return find_stream(pool, handle, id_out);
+  if (!cache || cache->handle != handle || !cache->stream) return pool_find_stream(pool, handle, id_out);
   *id_out = cache->stream;
   return HIPMM_OK;
 }
 
 /* A block of a cache that the thread has forgotten, as it uses more streams than it remembers. */
-static uint32_t take_cached(struct pool *pool, struct cache *cache, const struct request *request, hipStream_t handle)
+static uint32_t pool_take_cached(struct pool *pool, struct cache *cache, const struct request *request,
+                                 hipStream_t handle)
 {
   if (request->bytes > CACHE_BLOCK_BYTES || request->alignment != HIPMM_ALIGNMENT) return BLOCK_NONE;
   return cache_take(cache, &pool->heap.blocks, handle, request->bytes >> UNIT_BITS, request->requested);
 }
 
-static enum hipmm_status allocate_locked(struct pool *pool, const struct cache *known, struct request *request,
-                                         hipStream_t stream, void **ptr_out)
+static enum hipmm_status pool_locked(struct pool *pool, const struct cache *known, struct request *request,
+                                     hipStream_t stream, void **ptr_out)
 {
   uint32_t id = BLOCK_NONE;
   if (!known) {
     struct cache *found = cache_find(&pool->caches, stream);
-    if (found) id = take_cached(pool, found, request, stream);
+    if (found) id = pool_take_cached(pool, found, request, stream);
     if (id) {
       *ptr_out = (void *)(uintptr_t)block_of(&pool->heap.blocks, id)->start;
       return HIPMM_OK;
     }
     known = found;
   }
-  enum hipmm_status status = enter_stream(pool, known, stream, &request->stream);
+  enum hipmm_status status = pool_enter_stream(pool, known, stream, &request->stream);
   if (status) return status;
   bool has_history = ground_has_history(&pool->ground, &pool->heap, request);
   id = has_history ? granules_take_again(&pool->ground.granules, &pool->heap, request) : BLOCK_NONE;
-  if (!id) id = take_from_heap(pool, request);
-  if (!id) status = take_after_growth(pool, request, &id);
+  if (!id) id = pool_take_from_heap(pool, request);
+  if (!id) status = pool_take_after_growth(pool, request, &id);
   if (status) return status;
   if (has_history) granules_note(&pool->ground.granules, &pool->heap, id);
   *ptr_out = (void *)(uintptr_t)block_of(&pool->heap.blocks, id)->start;
@@ -160,9 +163,9 @@ static enum hipmm_status allocate_locked(struct pool *pool, const struct cache *
 }
 
 /* Everything that is not a cache hit. */
-static __attribute__((noinline)) enum hipmm_status allocate_slowly(struct pool *pool, const struct cache *cache,
-                                                                   size_t bytes, size_t alignment, hipStream_t stream,
-                                                                   void **ptr_out)
+static __attribute__((noinline)) enum hipmm_status pool_slowly(struct pool *pool, const struct cache *cache,
+                                                               size_t bytes, size_t alignment, hipStream_t stream,
+                                                               void **ptr_out)
 {
   if (!bytes) {
     *ptr_out = NULL;
@@ -172,10 +175,10 @@ static __attribute__((noinline)) enum hipmm_status allocate_slowly(struct pool *
   if (status) return status;
   struct request request = {
       .bytes = sizes_round_up(bytes, HIPMM_ALIGNMENT), .alignment = alignment, .requested = bytes};
-  status = lock_enter(&pool->lock, pool->services);
+  status = biased_lock_enter(&pool->lock, pool->services);
   if (status) return status;
-  status = allocate_locked(pool, cache, &request, stream, ptr_out);
-  lock_release(&pool->lock);
+  status = pool_locked(pool, cache, &request, stream, ptr_out);
+  biased_lock_release(&pool->lock);
   return status;
 }
 
@@ -191,12 +194,12 @@ enum hipmm_status pool_allocate(void *self, size_t bytes, size_t alignment, hipS
       return HIPMM_OK;
     }
   }
-  return allocate_slowly(pool, cache, bytes, alignment, stream, ptr_out);
+  return pool_slowly(pool, cache, bytes, alignment, stream, ptr_out);
 }
 
 /* ---- Freeing and finding ---- */
 
-static enum hipmm_status refuse_pointer(const struct pool *pool, const void *ptr)
+static enum hipmm_status pool_refuse_pointer(const struct pool *pool, const void *ptr)
 {
   return pool->services->refuse(pool->services, HIPMM_E_POINTER,
                                 "{0:hex} is not allocated here: it is foreign, or was freed before", (uintptr_t)ptr, 0,
@@ -204,53 +207,53 @@ static enum hipmm_status refuse_pointer(const struct pool *pool, const void *ptr
 }
 
 /* What a cache may keep. */
-static uint64_t cache_bytes_for(const struct pool *pool)
+static uint64_t pool_cache_bytes_for(const struct pool *pool)
 {
   uint64_t share = ground_bytes(&pool->ground) / CACHE_SHARE / (pool->caches.count + 1);
   return share > CACHE_LEAST ? share : CACHE_LEAST;
 }
 
 /* The thread's cache for the stream, after making room for the block in it; NULL if it is not for a cache. */
-static struct cache *cache_for(struct pool *pool, uint32_t id, hipStream_t handle, uint32_t stream)
+static struct cache *pool_cache_for(struct pool *pool, uint32_t id, hipStream_t handle, uint32_t stream)
 {
   const struct streams *streams = &pool->heap.streams;
   if (block_of(&pool->heap.blocks, id)->bytes > CACHE_BLOCK_BYTES) return NULL;
   if (streams->record == RECORD_ON_FREE || !stream_is_sure(streams, stream)) return NULL;
   struct cache *cache = cache_new(&pool->caches, &pool->heap, handle, stream);
   if (!cache) return NULL;
-  cache->most_bytes = cache_bytes_for(pool);
+  cache->most_bytes = pool_cache_bytes_for(pool);
   cache_make_room(cache, &pool->heap, id);
   return cache;
 }
 
-static enum hipmm_status deallocate_locked(struct pool *pool, const struct cache *known, uint32_t id,
-                                           uint64_t requested, hipStream_t handle)
+static enum hipmm_status pool_deallocate_locked(struct pool *pool, const struct cache *known, uint32_t id,
+                                                uint64_t requested, hipStream_t handle)
 {
   uint32_t stream;
   if (!known) known = cache_find(&pool->caches, handle);
-  enum hipmm_status status = enter_stream(pool, known, handle, &stream);
+  enum hipmm_status status = pool_enter_stream(pool, known, handle, &stream);
   if (status) return status;
-  struct cache *cache = cache_for(pool, id, handle, stream);
+  struct cache *cache = pool_cache_for(pool, id, handle, stream);
   if (!cache || !cache_put(cache, &pool->heap.blocks, handle, id, requested)) heap_give(&pool->heap, id, stream);
   return HIPMM_OK;
 }
 
 /* The block is claimed. Should it not be possible to free it, it is live again. */
-static __attribute__((noinline)) enum hipmm_status deallocate_slowly(struct pool *pool, const struct cache *cache,
-                                                                     uint32_t id, uint64_t requested,
-                                                                     hipStream_t stream)
+static __attribute__((noinline)) enum hipmm_status pool_deallocate_slowly(struct pool *pool, const struct cache *cache,
+                                                                          uint32_t id, uint64_t requested,
+                                                                          hipStream_t stream)
 {
-  enum hipmm_status status = lock_enter(&pool->lock, pool->services);
+  enum hipmm_status status = biased_lock_enter(&pool->lock, pool->services);
   if (!status) {
-    status = deallocate_locked(pool, cache, id, requested, stream);
-    lock_release(&pool->lock);
+    status = pool_deallocate_locked(pool, cache, id, requested, stream);
+    biased_lock_release(&pool->lock);
   }
   if (status) block_set_state(block_of(&pool->heap.blocks, id), BLOCK_LIVE);
   return status;
 }
 
-static __attribute__((noinline)) enum hipmm_status refuse_size(const struct pool *pool, const void *ptr, size_t bytes,
-                                                               uint64_t requested)
+static __attribute__((noinline)) enum hipmm_status pool_refuse_size(const struct pool *pool, const void *ptr,
+                                                                    size_t bytes, uint64_t requested)
 {
   return pool->services->refuse(pool->services, HIPMM_E_SIZE,
                                 "{0:hex} was allocated with {1} bytes and cannot be freed with {2}", (uintptr_t)ptr,
@@ -263,25 +266,25 @@ enum hipmm_status pool_deallocate(void *self, void *ptr, size_t bytes, size_t al
   (void)alignment;
   if (!ptr) return HIPMM_OK;
   uint32_t id = block_at(&pool->heap.blocks, ptr, bytes);
-  if (!id) return refuse_pointer(pool, ptr);
+  if (!id) return pool_refuse_pointer(pool, ptr);
   struct block *block = block_of(&pool->heap.blocks, id);
-  if (!block_claim(block)) return refuse_pointer(pool, ptr);
+  if (!block_claim(block)) return pool_refuse_pointer(pool, ptr);
   uint64_t requested = block->requested; /* which is ours to read from here on */
   if (bytes && bytes != requested) {
     block_set_state(block, BLOCK_LIVE);
-    return refuse_size(pool, ptr, bytes, requested);
+    return pool_refuse_size(pool, ptr, bytes, requested);
   }
   struct cache *cache = cache_of_thread(&pool->caches, stream);
   if (cache && block->bytes <= CACHE_BLOCK_BYTES && cache_keep(cache, &pool->heap.blocks, stream, id, requested))
     return HIPMM_OK;
-  return deallocate_slowly(pool, cache, id, requested, stream);
+  return pool_deallocate_slowly(pool, cache, id, requested, stream);
 }
 
 enum hipmm_status pool_find(void *self, const void *ptr, struct hipmm_block *block_out)
 {
   const struct pool *pool = self;
   uint32_t id = block_at(&pool->heap.blocks, ptr, 0);
-  if (!id) return refuse_pointer(pool, ptr);
+  if (!id) return pool_refuse_pointer(pool, ptr);
   *block_out = (struct hipmm_block){(void *)(uintptr_t)ptr, block_of(&pool->heap.blocks, id)->requested};
   return HIPMM_OK;
 }
@@ -290,9 +293,9 @@ enum hipmm_status pool_find(void *self, const void *ptr, struct hipmm_block *blo
 int pool_covers(void *self, const void *ptr)
 {
   struct pool *pool = self;
-  if (pool->ground.mapped || lock_enter(&pool->lock, pool->services)) return 0;
+  if (pool->ground.mapped || biased_lock_enter(&pool->lock, pool->services)) return 0;
   bool covers = segments_have(&pool->ground.segments, ptr);
-  lock_release(&pool->lock);
+  biased_lock_release(&pool->lock);
   return covers;
 }
 
@@ -301,13 +304,13 @@ int pool_covers(void *self, const void *ptr)
 enum hipmm_status pool_trim(void *self, size_t keep_bytes)
 {
   struct pool *pool = self;
-  enum hipmm_status status = lock_enter(&pool->lock, pool->services);
+  enum hipmm_status status = biased_lock_enter(&pool->lock, pool->services);
   if (status) return status;
   caches_empty(&pool->caches, &pool->heap);
-  status = synchronize_device(pool, STREAM_CLEAN);
+  status = pool_synchronize_device(pool, STREAM_CLEAN);
   if (!status) status = ground_release_idle(&pool->ground, &pool->heap, keep_bytes);
   blocks_trim(&pool->heap.blocks);
-  lock_release(&pool->lock);
+  biased_lock_release(&pool->lock);
   return status;
 }
 
@@ -315,32 +318,32 @@ enum hipmm_status pool_trim(void *self, size_t keep_bytes)
 void pool_stream_retire(void *self, hipStream_t stream)
 {
   struct pool *pool = self;
-  if (lock_enter(&pool->lock, pool->services)) return;
+  if (biased_lock_enter(&pool->lock, pool->services)) return;
   uint32_t id = streams_known_id(&pool->heap.streams, stream);
-  if (id && (streams_wait_for_handle(pool->services, stream) || !synchronize_device(pool, id)))
-    forget_stream(pool, id);
+  if (id && (streams_wait_for_handle(pool->services, stream) || !pool_synchronize_device(pool, id)))
+    pool_forget_stream(pool, id);
   else if (id)
-    lose_stream(pool, id);
-  lock_release(&pool->lock);
+    pool_lose_stream(pool, id);
+  biased_lock_release(&pool->lock);
 }
 
 void pool_stream_retain(void *self, hipStream_t stream)
 {
   struct pool *pool = self;
   uint32_t id;
-  if (lock_enter(&pool->lock, pool->services)) return;
-  if (!find_stream(pool, stream, &id)) stream_of(&pool->heap.streams, id)->lasts = true;
-  lock_release(&pool->lock);
+  if (biased_lock_enter(&pool->lock, pool->services)) return;
+  if (!pool_find_stream(pool, stream, &id)) stream_of(&pool->heap.streams, id)->lasts = true;
+  biased_lock_release(&pool->lock);
 }
 
 void pool_thread_ended(struct thread_watch *watch, uint64_t thread)
 {
   struct pool *pool = (struct pool *)((char *)watch - offsetof(struct pool, threads));
-  lock_disown(&pool->lock);
+  biased_lock_disown(&pool->lock);
   if (!lock_try(&pool->lock)) {
     caches_leave(&pool->caches, thread);
     return;
   }
   caches_end_thread(&pool->caches, &pool->heap, thread);
-  lock_release(&pool->lock);
+  biased_lock_release(&pool->lock);
 }

@@ -10,7 +10,7 @@
 struct pool {
   const struct hipmm_services *services;
   struct caches caches;
-  struct lock lock; /* of heap and ground, and of which caches there are */
+  struct biased_lock lock; /* of heap and ground, and of which caches there are */
   struct heap heap;
   struct ground ground;
   struct thread_watch threads;

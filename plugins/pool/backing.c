@@ -3,7 +3,7 @@
 #include "backing.h"
 #include "idle.h"
 
-static const char *why_not_mapped(const struct hipmm_resource *upstream, enum hipmm_status status)
+static const char *backing_why_not_mapped(const struct hipmm_resource *upstream, enum hipmm_status status)
 {
   if (!upstream->ops->mapping) return "the upstream hands out no virtual memory";
   return status == HIPMM_E_LIMIT ? "maximum_size is less than the smallest piece that can be mapped"
@@ -24,7 +24,7 @@ enum hipmm_status ground_open(struct ground *ground, struct heap *heap, const st
                     (unsigned long long)ground->granules.pieces.granule_bytes);
       return HIPMM_OK;
     }
-    const char *reason = why_not_mapped(upstream, status);
+    const char *reason = backing_why_not_mapped(upstream, status);
     if (growth == GROWTH_MAPPED)
       return services->fail(services, HIPMM_E_NOT_SUPPORTED, "growth",
                             "\"mapped\" is not possible here: %s; write \"auto\"", reason);
@@ -42,8 +42,8 @@ void ground_close(struct ground *ground)
     segments_close(&ground->segments);
 }
 
-static enum hipmm_status take_from_segment(struct segments *segments, struct heap *heap, const struct request *request,
-                                           uint32_t *id_out)
+static enum hipmm_status backing_take_from_segment(struct segments *segments, struct heap *heap,
+                                                   const struct request *request, uint32_t *id_out)
 {
   enum hipmm_status status = segments_grow(segments, heap, request_room(request), request->stream);
   if (status) return status;
@@ -52,16 +52,16 @@ static enum hipmm_status take_from_segment(struct segments *segments, struct hea
   return id ? HIPMM_OK : HIPMM_E_OUT_OF_MEMORY;
 }
 
-static enum hipmm_status take_new(struct ground *ground, struct heap *heap, const struct request *request,
-                                  uint32_t *id_out)
+static enum hipmm_status backing_take_new(struct ground *ground, struct heap *heap, const struct request *request,
+                                          uint32_t *id_out)
 {
   return ground->mapped ? granules_take(&ground->granules, heap, request, true, id_out)
-                        : take_from_segment(&ground->segments, heap, request, id_out);
+                        : backing_take_from_segment(&ground->segments, heap, request, id_out);
 }
 
 /* From memory under other addresses. HIPMM_E_OUT_OF_MEMORY when that is not enough. */
-static enum hipmm_status take_held(struct ground *ground, struct heap *heap, const struct request *request,
-                                   uint32_t *id_out)
+static enum hipmm_status backing_take_held(struct ground *ground, struct heap *heap, const struct request *request,
+                                           uint32_t *id_out)
 {
   if (!ground->mapped) return HIPMM_E_OUT_OF_MEMORY;
   enum hipmm_status status = granules_take(&ground->granules, heap, request, false, id_out);
@@ -80,7 +80,7 @@ static enum hipmm_status take_held(struct ground *ground, struct heap *heap, con
  * is. */
 enum { GROWTH_SHARE = 4 };
 
-static bool grows_first(const struct ground *ground, const struct request *request)
+static bool backing_grows_first(const struct ground *ground, const struct request *request)
 {
   return ground->mapped && !ground->granules.pieces.may_alias &&
          ground_bytes(ground) + request->bytes <= ground->most_bytes + ground->most_bytes / GROWTH_SHARE;
@@ -97,11 +97,11 @@ enum hipmm_status ground_take(struct ground *ground, struct heap *heap, const st
   if (status) return status;
   uint64_t wanted = heap->live_bytes + request->bytes;
   if (wanted > ground->most_bytes) ground->most_bytes = wanted;
-  bool is_new_first = grows_first(ground, request);
-  status = (is_new_first ? take_new : take_held)(ground, heap, request, id_out);
-  if (!hipmm_is_shortage(status)) return status;
-  if (!is_new_first) return take_new(ground, heap, request, id_out);
-  return take_held(ground, heap, request, id_out) ? status : HIPMM_OK;
+  bool is_new_first = backing_grows_first(ground, request);
+  status = (is_new_first ? backing_take_new : backing_take_held)(ground, heap, request, id_out);
+  if (!hipmm_is_out_of_memory(status)) return status;
+  if (!is_new_first) return backing_take_new(ground, heap, request, id_out);
+  return backing_take_held(ground, heap, request, id_out) ? status : HIPMM_OK;
 }
 
 enum hipmm_status ground_fill(struct ground *ground, struct heap *heap, uint64_t bytes)
@@ -126,7 +126,7 @@ void ground_set_maximum(struct ground *ground, uint64_t maximum_bytes)
 }
 
 /* Goes by granules: for introspection. */
-static uint64_t first(const struct ground *ground, uint64_t start, uint64_t end, bool backed)
+static uint64_t backing_first(const struct ground *ground, uint64_t start, uint64_t end, bool backed)
 {
   const struct pieces *pieces = &ground->granules.pieces;
   if (!ground->mapped) return backed ? start : end;
@@ -136,12 +136,12 @@ static uint64_t first(const struct ground *ground, uint64_t start, uint64_t end,
 
 uint64_t ground_first_vacant(const struct ground *ground, uint64_t start, uint64_t end)
 {
-  return first(ground, start, end, false);
+  return backing_first(ground, start, end, false);
 }
 
 uint64_t ground_first_backed(const struct ground *ground, uint64_t start, uint64_t end)
 {
-  return first(ground, start, end, true);
+  return backing_first(ground, start, end, true);
 }
 
 uint64_t ground_bytes(const struct ground *ground)

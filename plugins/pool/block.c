@@ -34,7 +34,7 @@ void blocks_close(struct blocks *blocks)
   host_array_close(&blocks->records);
 }
 
-static bool add_cells(struct blocks *blocks, uint64_t start, uint64_t bytes)
+static bool block_add_cells(struct blocks *blocks, uint64_t start, uint64_t bytes)
 {
   uint64_t n = (bytes >> CELL_BITS) + 1;
   if (blocks->n_spans == MAX_SPANS || n > UINT32_MAX / 2 - blocks->n_cells) return false;
@@ -46,7 +46,7 @@ static bool add_cells(struct blocks *blocks, uint64_t start, uint64_t bytes)
 bool blocks_cover(struct blocks *blocks, uint64_t start, uint64_t bytes)
 {
   if (start >> ADDRESS_BITS || (start + bytes - 1) >> ADDRESS_BITS) return false;
-  if (blocks->granule_bytes && !add_cells(blocks, start, bytes)) return false;
+  if (blocks->granule_bytes && !block_add_cells(blocks, start, bytes)) return false;
   for (uint64_t leaf = start >> LEAF_BITS; leaf <= (start + bytes - 1) >> LEAF_BITS; leaf++) {
     if (atomic_load_explicit(&blocks->leaves[leaf], memory_order_relaxed)) continue;
     uint32_t *entries = blocks->services->host_allocate(blocks->services, LEAF_BYTES);
@@ -59,7 +59,7 @@ bool blocks_cover(struct blocks *blocks, uint64_t start, uint64_t bytes)
 
 /* ---- Records ---- */
 
-static uint32_t take_from_hole(struct blocks *blocks)
+static uint32_t block_take_from_hole(struct blocks *blocks)
 {
   uint32_t id = blocks->holes;
   const struct block *first = &blocks->items[id];
@@ -74,9 +74,9 @@ static uint32_t take_from_hole(struct blocks *blocks)
 }
 
 /* A record that was not used since its memory was given back, or never. */
-static uint32_t new_record(struct blocks *blocks)
+static uint32_t block_new_record(struct blocks *blocks)
 {
-  if (blocks->holes) return take_from_hole(blocks);
+  if (blocks->holes) return block_take_from_hole(blocks);
   if (blocks->count >= blocks->most) return BLOCK_NONE;
   size_t end = (blocks->count + (size_t)1) * sizeof *blocks->items;
   if (end > blocks->records.usable_bytes && !host_array_grow(&blocks->records)) return BLOCK_NONE;
@@ -89,7 +89,7 @@ bool blocks_are_exhausted(const struct blocks *blocks)
 }
 
 /* Readers without the lock see either what the record was before or all of what it is now: they compare `start`. */
-static inline uint32_t begin(struct blocks *blocks, uint32_t id, uint64_t start, uint64_t bytes)
+static inline uint32_t block_begin(struct blocks *blocks, uint32_t id, uint64_t start, uint64_t bytes)
 {
   struct block *block = &blocks->items[id];
   __atomic_store_n(&block->start, start, __ATOMIC_RELAXED);
@@ -100,18 +100,18 @@ static inline uint32_t begin(struct blocks *blocks, uint32_t id, uint64_t start,
   return id;
 }
 
-static __attribute__((noinline)) uint32_t begin_new_record(struct blocks *blocks, uint64_t start, uint64_t bytes)
+static __attribute__((noinline)) uint32_t block_begin_new_record(struct blocks *blocks, uint64_t start, uint64_t bytes)
 {
-  uint32_t id = new_record(blocks);
-  return id ? begin(blocks, id, start, bytes) : BLOCK_NONE;
+  uint32_t id = block_new_record(blocks);
+  return id ? block_begin(blocks, id, start, bytes) : BLOCK_NONE;
 }
 
 uint32_t block_new(struct blocks *blocks, uint64_t start, uint64_t bytes)
 {
   uint32_t id = blocks->unused;
-  if (!id) return begin_new_record(blocks, start, bytes);
+  if (!id) return block_begin_new_record(blocks, start, bytes);
   blocks->unused = blocks->items[id].next;
-  return begin(blocks, id, start, bytes);
+  return block_begin(blocks, id, start, bytes);
 }
 
 void block_set_bounds(struct blocks *blocks, uint32_t id, uint64_t start, uint64_t bytes)
@@ -165,7 +165,7 @@ uint64_t blocks_resident_bytes(const struct blocks *blocks)
 enum { LEAST_HOLE = 1024 /* records */ };
 
 /* Records [first, end) are not in use. */
-static void add_unused(struct blocks *blocks, uint32_t first, uint32_t end)
+static void block_add_unused(struct blocks *blocks, uint32_t first, uint32_t end)
 {
   if (end == blocks->count) {
     host_pages_discard(&blocks->items[first], (end - first) * sizeof *blocks->items);
@@ -184,17 +184,17 @@ static void add_unused(struct blocks *blocks, uint32_t first, uint32_t end)
 }
 
 /* From the last record to the first, so that the first are used again first. */
-static void trim_records(struct blocks *blocks)
+static void block_trim_records(struct blocks *blocks)
 {
   blocks->unused = blocks->holes = BLOCK_NONE;
   for (uint32_t end = blocks->count, first; end > 1; end = first - 1) {
     for (first = end; first > 1 && block_state(&blocks->items[first - 1]) == BLOCK_UNUSED;) first--;
-    if (first < end) add_unused(blocks, first, end);
+    if (first < end) block_add_unused(blocks, first, end);
   }
 }
 
 /* Which parts of the map have an entry of a block: a bit for each, by address. */
-static uint64_t *parts_in_use(const struct blocks *blocks, size_t bytes)
+static uint64_t *block_parts_in_use(const struct blocks *blocks, size_t bytes)
 {
   uint64_t *parts = blocks->services->host_allocate(blocks->services, bytes);
   uint32_t hole = blocks->holes; /* holes are in the order of ids; to read in one would commit memory anew */
@@ -211,7 +211,7 @@ static uint64_t *parts_in_use(const struct blocks *blocks, size_t bytes)
   return parts;
 }
 
-static void trim_leaf(uint32_t *entries, const uint64_t *parts)
+static void block_trim_leaf(uint32_t *entries, const uint64_t *parts)
 {
   for (uint32_t part = 0, end; part < MAP_PARTS; part = end + 1) {
     for (end = part; end < MAP_PARTS && !(parts[end / 64] >> end % 64 & 1);) end++;
@@ -219,14 +219,14 @@ static void trim_leaf(uint32_t *entries, const uint64_t *parts)
   }
 }
 
-static void trim_map(struct blocks *blocks)
+static void block_trim_map(struct blocks *blocks)
 {
   size_t bytes = (1ull << (ADDRESS_BITS - MAP_PART_BITS)) / 8;
-  uint64_t *parts = parts_in_use(blocks, bytes), left = blocks->n_leaves;
+  uint64_t *parts = block_parts_in_use(blocks, bytes), left = blocks->n_leaves;
   for (uint64_t leaf = 0; parts && left && leaf < N_LEAVES; leaf++) {
     uint32_t *entries = atomic_load_explicit(&blocks->leaves[leaf], memory_order_relaxed);
     if (!entries) continue;
-    trim_leaf(entries, &parts[leaf * (MAP_PARTS / 64)]);
+    block_trim_leaf(entries, &parts[leaf * (MAP_PARTS / 64)]);
     left--;
   }
   blocks->services->host_free(blocks->services, parts, bytes);
@@ -234,6 +234,6 @@ static void trim_map(struct blocks *blocks)
 
 void blocks_trim(struct blocks *blocks)
 {
-  trim_records(blocks);
-  trim_map(blocks);
+  block_trim_records(blocks);
+  block_trim_map(blocks);
 }

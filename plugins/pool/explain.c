@@ -6,7 +6,7 @@
 #include "idle.h"
 
 /* What a request could have of the memory that is held. */
-static uint64_t available_bytes(const struct pool *pool)
+static uint64_t explain_available_bytes(const struct pool *pool)
 {
   const struct heap *heap = &pool->heap;
   uint64_t bytes = 0;
@@ -19,7 +19,7 @@ static uint64_t available_bytes(const struct pool *pool)
 }
 
 /* What the maximum allows beyond what is held. */
-static uint64_t room_bytes(const struct ground *ground)
+static uint64_t explain_room_bytes(const struct ground *ground)
 {
   return sizes_room(ground_maximum_bytes(ground), ground_bytes(ground));
 }
@@ -27,7 +27,7 @@ static uint64_t room_bytes(const struct ground *ground)
 static enum hipmm_status explain_maximum(const struct pool *pool, const struct request *request)
 {
   const struct hipmm_services *services = pool->services;
-  uint64_t room = room_bytes(&pool->ground), available = available_bytes(pool);
+  uint64_t room = explain_room_bytes(&pool->ground), available = explain_available_bytes(pool);
   /* A segment of its own does not join what is free elsewhere. */
   uint64_t most = pool->ground.mapped ? available + room : available > room ? available : room;
   enum hipmm_status status =
@@ -54,7 +54,7 @@ static enum hipmm_status explain_upstream(const struct pool *pool, enum hipmm_st
             "put together now that all streams were waited for, and the upstream has not enough more"
           : "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it free, {3:bytes} in one piece now that all "
             "streams were waited for and what is free was merged, and the upstream has not enough more",
-      request->requested, ground_bytes(&pool->ground), pool_free_bytes(pool), available_bytes(pool));
+      request->requested, ground_bytes(&pool->ground), pool_free_bytes(pool), explain_available_bytes(pool));
 }
 
 enum hipmm_status pool_refuse_without_records(const struct pool *pool, const struct request *request)
@@ -72,7 +72,7 @@ enum hipmm_status pool_refuse_without_records(const struct pool *pool, const str
 
 enum hipmm_status pool_explain(const struct pool *pool, enum hipmm_status status, const struct request *request)
 {
-  if (status == HIPMM_E_LIMIT && (pool->ground.mapped || request_room(request) > room_bytes(&pool->ground)))
+  if (status == HIPMM_E_LIMIT && (pool->ground.mapped || request_room(request) > explain_room_bytes(&pool->ground)))
     return explain_maximum(pool, request);
-  return hipmm_is_shortage(status) ? explain_upstream(pool, status, request) : status;
+  return hipmm_is_out_of_memory(status) ? explain_upstream(pool, status, request) : status;
 }

@@ -2,24 +2,24 @@
 /* free_index.c: which of the two a block stands in, the lists, and what fits. */
 #include "free_index.h"
 
-static uint64_t units_of(const struct block *block)
+static uint64_t free_index_units_of(const struct block *block)
 {
   return block->bytes >> UNIT_BITS;
 }
 
 /* ---- Lists: those below EXACT_LISTS have one size, the others a sixteenth of a doubling, in the order of size ---- */
 
-static uint32_t list_of(uint64_t units)
+static uint32_t free_index_list_of(uint64_t units)
 {
   if (units < EXACT_LISTS) return (uint32_t)units;
   unsigned doubling = 63 - (unsigned)__builtin_clzll(units); /* 8 or more */
   return EXACT_LISTS + (doubling - 8) * LISTS_PER_DOUBLING + ((uint32_t)(units >> (doubling - 4)) & 15);
 }
 
-static void list_add(struct free_index *index, struct blocks *blocks, uint32_t id)
+static void free_index_list_add(struct free_index *index, struct blocks *blocks, uint32_t id)
 {
   struct block *block = block_of(blocks, id);
-  uint32_t list = list_of(units_of(block)), previous = BLOCK_NONE, next = index->lists[list];
+  uint32_t list = free_index_list_of(free_index_units_of(block)), previous = BLOCK_NONE, next = index->lists[list];
   while (next && block_of(blocks, next)->bytes < block->bytes) {
     previous = next;
     next = block_of(blocks, next)->next;
@@ -31,17 +31,17 @@ static void list_add(struct free_index *index, struct blocks *blocks, uint32_t i
   index->bits[list / 64] |= 1ull << list % 64;
 }
 
-static void list_remove(struct free_index *index, struct blocks *blocks, uint32_t id)
+static void free_index_list_remove(struct free_index *index, struct blocks *blocks, uint32_t id)
 {
   const struct block *block = block_of(blocks, id);
-  uint32_t list = list_of(units_of(block));
+  uint32_t list = free_index_list_of(free_index_units_of(block));
   if (block->next) block_of(blocks, block->next)->previous = block->previous;
   *(block->previous ? &block_of(blocks, block->previous)->next : &index->lists[list]) = block->next;
   if (!index->lists[list]) index->bits[list / 64] &= ~(1ull << list % 64);
 }
 
 /* The smallest block of the lists from `list` on. */
-static uint32_t list_from(const struct free_index *index, uint32_t list)
+static uint32_t free_index_list_from(const struct free_index *index, uint32_t list)
 {
   uint32_t word = list / 64;
   if (word >= FREE_LISTS / 64) return BLOCK_NONE;
@@ -51,18 +51,18 @@ static uint32_t list_from(const struct free_index *index, uint32_t list)
 }
 
 /* The smallest listed block of at least `units`. */
-static uint32_t list_fit(const struct free_index *index, const struct blocks *blocks, uint64_t units)
+static uint32_t free_index_list_fit(const struct free_index *index, const struct blocks *blocks, uint64_t units)
 {
-  uint32_t list = list_of(units);
+  uint32_t list = free_index_list_of(units);
   for (uint32_t id = index->lists[list]; id; id = block_of(blocks, id)->next)
-    if (units_of(block_of(blocks, id)) >= units) return id;
-  return list_from(index, list + 1);
+    if (free_index_units_of(block_of(blocks, id)) >= units) return id;
+  return free_index_list_from(index, list + 1);
 }
 
 /* ---- Both ---- */
 
 /* What may hold a whole granule is not listed: it may have to give it away. */
-static bool is_listed(const struct blocks *blocks, uint64_t bytes)
+static bool free_index_is_listed(const struct blocks *blocks, uint64_t bytes)
 {
   return !blocks->granule_bytes || (bytes >> UNIT_BITS < EXACT_LISTS && bytes < blocks->granule_bytes);
 }
@@ -82,8 +82,8 @@ void free_index_add(struct free_index *index, struct blocks *blocks, uint32_t id
   const struct block *block = block_of(blocks, id);
   index->bytes += block->bytes;
   index->count++;
-  if (is_listed(blocks, block->bytes))
-    list_add(index, blocks, id);
+  if (free_index_is_listed(blocks, block->bytes))
+    free_index_list_add(index, blocks, id);
   else
     address_index_add(&index->tree, blocks, id);
 }
@@ -93,8 +93,8 @@ void free_index_remove(struct free_index *index, struct blocks *blocks, uint32_t
   const struct block *block = block_of(blocks, id);
   index->bytes -= block->bytes;
   index->count--;
-  if (is_listed(blocks, block->bytes))
-    list_remove(index, blocks, id);
+  if (free_index_is_listed(blocks, block->bytes))
+    free_index_list_remove(index, blocks, id);
   else
     address_index_remove(&index->tree, blocks, id);
 }
@@ -102,7 +102,7 @@ void free_index_remove(struct free_index *index, struct blocks *blocks, uint32_t
 void free_index_move(struct free_index *index, struct blocks *blocks, uint32_t id, uint64_t start, uint64_t bytes)
 {
   const struct block *block = block_of(blocks, id);
-  if (is_listed(blocks, block->bytes) || is_listed(blocks, bytes)) {
+  if (free_index_is_listed(blocks, block->bytes) || free_index_is_listed(blocks, bytes)) {
     free_index_remove(index, blocks, id);
     block_set_bounds(blocks, id, start, bytes);
     free_index_add(index, blocks, id);
@@ -115,7 +115,7 @@ void free_index_move(struct free_index *index, struct blocks *blocks, uint32_t i
 uint32_t free_index_fit(const struct free_index *index, const struct blocks *blocks, uint64_t bytes, enum fit *fit_out)
 {
   uint64_t units = bytes >> UNIT_BITS;
-  uint32_t id = is_listed(blocks, bytes) ? list_fit(index, blocks, units) : BLOCK_NONE;
+  uint32_t id = free_index_is_listed(blocks, bytes) ? free_index_list_fit(index, blocks, units) : BLOCK_NONE;
   *fit_out = FIT_LIST;
   if (id) return id;
   *fit_out = FIT_BUSY;
@@ -153,7 +153,7 @@ uint32_t free_index_largest_listed(const struct free_index *index, const struct 
 
 uint32_t free_index_any(const struct free_index *index, const struct blocks *blocks)
 {
-  uint32_t id = list_from(index, 0);
+  uint32_t id = free_index_list_from(index, 0);
   return id ? id : free_index_below(index, blocks, BLOCK_NONE, HIPMM_ALIGNMENT);
 }
 

@@ -16,7 +16,7 @@ enum { MANY_PIECES = 16 };
  * round. Where that is slow, it gets at most this part of what is held on top instead, and comes to rest. */
 enum { REST_SHARE = 128 };
 
-static bool has_memory(const void *backing, uint64_t start, uint64_t end)
+static bool granules_has_memory(const void *backing, uint64_t start, uint64_t end)
 {
   const struct pieces *pieces = backing;
   start = pieces_round_down(pieces, start);
@@ -35,7 +35,7 @@ enum hipmm_status granules_open(struct granules *granules, struct heap *heap, co
   }
   if (status) return status;
   heap->blocks.granule_bytes = granules->pieces.granule_bytes;
-  heap->has_memory = has_memory;
+  heap->has_memory = granules_has_memory;
   heap->backing = &granules->pieces;
   return HIPMM_OK;
 }
@@ -54,13 +54,14 @@ struct gap {
   uint64_t granules, room;
 };
 
-static uint64_t gap_end(const struct pieces *pieces, const struct gap *gap)
+static uint64_t granules_gap_end(const struct pieces *pieces, const struct gap *gap)
 {
   return gap->address + gap->granules * pieces->granule_bytes;
 }
 
 /* The last gap in [start, end). If it ends there, the vacant granules behind, up to `limit`, are room too. */
-static bool last_gap(const struct pieces *pieces, uint64_t start, uint64_t end, uint64_t limit, struct gap *gap_out)
+static bool granules_last_gap(const struct pieces *pieces, uint64_t start, uint64_t end, uint64_t limit,
+                              struct gap *gap_out)
 {
   enum { MOST_ROOM = 1 << 12 };
   uint64_t last = pieces_last(pieces, start, end, false);
@@ -74,7 +75,7 @@ static bool last_gap(const struct pieces *pieces, uint64_t start, uint64_t end, 
   return true;
 }
 
-static uint64_t most_of_new_piece(const struct pieces *pieces)
+static uint64_t granules_most_of_new_piece(const struct pieces *pieces)
 {
   uint64_t share = pieces->is_slow ? SLOW_PIECE_SHARE : PIECE_SHARE;
   uint64_t most = pieces->bytes / share / pieces->granule_bytes;
@@ -94,15 +95,15 @@ struct site {
 };
 
 /* A piece that came here, up to `end`, has left a place that work of the stream may still use. */
-static void note_dirty(struct site *site, struct heap *heap, uint64_t end)
+static void granules_note_dirty(struct site *site, struct heap *heap, uint64_t end)
 {
   if (end > site->dirty_end) site->dirty_end = end;
   stream_mark(&heap->streams, site->stream);
 }
 
 /* The free block in which the piece lies, if the site's stream may use it; NULL if not. */
-static struct block *idle_holder(const struct pieces *pieces, const struct heap *heap, uint32_t piece,
-                                 struct site *site)
+static struct block *granules_idle_holder(const struct pieces *pieces, const struct heap *heap, uint32_t piece,
+                                          struct site *site)
 {
   if (!piece_of(pieces, piece)->home) return NULL; /* it is a spare */
   uint64_t start = piece_address(pieces, piece), end = start + piece_bytes(pieces, piece);
@@ -116,29 +117,29 @@ static struct block *idle_holder(const struct pieces *pieces, const struct heap 
 }
 
 /* Puts the piece that lay at the gap's end before back there, if it is idle and fits, which makes the gap shorter. */
-static bool put_back(struct granules *granules, struct heap *heap, struct site *site, struct gap *gap)
+static bool granules_put_back(struct granules *granules, struct heap *heap, struct site *site, struct gap *gap)
 {
   struct pieces *pieces = &granules->pieces;
   uint64_t begin;
-  uint32_t piece = pieces_at(pieces, gap_end(pieces, gap) - pieces->granule_bytes, &begin);
+  uint32_t piece = pieces_at(pieces, granules_gap_end(pieces, gap) - pieces->granule_bytes, &begin);
   if (!piece || begin < gap->address) return false;
   if (begin + piece_bytes(pieces, piece) > gap->address + gap->room * pieces->granule_bytes) return false;
-  struct block *holder = idle_holder(pieces, heap, piece, site);
+  struct block *holder = granules_idle_holder(pieces, heap, piece, site);
   if (!holder) return false;
   if (piece_take(pieces, piece, holder->stream, holder->epoch)) return false;
   holder->vacant += piece_of(pieces, piece)->granules;
   piece_put(pieces, piece, begin); /* where it is mapped: that cannot fail */
   site->block->vacant -= piece_of(pieces, piece)->granules;
-  if (holder->stream != STREAM_CLEAN) note_dirty(site, heap, begin + piece_bytes(pieces, piece));
+  if (holder->stream != STREAM_CLEAN) granules_note_dirty(site, heap, begin + piece_bytes(pieces, piece));
   gap->granules = gap->room = (begin - gap->address) / pieces->granule_bytes;
   granules->returns++;
   return true;
 }
 
 /* Leaves in the gap what is behind the last piece that lay there before: that may be of use yet. */
-static void spare_others(const struct pieces *pieces, struct gap *gap)
+static void granules_spare_others(const struct pieces *pieces, struct gap *gap)
 {
-  uint64_t end = gap_end(pieces, gap), begin;
+  uint64_t end = granules_gap_end(pieces, gap), begin;
   for (uint64_t at = end - pieces->granule_bytes; at > gap->address; at -= pieces->granule_bytes) {
     if (!pieces_at(pieces, at - pieces->granule_bytes, &begin)) continue;
     if (pieces_at(pieces, at, &begin)) return;
@@ -151,8 +152,8 @@ static void spare_others(const struct pieces *pieces, struct gap *gap)
 
 /* An idle piece of at most `most` granules that the site's stream may use at once. *dirty_out: work of it may still use
  * its last place. */
-static enum hipmm_status take_any_idle(struct pieces *pieces, struct heap *heap, struct site *site, uint64_t most,
-                                       uint32_t *piece_out, bool *dirty_out)
+static enum hipmm_status granules_take_any_idle(struct pieces *pieces, struct heap *heap, struct site *site,
+                                                uint64_t most, uint32_t *piece_out, bool *dirty_out)
 {
   bool dirty = site->block->stream != STREAM_CLEAN;
   enum hipmm_status status = HIPMM_E_OUT_OF_MEMORY;
@@ -168,12 +169,12 @@ static enum hipmm_status take_any_idle(struct pieces *pieces, struct heap *heap,
 
 /* Every idle piece is too large for the gap: memory of one's size is given back and taken anew in smaller pieces. Waits
  * for work on it. That is seldom, as the small pieces stay; growing instead would be for ever. */
-static enum hipmm_status exchange(struct pieces *pieces, struct heap *heap, struct site *site, uint64_t granules,
-                                  uint32_t *piece_out)
+static enum hipmm_status granules_exchange(struct pieces *pieces, struct heap *heap, struct site *site,
+                                           uint64_t granules, uint32_t *piece_out)
 {
   uint32_t large;
   bool dirty;
-  enum hipmm_status status = take_any_idle(pieces, heap, site, IDLE_ANY, &large, &dirty);
+  enum hipmm_status status = granules_take_any_idle(pieces, heap, site, IDLE_ANY, &large, &dirty);
   if (status) return status;
   uint64_t most = piece_of(pieces, large)->granules;
   status = idle_await(pieces, heap, large, site->stream);
@@ -184,44 +185,44 @@ static enum hipmm_status exchange(struct pieces *pieces, struct heap *heap, stru
   return status ? status : piece_create(pieces, granules < most ? granules : most, piece_out);
 }
 
-static enum hipmm_status create(struct pieces *pieces, const struct gap *gap, uint32_t *piece_out)
+static enum hipmm_status granules_create(struct pieces *pieces, const struct gap *gap, uint32_t *piece_out)
 {
-  uint64_t most = most_of_new_piece(pieces);
+  uint64_t most = granules_most_of_new_piece(pieces);
   return piece_create(pieces, gap->granules < most ? gap->granules : most, piece_out);
 }
 
 /* A new piece in place of one that would have to be moved. */
-static enum hipmm_status create_for_rest(struct granules *granules, const struct gap *gap, uint32_t *piece_out)
+static enum hipmm_status granules_create_for_rest(struct granules *granules, const struct gap *gap, uint32_t *piece_out)
 {
   struct pieces *pieces = &granules->pieces;
   if (!pieces->is_slow || granules->rest_bytes >= pieces->bytes / REST_SHARE) return HIPMM_E_LIMIT;
-  enum hipmm_status status = create(pieces, gap, piece_out);
+  enum hipmm_status status = granules_create(pieces, gap, piece_out);
   granules->rest_bytes = status ? UINT64_MAX : granules->rest_bytes + piece_bytes(pieces, *piece_out);
   return status;
 }
 
 /* A piece for the gap. */
-static enum hipmm_status obtain(struct granules *granules, struct heap *heap, struct site *site, const struct gap *gap,
-                                bool may_create, uint32_t *piece_out, bool *dirty_out)
+static enum hipmm_status granules_obtain(struct granules *granules, struct heap *heap, struct site *site,
+                                         const struct gap *gap, bool may_create, uint32_t *piece_out, bool *dirty_out)
 {
   struct pieces *pieces = &granules->pieces;
   uint32_t spare = idle_take_spare(pieces, heap, gap->room, site->stream);
   *dirty_out = false;
   if (spare) *piece_out = spare;
-  if (spare || (site->is_again && !create_for_rest(granules, gap, piece_out))) return HIPMM_OK;
-  enum hipmm_status status = take_any_idle(pieces, heap, site, gap->room, piece_out, dirty_out);
-  if (status) status = exchange(pieces, heap, site, gap->granules, piece_out);
+  if (spare || (site->is_again && !granules_create_for_rest(granules, gap, piece_out))) return HIPMM_OK;
+  enum hipmm_status status = granules_take_any_idle(pieces, heap, site, gap->room, piece_out, dirty_out);
+  if (status) status = granules_exchange(pieces, heap, site, gap->granules, piece_out);
   if (!status) granules->moves++;
   if (!status || !may_create) return status;
   uint64_t peak_bytes = pieces->peak_bytes;
-  status = create(pieces, gap, piece_out);
+  status = granules_create(pieces, gap, piece_out);
   if (pieces->peak_bytes > peak_bytes) history_forget(&granules->history); /* what went where did not fit well enough */
   return status;
 }
 
 /* Maps the piece at the address, which lies in vacant granules of the site. */
-static enum hipmm_status put(struct pieces *pieces, struct heap *heap, struct site *site, uint32_t piece,
-                             uint64_t address)
+static enum hipmm_status granules_put(struct pieces *pieces, struct heap *heap, struct site *site, uint32_t piece,
+                                      uint64_t address)
 {
   uint32_t stale;
   uint64_t end = address + piece_bytes(pieces, piece);
@@ -239,33 +240,33 @@ static enum hipmm_status put(struct pieces *pieces, struct heap *heap, struct si
 }
 
 /* Puts memory under every granule of the site from `start` on, the last gap first. */
-static enum hipmm_status back(struct granules *granules, struct heap *heap, struct site *site, uint64_t start,
-                              bool may_create)
+static enum hipmm_status granules_back(struct granules *granules, struct heap *heap, struct site *site, uint64_t start,
+                                       bool may_create)
 {
   struct pieces *pieces = &granules->pieces;
   struct gap gap;
   uint64_t limit = pieces_round_down(pieces, site->block->start + site->block->bytes);
-  while (last_gap(pieces, start, site->end, limit, &gap)) {
+  while (granules_last_gap(pieces, start, site->end, limit, &gap)) {
     uint32_t piece;
     bool dirty;
-    while (gap.granules && put_back(granules, heap, site, &gap)) continue;
+    while (gap.granules && granules_put_back(granules, heap, site, &gap)) continue;
     if (!gap.granules) continue;
-    spare_others(pieces, &gap);
-    enum hipmm_status status = obtain(granules, heap, site, &gap, may_create, &piece, &dirty);
+    granules_spare_others(pieces, &gap);
+    enum hipmm_status status = granules_obtain(granules, heap, site, &gap, may_create, &piece, &dirty);
     if (status) return status;
     /* At the end of the gap, so that what is left of it is one gap again. */
     uint64_t size = piece_of(pieces, piece)->granules, left = size < gap.granules ? gap.granules - size : 0;
     uint64_t address = gap.address + left * pieces->granule_bytes;
-    status = put(pieces, heap, site, piece, address);
+    status = granules_put(pieces, heap, site, piece, address);
     if (status) return status;
-    if (dirty) note_dirty(site, heap, address + piece_bytes(pieces, piece));
+    if (dirty) granules_note_dirty(site, heap, address + piece_bytes(pieces, piece));
   }
   return HIPMM_OK;
 }
 
 /* What fits best, in a new range if need be. */
-static enum hipmm_status find(struct granules *granules, struct heap *heap, const struct request *request,
-                              uint32_t *id_out)
+static enum hipmm_status granules_find(struct granules *granules, struct heap *heap, const struct request *request,
+                                       uint32_t *id_out)
 {
   const struct range *range;
   struct pieces *pieces = &granules->pieces;
@@ -280,30 +281,30 @@ static enum hipmm_status find(struct granules *granules, struct heap *heap, cons
 
 /* The driver must not unmap what work still uses; and whoever takes its place in the order of a stream must be able to
  * say when that was, which is not while the stream is captured. */
-static bool may_be_dirty(const struct granules *granules, const struct heap *heap, uint32_t stream)
+static bool granules_may_be_dirty(const struct granules *granules, const struct heap *heap, uint32_t stream)
 {
   return granules->pieces.may_alias && stream != STREAM_CLEAN && !stream_is_captured(&heap->streams, stream);
 }
 
 /* The free block, to be backed for the request up to `end`. */
-static struct site site_in(const struct pieces *pieces, const struct heap *heap, uint32_t id,
-                           const struct request *request, uint64_t end)
+static struct site granules_site_in(const struct pieces *pieces, const struct heap *heap, uint32_t id,
+                                    const struct request *request, uint64_t end)
 {
   return (struct site){
       .id = id, .block = block_of(&heap->blocks, id), .stream = request->stream, .end = pieces_round_up(pieces, end)};
 }
 
-/* The same as back() for a block that is in its list, from `start` on, which need be no multiple of the granule. */
-static enum hipmm_status back_in(struct granules *granules, struct heap *heap, struct site *site, uint64_t start,
-                                 bool may_create)
+/* The same as granules_back() for a block that is in its list, from `start` on, which need be no multiple of the granule. */
+static enum hipmm_status granules_back_in(struct granules *granules, struct heap *heap, struct site *site,
+                                          uint64_t start, bool may_create)
 {
   const struct pieces *pieces = &granules->pieces;
   if (!site->block->vacant) return HIPMM_OK;
   start = pieces_round_down(pieces, start);
   if (pieces_last(pieces, start, site->end, false) == site->end) return HIPMM_OK; /* it is there */
-  site->may_be_dirty = may_be_dirty(granules, heap, site->stream);
+  site->may_be_dirty = granules_may_be_dirty(granules, heap, site->stream);
   heap_unlink(heap, site->id);
-  enum hipmm_status status = back(granules, heap, site, start, may_create);
+  enum hipmm_status status = granules_back(granules, heap, site, start, may_create);
   heap_link(heap, site->id);
   if (status && site->dirty_end) heap_soil(heap, site->id, UINT64_MAX, site->stream);
   return status;
@@ -315,7 +316,7 @@ enum hipmm_status granules_expect(struct granules *granules, const struct heap *
   uint64_t idle = pieces->bytes - heap->live_bytes;
   if (request->bytes <= idle) return HIPMM_OK;
   uint64_t more = request->bytes - idle;
-  if (more / pieces->granule_bytes < MANY_PIECES * most_of_new_piece(pieces)) return HIPMM_OK;
+  if (more / pieces->granule_bytes < MANY_PIECES * granules_most_of_new_piece(pieces)) return HIPMM_OK;
   if (streams_any_captured(&heap->streams, request->stream)) return HIPMM_OK; /* and what may be asked is not sure */
   return pieces_expect(pieces, more);
 }
@@ -324,11 +325,11 @@ enum hipmm_status granules_take(struct granules *granules, struct heap *heap, co
                                 bool may_create, uint32_t *id_out)
 {
   uint32_t id;
-  enum hipmm_status status = find(granules, heap, request, &id);
+  enum hipmm_status status = granules_find(granules, heap, request, &id);
   if (status) return status;
   uint64_t end = heap_start_in(heap, id, request) + request->bytes;
-  struct site site = site_in(&granules->pieces, heap, id, request, end);
-  status = back_in(granules, heap, &site, site.block->start, may_create);
+  struct site site = granules_site_in(&granules->pieces, heap, id, request, end);
+  status = granules_back_in(granules, heap, &site, site.block->start, may_create);
   if (status) return status;
   /* What is dirty and not asked for is left for the same stream. */
   if (site.dirty_end > end) heap_soil(heap, id, site.dirty_end > site.end ? site.dirty_end : site.end, request->stream);
@@ -339,21 +340,21 @@ enum hipmm_status granules_take(struct granules *granules, struct heap *heap, co
 
 /* ---- The same again ---- */
 
-static uint32_t free_block_holding(const struct heap *heap, uint32_t stream, uint64_t start, uint64_t end)
+static uint32_t granules_free_block_holding(const struct heap *heap, uint32_t stream, uint64_t start, uint64_t end)
 {
   uint32_t id = free_index_holding(&heap->free[stream], &heap->blocks, start, end);
   return id ? id : free_index_holding(&heap->free[STREAM_CLEAN], &heap->blocks, start, end);
 }
 
 /* The free block where the request may go where it went before. */
-static uint32_t free_block_again(const struct heap *heap, const struct request *request, const uint64_t *addresses,
-                                 uint64_t *start_out)
+static uint32_t granules_free_block_again(const struct heap *heap, const struct request *request,
+                                          const uint64_t *addresses, uint64_t *start_out)
 {
   uint32_t id = BLOCK_NONE;
   for (int i = 0; !id && i < HISTORY_ADDRESSES && addresses[i]; i++) {
     *start_out = addresses[i];
     if (!(*start_out % request->alignment))
-      id = free_block_holding(heap, request->stream, *start_out, *start_out + request->bytes);
+      id = granules_free_block_holding(heap, request->stream, *start_out, *start_out + request->bytes);
   }
   return id;
 }
@@ -364,11 +365,11 @@ uint32_t granules_take_again(struct granules *granules, struct heap *heap, const
   if (!heap->large_bytes) history_forget(&granules->history); /* a new start */
   uint64_t start;
   const uint64_t *addresses = history_find(&granules->history, request->bytes, heap->large_bytes, heap->lately);
-  uint32_t id = addresses ? free_block_again(heap, request, addresses, &start) : BLOCK_NONE;
+  uint32_t id = addresses ? granules_free_block_again(heap, request, addresses, &start) : BLOCK_NONE;
   if (!id) return BLOCK_NONE;
-  struct site site = site_in(pieces, heap, id, request, start + request->bytes);
+  struct site site = granules_site_in(pieces, heap, id, request, start + request->bytes);
   site.is_again = true;
-  if (back_in(granules, heap, &site, start, false)) return BLOCK_NONE;
+  if (granules_back_in(granules, heap, &site, start, false)) return BLOCK_NONE;
   /* What is dirty and not asked for may lie before it as well. */
   if (site.dirty_end) heap_soil(heap, id, UINT64_MAX, request->stream);
   const struct block *block = block_of(&heap->blocks, id);

@@ -26,12 +26,12 @@ bool heap_cover(struct heap *heap, uint32_t stream)
   return free_index_cover(&heap->free[stream], &heap->blocks);
 }
 
-static struct free_index *free_of(struct heap *heap, uint32_t stream)
+static struct free_index *heap_free_of(struct heap *heap, uint32_t stream)
 {
   return &heap->free[stream];
 }
 
-static struct block *block_in(const struct heap *heap, uint32_t id)
+static struct block *heap_block_in(const struct heap *heap, uint32_t id)
 {
   return block_of(&heap->blocks, id);
 }
@@ -39,64 +39,65 @@ static struct block *block_in(const struct heap *heap, uint32_t id)
 /* ---- Merging ---- */
 
 /* The stream gets its first free block, or loses its last. */
-static __attribute__((noinline)) void note_holder(struct heap *heap, uint32_t stream, bool holds)
+static __attribute__((noinline)) void heap_note_holder(struct heap *heap, uint32_t stream, bool holds)
 {
   if (stream != STREAM_CLEAN) (holds ? stream_set_add : stream_set_remove)(&heap->holders, stream);
 }
 
 void heap_unlink(struct heap *heap, uint32_t id)
 {
-  uint32_t stream = block_in(heap, id)->stream;
-  struct free_index *free = free_of(heap, stream);
-  if (__builtin_expect(free->count == 1, 0)) note_holder(heap, stream, false);
+  uint32_t stream = heap_block_in(heap, id)->stream;
+  struct free_index *free = heap_free_of(heap, stream);
+  if (__builtin_expect(free->count == 1, 0)) heap_note_holder(heap, stream, false);
   free_index_remove(free, &heap->blocks, id);
 }
 
 void heap_link(struct heap *heap, uint32_t id)
 {
-  uint32_t stream = block_in(heap, id)->stream;
-  struct free_index *free = free_of(heap, stream);
-  if (__builtin_expect(!free->count, 0)) note_holder(heap, stream, true);
+  uint32_t stream = heap_block_in(heap, id)->stream;
+  struct free_index *free = heap_free_of(heap, stream);
+  if (__builtin_expect(!free->count, 0)) heap_note_holder(heap, stream, true);
   free_index_add(free, &heap->blocks, id);
 }
 
 /* Whether the free neighbour may become part of `block`. Clean memory may always be used by a stream, but then looks
  * used to the others: with several streams a small block does not spoil a large clean one. */
-static bool can_merge(const struct heap *heap, const struct block *block, uint32_t neighbour)
+static bool heap_can_merge(const struct heap *heap, const struct block *block, uint32_t neighbour)
 {
-  const struct block *other = block_in(heap, neighbour);
+  const struct block *other = heap_block_in(heap, neighbour);
   if (!neighbour || block_state(other) != BLOCK_FREE) return false;
   if (other->stream == block->stream) return true;
   return other->stream == STREAM_CLEAN && (heap->streams.active == 1 || other->bytes <= block->bytes);
 }
 
 /* Drops `second`, which follows `first`: what it had under it is now behind `first`. Neither's bounds change. */
-static void drop_behind(struct heap *heap, uint32_t first, uint32_t second)
+static void heap_drop_behind(struct heap *heap, uint32_t first, uint32_t second)
 {
-  struct block *a = block_in(heap, first), *b = block_in(heap, second);
+  struct block *a = heap_block_in(heap, first), *b = heap_block_in(heap, second);
   a->vacant += b->vacant;
   a->after = b->after;
-  if (a->after) block_in(heap, a->after)->before = first;
+  if (a->after) heap_block_in(heap, a->after)->before = first;
   block_drop(&heap->blocks, second);
 }
 
 /* Drops `first`, which comes before `second`. */
-static void drop_before(struct heap *heap, uint32_t first, uint32_t second)
+static void heap_drop_before(struct heap *heap, uint32_t first, uint32_t second)
 {
-  struct block *a = block_in(heap, first), *b = block_in(heap, second);
+  struct block *a = heap_block_in(heap, first), *b = heap_block_in(heap, second);
   b->vacant += a->vacant;
   b->before = a->before;
-  if (b->before) block_in(heap, b->before)->after = second;
+  if (b->before) heap_block_in(heap, b->before)->after = second;
   block_drop(&heap->blocks, first);
 }
 
 /* Makes the free neighbour `id` the whole of [start, start + bytes), freed on `stream` at `epoch`. */
-static uint32_t grow(struct heap *heap, uint32_t id, uint64_t start, uint64_t bytes, uint32_t stream, uint64_t epoch)
+static uint32_t heap_grow_block(struct heap *heap, uint32_t id, uint64_t start, uint64_t bytes, uint32_t stream,
+                                uint64_t epoch)
 {
-  struct block *block = block_in(heap, id);
+  struct block *block = heap_block_in(heap, id);
   if (block->epoch < epoch) block->epoch = epoch;
   if (block->stream == stream) {
-    free_index_move(free_of(heap, stream), &heap->blocks, id, start, bytes);
+    free_index_move(heap_free_of(heap, stream), &heap->blocks, id, start, bytes);
     return id;
   }
   heap_unlink(heap, id);
@@ -107,9 +108,9 @@ static uint32_t grow(struct heap *heap, uint32_t id, uint64_t start, uint64_t by
 }
 
 /* Puts a free block in its stream's index, merged with what it can be merged with. Returns the whole. */
-static uint32_t merge_free(struct heap *heap, uint32_t id)
+static uint32_t heap_merge_free(struct heap *heap, uint32_t id)
 {
-  const struct block *given = block_in(heap, id);
+  const struct block *given = heap_block_in(heap, id);
   /* Not its state, which a thread that frees the block a second time may be looking at. */
   const struct block block = {.start = given->start,
                               .bytes = given->bytes,
@@ -117,32 +118,32 @@ static uint32_t merge_free(struct heap *heap, uint32_t id)
                               .before = given->before,
                               .after = given->after,
                               .stream = given->stream};
-  uint32_t before = can_merge(heap, &block, block.before) ? block.before : BLOCK_NONE;
-  uint32_t after = can_merge(heap, &block, block.after) ? block.after : BLOCK_NONE;
+  uint32_t before = heap_can_merge(heap, &block, block.before) ? block.before : BLOCK_NONE;
+  uint32_t after = heap_can_merge(heap, &block, block.after) ? block.after : BLOCK_NONE;
   uint64_t epoch = block.epoch, bytes = block.bytes;
   if (!before && !after) {
     heap_link(heap, id);
     return id;
   }
-  if (after) bytes += block_in(heap, after)->bytes;
+  if (after) bytes += heap_block_in(heap, after)->bytes;
   if (!before) {
-    drop_before(heap, id, after);
-    return grow(heap, after, block.start, bytes, block.stream, epoch);
+    heap_drop_before(heap, id, after);
+    return heap_grow_block(heap, after, block.start, bytes, block.stream, epoch);
   }
   if (after) {
-    if (block_in(heap, after)->epoch > epoch) epoch = block_in(heap, after)->epoch;
+    if (heap_block_in(heap, after)->epoch > epoch) epoch = heap_block_in(heap, after)->epoch;
     heap_unlink(heap, after);
-    drop_behind(heap, id, after);
+    heap_drop_behind(heap, id, after);
   }
-  uint64_t start = block_in(heap, before)->start;
-  drop_behind(heap, before, id);
-  return grow(heap, before, start, bytes + (block.start - start), block.stream, epoch);
+  uint64_t start = heap_block_in(heap, before)->start;
+  heap_drop_behind(heap, before, id);
+  return heap_grow_block(heap, before, start, bytes + (block.start - start), block.stream, epoch);
 }
 
-static uint32_t add_free(struct heap *heap, uint32_t id)
+static uint32_t heap_add_free(struct heap *heap, uint32_t id)
 {
-  uint32_t whole = merge_free(heap, id);
-  const struct block *block = block_in(heap, whole);
+  uint32_t whole = heap_merge_free(heap, id);
+  const struct block *block = heap_block_in(heap, whole);
   if (!block->before && !block->after) block_show(&heap->blocks, whole); /* see heap_remove_region */
   return whole;
 }
@@ -156,19 +157,19 @@ uint32_t heap_add_region(struct heap *heap, uint64_t start, uint64_t bytes, uint
     if (!heap_cover(heap, known)) return BLOCK_NONE;
   uint32_t id = block_new(&heap->blocks, start, bytes);
   if (!id) return BLOCK_NONE;
-  struct block *block = block_in(heap, id);
+  struct block *block = heap_block_in(heap, id);
   block_set_state(block, BLOCK_FREE);
   block->vacant = vacant;
   block->stream = (uint16_t)stream;
   block->epoch = stream >= STREAM_FIRST ? stream_note_free(&heap->streams, stream) : 0;
   heap->bytes += bytes;
-  return add_free(heap, id);
+  return heap_add_free(heap, id);
 }
 
 bool heap_remove_region(struct heap *heap, uint64_t start, uint64_t bytes)
 {
   uint32_t id = *block_map_entry(&heap->blocks, start, block_is_large(bytes));
-  const struct block *block = block_in(heap, id);
+  const struct block *block = heap_block_in(heap, id);
   if (block_state(block) != BLOCK_FREE || block->start != start || block->bytes != bytes) return false;
   if (block->stream != STREAM_CLEAN) return false;
   heap->bytes -= bytes;
@@ -181,46 +182,46 @@ bool heap_remove_region(struct heap *heap, uint64_t start, uint64_t bytes)
 
 uint32_t heap_cut(struct heap *heap, uint32_t id, uint64_t start, uint32_t vacant)
 {
-  struct block *block = block_in(heap, id);
+  struct block *block = heap_block_in(heap, id);
   uint64_t end = block->start + block->bytes;
   uint32_t rest = block_new(&heap->blocks, start, end - start);
   if (!rest) return BLOCK_NONE;
-  struct block *behind = block_in(heap, rest);
+  struct block *behind = heap_block_in(heap, rest);
   behind->stream = block->stream;
   behind->epoch = block->epoch;
   behind->vacant = block->vacant - vacant;
   block->vacant = vacant;
   behind->before = id;
   behind->after = block->after;
-  if (behind->after) block_in(heap, behind->after)->before = rest;
+  if (behind->after) heap_block_in(heap, behind->after)->before = rest;
   block->after = rest;
-  free_index_move(free_of(heap, block->stream), &heap->blocks, id, block->start, start - block->start);
+  free_index_move(heap_free_of(heap, block->stream), &heap->blocks, id, block->start, start - block->start);
   heap_link(heap, rest);
   return rest;
 }
 
 /* Takes the first `bytes` off a free block of the index, as a block of their own in no list. The rest stays where it
  * is. Without a record the whole is taken, unless parts of it have no memory: then BLOCK_NONE. */
-static uint32_t take_front(struct heap *heap, uint32_t id, uint64_t bytes)
+static uint32_t heap_take_front(struct heap *heap, uint32_t id, uint64_t bytes)
 {
-  struct block *block = block_in(heap, id);
+  struct block *block = heap_block_in(heap, id);
   uint32_t taken = block->bytes > bytes ? block_new(&heap->blocks, block->start, bytes) : BLOCK_NONE;
   if (!taken && block->vacant) return BLOCK_NONE;
   if (!taken) {
     heap_unlink(heap, id);
     return id;
   }
-  struct block *front = block_in(heap, taken);
+  struct block *front = heap_block_in(heap, taken);
   front->before = block->before;
   front->after = id;
-  if (front->before) block_in(heap, front->before)->after = taken;
+  if (front->before) heap_block_in(heap, front->before)->after = taken;
   block->before = taken;
-  free_index_move(free_of(heap, block->stream), &heap->blocks, id, block->start + bytes, block->bytes - bytes);
+  free_index_move(heap_free_of(heap, block->stream), &heap->blocks, id, block->start + bytes, block->bytes - bytes);
   return taken;
 }
 
 /* A block becomes live, or no longer is. */
-static void count_large(struct heap *heap, uint64_t bytes, bool comes)
+static void heap_count_large(struct heap *heap, uint64_t bytes, bool comes)
 {
   if (!heap->blocks.granule_bytes || bytes < heap->blocks.granule_bytes) return;
   heap->large_bytes += comes ? bytes : -bytes;
@@ -230,24 +231,24 @@ static void count_large(struct heap *heap, uint64_t bytes, bool comes)
 
 uint64_t heap_start_in(const struct heap *heap, uint32_t id, const struct request *request)
 {
-  return (block_in(heap, id)->start + request->alignment - 1) & ~(request->alignment - 1);
+  return (heap_block_in(heap, id)->start + request->alignment - 1) & ~(request->alignment - 1);
 }
 
 /* There is memory from the block's first byte to the end of what is asked for: all that is vacant lies behind. */
 uint32_t heap_take(struct heap *heap, uint32_t id, const struct request *request)
 {
   uint64_t start = heap_start_in(heap, id, request);
-  if (start > block_in(heap, id)->start) id = heap_cut(heap, id, start, 0);
+  if (start > heap_block_in(heap, id)->start) id = heap_cut(heap, id, start, 0);
   if (!id) return BLOCK_NONE;
-  id = take_front(heap, id, request->bytes);
+  id = heap_take_front(heap, id, request->bytes);
   if (!id) return BLOCK_NONE;
-  struct block *block = block_in(heap, id);
+  struct block *block = heap_block_in(heap, id);
   block->requested = request->requested;
   block->stream = (uint16_t)request->stream; /* for introspection */
   block_show(&heap->blocks, id);
   block_set_state(block, BLOCK_LIVE);
   heap->live_bytes += block->bytes;
-  count_large(heap, block->bytes, true);
+  heap_count_large(heap, block->bytes, true);
   heap->requested_bytes += request->requested;
   heap->blocks.live++;
   return id;
@@ -255,7 +256,7 @@ uint32_t heap_take(struct heap *heap, uint32_t id, const struct request *request
 
 void heap_soil(struct heap *heap, uint32_t id, uint64_t end, uint32_t stream)
 {
-  struct block *block = block_in(heap, id);
+  struct block *block = heap_block_in(heap, id);
   if (block->stream == STREAM_CLEAN && end < block->start + block->bytes) heap_cut(heap, id, end, 0);
   heap_unlink(heap, id);
   block->stream = (uint16_t)stream;
@@ -269,30 +270,32 @@ struct candidate {
   enum fit fit;
 };
 
-static struct candidate fit_on(struct heap *heap, uint32_t stream, const struct request *request)
+static struct candidate heap_fit_on(struct heap *heap, uint32_t stream, const struct request *request)
 {
   struct candidate candidate;
-  candidate.id = free_index_fit(free_of(heap, stream), &heap->blocks, request_room(request), &candidate.fit);
+  candidate.id = free_index_fit(heap_free_of(heap, stream), &heap->blocks, request_room(request), &candidate.fit);
   return candidate;
 }
 
 /* The better fit, at the lower address if they are as good. */
-static struct candidate better_of(const struct heap *heap, struct candidate a, struct candidate b)
+static struct candidate heap_better_of(const struct heap *heap, struct candidate a, struct candidate b)
 {
   if (a.fit != b.fit || !a.id) return a.fit < b.fit ? a : b;
-  return block_in(heap, a.id)->start < block_in(heap, b.id)->start ? a : b;
+  return heap_block_in(heap, a.id)->start < heap_block_in(heap, b.id)->start ? a : b;
 }
 
 uint32_t heap_fit(struct heap *heap, const struct request *request)
 {
-  struct candidate own = fit_on(heap, request->stream, request);
-  return free_of(heap, STREAM_CLEAN)->count ? better_of(heap, own, fit_on(heap, STREAM_CLEAN, request)).id : own.id;
+  struct candidate own = heap_fit_on(heap, request->stream, request);
+  return heap_free_of(heap, STREAM_CLEAN)->count
+             ? heap_better_of(heap, own, heap_fit_on(heap, STREAM_CLEAN, request)).id
+             : own.id;
 }
 
 /* Whether the block can be taken as it is. */
-static bool has_memory(const struct heap *heap, uint32_t id, const struct request *request)
+static bool heap_has_memory(const struct heap *heap, uint32_t id, const struct request *request)
 {
-  const struct block *block = block_in(heap, id);
+  const struct block *block = heap_block_in(heap, id);
   uint64_t end = heap_start_in(heap, id, request) + request->bytes;
   return !block->vacant || heap->has_memory(heap->backing, block->start, end);
 }
@@ -300,15 +303,15 @@ static bool has_memory(const struct heap *heap, uint32_t id, const struct reques
 uint32_t heap_take_ready(struct heap *heap, const struct request *request)
 {
   uint32_t id = heap_fit(heap, request);
-  return id && has_memory(heap, id, request) ? heap_take(heap, id, request) : BLOCK_NONE;
+  return id && heap_has_memory(heap, id, request) ? heap_take(heap, id, request) : BLOCK_NONE;
 }
 
 /* Moves the stream's free blocks up to `epoch` to another stream. */
-static void move_free(struct heap *heap, uint32_t from, uint64_t epoch, uint32_t to, uint64_t epoch_there)
+static void heap_move_free(struct heap *heap, uint32_t from, uint64_t epoch, uint32_t to, uint64_t epoch_there)
 {
   uint32_t kept = BLOCK_NONE;
-  for (uint32_t id; (id = free_index_any(free_of(heap, from), &heap->blocks));) {
-    struct block *block = block_in(heap, id);
+  for (uint32_t id; (id = free_index_any(heap_free_of(heap, from), &heap->blocks));) {
+    struct block *block = heap_block_in(heap, id);
     heap_unlink(heap, id);
     if (block->epoch > epoch) {
       block->next = kept;
@@ -317,23 +320,23 @@ static void move_free(struct heap *heap, uint32_t from, uint64_t epoch, uint32_t
     }
     block->stream = (uint16_t)to;
     block->epoch = epoch_there;
-    add_free(heap, id);
+    heap_add_free(heap, id);
   }
   for (uint32_t id = kept; id; id = kept) {
-    kept = block_in(heap, id)->next;
+    kept = heap_block_in(heap, id)->next;
     heap_link(heap, id);
   }
 }
 
 /* Whether more of the stream's work is done than was known: its free blocks up to there are clean now. */
-static bool look_at(struct heap *heap, uint32_t stream)
+static bool heap_look_at(struct heap *heap, uint32_t stream)
 {
   stream_cover(&heap->streams, stream);
   uint64_t before = stream_of(&heap->streams, stream)->passed;
   stream_poll(&heap->streams, stream);
   uint64_t passed = stream_of(&heap->streams, stream)->passed;
   if (passed == before) return false;
-  move_free(heap, stream, passed, STREAM_CLEAN, 0);
+  heap_move_free(heap, stream, passed, STREAM_CLEAN, 0);
   return true;
 }
 
@@ -341,7 +344,7 @@ uint32_t heap_take_passed(struct heap *heap, const struct request *request)
 {
   bool moved = false;
   for (uint32_t stream = STREAM_CLEAN; (stream = heap_next_holder(heap, stream)) < MAX_STREAMS;)
-    moved |= look_at(heap, stream);
+    moved |= heap_look_at(heap, stream);
   return moved ? heap_take_ready(heap, request) : BLOCK_NONE;
 }
 
@@ -351,7 +354,7 @@ void heap_look(struct heap *heap)
   for (unsigned looks = 0; looks < HEAP_LOOKS; looks++) {
     stream = heap_next_holder(heap, stream);
     if (stream == MAX_STREAMS) break;
-    look_at(heap, stream);
+    heap_look_at(heap, stream);
   }
   heap->next_look = stream == MAX_STREAMS ? STREAM_CLEAN : stream;
 }
@@ -361,11 +364,11 @@ uint32_t heap_take_waiting(struct heap *heap, const struct request *request)
   struct candidate best = {.fit = FIT_NONE};
   for (uint32_t stream = STREAM_CLEAN; (stream = heap_next_holder(heap, stream)) < MAX_STREAMS;) {
     if (stream == request->stream || !stream_cover(&heap->streams, stream)) continue;
-    struct candidate other = fit_on(heap, stream, request);
-    if (other.id && has_memory(heap, other.id, request)) best = better_of(heap, best, other);
+    struct candidate other = heap_fit_on(heap, stream, request);
+    if (other.id && heap_has_memory(heap, other.id, request)) best = heap_better_of(heap, best, other);
   }
   if (!best.id) return BLOCK_NONE;
-  const struct block *block = block_in(heap, best.id);
+  const struct block *block = heap_block_in(heap, best.id);
   if (!stream_wait(&heap->streams, request->stream, block->stream, block->epoch)) return BLOCK_NONE;
   return heap_take(heap, best.id, request);
 }
@@ -378,11 +381,11 @@ uint32_t heap_take_merged(struct heap *heap, const struct request *request)
     uint64_t frees = stream_of(&heap->streams, stream)->frees;
     if (!stream_wait(&heap->streams, request->stream, stream, frees)) continue;
     /* As if freed on ours now: after the wait, so that an event that is recorded here covers it. */
-    move_free(heap, stream, frees, request->stream, stream_note_free(&heap->streams, request->stream));
+    heap_move_free(heap, stream, frees, request->stream, stream_note_free(&heap->streams, request->stream));
     moved = true;
   }
-  if (!free_of(heap, STREAM_CLEAN)->count && !moved) return BLOCK_NONE;
-  move_free(heap, STREAM_CLEAN, 0, request->stream, stream_note_free(&heap->streams, request->stream));
+  if (!heap_free_of(heap, STREAM_CLEAN)->count && !moved) return BLOCK_NONE;
+  heap_move_free(heap, STREAM_CLEAN, 0, request->stream, stream_note_free(&heap->streams, request->stream));
   return heap_take_ready(heap, request);
 }
 
@@ -390,15 +393,15 @@ uint32_t heap_take_merged(struct heap *heap, const struct request *request)
 
 void heap_give(struct heap *heap, uint32_t id, uint32_t stream)
 {
-  struct block *block = block_in(heap, id);
+  struct block *block = heap_block_in(heap, id);
   heap->live_bytes -= block->bytes;
-  count_large(heap, block->bytes, false);
+  heap_count_large(heap, block->bytes, false);
   heap->requested_bytes -= block->requested;
   heap->blocks.live--;
   block_set_state(block, BLOCK_FREE);
   block->stream = (uint16_t)stream;
   block->epoch = stream ? stream_note_free(&heap->streams, stream) : 0;
-  add_free(heap, id);
+  heap_add_free(heap, id);
 }
 
 uint64_t heap_withheld_bytes(const struct heap *heap, uint32_t stream)
@@ -414,7 +417,7 @@ uint64_t heap_withheld_bytes(const struct heap *heap, uint32_t stream)
 void heap_clean_stream(struct heap *heap, uint32_t stream)
 {
   stream_passed(&heap->streams, stream);
-  move_free(heap, stream, UINT64_MAX, STREAM_CLEAN, 0);
+  heap_move_free(heap, stream, UINT64_MAX, STREAM_CLEAN, 0);
 }
 
 bool heap_wait(struct heap *heap)
@@ -438,9 +441,9 @@ void heap_all_passed(struct heap *heap)
 
 /* ---- Looking ---- */
 
-static uint64_t backed_bytes(const struct heap *heap, uint32_t id)
+static uint64_t heap_backed_bytes(const struct heap *heap, uint32_t id)
 {
-  const struct block *block = block_in(heap, id);
+  const struct block *block = heap_block_in(heap, id);
   return block->bytes - block->vacant * heap->blocks.granule_bytes;
 }
 
@@ -450,9 +453,9 @@ uint64_t heap_largest_free(const struct heap *heap)
   for (uint32_t stream = 0; stream < heap->streams.count; stream++) {
     const struct free_index *free = &heap->free[stream];
     uint32_t listed = free_index_largest_listed(free, &heap->blocks);
-    if (listed && backed_bytes(heap, listed) > largest) largest = backed_bytes(heap, listed);
+    if (listed && heap_backed_bytes(heap, listed) > largest) largest = heap_backed_bytes(heap, listed);
     for (uint32_t id = BLOCK_NONE; (id = free_index_below(free, &heap->blocks, id, largest + HIPMM_ALIGNMENT));)
-      if (backed_bytes(heap, id) > largest) largest = backed_bytes(heap, id);
+      if (heap_backed_bytes(heap, id) > largest) largest = heap_backed_bytes(heap, id);
   }
   return largest;
 }
@@ -465,9 +468,9 @@ uint64_t heap_metadata_bytes(const struct heap *heap)
   return bytes;
 }
 
-static bool block_is_valid(const struct heap *heap, uint32_t id)
+static bool heap_block_is_valid(const struct heap *heap, uint32_t id)
 {
-  const struct block *block = block_in(heap, id), *after = block_in(heap, block->after);
+  const struct block *block = heap_block_in(heap, id), *after = heap_block_in(heap, block->after);
   if (block->start % HIPMM_ALIGNMENT || block->bytes % HIPMM_ALIGNMENT || !block->bytes) return false;
   if (block->state == BLOCK_LIVE && (block->requested > block->bytes || !block->requested || block->vacant))
     return false;
@@ -475,7 +478,7 @@ static bool block_is_valid(const struct heap *heap, uint32_t id)
   return !block->after || (after->before == id && after->start == block->start + block->bytes);
 }
 
-static bool stream_is_valid(const struct stream *stream)
+static bool heap_stream_is_valid(const struct stream *stream)
 {
   return stream->passed <= stream->recorded && stream->recorded <= stream->frees;
 }
@@ -484,14 +487,14 @@ bool heap_is_valid(const struct heap *heap)
 {
   uint64_t bytes = 0, live_bytes = 0, free_bytes = 0;
   for (uint32_t id = 1; id < heap->blocks.count; id++) {
-    const struct block *block = block_in(heap, id);
+    const struct block *block = heap_block_in(heap, id);
     if (block->state == BLOCK_UNUSED) continue;
-    if (!block_is_valid(heap, id)) return false;
+    if (!heap_block_is_valid(heap, id)) return false;
     bytes += block->bytes;
     if (block->state != BLOCK_FREE) live_bytes += block->bytes;
   }
   for (uint32_t stream = 0; stream < heap->streams.count; stream++) {
-    if (!stream_is_valid(stream_of(&heap->streams, stream))) return false;
+    if (!heap_stream_is_valid(stream_of(&heap->streams, stream))) return false;
     free_bytes += heap->free[stream].bytes;
   }
   return bytes == heap->bytes && live_bytes == heap->live_bytes && free_bytes == bytes - live_bytes;

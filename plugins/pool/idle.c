@@ -6,8 +6,8 @@
 enum { ENOUGH_LOOKS = 64 };
 
 /* The whole granules in a block: [*start_out, *end_out). Returns how many of them have memory. */
-static uint64_t whole_granules(const struct pieces *pieces, const struct block *block, uint64_t *start_out,
-                               uint64_t *end_out)
+static uint64_t idle_whole_granules(const struct pieces *pieces, const struct block *block, uint64_t *start_out,
+                                    uint64_t *end_out)
 {
   uint64_t start = pieces_round_up(pieces, block->start);
   uint64_t end = pieces_round_down(pieces, block->start + block->bytes);
@@ -20,7 +20,7 @@ static uint64_t whole_granules(const struct pieces *pieces, const struct block *
 uint64_t idle_bytes_in(const struct pieces *pieces, const struct block *block)
 {
   uint64_t start, end;
-  return whole_granules(pieces, block, &start, &end) * pieces->granule_bytes;
+  return idle_whole_granules(pieces, block, &start, &end) * pieces->granule_bytes;
 }
 
 /* The largest piece that was found, and its block. Large ones first means fewer of them for the driver to map, and
@@ -32,19 +32,19 @@ struct search {
   unsigned looks;
 };
 
-static bool is_over(const struct pieces *pieces, const struct search *search)
+static bool idle_is_over(const struct pieces *pieces, const struct search *search)
 {
   if (!search->piece) return false;
   return search->looks >= ENOUGH_LOOKS || piece_of(pieces, search->piece)->granules == search->most;
 }
 
 /* Looks at the pieces that lie wholly in the free block from `from` on, the last first. */
-static void look_in(const struct pieces *pieces, struct block *block, uint64_t from, struct search *search)
+static void idle_look_in(const struct pieces *pieces, struct block *block, uint64_t from, struct search *search)
 {
   uint64_t start, end, begin;
-  if (!whole_granules(pieces, block, &start, &end)) return;
+  if (!idle_whole_granules(pieces, block, &start, &end)) return;
   if (start < from) start = from;
-  for (; start < end && !is_over(pieces, search); end = begin) {
+  for (; start < end && !idle_is_over(pieces, search); end = begin) {
     uint64_t last = pieces_last(pieces, start, end, true);
     if (last == end) return;
     uint32_t id = pieces_at(pieces, last, &begin);
@@ -58,7 +58,7 @@ static void look_in(const struct pieces *pieces, struct block *block, uint64_t f
   }
 }
 
-static enum hipmm_status take_found(struct pieces *pieces, const struct search *search, uint32_t *piece_out)
+static enum hipmm_status idle_take_found(struct pieces *pieces, const struct search *search, uint32_t *piece_out)
 {
   struct block *holder = search->holder;
   if (!search->piece) return HIPMM_E_OUT_OF_MEMORY;
@@ -73,12 +73,12 @@ enum hipmm_status idle_take_from(struct pieces *pieces, struct block *block, uin
                                  uint32_t *piece_out)
 {
   struct search search = {.most = most};
-  look_in(pieces, block, from, &search);
-  return take_found(pieces, &search, piece_out);
+  idle_look_in(pieces, block, from, &search);
+  return idle_take_found(pieces, &search, piece_out);
 }
 
 /* The stream's next free block downwards that may hold a granule, from the highest on. */
-static uint32_t next_large(const struct pieces *pieces, const struct heap *heap, uint32_t stream, uint32_t id)
+static uint32_t idle_next_large(const struct pieces *pieces, const struct heap *heap, uint32_t stream, uint32_t id)
 {
   return free_index_below(&heap->free[stream], &heap->blocks, id, pieces->granule_bytes);
 }
@@ -87,15 +87,15 @@ enum hipmm_status idle_take(struct pieces *pieces, struct heap *heap, uint32_t s
                             uint32_t *piece_out)
 {
   struct search search = {.most = most};
-  for (uint32_t id = BLOCK_NONE; !is_over(pieces, &search) && (id = next_large(pieces, heap, stream, id));)
-    look_in(pieces, block_of(&heap->blocks, id), 0, &search);
-  return take_found(pieces, &search, piece_out);
+  for (uint32_t id = BLOCK_NONE; !idle_is_over(pieces, &search) && (id = idle_next_large(pieces, heap, stream, id));)
+    idle_look_in(pieces, block_of(&heap->blocks, id), 0, &search);
+  return idle_take_found(pieces, &search, piece_out);
 }
 
 /* Whether there are whole granules with memory in the stream's free blocks. */
-static bool has_any(const struct pieces *pieces, const struct heap *heap, uint32_t stream)
+static bool idle_has_any(const struct pieces *pieces, const struct heap *heap, uint32_t stream)
 {
-  for (uint32_t id = BLOCK_NONE; (id = next_large(pieces, heap, stream, id));)
+  for (uint32_t id = BLOCK_NONE; (id = idle_next_large(pieces, heap, stream, id));)
     if (idle_bytes_in(pieces, block_of(&heap->blocks, id))) return true;
   return false;
 }
@@ -105,7 +105,7 @@ enum hipmm_status idle_take_waiting(struct pieces *pieces, struct heap *heap, ui
 {
   struct streams *streams = &heap->streams;
   for (uint32_t other = STREAM_CLEAN; (other = heap_next_holder(heap, other)) < MAX_STREAMS;) {
-    if (other == stream || !has_any(pieces, heap, other)) continue;
+    if (other == stream || !idle_has_any(pieces, heap, other)) continue;
     if (!stream_wait(streams, stream, other, stream_of(streams, other)->frees)) continue;
     enum hipmm_status status = idle_take(pieces, heap, other, most, piece_out);
     if (status != HIPMM_E_OUT_OF_MEMORY) return status;
@@ -116,7 +116,7 @@ enum hipmm_status idle_take_waiting(struct pieces *pieces, struct heap *heap, ui
 bool idle_is_pending(const struct pieces *pieces, const struct heap *heap)
 {
   for (uint32_t stream = STREAM_CLEAN; (stream = heap_next_holder(heap, stream)) < MAX_STREAMS;)
-    if (has_any(pieces, heap, stream)) return true;
+    if (idle_has_any(pieces, heap, stream)) return true;
   return false;
 }
 

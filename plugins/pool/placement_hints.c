@@ -30,33 +30,34 @@ void history_close(struct history *history, const struct hipmm_services *service
   services->host_free(services, history->sets, sets_bytes);
 }
 
-static struct history_set *set_of(const struct history *history)
+static struct history_set *placement_hints_set_of(const struct history *history)
 {
   return &history->sets[history->key >> (64 - SET_BITS)];
 }
 
-static bool is_item(const struct history *history, uint32_t number)
+static bool placement_hints_is_item(const struct history *history, uint32_t number)
 {
   return history->items[number].key == history->key;
 }
 
 /* As it is of the key under way, with the bits that follow those of the set as its tag. */
-static uint32_t entry_for(const struct history *history, uint32_t number)
+static uint32_t placement_hints_entry_for(const struct history *history, uint32_t number)
 {
   return (uint32_t)(history->key << SET_BITS >> (32 + NUMBER_BITS)) << NUMBER_BITS | (number + 1);
 }
 
-static uint32_t number_in(uint32_t entry)
+static uint32_t placement_hints_number_in(uint32_t entry)
 {
   return entry % (1 << NUMBER_BITS) - 1;
 }
 
-static uint32_t search(const struct history *history)
+static uint32_t placement_hints_search(const struct history *history)
 {
-  const struct history_set *set = set_of(history);
+  const struct history_set *set = placement_hints_set_of(history);
   for (unsigned i = 0; i < SET_ITEMS && set->entries[i]; i++) {
-    uint32_t number = number_in(set->entries[i]);
-    if (set->entries[i] == entry_for(history, number) && is_item(history, number)) return number;
+    uint32_t number = placement_hints_number_in(set->entries[i]);
+    if (set->entries[i] == placement_hints_entry_for(history, number) && placement_hints_is_item(history, number))
+      return number;
   }
   return HISTORY_ITEMS;
 }
@@ -65,34 +66,34 @@ const uint64_t *history_find(struct history *history, uint64_t bytes, uint64_t l
 {
   uint64_t moment = (live_bytes ^ lately * 0xD6E8FEB86659FD93ull) + (history->age << 48);
   history->key = (bytes * 0xC2B2AE3D27D4EB4Full ^ moment) * 0x9E3779B97F4A7C15ull | 1; /* 0 is of no request */
-  history->found = is_item(history, history->next) ? history->next : search(history);
+  history->found = placement_hints_is_item(history, history->next) ? history->next : placement_hints_search(history);
   if (history->found == HISTORY_ITEMS) return NULL;
   history->next = (history->found + 1) % HISTORY_ITEMS;
   return history->items[history->found].addresses;
 }
 
 /* How many items came after it. */
-static uint32_t age_of(const struct history *history, uint32_t entry)
+static uint32_t placement_hints_age_of(const struct history *history, uint32_t entry)
 {
-  return (history->count - 1 - number_in(entry)) % HISTORY_ITEMS;
+  return (history->count - 1 - placement_hints_number_in(entry)) % HISTORY_ITEMS;
 }
 
 /* An unused entry of the set, which are the last, or that of the oldest item. */
-static uint32_t *place_in(const struct history *history, struct history_set *set)
+static uint32_t *placement_hints_place_in(const struct history *history, struct history_set *set)
 {
   uint32_t *oldest = set->entries;
   for (unsigned i = 0; i < SET_ITEMS; i++) {
     uint32_t *entry = &set->entries[i];
     if (!*entry) return entry;
-    if (age_of(history, *entry) > age_of(history, *oldest)) oldest = entry;
+    if (placement_hints_age_of(history, *entry) > placement_hints_age_of(history, *oldest)) oldest = entry;
   }
   return oldest;
 }
 
-static uint32_t add(struct history *history)
+static uint32_t placement_hints_add(struct history *history)
 {
   uint32_t number = history->count % HISTORY_ITEMS;
-  *place_in(history, set_of(history)) = entry_for(history, number);
+  *placement_hints_place_in(history, placement_hints_set_of(history)) = placement_hints_entry_for(history, number);
   history->items[number] = (struct history_item){.key = history->key};
   history->count++;
   history->next = history->count % HISTORY_ITEMS;
@@ -101,7 +102,8 @@ static uint32_t add(struct history *history)
 
 void history_note(struct history *history, uint64_t address)
 {
-  struct history_item *item = &history->items[history->found < HISTORY_ITEMS ? history->found : add(history)];
+  struct history_item *item =
+      &history->items[history->found < HISTORY_ITEMS ? history->found : placement_hints_add(history)];
   if (item->addresses[0] == address) return;
   item->addresses[1] = item->addresses[0];
   item->addresses[0] = address;

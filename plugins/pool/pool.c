@@ -37,13 +37,13 @@ static const struct hipmm_feature values[] = {
     [METADATA_BYTES] = {"metadata_bytes", "bytes", "Host memory that the pool's own records take, at most"},
 };
 
-static uint64_t metadata_bytes(const struct pool *pool)
+static uint64_t pool_metadata_bytes(const struct pool *pool)
 {
   return sizeof *pool + heap_metadata_bytes(&pool->heap) + pool->caches.count * sizeof(struct cache) +
          ground_pieces(&pool->ground) * sizeof(struct piece) + (pool->ground.mapped ? history_metadata_bytes() : 0);
 }
 
-static int64_t value_of(struct pool *pool, enum value value)
+static int64_t pool_value_of(struct pool *pool, enum value value)
 {
   const struct heap *heap = &pool->heap;
   struct cache_totals cached = caches_totals(&pool->caches);
@@ -59,7 +59,7 @@ static int64_t value_of(struct pool *pool, enum value value)
   case RETURNS: return (int64_t)pool->ground.granules.returns;
   case PIECES: return (int64_t)ground_pieces(&pool->ground);
   case STREAM_WAITS: return (int64_t)heap->streams.waits;
-  case METADATA_BYTES: return (int64_t)metadata_bytes(pool);
+  case METADATA_BYTES: return (int64_t)pool_metadata_bytes(pool);
   }
   return 0;
 }
@@ -67,10 +67,10 @@ static int64_t value_of(struct pool *pool, enum value value)
 static enum hipmm_status pool_query(void *self, size_t index, int64_t *value_out)
 {
   struct pool *pool = self;
-  enum hipmm_status status = lock_enter(&pool->lock, pool->services);
+  enum hipmm_status status = biased_lock_enter(&pool->lock, pool->services);
   if (status) return status;
-  *value_out = value_of(pool, (enum value)index);
-  lock_release(&pool->lock);
+  *value_out = pool_value_of(pool, (enum value)index);
+  biased_lock_release(&pool->lock);
   return HIPMM_OK;
 }
 
@@ -79,11 +79,11 @@ static enum hipmm_status pool_reconfigure(void *self, const char *option, const 
 {
   struct pool *pool = self;
   uint64_t maximum_bytes = ((const struct pool_options *)wanted)->maximum_size;
-  enum hipmm_status status = lock_enter(&pool->lock, pool->services);
+  enum hipmm_status status = biased_lock_enter(&pool->lock, pool->services);
   if (status) return status;
   bool possible = maximum_bytes >= ground_least_bytes(&pool->ground);
   if (possible) ground_set_maximum(&pool->ground, maximum_bytes);
-  lock_release(&pool->lock);
+  biased_lock_release(&pool->lock);
   if (possible) return HIPMM_OK;
   return pool->services->fail(pool->services, HIPMM_E_CONFIG, option,
                               "is less than the smallest piece of memory, %llu bytes",
@@ -109,11 +109,11 @@ static void pool_destroy(void *self)
   ground_close(&pool->ground);
   heap_close(&pool->heap);
   caches_close(&pool->caches);
-  lock_close(&pool->lock);
+  biased_lock_close(&pool->lock);
   services->host_free(services, pool, sizeof *pool);
 }
 
-static enum hipmm_status fill(struct pool *pool, uint64_t initial_bytes)
+static enum hipmm_status pool_fill(struct pool *pool, uint64_t initial_bytes)
 {
   uint64_t maximum_bytes = ground_maximum_bytes(&pool->ground);
   initial_bytes = sizes_round_up(initial_bytes, HIPMM_ALIGNMENT);
@@ -136,7 +136,7 @@ static enum hipmm_status pool_create(const struct hipmm_services *services, cons
   struct pool *pool = services->host_allocate(services, sizeof *pool);
   if (!pool) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory left");
   pool->services = services;
-  lock_open(&pool->lock);
+  biased_lock_open(&pool->lock);
   enum hipmm_status status = HIPMM_OK;
   bool opened = caches_open(&pool->caches, services);
   if (!heap_open(&pool->heap, services, (enum record)wanted->record) || !opened)
@@ -144,7 +144,7 @@ static enum hipmm_status pool_create(const struct hipmm_services *services, cons
   if (!status)
     status = ground_open(&pool->ground, &pool->heap, services, upstreams[0], (enum growth)wanted->growth,
                          wanted->maximum_size);
-  if (!status) status = fill(pool, wanted->initial_size);
+  if (!status) status = pool_fill(pool, wanted->initial_size);
   if (status) {
     pool_destroy(pool);
     return status;

@@ -5,13 +5,13 @@
  * end. */
 #include "../common/memory_hint.h"
 
-static enum hipmm_status prefetch_start(struct hint *prefetch, const void *ptr, size_t bytes, hipStream_t stream)
+static enum hipmm_status prefetch_start(struct memory_hint *prefetch, const void *ptr, size_t bytes, hipStream_t stream)
 {
   const struct hipmm_services *services = prefetch->services;
   if (hipmm_stream_is_captured(services->hip, stream)) return HIPMM_OK;
   int previous = services->enter_device(services); /* the default stream is the current device's */
   int code = services->hip->MemPrefetchAsync(ptr, bytes, services->device, stream);
-  enum hipmm_status status = hint_judge(prefetch, code, bytes);
+  enum hipmm_status status = memory_hint_judge(prefetch, code, bytes);
   services->leave_device(services, previous);
   return status;
 }
@@ -19,31 +19,32 @@ static enum hipmm_status prefetch_start(struct hint *prefetch, const void *ptr, 
 static enum hipmm_status prefetch_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream,
                                            void **ptr_out)
 {
-  struct hint *prefetch = self;
+  struct memory_hint *prefetch = self;
   void *ptr = NULL;
   enum hipmm_status status = hipmm_upstream_allocate(prefetch->upstream, bytes, alignment, stream, &ptr);
   if (status) return status;
   if (ptr && prefetch->is_on) status = prefetch_start(prefetch, ptr, bytes, stream);
-  if (status) return hint_give_back(prefetch, status, (struct hipmm_block){ptr, bytes}, alignment, stream);
+  if (status) return memory_hint_give_back(prefetch, status, (struct hipmm_block){ptr, bytes}, alignment, stream);
   *ptr_out = ptr;
   return HIPMM_OK;
 }
 
-static const struct hipmm_feature prefetch_values[HINT_VALUES] = {
-    [HINT_IS_ON] = {"is_on", "0 or 1", "1 where the device can prefetch; 0: this resource only forwards"},
-    [HINT_GIVEN] = {"prefetched_count", "allocations", "Allocations that were prefetched"},
-    [HINT_GIVEN_BYTES] = {"prefetched_bytes", "bytes", "Their sizes, as requested"},
-    [HINT_IGNORED] = {"ignored_count", "allocations", "Allocations that were not, their memory not being managed"},
+static const struct hipmm_feature prefetch_values[MEMORY_HINT_VALUES] = {
+    [MEMORY_HINT_IS_ON] = {"is_on", "0 or 1", "1 where the device can prefetch; 0: this resource only forwards"},
+    [MEMORY_HINT_GIVEN] = {"prefetched_count", "allocations", "Allocations that were prefetched"},
+    [MEMORY_HINT_GIVEN_BYTES] = {"prefetched_bytes", "bytes", "Their sizes, as requested"},
+    [MEMORY_HINT_IGNORED] = {"ignored_count", "allocations",
+                             "Allocations that were not, their memory not being managed"},
 };
 
 static enum hipmm_status prefetch_create(const struct hipmm_services *services, const void *options,
                                          struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
 {
   (void)options, (void)n_upstreams; /* none, and one */
-  struct hint *prefetch = services->host_allocate(services, sizeof *prefetch);
+  struct memory_hint *prefetch = services->host_allocate(services, sizeof *prefetch);
   if (!prefetch) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
-  enum hipmm_status status =
-      hint_open(prefetch, services, upstreams[0], "hipMemPrefetchAsync", services->hip->MemPrefetchAsync != NULL);
+  enum hipmm_status status = memory_hint_open(prefetch, services, upstreams[0], "hipMemPrefetchAsync",
+                                              services->hip->MemPrefetchAsync != NULL);
   if (status)
     services->host_free(services, prefetch, sizeof *prefetch);
   else
@@ -53,15 +54,15 @@ static enum hipmm_status prefetch_create(const struct hipmm_services *services, 
 
 static void prefetch_destroy(void *self)
 {
-  struct hint *prefetch = self;
+  struct memory_hint *prefetch = self;
   prefetch->services->host_free(prefetch->services, prefetch, sizeof *prefetch);
 }
 
 static const struct hipmm_ops prefetch_ops = {
     .struct_size = sizeof prefetch_ops,
     .allocate = prefetch_allocate,
-    .deallocate = hint_deallocate,
-    .query = hint_query,
+    .deallocate = memory_hint_deallocate,
+    .query = memory_hint_query,
 };
 
 HIPMM_EXPORT extern const struct hipmm_plugin prefetch_LTX_hipmm_plugin;
@@ -75,7 +76,7 @@ const struct hipmm_plugin prefetch_LTX_hipmm_plugin = {
     .min_upstreams = 1,
     .max_upstreams = 1,
     .values = prefetch_values,
-    .n_values = HINT_VALUES,
+    .n_values = MEMORY_HINT_VALUES,
     .ops = &prefetch_ops,
     .create = prefetch_create,
     .destroy = prefetch_destroy,

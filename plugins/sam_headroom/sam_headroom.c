@@ -25,7 +25,8 @@ static size_t sam_headroom_pages(size_t bytes)
   return (bytes + page - 1) / page * page;
 }
 
-static enum hipmm_status advise(const struct hipmm_services *services, char *start, size_t bytes, int device)
+static enum hipmm_status sam_headroom_advise(const struct hipmm_services *services, char *start, size_t bytes,
+                                             int device)
 {
   if (!bytes) return HIPMM_OK;
   int code = services->hip->MemAdvise(start, bytes, HIPMM_HIP_ADVISE_PREFERRED_LOCATION, device);
@@ -33,15 +34,16 @@ static enum hipmm_status advise(const struct hipmm_services *services, char *sta
 }
 
 /* The page that both parts share, if any, goes to the host with the second. */
-static enum hipmm_status place(const struct hipmm_services *services, uint64_t headroom, char *start, size_t bytes)
+static enum hipmm_status sam_headroom_place(const struct hipmm_services *services, uint64_t headroom, char *start,
+                                            size_t bytes)
 {
   size_t free_bytes = 0, total_bytes = 0;
   int code = services->hip->MemGetInfo(&free_bytes, &total_bytes);
   if (code) return services->refuse_hip(services, "hipMemGetInfo", code, 0);
   size_t allocatable = free_bytes > headroom ? free_bytes - (size_t)headroom : 0;
   size_t on_device = (allocatable < bytes ? allocatable : bytes) / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
-  enum hipmm_status status = advise(services, start, on_device, services->device);
-  return status ? status : advise(services, start + on_device, bytes - on_device, HIPMM_HIP_CPU_DEVICE);
+  enum hipmm_status status = sam_headroom_advise(services, start, on_device, services->device);
+  return status ? status : sam_headroom_advise(services, start + on_device, bytes - on_device, HIPMM_HIP_CPU_DEVICE);
 }
 
 static enum hipmm_status sam_headroom_obtain(const struct source *source, size_t bytes, void **ptr_out)
@@ -52,7 +54,7 @@ static enum hipmm_status sam_headroom_obtain(const struct source *source, size_t
   if (start == MAP_FAILED)
     return services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "cannot allocate {0:bytes} of host memory", bytes, 0, 0);
   uint64_t headroom = __atomic_load_n(&self->headroom_bytes, __ATOMIC_RELAXED);
-  enum hipmm_status status = place(services, headroom, start, bytes);
+  enum hipmm_status status = sam_headroom_place(services, headroom, start, bytes);
   if (status)
     munmap(start, sam_headroom_pages(bytes));
   else

@@ -9,7 +9,7 @@ static const struct amount closed = {INT64_MIN, INT64_MIN};
 /* ---- Locks ---- */
 
 /* Takes the lowest share out of a set. */
-static uint32_t next_of(uint64_t *set)
+static uint32_t counters_next_of(uint64_t *set)
 {
   uint32_t index = (uint32_t)__builtin_ctzll(*set);
   *set &= *set - 1;
@@ -19,12 +19,12 @@ static uint32_t next_of(uint64_t *set)
 void counters_stop(struct counters *counters)
 {
   spin_lock(&counters->lock);
-  for (uint64_t rest = counters->open; rest;) spin_lock(&counters->shares[next_of(&rest)].busy);
+  for (uint64_t rest = counters->open; rest;) spin_lock(&counters->shares[counters_next_of(&rest)].busy);
 }
 
 void counters_go(struct counters *counters)
 {
-  for (uint64_t rest = counters->open; rest;) spin_unlock(&counters->shares[next_of(&rest)].busy);
+  for (uint64_t rest = counters->open; rest;) spin_unlock(&counters->shares[counters_next_of(&rest)].busy);
   spin_unlock(&counters->lock);
 }
 
@@ -34,7 +34,7 @@ struct sums counters_read(const struct counters *counters)
 {
   struct sums sums = {counters->now, counters->peak, counters->total};
   for (uint64_t rest = counters->open; rest;) {
-    const struct share *share = &counters->shares[next_of(&rest)];
+    const struct share *share = &counters->shares[counters_next_of(&rest)];
     sums.now = amount_sum(sums.now, share->now);
     sums.total = amount_sum(sums.total, share->total);
   }
@@ -48,7 +48,7 @@ void counters_set(struct counters *counters, struct sums sums)
   counters->peak = sums.peak;
   counters->total = sums.total;
   for (uint64_t rest = counters->open; rest;) {
-    struct share *share = &counters->shares[next_of(&rest)];
+    struct share *share = &counters->shares[counters_next_of(&rest)];
     share->now = share->total = share->bound = (struct amount){0, 0};
   }
 }
@@ -57,18 +57,18 @@ void counters_set(struct counters *counters, struct sums sums)
 
 void counters_open(struct counters *counters)
 {
-  for (uint32_t i = 0; i < SLOTS; i++) counters->shares[i].bound = closed;
+  for (uint32_t i = 0; i < THREAD_SLOTS; i++) counters->shares[i].bound = closed;
 }
 
 /* Its lock is held, and stays so. */
-static void open_share(struct counters *counters, struct share *share)
+static void counters_open_share(struct counters *counters, struct share *share)
 {
   counters->open |= 1ull << (share - counters->shares);
   share->bound = (struct amount){0, 0};
 }
 
 /* Threads that count no more are not asked for ever. Its lock is let go. */
-static void close_share(struct counters *counters, struct share *share)
+static void counters_close_share(struct counters *counters, struct share *share)
 {
   counters->open &= ~(1ull << (share - counters->shares));
   counters->now = amount_sum(counters->now, share->now);
@@ -78,66 +78,66 @@ static void close_share(struct counters *counters, struct share *share)
   spin_unlock(&share->busy);
 }
 
-static void close_idle(struct counters *counters)
+static void counters_close_idle(struct counters *counters)
 {
   for (uint64_t rest = counters->open; rest;) {
-    struct share *share = &counters->shares[next_of(&rest)];
+    struct share *share = &counters->shares[counters_next_of(&rest)];
     share->idle = share->used ? 0 : (uint8_t)(share->idle + 1);
     share->used = false;
-    if (share->idle > MOST_IDLE) close_share(counters, share);
+    if (share->idle > MOST_IDLE) counters_close_share(counters, share);
   }
 }
 
 /* ---- Dealing ---- */
 
-static void raise_to(int64_t *peak, int64_t value)
+static void counters_raise_to(int64_t *peak, int64_t value)
 {
   if (value > *peak) *peak = value;
 }
 
-static int64_t smaller(int64_t one, int64_t other)
+static int64_t counters_smaller(int64_t one, int64_t other)
 {
   return one < other ? one : other;
 }
 
 /* A share keeps what it had room for, but no more than half of what is left. */
-static void deal_to(int64_t now, int64_t *bound, int64_t *left)
+static void counters_deal_to(int64_t now, int64_t *bound, int64_t *left)
 {
-  int64_t kept = smaller(*bound - now, *left / 2);
+  int64_t kept = counters_smaller(*bound - now, *left / 2);
   *bound = now + kept;
   *left -= kept;
 }
 
 /* Deals out what lies between the sum and the peak; the rest is for `taker`. */
-static void deal(struct counters *counters, struct share *taker)
+static void counters_deal(struct counters *counters, struct share *taker)
 {
   struct amount now = counters_read(counters).now;
-  raise_to(&counters->peak.bytes, now.bytes);
-  raise_to(&counters->peak.count, now.count);
+  counters_raise_to(&counters->peak.bytes, now.bytes);
+  counters_raise_to(&counters->peak.count, now.count);
   struct amount left = {counters->peak.bytes - now.bytes, counters->peak.count - now.count};
   for (uint64_t rest = counters->open; rest;) {
-    struct share *share = &counters->shares[next_of(&rest)];
+    struct share *share = &counters->shares[counters_next_of(&rest)];
     if (share == taker) continue;
-    deal_to(share->now.bytes, &share->bound.bytes, &left.bytes);
-    deal_to(share->now.count, &share->bound.count, &left.count);
+    counters_deal_to(share->now.bytes, &share->bound.bytes, &left.bytes);
+    counters_deal_to(share->now.count, &share->bound.count, &left.count);
   }
   taker->bound = amount_sum(taker->now, left);
 }
 
 /* A share that is not open is found so under the counters' lock, without which none opens. */
-static void stop_with(struct counters *counters, struct share *share)
+static void counters_stop_with(struct counters *counters, struct share *share)
 {
   counters_stop(counters);
   if (counters->open >> (share - counters->shares) & 1) return;
   spin_lock(&share->busy);
-  open_share(counters, share);
+  counters_open_share(counters, share);
 }
 
 void counters_add_slowly(struct counters *counters, struct share *share, struct amount change, bool is_new)
 {
-  stop_with(counters, share);
+  counters_stop_with(counters, share);
   share_apply(share, change, is_new);
-  close_idle(counters);
-  deal(counters, share);
+  counters_close_idle(counters);
+  counters_deal(counters, share);
   counters_go(counters);
 }

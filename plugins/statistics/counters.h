@@ -24,7 +24,7 @@ struct amount {
 
 /* What a thread has counted; all of it under `busy`. */
 struct share {
-  _Alignas(SLOT_LINE_BYTES) atomic_flag busy;
+  _Alignas(THREAD_SLOT_LINE_BYTES) atomic_flag busy;
   bool used;           /* since the last dealing */
   uint8_t idle;        /* dealings since it was used */
   struct amount now;   /* allocated less freed, may be below 0 */
@@ -34,10 +34,10 @@ struct share {
 
 /* Zeroed memory, then counters_open. */
 struct counters {
-  struct share shares[SLOTS];
-  _Alignas(SLOT_LINE_BYTES) atomic_flag lock; /* all below, and which shares are open */
-  uint64_t open;                              /* a bit for each share */
-  struct amount now, total;                   /* of shares that are not open */
+  struct share shares[THREAD_SLOTS];
+  _Alignas(THREAD_SLOT_LINE_BYTES) atomic_flag lock; /* all below, and which shares are open */
+  uint64_t open;                                     /* a bit for each share */
+  struct amount now, total;                          /* of shares that are not open */
   struct amount peak;
 };
 
@@ -75,7 +75,7 @@ static inline void share_apply(struct share *share, struct amount change, bool i
 /* `is_new`: an allocation, which the totals have too; not so a free, and a free that is taken back. */
 static inline void counters_add(struct counters *counters, struct amount change, bool is_new)
 {
-  struct share *share = &counters->shares[slot_now()];
+  struct share *share = &counters->shares[thread_slot_now()];
   spin_lock(&share->busy);
   struct amount after = amount_sum(share->now, change);
   bool fits = after.bytes <= share->bound.bytes && after.count <= share->bound.count;

@@ -28,18 +28,18 @@ struct statistics {
 
 /* ---- Counting ---- */
 
-static void count_allocation(struct statistics *statistics, size_t bytes)
+static void statistics_count_allocation(struct statistics *statistics, size_t bytes)
 {
   counters_add(&statistics->counters, (struct amount){(int64_t)bytes, 1}, true);
 }
 
-static void count_free(struct statistics *statistics, size_t bytes)
+static void statistics_count_free(struct statistics *statistics, size_t bytes)
 {
   counters_add(&statistics->counters, (struct amount){(int64_t)(0 - bytes), -1}, false);
 }
 
 /* The block was live all the time: what others allocated meanwhile came on top of it, and may be a peak. */
-static void take_free_back(struct statistics *statistics, size_t bytes)
+static void statistics_take_free_back(struct statistics *statistics, size_t bytes)
 {
   counters_add(&statistics->counters, (struct amount){(int64_t)bytes, 1}, false);
 }
@@ -49,7 +49,7 @@ static enum hipmm_status statistics_allocate(void *self, size_t bytes, size_t al
 {
   struct statistics *statistics = self;
   enum hipmm_status status = hipmm_upstream_allocate(statistics->upstream, bytes, alignment, stream, ptr_out);
-  if (!status) count_allocation(statistics, bytes);
+  if (!status) statistics_count_allocation(statistics, bytes);
   return status;
 }
 
@@ -62,9 +62,9 @@ static enum hipmm_status statistics_deallocate(void *self, void *ptr, size_t byt
   enum hipmm_status status = HIPMM_OK;
   if (ptr && !bytes) status = statistics->services->find_below(statistics->services, ptr, &block);
   if (status) return status;
-  count_free(statistics, block.bytes);
+  statistics_count_free(statistics, block.bytes);
   status = hipmm_upstream_deallocate(statistics->upstream, ptr, block.bytes, alignment, stream);
-  if (status) take_free_back(statistics, block.bytes);
+  if (status) statistics_take_free_back(statistics, block.bytes);
   return status;
 }
 
@@ -79,7 +79,7 @@ static const struct hipmm_feature statistics_values[N_VALUES] = {
     [TOTAL_COUNT] = {"total_count", "allocations", "Number of all allocations"},
 };
 
-static void values_of(struct sums sums, int64_t *values_out)
+static void statistics_values_of(struct sums sums, int64_t *values_out)
 {
   values_out[CURRENT_BYTES] = sums.now.bytes;
   values_out[CURRENT_COUNT] = sums.now.count;
@@ -96,7 +96,7 @@ static enum hipmm_status statistics_query(void *self, size_t index, int64_t *val
   counters_stop(&statistics->counters);
   struct sums sums = counters_read(&statistics->counters);
   counters_go(&statistics->counters);
-  values_of(sums, values);
+  statistics_values_of(sums, values);
   *value_out = values[index];
   return HIPMM_OK;
 }
@@ -110,14 +110,14 @@ static const struct hipmm_feature statistics_actions[] = {
     [POP] = {.name = "pop", .doc = "Ends a scope: gives its counters and adds them to those of the scope before"},
 };
 
-static enum hipmm_status push(struct statistics *statistics, int64_t *values_out)
+static enum hipmm_status statistics_push(struct statistics *statistics, int64_t *values_out)
 {
   const struct hipmm_services *services = statistics->services;
   struct scope *scope = services->host_allocate(services, sizeof *scope);
   if (!scope) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for another scope");
   counters_stop(&statistics->counters);
   *scope = (struct scope){counters_read(&statistics->counters), statistics->scopes};
-  values_of(scope->sums, values_out);
+  statistics_values_of(scope->sums, values_out);
   statistics->scopes = scope;
   counters_set(&statistics->counters, (struct sums){0});
   counters_go(&statistics->counters);
@@ -125,7 +125,7 @@ static enum hipmm_status push(struct statistics *statistics, int64_t *values_out
 }
 
 /* What the child reached at its peak came on top of what the parent had when it was pushed. */
-static struct sums merged(struct sums parent, struct sums child)
+static struct sums statistics_merged(struct sums parent, struct sums child)
 {
   struct amount peak = amount_sum(parent.now, child.peak);
   if (peak.bytes > parent.peak.bytes) parent.peak.bytes = peak.bytes;
@@ -135,16 +135,16 @@ static struct sums merged(struct sums parent, struct sums child)
   return parent;
 }
 
-static enum hipmm_status pop(struct statistics *statistics, int64_t *values_out)
+static enum hipmm_status statistics_pop(struct statistics *statistics, int64_t *values_out)
 {
   const struct hipmm_services *services = statistics->services;
   counters_stop(&statistics->counters);
   struct scope *scope = statistics->scopes;
   if (scope) {
     struct sums sums = counters_read(&statistics->counters);
-    values_of(sums, values_out);
+    statistics_values_of(sums, values_out);
     statistics->scopes = scope->parent;
-    counters_set(&statistics->counters, merged(scope->sums, sums));
+    counters_set(&statistics->counters, statistics_merged(scope->sums, sums));
   }
   counters_go(&statistics->counters);
   if (!scope)
@@ -155,7 +155,7 @@ static enum hipmm_status pop(struct statistics *statistics, int64_t *values_out)
 
 static enum hipmm_status statistics_perform(void *self, size_t index, int64_t *values_out)
 {
-  return index == PUSH ? push(self, values_out) : pop(self, values_out);
+  return index == PUSH ? statistics_push(self, values_out) : statistics_pop(self, values_out);
 }
 
 /* ---- Life ---- */

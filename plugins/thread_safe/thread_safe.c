@@ -8,19 +8,19 @@
 struct thread_safe {
   const struct hipmm_services *services;
   struct hipmm_resource *upstream;
-  struct lock lock;
+  struct biased_lock lock;
 };
 
 static enum hipmm_status thread_safe_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream,
                                               void **ptr_out)
 {
   struct thread_safe *thread_safe = self;
-  enum hipmm_status status = lock_enter(&thread_safe->lock, thread_safe->services);
+  enum hipmm_status status = biased_lock_enter(&thread_safe->lock, thread_safe->services);
   if (status) return status;
   int cancel = cancel_forbid();
   status = hipmm_upstream_allocate(thread_safe->upstream, bytes, alignment, stream, ptr_out);
   cancel_allow(cancel);
-  lock_release(&thread_safe->lock);
+  biased_lock_release(&thread_safe->lock);
   return status;
 }
 
@@ -28,24 +28,24 @@ static enum hipmm_status thread_safe_deallocate(void *self, void *ptr, size_t by
                                                 hipStream_t stream)
 {
   struct thread_safe *thread_safe = self;
-  enum hipmm_status status = lock_enter(&thread_safe->lock, thread_safe->services);
+  enum hipmm_status status = biased_lock_enter(&thread_safe->lock, thread_safe->services);
   if (status) return status;
   int cancel = cancel_forbid();
   status = hipmm_upstream_deallocate(thread_safe->upstream, ptr, bytes, alignment, stream);
   cancel_allow(cancel);
-  lock_release(&thread_safe->lock);
+  biased_lock_release(&thread_safe->lock);
   return status;
 }
 
 static enum hipmm_status thread_safe_find(void *self, const void *ptr, struct hipmm_block *block_out)
 {
   struct thread_safe *thread_safe = self;
-  enum hipmm_status status = lock_enter(&thread_safe->lock, thread_safe->services);
+  enum hipmm_status status = biased_lock_enter(&thread_safe->lock, thread_safe->services);
   if (status) return status;
   int cancel = cancel_forbid();
   status = thread_safe->services->find_below(thread_safe->services, ptr, block_out);
   cancel_allow(cancel);
-  lock_release(&thread_safe->lock);
+  biased_lock_release(&thread_safe->lock);
   return status;
 }
 
@@ -59,7 +59,7 @@ static enum hipmm_status thread_safe_create(const struct hipmm_services *service
     return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
   thread_safe->services = services;
   thread_safe->upstream = upstreams[0];
-  lock_open(&thread_safe->lock);
+  biased_lock_open(&thread_safe->lock);
   *self_out = thread_safe;
   return HIPMM_OK;
 }
@@ -67,7 +67,7 @@ static enum hipmm_status thread_safe_create(const struct hipmm_services *service
 static void thread_safe_destroy(void *self)
 {
   struct thread_safe *thread_safe = self;
-  lock_close(&thread_safe->lock);
+  biased_lock_close(&thread_safe->lock);
   thread_safe->services->host_free(thread_safe->services, thread_safe, sizeof *thread_safe);
 }
 

@@ -21,8 +21,8 @@ struct tracking {
   struct hipmm_resource *upstream;
   struct tracking_options options; /* may change while in use: read and written atomically */
   uint64_t refused_frees;
-  struct live live;
-  struct traces traces;
+  struct live_blocks live;
+  struct stack_traces traces;
 };
 
 struct tracking_record {
@@ -36,14 +36,14 @@ static uint32_t tracking_trace(struct tracking *tracking, const void *from)
 {
   if (!__atomic_load_n(&tracking->options.capture_stacks, __ATOMIC_RELAXED)) return 0;
   int64_t depth = __atomic_load_n(&tracking->options.stack_depth, __ATOMIC_RELAXED);
-  return traces_take(&tracking->traces, from, (uint32_t)depth);
+  return stack_traces_take(&tracking->traces, from, (uint32_t)depth);
 }
 
 static void tracking_log_trace(struct tracking *tracking, const void *from)
 {
   uint32_t trace = tracking_trace(tracking, from);
-  traces_log(&tracking->traces, trace, HIPMM_LOG_WARNING);
-  traces_drop(&tracking->traces, trace);
+  stack_traces_log(&tracking->traces, trace, HIPMM_LOG_WARNING);
+  stack_traces_drop(&tracking->traces, trace);
 }
 
 /* ---- Allocating ---- */
@@ -55,19 +55,19 @@ static void tracking_note_replaced(struct tracking *tracking, const struct track
   tracking->services->log(tracking->services, HIPMM_LOG_WARNING,
                           "%p (%zu bytes, allocation %llu) was freed past this resource: it is allocated anew",
                           replaced->block.ptr, replaced->block.bytes, (unsigned long long)replaced->block.number);
-  traces_drop(&tracking->traces, (uint32_t)replaced->trace);
+  stack_traces_drop(&tracking->traces, (uint32_t)replaced->trace);
 }
 
 static enum hipmm_status tracking_note(struct tracking *tracking, void *ptr, size_t bytes, hipStream_t stream,
                                        const void *from)
 {
-  struct tracking_record record = {{ptr, bytes, live_next_number(&tracking->live), stream}, 0}, replaced;
+  struct tracking_record record = {{ptr, bytes, live_blocks_next_number(&tracking->live), stream}, 0}, replaced;
   record.trace = tracking_trace(tracking, from);
-  if (live_insert(&tracking->live, &record, &replaced)) {
+  if (live_blocks_insert(&tracking->live, &record, &replaced)) {
     tracking_note_replaced(tracking, &replaced);
     return HIPMM_OK;
   }
-  traces_drop(&tracking->traces, (uint32_t)record.trace);
+  stack_traces_drop(&tracking->traces, (uint32_t)record.trace);
   return HIPMM_E_OUT_OF_MEMORY;
 }
 
@@ -98,7 +98,7 @@ static void tracking_log_refusal(struct tracking *tracking, enum hipmm_status st
   else
     services->log(services, HIPMM_LOG_WARNING,
                   "%p is freed with %zu bytes and is not tracked: refused; %lld allocations are outstanding", ptr,
-                  bytes, (long long)live_count(&tracking->live).count);
+                  bytes, (long long)live_blocks_count(&tracking->live).count);
 }
 
 static enum hipmm_status tracking_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
@@ -106,7 +106,7 @@ static enum hipmm_status tracking_deallocate(void *self, void *ptr, size_t bytes
   struct tracking *tracking = self;
   struct tracking_record record;
   if (!ptr) return hipmm_upstream_deallocate(tracking->upstream, ptr, bytes, alignment, stream);
-  enum hipmm_status status = live_take(&tracking->live, ptr, bytes, &record);
+  enum hipmm_status status = live_blocks_take(&tracking->live, ptr, bytes, &record);
   if (status) {
     tracking_log_refusal(tracking, status, ptr, bytes, &record.block);
     tracking_log_trace(tracking, __builtin_return_address(0));
@@ -114,11 +114,11 @@ static enum hipmm_status tracking_deallocate(void *self, void *ptr, size_t bytes
   }
   status = hipmm_upstream_deallocate(tracking->upstream, ptr, record.block.bytes, alignment, stream);
   if (status) {
-    live_restore(&tracking->live, &record);
+    live_blocks_restore(&tracking->live, &record);
     return status;
   }
-  live_settle(&tracking->live, ptr);
-  traces_drop(&tracking->traces, (uint32_t)record.trace);
+  live_blocks_settle(&tracking->live, ptr);
+  stack_traces_drop(&tracking->traces, (uint32_t)record.trace);
   return status;
 }
 
@@ -142,7 +142,7 @@ static __attribute__((format(printf, 2, 3))) void tracking_write(const struct tr
   output->write(output->closure, line);
 }
 
-static void tracking_write_list(struct tracking *tracking, const struct live_list *list,
+static void tracking_write_list(struct tracking *tracking, const struct live_blocks_list *list,
                                 const struct tracking_output *output)
 {
   const struct tracking_record *records = (const void *)list->records;
@@ -154,7 +154,7 @@ static void tracking_write_list(struct tracking *tracking, const struct live_lis
     tracking_write(output, "%p: %zu B (allocation %llu, stream %p)%s", records[i].block.ptr, records[i].block.bytes,
                    (unsigned long long)records[i].block.number, (void *)records[i].block.stream,
                    records[i].trace ? " : callstack:" : "");
-    traces_write(&tracking->traces, (uint32_t)records[i].trace, output->write, output->closure);
+    stack_traces_write(&tracking->traces, (uint32_t)records[i].trace, output->write, output->closure);
   }
   if (list->count > output->most)
     tracking_write(output, "and %zu more (see most_reported)", list->count - output->most);
@@ -164,11 +164,11 @@ static void tracking_write_list(struct tracking *tracking, const struct live_lis
 static enum hipmm_status tracking_write_outstanding(struct tracking *tracking, const struct tracking_output *output)
 {
   const struct hipmm_services *services = tracking->services;
-  struct live_list list;
-  if (!live_list(&tracking->live, false, &list))
+  struct live_blocks_list list;
+  if (!live_blocks_list(&tracking->live, false, &list))
     return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the list of allocations");
   tracking_write_list(tracking, &list, output);
-  live_drop_list(&tracking->live, list);
+  live_blocks_drop_list(&tracking->live, list);
   return HIPMM_OK;
 }
 
@@ -186,7 +186,7 @@ static void tracking_log_line(void *closure, const char *line)
 static enum hipmm_status tracking_log_outstanding(struct tracking *tracking)
 {
   struct tracking_log log = {tracking->services,
-                             live_count(&tracking->live).count ? HIPMM_LOG_WARNING : HIPMM_LOG_INFO};
+                             live_blocks_count(&tracking->live).count ? HIPMM_LOG_WARNING : HIPMM_LOG_INFO};
   const struct tracking_output output = {tracking_log_line, &log,
                                          (size_t)__atomic_load_n(&tracking->options.most_reported, __ATOMIC_RELAXED)};
   return tracking_write_outstanding(tracking, &output);
@@ -201,14 +201,14 @@ static enum hipmm_status tracking_report(void *self, void (*write)(void *closure
 static enum hipmm_status tracking_find(void *self, const void *ptr, struct hipmm_block *block_out)
 {
   struct tracking *tracking = self;
-  return live_find_block(&tracking->live, ptr, block_out);
+  return live_blocks_find_block(&tracking->live, ptr, block_out);
 }
 
 static enum hipmm_status tracking_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent),
                                         void *closure)
 {
   struct tracking *tracking = self;
-  return live_visit(&tracking->live, see, closure);
+  return live_blocks_visit(&tracking->live, see, closure);
 }
 
 /* ---- Values and actions ---- */
@@ -225,12 +225,12 @@ static const struct hipmm_feature tracking_values[N_VALUES] = {
 
 static void tracking_count(struct tracking *tracking, int64_t *values_out)
 {
-  struct live_counts counts = live_count(&tracking->live);
+  struct live_blocks_counts counts = live_blocks_count(&tracking->live);
   values_out[OUTSTANDING_BYTES] = counts.bytes;
   values_out[OUTSTANDING_COUNT] = counts.count;
   values_out[TOTAL_COUNT] = (int64_t)__atomic_load_n(&tracking->live.numbers, __ATOMIC_RELAXED);
   values_out[REFUSED_FREES] = (int64_t)__atomic_load_n(&tracking->refused_frees, __ATOMIC_RELAXED);
-  values_out[METADATA_BYTES] = counts.metadata_bytes + traces_metadata_bytes(&tracking->traces);
+  values_out[METADATA_BYTES] = counts.metadata_bytes + stack_traces_metadata_bytes(&tracking->traces);
 }
 
 static enum hipmm_status tracking_query(void *self, size_t index, int64_t *value_out)
@@ -288,8 +288,8 @@ static enum hipmm_status tracking_create(const struct hipmm_services *services, 
   tracking->services = services;
   tracking->upstream = upstreams[0];
   tracking_set(tracking, options);
-  live_open(&tracking->live, services, sizeof(struct tracking_record));
-  traces_open(&tracking->traces, services);
+  live_blocks_open(&tracking->live, services, sizeof(struct tracking_record));
+  stack_traces_open(&tracking->traces, services);
   *self_out = tracking;
   return HIPMM_OK;
 }
@@ -297,9 +297,9 @@ static enum hipmm_status tracking_create(const struct hipmm_services *services, 
 static void tracking_destroy(void *self)
 {
   struct tracking *tracking = self;
-  if (tracking->options.report_at_end && live_count(&tracking->live).count) tracking_log_outstanding(tracking);
-  traces_close(&tracking->traces);
-  live_close(&tracking->live);
+  if (tracking->options.report_at_end && live_blocks_count(&tracking->live).count) tracking_log_outstanding(tracking);
+  stack_traces_close(&tracking->traces);
+  live_blocks_close(&tracking->live);
   tracking->services->host_free(tracking->services, tracking, sizeof *tracking);
 }
 

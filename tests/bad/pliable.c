@@ -17,7 +17,7 @@ struct pliable_rule {
 
 struct pliable_options {
   const struct hipmm_allocator *allocator;
-  const struct hipmm_failure *failure;
+  const struct hipmm_failure_handler *failure;
   const struct hipmm_region *region;
   const struct hipmm_mempool *mempool;
   struct hipmm_list rules, extents;
@@ -160,7 +160,7 @@ static enum hipmm_status pliable_visit(void *self, void (*see)(void *closure, co
     see(closure, &(struct hipmm_extent){.ptr = (void *)(uintptr_t)extents[i].at,
                                         .bytes = (size_t)extents[i].bytes,
                                         .state = extents[i].state + HIPMM_EXTENT_LIVE,
-                                        .flags = (extents[i].apart ? HIPMM_EXTENT_APART : 0u) |
+                                        .flags = (extents[i].apart ? HIPMM_EXTENT_BARRIER : 0u) |
                                                  (extents[i].movable ? HIPMM_EXTENT_MOVABLE : 0u),
                                         .stream = (hipStream_t)(uintptr_t)extents[i].stream});
   return HIPMM_OK;

@@ -12,7 +12,7 @@ static enum hipmm_status plain_allocate(void *self, size_t bytes, size_t alignme
   if (bytes > 0) {
     int code = services->hip->Malloc(&ptr, bytes);
     if (code != HIPMM_HIP_SUCCESS) return services->refuse_hip(services, "hipMalloc", code, bytes);
-    enum hipmm_status status = services->hold(services, ptr, bytes);
+    enum hipmm_status status = services->track(services, ptr, bytes);
     if (status != HIPMM_OK) return services->hip->Free(ptr), status;
   }
   *ptr_out = ptr;
@@ -26,7 +26,7 @@ static enum hipmm_status plain_deallocate(void *self, void *ptr, size_t bytes, s
   (void)alignment;
   (void)stream;
   if (!ptr) return HIPMM_OK;
-  enum hipmm_status status = services->release(services, ptr, bytes, &held);
+  enum hipmm_status status = services->untrack(services, ptr, bytes, &held);
   if (status == HIPMM_OK) services->hip->Free(ptr);
   return status;
 }

@@ -15,7 +15,7 @@ struct sample_options {
   int64_t interval;
   uint32_t record, verbose;
   const char *file;
-  const struct hipmm_failure *callback;
+  const struct hipmm_failure_handler *callback;
   struct hipmm_list bins;
 };
 

@@ -276,7 +276,7 @@ static int drop_cache(void *arg, size_t bytes)
 static void survive_failures(void)
 {
   struct cache cache = {NULL, NULL, 0};
-  const struct hipmm_failure failure = {sizeof failure, drop_cache, &cache};
+  const struct hipmm_failure_handler failure = {sizeof failure, drop_cache, &cache};
   struct hipmm_resource *device = make(0, "device", NULL, NULL);
   struct hipmm_resource *limit = make(0, "limiting", "{\"limit\": \"1MiB\"}", device);
   void *memory;

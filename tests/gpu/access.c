@@ -98,8 +98,8 @@ static void print_row(size_t bytes, int n)
   time_chunks(bytes, n);
   double create = median(CREATE), map = median(MAP), access = median(ACCESS), unmap = median(UNMAP),
          destroy = median(DESTROY);
-  printf("%7d  %9s  %8.1f  %8.1f  %8.1f  %8.1f  %8.1f  %8.1f  %8.1f\n", n, text_bytes(bytes, size, sizeof size), create,
-         map, access, times[ACCESS][n_chunks - 1], unmap, destroy, create + map + access + unmap + destroy);
+  printf("%7d  %9s  %8.1f  %8.1f  %8.1f  %8.1f  %8.1f  %8.1f  %8.1f\n", n, units_format_bytes(bytes, size, sizeof size),
+         create, map, access, times[ACCESS][n_chunks - 1], unmap, destroy, create + map + access + unmap + destroy);
 }
 
 /* ---- Use ---- */

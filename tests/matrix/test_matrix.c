@@ -278,7 +278,7 @@ static int give_up(void *argument, size_t bytes)
 
 int main(void)
 {
-  const struct hipmm_failure failure = {sizeof failure, give_up, NULL};
+  const struct hipmm_failure_handler failure = {sizeof failure, give_up, NULL};
   struct CMUnitTest tests[2 * MOST_TYPES + 2] = {{0}};
   size_t n = 0;
   char *folder = new_folder(), *file = path_in(folder, "log.csv");

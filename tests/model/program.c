@@ -30,7 +30,7 @@ static int give_up(void *arg, size_t bytes)
 
 void program_begin(size_t region_bytes)
 {
-  struct hipmm_failure failure = {.struct_size = sizeof failure, .callback = give_up};
+  struct hipmm_failure_handler failure = {.struct_size = sizeof failure, .callback = give_up};
   struct hipmm_allocator allocator = {sizeof allocator, take, give, NULL};
   struct hipmm_region registered = {.struct_size = sizeof registered, .bytes = region_bytes};
   hipmm_register_allocator("program", &allocator);

@@ -46,14 +46,14 @@ static void tells_what_the_options_say(void **state)
     char graph[300];
     int accessed_by[3];
     snprintf(graph, sizeof graph, "'stack': [{'type': 'advise'%s}, 'managed']", row->options);
-    rig_start(graph);
-    void *ptr = rig_allocate(10000, NULL);
+    fixture_start(graph);
+    void *ptr = fixture_allocate(10000, NULL);
     assert_int_equal(managed_ask(ptr, MANAGED_READ_MOSTLY), row->read_mostly);
     assert_int_equal(managed_ask(ptr, MANAGED_PREFERRED_LOCATION), row->preferred_location);
     assert_int_equal(managed_ask(ptr, MANAGED_COARSE_GRAIN), row->coarse_grain);
     managed_ask_all(ptr, MANAGED_ACCESSED_BY, accessed_by, 3);
     for (int place = 0; place < 3; place++) assert_int_equal(accessed_by[place], row->accessed_by[place]);
-    rig_free(ptr, 10000, NULL);
+    fixture_free(ptr, 10000, NULL);
     assert_ok(hipmm_finalize());
   }
 }
@@ -62,16 +62,16 @@ static void counts_what_it_said(void **state)
 {
   (void)state;
   needs_software();
-  rig_start(all);
-  void *ptr = rig_allocate(1000, NULL);
+  fixture_start(all);
+  void *ptr = fixture_allocate(1000, NULL);
   assert_int_equal(software()->calls("hipMemAdvise"), 5);
-  assert_int_equal(rig_value("advise", "is_on"), 1);
-  assert_int_equal(rig_value("advise", "advised_count"), 5);
-  assert_int_equal(rig_value("advise", "advised_bytes"), 5000);
-  assert_int_equal(rig_value("advise", "ignored_count"), 0);
-  rig_free(ptr, 1000, NULL);
-  assert_null(rig_allocate(0, NULL));
-  rig_free(NULL, 0, NULL);
+  assert_int_equal(fixture_value("advise", "is_on"), 1);
+  assert_int_equal(fixture_value("advise", "advised_count"), 5);
+  assert_int_equal(fixture_value("advise", "advised_bytes"), 5000);
+  assert_int_equal(fixture_value("advise", "ignored_count"), 0);
+  fixture_free(ptr, 1000, NULL);
+  assert_null(fixture_allocate(0, NULL));
+  fixture_free(NULL, 0, NULL);
   assert_int_equal(software()->calls("hipMemAdvise"), 5);
 }
 
@@ -106,14 +106,14 @@ static void assert_not_advised(const void *ptr)
 
 static void advise_and_free(struct hipmm_resource *blocks)
 {
-  void *first = rig_allocate(MIB, NULL), *second = NULL;
+  void *first = fixture_allocate(MIB, NULL), *second = NULL;
   assert_int_equal(managed_ask(first, MANAGED_PREFERRED_LOCATION), 0);
   assert_int_equal(managed_ask(first, MANAGED_READ_MOSTLY), 1);
   assert_ok(hipmm_set("devices/0/advise/accessed_by", "[\"0\"]")); /* what is withdrawn is what was said */
   assert_ok(hipmm_set("devices/0/advise/read_mostly", "false"));
   assert_status(hipmm_deallocate(NULL, first, MIB - 1, NULL), HIPMM_E_SIZE);
   assert_int_equal(managed_ask(first, MANAGED_PREFERRED_LOCATION), 0);
-  rig_free(first, 0, NULL);
+  fixture_free(first, 0, NULL);
   assert_ok(hipmm_allocate(blocks, MIB, NULL, &second));
   assert_ptr_equal(second, first);
   assert_not_advised(second);
@@ -132,11 +132,11 @@ static void withdraws_advice_where_memory_is_kept(void **state)
              "'read_mostly': true, 'preferred_location': 'device', 'accessed_by': ['cpu', '1'], 'coarse_grain': "
              "true}}, 'devices': {'default': 'advise'}",
              kept[i]);
-    rig_start(graph);
-    advise_and_free(rig_resource("blocks"));
+    fixture_start(graph);
+    advise_and_free(fixture_resource("blocks"));
     assert_ok(hipmm_finalize());
   }
-  rig_start(all); /* for the teardown */
+  fixture_start(all); /* for the teardown */
 }
 
 /* Neither is anything withdrawn, at a call of HIP's for each piece of advice, from what goes back to the runtime. */
@@ -144,8 +144,8 @@ static void withdraws_nothing_from_what_goes_back(void **state)
 {
   (void)state;
   needs_software();
-  rig_start(all);
-  rig_free(rig_allocate(MIB, NULL), MIB, NULL);
+  fixture_start(all);
+  fixture_free(fixture_allocate(MIB, NULL), MIB, NULL);
   assert_int_equal(software()->calls("hipMemAdvise"), 5);
 }
 
@@ -179,7 +179,7 @@ static void refuses_wrong_options(void **state)
     char graph[200];
     for (int is_on = 0; is_on < 2; is_on++) {
       snprintf(graph, sizeof graph, "'stack': [{'type': 'advise', %s}, 'device']", wrong[i].options);
-      assert_status(rig_try(is_on ? "" : "'managed_memory': false", graph), HIPMM_E_CONFIG);
+      assert_status(fixture_try(is_on ? "" : "'managed_memory': false", graph), HIPMM_E_CONFIG);
       assert_message(wrong[i].message);
       hipmm_finalize();
     }
@@ -190,21 +190,21 @@ static void can_be_told_otherwise(void **state)
 {
   (void)state;
   needs_software();
-  rig_start(all);
+  fixture_start(all);
   assert_ok(hipmm_set("devices/0/advise/preferred_location", "cpu"));
   assert_ok(hipmm_set("devices/0/advise/coarse_grain", NULL));
   assert_ok(hipmm_set("devices/0/advise/accessed_by", "[\"0\"]"));
-  void *ptr = rig_allocate(1000, NULL);
+  void *ptr = fixture_allocate(1000, NULL);
   assert_int_equal(managed_ask(ptr, MANAGED_PREFERRED_LOCATION), -1);
   assert_int_equal(managed_ask(ptr, MANAGED_COARSE_GRAIN), 0);
   assert_int_equal(managed_ask(ptr, MANAGED_ACCESSED_BY), 0);
   assert_int_equal(managed_ask(ptr, MANAGED_READ_MOSTLY), 1);
-  rig_free(ptr, 1000, NULL);
+  fixture_free(ptr, 1000, NULL);
   assert_status(hipmm_set("devices/0/advise/preferred_location", "mars"), HIPMM_E_CONFIG);
   assert_message("\"mars\" is not a place");
-  ptr = rig_allocate(1000, NULL);
+  ptr = fixture_allocate(1000, NULL);
   assert_int_equal(managed_ask(ptr, MANAGED_PREFERRED_LOCATION), -1); /* as it was */
-  rig_free(ptr, 1000, NULL);
+  fixture_free(ptr, 1000, NULL);
 }
 
 /* ---- Failures ---- */
@@ -214,19 +214,19 @@ static void gives_back_what_could_not_be_advised(void **state)
   void *ptr = NULL;
   (void)state;
   needs_software();
-  rig_start(all);
+  fixture_start(all);
   for (uint64_t nth = 1; nth <= 5; nth++) {
-    rig_fail_call("hipMemAdvise", nth, 999);
+    fixture_fail_call("hipMemAdvise", nth, 999);
     assert_status(hipmm_allocate(NULL, 5000, NULL, &ptr), HIPMM_E_HIP);
     assert_message("advise: hipMemAdvise of 4.88 KiB");
     assert_null(ptr);
-    assert_int_equal(rig_held_bytes(), 0);
+    assert_int_equal(fixture_held_bytes(), 0);
   }
-  rig_fail_call("hipMemAdvise", 1, HIPMM_HIP_ERROR_INVALID_VALUE);
-  ptr = rig_allocate(5000, NULL);
-  assert_int_equal(rig_value("advise", "ignored_count"), 1);
+  fixture_fail_call("hipMemAdvise", 1, HIPMM_HIP_ERROR_INVALID_VALUE);
+  ptr = fixture_allocate(5000, NULL);
+  assert_int_equal(fixture_value("advise", "ignored_count"), 1);
   assert_int_equal(managed_ask(ptr, MANAGED_READ_MOSTLY), 1); /* the rest is said all the same */
-  rig_free(ptr, 5000, NULL);
+  fixture_free(ptr, 5000, NULL);
 }
 
 static void passes_failures_of_the_upstream_on(void **state)
@@ -245,7 +245,7 @@ static void passes_frees_on(void **state)
 
 static void assert_was_busy(void)
 {
-  assert_in_range(rig_value("advise", "advised_count"), 500, 1500);
+  assert_in_range(fixture_value("advise", "advised_count"), 500, 1500);
 }
 
 static void agrees_with_a_model(void **state)
@@ -261,21 +261,21 @@ enum { THREADS = 4 };
 static void serves_threads(void **state)
 {
   (void)state;
-  rig_start("'stack': [{'type': 'advise', 'read_mostly': true}, 'pool', 'managed']");
-  rig_start_threads(THREADS, managed_allocate_and_free);
+  fixture_start("'stack': [{'type': 'advise', 'read_mostly': true}, 'pool', 'managed']");
+  fixture_start_threads(THREADS, managed_allocate_and_free);
   for (int i = 0; i < 50; i++) assert_ok(hipmm_set("devices/0/advise/coarse_grain", i % 2 ? "true" : "false"));
-  rig_join_threads();
-  assert_in_range(rig_value("advise", "advised_count"), THREADS * MANAGED_ROUNDS, 2 * THREADS * MANAGED_ROUNDS);
+  fixture_join_threads();
+  assert_in_range(fixture_value("advise", "advised_count"), THREADS * MANAGED_ROUNDS, 2 * THREADS * MANAGED_ROUNDS);
 }
 
 static void loses_nothing_whatever_call_fails(void **state)
 {
   (void)state;
-  assert_in_range(rig_fail_each_call("'scheduler': 'stepped'", all, managed_allocate_and_free_whatever_fails), 20,
+  assert_in_range(fixture_fail_each_call("'scheduler': 'stepped'", all, managed_allocate_and_free_whatever_fails), 20,
                   1000);
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
+#define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 int main(void)
 {

@@ -22,15 +22,15 @@ static void aligns_to_what_it_is_told_to(void **state)
     char graph[200];
     void *ptrs[20];
     snprintf(graph, sizeof graph, "'stack': [{'type': 'aligned', 'alignment': %zu}, 'pool', 'device']", alignment);
-    rig_start(graph);
+    fixture_start(graph);
     for (size_t i = 0; i < 10; i++) {
-      ptrs[i] = rig_allocate(i * 777 + 1, NULL);
+      ptrs[i] = fixture_allocate(i * 777 + 1, NULL);
       assert_int_equal((uintptr_t)ptrs[i] % alignment, 0);
-      rig_fill(ptrs[i], (unsigned char)i, i * 777 + 1);
+      fixture_fill(ptrs[i], (unsigned char)i, i * 777 + 1);
     }
     for (size_t i = 0; i < 10; i++) {
-      assert_true(rig_holds(ptrs[i], (unsigned char)i, i * 777 + 1));
-      rig_free(ptrs[i], i % 2 ? 0 : i * 777 + 1, NULL);
+      assert_true(fixture_holds(ptrs[i], (unsigned char)i, i * 777 + 1));
+      fixture_free(ptrs[i], i % 2 ? 0 : i * 777 + 1, NULL);
     }
     assert_ok(hipmm_finalize());
   }
@@ -43,57 +43,57 @@ static void asks_for_as_much_as_rmm(void **state)
   } rows[] = {{1, 256, 4096 + 3840},     {4096, 256, 4096 + 3840},   {4097, 256, 8192 + 3840}, {1, 4096, 4096 + 3840},
               {1000, 8192, 8192 + 7936}, {100000, 1, 102400 + 3840}, {1, MIB, 2 * MIB - 256}};
   (void)state;
-  rig_start(to_4096);
+  fixture_start(to_4096);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     void *ptr = allocate(rows[i].bytes, rows[i].alignment);
-    assert_int_equal(rig_held_bytes(), rows[i].wanted);
+    assert_int_equal(fixture_held_bytes(), rows[i].wanted);
     assert_int_equal((uintptr_t)ptr % (rows[i].alignment < 4096 ? 4096 : rows[i].alignment), 0);
     assert_ok(hipmm_deallocate_aligned(NULL, ptr, rows[i].bytes, rows[i].alignment, NULL));
-    assert_int_equal(rig_held_bytes(), 0);
+    assert_int_equal(fixture_held_bytes(), 0);
   }
 }
 
 static void leaves_small_ones_alone(void **state)
 {
   (void)state;
-  rig_start("'stack': [{'type': 'aligned', 'alignment': 4096, 'alignment_threshold': 2000}, 'device']");
-  void *below = rig_allocate(1999, NULL);
-  assert_int_equal(rig_held_bytes(), 1999);
-  void *above = rig_allocate(2000, NULL);
-  assert_int_equal(rig_held_bytes(), 1999 + 4096 + 3840);
+  fixture_start("'stack': [{'type': 'aligned', 'alignment': 4096, 'alignment_threshold': 2000}, 'device']");
+  void *below = fixture_allocate(1999, NULL);
+  assert_int_equal(fixture_held_bytes(), 1999);
+  void *above = fixture_allocate(2000, NULL);
+  assert_int_equal(fixture_held_bytes(), 1999 + 4096 + 3840);
   assert_int_equal((uintptr_t)above % 4096, 0);
   void *asked = allocate(100, 65536);
   assert_int_equal((uintptr_t)asked % 65536, 0); /* by the caller */
-  rig_free(below, 0, NULL);
-  rig_free(above, 0, NULL);
-  rig_free(asked, 0, NULL);
-  assert_int_equal(rig_held_bytes(), 0);
+  fixture_free(below, 0, NULL);
+  fixture_free(above, 0, NULL);
+  fixture_free(asked, 0, NULL);
+  assert_int_equal(fixture_held_bytes(), 0);
 }
 
 static void passes_through_what_needs_nothing(void **state)
 {
   (void)state;
-  rig_start("'stack': ['aligned', 'device']");
-  void *ptr = rig_allocate(1000, NULL);
-  assert_int_equal(rig_held_bytes(), 1000);
-  rig_free(ptr, 1000, NULL);
+  fixture_start("'stack': ['aligned', 'device']");
+  void *ptr = fixture_allocate(1000, NULL);
+  assert_int_equal(fixture_held_bytes(), 1000);
+  fixture_free(ptr, 1000, NULL);
 }
 
 static void finds_blocks_by_their_address(void **state)
 {
   struct hipmm_block block = {0};
   (void)state;
-  rig_start("'stack': ['statistics', {'type': 'aligned', 'alignment': '64KiB'}, 'pool', 'device']");
-  void *ptr = rig_allocate(1000, NULL);
-  struct hipmm_resource *aligned = rig_resource("aligned");
+  fixture_start("'stack': ['statistics', {'type': 'aligned', 'alignment': '64KiB'}, 'pool', 'device']");
+  void *ptr = fixture_allocate(1000, NULL);
+  struct hipmm_resource *aligned = fixture_resource("aligned");
   assert_ok(aligned->ops->find(aligned->self, ptr, &block));
   assert_ptr_equal(block.ptr, ptr);
   assert_int_equal(block.bytes, 1000);
   assert_status(aligned->ops->find(aligned->self, (char *)ptr + 256, &block), HIPMM_E_POINTER);
-  assert_int_equal(rig_value("aligned", "allocated_bytes"), 1000);
-  assert_int_equal(rig_value("aligned", "allocated_count"), 1);
-  rig_free(ptr, 0, NULL);
-  assert_int_equal(rig_value("statistics", "current_bytes"), 0);
+  assert_int_equal(fixture_value("aligned", "allocated_bytes"), 1000);
+  assert_int_equal(fixture_value("aligned", "allocated_count"), 1);
+  fixture_free(ptr, 0, NULL);
+  assert_int_equal(fixture_value("statistics", "current_bytes"), 0);
 }
 
 static void remember(void *closure, const struct hipmm_extent *extent)
@@ -107,19 +107,19 @@ static void refuses_the_upstreams_addresses(void **state)
   void *start = NULL, *ptr = NULL, *filler[16];
   int n = 0;
   (void)state;
-  rig_start("'stack': [{'type': 'aligned', 'alignment': '64KiB'}, 'tracking', 'pool', 'device']");
-  struct hipmm_resource *tracking = rig_resource("tracking"), *below = rig_resource("pool");
+  fixture_start("'stack': [{'type': 'aligned', 'alignment': '64KiB'}, 'tracking', 'pool', 'device']");
+  struct hipmm_resource *tracking = fixture_resource("tracking"), *below = fixture_resource("pool");
   while (ptr == start) { /* until the upstream's block does not happen to be aligned */
-    if (ptr) rig_free(ptr, 1000, NULL);
+    if (ptr) fixture_free(ptr, 1000, NULL);
     assert_in_range(n, 0, 15);
     assert_ok(hipmm_allocate(below, 256, NULL, &filler[n++]));
-    ptr = rig_allocate(1000, NULL);
+    ptr = fixture_allocate(1000, NULL);
     assert_ok(tracking->ops->visit(tracking->self, remember, &start));
   }
   assert_status(hipmm_deallocate(NULL, start, 131072 - 256, NULL), HIPMM_E_POINTER);
   assert_status(hipmm_deallocate(NULL, start, 0, NULL), HIPMM_E_POINTER);
   assert_status(hipmm_deallocate(NULL, ptr, 131072 - 256, NULL), HIPMM_E_SIZE);
-  rig_free(ptr, 1000, NULL);
+  fixture_free(ptr, 1000, NULL);
   while (n) assert_ok(hipmm_deallocate(below, filler[--n], 256, NULL));
 }
 
@@ -128,7 +128,7 @@ static void refuses_what_would_overflow(void **state)
   static const size_t alignments[] = {256, 4096, MIB, 1ull << 40, 1ull << 62, 1ull << 63};
   void *ptr = NULL;
   (void)state;
-  rig_start(to_4096);
+  fixture_start(to_4096);
   for (size_t i = 0; i < sizeof alignments / sizeof *alignments; i++)
     for (size_t less = 0; less < 10000; less += 100)
       assert_status(hipmm_allocate_aligned(NULL, SIZE_MAX - less, alignments[i], NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
@@ -139,33 +139,33 @@ static void refuses_what_would_overflow(void **state)
 static void keeps_what_the_upstream_does_not_take_back(void **state)
 {
   (void)state;
-  rig_start(to_4096);
-  void *ptr = rig_allocate(1000, NULL);
-  rig_fail_call("hipFree", 1, 0);
+  fixture_start(to_4096);
+  void *ptr = fixture_allocate(1000, NULL);
+  fixture_fail_call("hipFree", 1, 0);
   assert_status(hipmm_deallocate(NULL, ptr, 1000, NULL), HIPMM_E_HIP);
-  rig_free(ptr, 1000, NULL);
+  fixture_free(ptr, 1000, NULL);
 }
 
 static void takes_new_options_while_in_use(void **state)
 {
   (void)state;
-  rig_start(to_4096);
-  void *before = rig_allocate(1000, NULL);
+  fixture_start(to_4096);
+  void *before = fixture_allocate(1000, NULL);
   assert_ok(hipmm_set("devices/0/aligned/alignment", "64KiB"));
-  void *after = rig_allocate(1000, NULL);
+  void *after = fixture_allocate(1000, NULL);
   assert_int_equal((uintptr_t)after % 65536, 0);
   assert_status(hipmm_set("devices/0/aligned/alignment", "3000"), HIPMM_E_CONFIG);
   assert_message("3000 is not a power of two");
-  void *still = rig_allocate(1000, NULL);
+  void *still = fixture_allocate(1000, NULL);
   assert_int_equal((uintptr_t)still % 65536, 0);
-  rig_free(before, 1000, NULL);
-  rig_free(after, 1000, NULL);
-  rig_free(still, 0, NULL);
+  fixture_free(before, 1000, NULL);
+  fixture_free(after, 1000, NULL);
+  fixture_free(still, 0, NULL);
 }
 
 static void refuses_bad_options(void **state)
 {
-  static const struct rig_mistake bad[] = {
+  static const struct fixture_mistake bad[] = {
       {"'alignment': 300", "/stack/0/alignment: aligned: 300 is not a power of two"},
       {"'alignment': 128", "/stack/0/alignment: 128 is too little"},
       {"'alignment': 0", "/stack/0/alignment: 0 is too little"},
@@ -173,7 +173,7 @@ static void refuses_bad_options(void **state)
       {"'alignment': '2048GiB'", "/stack/0/alignment: 2048GiB is too much"},
       {"'alignment_threshold': -1", "/stack/0/alignment_threshold: -1 is not"}};
   (void)state;
-  rig_refuses("aligned", bad, sizeof bad / sizeof *bad);
+  fixture_refuses("aligned", bad, sizeof bad / sizeof *bad);
 }
 
 static void use_all(void)
@@ -186,7 +186,7 @@ static void use_all(void)
 static void loses_nothing_whatever_fails(void **state)
 {
   (void)state;
-  assert_in_range(rig_fail_each_call("", to_4096, use_all), 5, 10000);
+  assert_in_range(fixture_fail_each_call("", to_4096, use_all), 5, 10000);
 }
 
 static const struct behaviour_stack stacks[] = {
@@ -196,7 +196,7 @@ static const struct behaviour_stack stacks[] = {
     {"on async", "'scheduler': 'stepped', 'seed': 4", "'stack': ['aligned', 'async']", true},
 };
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
+#define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 static const struct CMUnitTest others[] = {
     TEST(aligns_to_what_it_is_told_to),   TEST(asks_for_as_much_as_rmm),

@@ -44,7 +44,7 @@ static void serves_what_can_be_had_and_refuses_the_rest(void **state)
       {1, SIZE_MAX / 2 + 1, HIPMM_E_OUT_OF_MEMORY},
   };
   (void)state;
-  rig_start("'stack': [{'type': 'arena', 'maximum_size': '16MiB'}, 'device']");
+  fixture_start("'stack': [{'type': 'arena', 'maximum_size': '16MiB'}, 'device']");
   for (size_t i = 0; i < sizeof servings / sizeof *servings; i++) {
     const struct serving *row = &servings[i];
     void *ptr = NULL;
@@ -52,20 +52,20 @@ static void serves_what_can_be_had_and_refuses_the_rest(void **state)
     assert_int_equal((uintptr_t)ptr % row->alignment, 0);
     assert_int_equal(ptr != NULL, !row->status && row->bytes);
     assert_ok(hipmm_deallocate_aligned(NULL, ptr, row->bytes, row->alignment, NULL));
-    assert_int_equal(rig_value("arena", "live_count"), 0);
+    assert_int_equal(fixture_value("arena", "live_count"), 0);
   }
-  assert_int_equal(rig_value("arena", "live_bytes"), 0);
+  assert_int_equal(fixture_value("arena", "live_bytes"), 0);
 }
 
 static void takes_nothing_before_the_first_allocation(void **state)
 {
   (void)state;
-  rig_start(plain);
-  assert_null(rig_allocate(0, NULL));
-  rig_free(NULL, 100, NULL);
-  assert_int_equal(rig_held_bytes(), 0);
-  rig_free(rig_allocate(1, NULL), 1, NULL);
-  assert_int_equal(rig_held_bytes(), 2 * MIB);
+  fixture_start(plain);
+  assert_null(fixture_allocate(0, NULL));
+  fixture_free(NULL, 100, NULL);
+  assert_int_equal(fixture_held_bytes(), 0);
+  fixture_free(fixture_allocate(1, NULL), 1, NULL);
+  assert_int_equal(fixture_held_bytes(), 2 * MIB);
 }
 
 static void grows_beyond_what_it_began_with(void **state)
@@ -73,18 +73,18 @@ static void grows_beyond_what_it_began_with(void **state)
   enum { BLOCKS = 40 };
   void *blocks[BLOCKS];
   (void)state;
-  rig_start("'stack': [{'type': 'arena', 'arena_size': '4MiB'}, 'device']");
-  assert_int_equal(rig_held_bytes(), 4 * MIB);
-  for (int i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate(700000, NULL);
-  assert_true(rig_held_bytes() > 27 * MIB);
-  for (int i = 0; i < BLOCKS; i++) rig_free(blocks[i], 700000, NULL);
-  assert_int_equal(rig_value("arena", "reserved_bytes"), rig_held_bytes());
+  fixture_start("'stack': [{'type': 'arena', 'arena_size': '4MiB'}, 'device']");
+  assert_int_equal(fixture_held_bytes(), 4 * MIB);
+  for (int i = 0; i < BLOCKS; i++) blocks[i] = fixture_allocate(700000, NULL);
+  assert_true(fixture_held_bytes() > 27 * MIB);
+  for (int i = 0; i < BLOCKS; i++) fixture_free(blocks[i], 700000, NULL);
+  assert_int_equal(fixture_value("arena", "reserved_bytes"), fixture_held_bytes());
 }
 
 static void says_what_is_wrong_with_its_options(void **state)
 {
   needs_software();
-  static const struct rig_mistake mistakes[] = {
+  static const struct fixture_mistake mistakes[] = {
       {"'arena_size': 1000", "/stack/0/arena_size"},
       {"'arena_size': '1023KiB'", "less than a superblock"},
       {"'arena_size': '8MiB', 'maximum_size': '7MiB'", "/stack/0/maximum_size"},
@@ -93,8 +93,8 @@ static void says_what_is_wrong_with_its_options(void **state)
       {"'record': 'never'", "/stack/0/record"},
   };
   (void)state;
-  rig_refuses("arena", mistakes, sizeof mistakes / sizeof *mistakes);
-  assert_status(rig_try("", "'stack': [{'type': 'arena', 'arena_size': '1GiB'}, 'device']"), HIPMM_E_OUT_OF_MEMORY);
+  fixture_refuses("arena", mistakes, sizeof mistakes / sizeof *mistakes);
+  assert_status(fixture_try("", "'stack': [{'type': 'arena', 'arena_size': '1GiB'}, 'device']"), HIPMM_E_OUT_OF_MEMORY);
   assert_message("/stack/0/arena_size");
 }
 
@@ -102,17 +102,17 @@ static void has_a_maximum_that_can_be_set_while_in_use(void **state)
 {
   void *none = NULL;
   (void)state;
-  rig_start("'stack': [{'type': 'arena', 'arena_size': '2MiB', 'maximum_size': '4MiB'}, 'device']");
-  void *ptr = rig_allocate(4 * MIB - 2 * MIB + 1, NULL);
+  fixture_start("'stack': [{'type': 'arena', 'arena_size': '2MiB', 'maximum_size': '4MiB'}, 'device']");
+  void *ptr = fixture_allocate(4 * MIB - 2 * MIB + 1, NULL);
   assert_status(hipmm_allocate(NULL, 5 * MIB, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
   assert_status(hipmm_set("devices/0/arena/maximum_size", "1MiB"), HIPMM_E_CONFIG); /* below arena_size */
   assert_status(hipmm_set("devices/0/arena/arena_size", "1MiB"), HIPMM_E_NOT_SUPPORTED);
   assert_ok(hipmm_set("devices/0/arena/maximum_size", "unlimited"));
-  rig_free(rig_allocate(5 * MIB, NULL), 5 * MIB, NULL);
+  fixture_free(fixture_allocate(5 * MIB, NULL), 5 * MIB, NULL);
   assert_ok(hipmm_set("devices/0/arena/maximum_size", "2MiB")); /* what is held stays */
-  rig_free(rig_allocate(5 * MIB, NULL), 5 * MIB, NULL);
+  fixture_free(fixture_allocate(5 * MIB, NULL), 5 * MIB, NULL);
   assert_status(hipmm_allocate(NULL, 20 * MIB, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
-  rig_free(ptr, 0, NULL);
+  fixture_free(ptr, 0, NULL);
 }
 
 static void assert_refused(void *ptr, size_t bytes, enum hipmm_status status, const char *message)
@@ -126,22 +126,22 @@ static void refuses_frees_that_are_wrong(void **state)
   static const size_t sizes[] = {700, 100000, 5 * MIB}; /* of a quick list, of an index, of the global arena */
   char foreign[512];
   (void)state;
-  rig_start(plain);
+  fixture_start(plain);
   for (size_t i = 0; i < 3; i++) {
-    char *ptr = rig_allocate(sizes[i], NULL);
+    char *ptr = fixture_allocate(sizes[i], NULL);
     assert_refused(ptr, sizes[i] + 1, HIPMM_E_SIZE, "cannot be freed with");
     assert_refused(ptr, 256, HIPMM_E_SIZE, "cannot be freed with 256");
     assert_refused(ptr + 256, 0, HIPMM_E_POINTER, "not allocated here");
     assert_refused(ptr + 1, sizes[i], HIPMM_E_POINTER, "not allocated here");
     assert_refused(ptr - 256, sizes[i], HIPMM_E_POINTER, "not allocated here");
     assert_refused(foreign, sizes[i], HIPMM_E_POINTER, "foreign");
-    assert_int_equal(rig_value("arena", "live_bytes"), sizes[i]);
-    rig_free(ptr, i % 2 ? sizes[i] : 0, NULL);
+    assert_int_equal(fixture_value("arena", "live_bytes"), sizes[i]);
+    fixture_free(ptr, i % 2 ? sizes[i] : 0, NULL);
     assert_refused(ptr, sizes[i], HIPMM_E_POINTER, "freed before");
     assert_refused(ptr, 0, HIPMM_E_POINTER, "freed before");
   }
   assert_refused((void *)(uintptr_t)(1ull << 50), 0, HIPMM_E_POINTER, "not allocated here");
-  assert_int_equal(rig_value("arena", "live_count"), 0);
+  assert_int_equal(fixture_value("arena", "live_count"), 0);
 }
 
 /* ---- Reuse in the order of streams ---- */
@@ -156,11 +156,11 @@ static void reuses_on_the_same_stream_without_a_call(void **state)
 {
   static const size_t sizes[] = {100, 200000, 3 * MIB};
   (void)state;
-  rig_start(plain);
-  hipStream_t stream = rig_stream();
+  fixture_start(plain);
+  hipStream_t stream = fixture_stream();
   assert_ok(hipmm_stream_retain(0, stream));
   for (size_t i = 0; i < 3; i++) assert_reuses_without_a_call(sizes[i], stream);
-  rig_drop_stream(stream);
+  fixture_drop_stream(stream);
 }
 
 /* RMM synchronises a stream on the host for half of these. */
@@ -168,18 +168,18 @@ static void never_waits_on_the_host_when_it_frees(void **state)
 {
   static const size_t sizes[] = {1000, 300000, 2 * MIB};
   (void)state;
-  rig_start_with("'scheduler': 'stepped'", plain);
-  hipStream_t first = rig_stream(), second = rig_stream();
+  fixture_start_with("'scheduler': 'stepped'", plain);
+  hipStream_t first = fixture_stream(), second = fixture_stream();
   assert_ok(hipmm_stream_retain(0, first));
   for (int round = 0; round < 30; round++) {
-    void *ptr = rig_allocate(sizes[round % 3], first);
-    assert_int_equal(rig_hip()->MemsetAsync(ptr, round, sizes[round % 3], first), 0);
+    void *ptr = fixture_allocate(sizes[round % 3], first);
+    assert_int_equal(fixture_hip()->MemsetAsync(ptr, round, sizes[round % 3], first), 0);
     software()->reset_calls();
-    rig_free(ptr, sizes[round % 3], round % 2 ? first : second);
+    fixture_free(ptr, sizes[round % 3], round % 2 ? first : second);
     assert_int_equal(calls_that_wait(), 0);
   }
-  rig_drop_stream(first);
-  rig_drop_stream(second);
+  fixture_drop_stream(first);
+  fixture_drop_stream(second);
 }
 
 /* A block that was freed on another stream comes back by an event. */
@@ -190,20 +190,20 @@ static void waits_for_a_stream_and_not_for_the_device_where_it_may(void **state)
   needs_software();
   for (size_t mib = 1; mib <= 4; mib += 3) { /* of an arena of its own, of the global one */
     snprintf(graph, sizeof graph, "'stack': [{'type': 'arena', 'maximum_size': '%zuMiB'}, 'device']", mib);
-    rig_start_with("'scheduler': 'stepped'", graph);
-    hipStream_t first = rig_stream(), second = rig_stream();
+    fixture_start_with("'scheduler': 'stepped'", graph);
+    hipStream_t first = fixture_stream(), second = fixture_stream();
     assert_ok(hipmm_stream_retain(0, first));
-    void *ptr = rig_allocate(mib * MIB, second);
-    assert_int_equal(rig_hip()->MemsetAsync(ptr, 1, mib * MIB, first), 0);
-    rig_free(ptr, mib * MIB, first);
+    void *ptr = fixture_allocate(mib * MIB, second);
+    assert_int_equal(fixture_hip()->MemsetAsync(ptr, 1, mib * MIB, first), 0);
+    fixture_free(ptr, mib * MIB, first);
     software()->reset_calls();
-    assert_ptr_equal(rig_allocate(mib * MIB, second), ptr);
+    assert_ptr_equal(fixture_allocate(mib * MIB, second), ptr);
     assert_int_equal(calls_that_wait(), 0);
     assert_int_equal(software()->calls("hipStreamWaitEvent"), 1);
-    assert_int_equal(rig_value("arena", "stream_waits"), 1);
-    rig_free(ptr, mib * MIB, second);
-    rig_drop_stream(first);
-    rig_drop_stream(second);
+    assert_int_equal(fixture_value("arena", "stream_waits"), 1);
+    fixture_free(ptr, mib * MIB, second);
+    fixture_drop_stream(first);
+    fixture_drop_stream(second);
     assert_ok(hipmm_finalize());
   }
 }
@@ -211,13 +211,13 @@ static void waits_for_a_stream_and_not_for_the_device_where_it_may(void **state)
 /* Frees a block on `first` with work pending, then has `second` take the memory: whose bytes are there in the end? */
 static void hand_over(hipStream_t first, hipStream_t second, size_t bytes)
 {
-  unsigned char *ptr = rig_allocate(bytes, first);
-  assert_int_equal(rig_hip()->MemsetAsync(ptr, 1, bytes, first), 0);
-  rig_free(ptr, bytes, first);
-  unsigned char *again = rig_allocate(bytes, second);
-  assert_int_equal(rig_hip()->MemsetAsync(again, 2, bytes, second), 0);
-  assert_true(rig_holds(again, 2, bytes));
-  rig_free(again, bytes, second);
+  unsigned char *ptr = fixture_allocate(bytes, first);
+  assert_int_equal(fixture_hip()->MemsetAsync(ptr, 1, bytes, first), 0);
+  fixture_free(ptr, bytes, first);
+  unsigned char *again = fixture_allocate(bytes, second);
+  assert_int_equal(fixture_hip()->MemsetAsync(again, 2, bytes, second), 0);
+  assert_true(fixture_holds(again, 2, bytes));
+  fixture_free(again, bytes, second);
 }
 
 static void orders_streams_however_it_records(void **state)
@@ -228,14 +228,14 @@ static void orders_streams_however_it_records(void **state)
   for (int i = 0; i < 6; i++) {
     snprintf(graph, sizeof graph, "'stack': [{'type': 'arena', 'maximum_size': '4MiB', 'record': '%s'}, 'device']",
              records[i % 3]);
-    rig_start_with("'scheduler': 'stepped', 'seed': 5", graph);
-    hipStream_t first = rig_stream(), second = rig_stream();
+    fixture_start_with("'scheduler': 'stepped', 'seed': 5", graph);
+    hipStream_t first = fixture_stream(), second = fixture_stream();
     for (int round = 0; round < 20; round++) {
       hand_over(first, second, i / 3 ? MIB : 4 * MIB);
       hand_over(second, first, i / 3 ? 1000 : 3 * MIB);
     }
-    rig_drop_stream(first);
-    rig_drop_stream(second);
+    fixture_drop_stream(first);
+    fixture_drop_stream(second);
     assert_ok(hipmm_finalize());
   }
 }
@@ -249,20 +249,20 @@ static void never_uses_a_stream_that_may_be_gone(void **state)
 static void makes_memory_of_a_retired_stream_anybodys(void **state)
 {
   (void)state;
-  rig_start("'stack': [{'type': 'arena', 'maximum_size': '4MiB'}, 'device']");
-  hipStream_t first = rig_stream();
+  fixture_start("'stack': [{'type': 'arena', 'maximum_size': '4MiB'}, 'device']");
+  hipStream_t first = fixture_stream();
   assert_ok(hipmm_stream_retain(0, first));
-  void *kept = rig_allocate(1000, first);
-  rig_free(rig_allocate(MIB, first), 0, first);
-  rig_free(rig_allocate(2 * MIB, first), 0, first);
+  void *kept = fixture_allocate(1000, first);
+  fixture_free(fixture_allocate(MIB, first), 0, first);
+  fixture_free(fixture_allocate(2 * MIB, first), 0, first);
   assert_ok(hipmm_stream_retire(0, first));
-  rig_drop_stream(first);
+  fixture_drop_stream(first);
   software()->reset_calls();
-  rig_free(rig_allocate(2 * MIB, NULL), 0, NULL);
+  fixture_free(fixture_allocate(2 * MIB, NULL), 0, NULL);
   assert_int_equal(calls_that_wait() + software()->calls("hipStreamWaitEvent"), 0);
-  rig_free(rig_allocate(1000, NULL), 0, NULL); /* from the arena that waits for a stream */
-  assert_int_equal(rig_value("arena", "arenas"), 1);
-  rig_free(kept, 1000, NULL);
+  fixture_free(fixture_allocate(1000, NULL), 0, NULL); /* from the arena that waits for a stream */
+  assert_int_equal(fixture_value("arena", "arenas"), 1);
+  fixture_free(kept, 1000, NULL);
 }
 
 /* ---- Before it fails ---- */
@@ -273,14 +273,14 @@ static void becomes_one_block_again(void **state)
   enum { BLOCKS = 8000 };
   static void *blocks[BLOCKS];
   (void)state;
-  rig_start("'stack': [{'type': 'arena', 'maximum_size': '8MiB'}, 'device']");
-  for (int i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate(1000, NULL);
-  for (int i = 0; i < BLOCKS; i++) rig_free(blocks[i * 7 % BLOCKS], 1000, NULL);
-  void *ptr = rig_allocate(8 * MIB, NULL);
-  assert_int_equal(rig_value("arena", "collections"), 1);
-  assert_int_equal(rig_value("arena", "superblocks"), 0);
-  assert_int_equal(rig_peak_held_bytes(), 8 * MIB);
-  rig_free(ptr, 8 * MIB, NULL);
+  fixture_start("'stack': [{'type': 'arena', 'maximum_size': '8MiB'}, 'device']");
+  for (int i = 0; i < BLOCKS; i++) blocks[i] = fixture_allocate(1000, NULL);
+  for (int i = 0; i < BLOCKS; i++) fixture_free(blocks[i * 7 % BLOCKS], 1000, NULL);
+  void *ptr = fixture_allocate(8 * MIB, NULL);
+  assert_int_equal(fixture_value("arena", "collections"), 1);
+  assert_int_equal(fixture_value("arena", "superblocks"), 0);
+  assert_int_equal(fixture_peak_held_bytes(), 8 * MIB);
+  fixture_free(ptr, 8 * MIB, NULL);
 }
 
 /* A stream that has a whole superblock for one block shares it with one that has none. */
@@ -289,43 +289,43 @@ static void takes_a_block_of_another_arena_before_it_fails(void **state)
   void *blocks[2000], *none;
   size_t n = 0;
   (void)state;
-  rig_start_with("'scheduler': 'stepped'", "'stack': [{'type': 'arena', 'maximum_size': '1MiB'}, 'device']");
-  hipStream_t first = rig_stream(), second = rig_stream();
-  void *kept = rig_allocate(1000, first);
+  fixture_start_with("'scheduler': 'stepped'", "'stack': [{'type': 'arena', 'maximum_size': '1MiB'}, 'device']");
+  hipStream_t first = fixture_stream(), second = fixture_stream();
+  void *kept = fixture_allocate(1000, first);
   while (n < 2000 && !hipmm_allocate(NULL, 1000, second, &blocks[n])) n++;
   assert_int_equal(n, 1023); /* to the last unit */
   assert_status(hipmm_allocate(NULL, 1, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
   assert_message("cannot allocate 1 byte: 1 MiB are held");
-  for (size_t i = 0; i < n; i++) rig_free(blocks[i], 1000, i % 2 ? first : second);
-  rig_free(kept, 0, NULL);
-  assert_int_equal(rig_value("arena", "live_count"), 0);
-  rig_free(rig_allocate(MIB, NULL), 0, NULL);
-  rig_drop_stream(first);
-  rig_drop_stream(second);
+  for (size_t i = 0; i < n; i++) fixture_free(blocks[i], 1000, i % 2 ? first : second);
+  fixture_free(kept, 0, NULL);
+  assert_int_equal(fixture_value("arena", "live_count"), 0);
+  fixture_free(fixture_allocate(MIB, NULL), 0, NULL);
+  fixture_drop_stream(first);
+  fixture_drop_stream(second);
 }
 
 static void exchanges_small_chunks_for_a_large_one(void **state)
 {
   void *blocks[4];
   (void)state;
-  rig_start("'stack': ['arena', {'type': 'limiting', 'limit': '8MiB'}, 'device']");
-  for (int i = 0; i < 4; i++) blocks[i] = rig_allocate(2 * MIB, NULL);
-  assert_int_equal(rig_value("arena", "chunks"), 4);
-  for (int i = 0; i < 4; i++) rig_free(blocks[i], 2 * MIB, NULL);
-  rig_free(rig_allocate(7 * MIB, NULL), 7 * MIB, NULL);
-  assert_int_equal(rig_value("arena", "chunks"), 1);
+  fixture_start("'stack': ['arena', {'type': 'limiting', 'limit': '8MiB'}, 'device']");
+  for (int i = 0; i < 4; i++) blocks[i] = fixture_allocate(2 * MIB, NULL);
+  assert_int_equal(fixture_value("arena", "chunks"), 4);
+  for (int i = 0; i < 4; i++) fixture_free(blocks[i], 2 * MIB, NULL);
+  fixture_free(fixture_allocate(7 * MIB, NULL), 7 * MIB, NULL);
+  assert_int_equal(fixture_value("arena", "chunks"), 1);
 }
 
 static void says_what_it_holds_when_the_upstream_has_no_more(void **state)
 {
   void *none = NULL;
   (void)state;
-  rig_start("'stack': ['arena', {'type': 'limiting', 'limit': '4MiB'}, 'device']");
-  void *ptr = rig_allocate(3 * MIB, NULL);
+  fixture_start("'stack': ['arena', {'type': 'limiting', 'limit': '4MiB'}, 'device']");
+  void *ptr = fixture_allocate(3 * MIB, NULL);
   assert_status(hipmm_allocate(NULL, 3 * MIB, NULL, &none), HIPMM_E_LIMIT);
   assert_message("limit");
   assert_message("arena: cannot allocate 3 MiB: 4 MiB are held, 3 MiB of it allocated, and the upstream does not have");
-  rig_free(ptr, 3 * MIB, NULL);
+  fixture_free(ptr, 3 * MIB, NULL);
 }
 
 static void dumps_what_it_has_when_it_fails(void **state)
@@ -347,16 +347,16 @@ static void dumps_what_it_has_when_it_fails(void **state)
            "'stack': [{'type': 'arena', 'maximum_size': '16MiB', 'dump_log_on_failure': true, 'dump_log_file': '%s'}, "
            "'device']",
            file);
-  rig_start(graph);
-  void *small = rig_allocate(1000, NULL), *large = rig_allocate(2 * MIB, NULL);
+  fixture_start(graph);
+  void *small = fixture_allocate(1000, NULL), *large = fixture_allocate(2 * MIB, NULL);
   assert_null(read_file(file, NULL));
   assert_status(hipmm_allocate(NULL, 64 * MIB, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
   size_t bytes;
   char *text = read_file(file, &bytes);
   assert_non_null(text);
   for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) assert_contains(text, lines[i]);
-  rig_free(small, 1000, NULL);
-  rig_free(large, 2 * MIB, NULL);
+  fixture_free(small, 1000, NULL);
+  fixture_free(large, 2 * MIB, NULL);
   free(text);
   free(file);
   remove_folder(folder);
@@ -366,11 +366,11 @@ static void serves_on_where_no_dump_can_be_written(void **state)
 {
   void *none = NULL;
   (void)state;
-  rig_start("'stack': [{'type': 'arena', 'maximum_size': '16MiB', 'dump_log_on_failure': true, 'dump_log_file': "
-            "'/nowhere/dump.log'}, 'device']");
+  fixture_start("'stack': [{'type': 'arena', 'maximum_size': '16MiB', 'dump_log_on_failure': true, 'dump_log_file': "
+                "'/nowhere/dump.log'}, 'device']");
   assert_status(hipmm_allocate(NULL, 64 * MIB, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
   assert_message("cannot allocate 64 MiB");
-  rig_free(rig_allocate(MIB, NULL), MIB, NULL);
+  fixture_free(fixture_allocate(MIB, NULL), MIB, NULL);
 }
 
 static void start_dumping_to(const char *file)
@@ -380,7 +380,7 @@ static void start_dumping_to(const char *file)
            "'stack': [{'type': 'arena', 'maximum_size': '64MiB', 'dump_log_on_failure': true, 'dump_log_file': '%s'}, "
            "'device']",
            file);
-  rig_start(graph);
+  fixture_start(graph);
 }
 
 /* A dump would wait for a reader for ever, with all of the program's threads behind it. */
@@ -421,11 +421,11 @@ static void holds_nobody_up_while_it_dumps(void **state)
   int reader = open(file, O_RDONLY | O_NONBLOCK);
   assert_true(reader >= 0 && fcntl(reader, F_SETPIPE_SZ, PIPE_BYTES) == PIPE_BYTES);
   start_dumping_to(file);
-  for (int i = 0; i < STREAMS; i++) blocks[i] = rig_allocate(1000, streams[i] = rig_stream());
+  for (int i = 0; i < STREAMS; i++) blocks[i] = fixture_allocate(1000, streams[i] = fixture_stream());
   alarm(20);
   assert_int_equal(pthread_create(&thread, NULL, fail_to_allocate, NULL), 0);
   while (waiting < PIPE_BYTES) assert_int_equal(ioctl(reader, FIONREAD, &waiting), 0);
-  rig_free(rig_allocate(4 * MIB, NULL), 4 * MIB, NULL);
+  fixture_free(fixture_allocate(4 * MIB, NULL), 4 * MIB, NULL);
   assert_int_equal(fcntl(reader, F_SETFL, 0), 0);
   for (ssize_t length; (length = read(reader, text, sizeof text)) > 0;) waiting += (int)length;
   pthread_join(thread, &has_failed);
@@ -433,8 +433,8 @@ static void holds_nobody_up_while_it_dumps(void **state)
   assert_non_null(has_failed);
   assert_true(waiting > 2 * PIPE_BYTES);
   for (int i = 0; i < STREAMS; i++) {
-    rig_free(blocks[i], 1000, streams[i]);
-    rig_drop_stream(streams[i]);
+    fixture_free(blocks[i], 1000, streams[i]);
+    fixture_drop_stream(streams[i]);
   }
   close(reader);
   free(file);
@@ -488,43 +488,43 @@ static void shows_all_that_it_holds(void **state)
   size_t live_bytes = 0;
   struct seen seen = {0};
   (void)state;
-  rig_start(plain);
-  hipStream_t stream = rig_stream();
-  for (int i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate(sizes[i % 5], i % 7 ? NULL : stream);
+  fixture_start(plain);
+  hipStream_t stream = fixture_stream();
+  for (int i = 0; i < BLOCKS; i++) blocks[i] = fixture_allocate(sizes[i % 5], i % 7 ? NULL : stream);
   for (int i = 0; i < BLOCKS; i++) {
     if (i % 3)
-      rig_free(blocks[i], sizes[i % 5], i % 2 ? NULL : stream);
+      fixture_free(blocks[i], sizes[i % 5], i % 2 ? NULL : stream);
     else
       live_bytes += sizes[i % 5];
   }
-  const struct hipmm_resource *arena = rig_resource("arena");
+  const struct hipmm_resource *arena = fixture_resource("arena");
   assert_ok(arena->ops->visit(arena->self, see, &seen));
   assert_false(seen.is_disordered);
-  assert_int_equal(seen.held_bytes, rig_held_bytes());
+  assert_int_equal(seen.held_bytes, fixture_held_bytes());
   assert_int_equal(seen.live_bytes, live_bytes);
-  assert_int_equal(seen.live_bytes, rig_value("arena", "live_bytes"));
-  assert_int_equal(seen.n[HIPMM_EXTENT_LIVE], rig_value("arena", "live_count"));
+  assert_int_equal(seen.live_bytes, fixture_value("arena", "live_bytes"));
+  assert_int_equal(seen.n[HIPMM_EXTENT_LIVE], fixture_value("arena", "live_count"));
   assert_true(seen.n[HIPMM_EXTENT_PENDING] && seen.n[HIPMM_EXTENT_CACHED]);
-  assert_true(rig_value("arena", "free_bytes") >= rig_value("arena", "largest_free_bytes"));
-  for (int i = 0; i < BLOCKS; i += 3) rig_free(blocks[i], 0, NULL);
-  assert_int_equal(rig_value("arena", "free_bytes"), rig_held_bytes());
-  rig_drop_stream(stream);
+  assert_true(fixture_value("arena", "free_bytes") >= fixture_value("arena", "largest_free_bytes"));
+  for (int i = 0; i < BLOCKS; i += 3) fixture_free(blocks[i], 0, NULL);
+  assert_int_equal(fixture_value("arena", "free_bytes"), fixture_held_bytes());
+  fixture_drop_stream(stream);
 }
 
 static void gives_idle_chunks_back_when_trimmed(void **state)
 {
   (void)state;
-  rig_start(plain);
-  void *kept = rig_allocate(1000, NULL);
-  for (int i = 0; i < 3; i++) rig_free(rig_allocate((size_t)(3 + i) * MIB, NULL), 0, NULL);
-  assert_ok(hipmm_resource_trim(rig_resource("arena"), 8 * MIB));
-  assert_in_range(rig_held_bytes(), 8 * MIB, 12 * MIB);
-  assert_ok(hipmm_resource_trim(rig_resource("arena"), 0));
-  assert_int_equal(rig_held_bytes(), 2 * MIB);
-  rig_free(kept, 1000, NULL);
-  assert_ok(hipmm_resource_trim(rig_resource("arena"), 0));
-  assert_int_equal(rig_held_bytes(), 0);
-  rig_free(rig_allocate(1000, NULL), 1000, NULL);
+  fixture_start(plain);
+  void *kept = fixture_allocate(1000, NULL);
+  for (int i = 0; i < 3; i++) fixture_free(fixture_allocate((size_t)(3 + i) * MIB, NULL), 0, NULL);
+  assert_ok(hipmm_resource_trim(fixture_resource("arena"), 8 * MIB));
+  assert_in_range(fixture_held_bytes(), 8 * MIB, 12 * MIB);
+  assert_ok(hipmm_resource_trim(fixture_resource("arena"), 0));
+  assert_int_equal(fixture_held_bytes(), 2 * MIB);
+  fixture_free(kept, 1000, NULL);
+  assert_ok(hipmm_resource_trim(fixture_resource("arena"), 0));
+  assert_int_equal(fixture_held_bytes(), 0);
+  fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
 }
 
 /* ---- Threads ---- */
@@ -557,27 +557,27 @@ static void lets_the_next_thread_have_the_arena_of_one_that_ended(void **state)
 {
   struct task task = {.failures = 0};
   (void)state;
-  rig_start(plain);
+  fixture_start(plain);
   for (int i = 0; i < 20; i++) {
     run_in_thread(allocate_all, &task);
-    for (int k = 0; k < BLOCKS_OF_THREAD; k++) rig_free(task.blocks[k], 0, NULL); /* by another thread */
+    for (int k = 0; k < BLOCKS_OF_THREAD; k++) fixture_free(task.blocks[k], 0, NULL); /* by another thread */
   }
-  assert_int_equal(rig_value("arena", "arenas"), 1);
-  assert_int_equal(rig_held_bytes(), 2 * MIB);
+  assert_int_equal(fixture_value("arena", "arenas"), 1);
+  assert_int_equal(fixture_held_bytes(), 2 * MIB);
 }
 
 static void keeps_threads_on_their_default_streams_apart(void **state)
 {
   struct task task = {.stream = (hipStream_t)2};
   (void)state;
-  rig_start(plain);
+  fixture_start(plain);
   for (int i = 0; i < 10; i++) {
     run_in_thread(allocate_all, &task);
-    for (int k = 0; k < BLOCKS_OF_THREAD; k++) rig_free(task.blocks[k], 0, NULL);
-    assert_ok(hipmm_resource_trim(rig_resource("arena"), 0));
-    assert_int_equal(rig_held_bytes(), 0);
+    for (int k = 0; k < BLOCKS_OF_THREAD; k++) fixture_free(task.blocks[k], 0, NULL);
+    assert_ok(hipmm_resource_trim(fixture_resource("arena"), 0));
+    assert_int_equal(fixture_held_bytes(), 0);
   }
-  assert_int_equal(rig_value("arena", "arenas"), 1);
+  assert_int_equal(fixture_value("arena", "arenas"), 1);
 }
 
 static void takes_a_block_back_once_however_many_free_it(void **state)
@@ -585,10 +585,10 @@ static void takes_a_block_back_once_however_many_free_it(void **state)
   enum { BLOCKS = 2000 };
   static void *blocks[BLOCKS];
   (void)state;
-  rig_start(plain);
-  for (int i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate((size_t)(i % 100) * 500 + 1, NULL);
-  rig_free_in_rivalry(blocks, BLOCKS, 0);
-  assert_int_equal(rig_value("arena", "live_count"), 0);
+  fixture_start(plain);
+  for (int i = 0; i < BLOCKS; i++) blocks[i] = fixture_allocate((size_t)(i % 100) * 500 + 1, NULL);
+  fixture_free_in_rivalry(blocks, BLOCKS, 0);
+  assert_int_equal(fixture_value("arena", "live_count"), 0);
 }
 
 /* ---- Everything at once ---- */
@@ -608,7 +608,7 @@ static void passes_the_model(void **state)
                                 .destroys_streams = true,
                                 .ends_with_no_live = seed % 2};
     snprintf(graph, sizeof graph, "'stack': [{'type': 'arena', %s}, 'device']", options[seed % 3]);
-    rig_start_with(schedulers[seed / 3 % 2], graph);
+    fixture_start_with(schedulers[seed / 3 % 2], graph);
     model_run(&model);
     assert_ok(hipmm_finalize());
     assert_int_equal(live_on_all_devices(), 0);
@@ -621,21 +621,21 @@ static void use_each_op(void)
   hipStream_t stream = NULL;
   void *ptrs[4] = {NULL};
   if (hipmm_get_device_resource(0, &resource)) return;
-  rig_hip()->StreamCreateWithFlags(&stream, HIPMM_HIP_STREAM_NON_BLOCKING);
+  fixture_hip()->StreamCreateWithFlags(&stream, HIPMM_HIP_STREAM_NON_BLOCKING);
   for (size_t i = 0; i < 4; i++)
     if (hipmm_allocate(resource, (i + 1) * 600000, i % 2 ? stream : NULL, &ptrs[i])) ptrs[i] = NULL;
   for (size_t i = 0; i < 3; i++) hipmm_deallocate(resource, ptrs[i], 0, i % 2 ? NULL : stream);
   hipmm_resource_trim(resource, 0);
   if (!hipmm_allocate(resource, 5 * MIB, stream, &ptrs[0])) hipmm_deallocate(resource, ptrs[0], 0, stream);
   hipmm_stream_retire(0, stream);
-  if (stream) rig_hip()->StreamDestroy(stream);
+  if (stream) fixture_hip()->StreamDestroy(stream);
   hipmm_resource_release(resource);
 }
 
 static void loses_nothing_whatever_call_fails(void **state)
 {
   (void)state;
-  unsigned failed = rig_fail_each_call(
+  unsigned failed = fixture_fail_each_call(
       "", "'stack': [{'type': 'arena', 'record': 'on_free', 'arena_size': '1MiB', 'maximum_size': '8MiB'}, 'device']",
       use_each_op);
   assert_true(failed > 10);
@@ -650,19 +650,19 @@ static void says_that_there_are_no_more_records(void **state)
   void *none = NULL;
   int n = 0;
   (void)state;
-  rig_start(plain);
-  struct arena *arena = rig_resource("arena")->self;
+  fixture_start(plain);
+  struct arena *arena = fixture_resource("arena")->self;
   assert_true(arena->global.pieces.most > 1u << 24);
   arena->global.pieces.most = 1000;
   while (n < MOST && !hipmm_allocate(NULL, BYTES, NULL, &blocks[n])) n++;
   assert_in_range(n, 900, 1000);
   assert_message("and with the free ones between them the arena has records for 999 and no more");
-  assert_int_equal(rig_value("arena", "live_bytes"), n * BYTES);
-  assert_in_range(rig_value("arena", "free_bytes"), 0, rig_value("arena", "reserved_bytes") - n * BYTES);
-  rig_free(blocks[10], BYTES, NULL);
-  blocks[10] = rig_allocate(BYTES, NULL);
+  assert_int_equal(fixture_value("arena", "live_bytes"), n * BYTES);
+  assert_in_range(fixture_value("arena", "free_bytes"), 0, fixture_value("arena", "reserved_bytes") - n * BYTES);
+  fixture_free(blocks[10], BYTES, NULL);
+  blocks[10] = fixture_allocate(BYTES, NULL);
   assert_status(hipmm_allocate(NULL, BYTES, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
-  while (n) rig_free(blocks[--n], BYTES, NULL);
+  while (n) fixture_free(blocks[--n], BYTES, NULL);
 }
 
 static void gives_records_back_when_trimmed(void **state)
@@ -670,19 +670,19 @@ static void gives_records_back_when_trimmed(void **state)
   enum { BLOCKS = 100000 };
   static void *blocks[BLOCKS];
   (void)state;
-  rig_start(plain);
-  const struct arena *arena = rig_resource("arena")->self;
+  fixture_start(plain);
+  const struct arena *arena = fixture_resource("arena")->self;
   for (int time = 0; time < 2; time++) {
-    for (int i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate(300, NULL);
+    for (int i = 0; i < BLOCKS; i++) blocks[i] = fixture_allocate(300, NULL);
     assert_in_range(arena->global.pieces.count, BLOCKS, 2 * BLOCKS);
-    for (int i = 1; i < BLOCKS; i++) rig_free(blocks[i], 300, NULL);
-    assert_ok(hipmm_resource_trim(rig_resource("arena"), 0));
+    for (int i = 1; i < BLOCKS; i++) fixture_free(blocks[i], 300, NULL);
+    assert_ok(hipmm_resource_trim(fixture_resource("arena"), 0));
     assert_in_range(arena->global.pieces.count, 1, 1000);
-    rig_free(blocks[0], 300, NULL);
+    fixture_free(blocks[0], 300, NULL);
   }
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
+#define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 int main(void)
 {

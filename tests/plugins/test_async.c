@@ -9,39 +9,39 @@
 static void counts_what_the_driver_reserves(void **state)
 {
   (void)state;
-  rig_start("'stack': ['async']");
-  void *ptr = rig_allocate(1000, NULL);
-  int64_t reserved = rig_value("async", "reserved_bytes");
+  fixture_start("'stack': ['async']");
+  void *ptr = fixture_allocate(1000, NULL);
+  int64_t reserved = fixture_value("async", "reserved_bytes");
   assert_true(reserved >= 1000);
-  assert_int_equal(rig_held_bytes(), reserved);
-  assert_true(rig_value("async", "used_bytes") >= 1000);
-  rig_free(ptr, 1000, NULL);
-  rig_hip()->DeviceSynchronize();
-  assert_int_equal(rig_value("async", "used_bytes"), 0);
-  assert_int_equal(rig_held_bytes(), reserved);
+  assert_int_equal(fixture_held_bytes(), reserved);
+  assert_true(fixture_value("async", "used_bytes") >= 1000);
+  fixture_free(ptr, 1000, NULL);
+  fixture_hip()->DeviceSynchronize();
+  assert_int_equal(fixture_value("async", "used_bytes"), 0);
+  assert_int_equal(fixture_held_bytes(), reserved);
 }
 
 static void holds_no_more_while_it_reuses(void **state)
 {
   (void)state;
-  rig_start("'stack': ['async']");
-  for (int i = 0; i < 100; i++) rig_free(rig_allocate(10 * MIB, NULL), 10 * MIB, NULL);
-  assert_true(rig_peak_held_bytes() < 100 * MIB);
+  fixture_start("'stack': ['async']");
+  for (int i = 0; i < 100; i++) fixture_free(fixture_allocate(10 * MIB, NULL), 10 * MIB, NULL);
+  assert_true(fixture_peak_held_bytes() < 100 * MIB);
 }
 
 static void takes_its_initial_pool_size_at_once(void **state)
 {
   (void)state;
-  rig_start("'stack': [{'type': 'async', 'initial_pool_size': '64MiB'}]");
-  assert_true(rig_held_bytes() >= 64 * MIB);
-  assert_int_equal(rig_value("async", "used_bytes"), 0);
+  fixture_start("'stack': [{'type': 'async', 'initial_pool_size': '64MiB'}]");
+  assert_true(fixture_held_bytes() >= 64 * MIB);
+  assert_int_equal(fixture_value("async", "used_bytes"), 0);
 }
 
 static void says_that_the_initial_pool_size_is_too_large(void **state)
 {
   needs_software();
   (void)state;
-  assert_status(rig_try("", "'stack': [{'type': 'async', 'initial_pool_size': '1GiB'}]"), HIPMM_E_OUT_OF_MEMORY);
+  assert_status(fixture_try("", "'stack': [{'type': 'async', 'initial_pool_size': '1GiB'}]"), HIPMM_E_OUT_OF_MEMORY);
   assert_message("/stack/0/initial_pool_size");
   assert_message("ask for less");
 }
@@ -49,73 +49,74 @@ static void says_that_the_initial_pool_size_is_too_large(void **state)
 static void gives_idle_memory_back_when_trimmed(void **state)
 {
   (void)state;
-  rig_start("'stack': ['async']");
-  void *kept = rig_allocate(MIB, NULL);
-  rig_free(rig_allocate(64 * MIB, NULL), 64 * MIB, NULL);
-  assert_true(rig_held_bytes() >= 64 * MIB);
-  assert_ok(hipmm_resource_trim(rig_resource("async"), 0));
-  assert_true(rig_held_bytes() >= MIB && rig_held_bytes() < 64 * MIB);
-  rig_free(kept, MIB, NULL);
+  fixture_start("'stack': ['async']");
+  void *kept = fixture_allocate(MIB, NULL);
+  fixture_free(fixture_allocate(64 * MIB, NULL), 64 * MIB, NULL);
+  assert_true(fixture_held_bytes() >= 64 * MIB);
+  assert_ok(hipmm_resource_trim(fixture_resource("async"), 0));
+  assert_true(fixture_held_bytes() >= MIB && fixture_held_bytes() < 64 * MIB);
+  fixture_free(kept, MIB, NULL);
 }
 
 static void releases_above_its_threshold_at_synchronisations(void **state)
 {
   (void)state;
-  rig_start("'stack': [{'type': 'async', 'release_threshold': 0}]");
-  rig_free(rig_allocate(64 * MIB, NULL), 64 * MIB, NULL);
-  rig_hip()->StreamSynchronize(NULL);
-  assert_int_equal(rig_value("async", "reserved_bytes"), 0);
-  assert_int_equal(rig_held_bytes(), 0);
+  fixture_start("'stack': [{'type': 'async', 'release_threshold': 0}]");
+  fixture_free(fixture_allocate(64 * MIB, NULL), 64 * MIB, NULL);
+  fixture_hip()->StreamSynchronize(NULL);
+  assert_int_equal(fixture_value("async", "reserved_bytes"), 0);
+  assert_int_equal(fixture_held_bytes(), 0);
 }
 
 static void starts_its_peaks_again(void **state)
 {
   (void)state;
-  rig_start("'stack': ['async']");
-  rig_free(rig_allocate(64 * MIB, NULL), 64 * MIB, NULL);
-  assert_true(rig_value("async", "peak_used_bytes") >= (int64_t)(64 * MIB));
-  rig_hip()->DeviceSynchronize();
-  assert_ok(hipmm_resource_perform(rig_resource("async"), "reset_peaks"));
-  assert_int_equal(rig_value("async", "peak_used_bytes"), 0);
-  assert_int_equal(rig_value("async", "peak_reserved_bytes"), rig_value("async", "reserved_bytes"));
+  fixture_start("'stack': ['async']");
+  fixture_free(fixture_allocate(64 * MIB, NULL), 64 * MIB, NULL);
+  assert_true(fixture_value("async", "peak_used_bytes") >= (int64_t)(64 * MIB));
+  fixture_hip()->DeviceSynchronize();
+  assert_ok(hipmm_resource_perform(fixture_resource("async"), "reset_peaks"));
+  assert_int_equal(fixture_value("async", "peak_used_bytes"), 0);
+  assert_int_equal(fixture_value("async", "peak_reserved_bytes"), fixture_value("async", "reserved_bytes"));
 }
 
 static void needs_a_device_with_pools(void **state)
 {
   (void)state;
-  assert_status(rig_try("'memory_pools': false", "'stack': ['async']"), HIPMM_E_NOT_SUPPORTED);
+  assert_status(fixture_try("'memory_pools': false", "'stack': ['async']"), HIPMM_E_NOT_SUPPORTED);
   assert_message("device 0 has no stream-ordered pools");
 }
 
 static void takes_every_option(void **state)
 {
   (void)state;
-  rig_start("'stack': [{'type': 'async', 'initial_pool_size': '10%', 'release_threshold': 'unlimited', 'handle_type': "
-            "'posix_fd', 'reuse_follow_event_dependencies': false, 'reuse_allow_opportunistic': false, "
-            "'reuse_allow_internal_dependencies': false}]");
-  rig_free(rig_allocate(1000, NULL), 1000, NULL);
+  fixture_start(
+      "'stack': [{'type': 'async', 'initial_pool_size': '10%', 'release_threshold': 'unlimited', 'handle_type': "
+      "'posix_fd', 'reuse_follow_event_dependencies': false, 'reuse_allow_opportunistic': false, "
+      "'reuse_allow_internal_dependencies': false}]");
+  fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
 }
 
 static void options_may_change_while_in_use(void **state)
 {
   (void)state;
-  rig_start("'stack': ['async']");
-  assert_int_equal(rig_value("async", "threshold_bytes"), INT64_MAX);
+  fixture_start("'stack': ['async']");
+  assert_int_equal(fixture_value("async", "threshold_bytes"), INT64_MAX);
   assert_ok(hipmm_set("devices/0/async/release_threshold", "0"));
-  assert_int_equal(rig_value("async", "threshold_bytes"), 0);
-  assert_int_equal(rig_value("async", "follows_events"), 1);
+  assert_int_equal(fixture_value("async", "threshold_bytes"), 0);
+  assert_int_equal(fixture_value("async", "follows_events"), 1);
   assert_ok(hipmm_set("devices/0/async/reuse_follow_event_dependencies", "false"));
   assert_ok(hipmm_set("devices/0/async/reuse_allow_opportunistic", "false"));
-  assert_int_equal(rig_value("async", "follows_events"), 0);
-  assert_int_equal(rig_value("async", "is_opportunistic"), 0);
-  assert_int_equal(rig_value("async", "makes_streams_wait"), 1);
+  assert_int_equal(fixture_value("async", "follows_events"), 0);
+  assert_int_equal(fixture_value("async", "is_opportunistic"), 0);
+  assert_int_equal(fixture_value("async", "makes_streams_wait"), 1);
   assert_ok(hipmm_set("devices/0/async/reuse_allow_internal_dependencies", "false"));
   assert_ok(hipmm_set("devices/0/async/reuse_allow_opportunistic", NULL));
-  assert_int_equal(rig_value("async", "makes_streams_wait"), 0);
-  assert_int_equal(rig_value("async", "is_opportunistic"), 1);
-  rig_free(rig_allocate(64 * MIB, NULL), 64 * MIB, NULL);
-  rig_hip()->StreamSynchronize(NULL);
-  assert_int_equal(rig_value("async", "reserved_bytes"), 0);
+  assert_int_equal(fixture_value("async", "makes_streams_wait"), 0);
+  assert_int_equal(fixture_value("async", "is_opportunistic"), 1);
+  fixture_free(fixture_allocate(64 * MIB, NULL), 64 * MIB, NULL);
+  fixture_hip()->StreamSynchronize(NULL);
+  assert_int_equal(fixture_value("async", "reserved_bytes"), 0);
   assert_status(hipmm_set("devices/0/async/initial_pool_size", "1MiB"), HIPMM_E_NOT_SUPPORTED);
 }
 
@@ -123,11 +124,11 @@ static void a_change_that_fails_changes_nothing(void **state)
 {
   (void)state;
   char *text = NULL;
-  rig_start("'stack': [{'type': 'async', 'release_threshold': '1MiB'}]");
-  rig_fail_call("hipMemPoolSetAttribute", 1, 0);
+  fixture_start("'stack': [{'type': 'async', 'release_threshold': '1MiB'}]");
+  fixture_fail_call("hipMemPoolSetAttribute", 1, 0);
   assert_status(hipmm_set("devices/0/async/release_threshold", "5"), HIPMM_E_HIP);
   assert_message("hipMemPoolSetAttribute");
-  assert_int_equal(rig_value("async", "threshold_bytes"), MIB);
+  assert_int_equal(fixture_value("async", "threshold_bytes"), MIB);
   assert_ok(hipmm_get("devices/0/async/release_threshold", &text));
   assert_contains(text, "1");
   hipmm_string_free(text);
@@ -149,18 +150,18 @@ static int note_pool(hipMemPool_t *pool, int device, int handle_type)
 static int access_of(int device)
 {
   int access = -1;
-  assert_int_equal(rig_hip()->MemPoolGetAccess(&access, last_pool, device), 0);
+  assert_int_equal(fixture_hip()->MemPoolGetAccess(&access, last_pool, device), 0);
   return access;
 }
 
 static void start_noting(const char *graph)
 {
-  rig_start("'stack': ['device']"); /* the table of functions is filled */
+  fixture_start("'stack': ['device']"); /* the table of functions is filled */
   assert_ok(hipmm_finalize());
-  real = hip_functions;
-  hip_functions.MemPoolCreate = note_pool;
-  enum hipmm_status status = rig_try("", graph);
-  hip_functions = real;
+  real = hip_table_functions;
+  hip_table_functions.MemPoolCreate = note_pool;
+  enum hipmm_status status = fixture_try("", graph);
+  hip_table_functions = real;
   assert_ok(status);
 }
 
@@ -190,20 +191,21 @@ static void says_which_device_cannot_have_access(void **state)
 {
   needs_software();
   (void)state;
-  assert_status(rig_try("", "'stack': [{'type': 'async', 'peers': [{'device': 2}]}]"), HIPMM_E_CONFIG);
+  assert_status(fixture_try("", "'stack': [{'type': 'async', 'peers': [{'device': 2}]}]"), HIPMM_E_CONFIG);
   assert_message("/stack/0/peers/0");
   assert_message("device 2 does not exist: there are 2");
   assert_ok(hipmm_finalize());
-  assert_status(rig_try("", "'stack': [{'type': 'async', 'peers': [{'device': -1}]}]"), HIPMM_E_CONFIG);
+  assert_status(fixture_try("", "'stack': [{'type': 'async', 'peers': [{'device': -1}]}]"), HIPMM_E_CONFIG);
   hipmm_finalize();
-  assert_status(rig_try("", "'stack': [{'type': 'async', 'peers': [{'device': 1, 'mode': 'write'}]}]"), HIPMM_E_CONFIG);
+  assert_status(fixture_try("", "'stack': [{'type': 'async', 'peers': [{'device': 1, 'mode': 'write'}]}]"),
+                HIPMM_E_CONFIG);
   hipmm_finalize();
-  assert_status(rig_try("'fail': ['hipMemPoolSetAccess:1:hipErrorInvalidDevice']",
-                        "'stack': [{'type': 'async', 'peers': [{'device': 1}]}]"),
+  assert_status(fixture_try("'fail': ['hipMemPoolSetAccess:1:hipErrorInvalidDevice']",
+                            "'stack': [{'type': 'async', 'peers': [{'device': 1}]}]"),
                 HIPMM_E_NOT_SUPPORTED);
   assert_message("device 1 cannot use memory of device 0 (hipMemPoolSetAccess: hipErrorInvalidDevice)");
   hipmm_finalize();
-  assert_status(rig_try("'peer_group': 1", "'stack': [{'type': 'async', 'peers': [{'device': 1}]}]"),
+  assert_status(fixture_try("'peer_group': 1", "'stack': [{'type': 'async', 'peers': [{'device': 1}]}]"),
                 HIPMM_E_NOT_SUPPORTED);
   assert_message("device 1 cannot use memory of device 0 (hipMemPoolSetAccess: hipErrorInvalidDevice)");
 }
@@ -212,12 +214,12 @@ static void says_which_device_cannot_have_access(void **state)
 static void goes_on_without_access_that_a_driver_cannot_give(void **state)
 {
   (void)state;
-  rig_start_with("'fail': ['hipMemPoolSetAccess:1:hipErrorNotSupported']", "'stack': ['async']");
+  fixture_start_with("'fail': ['hipMemPoolSetAccess:1:hipErrorNotSupported']", "'stack': ['async']");
   assert_contains(logged(), "async: device 1 gets no access to this memory of device 0 (hipMemPoolSetAccess: "
                             "hipErrorNotSupported)");
-  rig_free(rig_allocate(1000, NULL), 1000, NULL);
+  fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
   assert_ok(hipmm_finalize());
-  assert_status(rig_try("'fail': ['hipMemPoolSetAccess:1:hipErrorOutOfMemory']", "'stack': ['async']"),
+  assert_status(fixture_try("'fail': ['hipMemPoolSetAccess:1:hipErrorOutOfMemory']", "'stack': ['async']"),
                 HIPMM_E_OUT_OF_MEMORY);
   assert_message("hipMemPoolSetAccess");
 }
@@ -227,19 +229,19 @@ static void goes_on_without_access_that_a_driver_cannot_give(void **state)
 static void keeps_the_order_of_streams(void **state)
 {
   (void)state;
-  rig_start_with("'scheduler': 'stepped', 'seed': 3", "'stack': ['async']");
-  hipStream_t first = rig_stream(), second = rig_stream();
+  fixture_start_with("'scheduler': 'stepped', 'seed': 3", "'stack': ['async']");
+  hipStream_t first = fixture_stream(), second = fixture_stream();
   for (int i = 0; i < 50; i++) {
-    unsigned char *ptr = rig_allocate(4096, first);
-    assert_int_equal(rig_hip()->MemsetAsync(ptr, 1, 4096, first), 0);
-    rig_free(ptr, 4096, first);
-    ptr = rig_allocate(4096, second);
-    assert_int_equal(rig_hip()->MemsetAsync(ptr, 2, 4096, second), 0);
-    assert_true(rig_holds(ptr, 2, 4096));
-    rig_free(ptr, 4096, second);
+    unsigned char *ptr = fixture_allocate(4096, first);
+    assert_int_equal(fixture_hip()->MemsetAsync(ptr, 1, 4096, first), 0);
+    fixture_free(ptr, 4096, first);
+    ptr = fixture_allocate(4096, second);
+    assert_int_equal(fixture_hip()->MemsetAsync(ptr, 2, 4096, second), 0);
+    assert_true(fixture_holds(ptr, 2, 4096));
+    fixture_free(ptr, 4096, second);
   }
-  rig_drop_stream(first);
-  rig_drop_stream(second);
+  fixture_drop_stream(first);
+  fixture_drop_stream(second);
 }
 
 static void use_each_op(void)
@@ -257,12 +259,12 @@ static void use_each_op(void)
 static void loses_nothing_whatever_call_fails(void **state)
 {
   (void)state;
-  assert_true(rig_fail_each_call("",
-                                 "'stack': [{'type': 'async', 'initial_pool_size': '1MiB', 'peers': [{'device': 1}]}]",
-                                 use_each_op) > 10);
+  assert_true(
+      fixture_fail_each_call("", "'stack': [{'type': 'async', 'initial_pool_size': '1MiB', 'peers': [{'device': 1}]}]",
+                             use_each_op) > 10);
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
+#define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 int main(void)
 {

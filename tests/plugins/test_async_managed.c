@@ -9,58 +9,58 @@ static struct hipmm_hip real;
 
 static int setup(void **state)
 {
-  if (hip_functions.struct_size) real = hip_functions;
-  return rig_setup(state);
+  if (hip_table_functions.struct_size) real = hip_table_functions;
+  return fixture_setup(state);
 }
 
 static int teardown(void **state)
 {
-  if (real.struct_size) hip_functions = real;
-  return rig_teardown(state);
+  if (real.struct_size) hip_table_functions = real;
+  return fixture_teardown(state);
 }
 
 static void gives_memory_that_moves(void **state)
 {
   (void)state;
-  rig_start("'stack': ['async_managed']");
-  unsigned char *ptr = rig_allocate(MIB, NULL);
-  assert_int_equal(rig_hip()->StreamSynchronize(NULL), 0);
+  fixture_start("'stack': ['async_managed']");
+  unsigned char *ptr = fixture_allocate(MIB, NULL);
+  assert_int_equal(fixture_hip()->StreamSynchronize(NULL), 0);
   memset(ptr, 3, MIB);
-  assert_true(rig_holds(ptr, 3, MIB));
-  rig_free(ptr, MIB, NULL);
+  assert_true(fixture_holds(ptr, 3, MIB));
+  fixture_free(ptr, MIB, NULL);
 }
 
 static void gives_memory_that_is_told_where_to_be(void **state)
 {
   (void)state;
   needs_software(); /* not every driver takes advice for a pool's memory */
-  rig_start("'stack': ['async_managed']");
-  void *ptr = rig_allocate(MIB, NULL);
-  assert_int_equal(rig_hip()->MemPrefetchAsync(ptr, MIB, 1, NULL), 0);
-  assert_int_equal(rig_hip()->MemAdvise(ptr, MIB, HIPMM_HIP_ADVISE_PREFERRED_LOCATION, HIPMM_HIP_CPU_DEVICE), 0);
-  rig_free(ptr, MIB, NULL);
+  fixture_start("'stack': ['async_managed']");
+  void *ptr = fixture_allocate(MIB, NULL);
+  assert_int_equal(fixture_hip()->MemPrefetchAsync(ptr, MIB, 1, NULL), 0);
+  assert_int_equal(fixture_hip()->MemAdvise(ptr, MIB, HIPMM_HIP_ADVISE_PREFERRED_LOCATION, HIPMM_HIP_CPU_DEVICE), 0);
+  fixture_free(ptr, MIB, NULL);
 }
 
 static void may_be_larger_than_the_device(void **state)
 {
   (void)state;
   needs_software(); /* of 256 MiB */
-  rig_start("'stack': ['async_managed']");
-  void *ptr = rig_allocate(300 * MIB, NULL);
-  assert_true(rig_held_bytes() >= 300 * MIB);
-  rig_free(ptr, 300 * MIB, NULL);
+  fixture_start("'stack': ['async_managed']");
+  void *ptr = fixture_allocate(300 * MIB, NULL);
+  assert_true(fixture_held_bytes() >= 300 * MIB);
+  fixture_free(ptr, 300 * MIB, NULL);
 }
 
 static void takes_the_options_of_its_pool(void **state)
 {
   (void)state;
-  rig_start("'stack': [{'type': 'async_managed', 'initial_pool_size': '8MiB', 'release_threshold': '64MiB', "
-            "'reuse_allow_opportunistic': false}]");
-  assert_true(rig_held_bytes() >= 8 * MIB);
-  assert_int_equal(rig_value("async_managed", "threshold_bytes"), 64 * MIB);
-  assert_int_equal(rig_value("async_managed", "is_opportunistic"), 0);
-  assert_ok(hipmm_resource_trim(rig_resource("async_managed"), 0));
-  assert_int_equal(rig_held_bytes(), 0);
+  fixture_start("'stack': [{'type': 'async_managed', 'initial_pool_size': '8MiB', 'release_threshold': '64MiB', "
+                "'reuse_allow_opportunistic': false}]");
+  assert_true(fixture_held_bytes() >= 8 * MIB);
+  assert_int_equal(fixture_value("async_managed", "threshold_bytes"), 64 * MIB);
+  assert_int_equal(fixture_value("async_managed", "is_opportunistic"), 0);
+  assert_ok(hipmm_resource_trim(fixture_resource("async_managed"), 0));
+  assert_int_equal(fixture_held_bytes(), 0);
 }
 
 static int lacks_managed_pools(hipMemPool_t *pool, int device)
@@ -73,14 +73,14 @@ static void names_what_the_runtime_lacks(void **state)
 {
   (void)state;
   static const char graph[] = "'stack': ['async_managed']";
-  assert_status(rig_try("'managed_memory': false", graph), HIPMM_E_NOT_SUPPORTED);
+  assert_status(fixture_try("'managed_memory': false", graph), HIPMM_E_NOT_SUPPORTED);
   assert_message("device 0 has no managed memory");
   assert_ok(hipmm_finalize());
-  assert_status(rig_try("'memory_pools': false", graph), HIPMM_E_NOT_SUPPORTED);
+  assert_status(fixture_try("'memory_pools': false", graph), HIPMM_E_NOT_SUPPORTED);
   assert_message("device 0 has no stream-ordered pools");
   assert_ok(hipmm_finalize());
-  hip_functions.MemPoolCreateManaged = lacks_managed_pools;
-  assert_status(rig_try("", graph), HIPMM_E_NOT_SUPPORTED);
+  hip_table_functions.MemPoolCreateManaged = lacks_managed_pools;
+  assert_status(fixture_try("", graph), HIPMM_E_NOT_SUPPORTED);
   assert_message("hipMemPoolCreate has no hipMemAllocationTypeManaged");
   assert_message("use pool over managed");
 }

@@ -6,21 +6,21 @@
 static hipMemPool_t default_pool(int device)
 {
   hipMemPool_t pool = NULL;
-  assert_int_equal(rig_hip()->DeviceGetDefaultMemPool(&pool, device), 0);
+  assert_int_equal(fixture_hip()->DeviceGetDefaultMemPool(&pool, device), 0);
   return pool;
 }
 
 static hipMemPool_t new_pool(int device)
 {
   hipMemPool_t pool = NULL;
-  assert_int_equal(rig_hip()->MemPoolCreate(&pool, device, HIPMM_HIP_HANDLE_NONE), 0);
+  assert_int_equal(fixture_hip()->MemPoolCreate(&pool, device, HIPMM_HIP_HANDLE_NONE), 0);
   return pool;
 }
 
 static uint64_t used_bytes(hipMemPool_t pool)
 {
   uint64_t bytes = 0;
-  assert_int_equal(rig_hip()->MemPoolGetAttribute(pool, HIPMM_HIP_POOL_USED_CURRENT, &bytes), 0);
+  assert_int_equal(fixture_hip()->MemPoolGetAttribute(pool, HIPMM_HIP_POOL_USED_CURRENT, &bytes), 0);
   return bytes;
 }
 
@@ -36,7 +36,7 @@ static void register_pool(hipMemPool_t pool)
 
 static void start_view(const char *graph)
 {
-  rig_start(graph);
+  fixture_start(graph);
   needs_devices(2);
 }
 
@@ -59,14 +59,14 @@ static void *allocate_in_view(void)
 static void takes_from_the_devices_default_pool(void **state)
 {
   (void)state;
-  rig_start("'stack': ['async_view']");
-  void *ptr = rig_allocate(MIB, NULL);
+  fixture_start("'stack': ['async_view']");
+  void *ptr = fixture_allocate(MIB, NULL);
   assert_int_equal(used_bytes(default_pool(0)), MIB);
-  assert_int_equal(rig_value("async_view", "used_bytes"), MIB);
-  assert_int_equal(rig_held_bytes(), MIB);
-  rig_free(ptr, MIB, NULL);
+  assert_int_equal(fixture_value("async_view", "used_bytes"), MIB);
+  assert_int_equal(fixture_held_bytes(), MIB);
+  fixture_free(ptr, MIB, NULL);
   assert_int_equal(used_bytes(default_pool(0)), 0);
-  assert_int_equal(rig_held_bytes(), 0);
+  assert_int_equal(fixture_held_bytes(), 0);
 }
 
 static void takes_from_the_devices_current_pool(void **state)
@@ -74,13 +74,13 @@ static void takes_from_the_devices_current_pool(void **state)
   (void)state;
   start_view(VIEW(", 'pool': 'current'"));
   hipMemPool_t pool = new_pool(1);
-  assert_int_equal(rig_hip()->DeviceSetMemPool(1, pool), 0);
+  assert_int_equal(fixture_hip()->DeviceSetMemPool(1, pool), 0);
   void *ptr = allocate_in_view();
   assert_int_equal(used_bytes(pool), MIB);
   assert_int_equal(used_bytes(default_pool(1)), 0);
   assert_ok(hipmm_deallocate(view(), ptr, MIB, NULL));
   assert_ok(hipmm_finalize());
-  assert_int_equal(rig_hip()->MemPoolDestroy(pool), 0);
+  assert_int_equal(fixture_hip()->MemPoolDestroy(pool), 0);
 }
 
 static void takes_from_the_pool_that_was_registered(void **state)
@@ -92,11 +92,11 @@ static void takes_from_the_pool_that_was_registered(void **state)
   register_pool(pool);
   void *ptr = allocate_in_view();
   assert_int_equal(used_bytes(pool), MIB);
-  assert_int_equal(rig_hip()->DeviceGetMemPool(&current, 1), 0);
+  assert_int_equal(fixture_hip()->DeviceGetMemPool(&current, 1), 0);
   assert_ptr_equal(current, default_pool(1));
   assert_ok(hipmm_deallocate(view(), ptr, MIB, NULL));
   assert_ok(hipmm_finalize());
-  assert_int_equal(rig_hip()->MemPoolDestroy(pool), 0);
+  assert_int_equal(fixture_hip()->MemPoolDestroy(pool), 0);
 }
 
 static void never_destroys_the_pool(void **state)
@@ -108,7 +108,7 @@ static void never_destroys_the_pool(void **state)
   allocate_in_view();
   assert_ok(hipmm_finalize());
   assert_int_equal(used_bytes(pool), 0);
-  assert_int_equal(rig_hip()->MemPoolDestroy(pool), 0);
+  assert_int_equal(fixture_hip()->MemPoolDestroy(pool), 0);
 }
 
 static void leaves_the_owners_settings_alone(void **state)
@@ -119,8 +119,8 @@ static void leaves_the_owners_settings_alone(void **state)
   int64_t value = -1;
   start_view(VIEW(", 'pool_handle': 'ours'"));
   hipMemPool_t pool = new_pool(1);
-  assert_int_equal(rig_hip()->MemPoolSetAttribute(pool, HIPMM_HIP_POOL_RELEASE_THRESHOLD, &threshold), 0);
-  assert_int_equal(rig_hip()->MemPoolSetAttribute(pool, HIPMM_HIP_POOL_REUSE_ALLOW_OPPORTUNISTIC, &no), 0);
+  assert_int_equal(fixture_hip()->MemPoolSetAttribute(pool, HIPMM_HIP_POOL_RELEASE_THRESHOLD, &threshold), 0);
+  assert_int_equal(fixture_hip()->MemPoolSetAttribute(pool, HIPMM_HIP_POOL_REUSE_ALLOW_OPPORTUNISTIC, &no), 0);
   register_pool(pool);
   assert_ok(hipmm_resource_query(view(), "threshold_bytes", &value));
   assert_int_equal(value, 12345);
@@ -129,7 +129,7 @@ static void leaves_the_owners_settings_alone(void **state)
   assert_ok(hipmm_resource_query(view(), "follows_events", &value));
   assert_int_equal(value, 1);
   assert_ok(hipmm_finalize());
-  assert_int_equal(rig_hip()->MemPoolDestroy(pool), 0);
+  assert_int_equal(fixture_hip()->MemPoolDestroy(pool), 0);
 }
 
 static void refuses_a_pool_of_another_device(void **state)
@@ -143,10 +143,10 @@ static void refuses_a_pool_of_another_device(void **state)
   assert_status(hipmm_get_device_resource(1, &resource), HIPMM_E_CONFIG);
   assert_message("/resources/view/pool_handle");
   assert_message("is no pool of device 1 that can be allocated from (hipDeviceSetMemPool: hipErrorInvalid");
-  assert_int_equal(rig_hip()->DeviceGetMemPool(&current, 1), 0);
+  assert_int_equal(fixture_hip()->DeviceGetMemPool(&current, 1), 0);
   assert_ptr_equal(current, default_pool(1));
-  assert_int_equal(rig_hip()->GetLastError(), 0);
-  assert_int_equal(rig_hip()->MemPoolDestroy(pool), 0);
+  assert_int_equal(fixture_hip()->GetLastError(), 0);
+  assert_int_equal(fixture_hip()->MemPoolDestroy(pool), 0);
 }
 
 static void refuses_what_is_no_pool(void **state)
@@ -160,12 +160,12 @@ static void refuses_what_is_no_pool(void **state)
   assert_message("ours");
   default_pool(1); /* which would take the handle of a pool that is gone */
   hipMemPool_t pool = new_pool(1);
-  assert_int_equal(rig_hip()->MemPoolDestroy(pool), 0);
+  assert_int_equal(fixture_hip()->MemPoolDestroy(pool), 0);
   register_pool(pool);
   assert_status(hipmm_get_device_resource(1, &resource), HIPMM_E_CONFIG);
   assert_message("hipErrorInvalidValue");
   assert_ok(hipmm_finalize());
-  assert_status(rig_try("'memory_pools': false", "'stack': ['async_view']"), HIPMM_E_NOT_SUPPORTED);
+  assert_status(fixture_try("'memory_pools': false", "'stack': ['async_view']"), HIPMM_E_NOT_SUPPORTED);
   assert_message("device 0 has no stream-ordered pools");
 }
 
@@ -198,10 +198,10 @@ static void use_each_op(void)
 static void loses_nothing_whatever_call_fails(void **state)
 {
   (void)state;
-  assert_true(rig_fail_each_call("", "'stack': [{'type': 'async_view', 'pool': 'current'}]", use_each_op) > 10);
+  assert_true(fixture_fail_each_call("", "'stack': [{'type': 'async_view', 'pool': 'current'}]", use_each_op) > 10);
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
+#define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 int main(void)
 {

@@ -22,95 +22,96 @@ static const char named_bins[] =
 static void sends_requests_to_the_smallest_bin_that_fits(void **state)
 {
   (void)state;
-  rig_start(named_bins);
-  void *tiny = rig_allocate(1024, NULL), *small = rig_allocate(1025, NULL), *own = rig_allocate(8192, NULL),
-       *large = rig_allocate(8193, NULL);
-  assert_int_equal(rig_value("tiny", "live_bytes"), 1024);
-  assert_int_equal(rig_value("small", "current_bytes"), 1025);
-  assert_int_equal(rig_value("bins", "bins_live_bytes"), 8192);
-  assert_int_equal(rig_value("large", "total_count"), 2); /* a chunk for the bin of its own, and what is too large */
-  assert_int_equal(rig_value("bins", "bins"), 3);
-  rig_free(tiny, 1024, NULL);
-  rig_free(small, 1025, NULL);
-  rig_free(own, 8192, NULL);
-  rig_free(large, 8193, NULL);
-  assert_int_equal(rig_value("tiny", "live_count"), 0);
-  assert_int_equal(rig_value("small", "current_count"), 0);
-  assert_int_equal(rig_value("bins", "bins_live_count"), 0);
-  assert_int_equal(rig_value("large", "current_count"), 1);
+  fixture_start(named_bins);
+  void *tiny = fixture_allocate(1024, NULL), *small = fixture_allocate(1025, NULL), *own = fixture_allocate(8192, NULL),
+       *large = fixture_allocate(8193, NULL);
+  assert_int_equal(fixture_value("tiny", "live_bytes"), 1024);
+  assert_int_equal(fixture_value("small", "current_bytes"), 1025);
+  assert_int_equal(fixture_value("bins", "bins_live_bytes"), 8192);
+  assert_int_equal(fixture_value("large", "total_count"),
+                   2); /* a chunk for the bin of its own, and what is too large */
+  assert_int_equal(fixture_value("bins", "bins"), 3);
+  fixture_free(tiny, 1024, NULL);
+  fixture_free(small, 1025, NULL);
+  fixture_free(own, 8192, NULL);
+  fixture_free(large, 8193, NULL);
+  assert_int_equal(fixture_value("tiny", "live_count"), 0);
+  assert_int_equal(fixture_value("small", "current_count"), 0);
+  assert_int_equal(fixture_value("bins", "bins_live_count"), 0);
+  assert_int_equal(fixture_value("large", "current_count"), 1);
 }
 
 static void says_what_a_bin_holds_when_there_is_no_more(void **state)
 {
   void *ptr = NULL, *first;
   (void)state;
-  rig_start(
+  fixture_start(
       "'stack': [{'type': 'binning', 'bins': [{'size': '1MiB'}, {'size': '3MiB'}]}, {'type': 'limiting', 'limit': "
       "'2MiB'}, 'device']");
-  first = rig_allocate(MIB, NULL);
+  first = fixture_allocate(MIB, NULL);
   assert_status(hipmm_allocate(NULL, 2 * MIB, NULL, &ptr), HIPMM_E_LIMIT);
   assert_message("of the limit of 2 MiB are in use");
   assert_message(
       "; binning: cannot allocate 2 MiB: 0 bytes are held in 0 blocks of 3 MiB, all in use, and the upstream "
       "has no room for one more");
-  rig_free(first, MIB, NULL);
+  fixture_free(first, MIB, NULL);
 }
 
 static void passes_zero_bytes(void **state)
 {
   (void)state;
-  rig_start(own_bins);
-  assert_null(rig_allocate(0, NULL));
-  rig_free(NULL, 0, NULL);
-  rig_free(NULL, MIB, NULL);
-  assert_int_equal(rig_held_bytes(), 0);
+  fixture_start(own_bins);
+  assert_null(fixture_allocate(0, NULL));
+  fixture_free(NULL, 0, NULL);
+  fixture_free(NULL, MIB, NULL);
+  assert_int_equal(fixture_held_bytes(), 0);
 }
 
 static void sends_large_alignments_past_the_bins(void **state)
 {
   void *ptr = NULL;
   (void)state;
-  rig_start("'stack': [{'type': 'binning', 'bins': [{'size': 4096}]}, 'pool', 'device']");
+  fixture_start("'stack': [{'type': 'binning', 'bins': [{'size': 4096}]}, 'pool', 'device']");
   assert_ok(hipmm_allocate_aligned(NULL, 100, 4096, NULL, &ptr));
   assert_int_equal((uintptr_t)ptr % 4096, 0);
-  assert_int_equal(rig_value("binning", "bins_live_count"), 0);
+  assert_int_equal(fixture_value("binning", "bins_live_count"), 0);
   assert_ok(hipmm_deallocate_aligned(NULL, ptr, 100, 4096, NULL));
   /* Freed with another alignment it is found all the same. */
   assert_ok(hipmm_allocate_aligned(NULL, 100, 4096, NULL, &ptr));
-  rig_free(ptr, 100, NULL);
-  assert_int_equal(rig_value("pool", "live_count"), 0);
+  fixture_free(ptr, 100, NULL);
+  assert_int_equal(fixture_value("pool", "live_count"), 0);
 }
 
 static void frees_without_a_size(void **state)
 {
   static const size_t sizes[] = {1, 1000, 1024, 65536, 65537, MIB};
   (void)state;
-  rig_start(own_bins);
-  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) rig_free(rig_allocate(sizes[i], NULL), 0, NULL);
-  assert_int_equal(rig_value("binning", "bins_live_count"), 0);
+  fixture_start(own_bins);
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) fixture_free(fixture_allocate(sizes[i], NULL), 0, NULL);
+  assert_int_equal(fixture_value("binning", "bins_live_count"), 0);
 }
 
 /* The first block of a chunk has the chunk's address, which the upstream knows too. */
 static void tells_a_block_from_its_chunk(void **state)
 {
   (void)state;
-  rig_start(own_bins);
-  void *ptr = rig_allocate(65536, NULL);
-  size_t chunk = rig_held_bytes();
+  fixture_start(own_bins);
+  void *ptr = fixture_allocate(65536, NULL);
+  size_t chunk = fixture_held_bytes();
   assert_true(chunk > 65536);
   assert_status(hipmm_deallocate(NULL, ptr, chunk, NULL), HIPMM_E_SIZE);
-  rig_free(ptr, 65536, NULL);
+  fixture_free(ptr, 65536, NULL);
   assert_status(hipmm_deallocate(NULL, ptr, chunk, NULL), HIPMM_E_POINTER);
   assert_status(hipmm_deallocate(NULL, ptr, 0, NULL), HIPMM_E_POINTER);
-  assert_int_equal(rig_held_bytes(), chunk);
+  assert_int_equal(fixture_held_bytes(), chunk);
 }
 
 static void tells_a_wrong_size_from_a_foreign_pointer(void **state)
 {
   char foreign;
   (void)state;
-  rig_start(own_bins);
-  char *small = rig_allocate(1000, NULL), *large = rig_allocate(MIB, NULL);
+  fixture_start(own_bins);
+  char *small = fixture_allocate(1000, NULL), *large = fixture_allocate(MIB, NULL);
   assert_status(hipmm_deallocate(NULL, small, 5000, NULL), HIPMM_E_SIZE); /* another bin's size */
   assert_message("was allocated with 1000 bytes and cannot be freed with 5000");
   assert_status(hipmm_deallocate(NULL, small, MIB, NULL), HIPMM_E_SIZE); /* too large for a bin */
@@ -119,8 +120,8 @@ static void tells_a_wrong_size_from_a_foreign_pointer(void **state)
   assert_status(hipmm_deallocate(NULL, &foreign, 1000, NULL), HIPMM_E_POINTER);
   assert_status(hipmm_deallocate(NULL, &foreign, MIB, NULL), HIPMM_E_POINTER);
   assert_status(hipmm_deallocate(NULL, small + 256, 1000, NULL), HIPMM_E_POINTER);
-  rig_free(small, 1000, NULL);
-  rig_free(large, MIB, NULL);
+  fixture_free(small, 1000, NULL);
+  fixture_free(large, MIB, NULL);
   assert_status(hipmm_deallocate(NULL, small, 1000, NULL), HIPMM_E_POINTER);
   assert_status(hipmm_deallocate(NULL, large, MIB, NULL), HIPMM_E_POINTER);
 }
@@ -131,14 +132,14 @@ static void frees_without_a_size_in_every_bin(void **state)
   static const size_t sizes[] = {1000, 4000, 8000, 9000};
   void *blocks[4];
   (void)state;
-  rig_start(named_bins);
-  for (int i = 0; i < 4; i++) blocks[i] = rig_allocate(sizes[i], NULL);
-  for (int i = 0; i < 4; i++) rig_free(blocks[i], 0, NULL);
-  assert_int_equal(rig_value("tiny", "live_count"), 0);
-  assert_int_equal(rig_value("small", "current_count"), 0);
-  assert_int_equal(rig_value("tiny2", "live_count"), 0);
-  assert_int_equal(rig_value("bins", "bins_live_count"), 0);
-  assert_int_equal(rig_value("large", "current_count"), 1); /* the chunk of the bin of its own */
+  fixture_start(named_bins);
+  for (int i = 0; i < 4; i++) blocks[i] = fixture_allocate(sizes[i], NULL);
+  for (int i = 0; i < 4; i++) fixture_free(blocks[i], 0, NULL);
+  assert_int_equal(fixture_value("tiny", "live_count"), 0);
+  assert_int_equal(fixture_value("small", "current_count"), 0);
+  assert_int_equal(fixture_value("tiny2", "live_count"), 0);
+  assert_int_equal(fixture_value("bins", "bins_live_count"), 0);
+  assert_int_equal(fixture_value("large", "current_count"), 1); /* the chunk of the bin of its own */
   for (int i = 2; i < 4; i++) assert_status(hipmm_deallocate(NULL, blocks[i], 0, NULL), HIPMM_E_POINTER);
 }
 
@@ -147,51 +148,51 @@ static void frees_without_a_size_in_every_bin(void **state)
 static void adds_powers_of_two(void **state)
 {
   (void)state;
-  rig_start("'stack': [{'type': 'binning', 'min_size_exponent': 18, 'max_size_exponent': 22}, 'device']");
-  assert_int_equal(rig_value("binning", "bins"), 5);
-  assert_int_equal(rig_held_bytes(), 0); /* RMM takes 992 MiB here */
-  void *ptr = rig_allocate(4 * MIB, NULL);
-  assert_int_equal(rig_value("binning", "bins_live_bytes"), 4 * MIB);
-  assert_int_equal(rig_held_bytes(), 4 * MIB);
-  rig_free(ptr, 4 * MIB, NULL);
+  fixture_start("'stack': [{'type': 'binning', 'min_size_exponent': 18, 'max_size_exponent': 22}, 'device']");
+  assert_int_equal(fixture_value("binning", "bins"), 5);
+  assert_int_equal(fixture_held_bytes(), 0); /* RMM takes 992 MiB here */
+  void *ptr = fixture_allocate(4 * MIB, NULL);
+  assert_int_equal(fixture_value("binning", "bins_live_bytes"), 4 * MIB);
+  assert_int_equal(fixture_held_bytes(), 4 * MIB);
+  fixture_free(ptr, 4 * MIB, NULL);
 }
 
 static void adds_powers_of_two_beyond_32_bits(void **state)
 {
   (void)state;
-  rig_start("'stack': [{'type': 'binning', 'min_size_exponent': 7, 'max_size_exponent': 40}, 'device']");
-  assert_int_equal(rig_value("binning", "bins"), 33); /* 128 is rounded up to 256 */
-  rig_free(rig_allocate(32 * MIB, NULL), 32 * MIB, NULL);
+  fixture_start("'stack': [{'type': 'binning', 'min_size_exponent': 7, 'max_size_exponent': 40}, 'device']");
+  assert_int_equal(fixture_value("binning", "bins"), 33); /* 128 is rounded up to 256 */
+  fixture_free(fixture_allocate(32 * MIB, NULL), 32 * MIB, NULL);
 }
 
 static void lets_the_list_go_before_the_powers(void **state)
 {
   (void)state;
-  rig_start("'resources': {'memory': {'type': 'device'},"
-            "'mine': {'type': 'statistics', 'upstream': 'memory'},"
-            "'bins': {'type': 'binning', 'upstream': 'memory', 'min_size_exponent': 10, 'max_size_exponent': 12,"
-            "'bins': [{'size': 2048, 'resource': 'mine'}, {'size': 3000}]}}");
-  assert_int_equal(rig_value("bins", "bins"), 4); /* 1024 2048 3072 4096 */
-  void *ptr = rig_allocate(2000, NULL);
-  assert_int_equal(rig_value("mine", "current_bytes"), 2000);
-  rig_free(ptr, 2000, NULL);
+  fixture_start("'resources': {'memory': {'type': 'device'},"
+                "'mine': {'type': 'statistics', 'upstream': 'memory'},"
+                "'bins': {'type': 'binning', 'upstream': 'memory', 'min_size_exponent': 10, 'max_size_exponent': 12,"
+                "'bins': [{'size': 2048, 'resource': 'mine'}, {'size': 3000}]}}");
+  assert_int_equal(fixture_value("bins", "bins"), 4); /* 1024 2048 3072 4096 */
+  void *ptr = fixture_allocate(2000, NULL);
+  assert_int_equal(fixture_value("mine", "current_bytes"), 2000);
+  fixture_free(ptr, 2000, NULL);
 }
 
 /* Whose a block is, adaptors do not know: what stands below them is asked. */
 static void frees_without_a_size_through_adaptors(void **state)
 {
   (void)state;
-  rig_start("'resources': {'memory': {'type': 'device'}, 'pool': {'type': 'pool', 'upstream': 'memory'},"
-            "'limit': {'type': 'limiting', 'limit': '1MiB', 'upstream': 'pool'},"
-            "'mine': {'type': 'statistics', 'upstream': 'limit'}, 'rest': {'type': 'fault', 'upstream': 'memory'},"
-            "'bins': {'type': 'binning', 'upstream': 'rest', 'bins': [{'size': 2048, 'resource': 'mine'}]}}");
-  void *small = rig_allocate(2000, NULL), *large = rig_allocate(5000, NULL);
-  assert_int_equal(rig_value("limit", "allocated_bytes"), 2048);
-  rig_free(large, 0, NULL);
-  assert_int_equal(rig_value("mine", "current_bytes"), 2000);
-  rig_free(small, 0, NULL);
-  assert_int_equal(rig_value("mine", "current_bytes"), 0);
-  assert_int_equal(rig_value("limit", "allocated_bytes"), 0);
+  fixture_start("'resources': {'memory': {'type': 'device'}, 'pool': {'type': 'pool', 'upstream': 'memory'},"
+                "'limit': {'type': 'limiting', 'limit': '1MiB', 'upstream': 'pool'},"
+                "'mine': {'type': 'statistics', 'upstream': 'limit'}, 'rest': {'type': 'fault', 'upstream': 'memory'},"
+                "'bins': {'type': 'binning', 'upstream': 'rest', 'bins': [{'size': 2048, 'resource': 'mine'}]}}");
+  void *small = fixture_allocate(2000, NULL), *large = fixture_allocate(5000, NULL);
+  assert_int_equal(fixture_value("limit", "allocated_bytes"), 2048);
+  fixture_free(large, 0, NULL);
+  assert_int_equal(fixture_value("mine", "current_bytes"), 2000);
+  fixture_free(small, 0, NULL);
+  assert_int_equal(fixture_value("mine", "current_bytes"), 0);
+  assert_int_equal(fixture_value("limit", "allocated_bytes"), 0);
 }
 
 /* ---- Blocks at the start of a chunk ---- */
@@ -253,31 +254,31 @@ static bool is_live(const void *ptr, void *const *blocks)
 static void frees_no_chunk_for_a_block(const char *graph)
 {
   void *blocks[BLOCKS];
-  rig_start(graph);
+  fixture_start(graph);
   for (int round = 0; round < 3; round++) {
     for (int i = 0; i < BLOCKS; i++) {
-      blocks[i] = rig_allocate(65536, NULL);
-      rig_fill(blocks[i], PATTERN, 65536);
+      blocks[i] = fixture_allocate(65536, NULL);
+      fixture_fill(blocks[i], PATTERN, 65536);
     }
-    size_t held = rig_held_bytes();
+    size_t held = fixture_held_bytes();
     for (int i = 0; i < BLOCKS; i++) {
-      rig_free(blocks[i], 0, NULL);
+      fixture_free(blocks[i], 0, NULL);
       assert_status(hipmm_deallocate(NULL, blocks[i], 0, NULL), HIPMM_E_POINTER);
       assert_status(hipmm_deallocate(NULL, blocks[i], 65536, NULL), HIPMM_E_POINTER);
       assert_status(hipmm_deallocate(NULL, blocks[i], held, NULL), HIPMM_E_POINTER);
-      assert_int_equal(rig_held_bytes(), held);
-      blocks[i] = rig_allocate(65536, NULL);
-      rig_fill(blocks[i], PATTERN, 65536);
+      assert_int_equal(fixture_held_bytes(), held);
+      blocks[i] = fixture_allocate(65536, NULL);
+      fixture_fill(blocks[i], PATTERN, 65536);
       assert_status(hipmm_deallocate(NULL, blocks[i], held, NULL), HIPMM_E_SIZE);
-      assert_int_equal(rig_held_bytes(), held);
+      assert_int_equal(fixture_held_bytes(), held);
     }
-    void *large = rig_allocate(MIB, NULL), *small = rig_allocate(4000, NULL);
+    void *large = fixture_allocate(MIB, NULL), *small = fixture_allocate(4000, NULL);
     assert_false(is_live(large, blocks));
-    rig_fill(large, 1, MIB);
-    for (int i = 0; i < BLOCKS; i++) assert_true(rig_holds(blocks[i], PATTERN, 65536));
-    rig_free(large, 0, NULL);
-    rig_free(small, 0, NULL);
-    for (int i = 0; i < BLOCKS; i++) rig_free(blocks[i], round % 2 ? 65536 : 0, NULL);
+    fixture_fill(large, 1, MIB);
+    for (int i = 0; i < BLOCKS; i++) assert_true(fixture_holds(blocks[i], PATTERN, 65536));
+    fixture_free(large, 0, NULL);
+    fixture_free(small, 0, NULL);
+    for (int i = 0; i < BLOCKS; i++) fixture_free(blocks[i], round % 2 ? 65536 : 0, NULL);
   }
   assert_ok(hipmm_finalize());
 }
@@ -287,7 +288,7 @@ static void tells_a_block_from_a_chunk_of_shared_memory(void **state)
   (void)state;
   for (size_t i = 0; i < sizeof shared_memory / sizeof *shared_memory; i++)
     frees_no_chunk_for_a_block(shared_memory[i]);
-  rig_start(own_bins); /* for the teardown */
+  fixture_start(own_bins); /* for the teardown */
 }
 
 /* Each level asks the next one as its bin and as its upstream, and through two adaptors: 2^48 ways lead to the last. */
@@ -304,21 +305,21 @@ static void asks_each_resource_below_once(void **state)
                                "{'size': 8192, 'resource': 'l%d'}]}",
                                i, i - 1, i, i - 1, i, i, i, i - 1, i);
   snprintf(graph + length, sizeof graph - length, "}, 'devices': {'default': 'r24'}");
-  rig_start(graph);
+  fixture_start(graph);
   for (size_t bytes = 0; bytes <= 16384; bytes += 1024)
     assert_status(hipmm_deallocate(NULL, &foreign, bytes, NULL), HIPMM_E_POINTER);
-  for (size_t bytes = 1024; bytes <= 16384; bytes += 1024) rig_free(rig_allocate(bytes, NULL), 0, NULL);
-  assert_int_equal(rig_held_bytes(), 0);
+  for (size_t bytes = 1024; bytes <= 16384; bytes += 1024) fixture_free(fixture_allocate(bytes, NULL), 0, NULL);
+  assert_int_equal(fixture_held_bytes(), 0);
 }
 
 static void without_bins_passes_everything_on(void **state)
 {
   (void)state;
-  rig_start("'stack': ['binning', 'device']");
-  rig_free(rig_allocate(1000, NULL), 1000, NULL);
-  rig_free(rig_allocate(1000, NULL), 0, NULL);
-  assert_null(rig_allocate(0, NULL));
-  assert_int_equal(rig_value("binning", "bins"), 0);
+  fixture_start("'stack': ['binning', 'device']");
+  fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
+  fixture_free(fixture_allocate(1000, NULL), 0, NULL);
+  assert_null(fixture_allocate(0, NULL));
+  assert_int_equal(fixture_value("binning", "bins"), 0);
 }
 
 /* A mistake: the options of binning, and what the message says. */
@@ -344,7 +345,7 @@ static void locates_mistakes(void **state)
   (void)state;
   for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
     snprintf(graph, sizeof graph, "'stack': [{'type': 'binning', %s}, 'device']", mistakes[i].options);
-    assert_status(rig_try("", graph), HIPMM_E_CONFIG);
+    assert_status(fixture_try("", graph), HIPMM_E_CONFIG);
     hipmm_last_error(&error);
     assert_string_equal(error.path, mistakes[i].path);
     assert_contains(error.message, mistakes[i].text);
@@ -364,21 +365,21 @@ static void sends_frees_where_blocks_are_when_bins_are_added(void **state)
       "[{\"size\": 4096}, {\"size\": \"128KiB\"}]", "[{\"size\": 4096}, {\"size\": \"128KiB\"}, {\"size\": 256}]",
       "[{\"size\": 256}, {\"size\": 2048}, {\"size\": 4096}, {\"size\": \"48KiB\"}, {\"size\": \"128KiB\"}]"};
   (void)state;
-  rig_start(own_bins);
+  fixture_start(own_bins);
   for (int round = 0; round < ROUNDS; round++) {
-    for (int i = 0; i < SIZES; i++) blocks[round][i] = rig_allocate(sizes[i], NULL);
+    for (int i = 0; i < SIZES; i++) blocks[round][i] = fixture_allocate(sizes[i], NULL);
     assert_ok(hipmm_set("devices/0/binning/extra_bins", additions[round]));
   }
-  assert_int_equal(rig_value("binning", "bins"), 7);
+  assert_int_equal(fixture_value("binning", "bins"), 7);
   for (int round = 0; round < ROUNDS; round++)
     for (int i = 0; i < SIZES; i++) {
       assert_status(hipmm_deallocate(NULL, blocks[round][i], sizes[i] + 700, NULL), HIPMM_E_SIZE);
-      rig_free(blocks[round][i], round % 2 ? sizes[i] : 0, NULL);
+      fixture_free(blocks[round][i], round % 2 ? sizes[i] : 0, NULL);
       assert_status(hipmm_deallocate(NULL, blocks[round][i], sizes[i], NULL), HIPMM_E_POINTER);
     }
-  assert_int_equal(rig_value("binning", "bins_live_count"), 0);
-  assert_ok(hipmm_resource_trim(rig_resource("binning"), 0));
-  assert_int_equal(rig_held_bytes(), 0);
+  assert_int_equal(fixture_value("binning", "bins_live_count"), 0);
+  assert_ok(hipmm_resource_trim(fixture_resource("binning"), 0));
+  assert_int_equal(fixture_held_bytes(), 0);
 }
 
 static void says_which_bins_cannot_be_taken_away(void **state)
@@ -394,17 +395,17 @@ static void says_which_bins_cannot_be_taken_away(void **state)
       {"17", "extra_bins", HIPMM_E_CONFIG},
   };
   (void)state;
-  rig_start(named_bins);
-  void *ptr = rig_allocate(1000, NULL);
+  fixture_start(named_bins);
+  void *ptr = fixture_allocate(1000, NULL);
   assert_status(hipmm_set("devices/0/bins/bins", "[]"), HIPMM_E_NOT_SUPPORTED);
   assert_ok(hipmm_set("devices/0/bins/extra_bins", "[{\"size\": \"16KiB\"}, {\"size\": 4000}]"));
-  assert_int_equal(rig_value("bins", "bins"), 4); /* there was one of 4096 */
+  assert_int_equal(fixture_value("bins", "bins"), 4); /* there was one of 4096 */
   for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
     assert_status(hipmm_set("devices/0/bins/extra_bins", mistakes[i].bins), mistakes[i].status);
     assert_message(mistakes[i].message);
   }
-  assert_int_equal(rig_value("bins", "bins"), 4);
-  rig_free(ptr, 1000, NULL);
+  assert_int_equal(fixture_value("bins", "bins"), 4);
+  fixture_free(ptr, 1000, NULL);
 }
 
 static void allocate_and_free(int *failures)
@@ -421,31 +422,33 @@ static void adds_bins_under_threads_that_allocate(void **state)
 {
   char bins[2000] = "[{\"size\": 256}";
   (void)state;
-  rig_start("'stack': [{'type': 'binning', 'bins': [{'size': 256}]}, 'pool', 'device']");
-  rig_start_threads(4, allocate_and_free);
+  fixture_start("'stack': [{'type': 'binning', 'bins': [{'size': 256}]}, 'pool', 'device']");
+  fixture_start_threads(4, allocate_and_free);
   for (int i = 1; i <= 30; i++) {
     size_t used = strlen(bins);
     snprintf(bins + used, sizeof bins - used, ", {\"size\": %d}]", i * 2048);
     assert_ok(hipmm_set("devices/0/binning/extra_bins", bins));
     bins[strlen(bins) - 1] = '\0';
   }
-  rig_join_threads();
-  assert_int_equal(rig_value("binning", "bins"), 31);
-  assert_int_equal(rig_value("binning", "bins_live_count"), 0);
-  assert_int_equal(rig_value("pool", "live_bytes"), rig_value("binning", "bins_reserved_bytes"));
+  fixture_join_threads();
+  assert_int_equal(fixture_value("binning", "bins"), 31);
+  assert_int_equal(fixture_value("binning", "bins_live_count"), 0);
+  assert_int_equal(fixture_value("pool", "live_bytes"), fixture_value("binning", "bins_reserved_bytes"));
 }
 
 static void takes_blocks_at_once_if_asked_to(void **state)
 {
   needs_software();
   (void)state;
-  rig_start("'stack': [{'type': 'binning', 'min_size_exponent': 16, 'max_size_exponent': 18, 'blocks_to_preallocate': "
-            "5}, 'device']");
-  assert_int_equal(rig_held_bytes(), 5 * (64 + 128 + 256) * 1024);
+  fixture_start(
+      "'stack': [{'type': 'binning', 'min_size_exponent': 16, 'max_size_exponent': 18, 'blocks_to_preallocate': "
+      "5}, 'device']");
+  assert_int_equal(fixture_held_bytes(), 5 * (64 + 128 + 256) * 1024);
   assert_ok(hipmm_set("devices/0/binning/extra_bins", "[{\"size\": 1024}]"));
-  assert_int_equal(rig_held_bytes(), 5 * (1 + 64 + 128 + 256) * 1024);
+  assert_int_equal(fixture_held_bytes(), 5 * (1 + 64 + 128 + 256) * 1024);
   assert_ok(hipmm_finalize());
-  assert_status(rig_try("", "'stack': [{'type': 'binning', 'bins': [{'size': '64MiB'}], 'blocks_to_preallocate': 5}, "
+  assert_status(fixture_try("",
+                            "'stack': [{'type': 'binning', 'bins': [{'size': '64MiB'}], 'blocks_to_preallocate': 5}, "
                             "'device']"),
                 HIPMM_E_OUT_OF_MEMORY);
   assert_message("/stack/0/blocks_to_preallocate");
@@ -456,14 +459,14 @@ static void changes_nothing_when_a_bin_cannot_be_had(void **state)
 {
   needs_software();
   (void)state;
-  rig_start("'stack': [{'type': 'binning', 'bins': [{'size': 1024}], 'blocks_to_preallocate': 5}, 'device']");
-  size_t held = rig_held_bytes();
+  fixture_start("'stack': [{'type': 'binning', 'bins': [{'size': 1024}], 'blocks_to_preallocate': 5}, 'device']");
+  size_t held = fixture_held_bytes();
   assert_status(hipmm_set("devices/0/binning/extra_bins",
                           "[{\"size\": 512}, {\"size\": 1024}, {\"size\": 8192}, {\"size\": \"64MiB\"}]"),
                 HIPMM_E_OUT_OF_MEMORY);
-  assert_int_equal(rig_held_bytes(), held);
-  assert_int_equal(rig_value("binning", "bins"), 1);
-  rig_free(rig_allocate(1000, NULL), 1000, NULL);
+  assert_int_equal(fixture_held_bytes(), held);
+  assert_int_equal(fixture_value("binning", "bins"), 1);
+  fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
 }
 
 static void count(void *closure, const struct hipmm_extent *extent)
@@ -476,15 +479,16 @@ static void shows_what_its_own_bins_hold(void **state)
 {
   size_t bytes[2] = {0};
   (void)state;
-  rig_start(own_bins);
-  void *small = rig_allocate(900, NULL), *large = rig_allocate(60000, NULL), *none = rig_allocate(MIB, NULL);
-  const struct hipmm_resource *resource = rig_resource("binning");
+  fixture_start(own_bins);
+  void *small = fixture_allocate(900, NULL), *large = fixture_allocate(60000, NULL),
+       *none = fixture_allocate(MIB, NULL);
+  const struct hipmm_resource *resource = fixture_resource("binning");
   assert_ok(resource->ops->visit(resource->self, count, bytes));
   assert_int_equal(bytes[1], 60900);
-  assert_int_equal(bytes[0] + 1024 + 65536, rig_value("binning", "bins_reserved_bytes"));
-  rig_free(small, 900, NULL);
-  rig_free(large, 60000, NULL);
-  rig_free(none, MIB, NULL);
+  assert_int_equal(bytes[0] + 1024 + 65536, fixture_value("binning", "bins_reserved_bytes"));
+  fixture_free(small, 900, NULL);
+  fixture_free(large, 60000, NULL);
+  fixture_free(none, MIB, NULL);
 }
 
 /* ---- Giving back, and everything at once ---- */
@@ -492,15 +496,15 @@ static void shows_what_its_own_bins_hold(void **state)
 static void gives_idle_chunks_back_when_trimmed(void **state)
 {
   (void)state;
-  rig_start(own_bins);
-  void *ptr = rig_allocate(1000, NULL);
-  rig_free(rig_allocate(60000, NULL), 60000, NULL);
-  size_t before = rig_held_bytes();
-  assert_ok(hipmm_resource_trim(rig_resource("binning"), 0));
-  assert_true(rig_held_bytes() < before);
-  rig_free(ptr, 1000, NULL);
-  assert_ok(hipmm_resource_trim(rig_resource("binning"), 0));
-  assert_int_equal(rig_held_bytes(), 0);
+  fixture_start(own_bins);
+  void *ptr = fixture_allocate(1000, NULL);
+  fixture_free(fixture_allocate(60000, NULL), 60000, NULL);
+  size_t before = fixture_held_bytes();
+  assert_ok(hipmm_resource_trim(fixture_resource("binning"), 0));
+  assert_true(fixture_held_bytes() < before);
+  fixture_free(ptr, 1000, NULL);
+  assert_ok(hipmm_resource_trim(fixture_resource("binning"), 0));
+  assert_int_equal(fixture_held_bytes(), 0);
 }
 
 static void passes_the_model(void **state)
@@ -521,7 +525,7 @@ static void passes_the_model(void **state)
              "'stack': [{'type': 'binning', 'blocks_per_chunk': 5,"
              "'bins': [{'size': 1024}, {'size': '16KiB'}, {'size': '64KiB'}]}, %s]",
              upstreams[seed / 2 % 2]);
-    rig_start_with(schedulers[seed % 2], graph);
+    fixture_start_with(schedulers[seed % 2], graph);
     model_run(&model);
     assert_ok(hipmm_finalize());
     assert_int_equal(live_on_all_devices(), 0);
@@ -544,10 +548,10 @@ static void use_each_op(void)
 static void loses_nothing_whatever_call_fails(void **state)
 {
   (void)state;
-  assert_true(rig_fail_each_call("", own_bins, use_each_op) > 10);
+  assert_true(fixture_fail_each_call("", own_bins, use_each_op) > 10);
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
+#define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 int main(void)
 {

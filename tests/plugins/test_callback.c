@@ -58,7 +58,7 @@ static enum hipmm_status program_allocate(void *arg, size_t bytes, size_t alignm
   void *inner;
   if (arg != &program) return HIPMM_E_INTERNAL;
   last_stream = stream;
-  rig_hip()->GetDevice(&last_device);
+  fixture_hip()->GetDevice(&last_device);
   switch (program.mistake) {
   case RETURNS_NULL: return HIPMM_OK;
   case THE_SAME_AGAIN: *ptr_out = program.another; return HIPMM_OK;
@@ -91,12 +91,12 @@ static int setup(void **state)
 {
   struct hipmm_allocator allocator = {sizeof allocator, program_allocate, program_deallocate, &program};
   memset(&program, 0, sizeof program);
-  return hipmm_register_allocator("program", &allocator) ? -1 : rig_setup(state);
+  return hipmm_register_allocator("program", &allocator) ? -1 : fixture_setup(state);
 }
 
 static int teardown(void **state)
 {
-  int status = rig_teardown(state);
+  int status = fixture_teardown(state);
   if (program.live) print_error("%d blocks of the program were not given back\n", program.live);
   if (program.wrong_frees) print_error("%d frees had other arguments\n", program.wrong_frees);
   return status || program.live || program.wrong_frees ? -1 : 0;
@@ -104,8 +104,8 @@ static int teardown(void **state)
 
 static void start(void)
 {
-  rig_start(graph);
-  program.resource = rig_resource("callback");
+  fixture_start(graph);
+  program.resource = fixture_resource("callback");
 }
 
 /* ---- As any source ---- */
@@ -115,15 +115,15 @@ static void gives_the_programs_memory(void **state)
   (void)state;
   start();
   for (size_t bytes = 1; bytes <= MIB; bytes = bytes * 4 + 3) {
-    char *ptr = rig_allocate(bytes, NULL);
+    char *ptr = fixture_allocate(bytes, NULL);
     assert_int_equal((uintptr_t)ptr % HIPMM_ALIGNMENT, 0);
     memset(ptr, 1, bytes);
-    assert_int_equal(rig_held_bytes(), bytes);
-    assert_int_equal(rig_value("callback", "live_bytes"), bytes);
-    assert_int_equal(rig_value("callback", "live_count"), 1);
-    rig_free(ptr, bytes, NULL);
+    assert_int_equal(fixture_held_bytes(), bytes);
+    assert_int_equal(fixture_value("callback", "live_bytes"), bytes);
+    assert_int_equal(fixture_value("callback", "live_count"), 1);
+    fixture_free(ptr, bytes, NULL);
   }
-  assert_int_equal(rig_held_bytes(), 0);
+  assert_int_equal(fixture_held_bytes(), 0);
 }
 
 static void passes_on_alignments_and_streams(void **state)
@@ -131,13 +131,13 @@ static void passes_on_alignments_and_streams(void **state)
   (void)state;
   void *ptr = NULL;
   start();
-  hipStream_t stream = rig_stream();
+  hipStream_t stream = fixture_stream();
   assert_ok(hipmm_allocate_aligned(NULL, 1000, 65536, stream, &ptr));
   assert_int_equal((uintptr_t)ptr % 65536, 0);
   assert_ptr_equal(last_stream, stream);
   assert_ok(hipmm_deallocate(NULL, ptr, 1000, NULL)); /* the alignment is remembered */
   assert_null(last_stream);
-  rig_drop_stream(stream);
+  fixture_drop_stream(stream);
 }
 
 static void asks_nobody_for_zero_bytes(void **state)
@@ -145,9 +145,9 @@ static void asks_nobody_for_zero_bytes(void **state)
   (void)state;
   start();
   program.mistake = NO_STATUS;
-  assert_null(rig_allocate(0, NULL));
-  rig_free(NULL, 0, NULL);
-  rig_free(NULL, 100, NULL);
+  assert_null(fixture_allocate(0, NULL));
+  fixture_free(NULL, 0, NULL);
+  fixture_free(NULL, 100, NULL);
 }
 
 static void refuses_what_no_memory_can_give(void **state)
@@ -167,12 +167,12 @@ static void refuses_frees_that_are_wrong(void **state)
   (void)state;
   char foreign;
   start();
-  char *ptr = rig_allocate(1000, NULL);
+  char *ptr = fixture_allocate(1000, NULL);
   assert_status(hipmm_deallocate(NULL, &foreign, 1, NULL), HIPMM_E_POINTER);
   assert_status(hipmm_deallocate(NULL, ptr + 256, 1000, NULL), HIPMM_E_POINTER);
   assert_status(hipmm_deallocate(NULL, ptr, 999, NULL), HIPMM_E_SIZE);
   assert_message("was allocated with 1000 bytes and cannot be freed with 999");
-  rig_free(ptr, 0, NULL);
+  fixture_free(ptr, 0, NULL);
   assert_status(hipmm_deallocate(NULL, ptr, 1000, NULL), HIPMM_E_POINTER);
   assert_message("freed before");
 }
@@ -187,7 +187,7 @@ static void works_on_its_own_device(void **state)
   assert_ok(hipmm_get_device_resource(1, &second));
   assert_ok(hipmm_allocate(second, 100, NULL, &ptr));
   assert_int_equal(last_device, 1);
-  rig_hip()->GetDevice(&last_device);
+  fixture_hip()->GetDevice(&last_device);
   assert_int_equal(last_device, 0);
   assert_ok(hipmm_deallocate(second, ptr, 100, NULL));
   hipmm_resource_release(second);
@@ -197,7 +197,7 @@ static void frees_at_the_end_what_was_left(void **state)
 {
   (void)state;
   start();
-  for (int i = 0; i < 3000; i++) rig_allocate(100, NULL); /* more than a chunk of records */
+  for (int i = 0; i < 3000; i++) fixture_allocate(100, NULL); /* more than a chunk of records */
   assert_int_equal(program.live, 3000);
   assert_ok(hipmm_finalize());
   assert_int_equal(program.live, 0);
@@ -221,8 +221,8 @@ static void serves_many_threads(void **state)
 {
   (void)state;
   start();
-  rig_run_threads(8, take_and_give);
-  assert_int_equal(rig_value("callback", "live_count"), 0);
+  fixture_run_threads(8, take_and_give);
+  assert_int_equal(fixture_value("callback", "live_count"), 0);
 }
 
 static void count_extent(void *closure, const struct hipmm_extent *extent)
@@ -239,7 +239,7 @@ static void shows_its_blocks_in_order(void **state)
   (void)state;
   size_t sums[4] = {0}; /* blocks, bytes, last address, faults */
   start();
-  for (int i = 1; i <= 20; i++) rig_allocate((size_t)i * 100, NULL);
+  for (int i = 1; i <= 20; i++) fixture_allocate((size_t)i * 100, NULL);
   assert_ok(program.resource->ops->visit(program.resource->self, count_extent, sums));
   assert_int_equal(sums[0], 20);
   assert_int_equal(sums[1], 21000);
@@ -249,11 +249,11 @@ static void shows_its_blocks_in_order(void **state)
 static void stands_under_a_pool(void **state)
 {
   (void)state;
-  rig_start("'stack': ['pool', {'type': 'callback', 'allocator': 'program'}]");
-  void *ptr = rig_allocate(1000, NULL);
-  assert_true(rig_held_bytes() >= 1000);
-  rig_free(ptr, 1000, NULL);
-  assert_ok(hipmm_resource_trim(rig_resource("pool"), 0));
+  fixture_start("'stack': ['pool', {'type': 'callback', 'allocator': 'program'}]");
+  void *ptr = fixture_allocate(1000, NULL);
+  assert_true(fixture_held_bytes() >= 1000);
+  fixture_free(ptr, 1000, NULL);
+  assert_ok(hipmm_resource_trim(fixture_resource("pool"), 0));
   assert_int_equal(program.live, 0);
 }
 
@@ -262,17 +262,17 @@ static void stands_under_a_pool_with_percentages(void **state)
 {
   void *none = NULL;
   (void)state;
-  rig_start("'stack': [{'type': 'pool', 'initial_size': '25%', 'maximum_size': '50%'}, "
-            "{'type': 'callback', 'allocator': 'program'}]");
+  fixture_start("'stack': [{'type': 'pool', 'initial_size': '25%', 'maximum_size': '50%'}, "
+                "{'type': 'callback', 'allocator': 'program'}]");
   needs_software();
-  assert_int_equal(rig_value("pool", "reserved_bytes"), 64 * MIB);
-  assert_int_equal(rig_held_bytes(), 64 * MIB);
-  void *large = rig_allocate(60 * MIB, NULL), *more = rig_allocate(60 * MIB, NULL);
-  assert_true(rig_value("pool", "reserved_bytes") <= 128 * (int64_t)MIB);
+  assert_int_equal(fixture_value("pool", "reserved_bytes"), 64 * MIB);
+  assert_int_equal(fixture_held_bytes(), 64 * MIB);
+  void *large = fixture_allocate(60 * MIB, NULL), *more = fixture_allocate(60 * MIB, NULL);
+  assert_true(fixture_value("pool", "reserved_bytes") <= 128 * (int64_t)MIB);
   assert_status(hipmm_allocate(NULL, 60 * MIB, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
   assert_message("maximum_size");
-  rig_free(large, 60 * MIB, NULL);
-  rig_free(more, 60 * MIB, NULL);
+  fixture_free(large, 60 * MIB, NULL);
+  fixture_free(more, 60 * MIB, NULL);
   assert_ok(hipmm_finalize());
   assert_int_equal(program.live, 0);
 }
@@ -299,7 +299,7 @@ static void refuses_what_the_program_does_wrong(void **state)
       {NO_STATUS, HIPMM_E_ARGUMENT, "no status of hipmm's"},
   };
   start();
-  program.another = rig_allocate(5000, NULL);
+  program.another = fixture_allocate(5000, NULL);
   memset(program.another, 9, 5000);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     void *ptr = (void *)1;
@@ -307,47 +307,47 @@ static void refuses_what_the_program_does_wrong(void **state)
     assert_status(hipmm_allocate(NULL, 1000, NULL, &ptr), rows[i].status);
     assert_message(rows[i].message);
     assert_ptr_equal(ptr, (void *)1);
-    assert_int_equal(rig_held_bytes(), 5000);
+    assert_int_equal(fixture_held_bytes(), 5000);
     assert_int_equal(program.live, 1);
   }
   program.mistake = NONE;
   assert_int_equal(program.another[4999], 9);
-  rig_free(program.another, 5000, NULL);
-  rig_free(rig_allocate(1000, NULL), 1000, NULL);
+  fixture_free(program.another, 5000, NULL);
+  fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
 }
 
 static void refuses_calls_that_come_back(void **state)
 {
   (void)state;
   start();
-  program.another = rig_allocate(100, NULL);
+  program.another = fixture_allocate(100, NULL);
   program.mistake = COMES_BACK;
-  void *ptr = rig_allocate(1000, NULL);
+  void *ptr = fixture_allocate(1000, NULL);
   assert_int_equal(program.inner, HIPMM_E_STATE);
   program.mistake = COMES_BACK_TO_FREE;
   program.inner = HIPMM_OK;
-  rig_free(ptr, 1000, NULL);
+  fixture_free(ptr, 1000, NULL);
   assert_int_equal(program.inner, HIPMM_E_STATE);
   assert_message("called by its own allocator");
   program.inner = HIPMM_OK;
-  ptr = rig_allocate(1000, NULL);
+  ptr = fixture_allocate(1000, NULL);
   assert_int_equal(program.inner, HIPMM_E_STATE);
   program.mistake = NONE;
-  rig_free(ptr, 1000, NULL);
-  rig_free(program.another, 100, NULL);
+  fixture_free(ptr, 1000, NULL);
+  fixture_free(program.another, 100, NULL);
 }
 
 /* Another resource is no way round: only the same one is refused. */
 static void lets_the_program_use_other_resources(void **state)
 {
   (void)state;
-  rig_start("'resources': {'plain': {'type': 'device'}, 'ours': {'type': 'callback', 'allocator': 'program'}}, "
-            "'devices': {'default': 'ours', '1': 'plain'}");
+  fixture_start("'resources': {'plain': {'type': 'device'}, 'ours': {'type': 'callback', 'allocator': 'program'}}, "
+                "'devices': {'default': 'ours', '1': 'plain'}");
   needs_devices(2);
   assert_ok(hipmm_get_device_resource(1, &program.resource));
   program.mistake = COMES_BACK;
   program.inner = HIPMM_E_INTERNAL;
-  rig_free(rig_allocate(1000, NULL), 1000, NULL);
+  fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
   assert_ok(program.inner);
   program.mistake = NONE;
   hipmm_resource_release(program.resource);
@@ -357,10 +357,10 @@ static void lets_the_program_use_other_resources(void **state)
 static void needs_functions_that_are_registered(void **state)
 {
   (void)state;
-  assert_status(rig_try("", "'stack': [{'type': 'callback', 'allocator': 'programs'}]"), HIPMM_E_CONFIG);
+  assert_status(fixture_try("", "'stack': [{'type': 'callback', 'allocator': 'programs'}]"), HIPMM_E_CONFIG);
   assert_message("program");
   hipmm_finalize();
-  assert_status(rig_try("", "'stack': ['callback']"), HIPMM_E_CONFIG);
+  assert_status(fixture_try("", "'stack': ['callback']"), HIPMM_E_CONFIG);
   assert_message("allocator");
 }
 
@@ -374,7 +374,7 @@ static void use_each_op(void)
 static void loses_nothing_whatever_call_fails(void **state)
 {
   (void)state;
-  assert_true(rig_fail_each_call("", graph, use_each_op) > 5);
+  assert_true(fixture_fail_each_call("", graph, use_each_op) > 5);
   assert_int_equal(program.live, 0);
 }
 

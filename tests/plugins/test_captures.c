@@ -37,10 +37,10 @@ static int allocate_one(struct worker *worker)
   block->bytes = 1 + draw(&worker->random, draw(&worker->random, 4) ? 4096 : most_bytes);
   block->value = (unsigned char)draw(&worker->random, 256);
   enum hipmm_status status = hipmm_allocate(NULL, block->bytes, worker->stream, &block->ptr);
-  if (status) return !hipmm_is_shortage(status) && !(row->waits && status == HIPMM_E_STATE);
+  if (status) return !hipmm_is_out_of_memory(status) && !(row->waits && status == HIPMM_E_STATE);
   worker->count++;
   worker->allocated++;
-  return rig_hip()->MemsetAsync(block->ptr, block->value, block->bytes, worker->stream) != 0;
+  return fixture_hip()->MemsetAsync(block->ptr, block->value, block->bytes, worker->stream) != 0;
 }
 
 static int free_one(struct worker *worker)
@@ -67,7 +67,7 @@ static void check_and_free(struct worker *worker)
 {
   for (unsigned i = 0; i < worker->count; i++) {
     const struct block *block = &worker->blocks[i];
-    assert_true(rig_holds(block->ptr, block->value, block->bytes));
+    assert_true(fixture_holds(block->ptr, block->value, block->bytes));
     assert_ok(hipmm_deallocate(NULL, block->ptr, block->bytes, worker->stream));
   }
   worker->count = 0;
@@ -75,9 +75,9 @@ static void check_and_free(struct worker *worker)
 
 static void start(unsigned seed)
 {
-  rig_start(row->graph);
-  captured = (struct worker){.stream = rig_stream(), .random = seed};
-  other = (struct worker){.stream = rig_stream(), .random = seed + 100};
+  fixture_start(row->graph);
+  captured = (struct worker){.stream = fixture_stream(), .random = seed};
+  other = (struct worker){.stream = fixture_stream(), .random = seed + 100};
   if (row->retains) assert_ok(hipmm_stream_retain(0, captured.stream));
   if (row->retains) assert_ok(hipmm_stream_retain(0, other.stream));
   for (int i = 0; i < STEPS_BEFORE; i++) assert_int_equal(step(&captured) + step(&other), 0);
@@ -89,13 +89,13 @@ static void capture(void)
   struct hipmm_resource *top;
   assert_ok(hipmm_get_device_resource(0, &top));
   capture_begin(captured.stream);
-  if (row->retains) rig_start_threads(1, go_on_elsewhere);
+  if (row->retains) fixture_start_threads(1, go_on_elsewhere);
   int failures = 0, untimely = 0;
   for (int i = 0; i < STEPS; i++) {
     failures += step(&captured);
     if (row->retains && i % 30 == 0) untimely += hipmm_resource_trim(top, 0) != HIPMM_E_STATE;
   }
-  if (row->retains) rig_join_threads();
+  if (row->retains) fixture_join_threads();
   assert_true(capture_end());
   assert_int_equal(failures + untimely, 0);
   assert_in_range(captured.allocated, STEPS / 8, STEPS + STEPS_BEFORE);
@@ -115,9 +115,9 @@ static void goes_on(void **state)
     for (int i = 0; i < STEPS_BEFORE; i++) assert_int_equal(step(&captured) + step(&other), 0);
     check_and_free(&captured);
     check_and_free(&other);
-    rig_drop_stream(captured.stream);
-    rig_drop_stream(other.stream);
-    assert_int_equal(rig_teardown(NULL), 0);
+    fixture_drop_stream(captured.stream);
+    fixture_drop_stream(other.stream);
+    assert_int_equal(fixture_teardown(NULL), 0);
   }
 }
 
@@ -125,24 +125,24 @@ static void goes_on(void **state)
 static void is_not_ended_by_a_free_to_the_driver(void **state)
 {
   (void)state;
-  rig_start("'stack': ['device']");
-  hipStream_t stream = rig_stream();
-  void *ptr = rig_allocate(MIB, stream);
+  fixture_start("'stack': ['device']");
+  hipStream_t stream = fixture_stream();
+  void *ptr = fixture_allocate(MIB, stream);
   capture_begin(stream);
-  assert_int_equal(rig_hip()->MemsetAsync(ptr, 0x5A, MIB, stream), 0);
+  assert_int_equal(fixture_hip()->MemsetAsync(ptr, 0x5A, MIB, stream), 0);
   assert_status(hipmm_deallocate(NULL, ptr, MIB, stream), HIPMM_E_STATE);
   assert_message("is being captured");
   assert_true(capture_end());
   capture_replay(stream);
-  assert_true(rig_holds(ptr, 0x5A, MIB));
-  rig_free(ptr, MIB, stream);
-  rig_drop_stream(stream);
+  assert_true(fixture_holds(ptr, 0x5A, MIB));
+  fixture_free(ptr, MIB, stream);
+  fixture_drop_stream(stream);
 }
 
 static int teardown(void **state)
 {
   capture_forget();
-  return rig_teardown(state);
+  return fixture_teardown(state);
 }
 
 #define POOL(growth, record) \
@@ -183,8 +183,9 @@ int main(void)
 {
   enum { COUNT = sizeof rows / sizeof *rows };
   struct CMUnitTest tests[COUNT + 1] = {[COUNT] = {"device: a free to the driver is refused",
-                                                   is_not_ended_by_a_free_to_the_driver, rig_setup, teardown, NULL}};
+                                                   is_not_ended_by_a_free_to_the_driver, fixture_setup, teardown,
+                                                   NULL}};
   for (int i = 0; i < COUNT; i++)
-    tests[i] = (struct CMUnitTest){rows[i].text, goes_on, rig_setup, teardown, (void *)(uintptr_t)&rows[i]};
+    tests[i] = (struct CMUnitTest){rows[i].text, goes_on, fixture_setup, teardown, (void *)(uintptr_t)&rows[i]};
   return cmocka_run_group_tests_name("captures", tests, NULL, NULL);
 }

@@ -39,7 +39,7 @@ static int free_one(void *argument, size_t bytes)
 
 static void use(const char *name, int (*callback)(void *, size_t), void *argument)
 {
-  const struct hipmm_failure failure = {sizeof failure, callback, argument};
+  const struct hipmm_failure_handler failure = {sizeof failure, callback, argument};
   assert_ok(hipmm_register_failure(name, &failure));
 }
 
@@ -47,12 +47,12 @@ static int setup(void **state)
 {
   spill = (struct spill){.calls = 0};
   use("spill", free_one, &spill);
-  return rig_setup(state);
+  return fixture_setup(state);
 }
 
 static void keep(size_t bytes)
 {
-  spill.blocks[spill.n_blocks++] = (struct hipmm_block){rig_allocate(bytes, NULL), bytes};
+  spill.blocks[spill.n_blocks++] = (struct hipmm_block){fixture_allocate(bytes, NULL), bytes};
 }
 
 /* ---- When ---- */
@@ -60,17 +60,17 @@ static void keep(size_t bytes)
 static void is_called_until_there_is_enough(void **state)
 {
   (void)state;
-  rig_start(pooled);
+  fixture_start(pooled);
   for (int i = 0; i < 4; i++) keep(MIB);
   assert_int_equal(spill.calls, 0);
-  void *ptr = rig_allocate(2 * MIB, NULL); /* two blocks must go */
+  void *ptr = fixture_allocate(2 * MIB, NULL); /* two blocks must go */
   assert_int_equal(spill.calls, 2);
   assert_int_equal(spill.bytes, 2 * MIB);
   assert_int_equal(spill.n_blocks, 2);
-  assert_int_equal(rig_value("failure_callback", "calls"), 2);
-  assert_int_equal(rig_value("failure_callback", "rescues"), 1);
-  assert_int_equal(rig_value("failure_callback", "failures"), 0);
-  rig_free(ptr, 2 * MIB, NULL);
+  assert_int_equal(fixture_value("failure_callback", "calls"), 2);
+  assert_int_equal(fixture_value("failure_callback", "rescues"), 1);
+  assert_int_equal(fixture_value("failure_callback", "failures"), 0);
+  fixture_free(ptr, 2 * MIB, NULL);
   while (spill.n_blocks) free_one(&spill, 0);
 }
 
@@ -78,51 +78,51 @@ static void lets_it_fail_when_told_so(void **state)
 {
   void *ptr = NULL;
   (void)state;
-  rig_start(pooled);
+  fixture_start(pooled);
   spill.give_up_after = 5;
   assert_status(hipmm_allocate(NULL, 5 * MIB, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
   assert_null(ptr);
   assert_int_equal(spill.calls, 5);
   assert_message("pool: "); /* the upstream's reason */
-  assert_int_equal(rig_value("failure_callback", "calls"), 5);
-  assert_int_equal(rig_value("failure_callback", "rescues"), 0);
-  assert_int_equal(rig_value("failure_callback", "failures"), 1);
+  assert_int_equal(fixture_value("failure_callback", "calls"), 5);
+  assert_int_equal(fixture_value("failure_callback", "rescues"), 0);
+  assert_int_equal(fixture_value("failure_callback", "failures"), 1);
 }
 
 static void is_called_for_a_limit(void **state)
 {
   void *ptr = NULL;
   (void)state;
-  rig_start(limited);
+  fixture_start(limited);
   keep(MIB);
-  void *block = rig_allocate(1000, NULL);
+  void *block = fixture_allocate(1000, NULL);
   assert_int_equal(spill.calls, 1);
   assert_status(hipmm_allocate(NULL, MIB, NULL, &ptr), HIPMM_E_LIMIT);
   assert_int_equal(spill.calls, 2);
-  rig_free(block, 1000, NULL);
+  fixture_free(block, 1000, NULL);
 }
 
 static void is_called_when_the_device_is_full(void **state)
 {
   (void)state;
   needs_software();
-  rig_start("'stack': [" CALLS ", 'device']");
+  fixture_start("'stack': [" CALLS ", 'device']");
   keep(200 * MIB);
-  void *ptr = rig_allocate(200 * MIB, NULL);
+  void *ptr = fixture_allocate(200 * MIB, NULL);
   assert_int_equal(spill.calls, 1);
-  rig_free(ptr, 0, NULL);
+  fixture_free(ptr, 0, NULL);
 }
 
 static void is_not_called_for_other_failures(void **state)
 {
   void *ptr = NULL;
   (void)state;
-  rig_start("'stack': [" CALLS ", 'device']");
-  rig_fail_call("hipMalloc", 1, 999);
+  fixture_start("'stack': [" CALLS ", 'device']");
+  fixture_fail_call("hipMalloc", 1, 999);
   assert_status(hipmm_allocate(NULL, 1000, NULL, &ptr), HIPMM_E_HIP);
   assert_status(hipmm_allocate_aligned(NULL, 1000, 4096, NULL, &ptr), HIPMM_E_ARGUMENT);
   assert_int_equal(spill.calls, 0);
-  assert_int_equal(rig_value("failure_callback", "failures"), 0);
+  assert_int_equal(fixture_value("failure_callback", "failures"), 0);
 }
 
 /* The function says that it is worth another try, and then it is another failure. */
@@ -130,10 +130,10 @@ static void ends_with_another_failure(void **state)
 {
   void *ptr = NULL;
   (void)state;
-  rig_start("'stack': [" CALLS ", 'device']");
+  fixture_start("'stack': [" CALLS ", 'device']");
   spill.give_up_after = 100;
-  rig_fail_call("hipMalloc", 1, HIPMM_HIP_ERROR_OUT_OF_MEMORY);
-  rig_fail_call("hipMalloc", 2, 999);
+  fixture_fail_call("hipMalloc", 1, HIPMM_HIP_ERROR_OUT_OF_MEMORY);
+  fixture_fail_call("hipMalloc", 2, 999);
   assert_status(hipmm_allocate(NULL, 1000, NULL, &ptr), HIPMM_E_HIP);
   assert_null(ptr);
   assert_int_equal(spill.calls, 1);
@@ -144,13 +144,13 @@ static void knows_the_largest_sizes_and_none(void **state)
   static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - 255, SIZE_MAX / 2, (size_t)1 << 40};
   void *ptr = NULL;
   (void)state;
-  rig_start(pooled);
+  fixture_start(pooled);
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     assert_status(hipmm_allocate(NULL, sizes[i], NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
     assert_true(spill.bytes == sizes[i]);
   }
-  assert_null(rig_allocate(0, NULL));
-  rig_free(NULL, 0, NULL);
+  assert_null(fixture_allocate(0, NULL));
+  fixture_free(NULL, 0, NULL);
   assert_int_equal(spill.calls, sizeof sizes / sizeof *sizes);
 }
 
@@ -179,12 +179,12 @@ static void is_not_entered_again_from_within(void **state)
   void *ptr = NULL;
   (void)state;
   use("spill", allocate_again, &spill);
-  rig_start(pooled);
+  fixture_start(pooled);
   assert_status(hipmm_allocate(NULL, 5 * MIB, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
   assert_int_equal(spill.inner, HIPMM_E_OUT_OF_MEMORY);
   assert_int_equal(spill.calls, 3);
   assert_int_equal(spill.deepest, 1);
-  assert_int_equal(rig_value("failure_callback", "failures"), 4); /* the three within, and it */
+  assert_int_equal(fixture_value("failure_callback", "failures"), 4); /* the three within, and it */
   assert_status(hipmm_allocate(NULL, 5 * MIB, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
   assert_int_equal(spill.calls, 4); /* the way into it is open again */
 }
@@ -194,7 +194,7 @@ static int allocate_of(void *argument, size_t bytes)
   void *ptr = NULL;
   spill.calls++;
   if (++spill.depth > spill.deepest) spill.deepest = spill.depth;
-  enum hipmm_status status = hipmm_allocate(rig_resource(argument), bytes, NULL, &ptr);
+  enum hipmm_status status = hipmm_allocate(fixture_resource(argument), bytes, NULL, &ptr);
   spill.depth--;
   return status == HIPMM_OK;
 }
@@ -206,11 +206,11 @@ static void ends_between_two_resources(void **state)
   (void)state;
   use("ask_two", allocate_of, (void *)(uintptr_t) "two");
   use("ask_one", allocate_of, (void *)(uintptr_t) "one");
-  rig_start("'resources': {'one': {'type': 'failure_callback', 'callback': 'ask_two', 'upstream': 'limit'}, "
-            "'two': {'type': 'failure_callback', 'callback': 'ask_one', 'upstream': 'limit'}, "
-            "'limit': {'type': 'limiting', 'limit': '1MiB', 'upstream': 'memory'}, 'memory': {'type': 'device'}, "
-            "'top': {'type': 'fallback', 'upstream': ['one', 'two']}}");
-  assert_status(hipmm_allocate(rig_resource("one"), 2 * MIB, NULL, &ptr), HIPMM_E_LIMIT);
+  fixture_start("'resources': {'one': {'type': 'failure_callback', 'callback': 'ask_two', 'upstream': 'limit'}, "
+                "'two': {'type': 'failure_callback', 'callback': 'ask_one', 'upstream': 'limit'}, "
+                "'limit': {'type': 'limiting', 'limit': '1MiB', 'upstream': 'memory'}, 'memory': {'type': 'device'}, "
+                "'top': {'type': 'fallback', 'upstream': ['one', 'two']}}");
+  assert_status(hipmm_allocate(fixture_resource("one"), 2 * MIB, NULL, &ptr), HIPMM_E_LIMIT);
   assert_int_equal(spill.calls, 2);
   assert_int_equal(spill.deepest, 2);
 }
@@ -225,8 +225,8 @@ static int try_the_pool_above(void *argument, size_t bytes)
   spill.calls++;
   tried[0] = hipmm_allocate(NULL, bytes, NULL, &ptr);
   tried[1] = hipmm_deallocate(NULL, block->ptr, block->bytes, NULL);
-  tried[2] = hipmm_resource_trim(rig_resource("pool"), 0);
-  tried[3] = hipmm_resource_query(rig_resource("pool"), "live_bytes", &value);
+  tried[2] = hipmm_resource_trim(fixture_resource("pool"), 0);
+  tried[3] = hipmm_resource_query(fixture_resource("pool"), "live_bytes", &value);
   return 0;
 }
 
@@ -238,16 +238,16 @@ static void is_refused_by_a_pool_above_it(void **state)
   use("spill", try_the_pool_above, &block);
   for (int alone = 0; alone <= 5000; alone += 5000) {
     void *ptr = NULL;
-    rig_start("'stack': [{'type': 'pool', 'growth': 'segments'}, " CALLS ", " LIMITED ", 'device']");
-    for (int i = 0; i < alone; i++) rig_free(rig_allocate(MIB / 4, NULL), MIB / 4, NULL);
-    block.ptr = rig_allocate(block.bytes, NULL);
+    fixture_start("'stack': [{'type': 'pool', 'growth': 'segments'}, " CALLS ", " LIMITED ", 'device']");
+    for (int i = 0; i < alone; i++) fixture_free(fixture_allocate(MIB / 4, NULL), MIB / 4, NULL);
+    block.ptr = fixture_allocate(block.bytes, NULL);
     spill.calls = 0;
     assert_status(hipmm_allocate(NULL, 8 * MIB, NULL, &ptr), HIPMM_E_LIMIT);
     assert_true(spill.calls > 0);
     for (size_t i = 0; i < sizeof tried / sizeof *tried; i++) assert_int_equal(tried[i], HIPMM_E_STATE);
-    assert_int_equal(rig_value("pool", "live_bytes"), block.bytes);
-    rig_free(block.ptr, block.bytes, NULL); /* its own again */
-    assert_int_equal(rig_value("pool", "live_bytes"), 0);
+    assert_int_equal(fixture_value("pool", "live_bytes"), block.bytes);
+    fixture_free(block.ptr, block.bytes, NULL); /* its own again */
+    assert_int_equal(fixture_value("pool", "live_bytes"), 0);
     hipmm_finalize();
   }
 }
@@ -275,14 +275,14 @@ static void is_refused_by_all_that_lock_above_it(void **state)
     void *blocks[8], *ptr = NULL;
     int n = 0;
     snprintf(graph, sizeof graph, "'stack': [%s, " CALLS ", " LIMITED ", 'device']", tops[i]);
-    rig_start(graph);
+    fixture_start(graph);
     spill.calls = 0;
     while (n < 8 && !hipmm_allocate(NULL, MIB / 4, NULL, &ptr)) blocks[n++] = ptr;
     assert_in_range(n, 1, 4);
     assert_true(spill.calls > 0);
     assert_int_equal(spill.inner, HIPMM_E_STATE);
-    while (n) rig_free(blocks[--n], MIB / 4, NULL);
-    rig_free(rig_allocate(MIB / 4, NULL), MIB / 4, NULL);
+    while (n) fixture_free(blocks[--n], MIB / 4, NULL);
+    fixture_free(fixture_allocate(MIB / 4, NULL), MIB / 4, NULL);
     hipmm_finalize();
   }
 }
@@ -300,7 +300,7 @@ static void lasts_as_long_as_the_stack(void **state)
   void *ptr = NULL;
   (void)state;
   use("spill", replace_itself, &spill);
-  rig_start(pooled);
+  fixture_start(pooled);
   assert_status(hipmm_allocate(NULL, 5 * MIB, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
   assert_int_equal(spill.calls, 2);
 }
@@ -317,7 +317,7 @@ static void can_be_given_another_function(void **state)
   void *ptr = NULL;
   (void)state;
   use("other", count_call, &calls);
-  rig_start(pooled);
+  fixture_start(pooled);
   assert_ok(hipmm_set("devices/0/failure_callback/callback", "other"));
   assert_ok(hipmm_register_failure("other", NULL));
   assert_status(hipmm_allocate(NULL, 5 * MIB, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
@@ -349,7 +349,7 @@ static void refuses_graphs_without_its_function(void **state)
   for (size_t i = 0; i < sizeof wrong_graphs / sizeof *wrong_graphs; i++) {
     char graph[300];
     snprintf(graph, sizeof graph, "'stack': [%s]", wrong_graphs[i].stack);
-    assert_status(rig_try("", graph), HIPMM_E_CONFIG);
+    assert_status(fixture_try("", graph), HIPMM_E_CONFIG);
     assert_message(wrong_graphs[i].message);
     hipmm_finalize();
   }
@@ -379,9 +379,9 @@ static void lets_all_threads_in_at_once(void **state)
 {
   (void)state;
   use("spill", wait_for_the_others, NULL);
-  rig_start(pooled);
+  fixture_start(pooled);
   pthread_barrier_init(&all_within, NULL, THREADS);
-  rig_run_threads(THREADS, fail_once);
+  fixture_run_threads(THREADS, fail_once);
   pthread_barrier_destroy(&all_within);
 }
 
@@ -413,11 +413,11 @@ static void serves_threads_that_compete(void **state)
 {
   (void)state;
   use("spill", give_up_own, NULL);
-  rig_start("'stack': [" CALLS ", " LIMITED ", 'pool', 'device']");
-  rig_run_threads(THREADS, compete);
-  assert_in_range(rig_value("failure_callback", "rescues"), THREADS * (ROUNDS - 1), THREADS * ROUNDS);
-  assert_int_equal(rig_value("failure_callback", "failures"), 0);
-  assert_int_equal(rig_value("limiting", "allocated_bytes"), 0);
+  fixture_start("'stack': [" CALLS ", " LIMITED ", 'pool', 'device']");
+  fixture_run_threads(THREADS, compete);
+  assert_in_range(fixture_value("failure_callback", "rescues"), THREADS * (ROUNDS - 1), THREADS * ROUNDS);
+  assert_int_equal(fixture_value("failure_callback", "failures"), 0);
+  assert_int_equal(fixture_value("limiting", "allocated_bytes"), 0);
 }
 
 /* ---- Threads that end ---- */
@@ -480,8 +480,8 @@ static void call_beside_a_thread_that_ends(const char *type, int (*callback)(voi
   void *ptr;
   snprintf(graph, sizeof graph, "'stack': ['%s', " CALLS ", {'type': 'limiting', 'limit': '4MiB'}, 'device']", type);
   use("spill", callback, (void *)(uintptr_t)type);
-  rig_start(graph);
-  rig_free(rig_allocate(1000, NULL), 1000, NULL);
+  fixture_start(graph);
+  fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
   ending.calls = 0;
   ending.other = new_resource(type);
   pthread_barrier_init(&ending.has_used, NULL, 2);
@@ -498,8 +498,8 @@ static void call_beside_a_thread_that_ends(const char *type, int (*callback)(voi
   pthread_barrier_destroy(&ending.has_used);
   pthread_barrier_destroy(&ending.may_end);
   /* What the thread kept for itself is there for others. */
-  assert_ok(hipmm_resource_trim(rig_resource(type), 0));
-  assert_int_equal(rig_value(type, "reserved_bytes"), 0);
+  assert_ok(hipmm_resource_trim(fixture_resource(type), 0));
+  assert_int_equal(fixture_value(type, "reserved_bytes"), 0);
 }
 
 /* The thread takes locks at its end that the function's caller holds. */
@@ -547,16 +547,16 @@ static void may_set_options_of_what_is_below(void **state)
 {
   (void)state;
   use("spill", set_options, NULL);
-  rig_start("'stack': ['pool', " CALLS ", " LIMITED ", 'device']");
+  fixture_start("'stack': ['pool', " CALLS ", " LIMITED ", 'device']");
   ending.calls = 0;
   alarm(HANG_SECONDS);
-  void *ptr = rig_allocate(8 * MIB, NULL);
+  void *ptr = fixture_allocate(8 * MIB, NULL);
   pthread_join(ending.thread, NULL);
   alarm(0);
   assert_ok(set_below);
   assert_ok(set_elsewhere);
   assert_int_equal(set_above, HIPMM_E_STATE);
-  rig_free(ptr, 8 * MIB, NULL);
+  fixture_free(ptr, 8 * MIB, NULL);
 }
 
 /* ---- Random programs, and failing calls ---- */
@@ -566,12 +566,12 @@ static int trim_then_give_up(void *argument, size_t bytes)
   static int turn;
   (void)bytes;
   if (++turn % 2) return 0;
-  return hipmm_resource_trim(rig_resource(argument), 0) == HIPMM_OK;
+  return hipmm_resource_trim(fixture_resource(argument), 0) == HIPMM_OK;
 }
 
 static void assert_was_busy(void)
 {
-  assert_in_range(rig_value("failure_callback", "calls"), 10, 10000);
+  assert_in_range(fixture_value("failure_callback", "calls"), 10, 10000);
 }
 
 static void agrees_with_a_model(void **state)
@@ -600,10 +600,10 @@ static void work(void)
 static void loses_nothing_whatever_call_fails(void **state)
 {
   (void)state;
-  assert_in_range(rig_fail_each_call("'scheduler': 'stepped'", pooled, work), 5, 1000);
+  assert_in_range(fixture_fail_each_call("'scheduler': 'stepped'", pooled, work), 5, 1000);
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, rig_teardown)
+#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, fixture_teardown)
 
 int main(void)
 {

@@ -20,7 +20,7 @@ static const char shared[] =
 static bool is_pinned(void *ptr)
 {
   struct hipmm_block block;
-  return rig_resource("other")->ops->find(rig_resource("other")->self, ptr, &block) == HIPMM_OK;
+  return fixture_resource("other")->ops->find(fixture_resource("other")->self, ptr, &block) == HIPMM_OK;
 }
 
 /* ---- Which upstream ---- */
@@ -28,24 +28,24 @@ static bool is_pinned(void *ptr)
 static void serves_from_the_first_that_is_not_short(void **state)
 {
   (void)state;
-  rig_start(two);
-  void *first = rig_allocate(MIB, NULL), *second = rig_allocate(1, NULL);
+  fixture_start(two);
+  void *first = fixture_allocate(MIB, NULL), *second = fixture_allocate(1, NULL);
   assert_false(is_pinned(first));
   assert_true(is_pinned(second));
-  assert_int_equal(rig_value("top", "fallbacks"), 1);
-  assert_int_equal(rig_value("top", "allocations_1"), 1);
-  assert_int_equal(rig_value("top", "allocations_2"), 1);
-  assert_int_equal(rig_value("top", "allocations_3"), 0);
-  assert_int_equal(rig_value("top", "live_fallback_count"), 1);
-  assert_int_equal(rig_value("top", "live_fallback_bytes"), 1);
-  rig_free(first, MIB, NULL);
-  void *third = rig_allocate(1, NULL); /* the first has room again */
+  assert_int_equal(fixture_value("top", "fallbacks"), 1);
+  assert_int_equal(fixture_value("top", "allocations_1"), 1);
+  assert_int_equal(fixture_value("top", "allocations_2"), 1);
+  assert_int_equal(fixture_value("top", "allocations_3"), 0);
+  assert_int_equal(fixture_value("top", "live_fallback_count"), 1);
+  assert_int_equal(fixture_value("top", "live_fallback_bytes"), 1);
+  fixture_free(first, MIB, NULL);
+  void *third = fixture_allocate(1, NULL); /* the first has room again */
   assert_false(is_pinned(third));
-  rig_free(second, 1, NULL);
-  rig_free(third, 1, NULL);
-  assert_int_equal(rig_value("top", "live_fallback_count"), 0);
-  assert_int_equal(rig_value("top", "live_fallback_bytes"), 0);
-  assert_int_equal(rig_value("top", "fallbacks"), 1);
+  fixture_free(second, 1, NULL);
+  fixture_free(third, 1, NULL);
+  assert_int_equal(fixture_value("top", "live_fallback_count"), 0);
+  assert_int_equal(fixture_value("top", "live_fallback_bytes"), 0);
+  assert_int_equal(fixture_value("top", "fallbacks"), 1);
 }
 
 static void asks_them_in_the_order_of_the_graph(void **state)
@@ -53,33 +53,33 @@ static void asks_them_in_the_order_of_the_graph(void **state)
   enum { ALL = 8 };
   void *blocks[ALL + 1];
   (void)state;
-  rig_start("'resources': {'top': {'type': 'fallback', 'upstream': ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']}, "
-            "'a': {'type': 'limiting', 'limit': 256, 'upstream': 'memory'}, "
-            "'b': {'type': 'limiting', 'limit': 256, 'upstream': 'memory'}, "
-            "'c': {'type': 'limiting', 'limit': 256, 'upstream': 'memory'}, "
-            "'d': {'type': 'limiting', 'limit': 256, 'upstream': 'memory'}, "
-            "'e': {'type': 'limiting', 'limit': 256, 'upstream': 'memory'}, "
-            "'f': {'type': 'limiting', 'limit': 256, 'upstream': 'memory'}, "
-            "'g': {'type': 'limiting', 'limit': 256, 'upstream': 'memory'}, "
-            "'h': {'type': 'limiting', 'limit': 256, 'upstream': 'memory'}, " MEMORY "}");
+  fixture_start("'resources': {'top': {'type': 'fallback', 'upstream': ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']}, "
+                "'a': {'type': 'limiting', 'limit': 256, 'upstream': 'memory'}, "
+                "'b': {'type': 'limiting', 'limit': 256, 'upstream': 'memory'}, "
+                "'c': {'type': 'limiting', 'limit': 256, 'upstream': 'memory'}, "
+                "'d': {'type': 'limiting', 'limit': 256, 'upstream': 'memory'}, "
+                "'e': {'type': 'limiting', 'limit': 256, 'upstream': 'memory'}, "
+                "'f': {'type': 'limiting', 'limit': 256, 'upstream': 'memory'}, "
+                "'g': {'type': 'limiting', 'limit': 256, 'upstream': 'memory'}, "
+                "'h': {'type': 'limiting', 'limit': 256, 'upstream': 'memory'}, " MEMORY "}");
   for (int i = 0; i < ALL; i++) {
     const char name[] = {(char)('a' + i), '\0'}, value[] = "allocations_#";
     char counted[sizeof value];
     memcpy(counted, value, sizeof value);
     counted[sizeof value - 2] = (char)('1' + i);
-    assert_int_equal(rig_value(name, "allocated_bytes"), 0);
-    blocks[i] = rig_allocate(200, NULL);
-    assert_int_equal(rig_value(name, "allocated_bytes"), 256);
-    assert_int_equal(rig_value("top", counted), 1);
+    assert_int_equal(fixture_value(name, "allocated_bytes"), 0);
+    blocks[i] = fixture_allocate(200, NULL);
+    assert_int_equal(fixture_value(name, "allocated_bytes"), 256);
+    assert_int_equal(fixture_value("top", counted), 1);
   }
   assert_status(hipmm_allocate(NULL, 1, NULL, &blocks[ALL]), HIPMM_E_LIMIT);
   assert_message("h: cannot allocate 1 byte");
-  assert_int_equal(rig_value("top", "failures"), 1);
-  assert_int_equal(rig_value("top", "fallbacks"), ALL - 1);
-  for (int i = 0; i < ALL; i++) rig_free(blocks[i], i % 2 ? 200 : 0, NULL);
+  assert_int_equal(fixture_value("top", "failures"), 1);
+  assert_int_equal(fixture_value("top", "fallbacks"), ALL - 1);
+  for (int i = 0; i < ALL; i++) fixture_free(blocks[i], i % 2 ? 200 : 0, NULL);
   for (int i = 0; i < ALL; i++) {
     const char name[] = {(char)('a' + i), '\0'};
-    assert_int_equal(rig_value(name, "allocated_bytes"), 0);
+    assert_int_equal(fixture_value(name, "allocated_bytes"), 0);
   }
 }
 
@@ -87,37 +87,37 @@ static void falls_back_when_the_device_is_full(void **state)
 {
   (void)state;
   needs_software();
-  rig_start("'resources': {'top': {'type': 'fallback', 'upstream': ['memory', 'managed']}, " MEMORY
-            ", 'managed': {'type': 'managed'}}");
-  void *large = rig_allocate(200 * MIB, NULL), *other = rig_allocate(200 * MIB, NULL);
-  assert_int_equal(rig_value("top", "fallbacks"), 1);
-  assert_int_equal(rig_hip()->MemsetAsync(other, 7, 200 * MIB, NULL), 0);
-  rig_free(large, 200 * MIB, NULL);
-  rig_free(other, 0, NULL);
+  fixture_start("'resources': {'top': {'type': 'fallback', 'upstream': ['memory', 'managed']}, " MEMORY
+                ", 'managed': {'type': 'managed'}}");
+  void *large = fixture_allocate(200 * MIB, NULL), *other = fixture_allocate(200 * MIB, NULL);
+  assert_int_equal(fixture_value("top", "fallbacks"), 1);
+  assert_int_equal(fixture_hip()->MemsetAsync(other, 7, 200 * MIB, NULL), 0);
+  fixture_free(large, 200 * MIB, NULL);
+  fixture_free(other, 0, NULL);
 }
 
 static void passes_other_failures_on(void **state)
 {
   void *ptr = NULL;
   (void)state;
-  rig_start(shared);
-  rig_fail_call("hipMalloc", 1, 999);
+  fixture_start(shared);
+  fixture_fail_call("hipMalloc", 1, 999);
   assert_status(hipmm_allocate(NULL, 1000, NULL, &ptr), HIPMM_E_HIP);
   assert_null(ptr);
-  assert_int_equal(rig_value("top", "fallbacks") + rig_value("top", "failures"), 0);
-  void *pooled = rig_allocate(4 * MIB, NULL);
-  rig_fail_call("hipMalloc", 1, 999); /* that of the second upstream: the pool may not grow */
+  assert_int_equal(fixture_value("top", "fallbacks") + fixture_value("top", "failures"), 0);
+  void *pooled = fixture_allocate(4 * MIB, NULL);
+  fixture_fail_call("hipMalloc", 1, 999); /* that of the second upstream: the pool may not grow */
   assert_status(hipmm_allocate(NULL, 1000, NULL, &ptr), HIPMM_E_HIP);
   assert_message("memory: hipMalloc");
-  assert_int_equal(rig_value("top", "failures"), 1);
-  rig_free(pooled, 4 * MIB, NULL);
+  assert_int_equal(fixture_value("top", "failures"), 1);
+  fixture_free(pooled, 4 * MIB, NULL);
 }
 
 static void serves_alignments_that_the_others_cannot(void **state)
 {
   void *ptr = NULL, *aligned = NULL;
   (void)state;
-  rig_start(shared);
+  fixture_start(shared);
   assert_ok(hipmm_allocate_aligned(NULL, 3 * MIB, 4096, NULL, &aligned));
   assert_int_equal((uintptr_t)aligned % 4096, 0);
   assert_status(hipmm_allocate_aligned(NULL, 3 * MIB, 4096, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
@@ -125,7 +125,7 @@ static void serves_alignments_that_the_others_cannot(void **state)
   assert_null(ptr);
   assert_ok(hipmm_deallocate_aligned(NULL, aligned, 3 * MIB, 4096, NULL));
   assert_ok(hipmm_finalize());
-  rig_start("'resources': {'top': {'type': 'fallback', 'upstream': ['memory', 'pool']}, " POOL ", " MEMORY "}");
+  fixture_start("'resources': {'top': {'type': 'fallback', 'upstream': ['memory', 'pool']}, " POOL ", " MEMORY "}");
   assert_status(hipmm_allocate_aligned(NULL, 1000, 4096, NULL, &ptr), HIPMM_E_ARGUMENT); /* no want of memory */
 }
 
@@ -134,15 +134,15 @@ static void serves_nothing_and_the_largest_sizes(void **state)
   static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - 255, SIZE_MAX - 256, SIZE_MAX / 2, (size_t)1 << 50};
   void *ptr = NULL;
   (void)state;
-  rig_start(two);
-  assert_null(rig_allocate(0, NULL));
-  rig_free(NULL, 0, NULL);
-  rig_free(NULL, 4096, NULL);
+  fixture_start(two);
+  assert_null(fixture_allocate(0, NULL));
+  fixture_free(NULL, 0, NULL);
+  fixture_free(NULL, 4096, NULL);
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
     assert_status(hipmm_allocate(NULL, sizes[i], NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
   assert_null(ptr);
-  assert_int_equal(rig_value("top", "failures"), sizeof sizes / sizeof *sizes);
-  assert_int_equal(rig_value("top", "live_fallback_count"), 0);
+  assert_int_equal(fixture_value("top", "failures"), sizeof sizes / sizeof *sizes);
+  assert_int_equal(fixture_value("top", "live_fallback_count"), 0);
 }
 
 /* ---- The way back ---- */
@@ -151,8 +151,8 @@ static void refuses_wrong_frees(void **state)
 {
   int local;
   (void)state;
-  rig_start(two);
-  char *first = rig_allocate(MIB, NULL), *second = rig_allocate(3000, NULL);
+  fixture_start(two);
+  char *first = fixture_allocate(MIB, NULL), *second = fixture_allocate(3000, NULL);
   for (int i = 0; i < 2; i++) {
     char *ptr = i ? second : first;
     size_t bytes = i ? 3000 : MIB;
@@ -160,7 +160,7 @@ static void refuses_wrong_frees(void **state)
     assert_status(hipmm_deallocate(NULL, ptr + 256, bytes, NULL), HIPMM_E_POINTER);
     assert_status(hipmm_deallocate(NULL, ptr + 256, 0, NULL), HIPMM_E_POINTER);
     assert_status(hipmm_deallocate(NULL, &local, bytes, NULL), HIPMM_E_POINTER);
-    rig_free(ptr, i ? 0 : bytes, NULL);
+    fixture_free(ptr, i ? 0 : bytes, NULL);
     assert_status(hipmm_deallocate(NULL, ptr, bytes, NULL), HIPMM_E_POINTER);
     assert_status(hipmm_deallocate(NULL, ptr, 0, NULL), HIPMM_E_POINTER);
   }
@@ -169,12 +169,12 @@ static void refuses_wrong_frees(void **state)
 static void says_what_is_wrong_with_a_size(void **state)
 {
   (void)state;
-  rig_start(two);
-  void *first = rig_allocate(MIB, NULL), *second = rig_allocate(3000, NULL);
+  fixture_start(two);
+  void *first = fixture_allocate(MIB, NULL), *second = fixture_allocate(3000, NULL);
   assert_status(hipmm_deallocate(NULL, second, 2999, NULL), HIPMM_E_SIZE);
   assert_message("was allocated with 3000 bytes and cannot be freed with 2999");
-  rig_free(second, 3000, NULL);
-  rig_free(first, MIB, NULL);
+  fixture_free(second, 3000, NULL);
+  fixture_free(first, MIB, NULL);
 }
 
 /* The pool's first block has the address of a block of `memory`, the pool's own: it must not be taken for one that the
@@ -182,48 +182,48 @@ static void says_what_is_wrong_with_a_size(void **state)
 static void never_frees_what_an_upstream_stands_on(void **state)
 {
   (void)state;
-  rig_start(shared);
-  void *pooled = rig_allocate(4 * MIB, NULL), *other = rig_allocate(4 * MIB, NULL);
-  size_t held = rig_held_bytes();
-  assert_int_equal(rig_value("top", "fallbacks"), 1);
-  rig_free(pooled, 4 * MIB, NULL);
+  fixture_start(shared);
+  void *pooled = fixture_allocate(4 * MIB, NULL), *other = fixture_allocate(4 * MIB, NULL);
+  size_t held = fixture_held_bytes();
+  assert_int_equal(fixture_value("top", "fallbacks"), 1);
+  fixture_free(pooled, 4 * MIB, NULL);
   assert_status(hipmm_deallocate(NULL, pooled, 0, NULL), HIPMM_E_POINTER);
   assert_status(hipmm_deallocate(NULL, pooled, 4 * MIB, NULL), HIPMM_E_POINTER);
-  assert_int_equal(rig_held_bytes(), held);
-  pooled = rig_allocate(4 * MIB, NULL);
-  rig_free(other, 0, NULL);
-  assert_int_equal(rig_held_bytes(), held - 4 * MIB);
-  rig_free(pooled, 0, NULL);
+  assert_int_equal(fixture_held_bytes(), held);
+  pooled = fixture_allocate(4 * MIB, NULL);
+  fixture_free(other, 0, NULL);
+  assert_int_equal(fixture_held_bytes(), held - 4 * MIB);
+  fixture_free(pooled, 0, NULL);
 }
 
 /* Adaptors above ask for the size. */
 static void finds_blocks_of_every_upstream(void **state)
 {
   (void)state;
-  rig_start("'resources': {'top': {'type': 'statistics', 'upstream': 'fallback'}, "
-            "'fallback': {'type': 'fallback', 'upstream': ['limit', 'other']}, "
-            "'limit': {'type': 'limiting', 'limit': '1MiB', 'upstream': 'memory'}, "
-            "'other': {'type': 'pinned'}, " MEMORY "}");
-  void *first = rig_allocate(700000, NULL), *second = rig_allocate(800000, NULL);
-  assert_int_equal(rig_value("top", "current_bytes"), 1500000);
-  rig_free(second, 0, NULL);
-  assert_int_equal(rig_value("top", "current_bytes"), 700000);
-  rig_free(first, 0, NULL);
-  assert_int_equal(rig_value("top", "current_bytes"), 0);
+  fixture_start("'resources': {'top': {'type': 'statistics', 'upstream': 'fallback'}, "
+                "'fallback': {'type': 'fallback', 'upstream': ['limit', 'other']}, "
+                "'limit': {'type': 'limiting', 'limit': '1MiB', 'upstream': 'memory'}, "
+                "'other': {'type': 'pinned'}, " MEMORY "}");
+  void *first = fixture_allocate(700000, NULL), *second = fixture_allocate(800000, NULL);
+  assert_int_equal(fixture_value("top", "current_bytes"), 1500000);
+  fixture_free(second, 0, NULL);
+  assert_int_equal(fixture_value("top", "current_bytes"), 700000);
+  fixture_free(first, 0, NULL);
+  assert_int_equal(fixture_value("top", "current_bytes"), 0);
   assert_status(hipmm_deallocate(NULL, first, 0, NULL), HIPMM_E_POINTER);
 }
 
 static void keeps_a_block_whose_free_fails(void **state)
 {
   (void)state;
-  rig_start(two);
-  void *first = rig_allocate(MIB, NULL), *second = rig_allocate(3000, NULL);
-  rig_fail_call("hipHostFree", 1, 999);
+  fixture_start(two);
+  void *first = fixture_allocate(MIB, NULL), *second = fixture_allocate(3000, NULL);
+  fixture_fail_call("hipHostFree", 1, 999);
   assert_status(hipmm_deallocate(NULL, second, 3000, NULL), HIPMM_E_HIP);
-  assert_int_equal(rig_value("top", "live_fallback_bytes"), 3000);
-  rig_free(second, 3000, NULL);
-  rig_free(first, MIB, NULL);
-  assert_int_equal(rig_value("top", "live_fallback_bytes"), 0);
+  assert_int_equal(fixture_value("top", "live_fallback_bytes"), 3000);
+  fixture_free(second, 3000, NULL);
+  fixture_free(first, MIB, NULL);
+  assert_int_equal(fixture_value("top", "live_fallback_bytes"), 0);
 }
 
 /* More than there are buckets to keep them apart. */
@@ -232,18 +232,18 @@ static void keeps_many_blocks_apart(void **state)
   enum { MANY = 100000 };
   static void *blocks[MANY];
   (void)state;
-  rig_start("'resources': {'top': {'type': 'fallback', 'upstream': ['none', 'pool']}, "
-            "'none': {'type': 'limiting', 'limit': 0, 'upstream': 'memory'}, "
-            "'pool': {'type': 'pool', 'upstream': 'memory'}, " MEMORY "}");
-  for (size_t i = 0; i < MANY; i++) blocks[i] = rig_allocate(i % 500 + 1, NULL);
-  assert_int_equal(rig_value("top", "live_fallback_count"), MANY);
+  fixture_start("'resources': {'top': {'type': 'fallback', 'upstream': ['none', 'pool']}, "
+                "'none': {'type': 'limiting', 'limit': 0, 'upstream': 'memory'}, "
+                "'pool': {'type': 'pool', 'upstream': 'memory'}, " MEMORY "}");
+  for (size_t i = 0; i < MANY; i++) blocks[i] = fixture_allocate(i % 500 + 1, NULL);
+  assert_int_equal(fixture_value("top", "live_fallback_count"), MANY);
   for (size_t i = 0; i < MANY; i++) {
     size_t at = i * 7919 % MANY; /* in another order than they came */
     assert_status(hipmm_deallocate(NULL, blocks[at], at % 500 + 2, NULL), HIPMM_E_SIZE);
-    rig_free(blocks[at], i % 3 ? at % 500 + 1 : 0, NULL);
+    fixture_free(blocks[at], i % 3 ? at % 500 + 1 : 0, NULL);
   }
-  assert_int_equal(rig_value("top", "live_fallback_count"), 0);
-  assert_int_equal(rig_value("pool", "live_bytes"), 0);
+  assert_int_equal(fixture_value("top", "live_fallback_count"), 0);
+  assert_int_equal(fixture_value("pool", "live_bytes"), 0);
 }
 
 /* ---- Graphs ---- */
@@ -273,11 +273,11 @@ static void refuses_wrong_upstreams(void **state)
              "'top': {'type': 'fallback', 'upstream': %s}, 'memory': {'type': 'device'}}, "
              "'devices': {'default': 'above'}",
              wrong_graphs[i].upstream);
-    assert_status(rig_try("", graph), HIPMM_E_CONFIG);
+    assert_status(fixture_try("", graph), HIPMM_E_CONFIG);
     assert_message(wrong_graphs[i].message);
     hipmm_finalize();
   }
-  assert_status(rig_try("", "'stack': ['fallback', 'device']"), HIPMM_E_CONFIG);
+  assert_status(fixture_try("", "'stack': ['fallback', 'device']"), HIPMM_E_CONFIG);
   assert_message("fallback needs 2 upstreams; write \"resources\" instead of \"stack\"");
 }
 
@@ -293,7 +293,7 @@ static void agrees_with_a_model(void **state)
 {
   (void)state;
   for (uint64_t seed = 1; seed <= 4; seed++) {
-    rig_start_with(seed % 2 ? "'scheduler': 'stepped', 'seed': 3" : "", half);
+    fixture_start_with(seed % 2 ? "'scheduler': 'stepped', 'seed': 3" : "", half);
     struct model model = {.seed = seed,
                           .steps = 2000,
                           .n_streams = 4,
@@ -302,9 +302,9 @@ static void agrees_with_a_model(void **state)
                           .destroys_streams = true,
                           .ends_with_no_live = seed != 4};
     model_run(&model);
-    assert_in_range(rig_value("top", "fallbacks"), 101, 2000);
-    assert_in_range(rig_value("top", "allocations_1"), 101, 2000);
-    if (model.ends_with_no_live) assert_int_equal(rig_value("limit", "allocated_bytes"), 0);
+    assert_in_range(fixture_value("top", "fallbacks"), 101, 2000);
+    assert_in_range(fixture_value("top", "allocations_1"), 101, 2000);
+    if (model.ends_with_no_live) assert_int_equal(fixture_value("limit", "allocated_bytes"), 0);
     assert_ok(hipmm_finalize());
   }
 }
@@ -333,11 +333,11 @@ static void serves_threads(void **state)
 {
   (void)state;
   needs_software();
-  rig_start(half);
-  rig_run_threads(THREADS, allocate_and_free);
-  assert_int_equal(rig_value("top", "fallbacks") + rig_value("top", "allocations_1"), THREADS * ROUNDS);
-  assert_int_equal(rig_value("limit", "allocated_bytes"), 0);
-  assert_int_equal(rig_value("top", "live_fallback_count"), 0);
+  fixture_start(half);
+  fixture_run_threads(THREADS, allocate_and_free);
+  assert_int_equal(fixture_value("top", "fallbacks") + fixture_value("top", "allocations_1"), THREADS * ROUNDS);
+  assert_int_equal(fixture_value("limit", "allocated_bytes"), 0);
+  assert_int_equal(fixture_value("top", "live_fallback_count"), 0);
 }
 
 /* ---- Failing calls ---- */
@@ -355,30 +355,32 @@ static void work(void)
 static void loses_nothing_whatever_call_fails(void **state)
 {
   (void)state;
-  assert_in_range(rig_fail_each_call("'scheduler': 'stepped'", two, work), 10, 1000);
+  assert_in_range(fixture_fail_each_call("'scheduler': 'stepped'", two, work), 10, 1000);
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
+#define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 /* The second upstream cuts its blocks out of the first one's memory: a block that was freed is not taken for the chunk
  * that starts where it did, without a size or with the chunk's. */
 static void frees_no_chunk_of_another_upstream(void **state)
 {
   (void)state;
-  rig_start("'resources': {'memory': {'type': 'device'}, 'none': {'type': 'limiting', 'upstream': 'memory', 'limit': "
-            "256}, 'blocks': {'type': 'fixed_size', 'upstream': 'memory', 'block_size': '64KiB', 'blocks_per_chunk': "
-            "1}, 'main': {'type': 'fallback', 'upstream': ['none', 'blocks']}}, 'devices': {'default': 'main'}");
-  void *first = rig_allocate(65536, NULL), *second = rig_allocate(65536, NULL), *direct = rig_allocate(256, NULL);
-  size_t held = rig_held_bytes();
-  rig_free(first, 65536, NULL);
+  fixture_start(
+      "'resources': {'memory': {'type': 'device'}, 'none': {'type': 'limiting', 'upstream': 'memory', 'limit': "
+      "256}, 'blocks': {'type': 'fixed_size', 'upstream': 'memory', 'block_size': '64KiB', 'blocks_per_chunk': "
+      "1}, 'main': {'type': 'fallback', 'upstream': ['none', 'blocks']}}, 'devices': {'default': 'main'}");
+  void *first = fixture_allocate(65536, NULL), *second = fixture_allocate(65536, NULL),
+       *direct = fixture_allocate(256, NULL);
+  size_t held = fixture_held_bytes();
+  fixture_free(first, 65536, NULL);
   for (int round = 0; round < 2; round++) {
     assert_status(hipmm_deallocate(NULL, first, 0, NULL), HIPMM_E_POINTER);
     assert_status(hipmm_deallocate(NULL, first, 65536, NULL), HIPMM_E_POINTER);
-    assert_int_equal(rig_held_bytes(), held);
+    assert_int_equal(fixture_held_bytes(), held);
   }
   assert_status(hipmm_deallocate(NULL, direct, 255, NULL), HIPMM_E_SIZE);
-  rig_free(direct, 0, NULL);
-  rig_free(second, 0, NULL);
+  fixture_free(direct, 0, NULL);
+  fixture_free(second, 0, NULL);
 }
 
 int main(void)

@@ -11,28 +11,28 @@ static bool fails(size_t bytes)
 {
   void *ptr = NULL;
   enum hipmm_status status = hipmm_allocate(NULL, bytes, NULL, &ptr);
-  if (!status) rig_free(ptr, bytes, NULL);
+  if (!status) fixture_free(ptr, bytes, NULL);
   if (status) assert_status(status, HIPMM_E_OUT_OF_MEMORY);
   return status != HIPMM_OK;
 }
 
 static void restart(void)
 {
-  assert_ok(hipmm_resource_perform(rig_resource("fault"), "restart"));
+  assert_ok(hipmm_resource_perform(fixture_resource("fault"), "restart"));
 }
 
 static void fails_every_so_many(void **state)
 {
   (void)state;
-  rig_start("'stack': [{'type': 'fault', 'every': 3}, 'device']");
+  fixture_start("'stack': [{'type': 'fault', 'every': 3}, 'device']");
   for (int i = 1; i <= 30; i++) {
     assert_false(fails(0)); /* is not counted */
     assert_int_equal(fails(100), i % 3 == 0);
     if (i % 3 == 0) assert_message("of 100 bytes was made to fail: one in 3 is");
   }
-  assert_int_equal(rig_value("fault", "allocations"), 30);
-  assert_int_equal(rig_value("fault", "failures"), 10);
-  assert_int_equal(rig_value("fault", "passed_bytes"), 2000);
+  assert_int_equal(fixture_value("fault", "allocations"), 30);
+  assert_int_equal(fixture_value("fault", "failures"), 10);
+  assert_int_equal(fixture_value("fault", "passed_bytes"), 2000);
 }
 
 /* As a row of zeros and ones. */
@@ -41,7 +41,7 @@ static void draw(int64_t seed, const char *probability, char *pattern, size_t n)
   char graph[200];
   snprintf(graph, sizeof graph, "'stack': [{'type': 'fault', 'probability': %s, 'seed': %lld}, 'device']", probability,
            (long long)seed);
-  rig_start(graph);
+  fixture_start(graph);
   for (size_t i = 0; i < n; i++) pattern[i] = fails(1) ? '1' : '0';
 }
 
@@ -81,7 +81,7 @@ static void fails_never_and_always(void **state)
 static void fails_above_a_size(void **state)
 {
   (void)state;
-  rig_start("'stack': [{'type': 'fault', 'above': '1MiB'}, 'device']");
+  fixture_start("'stack': [{'type': 'fault', 'above': '1MiB'}, 'device']");
   assert_false(fails(1));
   assert_false(fails(MIB));
   assert_true(fails(MIB + 1));
@@ -92,15 +92,15 @@ static void fails_above_a_size(void **state)
 static void fails_after_a_total(void **state)
 {
   (void)state;
-  rig_start("'stack': [{'type': 'fault', 'after_total': 1000}, 'device']");
+  fixture_start("'stack': [{'type': 'fault', 'after_total': 1000}, 'device']");
   assert_false(fails(600));
   assert_true(fails(401));
   assert_message("after a total");
   assert_true(fails(SIZE_MAX));
-  rig_fail_call("hipMalloc", 1, 0);
+  fixture_fail_call("hipMalloc", 1, 0);
   assert_true(fails(400)); /* of the runtime's own: it is not counted */
-  assert_int_equal(rig_value("fault", "failures"), 2);
-  assert_int_equal(rig_value("fault", "passed_bytes"), 600);
+  assert_int_equal(fixture_value("fault", "failures"), 2);
+  assert_int_equal(fixture_value("fault", "passed_bytes"), 600);
   assert_false(fails(400));
   assert_true(fails(1));
   restart();
@@ -110,7 +110,7 @@ static void fails_after_a_total(void **state)
 static void fails_no_more_than_it_is_told_to(void **state)
 {
   (void)state;
-  rig_start("'stack': [{'type': 'fault', 'every': 4, 'most_failures': 1}, 'device']");
+  fixture_start("'stack': [{'type': 'fault', 'every': 4, 'most_failures': 1}, 'device']");
   for (int i = 1; i <= 20; i++) assert_int_equal(fails(10), i == 4);
   restart();
   for (int i = 1; i <= 20; i++) assert_int_equal(fails(10), i == 4);
@@ -119,23 +119,23 @@ static void fails_no_more_than_it_is_told_to(void **state)
 static void does_nothing_unless_told_to(void **state)
 {
   (void)state;
-  rig_start("'stack': ['fault', 'device']");
+  fixture_start("'stack': ['fault', 'device']");
   for (int i = 0; i < 100; i++) assert_false(fails(MIB));
-  assert_int_equal(rig_value("fault", "failures"), 0);
+  assert_int_equal(fixture_value("fault", "failures"), 0);
 }
 
 static void passes_frees_on(void **state)
 {
   (void)state;
-  rig_start("'stack': ['statistics', {'type': 'fault', 'probability': 0}, 'device']");
-  rig_free(rig_allocate(1000, NULL), 0, NULL);
-  assert_int_equal(rig_value("statistics", "current_bytes"), 0);
+  fixture_start("'stack': ['statistics', {'type': 'fault', 'probability': 0}, 'device']");
+  fixture_free(fixture_allocate(1000, NULL), 0, NULL);
+  assert_int_equal(fixture_value("statistics", "current_bytes"), 0);
 }
 
 static void takes_new_options_while_in_use(void **state)
 {
   (void)state;
-  rig_start("'stack': [{'type': 'fault', 'every': 1}, 'device']");
+  fixture_start("'stack': [{'type': 'fault', 'every': 1}, 'device']");
   assert_true(fails(10));
   assert_ok(hipmm_set("devices/0/fault/every", "0"));
   assert_false(fails(10));
@@ -181,7 +181,7 @@ static void counts_over_all_threads(void **state)
     void *failure = NULL;
     char graph[200];
     snprintf(graph, sizeof graph, "'stack': [{'type': 'fault', %s}, 'pool', 'device']", rows[row].options);
-    rig_start(graph);
+    fixture_start(graph);
     for (int i = 0; i < THREADS; i++)
       assert_int_equal(pthread_create(&threads[i], NULL, count_failures, &failures[i]), 0);
     for (int i = 0; i < THREADS; i++) {
@@ -201,14 +201,14 @@ static void counts_over_all_threads(void **state)
 
 static void refuses_bad_options(void **state)
 {
-  static const struct rig_mistake bad[] = {{"'every': -1", "/stack/0/every"},
-                                           {"'probability': 1.5", "/stack/0/probability"},
-                                           {"'probability': -0.1", "/stack/0/probability"},
-                                           {"'above': '-1'", "/stack/0/above"},
-                                           {"'most_failures': -1", "/stack/0/most_failures"},
-                                           {"'every': 2.5", "/stack/0/every"}};
+  static const struct fixture_mistake bad[] = {{"'every': -1", "/stack/0/every"},
+                                               {"'probability': 1.5", "/stack/0/probability"},
+                                               {"'probability': -0.1", "/stack/0/probability"},
+                                               {"'above': '-1'", "/stack/0/above"},
+                                               {"'most_failures': -1", "/stack/0/most_failures"},
+                                               {"'every': 2.5", "/stack/0/every"}};
   (void)state;
-  rig_refuses("fault", bad, sizeof bad / sizeof *bad);
+  fixture_refuses("fault", bad, sizeof bad / sizeof *bad);
 }
 
 static const struct behaviour_stack stacks[] = {
@@ -217,7 +217,7 @@ static const struct behaviour_stack stacks[] = {
      "'stack': [{'type': 'fault', 'above': '255MiB'}, 'pool', 'device']", true},
 };
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
+#define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 static const struct CMUnitTest others[] = {
     TEST(fails_every_so_many),         TEST(fails_at_random_and_again), TEST(fails_never_and_always),

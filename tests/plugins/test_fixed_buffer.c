@@ -25,13 +25,13 @@ static void register_part(void *ptr, size_t bytes)
 /* The region comes first, from a runtime that the graph then finds as it is. */
 static void start_with(const char *runtime_options, const char *graph)
 {
-  rig_start_with(runtime_options, "'stack': ['device']");
-  assert_int_equal(rig_hip()->Malloc((void **)&program.start, REGION + 2 * CANARY), 0);
-  rig_fill(program.start, 0x5A, REGION + 2 * CANARY);
+  fixture_start_with(runtime_options, "'stack': ['device']");
+  assert_int_equal(fixture_hip()->Malloc((void **)&program.start, REGION + 2 * CANARY), 0);
+  fixture_fill(program.start, 0x5A, REGION + 2 * CANARY);
   register_part(program.start + CANARY, REGION);
   assert_ok(hipmm_finalize());
-  rig_start_with(runtime_options, graph);
-  program.resource = rig_resource("fixed_buffer");
+  fixture_start_with(runtime_options, graph);
+  program.resource = fixture_resource("fixed_buffer");
 }
 
 static void start(void)
@@ -42,12 +42,12 @@ static void start(void)
 static int setup(void **state)
 {
   program.start = NULL;
-  return rig_setup(state);
+  return fixture_setup(state);
 }
 
 static bool canaries_live(void)
 {
-  return rig_holds(program.start, 0x5A, CANARY) && rig_holds(program.start + CANARY + REGION, 0x5A, CANARY);
+  return fixture_holds(program.start, 0x5A, CANARY) && fixture_holds(program.start + CANARY + REGION, 0x5A, CANARY);
 }
 
 /* The region is still the program's, and nothing was written beside it. */
@@ -56,11 +56,11 @@ static int teardown(void **state)
   bool is_good = true;
   hipmm_finalize();
   if (program.start) {
-    is_good = canaries_live() && !rig_hip()->Free(program.start);
+    is_good = canaries_live() && !fixture_hip()->Free(program.start);
     if (!is_good) print_error("the region was freed, or written beyond\n");
   }
   hipmm_register_region("ours", NULL);
-  return rig_teardown(state) || !is_good ? -1 : 0;
+  return fixture_teardown(state) || !is_good ? -1 : 0;
 }
 
 static void *take(size_t bytes, hipStream_t stream)
@@ -98,7 +98,7 @@ static void gives_memory_of_the_region_alone(void **state)
     void *ptr = take(bytes, NULL);
     assert_int_equal((uintptr_t)ptr % HIPMM_ALIGNMENT, 0);
     assert_true(is_inside(ptr, bytes));
-    rig_fill(ptr, 1, bytes);
+    fixture_fill(ptr, 1, bytes);
     give(ptr, bytes, NULL);
   }
   assert_int_equal(value("region_bytes"), REGION);
@@ -203,7 +203,7 @@ static void leaves_the_region_alone_when_it_ends(void **state)
   take(2000, NULL);
   assert_ok(hipmm_resource_trim(program.resource, 0));
   assert_ok(hipmm_finalize());
-  rig_fill(program.start + CANARY, 1, REGION); /* is still there; teardown frees it */
+  fixture_fill(program.start + CANARY, 1, REGION); /* is still there; teardown frees it */
 }
 
 static void serves_again_after_it_ended(void **state)
@@ -212,8 +212,8 @@ static void serves_again_after_it_ended(void **state)
   start();
   void *first = take(1000, NULL);
   assert_ok(hipmm_finalize());
-  rig_start(GRAPH(""));
-  program.resource = rig_resource("fixed_buffer");
+  fixture_start(GRAPH(""));
+  program.resource = fixture_resource("fixed_buffer");
   assert_ptr_equal(take(1000, NULL), first);
 }
 
@@ -226,20 +226,20 @@ static void a_freed_block_waits_for_its_streams_work(void **state)
   char graph[400];
   snprintf(graph, sizeof graph, GRAPH("%s"), options);
   start_with("'scheduler': 'stepped', 'seed': 3", graph);
-  hipStream_t first = rig_stream(), second = rig_stream();
+  hipStream_t first = fixture_stream(), second = fixture_stream();
   for (int i = 0; i < 50; i++) {
     void *ptr = take(REGION, first);
-    assert_int_equal(rig_hip()->MemsetAsync(ptr, 1, REGION, first), 0);
+    assert_int_equal(fixture_hip()->MemsetAsync(ptr, 1, REGION, first), 0);
     give(ptr, REGION, first);
     ptr = take(REGION, second);
-    assert_int_equal(rig_hip()->MemsetAsync(ptr, 2, REGION, second), 0);
-    assert_true(rig_holds(ptr, 2, REGION));
+    assert_int_equal(fixture_hip()->MemsetAsync(ptr, 2, REGION, second), 0);
+    assert_true(fixture_holds(ptr, 2, REGION));
     give(ptr, REGION, second);
   }
   assert_ok(hipmm_stream_retire(0, first));
   assert_ok(hipmm_stream_retire(0, second));
-  rig_drop_stream(first);
-  rig_drop_stream(second);
+  fixture_drop_stream(first);
+  fixture_drop_stream(second);
 }
 
 /* Small pieces of many streams come together again, when there is no other way: by waiting. */
@@ -251,18 +251,18 @@ static void pieces_of_many_streams_become_one(void **state)
   void *blocks[8];
   snprintf(graph, sizeof graph, GRAPH("%s"), options);
   start_with("'scheduler': 'stepped', 'seed': 5", graph);
-  for (int i = 0; i < 8; i++) streams[i] = rig_stream();
+  for (int i = 0; i < 8; i++) streams[i] = fixture_stream();
   for (int round = 0; round < 3; round++) {
     for (int i = 0; i < 8; i++) blocks[i] = take(REGION / 8, streams[i]);
-    for (int i = 0; i < 8; i++) assert_int_equal(rig_hip()->MemsetAsync(blocks[i], i, REGION / 8, streams[i]), 0);
+    for (int i = 0; i < 8; i++) assert_int_equal(fixture_hip()->MemsetAsync(blocks[i], i, REGION / 8, streams[i]), 0);
     for (int i = 0; i < 8; i++) give(blocks[i], REGION / 8, streams[i]);
     void *all = take(REGION, streams[round]);
-    assert_int_equal(rig_hip()->MemsetAsync(all, 77, REGION, streams[round]), 0);
-    assert_true(rig_holds(all, 77, REGION));
+    assert_int_equal(fixture_hip()->MemsetAsync(all, 77, REGION, streams[round]), 0);
+    assert_true(fixture_holds(all, 77, REGION));
     give(all, REGION, streams[round]);
   }
   for (int i = 0; i < 8; i++) assert_ok(hipmm_stream_retire(0, streams[i]));
-  for (int i = 0; i < 8; i++) rig_drop_stream(streams[i]);
+  for (int i = 0; i < 8; i++) fixture_drop_stream(streams[i]);
 }
 
 static void take_and_give(int *failures)
@@ -275,7 +275,7 @@ static void take_and_give(int *failures)
     blocks[at] = NULL;
     if (hipmm_allocate(program.resource, bytes, NULL, &blocks[at])) ++*failures;
     if (blocks[at] && !is_inside(blocks[at], bytes)) ++*failures;
-    if (blocks[at] && rig_hip()->MemsetAsync(blocks[at], at, bytes, NULL)) ++*failures;
+    if (blocks[at] && fixture_hip()->MemsetAsync(blocks[at], at, bytes, NULL)) ++*failures;
   }
   for (int at = 0; at < 20; at++)
     if (hipmm_deallocate(program.resource, blocks[at], 0, NULL)) ++*failures;
@@ -285,7 +285,7 @@ static void serves_many_threads(void **state)
 {
   (void)state;
   start();
-  rig_run_threads(8, take_and_give);
+  fixture_run_threads(8, take_and_give);
   assert_int_equal(value("live_count"), 0);
 }
 
@@ -309,11 +309,11 @@ static void refuses_regions_that_it_cannot_use(void **state)
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     register_part(page + rows[i].offset, rows[i].bytes);
-    enum hipmm_status status = rig_try("", "'stack': [{'type': 'fixed_buffer', 'region': 'ours'}]");
+    enum hipmm_status status = fixture_try("", "'stack': [{'type': 'fixed_buffer', 'region': 'ours'}]");
     assert_status(status, rows[i].message ? HIPMM_E_CONFIG : HIPMM_OK);
     if (rows[i].message) assert_message("/stack/0/region");
     if (rows[i].message) assert_message(rows[i].message);
-    if (!status) assert_int_equal(rig_value("fixed_buffer", "region_bytes"), rows[i].bytes / 256 * 256);
+    if (!status) assert_int_equal(fixture_value("fixed_buffer", "region_bytes"), rows[i].bytes / 256 * 256);
     assert_ok(hipmm_finalize());
   }
 }
@@ -325,20 +325,20 @@ static void a_region_serves_one_resource(void **state)
   struct hipmm_resource *second;
   needs_software(); /* two devices */
   register_part(page, sizeof page);
-  rig_start("'stack': [{'type': 'fixed_buffer', 'region': 'ours'}]");
+  fixture_start("'stack': [{'type': 'fixed_buffer', 'region': 'ours'}]");
   assert_status(hipmm_get_device_resource(1, &second), HIPMM_E_CONFIG);
   assert_message("overlap the region of fixed_buffer on device 0");
   assert_ok(hipmm_finalize());
-  rig_start("'stack': [{'type': 'fixed_buffer', 'region': 'ours'}]"); /* it was let go */
+  fixture_start("'stack': [{'type': 'fixed_buffer', 'region': 'ours'}]"); /* it was let go */
 }
 
 static void needs_a_region_that_is_registered(void **state)
 {
   (void)state;
-  assert_status(rig_try("", "'stack': [{'type': 'fixed_buffer', 'region': 'nobodys'}]"), HIPMM_E_CONFIG);
+  assert_status(fixture_try("", "'stack': [{'type': 'fixed_buffer', 'region': 'nobodys'}]"), HIPMM_E_CONFIG);
   assert_message("nobodys");
   assert_ok(hipmm_finalize());
-  assert_status(rig_try("", "'stack': ['fixed_buffer']"), HIPMM_E_CONFIG);
+  assert_status(fixture_try("", "'stack': ['fixed_buffer']"), HIPMM_E_CONFIG);
   assert_message("region");
 }
 
@@ -346,12 +346,12 @@ static void use_each_op(void)
 {
   hipStream_t stream = NULL;
   void *first = NULL, *second = NULL;
-  rig_hip()->StreamCreateWithFlags(&stream, HIPMM_HIP_STREAM_NON_BLOCKING);
+  fixture_hip()->StreamCreateWithFlags(&stream, HIPMM_HIP_STREAM_NON_BLOCKING);
   if (!hipmm_allocate(NULL, 3000, NULL, &first)) hipmm_deallocate(NULL, first, 3000, NULL);
   if (!hipmm_allocate(NULL, 3000, stream, &second)) hipmm_deallocate(NULL, second, 3000, stream);
   if (!hipmm_allocate(NULL, 3500, NULL, &first)) hipmm_deallocate(NULL, first, 0, NULL);
   hipmm_stream_retire(0, stream);
-  rig_hip()->StreamDestroy(stream);
+  fixture_hip()->StreamDestroy(stream);
 }
 
 static void loses_nothing_whatever_call_fails(void **state)
@@ -359,7 +359,7 @@ static void loses_nothing_whatever_call_fails(void **state)
   (void)state;
   static _Alignas(4096) char page[4096];
   register_part(page, sizeof page);
-  assert_true(rig_fail_each_call("", "'stack': [{'type': 'fixed_buffer', 'region': 'ours'}]", use_each_op) > 5);
+  assert_true(fixture_fail_each_call("", "'stack': [{'type': 'fixed_buffer', 'region': 'ours'}]", use_each_op) > 5);
 }
 
 #define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)

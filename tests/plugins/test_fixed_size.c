@@ -14,44 +14,44 @@ static void rounds_blocks_up_and_refuses_larger_requests(void **state)
 {
   void *ptr = NULL;
   (void)state;
-  rig_start(small_blocks);
-  void *first = rig_allocate(1, NULL), *second = rig_allocate(1024, NULL);
+  fixture_start(small_blocks);
+  void *first = fixture_allocate(1, NULL), *second = fixture_allocate(1024, NULL);
   assert_int_equal((char *)second - (char *)first, 1024);
   assert_status(hipmm_allocate(NULL, 1025, NULL, &ptr), HIPMM_E_LIMIT);
   assert_message("a block has 1 KiB; raise block_size");
   assert_status(hipmm_allocate(NULL, SIZE_MAX, NULL, &ptr), HIPMM_E_LIMIT);
   assert_status(hipmm_allocate_aligned(NULL, 8, 512, NULL, &ptr), HIPMM_E_ARGUMENT);
-  rig_free(first, 1, NULL);
-  rig_free(second, 1024, NULL);
+  fixture_free(first, 1, NULL);
+  fixture_free(second, 1024, NULL);
 }
 
 static void takes_nothing_before_the_first_allocation(void **state)
 {
   (void)state;
-  rig_start("'stack': ['fixed_size', 'device']");
-  assert_int_equal(rig_held_bytes(), 0);
-  assert_null(rig_allocate(0, NULL));
-  rig_free(NULL, 0, NULL);
-  assert_int_equal(rig_held_bytes(), 0);
-  void *ptr = rig_allocate(MIB, NULL);
-  assert_int_equal(rig_held_bytes(), 2 * MIB);
-  rig_free(ptr, MIB, NULL);
+  fixture_start("'stack': ['fixed_size', 'device']");
+  assert_int_equal(fixture_held_bytes(), 0);
+  assert_null(fixture_allocate(0, NULL));
+  fixture_free(NULL, 0, NULL);
+  assert_int_equal(fixture_held_bytes(), 0);
+  void *ptr = fixture_allocate(MIB, NULL);
+  assert_int_equal(fixture_held_bytes(), 2 * MIB);
+  fixture_free(ptr, MIB, NULL);
 }
 
 static void takes_blocks_at_once_if_asked_to(void **state)
 {
   (void)state;
-  rig_start("'stack': [{'type': 'fixed_size', 'block_size': '64KiB', 'blocks_to_preallocate': 200}, 'device']");
-  assert_int_equal(rig_held_bytes(), 200 * 64 * 1024);
-  assert_int_equal(rig_value("fixed_size", "free_count"), 200);
-  assert_int_equal(rig_value("fixed_size", "chunks"), 2);
+  fixture_start("'stack': [{'type': 'fixed_size', 'block_size': '64KiB', 'blocks_to_preallocate': 200}, 'device']");
+  assert_int_equal(fixture_held_bytes(), 200 * 64 * 1024);
+  assert_int_equal(fixture_value("fixed_size", "free_count"), 200);
+  assert_int_equal(fixture_value("fixed_size", "chunks"), 2);
 }
 
 static void says_that_it_cannot_have_that_much_at_once(void **state)
 {
   needs_software();
   (void)state;
-  assert_status(rig_try("", "'stack': [{'type': 'fixed_size', 'blocks_to_preallocate': 400}, 'device']"),
+  assert_status(fixture_try("", "'stack': [{'type': 'fixed_size', 'blocks_to_preallocate': 400}, 'device']"),
                 HIPMM_E_OUT_OF_MEMORY);
   assert_message("/stack/0/blocks_to_preallocate");
 }
@@ -60,13 +60,13 @@ static void says_what_it_holds_when_there_is_no_more(void **state)
 {
   void *blocks[3], *ptr = NULL;
   (void)state;
-  rig_start("'stack': ['fixed_size', {'type': 'limiting', 'limit': '3MiB'}, 'device']");
-  for (int i = 0; i < 3; i++) blocks[i] = rig_allocate(1000, NULL);
+  fixture_start("'stack': ['fixed_size', {'type': 'limiting', 'limit': '3MiB'}, 'device']");
+  for (int i = 0; i < 3; i++) blocks[i] = fixture_allocate(1000, NULL);
   assert_status(hipmm_allocate(NULL, 1000, NULL, &ptr), HIPMM_E_LIMIT);
   assert_message("limiting: cannot allocate 1 MiB: 3 MiB of the limit of 3 MiB are in use");
   assert_message("; fixed_size: cannot allocate 1000 bytes: 3 MiB are held in 3 blocks of 1 MiB, all in use, and the "
                  "upstream has no room for one more");
-  for (int i = 0; i < 3; i++) rig_free(blocks[i], 1000, NULL);
+  for (int i = 0; i < 3; i++) fixture_free(blocks[i], 1000, NULL);
 }
 
 static void grows_with_use_up_to_its_chunks(void **state)
@@ -74,13 +74,13 @@ static void grows_with_use_up_to_its_chunks(void **state)
   enum { BLOCKS = 200 };
   void *blocks[BLOCKS];
   (void)state;
-  rig_start("'stack': [{'type': 'fixed_size', 'block_size': '64KiB', 'blocks_per_chunk': 64}, 'device']");
-  for (int i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate(65536, NULL);
-  assert_true(rig_held_bytes() <= BLOCKS * 65536 * 3 / 2);
-  assert_true(rig_value("fixed_size", "chunks") <= 6);
-  assert_int_equal(rig_value("fixed_size", "live_count"), BLOCKS);
-  for (int i = 0; i < BLOCKS; i++) rig_free(blocks[i], 65536, NULL);
-  assert_int_equal(rig_value("fixed_size", "live_bytes"), 0);
+  fixture_start("'stack': [{'type': 'fixed_size', 'block_size': '64KiB', 'blocks_per_chunk': 64}, 'device']");
+  for (int i = 0; i < BLOCKS; i++) blocks[i] = fixture_allocate(65536, NULL);
+  assert_true(fixture_held_bytes() <= BLOCKS * 65536 * 3 / 2);
+  assert_true(fixture_value("fixed_size", "chunks") <= 6);
+  assert_int_equal(fixture_value("fixed_size", "live_count"), BLOCKS);
+  for (int i = 0; i < BLOCKS; i++) fixture_free(blocks[i], 65536, NULL);
+  assert_int_equal(fixture_value("fixed_size", "live_bytes"), 0);
 }
 
 static void uses_the_last_of_its_upstream(void **state)
@@ -89,19 +89,19 @@ static void uses_the_last_of_its_upstream(void **state)
   void *blocks[MOST];
   size_t n = 0;
   (void)state;
-  rig_start(
+  fixture_start(
       "'stack': [{'type': 'fixed_size', 'block_size': '4MiB'}, {'type': 'limiting', 'limit': '65MiB'}, 'device']");
   while (n < MOST && !hipmm_allocate(NULL, 1, NULL, &blocks[n])) n++;
   assert_int_equal(n, 16); /* all that fit, although a chunk of the usual size did not */
-  while (n) rig_free(blocks[--n], 1, NULL);
+  while (n) fixture_free(blocks[--n], 1, NULL);
 }
 
 static void refuses_frees_that_are_wrong(void **state)
 {
   char foreign;
   (void)state;
-  rig_start(small_blocks);
-  char *ptr = rig_allocate(700, NULL);
+  fixture_start(small_blocks);
+  char *ptr = fixture_allocate(700, NULL);
   assert_status(hipmm_deallocate(NULL, &foreign, 700, NULL), HIPMM_E_POINTER);
   assert_status(hipmm_deallocate(NULL, ptr + 1, 700, NULL), HIPMM_E_POINTER);
   assert_status(hipmm_deallocate(NULL, ptr + 1024, 700, NULL), HIPMM_E_POINTER); /* a free block */
@@ -109,8 +109,8 @@ static void refuses_frees_that_are_wrong(void **state)
   assert_status(hipmm_deallocate(NULL, ptr + 64 * MIB, 700, NULL), HIPMM_E_POINTER);
   assert_status(hipmm_deallocate(NULL, ptr, 1000, NULL), HIPMM_E_SIZE);
   assert_message("was allocated with 700 bytes and cannot be freed with 1000");
-  assert_int_equal(rig_value("fixed_size", "live_count"), 1);
-  rig_free(ptr, 0, NULL);
+  assert_int_equal(fixture_value("fixed_size", "live_count"), 1);
+  fixture_free(ptr, 0, NULL);
   assert_status(hipmm_deallocate(NULL, ptr, 700, NULL), HIPMM_E_POINTER);
   assert_message("freed before");
 }
@@ -120,29 +120,29 @@ static void refuses_frees_that_are_wrong(void **state)
 static void reuses_on_the_same_stream_without_a_call(void **state)
 {
   (void)state;
-  rig_start("'stack': [{'type': 'fixed_size', 'block_size': '64KiB'}, 'device']");
-  hipStream_t stream = rig_stream();
+  fixture_start("'stack': [{'type': 'fixed_size', 'block_size': '64KiB'}, 'device']");
+  hipStream_t stream = fixture_stream();
   assert_ok(hipmm_stream_retain(0, stream));
-  void *first = rig_allocate(1, stream);
-  rig_free(first, 1, stream);
+  void *first = fixture_allocate(1, stream);
+  fixture_free(first, 1, stream);
   assert_reuses_without_a_call(100, stream);
-  assert_ptr_equal(rig_allocate(1, stream), first);
-  rig_free(first, 1, stream);
-  rig_drop_stream(stream);
+  assert_ptr_equal(fixture_allocate(1, stream), first);
+  fixture_free(first, 1, stream);
+  fixture_drop_stream(stream);
 }
 
 /* Frees a block on `first` with work pending, then has `second` take it. The chunk has one block, so that reuse is the
  * only way but growth. Whose bytes are in the block at the end? */
 static void hand_over(hipStream_t first, hipStream_t second)
 {
-  unsigned char *ptr = rig_allocate(4 * MIB, first);
-  assert_int_equal(rig_hip()->MemsetAsync(ptr, 1, 4 * MIB, first), 0);
-  rig_free(ptr, 4 * MIB, first);
-  unsigned char *again = rig_allocate(4 * MIB, second);
+  unsigned char *ptr = fixture_allocate(4 * MIB, first);
+  assert_int_equal(fixture_hip()->MemsetAsync(ptr, 1, 4 * MIB, first), 0);
+  fixture_free(ptr, 4 * MIB, first);
+  unsigned char *again = fixture_allocate(4 * MIB, second);
   assert_ptr_equal(again, ptr);
-  assert_int_equal(rig_hip()->MemsetAsync(again, 2, 4 * MIB, second), 0);
-  assert_true(rig_holds(again, 2, 4 * MIB));
-  rig_free(again, 4 * MIB, second);
+  assert_int_equal(fixture_hip()->MemsetAsync(again, 2, 4 * MIB, second), 0);
+  assert_true(fixture_holds(again, 2, 4 * MIB));
+  fixture_free(again, 4 * MIB, second);
 }
 
 static void orders_streams_however_it_records(void **state)
@@ -153,14 +153,14 @@ static void orders_streams_however_it_records(void **state)
   for (int i = 0; i < 3; i++) {
     snprintf(graph, sizeof graph, "'stack': [{'type': 'fixed_size', 'block_size': '4MiB', 'record': '%s'}, 'device']",
              records[i]);
-    rig_start_with("'scheduler': 'stepped', 'seed': 5", graph);
-    hipStream_t first = rig_stream(), second = rig_stream();
+    fixture_start_with("'scheduler': 'stepped', 'seed': 5", graph);
+    hipStream_t first = fixture_stream(), second = fixture_stream();
     for (int round = 0; round < 20; round++) {
       hand_over(first, second);
       hand_over(second, first);
     }
-    rig_drop_stream(first);
-    rig_drop_stream(second);
+    fixture_drop_stream(first);
+    fixture_drop_stream(second);
     assert_ok(hipmm_finalize());
   }
 }
@@ -169,21 +169,21 @@ static void waits_for_a_stream_and_not_for_the_device_where_it_may(void **state)
 {
   needs_software();
   (void)state;
-  rig_start_with("'scheduler': 'stepped'", "'stack': [{'type': 'fixed_size', 'block_size': '4MiB'}, 'device']");
-  hipStream_t first = rig_stream(), second = rig_stream();
+  fixture_start_with("'scheduler': 'stepped'", "'stack': [{'type': 'fixed_size', 'block_size': '4MiB'}, 'device']");
+  hipStream_t first = fixture_stream(), second = fixture_stream();
   assert_ok(hipmm_stream_retain(0, first));
-  void *ptr = rig_allocate(MIB, first);
-  assert_int_equal(rig_hip()->MemsetAsync(ptr, 1, MIB, first), 0);
-  rig_free(ptr, MIB, first);
+  void *ptr = fixture_allocate(MIB, first);
+  assert_int_equal(fixture_hip()->MemsetAsync(ptr, 1, MIB, first), 0);
+  fixture_free(ptr, MIB, first);
   software()->reset_calls();
-  assert_ptr_equal(rig_allocate(MIB, second), ptr);
+  assert_ptr_equal(fixture_allocate(MIB, second), ptr);
   assert_int_equal(software()->calls("hipDeviceSynchronize"), 0);
   assert_int_equal(software()->calls("hipStreamWaitEvent"), 1);
-  assert_int_equal(rig_value("fixed_size", "stream_waits"), 1);
-  rig_free(ptr, MIB, second);
+  assert_int_equal(fixture_value("fixed_size", "stream_waits"), 1);
+  fixture_free(ptr, MIB, second);
   assert_ok(hipmm_stream_retire(0, first));
-  rig_drop_stream(first);
-  rig_drop_stream(second);
+  fixture_drop_stream(first);
+  fixture_drop_stream(second);
 }
 
 static void never_uses_a_stream_that_may_be_gone(void **state)
@@ -195,16 +195,16 @@ static void never_uses_a_stream_that_may_be_gone(void **state)
 static void makes_blocks_of_a_retired_stream_anybodys(void **state)
 {
   (void)state;
-  rig_start("'stack': [{'type': 'fixed_size', 'block_size': '4MiB'}, 'device']");
-  hipStream_t first = rig_stream();
-  void *ptr = rig_allocate(MIB, first);
-  rig_free(ptr, MIB, first);
+  fixture_start("'stack': [{'type': 'fixed_size', 'block_size': '4MiB'}, 'device']");
+  hipStream_t first = fixture_stream();
+  void *ptr = fixture_allocate(MIB, first);
+  fixture_free(ptr, MIB, first);
   assert_ok(hipmm_stream_retire(0, first));
-  rig_drop_stream(first);
+  fixture_drop_stream(first);
   software()->reset_calls();
-  assert_ptr_equal(rig_allocate(MIB, NULL), ptr);
+  assert_ptr_equal(fixture_allocate(MIB, NULL), ptr);
   assert_int_equal(software()->calls("hipDeviceSynchronize"), 0);
-  rig_free(ptr, MIB, NULL);
+  fixture_free(ptr, MIB, NULL);
 }
 
 /* ---- Giving back ---- */
@@ -232,66 +232,66 @@ static void shows_every_block(void **state)
   void *blocks[6];
   struct seen seen = {0};
   (void)state;
-  rig_start(small_blocks);
-  hipStream_t stream = rig_stream();
-  for (int i = 0; i < 6; i++) blocks[i] = rig_allocate(700 + (size_t)i, stream);
-  for (int i = 0; i < 5; i++) rig_free(blocks[i], 0, i == 2 ? NULL : stream);
-  const struct hipmm_resource *resource = rig_resource("fixed_size");
+  fixture_start(small_blocks);
+  hipStream_t stream = fixture_stream();
+  for (int i = 0; i < 6; i++) blocks[i] = fixture_allocate(700 + (size_t)i, stream);
+  for (int i = 0; i < 5; i++) fixture_free(blocks[i], 0, i == 2 ? NULL : stream);
+  const struct hipmm_resource *resource = fixture_resource("fixed_size");
   assert_ok(resource->ops->visit(resource->self, see, &seen));
   assert_false(seen.is_disordered);
   assert_int_equal(seen.n[HIPMM_EXTENT_LIVE], 1);
   assert_int_equal(seen.live_bytes, 705);
   assert_ptr_equal(seen.live_on, stream);
-  assert_int_equal(seen.n[HIPMM_EXTENT_PENDING], rig_value("fixed_size", "free_count"));
+  assert_int_equal(seen.n[HIPMM_EXTENT_PENDING], fixture_value("fixed_size", "free_count"));
   assert_ok(hipmm_stream_retire(0, stream));
-  rig_drop_stream(stream);
+  fixture_drop_stream(stream);
   memset(&seen, 0, sizeof seen);
   assert_ok(resource->ops->visit(resource->self, see, &seen));
   assert_int_equal(seen.n[HIPMM_EXTENT_PENDING], 1); /* that of the default stream */
-  rig_free(blocks[5], 705, NULL);
+  fixture_free(blocks[5], 705, NULL);
 }
 
 static void gives_idle_chunks_back_when_trimmed(void **state)
 {
   void *blocks[64];
   (void)state;
-  rig_start("'stack': [{'type': 'fixed_size', 'block_size': '1MiB', 'blocks_per_chunk': 2}, 'device']");
-  for (int i = 0; i < 64; i++) blocks[i] = rig_allocate(MIB, NULL);
-  assert_int_equal(rig_held_bytes(), 64 * MIB);
-  for (int i = 1; i < 64; i++) rig_free(blocks[i], MIB, NULL);
-  assert_ok(hipmm_resource_trim(rig_resource("fixed_size"), 10 * MIB));
-  assert_int_equal(rig_held_bytes(), 10 * MIB);
-  assert_ok(hipmm_resource_trim(rig_resource("fixed_size"), 0));
-  assert_int_equal(rig_held_bytes(), 2 * MIB);
-  assert_int_equal(rig_value("fixed_size", "free_count"), 1);
-  for (int i = 1; i < 64; i++) blocks[i] = rig_allocate(MIB, NULL);
-  assert_int_equal(rig_held_bytes(), 64 * MIB);
-  for (int i = 0; i < 64; i++) rig_free(blocks[i], MIB, NULL);
-  assert_int_equal(rig_value("fixed_size", "peak_reserved_bytes"), 64 * MIB);
+  fixture_start("'stack': [{'type': 'fixed_size', 'block_size': '1MiB', 'blocks_per_chunk': 2}, 'device']");
+  for (int i = 0; i < 64; i++) blocks[i] = fixture_allocate(MIB, NULL);
+  assert_int_equal(fixture_held_bytes(), 64 * MIB);
+  for (int i = 1; i < 64; i++) fixture_free(blocks[i], MIB, NULL);
+  assert_ok(hipmm_resource_trim(fixture_resource("fixed_size"), 10 * MIB));
+  assert_int_equal(fixture_held_bytes(), 10 * MIB);
+  assert_ok(hipmm_resource_trim(fixture_resource("fixed_size"), 0));
+  assert_int_equal(fixture_held_bytes(), 2 * MIB);
+  assert_int_equal(fixture_value("fixed_size", "free_count"), 1);
+  for (int i = 1; i < 64; i++) blocks[i] = fixture_allocate(MIB, NULL);
+  assert_int_equal(fixture_held_bytes(), 64 * MIB);
+  for (int i = 0; i < 64; i++) fixture_free(blocks[i], MIB, NULL);
+  assert_int_equal(fixture_value("fixed_size", "peak_reserved_bytes"), 64 * MIB);
 }
 
 static void keeps_a_chunk_that_the_upstream_does_not_take(void **state)
 {
   needs_software();
   (void)state;
-  rig_start("'stack': [{'type': 'fixed_size', 'block_size': '1MiB'}, 'device']");
-  void *ptr = rig_allocate(MIB, NULL);
-  rig_free(ptr, MIB, NULL);
-  rig_fail_call("hipFree", 1, 0);
-  assert_status(hipmm_resource_trim(rig_resource("fixed_size"), 0), HIPMM_E_HIP);
-  assert_int_equal(rig_held_bytes(), 2 * MIB);
-  assert_int_equal(rig_value("fixed_size", "free_count"), 2);
-  rig_free(rig_allocate(MIB, NULL), MIB, NULL);
-  assert_int_equal(rig_held_bytes(), 2 * MIB); /* its blocks are in use again */
-  assert_ok(hipmm_resource_trim(rig_resource("fixed_size"), 0));
-  assert_int_equal(rig_held_bytes(), 0);
+  fixture_start("'stack': [{'type': 'fixed_size', 'block_size': '1MiB'}, 'device']");
+  void *ptr = fixture_allocate(MIB, NULL);
+  fixture_free(ptr, MIB, NULL);
+  fixture_fail_call("hipFree", 1, 0);
+  assert_status(hipmm_resource_trim(fixture_resource("fixed_size"), 0), HIPMM_E_HIP);
+  assert_int_equal(fixture_held_bytes(), 2 * MIB);
+  assert_int_equal(fixture_value("fixed_size", "free_count"), 2);
+  fixture_free(fixture_allocate(MIB, NULL), MIB, NULL);
+  assert_int_equal(fixture_held_bytes(), 2 * MIB); /* its blocks are in use again */
+  assert_ok(hipmm_resource_trim(fixture_resource("fixed_size"), 0));
+  assert_int_equal(fixture_held_bytes(), 0);
 }
 
 static void gives_everything_back_at_the_end(void **state)
 {
   (void)state;
-  rig_start(small_blocks);
-  for (int i = 0; i < 100; i++) rig_allocate(1, NULL);
+  fixture_start(small_blocks);
+  for (int i = 0; i < 100; i++) fixture_allocate(1, NULL);
   assert_ok(hipmm_finalize());
   assert_int_equal(live_on_all_devices(), 0);
 }
@@ -315,7 +315,7 @@ static void passes_the_model(void **state)
     snprintf(graph, sizeof graph,
              "'stack': [{'type': 'fixed_size', 'block_size': '4KiB', 'blocks_per_chunk': 7, 'record': '%s'}, 'device']",
              records[seed % 3]);
-    rig_start_with(schedulers[seed % 2], graph);
+    fixture_start_with(schedulers[seed % 2], graph);
     model_run(&model);
     assert_ok(hipmm_finalize());
     assert_int_equal(live_on_all_devices(), 0);
@@ -338,10 +338,10 @@ static void allocate_and_free(int *failures)
 static void serves_threads_each_on_its_default_stream(void **state)
 {
   (void)state;
-  rig_start("'stack': [{'type': 'fixed_size', 'block_size': '4KiB', 'blocks_per_chunk': 8}, 'device']");
-  rig_run_threads(THREADS, allocate_and_free);
-  assert_int_equal(rig_value("fixed_size", "live_count"), 0);
-  assert_true(rig_value("fixed_size", "free_count") <= 6 * THREADS + 8);
+  fixture_start("'stack': [{'type': 'fixed_size', 'block_size': '4KiB', 'blocks_per_chunk': 8}, 'device']");
+  fixture_run_threads(THREADS, allocate_and_free);
+  assert_int_equal(fixture_value("fixed_size", "live_count"), 0);
+  assert_true(fixture_value("fixed_size", "free_count") <= 6 * THREADS + 8);
 }
 
 static void takes_a_block_back_once_however_many_free_it(void **state)
@@ -349,12 +349,12 @@ static void takes_a_block_back_once_however_many_free_it(void **state)
   enum { BLOCKS = 20000 };
   static void *blocks[BLOCKS];
   (void)state;
-  rig_start("'stack': [{'type': 'fixed_size', 'block_size': 512}, 'device']");
-  for (int i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate(500, NULL);
-  rig_free_in_rivalry(blocks, BLOCKS, 500);
-  assert_int_equal(rig_value("fixed_size", "live_count"), 0);
-  assert_ok(hipmm_resource_trim(rig_resource("fixed_size"), 0));
-  assert_int_equal(rig_held_bytes(), 0);
+  fixture_start("'stack': [{'type': 'fixed_size', 'block_size': 512}, 'device']");
+  for (int i = 0; i < BLOCKS; i++) blocks[i] = fixture_allocate(500, NULL);
+  fixture_free_in_rivalry(blocks, BLOCKS, 500);
+  assert_int_equal(fixture_value("fixed_size", "live_count"), 0);
+  assert_ok(hipmm_resource_trim(fixture_resource("fixed_size"), 0));
+  assert_int_equal(fixture_held_bytes(), 0);
 }
 
 /* Uses a stream of its own, and marks what it has: nobody else may have it meanwhile. */
@@ -364,41 +364,41 @@ static void mark_and_look(int *failures)
   void *blocks[HELD];
   unsigned char first = 0;
   hipStream_t stream;
-  if (rig_hip()->StreamCreateWithFlags(&stream, HIPMM_HIP_STREAM_NON_BLOCKING)) return;
+  if (fixture_hip()->StreamCreateWithFlags(&stream, HIPMM_HIP_STREAM_NON_BLOCKING)) return;
   *failures += hipmm_stream_retain(0, stream) != HIPMM_OK;
   for (unsigned round = 0; round < ROUNDS / 10; round++) {
     for (unsigned i = 0; i < HELD; i++) {
       void *ptr = NULL;
       *failures += hipmm_allocate(NULL, 1000, stream, &ptr) != HIPMM_OK;
       blocks[i] = ptr;
-      *failures += rig_hip()->MemsetAsync(ptr, (int)round, 1000, stream) != 0;
+      *failures += fixture_hip()->MemsetAsync(ptr, (int)round, 1000, stream) != 0;
     }
     for (unsigned i = 0; i < HELD; i++) {
-      *failures += rig_hip()->StreamSynchronize(stream) != 0;
-      *failures += rig_hip()->Memcpy(&first, blocks[i], 1, 2) != 0 || first != (round & 255);
+      *failures += fixture_hip()->StreamSynchronize(stream) != 0;
+      *failures += fixture_hip()->Memcpy(&first, blocks[i], 1, 2) != 0 || first != (round & 255);
       *failures += hipmm_deallocate(NULL, blocks[i], 1000, stream) != HIPMM_OK;
     }
   }
   *failures += hipmm_stream_retire(0, stream) != HIPMM_OK;
-  *failures += rig_hip()->StreamDestroy(stream) != 0;
+  *failures += fixture_hip()->StreamDestroy(stream) != 0;
 }
 
 static void serves_threads_on_streams_of_their_own_while_it_is_trimmed(void **state)
 {
   (void)state;
-  rig_start("'stack': [{'type': 'fixed_size', 'block_size': '4KiB', 'blocks_per_chunk': 8}, 'device']");
-  rig_start_threads(THREADS, mark_and_look);
+  fixture_start("'stack': [{'type': 'fixed_size', 'block_size': '4KiB', 'blocks_per_chunk': 8}, 'device']");
+  fixture_start_threads(THREADS, mark_and_look);
   for (int i = 0; i < 50; i++) {
     struct seen seen = {0};
-    const struct hipmm_resource *resource = rig_resource("fixed_size");
-    assert_ok(hipmm_resource_trim(rig_resource("fixed_size"), 0));
+    const struct hipmm_resource *resource = fixture_resource("fixed_size");
+    assert_ok(hipmm_resource_trim(fixture_resource("fixed_size"), 0));
     assert_ok(resource->ops->visit(resource->self, see, &seen));
     assert_false(seen.is_disordered);
   }
-  rig_join_threads();
-  assert_int_equal(rig_value("fixed_size", "live_count"), 0);
-  assert_ok(hipmm_resource_trim(rig_resource("fixed_size"), 0));
-  assert_int_equal(rig_held_bytes(), 0);
+  fixture_join_threads();
+  assert_int_equal(fixture_value("fixed_size", "live_count"), 0);
+  assert_ok(hipmm_resource_trim(fixture_resource("fixed_size"), 0));
+  assert_int_equal(fixture_held_bytes(), 0);
 }
 
 static void tells_what_it_takes_itself(void **state)
@@ -406,17 +406,17 @@ static void tells_what_it_takes_itself(void **state)
   enum { BLOCKS = 1000 };
   static void *blocks[BLOCKS];
   (void)state;
-  rig_start("'stack': [{'type': 'fixed_size', 'block_size': '4KiB'}, 'device']");
-  for (int i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate(4096, NULL);
-  int64_t bytes = rig_value("fixed_size", "metadata_bytes");
+  fixture_start("'stack': [{'type': 'fixed_size', 'block_size': '4KiB'}, 'device']");
+  for (int i = 0; i < BLOCKS; i++) blocks[i] = fixture_allocate(4096, NULL);
+  int64_t bytes = fixture_value("fixed_size", "metadata_bytes");
   assert_in_range(bytes, 24 * BLOCKS, 100 * BLOCKS);
   for (int round = 0; round < 3; round++) { /* and no more when the same comes again */
-    for (int i = 0; i < BLOCKS; i++) rig_free(blocks[i], 4096, NULL);
-    assert_ok(hipmm_resource_trim(rig_resource("fixed_size"), 0));
-    for (int i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate(4096, NULL);
+    for (int i = 0; i < BLOCKS; i++) fixture_free(blocks[i], 4096, NULL);
+    assert_ok(hipmm_resource_trim(fixture_resource("fixed_size"), 0));
+    for (int i = 0; i < BLOCKS; i++) blocks[i] = fixture_allocate(4096, NULL);
   }
-  assert_int_equal(rig_value("fixed_size", "metadata_bytes"), bytes);
-  for (int i = 0; i < BLOCKS; i++) rig_free(blocks[i], 4096, NULL);
+  assert_int_equal(fixture_value("fixed_size", "metadata_bytes"), bytes);
+  for (int i = 0; i < BLOCKS; i++) fixture_free(blocks[i], 4096, NULL);
 }
 
 static void use_each_op(void)
@@ -425,20 +425,20 @@ static void use_each_op(void)
   hipStream_t stream = NULL;
   void *first = NULL, *second = NULL;
   if (hipmm_get_device_resource(0, &resource)) return;
-  rig_hip()->StreamCreateWithFlags(&stream, HIPMM_HIP_STREAM_NON_BLOCKING);
+  fixture_hip()->StreamCreateWithFlags(&stream, HIPMM_HIP_STREAM_NON_BLOCKING);
   if (!hipmm_allocate(resource, MIB, stream, &first)) hipmm_deallocate(resource, first, MIB, stream);
   if (!hipmm_allocate(resource, MIB, NULL, &second)) hipmm_deallocate(resource, second, MIB, NULL);
   hipmm_resource_trim(resource, 0);
   if (!hipmm_allocate(resource, MIB, stream, &first)) hipmm_deallocate(resource, first, MIB, stream);
   hipmm_stream_retire(0, stream);
-  if (stream) rig_hip()->StreamDestroy(stream);
+  if (stream) fixture_hip()->StreamDestroy(stream);
   hipmm_resource_release(resource);
 }
 
 static void loses_nothing_whatever_call_fails(void **state)
 {
   (void)state;
-  unsigned failed = rig_fail_each_call(
+  unsigned failed = fixture_fail_each_call(
       "",
       "'stack': [{'type': 'fixed_size', 'block_size': '4MiB', 'record': 'on_free', 'blocks_to_preallocate': 1, "
       "'blocks_per_chunk': 1}, 'device']",
@@ -446,7 +446,7 @@ static void loses_nothing_whatever_call_fails(void **state)
   assert_true(failed > 10);
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
+#define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 int main(void)
 {

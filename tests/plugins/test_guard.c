@@ -14,30 +14,30 @@ static const char strict[] = "'stack': [{'type': 'guard', 'on_damage': 'error'},
 /* On the stream where the memory lets streams write, else from the host when the stream has come so far. */
 static void scribble(char *at, size_t bytes, hipStream_t stream)
 {
-  if (!rig_hip()->MemsetAsync(at, 0x11, bytes, stream)) return;
-  rig_hip()->GetLastError();
-  assert_int_equal(rig_hip()->StreamSynchronize(stream), 0);
+  if (!fixture_hip()->MemsetAsync(at, 0x11, bytes, stream)) return;
+  fixture_hip()->GetLastError();
+  assert_int_equal(fixture_hip()->StreamSynchronize(stream), 0);
   memset(at, 0x11, bytes);
 }
 
 /* Once all streams have come so far: zones, too, are filled on streams. */
 static void poke(char *at)
 {
-  assert_int_equal(rig_hip()->DeviceSynchronize(), 0);
-  rig_fill(at, 7, 1);
-  assert_int_equal(rig_hip()->DeviceSynchronize(), 0);
+  assert_int_equal(fixture_hip()->DeviceSynchronize(), 0);
+  fixture_fill(at, 7, 1);
+  assert_int_equal(fixture_hip()->DeviceSynchronize(), 0);
 }
 
 static void verify(enum hipmm_status wanted)
 {
-  assert_status(hipmm_resource_perform(rig_resource("guard"), "verify"), wanted);
+  assert_status(hipmm_resource_perform(fixture_resource("guard"), "verify"), wanted);
 }
 
 static void assert_finds(int64_t overruns, int64_t underruns, int64_t after_free)
 {
-  assert_int_equal(rig_value("guard", "overruns"), overruns);
-  assert_int_equal(rig_value("guard", "underruns"), underruns);
-  assert_int_equal(rig_value("guard", "writes_after_free"), after_free);
+  assert_int_equal(fixture_value("guard", "overruns"), overruns);
+  assert_int_equal(fixture_value("guard", "underruns"), underruns);
+  assert_int_equal(fixture_value("guard", "writes_after_free"), after_free);
 }
 
 /* ---- To the byte ---- */
@@ -68,15 +68,15 @@ static void finds_writes_past_the_end(void **state)
   static const size_t sizes[] = {1, 255, 256, 1000, 4096, 100000};
   static const size_t starts[] = {0, 0, 7, 200, 255}, lengths[] = {1, 256, 9, 1, 1};
   int64_t n = 0;
-  rig_start_with(row->runtime, row->graph);
-  hipStream_t stream = rig_stream();
+  fixture_start_with(row->runtime, row->graph);
+  hipStream_t stream = fixture_stream();
   for (size_t size = 0; size < sizeof sizes / sizeof *sizes; size++)
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
-      char wanted[100], *ptr = rig_allocate(sizes[size], stream);
+      char wanted[100], *ptr = fixture_allocate(sizes[size], stream);
       scribble(ptr, sizes[size], stream);
       scribble(ptr + sizes[size] + starts[i], lengths[i], stream);
       logged();
-      rig_free(ptr, sizes[size], stream);
+      fixture_free(ptr, sizes[size], stream);
       snprintf(wanted, sizeof wanted, "bytes %zu to %zu after its end, from 0 on, %zu in all", starts[i],
                starts[i] + lengths[i] - 1, lengths[i]);
       assert_contains(logged(), wanted);
@@ -84,7 +84,7 @@ static void finds_writes_past_the_end(void **state)
     }
   verify(HIPMM_OK);
   assert_finds(n, 0, 0);
-  rig_drop_stream(stream);
+  fixture_drop_stream(stream);
 }
 
 static void finds_writes_before_the_start(void **state)
@@ -92,32 +92,32 @@ static void finds_writes_before_the_start(void **state)
   const struct memory_row *row = *state;
   static const size_t farthest[] = {1, 8, 256, 100}, lengths[] = {1, 8, 256, 1};
   int64_t n = 0;
-  rig_start_with(row->runtime, row->graph);
-  hipStream_t stream = rig_stream();
+  fixture_start_with(row->runtime, row->graph);
+  hipStream_t stream = fixture_stream();
   for (size_t i = 0; i < sizeof farthest / sizeof *farthest; i++) {
-    char wanted[100], *ptr = rig_allocate(1000, stream);
+    char wanted[100], *ptr = fixture_allocate(1000, stream);
     scribble(ptr, 1000, stream);
     scribble(ptr - farthest[i], lengths[i], stream);
     logged();
-    rig_free(ptr, 0, stream);
+    fixture_free(ptr, 0, stream);
     snprintf(wanted, sizeof wanted, "bytes %zu to %zu before its start, from 1 on, %zu in all",
              farthest[i] - lengths[i] + 1, farthest[i], lengths[i]);
     assert_contains(logged(), wanted);
     assert_finds(0, ++n, 0);
   }
-  rig_drop_stream(stream);
+  fixture_drop_stream(stream);
 }
 
 static void finds_writes_after_the_free(void **state)
 {
   const struct memory_row *row = *state;
-  rig_start_with(row->runtime, row->graph);
-  hipStream_t stream = rig_stream();
-  char *ptr = rig_allocate(100000, stream), *other = rig_allocate(5000, stream);
+  fixture_start_with(row->runtime, row->graph);
+  hipStream_t stream = fixture_stream();
+  char *ptr = fixture_allocate(100000, stream), *other = fixture_allocate(5000, stream);
   scribble(ptr, 100000, stream);
   scribble(other, 5000, stream);
-  rig_free(ptr, 100000, stream);
-  rig_free(other, 5000, stream);
+  fixture_free(ptr, 100000, stream);
+  fixture_free(other, 5000, stream);
   scribble(ptr + 70000, 3, stream);
   scribble(ptr + 99999, 1, stream);
   logged();
@@ -128,32 +128,32 @@ static void finds_writes_after_the_free(void **state)
   assert_finds(0, 0, 1);
   scribble(other + 4000, 1000, stream);
   scribble(other - 1, 1, stream);
-  assert_int_equal(rig_hip()->StreamSynchronize(stream), 0); /* a block goes back when it likes */
-  assert_ok(hipmm_resource_trim(rig_resource("guard"), 0));
+  assert_int_equal(fixture_hip()->StreamSynchronize(stream), 0); /* a block goes back when it likes */
+  assert_ok(hipmm_resource_trim(fixture_resource("guard"), 0));
   assert_contains(logged(), "after it was freed: bytes 4000 to 4999 of it, from 0 on, 1000 in all; found when it was "
                             "about to go back");
   assert_finds(0, 1, 2);
-  assert_int_equal(rig_value("guard", "quarantine_count"), 0);
-  rig_drop_stream(stream);
+  assert_int_equal(fixture_value("guard", "quarantine_count"), 0);
+  fixture_drop_stream(stream);
 }
 
 static void mends_what_it_found(void **state)
 {
   const struct memory_row *row = *state;
-  rig_start_with(row->runtime, row->graph);
+  fixture_start_with(row->runtime, row->graph);
   assert_ok(hipmm_set("devices/0/guard/on_damage", "error"));
-  hipStream_t stream = rig_stream();
-  char *ptr = rig_allocate(1000, stream);
+  hipStream_t stream = fixture_stream();
+  char *ptr = fixture_allocate(1000, stream);
   scribble(ptr - 3, 1006, stream);
   assert_status(hipmm_deallocate(NULL, ptr, 1000, stream), HIPMM_E_SIZE);
   assert_message("bytes 0 to 2 after its end");
-  rig_free(ptr, 1000, stream);
+  fixture_free(ptr, 1000, stream);
   assert_finds(1, 1, 0);
   scribble(ptr, 1000, stream);
   verify(HIPMM_E_SIZE);
-  assert_ok(hipmm_resource_trim(rig_resource("guard"), 0));
+  assert_ok(hipmm_resource_trim(fixture_resource("guard"), 0));
   assert_finds(1, 1, 1);
-  rig_drop_stream(stream);
+  fixture_drop_stream(stream);
 }
 
 /* ---- What a find does ---- */
@@ -161,9 +161,9 @@ static void mends_what_it_found(void **state)
 static void tells_the_farthest_bytes(void **state)
 {
   (void)state;
-  rig_start(guarded);
-  char *ptr = rig_allocate(100000, NULL);
-  rig_free(ptr, 100000, NULL);
+  fixture_start(guarded);
+  char *ptr = fixture_allocate(100000, NULL);
+  fixture_free(ptr, 100000, NULL);
   poke(ptr + 70000);
   poke(ptr + 99998);
   logged();
@@ -175,17 +175,17 @@ static void tells_the_farthest_bytes(void **state)
 static void fails_the_free_if_so_configured(void **state)
 {
   (void)state;
-  rig_start(strict);
-  char *ptr = rig_allocate(1000, NULL);
+  fixture_start(strict);
+  char *ptr = fixture_allocate(1000, NULL);
   poke(ptr + 1003);
   poke(ptr + 1010);
   assert_status(hipmm_deallocate(NULL, ptr, 1000, NULL), HIPMM_E_SIZE);
   assert_message("was written past its end: bytes 3 to 10 after its end");
-  assert_int_equal(rig_value("guard", "guarded_count"), 1);
+  assert_int_equal(fixture_value("guard", "guarded_count"), 1);
   poke(ptr - 2);
   assert_status(hipmm_deallocate(NULL, ptr, 1000, NULL), HIPMM_E_SIZE);
   assert_message("was written before its start: bytes 2 to 2 before its start");
-  rig_free(ptr, 1000, NULL);
+  fixture_free(ptr, 1000, NULL);
   assert_status(hipmm_deallocate(NULL, ptr, 1000, NULL), HIPMM_E_POINTER);
   assert_finds(1, 1, 0);
   poke(ptr);
@@ -197,9 +197,9 @@ static void fails_the_free_if_so_configured(void **state)
 static void verifies_what_is_allocated(void **state)
 {
   (void)state;
-  rig_start(strict);
+  fixture_start(strict);
   char *blocks[5];
-  for (int i = 0; i < 5; i++) blocks[i] = rig_allocate(1000, NULL);
+  for (int i = 0; i < 5; i++) blocks[i] = fixture_allocate(1000, NULL);
   verify(HIPMM_OK);
   poke(blocks[1] + 1000);
   poke(blocks[3] - 1);
@@ -207,15 +207,15 @@ static void verifies_what_is_allocated(void **state)
   assert_message("2 blocks");
   verify(HIPMM_OK);
   assert_finds(1, 1, 0);
-  for (int i = 0; i < 5; i++) rig_free(blocks[i], 1000, NULL);
+  for (int i = 0; i < 5; i++) fixture_free(blocks[i], 1000, NULL);
 }
 
 static void looks_at_what_is_left_in_the_end(void **state)
 {
   (void)state;
-  rig_start(guarded);
-  char *left = rig_allocate(1000, NULL), *freed = rig_allocate(500, NULL);
-  rig_free(freed, 500, NULL);
+  fixture_start(guarded);
+  char *left = fixture_allocate(1000, NULL), *freed = fixture_allocate(500, NULL);
+  fixture_free(freed, 500, NULL);
   poke(left + 1001);
   poke(freed + 17);
   logged();
@@ -230,9 +230,9 @@ static void looks_at_what_is_left_in_the_end(void **state)
 static void says_who_it_was(void **state)
 {
   (void)state;
-  rig_start("'stack': [{'type': 'guard', 'capture_stacks': true}, 'device']");
-  char *ptr = rig_allocate(1000, NULL);
-  rig_free(ptr, 1000, NULL);
+  fixture_start("'stack': [{'type': 'guard', 'capture_stacks': true}, 'device']");
+  char *ptr = fixture_allocate(1000, NULL);
+  fixture_free(ptr, 1000, NULL);
   poke(ptr);
   logged();
   verify(HIPMM_OK);
@@ -244,7 +244,7 @@ static void says_who_it_was(void **state)
   text = logged();
   assert_contains(text, "is freed a second time");
   assert_contains(text, " freed here: callstack:");
-  assert_int_equal(rig_value("guard", "double_frees"), 1);
+  assert_int_equal(fixture_value("guard", "double_frees"), 1);
 }
 
 /* ---- Quarantine ---- */
@@ -252,61 +252,61 @@ static void says_who_it_was(void **state)
 static void keeps_back_no_more_than_configured(void **state)
 {
   (void)state;
-  rig_start("'stack': [{'type': 'guard', 'quarantine_size': '64KiB'}, 'device']");
+  fixture_start("'stack': [{'type': 'guard', 'quarantine_size': '64KiB'}, 'device']");
   for (int i = 0; i < 50; i++) {
-    rig_free(rig_allocate(5000, NULL), 5000, NULL);
-    assert_in_range(rig_value("guard", "quarantine_bytes"), 1, 65536);
+    fixture_free(fixture_allocate(5000, NULL), 5000, NULL);
+    assert_in_range(fixture_value("guard", "quarantine_bytes"), 1, 65536);
   }
-  assert_int_equal(rig_held_bytes(), rig_value("guard", "quarantine_bytes"));
-  assert_int_equal(rig_value("guard", "quarantine_count"), 65536 / 5632);
-  rig_free(rig_allocate(70000, NULL), 70000, NULL); /* too large to be kept at all */
-  assert_int_equal(rig_value("guard", "quarantine_count"), 65536 / 5632);
-  assert_ok(hipmm_resource_trim(rig_resource("guard"), 20000));
-  assert_in_range(rig_value("guard", "quarantine_bytes"), 1, 20000);
+  assert_int_equal(fixture_held_bytes(), fixture_value("guard", "quarantine_bytes"));
+  assert_int_equal(fixture_value("guard", "quarantine_count"), 65536 / 5632);
+  fixture_free(fixture_allocate(70000, NULL), 70000, NULL); /* too large to be kept at all */
+  assert_int_equal(fixture_value("guard", "quarantine_count"), 65536 / 5632);
+  assert_ok(hipmm_resource_trim(fixture_resource("guard"), 20000));
+  assert_in_range(fixture_value("guard", "quarantine_bytes"), 1, 20000);
 }
 
 static void never_uses_a_block_again_while_it_is_kept(void **state)
 {
   (void)state;
-  rig_start("'stack': ['guard', {'type': 'pool', 'growth': 'mapped'}, 'device']");
-  void *first = rig_allocate(5000, NULL);
-  rig_free(first, 5000, NULL);
-  void *second = rig_allocate(5000, NULL);
+  fixture_start("'stack': ['guard', {'type': 'pool', 'growth': 'mapped'}, 'device']");
+  void *first = fixture_allocate(5000, NULL);
+  fixture_free(first, 5000, NULL);
+  void *second = fixture_allocate(5000, NULL);
   assert_ptr_not_equal(first, second);
-  rig_free(second, 5000, NULL);
+  fixture_free(second, 5000, NULL);
 }
 
 static void gives_back_what_is_kept_when_memory_is_short(void **state)
 {
   (void)state;
   needs_software(); /* of 256 MiB */
-  rig_start("'stack': [{'type': 'guard', 'quarantine_size': '200MiB'}, 'device']");
-  rig_free(rig_allocate(150 * MIB, NULL), 150 * MIB, NULL);
-  void *ptr = rig_allocate(200 * MIB, NULL);
-  assert_int_equal(rig_value("guard", "quarantine_count"), 0);
-  rig_free(ptr, 200 * MIB, NULL);
+  fixture_start("'stack': [{'type': 'guard', 'quarantine_size': '200MiB'}, 'device']");
+  fixture_free(fixture_allocate(150 * MIB, NULL), 150 * MIB, NULL);
+  void *ptr = fixture_allocate(200 * MIB, NULL);
+  assert_int_equal(fixture_value("guard", "quarantine_count"), 0);
+  fixture_free(ptr, 200 * MIB, NULL);
 }
 
 static void can_do_without_quarantine_and_poison(void **state)
 {
   (void)state;
-  rig_start("'stack': [{'type': 'guard', 'quarantine_size': 0, 'poison': false}, 'device']");
-  char *ptr = rig_allocate(1000, NULL);
+  fixture_start("'stack': [{'type': 'guard', 'quarantine_size': 0, 'poison': false}, 'device']");
+  char *ptr = fixture_allocate(1000, NULL);
   poke(ptr + 1000);
-  rig_free(ptr, 1000, NULL);
+  fixture_free(ptr, 1000, NULL);
   assert_finds(1, 0, 0);
-  assert_int_equal(rig_held_bytes(), 0);
+  assert_int_equal(fixture_held_bytes(), 0);
   if (on_software()) assert_int_equal(software()->calls("hipMemsetAsync"), 5); /* two zones, mended; and the write */
 }
 
 static void poisons_what_is_freed(void **state)
 {
   (void)state;
-  rig_start(guarded);
-  void *ptr = rig_allocate(1000, NULL);
-  rig_fill(ptr, 1, 1000);
-  rig_free(ptr, 1000, NULL);
-  assert_true(rig_holds(ptr, MEMORY_POISON, 1000));
+  fixture_start(guarded);
+  void *ptr = fixture_allocate(1000, NULL);
+  fixture_fill(ptr, 1, 1000);
+  fixture_free(ptr, 1000, NULL);
+  assert_true(fixture_holds(ptr, MEMORY_POISON, 1000));
 }
 
 /* ---- Streams ---- */
@@ -318,16 +318,16 @@ static void fills_zones_before_a_block_goes_on(void **state)
   for (int seed = 1; seed <= 20; seed++) {
     char runtime[60];
     snprintf(runtime, sizeof runtime, "'scheduler': 'stepped', 'seed': %d", seed);
-    rig_start_with(runtime, "'stack': [{'type': 'guard', 'quarantine_size': 0}, 'pool', 'device']");
-    hipStream_t first = rig_stream(), second = rig_stream();
-    rig_free(rig_allocate(1000, first), 1000, second);
-    char *ptr = rig_allocate(3000, second);
-    assert_int_equal(rig_hip()->MemsetAsync(ptr, 5, 3000, second), 0);
-    assert_true(rig_holds(ptr, 5, 3000));
-    rig_free(ptr, 3000, second);
+    fixture_start_with(runtime, "'stack': [{'type': 'guard', 'quarantine_size': 0}, 'pool', 'device']");
+    hipStream_t first = fixture_stream(), second = fixture_stream();
+    fixture_free(fixture_allocate(1000, first), 1000, second);
+    char *ptr = fixture_allocate(3000, second);
+    assert_int_equal(fixture_hip()->MemsetAsync(ptr, 5, 3000, second), 0);
+    assert_true(fixture_holds(ptr, 5, 3000));
+    fixture_free(ptr, 3000, second);
     assert_finds(0, 0, 0);
-    rig_drop_stream(first);
-    rig_drop_stream(second);
+    fixture_drop_stream(first);
+    fixture_drop_stream(second);
     assert_ok(hipmm_finalize());
   }
 }
@@ -339,14 +339,14 @@ static void finds_writes_that_come_late(void **state)
   for (int seed = 1; seed <= 20; seed++) {
     char runtime[60];
     snprintf(runtime, sizeof runtime, "'scheduler': 'stepped', 'seed': %d", seed);
-    rig_start_with(runtime, strict);
-    hipStream_t stream = rig_stream();
-    char *ptr = rig_allocate(1000, stream);
+    fixture_start_with(runtime, strict);
+    hipStream_t stream = fixture_stream();
+    char *ptr = fixture_allocate(1000, stream);
     scribble(ptr, 1001, stream);
     assert_status(hipmm_deallocate(NULL, ptr, 1000, stream), HIPMM_E_SIZE);
-    rig_free(ptr, 1000, stream);
-    rig_drop_stream(stream); /* kept blocks do not need it */
-    assert_ok(hipmm_resource_trim(rig_resource("guard"), 0));
+    fixture_free(ptr, 1000, stream);
+    fixture_drop_stream(stream); /* kept blocks do not need it */
+    assert_ok(hipmm_resource_trim(fixture_resource("guard"), 0));
     assert_finds(1, 0, 0);
     assert_ok(hipmm_finalize());
   }
@@ -359,15 +359,15 @@ static void finds_writes_of_another_stream_after_the_free(void **state)
   for (int seed = 1; seed <= 20; seed++) {
     char runtime[60];
     snprintf(runtime, sizeof runtime, "'scheduler': 'stepped', 'seed': %d", seed);
-    rig_start_with(runtime, guarded);
-    hipStream_t first = rig_stream(), second = rig_stream();
-    char *ptr = rig_allocate(1000, first);
-    rig_free(ptr, 1000, first);
+    fixture_start_with(runtime, guarded);
+    hipStream_t first = fixture_stream(), second = fixture_stream();
+    char *ptr = fixture_allocate(1000, first);
+    fixture_free(ptr, 1000, first);
     scribble(ptr + 10, 20, second);
     verify(HIPMM_OK);
     assert_finds(0, 0, 1);
-    rig_drop_stream(first);
-    rig_drop_stream(second);
+    fixture_drop_stream(first);
+    fixture_drop_stream(second);
     assert_ok(hipmm_finalize());
   }
 }
@@ -395,10 +395,10 @@ static void finds_nothing_where_nothing_is(void **state)
   hipStream_t streams[THREADS];
   void *failure = NULL;
   (void)state;
-  rig_start_with("'scheduler': 'stepped', 'seed': 9",
-                 "'stack': [{'type': 'guard', 'quarantine_size': '8KiB'}, 'pool', 'device']");
+  fixture_start_with("'scheduler': 'stepped', 'seed': 9",
+                     "'stack': [{'type': 'guard', 'quarantine_size': '8KiB'}, 'pool', 'device']");
   for (int i = 0; i < THREADS; i++) {
-    streams[i] = rig_stream();
+    streams[i] = fixture_stream();
     assert_int_equal(pthread_create(&threads[i], NULL, allocate_and_free, streams[i]), 0);
   }
   for (int i = 0; i < 50; i++) verify(HIPMM_OK);
@@ -406,7 +406,7 @@ static void finds_nothing_where_nothing_is(void **state)
     pthread_join(threads[i], &failure);
     assert_null(failure);
     assert_ok(hipmm_stream_retire(0, streams[i]));
-    rig_drop_stream(streams[i]);
+    fixture_drop_stream(streams[i]);
   }
   assert_finds(0, 0, 0);
 }
@@ -417,7 +417,7 @@ static void *overrun(void *argument)
   for (int i = 1; i <= ROUNDS; i++) {
     void *ptr;
     if (hipmm_allocate(NULL, 1000, NULL, &ptr)) return argument;
-    if (i % 10 == 0 && rig_hip()->MemsetAsync((char *)ptr + 1000, 1, 4, NULL)) return argument;
+    if (i % 10 == 0 && fixture_hip()->MemsetAsync((char *)ptr + 1000, 1, 4, NULL)) return argument;
     if (hipmm_deallocate(NULL, ptr, 1000, NULL)) return argument;
   }
   return NULL;
@@ -428,7 +428,7 @@ static void finds_all_under_threads(void **state)
   pthread_t threads[THREADS];
   void *failure = NULL;
   (void)state;
-  rig_start("'stack': [{'type': 'guard', 'quarantine_size': '20KiB'}, 'pool', 'device']");
+  fixture_start("'stack': [{'type': 'guard', 'quarantine_size': '20KiB'}, 'pool', 'device']");
   for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, overrun, threads), 0);
   for (int i = 0; i < 10; i++) verify(HIPMM_OK);
   for (int i = 0; i < THREADS; i++) {
@@ -443,20 +443,20 @@ static void finds_all_under_threads(void **state)
 static void keeps_alignment_and_size(void **state)
 {
   (void)state;
-  rig_start("'stack': ['statistics', {'type': 'guard', 'zone_size': 1000}, 'pool', 'device']");
+  fixture_start("'stack': ['statistics', {'type': 'guard', 'zone_size': 1000}, 'pool', 'device']");
   for (size_t alignment = 256; alignment <= MIB; alignment *= 4) {
     void *ptr = NULL;
     assert_ok(hipmm_allocate_aligned(NULL, 777, alignment, NULL, &ptr));
     assert_int_equal((uintptr_t)ptr % alignment, 0);
-    assert_int_equal(rig_value("statistics", "current_bytes"), 777);
+    assert_int_equal(fixture_value("statistics", "current_bytes"), 777);
     struct hipmm_block block;
-    struct hipmm_resource *guard = rig_resource("guard");
+    struct hipmm_resource *guard = fixture_resource("guard");
     assert_ok(guard->ops->find(guard->self, ptr, &block));
     assert_int_equal(block.bytes, 777);
     poke((char *)ptr + 777 + 999);
     poke((char *)ptr - 1000);
     assert_ok(hipmm_deallocate_aligned(NULL, ptr, 0, alignment, NULL));
-    assert_int_equal(rig_value("statistics", "current_bytes"), 0);
+    assert_int_equal(fixture_value("statistics", "current_bytes"), 0);
   }
   assert_finds(7, 7, 0);
 }
@@ -477,44 +477,44 @@ static void shows_its_blocks(void **state)
 {
   struct seen seen = {0};
   (void)state;
-  rig_start(guarded);
-  void *first = rig_allocate(1000, NULL), *second = rig_allocate(2000, NULL);
-  rig_free(first, 1000, NULL);
-  struct hipmm_resource *guard = rig_resource("guard");
+  fixture_start(guarded);
+  void *first = fixture_allocate(1000, NULL), *second = fixture_allocate(2000, NULL);
+  fixture_free(first, 1000, NULL);
+  struct hipmm_resource *guard = fixture_resource("guard");
   assert_ok(guard->ops->visit(guard->self, see, &seen));
   assert_int_equal(seen.n, 2);
   assert_int_equal(seen.live_bytes, 2000);
-  assert_int_equal(seen.pending_bytes, rig_value("guard", "quarantine_bytes"));
-  rig_free(second, 2000, NULL);
+  assert_int_equal(seen.pending_bytes, fixture_value("guard", "quarantine_bytes"));
+  fixture_free(second, 2000, NULL);
 }
 
 static void takes_new_options_while_in_use(void **state)
 {
   (void)state;
-  rig_start(guarded);
-  char *before = rig_allocate(1000, NULL);
+  fixture_start(guarded);
+  char *before = fixture_allocate(1000, NULL);
   assert_ok(hipmm_set("devices/0/guard/zone_size", "4KiB"));
   assert_ok(hipmm_set("devices/0/guard/on_damage", "error"));
   assert_ok(hipmm_set("devices/0/guard/quarantine_size", "0"));
   assert_status(hipmm_set("devices/0/guard/zone_size", "0"), HIPMM_E_CONFIG);
-  char *after = rig_allocate(1000, NULL);
+  char *after = fixture_allocate(1000, NULL);
   poke(before + 1000);
   poke(after + 1000 + 4095);
   assert_status(hipmm_deallocate(NULL, before, 1000, NULL), HIPMM_E_SIZE);
   assert_status(hipmm_deallocate(NULL, after, 1000, NULL), HIPMM_E_SIZE);
   assert_message("bytes 4095 to 4095 after its end");
-  rig_free(before, 1000, NULL);
-  rig_free(after, 1000, NULL);
-  assert_int_equal(rig_held_bytes(), 0);
+  fixture_free(before, 1000, NULL);
+  fixture_free(after, 1000, NULL);
+  assert_int_equal(fixture_held_bytes(), 0);
 }
 
 static void refuses_bad_options(void **state)
 {
-  static const struct rig_mistake bad[] = {{"'zone_size': 0", "0 is"},      {"'zone_size': '2GiB'", "2GiB"},
-                                           {"'quarantine_size': -1", "-1"}, {"'on_damage': 'abort'", "abort"},
-                                           {"'stack_depth': 65", "65"},     {"'poison': 1", "poison"}};
+  static const struct fixture_mistake bad[] = {{"'zone_size': 0", "0 is"},      {"'zone_size': '2GiB'", "2GiB"},
+                                               {"'quarantine_size': -1", "-1"}, {"'on_damage': 'abort'", "abort"},
+                                               {"'stack_depth': 65", "65"},     {"'poison': 1", "poison"}};
   (void)state;
-  rig_refuses("guard", bad, sizeof bad / sizeof *bad);
+  fixture_refuses("guard", bad, sizeof bad / sizeof *bad);
 }
 
 /* ---- Failures ---- */
@@ -538,9 +538,9 @@ static void loses_nothing_whatever_fails(void **state)
 {
   (void)state;
   assert_in_range(
-      rig_fail_each_call("", "'stack': [{'type': 'guard', 'quarantine_size': '8KiB'}, 'pool', 'device']", use_all), 50,
-      100000);
-  assert_in_range(rig_fail_each_call("", "'stack': ['guard', 'pinned']", use_all), 50, 100000);
+      fixture_fail_each_call("", "'stack': [{'type': 'guard', 'quarantine_size': '8KiB'}, 'pool', 'device']", use_all),
+      50, 100000);
+  assert_in_range(fixture_fail_each_call("", "'stack': ['guard', 'pinned']", use_all), 50, 100000);
 }
 
 static const struct behaviour_stack stacks[] = {
@@ -561,7 +561,7 @@ static const struct CMUnitTest in_memory[] = {
 
 enum { IN_MEMORY = sizeof in_memory / sizeof *in_memory };
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
+#define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 static const struct CMUnitTest others[] = {
     TEST(tells_the_farthest_bytes),
@@ -600,8 +600,8 @@ int main(void)
              memories[i / IN_MEMORY].name);
     tests[n] = in_memory[i % IN_MEMORY];
     tests[n].name = names[i];
-    tests[n].setup_func = rig_setup;
-    tests[n].teardown_func = rig_teardown;
+    tests[n].setup_func = fixture_setup;
+    tests[n].teardown_func = fixture_teardown;
     tests[n].initial_state = (void *)(uintptr_t)&memories[i / IN_MEMORY];
   }
   n += behaviour_tests(stacks, STACKS, tests + n);

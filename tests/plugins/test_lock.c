@@ -9,21 +9,21 @@
 
 enum { THREADS = 3, ROUNDS = 20000, LONG = 3000 };
 
-static struct lock lock;
+static struct biased_lock lock;
 static unsigned long inside; /* what the lock guards: counted without any order of its own */
 
 static void become_owner(void)
 {
-  lock_take(&lock);
-  lock_own(&lock);
-  lock_release(&lock);
+  biased_lock_take(&lock);
+  biased_lock_own(&lock);
+  biased_lock_release(&lock);
 }
 
 static int begin(void **state)
 {
   (void)state;
   memset(&lock, 0, sizeof lock);
-  lock_open(&lock);
+  biased_lock_open(&lock);
   inside = 0;
   return 0;
 }
@@ -31,9 +31,9 @@ static int begin(void **state)
 static void pass(unsigned long times)
 {
   for (unsigned long i = 0; i < times; i++) {
-    lock_take(&lock);
+    biased_lock_take(&lock);
     inside++;
-    lock_release(&lock);
+    biased_lock_release(&lock);
   }
 }
 
@@ -60,14 +60,14 @@ static void lets_one_in_at_a_time(void **state)
   pass(10 * ROUNDS); /* alone for long in between, too */
   for (unsigned i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
   assert_int_equal(inside, (10 + THREADS) * ROUNDS);
-  lock_disown(&lock);
+  biased_lock_disown(&lock);
 }
 
 static bool passes_by_the_gate(void)
 {
-  lock_take(&lock);
+  biased_lock_take(&lock);
   bool by_the_gate = gate_is_passed(&lock.gate);
-  lock_release(&lock);
+  biased_lock_release(&lock);
   return by_the_gate;
 }
 
@@ -83,7 +83,7 @@ static void lets_its_owner_pass_by_the_gate_while_it_is_alone(void **state)
   assert_false(passes_by_the_gate());
   pass(LONG);
   assert_true(passes_by_the_gate());
-  lock_disown(&lock);
+  biased_lock_disown(&lock);
   assert_false(passes_by_the_gate());
   assert_int_equal(inside, LONG + 1);
 }
@@ -99,7 +99,7 @@ static void is_owned_by_who_is_alone_for_long(void **state)
   assert_false(passes_by_the_gate());
   pass(LONG);
   assert_true(passes_by_the_gate());
-  lock_disown(&lock);
+  biased_lock_disown(&lock);
 }
 
 static void *try_here(void *unused)
@@ -107,7 +107,7 @@ static void *try_here(void *unused)
   (void)unused;
   if (!lock_try(&lock)) return NULL;
   inside++;
-  lock_release(&lock);
+  biased_lock_release(&lock);
   return &lock;
 }
 
@@ -125,26 +125,26 @@ static void is_had_without_waiting_or_not_at_all(void **state)
   (void)state;
   assert_true(can_be_had_elsewhere()); /* nobody owns it */
   become_owner();
-  lock_take(&lock); /* by the gate */
+  biased_lock_take(&lock); /* by the gate */
   assert_true(gate_is_passed(&lock.gate));
   assert_false(can_be_had_elsewhere());
   assert_false(lock_try(&lock)); /* it is held here */
-  lock_release(&lock);
+  biased_lock_release(&lock);
   assert_true(passes_by_the_gate()); /* it was in vain, and the owner pays nothing for it */
   assert_true(can_be_had_elsewhere());
-  lock_take(&lock); /* by the mutex, since another thread was there */
+  biased_lock_take(&lock); /* by the mutex, since another thread was there */
   assert_false(can_be_had_elsewhere());
-  lock_release(&lock);
+  biased_lock_release(&lock);
   assert_true(lock_try(&lock));
-  lock_release(&lock);
+  biased_lock_release(&lock);
   assert_int_equal(inside, 2);
-  lock_disown(&lock);
+  biased_lock_disown(&lock);
 }
 
 static void *is_held_here(void *unused)
 {
   (void)unused;
-  return lock_is_held(&lock) ? &lock : NULL;
+  return biased_lock_is_held(&lock) ? &lock : NULL;
 }
 
 static bool is_held_elsewhere(void)
@@ -160,23 +160,23 @@ static void knows_who_holds_it(void **state)
 {
   (void)state;
   for (unsigned i = 0; i < 2; i++) { /* not by the gate, and by it */
-    assert_false(lock_is_held(&lock));
-    lock_take(&lock);
+    assert_false(biased_lock_is_held(&lock));
+    biased_lock_take(&lock);
     assert_int_equal(gate_is_passed(&lock.gate), i);
-    assert_true(lock_is_held(&lock));
+    assert_true(biased_lock_is_held(&lock));
     assert_false(is_held_elsewhere());
-    lock_release(&lock);
-    assert_false(lock_is_held(&lock));
+    biased_lock_release(&lock);
+    assert_false(biased_lock_is_held(&lock));
     become_owner();
   }
-  lock_disown(&lock);
+  biased_lock_disown(&lock);
 }
 
 static void *own_for_life(void *by_the_gate)
 {
   become_owner();
   *(bool *)by_the_gate = passes_by_the_gate();
-  lock_disown(&lock);
+  biased_lock_disown(&lock);
   return NULL;
 }
 
@@ -197,7 +197,7 @@ static void goes_from_owner_to_owner(void **state)
   assert_int_equal(pthread_create(&thread, NULL, own_for_life, &others), 0);
   pthread_join(thread, NULL);
   assert_false(others); /* it has an owner */
-  lock_disown(&lock);
+  biased_lock_disown(&lock);
 }
 
 int main(void)

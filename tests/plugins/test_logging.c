@@ -21,12 +21,12 @@ static char *folder;
 static int setup(void **state)
 {
   folder = new_folder();
-  return rig_setup(state);
+  return fixture_setup(state);
 }
 
 static int teardown(void **state)
 {
-  int status = rig_teardown(state);
+  int status = fixture_teardown(state);
   remove_folder(folder);
   return status;
 }
@@ -37,7 +37,7 @@ static enum hipmm_status start_over(const char *source, const char *name, const 
   char graph[600];
   snprintf(graph, sizeof graph, "'stack': [{'type': 'logging', 'file': '%s/%s'%s}, '%s']", folder, name, more_options,
            source);
-  return rig_try("", graph);
+  return fixture_try("", graph);
 }
 
 static enum hipmm_status start(const char *name, const char *more_options)
@@ -75,7 +75,7 @@ static void assert_matches(const char *text, const char *pattern)
 
 static void flush(void)
 {
-  assert_ok(hipmm_resource_perform(rig_resource("logging"), "flush"));
+  assert_ok(hipmm_resource_perform(fixture_resource("logging"), "flush"));
 }
 
 #define TIME "[0-2][0-9]:[0-5][0-9]:[0-6][0-9]\\.[0-9]{6}"
@@ -86,12 +86,12 @@ static void writes_what_rmm_writes(void **state)
   char pattern[1000];
   (void)state;
   assert_ok(start("log.csv", ""));
-  hipStream_t stream = rig_stream();
-  void *first = rig_allocate(1000, NULL), *second = rig_allocate(1, stream);
-  assert_null(rig_allocate(0, (hipStream_t)1));
+  hipStream_t stream = fixture_stream();
+  void *first = fixture_allocate(1000, NULL), *second = fixture_allocate(1, stream);
+  assert_null(fixture_allocate(0, (hipStream_t)1));
   assert_status(hipmm_allocate(NULL, SIZE_MAX, (hipStream_t)2, &ptr), HIPMM_E_OUT_OF_MEMORY);
-  rig_free(first, 1000, NULL);
-  rig_free(second, 0, stream);
+  fixture_free(first, 1000, NULL);
+  fixture_free(second, 0, stream);
   flush();
   char *text = read_log("log.csv");
   long thread = syscall(SYS_gettid);
@@ -107,7 +107,7 @@ static void writes_what_rmm_writes(void **state)
            (void *)stream);
   assert_matches(text, pattern);
   free(text);
-  rig_drop_stream(stream);
+  fixture_drop_stream(stream);
 }
 
 static int rows_in(const char *name)
@@ -123,24 +123,24 @@ static void writes_only_while_it_is_enabled(void **state)
 {
   (void)state;
   assert_ok(start("log.csv", ", 'enabled': false"));
-  void *first = rig_allocate(1000, NULL);
+  void *first = fixture_allocate(1000, NULL);
   flush();
   assert_int_equal(rows_in("log.csv"), 0);
   assert_ok(hipmm_set("devices/0/logging/enabled", "true"));
-  void *second = rig_allocate(1000, NULL);
-  rig_free(first, 0, NULL);
+  void *second = fixture_allocate(1000, NULL);
+  fixture_free(first, 0, NULL);
   assert_ok(hipmm_set("devices/0/logging/enabled", "false"));
-  rig_free(second, 0, NULL);
+  fixture_free(second, 0, NULL);
   flush();
   assert_int_equal(rows_in("log.csv"), 2);
-  assert_int_equal(rig_value("logging", "rows"), 2);
+  assert_int_equal(fixture_value("logging", "rows"), 2);
   assert_status(hipmm_set("devices/0/logging/enabled", "maybe"), HIPMM_E_CONFIG);
   assert_message("devices/0/logging: /enabled: \"maybe\" is neither true nor false");
   assert_status(hipmm_set("devices/0/logging/file", "other.csv"), HIPMM_E_NOT_SUPPORTED);
   assert_message("file cannot be set while it is in use; of logging can be: enabled");
   assert_ok(hipmm_set("devices/0/logging/enabled", NULL));
-  rig_free(rig_allocate(1000, NULL), 1000, NULL);
-  assert_int_equal(rig_value("logging", "rows"), 4);
+  fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
+  assert_int_equal(fixture_value("logging", "rows"), 4);
 }
 
 static void writes_the_local_time(void **state)
@@ -149,7 +149,7 @@ static void writes_the_local_time(void **state)
   (void)state;
   assert_ok(start("log.csv", ""));
   time_t before = time(NULL);
-  rig_free(rig_allocate(1, NULL), 1, NULL);
+  fixture_free(fixture_allocate(1, NULL), 1, NULL);
   time_t after = time(NULL);
   flush();
   char *text = read_log("log.csv");
@@ -166,9 +166,9 @@ static void keeps_a_refused_free_as_rmm_does(void **state)
 {
   (void)state;
   assert_ok(start("log.csv", ""));
-  void *ptr = rig_allocate(1000, NULL);
+  void *ptr = fixture_allocate(1000, NULL);
   assert_status(hipmm_deallocate(NULL, ptr, 7, NULL), HIPMM_E_SIZE);
-  rig_free(ptr, 1000, NULL);
+  fixture_free(ptr, 1000, NULL);
   flush();
   char *text = read_log("log.csv");
   assert_matches(text, ",free,0x[0-9a-f]+,7,0\n[0-9]+," TIME ",free,0x[0-9a-f]+,1000,0\n$");
@@ -179,7 +179,7 @@ static void writes_at_the_latest_when_it_is_taken_down(void **state)
 {
   (void)state;
   assert_ok(start("log.csv", ""));
-  rig_free(rig_allocate(1000, NULL), 1000, NULL);
+  fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
   assert_ok(hipmm_finalize());
   char *text = read_log("log.csv");
   assert_matches(text, ",free,0x[0-9a-f]+,1000,0\n$");
@@ -190,11 +190,11 @@ static void writes_each_row_at_once_if_asked_to(void **state)
 {
   (void)state;
   assert_ok(start("log.csv", ", 'auto_flush': true"));
-  void *ptr = rig_allocate(1000, NULL);
+  void *ptr = fixture_allocate(1000, NULL);
   char *text = read_log("log.csv");
   assert_matches(text, ",allocate,0x[0-9a-f]+,1000,0\n$");
   free(text);
-  rig_free(ptr, 1000, NULL);
+  fixture_free(ptr, 1000, NULL);
 }
 
 /* Run as another process: a program that ends with its stack live. */
@@ -227,11 +227,11 @@ static int log_among_words(const char *name, FILE *stream)
   fputs("before\n", stream);
   fflush(stream);
   if (start(name, "")) return 1;
-  rig_free(rig_allocate(1000, NULL), 1000, NULL);
+  fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
   flush();
   fputs("between\n", stream);
   fflush(stream);
-  rig_free(rig_allocate(0, NULL), 0, NULL);
+  fixture_free(fixture_allocate(0, NULL), 0, NULL);
   if (hipmm_finalize()) return 1;
   fputs("after\n", stream);
   return 0;
@@ -276,7 +276,7 @@ static void writes_no_row_twice_when_a_child_exits(void **state)
 {
   (void)state;
   assert_ok(start("log.csv", ""));
-  rig_free(rig_allocate(1000, NULL), 1000, NULL);
+  fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
   assert_int_equal(run_forked(exit_at_once, NULL).status, 7);
   flush();
   char *text = read_log("log.csv");
@@ -349,7 +349,7 @@ static void refuses_endless_names(void **state)
   memset(graph, 'x', 5900);
   memcpy(graph, "'stack': [{'type': 'logging', 'file': '", 39);
   strcpy(graph + 5900, "'}, 'device']");
-  assert_status(rig_try("", graph), HIPMM_E_CONFIG);
+  assert_status(fixture_try("", graph), HIPMM_E_CONFIG);
   assert_message("too long");
   free(graph);
 }
@@ -359,7 +359,7 @@ static void takes_rmms_variable_as_default(void **state)
   (void)state;
   char *path = path_in(folder, "rmm.%d.csv");
   setenv("RMM_LOG_FILE", path, 1);
-  enum hipmm_status status = rig_try("", "'stack': ['logging', 'device']");
+  enum hipmm_status status = fixture_try("", "'stack': ['logging', 'device']");
   unsetenv("RMM_LOG_FILE");
   assert_ok(status);
   assert_true(is_there("rmm.0.csv"));
@@ -369,10 +369,10 @@ static void takes_rmms_variable_as_default(void **state)
 static void needs_a_name(void **state)
 {
   (void)state;
-  assert_status(rig_try("", "'stack': ['logging', 'device']"), HIPMM_E_CONFIG);
+  assert_status(fixture_try("", "'stack': ['logging', 'device']"), HIPMM_E_CONFIG);
   assert_message("logging needs the name of a file");
   hipmm_finalize();
-  assert_status(rig_try("", "'stack': [{'type': 'logging', 'file': ''}, 'device']"), HIPMM_E_CONFIG);
+  assert_status(fixture_try("", "'stack': [{'type': 'logging', 'file': ''}, 'device']"), HIPMM_E_CONFIG);
   assert_message("/stack/0/file");
 }
 
@@ -403,7 +403,7 @@ static void refuses_two_logs_in_one_file(void **state)
       graph, sizeof graph,
       "'stack': [{'type': 'logging', 'file': '%s/log.csv'}, {'type': 'logging', 'file': '%s/./log.csv'}, 'device']",
       folder, folder);
-  assert_status(rig_try("", graph), HIPMM_E_CONFIG);
+  assert_status(fixture_try("", graph), HIPMM_E_CONFIG);
   assert_message("written already by another logging resource");
 }
 
@@ -435,7 +435,7 @@ static void goes_on_when_the_disk_is_full(void **state)
     print_message("no /dev/full here\n");
     return;
   }
-  assert_status(rig_try("", "'stack': [{'type': 'logging', 'file': '/dev/full'}, 'device']"), HIPMM_E_IO);
+  assert_status(fixture_try("", "'stack': [{'type': 'logging', 'file': '/dev/full'}, 'device']"), HIPMM_E_IO);
   assert_message("No space left");
 }
 
@@ -488,7 +488,7 @@ static void allocate_and_free(int *failures)
 static void run_threads(void)
 {
   pthread_barrier_init(&start_line, NULL, THREADS);
-  rig_run_threads(THREADS, allocate_and_free);
+  fixture_run_threads(THREADS, allocate_and_free);
   pthread_barrier_destroy(&start_line);
 }
 
@@ -520,7 +520,7 @@ static void start_over_pool(const char *name)
 {
   char graph[600];
   snprintf(graph, sizeof graph, "'stack': [{'type': 'logging', 'file': '%s/%s'}, 'pool', 'device']", folder, name);
-  rig_start(graph);
+  fixture_start(graph);
 }
 
 /* Where what a thread frees is what the next thread gets. */
@@ -529,7 +529,7 @@ static void start_over_fixed_size(const char *name)
   char graph[600];
   snprintf(graph, sizeof graph, "'stack': [{'type': 'logging', 'file': '%s/%s'}, 'fixed_size', 'device']", folder,
            name);
-  rig_start(graph);
+  fixture_start(graph);
 }
 
 static void assert_rows(const char *name, int rows)
@@ -544,7 +544,7 @@ static void keeps_rows_of_threads_in_true_order(void **state)
   (void)state;
   start_over_fixed_size("log.csv");
   run_threads();
-  assert_int_equal(rig_value("logging", "rows"), 2 * THREADS * ROUNDS);
+  assert_int_equal(fixture_value("logging", "rows"), 2 * THREADS * ROUNDS);
   flush();
   assert_rows("log.csv", 2 * THREADS * ROUNDS);
 }
@@ -555,10 +555,10 @@ static void drops_no_row_when_it_is_late(void **state)
   enum { MANY = 50000 };
   (void)state;
   start_over_pool("log.csv");
-  for (int i = 0; i < MANY; i++) rig_free(rig_allocate(1000, NULL), 1000, NULL);
-  assert_int_equal(rig_value("logging", "rows"), 2 * MANY);
-  assert_int_equal(rig_value("logging", "lost_rows"), 0);
-  assert_true(rig_value("logging", "metadata_bytes") < 2 * (int64_t)MIB);
+  for (int i = 0; i < MANY; i++) fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
+  assert_int_equal(fixture_value("logging", "rows"), 2 * MANY);
+  assert_int_equal(fixture_value("logging", "lost_rows"), 0);
+  assert_true(fixture_value("logging", "metadata_bytes") < 2 * (int64_t)MIB);
   flush();
   assert_rows("log.csv", 2 * MANY);
 }
@@ -631,8 +631,8 @@ static void keeps_the_rows_of_threads_that_ended(void **state)
     if (i % 10 == 9) flush(); /* a loaded machine's writer would not get to it by itself */
   }
   assert_int_equal(failures, 0);
-  assert_int_equal(rig_value("logging", "rows"), 2 * MANY);
-  assert_true(rig_value("logging", "metadata_bytes") < 8 * (int64_t)MIB); /* their memory is used again */
+  assert_int_equal(fixture_value("logging", "rows"), 2 * MANY);
+  assert_true(fixture_value("logging", "metadata_bytes") < 8 * (int64_t)MIB); /* their memory is used again */
   flush();
   assert_rows("log.csv", 2 * MANY);
 }
@@ -643,7 +643,7 @@ static void writes_soon_without_being_asked(void **state)
   start_over_pool("log.csv");
   for (int turn = 0; turn < 3; turn++) { /* the writer goes to sleep in between */
     int rows = 0;
-    rig_free(rig_allocate(1000, NULL), 1000, NULL);
+    fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
     for (int i = 0; i < 500 && rows < 2 * turn + 2; i++) {
       usleep(10000);
       char *text = read_log("log.csv");
@@ -663,7 +663,7 @@ static void writes_two_logs_of_one_stack(void **state)
            "'stack': [{'type': 'logging', 'file': '%s/above.csv'}, {'type': 'logging', 'file': '%s/below.csv'}, "
            "'pool', 'device']",
            folder, folder);
-  rig_start(graph);
+  fixture_start(graph);
   run_threads();
   assert_ok(hipmm_finalize());
   assert_rows("above.csv", 2 * THREADS * ROUNDS);
@@ -687,7 +687,7 @@ static int exit_when_busy(void)
 {
   char graph[600];
   snprintf(graph, sizeof graph, "'stack': [{'type': 'logging', 'file': '%s/exit.csv'}, 'pool', 'device']", folder);
-  if (rig_try("", graph)) return 1;
+  if (fixture_try("", graph)) return 1;
   static atomic_int rounds[2];
   for (int i = 0; i < 2; i++) {
     pthread_t thread;
@@ -718,7 +718,8 @@ static void *allocate_without_memory(void *argument)
 {
   struct starved *starved = argument;
   int device;
-  starved->failures += rig_hip()->GetDevice(&device) != 0; /* the thread's own data of the library and the runtime */
+  starved->failures +=
+      fixture_hip()->GetDevice(&device) != 0; /* the thread's own data of the library and the runtime */
   (void)hipmm_last_error_message();
   pthread_barrier_wait(&starved->turn);
   pthread_barrier_wait(&starved->turn);

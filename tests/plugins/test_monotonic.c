@@ -17,7 +17,7 @@ static void gives_memory_out_from_the_front_to_the_back(void **state)
   void *ptrs[8];
   uintptr_t first = 0, end = 0; /* of all so far */
   (void)state;
-  rig_start(plain);
+  fixture_start(plain);
   for (int i = 0; i < 8; i++) {
     assert_ok(hipmm_allocate_aligned(NULL, blocks[i].bytes, blocks[i].alignment, NULL, &ptrs[i]));
     uintptr_t start = (uintptr_t)ptrs[i];
@@ -28,30 +28,30 @@ static void gives_memory_out_from_the_front_to_the_back(void **state)
       assert_null(ptrs[i]);
     if (blocks[i].bytes) end = start + (blocks[i].bytes + 255) / 256 * 256;
   }
-  assert_int_equal(rig_value("monotonic", "live_count"), 7);
-  assert_int_equal(rig_value("monotonic", "used_bytes"), end - first);
-  assert_int_equal(rig_held_bytes(), 2 * MIB);
-  for (int i = 0; i < 8; i++) rig_free(ptrs[i], blocks[i].bytes, NULL);
-  assert_int_equal(rig_value("monotonic", "live_bytes"), 0);
+  assert_int_equal(fixture_value("monotonic", "live_count"), 7);
+  assert_int_equal(fixture_value("monotonic", "used_bytes"), end - first);
+  assert_int_equal(fixture_held_bytes(), 2 * MIB);
+  for (int i = 0; i < 8; i++) fixture_free(ptrs[i], blocks[i].bytes, NULL);
+  assert_int_equal(fixture_value("monotonic", "live_bytes"), 0);
 }
 
 /* A free in between gives nothing back; the last one gives everything. */
 static void gives_everything_out_anew_when_the_last_block_is_freed(void **state)
 {
   (void)state;
-  rig_start(plain);
-  void *first = rig_allocate(1000, NULL), *second = rig_allocate(1000, NULL);
-  rig_free(second, 1000, NULL);
-  void *third = rig_allocate(1000, NULL);
+  fixture_start(plain);
+  void *first = fixture_allocate(1000, NULL), *second = fixture_allocate(1000, NULL);
+  fixture_free(second, 1000, NULL);
+  void *third = fixture_allocate(1000, NULL);
   assert_int_equal((char *)third - (char *)first, 2048);
-  assert_int_equal(rig_value("monotonic", "rewinds"), 0);
-  rig_free(first, 0, NULL);
-  rig_free(third, 1000, NULL);
-  assert_int_equal(rig_value("monotonic", "rewinds"), 1);
-  assert_int_equal(rig_value("monotonic", "used_bytes"), 0);
-  assert_ptr_equal(rig_allocate(MIB, NULL), first);
-  assert_int_equal(rig_held_bytes(), 2 * MIB);
-  rig_free(first, MIB, NULL);
+  assert_int_equal(fixture_value("monotonic", "rewinds"), 0);
+  fixture_free(first, 0, NULL);
+  fixture_free(third, 1000, NULL);
+  assert_int_equal(fixture_value("monotonic", "rewinds"), 1);
+  assert_int_equal(fixture_value("monotonic", "used_bytes"), 0);
+  assert_ptr_equal(fixture_allocate(MIB, NULL), first);
+  assert_int_equal(fixture_held_bytes(), 2 * MIB);
+  fixture_free(first, MIB, NULL);
 }
 
 static void takes_larger_and_larger_chunks(void **state)
@@ -59,18 +59,18 @@ static void takes_larger_and_larger_chunks(void **state)
   enum { BLOCKS = 60 };
   void *blocks[BLOCKS];
   (void)state;
-  rig_start("'stack': [{'type': 'monotonic', 'initial_size': '1MiB', 'chunk_size': '1MiB', 'growth_factor': 2.0}, "
-            "'device']");
-  assert_int_equal(rig_held_bytes(), MIB);
-  for (int i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate(MIB / 2, NULL);
-  assert_int_equal(rig_held_bytes(), 32 * MIB); /* 1, 1, 2, 4, 8, 16 */
-  assert_int_equal(rig_value("monotonic", "chunks"), 6);
+  fixture_start("'stack': [{'type': 'monotonic', 'initial_size': '1MiB', 'chunk_size': '1MiB', 'growth_factor': 2.0}, "
+                "'device']");
+  assert_int_equal(fixture_held_bytes(), MIB);
+  for (int i = 0; i < BLOCKS; i++) blocks[i] = fixture_allocate(MIB / 2, NULL);
+  assert_int_equal(fixture_held_bytes(), 32 * MIB); /* 1, 1, 2, 4, 8, 16 */
+  assert_int_equal(fixture_value("monotonic", "chunks"), 6);
   for (int round = 0; round < 3; round++) {
-    for (int i = 0; i < BLOCKS; i++) rig_free(blocks[i], MIB / 2, NULL);
-    for (int i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate(MIB / 2, NULL);
-    assert_int_equal(rig_held_bytes(), 32 * MIB);
+    for (int i = 0; i < BLOCKS; i++) fixture_free(blocks[i], MIB / 2, NULL);
+    for (int i = 0; i < BLOCKS; i++) blocks[i] = fixture_allocate(MIB / 2, NULL);
+    assert_int_equal(fixture_held_bytes(), 32 * MIB);
   }
-  for (int i = 0; i < BLOCKS; i++) rig_free(blocks[i], 0, NULL);
+  for (int i = 0; i < BLOCKS; i++) fixture_free(blocks[i], 0, NULL);
 }
 
 static void takes_chunks_of_one_size_if_they_do_not_grow(void **state)
@@ -78,61 +78,61 @@ static void takes_chunks_of_one_size_if_they_do_not_grow(void **state)
   enum { BLOCKS = 10 };
   void *blocks[BLOCKS];
   (void)state;
-  rig_start("'stack': [{'type': 'monotonic', 'chunk_size': 3000000, 'growth_factor': 1.0}, 'device']");
-  for (int i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate(1000000, NULL);
-  assert_int_equal(rig_held_bytes(), 5 * 3000064); /* a chunk has room for 2 rounded up */
-  void *large = rig_allocate(4 * MIB, NULL);
-  assert_int_equal(rig_held_bytes(), 5 * 3000064 + 4 * MIB);
-  rig_free(large, 4 * MIB, NULL);
-  for (int i = 0; i < BLOCKS; i++) rig_free(blocks[i], 1000000, NULL);
+  fixture_start("'stack': [{'type': 'monotonic', 'chunk_size': 3000000, 'growth_factor': 1.0}, 'device']");
+  for (int i = 0; i < BLOCKS; i++) blocks[i] = fixture_allocate(1000000, NULL);
+  assert_int_equal(fixture_held_bytes(), 5 * 3000064); /* a chunk has room for 2 rounded up */
+  void *large = fixture_allocate(4 * MIB, NULL);
+  assert_int_equal(fixture_held_bytes(), 5 * 3000064 + 4 * MIB);
+  fixture_free(large, 4 * MIB, NULL);
+  for (int i = 0; i < BLOCKS; i++) fixture_free(blocks[i], 1000000, NULL);
 }
 
 static void refuses_what_is_too_much(void **state)
 {
   void *none = NULL;
   (void)state;
-  rig_start("'stack': [{'type': 'monotonic', 'maximum_size': '5MiB'}, 'device']");
+  fixture_start("'stack': [{'type': 'monotonic', 'maximum_size': '5MiB'}, 'device']");
   assert_status(hipmm_allocate(NULL, SIZE_MAX, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
   assert_status(hipmm_allocate(NULL, 5 * MIB + 1, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
   assert_status(hipmm_allocate_aligned(NULL, 1, SIZE_MAX / 2 + 1, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
   assert_status(hipmm_allocate_aligned(NULL, 1, 32 * MIB, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
-  void *first = rig_allocate(2 * MIB, NULL), *second = rig_allocate(3 * MIB, NULL);
+  void *first = fixture_allocate(2 * MIB, NULL), *second = fixture_allocate(3 * MIB, NULL);
   assert_status(hipmm_allocate(NULL, 1, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
   assert_message("cannot allocate 1 byte: 5 MiB are held, 5 MiB of it given out");
   assert_ok(hipmm_set("devices/0/monotonic/maximum_size", "6MiB"));
-  void *third = rig_allocate(MIB, NULL);
-  rig_free(first, 0, NULL);
-  rig_free(second, 0, NULL);
+  void *third = fixture_allocate(MIB, NULL);
+  fixture_free(first, 0, NULL);
+  fixture_free(second, 0, NULL);
   assert_status(hipmm_allocate(NULL, 1, NULL, &none), HIPMM_E_OUT_OF_MEMORY); /* one is live still */
-  rig_free(third, 0, NULL);
-  rig_free(rig_allocate(6 * MIB, NULL), 0, NULL); /* in exchange for the chunks that were there */
-  assert_int_equal(rig_value("monotonic", "chunks"), 1);
+  fixture_free(third, 0, NULL);
+  fixture_free(fixture_allocate(6 * MIB, NULL), 0, NULL); /* in exchange for the chunks that were there */
+  assert_int_equal(fixture_value("monotonic", "chunks"), 1);
 }
 
 static void says_what_it_holds_when_the_upstream_has_no_more(void **state)
 {
   void *none = NULL;
   (void)state;
-  rig_start("'stack': ['monotonic', {'type': 'limiting', 'limit': '4MiB'}, 'device']");
-  void *ptr = rig_allocate(3 * MIB, NULL);
+  fixture_start("'stack': ['monotonic', {'type': 'limiting', 'limit': '4MiB'}, 'device']");
+  void *ptr = fixture_allocate(3 * MIB, NULL);
   assert_status(hipmm_allocate(NULL, 3 * MIB, NULL, &none), HIPMM_E_LIMIT);
   assert_message("monotonic: cannot allocate 3 MiB: 3 MiB are held, 3 MiB of it given out since nothing was allocated, "
                  "and the upstream does not have");
   assert_status(hipmm_allocate_aligned(NULL, 3 * MIB, 8 * MIB, NULL, &none), HIPMM_E_LIMIT);
-  rig_free(ptr, 3 * MIB, NULL);
+  fixture_free(ptr, 3 * MIB, NULL);
 }
 
 static void says_what_is_wrong_with_its_options(void **state)
 {
-  static const struct rig_mistake mistakes[] = {
+  static const struct fixture_mistake mistakes[] = {
       {"'initial_size': '8MiB', 'maximum_size': '7MiB'", "/stack/0/maximum_size"},
       {"'chunk_size': 255", "/stack/0/chunk_size"},
       {"'growth_factor': 0.5", "/stack/0/growth_factor"},
       {"'growth_factor': 17.0", "/stack/0/growth_factor"},
   };
   (void)state;
-  rig_refuses("monotonic", mistakes, sizeof mistakes / sizeof *mistakes);
-  assert_status(rig_try("", "'stack': [{'type': 'monotonic', 'initial_size': '1GiB'}, 'device']"),
+  fixture_refuses("monotonic", mistakes, sizeof mistakes / sizeof *mistakes);
+  assert_status(fixture_try("", "'stack': [{'type': 'monotonic', 'initial_size': '1GiB'}, 'device']"),
                 HIPMM_E_OUT_OF_MEMORY);
   assert_message("/stack/0/initial_size");
 }
@@ -141,20 +141,20 @@ static void refuses_frees_that_are_wrong(void **state)
 {
   char foreign;
   (void)state;
-  rig_start(plain);
-  char *ptr = rig_allocate(700, NULL), *other = rig_allocate(700, NULL);
+  fixture_start(plain);
+  char *ptr = fixture_allocate(700, NULL), *other = fixture_allocate(700, NULL);
   assert_status(hipmm_deallocate(NULL, &foreign, 700, NULL), HIPMM_E_POINTER);
   assert_status(hipmm_deallocate(NULL, ptr + 1, 700, NULL), HIPMM_E_POINTER);
   assert_status(hipmm_deallocate(NULL, ptr + 256, 0, NULL), HIPMM_E_POINTER);
   assert_status(hipmm_deallocate(NULL, other + 1024, 0, NULL), HIPMM_E_POINTER);
   assert_status(hipmm_deallocate(NULL, ptr, 701, NULL), HIPMM_E_SIZE);
   assert_message("was allocated with 700 bytes and cannot be freed with 701");
-  rig_free(ptr, 0, NULL);
+  fixture_free(ptr, 0, NULL);
   assert_status(hipmm_deallocate(NULL, ptr, 700, NULL), HIPMM_E_POINTER);
-  rig_free(other, 700, NULL);
+  fixture_free(other, 700, NULL);
   assert_status(hipmm_deallocate(NULL, other, 700, NULL), HIPMM_E_POINTER); /* after everything was rewound */
-  assert_int_equal(rig_value("monotonic", "live_count"), 0);
-  assert_int_equal(rig_value("monotonic", "rewinds"), 1);
+  assert_int_equal(fixture_value("monotonic", "live_count"), 0);
+  assert_int_equal(fixture_value("monotonic", "rewinds"), 1);
 }
 
 /* ---- Streams ---- */
@@ -162,47 +162,47 @@ static void refuses_frees_that_are_wrong(void **state)
 static void reuses_on_the_same_stream_without_a_call(void **state)
 {
   (void)state;
-  rig_start(plain);
-  hipStream_t stream = rig_stream();
+  fixture_start(plain);
+  hipStream_t stream = fixture_stream();
   assert_ok(hipmm_stream_retain(0, stream));
   assert_reuses_without_a_call(100, stream);
-  assert_int_equal(rig_value("monotonic", "rewinds"), 101);
-  rig_drop_stream(stream);
+  assert_int_equal(fixture_value("monotonic", "rewinds"), 101);
+  fixture_drop_stream(stream);
 }
 
 /* Frees on two streams with work pending, then has a third take the memory: once it waits for both, and no more. */
 static void waits_for_every_stream_that_used_the_memory_once(void **state)
 {
   (void)state;
-  rig_start_with("'scheduler': 'stepped'", plain);
+  fixture_start_with("'scheduler': 'stepped'", plain);
   hipStream_t streams[3];
   unsigned char *ptrs[2];
   for (int i = 0; i < 3; i++) {
-    streams[i] = rig_stream();
+    streams[i] = fixture_stream();
     assert_ok(hipmm_stream_retain(0, streams[i]));
   }
   for (int i = 0; i < 2; i++) {
-    ptrs[i] = rig_allocate(MIB / 2, streams[i]);
-    assert_int_equal(rig_hip()->MemsetAsync(ptrs[i], 1, MIB / 2, streams[i]), 0);
+    ptrs[i] = fixture_allocate(MIB / 2, streams[i]);
+    assert_int_equal(fixture_hip()->MemsetAsync(ptrs[i], 1, MIB / 2, streams[i]), 0);
   }
-  for (int i = 0; i < 2; i++) rig_free(ptrs[i], MIB / 2, streams[i]);
+  for (int i = 0; i < 2; i++) fixture_free(ptrs[i], MIB / 2, streams[i]);
   software()->reset_calls();
-  unsigned char *all = rig_allocate(MIB, streams[2]);
+  unsigned char *all = fixture_allocate(MIB, streams[2]);
   assert_ptr_equal(all, ptrs[0]);
-  void *more = rig_allocate(1000, streams[2]);
+  void *more = fixture_allocate(1000, streams[2]);
   assert_int_equal(software()->calls("hipStreamWaitEvent"), 2);
   assert_int_equal(software()->calls("hipDeviceSynchronize"), 0);
-  assert_int_equal(rig_hip()->MemsetAsync(all, 2, MIB, streams[2]), 0);
-  assert_int_equal(rig_hip()->DeviceSynchronize(), 0);
+  assert_int_equal(fixture_hip()->MemsetAsync(all, 2, MIB, streams[2]), 0);
+  assert_int_equal(fixture_hip()->DeviceSynchronize(), 0);
   assert_true(all[0] == 2 && all[MIB / 2 - 1] == 2 && all[MIB - 1] == 2);
-  rig_free(all, MIB, streams[2]);
-  rig_free(more, 1000, streams[2]);
+  fixture_free(all, MIB, streams[2]);
+  fixture_free(more, 1000, streams[2]);
   for (int i = 0; i < 3; i++) {
     assert_ok(hipmm_stream_retire(0, streams[i]));
-    rig_drop_stream(streams[i]);
+    fixture_drop_stream(streams[i]);
   }
   software()->reset_calls();
-  rig_free(rig_allocate(1, NULL), 1, NULL);
+  fixture_free(fixture_allocate(1, NULL), 1, NULL);
   assert_int_equal(software()->calls("hipStreamWaitEvent") + software()->calls("hipDeviceSynchronize"), 0);
 }
 
@@ -217,38 +217,38 @@ static void never_uses_a_stream_that_may_be_gone(void **state)
 static void is_released_as_a_whole(void **state)
 {
   (void)state;
-  rig_start(plain);
-  struct hipmm_resource *monotonic = rig_resource("monotonic");
-  void *ptr = rig_allocate(1000, NULL);
+  fixture_start(plain);
+  struct hipmm_resource *monotonic = fixture_resource("monotonic");
+  void *ptr = fixture_allocate(1000, NULL);
   assert_status(hipmm_resource_perform(monotonic, "release"), HIPMM_E_STATE);
   assert_message("1 blocks (1000 bytes) are allocated");
-  assert_int_equal(rig_held_bytes(), 2 * MIB);
-  rig_free(ptr, 1000, NULL);
-  assert_int_equal(rig_held_bytes(), 2 * MIB);
+  assert_int_equal(fixture_held_bytes(), 2 * MIB);
+  fixture_free(ptr, 1000, NULL);
+  assert_int_equal(fixture_held_bytes(), 2 * MIB);
   assert_ok(hipmm_resource_perform(monotonic, "release"));
-  assert_int_equal(rig_held_bytes(), 0);
+  assert_int_equal(fixture_held_bytes(), 0);
   assert_ok(hipmm_resource_perform(monotonic, "release"));
-  rig_free(rig_allocate(1000, NULL), 1000, NULL);
+  fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
 }
 
 static void gives_untouched_chunks_back_when_trimmed(void **state)
 {
   (void)state;
-  rig_start("'stack': [{'type': 'monotonic', 'growth_factor': 1.0}, 'device']");
-  struct hipmm_resource *monotonic = rig_resource("monotonic");
+  fixture_start("'stack': [{'type': 'monotonic', 'growth_factor': 1.0}, 'device']");
+  struct hipmm_resource *monotonic = fixture_resource("monotonic");
   void *blocks[4];
-  for (int i = 0; i < 4; i++) blocks[i] = rig_allocate(2 * MIB, NULL);
+  for (int i = 0; i < 4; i++) blocks[i] = fixture_allocate(2 * MIB, NULL);
   assert_ok(hipmm_resource_trim(monotonic, 0));
-  assert_int_equal(rig_held_bytes(), 8 * MIB);
-  for (int i = 0; i < 4; i++) rig_free(blocks[i], 0, NULL);
+  assert_int_equal(fixture_held_bytes(), 8 * MIB);
+  for (int i = 0; i < 4; i++) fixture_free(blocks[i], 0, NULL);
   assert_ok(hipmm_resource_trim(monotonic, 5 * MIB));
-  assert_int_equal(rig_held_bytes(), 6 * MIB);
-  blocks[0] = rig_allocate(1, NULL);
+  assert_int_equal(fixture_held_bytes(), 6 * MIB);
+  blocks[0] = fixture_allocate(1, NULL);
   assert_ok(hipmm_resource_trim(monotonic, 0));
-  assert_int_equal(rig_held_bytes(), 2 * MIB);
-  rig_free(blocks[0], 1, NULL);
+  assert_int_equal(fixture_held_bytes(), 2 * MIB);
+  fixture_free(blocks[0], 1, NULL);
   assert_ok(hipmm_resource_trim(monotonic, 0));
-  assert_int_equal(rig_held_bytes(), 0);
+  assert_int_equal(fixture_held_bytes(), 0);
 }
 
 struct seen {
@@ -271,28 +271,28 @@ static void shows_all_that_it_holds(void **state)
   void *blocks[BLOCKS];
   size_t live_bytes = 0;
   (void)state;
-  rig_start(plain);
-  const struct hipmm_resource *monotonic = rig_resource("monotonic");
+  fixture_start(plain);
+  const struct hipmm_resource *monotonic = fixture_resource("monotonic");
   for (int i = 0; i < BLOCKS; i++)
     assert_ok(hipmm_allocate_aligned(NULL, sizes[i % 5], i % 4 ? 256 : 4096, NULL, &blocks[i]));
   for (int i = 0; i < BLOCKS; i++) {
     if (i % 3)
-      rig_free(blocks[i], 0, NULL);
+      fixture_free(blocks[i], 0, NULL);
     else
       live_bytes += sizes[i % 5];
   }
   struct seen seen = {0};
   assert_ok(monotonic->ops->visit(monotonic->self, see, &seen));
-  assert_int_equal(seen.bytes, rig_held_bytes());
+  assert_int_equal(seen.bytes, fixture_held_bytes());
   assert_int_equal(seen.live_bytes, live_bytes);
   assert_int_equal(seen.n[HIPMM_EXTENT_LIVE], 10);
   assert_int_equal(seen.n[HIPMM_EXTENT_PENDING], 20);
-  for (int i = 0; i < BLOCKS; i += 3) rig_free(blocks[i], 0, NULL);
+  for (int i = 0; i < BLOCKS; i += 3) fixture_free(blocks[i], 0, NULL);
   seen = (struct seen){0};
   assert_ok(monotonic->ops->visit(monotonic->self, see, &seen));
-  assert_int_equal(seen.bytes, rig_held_bytes());
-  assert_int_equal(seen.n[HIPMM_EXTENT_FREE], rig_value("monotonic", "chunks"));
-  assert_int_equal(rig_value("monotonic", "free_bytes"), rig_held_bytes());
+  assert_int_equal(seen.bytes, fixture_held_bytes());
+  assert_int_equal(seen.n[HIPMM_EXTENT_FREE], fixture_value("monotonic", "chunks"));
+  assert_int_equal(fixture_value("monotonic", "free_bytes"), fixture_held_bytes());
 }
 
 /* One block in a thousand stays until much later: nothing is ever all free. */
@@ -302,31 +302,31 @@ static void needs_no_host_memory_for_what_was_freed(void **state)
   static void *kept[KEPT];
   int64_t metadata_bytes = 0;
   (void)state;
-  rig_start(plain);
-  const struct hipmm_resource *monotonic = rig_resource("monotonic");
+  fixture_start(plain);
+  const struct hipmm_resource *monotonic = fixture_resource("monotonic");
   for (int i = 0; i < OPS; i++) {
-    void *ptr = rig_allocate(BYTES, NULL);
+    void *ptr = fixture_allocate(BYTES, NULL);
     if (i % EACH == 0)
       kept[i / EACH] = ptr;
     else
-      rig_free(ptr, i % 2 ? BYTES : 0, NULL);
+      fixture_free(ptr, i % 2 ? BYTES : 0, NULL);
     if (i % EACH == 1) assert_status(hipmm_deallocate(NULL, ptr, BYTES, NULL), HIPMM_E_POINTER);
-    if (i == OPS / 6) metadata_bytes = rig_value("monotonic", "metadata_bytes");
+    if (i == OPS / 6) metadata_bytes = fixture_value("monotonic", "metadata_bytes");
   }
-  assert_in_range(rig_value("monotonic", "metadata_bytes"), 1, metadata_bytes + KEPT * 5000);
+  assert_in_range(fixture_value("monotonic", "metadata_bytes"), 1, metadata_bytes + KEPT * 5000);
   struct seen seen = {0};
   assert_ok(monotonic->ops->visit(monotonic->self, see, &seen));
-  assert_int_equal(seen.bytes, rig_held_bytes());
+  assert_int_equal(seen.bytes, fixture_held_bytes());
   assert_int_equal(seen.n[HIPMM_EXTENT_LIVE], KEPT);
   for (int i = 0; i < KEPT; i++) {
     struct hipmm_block block;
     assert_ok(monotonic->ops->find(monotonic->self, kept[i], &block));
     assert_int_equal(block.bytes, BYTES);
-    rig_free(kept[i], BYTES, NULL);
+    fixture_free(kept[i], BYTES, NULL);
     assert_status(hipmm_deallocate(NULL, kept[i], BYTES, NULL), HIPMM_E_POINTER);
   }
-  assert_int_equal(rig_value("monotonic", "rewinds"), 1);
-  assert_int_equal(rig_value("monotonic", "free_bytes"), rig_held_bytes());
+  assert_int_equal(fixture_value("monotonic", "rewinds"), 1);
+  assert_int_equal(fixture_value("monotonic", "free_bytes"), fixture_held_bytes());
 }
 
 /* Streams in turns: each waits for the one before it, which waited for all others. */
@@ -335,21 +335,21 @@ static void waits_for_one_stream_however_many_there_are(void **state)
   enum { STREAMS = 50 };
   hipStream_t streams[STREAMS];
   (void)state;
-  rig_start_with("'scheduler': 'stepped'", plain);
+  fixture_start_with("'scheduler': 'stepped'", plain);
   for (int i = 0; i < STREAMS; i++) {
-    streams[i] = rig_stream();
+    streams[i] = fixture_stream();
     assert_ok(hipmm_stream_retain(0, streams[i]));
   }
   for (int i = 0; i < 4 * STREAMS; i++) {
-    int64_t waits = rig_value("monotonic", "stream_waits");
-    void *ptr = rig_allocate(1000, streams[i % STREAMS]);
-    assert_in_range(rig_value("monotonic", "stream_waits") - waits, 0, 1);
-    assert_int_equal(rig_hip()->MemsetAsync(ptr, i, 1000, streams[i % STREAMS]), 0);
-    rig_free(ptr, 1000, streams[i % STREAMS]);
+    int64_t waits = fixture_value("monotonic", "stream_waits");
+    void *ptr = fixture_allocate(1000, streams[i % STREAMS]);
+    assert_in_range(fixture_value("monotonic", "stream_waits") - waits, 0, 1);
+    assert_int_equal(fixture_hip()->MemsetAsync(ptr, i, 1000, streams[i % STREAMS]), 0);
+    fixture_free(ptr, 1000, streams[i % STREAMS]);
   }
   for (int i = 0; i < STREAMS; i++) {
     assert_ok(hipmm_stream_retire(0, streams[i]));
-    rig_drop_stream(streams[i]);
+    fixture_drop_stream(streams[i]);
   }
 }
 
@@ -373,9 +373,9 @@ static void passes_the_model(void **state)
                                 .ends_with_no_live = seed % 2};
     snprintf(graph, sizeof graph, "'stack': [{'type': 'monotonic', 'record': '%s', 'chunk_size': '64KiB'}, %s]",
              records[seed % 3], upstreams[seed / 3 % 3]);
-    rig_start_with(schedulers[seed % 2], graph);
+    fixture_start_with(schedulers[seed % 2], graph);
     model_run(&model);
-    assert_in_range(rig_value("monotonic", "rewinds"), 50, 10000);
+    assert_in_range(fixture_value("monotonic", "rewinds"), 50, 10000);
     assert_ok(hipmm_finalize());
     assert_int_equal(live_on_all_devices(), 0);
   }
@@ -393,9 +393,9 @@ static void mark_and_look(int *failures)
       void *ptr = NULL;
       *failures += hipmm_allocate(NULL, 1000 + i, NULL, &ptr) != HIPMM_OK;
       blocks[i] = ptr;
-      *failures += rig_hip()->MemsetAsync(ptr, (int)round, 1000, NULL) != 0;
+      *failures += fixture_hip()->MemsetAsync(ptr, (int)round, 1000, NULL) != 0;
     }
-    *failures += rig_hip()->StreamSynchronize(NULL) != 0;
+    *failures += fixture_hip()->StreamSynchronize(NULL) != 0;
     for (unsigned i = 0; i < HELD; i++) {
       *failures += blocks[i][0] != (round & 255) || blocks[i][999] != (round & 255);
       *failures += hipmm_deallocate(NULL, blocks[i], round % 2 ? 1000 + i : 0, NULL) != HIPMM_OK;
@@ -406,11 +406,11 @@ static void mark_and_look(int *failures)
 static void serves_threads_while_it_is_trimmed(void **state)
 {
   (void)state;
-  rig_start("'stack': [{'type': 'monotonic', 'chunk_size': '16KiB', 'growth_factor': 1.5}, 'device']");
-  rig_start_threads(THREADS, mark_and_look);
-  for (int i = 0; i < 20; i++) assert_ok(hipmm_resource_trim(rig_resource("monotonic"), 0));
-  rig_join_threads();
-  assert_int_equal(rig_value("monotonic", "live_count"), 0);
+  fixture_start("'stack': [{'type': 'monotonic', 'chunk_size': '16KiB', 'growth_factor': 1.5}, 'device']");
+  fixture_start_threads(THREADS, mark_and_look);
+  for (int i = 0; i < 20; i++) assert_ok(hipmm_resource_trim(fixture_resource("monotonic"), 0));
+  fixture_join_threads();
+  assert_int_equal(fixture_value("monotonic", "live_count"), 0);
 }
 
 static void use_each_op(void)
@@ -419,7 +419,7 @@ static void use_each_op(void)
   hipStream_t stream = NULL;
   void *ptrs[4] = {NULL};
   if (hipmm_get_device_resource(0, &resource)) return;
-  rig_hip()->StreamCreateWithFlags(&stream, HIPMM_HIP_STREAM_NON_BLOCKING);
+  fixture_hip()->StreamCreateWithFlags(&stream, HIPMM_HIP_STREAM_NON_BLOCKING);
   for (size_t round = 0; round < 2; round++) {
     for (size_t i = 0; i < 4; i++)
       if (hipmm_allocate(resource, (i + 1) * 600000, i % 2 ? stream : NULL, &ptrs[i])) ptrs[i] = NULL;
@@ -427,7 +427,7 @@ static void use_each_op(void)
   }
   hipmm_resource_trim(resource, MIB);
   hipmm_stream_retire(0, stream);
-  if (stream) rig_hip()->StreamDestroy(stream);
+  if (stream) fixture_hip()->StreamDestroy(stream);
   hipmm_resource_perform(resource, "release");
   hipmm_resource_release(resource);
 }
@@ -435,12 +435,12 @@ static void use_each_op(void)
 static void loses_nothing_whatever_call_fails(void **state)
 {
   (void)state;
-  unsigned failed = rig_fail_each_call(
+  unsigned failed = fixture_fail_each_call(
       "", "'stack': [{'type': 'monotonic', 'record': 'on_free', 'initial_size': '1MiB'}, 'device']", use_each_op);
   assert_true(failed > 10);
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
+#define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 int main(void)
 {

@@ -24,9 +24,9 @@ enum { SMALL = 1000, LARGE = 1 << 20 };
 static hipStream_t stream_of(int device)
 {
   hipStream_t stream = NULL;
-  assert_int_equal(rig_hip()->SetDevice(device), 0);
-  assert_int_equal(rig_hip()->StreamCreateWithFlags(&stream, 0), 0);
-  assert_int_equal(rig_hip()->SetDevice(0), 0);
+  assert_int_equal(fixture_hip()->SetDevice(device), 0);
+  assert_int_equal(fixture_hip()->StreamCreateWithFlags(&stream, 0), 0);
+  assert_int_equal(fixture_hip()->SetDevice(0), 0);
   return stream;
 }
 
@@ -36,11 +36,11 @@ static void refuses(size_t bytes, hipStream_t own, hipStream_t other)
   assert_status(hipmm_allocate(NULL, bytes, other, &ptr), HIPMM_E_ARGUMENT);
   assert_message("is of device 1, not of device 0");
   assert_null(ptr);
-  ptr = rig_allocate(bytes, own);
+  ptr = fixture_allocate(bytes, own);
   assert_status(hipmm_deallocate(NULL, ptr, bytes, other), HIPMM_E_ARGUMENT);
   assert_message("is of device 1, not of device 0");
   assert_status(hipmm_deallocate(NULL, ptr, bytes, other), HIPMM_E_ARGUMENT); /* nor the second time */
-  rig_free(ptr, bytes, own);
+  fixture_free(ptr, bytes, own);
   assert_status(hipmm_deallocate(NULL, ptr, bytes, own), HIPMM_E_POINTER);
 }
 
@@ -49,19 +49,19 @@ static void refuses_in_the_place_of_its_own(size_t bytes)
 {
   void *ptr = NULL;
   hipStream_t own = stream_of(0);
-  rig_free(rig_allocate(bytes, own), bytes, own);
-  rig_drop_stream(own);
+  fixture_free(fixture_allocate(bytes, own), bytes, own);
+  fixture_drop_stream(own);
   hipStream_t other = stream_of(1);
   if (on_software()) assert_ptr_equal(other, own);
   if (other == own) assert_status(hipmm_allocate(NULL, bytes, other, &ptr), HIPMM_E_ARGUMENT);
-  rig_drop_stream(other);
+  fixture_drop_stream(other);
 }
 
 static void refuses_streams_of_another_device(void **state)
 {
   char graph[200];
   snprintf(graph, sizeof graph, "'stack': [%s, 'device']", (const char *)*state);
-  rig_start(graph);
+  fixture_start(graph);
   hipStream_t own = stream_of(0), other = stream_of(1);
   for (int round = 0; round < 3; round++) {
     refuses(SMALL, own, other);
@@ -70,22 +70,22 @@ static void refuses_streams_of_another_device(void **state)
   }
   refuses_in_the_place_of_its_own(SMALL);
   refuses_in_the_place_of_its_own(LARGE);
-  assert_int_equal(rig_hip()->StreamDestroy(own), 0);
-  assert_int_equal(rig_hip()->StreamDestroy(other), 0);
+  assert_int_equal(fixture_hip()->StreamDestroy(own), 0);
+  assert_int_equal(fixture_hip()->StreamDestroy(other), 0);
 }
 
 static int setup(void **state)
 {
   void *none = NULL;
   (void)state; /* the row's stack, which stays */
-  return rig_setup(&none);
+  return fixture_setup(&none);
 }
 
 static int teardown(void **state)
 {
   void *none = NULL;
   (void)state;
-  return rig_teardown(&none);
+  return fixture_teardown(&none);
 }
 
 int main(void)

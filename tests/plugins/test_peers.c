@@ -18,10 +18,10 @@ enum { BYTES = 1 << 20 };
 /* Has `device`, on its default stream, fill a block of device 0's stack. Returns HIP's code. */
 static int fill_from(int device, void *ptr, unsigned char value)
 {
-  int code = rig_hip()->SetDevice(device);
-  if (!code) code = rig_hip()->MemsetAsync(ptr, value, BYTES, NULL);
-  if (!code) code = rig_hip()->DeviceSynchronize();
-  rig_hip()->SetDevice(0);
+  int code = fixture_hip()->SetDevice(device);
+  if (!code) code = fixture_hip()->MemsetAsync(ptr, value, BYTES, NULL);
+  if (!code) code = fixture_hip()->DeviceSynchronize();
+  fixture_hip()->SetDevice(0);
   return code;
 }
 
@@ -37,14 +37,14 @@ static void start(const struct stack *stack, const char *device)
 {
   char graph[300];
   snprintf(graph, sizeof graph, "'stack': [%s%s]", stack->below, device);
-  rig_start(graph);
+  fixture_start(graph);
 }
 
-/* The rig has two devices; the environment has the last word. */
+/* The fixture has two devices; the environment has the last word. */
 static void start_with_devices(const char *software, const char *graph)
 {
   setenv("HIPMM_SOFTWARE", software, 1);
-  enum hipmm_status status = rig_try("", graph);
+  enum hipmm_status status = fixture_try("", graph);
   unsetenv("HIPMM_SOFTWARE");
   assert_ok(status);
 }
@@ -90,10 +90,10 @@ enum { COPY_BYTES = 100000, COPY_BLOCKS = 30 };
 
 static void copy(void *to, const void *from, hipStream_t stream)
 {
-  int code = stream ? rig_hip()->MemcpyAsync(to, from, COPY_BYTES, HIPMM_HIP_MEMCPY_DEFAULT, stream)
-                    : rig_hip()->Memcpy(to, from, COPY_BYTES, HIPMM_HIP_MEMCPY_DEFAULT);
+  int code = stream ? fixture_hip()->MemcpyAsync(to, from, COPY_BYTES, HIPMM_HIP_MEMCPY_DEFAULT, stream)
+                    : fixture_hip()->Memcpy(to, from, COPY_BYTES, HIPMM_HIP_MEMCPY_DEFAULT);
   assert_int_equal(code, 0);
-  if (stream) assert_int_equal(rig_hip()->StreamSynchronize(stream), 0);
+  if (stream) assert_int_equal(fixture_hip()->StreamSynchronize(stream), 0);
 }
 
 static void fill_host(unsigned char *host, int seed)
@@ -130,22 +130,23 @@ static void copy_with_each_device(void *const *blocks, void *other)
 {
   for (int current = 0; current < 2; current++) {
     hipStream_t stream;
-    assert_int_equal(rig_hip()->SetDevice(current), 0);
-    assert_int_equal(rig_hip()->StreamCreateWithFlags(&stream, 0), 0);
+    assert_int_equal(fixture_hip()->SetDevice(current), 0);
+    assert_int_equal(fixture_hip()->StreamCreateWithFlags(&stream, 0), 0);
     for (int i = 0; i < COPY_BLOCKS; i++) copy_round(blocks[i], other, i % 2 ? stream : NULL, current * 100 + i);
-    assert_int_equal(rig_hip()->StreamDestroy(stream), 0);
+    assert_int_equal(fixture_hip()->StreamDestroy(stream), 0);
   }
-  assert_int_equal(rig_hip()->SetDevice(0), 0);
+  assert_int_equal(fixture_hip()->SetDevice(0), 0);
 }
 
 static void fill_with_the_other(void *const *blocks, bool is_enabled)
 {
-  assert_int_equal(rig_hip()->SetDevice(1), 0);
-  if (!is_enabled) assert_int_equal(rig_hip()->DeviceEnablePeerAccess(0, 0), 0);
-  for (int i = 0; i < COPY_BLOCKS; i++) assert_int_equal(rig_hip()->MemsetAsync(blocks[i], i + 1, COPY_BYTES, NULL), 0);
-  assert_int_equal(rig_hip()->DeviceSynchronize(), 0);
-  assert_int_equal(rig_hip()->SetDevice(0), 0);
-  for (int i = 0; i < COPY_BLOCKS; i++) assert_true(rig_holds(blocks[i], (unsigned char)(i + 1), COPY_BYTES));
+  assert_int_equal(fixture_hip()->SetDevice(1), 0);
+  if (!is_enabled) assert_int_equal(fixture_hip()->DeviceEnablePeerAccess(0, 0), 0);
+  for (int i = 0; i < COPY_BLOCKS; i++)
+    assert_int_equal(fixture_hip()->MemsetAsync(blocks[i], i + 1, COPY_BYTES, NULL), 0);
+  assert_int_equal(fixture_hip()->DeviceSynchronize(), 0);
+  assert_int_equal(fixture_hip()->SetDevice(0), 0);
+  for (int i = 0; i < COPY_BLOCKS; i++) assert_true(fixture_holds(blocks[i], (unsigned char)(i + 1), COPY_BYTES));
 }
 
 static void serves_a_program_with_two_devices(void **state)
@@ -154,15 +155,15 @@ static void serves_a_program_with_two_devices(void **state)
   char graph[200];
   void *blocks[COPY_BLOCKS], *other;
   snprintf(graph, sizeof graph, "'stack': [%s]", program->graph);
-  rig_start(graph);
-  for (int i = 0; i < COPY_BLOCKS; i++) blocks[i] = rig_allocate(COPY_BYTES, NULL);
-  assert_int_equal(rig_hip()->DeviceSynchronize(), 0);
-  assert_int_equal(rig_hip()->SetDevice(1), 0);
-  assert_int_equal(rig_hip()->Malloc(&other, COPY_BYTES), 0);
+  fixture_start(graph);
+  for (int i = 0; i < COPY_BLOCKS; i++) blocks[i] = fixture_allocate(COPY_BYTES, NULL);
+  assert_int_equal(fixture_hip()->DeviceSynchronize(), 0);
+  assert_int_equal(fixture_hip()->SetDevice(1), 0);
+  assert_int_equal(fixture_hip()->Malloc(&other, COPY_BYTES), 0);
   copy_with_each_device(blocks, other);
   fill_with_the_other(blocks, program->is_enabled);
-  assert_int_equal(rig_hip()->Free(other), 0);
-  for (int i = 0; i < COPY_BLOCKS; i++) rig_free(blocks[i], COPY_BYTES, NULL);
+  assert_int_equal(fixture_hip()->Free(other), 0);
+  for (int i = 0; i < COPY_BLOCKS; i++) fixture_free(blocks[i], COPY_BYTES, NULL);
 }
 
 /* Between stacks of two devices, with the containers' own copies too. */
@@ -177,11 +178,11 @@ static void serves_each_device_to_the_other(void **state)
     assert_ok(hipmm_allocate(top[i], COPY_BYTES, NULL, &ptr[i]));
   }
   for (int current = 0; current < 2; current++) {
-    assert_int_equal(rig_hip()->SetDevice(current), 0);
+    assert_int_equal(fixture_hip()->SetDevice(current), 0);
     copy_round(ptr[0], ptr[1], NULL, current);
     copy_round(ptr[1], ptr[0], NULL, current + 50);
   }
-  assert_int_equal(rig_hip()->SetDevice(0), 0);
+  assert_int_equal(fixture_hip()->SetDevice(0), 0);
   for (int i = 0; i < 2; i++) assert_ok(hipmm_deallocate(top[i], ptr[i], COPY_BYTES, NULL));
 }
 
@@ -214,14 +215,14 @@ enum { N_ORDERS = sizeof orders / sizeof *orders, BUSY = 40, OLD = 1, NEW = 2 };
 static int copy_what_is_being_written(void *source, void *work, void *target)
 {
   unsigned char *host = malloc(COPY_BYTES);
-  assert_int_equal(rig_hip()->SetDevice(1), 0);
-  assert_int_equal(rig_hip()->MemsetAsync(source, OLD, COPY_BYTES, NULL), 0);
-  assert_int_equal(rig_hip()->DeviceSynchronize(), 0);
-  for (int i = 0; i < BUSY; i++) assert_int_equal(rig_hip()->MemsetAsync(work, i, COPY_BYTES, NULL), 0);
-  assert_int_equal(rig_hip()->MemsetAsync(source, NEW, COPY_BYTES, NULL), 0);
-  assert_int_equal(rig_hip()->SetDevice(0), 0);
-  assert_int_equal(rig_hip()->Memcpy(target, source, COPY_BYTES, HIPMM_HIP_MEMCPY_DEFAULT), 0);
-  assert_int_equal(rig_hip()->Memcpy(host, target, COPY_BYTES, HIPMM_HIP_MEMCPY_DEFAULT), 0);
+  assert_int_equal(fixture_hip()->SetDevice(1), 0);
+  assert_int_equal(fixture_hip()->MemsetAsync(source, OLD, COPY_BYTES, NULL), 0);
+  assert_int_equal(fixture_hip()->DeviceSynchronize(), 0);
+  for (int i = 0; i < BUSY; i++) assert_int_equal(fixture_hip()->MemsetAsync(work, i, COPY_BYTES, NULL), 0);
+  assert_int_equal(fixture_hip()->MemsetAsync(source, NEW, COPY_BYTES, NULL), 0);
+  assert_int_equal(fixture_hip()->SetDevice(0), 0);
+  assert_int_equal(fixture_hip()->Memcpy(target, source, COPY_BYTES, HIPMM_HIP_MEMCPY_DEFAULT), 0);
+  assert_int_equal(fixture_hip()->Memcpy(host, target, COPY_BYTES, HIPMM_HIP_MEMCPY_DEFAULT), 0);
   int found = host[0];
   for (int i = 0; i < COPY_BYTES; i++) assert_int_equal(host[i], found);
   free(host);
@@ -236,17 +237,17 @@ static void keeps_or_lacks_the_order_of_hipmallocs_memory(void **state)
   struct hipmm_resource *top;
   needs_software();
   snprintf(graph, sizeof graph, "'stack': [%s]", order->graph);
-  rig_start_with("'scheduler': 'stepped'", graph);
-  assert_int_equal(rig_hip()->Malloc(&target, COPY_BYTES), 0);
-  assert_int_equal(rig_hip()->SetDevice(1), 0);
-  assert_int_equal(rig_hip()->Malloc(&work, COPY_BYTES), 0);
+  fixture_start_with("'scheduler': 'stepped'", graph);
+  assert_int_equal(fixture_hip()->Malloc(&target, COPY_BYTES), 0);
+  assert_int_equal(fixture_hip()->SetDevice(1), 0);
+  assert_int_equal(fixture_hip()->Malloc(&work, COPY_BYTES), 0);
   assert_ok(hipmm_get_device_resource(1, &top));
   assert_ok(hipmm_allocate(top, COPY_BYTES, NULL, &source));
   assert_int_equal(copy_what_is_being_written(source, work, target), order->waits ? NEW : OLD);
   assert_ok(hipmm_deallocate(top, source, COPY_BYTES, NULL));
   hipmm_resource_release(top);
-  assert_int_equal(rig_hip()->Free(target), 0);
-  assert_int_equal(rig_hip()->Free(work), 0);
+  assert_int_equal(fixture_hip()->Free(target), 0);
+  assert_int_equal(fixture_hip()->Free(work), 0);
 }
 
 /* ---- What a pool takes by itself ---- */
@@ -258,12 +259,12 @@ static void a_pool_takes_segments_where_the_order_counts(void **state)
   (void)state;
   needs_software();
   logged();
-  rig_start("'stack': ['pool', 'device']");
+  fixture_start("'stack': ['pool', 'device']");
   const char *log = logged();
   assert_contains(log, SEVERAL);
   assert_contains(log, "make one device visible (CUDA_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES)");
   assert_contains(log, "\"growth\": \"mapped\"");
-  rig_free(rig_allocate(BYTES, NULL), BYTES, NULL);
+  fixture_free(fixture_allocate(BYTES, NULL), BYTES, NULL);
   assert_int_equal(calls("hipMemMap"), 0);
 }
 
@@ -276,7 +277,7 @@ static void a_pool_maps_for_one_device(void **state)
   assert_contains(logged(), "growth mapped");
 }
 
-/* The stack is told by what builds it: device 0's is built by the rig, device 1's and 2's by the frameworks. */
+/* The stack is told by what builds it: device 0's is built by the fixture, device 1's and 2's by the frameworks. */
 static void a_pool_maps_for_pytorch_and_not_for_cupy(void **state)
 {
   (void)state;
@@ -294,9 +295,9 @@ static void a_pool_maps_for_pytorch_and_not_for_cupy(void **state)
   assert_ok(hipmm_get_device_resource(3, &last));
   hipmm_resource_release(last);
   assert_contains(logged(), SEVERAL);
-  assert_int_equal(rig_hip()->Malloc(&copied, COPY_BYTES), 0);
+  assert_int_equal(fixture_hip()->Malloc(&copied, COPY_BYTES), 0);
   for (int i = 0; i < 2; i++) copy_round(ptr[i], copied, NULL, i);
-  assert_int_equal(rig_hip()->Free(copied), 0);
+  assert_int_equal(fixture_hip()->Free(copied), 0);
   hipmm_torch_free(ptr[0], BYTES, 1, NULL);
   hipmm_cupy_free(NULL, ptr[1], 2);
 }
@@ -327,8 +328,8 @@ static void a_pool_maps_for_each_hook_of_pytorch(void **state)
 static void use_the_stack(void)
 {
   void *ptr[20];
-  for (int i = 0; i < 20; i++) ptr[i] = rig_allocate(BYTES, NULL);
-  for (int i = 0; i < 20; i++) rig_free(ptr[i], BYTES, NULL);
+  for (int i = 0; i < 20; i++) ptr[i] = fixture_allocate(BYTES, NULL);
+  for (int i = 0; i < 20; i++) fixture_free(ptr[i], BYTES, NULL);
 }
 
 /* Starts the runtime first, so that what is counted is the stack's own. */
@@ -368,15 +369,15 @@ static void copies_reach_devices_that_cannot_reach_it(void **state)
 {
   (void)state;
   needs_software();
-  rig_start_with("'peer_group': 1", "'stack': ['pool', 'device']");
+  fixture_start_with("'peer_group': 1", "'stack': ['pool', 'device']");
   assert_contains(logged(), "growth segments: some device of this process cannot reach the memory of this one");
   void *blocks[COPY_BLOCKS], *other;
-  for (int i = 0; i < COPY_BLOCKS; i++) blocks[i] = rig_allocate(COPY_BYTES, NULL);
-  assert_int_equal(rig_hip()->SetDevice(1), 0);
-  assert_int_equal(rig_hip()->Malloc(&other, COPY_BYTES), 0);
+  for (int i = 0; i < COPY_BLOCKS; i++) blocks[i] = fixture_allocate(COPY_BYTES, NULL);
+  assert_int_equal(fixture_hip()->SetDevice(1), 0);
+  assert_int_equal(fixture_hip()->Malloc(&other, COPY_BYTES), 0);
   copy_with_each_device(blocks, other);
-  assert_int_equal(rig_hip()->Free(other), 0);
-  for (int i = 0; i < COPY_BLOCKS; i++) rig_free(blocks[i], COPY_BYTES, NULL);
+  assert_int_equal(fixture_hip()->Free(other), 0);
+  for (int i = 0; i < COPY_BLOCKS; i++) fixture_free(blocks[i], COPY_BYTES, NULL);
   assert_int_equal(calls("hipMemMap"), 0);
 }
 
@@ -388,7 +389,7 @@ static void copy_buffer_to(int device)
   memset(host, 9, sizeof host);
   assert_ok(hipmm_get_device_resource(device, &target));
   assert_ok(hipmm_buffer_create_from(NULL, host, sizeof host, NULL, &buffer));
-  assert_int_equal(rig_hip()->DeviceSynchronize(), 0); /* the caller orders work of two devices */
+  assert_int_equal(fixture_hip()->DeviceSynchronize(), 0); /* the caller orders work of two devices */
   assert_ok(hipmm_buffer_copy(buffer, target, NULL, &copied));
   assert_ok(hipmm_buffer_read(copied, 0, sizeof back, NULL, back));
   assert_memory_equal(back, host, sizeof host);
@@ -404,23 +405,24 @@ static void maps_for_those_in_reach_when_told_to(void **state)
   needs_software();
   start_with_devices("devices=3,peer_group=2", "'stack': [" MAPPED_POOL "]");
   unsigned char host[100], back[100];
-  void *other, *ptr = rig_allocate(sizeof host, NULL);
+  void *other, *ptr = fixture_allocate(sizeof host, NULL);
   assert_true(calls("hipMemMap") > 0);
   memset(host, 5, sizeof host);
-  assert_int_equal(rig_hip()->SetDevice(1), 0);
-  assert_int_equal(rig_hip()->Memcpy(ptr, host, sizeof host, HIPMM_HIP_MEMCPY_DEFAULT), 0);
-  assert_int_equal(rig_hip()->SetDevice(2), 0);
-  assert_int_equal(rig_hip()->Memcpy(back, ptr, sizeof back, HIPMM_HIP_MEMCPY_DEFAULT), HIPMM_HIP_ERROR_INVALID_VALUE);
-  rig_hip()->GetLastError();
-  assert_int_equal(rig_hip()->Malloc(&other, sizeof host), 0);
-  assert_int_equal(rig_hip()->MemcpyPeerAsync(other, 2, ptr, 0, sizeof host, NULL), 0);
-  assert_int_equal(rig_hip()->Memcpy(back, other, sizeof back, HIPMM_HIP_MEMCPY_DEFAULT), 0);
+  assert_int_equal(fixture_hip()->SetDevice(1), 0);
+  assert_int_equal(fixture_hip()->Memcpy(ptr, host, sizeof host, HIPMM_HIP_MEMCPY_DEFAULT), 0);
+  assert_int_equal(fixture_hip()->SetDevice(2), 0);
+  assert_int_equal(fixture_hip()->Memcpy(back, ptr, sizeof back, HIPMM_HIP_MEMCPY_DEFAULT),
+                   HIPMM_HIP_ERROR_INVALID_VALUE);
+  fixture_hip()->GetLastError();
+  assert_int_equal(fixture_hip()->Malloc(&other, sizeof host), 0);
+  assert_int_equal(fixture_hip()->MemcpyPeerAsync(other, 2, ptr, 0, sizeof host, NULL), 0);
+  assert_int_equal(fixture_hip()->Memcpy(back, other, sizeof back, HIPMM_HIP_MEMCPY_DEFAULT), 0);
   assert_memory_equal(back, host, sizeof host);
-  assert_int_equal(rig_hip()->Free(other), 0);
-  assert_int_equal(rig_hip()->SetDevice(0), 0);
+  assert_int_equal(fixture_hip()->Free(other), 0);
+  assert_int_equal(fixture_hip()->SetDevice(0), 0);
   copy_buffer_to(1);
   copy_buffer_to(2);
-  rig_free(ptr, sizeof host, NULL);
+  fixture_free(ptr, sizeof host, NULL);
 }
 
 /* ---- Access that is refused ---- */
@@ -429,30 +431,30 @@ static void want_of_memory_for_access_fails_the_allocation(void **state)
 {
   void *ptr = NULL;
   (void)state;
-  rig_start("'stack': [" MAPPED_POOL "]");
-  for (uint64_t nth = 2; nth <= 20; nth += 2) rig_fail_call("hipMemSetAccess", nth, HIPMM_HIP_ERROR_OUT_OF_MEMORY);
+  fixture_start("'stack': [" MAPPED_POOL "]");
+  for (uint64_t nth = 2; nth <= 20; nth += 2) fixture_fail_call("hipMemSetAccess", nth, HIPMM_HIP_ERROR_OUT_OF_MEMORY);
   assert_status(hipmm_allocate(NULL, BYTES, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
   assert_message("the access was for device 1; a pool with \"growth\": \"segments\" needs no such access");
   assert_null(ptr);
   software()->fail_none();
-  ptr = rig_allocate(BYTES, NULL);
+  ptr = fixture_allocate(BYTES, NULL);
   assert_int_equal(fill_from(1, ptr, 3), 0);
-  rig_free(ptr, BYTES, NULL);
+  fixture_free(ptr, BYTES, NULL);
 }
 
 static void goes_without_access_that_cannot_be_had(void **state)
 {
   (void)state;
-  rig_start("'stack': [" MAPPED_POOL "]");
+  fixture_start("'stack': [" MAPPED_POOL "]");
   logged();
-  rig_fail_call("hipMemSetAccess", 2, HIPMM_HIP_ERROR_NOT_SUPPORTED);
+  fixture_fail_call("hipMemSetAccess", 2, HIPMM_HIP_ERROR_NOT_SUPPORTED);
   use_the_stack();
   const char *said = strstr(logged(), "device 1 gets no access to this memory of device 0 (hipMemSetAccess: "
                                       "hipErrorNotSupported)");
   assert_non_null(said);
   assert_null(strstr(said + 1, "device 1 gets no access"));
   assert_int_equal(calls("hipMemSetAccess"), calls("hipMemMap") + 1);
-  assert_int_equal(rig_hip()->GetLastError(), 0);
+  assert_int_equal(fixture_hip()->GetLastError(), 0);
 }
 
 /* ---- The option ---- */
@@ -461,10 +463,10 @@ static void is_open_to_peers(void **state)
 {
   start(*state, PEERS("{'device': 1}"));
   void *ptr[20];
-  for (int i = 0; i < 20; i++) ptr[i] = rig_allocate(BYTES, NULL); /* later memory too */
+  for (int i = 0; i < 20; i++) ptr[i] = fixture_allocate(BYTES, NULL); /* later memory too */
   for (int i = 0; i < 20; i++) assert_int_equal(fill_from(1, ptr[i], (unsigned char)(i + 1)), 0);
-  for (int i = 0; i < 20; i++) assert_true(rig_holds(ptr[i], (unsigned char)(i + 1), BYTES));
-  for (int i = 0; i < 20; i++) rig_free(ptr[i], BYTES, NULL);
+  for (int i = 0; i < 20; i++) assert_true(fixture_holds(ptr[i], (unsigned char)(i + 1), BYTES));
+  for (int i = 0; i < 20; i++) fixture_free(ptr[i], BYTES, NULL);
 }
 
 static void lets_a_graph_name_all_devices(void **state)
@@ -478,7 +480,7 @@ static void lets_a_graph_name_all_devices(void **state)
     assert_ok(hipmm_allocate(top[i], BYTES, NULL, &ptr[i]));
   }
   for (int i = 0; i < 2; i++) assert_int_equal(fill_from(1 - i, ptr[i], (unsigned char)(i + 3)), 0);
-  for (int i = 0; i < 2; i++) assert_true(rig_holds(ptr[i], (unsigned char)(i + 3), BYTES));
+  for (int i = 0; i < 2; i++) assert_true(fixture_holds(ptr[i], (unsigned char)(i + 3), BYTES));
   for (int i = 0; i < 2; i++) assert_ok(hipmm_deallocate(top[i], ptr[i], BYTES, NULL));
 }
 
@@ -486,10 +488,10 @@ static void may_be_asked_for_again(void **state)
 {
   for (int i = 0; i < 3; i++) {
     start(*state, PEERS("{'device': 1}, {'device': 1}"));
-    void *ptr = rig_allocate(BYTES, NULL);
+    void *ptr = fixture_allocate(BYTES, NULL);
     assert_int_equal(fill_from(1, ptr, 9), 0);
-    rig_free(ptr, BYTES, NULL);
-    assert_int_equal(rig_hip()->GetLastError(), 0);
+    fixture_free(ptr, BYTES, NULL);
+    assert_int_equal(fixture_hip()->GetLastError(), 0);
     assert_ok(hipmm_finalize());
   }
 }
@@ -498,23 +500,23 @@ static void leaves_the_current_device_as_it_was(void **state)
 {
   int device = -1;
   start(*state, PEERS("{'device': 1}"));
-  rig_free(rig_allocate(BYTES, NULL), BYTES, NULL);
-  assert_int_equal(rig_hip()->GetDevice(&device), 0);
+  fixture_free(fixture_allocate(BYTES, NULL), BYTES, NULL);
+  assert_int_equal(fixture_hip()->GetDevice(&device), 0);
   assert_int_equal(device, 0);
 }
 
 static void refuses_devices_that_do_not_exist(void **state)
 {
   (void)state;
-  assert_status(rig_try("", "'stack': [" PEERS("{'device': 2}") "]"), HIPMM_E_CONFIG);
+  assert_status(fixture_try("", "'stack': [" PEERS("{'device': 2}") "]"), HIPMM_E_CONFIG);
   assert_message("/stack/0/peers/0");
   assert_message("device 2 does not exist: there are 2");
   hipmm_finalize();
-  assert_status(rig_try("", "'stack': [" PEERS("{'device': -1}") "]"), HIPMM_E_CONFIG);
+  assert_status(fixture_try("", "'stack': [" PEERS("{'device': -1}") "]"), HIPMM_E_CONFIG);
   assert_message("/stack/0/peers/0/device");
-  assert_status(rig_try("", "'stack': [" PEERS("{'devise': 1}") "]"), HIPMM_E_CONFIG);
+  assert_status(fixture_try("", "'stack': [" PEERS("{'devise': 1}") "]"), HIPMM_E_CONFIG);
   assert_message("did you mean \"device\"");
-  assert_status(rig_try("", "'stack': [" PEERS("{}") "]"), HIPMM_E_CONFIG);
+  assert_status(fixture_try("", "'stack': [" PEERS("{}") "]"), HIPMM_E_CONFIG);
   assert_message("/stack/0/peers/0");
 }
 
@@ -528,17 +530,17 @@ static int cannot(int *can_access, int device, int peer)
 static void refuses_devices_that_cannot(void **state)
 {
   (void)state;
-  rig_start("'stack': ['device']"); /* loads the runtime */
+  fixture_start("'stack': ['device']"); /* loads the runtime */
   assert_ok(hipmm_finalize());
-  struct hipmm_hip *table = rig_lend_hip();
+  struct hipmm_hip *table = fixture_lend_hip();
   table->DeviceCanAccessPeer = cannot;
-  enum hipmm_status status = rig_try("", "'stack': [" PEERS("{'device': 1}") "]");
+  enum hipmm_status status = fixture_try("", "'stack': [" PEERS("{'device': 1}") "]");
   table->DeviceCanAccessPeer = NULL;
   assert_status(status, HIPMM_E_NOT_SUPPORTED);
   assert_message("device 1 cannot reach the memory of device 0");
   hipmm_finalize();
-  status = rig_try("", "'stack': [" PEERS("{'device': 1}") "]");
-  rig_take_hip_back();
+  status = fixture_try("", "'stack': [" PEERS("{'device': 1}") "]");
+  fixture_take_hip_back();
   assert_status(status, HIPMM_E_NOT_SUPPORTED);
   assert_message("hipDeviceCanAccessPeer");
 }
@@ -547,7 +549,7 @@ static void refuses_devices_out_of_reach(void **state)
 {
   (void)state;
   needs_software();
-  assert_status(rig_try("'peer_group': 1", "'stack': [" PEERS("{'device': 1}") "]"), HIPMM_E_NOT_SUPPORTED);
+  assert_status(fixture_try("'peer_group': 1", "'stack': [" PEERS("{'device': 1}") "]"), HIPMM_E_NOT_SUPPORTED);
   assert_message("/stack/0/peers/0");
   assert_message("device 1 cannot reach the memory of device 0");
 }
@@ -563,13 +565,13 @@ static void loses_nothing_whatever_call_fails(void **state)
   char graph[300];
   const struct stack *stack = *state;
   snprintf(graph, sizeof graph, "'stack': [%s%s]", stack->below, BOTH_PEERS);
-  assert_in_range(rig_fail_each_call("", graph, allocate_and_free), 5, 1000);
+  assert_in_range(fixture_fail_each_call("", graph, allocate_and_free), 5, 1000);
 }
 
-#define ONCE(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
-#define ROW(test, row)                                                              \
-  {                                                                                 \
-#row ": " #test, test, rig_setup, rig_teardown, (void *)(uintptr_t)&stacks[row] \
+#define ONCE(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
+#define ROW(test, row)                                                                      \
+  {                                                                                         \
+#row ": " #test, test, fixture_setup, fixture_teardown, (void *)(uintptr_t)&stacks[row] \
   }
 enum { DEVICE, SEGMENTS, MAPPED };
 #define EACH(test) ROW(test, DEVICE), ROW(test, SEGMENTS), ROW(test, MAPPED)
@@ -577,15 +579,15 @@ enum { DEVICE, SEGMENTS, MAPPED };
 static void add_programs(struct CMUnitTest *tests)
 {
   for (size_t i = 0; i < N_PROGRAMS; i++)
-    tests[i] = (struct CMUnitTest){programs[i].graph, serves_a_program_with_two_devices, rig_setup, rig_teardown,
-                                   (void *)(uintptr_t)&programs[i]};
+    tests[i] = (struct CMUnitTest){programs[i].graph, serves_a_program_with_two_devices, fixture_setup,
+                                   fixture_teardown, (void *)(uintptr_t)&programs[i]};
 }
 
 static void add_orders(struct CMUnitTest *tests)
 {
   for (size_t i = 0; i < N_ORDERS; i++)
-    tests[i] = (struct CMUnitTest){orders[i].graph, keeps_or_lacks_the_order_of_hipmallocs_memory, rig_setup,
-                                   rig_teardown, (void *)(uintptr_t)&orders[i]};
+    tests[i] = (struct CMUnitTest){orders[i].graph, keeps_or_lacks_the_order_of_hipmallocs_memory, fixture_setup,
+                                   fixture_teardown, (void *)(uintptr_t)&orders[i]};
 }
 
 int main(void)

@@ -23,13 +23,13 @@ static void gives_aligned_memory_that_keeps_its_data(void **state)
   for (int round = 0; round < 3; round++) {
     unsigned char *ptr[SIZES];
     for (size_t i = 0; i < SIZES; i++) {
-      ptr[i] = rig_allocate(sizes[i], NULL);
+      ptr[i] = fixture_allocate(sizes[i], NULL);
       assert_int_equal((uintptr_t)ptr[i] % HIPMM_ALIGNMENT, 0);
-      rig_fill(ptr[i], (unsigned char)(i + 1), sizes[i]);
+      fixture_fill(ptr[i], (unsigned char)(i + 1), sizes[i]);
     }
     for (size_t i = 0; i < SIZES; i++) {
-      assert_true(rig_holds(ptr[i], (unsigned char)(i + 1), sizes[i]));
-      rig_free(ptr[i], i % 2 ? sizes[i] : 0, NULL);
+      assert_true(fixture_holds(ptr[i], (unsigned char)(i + 1), sizes[i]));
+      fixture_free(ptr[i], i % 2 ? sizes[i] : 0, NULL);
     }
   }
 }
@@ -43,7 +43,7 @@ static void aligns_up_to_4_mib(void **state)
     sizes[n] = alignment / 2 + 300;
     assert_ok(hipmm_allocate_aligned(NULL, sizes[n], alignment, NULL, &blocks[n]));
     assert_int_equal((uintptr_t)blocks[n] % alignment, 0);
-    rig_fill(blocks[n], (unsigned char)n, sizes[n]);
+    fixture_fill(blocks[n], (unsigned char)n, sizes[n]);
     n++;
   }
   void *ptr = NULL;
@@ -51,11 +51,11 @@ static void aligns_up_to_4_mib(void **state)
   assert_status(hipmm_allocate_aligned(NULL, 256, (size_t)1 << 60, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
   assert_null(ptr);
   for (unsigned i = 0; i < n; i++) {
-    assert_true(rig_holds(blocks[i], (unsigned char)i, sizes[i]));
+    assert_true(fixture_holds(blocks[i], (unsigned char)i, sizes[i]));
     assert_ok(hipmm_deallocate_aligned(NULL, blocks[i], sizes[i], (size_t)256 << i, NULL));
   }
   trim(0);
-  assert_int_equal(rig_held_bytes(), 0);
+  assert_int_equal(fixture_held_bytes(), 0);
 }
 
 static void refuses_sizes_that_no_device_has(void **state)
@@ -68,17 +68,17 @@ static void refuses_sizes_that_no_device_has(void **state)
     assert_null(ptr);
   }
   assert_int_equal(value("live_count"), 0);
-  rig_free(rig_allocate(200 * MIB, NULL), 200 * MIB, NULL);
+  fixture_free(fixture_allocate(200 * MIB, NULL), 200 * MIB, NULL);
 }
 
 static void takes_nothing_for_nothing(void **state)
 {
   start(state, "");
-  assert_null(rig_allocate(0, NULL));
-  rig_free(NULL, 0, NULL);
-  rig_free(NULL, 17, NULL);
+  assert_null(fixture_allocate(0, NULL));
+  fixture_free(NULL, 0, NULL);
+  fixture_free(NULL, 17, NULL);
   assert_int_equal(value("live_count"), 0);
-  assert_int_equal(rig_held_bytes(), 0);
+  assert_int_equal(fixture_held_bytes(), 0);
 }
 
 /* ---- Joining ---- */
@@ -95,21 +95,21 @@ static void joins_all_that_is_freed(void **state)
       sizes[n] = 1 + draw(&random, draw(&random, 4) ? 4 * KIB : 60 * KIB);
       sum += (sizes[n] + 255) / 256 * 256;
       if (sum > 64 * MIB) break;
-      blocks[n] = rig_allocate(sizes[n], NULL);
+      blocks[n] = fixture_allocate(sizes[n], NULL);
     }
     assert_int_equal(value("live_count"), n);
     for (int left = n; left > 0; left--) {
       int which = (int)draw(&random, (uint64_t)left);
-      rig_free(blocks[which], sizes[which], NULL);
+      fixture_free(blocks[which], sizes[which], NULL);
       blocks[which] = blocks[left - 1];
       sizes[which] = sizes[left - 1];
     }
     trim(64 * MIB);
     assert_int_equal(value("largest_free_bytes"), 64 * MIB);
     assert_int_equal(value("free_bytes"), 64 * MIB);
-    assert_int_equal(rig_held_bytes(), 64 * MIB);
-    rig_free(rig_allocate(64 * MIB, NULL), 64 * MIB, NULL);
-    assert_int_equal(rig_peak_held_bytes(), 64 * MIB);
+    assert_int_equal(fixture_held_bytes(), 64 * MIB);
+    fixture_free(fixture_allocate(64 * MIB, NULL), 64 * MIB, NULL);
+    assert_int_equal(fixture_peak_held_bytes(), 64 * MIB);
   }
 }
 
@@ -123,7 +123,7 @@ static void assert_values(const struct expected *expected, int64_t rounded_bytes
 {
   assert_int_equal(value("live_count"), expected->live_count);
   assert_int_equal(value("live_bytes"), expected->live_bytes);
-  assert_int_equal(value("reserved_bytes"), rig_held_bytes());
+  assert_int_equal(value("reserved_bytes"), fixture_held_bytes());
   assert_int_equal(value("free_bytes"), value("reserved_bytes") - rounded_bytes);
   assert_true(value("cached_bytes") >= 0 && value("cached_bytes") <= value("free_bytes"));
   assert_true(value("largest_free_bytes") <= value("free_bytes") - value("cached_bytes"));
@@ -142,13 +142,13 @@ static void counts_exactly(void **state)
   for (int i = 0; i < 3000; i++) {
     unsigned which = (unsigned)draw(&random, BLOCKS);
     if (blocks[which]) {
-      rig_free(blocks[which], draw(&random, 2) * sizes[which], NULL);
+      fixture_free(blocks[which], draw(&random, 2) * sizes[which], NULL);
       expected.live_count--, expected.live_bytes -= (int64_t)sizes[which];
       rounded -= (int64_t)((sizes[which] + 255) / 256 * 256);
       blocks[which] = NULL;
     } else {
       sizes[which] = 1 + draw(&random, draw(&random, 3) ? 4 * KIB : 300 * KIB);
-      blocks[which] = rig_allocate(sizes[which], NULL);
+      blocks[which] = fixture_allocate(sizes[which], NULL);
       expected.live_count++, expected.live_bytes += (int64_t)sizes[which];
       rounded += (int64_t)((sizes[which] + 255) / 256 * 256);
     }
@@ -156,28 +156,28 @@ static void counts_exactly(void **state)
     if (i % 500 == 499) trim(0);
     assert_values(&expected, rounded);
   }
-  assert_int_equal(value("peak_reserved_bytes"), rig_peak_held_bytes());
+  assert_int_equal(value("peak_reserved_bytes"), fixture_peak_held_bytes());
   assert_int_equal(value("stream_waits"), 0);
   assert_int_not_equal(value("metadata_bytes"), 0);
   struct hipmm_block block;
   (void)block;
-  for (unsigned i = 0; i < BLOCKS; i++) rig_free(blocks[i], 0, NULL);
+  for (unsigned i = 0; i < BLOCKS; i++) fixture_free(blocks[i], 0, NULL);
 }
 
 static void tells_what_its_cache_keeps(void **state)
 {
   start(state, "");
-  void *ptr = rig_allocate(1000, NULL), *fence = rig_allocate(1000, NULL);
+  void *ptr = fixture_allocate(1000, NULL), *fence = fixture_allocate(1000, NULL);
   assert_int_equal(value("cached_bytes"), 0);
-  rig_free(ptr, 1000, NULL);
+  fixture_free(ptr, 1000, NULL);
   assert_int_equal(value("cached_bytes"), 1024);
   assert_int_equal(value("live_count"), 1);
   assert_int_equal(value("live_bytes"), 1000);
-  assert_ptr_equal(rig_allocate(1024, NULL), ptr);
+  assert_ptr_equal(fixture_allocate(1024, NULL), ptr);
   assert_int_equal(value("cached_bytes"), 0);
   assert_int_equal(value("live_bytes"), 2024);
-  rig_free(ptr, 1024, NULL);
-  rig_free(fence, 1000, NULL);
+  fixture_free(ptr, 1024, NULL);
+  fixture_free(fence, 1000, NULL);
   assert_int_equal(value("cached_bytes"), 2048);
   trim(0);
   assert_int_equal(value("cached_bytes"), 0);
@@ -198,8 +198,8 @@ static void refuses_pointers_that_are_not_its_own(void **state)
   static char global[1024];
   char local[1024];
   start(state, "");
-  char *ptr = rig_allocate(700, NULL), *large = rig_allocate(MIB, NULL), *freed = rig_allocate(MIB, NULL);
-  rig_free(freed, MIB, NULL);
+  char *ptr = fixture_allocate(700, NULL), *large = fixture_allocate(MIB, NULL), *freed = fixture_allocate(MIB, NULL);
+  fixture_free(freed, MIB, NULL);
   char *unmapped = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   assert_int_equal(munmap(unmapped, 4096), 0);
   void *heap = malloc(1024);
@@ -226,8 +226,8 @@ static void refuses_pointers_that_are_not_its_own(void **state)
   free(heap);
   assert_int_equal(value("live_count"), 2);
   assert_int_equal(value("live_bytes"), 700 + MIB);
-  rig_free(ptr, 700, NULL);
-  rig_free(large, MIB, NULL);
+  fixture_free(ptr, 700, NULL);
+  fixture_free(large, MIB, NULL);
 }
 
 static void refuses_another_size(void **state)
@@ -235,13 +235,13 @@ static void refuses_another_size(void **state)
   start(state, "");
   static const size_t sizes[] = {700, 3 * MIB};
   for (int i = 0; i < 2; i++) {
-    void *ptr = rig_allocate(sizes[i], NULL);
+    void *ptr = fixture_allocate(sizes[i], NULL);
     assert_status(hipmm_deallocate(NULL, ptr, sizes[i] + 1, NULL), HIPMM_E_SIZE);
     assert_status(hipmm_deallocate(NULL, ptr, sizes[i] - 1, NULL), HIPMM_E_SIZE);
     assert_status(hipmm_deallocate(NULL, ptr, SIZE_MAX, NULL), HIPMM_E_SIZE);
     assert_message("cannot be freed with");
     assert_int_equal(value("live_count"), 1);
-    rig_free(ptr, sizes[i], NULL);
+    fixture_free(ptr, sizes[i], NULL);
   }
 }
 
@@ -249,12 +249,13 @@ static void refuses_another_size(void **state)
 static void refuses_a_second_free(void **state)
 {
   start(state, "");
-  char *small = rig_allocate(700, NULL), *middle = rig_allocate(100 * KIB, NULL), *large = rig_allocate(4 * MIB, NULL);
-  rig_free(small, 700, NULL);
+  char *small = fixture_allocate(700, NULL), *middle = fixture_allocate(100 * KIB, NULL),
+       *large = fixture_allocate(4 * MIB, NULL);
+  fixture_free(small, 700, NULL);
   assert_foreign(small);
-  rig_free(large, 4 * MIB, NULL);
+  fixture_free(large, 4 * MIB, NULL);
   assert_foreign(large);
-  rig_free(middle, 0, NULL);
+  fixture_free(middle, 0, NULL);
   assert_foreign(middle);
   assert_foreign(large);
   assert_foreign(small);
@@ -274,7 +275,7 @@ static void keeps_devices_apart(void **state)
   struct hipmm_resource *pools[2];
   void *ptr[2] = {0};
   snprintf(graph, sizeof graph, "'stack': [{'type': 'pool', 'growth': '%s'}, 'device']", (const char *)*state);
-  rig_start(graph);
+  fixture_start(graph);
   needs_devices(2);
   for (int i = 0; i < 2; i++) {
     assert_ok(hipmm_get_device_resource(i, &pools[i]));
@@ -299,7 +300,7 @@ static void keeps_devices_apart(void **state)
   size_t held = 1;
   assert_ok(hipmm_device_held_bytes(1, &held, NULL));
   assert_int_equal(held, 0);
-  assert_int_equal(rig_held_bytes(), 0);
+  assert_int_equal(fixture_held_bytes(), 0);
 }
 
 /* Pinned memory has no virtual memory: the limits are those of segments, to the byte. */
@@ -307,29 +308,29 @@ static void keeps_its_limits_over_pinned_memory(void **state)
 {
   void *none = NULL;
   (void)state;
-  assert_status(rig_try("", "'stack': [{'type': 'pool', 'initial_size': 1024, 'maximum_size': 256}, 'pinned']"),
+  assert_status(fixture_try("", "'stack': [{'type': 'pool', 'initial_size': 1024, 'maximum_size': 256}, 'pinned']"),
                 HIPMM_E_CONFIG);
   assert_message("/stack/0/maximum_size: 256 is below initial_size (1024)");
-  rig_start("'stack': [{'type': 'pool', 'initial_size': 1000192, 'maximum_size': 1000192}, 'pinned']");
-  assert_int_equal(rig_held_bytes(), 1000192);
-  rig_free(rig_allocate(1000, NULL), 1000, NULL);
-  rig_free(rig_allocate(1000192, NULL), 1000192, NULL);
+  fixture_start("'stack': [{'type': 'pool', 'initial_size': 1000192, 'maximum_size': 1000192}, 'pinned']");
+  assert_int_equal(fixture_held_bytes(), 1000192);
+  fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
+  fixture_free(fixture_allocate(1000192, NULL), 1000192, NULL);
   assert_status(hipmm_allocate(NULL, 1000193, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
   assert_ok(hipmm_finalize());
-  rig_start("'stack': [{'type': 'pool', 'initial_size': 0, 'maximum_size': 1024}, 'pinned']");
-  unsigned char *all = rig_allocate(1024, NULL);
+  fixture_start("'stack': [{'type': 'pool', 'initial_size': 0, 'maximum_size': 1024}, 'pinned']");
+  unsigned char *all = fixture_allocate(1024, NULL);
   memset(all, 7, 1024);
   assert_status(hipmm_allocate(NULL, 1024, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
   assert_message("maximum_size");
   assert_status(hipmm_allocate(NULL, 1, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
-  assert_int_equal(rig_peak_held_bytes(), 1024);
-  rig_free(all, 1024, NULL);
-  rig_free(rig_allocate(1024, NULL), 1024, NULL);
+  assert_int_equal(fixture_peak_held_bytes(), 1024);
+  fixture_free(all, 1024, NULL);
+  fixture_free(fixture_allocate(1024, NULL), 1024, NULL);
   assert_ok(hipmm_finalize());
   /* A size that is no multiple of 256 is rounded: what it takes of the host is never above the limit. */
-  rig_start("'stack': [{'type': 'pool', 'initial_size': 1000031, 'maximum_size': 1000200}, 'pinned']");
-  assert_int_equal(rig_held_bytes() % 256, 0);
-  assert_in_range(rig_held_bytes(), 1000031 - 255, 1000200);
+  fixture_start("'stack': [{'type': 'pool', 'initial_size': 1000031, 'maximum_size': 1000200}, 'pinned']");
+  assert_int_equal(fixture_held_bytes() % 256, 0);
+  assert_in_range(fixture_held_bytes(), 1000031 - 255, 1000200);
   assert_status(hipmm_allocate(NULL, 1000200, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
 }
 
@@ -337,12 +338,12 @@ static void keeps_nothing_for_what_it_refused(void **state)
 {
   void *none = NULL;
   (void)state;
-  rig_start("'stack': ['pool', 'device']");
-  void *block = rig_allocate(8 * MIB, NULL);
-  size_t held = rig_held_bytes();
+  fixture_start("'stack': ['pool', 'device']");
+  void *block = fixture_allocate(8 * MIB, NULL);
+  size_t held = fixture_held_bytes();
   assert_status(hipmm_allocate(NULL, (size_t)1 << 40, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
-  assert_int_equal(rig_held_bytes(), held);
-  rig_free(block, 8 * MIB, NULL);
+  assert_int_equal(fixture_held_bytes(), held);
+  fixture_free(block, 8 * MIB, NULL);
 }
 
 int main(void)

@@ -16,15 +16,15 @@ static void brings_managed_memory_to_the_device(void **state)
 {
   (void)state;
   needs_software();
-  rig_start(managed);
-  void *ptr = rig_allocate(10000, NULL);
+  fixture_start(managed);
+  void *ptr = fixture_allocate(10000, NULL);
   assert_int_equal(software()->calls("hipMemPrefetchAsync"), 1);
   assert_int_equal(managed_ask(ptr, MANAGED_LAST_PREFETCH), 0);
-  assert_int_equal(rig_value("prefetch", "is_on"), 1);
-  assert_int_equal(rig_value("prefetch", "prefetched_count"), 1);
-  assert_int_equal(rig_value("prefetch", "prefetched_bytes"), 10000);
-  assert_int_equal(rig_value("prefetch", "ignored_count"), 0);
-  rig_free(ptr, 10000, NULL);
+  assert_int_equal(fixture_value("prefetch", "is_on"), 1);
+  assert_int_equal(fixture_value("prefetch", "prefetched_count"), 1);
+  assert_int_equal(fixture_value("prefetch", "prefetched_bytes"), 10000);
+  assert_int_equal(fixture_value("prefetch", "ignored_count"), 0);
+  fixture_free(ptr, 10000, NULL);
   assert_int_equal(software()->calls("hipMemPrefetchAsync"), 1);
 }
 
@@ -40,23 +40,23 @@ static void goes_in_the_order_of_the_stream(void **state)
 {
   (void)state;
   needs_software();
-  rig_start_with("'scheduler': 'stepped'", managed);
-  hipStream_t stream = rig_stream();
-  void *ptr = rig_allocate(5000, stream);
+  fixture_start_with("'scheduler': 'stepped'", managed);
+  hipStream_t stream = fixture_stream();
+  void *ptr = fixture_allocate(5000, stream);
   assert_int_equal(software()->pending(), 1);
-  assert_int_equal(rig_hip()->StreamSynchronize(stream), 0);
+  assert_int_equal(fixture_hip()->StreamSynchronize(stream), 0);
   assert_int_equal(software()->pending(), 0);
-  rig_free(ptr, 5000, stream);
-  rig_drop_stream(stream);
+  fixture_free(ptr, 5000, stream);
+  fixture_drop_stream(stream);
 }
 
 static void has_nothing_to_do_for_no_bytes(void **state)
 {
   (void)state;
   needs_software();
-  rig_start(managed);
-  assert_null(rig_allocate(0, NULL));
-  rig_free(NULL, 0, NULL);
+  fixture_start(managed);
+  assert_null(fixture_allocate(0, NULL));
+  fixture_free(NULL, 0, NULL);
   assert_int_equal(software()->calls("hipMemPrefetchAsync"), 0);
 }
 
@@ -76,18 +76,18 @@ static void gives_back_what_could_not_be_prefetched(void **state)
   } cases[] = {{999, HIPMM_E_HIP}, {HIPMM_HIP_ERROR_OUT_OF_MEMORY, HIPMM_E_OUT_OF_MEMORY}};
   void *ptr = NULL;
   (void)state;
-  rig_start(managed);
+  fixture_start(managed);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    rig_fail_call("hipMemPrefetchAsync", 1, cases[i].code);
+    fixture_fail_call("hipMemPrefetchAsync", 1, cases[i].code);
     assert_status(hipmm_allocate(NULL, 5000, NULL, &ptr), cases[i].status);
     assert_message("prefetch: hipMemPrefetchAsync of 4.88 KiB");
     assert_null(ptr);
-    assert_int_equal(rig_held_bytes(), 0);
+    assert_int_equal(fixture_held_bytes(), 0);
   }
-  rig_fail_call("hipMemPrefetchAsync", 1, HIPMM_HIP_ERROR_INVALID_VALUE);
-  ptr = rig_allocate(5000, NULL); /* as if it were not managed */
-  assert_int_equal(rig_value("prefetch", "ignored_count"), 1);
-  rig_free(ptr, 5000, NULL);
+  fixture_fail_call("hipMemPrefetchAsync", 1, HIPMM_HIP_ERROR_INVALID_VALUE);
+  ptr = fixture_allocate(5000, NULL); /* as if it were not managed */
+  assert_int_equal(fixture_value("prefetch", "ignored_count"), 1);
+  fixture_free(ptr, 5000, NULL);
 }
 
 static void passes_failures_of_the_upstream_on(void **state)
@@ -105,9 +105,9 @@ static void passes_frees_on(void **state)
 static void refuses_options_that_it_has_not(void **state)
 {
   (void)state;
-  assert_status(rig_try("", "'stack': [{'type': 'prefetch', 'device': 1}, 'managed']"), HIPMM_E_CONFIG);
+  assert_status(fixture_try("", "'stack': [{'type': 'prefetch', 'device': 1}, 'managed']"), HIPMM_E_CONFIG);
   assert_message("/stack/0/device: unknown option \"device\" of prefetch");
-  assert_status(rig_try("", "'stack': ['prefetch']"), HIPMM_E_CONFIG);
+  assert_status(fixture_try("", "'stack': ['prefetch']"), HIPMM_E_CONFIG);
   assert_message("prefetch needs an upstream");
 }
 
@@ -115,7 +115,7 @@ static void is_not_made_on_a_device_that_cannot_be_asked(void **state)
 {
   (void)state;
   const char fails[] = "'fail': ['hipDeviceGetAttribute:2:hipErrorUnknown']"; /* the source asks first */
-  assert_status(rig_try(fails, managed), HIPMM_E_HIP);
+  assert_status(fixture_try(fails, managed), HIPMM_E_HIP);
   assert_message("prefetch: hipDeviceGetAttribute");
 }
 
@@ -123,7 +123,7 @@ static void is_not_made_on_a_device_that_cannot_be_asked(void **state)
 
 static void assert_was_busy(void)
 {
-  assert_in_range(rig_value("prefetch", "prefetched_count"), 500, 1500);
+  assert_in_range(fixture_value("prefetch", "prefetched_count"), 500, 1500);
 }
 
 static void agrees_with_a_model(void **state)
@@ -137,19 +137,19 @@ enum { THREADS = 4 };
 static void serves_threads(void **state)
 {
   (void)state;
-  rig_start("'stack': ['prefetch', 'pool', 'managed']");
-  rig_run_threads(THREADS, managed_allocate_and_free);
-  assert_int_equal(rig_value("prefetch", "prefetched_count"), THREADS * MANAGED_ROUNDS);
+  fixture_start("'stack': ['prefetch', 'pool', 'managed']");
+  fixture_run_threads(THREADS, managed_allocate_and_free);
+  assert_int_equal(fixture_value("prefetch", "prefetched_count"), THREADS * MANAGED_ROUNDS);
 }
 
 static void loses_nothing_whatever_call_fails(void **state)
 {
   (void)state;
-  assert_in_range(rig_fail_each_call("'scheduler': 'stepped'", managed, managed_allocate_and_free_whatever_fails), 10,
-                  1000);
+  assert_in_range(fixture_fail_each_call("'scheduler': 'stepped'", managed, managed_allocate_and_free_whatever_fails),
+                  10, 1000);
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
+#define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 int main(void)
 {

@@ -13,14 +13,14 @@ enum { OLD = 0x11, NEW = 0x22 };
 /* Fills a block on `stream` with `value`, much later. */
 static void fill(void *block, int value, hipStream_t stream)
 {
-  assert_int_equal(rig_hip()->MemsetAsync(block, value, BYTES, stream), 0);
+  assert_int_equal(fixture_hip()->MemsetAsync(block, value, BYTES, stream), 0);
 }
 
 /* A stream with the handle that was destroyed last. */
 static hipStream_t successor_of(hipStream_t old)
 {
   hipStream_t stream;
-  assert_int_equal(rig_hip()->StreamCreateWithFlags(&stream, HIPMM_HIP_STREAM_NON_BLOCKING), 0);
+  assert_int_equal(fixture_hip()->StreamCreateWithFlags(&stream, HIPMM_HIP_STREAM_NON_BLOCKING), 0);
   if (on_software()) assert_ptr_equal(stream, old);
   return stream;
 }
@@ -29,19 +29,19 @@ static hipStream_t successor_of(hipStream_t old)
  * fills must hold what the new one wrote, once both have run. */
 static void old_work_never_reaches_new_blocks(void)
 {
-  const struct hipmm_hip *hip = rig_hip();
+  const struct hipmm_hip *hip = fixture_hip();
   for (int round = 0; round < 20; round++) {
-    hipStream_t old = rig_stream();
-    void *first = rig_allocate(BYTES, old);
+    hipStream_t old = fixture_stream();
+    void *first = fixture_allocate(BYTES, old);
     fill(first, OLD, old);
-    rig_free(first, BYTES, old);
+    fixture_free(first, BYTES, old);
     assert_int_equal(hip->StreamDestroy(old), 0);
     hipStream_t new = successor_of(old);
-    void *second = rig_allocate(BYTES, new);
+    void *second = fixture_allocate(BYTES, new);
     fill(second, NEW, new);
     assert_int_equal(hip->DeviceSynchronize(), 0);
-    assert_true(rig_holds(second, NEW, BYTES));
-    rig_free(second, BYTES, new);
+    assert_true(fixture_holds(second, NEW, BYTES));
+    fixture_free(second, BYTES, new);
     assert_int_equal(hip->StreamDestroy(new), 0);
   }
   assert_int_equal(faults_on_all_devices(), 0);
@@ -51,10 +51,10 @@ static void old_work_never_reaches_new_blocks(void)
  * resource know of that one must not hold for the streams that come after it. */
 static void a_promise_ends_with_its_stream(void)
 {
-  const struct hipmm_hip *hip = rig_hip();
-  hipStream_t retained = rig_stream();
+  const struct hipmm_hip *hip = fixture_hip();
+  hipStream_t retained = fixture_stream();
   assert_ok(hipmm_stream_retain(0, retained));
-  for (int i = 0; i < 2; i++) rig_free(rig_allocate(BYTES, retained), BYTES, retained);
+  for (int i = 0; i < 2; i++) fixture_free(fixture_allocate(BYTES, retained), BYTES, retained);
   assert_ok(hipmm_stream_retire(0, retained));
   assert_int_equal(hip->StreamDestroy(retained), 0);
   old_work_never_reaches_new_blocks();
@@ -63,24 +63,24 @@ static void a_promise_ends_with_its_stream(void)
 /* The same where HIP could wait neither for the stream that is retired nor for the device. */
 static void a_promise_ends_though_hip_cannot_wait(void)
 {
-  const struct hipmm_hip *hip = rig_hip();
+  const struct hipmm_hip *hip = fixture_hip();
   for (int round = 0; round < 20; round++) {
-    hipStream_t retained = rig_stream();
+    hipStream_t retained = fixture_stream();
     assert_ok(hipmm_stream_retain(0, retained));
-    void *first = rig_allocate(BYTES, retained);
+    void *first = fixture_allocate(BYTES, retained);
     fill(first, OLD, retained);
-    rig_free(first, BYTES, retained);
-    rig_fail_call("hipStreamSynchronize", 1, 0);
-    rig_fail_call("hipDeviceSynchronize", 1, 0);
+    fixture_free(first, BYTES, retained);
+    fixture_fail_call("hipStreamSynchronize", 1, 0);
+    fixture_fail_call("hipDeviceSynchronize", 1, 0);
     assert_ok(hipmm_stream_retire(0, retained));
     assert_int_equal(hip->StreamDestroy(retained), 0);
     hipStream_t new = successor_of(retained);
-    void *second = rig_allocate(BYTES, new);
+    void *second = fixture_allocate(BYTES, new);
     fill(second, NEW, new);
     while (hip->DeviceSynchronize()) {
     } /* the first may be the one that fails */
-    assert_true(rig_holds(second, NEW, BYTES));
-    rig_free(second, BYTES, new);
+    assert_true(fixture_holds(second, NEW, BYTES));
+    fixture_free(second, BYTES, new);
     assert_int_equal(hip->StreamDestroy(new), 0);
   }
   assert_int_equal(faults_on_all_devices(), 0);
@@ -90,66 +90,66 @@ static void a_promise_ends_though_hip_cannot_wait(void)
  * work. */
 static void a_retired_stream_is_not_taken_for_a_lost_one(void)
 {
-  const struct hipmm_hip *hip = rig_hip();
-  hipStream_t other = rig_stream();
+  const struct hipmm_hip *hip = fixture_hip();
+  hipStream_t other = fixture_stream();
   for (int round = 0; round < 20; round++) {
-    hipStream_t lost = rig_stream();
-    void *first = rig_allocate(BYTES, lost);
+    hipStream_t lost = fixture_stream();
+    void *first = fixture_allocate(BYTES, lost);
     fill(first, OLD, lost);
-    rig_free(first, BYTES, lost);
+    fixture_free(first, BYTES, lost);
     assert_int_equal(hip->StreamDestroy(lost), 0);
     hipStream_t new = successor_of(lost);
     assert_ok(hipmm_stream_retire(0, new));
     assert_int_equal(hip->StreamDestroy(new), 0);
-    void *second = rig_allocate(BYTES, other);
+    void *second = fixture_allocate(BYTES, other);
     fill(second, NEW, other);
     assert_int_equal(hip->DeviceSynchronize(), 0);
-    assert_true(rig_holds(second, NEW, BYTES));
-    rig_free(second, BYTES, other);
+    assert_true(fixture_holds(second, NEW, BYTES));
+    fixture_free(second, BYTES, other);
   }
-  rig_drop_stream(other);
+  fixture_drop_stream(other);
 }
 
 /* ---- Streams of all kinds, in a random order ---- */
 
-enum { SLOTS = 4, MOST_LIVE = 12, STEPS = 600 };
+enum { THREAD_SLOTS = 4, MOST_LIVE = 12, STEPS = 600 };
 
 struct slot {
   hipStream_t stream;
   bool is_retained;
 };
 
-struct live {
+struct live_blocks {
   void *ptr;
   unsigned slot;
   unsigned char tag;
 };
 
-static struct slot slots[SLOTS];
-static struct live live[MOST_LIVE];
+static struct slot slots[THREAD_SLOTS];
+static struct live_blocks live[MOST_LIVE];
 static unsigned n_live;
 static atomic_uint n_wrong; /* blocks that had changed when their stream looked */
 
 static void open_slot(struct slot *slot, bool is_retained)
 {
-  *slot = (struct slot){rig_stream(), is_retained};
+  *slot = (struct slot){fixture_stream(), is_retained};
   if (is_retained) assert_ok(hipmm_stream_retain(0, slot->stream));
 }
 
 static void take_block(unsigned slot, unsigned char tag)
 {
   if (n_live == MOST_LIVE) return;
-  struct live *block = &live[n_live++];
-  *block = (struct live){rig_allocate(BYTES, slots[slot].stream), slot, tag};
+  struct live_blocks *block = &live[n_live++];
+  *block = (struct live_blocks){fixture_allocate(BYTES, slots[slot].stream), slot, tag};
   fill(block->ptr, tag, slots[slot].stream);
 }
 
 static void give_block(unsigned index)
 {
-  const struct live block = live[index];
+  const struct live_blocks block = live[index];
   hipStream_t stream = slots[block.slot].stream;
-  assert_int_equal(rig_look(block.ptr, block.tag, BYTES, stream, &n_wrong), 0);
-  rig_free(block.ptr, BYTES, stream);
+  assert_int_equal(fixture_look(block.ptr, block.tag, BYTES, stream, &n_wrong), 0);
+  fixture_free(block.ptr, BYTES, stream);
   live[index] = live[--n_live];
 }
 
@@ -158,9 +158,9 @@ static void close_slot(unsigned slot, bool waits)
 {
   for (unsigned i = n_live; i-- > 0;)
     if (live[i].slot == slot) give_block(i);
-  if (waits) assert_int_equal(rig_hip()->StreamSynchronize(slots[slot].stream), 0);
+  if (waits) assert_int_equal(fixture_hip()->StreamSynchronize(slots[slot].stream), 0);
   if (slots[slot].is_retained) assert_ok(hipmm_stream_retire(0, slots[slot].stream));
-  rig_drop_stream(slots[slot].stream);
+  fixture_drop_stream(slots[slot].stream);
 }
 
 static void streams_come_and_go(void)
@@ -168,9 +168,9 @@ static void streams_come_and_go(void)
   static uint64_t random = 1; /* goes on from run to run */
   n_live = 0;
   atomic_store(&n_wrong, 0);
-  for (unsigned i = 0; i < SLOTS; i++) open_slot(&slots[i], i % 2);
+  for (unsigned i = 0; i < THREAD_SLOTS; i++) open_slot(&slots[i], i % 2);
   for (unsigned step = 0; step < STEPS; step++) {
-    unsigned slot = (unsigned)draw(&random, SLOTS), what = (unsigned)draw(&random, 8);
+    unsigned slot = (unsigned)draw(&random, THREAD_SLOTS), what = (unsigned)draw(&random, 8);
     if (what < 4) {
       take_block(slot, (unsigned char)step);
     } else if (what < 7) {
@@ -180,8 +180,8 @@ static void streams_come_and_go(void)
       open_slot(&slots[slot], draw(&random, 2));
     }
   }
-  for (unsigned i = 0; i < SLOTS; i++) close_slot(i, false);
-  assert_int_equal(rig_hip()->DeviceSynchronize(), 0);
+  for (unsigned i = 0; i < THREAD_SLOTS; i++) close_slot(i, false);
+  assert_int_equal(fixture_hip()->DeviceSynchronize(), 0);
   assert_int_equal(n_wrong, 0);
   assert_int_equal(faults_on_all_devices(), 0);
 }
@@ -190,7 +190,7 @@ static void run(const char *graph, int seed, void (*body)(void))
 {
   char options[64];
   snprintf(options, sizeof options, "'scheduler': 'stepped', 'seed': %d", seed);
-  rig_start_with(options, graph);
+  fixture_start_with(options, graph);
   body();
   assert_ok(hipmm_finalize());
 }
@@ -198,7 +198,7 @@ static void run(const char *graph, int seed, void (*body)(void))
 static void run_seeds(const char *graph, void (*body)(void))
 {
   for (int seed = 1; seed <= 5; seed++) run(graph, seed, body);
-  rig_start(graph); /* for the teardown */
+  fixture_start(graph); /* for the teardown */
 }
 
 /* Every type that decides by streams who gets a free block. */
@@ -241,43 +241,43 @@ static void retired_in_its_place(void **state)
 static void memory_of_lost_streams_comes_back(void **state)
 {
   (void)state;
-  rig_start_with("'scheduler': 'stepped'",
-                 "'stack': [{'type': 'pool', 'growth': 'mapped', 'maximum_size': '8MiB'}, 'device']");
+  fixture_start_with("'scheduler': 'stepped'",
+                     "'stack': [{'type': 'pool', 'growth': 'mapped', 'maximum_size': '8MiB'}, 'device']");
   for (int round = 0; round < 1000; round++) {
-    hipStream_t stream = rig_stream();
-    void *block = rig_allocate(1 << 20, stream);
-    rig_free(block, 1 << 20, stream);
-    assert_int_equal(rig_hip()->StreamDestroy(stream), 0);
+    hipStream_t stream = fixture_stream();
+    void *block = fixture_allocate(1 << 20, stream);
+    fixture_free(block, 1 << 20, stream);
+    assert_int_equal(fixture_hip()->StreamDestroy(stream), 0);
   }
-  void *all = rig_allocate(8 << 20, NULL);
-  rig_free(all, 8 << 20, NULL);
+  void *all = fixture_allocate(8 << 20, NULL);
+  fixture_free(all, 8 << 20, NULL);
 }
 
 /* Nor is that of retired streams for which HIP could not wait. */
 static void memory_of_streams_without_a_wait_comes_back(void **state)
 {
   needs_software();
-  rig_start_with("'scheduler': 'stepped'", *state);
+  fixture_start_with("'scheduler': 'stepped'", *state);
   for (int round = 0; round < 100; round++) {
-    hipStream_t stream = rig_stream();
+    hipStream_t stream = fixture_stream();
     assert_ok(hipmm_stream_retain(0, stream));
-    void *block = rig_allocate(1 << 20, stream);
+    void *block = fixture_allocate(1 << 20, stream);
     fill(block, OLD, stream);
-    rig_free(block, 1 << 20, stream);
-    rig_fail_call("hipStreamSynchronize", 1, 0);
-    rig_fail_call("hipDeviceSynchronize", 1, 0);
+    fixture_free(block, 1 << 20, stream);
+    fixture_fail_call("hipStreamSynchronize", 1, 0);
+    fixture_fail_call("hipDeviceSynchronize", 1, 0);
     assert_ok(hipmm_stream_retire(0, stream));
-    rig_drop_stream(stream);
+    fixture_drop_stream(stream);
   }
-  void *all = rig_allocate(6 << 20, NULL);
-  rig_fill(all, NEW, 6 << 20);
-  assert_true(rig_holds(all, NEW, 6 << 20));
-  rig_free(all, 6 << 20, NULL);
+  void *all = fixture_allocate(6 << 20, NULL);
+  fixture_fill(all, NEW, 6 << 20);
+  assert_true(fixture_holds(all, NEW, 6 << 20));
+  fixture_free(all, 6 << 20, NULL);
 }
 
-#define ROW(name, function, graph)                                    \
-  {                                                                   \
-    name, function, rig_setup, rig_teardown, (void *)(uintptr_t)graph \
+#define ROW(name, function, graph)                                            \
+  {                                                                           \
+    name, function, fixture_setup, fixture_teardown, (void *)(uintptr_t)graph \
   }
 
 int main(void)

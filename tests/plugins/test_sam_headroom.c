@@ -41,17 +41,17 @@ static int say_free(size_t *free_bytes, size_t *total_bytes)
 
 static void overhear(const char *graph)
 {
-  rig_start_with(reaches_the_host, graph);
-  real = hip_functions;
-  hip_functions.MemAdvise = note_advice;
-  hip_functions.MemGetInfo = say_free;
+  fixture_start_with(reaches_the_host, graph);
+  real = hip_table_functions;
+  hip_table_functions.MemAdvise = note_advice;
+  hip_table_functions.MemGetInfo = say_free;
   n_advice = advice_to_fail = 0;
 }
 
 static int stop_overhearing(void **state)
 {
-  if (real.struct_size) hip_functions = real;
-  return rig_teardown(state);
+  if (real.struct_size) hip_table_functions = real;
+  return fixture_teardown(state);
 }
 
 /* ---- Tests ---- */
@@ -83,7 +83,7 @@ static void prefers_the_device_up_to_the_headroom(void **state)
     int n = 0;
     free_now = row->free_bytes;
     n_advice = 0;
-    char *ptr = rig_allocate(row->bytes, NULL);
+    char *ptr = fixture_allocate(row->bytes, NULL);
     if (row->on_device) {
       assert_ptr_equal(advice[n].start, ptr);
       assert_int_equal(advice[n].bytes, row->on_device);
@@ -95,7 +95,7 @@ static void prefers_the_device_up_to_the_headroom(void **state)
       assert_int_equal(advice[n++].device, HIPMM_HIP_CPU_DEVICE);
     }
     assert_int_equal(n_advice, n);
-    rig_free(ptr, row->bytes, NULL);
+    fixture_free(ptr, row->bytes, NULL);
   }
 }
 
@@ -118,12 +118,12 @@ static void prefers_the_device_that_it_serves(void **state)
 static void gives_every_block_its_own_pages(void **state)
 {
   (void)state;
-  rig_start_with(reaches_the_host, "'stack': [{'type': 'sam_headroom', 'headroom': 0}]");
-  char *first = rig_allocate(100, NULL), *second = rig_allocate(5000, NULL);
+  fixture_start_with(reaches_the_host, "'stack': [{'type': 'sam_headroom', 'headroom': 0}]");
+  char *first = fixture_allocate(100, NULL), *second = fixture_allocate(5000, NULL);
   assert_int_equal((uintptr_t)first % 4096, 0);
   assert_int_equal((uintptr_t)second % 4096, 0);
-  rig_free(first, 100, NULL);
-  rig_free(second, 5000, NULL);
+  fixture_free(first, 100, NULL);
+  fixture_free(second, 5000, NULL);
 }
 
 static void takes_a_new_headroom_while_in_use(void **state)
@@ -131,10 +131,10 @@ static void takes_a_new_headroom_while_in_use(void **state)
   (void)state;
   overhear("'stack': [{'type': 'sam_headroom', 'headroom': 0}]");
   free_now = 256 * MIB;
-  rig_free(rig_allocate(2 * MIB, NULL), 2 * MIB, NULL);
+  fixture_free(fixture_allocate(2 * MIB, NULL), 2 * MIB, NULL);
   assert_int_equal(n_advice, 1);
   assert_ok(hipmm_set("devices/0/sam_headroom/headroom", "255MiB"));
-  rig_free(rig_allocate(2 * MIB, NULL), 2 * MIB, NULL);
+  fixture_free(fixture_allocate(2 * MIB, NULL), 2 * MIB, NULL);
   assert_int_equal(n_advice, 3);
   assert_int_equal(advice[1].bytes, MIB);
   assert_int_equal(advice[2].device, HIPMM_HIP_CPU_DEVICE);
@@ -152,7 +152,7 @@ static void gives_no_memory_when_its_place_is_refused(void **state)
     assert_status(hipmm_allocate(NULL, 4 * MIB, NULL, &ptr), HIPMM_E_HIP);
     assert_message("hipMemAdvise");
     assert_ptr_equal(ptr, (void *)1);
-    assert_int_equal(rig_held_bytes(), 0);
+    assert_int_equal(fixture_held_bytes(), 0);
   }
 }
 
@@ -160,18 +160,18 @@ static void needs_a_device_that_reaches_the_host(void **state)
 {
   (void)state;
   static const char graph[] = "'stack': [{'type': 'sam_headroom', 'headroom': 0}]";
-  assert_status(rig_try("", graph), HIPMM_E_NOT_SUPPORTED);
+  assert_status(fixture_try("", graph), HIPMM_E_NOT_SUPPORTED);
   assert_message("device 0 has no access to plain host memory");
   assert_ok(hipmm_finalize());
-  assert_status(rig_try(reaches_the_host, "'stack': ['sam_headroom']"), HIPMM_E_CONFIG);
+  assert_status(fixture_try(reaches_the_host, "'stack': ['sam_headroom']"), HIPMM_E_CONFIG);
   assert_message("headroom");
-  real = hip_functions;
-  hip_functions.MemAdvise = NULL;
-  assert_status(rig_try(reaches_the_host, graph), HIPMM_E_NOT_SUPPORTED);
+  real = hip_table_functions;
+  hip_table_functions.MemAdvise = NULL;
+  assert_status(fixture_try(reaches_the_host, graph), HIPMM_E_NOT_SUPPORTED);
   assert_message("does not export hipMemAdvise");
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, stop_overhearing)
+#define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, stop_overhearing)
 
 int main(void)
 {

@@ -37,10 +37,10 @@ static const char *decimal(int number)
 /* A block of the owner, filled with `value`, ready to be sent. */
 static unsigned char *owned_block(int value, struct hipmm_pool_pointer *pointer_out)
 {
-  unsigned char *ptr = rig_allocate(BYTES, NULL);
-  assert_int_equal(rig_hip()->MemsetAsync(ptr, value, BYTES, NULL), 0);
-  assert_int_equal(rig_hip()->StreamSynchronize(NULL), 0);
-  assert_ok(hipmm_pool_export_pointer(rig_resource("statistics"), ptr, pointer_out));
+  unsigned char *ptr = fixture_allocate(BYTES, NULL);
+  assert_int_equal(fixture_hip()->MemsetAsync(ptr, value, BYTES, NULL), 0);
+  assert_int_equal(fixture_hip()->StreamSynchronize(NULL), 0);
+  assert_ok(hipmm_pool_export_pointer(fixture_resource("statistics"), ptr, pointer_out));
   return ptr;
 }
 
@@ -48,7 +48,7 @@ static struct hipmm_resource *imported(void)
 {
   struct hipmm_resource *resource = NULL;
   int fd = -1;
-  assert_ok(hipmm_pool_export_fd(rig_resource("statistics"), &fd));
+  assert_ok(hipmm_pool_export_fd(fixture_resource("statistics"), &fd));
   assert_ok(hipmm_pool_import_fd(0, fd, &resource));
   assert_int_equal(close(fd), 0);
   return resource;
@@ -86,12 +86,12 @@ static const char *use_imported(struct hipmm_resource *resource, const struct hi
   void *ptr = NULL;
   if (hipmm_pool_import_pointer(resource, pointer, &ptr)) return hipmm_last_error_message();
   if (pointer->bytes != BYTES) return "the block has another size";
-  if (rig_hip()->Memcpy(copy, ptr, BYTES, 2 /* to the host */)) return "hipMemcpy";
+  if (fixture_hip()->Memcpy(copy, ptr, BYTES, 2 /* to the host */)) return "hipMemcpy";
   for (size_t i = 0; i < BYTES; i++)
     if (copy[i] != 1) return "the block has other data";
-  if (rig_hip()->MemsetAsync(ptr, 2, BYTES, NULL)) return "hipMemsetAsync";
+  if (fixture_hip()->MemsetAsync(ptr, 2, BYTES, NULL)) return "hipMemsetAsync";
   if (hipmm_deallocate(resource, ptr, BYTES, NULL)) return hipmm_last_error_message();
-  return rig_hip()->DeviceSynchronize() ? "hipDeviceSynchronize" : NULL;
+  return fixture_hip()->DeviceSynchronize() ? "hipDeviceSynchronize" : NULL;
 }
 
 static int be_the_other_process(int socket)
@@ -117,9 +117,9 @@ static void two_processes_use_one_block(void **state)
   struct hipmm_pool_pointer pointer;
   int sockets[2], fd = -1;
   char socket[20];
-  rig_start(owner);
+  fixture_start(owner);
   unsigned char *ptr = owned_block(1, &pointer);
-  assert_ok(hipmm_pool_export_fd(rig_resource("async"), &fd));
+  assert_ok(hipmm_pool_export_fd(fixture_resource("async"), &fd));
   assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
   assert_true(send_pool(sockets[0], fd, &pointer));
   snprintf(socket, sizeof socket, "%d", sockets[1]);
@@ -128,8 +128,8 @@ static void two_processes_use_one_block(void **state)
   close(fd), close(sockets[0]), close(sockets[1]);
   assert_string_equal(outcome.error, "");
   assert_int_equal(outcome.status, 0);
-  assert_true(rig_holds(ptr, 2, BYTES));
-  rig_free(ptr, BYTES, NULL);
+  assert_true(fixture_holds(ptr, 2, BYTES));
+  fixture_free(ptr, BYTES, NULL);
 }
 
 /* ---- What an imported pool is ---- */
@@ -139,20 +139,20 @@ static void an_imported_block_is_freed_like_any_other(void **state)
   (void)state;
   struct hipmm_pool_pointer pointer;
   void *there = NULL;
-  rig_start(owner);
+  fixture_start(owner);
   unsigned char *ptr = owned_block(7, &pointer);
   struct hipmm_resource *resource = imported();
   assert_string_equal(hipmm_resource_type(resource), "async_import");
   assert_ok(hipmm_pool_import_pointer(resource, &pointer, &there));
-  assert_true(rig_holds(there, 7, BYTES));
+  assert_true(fixture_holds(there, 7, BYTES));
   assert_status(hipmm_deallocate(resource, ptr, BYTES, NULL), HIPMM_E_POINTER);
   assert_status(hipmm_deallocate(resource, there, BYTES - 1, NULL), HIPMM_E_SIZE);
   assert_status(hipmm_deallocate(NULL, there, BYTES, NULL), HIPMM_E_POINTER);
   assert_ok(hipmm_deallocate(resource, there, 0, NULL));
   assert_status(hipmm_deallocate(resource, there, 0, NULL), HIPMM_E_POINTER);
   hipmm_resource_release(resource);
-  assert_true(rig_holds(ptr, 7, BYTES));
-  rig_free(ptr, BYTES, NULL);
+  assert_true(fixture_holds(ptr, 7, BYTES));
+  fixture_free(ptr, BYTES, NULL);
 }
 
 /* A driver gives the same address for it, and breaks when that is freed twice. */
@@ -161,7 +161,7 @@ static void a_block_is_imported_once_at_a_time(void **state)
   (void)state;
   struct hipmm_pool_pointer pointers[100];
   void *blocks[100], *there[100], *again = NULL;
-  rig_start(owner);
+  fixture_start(owner);
   struct hipmm_resource *resource = imported();
   for (int i = 0; i < 100; i++) blocks[i] = owned_block(i, &pointers[i]);
   for (int i = 0; i < 100; i++) assert_ok(hipmm_pool_import_pointer(resource, &pointers[i], &there[i]));
@@ -173,11 +173,11 @@ static void a_block_is_imported_once_at_a_time(void **state)
     assert_ok(hipmm_pool_import_pointer(resource, &pointers[i], &there[i]));
   }
   for (int i = 0; i < 100; i++) {
-    assert_true(rig_holds(there[i], (unsigned char)i, BYTES));
+    assert_true(fixture_holds(there[i], (unsigned char)i, BYTES));
     assert_ok(hipmm_deallocate(resource, there[i], BYTES, NULL));
   }
   hipmm_resource_release(resource);
-  for (int i = 0; i < 100; i++) rig_free(blocks[i], BYTES, NULL);
+  for (int i = 0; i < 100; i++) fixture_free(blocks[i], BYTES, NULL);
 }
 
 /* What a thread imports and frees, again and again. */
@@ -208,7 +208,7 @@ static void threads_import_at_once(void **state)
   struct share_work work[4];
   pthread_t threads[4];
   atomic_uint wrong = 0;
-  rig_start(owner);
+  fixture_start(owner);
   struct hipmm_resource *resource = imported();
   for (int i = 0; i < 4 * SHARED_BY_EACH; i++) owned_block(i, &pointers[i]);
   for (int i = 0; i < 4; i++) {
@@ -224,7 +224,7 @@ static void an_imported_pool_allocates_nothing(void **state)
 {
   (void)state;
   void *ptr = (void *)1;
-  rig_start(owner);
+  fixture_start(owner);
   struct hipmm_resource *resource = imported();
   assert_status(hipmm_allocate(resource, 1000, NULL, &ptr), HIPMM_E_NOT_SUPPORTED);
   assert_message("allocate there, and import the pointer here");
@@ -240,13 +240,13 @@ static void what_is_left_imported_goes_with_the_pool(void **state)
   (void)state;
   struct hipmm_pool_pointer pointer;
   void *there = NULL;
-  rig_start(owner);
+  fixture_start(owner);
   unsigned char *ptr = owned_block(3, &pointer);
   struct hipmm_resource *resource = imported();
   assert_ok(hipmm_pool_import_pointer(resource, &pointer, &there));
   hipmm_resource_release(resource);
-  assert_true(rig_holds(ptr, 3, BYTES));
-  rig_free(ptr, BYTES, NULL);
+  assert_true(fixture_holds(ptr, 3, BYTES));
+  fixture_free(ptr, BYTES, NULL);
 }
 
 static void an_imported_pool_outlives_finalize(void **state)
@@ -254,13 +254,13 @@ static void an_imported_pool_outlives_finalize(void **state)
   (void)state;
   struct hipmm_pool_pointer pointer;
   void *there = NULL;
-  rig_start(owner);
+  fixture_start(owner);
   owned_block(3, &pointer);
-  struct hipmm_resource *resource = imported(), *kept = rig_resource("async");
+  struct hipmm_resource *resource = imported(), *kept = fixture_resource("async");
   hipmm_resource_retain(kept);
   assert_ok(hipmm_pool_import_pointer(resource, &pointer, &there));
   assert_ok(hipmm_finalize());
-  assert_true(rig_holds(there, 3, BYTES));
+  assert_true(fixture_holds(there, 3, BYTES));
   assert_ok(hipmm_deallocate(resource, there, BYTES, NULL));
   hipmm_resource_release(resource);
   hipmm_resource_release(kept);
@@ -273,17 +273,17 @@ static void a_graph_may_inherit_a_pool(void **state)
   void *there = NULL;
   char graph[100];
   int fd;
-  rig_start(owner);
+  fixture_start(owner);
   owned_block(5, &pointer);
-  assert_ok(hipmm_pool_export_fd(rig_resource("async"), &fd));
-  struct hipmm_resource *kept = rig_resource("async");
+  assert_ok(hipmm_pool_export_fd(fixture_resource("async"), &fd));
+  struct hipmm_resource *kept = fixture_resource("async");
   hipmm_resource_retain(kept);
   assert_ok(hipmm_finalize());
   snprintf(graph, sizeof graph, "'stack': ['statistics', {'type': 'async_import', 'fd': %d}]", fd);
-  rig_start(graph);
-  assert_ok(hipmm_pool_import_pointer(rig_resource("statistics"), &pointer, &there));
-  assert_true(rig_holds(there, 5, BYTES));
-  rig_free(there, BYTES, NULL);
+  fixture_start(graph);
+  assert_ok(hipmm_pool_import_pointer(fixture_resource("statistics"), &pointer, &there));
+  assert_true(fixture_holds(there, 5, BYTES));
+  fixture_free(there, BYTES, NULL);
   close(fd);
   hipmm_resource_release(kept);
 }
@@ -293,10 +293,10 @@ static void descriptors_are_the_callers(void **state)
   (void)state;
   int before = open_files(), first = -1, second = -1;
   needs_software(); /* a driver opens files of its own */
-  rig_start(owner);
-  assert_ok(hipmm_pool_export_fd(rig_resource("async"), &first));
+  fixture_start(owner);
+  assert_ok(hipmm_pool_export_fd(fixture_resource("async"), &first));
   close(first);
-  assert_ok(hipmm_pool_export_fd(rig_resource("async"), &second));
+  assert_ok(hipmm_pool_export_fd(fixture_resource("async"), &second));
   assert_int_equal(fcntl(second, F_GETFD), FD_CLOEXEC);
   struct hipmm_resource *resource = NULL;
   assert_ok(hipmm_pool_import_fd(0, second, &resource));
@@ -314,16 +314,16 @@ static void only_a_pool_that_was_made_for_it_is_shared(void **state)
   (void)state;
   struct hipmm_pool_pointer pointer;
   int fd = -7;
-  rig_start("'stack': ['async']");
-  void *ptr = rig_allocate(BYTES, NULL);
-  assert_status(hipmm_pool_export_fd(rig_resource("async"), &fd), HIPMM_E_NOT_SUPPORTED);
+  fixture_start("'stack': ['async']");
+  void *ptr = fixture_allocate(BYTES, NULL);
+  assert_status(hipmm_pool_export_fd(fixture_resource("async"), &fd), HIPMM_E_NOT_SUPPORTED);
   assert_message("\"handle_type\": \"posix_fd\"");
-  assert_status(hipmm_pool_export_pointer(rig_resource("async"), ptr, &pointer), HIPMM_E_NOT_SUPPORTED);
+  assert_status(hipmm_pool_export_pointer(fixture_resource("async"), ptr, &pointer), HIPMM_E_NOT_SUPPORTED);
   assert_int_equal(fd, -7);
-  rig_free(ptr, BYTES, NULL);
+  fixture_free(ptr, BYTES, NULL);
   assert_ok(hipmm_finalize());
-  rig_start("'stack': ['pool', 'device']");
-  assert_status(hipmm_pool_export_fd(rig_resource("pool"), &fd), HIPMM_E_NOT_SUPPORTED);
+  fixture_start("'stack': ['pool', 'device']");
+  assert_status(hipmm_pool_export_fd(fixture_resource("pool"), &fd), HIPMM_E_NOT_SUPPORTED);
   assert_message("neither it nor a resource below it shares memory");
 }
 
@@ -332,12 +332,12 @@ static void only_live_blocks_of_the_pool_are_exported(void **state)
   (void)state;
   struct hipmm_pool_pointer pointer = {.bytes = 1};
   int local;
-  rig_start("'stack': ['pool', {'type': 'async', 'handle_type': 'posix_fd'}]");
-  char *ptr = rig_allocate(BYTES, NULL);
-  assert_status(hipmm_pool_export_pointer(rig_resource("pool"), &local, &pointer), HIPMM_E_POINTER);
-  assert_status(hipmm_pool_export_pointer(rig_resource("pool"), ptr + 256, &pointer), HIPMM_E_POINTER);
+  fixture_start("'stack': ['pool', {'type': 'async', 'handle_type': 'posix_fd'}]");
+  char *ptr = fixture_allocate(BYTES, NULL);
+  assert_status(hipmm_pool_export_pointer(fixture_resource("pool"), &local, &pointer), HIPMM_E_POINTER);
+  assert_status(hipmm_pool_export_pointer(fixture_resource("pool"), ptr + 256, &pointer), HIPMM_E_POINTER);
   assert_int_equal(pointer.bytes, 1);
-  rig_free(ptr, BYTES, NULL);
+  fixture_free(ptr, BYTES, NULL);
 }
 
 /* A sub-allocator's first block has the address of the chunk that it is in, which is the pool's and which holds blocks
@@ -354,20 +354,20 @@ static void no_chunk_is_exported_for_a_block(void **state)
     snprintf(graph, sizeof graph,
              "'stack': ['tracking', {'type': '%s'%s}, {'type': 'async', 'handle_type': 'posix_fd'}]", cut_up[i],
              is_binning ? ", 'bins': [{'size': 4096}]" : "");
-    rig_start(graph);
+    fixture_start(graph);
     void *blocks[3];
-    for (int n = 0; n < 3; n++) blocks[n] = rig_allocate(1000, NULL);
+    for (int n = 0; n < 3; n++) blocks[n] = fixture_allocate(1000, NULL);
     for (int round = 0; round < 2; round++) {
       for (int n = 0; n < 3; n++) {
-        assert_status(hipmm_pool_export_pointer(rig_resource("tracking"), blocks[n], &pointer), HIPMM_E_POINTER);
-        assert_status(hipmm_pool_export_pointer(rig_resource("async"), blocks[n], &pointer), HIPMM_E_POINTER);
-        if (round == 0) rig_free(blocks[n], 1000, NULL);
+        assert_status(hipmm_pool_export_pointer(fixture_resource("tracking"), blocks[n], &pointer), HIPMM_E_POINTER);
+        assert_status(hipmm_pool_export_pointer(fixture_resource("async"), blocks[n], &pointer), HIPMM_E_POINTER);
+        if (round == 0) fixture_free(blocks[n], 1000, NULL);
       }
     }
     assert_int_equal(pointer.bytes, 1);
     assert_ok(hipmm_finalize());
   }
-  rig_start(owner); /* for the teardown */
+  fixture_start(owner); /* for the teardown */
 }
 
 /* A resource made in code may stand on the pool as well. */
@@ -377,15 +377,15 @@ static void nor_for_one_of_a_resource_made_in_code(void **state)
   struct hipmm_pool_pointer pointer;
   struct hipmm_resource *async, *pool = NULL;
   void *ptr = NULL, *whole;
-  rig_start(owner);
-  async = rig_resource("async");
+  fixture_start(owner);
+  async = fixture_resource("async");
   assert_ok(hipmm_resource_create(0, "pool", NULL, &async, 1, &pool));
   assert_ok(hipmm_allocate(pool, 1000, NULL, &ptr));
   assert_status(hipmm_pool_export_pointer(async, ptr, &pointer), HIPMM_E_POINTER);
   assert_message("cuts up");
   whole = owned_block(3, &pointer);
   assert_int_equal(pointer.bytes, BYTES);
-  rig_free(whole, BYTES, NULL);
+  fixture_free(whole, BYTES, NULL);
   assert_ok(hipmm_deallocate(pool, ptr, 1000, NULL));
   hipmm_resource_release(pool);
 }
@@ -395,7 +395,7 @@ static void what_is_no_pool_is_not_imported(void **state)
   (void)state;
   struct hipmm_resource *resource = (struct hipmm_resource *)1;
   int pipes[2], null = open("/dev/null", O_RDWR), before = open_files();
-  rig_start(owner);
+  fixture_start(owner);
   assert_int_equal(pipe(pipes), 0);
   assert_status(hipmm_pool_import_fd(0, -1, &resource), HIPMM_E_ARGUMENT);
   assert_status(hipmm_pool_import_fd(0, 12345, &resource), HIPMM_E_HIP);
@@ -416,7 +416,7 @@ static void what_is_no_pointer_is_not_imported(void **state)
   (void)state;
   struct hipmm_pool_pointer good, bad = {.bytes = 1000};
   void *there = (void *)1;
-  rig_start(owner);
+  fixture_start(owner);
   owned_block(1, &good);
   struct hipmm_resource *resource = imported();
   assert_status(hipmm_pool_import_pointer(resource, &bad, &there), HIPMM_E_HIP);
@@ -431,7 +431,7 @@ static void what_is_no_pointer_is_not_imported(void **state)
     assert_status(hipmm_pool_import_pointer(resource, &bad, &there), HIPMM_E_ARGUMENT);
     assert_message("more than the driver");
   }
-  assert_status(hipmm_pool_import_pointer(rig_resource("async"), &good, &there), HIPMM_E_NOT_SUPPORTED);
+  assert_status(hipmm_pool_import_pointer(fixture_resource("async"), &good, &there), HIPMM_E_NOT_SUPPORTED);
   int fd;
   assert_status(hipmm_pool_export_fd(resource, &fd), HIPMM_E_NOT_SUPPORTED);
   assert_message("another process's");
@@ -459,22 +459,22 @@ static void functions_that_do_nothing_are_noticed(void **state)
   (void)state;
   struct hipmm_pool_pointer pointer, other = {.bytes = 7};
   void *there = (void *)1;
-  rig_start(owner);
+  fixture_start(owner);
   void *ptr = owned_block(1, &pointer);
   struct hipmm_resource *resource = imported();
-  struct hipmm_hip real = hip_functions;
-  hip_functions.MemPoolExportPointer = say_success;
-  hip_functions.MemPoolImportPointer = say_imported;
-  enum hipmm_status exported = hipmm_pool_export_pointer(rig_resource("async"), ptr, &other);
+  struct hipmm_hip real = hip_table_functions;
+  hip_table_functions.MemPoolExportPointer = say_success;
+  hip_table_functions.MemPoolImportPointer = say_imported;
+  enum hipmm_status exported = hipmm_pool_export_pointer(fixture_resource("async"), ptr, &other);
   enum hipmm_status opened = hipmm_pool_import_pointer(resource, &pointer, &there);
-  hip_functions = real;
+  hip_table_functions = real;
   assert_int_equal(exported, HIPMM_E_NOT_SUPPORTED);
   assert_int_equal(opened, HIPMM_E_NOT_SUPPORTED);
   assert_message("hipMemPoolImportPointer does nothing");
   assert_int_equal(other.bytes, 7);
   assert_ptr_equal(there, (void *)1);
   hipmm_resource_release(resource);
-  rig_free(ptr, BYTES, NULL);
+  fixture_free(ptr, BYTES, NULL);
 }
 
 static void an_imported_pool_is_its_devices_to_use(void **state)
@@ -483,8 +483,8 @@ static void an_imported_pool_is_its_devices_to_use(void **state)
   struct hipmm_resource *resource = NULL;
   int fd = -1;
   needs_devices(2);
-  rig_start(owner);
-  assert_ok(hipmm_pool_export_fd(rig_resource("async"), &fd));
+  fixture_start(owner);
+  assert_ok(hipmm_pool_export_fd(fixture_resource("async"), &fd));
   assert_ok(hipmm_resource_create_from(1,
                                        &(struct hipmm_recipe){.struct_size = sizeof(struct hipmm_recipe),
                                                               .type = "async_import",
@@ -503,18 +503,18 @@ static void other_devices_may_use_what_is_imported(void **state)
   (void)state;
   struct hipmm_pool_pointer pointer;
   void *ptr = NULL;
-  rig_start(owner);
+  fixture_start(owner);
   unsigned char *mine = owned_block(1, &pointer);
   struct hipmm_resource *other = imported();
   assert_ok(hipmm_pool_import_pointer(other, &pointer, &ptr));
-  assert_int_equal(rig_hip()->SetDevice(1), 0);
-  assert_int_equal(rig_hip()->MemsetAsync(ptr, 7, BYTES, NULL), 0);
-  assert_int_equal(rig_hip()->DeviceSynchronize(), 0);
-  assert_int_equal(rig_hip()->SetDevice(0), 0);
-  assert_true(rig_holds(mine, 7, BYTES));
+  assert_int_equal(fixture_hip()->SetDevice(1), 0);
+  assert_int_equal(fixture_hip()->MemsetAsync(ptr, 7, BYTES, NULL), 0);
+  assert_int_equal(fixture_hip()->DeviceSynchronize(), 0);
+  assert_int_equal(fixture_hip()->SetDevice(0), 0);
+  assert_true(fixture_holds(mine, 7, BYTES));
   assert_ok(hipmm_deallocate(other, ptr, BYTES, NULL));
   hipmm_resource_release(other);
-  rig_free(mine, BYTES, NULL);
+  fixture_free(mine, BYTES, NULL);
 }
 
 static void arguments_may_not_be_null(void **state)
@@ -525,8 +525,8 @@ static void arguments_may_not_be_null(void **state)
   int fd;
   struct hipmm_resource *resource;
   assert_status(hipmm_pool_import_fd(0, 5, &resource), HIPMM_E_STATE);
-  rig_start(owner);
-  resource = rig_resource("async");
+  fixture_start(owner);
+  resource = fixture_resource("async");
   assert_status(hipmm_pool_export_fd(NULL, &fd), HIPMM_E_ARGUMENT);
   assert_status(hipmm_pool_export_fd(resource, NULL), HIPMM_E_ARGUMENT);
   assert_status(hipmm_pool_export_pointer(resource, NULL, &pointer), HIPMM_E_ARGUMENT);
@@ -561,11 +561,11 @@ static void loses_nothing_whatever_call_fails(void **state)
 {
   (void)state;
   int before = open_files();
-  assert_true(rig_fail_each_call("", owner, share_with_itself) > 20);
+  assert_true(fixture_fail_each_call("", owner, share_with_itself) > 20);
   assert_in_range(open_files(), 0, before + 1);
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
+#define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 int main(int count, char **arguments)
 {

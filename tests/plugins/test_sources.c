@@ -38,7 +38,7 @@ static const char *graph_of(void **state)
 
 static void start_source(void **state)
 {
-  rig_start_with(every_device_can, graph_of(state));
+  fixture_start_with(every_device_can, graph_of(state));
 }
 
 static bool is_async(void **state)
@@ -50,27 +50,27 @@ static void gives_memory_that_can_be_used(void **state)
 {
   start_source(state);
   for (size_t bytes = 1; bytes <= MIB; bytes = bytes * 4 + 3) {
-    unsigned char *ptr = rig_allocate(bytes, NULL);
+    unsigned char *ptr = fixture_allocate(bytes, NULL);
     assert_int_equal((uintptr_t)ptr % HIPMM_ALIGNMENT, 0);
-    rig_hip()->StreamSynchronize(NULL);
+    fixture_hip()->StreamSynchronize(NULL);
     memset(ptr, 0xA5, bytes);
     assert_int_equal(ptr[bytes - 1], 0xA5);
-    if (!is_async(state)) assert_int_equal(rig_held_bytes(), bytes);
-    rig_free(ptr, bytes, NULL);
+    if (!is_async(state)) assert_int_equal(fixture_held_bytes(), bytes);
+    fixture_free(ptr, bytes, NULL);
   }
 }
 
 static void counts_what_it_holds(void **state)
 {
   start_source(state);
-  void *first = rig_allocate(5 * MIB, NULL), *second = rig_allocate(3 * MIB, NULL);
-  assert_true(rig_held_bytes() >= 8 * MIB);
-  rig_free(first, 5 * MIB, NULL);
-  rig_free(second, 3 * MIB, NULL);
-  assert_ok(hipmm_resource_trim(rig_resource(((const struct source *)*state)->type), 0));
-  assert_int_equal(rig_held_bytes(), 0);
-  assert_true(rig_peak_held_bytes() >= 8 * MIB);
-  assert_true(rig_peak_held_bytes() < 16 * MIB);
+  void *first = fixture_allocate(5 * MIB, NULL), *second = fixture_allocate(3 * MIB, NULL);
+  assert_true(fixture_held_bytes() >= 8 * MIB);
+  fixture_free(first, 5 * MIB, NULL);
+  fixture_free(second, 3 * MIB, NULL);
+  assert_ok(hipmm_resource_trim(fixture_resource(((const struct source *)*state)->type), 0));
+  assert_int_equal(fixture_held_bytes(), 0);
+  assert_true(fixture_peak_held_bytes() >= 8 * MIB);
+  assert_true(fixture_peak_held_bytes() < 16 * MIB);
 }
 
 static void asks_nobody_for_zero_bytes(void **state)
@@ -78,9 +78,9 @@ static void asks_nobody_for_zero_bytes(void **state)
   const struct source *source = *state;
   start_source(state);
   software()->reset_calls();
-  assert_null(rig_allocate(0, NULL));
-  rig_free(NULL, 0, NULL);
-  rig_free(NULL, 100, NULL);
+  assert_null(fixture_allocate(0, NULL));
+  fixture_free(NULL, 0, NULL);
+  fixture_free(NULL, 100, NULL);
   if (source->obtain) assert_int_equal(software()->calls(source->obtain), 0);
   if (source->obtain) assert_int_equal(software()->calls(source->give_back), 0);
 }
@@ -94,7 +94,7 @@ static void refuses_what_no_memory_can_give(void **state)
     assert_status(hipmm_allocate(NULL, sizes[i], NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
     assert_ptr_equal(ptr, (void *)1);
   }
-  assert_int_equal(rig_held_bytes(), 0);
+  assert_int_equal(fixture_held_bytes(), 0);
 }
 
 static void refuses_large_alignments(void **state)
@@ -111,12 +111,12 @@ static void refuses_frees_that_are_wrong(void **state)
 {
   char foreign;
   start_source(state);
-  char *ptr = rig_allocate(1000, NULL);
+  char *ptr = fixture_allocate(1000, NULL);
   assert_status(hipmm_deallocate(NULL, &foreign, 1000, NULL), HIPMM_E_POINTER);
   assert_status(hipmm_deallocate(NULL, ptr + 256, 1000, NULL), HIPMM_E_POINTER);
   assert_status(hipmm_deallocate(NULL, ptr, 999, NULL), HIPMM_E_SIZE);
   assert_message("was allocated with 1000 bytes and cannot be freed with 999");
-  rig_free(ptr, 1000, NULL);
+  fixture_free(ptr, 1000, NULL);
   assert_status(hipmm_deallocate(NULL, ptr, 1000, NULL), HIPMM_E_POINTER);
   assert_message("freed before");
 }
@@ -124,19 +124,19 @@ static void refuses_frees_that_are_wrong(void **state)
 static void frees_without_a_size(void **state)
 {
   start_source(state);
-  void *ptr = rig_allocate(1000, NULL);
-  rig_free(ptr, 0, NULL);
+  void *ptr = fixture_allocate(1000, NULL);
+  fixture_free(ptr, 0, NULL);
   assert_status(hipmm_deallocate(NULL, ptr, 0, NULL), HIPMM_E_POINTER);
 }
 
 static void frees_after_its_stream_is_gone(void **state)
 {
   start_source(state);
-  hipStream_t stream = rig_stream();
-  void *ptr = rig_allocate(1000, stream);
-  rig_drop_stream(stream);
-  rig_free(ptr, 1000, stream);
-  assert_int_equal(rig_hip()->GetLastError(), 0);
+  hipStream_t stream = fixture_stream();
+  void *ptr = fixture_allocate(1000, stream);
+  fixture_drop_stream(stream);
+  fixture_free(ptr, 1000, stream);
+  assert_int_equal(fixture_hip()->GetLastError(), 0);
 }
 
 static void write_later(void *argument)
@@ -148,39 +148,39 @@ static void write_later(void *argument)
  * work. */
 static void waits_for_work_before_it_frees(void **state)
 {
-  rig_start_with("'scheduler': 'stepped', 'pageable_memory_access': true", graph_of(state));
-  hipStream_t stream = rig_stream();
-  void *ptr = rig_allocate(MIB, stream);
-  assert_int_equal(rig_hip()->LaunchHostFunc(stream, write_later, ptr), 0);
+  fixture_start_with("'scheduler': 'stepped', 'pageable_memory_access': true", graph_of(state));
+  hipStream_t stream = fixture_stream();
+  void *ptr = fixture_allocate(MIB, stream);
+  assert_int_equal(fixture_hip()->LaunchHostFunc(stream, write_later, ptr), 0);
   software()->reset_calls();
-  rig_free(ptr, MIB, stream);
+  fixture_free(ptr, MIB, stream);
   /* The software device's hipFree waits by itself, as HIP's did up to release 6: the call is what tells. */
   if (!is_async(state)) assert_int_equal(software()->calls("hipStreamSynchronize"), 1);
   if (!is_async(state)) assert_int_equal(software()->pending(), 0);
-  assert_int_equal(rig_hip()->StreamSynchronize(stream), 0);
-  rig_drop_stream(stream);
+  assert_int_equal(fixture_hip()->StreamSynchronize(stream), 0);
+  fixture_drop_stream(stream);
 }
 
 static void keeps_a_block_that_cannot_be_freed(void **state)
 {
   const struct source *source = *state;
   start_source(state);
-  void *ptr = rig_allocate(1000, NULL);
-  size_t held = rig_held_bytes();
-  rig_fail_call("hipStreamSynchronize", 1, 0);
-  rig_fail_call("hipDeviceSynchronize", 1, 0);
-  if (is_async(state)) rig_fail_call("hipFreeAsync", 1, 0);
+  void *ptr = fixture_allocate(1000, NULL);
+  size_t held = fixture_held_bytes();
+  fixture_fail_call("hipStreamSynchronize", 1, 0);
+  fixture_fail_call("hipDeviceSynchronize", 1, 0);
+  if (is_async(state)) fixture_fail_call("hipFreeAsync", 1, 0);
   assert_status(hipmm_deallocate(NULL, ptr, 1000, NULL), HIPMM_E_HIP);
   assert_message("hipDeviceSynchronize");
-  assert_int_equal(rig_held_bytes(), held);
+  assert_int_equal(fixture_held_bytes(), held);
   software()->fail_none();
   if (source->give_back && !is_async(state)) {
-    rig_fail_call(source->give_back, 1, 0);
+    fixture_fail_call(source->give_back, 1, 0);
     assert_status(hipmm_deallocate(NULL, ptr, 1000, NULL), HIPMM_E_HIP);
     assert_message(source->give_back);
-    assert_int_equal(rig_held_bytes(), held);
+    assert_int_equal(fixture_held_bytes(), held);
   }
-  rig_free(ptr, 1000, NULL);
+  fixture_free(ptr, 1000, NULL);
 }
 
 static void says_which_call_failed(void **state)
@@ -190,20 +190,20 @@ static void says_which_call_failed(void **state)
   void *ptr = NULL;
   start_source(state);
   if (!source->obtain) return;
-  rig_fail_call(source->obtain, 1, HIPMM_HIP_ERROR_OUT_OF_MEMORY);
+  fixture_fail_call(source->obtain, 1, HIPMM_HIP_ERROR_OUT_OF_MEMORY);
   assert_status(hipmm_allocate(NULL, 1000, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
   hipmm_last_error(&error);
   assert_contains(error.message, source->obtain);
   assert_int_equal(error.hip_code, HIPMM_HIP_ERROR_OUT_OF_MEMORY);
   assert_string_equal(error.resource, source->type);
-  assert_int_equal(rig_hip()->GetLastError(), 0);
+  assert_int_equal(fixture_hip()->GetLastError(), 0);
 }
 
 static void frees_at_the_end_what_was_left(void **state)
 {
   start_source(state);
-  rig_allocate(1000, NULL);
-  rig_allocate(2 * MIB, NULL);
+  fixture_allocate(1000, NULL);
+  fixture_allocate(2 * MIB, NULL);
   assert_ok(hipmm_finalize());
   assert_int_equal(live_on_all_devices(), 0);
 }
@@ -212,17 +212,17 @@ static void use_each_op(void)
 {
   hipStream_t stream = NULL;
   void *first = NULL, *second = NULL;
-  rig_hip()->StreamCreateWithFlags(&stream, HIPMM_HIP_STREAM_NON_BLOCKING);
+  fixture_hip()->StreamCreateWithFlags(&stream, HIPMM_HIP_STREAM_NON_BLOCKING);
   enum hipmm_status got_first = hipmm_allocate(NULL, 1000, NULL, &first);
   enum hipmm_status got_second = hipmm_allocate(NULL, MIB, stream, &second);
   if (!got_first) hipmm_deallocate(NULL, first, 1000, NULL);
   if (!got_second) hipmm_deallocate(NULL, second, MIB, stream);
-  rig_hip()->StreamDestroy(stream);
+  fixture_hip()->StreamDestroy(stream);
 }
 
 static void loses_nothing_whatever_call_fails(void **state)
 {
-  assert_true(rig_fail_each_call(every_device_can, graph_of(state), use_each_op) > 5);
+  assert_true(fixture_fail_each_call(every_device_can, graph_of(state), use_each_op) > 5);
 }
 
 static void works_on_its_own_device(void **state)
@@ -234,7 +234,7 @@ static void works_on_its_own_device(void **state)
   start_source(state);
   assert_ok(hipmm_get_device_resource(1, &resource));
   assert_ok(hipmm_allocate(resource, 4096, NULL, &ptr));
-  rig_hip()->GetDevice(&device);
+  fixture_hip()->GetDevice(&device);
   assert_int_equal(device, 0);
   if (((const struct source *)*state)->obtain) {
     assert_true(software()->live(1, &count, NULL));
@@ -250,7 +250,7 @@ static void can_be_made_in_code(void **state)
   struct hipmm_resource *resource = NULL;
   char options[100];
   void *ptr = NULL;
-  rig_start_with(every_device_can, "'stack': ['device']");
+  fixture_start_with(every_device_can, "'stack': ['device']");
   snprintf(options, sizeof options, "{%s}", *source->options ? source->options + 2 : "");
   for (char *at = options; *at; at++)
     if (*at == '\'') *at = '"';
@@ -280,35 +280,35 @@ static void take_and_give(int *failures)
 static void serves_many_threads(void **state)
 {
   start_source(state);
-  rig_run_threads(8, take_and_give);
+  fixture_run_threads(8, take_and_give);
 }
 
 static void moves_from_stream_to_stream(void **state)
 {
   start_source(state);
-  hipStream_t first = rig_stream(), second = rig_stream();
+  hipStream_t first = fixture_stream(), second = fixture_stream();
   for (int i = 0; i < 20; i++) {
-    void *ptr = rig_allocate(50000, first);
-    assert_int_equal(rig_hip()->StreamSynchronize(first), 0);
-    assert_int_equal(rig_hip()->MemsetAsync(ptr, i, 50000, second), 0);
-    rig_free(ptr, 50000, second);
+    void *ptr = fixture_allocate(50000, first);
+    assert_int_equal(fixture_hip()->StreamSynchronize(first), 0);
+    assert_int_equal(fixture_hip()->MemsetAsync(ptr, i, 50000, second), 0);
+    fixture_free(ptr, 50000, second);
   }
-  assert_int_equal(rig_hip()->DeviceSynchronize(), 0);
-  rig_drop_stream(first);
-  rig_drop_stream(second);
+  assert_int_equal(fixture_hip()->DeviceSynchronize(), 0);
+  fixture_drop_stream(first);
+  fixture_drop_stream(second);
 }
 
 static void runs_out_cleanly(void **state)
 {
   void *ptr = (void *)1;
   start_source(state);
-  void *most = rig_allocate(200 * MIB, NULL);
+  void *most = fixture_allocate(200 * MIB, NULL);
   assert_status(hipmm_allocate(NULL, 100 * MIB, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
   assert_message(((const struct source *)*state)->obtain);
   assert_message("of 100 MiB");
   assert_ptr_equal(ptr, (void *)1);
-  rig_free(most, 200 * MIB, NULL);
-  rig_free(rig_allocate(100 * MIB, NULL), 100 * MIB, NULL);
+  fixture_free(most, 200 * MIB, NULL);
+  fixture_free(fixture_allocate(100 * MIB, NULL), 100 * MIB, NULL);
 }
 
 /* ---- One type ---- */
@@ -316,20 +316,20 @@ static void runs_out_cleanly(void **state)
 static void managed_needs_a_device_that_has_it(void **state)
 {
   (void)state;
-  assert_status(rig_try("'managed_memory': false", "'stack': ['managed']"), HIPMM_E_NOT_SUPPORTED);
+  assert_status(fixture_try("'managed_memory': false", "'stack': ['managed']"), HIPMM_E_NOT_SUPPORTED);
   assert_message("device 0 has no managed memory");
 }
 
 static void system_needs_a_device_that_reaches_the_host(void **state)
 {
   (void)state;
-  assert_status(rig_try("", "'stack': ['system']"), HIPMM_E_NOT_SUPPORTED);
+  assert_status(fixture_try("", "'stack': ['system']"), HIPMM_E_NOT_SUPPORTED);
   assert_message("device 0 has no access to plain host memory");
 }
 
-#define ROW(test, type, i)                                                         \
-  {                                                                                \
-    type ": " #test, test, rig_setup, rig_teardown, (void *)(uintptr_t)&sources[i] \
+#define ROW(test, type, i)                                                                 \
+  {                                                                                        \
+    type ": " #test, test, fixture_setup, fixture_teardown, (void *)(uintptr_t)&sources[i] \
   }
 #define ROWS(test)                                                                                              \
   ROW(test, "device", 0), ROW(test, "managed", 1), ROW(test, "pinned", 2), ROW(test, "host", 3),                \
@@ -356,8 +356,8 @@ int main(void)
       ROWS(can_be_made_in_code),
       ROWS(serves_many_threads),
       ROWS(moves_from_stream_to_stream),
-      cmocka_unit_test_setup_teardown(managed_needs_a_device_that_has_it, rig_setup, rig_teardown),
-      cmocka_unit_test_setup_teardown(system_needs_a_device_that_reaches_the_host, rig_setup, rig_teardown),
+      cmocka_unit_test_setup_teardown(managed_needs_a_device_that_has_it, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(system_needs_a_device_that_reaches_the_host, fixture_setup, fixture_teardown),
       ROW(runs_out_cleanly, "device", 0),
       ROW(runs_out_cleanly, "async", 5),
       ROW(runs_out_cleanly, "async_view", 6),

@@ -11,7 +11,7 @@ static const char counted[] = "'stack': ['statistics', 'device']";
 static struct hipmm_statistics counters(void)
 {
   struct hipmm_statistics now = {0};
-  assert_ok(hipmm_statistics_get(rig_resource("statistics"), &now));
+  assert_ok(hipmm_statistics_get(fixture_resource("statistics"), &now));
   return now;
 }
 
@@ -28,33 +28,33 @@ static void assert_counters(struct hipmm_statistics is, struct hipmm_statistics 
 static void counts_requested_bytes(void **state)
 {
   (void)state;
-  rig_start(counted);
-  void *first = rig_allocate(100, NULL), *second = rig_allocate(1000, NULL);
+  fixture_start(counted);
+  void *first = fixture_allocate(100, NULL), *second = fixture_allocate(1000, NULL);
   assert_counters(counters(), (struct hipmm_statistics){1100, 2, 1100, 2, 1100, 2});
-  rig_free(first, 100, NULL);
+  fixture_free(first, 100, NULL);
   assert_counters(counters(), (struct hipmm_statistics){1000, 1, 1100, 2, 1100, 2});
-  void *third = rig_allocate(50, NULL);
+  void *third = fixture_allocate(50, NULL);
   assert_counters(counters(), (struct hipmm_statistics){1050, 2, 1100, 2, 1150, 3});
-  rig_free(second, 1000, NULL);
-  rig_free(third, 50, NULL);
+  fixture_free(second, 1000, NULL);
+  fixture_free(third, 50, NULL);
   assert_counters(counters(), (struct hipmm_statistics){0, 0, 1100, 2, 1150, 3});
 }
 
 static void counts_zero_bytes_as_an_allocation(void **state)
 {
   (void)state;
-  rig_start(counted);
-  assert_null(rig_allocate(0, NULL));
+  fixture_start(counted);
+  assert_null(fixture_allocate(0, NULL));
   assert_counters(counters(), (struct hipmm_statistics){0, 1, 0, 1, 0, 1});
-  rig_free(NULL, 0, NULL);
+  fixture_free(NULL, 0, NULL);
   assert_counters(counters(), (struct hipmm_statistics){0, 0, 0, 1, 0, 1});
 }
 
 static void finds_the_size_of_a_free_without_one(void **state)
 {
   (void)state;
-  rig_start("'stack': ['statistics', 'pool', 'device']");
-  rig_free(rig_allocate(1000, NULL), 0, NULL);
+  fixture_start("'stack': ['statistics', 'pool', 'device']");
+  fixture_free(fixture_allocate(1000, NULL), 0, NULL);
   assert_counters(counters(), (struct hipmm_statistics){0, 0, 1000, 1, 1000, 1});
 }
 
@@ -63,27 +63,27 @@ static void counts_nothing_that_was_refused(void **state)
   const struct hipmm_statistics one = {1000, 1, 1000, 1, 1000, 1};
   void *other = NULL;
   (void)state;
-  rig_start(counted);
-  char *ptr = rig_allocate(1000, NULL);
+  fixture_start(counted);
+  char *ptr = fixture_allocate(1000, NULL);
   assert_status(hipmm_allocate(NULL, SIZE_MAX, NULL, &other), HIPMM_E_OUT_OF_MEMORY);
   assert_counters(counters(), one);
   assert_status(hipmm_deallocate(NULL, ptr, 999, NULL), HIPMM_E_SIZE);
   assert_status(hipmm_deallocate(NULL, ptr + 256, 1000, NULL), HIPMM_E_POINTER);
   assert_status(hipmm_deallocate(NULL, ptr + 256, 0, NULL), HIPMM_E_POINTER);
   assert_counters(counters(), one);
-  rig_free(ptr, 1000, NULL);
+  fixture_free(ptr, 1000, NULL);
 }
 
 static void gives_the_scope_before_when_pushed(void **state)
 {
   struct hipmm_statistics before = {0};
   (void)state;
-  rig_start(counted);
-  void *ptr = rig_allocate(1000, NULL);
-  assert_ok(hipmm_statistics_push(rig_resource("statistics"), &before));
+  fixture_start(counted);
+  void *ptr = fixture_allocate(1000, NULL);
+  assert_ok(hipmm_statistics_push(fixture_resource("statistics"), &before));
   assert_counters(before, (struct hipmm_statistics){1000, 1, 1000, 1, 1000, 1});
   assert_counters(counters(), (struct hipmm_statistics){0});
-  rig_free(ptr, 1000, NULL);
+  fixture_free(ptr, 1000, NULL);
   assert_counters(counters(), (struct hipmm_statistics){-1000, -1, 0, 0, 0, 0});
 }
 
@@ -91,36 +91,36 @@ static void merges_a_scope_into_the_one_before(void **state)
 {
   struct hipmm_statistics popped = {0};
   (void)state;
-  rig_start(counted);
-  void *outer = rig_allocate(1000, NULL);
-  assert_ok(hipmm_statistics_push(rig_resource("statistics"), NULL));
-  void *first = rig_allocate(300, NULL), *second = rig_allocate(200, NULL);
-  rig_free(first, 300, NULL);
-  assert_ok(hipmm_statistics_pop(rig_resource("statistics"), &popped));
+  fixture_start(counted);
+  void *outer = fixture_allocate(1000, NULL);
+  assert_ok(hipmm_statistics_push(fixture_resource("statistics"), NULL));
+  void *first = fixture_allocate(300, NULL), *second = fixture_allocate(200, NULL);
+  fixture_free(first, 300, NULL);
+  assert_ok(hipmm_statistics_pop(fixture_resource("statistics"), &popped));
   assert_counters(popped, (struct hipmm_statistics){200, 1, 500, 2, 500, 2});
   assert_counters(counters(), (struct hipmm_statistics){1200, 2, 1500, 3, 1500, 3});
-  rig_free(outer, 1000, NULL);
-  rig_free(second, 200, NULL);
+  fixture_free(outer, 1000, NULL);
+  fixture_free(second, 200, NULL);
 }
 
 /* A child that only ever went down reached its peak, 0, at its start. */
 static void merges_a_scope_that_freed_older_memory(void **state)
 {
   (void)state;
-  rig_start(counted);
-  void *ptr = rig_allocate(1000, NULL);
-  assert_ok(hipmm_statistics_push(rig_resource("statistics"), NULL));
-  rig_free(ptr, 1000, NULL);
-  void *small = rig_allocate(10, NULL);
-  assert_ok(hipmm_statistics_pop(rig_resource("statistics"), NULL));
+  fixture_start(counted);
+  void *ptr = fixture_allocate(1000, NULL);
+  assert_ok(hipmm_statistics_push(fixture_resource("statistics"), NULL));
+  fixture_free(ptr, 1000, NULL);
+  void *small = fixture_allocate(10, NULL);
+  assert_ok(hipmm_statistics_pop(fixture_resource("statistics"), NULL));
   assert_counters(counters(), (struct hipmm_statistics){10, 1, 1000, 1, 1010, 2});
-  rig_free(small, 10, NULL);
+  fixture_free(small, 10, NULL);
 }
 
 static struct hipmm_statistics counters_of(const char *name)
 {
   struct hipmm_statistics now = {0};
-  assert_ok(hipmm_statistics_get(rig_resource(name), &now));
+  assert_ok(hipmm_statistics_get(fixture_resource(name), &now));
   return now;
 }
 
@@ -131,18 +131,18 @@ static void counts_what_goes_past_one_of_two(void **state)
   enum { BELOW = 10, ABOVE = 5, BYTES = 1 << 20 };
   void *blocks[BELOW + ABOVE];
   (void)state;
-  rig_start("'resources': {'memory': {'type': 'pool', 'upstream': 'device'}, 'device': {'type': 'device'}, "
-            "'lower': {'type': 'statistics', 'upstream': 'memory'}, "
-            "'upper': {'type': 'statistics', 'upstream': 'lower'}}, 'devices': {'default': 'upper'}");
-  struct hipmm_resource *lower = rig_resource("lower");
+  fixture_start("'resources': {'memory': {'type': 'pool', 'upstream': 'device'}, 'device': {'type': 'device'}, "
+                "'lower': {'type': 'statistics', 'upstream': 'memory'}, "
+                "'upper': {'type': 'statistics', 'upstream': 'lower'}}, 'devices': {'default': 'upper'}");
+  struct hipmm_resource *lower = fixture_resource("lower");
   for (int i = 0; i < BELOW; i++) assert_ok(hipmm_allocate(lower, BYTES, NULL, &blocks[i]));
-  for (int i = BELOW; i < BELOW + ABOVE; i++) blocks[i] = rig_allocate(BYTES, NULL);
+  for (int i = BELOW; i < BELOW + ABOVE; i++) blocks[i] = fixture_allocate(BYTES, NULL);
   assert_counters(counters_of("lower"), (struct hipmm_statistics){15 * BYTES, 15, 15 * BYTES, 15, 15 * BYTES, 15});
   assert_counters(counters_of("upper"), (struct hipmm_statistics){5 * BYTES, 5, 5 * BYTES, 5, 5 * BYTES, 5});
-  for (int i = 0; i < BELOW + ABOVE; i++) rig_free(blocks[i], i % 2 ? 0 : BYTES, NULL);
+  for (int i = 0; i < BELOW + ABOVE; i++) fixture_free(blocks[i], i % 2 ? 0 : BYTES, NULL);
   assert_counters(counters_of("lower"), (struct hipmm_statistics){0, 0, 15 * BYTES, 15, 15 * BYTES, 15});
   assert_counters(counters_of("upper"), (struct hipmm_statistics){-10 * BYTES, -10, 5 * BYTES, 5, 5 * BYTES, 5});
-  void *past = rig_allocate(100, NULL);
+  void *past = fixture_allocate(100, NULL);
   assert_ok(hipmm_deallocate(lower, past, 100, NULL));
   assert_counters(counters_of("lower"), (struct hipmm_statistics){0, 0, 15 * BYTES, 15, 15 * BYTES + 100, 16});
   assert_counters(counters_of("upper"),
@@ -153,20 +153,20 @@ static void cannot_pop_the_last_scope(void **state)
 {
   struct hipmm_statistics popped = {1, 2, 3, 4, 5, 6};
   (void)state;
-  rig_start(counted);
-  assert_status(hipmm_statistics_pop(rig_resource("statistics"), &popped), HIPMM_E_STATE);
+  fixture_start(counted);
+  assert_status(hipmm_statistics_pop(fixture_resource("statistics"), &popped), HIPMM_E_STATE);
   assert_message("cannot pop the last counter pair");
   assert_counters(popped, (struct hipmm_statistics){1, 2, 3, 4, 5, 6});
-  for (int i = 0; i < 3; i++) assert_ok(hipmm_statistics_push(rig_resource("statistics"), NULL));
-  for (int i = 0; i < 3; i++) assert_ok(hipmm_statistics_pop(rig_resource("statistics"), NULL));
-  assert_status(hipmm_statistics_pop(rig_resource("statistics"), NULL), HIPMM_E_STATE);
+  for (int i = 0; i < 3; i++) assert_ok(hipmm_statistics_push(fixture_resource("statistics"), NULL));
+  for (int i = 0; i < 3; i++) assert_ok(hipmm_statistics_pop(fixture_resource("statistics"), NULL));
+  assert_status(hipmm_statistics_pop(fixture_resource("statistics"), NULL), HIPMM_E_STATE);
 }
 
 static void is_taken_down_with_scopes_open(void **state)
 {
   (void)state;
-  rig_start(counted);
-  for (int i = 0; i < 100; i++) assert_ok(hipmm_statistics_push(rig_resource("statistics"), NULL));
+  fixture_start(counted);
+  for (int i = 0; i < 100; i++) assert_ok(hipmm_statistics_push(fixture_resource("statistics"), NULL));
   assert_ok(hipmm_finalize());
 }
 
@@ -188,11 +188,11 @@ static void is_exact_under_threads(void **state)
 {
   int64_t bytes = 0;
   (void)state;
-  rig_start("'stack': ['statistics', 'pool', 'device']");
-  rig_start_threads(THREADS, allocate_and_free);
-  for (int i = 0; i < 300; i++) assert_ok(hipmm_statistics_push(rig_resource("statistics"), NULL));
-  for (int i = 0; i < 300; i++) assert_ok(hipmm_statistics_pop(rig_resource("statistics"), NULL));
-  rig_join_threads();
+  fixture_start("'stack': ['statistics', 'pool', 'device']");
+  fixture_start_threads(THREADS, allocate_and_free);
+  for (int i = 0; i < 300; i++) assert_ok(hipmm_statistics_push(fixture_resource("statistics"), NULL));
+  for (int i = 0; i < 300; i++) assert_ok(hipmm_statistics_pop(fixture_resource("statistics"), NULL));
+  fixture_join_threads();
   for (int i = 0; i < ROUNDS; i++) bytes += 256 + i % 7;
   struct hipmm_statistics end = counters();
   assert_int_equal(end.current_bytes, 0);
@@ -224,9 +224,9 @@ static void knows_the_peak_that_threads_reach_together(void **state)
 {
   int64_t bytes = 0;
   (void)state;
-  rig_start("'stack': ['statistics', 'pool', 'device']");
+  fixture_start("'stack': ['statistics', 'pool', 'device']");
   pthread_barrier_init(&all, NULL, THREADS);
-  rig_run_threads(THREADS, climb_together);
+  fixture_run_threads(THREADS, climb_together);
   pthread_barrier_destroy(&all);
   for (int i = 0; i < BLOCKS; i++) bytes += 100 + i;
   struct hipmm_statistics end = counters();
@@ -308,7 +308,7 @@ static void counts_as_one_thread_where_threads_take_turns(void **state)
   size_t n_live = 0;
   (void)state;
   srandom(7);
-  rig_start("'stack': ['statistics', 'pool', 'device']");
+  fixture_start("'stack': ['statistics', 'pool', 'device']");
   for (int i = 0; i < THREADS; i++) {
     sem_init(&workers[i].start, 0, 0);
     sem_init(&workers[i].done, 0, 0);
@@ -326,10 +326,10 @@ static void counts_as_one_thread_where_threads_take_turns(void **state)
     sem_destroy(&workers[i].start);
     sem_destroy(&workers[i].done);
   }
-  while (n_live--) rig_free(live[n_live].ptr, live[n_live].bytes, NULL);
+  while (n_live--) fixture_free(live[n_live].ptr, live[n_live].bytes, NULL);
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
+#define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 int main(void)
 {

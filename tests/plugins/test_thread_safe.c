@@ -8,22 +8,22 @@ static void passes_everything_through(void **state)
 {
   void *ptr = NULL;
   (void)state;
-  rig_start(guarded);
-  ptr = rig_allocate(1000, NULL);
-  assert_int_equal(rig_held_bytes(), 1000);
+  fixture_start(guarded);
+  ptr = fixture_allocate(1000, NULL);
+  assert_int_equal(fixture_held_bytes(), 1000);
   assert_status(hipmm_deallocate(NULL, ptr, 999, NULL), HIPMM_E_SIZE);
   assert_status(hipmm_allocate(NULL, SIZE_MAX, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
   assert_status(hipmm_allocate_aligned(NULL, 1, 1024, NULL, &ptr), HIPMM_E_ARGUMENT);
-  rig_free(ptr, 1000, NULL);
-  assert_null(rig_allocate(0, NULL));
+  fixture_free(ptr, 1000, NULL);
+  assert_null(fixture_allocate(0, NULL));
 }
 
 static void finds_blocks_below(void **state)
 {
   (void)state;
-  rig_start("'stack': ['statistics', 'thread_safe', 'device']");
-  rig_free(rig_allocate(1000, NULL), 0, NULL);
-  assert_int_equal(rig_value("statistics", "current_bytes"), 0);
+  fixture_start("'stack': ['statistics', 'thread_safe', 'device']");
+  fixture_free(fixture_allocate(1000, NULL), 0, NULL);
+  assert_int_equal(fixture_value("statistics", "current_bytes"), 0);
 }
 
 enum { THREADS = 4, ROUNDS = 500 };
@@ -41,12 +41,12 @@ static void allocate_and_free(int *failures)
 static void serves_threads(void **state)
 {
   (void)state;
-  rig_start("'stack': ['thread_safe', 'pool', 'device']");
-  rig_run_threads(THREADS, allocate_and_free);
-  assert_int_equal(rig_value("pool", "live_count"), 0);
+  fixture_start("'stack': ['thread_safe', 'pool', 'device']");
+  fixture_run_threads(THREADS, allocate_and_free);
+  assert_int_equal(fixture_value("pool", "live_count"), 0);
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
+#define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 int main(void)
 {

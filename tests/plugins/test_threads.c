@@ -53,16 +53,16 @@ static void run_thread(void *(*run)(void *))
 
 static void keeps_nothing_of_a_thread(const char *graph, const char *type, const char *value)
 {
-  rig_start(graph);
+  fixture_start(graph);
   use(1000); /* the type has its own destructor, which the system calls first, from now on */
   assert_int_equal(pthread_key_create(&key, use_at_the_end), 0);
   run_thread(use_until_the_end);
-  int64_t records = rig_value(type, value);
+  int64_t records = fixture_value(type, value);
   for (int i = 0; i < THREADS; i++) run_thread(use_until_the_end);
-  assert_int_equal(rig_value(type, value), records);
+  assert_int_equal(fixture_value(type, value), records);
   pthread_key_delete(key);
-  assert_ok(hipmm_resource_trim(rig_resource(type), 0));
-  assert_int_equal(rig_value(type, "reserved_bytes"), 0);
+  assert_ok(hipmm_resource_trim(fixture_resource(type), 0));
+  assert_int_equal(fixture_value(type, "reserved_bytes"), 0);
   hipmm_finalize();
 }
 
@@ -107,7 +107,7 @@ static void come_and_go_while_threads_end(void **state)
   (void)state;
   static atomic_int failures;
   pthread_t thread;
-  rig_start("'stack': ['pool', 'device']");
+  fixture_start("'stack': ['pool', 'device']");
   use(1000);
   assert_int_equal(pthread_key_create(&key, use_at_the_end), 0);
   atomic_store(&is_over, false);
@@ -160,7 +160,7 @@ static void work(void *unused)
 /* The device is busy, so that calls wait for it. */
 static void wait_for_the_device(void)
 {
-  failed_calls += rig_hip()->LaunchHostFunc(NULL, work, NULL) != 0;
+  failed_calls += fixture_hip()->LaunchHostFunc(NULL, work, NULL) != 0;
   allocate_and_trim();
 }
 
@@ -224,7 +224,7 @@ static void leave_no_lock_held_by_a_cancelled_thread(void **state)
   for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
     char graph[200];
     snprintf(graph, sizeof graph, "'stack': [%s, {'type': 'callback', 'allocator': 'cancelled'}]", types[i]);
-    rig_start(graph);
+    fixture_start(graph);
     runs_cancelled(allocate_and_trim);
     assert_ok(hipmm_finalize());
   }
@@ -238,7 +238,7 @@ static void leave_no_lock_of_a_runtime_held(void **state)
   for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
     char graph[200];
     snprintf(graph, sizeof graph, "'stack': [%s]", stacks[i]);
-    rig_start(graph);
+    fixture_start(graph);
     runs_cancelled(wait_for_the_device);
     assert_ok(hipmm_finalize());
   }
@@ -250,7 +250,7 @@ static void leave_no_lock_of_a_file_held(void **state)
   char *folder = new_folder();
   (void)state;
   snprintf(graph, sizeof graph, "'stack': [{'type': 'logging', 'file': '%s/log.csv'}, 'device']", folder);
-  rig_start(graph);
+  fixture_start(graph);
   runs_cancelled(flush);
   assert_ok(hipmm_finalize());
   remove_folder(folder);
@@ -263,14 +263,14 @@ static void leave_no_lock_of_the_core_held(void **state)
   (void)state;
   snprintf(graph_file, sizeof graph_file, "%s/hipmm.json", folder);
   assert_true(write_file(graph_file, graph, sizeof graph - 1));
-  rig_start("'stack': ['pool', 'device']");
+  fixture_start("'stack': ['pool', 'device']");
   assert_ok(hipmm_set_log_sink(ignore_line, NULL, HIPMM_LOG_TRACE));
   runs_cancelled(begin_again);
   assert_ok(hipmm_set_log_sink(NULL, NULL, HIPMM_LOG_ERROR));
   remove_folder(folder);
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
+#define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 int main(void)
 {

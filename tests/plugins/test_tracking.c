@@ -23,7 +23,7 @@ static unsigned count_of(const char *text, const char *part)
 static const char *listed(void)
 {
   logged();
-  assert_ok(hipmm_resource_perform(rig_resource("tracking"), "log_outstanding"));
+  assert_ok(hipmm_resource_perform(fixture_resource("tracking"), "log_outstanding"));
   return logged();
 }
 
@@ -31,14 +31,15 @@ static void lists_what_is_allocated(void **state)
 {
   char wanted[200];
   (void)state;
-  rig_start(tracked);
-  hipStream_t stream = rig_stream();
-  void *first = rig_allocate(1000, NULL), *second = rig_allocate(50, stream), *third = rig_allocate(7, NULL);
-  assert_null(rig_allocate(0, NULL));
-  rig_free(first, 1000, NULL);
-  assert_int_equal(rig_value("tracking", "outstanding_bytes"), 57);
-  assert_int_equal(rig_value("tracking", "outstanding_count"), 2);
-  assert_int_equal(rig_value("tracking", "total_count"), 3);
+  fixture_start(tracked);
+  hipStream_t stream = fixture_stream();
+  void *first = fixture_allocate(1000, NULL), *second = fixture_allocate(50, stream),
+       *third = fixture_allocate(7, NULL);
+  assert_null(fixture_allocate(0, NULL));
+  fixture_free(first, 1000, NULL);
+  assert_int_equal(fixture_value("tracking", "outstanding_bytes"), 57);
+  assert_int_equal(fixture_value("tracking", "outstanding_count"), 2);
+  assert_int_equal(fixture_value("tracking", "total_count"), 3);
   const char *text = listed();
   assert_contains(text, "device 0: 2 allocations are outstanding, 57 bytes");
   snprintf(wanted, sizeof wanted, "%p: 50 B (allocation 2, stream %p)\n", second, (void *)stream);
@@ -47,10 +48,10 @@ static void lists_what_is_allocated(void **state)
   assert_contains(text, wanted);
   assert_null(strstr(text, "1000 B"));
   assert_true(strstr(text, "50 B") < strstr(text, "7 B"));
-  rig_free(second, 0, stream);
-  rig_free(third, 7, NULL);
-  assert_int_equal(rig_value("tracking", "outstanding_count"), 0);
-  rig_drop_stream(stream);
+  fixture_free(second, 0, stream);
+  fixture_free(third, 7, NULL);
+  assert_int_equal(fixture_value("tracking", "outstanding_count"), 0);
+  fixture_drop_stream(stream);
 }
 
 /* The whole list, through what stands above, however much the log would name. */
@@ -58,13 +59,13 @@ static void gives_the_list_as_text(void **state)
 {
   char wanted[200], *text = NULL;
   (void)state;
-  rig_start("'stack': ['statistics', {'type': 'tracking', 'most_reported': 1}, 'device']");
-  assert_ok(hipmm_resource_report(rig_resource("statistics"), &text));
+  fixture_start("'stack': ['statistics', {'type': 'tracking', 'most_reported': 1}, 'device']");
+  assert_ok(hipmm_resource_report(fixture_resource("statistics"), &text));
   assert_string_equal(text, "device 0: 0 allocations are outstanding, 0 bytes\n");
   hipmm_string_free(text);
-  void *first = rig_allocate(1000, NULL), *second = rig_allocate(50, NULL);
+  void *first = fixture_allocate(1000, NULL), *second = fixture_allocate(50, NULL);
   logged();
-  assert_ok(hipmm_resource_report(rig_resource("statistics"), &text));
+  assert_ok(hipmm_resource_report(fixture_resource("statistics"), &text));
   assert_string_equal(logged(), "");
   snprintf(wanted, sizeof wanted,
            "device 0: 2 allocations are outstanding, 1050 bytes\n%p: 1000 B (allocation 1, stream (nil))\n"
@@ -73,13 +74,13 @@ static void gives_the_list_as_text(void **state)
   assert_string_equal(text, wanted);
   hipmm_string_free(text);
   text = NULL;
-  assert_status(hipmm_resource_report(rig_resource("device"), &text), HIPMM_E_NOT_SUPPORTED);
+  assert_status(hipmm_resource_report(fixture_resource("device"), &text), HIPMM_E_NOT_SUPPORTED);
   assert_message("device: neither it nor a resource below it has a text");
   assert_null(text);
   assert_status(hipmm_resource_report(NULL, &text), HIPMM_E_ARGUMENT);
-  assert_status(hipmm_resource_report(rig_resource("tracking"), NULL), HIPMM_E_ARGUMENT);
-  rig_free(first, 1000, NULL);
-  rig_free(second, 50, NULL);
+  assert_status(hipmm_resource_report(fixture_resource("tracking"), NULL), HIPMM_E_ARGUMENT);
+  fixture_free(first, 1000, NULL);
+  fixture_free(second, 50, NULL);
 }
 
 /* Long enough that the text has to grow, with a trace for each. */
@@ -89,23 +90,23 @@ static void gives_traces_as_text(void **state)
   void *ptrs[BLOCKS];
   char *text = NULL;
   (void)state;
-  rig_start(traced);
-  for (int i = 0; i < BLOCKS; i++) ptrs[i] = rig_allocate(1000, NULL);
-  assert_ok(hipmm_resource_report(rig_resource("tracking"), &text));
+  fixture_start(traced);
+  for (int i = 0; i < BLOCKS; i++) ptrs[i] = fixture_allocate(1000, NULL);
+  assert_ok(hipmm_resource_report(fixture_resource("tracking"), &text));
   assert_int_equal(count_of(text, ": 1000 B (allocation "), BLOCKS);
   assert_int_equal(count_of(text, " : callstack:\n  #0 in "), BLOCKS);
   assert_int_equal(count_of(text, "\n  #2 in "), BLOCKS);
   assert_contains(text, "test_tracking (+0x");
   hipmm_string_free(text);
-  for (int i = 0; i < BLOCKS; i++) rig_free(ptrs[i], 1000, NULL);
+  for (int i = 0; i < BLOCKS; i++) fixture_free(ptrs[i], 1000, NULL);
 }
 
 static void says_what_is_left_in_the_end(void **state)
 {
   (void)state;
-  rig_start(tracked);
-  rig_allocate(1234, NULL);
-  rig_free(rig_allocate(99, NULL), 99, NULL);
+  fixture_start(tracked);
+  fixture_allocate(1234, NULL);
+  fixture_free(fixture_allocate(99, NULL), 99, NULL);
   logged();
   assert_ok(hipmm_finalize());
   const char *text = logged();
@@ -118,9 +119,9 @@ static void says_nothing_in_the_end_if_all_is_free_or_it_is_told_not_to(void **s
   static const char *const graphs[] = {tracked, "'stack': [{'type': 'tracking', 'report_at_end': false}, 'device']"};
   (void)state;
   for (int i = 0; i < 2; i++) {
-    rig_start(graphs[i]);
-    void *ptr = rig_allocate(1234, NULL);
-    if (i == 0) rig_free(ptr, 1234, NULL);
+    fixture_start(graphs[i]);
+    void *ptr = fixture_allocate(1234, NULL);
+    if (i == 0) fixture_free(ptr, 1234, NULL);
     logged();
     assert_ok(hipmm_finalize());
     assert_null(strstr(logged(), "outstanding"));
@@ -130,21 +131,21 @@ static void says_nothing_in_the_end_if_all_is_free_or_it_is_told_not_to(void **s
 static void names_no_more_than_it_is_told_to(void **state)
 {
   (void)state;
-  rig_start("'stack': [{'type': 'tracking', 'most_reported': 2}, 'device']");
+  fixture_start("'stack': [{'type': 'tracking', 'most_reported': 2}, 'device']");
   void *ptrs[5];
-  for (int i = 0; i < 5; i++) ptrs[i] = rig_allocate(100, NULL);
+  for (int i = 0; i < 5; i++) ptrs[i] = fixture_allocate(100, NULL);
   const char *text = listed();
   assert_int_equal(count_of(text, ": 100 B ("), 2);
   assert_contains(text, "(allocation 1, ");
   assert_contains(text, "and 3 more");
-  for (int i = 0; i < 5; i++) rig_free(ptrs[i], 100, NULL);
+  for (int i = 0; i < 5; i++) fixture_free(ptrs[i], 100, NULL);
 }
 
 static void captures_stacks(void **state)
 {
   (void)state;
-  rig_start("'stack': [{'type': 'tracking', 'capture_stacks': true}, 'device']");
-  void *ptr = rig_allocate(1000, NULL);
+  fixture_start("'stack': [{'type': 'tracking', 'capture_stacks': true}, 'device']");
+  void *ptr = fixture_allocate(1000, NULL);
   const char *text = listed();
   assert_contains(text, ": 1000 B (allocation 1, stream (nil)) : callstack:\n");
   assert_contains(text, "#0 in ");
@@ -152,24 +153,24 @@ static void captures_stacks(void **state)
   assert_contains(text, "libcmocka.so");
   assert_contains(text, "test_tracking (+0x");
   assert_null(strstr(text, "tracking.so")); /* the trace begins at the caller */
-  rig_free(ptr, 1000, NULL);
+  fixture_free(ptr, 1000, NULL);
 }
 
 static void takes_as_many_frames_as_it_is_told_to(void **state)
 {
   (void)state;
-  rig_start(traced);
-  void *ptr = rig_allocate(1000, NULL);
+  fixture_start(traced);
+  void *ptr = fixture_allocate(1000, NULL);
   const char *text = listed();
   assert_contains(text, "#2 in ");
   assert_null(strstr(text, "#3 in "));
-  rig_free(ptr, 1000, NULL);
+  fixture_free(ptr, 1000, NULL);
 }
 
 /* Each depth is another trace. */
 static __attribute__((noinline)) void *allocate_at_depth(unsigned depth)
 {
-  void *volatile ptr = depth ? allocate_at_depth(depth - 1) : rig_allocate(64, NULL);
+  void *volatile ptr = depth ? allocate_at_depth(depth - 1) : fixture_allocate(64, NULL);
   return ptr;
 }
 
@@ -177,18 +178,18 @@ static void keeps_each_trace_once_and_forgets_it(void **state)
 {
   enum { DEPTHS = 60, ROUNDS = 50 };
   (void)state;
-  rig_start("'stack': [{'type': 'tracking', 'capture_stacks': true}, 'pool', 'device']");
+  fixture_start("'stack': [{'type': 'tracking', 'capture_stacks': true}, 'pool', 'device']");
   static void *ptrs[ROUNDS][DEPTHS];
   for (int round = 0; round < ROUNDS; round++)
     for (unsigned depth = 0; depth < DEPTHS; depth++) ptrs[round][depth] = allocate_at_depth(depth);
-  int64_t metadata = rig_value("tracking", "metadata_bytes");
+  int64_t metadata = fixture_value("tracking", "metadata_bytes");
   assert_in_range(metadata, ROUNDS * DEPTHS * 40, ROUNDS * DEPTHS * 40 * 8);
   for (int round = 0; round < ROUNDS; round++)
-    for (unsigned depth = 0; depth < DEPTHS; depth++) rig_free(ptrs[round][depth], 64, NULL);
+    for (unsigned depth = 0; depth < DEPTHS; depth++) fixture_free(ptrs[round][depth], 64, NULL);
   for (int round = 0; round < ROUNDS; round++)
-    for (unsigned depth = 0; depth < DEPTHS; depth++) rig_free(allocate_at_depth(depth), 64, NULL);
-  assert_int_equal(rig_value("tracking", "metadata_bytes"), metadata);
-  assert_int_equal(rig_value("tracking", "outstanding_count"), 0);
+    for (unsigned depth = 0; depth < DEPTHS; depth++) fixture_free(allocate_at_depth(depth), 64, NULL);
+  assert_int_equal(fixture_value("tracking", "metadata_bytes"), metadata);
+  assert_int_equal(fixture_value("tracking", "outstanding_count"), 0);
 }
 
 static void gives_records_back_when_trimmed(void **state)
@@ -196,22 +197,22 @@ static void gives_records_back_when_trimmed(void **state)
   enum { BLOCKS = 50000, KEPT = 10 };
   static void *ptrs[BLOCKS];
   (void)state;
-  rig_start("'stack': ['tracking', 'pool', 'device']");
-  int64_t before = rig_value("tracking", "metadata_bytes");
-  for (int i = 0; i < BLOCKS; i++) ptrs[i] = rig_allocate(300, NULL);
-  int64_t full = rig_value("tracking", "metadata_bytes");
-  for (int i = KEPT; i < BLOCKS; i++) rig_free(ptrs[i], 300, NULL);
-  assert_ok(hipmm_resource_trim(rig_resource("tracking"), 0));
-  assert_in_range(rig_value("tracking", "metadata_bytes"), 1, before + full / 16);
-  assert_int_equal(rig_value("tracking", "outstanding_count"), KEPT);
-  for (int i = 0; i < KEPT; i++) rig_free(ptrs[i], 300, NULL);
+  fixture_start("'stack': ['tracking', 'pool', 'device']");
+  int64_t before = fixture_value("tracking", "metadata_bytes");
+  for (int i = 0; i < BLOCKS; i++) ptrs[i] = fixture_allocate(300, NULL);
+  int64_t full = fixture_value("tracking", "metadata_bytes");
+  for (int i = KEPT; i < BLOCKS; i++) fixture_free(ptrs[i], 300, NULL);
+  assert_ok(hipmm_resource_trim(fixture_resource("tracking"), 0));
+  assert_in_range(fixture_value("tracking", "metadata_bytes"), 1, before + full / 16);
+  assert_int_equal(fixture_value("tracking", "outstanding_count"), KEPT);
+  for (int i = 0; i < KEPT; i++) fixture_free(ptrs[i], 300, NULL);
 }
 
 static void tells_wrong_frees(void **state)
 {
   (void)state;
-  rig_start(traced);
-  char *ptr = rig_allocate(1000, NULL);
+  fixture_start(traced);
+  char *ptr = fixture_allocate(1000, NULL);
   logged();
   assert_status(hipmm_deallocate(NULL, ptr, 500, NULL), HIPMM_E_SIZE);
   assert_message("was allocated with 1000 bytes and cannot be freed with 500");
@@ -222,29 +223,29 @@ static void tells_wrong_frees(void **state)
   text = logged();
   assert_contains(text, "is freed with 1000 bytes and is not tracked: refused; 1 allocations are outstanding");
   assert_contains(text, "#0 in ");
-  assert_int_equal(rig_value("tracking", "refused_frees"), 2);
-  rig_free(ptr, 1000, NULL);
+  assert_int_equal(fixture_value("tracking", "refused_frees"), 2);
+  fixture_free(ptr, 1000, NULL);
 }
 
 static void notices_what_was_freed_past_it(void **state)
 {
   (void)state;
-  rig_start("'stack': ['tracking', 'pool', 'device']");
-  void *ptr = rig_allocate(1000, NULL);
-  assert_ok(hipmm_deallocate(rig_resource("pool"), ptr, 1000, NULL));
+  fixture_start("'stack': ['tracking', 'pool', 'device']");
+  void *ptr = fixture_allocate(1000, NULL);
+  assert_ok(hipmm_deallocate(fixture_resource("pool"), ptr, 1000, NULL));
   logged();
-  void *again = rig_allocate(1000, NULL);
+  void *again = fixture_allocate(1000, NULL);
   assert_ptr_equal(ptr, again);
   assert_contains(logged(), "(1000 bytes, allocation 1) was freed past this resource");
-  assert_int_equal(rig_value("tracking", "outstanding_count"), 1);
-  rig_free(again, 1000, NULL);
+  assert_int_equal(fixture_value("tracking", "outstanding_count"), 1);
+  fixture_free(again, 1000, NULL);
 }
 
 static void assert_outstanding(const char *name, int64_t count, int64_t bytes, int64_t refused)
 {
-  assert_int_equal(rig_value(name, "outstanding_count"), count);
-  assert_int_equal(rig_value(name, "outstanding_bytes"), bytes);
-  assert_int_equal(rig_value(name, "refused_frees"), refused);
+  assert_int_equal(fixture_value(name, "outstanding_count"), count);
+  assert_int_equal(fixture_value(name, "outstanding_bytes"), bytes);
+  assert_int_equal(fixture_value(name, "refused_frees"), refused);
 }
 
 /* The upper one refuses the frees of what it never saw, with which nothing is lost. What is freed past it stays in its
@@ -254,12 +255,12 @@ static void tells_what_goes_past_one_of_two(void **state)
   enum { BELOW = 10, ABOVE = 5, BYTES = 1 << 20 };
   void *blocks[BELOW + ABOVE];
   (void)state;
-  rig_start("'resources': {'memory': {'type': 'pool', 'upstream': 'device'}, 'device': {'type': 'device'}, "
-            "'lower': {'type': 'tracking', 'upstream': 'memory', 'capture_stacks': true}, "
-            "'upper': {'type': 'tracking', 'upstream': 'lower'}}, 'devices': {'default': 'upper'}");
-  struct hipmm_resource *lower = rig_resource("lower");
+  fixture_start("'resources': {'memory': {'type': 'pool', 'upstream': 'device'}, 'device': {'type': 'device'}, "
+                "'lower': {'type': 'tracking', 'upstream': 'memory', 'capture_stacks': true}, "
+                "'upper': {'type': 'tracking', 'upstream': 'lower'}}, 'devices': {'default': 'upper'}");
+  struct hipmm_resource *lower = fixture_resource("lower");
   for (int i = 0; i < BELOW; i++) assert_ok(hipmm_allocate(lower, BYTES, NULL, &blocks[i]));
-  for (int i = BELOW; i < BELOW + ABOVE; i++) blocks[i] = rig_allocate(BYTES, NULL);
+  for (int i = BELOW; i < BELOW + ABOVE; i++) blocks[i] = fixture_allocate(BYTES, NULL);
   assert_outstanding("lower", 15, 15 * BYTES, 0);
   assert_outstanding("upper", 5, 5 * BYTES, 0);
   for (int i = 0; i < BELOW + ABOVE; i++)
@@ -268,41 +269,41 @@ static void tells_what_goes_past_one_of_two(void **state)
   assert_outstanding("upper", 0, 0, 10);
   for (int i = 0; i < BELOW; i++) assert_ok(hipmm_deallocate(lower, blocks[i], BYTES, NULL));
   assert_outstanding("lower", 0, 0, 0);
-  void *past = rig_allocate(1000, NULL);
+  void *past = fixture_allocate(1000, NULL);
   assert_ok(hipmm_deallocate(lower, past, 1000, NULL));
   assert_outstanding("lower", 0, 0, 0);
   assert_outstanding("upper", 1, 1000, 10);
   assert_status(hipmm_deallocate(NULL, past, 1000, NULL), HIPMM_E_POINTER); /* a second time */
   assert_outstanding("upper", 1, 1000, 10);
   logged();
-  assert_ptr_equal(rig_allocate(1000, NULL), past);
+  assert_ptr_equal(fixture_allocate(1000, NULL), past);
   assert_contains(logged(), "was freed past this resource");
   assert_outstanding("lower", 1, 1000, 1);
   assert_outstanding("upper", 1, 1000, 10);
-  rig_free(past, 1000, NULL);
+  fixture_free(past, 1000, NULL);
 }
 
 static void keeps_what_the_upstream_does_not_take_back(void **state)
 {
   (void)state;
-  rig_start(tracked);
-  void *ptr = rig_allocate(1000, NULL);
-  rig_fail_call("hipFree", 1, 0);
+  fixture_start(tracked);
+  void *ptr = fixture_allocate(1000, NULL);
+  fixture_fail_call("hipFree", 1, 0);
   assert_status(hipmm_deallocate(NULL, ptr, 1000, NULL), HIPMM_E_HIP);
-  assert_int_equal(rig_value("tracking", "outstanding_bytes"), 1000);
-  rig_free(ptr, 1000, NULL);
-  assert_int_equal(rig_value("tracking", "outstanding_bytes"), 0);
+  assert_int_equal(fixture_value("tracking", "outstanding_bytes"), 1000);
+  fixture_free(ptr, 1000, NULL);
+  assert_int_equal(fixture_value("tracking", "outstanding_bytes"), 0);
 }
 
 static void does_not_list_what_failed(void **state)
 {
   void *ptr = NULL;
   (void)state;
-  rig_start(tracked);
-  rig_fail_call("hipMalloc", 1, 0);
+  fixture_start(tracked);
+  fixture_fail_call("hipMalloc", 1, 0);
   assert_status(hipmm_allocate(NULL, 1000, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
-  assert_int_equal(rig_value("tracking", "outstanding_count"), 0);
-  assert_int_equal(rig_value("tracking", "total_count"), 0);
+  assert_int_equal(fixture_value("tracking", "outstanding_count"), 0);
+  assert_int_equal(fixture_value("tracking", "total_count"), 0);
 }
 
 /* ---- Host memory ---- */
@@ -334,9 +335,9 @@ static void gives_back_what_it_has_no_room_to_list(void **state)
   int n = 1;
   (void)state;
   if (!MAY_LIMIT) return;
-  rig_start("'stack': ['tracking', {'type': 'fixed_size', 'block_size': 256, 'blocks_per_chunk': 4096, "
-            "'blocks_to_preallocate': 4096}, 'device']");
-  ptrs[0] = rig_allocate(100, NULL);
+  fixture_start("'stack': ['tracking', {'type': 'fixed_size', 'block_size': 256, 'blocks_per_chunk': 4096, "
+                "'blocks_to_preallocate': 4096}, 'device']");
+  ptrs[0] = fixture_allocate(100, NULL);
   limit_address_space(true);
   enum hipmm_status status = HIPMM_OK;
   while (n < BLOCKS && !status) {
@@ -346,9 +347,9 @@ static void gives_back_what_it_has_no_room_to_list(void **state)
   limit_address_space(false);
   assert_status(status, HIPMM_E_OUT_OF_MEMORY);
   assert_message("tracking: no host memory left to note a block of 100 bytes");
-  assert_int_equal(rig_value("tracking", "outstanding_count"), n);
-  assert_int_equal(rig_value("fixed_size", "live_count"), n);
-  while (n) rig_free(ptrs[--n], 100, NULL);
+  assert_int_equal(fixture_value("tracking", "outstanding_count"), n);
+  assert_int_equal(fixture_value("fixed_size", "live_count"), n);
+  while (n) fixture_free(ptrs[--n], 100, NULL);
 }
 
 enum { MANY = 1000 };
@@ -375,14 +376,14 @@ static void shows_blocks_in_order(void **state)
   struct seen seen = {.ordered = true};
   void *ptrs[MANY];
   (void)state;
-  rig_start("'stack': ['tracking', 'pool', 'device']");
-  for (size_t i = 0; i < MANY; i++) ptrs[i] = rig_allocate(i + 1, NULL);
-  struct hipmm_resource *tracking = rig_resource("tracking");
+  fixture_start("'stack': ['tracking', 'pool', 'device']");
+  for (size_t i = 0; i < MANY; i++) ptrs[i] = fixture_allocate(i + 1, NULL);
+  struct hipmm_resource *tracking = fixture_resource("tracking");
   assert_ok(tracking->ops->visit(tracking->self, see, &seen));
   assert_int_equal(seen.n, MANY);
   assert_int_equal(seen.bytes, MANY * (MANY + 1) / 2);
   assert_true(seen.ordered);
-  for (size_t i = 0; i < MANY; i++) rig_free(ptrs[i], 0, NULL);
+  for (size_t i = 0; i < MANY; i++) fixture_free(ptrs[i], 0, NULL);
 }
 
 enum { THREADS = 4, STEPS = 500, LEFT = 10 };
@@ -408,45 +409,45 @@ static void counts_exactly_under_threads(void **state)
   pthread_t threads[THREADS];
   void *failure = NULL;
   (void)state;
-  rig_start("'stack': [{'type': 'tracking', 'capture_stacks': true}, 'pool', 'device']");
+  fixture_start("'stack': [{'type': 'tracking', 'capture_stacks': true}, 'pool', 'device']");
   for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, allocate_and_leave, left[i]), 0);
   for (int i = 0; i < 20; i++) listed();
   for (int i = 0; i < THREADS; i++) {
     pthread_join(threads[i], &failure);
     assert_null(failure);
   }
-  assert_int_equal(rig_value("tracking", "outstanding_count"), THREADS * LEFT);
-  assert_int_equal(rig_value("tracking", "outstanding_bytes"), THREADS * LEFT * 100);
-  assert_int_equal(rig_value("tracking", "total_count"), THREADS * STEPS);
-  for (int i = 0; i < THREADS * LEFT; i++) rig_free(left[i / LEFT][i % LEFT], 0, NULL);
+  assert_int_equal(fixture_value("tracking", "outstanding_count"), THREADS * LEFT);
+  assert_int_equal(fixture_value("tracking", "outstanding_bytes"), THREADS * LEFT * 100);
+  assert_int_equal(fixture_value("tracking", "total_count"), THREADS * STEPS);
+  for (int i = 0; i < THREADS * LEFT; i++) fixture_free(left[i / LEFT][i % LEFT], 0, NULL);
 }
 
 static void begins_to_capture_while_in_use(void **state)
 {
   (void)state;
-  rig_start(tracked);
-  void *before = rig_allocate(10, NULL);
+  fixture_start(tracked);
+  void *before = fixture_allocate(10, NULL);
   assert_ok(hipmm_set("devices/0/tracking/capture_stacks", "true"));
   assert_ok(hipmm_set("devices/0/tracking/stack_depth", "1"));
-  void *after = rig_allocate(20, NULL);
+  void *after = fixture_allocate(20, NULL);
   const char *text = listed();
   assert_contains(text, ": 10 B (allocation 1, stream (nil))\n");
   assert_contains(text, ": 20 B (allocation 2, stream (nil)) : callstack:\n");
   assert_int_equal(count_of(text, "#0 in "), 1);
   assert_null(strstr(text, "#1 in "));
-  rig_free(before, 10, NULL);
-  rig_free(after, 20, NULL);
+  fixture_free(before, 10, NULL);
+  fixture_free(after, 20, NULL);
 }
 
 static void refuses_bad_options(void **state)
 {
-  static const struct rig_mistake bad[] = {{"'stack_depth': 0", "/stack/0/stack_depth"},
-                                           {"'stack_depth': 65", "/stack/0/stack_depth"},
-                                           {"'capture_stacks': 'yes'", "/stack/0/capture_stacks"},
-                                           {"'most_reported': -1", "/stack/0/most_reported"},
-                                           {"'depth': 3", "/stack/0/depth"}};
+  static const struct fixture_mistake bad[] = {{"'stack_depth': 0", "/stack/0/stack_depth"},
+                                               {"'stack_depth': 65", "/stack/0/stack_depth"},
+                                               {"'capture_stacks': 'yes'", "/stack/0/capture_stacks"},
+                                               {"'most_reported': -1", "/stack/0/most_reported"},
+                                               {"'depth': 3", "/stack/0/depth"}};
   (void)state;
-  rig_refuses("tracking", bad, sizeof bad / sizeof *bad);
+  fixture_refuses("tracking", bad, sizeof bad / sizeof *bad);
 }
 
 static void use_all(void)
@@ -463,7 +464,7 @@ static void use_all(void)
 static void loses_nothing_whatever_fails(void **state)
 {
   (void)state;
-  assert_in_range(rig_fail_each_call("", traced, use_all), 5, 10000);
+  assert_in_range(fixture_fail_each_call("", traced, use_all), 5, 10000);
 }
 
 static const struct behaviour_stack stacks[] = {
@@ -473,7 +474,7 @@ static const struct behaviour_stack stacks[] = {
      "'stack': [{'type': 'tracking', 'capture_stacks': true}, 'pool', 'device']", true},
 };
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
+#define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 static const struct CMUnitTest others[] = {
     TEST(lists_what_is_allocated),

@@ -11,7 +11,7 @@ enum { DEVICE_TO_HOST = 2, MOST_TESTS = 200, MOST_NAME = 150 };
 static const struct behaviour_stack *start(void **state)
 {
   const struct behaviour_stack *stack = *state;
-  rig_start_with(stack->runtime, stack->graph);
+  fixture_start_with(stack->runtime, stack->graph);
   return stack;
 }
 
@@ -26,9 +26,9 @@ static struct hipmm_resource *top(void)
 /* All that was allocated is free again, and goes back. */
 static void assert_all_goes_back(void)
 {
-  assert_int_equal(rig_hip()->DeviceSynchronize(), 0);
+  assert_int_equal(fixture_hip()->DeviceSynchronize(), 0);
   assert_ok(hipmm_resource_trim(top(), 0));
-  assert_int_equal(rig_held_bytes(), 0);
+  assert_int_equal(fixture_held_bytes(), 0);
 }
 
 /* ---- Cases ---- */
@@ -36,9 +36,9 @@ static void assert_all_goes_back(void)
 static void gives_null_for_zero_bytes(void **state)
 {
   start(state);
-  assert_null(rig_allocate(0, NULL));
-  rig_free(NULL, 0, NULL);
-  rig_free(NULL, 1000, NULL);
+  assert_null(fixture_allocate(0, NULL));
+  fixture_free(NULL, 0, NULL);
+  fixture_free(NULL, 1000, NULL);
   assert_all_goes_back();
 }
 
@@ -48,10 +48,10 @@ static void aligns(void **state)
   const struct behaviour_stack *stack = start(state);
   void *ptrs[sizeof sizes / sizeof *sizes];
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-    ptrs[i] = rig_allocate(sizes[i], NULL);
+    ptrs[i] = fixture_allocate(sizes[i], NULL);
     assert_int_equal((uintptr_t)ptrs[i] % HIPMM_ALIGNMENT, 0);
   }
-  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) rig_free(ptrs[i], sizes[i], NULL);
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) fixture_free(ptrs[i], sizes[i], NULL);
   for (size_t alignment = 1; alignment <= 16384; alignment *= 2) {
     void *ptr = NULL;
     enum hipmm_status status = hipmm_allocate_aligned(NULL, 1000, alignment, NULL, &ptr);
@@ -69,13 +69,13 @@ static void refuses_what_is_too_large(void **state)
   static const size_t sizes[] = {SIZE_MAX,     SIZE_MAX - 1,     SIZE_MAX - 255, SIZE_MAX - 256,
                                  SIZE_MAX / 2, SIZE_MAX / 2 + 1, 1ull << 60,     1ull << 40};
   start(state);
-  void *ptr = &ptr, *kept = rig_allocate(1000, NULL);
+  void *ptr = &ptr, *kept = fixture_allocate(1000, NULL);
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     assert_status(hipmm_allocate(NULL, sizes[i], NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
     assert_ptr_equal(ptr, &ptr);
   }
   if (on_software()) assert_status(hipmm_allocate(NULL, 256 * MIB + 1, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
-  rig_free(kept, 1000, NULL);
+  fixture_free(kept, 1000, NULL);
   assert_all_goes_back();
 }
 
@@ -91,7 +91,7 @@ static void recovers_from_exhaustion(void **state)
     int n = 0;
     while (n < PARTS && !hipmm_allocate(NULL, bytes, NULL, &ptrs[n])) n++;
     assert_in_range(n, 8, 16);
-    while (n) rig_free(ptrs[--n], bytes, NULL);
+    while (n) fixture_free(ptrs[--n], bytes, NULL);
   }
   assert_all_goes_back();
 }
@@ -101,25 +101,25 @@ static void serves_two_streams(void **state)
 {
   enum { ROUNDS = 20, BYTES = 5000 };
   start(state);
-  hipStream_t streams[2] = {rig_stream(), rig_stream()};
+  hipStream_t streams[2] = {fixture_stream(), fixture_stream()};
   char *copy = NULL;
-  assert_int_equal(rig_hip()->HostMalloc((void **)&copy, BYTES, HIPMM_HIP_HOST_MALLOC_PORTABLE), 0);
+  assert_int_equal(fixture_hip()->HostMalloc((void **)&copy, BYTES, HIPMM_HIP_HOST_MALLOC_PORTABLE), 0);
   for (int round = 1; round <= ROUNDS; round++) {
     hipStream_t first = streams[round % 2], second = streams[(round + 1) % 2];
-    void *before = rig_allocate(BYTES, first);
-    assert_int_equal(rig_hip()->MemsetAsync(before, round, BYTES, first), 0);
-    rig_free(before, BYTES, first);
-    void *after = rig_allocate(BYTES, second);
-    assert_int_equal(rig_hip()->MemsetAsync(after, -round, BYTES, second), 0);
-    assert_int_equal(rig_hip()->MemcpyAsync(copy, after, BYTES, DEVICE_TO_HOST, second), 0);
-    rig_free(after, BYTES, second);
-    assert_int_equal(rig_hip()->StreamSynchronize(second), 0);
+    void *before = fixture_allocate(BYTES, first);
+    assert_int_equal(fixture_hip()->MemsetAsync(before, round, BYTES, first), 0);
+    fixture_free(before, BYTES, first);
+    void *after = fixture_allocate(BYTES, second);
+    assert_int_equal(fixture_hip()->MemsetAsync(after, -round, BYTES, second), 0);
+    assert_int_equal(fixture_hip()->MemcpyAsync(copy, after, BYTES, DEVICE_TO_HOST, second), 0);
+    fixture_free(after, BYTES, second);
+    assert_int_equal(fixture_hip()->StreamSynchronize(second), 0);
     for (int i = 0; i < BYTES; i++) assert_int_equal(copy[i], (char)-round);
   }
-  assert_int_equal(rig_hip()->HostFree(copy), 0);
+  assert_int_equal(fixture_hip()->HostFree(copy), 0);
   for (int i = 0; i < 2; i++) {
     assert_ok(hipmm_stream_retire(0, streams[i]));
-    rig_drop_stream(streams[i]);
+    fixture_drop_stream(streams[i]);
   }
   assert_all_goes_back();
 }
@@ -172,7 +172,7 @@ static void refuses_bad_frees(void **state)
 {
   int foreign = 0;
   start(state);
-  char *ptr = rig_allocate(1000, NULL), *other = rig_allocate(1000, NULL);
+  char *ptr = fixture_allocate(1000, NULL), *other = fixture_allocate(1000, NULL);
   assert_status(hipmm_deallocate(NULL, ptr, 999, NULL), HIPMM_E_SIZE);
   assert_status(hipmm_deallocate(NULL, ptr, 1001, NULL), HIPMM_E_SIZE);
   assert_status(hipmm_deallocate(NULL, ptr, SIZE_MAX, NULL), HIPMM_E_SIZE);
@@ -181,10 +181,10 @@ static void refuses_bad_frees(void **state)
   assert_status(hipmm_deallocate(NULL, ptr - 256, 1000, NULL), HIPMM_E_POINTER);
   assert_status(hipmm_deallocate(NULL, &foreign, sizeof foreign, NULL), HIPMM_E_POINTER);
   assert_status(hipmm_deallocate(NULL, &foreign, 0, NULL), HIPMM_E_POINTER);
-  rig_free(ptr, 1000, NULL);
+  fixture_free(ptr, 1000, NULL);
   assert_status(hipmm_deallocate(NULL, ptr, 1000, NULL), HIPMM_E_POINTER);
   assert_status(hipmm_deallocate(NULL, ptr, 0, NULL), HIPMM_E_POINTER);
-  rig_free(other, 0, NULL);
+  fixture_free(other, 0, NULL);
   assert_all_goes_back();
 }
 
@@ -195,13 +195,13 @@ static void recovers_from_a_failing_runtime(void **state)
   start(state);
   for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
     void *ptr = NULL;
-    rig_fail_call(calls[i], 1, 0);
+    fixture_fail_call(calls[i], 1, 0);
     if (hipmm_allocate(NULL, 40 * MIB, NULL, &ptr)) {
       assert_string_not_equal(hipmm_last_error_message(), "");
-      ptr = rig_allocate(40 * MIB, NULL);
+      ptr = fixture_allocate(40 * MIB, NULL);
     }
     software()->fail_none();
-    rig_free(ptr, 40 * MIB, NULL);
+    fixture_free(ptr, 40 * MIB, NULL);
     assert_all_goes_back();
   }
 }
@@ -211,17 +211,17 @@ void behaviour_frees_pass_through(const char *stack)
   char graph[300];
   int local;
   snprintf(graph, sizeof graph, "'stack': ['statistics', %s]", stack);
-  rig_start(graph);
-  char *ptr = rig_allocate(3000, NULL), *aligned = NULL;
+  fixture_start(graph);
+  char *ptr = fixture_allocate(3000, NULL), *aligned = NULL;
   assert_status(hipmm_deallocate(NULL, ptr, 2999, NULL), HIPMM_E_SIZE);
   assert_status(hipmm_deallocate(NULL, ptr + 256, 3000, NULL), HIPMM_E_POINTER);
   assert_status(hipmm_deallocate(NULL, &local, 3000, NULL), HIPMM_E_POINTER);
   assert_ok(hipmm_allocate_aligned(NULL, 5000, 8192, NULL, (void **)&aligned));
   assert_int_equal((uintptr_t)aligned % 8192, 0);
   assert_ok(hipmm_deallocate_aligned(NULL, aligned, 5000, 8192, NULL));
-  rig_free(ptr, 0, NULL); /* statistics asks below for its size */
+  fixture_free(ptr, 0, NULL); /* statistics asks below for its size */
   assert_status(hipmm_deallocate(NULL, ptr, 3000, NULL), HIPMM_E_POINTER);
-  assert_int_equal(rig_value("statistics", "current_bytes"), 0);
+  assert_int_equal(fixture_value("statistics", "current_bytes"), 0);
 }
 
 /* ---- The table ---- */
@@ -246,8 +246,8 @@ size_t behaviour_tests(const struct behaviour_stack *stacks, size_t n_stacks, st
       snprintf(names[n], MOST_NAME, "%s: %s", stacks[stack].name, behaviours[i].name);
       tests[n] = behaviours[i];
       tests[n].name = names[n];
-      tests[n].setup_func = rig_setup;
-      tests[n].teardown_func = rig_teardown;
+      tests[n].setup_func = fixture_setup;
+      tests[n].teardown_func = fixture_teardown;
       tests[n].initial_state = (void *)(uintptr_t)&stacks[stack];
     }
   return n;

@@ -11,7 +11,7 @@ enum { BEHAVIOURS = 8 };
 struct behaviour_stack {
   const char *name;
   const char *runtime; /* options of the software runtime */
-  const char *graph;   /* as for rig_start */
+  const char *graph;   /* as for fixture_start */
   bool aligns;         /* to more than 256 bytes */
 };
 

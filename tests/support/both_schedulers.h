@@ -11,15 +11,15 @@
 
 static const char both_threads[] = "", both_stepped[] = "'scheduler': 'stepped', 'seed': 11";
 
-#define BOTH(test)                                                                     \
-  {#test ", threads", test, rig_setup, rig_teardown, (void *)(uintptr_t)both_threads}, \
-  {                                                                                    \
-#test ", stepped", test, rig_setup, rig_teardown, (void *)(uintptr_t)both_stepped  \
+#define BOTH(test)                                                                             \
+  {#test ", threads", test, fixture_setup, fixture_teardown, (void *)(uintptr_t)both_threads}, \
+  {                                                                                            \
+#test ", stepped", test, fixture_setup, fixture_teardown, (void *)(uintptr_t)both_stepped  \
   }
 
 static inline void both_start(void **state, const char *graph)
 {
-  rig_start_with(*state, graph);
+  fixture_start_with(*state, graph);
 }
 
 /* A value that tells where it belongs. */

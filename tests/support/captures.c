@@ -19,7 +19,7 @@ static atomic_uint waits; /* for the device */
 static int spy_on_device(void)
 {
   atomic_fetch_add(&waits, 1);
-  return rig_usual_hip()->DeviceSynchronize();
+  return fixture_usual_hip()->DeviceSynchronize();
 }
 
 static void pretend(hipStream_t stream)
@@ -36,7 +36,7 @@ static bool end_pretending(void)
 {
   bool is_good = !watch_count() && !atomic_load(&waits);
   watch_stream(NULL);
-  rig_take_hip_back();
+  fixture_take_hip_back();
   return is_good;
 }
 
@@ -108,7 +108,7 @@ void capture_replay(hipStream_t stream)
   if (!graph) return;
   assert_int_equal(driver.instantiate(&program, graph, 0), 0);
   assert_int_equal(driver.launch(program, stream), 0);
-  assert_int_equal(rig_hip()->StreamSynchronize(stream), 0);
+  assert_int_equal(fixture_hip()->StreamSynchronize(stream), 0);
   assert_int_equal(driver.destroy_program(program), 0);
 }
 

@@ -48,35 +48,35 @@ static enum hipmm_status build(void)
   return status;
 }
 
-enum hipmm_status rig_try(const char *runtime_options, const char *graph)
+enum hipmm_status fixture_try(const char *runtime_options, const char *graph)
 {
   enum hipmm_status status = initialise(runtime_options, graph);
   return status ? status : build();
 }
 
-void rig_start_with(const char *runtime_options, const char *graph)
+void fixture_start_with(const char *runtime_options, const char *graph)
 {
-  assert_ok(rig_try(runtime_options, graph));
+  assert_ok(fixture_try(runtime_options, graph));
 }
 
-void rig_start(const char *graph)
+void fixture_start(const char *graph)
 {
-  rig_start_with("", graph);
+  fixture_start_with("", graph);
 }
 
-void rig_refuses(const char *type, const struct rig_mistake *mistakes, size_t n_mistakes)
+void fixture_refuses(const char *type, const struct fixture_mistake *mistakes, size_t n_mistakes)
 {
-  for (const struct rig_mistake *mistake = mistakes; mistake < mistakes + n_mistakes; mistake++) {
+  for (const struct fixture_mistake *mistake = mistakes; mistake < mistakes + n_mistakes; mistake++) {
     char graph[300];
     snprintf(graph, sizeof graph, "'stack': [{'type': '%s', %s}, 'device']", type, mistake->options);
-    assert_status(rig_try("", graph), HIPMM_E_CONFIG);
+    assert_status(fixture_try("", graph), HIPMM_E_CONFIG);
     assert_message("/stack/0/");
     assert_message(mistake->message);
     hipmm_finalize();
   }
 }
 
-int rig_setup(void **state)
+int fixture_setup(void **state)
 {
   (void)state;
   software()->reset();
@@ -95,37 +95,37 @@ static bool nothing_is_lost(void)
 static struct hipmm_hip usual_hip;
 static bool hip_is_lent;
 
-const struct hipmm_hip *rig_hip(void)
+const struct hipmm_hip *fixture_hip(void)
 {
   return hip_table();
 }
 
-struct hipmm_hip *rig_lend_hip(void)
+struct hipmm_hip *fixture_lend_hip(void)
 {
   if (!hip_is_lent) usual_hip = *hip_table();
   hip_is_lent = true;
   return (struct hipmm_hip *)(uintptr_t)hip_table();
 }
 
-const struct hipmm_hip *rig_usual_hip(void)
+const struct hipmm_hip *fixture_usual_hip(void)
 {
   return &usual_hip;
 }
 
-void rig_take_hip_back(void)
+void fixture_take_hip_back(void)
 {
   if (hip_is_lent) *(struct hipmm_hip *)(uintptr_t)hip_table() = usual_hip;
   hip_is_lent = false;
 }
 
-int rig_teardown(void **state)
+int fixture_teardown(void **state)
 {
   (void)state;
-  rig_take_hip_back();
+  fixture_take_hip_back();
   return nothing_is_lost() ? 0 : -1;
 }
 
-struct hipmm_resource *rig_resource(const char *name)
+struct hipmm_resource *fixture_resource(const char *name)
 {
   struct hipmm_resource *resource = NULL;
   if (!name) return NULL;
@@ -134,19 +134,19 @@ struct hipmm_resource *rig_resource(const char *name)
   return resource;
 }
 
-int64_t rig_value(const char *resource, const char *value)
+int64_t fixture_value(const char *resource, const char *value)
 {
-  return resource_value(rig_resource(resource), value);
+  return resource_value(fixture_resource(resource), value);
 }
 
-size_t rig_held_bytes(void)
+size_t fixture_held_bytes(void)
 {
   size_t now = 0, peak = 0;
   assert_ok(hipmm_device_held_bytes(0, &now, &peak));
   return now;
 }
 
-size_t rig_peak_held_bytes(void)
+size_t fixture_peak_held_bytes(void)
 {
   size_t now = 0, peak = 0;
   assert_ok(hipmm_device_held_bytes(0, &now, &peak));
@@ -155,7 +155,7 @@ size_t rig_peak_held_bytes(void)
 
 /* ---- Memory and streams ---- */
 
-void *rig_allocate(size_t bytes, hipStream_t stream)
+void *fixture_allocate(size_t bytes, hipStream_t stream)
 {
   void *ptr = NULL;
   assert_ok(hipmm_allocate(NULL, bytes, stream, &ptr));
@@ -163,14 +163,14 @@ void *rig_allocate(size_t bytes, hipStream_t stream)
   return ptr;
 }
 
-void rig_free(void *ptr, size_t bytes, hipStream_t stream)
+void fixture_free(void *ptr, size_t bytes, hipStream_t stream)
 {
   assert_ok(hipmm_deallocate(NULL, ptr, bytes, stream));
 }
 
-void rig_fill(void *ptr, unsigned char value, size_t bytes)
+void fixture_fill(void *ptr, unsigned char value, size_t bytes)
 {
-  assert_int_equal(rig_hip()->MemsetAsync(ptr, value, bytes, NULL), 0);
+  assert_int_equal(fixture_hip()->MemsetAsync(ptr, value, bytes, NULL), 0);
 }
 
 /* By words: valgrind's memcmp() looks at each byte by itself, and most of a test's time would be spent there. */
@@ -186,11 +186,11 @@ static bool is_full_of(const unsigned char *bytes, unsigned char value, size_t c
   return at == count;
 }
 
-bool rig_holds(const void *ptr, unsigned char value, size_t bytes)
+bool fixture_holds(const void *ptr, unsigned char value, size_t bytes)
 {
   unsigned char *copy = malloc(bytes + 1);
   assert_non_null(copy);
-  bool good = !rig_hip()->DeviceSynchronize() && !rig_hip()->Memcpy(copy, ptr, bytes, TO_HOST) &&
+  bool good = !fixture_hip()->DeviceSynchronize() && !fixture_hip()->Memcpy(copy, ptr, bytes, TO_HOST) &&
               is_full_of(copy, value, bytes);
   free(copy);
   return good;
@@ -212,28 +212,28 @@ static void look_at(void *argument)
   free(look);
 }
 
-int rig_look(const void *ptr, unsigned char value, size_t bytes, hipStream_t stream, atomic_uint *wrong)
+int fixture_look(const void *ptr, unsigned char value, size_t bytes, hipStream_t stream, atomic_uint *wrong)
 {
   bool copies = !on_software();
   struct look *look = malloc(sizeof *look + (copies ? bytes : 0));
   if (!look) return HIPMM_HIP_ERROR_OUT_OF_MEMORY;
   *look = (struct look){copies ? look->copy : ptr, bytes, value, wrong};
-  int code = copies ? rig_hip()->MemcpyAsync(look->copy, ptr, bytes, TO_HOST, stream) : 0;
-  if (!code) code = rig_hip()->LaunchHostFunc(stream, look_at, look);
+  int code = copies ? fixture_hip()->MemcpyAsync(look->copy, ptr, bytes, TO_HOST, stream) : 0;
+  if (!code) code = fixture_hip()->LaunchHostFunc(stream, look_at, look);
   if (code) free(look);
   return code;
 }
 
-hipStream_t rig_stream(void)
+hipStream_t fixture_stream(void)
 {
   hipStream_t stream = NULL;
-  assert_int_equal(rig_hip()->StreamCreateWithFlags(&stream, HIPMM_HIP_STREAM_NON_BLOCKING), 0);
+  assert_int_equal(fixture_hip()->StreamCreateWithFlags(&stream, HIPMM_HIP_STREAM_NON_BLOCKING), 0);
   return stream;
 }
 
-void rig_drop_stream(hipStream_t stream)
+void fixture_drop_stream(hipStream_t stream)
 {
-  assert_int_equal(rig_hip()->StreamDestroy(stream), 0);
+  assert_int_equal(fixture_hip()->StreamDestroy(stream), 0);
 }
 
 /* ---- Threads ---- */
@@ -256,7 +256,7 @@ static void *run_thread(void *argument)
   return NULL;
 }
 
-void rig_start_threads(int count, void (*run)(int *failures))
+void fixture_start_threads(int count, void (*run)(int *failures))
 {
   assert_in_range(count, 1, MOST_THREADS);
   for (n_threads = 0; n_threads < count; n_threads++) {
@@ -266,16 +266,16 @@ void rig_start_threads(int count, void (*run)(int *failures))
   }
 }
 
-void rig_join_threads(void)
+void fixture_join_threads(void)
 {
   for (int i = 0; i < n_threads; i++) pthread_join(threads[i].thread, NULL);
   for (int i = 0; i < n_threads; i++) assert_int_equal(threads[i].failures, 0);
 }
 
-void rig_run_threads(int count, void (*run)(int *failures))
+void fixture_run_threads(int count, void (*run)(int *failures))
 {
-  rig_start_threads(count, run);
-  rig_join_threads();
+  fixture_start_threads(count, run);
+  fixture_join_threads();
 }
 
 static struct contest {
@@ -294,18 +294,18 @@ static void free_all(int *failures)
     if (!hipmm_deallocate(NULL, contest.blocks[i], contest.bytes, NULL)) atomic_fetch_add(&contest.freed, 1);
 }
 
-void rig_free_in_rivalry(void *const *blocks, int n_blocks, size_t bytes)
+void fixture_free_in_rivalry(void *const *blocks, int n_blocks, size_t bytes)
 {
   contest = (struct contest){.blocks = blocks, .n_blocks = n_blocks, .bytes = bytes};
   pthread_barrier_init(&contest.start, NULL, RIVALS);
-  rig_run_threads(RIVALS, free_all);
+  fixture_run_threads(RIVALS, free_all);
   pthread_barrier_destroy(&contest.start);
   assert_int_equal(contest.freed, n_blocks);
 }
 
 /* ---- Calls of HIP ---- */
 
-uint64_t rig_all_calls(void)
+uint64_t fixture_all_calls(void)
 {
   uint64_t calls = 0, count;
   for (size_t row = 0; software()->call(row, &count); row++) calls += count;
@@ -314,7 +314,7 @@ uint64_t rig_all_calls(void)
 
 /* ---- Failing calls ---- */
 
-void rig_fail_call(const char *name, uint64_t nth, int code)
+void fixture_fail_call(const char *name, uint64_t nth, int code)
 {
   needs_software();
   assert_true(software()->schedule(name, nth, code));
@@ -331,7 +331,7 @@ static bool run(const struct sweep *sweep, const char *name, uint64_t nth)
 {
   assert_ok(initialise(sweep->runtime_options, sweep->graph));
   software()->reset_calls();
-  if (nth) rig_fail_call(name, nth, 0);
+  if (nth) fixture_fail_call(name, nth, 0);
   bool is_built = !build();
   if (is_built) sweep->body();
   return is_built;
@@ -345,7 +345,7 @@ static uint64_t count_calls(const struct sweep *sweep, const char *name)
   return software()->calls(name);
 }
 
-unsigned rig_fail_each_call(const char *runtime_options, const char *graph, void (*body)(void))
+unsigned fixture_fail_each_call(const char *runtime_options, const char *graph, void (*body)(void))
 {
   const struct sweep sweep = {runtime_options, graph, body};
   unsigned failed = 0;

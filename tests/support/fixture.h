@@ -9,80 +9,80 @@
 #include <stdatomic.h>
 
 /* Starts hipmm from a graph, written without its braces and with ' for ": `'stack': ['pool', 'device']`. Two software
- * devices of 256 MiB each. rig_start_with adds options of the runtime: `'scheduler': 'stepped'`. */
-void rig_start(const char *graph);
-void rig_start_with(const char *runtime_options, const char *graph);
+ * devices of 256 MiB each. fixture_start_with adds options of the runtime: `'scheduler': 'stepped'`. */
+void fixture_start(const char *graph);
+void fixture_start_with(const char *runtime_options, const char *graph);
 
 /* The same without an assertion, for graphs that are refused: what hipmm said to hipmm_init_from_string, or else to the
  * building of the stack. */
-enum hipmm_status rig_try(const char *runtime_options, const char *graph);
+enum hipmm_status fixture_try(const char *runtime_options, const char *graph);
 
 /* Options that a type over device memory refuses: what is said names their place, and has `message` in it. */
-struct rig_mistake {
+struct fixture_mistake {
   const char *options, *message;
 };
-void rig_refuses(const char *type, const struct rig_mistake *mistakes, size_t n_mistakes);
+void fixture_refuses(const char *type, const struct fixture_mistake *mistakes, size_t n_mistakes);
 
 /* HIPMM_RUNTIME may name another runtime: then the order of work is as it comes, and a test that asks for other options
  * of the software device, or for calls that fail, is skipped. See needs_software(). */
 
 /* Setup and teardown. The teardown finalizes, and fails if a device still has blocks or has seen a fault. */
-int rig_setup(void **state);
-int rig_teardown(void **state);
+int fixture_setup(void **state);
+int fixture_teardown(void **state);
 
 /* The runtime's functions. */
-const struct hipmm_hip *rig_hip(void);
+const struct hipmm_hip *fixture_hip(void);
 
 /* The table of them, which is the process's own, lent to a test, which may put others in their places until it is taken
  * back, at the latest by the teardown; and the functions as they were before. */
-struct hipmm_hip *rig_lend_hip(void);
-const struct hipmm_hip *rig_usual_hip(void);
-void rig_take_hip_back(void);
+struct hipmm_hip *fixture_lend_hip(void);
+const struct hipmm_hip *fixture_usual_hip(void);
+void fixture_take_hip_back(void);
 
 /* The resource called `name`; good until the stack is taken down. NULL: the top. */
-struct hipmm_resource *rig_resource(const char *name);
+struct hipmm_resource *fixture_resource(const char *name);
 
-int64_t rig_value(const char *resource, const char *value);
-size_t rig_held_bytes(void);
-size_t rig_peak_held_bytes(void);
+int64_t fixture_value(const char *resource, const char *value);
+size_t fixture_held_bytes(void);
+size_t fixture_peak_held_bytes(void);
 
 /* Through the top of the stack; asserts success. */
-void *rig_allocate(size_t bytes, hipStream_t stream);
-void rig_free(void *ptr, size_t bytes, hipStream_t stream);
+void *fixture_allocate(size_t bytes, hipStream_t stream);
+void fixture_free(void *ptr, size_t bytes, hipStream_t stream);
 
 /* Fills a block on the device's default stream; whether it is full of that, once the device has done its work. For
  * memory that the host may not be able to look into. */
-void rig_fill(void *ptr, unsigned char value, size_t bytes);
-bool rig_holds(const void *ptr, unsigned char value, size_t bytes);
+void fixture_fill(void *ptr, unsigned char value, size_t bytes);
+bool fixture_holds(const void *ptr, unsigned char value, size_t bytes);
 
 /* Has the stream look, in its turn, whether the block is full of `value`, and count it if not. Returns HIP's code. */
-int rig_look(const void *ptr, unsigned char value, size_t bytes, hipStream_t stream, atomic_uint *wrong);
+int fixture_look(const void *ptr, unsigned char value, size_t bytes, hipStream_t stream, atomic_uint *wrong);
 
-hipStream_t rig_stream(void);
-void rig_drop_stream(hipStream_t stream);
+hipStream_t fixture_stream(void);
+void fixture_drop_stream(hipStream_t stream);
 
 /* ---- Threads ---- */
 
 /* Starts threads that count what fails in their `failures`; and waits for them all: nothing may have failed. One group
  * of them at a time. The threads must not assert. */
-void rig_start_threads(int count, void (*run)(int *failures));
-void rig_join_threads(void);
-void rig_run_threads(int count, void (*run)(int *failures));
+void fixture_start_threads(int count, void (*run)(int *failures));
+void fixture_join_threads(void);
+void fixture_run_threads(int count, void (*run)(int *failures));
 
 /* Threads free all of the blocks at once, with `bytes` or, if 0, without: each of them is taken back once. */
-void rig_free_in_rivalry(void *const *blocks, int n_blocks, size_t bytes);
+void fixture_free_in_rivalry(void *const *blocks, int n_blocks, size_t bytes);
 
 /* ---- Calls of HIP ---- */
 
 /* How many there were since software()->reset_calls(). */
-uint64_t rig_all_calls(void);
+uint64_t fixture_all_calls(void);
 
 /* Makes the `nth` call of a HIP function from now on fail (plugins/runtimes/software/software.h). */
-void rig_fail_call(const char *name, uint64_t nth, int code);
+void fixture_fail_call(const char *name, uint64_t nth, int code);
 
 /* Runs `body` over the graph again and again, each time with one of the HIP calls that it makes failing, until each
  * has failed once. Nothing may be lost, whatever the failure. `body` must not assert: calls may fail in it. Returns
  * how many calls failed. */
-unsigned rig_fail_each_call(const char *runtime_options, const char *graph, void (*body)(void));
+unsigned fixture_fail_each_call(const char *runtime_options, const char *graph, void (*body)(void));
 
 #endif

@@ -10,7 +10,7 @@ void start_with(const char *runtime_options, const char *growth, const char *opt
 {
   char graph[400];
   snprintf(graph, sizeof graph, "'stack': [{'type': 'pool', 'growth': '%s'%s}, 'device']", growth, options);
-  rig_start_with(runtime_options, graph);
+  fixture_start_with(runtime_options, graph);
 }
 
 void start(void **state, const char *options)
@@ -20,10 +20,10 @@ void start(void **state, const char *options)
 
 void trim(size_t keep_bytes)
 {
-  assert_ok(hipmm_resource_trim(rig_resource("pool"), keep_bytes));
+  assert_ok(hipmm_resource_trim(fixture_resource("pool"), keep_bytes));
 }
 
 int64_t value(const char *name)
 {
-  return rig_value("pool", name);
+  return fixture_value("pool", name);
 }

@@ -11,12 +11,12 @@ enum { KIB = 1024 };
 /* What a row may say. */
 extern const char mapped[], segments[];
 
-#define BOTH(test)                                                                 \
-  {"mapped: " #test, test, rig_setup, rig_teardown, (void *)(uintptr_t)mapped},    \
-  {                                                                                \
-    "segments: " #test, test, rig_setup, rig_teardown, (void *)(uintptr_t)segments \
+#define BOTH(test)                                                                         \
+  {"mapped: " #test, test, fixture_setup, fixture_teardown, (void *)(uintptr_t)mapped},    \
+  {                                                                                        \
+    "segments: " #test, test, fixture_setup, fixture_teardown, (void *)(uintptr_t)segments \
   }
-#define ONCE(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
+#define ONCE(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 /* With more options of the pool: `, 'record': 'lazy'`. */
 void start(void **state, const char *options);

@@ -31,7 +31,7 @@ static void start(const char *runtime_options, const struct managed_adaptor *ada
   char graph[300];
   snprintf(graph, sizeof graph, "'stack': [%s, %s]", adaptor->entry, upstream);
   software()->reset();
-  rig_start_with(runtime_options, graph);
+  fixture_start_with(runtime_options, graph);
 }
 
 void managed_means_the_device_of_the_resource(const struct managed_adaptor *adaptor)
@@ -44,7 +44,7 @@ void managed_means_the_device_of_the_resource(const struct managed_adaptor *adap
   assert_ok(hipmm_get_device_resource(1, &resource));
   assert_ok(hipmm_allocate(resource, 5000, NULL, &ptr));
   assert_int_equal(managed_ask(ptr, adaptor->attribute), 1);
-  assert_int_equal(rig_hip()->GetDevice(&current), 0);
+  assert_int_equal(fixture_hip()->GetDevice(&current), 0);
   assert_int_equal(current, 0);
   assert_ok(hipmm_deallocate(resource, ptr, 5000, NULL));
   hipmm_resource_release(resource);
@@ -68,13 +68,13 @@ void managed_leaves_other_memory_alone(const struct managed_adaptor *adaptor)
   needs_software();
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
     start(others[i].runtime_options, adaptor, others[i].upstream);
-    void *ptr = rig_allocate(3000, NULL);
-    assert_int_equal(rig_value(adaptor->type, "is_on"), others[i].is_on);
-    assert_int_equal(rig_value(adaptor->type, "ignored_count"), others[i].ignored);
-    assert_int_equal(rig_value(adaptor->type, adaptor->counter), others[i].is_on - others[i].ignored);
+    void *ptr = fixture_allocate(3000, NULL);
+    assert_int_equal(fixture_value(adaptor->type, "is_on"), others[i].is_on);
+    assert_int_equal(fixture_value(adaptor->type, "ignored_count"), others[i].ignored);
+    assert_int_equal(fixture_value(adaptor->type, adaptor->counter), others[i].is_on - others[i].ignored);
     assert_int_equal(software()->calls(adaptor->function), others[i].is_on);
-    assert_int_equal(rig_hip()->GetLastError(), 0); /* the refusal is not left for the application to find */
-    rig_free(ptr, 3000, NULL);
+    assert_int_equal(fixture_hip()->GetLastError(), 0); /* the refusal is not left for the application to find */
+    fixture_free(ptr, 3000, NULL);
     assert_ok(hipmm_finalize());
   }
 }
@@ -86,7 +86,7 @@ void managed_passes_failures_of_the_upstream_on(const struct managed_adaptor *ad
   start("", adaptor, "'managed'");
   assert_status(hipmm_allocate(NULL, SIZE_MAX, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
   assert_status(hipmm_allocate_aligned(NULL, 1000, 4096, NULL, &ptr), HIPMM_E_ARGUMENT);
-  rig_fail_call("hipMallocManaged", 1, 999);
+  fixture_fail_call("hipMallocManaged", 1, 999);
   assert_status(hipmm_allocate(NULL, 1000, NULL, &ptr), HIPMM_E_HIP);
   assert_null(ptr);
   assert_int_equal(software()->calls(adaptor->function), 0);

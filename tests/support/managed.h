@@ -37,11 +37,11 @@ void managed_leaves_other_memory_alone(const struct managed_adaptor *adaptor);
 /* What the upstream has refused is refused, and nothing told. */
 void managed_passes_failures_of_the_upstream_on(const struct managed_adaptor *adaptor);
 
-/* For rig_run_threads: allocates and frees MANAGED_ROUNDS times, half of them without a size. */
+/* For fixture_run_threads: allocates and frees MANAGED_ROUNDS times, half of them without a size. */
 enum { MANAGED_ROUNDS = 500 };
 void managed_allocate_and_free(int *failures);
 
-/* For rig_fail_each_call. */
+/* For fixture_fail_each_call. */
 void managed_allocate_and_free_whatever_fails(void);
 
 #endif

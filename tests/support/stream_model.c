@@ -39,13 +39,13 @@ static uint64_t draw(struct world *world, uint64_t below)
 
 static void submit_look(const struct world *world, const struct model_block *block, unsigned stream)
 {
-  assert_int_equal(rig_look(block->ptr, block->tag, block->bytes, world->streams[stream], &wrong_blocks), 0);
+  assert_int_equal(fixture_look(block->ptr, block->tag, block->bytes, world->streams[stream], &wrong_blocks), 0);
 }
 
 /* What a program must do itself before it frees on another stream than it used the block on. */
 static void order_after(const struct world *world, unsigned later, unsigned earlier)
 {
-  const struct hipmm_hip *hip = rig_hip();
+  const struct hipmm_hip *hip = fixture_hip();
   hipEvent_t event;
   assert_int_equal(hip->EventCreateWithFlags(&event, HIPMM_HIP_EVENT_DISABLE_TIMING), 0);
   assert_int_equal(hip->EventRecord(event, world->streams[earlier]), 0);
@@ -78,7 +78,7 @@ static void allocate_one(struct world *world)
   block->ptr = ptr;
   assert_apart(world, block->ptr, block->bytes);
   world->n_live++;
-  assert_int_equal(rig_hip()->MemsetAsync(ptr, block->tag, block->bytes, world->streams[block->stream]), 0);
+  assert_int_equal(fixture_hip()->MemsetAsync(ptr, block->tag, block->bytes, world->streams[block->stream]), 0);
 }
 
 static void free_one(struct world *world)
@@ -88,7 +88,7 @@ static void free_one(struct world *world)
   unsigned stream = draw(world, 4) ? block.stream : (unsigned)draw(world, world->model->n_streams);
   if (stream != block.stream) order_after(world, stream, block.stream);
   submit_look(world, &block, stream);
-  rig_free(block.ptr, draw(world, 4) ? block.bytes : 0, world->streams[stream]);
+  fixture_free(block.ptr, draw(world, 4) ? block.bytes : 0, world->streams[stream]);
   world->live[index] = world->live[--world->n_live];
 }
 
@@ -112,9 +112,9 @@ static void replace_stream(struct world *world)
   if (world->is_retained[stream] || draw(world, 2))
     assert_ok(hipmm_stream_retire(0, world->streams[stream]));
   else
-    assert_int_equal(rig_hip()->StreamSynchronize(world->streams[stream]), 0);
-  rig_drop_stream(world->streams[stream]);
-  world->streams[stream] = rig_stream();
+    assert_int_equal(fixture_hip()->StreamSynchronize(world->streams[stream]), 0);
+  fixture_drop_stream(world->streams[stream]);
+  world->streams[stream] = fixture_stream();
   world->is_retained[stream] = draw(world, 2);
   if (world->is_retained[stream]) assert_ok(hipmm_stream_retain(0, world->streams[stream]));
 }
@@ -149,15 +149,15 @@ void model_run(const struct model *model)
   world = (struct world){.model = model, .random = model->seed * 0x9E3779B97F4A7C15ull + 1};
   atomic_store(&wrong_blocks, 0);
   assert_true(model->n_streams <= MOST_STREAMS && model->most_live <= MOST_LIVE);
-  for (unsigned i = 1; i < model->n_streams; i++) world.streams[i] = rig_stream();
+  for (unsigned i = 1; i < model->n_streams; i++) world.streams[i] = fixture_stream();
   for (unsigned i = 0; i < model->steps; i++) step(&world);
   while (model->ends_with_no_live && world.n_live) free_one(&world);
-  assert_int_equal(rig_hip()->DeviceSynchronize(), 0);
+  assert_int_equal(fixture_hip()->DeviceSynchronize(), 0);
   if (atomic_load(&wrong_blocks)) print_error("seed %llu\n", (unsigned long long)model->seed);
   assert_int_equal(atomic_load(&wrong_blocks), 0);
   for (unsigned i = 1; i < model->n_streams; i++) {
     assert_ok(hipmm_stream_retire(0, world.streams[i]));
-    rig_drop_stream(world.streams[i]);
+    fixture_drop_stream(world.streams[i]);
   }
 }
 
@@ -172,10 +172,10 @@ void model_run_over_pool(const char *graph, unsigned steps, void (*look)(void))
                                 .most_bytes = 65536,
                                 .destroys_streams = true,
                                 .ends_with_no_live = true};
-    rig_start_with(schedulers[i], graph);
+    fixture_start_with(schedulers[i], graph);
     model_run(&model);
     look();
-    assert_int_equal(rig_value("pool", "live_bytes"), 0);
+    assert_int_equal(fixture_value("pool", "live_bytes"), 0);
     assert_ok(hipmm_finalize());
   }
 }
@@ -184,28 +184,28 @@ void model_run_over_pool(const char *graph, unsigned steps, void (*look)(void))
 
 void assert_reuses_without_a_call(size_t bytes, hipStream_t stream)
 {
-  void *first = rig_allocate(bytes, stream);
-  rig_free(first, bytes, stream);
+  void *first = fixture_allocate(bytes, stream);
+  fixture_free(first, bytes, stream);
   software()->reset_calls();
   for (int i = 0; i < 100; i++) {
-    void *again = rig_allocate(bytes, stream);
+    void *again = fixture_allocate(bytes, stream);
     assert_ptr_equal(again, first);
-    rig_free(again, bytes, stream);
+    fixture_free(again, bytes, stream);
   }
-  assert_int_equal(rig_all_calls(), software()->calls("hipGetDevice"));
+  assert_int_equal(fixture_all_calls(), software()->calls("hipGetDevice"));
 }
 
 void assert_outlives_a_stream(const char *graph, size_t bytes)
 {
   needs_software();
-  rig_start(graph);
-  hipStream_t first = rig_stream();
-  void *ptr = rig_allocate(bytes, first);
-  rig_free(ptr, bytes, first);
-  rig_drop_stream(first);
+  fixture_start(graph);
+  hipStream_t first = fixture_stream();
+  void *ptr = fixture_allocate(bytes, first);
+  fixture_free(ptr, bytes, first);
+  fixture_drop_stream(first);
   software()->reset_calls();
-  assert_ptr_equal(rig_allocate(bytes, NULL), ptr);
+  assert_ptr_equal(fixture_allocate(bytes, NULL), ptr);
   assert_int_equal(software()->calls("hipEventRecord"), 0);
   assert_int_equal(software()->calls("hipDeviceSynchronize"), 1);
-  rig_free(ptr, 0, NULL);
+  fixture_free(ptr, 0, NULL);
 }

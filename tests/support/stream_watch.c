@@ -18,48 +18,48 @@ static void note(hipStream_t stream)
 static int spy_on_record(hipEvent_t event, hipStream_t stream)
 {
   note(stream);
-  return rig_usual_hip()->EventRecord(event, stream);
+  return fixture_usual_hip()->EventRecord(event, stream);
 }
 
 static int spy_on_wait(hipStream_t stream, hipEvent_t event, unsigned flags)
 {
   note(stream);
-  return rig_usual_hip()->StreamWaitEvent(stream, event, flags);
+  return fixture_usual_hip()->StreamWaitEvent(stream, event, flags);
 }
 
 static int spy_on_synchronize(hipStream_t stream)
 {
   note(stream);
-  return rig_usual_hip()->StreamSynchronize(stream);
+  return fixture_usual_hip()->StreamSynchronize(stream);
 }
 
 static int spy_on_query(hipStream_t stream)
 {
   note(stream);
-  return rig_usual_hip()->StreamQuery(stream);
+  return fixture_usual_hip()->StreamQuery(stream);
 }
 
 static int spy_on_id(hipStream_t stream, unsigned long long *id)
 {
   note(stream);
-  return rig_usual_hip()->StreamGetId(stream, id);
+  return fixture_usual_hip()->StreamGetId(stream, id);
 }
 
 static int spy_on_capturing(hipStream_t stream, int *status)
 {
   note(stream);
-  return rig_usual_hip()->StreamIsCapturing(stream, status);
+  return fixture_usual_hip()->StreamIsCapturing(stream, status);
 }
 
 static int spy_on_prefetch(const void *ptr, size_t bytes, int device, hipStream_t stream)
 {
   note(stream);
-  return rig_usual_hip()->MemPrefetchAsync(ptr, bytes, device, stream);
+  return fixture_usual_hip()->MemPrefetchAsync(ptr, bytes, device, stream);
 }
 
 struct hipmm_hip *watch_begin(void)
 {
-  struct hipmm_hip *table = rig_lend_hip();
+  struct hipmm_hip *table = fixture_lend_hip();
   table->EventRecord = spy_on_record;
   table->StreamWaitEvent = spy_on_wait;
   table->StreamSynchronize = spy_on_synchronize;

@@ -9,15 +9,15 @@
 
 static int open_ledger(void **state)
 {
-  static struct ledger ledger;
-  ledger_open(&ledger);
-  *state = &ledger;
+  static struct block_map block_map;
+  block_map_open(&block_map);
+  *state = &block_map;
   return 0;
 }
 
 static int close_ledger(void **state)
 {
-  ledger_close(*state);
+  block_map_close(*state);
   return 0;
 }
 
@@ -28,63 +28,63 @@ static void *address(uint64_t number)
 
 static void is_empty_at_first(void **state)
 {
-  struct ledger *ledger = *state;
+  struct block_map *block_map = *state;
   struct hipmm_block block = {address(1), 1};
-  assert_int_equal(ledger_remove(ledger, address(7), 0, &block), HIPMM_E_POINTER);
-  assert_false(ledger_find(ledger, address(7), &block));
-  assert_false(ledger_remove_any(ledger, &block));
+  assert_int_equal(block_map_remove(block_map, address(7), 0, &block), HIPMM_E_POINTER);
+  assert_false(block_map_find(block_map, address(7), &block));
+  assert_false(block_map_remove_any(block_map, &block));
   assert_ptr_equal(block.ptr, address(1));
-  assert_int_equal(ledger->bytes, 0);
+  assert_int_equal(block_map->bytes, 0);
 }
 
 static void gives_back_what_was_put_in(void **state)
 {
-  struct ledger *ledger = *state;
+  struct block_map *block_map = *state;
   struct hipmm_block block;
-  assert_true(ledger_insert(ledger, address(7), 1000));
-  assert_true(ledger_find(ledger, address(7), &block));
+  assert_true(block_map_insert(block_map, address(7), 1000));
+  assert_true(block_map_find(block_map, address(7), &block));
   assert_ptr_equal(block.ptr, address(7));
   assert_int_equal(block.bytes, 1000);
-  assert_false(ledger_find(ledger, address(8), &block));
-  assert_false(ledger_find(ledger, NULL, &block));
-  assert_int_equal(ledger_remove(ledger, NULL, 0, &block), HIPMM_E_POINTER);
-  assert_int_equal(ledger_remove(ledger, address(7), 1000, &block), HIPMM_OK);
-  assert_int_equal(ledger_remove(ledger, address(7), 1000, &block), HIPMM_E_POINTER);
+  assert_false(block_map_find(block_map, address(8), &block));
+  assert_false(block_map_find(block_map, NULL, &block));
+  assert_int_equal(block_map_remove(block_map, NULL, 0, &block), HIPMM_E_POINTER);
+  assert_int_equal(block_map_remove(block_map, address(7), 1000, &block), HIPMM_OK);
+  assert_int_equal(block_map_remove(block_map, address(7), 1000, &block), HIPMM_E_POINTER);
 }
 
 static void keeps_a_block_asked_for_with_a_wrong_size(void **state)
 {
-  struct ledger *ledger = *state;
+  struct block_map *block_map = *state;
   struct hipmm_block block = {0};
-  ledger_insert(ledger, address(7), 1000);
-  assert_int_equal(ledger_remove(ledger, address(7), 999, &block), HIPMM_E_SIZE);
+  block_map_insert(block_map, address(7), 1000);
+  assert_int_equal(block_map_remove(block_map, address(7), 999, &block), HIPMM_E_SIZE);
   assert_int_equal(block.bytes, 1000);
-  assert_int_equal(ledger->count, 1);
-  assert_int_equal(ledger_remove(ledger, address(7), 0, &block), HIPMM_OK);
-  assert_int_equal(ledger->bytes, 0);
+  assert_int_equal(block_map->count, 1);
+  assert_int_equal(block_map_remove(block_map, address(7), 0, &block), HIPMM_OK);
+  assert_int_equal(block_map->bytes, 0);
 }
 
 static void hands_out_any_until_none_is_left(void **state)
 {
-  struct ledger *ledger = *state;
+  struct block_map *block_map = *state;
   struct hipmm_block block;
   bool seen[1000] = {false};
-  for (uint64_t i = 0; i < 1000; i++) assert_true(ledger_insert(ledger, address(i + 1), i));
+  for (uint64_t i = 0; i < 1000; i++) assert_true(block_map_insert(block_map, address(i + 1), i));
   for (int i = 0; i < 500; i++) {
-    assert_true(ledger_remove_any(ledger, &block));
+    assert_true(block_map_remove_any(block_map, &block));
     assert_false(seen[block.bytes]);
     seen[block.bytes] = true;
   }
   for (uint64_t i = 0; i < 1000; i++) /* those taken come back, below what has been emptied */
-    if (seen[i]) assert_true(ledger_insert(ledger, address(i + 1), i));
+    if (seen[i]) assert_true(block_map_insert(block_map, address(i + 1), i));
   memset(seen, 0, sizeof seen);
   for (int i = 0; i < 1000; i++) {
-    assert_true(ledger_remove_any(ledger, &block));
+    assert_true(block_map_remove_any(block_map, &block));
     assert_false(seen[block.bytes]);
     seen[block.bytes] = true;
   }
-  assert_false(ledger_remove_any(ledger, &block));
-  assert_int_equal(ledger->bytes, 0);
+  assert_false(block_map_remove_any(block_map, &block));
+  assert_int_equal(block_map->bytes, 0);
 }
 
 /* ---- Against an array ---- */
@@ -92,7 +92,7 @@ static void hands_out_any_until_none_is_left(void **state)
 enum { ADDRESSES = 700 };
 
 struct model {
-  size_t bytes[ADDRESSES]; /* 0: not in the ledger */
+  size_t bytes[ADDRESSES]; /* 0: not in the block_map */
   size_t count, sum;
 };
 
@@ -103,29 +103,29 @@ static void *address_of(size_t index)
   return address(index % 3 == 1 ? (index << 20) : 0x100000 + (index << 4));
 }
 
-static void check_against(struct ledger *ledger, const struct model *model)
+static void check_against(struct block_map *block_map, const struct model *model)
 {
   struct hipmm_block block;
-  assert_int_equal(ledger->count, model->count);
-  assert_int_equal(ledger->bytes, model->sum);
+  assert_int_equal(block_map->count, model->count);
+  assert_int_equal(block_map->bytes, model->sum);
   for (size_t i = 0; i < ADDRESSES; i++) {
-    assert_int_equal(ledger_find(ledger, address_of(i), &block), model->bytes[i] != 0);
+    assert_int_equal(block_map_find(block_map, address_of(i), &block), model->bytes[i] != 0);
     if (model->bytes[i]) assert_int_equal(block.bytes, model->bytes[i]);
   }
 }
 
-static void change(struct ledger *ledger, struct model *model, size_t index, size_t bytes)
+static void change(struct block_map *block_map, struct model *model, size_t index, size_t bytes)
 {
   struct hipmm_block block;
   if (model->bytes[index]) {
-    assert_int_equal(ledger_remove(ledger, address_of(index), model->bytes[index] + 1, &block), HIPMM_E_SIZE);
-    assert_int_equal(ledger_remove(ledger, address_of(index), model->bytes[index], &block), HIPMM_OK);
+    assert_int_equal(block_map_remove(block_map, address_of(index), model->bytes[index] + 1, &block), HIPMM_E_SIZE);
+    assert_int_equal(block_map_remove(block_map, address_of(index), model->bytes[index], &block), HIPMM_OK);
     model->sum -= model->bytes[index];
     model->count--;
     model->bytes[index] = 0;
   } else {
-    assert_int_equal(ledger_remove(ledger, address_of(index), 0, &block), HIPMM_E_POINTER);
-    assert_true(ledger_insert(ledger, address_of(index), bytes));
+    assert_int_equal(block_map_remove(block_map, address_of(index), 0, &block), HIPMM_E_POINTER);
+    assert_true(block_map_insert(block_map, address_of(index), bytes));
     model->bytes[index] = bytes;
     model->sum += bytes;
     model->count++;
@@ -146,7 +146,7 @@ static void agrees_with_an_array(void **state)
 /* ---- Threads ---- */
 
 struct worker {
-  struct ledger *ledger;
+  struct block_map *block_map;
   uint64_t first;
   int failures;
 };
@@ -157,10 +157,11 @@ static void *work(void *closure)
   struct hipmm_block block;
   for (int round = 0; round < 5; round++) {
     for (uint64_t i = 0; i < 500; i++)
-      worker->failures += !ledger_insert(worker->ledger, address(worker->first + i), i + 1);
+      worker->failures += !block_map_insert(worker->block_map, address(worker->first + i), i + 1);
     for (uint64_t i = 0; i < 500; i++) {
-      worker->failures += !ledger_find(worker->ledger, address(worker->first + i), &block) || block.bytes != i + 1;
-      worker->failures += ledger_remove(worker->ledger, address(worker->first + i), i + 1, &block) != HIPMM_OK;
+      worker->failures +=
+          !block_map_find(worker->block_map, address(worker->first + i), &block) || block.bytes != i + 1;
+      worker->failures += block_map_remove(worker->block_map, address(worker->first + i), i + 1, &block) != HIPMM_OK;
     }
   }
   return NULL;
@@ -169,19 +170,19 @@ static void *work(void *closure)
 static void serves_threads(void **state)
 {
   enum { THREADS = 6 };
-  struct ledger *ledger = *state;
+  struct block_map *block_map = *state;
   pthread_t threads[THREADS];
   struct worker workers[THREADS];
   for (uint64_t i = 0; i < THREADS; i++) {
-    workers[i] = (struct worker){ledger, 1 + i * 1000, 0};
+    workers[i] = (struct worker){block_map, 1 + i * 1000, 0};
     assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
   }
   for (int i = 0; i < THREADS; i++) {
     pthread_join(threads[i], NULL);
     assert_int_equal(workers[i].failures, 0);
   }
-  assert_int_equal(ledger->count, 0);
-  assert_int_equal(ledger->bytes, 0);
+  assert_int_equal(block_map->count, 0);
+  assert_int_equal(block_map->bytes, 0);
 }
 
 /* ---- Pages ---- */
@@ -189,46 +190,46 @@ static void serves_threads(void **state)
 static void pages_are_zeroed_and_writable(void **state)
 {
   (void)state;
-  char *memory = pages_allocate(100000);
+  char *memory = os_memory_allocate(100000);
   assert_non_null(memory);
   for (int i = 0; i < 100000; i++) assert_int_equal(memory[i], 0);
   memset(memory, 1, 100000);
-  pages_free(memory, 100000);
+  os_memory_free(memory, 100000);
 }
 
 static void pages_of_nothing_and_of_too_much_are_null(void **state)
 {
   (void)state;
-  assert_null(pages_allocate(0));
-  assert_null(pages_allocate((size_t)1 << 62));
-  assert_null(pages_allocate(SIZE_MAX));
-  pages_free(NULL, 100);
+  assert_null(os_memory_allocate(0));
+  assert_null(os_memory_allocate((size_t)1 << 62));
+  assert_null(os_memory_allocate(SIZE_MAX));
+  os_memory_free(NULL, 100);
 }
 
 static void shrinks_when_most_is_gone(void **state)
 {
   enum { BLOCKS = 20000, KEPT = 10 };
-  struct ledger *ledger = *state;
+  struct block_map *block_map = *state;
   struct hipmm_block block;
-  for (uint64_t i = 1; i <= BLOCKS; i++) assert_true(ledger_insert(ledger, address(i), i));
+  for (uint64_t i = 1; i <= BLOCKS; i++) assert_true(block_map_insert(block_map, address(i), i));
   for (uint64_t i = KEPT + 1; i <= BLOCKS; i++)
-    assert_int_equal(ledger_remove(ledger, address(i), i, &block), HIPMM_OK);
-  assert_in_range(ledger->capacity, 1, 256);
-  for (uint64_t i = 1; i <= BLOCKS; i++) assert_int_equal(ledger_find(ledger, address(i), &block), i <= KEPT);
+    assert_int_equal(block_map_remove(block_map, address(i), i, &block), HIPMM_OK);
+  assert_in_range(block_map->capacity, 1, 256);
+  for (uint64_t i = 1; i <= BLOCKS; i++) assert_int_equal(block_map_find(block_map, address(i), &block), i <= KEPT);
 }
 
-#define ledger_test(name) cmocka_unit_test_setup_teardown(name, open_ledger, close_ledger)
+#define block_map_test(name) cmocka_unit_test_setup_teardown(name, open_ledger, close_ledger)
 
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      ledger_test(is_empty_at_first),
-      ledger_test(gives_back_what_was_put_in),
-      ledger_test(keeps_a_block_asked_for_with_a_wrong_size),
-      ledger_test(hands_out_any_until_none_is_left),
-      ledger_test(shrinks_when_most_is_gone),
-      ledger_test(agrees_with_an_array),
-      ledger_test(serves_threads),
+      block_map_test(is_empty_at_first),
+      block_map_test(gives_back_what_was_put_in),
+      block_map_test(keeps_a_block_asked_for_with_a_wrong_size),
+      block_map_test(hands_out_any_until_none_is_left),
+      block_map_test(shrinks_when_most_is_gone),
+      block_map_test(agrees_with_an_array),
+      block_map_test(serves_threads),
       cmocka_unit_test(pages_are_zeroed_and_writable),
       cmocka_unit_test(pages_of_nothing_and_of_too_much_are_null),
   };

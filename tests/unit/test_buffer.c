@@ -187,15 +187,15 @@ static hipStream_t freed_on;
 static enum hipmm_status note_allocate(void *arg, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
 {
   (void)arg, (void)alignment, (void)stream;
-  return rig_hip()->Malloc(ptr_out, bytes) ? HIPMM_E_OUT_OF_MEMORY : HIPMM_OK;
+  return fixture_hip()->Malloc(ptr_out, bytes) ? HIPMM_E_OUT_OF_MEMORY : HIPMM_OK;
 }
 
 static void note_deallocate(void *arg, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
 {
   (void)arg, (void)bytes, (void)alignment;
   freed_on = stream;
-  rig_hip()->StreamSynchronize(stream);
-  rig_hip()->Free(ptr);
+  fixture_hip()->StreamSynchronize(stream);
+  fixture_hip()->Free(ptr);
 }
 
 static void frees_on_the_stream_that_it_has_last(void **state)
@@ -294,14 +294,14 @@ static void goes_through_the_host_where_devices_cannot_copy(void **state)
 {
   needs_software();
   both_start(state, pool);
-  struct hipmm_hip *table = rig_lend_hip();
+  struct hipmm_hip *table = fixture_lend_hip();
   table->MemcpyPeerAsync = NULL;
   software()->reset_calls();
   copy_to_device_1(((size_t)9 << 20) + 5); /* in three pieces */
   assert_int_equal(software()->calls("hipMemcpyPeerAsync"), 0);
-  rig_take_hip_back();
+  fixture_take_hip_back();
   assert_int_equal(software()->calls("hipMemcpy"), 3);
-  rig_fail_call("hipMemcpyPeerAsync", 1, HIPMM_HIP_ERROR_NOT_SUPPORTED);
+  fixture_fail_call("hipMemcpyPeerAsync", 1, HIPMM_HIP_ERROR_NOT_SUPPORTED);
   copy_to_device_1(1000);
   assert_int_equal(software()->calls("hipMemcpyPeerAsync"), 1);
   assert_int_equal(software()->calls("hipMemcpy"), 4);
@@ -420,7 +420,7 @@ static void refuses_another_devices_stream(void **state)
   hipStream_t ours = make_stream(1), foreign, gone = make_stream(0);
   drop_stream(gone);
   assert_ok(hipmm_device_set(1));
-  foreign = rig_stream();
+  foreign = fixture_stream();
   assert_ok(hipmm_device_set(0));
   const hipStream_t wrong[] = {ours, foreign, gone};
   struct hipmm_buffer *buffer = make(NULL, 1000, 13, NULL);
@@ -441,7 +441,7 @@ static void refuses_another_devices_stream(void **state)
   assert_contents(buffer, 1000, 13);
   assert_ok(hipmm_buffer_destroy(buffer));
   drop_stream(ours);
-  rig_drop_stream(foreign);
+  fixture_drop_stream(foreign);
 }
 
 static void refuses_what_is_no_buffer(void **state)
@@ -563,7 +563,7 @@ static void a_stream_with_the_handle_of_the_stored_one_is_another(const char *gr
   for (int seed = 1; seed <= 5; seed++) {
     char options[60];
     snprintf(options, sizeof options, "'scheduler': 'stepped', 'seed': %d", seed);
-    rig_start_with(options, graph);
+    fixture_start_with(options, graph);
     for (int round = 0; round < 10; round++) {
       hipStream_t old, next;
       struct hipmm_buffer *buffer = NULL, *other = NULL;
@@ -576,8 +576,8 @@ static void a_stream_with_the_handle_of_the_stored_one_is_another(const char *gr
       assert_ok(hipmm_buffer_destroy(buffer));
       assert_ok(hipmm_buffer_create(NULL, 1 << 20, next, &other));
       assert_ok(hipmm_buffer_fill(other, 0, 0x22, 1 << 20, next));
-      assert_int_equal(rig_hip()->DeviceSynchronize(), 0);
-      assert_true(rig_holds(hipmm_buffer_data(other), 0x22, 1 << 20));
+      assert_int_equal(fixture_hip()->DeviceSynchronize(), 0);
+      assert_true(fixture_holds(hipmm_buffer_data(other), 0x22, 1 << 20));
       assert_ok(hipmm_buffer_destroy(other));
       drop_stream(next);
     }
@@ -594,7 +594,7 @@ static void survives_a_handle_that_is_used_again(void **state)
   (void)state;
   for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++)
     a_stream_with_the_handle_of_the_stored_one_is_another(graphs[i]);
-  rig_start(pool); /* for the teardown */
+  fixture_start(pool); /* for the teardown */
 }
 
 int main(void)
@@ -608,7 +608,8 @@ int main(void)
       BOTH(reserves_and_shrinks),
       BOTH(frees_on_the_stream_that_it_has_last),
       BOTH(outlives_its_stream),
-      {"survives_a_handle_that_is_used_again", survives_a_handle_that_is_used_again, rig_setup, rig_teardown, NULL},
+      {"survives_a_handle_that_is_used_again", survives_a_handle_that_is_used_again, fixture_setup, fixture_teardown,
+       NULL},
       BOTH(copies_what_it_holds_and_no_more),
       BOTH(copies_between_devices),
       BOTH(goes_through_the_host_where_devices_cannot_copy),

@@ -304,7 +304,7 @@ static void run_step(const struct step *step)
     if (!is_same(&before, &after) || handles != handle_count()) note("%s fails and leaves a change", step->name);
     if (step->run() != HIPMM_OK) note("%s, tried again: %s", step->name, hipmm_last_error_message());
   }
-  if (rig_hip()->GetDevice(&device) && rig_hip()->GetDevice(&device)) note("hipGetDevice");
+  if (fixture_hip()->GetDevice(&device) && fixture_hip()->GetDevice(&device)) note("hipGetDevice");
   if (device != 0) note("%s leaves device %d current", step->name, device);
 }
 
@@ -321,7 +321,7 @@ static void sweep(void **state, const char *graph)
 {
   failure[0] = '\0';
   failed_steps = 0;
-  unsigned calls = rig_fail_each_call(*state, graph, run_steps);
+  unsigned calls = fixture_fail_each_call(*state, graph, run_steps);
   assert_string_equal(failure, "");
   assert_in_range(calls, 50, 100000);
   assert_in_range(failed_steps, 20, calls);
@@ -355,7 +355,7 @@ static void a_limit_changes_nothing(void **state)
   assert_null(hipmm_buffer_stream(buffer));
   assert_ok(hipmm_buffer_read(buffer, 0, 1, NULL, &seen));
   assert_int_equal(seen, 1);
-  assert_int_equal(rig_value("limiting", "allocated_bytes"), 40 << 10);
+  assert_int_equal(fixture_value("limiting", "allocated_bytes"), 40 << 10);
   assert_ok(hipmm_buffer_destroy(buffer));
 }
 
@@ -407,7 +407,7 @@ static void threads_use_one_resource_and_the_same_streams(void **state)
     pthread_join(threads[i], &failures);
     assert_null(failures);
   }
-  assert_int_equal(rig_value("statistics", "current_count"), 0);
+  assert_int_equal(fixture_value("statistics", "current_count"), 0);
   assert_int_equal(handle_count(), 1);
   assert_ok(hipmm_stream_pool_destroy(shared_pool));
 }

@@ -83,16 +83,16 @@ static void a_failure_changes_nothing(void **state)
   size_t bytes = 7;
   needs_software();
   both_start(state, "'stack': ['device']");
-  rig_fail_call("hipSetDevice", 1, 0);
+  fixture_fail_call("hipSetDevice", 1, 0);
   assert_status(hipmm_device_enter(1, &previous), HIPMM_E_HIP);
-  rig_fail_call("hipGetDevice", 1, 0);
+  fixture_fail_call("hipGetDevice", 1, 0);
   assert_status(hipmm_device_enter(1, &previous), HIPMM_E_HIP);
   assert_message("hipGetDevice failed");
-  rig_fail_call("hipSetDevice", 1, 0);
+  fixture_fail_call("hipSetDevice", 1, 0);
   assert_status(hipmm_device_set(1), HIPMM_E_HIP);
-  rig_fail_call("hipMemGetInfo", 1, 0);
+  fixture_fail_call("hipMemGetInfo", 1, 0);
   assert_status(hipmm_device_memory(1, &bytes, NULL), HIPMM_E_HIP);
-  rig_fail_call("hipMemGetInfo", 1, 0);
+  fixture_fail_call("hipMemGetInfo", 1, 0);
   assert_status(hipmm_device_percent_of_free_memory(1, 10, &bytes), HIPMM_E_HIP);
   assert_int_equal(current(), 0);
   assert_int_equal(previous, 7);
@@ -131,14 +131,14 @@ static void takes_per_cents_of_what_is_free(void **state)
     assert_ok(hipmm_device_percent_of_free_memory(0, percent, &bytes));
     assert_int_equal(bytes, 256 * MIB * (size_t)percent / 100 / 256 * 256);
   }
-  void *ptr = rig_allocate(10 * MIB, NULL);
+  void *ptr = fixture_allocate(10 * MIB, NULL);
   assert_ok(hipmm_device_percent_of_free_memory(0, 33, &bytes));
   assert_int_equal(bytes, 246 * MIB * 33 / 100 / 256 * 256);
   assert_status(hipmm_device_percent_of_free_memory(0, 101, &bytes), HIPMM_E_ARGUMENT);
   assert_message("101% is not a part of the memory");
   assert_status(hipmm_device_percent_of_free_memory(0, -1, &bytes), HIPMM_E_ARGUMENT);
   assert_status(hipmm_device_percent_of_free_memory(0, 50, NULL), HIPMM_E_ARGUMENT);
-  rig_free(ptr, 10 * MIB, NULL);
+  fixture_free(ptr, 10 * MIB, NULL);
 }
 
 static void tells_names_attributes_and_versions(void **state)

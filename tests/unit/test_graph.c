@@ -24,12 +24,12 @@ enum { TEXT_BYTES = 1 << 16 };
 
 /* ---- What came of a graph, as text ----------------------------------------------------------------------------- */
 
-static void add_warnings(const struct report *report, char *text)
+static void add_warnings(const struct diagnostics *report, char *text)
 {
   char line[4096];
-  for (const struct mistake *mistake = report->first; mistake; mistake = mistake->next) {
+  for (const struct diagnostic *mistake = report->first; mistake; mistake = mistake->next) {
     if (mistake->status == HIPMM_OK) strcat(text, "warning: ");
-    strcat(strcat(text, report_line(report, mistake, line, sizeof line)), "\n");
+    strcat(strcat(text, diagnostics_line(report, mistake, line, sizeof line)), "\n");
   }
 }
 
@@ -122,7 +122,7 @@ static void runs_case(void **state)
 {
   const struct graph_case *row = *state;
   static char text[TEXT_BYTES], expected[TEXT_BYTES];
-  struct report report = {.source = row->base};
+  struct diagnostics report = {.source = row->base};
   struct graph *graph = NULL;
   text[0] = '\0';
   enum hipmm_status status = graph_from_file(row->file, &report, &graph);
@@ -138,7 +138,7 @@ static void runs_case(void **state)
     assert_graph_is_valid(graph);
     graph_release(graph);
   }
-  report_clear(&report);
+  diagnostics_clear(&report);
 }
 
 /* ---- Graphs made here ------------------------------------------------------------------------------------------ */
@@ -146,7 +146,7 @@ static void runs_case(void **state)
 static enum hipmm_status check(const char *json, const char *expected)
 {
   char text[8192] = "";
-  struct report report = {.source = "g"};
+  struct diagnostics report = {.source = "g"};
   struct graph *graph = NULL;
   enum hipmm_status status = graph_from_string(json, "g", &report, &graph);
   add_warnings(&report, text);
@@ -156,7 +156,7 @@ static enum hipmm_status check(const char *json, const char *expected)
     assert_graph_is_valid(graph);
     graph_release(graph);
   }
-  report_clear(&report);
+  diagnostics_clear(&report);
   return status;
 }
 
@@ -257,7 +257,7 @@ static void reads_a_thousand_resources_at_once(void **state)
 static void keeps_a_thousand_mistakes_and_counts_the_rest(void **state)
 {
   struct text text;
-  struct report report = {.source = "g"};
+  struct diagnostics report = {.source = "g"};
   size_t n_kept = 0;
   (void)state;
   open_text(&text);
@@ -271,10 +271,10 @@ static void keeps_a_thousand_mistakes_and_counts_the_rest(void **state)
   double start = seconds();
   assert_int_equal(graph_from_string(text.data, "g", &report, NULL), HIPMM_E_CONFIG);
   assert_true(seconds() - start < 20);
-  for (const struct mistake *mistake = report.first; mistake; mistake = mistake->next) n_kept++;
+  for (const struct diagnostic *mistake = report.first; mistake; mistake = mistake->next) n_kept++;
   assert_int_equal(n_kept, REPORT_MOST_KEPT);
   assert_int_equal(report.n_errors, 100000);
-  report_clear(&report);
+  diagnostics_clear(&report);
   free(text.data);
 }
 
@@ -320,11 +320,11 @@ static void survives_deep_nesting(void **state)
 static enum hipmm_status check_file(const char *file, const char *expected)
 {
   char text[4096] = "";
-  struct report report = {.source = "f"};
+  struct diagnostics report = {.source = "f"};
   enum hipmm_status status = graph_from_file(file, &report, NULL);
   add_warnings(&report, text);
   assert_string_equal(text, expected);
-  report_clear(&report);
+  diagnostics_clear(&report);
   return status;
 }
 
@@ -406,7 +406,7 @@ static void does_not_wait_for_a_pipe_without_writer(void **state)
 
 static void gives_every_device_a_plain_device_without_a_file(void **state)
 {
-  struct report report = {0};
+  struct diagnostics report = {0};
   struct graph *graph;
   (void)state;
   assert_int_equal(graph_built_in(&report, &graph), HIPMM_OK);
@@ -418,7 +418,7 @@ static void gives_every_device_a_plain_device_without_a_file(void **state)
   assert_int_equal(json_object_size(graph->runtime_object), 0);
   assert_int_equal(graph_top(graph, 7), 0);
   graph_release(graph);
-  report_clear(&report);
+  diagnostics_clear(&report);
 }
 
 static void finds_the_top_of_each_device(void **state)
@@ -426,7 +426,7 @@ static void finds_the_top_of_each_device(void **state)
   static const char json[] =
       "{\"resources\": {\"m\": {\"type\": \"device\"}, \"p\": {\"type\": \"pool\", \"upstream\": "
       "\"m\"}}, \"devices\": {\"default\": \"p\", \"1\": \"m\"}}";
-  struct report report = {0};
+  struct diagnostics report = {0};
   struct graph *graph;
   (void)state;
   assert_int_equal(graph_from_string(json, "<string>", &report, &graph), HIPMM_OK);
@@ -443,7 +443,7 @@ static void finds_the_top_of_each_device(void **state)
 static void resolves_the_plugin_path_from_the_files_folder(void **state)
 {
   char folder[] = "/tmp/hipmm-graph-XXXXXX", file[64], expected[64];
-  struct report report = {0};
+  struct diagnostics report = {0};
   struct graph *graph;
   (void)state;
   assert_non_null(mkdtemp(folder));
@@ -467,7 +467,7 @@ static void resolves_the_plugin_path_from_the_files_folder(void **state)
 
 static void keeps_the_options_of_the_runtime(void **state)
 {
-  struct report report = {0};
+  struct diagnostics report = {0};
   struct graph *graph;
   (void)state;
   assert_int_equal(graph_from_string("{\"runtime\": {\"type\": \"software\", \"devices\": 2}}", "g", &report, &graph),
@@ -479,37 +479,37 @@ static void keeps_the_options_of_the_runtime(void **state)
 
 static void raises_the_first_mistake_and_counts_the_others(void **state)
 {
-  struct report report = {.source = "etc/hipmm.json"};
+  struct diagnostics report = {.source = "etc/hipmm.json"};
   struct hipmm_error error = {.struct_size = sizeof error};
   (void)state;
   graph_from_string(
       "{\"stack\": [{\"type\": \"pool\", \"inital_size\": 1}, {\"type\": \"device\", \"x\": 1}], \"z\": 0}",
       "etc/hipmm.json", &report, NULL);
   assert_int_equal(report.n_errors, 3);
-  assert_int_equal(report_raise(&report), HIPMM_E_CONFIG);
+  assert_int_equal(diagnostics_raise(&report), HIPMM_E_CONFIG);
   hipmm_last_error(&error);
   assert_string_equal(error.file, "etc/hipmm.json");
   assert_string_equal(error.path, "/z");
   assert_non_null(strstr(error.message, "etc/hipmm.json: /z: unknown key \"z\""));
   assert_non_null(strstr(error.message, " (and 2 more mistakes)"));
   assert_string_equal(report.first->next->resource, "pool");
-  report_clear(&report);
+  diagnostics_clear(&report);
   assert_null(report.first);
-  assert_int_equal(report_raise(&report), HIPMM_OK);
+  assert_int_equal(diagnostics_raise(&report), HIPMM_OK);
 }
 
 static void raises_syntax_errors_with_their_place(void **state)
 {
-  struct report report = {.source = "g"};
+  struct diagnostics report = {.source = "g"};
   struct hipmm_error error = {.struct_size = sizeof error};
   (void)state;
   assert_int_equal(graph_from_string("{\n  \"stack\" [] }", "g", &report, NULL), HIPMM_E_SYNTAX);
-  assert_int_equal(report_raise(&report), HIPMM_E_SYNTAX);
+  assert_int_equal(diagnostics_raise(&report), HIPMM_E_SYNTAX);
   hipmm_last_error(&error);
   assert_int_equal(error.line, 2);
   assert_int_equal(error.column, 11);
   assert_string_equal(error.message, "g:2:11: ':' expected near '['");
-  report_clear(&report);
+  diagnostics_clear(&report);
 }
 
 /* ---- The schema ------------------------------------------------------------------------------------------------ */

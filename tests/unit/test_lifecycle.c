@@ -512,9 +512,9 @@ static int begin_in_child(const void *unused)
 static void does_not_hang_in_the_child_of_a_fork_during_a_change(void **state)
 {
   (void)state;
-  assert_ok(life_begin_change());
+  assert_ok(lifecycle_begin_change());
   struct outcome outcome = run_forked(begin_in_child, NULL);
-  life_end_change(LIFE_BEFORE);
+  lifecycle_end_change(LIFECYCLE_BEFORE);
   assert_int_equal(outcome.status, 0);
 }
 

@@ -31,7 +31,7 @@ static void note(void *arg, enum hipmm_log_level level, const char *about, const
 static int finish(void **state)
 {
   hipmm_set_log_sink(NULL, NULL, HIPMM_LOG_ERROR);
-  return rig_teardown(state);
+  return fixture_teardown(state);
 }
 
 static void gets_the_lines_up_to_its_level(void **state)
@@ -59,9 +59,9 @@ static void gets_what_stacks_say(void **state)
   (void)state;
   struct noted noted = {.lines = 0};
   assert_ok(hipmm_set_log_sink(note, &noted, HIPMM_LOG_DEBUG));
-  rig_start(stack);
+  fixture_start(stack);
   assert_contains(noted.text, "3 : device 0: stack built, top is witness\n");
-  rig_allocate(1000, NULL);
+  fixture_allocate(1000, NULL);
   assert_ok(hipmm_finalize());
   assert_contains(noted.text, "2 witness: destroyed on device 0\n");
   assert_contains(noted.text, "1 device: device 0: 1 blocks (1000 bytes) are still allocated and go with it\n");
@@ -148,14 +148,14 @@ static void call_hipmm(void *arg, enum hipmm_log_level level, const char *about,
 static void cannot_call_hipmm(void **state)
 {
   (void)state;
-  rig_start(stack);
-  held = rig_resource("witness");
+  fixture_start(stack);
+  held = fixture_resource("witness");
   refused = called = 0;
   assert_ok(hipmm_set_log_sink(call_hipmm, NULL, HIPMM_LOG_ERROR));
   log_line(HIPMM_LOG_ERROR, NULL, "a line");
   assert_int_equal(called, 1);
   assert_int_equal(refused, 16);
-  rig_free(rig_allocate(1000, NULL), 1000, NULL); /* outside all is as before */
+  fixture_free(fixture_allocate(1000, NULL), 1000, NULL); /* outside all is as before */
 }
 
 /* What the sink does leaves the record of the call that wrote the line. */
@@ -163,8 +163,8 @@ static void leaves_the_record_of_the_call(void **state)
 {
   (void)state;
   struct hipmm_resource *resource;
-  rig_start(stack);
-  held = rig_resource("witness");
+  fixture_start(stack);
+  held = fixture_resource("witness");
   assert_status(hipmm_get_device_resource(7, &resource), HIPMM_E_ARGUMENT);
   assert_ok(hipmm_set_log_sink(call_hipmm, NULL, HIPMM_LOG_ERROR));
   log_line(HIPMM_LOG_ERROR, NULL, "a line");
@@ -250,12 +250,12 @@ static void is_not_called_in_the_child_of_a_fork(void **state)
 {
   (void)state;
   struct noted noted = {.lines = 0};
-  rig_start(stack);
+  fixture_start(stack);
   assert_ok(hipmm_set_log_sink(note, &noted, HIPMM_LOG_ERROR));
   assert_int_equal(run_forked(speak_in_child, &noted).status, 0);
 }
 
-#define sink_test(name) cmocka_unit_test_setup_teardown(name, rig_setup, finish)
+#define sink_test(name) cmocka_unit_test_setup_teardown(name, fixture_setup, finish)
 
 int main(void)
 {

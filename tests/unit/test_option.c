@@ -126,9 +126,10 @@ static struct hipmm_resource *resolve(void *closure, const char *name)
 }
 
 /* Fills from text; NULL text means no object. The object is returned, since strings point into it. */
-static bool fill(const char *json, uint64_t free_bytes, struct report *report, struct options *options, json_t **object)
+static bool fill(const char *json, uint64_t free_bytes, struct diagnostics *report, struct options *options,
+                 json_t **object)
 {
-  *report = (struct report){0};
+  *report = (struct diagnostics){0};
   *object = json ? json_loads(json, 0, NULL) : NULL;
   if (json) assert_non_null(*object);
   struct option_context context = {.report = report,
@@ -142,16 +143,16 @@ static bool fill(const char *json, uint64_t free_bytes, struct report *report, s
   return option_fill(table, N_ROWS, *object, &context, options);
 }
 
-static void drop(struct options *options, json_t *object, struct report *report)
+static void drop(struct options *options, json_t *object, struct diagnostics *report)
 {
   option_free(table, N_ROWS, options);
   json_decref(object);
-  report_clear(report);
+  diagnostics_clear(report);
 }
 
 static void fills_defaults(void **state)
 {
-  struct report report;
+  struct diagnostics report;
   struct options options;
   json_t *object;
   (void)state;
@@ -178,7 +179,7 @@ static void fills_defaults(void **state)
 
 static void reads_every_type(void **state)
 {
-  struct report report;
+  struct diagnostics report;
   struct options options;
   json_t *object;
   (void)state;
@@ -213,7 +214,7 @@ static void reads_every_type(void **state)
 
 static void takes_whole_percentages_of_free_memory(void **state)
 {
-  struct report report;
+  struct diagnostics report;
   struct options options;
   json_t *object;
   (void)state;
@@ -324,12 +325,12 @@ static const struct refusal refusals[] = {
      "/flag: 0 is neither true nor false\n"},
 };
 
-static void assert_said(const struct report *report, const char *prefix, const char *expected)
+static void assert_said(const struct diagnostics *report, const char *prefix, const char *expected)
 {
   char text[4096] = "", line[1024];
-  for (const struct mistake *mistake = report->first; mistake; mistake = mistake->next) {
+  for (const struct diagnostic *mistake = report->first; mistake; mistake = mistake->next) {
     assert_int_equal(mistake->status, HIPMM_E_CONFIG);
-    report_line(report, mistake, line, sizeof line);
+    diagnostics_line(report, mistake, line, sizeof line);
     assert_memory_equal(line, prefix, strlen(prefix));
     strcat(strcat(text, line + strlen(prefix)), "\n");
   }
@@ -339,18 +340,18 @@ static void assert_said(const struct report *report, const char *prefix, const c
 static void refuses(void **state)
 {
   const struct refusal *row = *state;
-  struct report report;
+  struct diagnostics report;
   struct options options;
   json_t *object;
   assert_false(fill(row->json, row->free_bytes, &report, &options, &object));
   assert_said(&report, "/resources/x", row->said);
   json_decref(object);
-  report_clear(&report);
+  diagnostics_clear(&report);
 }
 
 static void leaves_mixed_sizes_to_the_device(void **state)
 {
-  struct report report;
+  struct diagnostics report;
   struct options options;
   json_t *object;
   (void)state;
@@ -362,18 +363,18 @@ static void leaves_mixed_sizes_to_the_device(void **state)
 
 static void wants_what_is_required(void **state)
 {
-  struct report report = {0};
+  struct diagnostics report = {0};
   struct bin bin;
   struct option_context context = {.report = &report, .path = "/resources/x"};
   (void)state;
   assert_false(option_fill(bin_table, 3, NULL, &context, &bin));
   assert_said(&report, "/resources/x", ": this object needs \"size\": Largest request of the bin\n");
-  report_clear(&report);
+  diagnostics_clear(&report);
 }
 
 static void leaves_names_alone_when_only_checking(void **state)
 {
-  struct report report = {0};
+  struct diagnostics report = {0};
   struct options options;
   json_t *object = json_loads("{\"fallback\": \"anything\"}", 0, NULL);
   struct option_context context = {.report = &report, .path = ""};
@@ -402,7 +403,7 @@ static void finds_references(void **state)
 
 static void lays_the_environment_over(void **state)
 {
-  struct report report = {0};
+  struct diagnostics report = {0};
   struct options options;
   json_t *object = json_loads("{\"count\": 3, \"ratio\": 0.25}", 0, NULL);
   struct option_context context = {.report = &report, .path = "HIPMM_THING"};
@@ -426,7 +427,7 @@ static void lays_the_environment_over(void **state)
 
 static void refuses_broken_environments(void **state)
 {
-  struct report report = {0};
+  struct diagnostics report = {0};
   struct options options;
   json_t *object = json_object();
   struct option_context context = {.report = &report, .path = "", .owner = "thing"};
@@ -442,7 +443,7 @@ static void refuses_broken_environments(void **state)
               "/count: \"two\" is not a whole number\n"
               "/cuont: unknown option \"cuont\" of thing; did you mean \"count\"?\n");
   json_decref(object);
-  report_clear(&report);
+  diagnostics_clear(&report);
 }
 
 static void assert_in_force(const char *name, const json_t *object, const char *expected, bool expected_given)
@@ -515,7 +516,7 @@ static void names_its_types(void **state)
 static void refuses_types_that_it_does_not_know(void **state)
 {
   static const struct hipmm_option odd[] = {{.name = "odd", .type = 99}};
-  struct report report = {0};
+  struct diagnostics report = {0};
   struct options options;
   json_t *object = json_loads("{\"odd\": 1}", 0, NULL);
   struct option_context context = {.report = &report, .path = ""};
@@ -523,7 +524,7 @@ static void refuses_types_that_it_does_not_know(void **state)
   assert_false(option_fill(odd, 1, object, &context, &options));
   assert_said(&report, "", "/odd: hipmm does not know options of type 99\n");
   json_decref(object);
-  report_clear(&report);
+  diagnostics_clear(&report);
 }
 
 int main(void)

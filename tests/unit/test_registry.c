@@ -37,9 +37,9 @@ static struct hipmm_allocator allocator(uintptr_t arg)
   return (struct hipmm_allocator){sizeof(struct hipmm_allocator), allocate_nothing, deallocate_nothing, (void *)arg};
 }
 
-static struct hipmm_failure failure(uintptr_t arg)
+static struct hipmm_failure_handler failure(uintptr_t arg)
 {
-  return (struct hipmm_failure){sizeof(struct hipmm_failure), give_up, (void *)arg};
+  return (struct hipmm_failure_handler){sizeof(struct hipmm_failure_handler), give_up, (void *)arg};
 }
 
 static struct hipmm_region region(size_t bytes)
@@ -85,7 +85,7 @@ static void gives_plugins_what_was_registered(void **state)
   (void)state;
   struct hipmm_resource *resource;
   struct hipmm_allocator a = allocator(11);
-  struct hipmm_failure f = failure(22);
+  struct hipmm_failure_handler f = failure(22);
   struct hipmm_region r = region(33), other = region(100);
   struct hipmm_mempool m = mempool(44);
   assert_ok(hipmm_register_allocator("one", &a)); /* one name, four kinds */
@@ -148,9 +148,9 @@ static void takes_a_later_programs_longer_struct(void **state)
   assert_ok(hipmm_register_region("one", &longer.region));
   assert_ok(start("\"region\": \"one\"", &resource));
   assert_int_equal(resource_value(resource, "region_bytes"), 55);
-  const struct hipmm_region *copy = object_acquire("region", "one");
+  const struct hipmm_region *copy = registry_acquire("region", "one");
   assert_int_equal(copy->struct_size, sizeof(struct hipmm_region));
-  object_release(copy);
+  registry_release(copy);
   hipmm_resource_release(resource);
 }
 
@@ -198,7 +198,7 @@ static void a_later_try_finds_what_was_missing(void **state)
 static void a_graph_is_checked_without_the_program(void **state)
 {
   (void)state;
-  struct report report = {.source = "<string>"};
+  struct diagnostics report = {.source = "<string>"};
   assert_ok(graph_from_string("{\"stack\": [{\"type\": \"pliable\", \"region\": \"nobody\"}, \"host\"]}", "<string>",
                               &report, NULL));
   assert_int_equal(report.n_errors + report.n_warnings, 0);
@@ -211,7 +211,7 @@ static void a_graph_is_checked_without_the_program(void **state)
   assert_contains(report.first->message, "\"a b\" is not a name; write at most 100 letters, digits");
   assert_string_equal(report.last->path, "/stack/0/mempool");
   assert_string_equal(report.last->message, "3 is not the name of a registered mempool");
-  report_clear(&report);
+  diagnostics_clear(&report);
 }
 
 /* ---- Registering wrongly ---- */
@@ -242,7 +242,7 @@ static void refuses_a_broken_struct_and_keeps_what_was_there(void **state)
 {
   (void)state;
   struct hipmm_allocator a = allocator(11);
-  struct hipmm_failure f = failure(22);
+  struct hipmm_failure_handler f = failure(22);
   struct hipmm_region r = region(33);
   struct hipmm_mempool m = mempool(44);
   assert_ok(hipmm_register_region("one", &r));
@@ -271,10 +271,10 @@ static void refuses_a_broken_struct_and_keeps_what_was_there(void **state)
   a.allocate = NULL;
   assert_status(hipmm_register_allocator("one", &a), HIPMM_E_ARGUMENT);
   assert_message("allocate is NULL");
-  const struct hipmm_region *kept = object_acquire("region", "one");
+  const struct hipmm_region *kept = registry_acquire("region", "one");
   assert_int_equal(kept->bytes, 33);
-  object_release(kept);
-  assert_null(object_acquire("allocator", "one"));
+  registry_release(kept);
+  assert_null(registry_acquire("allocator", "one"));
 }
 
 static void takes_away_only_what_is_there(void **state)
@@ -293,12 +293,12 @@ static void takes_away_only_what_is_there(void **state)
 static void knows_its_kinds(void **state)
 {
   (void)state;
-  assert_true(object_kind_exists("mempool"));
-  assert_false(object_kind_exists("pool"));
-  assert_false(object_kind_exists(NULL));
-  assert_string_equal(object_function("failure"), "hipmm_register_failure");
-  assert_null(object_function("pool"));
-  assert_null(object_acquire("pool", "one"));
+  assert_true(registry_kind_exists("mempool"));
+  assert_false(registry_kind_exists("pool"));
+  assert_false(registry_kind_exists(NULL));
+  assert_string_equal(registry_function("failure"), "hipmm_register_failure");
+  assert_null(registry_function("pool"));
+  assert_null(registry_acquire("pool", "one"));
 }
 
 /* ---- Threads and forks ---- */
@@ -320,10 +320,10 @@ static void *acquire_often(void *unused)
   (void)unused;
   char near[128];
   for (int i = 0; i < TURNS; i++) {
-    const struct hipmm_region *got = object_acquire("region", "one");
-    object_nearest("region", "ono", near, sizeof near);
+    const struct hipmm_region *got = registry_acquire("region", "one");
+    registry_nearest("region", "ono", near, sizeof near);
     if (got && (got->bytes < 33 || got->struct_size != sizeof *got)) return (void *)(uintptr_t)got;
-    object_release(got);
+    registry_release(got);
   }
   return NULL;
 }

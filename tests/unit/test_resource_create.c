@@ -13,7 +13,7 @@
 
 static int start(void **state)
 {
-  rig_setup(state);
+  fixture_setup(state);
   return hipmm_init_from_string(
       "{\"runtime\": {\"type\": \"software\", \"devices\": 2, \"memory\": \"256MiB\"}, \"stack\": [\"statistics\", "
       "{\"type\": \"pool\", \"initial_size\": \"8MiB\", \"growth\": \"segments\"}, \"device\"]}");
@@ -97,9 +97,9 @@ static void is_put_in_force_without_building_the_graphs_stack(void **state)
   assert_ok(hipmm_set_device_resource(0, device, NULL));
   hipmm_resource_release(device);
   assert_int_equal(live_on(0), 0);
-  void *memory = rig_allocate(1000, NULL);
+  void *memory = fixture_allocate(1000, NULL);
   assert_int_equal(live_on(0), 1);
-  rig_free(memory, 1000, NULL);
+  fixture_free(memory, 1000, NULL);
   assert_ok(hipmm_get_current_resource(&got));
   assert_ptr_equal(got, device);
   hipmm_resource_release(got);
@@ -107,7 +107,7 @@ static void is_put_in_force_without_building_the_graphs_stack(void **state)
   assert_ptr_equal(previous, device);
   hipmm_resource_release(previous);
   assert_int_equal(live_on(0), 0);
-  rig_free(rig_allocate(1000, NULL), 1000, NULL); /* now it is built */
+  fixture_free(fixture_allocate(1000, NULL), 1000, NULL); /* now it is built */
   assert_int_equal(live_on(0), 1);
   assert_ok(hipmm_get_current_resource(&got));
   assert_string_equal(hipmm_resource_name(got), "statistics");
@@ -124,9 +124,9 @@ static void is_put_in_force_over_the_graphs_own(void **state)
   assert_ptr_equal(previous, top);
   hipmm_resource_release(previous);
   hipmm_resource_release(witness);
-  void *memory = rig_allocate(1000, NULL);
+  void *memory = fixture_allocate(1000, NULL);
   assert_int_equal(resource_value(top, "current_bytes"), 1000);
-  rig_free(memory, 1000, NULL);
+  fixture_free(memory, 1000, NULL);
   assert_ok(hipmm_reset_current_resource());
   hipmm_resource_release(top);
 }
@@ -182,8 +182,8 @@ static void takes_resources_that_options_name(void **state)
                                  .options = "{\"bins\": [{\"size\": \"64KiB\", \"resource\": \"small\"}]}",
                                  .upstreams = &device,
                                  .n_upstreams = 1,
-                                 .others = &small,
-                                 .n_others = 1};
+                                 .named_resources = &small,
+                                 .n_named_resources = 1};
   assert_ok(hipmm_resource_create_from(0, &of_bins, &bins));
   assert_ok(hipmm_allocate(bins, 1000, NULL, &memory));
   assert_int_equal(resource_value(small, "live_count"), 1);
@@ -204,7 +204,8 @@ static void reads_an_option_of_another_resources_name_as_that_resource_only_if_i
                                         "{\"bins\": [{\"size\": \"64KiB\", \"resource\": \"binning\"}]}"};
   static const char *const said[] = {
       "<options>: /bins/0/resource: no resource is called \"divice\"; did you mean \"device\"?",
-      "<options>: /bins/0/resource: no resource is called \"binning\" among those given as upstreams and others"};
+      "<options>: /bins/0/resource: no resource is called \"binning\" among those given as upstreams and "
+      "named_resources"};
   for (int i = 0; i < 2; i++) {
     assert_status(hipmm_resource_create(0, "binning", options[i], &device, 1, &bins), HIPMM_E_CONFIG);
     assert_string_equal(hipmm_last_error_message(), said[i]);
@@ -401,9 +402,9 @@ static void refuses_a_wrong_recipe(void **state)
   recipe.settings = unknown;
   assert_status(hipmm_resource_create_from(0, &recipe, &made), HIPMM_E_CONFIG);
   assert_message("<options>: /grwth: unknown option \"grwth\" of pool; did you mean \"growth\"?");
-  recipe = good, recipe.n_settings = 0, recipe.others = &device, recipe.n_others = 1;
+  recipe = good, recipe.n_settings = 0, recipe.named_resources = &device, recipe.n_named_resources = 1;
   assert_status(hipmm_resource_create_from(0, &recipe, &made), HIPMM_E_ARGUMENT);
-  assert_message("others[0], device, is named by no option");
+  assert_message("named_resources[0], device, is named by no option");
   assert_null(made);
   hipmm_resource_release(device);
 }
@@ -419,8 +420,8 @@ static void refuses_an_ambiguous_name(void **state)
                                 .options = "{\"bins\": [{\"size\": \"64KiB\", \"resource\": \"device\"}]}",
                                 .upstreams = &device,
                                 .n_upstreams = 1,
-                                .others = &of_the_graph,
-                                .n_others = 1};
+                                .named_resources = &of_the_graph,
+                                .n_named_resources = 1};
   assert_status(hipmm_resource_create_from(0, &recipe, &made), HIPMM_E_CONFIG);
   assert_message("<options>: /bins/0/resource: two of the resources given are called \"device\"");
   hipmm_resource_release(of_the_graph);
@@ -463,8 +464,8 @@ static void trims_all_below_once_from_the_top_down(void **state)
                                  .options = "{\"bins\": [{\"size\": \"64KiB\", \"resource\": \"small\"}]}",
                                  .upstreams = &shared,
                                  .n_upstreams = 1,
-                                 .others = &small,
-                                 .n_others = 1};
+                                 .named_resources = &small,
+                                 .n_named_resources = 1};
   assert_ok(hipmm_resource_create_from(0, &of_bins, &bins));
   assert_ok(hipmm_resource_trim(bins, 4321));
   assert_int_equal(resource_value(shared, "trim_turn"), resource_value(small, "trim_turn") + 1);
@@ -479,14 +480,14 @@ static void hears_of_streams_of_its_device(void **state)
   struct hipmm_resource *device = create("device", NULL, NULL), *near = create("witness", NULL, device), *far, *below;
   assert_ok(hipmm_resource_create(1, "device", NULL, NULL, 0, &below));
   assert_ok(hipmm_resource_create(1, "witness", NULL, &below, 1, &far));
-  hipStream_t stream = rig_stream();
+  hipStream_t stream = fixture_stream();
   assert_ok(hipmm_stream_retain(0, stream));
   assert_int_equal(resource_value(near, "retained"), 1);
   assert_int_equal(resource_value(far, "retained"), 0);
   assert_ok(hipmm_stream_retire(0, stream));
   assert_int_equal(resource_value(near, "retired"), 1);
   assert_int_equal(resource_value(far, "retired"), 0);
-  rig_drop_stream(stream);
+  fixture_drop_stream(stream);
   struct hipmm_resource *all[] = {device, near, far, below};
   for (int i = 0; i < 4; i++) hipmm_resource_release(all[i]);
 }
@@ -512,7 +513,7 @@ static void outlives_finalisation(void **state)
   assert_ok(hipmm_finalize());
   assert_int_equal(resource_value(top, "current_bytes"), 1000);
   assert_ok(hipmm_deallocate(top, memory, 1000, NULL));
-  rig_start("'stack': ['device']");
+  fixture_start("'stack': ['device']");
   assert_ok(hipmm_resource_create(0, "witness", NULL, &top, 1, &made)); /* over one of before */
   hipmm_resource_release(top);
   hipmm_resource_release(device);
@@ -556,12 +557,12 @@ static void a_callback_from_within_the_building_is_refused(void **state)
 {
   (void)state;
   int refusals = 0;
-  const struct hipmm_failure failure = {sizeof failure, ask_for_the_resource, &refusals};
+  const struct hipmm_failure_handler failure = {sizeof failure, ask_for_the_resource, &refusals};
   assert_ok(hipmm_finalize());
   assert_ok(hipmm_register_failure("ask", &failure));
-  rig_start("'stack': [{'type': 'pliable', 'failure': 'ask', 'calls': true}, 'device']");
+  fixture_start("'stack': [{'type': 'pliable', 'failure': 'ask', 'calls': true}, 'device']");
   assert_int_equal(refusals, 12);
-  rig_free(rig_allocate(1000, NULL), 1000, NULL);
+  fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
   assert_ok(hipmm_register_failure("ask", NULL));
 }
 
@@ -583,7 +584,7 @@ static void loses_nothing_whatever_hip_call_fails(void **state)
 {
   (void)state;
   assert_ok(hipmm_finalize());
-  assert_true(rig_fail_each_call("", "'stack': ['device']", create_and_release) > 5);
+  assert_true(fixture_fail_each_call("", "'stack': ['device']", create_and_release) > 5);
 }
 
 /* ---- Threads ---- */
@@ -619,7 +620,7 @@ static void is_made_by_many_threads(void **state)
   assert_null(stack_next(NULL));
 }
 
-#define create_test(name) cmocka_unit_test_setup_teardown(name, start, rig_teardown)
+#define create_test(name) cmocka_unit_test_setup_teardown(name, start, fixture_teardown)
 
 int main(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of core/inspect/settings.c, place.c and option_set.c: values read and options set by path, while threads use what is
+/* Tests of core/inspect/settings.c, place.c and instance_options.c: values read and options set by path, while threads use what is
  * set. */
 #include "../../core/option/registry.h"
 #include "../support/fixture.h"
@@ -15,8 +15,8 @@
 
 static int start(void **state)
 {
-  rig_setup(state);
-  rig_start("'stack': [{'type': 'pliable', 'level': 7}, 'statistics', 'device']");
+  fixture_setup(state);
+  fixture_start("'stack': [{'type': 'pliable', 'level': 7}, 'statistics', 'device']");
   return 0;
 }
 
@@ -40,10 +40,10 @@ static void assert_text(const char *path, const char *expected)
 static void reads_values_by_path(void **state)
 {
   (void)state;
-  void *memory = rig_allocate(5000, NULL);
+  void *memory = fixture_allocate(5000, NULL);
   assert_int_equal(number("devices/0/statistics/current_bytes"), 5000);
   assert_int_equal(number("devices/0/held_bytes"), 5000);
-  rig_free(memory, 5000, NULL);
+  fixture_free(memory, 5000, NULL);
   assert_int_equal(number("devices/0/held_bytes"), 0);
   assert_int_equal(number("devices/0/peak_held_bytes"), 5000);
   assert_text("devices/0/peak_held_bytes", "5000");
@@ -178,12 +178,12 @@ static void leaves_percentages_as_they_were(void **state)
 {
   (void)state;
   int64_t size = number(PATH "/size_now");
-  void *memory = rig_allocate(64 * MIB, NULL);
+  void *memory = fixture_allocate(64 * MIB, NULL);
   assert_ok(hipmm_set(PATH "/level", "8"));
   assert_int_equal(number(PATH "/size_now"), size);
   assert_ok(hipmm_set(PATH "/size", "25%"));
   assert_int_equal(number(PATH "/size_now"), size / 2);
-  rig_free(memory, 64 * MIB, NULL);
+  fixture_free(memory, 64 * MIB, NULL);
 }
 
 /* No size is computed of it, as the result is in no range. */
@@ -213,7 +213,7 @@ static void asks_the_plugin_only_for_what_is_new(void **state)
 static void takes_the_object_that_is_registered_now(void **state)
 {
   (void)state;
-  struct hipmm_failure failure = {sizeof failure, (int (*)(void *, size_t))(void (*)(void))abort, (void *)1};
+  struct hipmm_failure_handler failure = {sizeof failure, (int (*)(void *, size_t))(void (*)(void))abort, (void *)1};
   assert_ok(hipmm_register_failure("mine", &failure));
   assert_ok(hipmm_set(PATH "/failure", "mine"));
   assert_int_equal(number(PATH "/failure_arg"), 1);
@@ -270,7 +270,7 @@ static void compares_with_what_stays(void **state)
 {
   (void)state;
   assert_ok(hipmm_finalize());
-  rig_start("'stack': [{'type': 'pliable', 'size': '8MiB', 'floor': '4MiB'}, 'device']");
+  fixture_start("'stack': [{'type': 'pliable', 'size': '8MiB', 'floor': '4MiB'}, 'device']");
   assert_ok(hipmm_set(PATH "/size", "4MiB"));
   assert_status(hipmm_set(PATH "/size", "1MiB"), HIPMM_E_CONFIG);
   assert_message(PATH ": /size: 1MiB is below floor (4MiB)");
@@ -314,7 +314,7 @@ static void does_not_mistake_an_old_stack_for_the_new(void **state)
   assert_ok(hipmm_finalize());
   assert_ok(hipmm_init_from_string("{\"stack\": [\"pliable\", \"device\"]}"));
   assert_status(hipmm_query(PATH "/level_now", &value), HIPMM_E_STATE);
-  rig_free(rig_allocate(1000, NULL), 1000, NULL); /* now it is built */
+  fixture_free(fixture_allocate(1000, NULL), 1000, NULL); /* now it is built */
   assert_int_equal(number(PATH "/level_now"), 5);
   hipmm_resource_release(old);
 }
@@ -405,7 +405,7 @@ static void sets_a_value_as_fast_after_thousands_of_others(void **state)
   hipmm_resource_release(limiting);
 }
 
-#define control_test(name) cmocka_unit_test_setup_teardown(name, start, rig_teardown)
+#define control_test(name) cmocka_unit_test_setup_teardown(name, start, fixture_teardown)
 
 int main(void)
 {

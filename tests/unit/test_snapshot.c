@@ -77,7 +77,7 @@ static void assert_fragmentation(json_t *memory, double expected)
 static void lists_values_and_options(void **state)
 {
   (void)state;
-  rig_start("'stack': [{'type': 'pliable', 'level': 7}, {'type': 'limiting', 'limit': '1MiB'}, 'device']");
+  fixture_start("'stack': [{'type': 'pliable', 'level': 7}, {'type': 'limiting', 'limit': '1MiB'}, 'device']");
   json_t *all = list(NULL), *level = entry(all, "devices/0/pliable/level"), *now, *limit, *held;
   assert_string(level, "kind", "option");
   assert_number(level, "value", 7);
@@ -102,8 +102,9 @@ static void lists_values_and_options(void **state)
 static void lists_what_can_be_got(void **state)
 {
   (void)state;
-  rig_start("'stack': ['statistics', {'type': 'pliable', 'extents': [{'at': 4096, 'bytes': 256}]}, 'pool', 'device']");
-  rig_free(rig_allocate(1000, NULL), 1000, NULL);
+  fixture_start(
+      "'stack': ['statistics', {'type': 'pliable', 'extents': [{'at': 4096, 'bytes': 256}]}, 'pool', 'device']");
+  fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
   json_t *all = list("");
   assert_true(json_array_size(all) > 40);
   for (size_t i = 0; i < json_array_size(all); i++) {
@@ -127,8 +128,9 @@ static void lists_what_can_be_got(void **state)
 static void lists_what_is_below_a_prefix(void **state)
 {
   (void)state;
-  rig_start("'resources': {'pool': {'type': 'pool', 'upstream': 'pool2'}, 'pool2': {'type': 'statistics', 'upstream': "
-            "'device'}, 'device': {'type': 'device'}}");
+  fixture_start(
+      "'resources': {'pool': {'type': 'pool', 'upstream': 'pool2'}, 'pool2': {'type': 'statistics', 'upstream': "
+      "'device'}, 'device': {'type': 'device'}}");
   json_t *pool = list("devices/0/pool"), *one = list("devices/0/pool/initial_size"), *none = list("devices/0/po");
   assert_true(json_array_size(pool) > 5);
   for (size_t i = 0; i < json_array_size(pool); i++)
@@ -146,10 +148,10 @@ static void lists_what_is_below_a_prefix(void **state)
 static void tells_of_every_stack(void **state)
 {
   (void)state;
-  rig_start("'stack': [{'type': 'statistics'}, 'device']");
-  struct hipmm_resource *above = NULL, *top = rig_resource("statistics");
+  fixture_start("'stack': [{'type': 'statistics'}, 'device']");
+  struct hipmm_resource *above = NULL, *top = fixture_resource("statistics");
   assert_ok(hipmm_resource_create(0, "pliable", "{\"level\": 3}", &top, 1, &above));
-  void *memory = rig_allocate(5000, NULL);
+  void *memory = fixture_allocate(5000, NULL);
   json_t *all = snapshot(), *stacks = json_object_get(all, "stacks"), *first, *second, *resources;
   assert_string(all, "version", hipmm_version());
   assert_string(all, "runtime", "software");
@@ -176,7 +178,7 @@ static void tells_of_every_stack(void **state)
   assert_number(level, "value", 3);
   assert_true(json_is_false(json_object_get(level, "default")));
   json_decref(all);
-  rig_free(memory, 5000, NULL);
+  fixture_free(memory, 5000, NULL);
   hipmm_resource_release(above);
 }
 
@@ -184,7 +186,7 @@ static void tells_of_a_stack_of_before_without_a_path(void **state)
 {
   (void)state;
   struct hipmm_resource *old = NULL;
-  rig_start("'stack': ['statistics', 'device']");
+  fixture_start("'stack': ['statistics', 'device']");
   assert_ok(hipmm_get_device_resource(0, &old));
   assert_ok(hipmm_finalize());
   assert_ok(hipmm_init_from_string("{}"));
@@ -222,7 +224,7 @@ static const char pieces[] =
 static void sums_memory_up(void **state)
 {
   (void)state;
-  rig_start(pieces);
+  fixture_start(pieces);
   json_t *all = snapshot(), *memory = memory_of(all), *streams = json_object_get(memory, "streams"), *stream;
   assert_sum(memory, "live", 4000 + 1000 + 1024 + 256, 4);
   assert_sum(memory, "free", 65536 + 4096 + 8192 + 1024, 4);
@@ -246,7 +248,7 @@ static void sums_memory_up(void **state)
 static void names_the_blocks_that_keep_holes_apart(void **state)
 {
   (void)state;
-  rig_start(pieces);
+  fixture_start(pieces);
   json_t *all = snapshot(), *pins = json_object_get(memory_of(all), "pins"), *pin, *block;
   assert_int_equal(json_array_size(pins), 2); /* none across the two pieces */
   pin = json_array_get(pins, 0);
@@ -269,11 +271,11 @@ static void names_the_blocks_that_keep_holes_apart(void **state)
 static void joins_nothing_across_pieces(void **state)
 {
   (void)state;
-  rig_start("'stack': [{'type': 'pliable', 'extents': ["
-            "{'at': 4096, 'bytes': 4096, 'state': 'free'}, {'at': 8192, 'bytes': 4096},"
-            "{'at': 12288, 'bytes': 4096, 'state': 'free', 'apart': true},"
-            "{'at': 16384, 'bytes': 8192, 'state': 'free', 'apart': true}, {'at': 24576, 'bytes': 256},"
-            "{'at': 24832, 'bytes': 256, 'state': 'free'}]}, 'device']");
+  fixture_start("'stack': [{'type': 'pliable', 'extents': ["
+                "{'at': 4096, 'bytes': 4096, 'state': 'free'}, {'at': 8192, 'bytes': 4096},"
+                "{'at': 12288, 'bytes': 4096, 'state': 'free', 'apart': true},"
+                "{'at': 16384, 'bytes': 8192, 'state': 'free', 'apart': true}, {'at': 24576, 'bytes': 256},"
+                "{'at': 24832, 'bytes': 256, 'state': 'free'}]}, 'device']");
   json_t *all = snapshot(), *memory = memory_of(all), *pins = json_object_get(memory, "pins");
   assert_sum(memory, "free", 4096 + 4096 + 8192 + 256, 4);
   assert_number(memory, "largest_free_bytes", 8192);
@@ -286,7 +288,7 @@ static void joins_nothing_across_pieces(void **state)
 static void counts_what_can_be_moved_as_one_piece(void **state)
 {
   (void)state;
-  rig_start(
+  fixture_start(
       "'stack': [{'type': 'pliable', 'extents': ["
       "{'at': 4096, 'bytes': 1024, 'state': 'free'}, {'at': 5120, 'bytes': 8192, 'state': 'free', 'movable': true},"
       "{'at': 13312, 'bytes': 256}, {'at': 13568, 'bytes': 512, 'state': 'free'},"
@@ -314,7 +316,7 @@ static void keeps_the_largest_of_many_holes(void **state)
              4096 + 256 + 16384 * (i - 1), 16384 - 256, at, 256);
   }
   strcat(graph, "]}, 'device']");
-  rig_start(graph);
+  fixture_start(graph);
   json_t *all = snapshot(), *pins = json_object_get(memory_of(all), "pins");
   assert_int_equal(json_array_size(pins), 8);
   for (size_t i = 0; i < 8; i++) assert_number(json_array_get(pins, i), "joined_bytes", 16384 + 256);
@@ -335,7 +337,7 @@ static void orders_holes_by_what_would_be_gained(void **state)
     at += 256 + hole;
   }
   strcat(graph, "]}, 'device']");
-  rig_start(graph);
+  fixture_start(graph);
   json_t *all = snapshot(), *pins = json_object_get(memory_of(all), "pins");
   json_int_t before = INT64_MAX, largest = 0;
   for (int i = 1; i < 20; i++) {
@@ -361,19 +363,20 @@ static json_int_t bytes_in(json_t *memory, const char *state)
 static void agrees_with_a_sub_allocator(void **state)
 {
   (void)state;
-  rig_start("'stack': [{'type': 'fixed_size', 'block_size': '64KiB', 'blocks_to_preallocate': 8}, 'device']");
-  hipStream_t stream = rig_stream();
-  void *kept = rig_allocate(1000, NULL), *other = rig_allocate(65536, stream), *freed = rig_allocate(2000, NULL);
-  rig_free(freed, 2000, NULL);
+  fixture_start("'stack': [{'type': 'fixed_size', 'block_size': '64KiB', 'blocks_to_preallocate': 8}, 'device']");
+  hipStream_t stream = fixture_stream();
+  void *kept = fixture_allocate(1000, NULL), *other = fixture_allocate(65536, stream),
+       *freed = fixture_allocate(2000, NULL);
+  fixture_free(freed, 2000, NULL);
   json_t *all = snapshot(), *memory = memory_of(all);
   assert_sum(memory, "live", 66536, 2);
   json_int_t idle = bytes_in(memory, "free") + bytes_in(memory, "pending") + bytes_in(memory, "cached");
   assert_int_equal(idle, 6 * 65536);
-  assert_int_equal(rig_value("fixed_size", "free_count"), 6);
+  assert_int_equal(fixture_value("fixed_size", "free_count"), 6);
   json_decref(all);
-  rig_free(kept, 1000, NULL);
-  rig_free(other, 65536, stream);
-  rig_drop_stream(stream);
+  fixture_free(kept, 1000, NULL);
+  fixture_free(other, 65536, stream);
+  fixture_drop_stream(stream);
 }
 
 /* ---- The pool, with memory in several places ---- */
@@ -384,16 +387,16 @@ static void fill_pool(const char *options, size_t bytes, int n)
 {
   char graph[200];
   snprintf(graph, sizeof graph, "'stack': [{'type': 'pool', %s}, 'device']", options);
-  rig_start(graph);
-  for (int i = 0; i < n; i++) blocks[i] = rig_allocate(bytes, NULL);
+  fixture_start(graph);
+  for (int i = 0; i < n; i++) blocks[i] = fixture_allocate(bytes, NULL);
 }
 
 /* Frees all but one, and sees to it that no work uses what is free, which the pool keeps. */
 static void free_all_but(int kept, size_t bytes, int n)
 {
   for (int i = 0; i < n; i++)
-    if (i != kept) rig_free(blocks[i], bytes, NULL);
-  assert_ok(hipmm_resource_trim(rig_resource("pool"), 64 * MIB));
+    if (i != kept) fixture_free(blocks[i], bytes, NULL);
+  assert_ok(hipmm_resource_trim(fixture_resource("pool"), 64 * MIB));
 }
 
 static json_t *pins_of(json_t *memory)
@@ -406,7 +409,7 @@ static void joins_no_segments(void **state)
 {
   (void)state;
   fill_pool("'growth': 'segments'", 2 * MIB, 4);
-  assert_int_equal(rig_value("pool", "pieces"), 4);
+  assert_int_equal(fixture_value("pool", "pieces"), 4);
   bool touch = false;
   for (int i = 0; i < 3; i++) touch |= (char *)blocks[i] + 2 * MIB == (char *)blocks[i + 1];
   assert_true(touch || getenv("HIPMM_RUNTIME")); /* or this says nothing */
@@ -416,7 +419,7 @@ static void joins_no_segments(void **state)
   assert_number(memory, "largest_free_bytes", 2 * MIB);
   assert_int_equal(json_array_size(pins_of(memory)), 0);
   json_decref(all);
-  rig_free(blocks[1], 2 * MIB, NULL);
+  fixture_free(blocks[1], 2 * MIB, NULL);
 }
 
 static void joins_blocks_of_a_segment(void **state)
@@ -431,7 +434,7 @@ static void joins_blocks_of_a_segment(void **state)
   assert_number(pin, "below_bytes", 2 * MIB);
   assert_number(pin, "above_bytes", 4 * MIB);
   json_decref(all);
-  rig_free(blocks[1], 2 * MIB, NULL);
+  fixture_free(blocks[1], 2 * MIB, NULL);
 }
 
 /* A block in the midst pins the granule that it lies in, and no more: what is said to be had in one piece can be. */
@@ -443,16 +446,16 @@ static void counts_idle_granules_as_one_piece(void **state)
   json_t *all = snapshot(), *memory = memory_of(all), *pin = json_array_get(pins_of(memory), 0);
   json_int_t largest = json_integer_value(json_object_get(memory, "largest_free_bytes")), free_bytes;
   free_bytes = bytes_in(memory, "free");
-  assert_int_equal(free_bytes, rig_value("pool", "free_bytes"));
+  assert_int_equal(free_bytes, fixture_value("pool", "free_bytes"));
   assert_true(largest > (json_int_t)(6 * MIB) && largest < free_bytes); /* more than on either side of the block */
   assert_int_equal(json_array_size(pins_of(memory)), 1);
   assert_number(pin, "below_bytes", 5 * MIB);
   assert_string(json_array_get(json_object_get(pin, "blocks"), 0), "state", "live");
   json_decref(all);
-  size_t held = rig_held_bytes();
-  rig_free(rig_allocate((size_t)largest, NULL), (size_t)largest, NULL);
-  assert_int_equal(rig_held_bytes(), held);
-  rig_free(blocks[5], MIB, NULL);
+  size_t held = fixture_held_bytes();
+  fixture_free(fixture_allocate((size_t)largest, NULL), (size_t)largest, NULL);
+  assert_int_equal(fixture_held_bytes(), held);
+  fixture_free(blocks[5], MIB, NULL);
 }
 
 /* Pieces that were moved leave addresses without memory behind: those are shown nowhere, and join nothing. */
@@ -460,12 +463,12 @@ static void joins_nothing_across_addresses_without_memory(void **state)
 {
   (void)state;
   fill_pool("'growth': 'mapped'", 2 * MIB, 6);
-  for (int i = 0; i < 6; i += 2) rig_free(blocks[i], 2 * MIB, NULL);
-  void *moved = rig_allocate(6 * MIB, NULL); /* out of the three holes */
-  assert_true(rig_value("pool", "moves") > 0);
-  assert_int_equal(rig_held_bytes(), 12 * MIB);
-  rig_free(moved, 6 * MIB, NULL);
-  assert_ok(hipmm_resource_trim(rig_resource("pool"), 64 * MIB));
+  for (int i = 0; i < 6; i += 2) fixture_free(blocks[i], 2 * MIB, NULL);
+  void *moved = fixture_allocate(6 * MIB, NULL); /* out of the three holes */
+  assert_true(fixture_value("pool", "moves") > 0);
+  assert_int_equal(fixture_held_bytes(), 12 * MIB);
+  fixture_free(moved, 6 * MIB, NULL);
+  assert_ok(hipmm_resource_trim(fixture_resource("pool"), 64 * MIB));
   json_t *all = snapshot(), *memory = memory_of(all);
   assert_number(json_object_get(memory, "live"), "bytes", 6 * MIB);
   assert_int_equal(bytes_in(memory, "free"), 6 * MIB);
@@ -473,13 +476,13 @@ static void joins_nothing_across_addresses_without_memory(void **state)
   assert_fragmentation(memory, 0);
   assert_int_equal(json_array_size(pins_of(memory)), 0);
   json_decref(all);
-  for (int i = 1; i < 6; i += 2) rig_free(blocks[i], 2 * MIB, NULL);
+  for (int i = 1; i < 6; i += 2) fixture_free(blocks[i], 2 * MIB, NULL);
 }
 
 static void has_nothing_free_and_no_fragmentation(void **state)
 {
   (void)state;
-  rig_start("'stack': [{'type': 'pliable', 'extents': [{'at': 4096, 'bytes': 256}]}, 'device']");
+  fixture_start("'stack': [{'type': 'pliable', 'extents': [{'at': 4096, 'bytes': 256}]}, 'device']");
   json_t *all = snapshot();
   assert_true(json_real_value(json_object_get(memory_of(all), "fragmentation")) == 0);
   assert_int_equal(json_array_size(json_object_get(memory_of(all), "pins")), 0);
@@ -494,7 +497,7 @@ static void refuses_what_cannot_be(void **state)
   char *text = NULL;
   assert_status(hipmm_snapshot(&text), HIPMM_E_STATE);
   assert_status(hipmm_list(NULL, &text), HIPMM_E_STATE);
-  rig_start("'stack': ['device']");
+  fixture_start("'stack': ['device']");
   assert_status(hipmm_snapshot(NULL), HIPMM_E_ARGUMENT);
   assert_status(hipmm_list(NULL, NULL), HIPMM_E_ARGUMENT);
   assert_null(text);
@@ -511,7 +514,7 @@ static int look_in_child(const void *unused)
 static void is_refused_in_the_child_of_a_fork(void **state)
 {
   (void)state;
-  rig_start("'stack': ['device']");
+  fixture_start("'stack': ['device']");
   assert_int_equal(run_forked(look_in_child, NULL).status, 0);
 }
 
@@ -540,22 +543,22 @@ static void looks_while_others_work(void **state)
 {
   (void)state;
   pthread_t threads[2];
-  rig_start("'stack': ['statistics', {'type': 'pool', 'growth': 'segments'}, 'device']");
-  struct hipmm_resource *top = rig_resource("statistics");
+  fixture_start("'stack': ['statistics', {'type': 'pool', 'growth': 'segments'}, 'device']");
+  struct hipmm_resource *top = fixture_resource("statistics");
   for (int i = 0; i < 2; i++) assert_int_equal(pthread_create(&threads[i], NULL, look_often, NULL), 0);
   for (int i = 0; i < 150; i++) {
     struct hipmm_resource *made = NULL;
-    void *memory = rig_allocate(1000 + (size_t)i, NULL);
+    void *memory = fixture_allocate(1000 + (size_t)i, NULL);
     assert_ok(hipmm_resource_create(0, "statistics", NULL, &top, 1, &made));
     hipmm_resource_release(made);
-    rig_free(memory, 1000 + (size_t)i, NULL);
+    fixture_free(memory, 1000 + (size_t)i, NULL);
   }
   done = true;
   for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
   assert_int_equal(wrong, 0);
 }
 
-#define snapshot_test(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
+#define snapshot_test(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
 {

@@ -393,7 +393,7 @@ static void refuses_to_come_back_to_a_plugin_that_is_not_thread_safe(void **stat
   (void)state;
   void *memory;
   struct return_call it = {.calls = 0};
-  const struct hipmm_failure failure = {sizeof failure, come_back, &it};
+  const struct hipmm_failure_handler failure = {sizeof failure, come_back, &it};
   assert_ok(hipmm_register_failure("back", &failure));
   start("\"stack\": [\"single\", {\"type\": \"failure_callback\", \"callback\": \"back\"}, "
         "{\"type\": \"limiting\", \"limit\": \"1MiB\"}, \"host\"]");

@@ -39,9 +39,9 @@ static void runs_work_on_the_device_asked_for(void **state)
   assert_int_equal(device, 1);
   assert_ok(hipmm_get_device_resource(1, &resource));
   assert_ok(hipmm_allocate(resource, sizeof seen, stream, (void **)&memory));
-  assert_int_equal(rig_hip()->MemsetAsync(memory, 77, sizeof seen, stream), 0);
+  assert_int_equal(fixture_hip()->MemsetAsync(memory, 77, sizeof seen, stream), 0);
   assert_ok(hipmm_stream_synchronize(1, stream));
-  assert_int_equal(rig_hip()->Memcpy(seen, memory, sizeof seen, HIPMM_HIP_MEMCPY_DEFAULT), 0);
+  assert_int_equal(fixture_hip()->Memcpy(seen, memory, sizeof seen, HIPMM_HIP_MEMCPY_DEFAULT), 0);
   for (size_t i = 0; i < sizeof seen; i++) assert_int_equal(seen[i], 77);
   assert_ok(hipmm_deallocate(resource, memory, sizeof seen, stream));
   hipmm_resource_release(resource);
@@ -78,13 +78,13 @@ static void knows_the_default_streams(void **state)
 static void destroys_only_what_it_made(void **state)
 {
   both_start(state, "'stack': ['device']");
-  hipStream_t ours = make(0), foreign = rig_stream();
+  hipStream_t ours = make(0), foreign = fixture_stream();
   assert_status(hipmm_stream_destroy(foreign), HIPMM_E_POINTER);
   assert_message("is not one that hipmm made and has not destroyed yet");
   assert_ok(hipmm_stream_destroy(ours));
   assert_status(hipmm_stream_destroy(ours), HIPMM_E_POINTER);
   assert_status(hipmm_stream_destroy((hipStream_t)(uintptr_t)0x1000), HIPMM_E_POINTER);
-  rig_drop_stream(foreign);
+  fixture_drop_stream(foreign);
 }
 
 static void minds_its_arguments(void **state)
@@ -113,7 +113,7 @@ static void refuses_streams_that_are_none_or_anothers(void **state)
   int value = 7;
   needs_software();
   both_start(state, "'stack': ['device']");
-  hipStream_t ours = make(1), foreign = rig_stream(), gone = make(0);
+  hipStream_t ours = make(1), foreign = fixture_stream(), gone = make(0);
   assert_ok(hipmm_stream_destroy(gone));
   assert_status(hipmm_stream_synchronize(0, ours), HIPMM_E_ARGUMENT);
   assert_message("is of device 1, not of device 0");
@@ -129,7 +129,7 @@ static void refuses_streams_that_are_none_or_anothers(void **state)
   assert_ok(hipmm_stream_device(foreign, &value));
   assert_int_equal(value, 0);
   assert_ok(hipmm_stream_destroy(ours));
-  rig_drop_stream(foreign);
+  fixture_drop_stream(foreign);
 }
 
 static void takes_streams_whose_device_nobody_can_tell(void **state)
@@ -137,20 +137,20 @@ static void takes_streams_whose_device_nobody_can_tell(void **state)
   int value = 7;
   needs_software();
   both_start(state, "'stack': ['device']");
-  hipStream_t foreign = rig_stream();
-  struct hipmm_hip *table = rig_lend_hip();
+  hipStream_t foreign = fixture_stream();
+  struct hipmm_hip *table = fixture_lend_hip();
   table->StreamGetDevice = NULL;
   enum hipmm_status synchronised = hipmm_stream_synchronize(0, foreign), asked = hipmm_stream_device(foreign, &value);
-  rig_take_hip_back();
+  fixture_take_hip_back();
   assert_status(synchronised, HIPMM_OK);
   assert_status(asked, HIPMM_E_NOT_SUPPORTED);
   assert_message("runtime software cannot tell the device of a stream");
-  rig_fail_call("hipStreamGetDevice", 1, HIPMM_HIP_ERROR_NOT_SUPPORTED);
+  fixture_fail_call("hipStreamGetDevice", 1, HIPMM_HIP_ERROR_NOT_SUPPORTED);
   assert_ok(hipmm_stream_synchronize(0, foreign));
-  rig_fail_call("hipStreamGetDevice", 1, 0);
+  fixture_fail_call("hipStreamGetDevice", 1, 0);
   assert_status(hipmm_stream_synchronize(0, foreign), HIPMM_E_HIP);
   assert_int_equal(value, 7);
-  rig_drop_stream(foreign);
+  fixture_drop_stream(foreign);
 }
 
 /* ---- Order ---- */
@@ -168,10 +168,10 @@ static void query_tells_whether_work_is_done(void **state)
   int done = -1;
   needs_software();
   (void)state;
-  rig_start("'stack': ['device']");
+  fixture_start("'stack': ['device']");
   hipStream_t stream = make(1);
   atomic_store(&gate, false);
-  assert_int_equal(rig_hip()->LaunchHostFunc(stream, wait_for_gate, NULL), 0);
+  assert_int_equal(fixture_hip()->LaunchHostFunc(stream, wait_for_gate, NULL), 0);
   assert_ok(hipmm_stream_query(1, stream, &done));
   assert_int_equal(done, 0);
   atomic_store(&gate, true);
@@ -201,11 +201,11 @@ static int relayed(int seed, bool ordered)
   struct relay relay = {0};
   char options[60];
   snprintf(options, sizeof options, "'scheduler': 'stepped', 'seed': %d", seed);
-  rig_start_with(options, "'stack': ['device']");
+  fixture_start_with(options, "'stack': ['device']");
   hipStream_t writer = make(0), reader = make(1);
-  assert_int_equal(rig_hip()->LaunchHostFunc(writer, relay_write, &relay), 0);
+  assert_int_equal(fixture_hip()->LaunchHostFunc(writer, relay_write, &relay), 0);
   if (ordered) assert_ok(hipmm_stream_wait(1, reader, 0, writer));
-  assert_int_equal(rig_hip()->LaunchHostFunc(reader, relay_look, &relay), 0);
+  assert_int_equal(fixture_hip()->LaunchHostFunc(reader, relay_look, &relay), 0);
   assert_ok(hipmm_stream_synchronize(1, reader));
   assert_ok(hipmm_stream_synchronize(0, writer));
   assert_ok(hipmm_stream_destroy(writer));
@@ -243,7 +243,7 @@ static void its_streams_are_promised_to_last(void **state)
 {
   needs_software();
   both_start(state, pool);
-  hipStream_t before = make(0), other = make(0), foreign = rig_stream();
+  hipStream_t before = make(0), other = make(0), foreign = fixture_stream();
   hand_over(NULL, before, other); /* builds the stack: it hears of streams that are there */
   assert_int_equal(software()->calls("hipDeviceSynchronize"), 0);
   assert_true(software()->calls("hipEventRecord") > 0); /* by its handle, after the free */
@@ -255,7 +255,7 @@ static void its_streams_are_promised_to_last(void **state)
   assert_ok(hipmm_stream_destroy(before));
   assert_ok(hipmm_stream_destroy(after));
   assert_ok(hipmm_stream_destroy(other));
-  rig_drop_stream(foreign);
+  fixture_drop_stream(foreign);
 }
 
 static void retires_before_it_destroys(void **state)
@@ -265,7 +265,7 @@ static void retires_before_it_destroys(void **state)
   both_start(state, pool);
   hipStream_t stream = make(0), other = make(0);
   assert_ok(hipmm_allocate(NULL, MIB, stream, &ptr));
-  assert_int_equal(rig_hip()->MemsetAsync(ptr, 1, MIB, stream), 0);
+  assert_int_equal(fixture_hip()->MemsetAsync(ptr, 1, MIB, stream), 0);
   assert_ok(hipmm_deallocate(NULL, ptr, MIB, stream));
   assert_ok(hipmm_stream_destroy(stream));
   hipStream_t same = make(0); /* may bear the old handle */
@@ -288,7 +288,7 @@ static void tells_stacks_that_are_held_past_finalize(void **state)
   assert_ok(hipmm_get_current_resource(&resource));
   hipStream_t stream = make(0), other = make(0);
   assert_ok(hipmm_allocate(resource, MIB, stream, &ptr));
-  assert_int_equal(rig_hip()->MemsetAsync(ptr, 1, MIB, stream), 0);
+  assert_int_equal(fixture_hip()->MemsetAsync(ptr, 1, MIB, stream), 0);
   assert_ok(hipmm_finalize());
   assert_ok(hipmm_deallocate(resource, ptr, MIB, stream));
   assert_ok(hipmm_stream_destroy(stream));
@@ -310,23 +310,23 @@ static void stays_as_it_was_when_a_call_fails(void **state)
   needs_software();
   both_start(state, pool);
   stream = make(1);
-  rig_fail_call("hipStreamCreateWithFlags", 1, 0);
+  fixture_fail_call("hipStreamCreateWithFlags", 1, 0);
   assert_true(hipmm_stream_create(1, 0, &none) != HIPMM_OK);
   assert_null(none);
   assert_message("hipStreamCreateWithFlags");
-  rig_fail_call("hipStreamDestroy", 1, 0);
+  fixture_fail_call("hipStreamDestroy", 1, 0);
   assert_status(hipmm_stream_destroy(stream), HIPMM_E_HIP);
   assert_message("hipStreamDestroy failed");
   assert_ok(hipmm_stream_query(1, stream, &done));
-  rig_fail_call("hipStreamSynchronize", 1, 0);
+  fixture_fail_call("hipStreamSynchronize", 1, 0);
   assert_status(hipmm_stream_synchronize(1, stream), HIPMM_E_HIP);
-  rig_fail_call("hipStreamQuery", 1, 0);
+  fixture_fail_call("hipStreamQuery", 1, 0);
   assert_status(hipmm_stream_query(1, stream, &done), HIPMM_E_HIP);
-  rig_fail_call("hipSetDevice", 1, 0);
+  fixture_fail_call("hipSetDevice", 1, 0);
   assert_status(hipmm_stream_synchronize(1, stream), HIPMM_E_HIP);
   static const char *const calls[] = {"hipEventCreateWithFlags", "hipEventRecord", "hipStreamWaitEvent"};
   for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-    rig_fail_call(calls[i], 1, 0);
+    fixture_fail_call(calls[i], 1, 0);
     assert_true(hipmm_stream_wait(1, stream, 0, NULL) != HIPMM_OK);
     assert_message(calls[i]);
   }
@@ -417,8 +417,8 @@ int main(void)
       BOTH(stays_as_it_was_when_a_call_fails),
       BOTH(threads_make_and_destroy_while_stacks_are_built),
       BOTH(of_threads_that_destroy_one_stream_one_succeeds),
-      cmocka_unit_test_setup_teardown(query_tells_whether_work_is_done, rig_setup, rig_teardown),
-      cmocka_unit_test_setup_teardown(a_stream_waits_for_another_devices, rig_setup, rig_teardown),
+      cmocka_unit_test_setup_teardown(query_tells_whether_work_is_done, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(a_stream_waits_for_another_devices, fixture_setup, fixture_teardown),
   };
   return cmocka_run_group_tests_name("stream", tests, NULL, NULL);
 }

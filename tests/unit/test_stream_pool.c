@@ -125,12 +125,12 @@ static void a_failure_loses_no_stream(void **state)
   needs_software();
   both_start(state, "'stack': ['pool', 'device']");
   struct hipmm_stream_pool *pool = make(5);
-  rig_fail_call("hipStreamCreateWithFlags", 1, 0);
+  fixture_fail_call("hipStreamCreateWithFlags", 1, 0);
   assert_true(hipmm_stream_pool_get(pool, &stream) != HIPMM_OK);
   assert_null(stream);
   for (int i = 0; i < 5; i++) get(pool);
   software()->reset_calls();
-  rig_fail_call("hipStreamDestroy", 3, 0);
+  fixture_fail_call("hipStreamDestroy", 3, 0);
   assert_status(hipmm_stream_pool_destroy(pool), HIPMM_E_HIP);
   assert_message("hipStreamDestroy failed");
   assert_int_equal(software()->calls("hipStreamDestroy"), 5);

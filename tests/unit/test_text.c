@@ -148,7 +148,7 @@ static void escapes_pointers(void **state)
 static void assert_shown(uint64_t bytes, const char *expected)
 {
   char buffer[32];
-  assert_string_equal(text_bytes(bytes, buffer, sizeof buffer), expected);
+  assert_string_equal(units_format_bytes(bytes, buffer, sizeof buffer), expected);
 }
 
 static void shows_sizes(void **state)
@@ -171,7 +171,7 @@ static void shows_sizes(void **state)
 static void assert_bytes(const char *text, uint64_t expected)
 {
   uint64_t bytes = 0;
-  assert_true(text_parse_bytes(text, &bytes));
+  assert_true(units_parse_bytes(text, &bytes));
   assert_true(bytes == expected);
 }
 
@@ -196,7 +196,7 @@ static void assert_not_bytes(const char *text, int code)
 {
   uint64_t bytes = 42;
   errno = 0;
-  assert_false(text_parse_bytes(text, &bytes));
+  assert_false(units_parse_bytes(text, &bytes));
   assert_int_equal(errno, code);
   assert_true(bytes == 42);
 }
@@ -219,24 +219,24 @@ static void reads_percentages(void **state)
 {
   double percent = -1;
   (void)state;
-  assert_true(text_parse_percent("50%", &percent) && percent == 50);
-  assert_true(text_parse_percent("12.5 %", &percent) && percent == 12.5);
-  assert_true(text_parse_percent("0%", &percent) && percent == 0);
-  assert_true(text_parse_percent("1000%", &percent) && percent == 1000);
+  assert_true(units_parse_percent("50%", &percent) && percent == 50);
+  assert_true(units_parse_percent("12.5 %", &percent) && percent == 12.5);
+  assert_true(units_parse_percent("0%", &percent) && percent == 0);
+  assert_true(units_parse_percent("1000%", &percent) && percent == 1000);
   percent = 42;
-  assert_false(text_parse_percent("50", &percent));
-  assert_false(text_parse_percent("%", &percent));
-  assert_false(text_parse_percent("-5%", &percent));
-  assert_false(text_parse_percent("50%%", &percent));
-  assert_false(text_parse_percent("50% ", &percent));
-  assert_false(text_parse_percent("99999999999999999999%", &percent));
+  assert_false(units_parse_percent("50", &percent));
+  assert_false(units_parse_percent("%", &percent));
+  assert_false(units_parse_percent("-5%", &percent));
+  assert_false(units_parse_percent("50%%", &percent));
+  assert_false(units_parse_percent("50% ", &percent));
+  assert_false(units_parse_percent("99999999999999999999%", &percent));
   assert_true(percent == 42);
 }
 
 static void assert_duration(const char *text, int64_t expected)
 {
   int64_t ns = -1;
-  assert_true(text_parse_duration(text, &ns));
+  assert_true(units_parse_duration(text, &ns));
   assert_true(ns == expected);
 }
 
@@ -257,11 +257,11 @@ static void refuses_what_is_no_duration(void **state)
   static const char *const texts[] = {"", "10", "ms", "10 parsecs", "-1s", "10MS", "1h30", "1d"};
   int64_t ns = 42;
   (void)state;
-  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) assert_false(text_parse_duration(texts[i], &ns));
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) assert_false(units_parse_duration(texts[i], &ns));
   errno = 0;
-  assert_false(text_parse_duration("9223372036854775808ns", &ns));
+  assert_false(units_parse_duration("9223372036854775808ns", &ns));
   assert_int_equal(errno, ERANGE);
-  assert_false(text_parse_duration("99999999h", &ns));
+  assert_false(units_parse_duration("99999999h", &ns));
   assert_true(ns == 42);
 }
 

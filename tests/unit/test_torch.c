@@ -47,25 +47,25 @@ static void look_for_old(void *argument)
 static void make_wait(hipStream_t stream, hipStream_t for_stream)
 {
   hipEvent_t event;
-  assert_int_equal(rig_hip()->EventCreateWithFlags(&event, HIPMM_HIP_EVENT_DISABLE_TIMING), 0);
-  assert_int_equal(rig_hip()->EventRecord(event, for_stream), 0);
-  assert_int_equal(rig_hip()->StreamWaitEvent(stream, event, 0), 0);
-  assert_int_equal(rig_hip()->EventDestroy(event), 0);
+  assert_int_equal(fixture_hip()->EventCreateWithFlags(&event, HIPMM_HIP_EVENT_DISABLE_TIMING), 0);
+  assert_int_equal(fixture_hip()->EventRecord(event, for_stream), 0);
+  assert_int_equal(fixture_hip()->StreamWaitEvent(stream, event, 0), 0);
+  assert_int_equal(fixture_hip()->EventDestroy(event), 0);
 }
 
 /* One stream fills a block, another looks at it; the block is freed and filled anew by its next owner on the first. */
 static void share_a_block(hipStream_t owner, hipStream_t other, bool recorded)
 {
   unsigned char *block = torch_allocate(BYTES, owner);
-  assert_int_equal(rig_hip()->MemsetAsync(block, OLD, (size_t)BYTES, owner), 0);
+  assert_int_equal(fixture_hip()->MemsetAsync(block, OLD, (size_t)BYTES, owner), 0);
   make_wait(other, owner);
-  assert_int_equal(rig_hip()->LaunchHostFunc(other, look_for_old, block), 0);
+  assert_int_equal(fixture_hip()->LaunchHostFunc(other, look_for_old, block), 0);
   if (recorded) hipmm_torch_record_stream(block, other);
   hipmm_torch_free(block, BYTES, 0, owner);
   unsigned char *next = torch_allocate(BYTES, owner);
   assert_ptr_equal(next, block);
-  assert_int_equal(rig_hip()->MemsetAsync(next, NEW, (size_t)BYTES, owner), 0);
-  assert_int_equal(rig_hip()->DeviceSynchronize(), 0);
+  assert_int_equal(fixture_hip()->MemsetAsync(next, NEW, (size_t)BYTES, owner), 0);
+  assert_int_equal(fixture_hip()->DeviceSynchronize(), 0);
   assert_int_equal(next[BYTES - 1], NEW);
   hipmm_torch_free(next, BYTES, 0, owner);
 }
@@ -76,15 +76,15 @@ static unsigned share_under_seeds(bool recorded, const char *failing_call)
   wrong = 0;
   for (int seed = 1; seed <= 10; seed++) {
     snprintf(options, sizeof options, "'scheduler': 'stepped', 'seed': %d", seed);
-    rig_start_with(options, stack);
-    hipStream_t owner = rig_stream(), other = rig_stream();
+    fixture_start_with(options, stack);
+    hipStream_t owner = fixture_stream(), other = fixture_stream();
     share_a_block(owner, other, recorded);
     /* our own event is the second of each call */
-    if (failing_call) rig_fail_call(failing_call, 2, 0);
+    if (failing_call) fixture_fail_call(failing_call, 2, 0);
     share_a_block(owner, other, recorded);
     software()->fail_none();
-    rig_drop_stream(owner);
-    rig_drop_stream(other);
+    fixture_drop_stream(owner);
+    fixture_drop_stream(other);
     assert_ok(hipmm_finalize());
     software()->reset();
   }
@@ -115,15 +115,15 @@ static void waits_where_events_fail(void **state)
 static void does_not_wait_itself(void **state)
 {
   (void)state;
-  rig_start_with("'scheduler': 'stepped'", stack);
-  hipStream_t owner = rig_stream(), other = rig_stream();
+  fixture_start_with("'scheduler': 'stepped'", stack);
+  hipStream_t owner = fixture_stream(), other = fixture_stream();
   void *block = torch_allocate(BYTES, owner);
   hipmm_torch_record_stream(block, owner);
   software()->reset_calls();
   hipmm_torch_free(block, BYTES, 0, owner);
   assert_int_equal(software()->calls("hipEventRecord"), 0);
   block = torch_allocate(BYTES, owner);
-  assert_int_equal(rig_hip()->MemsetAsync(block, OLD, (size_t)BYTES, other), 0);
+  assert_int_equal(fixture_hip()->MemsetAsync(block, OLD, (size_t)BYTES, other), 0);
   for (int i = 0; i < 3; i++) hipmm_torch_record_stream(block, other); /* once is enough */
   software()->reset_calls();
   hipmm_torch_free(block, BYTES, 0, owner);
@@ -131,29 +131,29 @@ static void does_not_wait_itself(void **state)
   assert_int_equal(software()->calls("hipStreamWaitEvent"), 1);
   assert_int_equal(software()->calls("hipDeviceSynchronize"), 0);
   assert_true(software()->pending() > 0);
-  rig_drop_stream(owner);
-  rig_drop_stream(other);
+  fixture_drop_stream(owner);
+  fixture_drop_stream(other);
 }
 
 static void records_streams_of_other_devices(void **state)
 {
   (void)state;
-  rig_start_with("'scheduler': 'stepped'", stack);
-  hipStream_t owner = rig_stream(), other;
-  assert_int_equal(rig_hip()->SetDevice(1), 0);
-  other = rig_stream();
+  fixture_start_with("'scheduler': 'stepped'", stack);
+  hipStream_t owner = fixture_stream(), other;
+  assert_int_equal(fixture_hip()->SetDevice(1), 0);
+  other = fixture_stream();
   void *block = torch_allocate(BYTES, owner);
   hipmm_torch_record_stream(block, other);
-  assert_int_equal(rig_hip()->SetDevice(0), 0);
+  assert_int_equal(fixture_hip()->SetDevice(0), 0);
   software()->reset_calls();
   hipmm_torch_free(block, BYTES, 0, owner);
   assert_int_equal(software()->calls("hipStreamWaitEvent"), 1);
   assert_int_equal(software()->calls("hipDeviceSynchronize"), 0);
   int current = -1;
-  assert_int_equal(rig_hip()->GetDevice(&current), 0);
+  assert_int_equal(fixture_hip()->GetDevice(&current), 0);
   assert_int_equal(current, 0);
-  rig_drop_stream(owner);
-  rig_drop_stream(other);
+  fixture_drop_stream(owner);
+  fixture_drop_stream(other);
 }
 
 static void ignores_records_of_foreign_memory(void **state)
@@ -161,8 +161,8 @@ static void ignores_records_of_foreign_memory(void **state)
   (void)state;
   static char foreign[256];
   hipmm_torch_record_stream(foreign, NULL); /* before anything */
-  rig_start(stack);
-  hipStream_t owner = rig_stream(), other = rig_stream();
+  fixture_start(stack);
+  hipStream_t owner = fixture_stream(), other = fixture_stream();
   void *block = torch_allocate(BYTES, owner);
   hipmm_torch_record_stream(foreign, other);
   hipmm_torch_record_stream(NULL, other);
@@ -170,23 +170,23 @@ static void ignores_records_of_foreign_memory(void **state)
   software()->reset_calls();
   hipmm_torch_free(block, BYTES, 0, owner);
   assert_int_equal(software()->calls("hipEventRecord"), 0);
-  rig_drop_stream(owner);
-  rig_drop_stream(other);
+  fixture_drop_stream(owner);
+  fixture_drop_stream(other);
 }
 
 /* What was freed on one stream serves another through an event, not by synchronising the device. */
 static void promises_each_stream(void **state)
 {
   (void)state;
-  rig_start("'stack': [{'type': 'pool', 'maximum_size': '2MiB', 'growth': 'segments'}, 'device']");
-  hipStream_t streams[2] = {rig_stream(), rig_stream()};
+  fixture_start("'stack': [{'type': 'pool', 'maximum_size': '2MiB', 'growth': 'segments'}, 'device']");
+  hipStream_t streams[2] = {fixture_stream(), fixture_stream()};
   software()->reset_calls();
   for (int i = 0; i < 100; i++)
     hipmm_torch_free(torch_allocate(2 * BYTES, streams[i % 2]), 2 * BYTES, 0, streams[i % 2]);
   assert_int_equal(software()->calls("hipDeviceSynchronize"), 0);
   assert_int_equal(software()->calls("hipMalloc"), 1);
-  rig_drop_stream(streams[0]);
-  rig_drop_stream(streams[1]);
+  fixture_drop_stream(streams[0]);
+  fixture_drop_stream(streams[1]);
 }
 
 /* More than there are slots for. */
@@ -195,10 +195,10 @@ static void lives_with_many_streams(void **state)
   (void)state;
   enum { MANY = 1500 };
   static hipStream_t streams[MANY];
-  rig_start(stack);
-  for (int i = 0; i < MANY; i++) streams[i] = rig_stream();
+  fixture_start(stack);
+  for (int i = 0; i < MANY; i++) streams[i] = fixture_stream();
   for (int i = 0; i < MANY; i++) hipmm_torch_free(torch_allocate(1000, streams[i]), 1000, 0, streams[i]);
-  for (int i = 0; i < MANY; i++) rig_drop_stream(streams[i]);
+  for (int i = 0; i < MANY; i++) fixture_drop_stream(streams[i]);
   assert_not_logged();
 }
 
@@ -207,7 +207,7 @@ static void lives_with_many_streams(void **state)
 static void minds_sizes(void **state)
 {
   (void)state;
-  rig_start(stack);
+  fixture_start(stack);
   assert_null(hipmm_torch_malloc(0, 0, NULL));
   assert_not_logged();
   assert_null(hipmm_torch_malloc(-1, 0, NULL));
@@ -232,7 +232,7 @@ static void minds_devices(void **state)
 {
   (void)state;
   static const int none[] = {2, 63, 64, -1, INT32_MAX, INT32_MIN};
-  rig_start(stack);
+  fixture_start(stack);
   for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
     assert_null(hipmm_torch_malloc(1000, none[i], NULL));
     assert_logged("does not exist");
@@ -250,7 +250,7 @@ static void refuses_wrong_frees(void **state)
 {
   (void)state;
   static char foreign[512];
-  rig_start(stack);
+  fixture_start(stack);
   void *block = torch_allocate(1000, NULL);
   hipmm_torch_free(NULL, 1000, 0, NULL);
   assert_not_logged();
@@ -272,7 +272,7 @@ static void tells_blocks(void **state)
 {
   (void)state;
   size_t bytes = 1;
-  rig_start(stack);
+  fixture_start(stack);
   char *block = torch_allocate(1000, NULL);
   assert_ptr_equal(hipmm_torch_base_alloc(block, &bytes), block);
   assert_int_equal(bytes, 1000);
@@ -289,7 +289,7 @@ static void knows_what_begins_an_allocation(void **state)
 {
   char foreign;
   (void)state;
-  rig_start("'stack': ['statistics', 'device']");
+  fixture_start("'stack': ['statistics', 'device']");
   char *first = torch_allocate(BYTES, NULL), *second = torch_allocate(BYTES, NULL);
   assert_int_equal(hipmm_torch_is_allocation(first), 1);
   assert_int_equal(hipmm_torch_is_allocation(second), 1);
@@ -300,7 +300,7 @@ static void knows_what_begins_an_allocation(void **state)
   assert_int_equal(hipmm_torch_is_allocation(second), 0);
   hipmm_torch_free(first, BYTES, 0, NULL);
   assert_ok(hipmm_finalize());
-  rig_start("'stack': [{'type': 'pool', 'growth': 'segments', 'initial_size': '8MiB'}, 'device']");
+  fixture_start("'stack': [{'type': 'pool', 'growth': 'segments', 'initial_size': '8MiB'}, 'device']");
   first = torch_allocate(BYTES, NULL);
   second = torch_allocate(BYTES, NULL);
   assert_int_equal(hipmm_torch_is_allocation(first) + hipmm_torch_is_allocation(second), 1);
@@ -312,11 +312,11 @@ static void gives_idle_memory_back(void **state)
 {
   (void)state;
   hipmm_torch_reset(); /* before anything */
-  rig_start(stack);
+  fixture_start(stack);
   hipmm_torch_free(torch_allocate(BYTES, NULL), BYTES, 0, NULL);
-  assert_true(rig_held_bytes() > 0);
+  assert_true(fixture_held_bytes() > 0);
   hipmm_torch_reset();
-  assert_int_equal(rig_held_bytes(), 0);
+  assert_int_equal(fixture_held_bytes(), 0);
 }
 
 /* ---- Limits ---- */
@@ -324,7 +324,7 @@ static void gives_idle_memory_back(void **state)
 static void keeps_to_the_fraction(void **state)
 {
   (void)state;
-  rig_start(stack);
+  fixture_start(stack);
   void *first = torch_allocate(100 * BYTES, NULL);
   hipmm_torch_memory_fraction(0.5, 0); /* of 256 MiB */
   void *second = torch_allocate(28 * BYTES, NULL);
@@ -355,7 +355,7 @@ static void keeps_to_the_fraction(void **state)
 static void gives_back_what_a_failed_allocation_counted(void **state)
 {
   (void)state;
-  rig_start("'stack': [{'type': 'pool', 'maximum_size': '8MiB'}, 'device']");
+  fixture_start("'stack': [{'type': 'pool', 'maximum_size': '8MiB'}, 'device']");
   hipmm_torch_memory_fraction(0.5, 0);
   for (int i = 0; i < 100; i++) assert_null(hipmm_torch_malloc(100 * BYTES, 0, NULL));
   hipmm_torch_free(torch_allocate(8 * BYTES, NULL), 8 * BYTES, 0, NULL);
@@ -376,9 +376,9 @@ static void take_a_share(int *failures)
 static void never_fails_below_the_fraction(void **state)
 {
   (void)state;
-  rig_start(stack);
+  fixture_start(stack);
   hipmm_torch_memory_fraction(0.25, 0); /* 64 MiB */
-  rig_run_threads(THREADS, take_a_share);
+  fixture_run_threads(THREADS, take_a_share);
   void *all = torch_allocate(64 * BYTES, NULL); /* nothing is still counted */
   assert_null(hipmm_torch_malloc(1, 0, NULL));
   hipmm_torch_free(all, 64 * BYTES, 0, NULL);
@@ -421,19 +421,19 @@ static void serves_threads(void **state)
 {
   (void)state;
   struct worker workers[THREADS] = {0};
-  rig_start(stack);
+  fixture_start(stack);
   for (int i = 0; i < THREADS; i++) {
     workers[i].tag = (unsigned char)(i + 1);
-    workers[i].streams[0] = rig_stream();
-    workers[i].streams[1] = rig_stream();
+    workers[i].streams[0] = fixture_stream();
+    workers[i].streams[1] = fixture_stream();
   }
   for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
   for (int i = 0; i < THREADS; i++) pthread_join(workers[i].thread, NULL);
   for (int i = 0; i < THREADS; i++) assert_int_equal(workers[i].failures, 0);
   assert_not_logged();
   hipmm_torch_reset();
-  assert_int_equal(rig_held_bytes(), 0); /* every block came back, those of the pools as well */
-  for (int i = 0; i < 2 * THREADS; i++) rig_drop_stream(workers[i / 2].streams[i % 2]);
+  assert_int_equal(fixture_held_bytes(), 0); /* every block came back, those of the pools as well */
+  for (int i = 0; i < 2 * THREADS; i++) fixture_drop_stream(workers[i / 2].streams[i % 2]);
 }
 
 /* ---- Private pools ---- */
@@ -443,8 +443,8 @@ static const struct hipmm_torch_pool one = {0, 1}, two = {2, 0};
 static void keeps_the_memory_of_a_graph(void **state)
 {
   (void)state;
-  rig_start(stack);
-  hipStream_t stream = rig_stream(), other = rig_stream();
+  fixture_start(stack);
+  hipStream_t stream = fixture_stream(), other = fixture_stream();
   hipmm_torch_begin_allocate_to_pool(0, one, NULL);
   void *freed = torch_allocate(BYTES, stream), *live = torch_allocate(BYTES, stream);
   hipmm_torch_free(freed, BYTES, 0, stream);
@@ -466,15 +466,15 @@ static void keeps_the_memory_of_a_graph(void **state)
   void *blocks[2] = {torch_allocate(BYTES, stream), torch_allocate(BYTES, stream)};
   assert_true(blocks[0] == freed || blocks[1] == freed);
   assert_true(blocks[0] == live || blocks[1] == live);
-  rig_drop_stream(stream);
-  rig_drop_stream(other);
+  fixture_drop_stream(stream);
+  fixture_drop_stream(other);
 }
 
 /* The pool would give the block out again as one of that size. */
 static void a_pool_keeps_no_block_of_a_wrong_size(void **state)
 {
   (void)state;
-  rig_start(stack);
+  fixture_start(stack);
   hipmm_torch_begin_allocate_to_pool(0, one, NULL);
   void *block = torch_allocate(512, NULL), *next = torch_allocate(512, NULL);
   hipmm_torch_free(block, 1 << 20, 0, NULL);
@@ -491,7 +491,7 @@ static void a_pool_keeps_no_block_of_a_wrong_size(void **state)
   hipmm_torch_free(next, 512, 0, NULL);
   hipmm_torch_release_pool(0, one);
   hipmm_torch_reset();
-  assert_int_equal(rig_held_bytes(), 0);
+  assert_int_equal(fixture_held_bytes(), 0);
 }
 
 /* Nor is it forgotten which further streams use a block. */
@@ -499,31 +499,31 @@ static void a_wrong_size_leaves_the_streams_of_a_block(void **state)
 {
   (void)state;
   atomic_uint lost = 0;
-  rig_start_with("'scheduler': 'stepped'", stack);
-  hipStream_t stream = rig_stream(), other = rig_stream();
+  fixture_start_with("'scheduler': 'stepped'", stack);
+  hipStream_t stream = fixture_stream(), other = fixture_stream();
   for (int round = 0; round < 10; round++) {
     void *block = torch_allocate(BYTES, stream);
-    assert_int_equal(rig_hip()->StreamSynchronize(stream), 0);
+    assert_int_equal(fixture_hip()->StreamSynchronize(stream), 0);
     hipmm_torch_record_stream(block, other);
     hipmm_torch_free(block, BYTES + 1, 0, stream);
     assert_logged("cannot be freed with");
-    assert_int_equal(rig_hip()->MemsetAsync(block, 1, BYTES, other), 0);
-    assert_int_equal(rig_look(block, 1, BYTES, other, &lost), 0);
+    assert_int_equal(fixture_hip()->MemsetAsync(block, 1, BYTES, other), 0);
+    assert_int_equal(fixture_look(block, 1, BYTES, other, &lost), 0);
     hipmm_torch_free(block, BYTES, 0, stream);
     void *second = torch_allocate(BYTES, stream);
-    assert_int_equal(rig_hip()->MemsetAsync(second, 2, BYTES, stream), 0);
-    assert_true(rig_holds(second, 2, BYTES));
+    assert_int_equal(fixture_hip()->MemsetAsync(second, 2, BYTES, stream), 0);
+    assert_true(fixture_holds(second, 2, BYTES));
     hipmm_torch_free(second, BYTES, 0, stream);
   }
   assert_int_equal(lost, 0);
-  rig_drop_stream(stream);
-  rig_drop_stream(other);
+  fixture_drop_stream(stream);
+  fixture_drop_stream(other);
 }
 
 static void frees_what_outlives_its_pool(void **state)
 {
   (void)state;
-  rig_start(stack);
+  fixture_start(stack);
   hipmm_torch_begin_allocate_to_pool(0, one, NULL);
   void *block = torch_allocate(BYTES, NULL);
   hipmm_torch_end_allocate_to_pool(0, one);
@@ -536,14 +536,14 @@ static void frees_what_outlives_its_pool(void **state)
   hipmm_torch_release_pool(0, one); /* once too often */
   hipmm_torch_free(block, BYTES, 0, NULL);
   hipmm_torch_reset();
-  assert_int_equal(rig_held_bytes(), 0);
+  assert_int_equal(fixture_held_bytes(), 0);
   assert_not_logged();
 }
 
 static void allocates_for_the_pool_begun_last(void **state)
 {
   (void)state;
-  rig_start(stack);
+  fixture_start(stack);
   hipmm_torch_begin_allocate_to_pool(0, one, NULL);
   hipmm_torch_begin_allocate_to_pool(0, two, NULL);
   void *second = torch_allocate(BYTES, NULL);
@@ -565,8 +565,8 @@ static void allocates_for_the_pool_begun_last(void **state)
 static void puts_waiting_off_until_the_end(void **state)
 {
   (void)state;
-  rig_start(stack);
-  hipStream_t stream = rig_stream(), other = rig_stream();
+  fixture_start(stack);
+  hipStream_t stream = fixture_stream(), other = fixture_stream();
   void *before = torch_allocate(BYTES, stream);
   hipmm_torch_record_stream(before, other);
   hipmm_torch_begin_allocate_to_pool(0, one, NULL);
@@ -584,8 +584,8 @@ static void puts_waiting_off_until_the_end(void **state)
   assert_int_equal(software()->calls("hipEventRecord"), 2);
   assert_ptr_equal(torch_allocate(BYTES, stream), inside);
   assert_not_logged();
-  rig_drop_stream(stream);
-  rig_drop_stream(other);
+  fixture_drop_stream(stream);
+  fixture_drop_stream(other);
 }
 
 /* ---- Failures ---- */
@@ -603,7 +603,7 @@ static void leave(const char *message)
 static void lets_a_function_leave(void **state)
 {
   (void)state;
-  rig_start(stack);
+  fixture_start(stack);
   hipmm_torch_on_failure(leave);
   for (int i = 0; i < 3; i++) {
     told[0] = '\0';
@@ -626,8 +626,8 @@ static void starts_anew_after_the_end(void **state)
   (void)state;
   hipStream_t stream;
   for (int i = 0; i < 3; i++) {
-    rig_start(stack);
-    stream = rig_stream();
+    fixture_start(stack);
+    stream = fixture_stream();
     void *block = torch_allocate(BYTES, stream), *kept = torch_allocate(BYTES, stream);
     hipmm_torch_record_stream(block, NULL);
     hipmm_torch_begin_allocate_to_pool(0, one, NULL);
@@ -640,7 +640,7 @@ static void starts_anew_after_the_end(void **state)
     hipmm_torch_reset();
     hipmm_torch_record_stream(kept, NULL);
     assert_not_logged();
-    rig_drop_stream(stream);
+    fixture_drop_stream(stream);
   }
 }
 
@@ -657,7 +657,7 @@ static int in_a_child(const void *block)
 static void refuses_the_child_of_a_fork(void **state)
 {
   (void)state;
-  rig_start(stack);
+  fixture_start(stack);
   void *block = torch_allocate(BYTES, NULL);
   assert_int_equal(run_forked(in_a_child, block).status, 0);
   assert_logged("the child of a fork");
@@ -667,7 +667,7 @@ static void refuses_the_child_of_a_fork(void **state)
 static void says_when_the_devices_differ(void **state)
 {
   (void)state;
-  rig_start(stack);
+  fixture_start(stack);
   hipmm_torch_init(0);
   hipmm_torch_init(2);
   assert_not_logged();
@@ -734,8 +734,8 @@ static void serves_cupy(void **state)
 {
   (void)state;
   static char foreign[256];
-  rig_start(stack);
-  hipStream_t stream = rig_stream();
+  fixture_start(stack);
+  hipStream_t stream = fixture_stream();
   assert_null(hipmm_cupy_malloc(stream, 0, 0));
   unsigned char *block = hipmm_cupy_malloc(stream, 1000, 0);
   assert_non_null(block);
@@ -753,58 +753,58 @@ static void serves_cupy(void **state)
   assert_logged("cupy: cannot allocate");
   assert_null(hipmm_cupy_malloc(stream, 1000, 9));
   assert_logged("device 9 does not exist");
-  rig_drop_stream(stream);
+  fixture_drop_stream(stream);
 }
 
 /* Without a limit or a line of the test before. */
 static int setup(void **state)
 {
   hipmm_torch_on_failure(NULL);
-  rig_start(stack);
+  fixture_start(stack);
   hipmm_torch_memory_fraction(1, 0);
   assert_ok(hipmm_finalize());
   logged();
-  return rig_setup(state);
+  return fixture_setup(state);
 }
 
-#define rig_test(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
+#define fixture_test(name) cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)
 
 int main(int n_arguments, char **arguments)
 {
   if (n_arguments == 2 && !strcmp(arguments[1], "uninitialised")) return allocate_uninitialised();
   log_to_file("warning");
   const struct CMUnitTest tests[] = {
-      rig_test(frees_after_the_work_of_recorded_streams),
-      rig_test(would_notice_a_missing_wait),
-      rig_test(waits_where_events_fail),
-      rig_test(does_not_wait_itself),
-      rig_test(records_streams_of_other_devices),
-      rig_test(ignores_records_of_foreign_memory),
-      rig_test(promises_each_stream),
-      rig_test(lives_with_many_streams),
-      rig_test(minds_sizes),
-      rig_test(minds_devices),
-      rig_test(refuses_wrong_frees),
-      rig_test(tells_blocks),
-      rig_test(knows_what_begins_an_allocation),
-      rig_test(gives_idle_memory_back),
-      rig_test(keeps_to_the_fraction),
-      rig_test(gives_back_what_a_failed_allocation_counted),
-      rig_test(never_fails_below_the_fraction),
-      rig_test(serves_threads),
-      rig_test(keeps_the_memory_of_a_graph),
-      rig_test(a_pool_keeps_no_block_of_a_wrong_size),
-      rig_test(a_wrong_size_leaves_the_streams_of_a_block),
-      rig_test(frees_what_outlives_its_pool),
-      rig_test(allocates_for_the_pool_begun_last),
-      rig_test(puts_waiting_off_until_the_end),
-      rig_test(lets_a_function_leave),
-      rig_test(starts_anew_after_the_end),
-      rig_test(refuses_the_child_of_a_fork),
-      rig_test(says_when_the_devices_differ),
+      fixture_test(frees_after_the_work_of_recorded_streams),
+      fixture_test(would_notice_a_missing_wait),
+      fixture_test(waits_where_events_fail),
+      fixture_test(does_not_wait_itself),
+      fixture_test(records_streams_of_other_devices),
+      fixture_test(ignores_records_of_foreign_memory),
+      fixture_test(promises_each_stream),
+      fixture_test(lives_with_many_streams),
+      fixture_test(minds_sizes),
+      fixture_test(minds_devices),
+      fixture_test(refuses_wrong_frees),
+      fixture_test(tells_blocks),
+      fixture_test(knows_what_begins_an_allocation),
+      fixture_test(gives_idle_memory_back),
+      fixture_test(keeps_to_the_fraction),
+      fixture_test(gives_back_what_a_failed_allocation_counted),
+      fixture_test(never_fails_below_the_fraction),
+      fixture_test(serves_threads),
+      fixture_test(keeps_the_memory_of_a_graph),
+      fixture_test(a_pool_keeps_no_block_of_a_wrong_size),
+      fixture_test(a_wrong_size_leaves_the_streams_of_a_block),
+      fixture_test(frees_what_outlives_its_pool),
+      fixture_test(allocates_for_the_pool_begun_last),
+      fixture_test(puts_waiting_off_until_the_end),
+      fixture_test(lets_a_function_leave),
+      fixture_test(starts_anew_after_the_end),
+      fixture_test(refuses_the_child_of_a_fork),
+      fixture_test(says_when_the_devices_differ),
       cmocka_unit_test(initialises_from_the_environment),
       cmocka_unit_test(says_once_why_it_cannot_initialise),
-      rig_test(serves_cupy),
+      fixture_test(serves_cupy),
   };
   return cmocka_run_group_tests_name("torch", tests, NULL, NULL);
 }

@@ -20,7 +20,7 @@ const char *bench_calls_name(size_t row)
   return calls_row && row < BENCH_CALLS_MOST ? calls_row(row, NULL) : NULL;
 }
 
-static void calls_read(struct bench_calls *calls)
+static void bench_calls_read(struct bench_calls *calls)
 {
   for (size_t i = 0; calls_row && i < BENCH_CALLS_MOST; i++)
     if (!calls_row(i, &calls->counts[i])) return;
@@ -29,13 +29,13 @@ static void calls_read(struct bench_calls *calls)
 void bench_calls_start(struct bench_calls *calls)
 {
   *calls = (struct bench_calls){0};
-  calls_read(calls);
+  bench_calls_read(calls);
 }
 
 void bench_calls_stop(struct bench_calls *calls)
 {
   struct bench_calls now = {0};
-  calls_read(&now);
+  bench_calls_read(&now);
   for (size_t i = 0; i < BENCH_CALLS_MOST; i++) calls->counts[i] = now.counts[i] - calls->counts[i];
 }
 

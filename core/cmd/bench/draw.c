@@ -10,7 +10,7 @@
 #define DRAW_CIRCLE 6.283185307179586
 
 /* splitmix64 (Steele, Lea, Flood 2014). */
-static uint64_t draw_bits(uint64_t *state)
+static uint64_t bench_draw_bits(uint64_t *state)
 {
   uint64_t z = (*state += UINT64_C(0x9E3779B97F4A7C15));
   z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
@@ -19,25 +19,25 @@ static uint64_t draw_bits(uint64_t *state)
 }
 
 /* Between 0 and 1, both excluded. */
-static double draw_unit(uint64_t *state)
+static double bench_draw_unit(uint64_t *state)
 {
-  return ((double)(draw_bits(state) >> 11) + 0.5) / 9007199254740992.0;
+  return ((double)(bench_draw_bits(state) >> 11) + 0.5) / 9007199254740992.0;
 }
 
-static uint64_t draw_lognormal(const struct bench_plan *plan, uint64_t *state)
+static uint64_t bench_draw_lognormal(const struct bench_plan *plan, uint64_t *state)
 {
-  double u = draw_unit(state), v = draw_unit(state);
+  double u = bench_draw_unit(state), v = bench_draw_unit(state);
   double bytes = DRAW_MEDIAN * exp(DRAW_SIGMA * sqrt(-2.0 * log(u)) * cos(DRAW_CIRCLE * v));
   return (uint64_t)fmin(fmax(bytes, (double)plan->min_size_bytes), (double)plan->max_size_bytes);
 }
 
-static uint64_t draw_bytes(const struct bench_plan *plan, uint64_t *state)
+static uint64_t bench_draw_bytes(const struct bench_plan *plan, uint64_t *state)
 {
   switch (plan->distribution) {
   case BENCH_FIXED: return plan->size_bytes;
   case BENCH_UNIFORM:
-    return plan->min_size_bytes + draw_bits(state) % (plan->max_size_bytes - plan->min_size_bytes + 1);
-  default: return draw_lognormal(plan, state);
+    return plan->min_size_bytes + bench_draw_bits(state) % (plan->max_size_bytes - plan->min_size_bytes + 1);
+  default: return bench_draw_lognormal(plan, state);
   }
 }
 
@@ -45,7 +45,7 @@ void bench_draw(const struct bench_plan *plan, size_t thread, struct bench_step 
 {
   uint64_t state = ((uint64_t)thread + 1) * 7919 + 12345;
   for (size_t i = 0; i < BENCH_STEPS; i++) {
-    uint64_t bytes = draw_bytes(plan, &state), bits = draw_bits(&state);
+    uint64_t bytes = bench_draw_bytes(plan, &state), bits = bench_draw_bits(&state);
     steps[i] = (struct bench_step){.bytes = bytes,
                                    .pick = (uint32_t)(bits >> 32),
                                    .allocate = bits & 1,

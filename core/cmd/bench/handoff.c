@@ -17,14 +17,14 @@ struct bench_ring {
   _Alignas(RING_LINE) void *slots[RING_SLOTS][BENCH_BATCH];
 };
 
-static bool ring_frees(const struct bench_worker *worker)
+static bool bench_handoff_ring_frees(const struct bench_worker *worker)
 {
   return worker->index % 2 == 1;
 }
 
-static bool ring_prepare(struct bench_worker *worker, struct bench_worker *workers)
+static bool bench_handoff_ring_prepare(struct bench_worker *worker, struct bench_worker *workers)
 {
-  if (ring_frees(worker)) {
+  if (bench_handoff_ring_frees(worker)) {
     worker->ring = workers[worker->index - 1].ring;
     return true;
   }
@@ -33,12 +33,12 @@ static bool ring_prepare(struct bench_worker *worker, struct bench_worker *worke
   return worker->ring != NULL;
 }
 
-static void ring_release(struct bench_worker *worker)
+static void bench_handoff_ring_release(struct bench_worker *worker)
 {
-  if (!ring_frees(worker)) free(worker->ring);
+  if (!bench_handoff_ring_frees(worker)) free(worker->ring);
 }
 
-static bool ring_ready_to_write(struct bench_worker *worker)
+static bool bench_handoff_ring_ready_to_write(struct bench_worker *worker)
 {
   struct bench_ring *ring = worker->ring;
   size_t written = atomic_load_explicit(&ring->written, memory_order_relaxed);
@@ -46,7 +46,7 @@ static bool ring_ready_to_write(struct bench_worker *worker)
   return true;
 }
 
-static bool ring_ready_to_read(struct bench_worker *worker)
+static bool bench_handoff_ring_ready_to_read(struct bench_worker *worker)
 {
   struct bench_ring *ring = worker->ring;
   size_t read = atomic_load_explicit(&ring->read, memory_order_relaxed);
@@ -58,12 +58,13 @@ static bool ring_ready_to_read(struct bench_worker *worker)
   }
 }
 
-static bool ring_ready(struct bench_worker *worker)
+static bool bench_handoff_ring_ready(struct bench_worker *worker)
 {
-  return ring_frees(worker) ? ring_ready_to_read(worker) : ring_ready_to_write(worker);
+  return bench_handoff_ring_frees(worker) ? bench_handoff_ring_ready_to_read(worker)
+                                          : bench_handoff_ring_ready_to_write(worker);
 }
 
-static inline void ring_write(struct bench_worker *worker, bool timed)
+static inline void bench_handoff_ring_write(struct bench_worker *worker, bool timed)
 {
   struct bench_ring *ring = worker->ring;
   size_t written = atomic_load_explicit(&ring->written, memory_order_relaxed), bytes = worker->plan->size_bytes;
@@ -74,7 +75,7 @@ static inline void ring_write(struct bench_worker *worker, bool timed)
   atomic_store_explicit(&ring->written, written + 1, memory_order_release);
 }
 
-static inline void ring_read(struct bench_worker *worker, bool timed)
+static inline void bench_handoff_ring_read(struct bench_worker *worker, bool timed)
 {
   struct bench_ring *ring = worker->ring;
   size_t read = atomic_load_explicit(&ring->read, memory_order_relaxed), bytes = worker->plan->size_bytes;
@@ -85,34 +86,34 @@ static inline void ring_read(struct bench_worker *worker, bool timed)
   atomic_store_explicit(&ring->read, read + 1, memory_order_release);
 }
 
-static inline size_t ring_run(struct bench_worker *worker, bool timed)
+static inline size_t bench_handoff_ring_run(struct bench_worker *worker, bool timed)
 {
-  if (ring_frees(worker))
-    ring_read(worker, timed);
+  if (bench_handoff_ring_frees(worker))
+    bench_handoff_ring_read(worker, timed);
   else
-    ring_write(worker, timed);
+    bench_handoff_ring_write(worker, timed);
   return BENCH_BATCH;
 }
 
-static size_t ring_batch(struct bench_worker *worker)
+static size_t bench_handoff_ring_batch(struct bench_worker *worker)
 {
-  return ring_run(worker, false);
+  return bench_handoff_ring_run(worker, false);
 }
 
-static size_t ring_sample(struct bench_worker *worker)
+static size_t bench_handoff_ring_sample(struct bench_worker *worker)
 {
-  return ring_run(worker, true);
+  return bench_handoff_ring_run(worker, true);
 }
 
-static void ring_end(struct bench_worker *worker)
+static void bench_handoff_ring_end(struct bench_worker *worker)
 {
-  if (!ring_frees(worker)) atomic_store_explicit(&worker->ring->over, true, memory_order_release);
+  if (!bench_handoff_ring_frees(worker)) atomic_store_explicit(&worker->ring->over, true, memory_order_release);
 }
 
-const struct bench_ops bench_handoff_ops = {.prepare = ring_prepare,
-                                            .ready = ring_ready,
-                                            .drains = ring_frees,
-                                            .batch = ring_batch,
-                                            .sample = ring_sample,
-                                            .end = ring_end,
-                                            .release = ring_release};
+const struct bench_ops bench_handoff_ops = {.prepare = bench_handoff_ring_prepare,
+                                            .ready = bench_handoff_ring_ready,
+                                            .drains = bench_handoff_ring_frees,
+                                            .batch = bench_handoff_ring_batch,
+                                            .sample = bench_handoff_ring_sample,
+                                            .end = bench_handoff_ring_end,
+                                            .release = bench_handoff_ring_release};

@@ -10,7 +10,7 @@ enum { PRINT_LABEL = 18, PRINT_CELL = 32 };
 /* ---- JSON ------------------------------------------------------------------------------------------------------ */
 
 /* The functions that were called, by name. */
-static json_t *print_json_calls(const struct bench_result *result, const struct bench_calls *calls)
+static json_t *bench_print_json_calls(const struct bench_result *result, const struct bench_calls *calls)
 {
   if (!result->calls_are_known) return json_null();
   json_t *object = json_object();
@@ -20,7 +20,7 @@ static json_t *print_json_calls(const struct bench_result *result, const struct 
   return object;
 }
 
-static json_t *print_json_result(const struct bench_plan *plan, const struct bench_result *result)
+static json_t *bench_print_json_result(const struct bench_plan *plan, const struct bench_result *result)
 {
   json_t *object = json_pack(
       "{s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:o}", "workload", bench_workload_name(plan->workload),
@@ -28,26 +28,26 @@ static json_t *print_json_result(const struct bench_plan *plan, const struct ben
       bench_times_ns(&result->times, 0.5), "p99_ns", bench_times_ns(&result->times, 0.99), "max_ns",
       bench_times_ns(&result->times, 1), "peak_requested_bytes", (json_int_t)result->peak_requested_bytes,
       "peak_reserved_bytes", (json_int_t)result->peak_reserved_bytes, "failures", (json_int_t)result->failures,
-      "runtime_calls", print_json_calls(result, &result->calls));
+      "runtime_calls", bench_print_json_calls(result, &result->calls));
   if (plan->workload != BENCH_REPLAY || !object) return object;
   json_object_set_new(object, "ns_per_op_cold", json_real(result->cold_ns_per_op));
-  json_object_set_new(object, "runtime_calls_cold", print_json_calls(result, &result->cold_calls));
+  json_object_set_new(object, "runtime_calls_cold", bench_print_json_calls(result, &result->cold_calls));
   return object;
 }
 
-static double print_ratio(const struct bench_result *result, const struct bench_result *first)
+static double bench_print_ratio(const struct bench_result *result, const struct bench_result *first)
 {
   return first->ns_per_op > 0 ? result->ns_per_op / first->ns_per_op : 0;
 }
 
-static int print_json_comparison(const struct bench_plan *plan, char *const *files, size_t n,
-                                 const struct bench_result *results, int status)
+static int bench_print_json_comparison(const struct bench_plan *plan, char *const *files, size_t n,
+                                       const struct bench_result *results, int status)
 {
   json_t *array = json_array();
   for (size_t i = 0; i < n; i++) {
-    json_t *object = print_json_result(plan, &results[i]);
+    json_t *object = bench_print_json_result(plan, &results[i]);
     json_object_set_new(object, "config", output_json_string(files[i]));
-    json_object_set_new(object, "ratio", json_real(print_ratio(&results[i], results)));
+    json_object_set_new(object, "ratio", json_real(bench_print_ratio(&results[i], results)));
     json_array_append_new(array, object);
   }
   return output_json(json_pack("{s:s, s:I, s:I, s:o}", "workload", bench_workload_name(plan->workload), "threads",
@@ -57,30 +57,30 @@ static int print_json_comparison(const struct bench_plan *plan, char *const *fil
 
 /* ---- Lines ----------------------------------------------------------------------------------------------------- */
 
-static void print_label(const char *label)
+static void bench_print_label(const char *label)
 {
   printf("  ");
   print_padded(STYLE_OFF, label, PRINT_LABEL);
 }
 
-static void print_time(const char *label, double ns, const char *remark)
+static void bench_print_time(const char *label, double ns, const char *remark)
 {
-  print_label(label);
+  bench_print_label(label);
   printf("%s%12.1f ns%s%s%s\n", style(STYLE_NAME), ns, style(STYLE_OFF), *remark ? "  " : "", remark);
 }
 
-static void print_bytes(const char *label, uint64_t bytes, const char *remark)
+static void bench_print_bytes(const char *label, uint64_t bytes, const char *remark)
 {
   char words[PRINT_CELL];
-  print_label(label);
-  printf("%s%15s%s%s%s\n", style(STYLE_NAME), text_bytes(bytes, words, sizeof words), style(STYLE_OFF),
+  bench_print_label(label);
+  printf("%s%15s%s%s%s\n", style(STYLE_NAME), units_format_bytes(bytes, words, sizeof words), style(STYLE_OFF),
          *remark ? "  " : "", remark);
 }
 
-static void print_calls(const char *label, const struct bench_result *result, const struct bench_calls *calls)
+static void bench_print_calls(const char *label, const struct bench_result *result, const struct bench_calls *calls)
 {
   const char *name;
-  print_label(label);
+  bench_print_label(label);
   if (!result->calls_are_known) {
     printf("%15s  this runtime does not count them\n", "unknown");
     return;
@@ -90,7 +90,7 @@ static void print_calls(const char *label, const struct bench_result *result, co
     if (calls->counts[row] > 0) printf("    %-31s%llu\n", name, (unsigned long long)calls->counts[row]);
 }
 
-static void print_failures(const char *file, const struct bench_result *result)
+static void bench_print_failures(const char *file, const struct bench_result *result)
 {
   if (result->failures == 0) return;
   printf("\nFirst failure");
@@ -103,12 +103,12 @@ static void print_failures(const char *file, const struct bench_result *result)
   putchar('\n');
 }
 
-static double print_overhead(const struct bench_result *result)
+static double bench_print_overhead(const struct bench_result *result)
 {
   return result->peak_requested_bytes ? (double)result->peak_reserved_bytes / (double)result->peak_requested_bytes : 0;
 }
 
-static void print_head(const struct bench_plan *plan)
+static void bench_print_head(const struct bench_plan *plan)
 {
   printf("%s%s%s", style(STYLE_NAME), bench_workload_name(plan->workload), style(STYLE_OFF));
   if (plan->workload == BENCH_REPLAY) {
@@ -118,66 +118,67 @@ static void print_head(const struct bench_plan *plan)
   printf(", %zu thread%s", plan->threads, plan->threads == 1 ? "" : "s");
 }
 
-static void print_times(const struct bench_plan *plan, const struct bench_result *result)
+static void bench_print_times(const struct bench_plan *plan, const struct bench_result *result)
 {
-  print_time("mean", result->ns_per_op, "an operation");
-  if (plan->workload == BENCH_REPLAY) print_time("mean, first pass", result->cold_ns_per_op, "an operation");
-  print_time("half take at most", bench_times_ns(&result->times, 0.5), "of those timed singly");
-  print_time("99% take at most", bench_times_ns(&result->times, 0.99), "");
-  print_time("longest", bench_times_ns(&result->times, 1), "");
+  bench_print_time("mean", result->ns_per_op, "an operation");
+  if (plan->workload == BENCH_REPLAY) bench_print_time("mean, first pass", result->cold_ns_per_op, "an operation");
+  bench_print_time("half take at most", bench_times_ns(&result->times, 0.5), "of those timed singly");
+  bench_print_time("99% take at most", bench_times_ns(&result->times, 0.99), "");
+  bench_print_time("longest", bench_times_ns(&result->times, 1), "");
 }
 
 int bench_print(const struct bench_plan *plan, const struct source *source, const struct bench_result *result,
                 int status)
 {
   char over[PRINT_CELL];
-  if (plan->json) return output_json(print_json_result(plan, result), status);
-  print_head(plan);
+  if (plan->json) return output_json(bench_print_json_result(plan, result), status);
+  bench_print_head(plan);
   printf(", through ");
   output_text(stdout, source->file ? source->file : "a plain `device` resource (no graph file found)");
   printf(" on the runtime ");
   output_text(stdout, hipmm_runtime());
   printf("\n\n");
-  print_label("operations");
+  bench_print_label("operations");
   printf("%s%15llu%s\n", style(STYLE_NAME), (unsigned long long)result->ops, style(STYLE_OFF));
-  print_times(plan, result);
-  print_bytes("peak requested", result->peak_requested_bytes, "");
-  snprintf(over, sizeof over, "%.3f of that", print_overhead(result));
-  print_bytes("peak reserved", result->peak_reserved_bytes, over);
-  print_label("failures");
+  bench_print_times(plan, result);
+  bench_print_bytes("peak requested", result->peak_requested_bytes, "");
+  snprintf(over, sizeof over, "%.3f of that", bench_print_overhead(result));
+  bench_print_bytes("peak reserved", result->peak_reserved_bytes, over);
+  bench_print_label("failures");
   printf("%s%15llu%s\n", style(result->failures ? STYLE_BAD : STYLE_GOOD), (unsigned long long)result->failures,
          style(STYLE_OFF));
-  print_calls("HIP calls", result, &result->calls);
-  if (plan->workload == BENCH_REPLAY) print_calls("HIP calls, first", result, &result->cold_calls);
-  print_failures(NULL, result);
+  bench_print_calls("HIP calls", result, &result->calls);
+  if (plan->workload == BENCH_REPLAY) bench_print_calls("HIP calls, first", result, &result->cold_calls);
+  bench_print_failures(NULL, result);
   return output_finish(status);
 }
 
 /* ---- A table --------------------------------------------------------------------------------------------------- */
 
-static void print_row(const char *file, size_t width, const struct bench_result *result,
-                      const struct bench_result *first)
+static void bench_print_row(const char *file, size_t width, const struct bench_result *result,
+                            const struct bench_result *first)
 {
   char requested[PRINT_CELL], reserved[PRINT_CELL], calls[PRINT_CELL] = "unknown";
   if (result->calls_are_known && result->ops > 0)
     snprintf(calls, sizeof calls, "%.4f", (double)bench_calls_total(&result->calls) / (double)result->ops);
   printf("  ");
   print_padded(STYLE_NAME, file, width);
-  printf(" %9.1f %6.2f %9.1f %9.1f %11.1f %12s %12s %7.3f %9s %s%8llu%s\n", result->ns_per_op,
-         print_ratio(result, first), bench_times_ns(&result->times, 0.5), bench_times_ns(&result->times, 0.99),
-         bench_times_ns(&result->times, 1), text_bytes(result->peak_requested_bytes, requested, sizeof requested),
-         text_bytes(result->peak_reserved_bytes, reserved, sizeof reserved), print_overhead(result), calls,
-         style(result->failures ? STYLE_BAD : STYLE_GOOD), (unsigned long long)result->failures, style(STYLE_OFF));
+  printf(
+      " %9.1f %6.2f %9.1f %9.1f %11.1f %12s %12s %7.3f %9s %s%8llu%s\n", result->ns_per_op,
+      bench_print_ratio(result, first), bench_times_ns(&result->times, 0.5), bench_times_ns(&result->times, 0.99),
+      bench_times_ns(&result->times, 1), units_format_bytes(result->peak_requested_bytes, requested, sizeof requested),
+      units_format_bytes(result->peak_reserved_bytes, reserved, sizeof reserved), bench_print_overhead(result), calls,
+      style(result->failures ? STYLE_BAD : STYLE_GOOD), (unsigned long long)result->failures, style(STYLE_OFF));
 }
 
 int bench_print_comparison(const struct bench_plan *plan, char *const *files, size_t n,
                            const struct bench_result *results, int status)
 {
   size_t width = strlen("configuration");
-  if (plan->json) return print_json_comparison(plan, files, n, results, status);
+  if (plan->json) return bench_print_json_comparison(plan, files, n, results, status);
   for (size_t i = 0; i < n; i++)
     if (text_width(files[i]) > width) width = text_width(files[i]);
-  print_head(plan);
+  bench_print_head(plan);
   printf(", %d rounds in turns on the runtime ", BENCH_ROUNDS);
   output_text(stdout, hipmm_runtime());
   printf("; ns an operation, the median of the rounds\n\n");
@@ -185,7 +186,7 @@ int bench_print_comparison(const struct bench_plan *plan, char *const *files, si
   print_padded(STYLE_FAINT, "configuration", width);
   printf(" %s%9s %6s %9s %9s %11s %12s %12s %7s %9s %8s%s\n", style(STYLE_FAINT), "mean", "ratio", "50%", "99%",
          "longest", "requested", "reserved", "res/req", "calls/op", "failures", style(STYLE_OFF));
-  for (size_t i = 0; i < n; i++) print_row(files[i], width, &results[i], results);
-  for (size_t i = 0; i < n; i++) print_failures(files[i], &results[i]);
+  for (size_t i = 0; i < n; i++) bench_print_row(files[i], width, &results[i], results);
+  for (size_t i = 0; i < n; i++) bench_print_failures(files[i], &results[i]);
   return output_finish(status);
 }

@@ -6,7 +6,7 @@
 #include "bench.h"
 #include <stdlib.h>
 
-static bool streams_fail(const char *call, int code)
+static bool bench_streams_fail(const char *call, int code)
 {
   say("bench: hip%s: %s", call, hip_table()->GetErrorName(code));
   return false;
@@ -35,13 +35,13 @@ void bench_streams_destroy(size_t n, hipStream_t *streams)
 bool bench_streams_make(size_t n, hipStream_t **streams_out)
 {
   int code = hip_table()->SetDevice(BENCH_DEVICE);
-  if (code != HIPMM_HIP_SUCCESS) return streams_fail("SetDevice", code);
+  if (code != HIPMM_HIP_SUCCESS) return bench_streams_fail("SetDevice", code);
   hipStream_t *streams = calloc(n, sizeof *streams);
   size_t made = 0;
   if (!streams) say("bench: out of memory");
   for (; streams && made < n && code == HIPMM_HIP_SUCCESS; made += code == HIPMM_HIP_SUCCESS)
     code = hip_table()->StreamCreateWithFlags(&streams[made], HIPMM_HIP_STREAM_NON_BLOCKING);
-  if (code != HIPMM_HIP_SUCCESS) streams_fail("StreamCreateWithFlags", code);
+  if (code != HIPMM_HIP_SUCCESS) bench_streams_fail("StreamCreateWithFlags", code);
   if (streams && made == n && bench_streams_retain(n, streams)) {
     *streams_out = streams;
     return true;

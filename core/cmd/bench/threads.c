@@ -35,7 +35,7 @@ struct member {
   int64_t spent_ns, peak_bytes; /* the most that all threads together had live when this one looked */
 };
 
-static const struct bench_ops *squad_ops(enum bench_workload workload)
+static const struct bench_ops *bench_threads_squad_ops(enum bench_workload workload)
 {
   switch (workload) {
   case BENCH_RANDOM: return &bench_random_ops;
@@ -48,7 +48,7 @@ static const struct bench_ops *squad_ops(enum bench_workload workload)
 /* ---- In the thread --------------------------------------------------------------------------------------------- */
 
 /* Between batches, unmeasured: what do all have live? */
-static void member_look(struct member *member)
+static void bench_threads_member_look(struct member *member)
 {
   struct squad *squad = member->squad;
   const struct bench_worker *worker = member->worker;
@@ -59,7 +59,7 @@ static void member_look(struct member *member)
   if (together > member->peak_bytes) member->peak_bytes = together;
 }
 
-static void member_warm_up(struct member *member)
+static void bench_threads_member_warm_up(struct member *member)
 {
   const struct bench_ops *ops = member->squad->ops;
   bench_times_start(&member->worker->times);
@@ -67,13 +67,13 @@ static void member_warm_up(struct member *member)
   for (int i = 0; i < BENCH_WARM_BATCHES; i++) {
     if (ops->ready) ops->ready(member->worker);
     ops->batch(member->worker);
-    member_look(member);
+    bench_threads_member_look(member);
   }
 }
 
 /* Every so many batches one is sampled, and does not count for the mean: reading the clock takes as long as a fast
  * operation. */
-static void member_measure(struct member *member)
+static void bench_threads_member_measure(struct member *member)
 {
   const struct bench_ops *ops = member->squad->ops;
   struct bench_worker *worker = member->worker;
@@ -89,12 +89,12 @@ static void member_measure(struct member *member)
     member->ops += ops->batch(worker);
     end_ns = bench_now_ns();
     member->spent_ns += end_ns - start_ns;
-    member_look(member);
+    bench_threads_member_look(member);
   } while (end_ns - began_ns < member->squad->run_ns || (ops->drains && ops->drains(worker)));
   if (ops->end) ops->end(worker);
 }
 
-static void member_begin_together(struct squad *squad)
+static void bench_threads_member_begin_together(struct squad *squad)
 {
   if (pthread_barrier_wait(&squad->barrier) == PTHREAD_BARRIER_SERIAL_THREAD) {
     squad->began_ns = bench_now_ns();
@@ -104,7 +104,7 @@ static void member_begin_together(struct squad *squad)
   pthread_barrier_wait(&squad->barrier);
 }
 
-static void member_end_together(struct squad *squad)
+static void bench_threads_member_end_together(struct squad *squad)
 {
   if (pthread_barrier_wait(&squad->barrier) == PTHREAD_BARRIER_SERIAL_THREAD) {
     bench_calls_stop(&squad->calls);
@@ -114,17 +114,17 @@ static void member_end_together(struct squad *squad)
   pthread_barrier_wait(&squad->barrier);
 }
 
-static void *member_run(void *closure)
+static void *bench_threads_member_run(void *closure)
 {
   struct member *member = closure;
   struct squad *squad = member->squad;
   pthread_mutex_lock(&squad->gate);
   pthread_mutex_unlock(&squad->gate);
   if (squad->given_up) return NULL;
-  member_warm_up(member);
-  member_begin_together(squad);
-  member_measure(member);
-  member_end_together(squad);
+  bench_threads_member_warm_up(member);
+  bench_threads_member_begin_together(squad);
+  bench_threads_member_measure(member);
+  bench_threads_member_end_together(squad);
   if (squad->ops->clean) squad->ops->clean(member->worker);
   return NULL;
 }
@@ -132,13 +132,15 @@ static void *member_run(void *closure)
 /* ---- Around the threads ---------------------------------------------------------------------------------------- */
 
 /* Starts all threads and waits for their end. False: not all could be started, and none did anything. */
-static bool squad_run(struct squad *squad, struct member *members)
+static bool bench_threads_squad_run(struct squad *squad, struct member *members)
 {
   size_t n = squad->plan->threads, started = 0;
   pthread_mutex_init(&squad->gate, NULL);
   pthread_barrier_init(&squad->barrier, NULL, (unsigned)n);
   pthread_mutex_lock(&squad->gate);
-  while (started < n && pthread_create(&members[started].thread, NULL, member_run, &members[started]) == 0) started++;
+  while (started < n &&
+         pthread_create(&members[started].thread, NULL, bench_threads_member_run, &members[started]) == 0)
+    started++;
   squad->given_up = started < n;
   pthread_mutex_unlock(&squad->gate);
   for (size_t i = 0; i < started; i++) pthread_join(members[i].thread, NULL);
@@ -148,7 +150,8 @@ static bool squad_run(struct squad *squad, struct member *members)
   return !squad->given_up;
 }
 
-static void squad_add_up(const struct squad *squad, const struct member *members, struct bench_round *round)
+static void bench_threads_squad_add_up(const struct squad *squad, const struct member *members,
+                                       struct bench_round *round)
 {
   int64_t spent_ns = 0;
   for (size_t i = 0; i < squad->plan->threads; i++) {
@@ -170,25 +173,25 @@ static void squad_add_up(const struct squad *squad, const struct member *members
 }
 
 /* How many streams there are from one thread's first to the next thread's. */
-static size_t squad_first_stream(const struct bench_plan *plan, size_t thread)
+static size_t bench_threads_squad_first_stream(const struct bench_plan *plan, size_t thread)
 {
   return plan->workload == BENCH_HANDOFF ? thread / 2 * plan->streams : thread * plan->streams;
 }
 
-static bool squad_prepare(struct squad *squad, struct member *members, struct bench_worker *workers,
-                          const struct bench_worker *model)
+static bool bench_threads_squad_prepare(struct squad *squad, struct member *members, struct bench_worker *workers,
+                                        const struct bench_worker *model)
 {
   for (size_t i = 0; i < squad->plan->threads; i++) {
     workers[i] = *model;
     workers[i].index = i;
-    workers[i].streams += squad_first_stream(squad->plan, i);
+    workers[i].streams += bench_threads_squad_first_stream(squad->plan, i);
     members[i] = (struct member){.squad = squad, .worker = &workers[i]};
     if (squad->ops->prepare && !squad->ops->prepare(&workers[i], workers)) return false;
   }
   return true;
 }
 
-static void squad_release(const struct squad *squad, struct bench_worker *workers)
+static void bench_threads_squad_release(const struct squad *squad, struct bench_worker *workers)
 {
   for (size_t i = 0; workers && i < squad->plan->threads; i++) {
     if (squad->ops->release) squad->ops->release(&workers[i]);
@@ -197,19 +200,19 @@ static void squad_release(const struct squad *squad, struct bench_worker *worker
   free(workers);
 }
 
-static bool squad_play(struct squad *squad, const struct bench_worker *model, struct bench_round *round)
+static bool bench_threads_squad_play(struct squad *squad, const struct bench_worker *model, struct bench_round *round)
 {
   size_t n = squad->plan->threads;
   struct bench_worker *workers = calloc(n, sizeof *workers);
   struct member *members = calloc(n, sizeof *members);
   squad->published = aligned_alloc(sizeof *squad->published, n * sizeof *squad->published);
   for (size_t i = 0; squad->published && i < n; i++) squad->published[i] = (struct published){0};
-  bool good = workers && members && squad->published && squad_prepare(squad, members, workers, model);
+  bool good = workers && members && squad->published && bench_threads_squad_prepare(squad, members, workers, model);
   if (!good)
     say("bench: out of memory");
-  else if ((good = squad_run(squad, members)))
-    squad_add_up(squad, members, round);
-  squad_release(squad, workers);
+  else if ((good = bench_threads_squad_run(squad, members)))
+    bench_threads_squad_add_up(squad, members, round);
+  bench_threads_squad_release(squad, workers);
   free(members);
   free(squad->published);
   return good;
@@ -218,11 +221,11 @@ static bool squad_play(struct squad *squad, const struct bench_worker *model, st
 bool bench_threads_play(const struct bench_plan *plan, struct hipmm_resource *resource, int64_t run_ns,
                         struct bench_round *round)
 {
-  struct squad squad = {.plan = plan, .ops = squad_ops(plan->workload), .run_ns = run_ns};
+  struct squad squad = {.plan = plan, .ops = bench_threads_squad_ops(plan->workload), .run_ns = run_ns};
   struct bench_worker model = {.plan = plan, .resource = resource};
-  size_t n_streams = squad_first_stream(plan, plan->threads);
+  size_t n_streams = bench_threads_squad_first_stream(plan, plan->threads);
   if (!bench_streams_make(n_streams, &model.streams)) return false;
-  bool good = squad_play(&squad, &model, round);
+  bool good = bench_threads_squad_play(&squad, &model, round);
   bench_streams_destroy(n_streams, model.streams);
   return good;
 }

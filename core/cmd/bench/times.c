@@ -20,7 +20,7 @@ void bench_times_start(struct bench_times *times)
 }
 
 /* Exact below BENCH_TIMES_FINE, then so many rows for each octave. */
-static size_t times_row(uint64_t ticks)
+static size_t bench_times_row(uint64_t ticks)
 {
   if (ticks < BENCH_TIMES_FINE) return (size_t)ticks;
   int octave = 63 - __builtin_clzll(ticks) - TIMES_FINE_BITS;
@@ -28,7 +28,7 @@ static size_t times_row(uint64_t ticks)
 }
 
 /* The middle of a row. */
-static double times_row_ticks(size_t row)
+static double bench_times_row_ticks(size_t row)
 {
   if (row < BENCH_TIMES_FINE) return (double)row;
   size_t octave = (row >> TIMES_FINE_BITS) - 1;
@@ -39,7 +39,7 @@ static double times_row_ticks(size_t row)
 void bench_times_add(struct bench_times *times, uint64_t before, uint64_t after)
 {
   uint64_t ticks = after - before > times->empty ? after - before - times->empty : 0;
-  size_t row = times_row(ticks);
+  size_t row = bench_times_row(ticks);
   times->rows[row < BENCH_TIMES_ROWS ? row : BENCH_TIMES_ROWS - 1]++;
   times->count++;
   if (ticks > times->longest) times->longest = ticks;
@@ -60,7 +60,7 @@ double bench_times_ns(const struct bench_times *times, double share)
   for (size_t row = 0; row < BENCH_TIMES_ROWS; row++) {
     seen += times->rows[row];
     if (seen == 0 || (double)seen < share * (double)times->count) continue;
-    double ticks = times_row_ticks(row);
+    double ticks = bench_times_row_ticks(row);
     return (ticks < (double)times->longest ? ticks : (double)times->longest) * times->ns_per_tick;
   }
   return 0;

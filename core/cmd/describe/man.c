@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Writes a character that is not ASCII by its number, and returns how many bytes it took. */
-static size_t man_wide(const unsigned char *c)
+static size_t describe_man_wide(const unsigned char *c)
 {
   size_t more = *c >= 0xf8 || *c < 0xc0 ? 0 : *c >= 0xf0 ? 3 : *c >= 0xe0 ? 2 : 1;
   unsigned code = *c & (0x3fu >> more);
@@ -23,7 +23,7 @@ static size_t man_wide(const unsigned char *c)
   return more + 1;
 }
 
-static void man_ascii(unsigned char c)
+static void describe_man_ascii(unsigned char c)
 {
   static const struct {
     unsigned char c;
@@ -38,78 +38,79 @@ static void man_ascii(unsigned char c)
   putchar(c < 0x20 || c == 0x7f ? ' ' : c);
 }
 
-static void man_text(const char *text)
+static void describe_man_text(const char *text)
 {
   for (const unsigned char *c = (const unsigned char *)text; *c;) {
     if (*c & 0x80) {
-      c += man_wide(c);
+      c += describe_man_wide(c);
     } else {
-      man_ascii(*c++);
+      describe_man_ascii(*c++);
     }
   }
 }
 
 /* The table's sentences have no full stop. */
-static void man_sentence(const char *text)
+static void describe_man_sentence(const char *text)
 {
-  man_text(text ? text : "");
+  describe_man_text(text ? text : "");
   puts(text && *text ? "." : "\\&");
 }
 
-static void man_name(const char *parent, const char *name)
+static void describe_man_name(const char *parent, const char *name)
 {
   fputs(".TP\n\\fB", stdout);
-  if (parent) man_text(parent);
+  if (parent) describe_man_text(parent);
   if (parent) fputs("[].", stdout);
-  man_text(name);
+  describe_man_text(name);
   fputs("\\fR", stdout);
 }
 
 /* "(bytes or %, default 0, at least initial_size)" */
-static void man_option_head(const struct hipmm_option *row, const char *parent)
+static void describe_man_option_head(const struct hipmm_option *row, const char *parent)
 {
   char allowed[DESCRIBE_CELL_BYTES];
   const char *type = option_type_name(row->type);
   describe_allowed(row, allowed);
-  man_name(parent, row->name);
+  describe_man_name(parent, row->name);
   printf(" (%s%s", type, row->flags & HIPMM_OPTION_PERCENT ? " or %" : "");
   if (row->unit && strcmp(row->unit, type)) {
     fputs(", ", stdout);
-    man_text(row->unit);
+    describe_man_text(row->unit);
   }
   if (row->flags & HIPMM_OPTION_REQUIRED) fputs("; required", stdout);
   if (row->initial) {
     fputs("; default ", stdout);
-    man_text(row->initial);
+    describe_man_text(row->initial);
   }
   if (*allowed) {
     fputs("; ", stdout);
-    man_text(allowed);
+    describe_man_text(allowed);
   }
   puts(")");
 }
 
-static void man_options(const struct hipmm_option *options, uint32_t n, const char *parent)
+static void describe_man_options(const struct hipmm_option *options, uint32_t n, const char *parent)
 {
   for (uint32_t i = 0; i < n; i++) {
-    man_option_head(&options[i], parent);
-    man_sentence(options[i].doc);
-    if (options[i].n_fields > 0 && !parent) man_options(options[i].fields, options[i].n_fields, options[i].name);
+    describe_man_option_head(&options[i], parent);
+    describe_man_sentence(options[i].doc);
+    if (options[i].n_fields > 0 && !parent)
+      describe_man_options(options[i].fields, options[i].n_fields, options[i].name);
   }
 }
 
-static void man_features(const char *heading, const struct hipmm_feature *features, uint32_t n)
+static void describe_man_features(const char *heading, const struct hipmm_feature *features, uint32_t n)
 {
   if (n > 0) printf(".PP\n%s\n.PD 0\n", heading);
   for (uint32_t i = 0; i < n; i++) {
-    man_name(NULL, features[i].name);
+    describe_man_name(NULL, features[i].name);
     if (features[i].unit) {
       fputs(" (", stdout);
-      man_text(features[i].unit);
+      describe_man_text(features[i].unit);
       putchar(')');
     }
     putchar('\n');
-    man_sentence(features[i].doc);
+    describe_man_sentence(features[i].doc);
   }
   if (n > 0) puts(".PD");
 }
@@ -118,17 +119,17 @@ void describe_man_plugin(const struct plugin *plugin)
 {
   const struct hipmm_plugin *descriptor = &plugin->descriptor;
   fputs(".SS ", stdout);
-  man_text(descriptor->type);
+  describe_man_text(descriptor->type);
   fputs("\nType: ", stdout);
-  man_text(role_name(descriptor->role));
+  describe_man_text(role_name(descriptor->role));
   if (descriptor->role != HIPMM_ROLE_RUNTIME) {
     fputs(", ", stdout);
     describe_print_upstreams(descriptor);
   }
   puts(".\n.br");
-  man_sentence(descriptor->doc);
+  describe_man_sentence(descriptor->doc);
   puts(descriptor->n_options > 0 ? ".PP\nOptions:" : ".PP\nTakes no options.");
-  man_options(descriptor->options, descriptor->n_options, NULL);
-  man_features("Values, for hipmm_resource_query():", descriptor->values, descriptor->n_values);
-  man_features("Actions, for hipmm_resource_perform():", descriptor->actions, descriptor->n_actions);
+  describe_man_options(descriptor->options, descriptor->n_options, NULL);
+  describe_man_features("Values, for hipmm_resource_query():", descriptor->values, descriptor->n_values);
+  describe_man_features("Actions, for hipmm_resource_perform():", descriptor->actions, descriptor->n_actions);
 }

@@ -23,7 +23,7 @@ struct page_table {
 
 static const char *const page_headings[PAGE_COLUMNS] = {"name", "type", "default", "unit", "allowed"};
 
-static void page_join(char *cell, const char *separator, const char *text)
+static void describe_page_join(char *cell, const char *separator, const char *text)
 {
   size_t length = strlen(cell);
   snprintf(cell + length, DESCRIBE_CELL_BYTES - length, "%s%s", length ? separator : "", text);
@@ -35,21 +35,21 @@ void describe_allowed(const struct hipmm_option *row, char *cell)
   char text[DESCRIBE_CELL_BYTES];
   if (row->minimum && row->maximum) {
     snprintf(text, sizeof text, "%s to %s", row->minimum, row->maximum);
-    page_join(cell, ", ", text);
+    describe_page_join(cell, ", ", text);
   } else if (row->minimum || row->maximum) {
     snprintf(text, sizeof text, "%s %s", row->minimum ? "from" : "up to", row->minimum ? row->minimum : row->maximum);
-    page_join(cell, ", ", text);
+    describe_page_join(cell, ", ", text);
   }
   if (row->at_least) {
     snprintf(text, sizeof text, "at least %s", row->at_least);
-    page_join(cell, ", ", text);
+    describe_page_join(cell, ", ", text);
   }
   for (const char *const *choice = row->choices; choice && *choice; choice++)
-    page_join(cell, row->type == HIPMM_OPTION_ENUM && choice != row->choices ? " | " : ", or ", *choice);
-  if (row->flags & HIPMM_OPTION_RELOADABLE) page_join(cell, ", ", "settable in use");
+    describe_page_join(cell, row->type == HIPMM_OPTION_ENUM && choice != row->choices ? " | " : ", or ", *choice);
+  if (row->flags & HIPMM_OPTION_RELOADABLE) describe_page_join(cell, ", ", "settable in use");
 }
 
-static void page_fill_row(const struct hipmm_option *row, const char *parent, struct page_row *line)
+static void describe_page_fill_row(const struct hipmm_option *row, const char *parent, struct page_row *line)
 {
   snprintf(line->cells[0], DESCRIBE_CELL_BYTES, "%s%s%s", parent ? parent : "", parent ? "[]." : "", row->name);
   snprintf(line->cells[1], DESCRIBE_CELL_BYTES, "%s%s", option_type_name(row->type),
@@ -61,15 +61,17 @@ static void page_fill_row(const struct hipmm_option *row, const char *parent, st
   line->doc = row->doc;
 }
 
-static void page_add(struct page_table *table, const struct hipmm_option *options, uint32_t n, const char *parent)
+static void describe_page_add(struct page_table *table, const struct hipmm_option *options, uint32_t n,
+                              const char *parent)
 {
   for (uint32_t i = 0; i < n && table->n < PAGE_MOST_ROWS; i++) {
-    page_fill_row(&options[i], parent, &table->rows[table->n++]);
-    if (options[i].n_fields > 0 && !parent) page_add(table, options[i].fields, options[i].n_fields, options[i].name);
+    describe_page_fill_row(&options[i], parent, &table->rows[table->n++]);
+    if (options[i].n_fields > 0 && !parent)
+      describe_page_add(table, options[i].fields, options[i].n_fields, options[i].name);
   }
 }
 
-static void page_measure(struct page_table *table)
+static void describe_page_measure(struct page_table *table)
 {
   for (size_t column = 0; column < PAGE_COLUMNS; column++) {
     for (size_t i = 0; i < table->n; i++) {
@@ -82,8 +84,8 @@ static void page_measure(struct page_table *table)
 }
 
 /* A column that is empty in all rows is left out. Blanks go before a cell, so that no line ends in them. */
-static void page_print_cells(const struct page_table *table, const char *const *cells, enum style first,
-                             enum style others)
+static void describe_page_print_cells(const struct page_table *table, const char *const *cells, enum style first,
+                                      enum style others)
 {
   struct wrap wrap = {.prefix = "          ", .column = 2};
   size_t column_start = 2;
@@ -106,7 +108,7 @@ static void page_print_cells(const struct page_table *table, const char *const *
   wrap_end(&wrap);
 }
 
-static void page_print_doc(const char *doc)
+static void describe_page_print_doc(const char *doc)
 {
   struct wrap wrap = {.prefix = "      ", .column = 6};
   printf("%s", wrap.prefix);
@@ -114,24 +116,24 @@ static void page_print_doc(const char *doc)
   wrap_end(&wrap);
 }
 
-static void page_print_options(const struct hipmm_plugin *descriptor)
+static void describe_page_print_options(const struct hipmm_plugin *descriptor)
 {
   struct page_table table = {.rows = calloc(PAGE_MOST_ROWS, sizeof *table.rows)};
   if (!table.rows) return say("out of memory");
-  page_add(&table, descriptor->options, descriptor->n_options, NULL);
-  page_measure(&table);
+  describe_page_add(&table, descriptor->options, descriptor->n_options, NULL);
+  describe_page_measure(&table);
   printf("\n%sOptions%s\n", style(STYLE_NAME), style(STYLE_OFF));
-  page_print_cells(&table, page_headings, STYLE_FAINT, STYLE_FAINT);
+  describe_page_print_cells(&table, page_headings, STYLE_FAINT, STYLE_FAINT);
   for (size_t i = 0; i < table.n; i++) {
     const char *cells[PAGE_COLUMNS];
     for (size_t column = 0; column < PAGE_COLUMNS; column++) cells[column] = table.rows[i].cells[column];
-    page_print_cells(&table, cells, STYLE_NAME, STYLE_OFF);
-    page_print_doc(table.rows[i].doc);
+    describe_page_print_cells(&table, cells, STYLE_NAME, STYLE_OFF);
+    describe_page_print_doc(table.rows[i].doc);
   }
   free(table.rows);
 }
 
-static void page_print_features(const char *heading, const struct hipmm_feature *features, uint32_t n)
+static void describe_page_print_features(const char *heading, const struct hipmm_feature *features, uint32_t n)
 {
   size_t name_width = 0, unit_width = 0;
   for (uint32_t i = 0; i < n; i++) {
@@ -184,9 +186,9 @@ void describe_print_plugin(const struct plugin *plugin)
   wrap_words(&wrap, STYLE_OFF, descriptor->doc);
   wrap_end(&wrap);
   if (descriptor->n_options > 0)
-    page_print_options(descriptor);
+    describe_page_print_options(descriptor);
   else
     printf("\nTakes no options.\n");
-  page_print_features("Values (hipmm_resource_query)", descriptor->values, descriptor->n_values);
-  page_print_features("Actions (hipmm_resource_perform)", descriptor->actions, descriptor->n_actions);
+  describe_page_print_features("Values (hipmm_resource_query)", descriptor->values, descriptor->n_values);
+  describe_page_print_features("Actions (hipmm_resource_perform)", descriptor->actions, descriptor->n_actions);
 }

@@ -12,7 +12,7 @@ enum { PLAYER_BATCH = 1 << 15 };
 /* Stands in a slot for a block that could not be allocated. */
 static char player_nothing;
 
-static int64_t player_now_ns(void)
+static int64_t trace_player_now_ns(void)
 {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -20,7 +20,7 @@ static int64_t player_now_ns(void)
 }
 
 /* Lists the allocations that the trace never frees. False: out of memory. */
-static bool player_find_leftovers(struct player *player)
+static bool trace_player_find_leftovers(struct player *player)
 {
   const struct trace *trace = player->trace;
   size_t *owners = calloc(trace->n_slots, sizeof *owners); /* the event that has the slot now, plus 1 */
@@ -42,7 +42,7 @@ bool player_start(struct player *player, const struct trace *trace, struct hipmm
   player->live = calloc(trace->n_slots, sizeof *player->live);
   player->failed = calloc(trace->n_events + 1, sizeof *player->failed);
   player->missing = calloc(trace->n_slots, sizeof *player->missing);
-  if (player->live && player->failed && player->missing && player_find_leftovers(player)) return true;
+  if (player->live && player->failed && player->missing && trace_player_find_leftovers(player)) return true;
   player_end(player);
   return false;
 }
@@ -57,7 +57,7 @@ void player_end(struct player *player)
   *player = (struct player){0};
 }
 
-static void player_note_failure(struct player *player, size_t index)
+static void trace_player_note_failure(struct player *player, size_t index)
 {
   if (!player->failure_reason) {
     player->failure_line = player->trace->lines[index];
@@ -67,15 +67,15 @@ static void player_note_failure(struct player *player, size_t index)
   player->failed[index] = 1;
 }
 
-static void player_allocate(struct player *player, const struct trace_event *event, size_t index)
+static void trace_player_allocate(struct player *player, const struct trace_event *event, size_t index)
 {
   void *ptr = &player_nothing;
   if (hipmm_allocate(player->resource, event->bytes, player->streams[event->stream], &ptr) != HIPMM_OK)
-    player_note_failure(player, index);
+    trace_player_note_failure(player, index);
   player->live[event->slot] = ptr;
 }
 
-static void player_free(struct player *player, const struct trace_event *event, size_t index)
+static void trace_player_free(struct player *player, const struct trace_event *event, size_t index)
 {
   void *ptr = player->live[event->slot];
   if (ptr == &player_nothing) {
@@ -83,25 +83,25 @@ static void player_free(struct player *player, const struct trace_event *event, 
     return;
   }
   if (hipmm_deallocate(player->resource, ptr, event->bytes, player->streams[event->stream]) != HIPMM_OK)
-    player_note_failure(player, index);
+    trace_player_note_failure(player, index);
 }
 
-static void player_batch(struct player *player, size_t first, size_t end)
+static void trace_player_batch(struct player *player, size_t first, size_t end)
 {
   const struct trace_event *events = player->trace->events;
   for (size_t i = first; i < end; i++) {
     if (events[i].is_free)
-      player_free(player, &events[i], i);
+      trace_player_free(player, &events[i], i);
     else
-      player_allocate(player, &events[i], i);
+      trace_player_allocate(player, &events[i], i);
   }
 }
 
-static void player_clean(struct player *player)
+static void trace_player_clean(struct player *player)
 {
   for (size_t i = 0; i < player->n_leftovers; i++) {
     size_t index = player->leftovers[i];
-    player_free(player, &player->trace->events[index], index);
+    trace_player_free(player, &player->trace->events[index], index);
   }
 }
 
@@ -112,13 +112,13 @@ double player_play(struct player *player)
   player->skipped = 0;
   for (size_t first = 0; first < n; first += PLAYER_BATCH) {
     size_t end = n - first < PLAYER_BATCH ? n : first + PLAYER_BATCH;
-    int64_t start_ns = player_now_ns();
-    player_batch(player, first, end);
-    spent_ns += player_now_ns() - start_ns;
+    int64_t start_ns = trace_player_now_ns();
+    trace_player_batch(player, first, end);
+    spent_ns += trace_player_now_ns() - start_ns;
     if (player->watcher.tell) player->watcher.tell(player->watcher.closure, end, n);
   }
   size_t operations = n - player->skipped;
-  player_clean(player);
+  trace_player_clean(player);
   return operations ? (double)spent_ns / (double)operations : 0;
 }
 

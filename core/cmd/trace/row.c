@@ -14,7 +14,7 @@ struct field {
 
 const struct trace_columns trace_default_columns = {.action = 2, .pointer = 3, .size = 4, .stream = 5, .count = 6};
 
-static struct field field_trimmed(const char *start, const char *end)
+static struct field trace_row_field_trimmed(const char *start, const char *end)
 {
   while (start < end && (*start == ' ' || *start == '\t')) start++;
   while (end > start && (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\r')) end--;
@@ -22,25 +22,25 @@ static struct field field_trimmed(const char *start, const char *end)
 }
 
 /* Splits at commas; returns how many columns there are, of which at most TRACE_MOST_COLUMNS are stored. */
-static int fields_split(const char *line, const char *end, struct field *fields)
+static int trace_row_fields_split(const char *line, const char *end, struct field *fields)
 {
   int n = 0;
   for (const char *start = line, *at = line;; at++) {
     if (at < end && *at != ',') continue;
-    if (n < TRACE_MOST_COLUMNS) fields[n] = field_trimmed(start, at);
+    if (n < TRACE_MOST_COLUMNS) fields[n] = trace_row_field_trimmed(start, at);
     n++;
     if (at == end) return n;
     start = at + 1;
   }
 }
 
-static bool field_is(struct field field, const char *word)
+static bool trace_row_field_is(struct field field, const char *word)
 {
   size_t length = strlen(word);
   return (size_t)(field.end - field.start) == length && strncasecmp(field.start, word, length) == 0;
 }
 
-static bool row_refuse(char *message, size_t message_bytes, struct field field, const char *what)
+static bool trace_row_refuse(char *message, size_t message_bytes, struct field field, const char *what)
 {
   int length = (int)(field.end - field.start);
   snprintf(message, message_bytes, "\"%.*s%s\" %s", length < TRACE_QUOTED ? length : TRACE_QUOTED, field.start,
@@ -48,7 +48,7 @@ static bool row_refuse(char *message, size_t message_bytes, struct field field, 
   return false;
 }
 
-static bool decimal_read(const char *at, const char *end, uint64_t *number_out)
+static bool trace_row_decimal_read(const char *at, const char *end, uint64_t *number_out)
 {
   uint64_t number = 0;
   if (at == end) return false;
@@ -61,7 +61,7 @@ static bool decimal_read(const char *at, const char *end, uint64_t *number_out)
   return true;
 }
 
-static int hexadecimal_digit(char c)
+static int trace_row_hexadecimal_digit(char c)
 {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -69,12 +69,12 @@ static int hexadecimal_digit(char c)
   return -1;
 }
 
-static bool hexadecimal_read(const char *at, const char *end, uint64_t *number_out)
+static bool trace_row_hexadecimal_read(const char *at, const char *end, uint64_t *number_out)
 {
   uint64_t number = 0;
   if (at == end) return false;
   for (; at < end; at++) {
-    int digit = hexadecimal_digit(*at);
+    int digit = trace_row_hexadecimal_digit(*at);
     if (digit < 0 || number >> 60) return false;
     number = number << 4 | (unsigned)digit;
   }
@@ -83,51 +83,51 @@ static bool hexadecimal_read(const char *at, const char *end, uint64_t *number_o
 }
 
 /* "0x302000000", "(nil)", "0", and plain decimal as some write streams. */
-static bool address_read(struct field field, uint64_t *number_out)
+static bool trace_row_address_read(struct field field, uint64_t *number_out)
 {
   const char *at = field.start;
   if (field.end - at > 2 && at[0] == '0' && (at[1] | 0x20) == 'x')
-    return hexadecimal_read(at + 2, field.end, number_out);
-  if (!field_is(field, "(nil)")) return decimal_read(at, field.end, number_out);
+    return trace_row_hexadecimal_read(at + 2, field.end, number_out);
+  if (!trace_row_field_is(field, "(nil)")) return trace_row_decimal_read(at, field.end, number_out);
   *number_out = 0;
   return true;
 }
 
-static bool action_read(struct field field, enum trace_action *action_out)
+static bool trace_row_action_read(struct field field, enum trace_action *action_out)
 {
-  if (field_is(field, "allocate"))
+  if (trace_row_field_is(field, "allocate"))
     *action_out = TRACE_ALLOCATE;
-  else if (field_is(field, "free"))
+  else if (trace_row_field_is(field, "free"))
     *action_out = TRACE_FREE;
-  else if (field_is(field, "allocate failure"))
+  else if (trace_row_field_is(field, "allocate failure"))
     *action_out = TRACE_FAILURE;
   else
     return false;
   return true;
 }
 
-static int column_find(const struct field *fields, int n, const char *name)
+static int trace_row_column_find(const struct field *fields, int n, const char *name)
 {
   for (int i = 0; i < n && i < TRACE_MOST_COLUMNS; i++)
-    if (field_is(fields[i], name)) return i;
+    if (trace_row_field_is(fields[i], name)) return i;
   return -1;
 }
 
 bool trace_is_header(const char *line, const char *end)
 {
   struct field fields[TRACE_MOST_COLUMNS];
-  return column_find(fields, fields_split(line, end, fields), "Action") >= 0;
+  return trace_row_column_find(fields, trace_row_fields_split(line, end, fields), "Action") >= 0;
 }
 
 bool trace_header_read(const char *line, const char *end, struct trace_columns *columns_out, char *message,
                        size_t message_bytes)
 {
   struct field fields[TRACE_MOST_COLUMNS];
-  int n = fields_split(line, end, fields);
-  struct trace_columns columns = {.action = column_find(fields, n, "Action"),
-                                  .pointer = column_find(fields, n, "Pointer"),
-                                  .size = column_find(fields, n, "Size"),
-                                  .stream = column_find(fields, n, "Stream"),
+  int n = trace_row_fields_split(line, end, fields);
+  struct trace_columns columns = {.action = trace_row_column_find(fields, n, "Action"),
+                                  .pointer = trace_row_column_find(fields, n, "Pointer"),
+                                  .size = trace_row_column_find(fields, n, "Size"),
+                                  .stream = trace_row_column_find(fields, n, "Stream"),
                                   .count = n};
   if (n > TRACE_MOST_COLUMNS) {
     snprintf(message, message_bytes, "the header has %d columns; at most %d are allowed", n, TRACE_MOST_COLUMNS);
@@ -147,22 +147,22 @@ bool trace_row_read(const struct trace_columns *columns, const char *line, const
                     char *message, size_t message_bytes)
 {
   struct field fields[TRACE_MOST_COLUMNS];
-  int n = fields_split(line, end, fields);
+  int n = trace_row_fields_split(line, end, fields);
   if (n != columns->count) {
     snprintf(message, message_bytes, "%d column%s instead of %d", n, n == 1 ? "" : "s", columns->count);
     return false;
   }
   struct trace_row row = {.stream = 0};
-  if (!action_read(fields[columns->action], &row.action))
-    return row_refuse(message, message_bytes, fields[columns->action],
-                      "is no action; allowed are allocate, free and allocate failure");
-  if (!address_read(fields[columns->pointer], &row.pointer))
-    return row_refuse(message, message_bytes, fields[columns->pointer], "is no pointer; write it as 0x302000000");
-  if (!decimal_read(fields[columns->size].start, fields[columns->size].end, &row.bytes))
-    return row_refuse(message, message_bytes, fields[columns->size], "is no size; write it in bytes, as 4096");
-  if (columns->stream >= 0 && !address_read(fields[columns->stream], &row.stream))
-    return row_refuse(message, message_bytes, fields[columns->stream],
-                      "is no stream; write it as 0x0 or 0x7f41c40036a0");
+  if (!trace_row_action_read(fields[columns->action], &row.action))
+    return trace_row_refuse(message, message_bytes, fields[columns->action],
+                            "is no action; allowed are allocate, free and allocate failure");
+  if (!trace_row_address_read(fields[columns->pointer], &row.pointer))
+    return trace_row_refuse(message, message_bytes, fields[columns->pointer], "is no pointer; write it as 0x302000000");
+  if (!trace_row_decimal_read(fields[columns->size].start, fields[columns->size].end, &row.bytes))
+    return trace_row_refuse(message, message_bytes, fields[columns->size], "is no size; write it in bytes, as 4096");
+  if (columns->stream >= 0 && !trace_row_address_read(fields[columns->stream], &row.stream))
+    return trace_row_refuse(message, message_bytes, fields[columns->stream],
+                            "is no stream; write it as 0x0 or 0x7f41c40036a0");
   *row_out = row;
   return true;
 }

@@ -35,20 +35,20 @@ struct reader {
   size_t message_bytes;
 };
 
-static bool reader_fail(struct reader *reader, const char *what)
+static bool trace_reader_fail(struct reader *reader, const char *what)
 {
   snprintf(reader->message, reader->message_bytes, "%s: %s", reader->file, what);
   return false;
 }
 
-static bool reader_fail_here(struct reader *reader, const char *what)
+static bool trace_reader_fail_here(struct reader *reader, const char *what)
 {
   snprintf(reader->message, reader->message_bytes, "%s:%u: %s", reader->file, reader->line, what);
   return false;
 }
 
 /* Doubles an array; false when memory is short. */
-static bool array_grow(void *array_in_out, size_t capacity, size_t item_bytes)
+static bool trace_array_grow(void *array_in_out, size_t capacity, size_t item_bytes)
 {
   void **array = array_in_out;
   void *larger = reallocarray(*array, capacity, item_bytes);
@@ -56,13 +56,13 @@ static bool array_grow(void *array_in_out, size_t capacity, size_t item_bytes)
   return larger != NULL;
 }
 
-static bool reader_add_event(struct reader *reader, struct trace_event event)
+static bool trace_reader_add_event(struct reader *reader, struct trace_event event)
 {
   struct trace *trace = &reader->trace;
   if (trace->n_events == reader->capacity) {
     size_t capacity = reader->capacity ? reader->capacity * 2 : TRACE_FIRST_EVENTS;
-    if (!array_grow(&trace->events, capacity, sizeof *trace->events)) return false;
-    if (!array_grow(&trace->lines, capacity, sizeof *trace->lines)) return false;
+    if (!trace_array_grow(&trace->events, capacity, sizeof *trace->events)) return false;
+    if (!trace_array_grow(&trace->lines, capacity, sizeof *trace->lines)) return false;
     reader->capacity = capacity;
   }
   trace->lines[trace->n_events] = reader->line;
@@ -71,7 +71,7 @@ static bool reader_add_event(struct reader *reader, struct trace_event event)
 }
 
 /* The index of a stream, a new one if it was not seen before. False: out of memory. */
-static bool reader_stream(struct reader *reader, uint64_t handle, uint32_t *index_out)
+static bool trace_reader_stream(struct reader *reader, uint64_t handle, uint32_t *index_out)
 {
   struct trace *trace = &reader->trace;
   uint32_t index = pointer_map_get(&reader->streams, handle);
@@ -79,7 +79,7 @@ static bool reader_stream(struct reader *reader, uint64_t handle, uint32_t *inde
     index = (uint32_t)trace->n_streams;
     if (trace->n_streams == reader->stream_capacity) {
       size_t capacity = reader->stream_capacity ? reader->stream_capacity * 2 : 16;
-      if (!array_grow(&trace->streams, capacity, sizeof *trace->streams)) return false;
+      if (!trace_array_grow(&trace->streams, capacity, sizeof *trace->streams)) return false;
       reader->stream_capacity = capacity;
     }
     if (!pointer_map_put(&reader->streams, handle, index)) return false;
@@ -90,7 +90,7 @@ static bool reader_stream(struct reader *reader, uint64_t handle, uint32_t *inde
 }
 
 /* A slot that no live block has. False: out of memory. */
-static bool reader_take_slot(struct reader *reader, uint32_t *slot_out)
+static bool trace_reader_take_slot(struct reader *reader, uint32_t *slot_out)
 {
   if (reader->free_slot != POINTER_MAP_NONE) {
     *slot_out = reader->free_slot;
@@ -99,28 +99,28 @@ static bool reader_take_slot(struct reader *reader, uint32_t *slot_out)
   }
   if (reader->trace.n_slots == reader->slot_capacity) {
     uint32_t capacity = reader->slot_capacity ? reader->slot_capacity * 2 : 1024;
-    if (!array_grow(&reader->slots, capacity, sizeof *reader->slots)) return false;
+    if (!trace_array_grow(&reader->slots, capacity, sizeof *reader->slots)) return false;
     reader->slot_capacity = capacity;
   }
   *slot_out = reader->trace.n_slots++;
   return true;
 }
 
-static bool reader_allocate(struct reader *reader, const struct trace_row *row, uint32_t stream)
+static bool trace_reader_allocate(struct reader *reader, const struct trace_row *row, uint32_t stream)
 {
   uint32_t slot = TRACE_NULL_SLOT;
   if (row->pointer != 0) {
-    if (!reader_take_slot(reader, &slot)) return false;
+    if (!trace_reader_take_slot(reader, &slot)) return false;
     reader->trace.overlaid += pointer_map_get(&reader->live, row->pointer) != POINTER_MAP_NONE;
     if (!pointer_map_put(&reader->live, row->pointer, slot)) return false;
     reader->slots[slot].bytes = row->bytes;
   }
   reader->trace.allocations++;
-  return reader_add_event(reader,
-                          (struct trace_event){.bytes = row->bytes, .slot = slot, .stream = stream & INT32_MAX});
+  return trace_reader_add_event(reader,
+                                (struct trace_event){.bytes = row->bytes, .slot = slot, .stream = stream & INT32_MAX});
 }
 
-static bool reader_free(struct reader *reader, const struct trace_row *row, uint32_t stream)
+static bool trace_reader_free(struct reader *reader, const struct trace_row *row, uint32_t stream)
 {
   uint32_t slot = TRACE_NULL_SLOT;
   uint64_t bytes = 0;
@@ -136,11 +136,11 @@ static bool reader_free(struct reader *reader, const struct trace_row *row, uint
     reader->free_slot = slot;
   }
   reader->trace.frees++;
-  return reader_add_event(
+  return trace_reader_add_event(
       reader, (struct trace_event){.bytes = bytes, .slot = slot, .stream = stream & INT32_MAX, .is_free = 1});
 }
 
-static bool reader_add_row(struct reader *reader, const struct trace_row *row)
+static bool trace_reader_add_row(struct reader *reader, const struct trace_row *row)
 {
   uint32_t stream;
   reader->trace.rows++;
@@ -148,8 +148,9 @@ static bool reader_add_row(struct reader *reader, const struct trace_row *row)
     reader->trace.failed_rows++;
     return true;
   }
-  if (!reader_stream(reader, row->stream, &stream)) return false;
-  return row->action == TRACE_FREE ? reader_free(reader, row, stream) : reader_allocate(reader, row, stream);
+  if (!trace_reader_stream(reader, row->stream, &stream)) return false;
+  return row->action == TRACE_FREE ? trace_reader_free(reader, row, stream)
+                                   : trace_reader_allocate(reader, row, stream);
 }
 
 /* The tool that unpacks a file which begins like this; NULL if it is no packed file. */
@@ -170,62 +171,64 @@ static const char *trace_packer(const char *line, size_t bytes)
   return NULL;
 }
 
-static bool reader_first_line(struct reader *reader, const char *line, const char *end, bool *is_header_out)
+static bool trace_reader_first_line(struct reader *reader, const char *line, const char *end, bool *is_header_out)
 {
   char what[PATH_MAX + 64];
   const char *tool = trace_packer(line, (size_t)(end - line));
   if (tool) {
     const char *file = reader->from_standard_input ? "FILE" : reader->file;
     snprintf(what, sizeof what, "is %s-compressed; pipe it: %s -dc %s | hipmm replay -", tool, tool, file);
-    return reader_fail(reader, what);
+    return trace_reader_fail(reader, what);
   }
   *is_header_out = trace_is_header(line, end);
   if (!*is_header_out || trace_header_read(line, end, &reader->columns, what, sizeof what)) return true;
-  return reader_fail_here(reader, what);
+  return trace_reader_fail_here(reader, what);
 }
 
-static bool line_is_blank(const char *line, const char *end)
+static bool trace_line_is_blank(const char *line, const char *end)
 {
   while (line < end && (*line == ' ' || *line == '\t' || *line == '\r')) line++;
   return line == end;
 }
 
-static bool reader_line(struct reader *reader, const char *line, const char *end)
+static bool trace_reader_line(struct reader *reader, const char *line, const char *end)
 {
   struct trace_row row;
   char what[192];
   bool is_header = false;
-  if (reader->line == UINT32_MAX) return reader_fail(reader, "has more lines than can be counted");
+  if (reader->line == UINT32_MAX) return trace_reader_fail(reader, "has more lines than can be counted");
   reader->line++;
-  if (reader->line == 1 && !reader_first_line(reader, line, end, &is_header)) return false;
-  if (is_header || line_is_blank(line, end)) return true;
-  if (!trace_row_read(&reader->columns, line, end, &row, what, sizeof what)) return reader_fail_here(reader, what);
-  return reader_add_row(reader, &row) || reader_fail(reader, "out of memory while reading it");
+  if (reader->line == 1 && !trace_reader_first_line(reader, line, end, &is_header)) return false;
+  if (is_header || trace_line_is_blank(line, end)) return true;
+  if (!trace_row_read(&reader->columns, line, end, &row, what, sizeof what))
+    return trace_reader_fail_here(reader, what);
+  return trace_reader_add_row(reader, &row) || trace_reader_fail(reader, "out of memory while reading it");
 }
 
-static bool reader_lines(struct reader *reader, struct trace_lines *lines, const struct trace_watcher *watcher)
+static bool trace_reader_lines(struct reader *reader, struct trace_lines *lines, const struct trace_watcher *watcher)
 {
   const char *line, *end;
   enum trace_line state;
   while ((state = trace_lines_next(lines, &line, &end)) == TRACE_LINE) {
-    if (!reader_line(reader, line, end)) return false;
+    if (!trace_reader_line(reader, line, end)) return false;
     if (watcher && reader->line % TRACE_TELL_LINES == 0)
       watcher->tell(watcher->closure, lines->done_bytes - (lines->end - lines->start), lines->total_bytes);
   }
   reader->line++; /* an error is in the line that could not be read */
-  if (state == TRACE_LINE_ERROR && errno == EMSGSIZE) return reader_fail_here(reader, "the line is longer than 1 MiB");
-  if (state == TRACE_LINE_ERROR) return reader_fail(reader, strerror(errno));
-  return reader->line > 1 || reader_fail(reader, "is empty; expected a log as the `logging` resource writes it");
+  if (state == TRACE_LINE_ERROR && errno == EMSGSIZE)
+    return trace_reader_fail_here(reader, "the line is longer than 1 MiB");
+  if (state == TRACE_LINE_ERROR) return trace_reader_fail(reader, strerror(errno));
+  return reader->line > 1 || trace_reader_fail(reader, "is empty; expected a log as the `logging` resource writes it");
 }
 
-static bool reader_file(struct reader *reader, const char *file, const struct trace_watcher *watcher)
+static bool trace_reader_file(struct reader *reader, const char *file, const struct trace_watcher *watcher)
 {
   struct trace_lines lines;
   reader->slots = calloc(1, sizeof *reader->slots); /* the null slot */
   reader->trace.n_slots = reader->slot_capacity = 1;
-  if (!reader->slots) return reader_fail(reader, "out of memory");
-  if (!trace_lines_open(&lines, file)) return reader_fail(reader, strerror(errno));
-  bool good = reader_lines(reader, &lines, watcher);
+  if (!reader->slots) return trace_reader_fail(reader, "out of memory");
+  if (!trace_lines_open(&lines, file)) return trace_reader_fail(reader, strerror(errno));
+  bool good = trace_reader_lines(reader, &lines, watcher);
   trace_lines_close(&lines);
   return good;
 }
@@ -240,7 +243,7 @@ bool trace_read(const char *file, const struct trace_watcher *watcher, struct tr
                           .free_slot = POINTER_MAP_NONE,
                           .message = message,
                           .message_bytes = message_bytes};
-  bool good = reader_file(&reader, file, watcher);
+  bool good = trace_reader_file(&reader, file, watcher);
   free(reader.slots);
   pointer_map_clear(&reader.live);
   pointer_map_clear(&reader.streams);

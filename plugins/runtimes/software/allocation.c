@@ -19,13 +19,13 @@ hipError_t software_allocation_enter(enum software_memory_kind kind, int device,
 {
   struct software_allocation *allocation = calloc(1, sizeof *allocation);
   if (!allocation) return hipErrorOutOfMemory;
-  allocation->by_address = (struct tree_node){.major = (uintptr_t)start, .minor = bytes};
+  allocation->by_address = (struct address_tree_node){.major = (uintptr_t)start, .minor = bytes};
   allocation->kind = kind;
   allocation->device = device;
   allocation->references = 1;
   allocation->born = true;
   allocation->id = ++software.last_allocation_id;
-  tree_insert(&software.allocations, &allocation->by_address);
+  address_tree_insert(&software.allocations, &allocation->by_address);
   software.devices[device].live_count++;
   software.devices[device].live_bytes += bytes;
   *allocation_out = allocation;
@@ -49,7 +49,7 @@ hipError_t software_allocation_create(enum software_memory_kind kind, int device
 struct software_allocation *software_allocation_holding(const void *pointer)
 {
   struct software_allocation *allocation =
-      (struct software_allocation *)tree_holding(software.allocations, (uintptr_t)pointer);
+      (struct software_allocation *)address_tree_holding(software.allocations, (uintptr_t)pointer);
   return allocation && !allocation->closing ? allocation : NULL;
 }
 
@@ -63,7 +63,7 @@ void software_allocation_close(struct software_allocation *allocation)
 {
   struct software_device *device = &software.devices[allocation->device];
   allocation->closing = true;
-  tree_remove(&software.allocations, &allocation->by_address);
+  address_tree_remove(&software.allocations, &allocation->by_address);
   device->live_count--;
   device->live_bytes -= allocation->by_address.minor;
 }
@@ -72,7 +72,7 @@ void software_allocation_reopen(struct software_allocation *allocation)
 {
   struct software_device *device = &software.devices[allocation->device];
   allocation->closing = false;
-  tree_insert(&software.allocations, &allocation->by_address);
+  address_tree_insert(&software.allocations, &allocation->by_address);
   device->live_count++;
   device->live_bytes += allocation->by_address.minor;
 }
@@ -106,7 +106,7 @@ void software_allocation_destroy(struct software_allocation *allocation)
 /* ---- Spans ----------------------------------------------------------------------------------------------------- */
 
 /* The system knows whether a page is mapped; the pages between the two ends are taken on trust. */
-static bool span_is_mapped(uintptr_t start, size_t bytes)
+static bool allocation_span_is_mapped(uintptr_t start, size_t bytes)
 {
   unsigned char resident;
   uintptr_t first = start & ~(SOFTWARE_PAGE_BYTES - 1), last = (start + bytes - 1) & ~(SOFTWARE_PAGE_BYTES - 1);
@@ -114,9 +114,9 @@ static bool span_is_mapped(uintptr_t start, size_t bytes)
   return first == last || mincore((void *)last, 1, &resident) == 0;
 }
 
-static bool span_is_ours(uintptr_t address)
+static bool allocation_span_is_ours(uintptr_t address)
 {
-  return tree_holding(software.arenas, address) || software_virtual_is_reserved(address);
+  return address_tree_holding(software.arenas, address) || software_virtual_is_reserved(address);
 }
 
 hipError_t software_span_open(const void *start, size_t bytes, bool is_write, int device,
@@ -133,7 +133,8 @@ hipError_t software_span_open(const void *start, size_t bytes, bool is_write, in
   } else if (software_virtual_is_reserved(address)) {
     if (!software_virtual_allows(address, bytes, is_write, device, UINT64_MAX)) return hipErrorInvalidValue;
     span.is_virtual = true;
-  } else if (span_is_ours(address) || span_is_ours(address + bytes - 1) || !span_is_mapped(address, bytes)) {
+  } else if (allocation_span_is_ours(address) || allocation_span_is_ours(address + bytes - 1) ||
+             !allocation_span_is_mapped(address, bytes)) {
     return hipErrorInvalidValue;
   }
   *span_out = span;

@@ -70,8 +70,8 @@ static void configure_drop(struct software_allocation *allocation)
 /* Drops the allocations of a device, -1 for all. Goes by address, since to drop one may let go of the lock. */
 static void configure_drop_allocations(int device)
 {
-  const struct tree_node *node;
-  for (uintptr_t at = 0; (node = tree_at_least(software.allocations, at, 0));) {
+  const struct address_tree_node *node;
+  for (uintptr_t at = 0; (node = address_tree_at_least(software.allocations, at, 0));) {
     struct software_allocation *allocation = (struct software_allocation *)node;
     at = node->major + 1;
     if (device < 0 || allocation->device == device) configure_drop(allocation);

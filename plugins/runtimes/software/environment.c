@@ -58,7 +58,7 @@ static bool environment_read_value(const struct hipmm_option *row, const char *t
   static const char *const words[] = {"false", "true", NULL};
   switch (row->type) {
   case HIPMM_OPTION_INTEGER: return environment_read_integer(text, field);
-  case HIPMM_OPTION_BYTES: return text_parse_bytes(text, field);
+  case HIPMM_OPTION_BYTES: return units_parse_bytes(text, field);
   case HIPMM_OPTION_BOOL: return environment_read_choice(text, words, field);
   case HIPMM_OPTION_ENUM: return environment_read_choice(text, row->choices, field);
   case HIPMM_OPTION_STRINGS: return environment_read_list(text, field);
@@ -73,7 +73,7 @@ static int environment_compare(const struct hipmm_option *row, const void *field
   uint64_t bound_bytes, bytes;
   if (row->type == HIPMM_OPTION_BYTES) {
     memcpy(&bytes, field, sizeof bytes);
-    return text_parse_bytes(bound_text, &bound_bytes) ? (bytes > bound_bytes) - (bytes < bound_bytes) : 0;
+    return units_parse_bytes(bound_text, &bound_bytes) ? (bytes > bound_bytes) - (bytes < bound_bytes) : 0;
   }
   memcpy(&value, field, sizeof value);
   return environment_read_integer(bound_text, &bound) ? (value > bound) - (value < bound) : 0;

@@ -21,13 +21,13 @@
 #define HEAP_FILE_NAME "hipmm-software"
 
 struct software_arena {
-  struct tree_node by_address; /* in software.arenas; major: start; minor: bytes */
+  struct address_tree_node by_address; /* in software.arenas; major: start; minor: bytes */
   struct software_arena *next;
   struct software_heap *heap;
   uint64_t offset; /* in the file */
 };
 
-static struct software_block *heap_block_of(struct tree_node *by_size)
+static struct software_block *heap_block_of(struct address_tree_node *by_size)
 {
   return (struct software_block *)((char *)by_size - offsetof(struct software_block, by_size));
 }
@@ -103,14 +103,14 @@ static void heap_insert(struct software_heap *heap, struct software_block *block
 {
   block->by_size.major = block->by_address.minor;
   block->by_size.minor = block->by_address.major;
-  tree_insert(&heap->free_by_address, &block->by_address);
-  tree_insert(&heap->free_by_size, &block->by_size);
+  address_tree_insert(&heap->free_by_address, &block->by_address);
+  address_tree_insert(&heap->free_by_size, &block->by_size);
 }
 
 static void heap_remove(struct software_heap *heap, struct software_block *block)
 {
-  tree_remove(&heap->free_by_address, &block->by_address);
-  tree_remove(&heap->free_by_size, &block->by_size);
+  address_tree_remove(&heap->free_by_address, &block->by_address);
+  address_tree_remove(&heap->free_by_size, &block->by_size);
 }
 
 /* A new arena as one free block; NULL when there is no address space. */
@@ -123,12 +123,12 @@ static struct software_block *heap_grow(struct software_heap *heap, size_t bytes
   void *start = mmap(NULL, bytes, protection, MAP_SHARED | MAP_NORESERVE, heap->fd, (off_t)arena->offset);
   if (start == MAP_FAILED) goto free_arena;
   arena->heap = heap;
-  arena->by_address = (struct tree_node){.major = (uintptr_t)start, .minor = bytes};
+  arena->by_address = (struct address_tree_node){.major = (uintptr_t)start, .minor = bytes};
   arena->next = heap->arenas;
   heap->arenas = arena;
-  tree_insert(&software.arenas, &arena->by_address);
+  address_tree_insert(&software.arenas, &arena->by_address);
   block->arena = arena;
-  block->by_address = (struct tree_node){.major = (uintptr_t)start, .minor = bytes};
+  block->by_address = (struct address_tree_node){.major = (uintptr_t)start, .minor = bytes};
   heap_insert(heap, block);
   return block;
 
@@ -140,7 +140,7 @@ free_arena:
 
 bool software_heap_locate(uintptr_t address, struct software_place *place_out)
 {
-  const struct software_arena *arena = (struct software_arena *)tree_holding(software.arenas, address);
+  const struct software_arena *arena = (struct software_arena *)address_tree_holding(software.arenas, address);
   if (!arena || arena->heap->device < 0) return false;
   size_t before = address - arena->by_address.major;
   *place_out = (struct software_place){arena->heap->fd, arena->offset + before, arena->by_address.minor - before};
@@ -152,7 +152,7 @@ static void heap_drop_arena(struct software_heap *heap, struct software_arena *a
   struct software_arena **link = &heap->arenas;
   while (*link != arena) link = &(*link)->next;
   *link = arena->next;
-  tree_remove(&software.arenas, &arena->by_address);
+  address_tree_remove(&software.arenas, &arena->by_address);
   munmap((void *)arena->by_address.major, arena->by_address.minor);
   software_heap_discard(heap, arena->offset, arena->by_address.minor);
   free(arena);
@@ -161,7 +161,7 @@ static void heap_drop_arena(struct software_heap *heap, struct software_arena *a
 /* The smallest free block of at least `bytes`, from a new arena if there is none. */
 static struct software_block *heap_fit(struct software_heap *heap, size_t bytes)
 {
-  struct tree_node *node = tree_at_least(heap->free_by_size, bytes, 0);
+  struct address_tree_node *node = address_tree_at_least(heap->free_by_size, bytes, 0);
   if (node) return heap_block_of(node);
   struct software_block *block = bytes < ARENA_BYTES ? heap_grow(heap, ARENA_BYTES) : NULL;
   return block ? block : heap_grow(heap, bytes);
@@ -178,7 +178,7 @@ struct software_block *software_heap_take(struct software_heap *heap, size_t byt
     struct software_block *rest = calloc(1, sizeof *rest);
     if (!rest) goto uncharge;
     rest->arena = block->arena;
-    rest->by_address = (struct tree_node){.major = block->by_address.major + bytes, .minor = rest_bytes};
+    rest->by_address = (struct address_tree_node){.major = block->by_address.major + bytes, .minor = rest_bytes};
     heap_remove(heap, block);
     heap_insert(heap, rest);
   } else {
@@ -205,9 +205,10 @@ void software_heap_give(struct software_heap *heap, struct software_block *block
   software_uncharge(heap->device, bytes);
   if (bytes >= DISCARD_BYTES) software_heap_discard(heap, software_block_offset(block), bytes);
   /* The address is the first field, so a node of the tree by address is its block. */
-  struct software_block *before = (struct software_block *)tree_at_most(heap->free_by_address, block->by_address.major);
+  struct software_block *before =
+      (struct software_block *)address_tree_at_most(heap->free_by_address, block->by_address.major);
   struct software_block *after =
-      (struct software_block *)tree_at_least(heap->free_by_address, block->by_address.major + bytes, 0);
+      (struct software_block *)address_tree_at_least(heap->free_by_address, block->by_address.major + bytes, 0);
   if (after && after->arena == block->arena && after->by_address.major == block->by_address.major + bytes) {
     heap_remove(heap, after);
     heap_absorb(block, after);

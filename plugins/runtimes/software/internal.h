@@ -84,7 +84,7 @@ enum software_memory_kind {
 /* A live block that operations may touch. In the table while the application may use it; operations hold references,
  * so that one that executes too late still finds out what became of it. */
 struct software_allocation {
-  struct tree_node by_address; /* major: start; minor: bytes as requested */
+  struct address_tree_node by_address; /* major: start; minor: bytes as requested */
   enum software_memory_kind kind;
   int device;
   uint32_t id;    /* no other allocation's, as long as it does not wrap round */
@@ -174,13 +174,13 @@ struct software_heap {
   int device; /* whose capacity it is charged to; -1: the host's */
   int fd;     /* 0 until first used */
   uint64_t file_end, file_bytes;
-  struct tree_node *free_by_size, *free_by_address;
+  struct address_tree_node *free_by_size, *free_by_address;
   struct software_arena *arenas;
 };
 
 struct software_block {
-  struct tree_node by_address; /* major: start; minor: bytes */
-  struct tree_node by_size;    /* major: bytes; minor: start */
+  struct address_tree_node by_address; /* major: start; minor: bytes */
+  struct address_tree_node by_size;    /* major: bytes; minor: start */
   struct software_arena *arena;
 };
 
@@ -209,7 +209,7 @@ struct software_state {
   struct software_device devices[SOFTWARE_MAX_DEVICES];
   struct software_heap host_heap; /* of pinned and managed memory */
   size_t host_used_bytes;
-  struct tree_node *allocations, *arenas;
+  struct address_tree_node *allocations, *arenas;
 };
 
 extern struct software_state software;

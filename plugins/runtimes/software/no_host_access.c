@@ -12,7 +12,7 @@
 static const char closed_no_memory[] = "cannot be reached: out of host memory";
 
 /* Between memory and a buffer. What lies in no device's file is the host's, and touched as always. */
-static const char *closed_transfer(char *memory, char *buffer, size_t bytes, bool is_write)
+static const char *no_host_access_closed_transfer(char *memory, char *buffer, size_t bytes, bool is_write)
 {
   while (bytes > 0) {
     struct software_place place;
@@ -35,11 +35,11 @@ static const char *closed_transfer(char *memory, char *buffer, size_t bytes, boo
 const char *software_closed_copy(const struct software_operation *operation)
 {
   size_t bytes = operation->to.bytes;
-  if (operation->staged) return closed_transfer(operation->to.start, operation->staged, bytes, true);
+  if (operation->staged) return no_host_access_closed_transfer(operation->to.start, operation->staged, bytes, true);
   char *buffer = malloc(bytes); /* of the whole: the two may overlap */
   if (!buffer) return closed_no_memory;
-  const char *why = closed_transfer(operation->from.start, buffer, bytes, false);
-  if (!why) why = closed_transfer(operation->to.start, buffer, bytes, true);
+  const char *why = no_host_access_closed_transfer(operation->from.start, buffer, bytes, false);
+  if (!why) why = no_host_access_closed_transfer(operation->to.start, buffer, bytes, true);
   free(buffer);
   return why;
 }
@@ -52,7 +52,8 @@ const char *software_closed_fill(const struct software_operation *operation)
   software_fill(buffer, chunk, operation->value, operation->value_bytes);
   const char *why = NULL;
   for (size_t done = 0; done < bytes && !why; done += chunk)
-    why = closed_transfer(operation->to.start + done, buffer, bytes - done < chunk ? bytes - done : chunk, true);
+    why = no_host_access_closed_transfer(operation->to.start + done, buffer,
+                                         bytes - done < chunk ? bytes - done : chunk, true);
   free(buffer);
   return why;
 }

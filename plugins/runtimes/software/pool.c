@@ -63,12 +63,12 @@ static void pool_add_idle(struct software_pool *pool, struct software_pool_block
 {
   block->by_size.major = software_block_bytes(block->block);
   block->by_size.minor = block->block->by_address.major;
-  tree_insert(&pool->idle, &block->by_size);
+  address_tree_insert(&pool->idle, &block->by_size);
 }
 
 static void pool_remove_idle(struct software_pool *pool, struct software_pool_block *block)
 {
-  tree_remove(&pool->idle, &block->by_size);
+  address_tree_remove(&pool->idle, &block->by_size);
   software_marker_unreference(block->freed);
   block->freed = NULL;
 }
@@ -93,10 +93,10 @@ static void pool_drop(struct software_pool *pool)
 
 void software_pool_trim(struct software_pool *pool, uint64_t keep_bytes)
 {
-  struct tree_node *next = tree_at_least(pool->idle, 0, 0);
+  struct address_tree_node *next = address_tree_at_least(pool->idle, 0, 0);
   while (next && pool->reserved_bytes > keep_bytes) {
     struct software_pool_block *block = (struct software_pool_block *)next;
-    next = tree_next(pool->idle, next);
+    next = address_tree_next(pool->idle, next);
     if (pool_block_is_ready(block)) pool_release(pool, block);
   }
 }
@@ -132,8 +132,8 @@ static struct software_pool_block *pool_take_idle(struct software_pool *pool, si
                                                   const struct software_queue *queue)
 {
   size_t largest = bytes + bytes / 8;
-  struct tree_node *node = tree_at_least(pool->idle, bytes, 0);
-  for (; node && node->major <= largest; node = tree_next(pool->idle, node)) {
+  struct address_tree_node *node = address_tree_at_least(pool->idle, bytes, 0);
+  for (; node && node->major <= largest; node = address_tree_next(pool->idle, node)) {
     struct software_pool_block *block = (struct software_pool_block *)node;
     bool is_own = block->queue == queue;
     if (!is_own && !(pool->allow_opportunistic && pool_block_is_ready(block))) continue;
@@ -162,7 +162,7 @@ static struct software_pool_block *pool_take_fresh(struct software_pool *pool, s
 static struct software_pool_block *pool_take_later(struct software_pool *pool, size_t bytes,
                                                    struct software_queue *queue, enum software_call call)
 {
-  struct tree_node *node = tree_at_least(pool->idle, bytes, 0);
+  struct address_tree_node *node = address_tree_at_least(pool->idle, bytes, 0);
   if (!node || !pool->allow_internal_dependencies) return NULL;
   struct software_pool_block *block = (struct software_pool_block *)node;
   if (block->queue != queue && !pool_block_is_ready(block)) {

@@ -16,7 +16,7 @@ struct software_pool {
   int imported_fd;            /* of a pool of another process; 0 if it is our own */
   struct software_heap *heap; /* the device's, or own_heap if it can be exported */
   struct software_heap own_heap;
-  struct tree_node *idle; /* blocks that are not allocated */
+  struct address_tree_node *idle; /* blocks that are not allocated */
   size_t n_allocations;
   int follow_event_dependencies; /* kept, and of no effect: order by events alone never lets a block be reused here */
   int allow_opportunistic, allow_internal_dependencies;
@@ -27,7 +27,7 @@ struct software_pool {
 };
 
 struct software_pool_block {
-  struct tree_node by_size; /* in idle */
+  struct address_tree_node by_size; /* in idle */
   struct software_block *block;
   struct software_queue *queue;  /* that it was freed on */
   struct software_marker *freed; /* where in that queue; NULL if the free took effect at the call */

@@ -19,8 +19,8 @@ hipError_t software_pool_find(hipMemPool_t handle, struct software_pool **pool_o
 
 /* ---- Allocation ------------------------------------------------------------------------------------------------ */
 
-static hipError_t pool_allocate(struct software_pool *pool, size_t bytes, struct software_queue *queue,
-                                enum software_call call, void **pointer_out)
+static hipError_t pool_api_allocate(struct software_pool *pool, size_t bytes, struct software_queue *queue,
+                                    enum software_call call, void **pointer_out)
 {
   if (!pool) return hipErrorOutOfMemory;
   if (bytes > 0) return software_pool_allocate(pool, bytes, queue, call, pointer_out);
@@ -35,7 +35,7 @@ hipError_t hipMallocAsync(void **pointer, size_t bytes, hipStream_t stream)
   if (error == hipSuccess && !pointer) error = hipErrorInvalidValue;
   if (error == hipSuccess) error = software_queue_find(stream, &queue);
   if (error == hipSuccess)
-    error = pool_allocate(software_pool_current(queue->device), bytes, queue, SOFTWARE_hipMallocAsync, pointer);
+    error = pool_api_allocate(software_pool_current(queue->device), bytes, queue, SOFTWARE_hipMallocAsync, pointer);
   return software_end(error);
 }
 
@@ -48,24 +48,24 @@ hipError_t hipMallocFromPoolAsync(void **pointer, size_t bytes, hipMemPool_t han
   if (error == hipSuccess) error = software_queue_find(stream, &queue);
   if (error == hipSuccess) error = software_pool_find(handle, &pool);
   if (error == hipSuccess && pool->imported_fd > 0) error = hipErrorInvalidValue;
-  if (error == hipSuccess) error = pool_allocate(pool, bytes, queue, SOFTWARE_hipMallocFromPoolAsync, pointer);
+  if (error == hipSuccess) error = pool_api_allocate(pool, bytes, queue, SOFTWARE_hipMallocFromPoolAsync, pointer);
   return software_end(error);
 }
 
 /* ---- Life ------------------------------------------------------------------------------------------------------ */
 
 /* hipMemAllocationTypeManaged, of HIP 7.2. Such a pool cannot be exported. */
-static bool pool_is_managed(const hipMemPoolProps *properties)
+static bool pool_api_is_managed(const hipMemPoolProps *properties)
 {
   return (int)properties->allocType == 2;
 }
 
-static hipError_t pool_check_properties(const hipMemPoolProps *properties)
+static hipError_t pool_api_check_properties(const hipMemPoolProps *properties)
 {
   if (!properties || properties->location.type != hipMemLocationTypeDevice ||
       !software_device_exists(properties->location.id))
     return hipErrorInvalidValue;
-  if (pool_is_managed(properties)) {
+  if (pool_api_is_managed(properties)) {
     if (!software.config.managed_memory) return hipErrorNotSupported;
     if (properties->handleTypes != hipMemHandleTypeNone) return hipErrorInvalidValue;
   } else if (properties->allocType != hipMemAllocationTypePinned) {
@@ -77,7 +77,7 @@ static hipError_t pool_check_properties(const hipMemPoolProps *properties)
 }
 
 /* What HIP 6 made of the first of the bytes that HIP 5 reserves, and demands to be 0; 0 is no limit. */
-static uint64_t pool_max_bytes(const hipMemPoolProps *properties)
+static uint64_t pool_api_max_bytes(const hipMemPoolProps *properties)
 {
   size_t bytes;
   const size_t offset = offsetof(hipMemPoolProps, win32SecurityAttributes) + sizeof(void *);
@@ -90,11 +90,11 @@ hipError_t hipMemPoolCreate(hipMemPool_t *handle, const hipMemPoolProps *propert
 {
   hipError_t error = software_pool_begin(SOFTWARE_hipMemPoolCreate);
   if (error == hipSuccess && !handle) error = hipErrorInvalidValue;
-  if (error == hipSuccess) error = pool_check_properties(properties);
+  if (error == hipSuccess) error = pool_api_check_properties(properties);
   if (error == hipSuccess) {
     struct software_pool *pool = software_pool_create(properties->location.id, properties->handleTypes);
-    if (pool && pool_is_managed(properties)) software_pool_make_managed(pool);
-    if (pool) pool->max_bytes = pool_max_bytes(properties);
+    if (pool && pool_api_is_managed(properties)) software_pool_make_managed(pool);
+    if (pool) pool->max_bytes = pool_api_max_bytes(properties);
     if (pool) *handle = (hipMemPool_t)pool;
     if (!pool) error = hipErrorOutOfMemory;
   }
@@ -129,7 +129,7 @@ hipError_t hipMemPoolTrimTo(hipMemPool_t handle, size_t keep_bytes)
 
 /* ---- Attributes ------------------------------------------------------------------------------------------------ */
 
-static int *pool_reuse(struct software_pool *pool, hipMemPoolAttr attribute)
+static int *pool_api_reuse(struct software_pool *pool, hipMemPoolAttr attribute)
 {
   switch ((int)attribute) {
   case hipMemPoolReuseFollowEventDependencies: return &pool->follow_event_dependencies;
@@ -139,7 +139,7 @@ static int *pool_reuse(struct software_pool *pool, hipMemPoolAttr attribute)
   }
 }
 
-static uint64_t *pool_amount(struct software_pool *pool, hipMemPoolAttr attribute)
+static uint64_t *pool_api_amount(struct software_pool *pool, hipMemPoolAttr attribute)
 {
   switch ((int)attribute) {
   case hipMemPoolAttrReleaseThreshold: return &pool->release_threshold;
@@ -151,17 +151,17 @@ static uint64_t *pool_amount(struct software_pool *pool, hipMemPoolAttr attribut
   }
 }
 
-static hipError_t pool_get_attribute(struct software_pool *pool, hipMemPoolAttr attribute, void *value)
+static hipError_t pool_api_get_attribute(struct software_pool *pool, hipMemPoolAttr attribute, void *value)
 {
-  const int *reuse = pool_reuse(pool, attribute);
-  const uint64_t *amount = pool_amount(pool, attribute);
+  const int *reuse = pool_api_reuse(pool, attribute);
+  const uint64_t *amount = pool_api_amount(pool, attribute);
   if (!value || (!reuse && !amount)) return hipErrorInvalidValue;
   memcpy(value, reuse ? (const void *)reuse : (const void *)amount, reuse ? sizeof *reuse : sizeof *amount);
   return hipSuccess;
 }
 
 /* The marks can only be taken back, to what is in force now. */
-static hipError_t pool_set_amount(struct software_pool *pool, hipMemPoolAttr attribute, uint64_t amount)
+static hipError_t pool_api_set_amount(struct software_pool *pool, hipMemPoolAttr attribute, uint64_t amount)
 {
   switch ((int)attribute) {
   case hipMemPoolAttrReleaseThreshold: pool->release_threshold = amount; return hipSuccess;
@@ -177,18 +177,18 @@ static hipError_t pool_set_amount(struct software_pool *pool, hipMemPoolAttr att
   }
 }
 
-static hipError_t pool_set_attribute(struct software_pool *pool, hipMemPoolAttr attribute, const void *value)
+static hipError_t pool_api_set_attribute(struct software_pool *pool, hipMemPoolAttr attribute, const void *value)
 {
-  int *reuse = pool_reuse(pool, attribute);
+  int *reuse = pool_api_reuse(pool, attribute);
   uint64_t amount;
   if (!value) return hipErrorInvalidValue;
   if (reuse) {
     memcpy(reuse, value, sizeof *reuse);
     return hipSuccess;
   }
-  if (!pool_amount(pool, attribute)) return hipErrorInvalidValue;
+  if (!pool_api_amount(pool, attribute)) return hipErrorInvalidValue;
   memcpy(&amount, value, sizeof amount);
-  return pool_set_amount(pool, attribute, amount);
+  return pool_api_set_amount(pool, attribute, amount);
 }
 
 hipError_t hipMemPoolSetAttribute(hipMemPool_t handle, hipMemPoolAttr attribute, void *value)
@@ -196,7 +196,7 @@ hipError_t hipMemPoolSetAttribute(hipMemPool_t handle, hipMemPoolAttr attribute,
   struct software_pool *pool;
   hipError_t error = software_pool_begin(SOFTWARE_hipMemPoolSetAttribute);
   if (error == hipSuccess) error = software_pool_find(handle, &pool);
-  return software_end(error != hipSuccess ? error : pool_set_attribute(pool, attribute, value));
+  return software_end(error != hipSuccess ? error : pool_api_set_attribute(pool, attribute, value));
 }
 
 hipError_t hipMemPoolGetAttribute(hipMemPool_t handle, hipMemPoolAttr attribute, void *value)
@@ -204,13 +204,13 @@ hipError_t hipMemPoolGetAttribute(hipMemPool_t handle, hipMemPoolAttr attribute,
   struct software_pool *pool;
   hipError_t error = software_pool_begin(SOFTWARE_hipMemPoolGetAttribute);
   if (error == hipSuccess) error = software_pool_find(handle, &pool);
-  return software_end(error != hipSuccess ? error : pool_get_attribute(pool, attribute, value));
+  return software_end(error != hipSuccess ? error : pool_api_get_attribute(pool, attribute, value));
 }
 
 /* ---- Access ---------------------------------------------------------------------------------------------------- */
 
 /* Copies reach every device's memory without; what is set can be asked for. As ROCm's, access cannot be revoked. */
-static hipError_t pool_set_access(struct software_pool *pool, const hipMemAccessDesc *access, size_t count)
+static hipError_t pool_api_set_access(struct software_pool *pool, const hipMemAccessDesc *access, size_t count)
 {
   if (count > (size_t)software.config.devices) return hipErrorInvalidDevice;
   for (size_t i = 0; i < count; i++) {
@@ -236,7 +236,7 @@ hipError_t hipMemPoolSetAccess(hipMemPool_t handle, const hipMemAccessDesc *acce
   hipError_t error = software_pool_begin(SOFTWARE_hipMemPoolSetAccess);
   if (error == hipSuccess) error = software_pool_find(handle, &pool);
   if (error == hipSuccess && (!access || count == 0)) error = hipErrorInvalidValue;
-  return software_end(error != hipSuccess ? error : pool_set_access(pool, access, count));
+  return software_end(error != hipSuccess ? error : pool_api_set_access(pool, access, count));
 }
 
 hipError_t hipMemPoolGetAccess(hipMemAccessFlags *flags, hipMemPool_t handle, hipMemLocation *location)
@@ -253,7 +253,7 @@ hipError_t hipMemPoolGetAccess(hipMemAccessFlags *flags, hipMemPool_t handle, hi
 
 /* ---- A device's pools ------------------------------------------------------------------------------------------ */
 
-static hipError_t pool_of_device(int device, bool is_default, hipMemPool_t *handle_out)
+static hipError_t pool_api_of_device(int device, bool is_default, hipMemPool_t *handle_out)
 {
   if (!handle_out) return hipErrorInvalidValue;
   /* HIP tells the two calls' errors apart. */
@@ -267,13 +267,13 @@ static hipError_t pool_of_device(int device, bool is_default, hipMemPool_t *hand
 hipError_t hipDeviceGetDefaultMemPool(hipMemPool_t *handle, int device)
 {
   hipError_t error = software_pool_begin(SOFTWARE_hipDeviceGetDefaultMemPool);
-  return software_end(error != hipSuccess ? error : pool_of_device(device, true, handle));
+  return software_end(error != hipSuccess ? error : pool_api_of_device(device, true, handle));
 }
 
 hipError_t hipDeviceGetMemPool(hipMemPool_t *handle, int device)
 {
   hipError_t error = software_pool_begin(SOFTWARE_hipDeviceGetMemPool);
-  return software_end(error != hipSuccess ? error : pool_of_device(device, false, handle));
+  return software_end(error != hipSuccess ? error : pool_api_of_device(device, false, handle));
 }
 
 hipError_t hipDeviceSetMemPool(int device, hipMemPool_t handle)

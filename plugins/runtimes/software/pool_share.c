@@ -15,7 +15,7 @@ struct share_pointer {
 };
 _Static_assert(sizeof(struct share_pointer) <= sizeof(hipMemPoolPtrExportData), "must fit into HIP's struct");
 
-static hipError_t share_export(struct software_pool *pool, void *shareable)
+static hipError_t pool_share_export(struct software_pool *pool, void *shareable)
 {
   uint64_t unused;
   if (pool->handle_type != hipMemHandleTypePosixFileDescriptor || pool->imported_fd > 0) return hipErrorInvalidValue;
@@ -34,10 +34,10 @@ hipError_t hipMemPoolExportToShareableHandle(void *shareable, hipMemPool_t handl
   if (error == hipSuccess) error = software_pool_find(handle, &pool);
   if (error == hipSuccess && (!shareable || flags != 0 || type != hipMemHandleTypePosixFileDescriptor))
     error = hipErrorInvalidValue;
-  return software_end(error != hipSuccess ? error : share_export(pool, shareable));
+  return software_end(error != hipSuccess ? error : pool_share_export(pool, shareable));
 }
 
-static hipError_t share_import(int fd, int device, hipMemPool_t *handle_out)
+static hipError_t pool_share_import(int fd, int device, hipMemPool_t *handle_out)
 {
   if (!software_file_is_ours(fd)) return hipErrorInvalidValue;
   int own_fd = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
@@ -61,7 +61,7 @@ hipError_t hipMemPoolImportFromShareableHandle(hipMemPool_t *handle, void *share
   if (error == hipSuccess) error = software.devices[device].fault;
   if (error == hipSuccess && (!handle || flags != 0 || type != hipMemHandleTypePosixFileDescriptor))
     error = hipErrorInvalidValue;
-  return software_end(error != hipSuccess ? error : share_import((int)(intptr_t)shareable, device, handle));
+  return software_end(error != hipSuccess ? error : pool_share_import((int)(intptr_t)shareable, device, handle));
 }
 
 hipError_t hipMemPoolExportPointer(hipMemPoolPtrExportData *data, void *pointer)
@@ -81,7 +81,7 @@ hipError_t hipMemPoolExportPointer(hipMemPoolPtrExportData *data, void *pointer)
 }
 
 /* Whether the place lies in the file; what comes from another process may be anything. */
-static bool share_is_inside(const struct share_pointer *shared, int fd)
+static bool pool_share_is_inside(const struct share_pointer *shared, int fd)
 {
   struct stat status;
   if (shared->magic != SHARE_MAGIC || shared->bytes == 0 || shared->offset % SOFTWARE_PAGE_BYTES != 0) return false;
@@ -90,10 +90,10 @@ static bool share_is_inside(const struct share_pointer *shared, int fd)
   return shared->offset < file_bytes && shared->bytes <= file_bytes - shared->offset;
 }
 
-static hipError_t share_import_pointer(struct software_pool *pool, const struct share_pointer *shared,
-                                       void **pointer_out)
+static hipError_t pool_share_import_pointer(struct software_pool *pool, const struct share_pointer *shared,
+                                            void **pointer_out)
 {
-  if (pool->imported_fd == 0 || !share_is_inside(shared, pool->imported_fd)) return hipErrorInvalidValue;
+  if (pool->imported_fd == 0 || !pool_share_is_inside(shared, pool->imported_fd)) return hipErrorInvalidValue;
   size_t mapped_bytes = software_align_up(shared->bytes, SOFTWARE_PAGE_BYTES);
   void *start = mmap(NULL, mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, pool->imported_fd,
                      (off_t)shared->offset);
@@ -121,7 +121,7 @@ hipError_t hipMemPoolImportPointer(void **pointer, hipMemPool_t handle, hipMemPo
   if (error == hipSuccess && (!pointer || !data)) error = hipErrorInvalidValue;
   if (error == hipSuccess) {
     memcpy(&shared, data, sizeof shared);
-    error = share_import_pointer(pool, &shared, pointer);
+    error = pool_share_import_pointer(pool, &shared, pointer);
   }
   return software_end(error);
 }

@@ -16,7 +16,7 @@ static const struct {
   void (*function)(void);
 } proc_entries[] = {SOFTWARE_CALLS(PROC_ENTRY)};
 
-static void (*proc_find(const char *name, int version))(void)
+static void (*proc_address_find(const char *name, int version))(void)
 {
   if (version >= PROPERTIES_VERSION && strcmp(name, "hipGetDeviceProperties") == 0)
     name = "hipGetDevicePropertiesR0600";
@@ -31,7 +31,7 @@ hipError_t hipGetProcAddress(const char *name, void **function_out, int version,
   hipError_t error = software_enter(SOFTWARE_hipGetProcAddress);
   if (error == hipSuccess && (!name || !*name || !function_out || flags != 0)) error = hipErrorInvalidValue;
   if (error != hipSuccess) return software_leave(error);
-  void (*function)(void) = proc_find(name, version);
+  void (*function)(void) = proc_address_find(name, version);
   if (status_out) *status_out = function ? HIP_GET_PROC_ADDRESS_SUCCESS : HIP_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
   if (!function) return software_leave(hipErrorInvalidValue);
   memcpy(function_out, &function, sizeof function);

@@ -5,7 +5,7 @@
 #include "internal.h"
 #include <signal.h>
 
-static void *threads_main(void *argument)
+static void *scheduler_threads_main(void *argument)
 {
   struct software_queue *queue = argument;
   pthread_mutex_lock(&software.lock);
@@ -18,7 +18,7 @@ static void *threads_main(void *argument)
 }
 
 /* The application's signals are for its own threads. */
-static bool threads_start(struct software_queue *queue)
+static bool scheduler_threads_start(struct software_queue *queue)
 {
   pthread_attr_t attributes;
   if (pthread_attr_init(&attributes) != 0) return false;
@@ -27,7 +27,7 @@ static bool threads_start(struct software_queue *queue)
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   pthread_t thread;
-  int result = pthread_create(&thread, &attributes, threads_main, queue);
+  int result = pthread_create(&thread, &attributes, scheduler_threads_main, queue);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   pthread_attr_destroy(&attributes);
   return result == 0;
@@ -35,7 +35,7 @@ static bool threads_start(struct software_queue *queue)
 
 bool software_threads_prepare(struct software_queue *queue)
 {
-  if (!queue->has_thread) queue->has_thread = threads_start(queue);
+  if (!queue->has_thread) queue->has_thread = scheduler_threads_start(queue);
   return queue->has_thread;
 }
 

@@ -10,27 +10,27 @@
 #include <sys/mman.h>
 
 struct virtual_reservation {
-  struct tree_node by_address;
+  struct address_tree_node by_address;
   unsigned busy; /* operations that touch it right now */
 };
 
 struct virtual_mapping {
-  struct tree_node by_address;
+  struct address_tree_node by_address;
   struct software_physical *physical;
   uint64_t sequence; /* the last operation before it was mapped */
   uint8_t access[SOFTWARE_MAX_DEVICES];
 };
 
-static struct tree_node *virtual_reservations, *virtual_mappings;
+static struct address_tree_node *virtual_reservations, *virtual_mappings;
 
 static struct virtual_reservation *virtual_reservation_at(uintptr_t address)
 {
-  return (struct virtual_reservation *)tree_holding(virtual_reservations, address);
+  return (struct virtual_reservation *)address_tree_holding(virtual_reservations, address);
 }
 
 static struct virtual_mapping *virtual_mapping_at(uintptr_t address)
 {
-  return (struct virtual_mapping *)tree_holding(virtual_mappings, address);
+  return (struct virtual_mapping *)address_tree_holding(virtual_mappings, address);
 }
 
 /* ---- For spans ------------------------------------------------------------------------------------------------- */
@@ -106,8 +106,8 @@ static hipError_t virtual_address_reserve(void **pointer_out, size_t bytes, size
     free(reservation);
     return hipErrorOutOfMemory;
   }
-  reservation->by_address = (struct tree_node){.major = (uintptr_t)start, .minor = bytes};
-  tree_insert(&virtual_reservations, &reservation->by_address);
+  reservation->by_address = (struct address_tree_node){.major = (uintptr_t)start, .minor = bytes};
+  address_tree_insert(&virtual_reservations, &reservation->by_address);
   *pointer_out = start;
   return hipSuccess;
 }
@@ -125,7 +125,7 @@ hipError_t hipMemAddressReserve(void **pointer, size_t bytes, size_t alignment, 
 
 static void virtual_reservation_drop(struct virtual_reservation *reservation)
 {
-  tree_remove(&virtual_reservations, &reservation->by_address);
+  address_tree_remove(&virtual_reservations, &reservation->by_address);
   munmap((void *)reservation->by_address.major, reservation->by_address.minor);
   free(reservation);
 }
@@ -138,7 +138,7 @@ hipError_t hipMemAddressFree(void *pointer, size_t bytes)
   if (error == hipSuccess &&
       (!reservation || reservation->by_address.major != start || reservation->by_address.minor != bytes))
     error = hipErrorInvalidValue;
-  const struct tree_node *mapping = tree_at_least(virtual_mappings, start, 0);
+  const struct address_tree_node *mapping = address_tree_at_least(virtual_mappings, start, 0);
   if (error == hipSuccess && mapping && mapping->major - start < bytes) error = hipErrorInvalidValue;
   if (error == hipSuccess) virtual_reservation_drop(reservation);
   return software_end(error);
@@ -151,7 +151,7 @@ static bool virtual_is_free(uintptr_t start, size_t bytes)
   const struct virtual_reservation *reservation = virtual_reservation_at(start);
   if (!reservation || bytes > reservation->by_address.minor - (start - reservation->by_address.major)) return false;
   if (virtual_mapping_at(start)) return false;
-  const struct tree_node *after = tree_at_least(virtual_mappings, start, 0);
+  const struct address_tree_node *after = address_tree_at_least(virtual_mappings, start, 0);
   return !after || after->major - start >= bytes;
 }
 
@@ -165,11 +165,11 @@ static hipError_t virtual_map(uintptr_t start, size_t bytes, struct software_phy
     free(mapping);
     return hipErrorOutOfMemory;
   }
-  mapping->by_address = (struct tree_node){.major = start, .minor = bytes};
+  mapping->by_address = (struct address_tree_node){.major = start, .minor = bytes};
   mapping->physical = physical;
   mapping->sequence = software.sequence;
   physical->mappings++;
-  tree_insert(&virtual_mappings, &mapping->by_address);
+  address_tree_insert(&virtual_mappings, &mapping->by_address);
   return hipSuccess;
 }
 
@@ -201,7 +201,7 @@ static bool virtual_is_whole(uintptr_t start, size_t bytes)
 static void virtual_mapping_drop(struct virtual_mapping *mapping)
 {
   struct software_physical *physical = mapping->physical;
-  tree_remove(&virtual_mappings, &mapping->by_address);
+  address_tree_remove(&virtual_mappings, &mapping->by_address);
   free(mapping);
   physical->mappings--;
   software_physical_settle(physical);
@@ -315,8 +315,8 @@ bool software_virtual_has_reservations(void)
 
 static void virtual_drop_mappings(int device)
 {
-  const struct tree_node *node;
-  for (uintptr_t at = 0; (node = tree_at_least(virtual_mappings, at, 0));) {
+  const struct address_tree_node *node;
+  for (uintptr_t at = 0; (node = address_tree_at_least(virtual_mappings, at, 0));) {
     const struct virtual_mapping *mapping = (const struct virtual_mapping *)node;
     at = node->major + node->minor;
     if (device < 0 || mapping->physical->device == device) virtual_unmap(node->major, node->minor);

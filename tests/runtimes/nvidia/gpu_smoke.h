@@ -48,7 +48,7 @@ struct ipc_handle {
 };
 
 /* nvidia.so, function by function; codes are ints, handles are pointers. */
-struct hip_functions {
+struct hip_table_functions {
   int (*GetDeviceCount)(int *);
   int (*GetDevice)(int *);
   int (*SetDevice)(int);
@@ -113,7 +113,7 @@ struct hip_functions {
   int (*IpcCloseMemHandle)(void *);
 };
 
-extern struct hip_functions hip;
+extern struct hip_table_functions hip;
 
 /* Opens nvidia.so; says what is wrong if it cannot. */
 bool open_runtime(const char *path);

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-struct hip_functions hip;
+struct hip_table_functions hip;
 int failures;
 unsigned char host[4 * MIB];
 

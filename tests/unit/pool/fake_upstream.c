@@ -257,7 +257,7 @@ static const struct hipmm_mapping mapping = {.struct_size = sizeof mapping,
                                              .unmap = unmap,
                                              .may_alias = tells_may_alias,
                                              .is_slow = tells_is_slow,
-                                             .doubt = tells_doubt};
+                                             .discouraged_reason = tells_doubt};
 
 static struct hipmm_ops ops = {.struct_size = sizeof ops, .allocate = allocate, .deallocate = deallocate};
 

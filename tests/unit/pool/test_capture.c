@@ -7,7 +7,7 @@
 static int teardown(void **state)
 {
   capture_forget();
-  return rig_teardown(state);
+  return fixture_teardown(state);
 }
 
 /* ---- Tests ---- */
@@ -27,31 +27,31 @@ static void takes_nothing_that_would_have_to_be_waited_for(hipStream_t first, hi
   for (int i = 0; i < SIZES; i++) pending[i] = use_and_free(sizes[i], first);
   capture_begin(second);
   for (int i = 0; i < SIZES; i++) {
-    mine[i] = rig_allocate(sizes[i], second);
+    mine[i] = fixture_allocate(sizes[i], second);
     for (int k = 0; k < SIZES; k++)
-      if (overlap(mine[i], sizes[i], pending[k], sizes[k])) assert_int_equal(rig_hip()->StreamQuery(first), 0);
+      if (overlap(mine[i], sizes[i], pending[k], sizes[k])) assert_int_equal(fixture_hip()->StreamQuery(first), 0);
   }
-  for (int i = 0; i < SIZES; i++) rig_free(mine[i], sizes[i], second);
+  for (int i = 0; i < SIZES; i++) fixture_free(mine[i], sizes[i], second);
 }
 
 /* The capture goes on: its blocks serve its own stream and no other. Only of a stream that lasts can the pool know. */
 static void keeps_to_itself(hipStream_t first, hipStream_t second)
 {
   void *mine[SIZES], *others[SIZES];
-  for (int i = 0; i < SIZES; i++) mine[i] = rig_allocate(sizes[i], second);
-  for (int i = 0; i < SIZES; i++) rig_free(mine[i], sizes[i], second);
+  for (int i = 0; i < SIZES; i++) mine[i] = fixture_allocate(sizes[i], second);
+  for (int i = 0; i < SIZES; i++) fixture_free(mine[i], sizes[i], second);
   for (int i = 0; i < SIZES; i++) {
-    others[i] = rig_allocate(sizes[i], first);
+    others[i] = fixture_allocate(sizes[i], first);
     for (int k = 0; k < SIZES; k++) assert_false(overlap(others[i], sizes[i], mine[k], sizes[k]));
     use(others[i], sizes[i], first);
   }
-  for (int i = 0; i < SIZES; i++) rig_free(others[i], sizes[i], first);
+  for (int i = 0; i < SIZES; i++) fixture_free(others[i], sizes[i], first);
 }
 
 static void lets_a_capture_be(int growth, int record, bool retained)
 {
   start("'scheduler': 'stepped', 'seed': 9", growth, record, "");
-  hipStream_t first = rig_stream(), second = rig_stream();
+  hipStream_t first = fixture_stream(), second = fixture_stream();
   if (retained) assert_ok(hipmm_stream_retain(0, first)); /* as the hooks of frameworks do */
   if (retained) assert_ok(hipmm_stream_retain(0, second));
   use_and_free(3 * MIB, second);
@@ -60,13 +60,13 @@ static void lets_a_capture_be(int growth, int record, bool retained)
   assert_true(capture_end());
   assert_undisturbed();
   /* Afterwards all memory is anybody's again. */
-  uint64_t held = rig_held_bytes();
+  uint64_t held = fixture_held_bytes();
   for (int i = 0; i < SIZES; i++) use_and_free(sizes[i], second);
   for (int i = 0; i < SIZES; i++) use_and_free(sizes[i], first);
-  assert_int_equal(rig_held_bytes(), held);
+  assert_int_equal(fixture_held_bytes(), held);
   assert_undisturbed();
-  rig_drop_stream(first);
-  rig_drop_stream(second);
+  fixture_drop_stream(first);
+  fixture_drop_stream(second);
   finish();
 }
 

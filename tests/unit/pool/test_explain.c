@@ -19,28 +19,28 @@ static void start(const char *type, const char *below, const char *options)
 {
   char graph[300];
   snprintf(graph, sizeof graph, "'stack': [{'type': '%s'%s}, %s'device']", type, options, below);
-  rig_start_with("'scheduler': 'stepped'", graph);
-  mine = rig_stream();
-  other = rig_stream();
+  fixture_start_with("'scheduler': 'stepped'", graph);
+  mine = fixture_stream();
+  other = fixture_stream();
   assert_ok(hipmm_stream_retain(0, mine));
   assert_ok(hipmm_stream_retain(0, other));
-  kept = rig_allocate(4 * MIB, mine);
-  void *first = rig_allocate(2 * MIB, other);
-  apart = rig_allocate(MIB, mine);
-  void *second = rig_allocate(5 * MIB, other);
-  assert_int_equal(rig_hip()->MemsetAsync(first, 1, 2 * MIB, other), 0);
-  assert_int_equal(rig_hip()->MemsetAsync(second, 1, 5 * MIB, other), 0);
-  rig_free(first, 2 * MIB, other);
-  rig_free(second, 5 * MIB, other);
-  assert_int_equal(rig_hip()->StreamQuery(other), HIPMM_HIP_ERROR_NOT_READY);
+  kept = fixture_allocate(4 * MIB, mine);
+  void *first = fixture_allocate(2 * MIB, other);
+  apart = fixture_allocate(MIB, mine);
+  void *second = fixture_allocate(5 * MIB, other);
+  assert_int_equal(fixture_hip()->MemsetAsync(first, 1, 2 * MIB, other), 0);
+  assert_int_equal(fixture_hip()->MemsetAsync(second, 1, 5 * MIB, other), 0);
+  fixture_free(first, 2 * MIB, other);
+  fixture_free(second, 5 * MIB, other);
+  assert_int_equal(fixture_hip()->StreamQuery(other), HIPMM_HIP_ERROR_NOT_READY);
 }
 
 static void finish(void)
 {
-  rig_free(kept, 4 * MIB, mine);
-  rig_free(apart, MIB, mine);
-  rig_drop_stream(mine);
-  rig_drop_stream(other);
+  fixture_free(kept, 4 * MIB, mine);
+  fixture_free(apart, MIB, mine);
+  fixture_drop_stream(mine);
+  fixture_drop_stream(other);
 }
 
 static void fails(size_t bytes, enum hipmm_status status)
@@ -72,10 +72,10 @@ static void says_what_waiting_gave(const char *growth)
       "pool: cannot allocate 12 MiB: maximum_size 16 MiB is reached, with 11 MiB of it free; pool: all streams "
       "were waited for");
   size_t most = said("can be had now");
-  assert_int_equal(rig_hip()->StreamQuery(other), 0);
+  assert_int_equal(fixture_hip()->StreamQuery(other), 0);
   assert_in_range(most, 8 * MIB, 11 * MIB);
-  assert_int_equal(said("are held"), rig_value("pool", "reserved_bytes"));
-  rig_free(rig_allocate(most, mine), most, mine);
+  assert_int_equal(said("are held"), fixture_value("pool", "reserved_bytes"));
+  fixture_free(fixture_allocate(most, mine), most, mine);
   finish();
 }
 
@@ -95,20 +95,20 @@ static void says_what_waiting_gave_in_segments(void **state)
 static void says_what_is_in_one_piece(void **state)
 {
   (void)state;
-  rig_start("'stack': [{'type': 'pool', 'growth': 'segments', 'initial_size': '16MiB', 'maximum_size': '16MiB'}, "
-            "'device']");
-  mine = rig_stream();
+  fixture_start("'stack': [{'type': 'pool', 'growth': 'segments', 'initial_size': '16MiB', 'maximum_size': '16MiB'}, "
+                "'device']");
+  mine = fixture_stream();
   void *blocks[4];
-  for (int i = 0; i < 4; i++) blocks[i] = rig_allocate(4 * MIB, mine);
-  rig_free(blocks[0], 4 * MIB, mine);
-  rig_free(blocks[2], 4 * MIB, mine);
-  rig_free(blocks[3], 4 * MIB, mine);
+  for (int i = 0; i < 4; i++) blocks[i] = fixture_allocate(4 * MIB, mine);
+  fixture_free(blocks[0], 4 * MIB, mine);
+  fixture_free(blocks[2], 4 * MIB, mine);
+  fixture_free(blocks[3], 4 * MIB, mine);
   fails(12 * MIB, HIPMM_E_OUT_OF_MEMORY);
   assert_int_equal(said("of it free in one piece"), 8 * MIB);
   assert_int_equal(said("can be had now"), 8 * MIB);
   assert_message("with 12 MiB of it free");
-  rig_free(blocks[1], 4 * MIB, mine);
-  rig_drop_stream(mine);
+  fixture_free(blocks[1], 4 * MIB, mine);
+  fixture_drop_stream(mine);
 }
 
 static void says_whose_limit_it_is(void **state)
@@ -127,11 +127,11 @@ static void says_whose_limit_it_is(void **state)
 static void takes_what_the_limit_leaves(void **state)
 {
   (void)state;
-  rig_start("'stack': [{'type': 'pool', 'growth': 'segments'}, {'type': 'limiting', 'limit': '66MiB'}, 'device']");
-  void *large = rig_allocate(64 * MIB, NULL), *rest = rig_allocate(MIB + 4096, NULL);
-  assert_in_range(rig_held_bytes(), 65 * MIB + 4096, 66 * MIB);
-  rig_free(large, 64 * MIB, NULL);
-  rig_free(rest, MIB + 4096, NULL);
+  fixture_start("'stack': [{'type': 'pool', 'growth': 'segments'}, {'type': 'limiting', 'limit': '66MiB'}, 'device']");
+  void *large = fixture_allocate(64 * MIB, NULL), *rest = fixture_allocate(MIB + 4096, NULL);
+  assert_in_range(fixture_held_bytes(), 65 * MIB + 4096, 66 * MIB);
+  fixture_free(large, 64 * MIB, NULL);
+  fixture_free(rest, MIB + 4096, NULL);
 }
 
 static void says_what_the_device_lacks(void **state)
@@ -143,9 +143,9 @@ static void says_what_the_device_lacks(void **state)
   assert_message("; pool: cannot allocate 1 GiB: 12 MiB are held, 7 MiB of it free, ");
   size_t movable = said("in idle pieces that can be put together now that all streams were waited for");
   assert_in_range(movable, 4 * MIB, 7 * MIB);
-  size_t held = rig_held_bytes();
-  rig_free(rig_allocate(movable, mine), movable, mine);
-  assert_int_equal(rig_held_bytes(), held);
+  size_t held = fixture_held_bytes();
+  fixture_free(fixture_allocate(movable, mine), movable, mine);
+  assert_int_equal(fixture_held_bytes(), held);
   finish();
 }
 
@@ -162,8 +162,8 @@ static void tells_of_an_arena_at_its_maximum(void **state)
   assert_message("and maximum_size 16 MiB allows 0 bytes more");
   size_t most = said("of it in one piece");
   assert_in_range(most, 5 * MIB, 11 * MIB);
-  assert_int_equal(rig_hip()->StreamQuery(other), 0);
-  rig_free(rig_allocate(most, mine), most, mine);
+  assert_int_equal(fixture_hip()->StreamQuery(other), 0);
+  fixture_free(fixture_allocate(most, mine), most, mine);
   fails(most + 256, HIPMM_E_OUT_OF_MEMORY);
   finish();
 }
@@ -185,19 +185,19 @@ static void uses_what_other_streams_freed_before_it_fails(const char *stack, con
   void *blocks[4];
   char graph[300], words[200];
   snprintf(graph, sizeof graph, "'stack': [%s, {'type': 'limiting', 'limit': '4MiB'}, 'device']", stack);
-  rig_start_with("'scheduler': 'stepped'", graph);
-  mine = rig_stream();
-  other = rig_stream();
-  for (int i = 0; i < 4; i++) blocks[i] = rig_allocate(MIB, other);
-  assert_int_equal(rig_hip()->MemsetAsync(blocks[0], 1, MIB, other), 0);
-  rig_free(blocks[0], MIB, other);
-  blocks[0] = rig_allocate(MIB, mine);
+  fixture_start_with("'scheduler': 'stepped'", graph);
+  mine = fixture_stream();
+  other = fixture_stream();
+  for (int i = 0; i < 4; i++) blocks[i] = fixture_allocate(MIB, other);
+  assert_int_equal(fixture_hip()->MemsetAsync(blocks[0], 1, MIB, other), 0);
+  fixture_free(blocks[0], MIB, other);
+  blocks[0] = fixture_allocate(MIB, mine);
   fails(MIB, HIPMM_E_LIMIT);
   snprintf(words, sizeof words, "; %s: cannot allocate 1 MiB: 4 MiB are held in 4 blocks of 1 MiB, all in use", type);
   assert_message(words);
-  for (int i = 0; i < 4; i++) rig_free(blocks[i], MIB, mine);
-  rig_drop_stream(mine);
-  rig_drop_stream(other);
+  for (int i = 0; i < 4; i++) fixture_free(blocks[i], MIB, mine);
+  fixture_drop_stream(mine);
+  fixture_drop_stream(other);
 }
 
 static void tells_of_fixed_size(void **state)
@@ -223,9 +223,9 @@ static void says_that_there_are_no_more_records(const char *growth)
   char graph[100];
   int n = 0;
   snprintf(graph, sizeof graph, "'stack': [{'type': 'pool', 'growth': '%s'}, 'device']", growth);
-  rig_start(graph);
-  struct pool *pool = rig_resource("pool")->self;
-  blocks[n++] = rig_allocate(BYTES, NULL);
+  fixture_start(graph);
+  struct pool *pool = fixture_resource("pool")->self;
+  blocks[n++] = fixture_allocate(BYTES, NULL);
   pool->heap.blocks.most = pool->heap.blocks.count + BLOCKS - 1;
   while (n <= BLOCKS && !hipmm_allocate(NULL, BYTES, NULL, &blocks[n])) n++;
   bool is_mapped = !strcmp(growth, "mapped");
@@ -234,14 +234,14 @@ static void says_that_there_are_no_more_records(const char *growth)
     fails(BYTES, HIPMM_E_OUT_OF_MEMORY);
     assert_message(is_mapped ? "100 blocks are allocated" : "101 blocks are allocated");
     assert_message("and with the free ones between them the pool has records for 101 and no more");
-    assert_in_range(rig_value("pool", "free_bytes"), 0, rig_value("pool", "reserved_bytes") - n * BYTES);
-    assert_int_equal(rig_value("pool", "live_bytes"), n * BYTES);
-    rig_free(blocks[50], BYTES, NULL);
-    blocks[50] = rig_allocate(BYTES, NULL);
+    assert_in_range(fixture_value("pool", "free_bytes"), 0, fixture_value("pool", "reserved_bytes") - n * BYTES);
+    assert_int_equal(fixture_value("pool", "live_bytes"), n * BYTES);
+    fixture_free(blocks[50], BYTES, NULL);
+    blocks[50] = fixture_allocate(BYTES, NULL);
   }
-  while (n) rig_free(blocks[--n], BYTES, NULL);
-  assert_int_equal(rig_value("pool", "free_bytes"), rig_value("pool", "reserved_bytes"));
-  rig_free(rig_allocate(BYTES, NULL), BYTES, NULL);
+  while (n) fixture_free(blocks[--n], BYTES, NULL);
+  assert_int_equal(fixture_value("pool", "free_bytes"), fixture_value("pool", "reserved_bytes"));
+  fixture_free(fixture_allocate(BYTES, NULL), BYTES, NULL);
 }
 
 static void says_that_there_are_no_more_records_mapped(void **state)
@@ -261,12 +261,12 @@ static void says_that_there_are_no_more_records_in_segments(void **state)
 static void has_records_for_more_blocks_than_24_bits_number(void **state)
 {
   (void)state;
-  rig_start("'stack': ['pool', 'device']");
-  struct pool *pool = rig_resource("pool")->self;
+  fixture_start("'stack': ['pool', 'device']");
+  struct pool *pool = fixture_resource("pool")->self;
   assert_true(pool->heap.blocks.most > 1u << 24);
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
+#define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 int main(void)
 {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLOTS = 300, STEPS = 6000 };
+enum { THREAD_SLOTS = 300, STEPS = 6000 };
 
 static const uint64_t START = 0x300000000000;
 static const uint64_t KIB64 = 1 << 16;
@@ -25,7 +25,7 @@ struct slot {
   uint64_t since; /* when the block came into its list */
 };
 
-static struct slot slots[SLOTS];
+static struct slot slots[THREAD_SLOTS];
 static uint64_t now;
 
 static int open_all(void **state)
@@ -82,7 +82,7 @@ static int compare(const void *a, const void *b)
 static unsigned sort(const struct slot **sorted)
 {
   unsigned n = 0;
-  for (const struct slot *slot = slots; slot < slots + SLOTS; slot++)
+  for (const struct slot *slot = slots; slot < slots + THREAD_SLOTS; slot++)
     if (slot->id && !is_listed(block_in(slot))) sorted[n++] = slot;
   qsort(sorted, n, sizeof *sorted, compare);
   return n;
@@ -91,7 +91,7 @@ static unsigned sort(const struct slot **sorted)
 static const struct slot *best_in_lists(uint64_t bytes)
 {
   const struct slot *best = NULL;
-  for (const struct slot *slot = slots; slot < slots + SLOTS; slot++) {
+  for (const struct slot *slot = slots; slot < slots + THREAD_SLOTS; slot++) {
     if (!slot->id || !is_listed(block_in(slot)) || block_in(slot)->bytes < bytes) continue;
     bool is_better = !best || block_in(slot)->bytes < block_in(best)->bytes ||
                      (block_in(slot)->bytes == block_in(best)->bytes && slot->since > best->since);
@@ -103,7 +103,7 @@ static const struct slot *best_in_lists(uint64_t bytes)
 static uint32_t plain_fit(uint64_t bytes, enum fit *fit_out)
 {
   bool may_be_listed = is_listed(&(struct block){.bytes = bytes});
-  const struct slot *best = may_be_listed ? best_in_lists(bytes) : NULL, *sorted[SLOTS];
+  const struct slot *best = may_be_listed ? best_in_lists(bytes) : NULL, *sorted[THREAD_SLOTS];
   unsigned n = sort(sorted);
   *fit_out = FIT_LIST;
   if (best) return best->id;
@@ -128,7 +128,7 @@ static void assert_fits(uint64_t bytes)
 
 static void assert_visits_all(uint64_t bytes)
 {
-  const struct slot *sorted[SLOTS];
+  const struct slot *sorted[THREAD_SLOTS];
   uint32_t id = BLOCK_NONE;
   for (unsigned i = sort(sorted); i-- > 0;) {
     if (block_in(sorted[i])->bytes < bytes) continue;
@@ -143,7 +143,7 @@ static void assert_counts(void)
   uint64_t bytes = 0;
   uint32_t count = 0, any = free_index_any(&idx, &blocks);
   bool any_is_there = false;
-  for (const struct slot *slot = slots; slot < slots + SLOTS; slot++) {
+  for (const struct slot *slot = slots; slot < slots + THREAD_SLOTS; slot++) {
     if (!slot->id) continue;
     bytes += block_in(slot)->bytes;
     count++;
@@ -167,7 +167,7 @@ static uint64_t in_units(uint64_t bytes)
 }
 
 /* Of each cell the most room, by the plain array. */
-static uint64_t cells[ROOMS][SLOTS * 8];
+static uint64_t cells[ROOMS][THREAD_SLOTS * 8];
 
 static uint32_t n_cells_in_use;
 
@@ -175,10 +175,10 @@ static void fill_cells(void)
 {
   memset(cells, 0, sizeof cells);
   n_cells_in_use = 0;
-  for (const struct slot *slot = slots; slot < slots + SLOTS; slot++) {
+  for (const struct slot *slot = slots; slot < slots + THREAD_SLOTS; slot++) {
     if (!slot->id || is_listed(block_in(slot))) continue;
     uint32_t cell = block_cell(&blocks, block_in(slot)->start);
-    assert_in_range(cell, 0, SLOTS * 8 - 1);
+    assert_in_range(cell, 0, THREAD_SLOTS * 8 - 1);
     cells[ROOM_WHOLE][cell] = larger(cells[ROOM_WHOLE][cell], in_units(block_in(slot)->bytes));
     uint64_t busy = prefix_of(block_in(slot), blocks.granule_bytes);
     cells[ROOM_BUSY][cell] = larger(cells[ROOM_BUSY][cell], in_units(busy));
@@ -227,7 +227,7 @@ static uint64_t draw_start(uint64_t *random, const struct slot *slot, uint64_t b
 static void make_slots(uint64_t *random)
 {
   uint64_t start = START;
-  for (struct slot *slot = slots; slot < slots + SLOTS; slot++) {
+  for (struct slot *slot = slots; slot < slots + THREAD_SLOTS; slot++) {
     slot->start = start;
     slot->bytes = draw(random, 3) ? GRANULE * (1 + draw(random, 3)) : KIB64 * (1 + draw(random, 40));
     start += slot->bytes;
@@ -259,7 +259,7 @@ static void agrees_with_a_plain_array(uint64_t granule, uint64_t seed)
   cover(granule);
   make_slots(&random);
   for (unsigned i = 0; i < STEPS; i++) {
-    uint64_t among = i / 1000 % 2 ? SLOTS : SLOTS / 10; /* now dense, now sparse */
+    uint64_t among = i / 1000 % 2 ? THREAD_SLOTS : THREAD_SLOTS / 10; /* now dense, now sparse */
     change(&random, &slots[draw(&random, among)]);
     assert_fits(draw_bytes(&random, 4 * GRANULE));
     if (i % 16 == 0 && granule) assert_visits_all(KIB64 + draw_bytes(&random, 4 * GRANULE));
@@ -357,8 +357,8 @@ static void prefers_the_smallest_that_fits_where_nothing_moves(void **state)
 {
   (void)state;
   cover(0);
-  for (unsigned i = 0; i < SLOTS; i++) add_at(i, START + i * GRANULE, KIB64 * (1 + i % 16));
-  const unsigned last = SLOTS - 1 - (SLOTS - 1) % 16; /* freed last of the smallest */
+  for (unsigned i = 0; i < THREAD_SLOTS; i++) add_at(i, START + i * GRANULE, KIB64 * (1 + i % 16));
+  const unsigned last = THREAD_SLOTS - 1 - (THREAD_SLOTS - 1) % 16; /* freed last of the smallest */
   for (unsigned i = 0; i < 11; i++) assert_int_equal(fit(KIB64 * (1 + i), FIT_LIST), slots[last + i].id);
   free_index_remove(&idx, &blocks, slots[last + 5].id);
   assert_int_equal(fit(6 * KIB64, FIT_LIST), slots[last + 5 - 16].id);
@@ -369,11 +369,11 @@ static void prefers_the_lowest_address_where_granules_move(void **state)
 {
   (void)state;
   cover(GRANULE);
-  for (unsigned i = 0; i < SLOTS; i++) add_at(i, START + i * GRANULE, KIB64 * (1 + i % 16));
+  for (unsigned i = 0; i < THREAD_SLOTS; i++) add_at(i, START + i * GRANULE, KIB64 * (1 + i % 16));
   for (unsigned i = 0; i < 16; i++) assert_int_equal(fit(KIB64 * (1 + i), FIT_BUSY), slots[i].id);
-  add_at(0, START + SLOTS * GRANULE, GRANULE);
-  uint32_t lower = add_at(1, START + (SLOTS + 2) * GRANULE, 3 * GRANULE);
-  add_at(2, START + (SLOTS + 6) * GRANULE, 2 * GRANULE);
+  add_at(0, START + THREAD_SLOTS * GRANULE, GRANULE);
+  uint32_t lower = add_at(1, START + (THREAD_SLOTS + 2) * GRANULE, 3 * GRANULE);
+  add_at(2, START + (THREAD_SLOTS + 6) * GRANULE, 2 * GRANULE);
   assert_int_equal(fit(2 * GRANULE, FIT_ANYWHERE), lower);
 }
 

@@ -31,21 +31,21 @@ static void reaches_all_of(size_t maximum_bytes)
   static const size_t sizes[] = {60 * KIB, 4 * KIB, 700 * KIB, 3 * MIB - 256};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     int n = fill(sizes[i]);
-    assert_true(rig_held_bytes() <= maximum_bytes);
+    assert_true(fixture_held_bytes() <= maximum_bytes);
     assert_true(n < MOST_BLOCKS);
-    for (int k = 0; k < n; k += 2) rig_free(blocks[k], sizes[i], NULL);
-    for (int k = 0; k < n; k += 4) blocks[k] = rig_allocate(sizes[i] / 2 + 1, NULL);
+    for (int k = 0; k < n; k += 2) fixture_free(blocks[k], sizes[i], NULL);
+    for (int k = 0; k < n; k += 4) blocks[k] = fixture_allocate(sizes[i] / 2 + 1, NULL);
     for (int k = 0; k < n; k++)
-      if (k % 4 != 2) rig_free(blocks[k], 0, NULL);
+      if (k % 4 != 2) fixture_free(blocks[k], 0, NULL);
     assert_int_equal(value("live_count"), 0);
-    void *all = rig_allocate(maximum_bytes, NULL);
-    rig_fill(all, 1, 4 * KIB);
-    rig_fill((char *)all + maximum_bytes - 4 * KIB, 1, 4 * KIB);
-    assert_true(rig_holds(all, 1, 4 * KIB));
-    assert_int_equal(rig_held_bytes(), maximum_bytes);
-    rig_free(all, maximum_bytes, NULL);
+    void *all = fixture_allocate(maximum_bytes, NULL);
+    fixture_fill(all, 1, 4 * KIB);
+    fixture_fill((char *)all + maximum_bytes - 4 * KIB, 1, 4 * KIB);
+    assert_true(fixture_holds(all, 1, 4 * KIB));
+    assert_int_equal(fixture_held_bytes(), maximum_bytes);
+    fixture_free(all, maximum_bytes, NULL);
   }
-  assert_int_equal(rig_peak_held_bytes(), maximum_bytes);
+  assert_int_equal(fixture_peak_held_bytes(), maximum_bytes);
   assert_int_equal(value("peak_reserved_bytes"), maximum_bytes);
 }
 
@@ -64,7 +64,7 @@ static void reaches_its_maximum_after_an_initial_size(void **state)
 static void reaches_a_maximum_that_it_began_with(void **state)
 {
   start(state, ", 'initial_size': '32MiB', 'maximum_size': '32MiB'");
-  assert_int_equal(rig_held_bytes(), 32 * MIB);
+  assert_int_equal(fixture_held_bytes(), 32 * MIB);
   reaches_all_of(32 * MIB);
 }
 
@@ -79,13 +79,13 @@ static void says_that_its_maximum_is_reached(void **state)
 {
   void *ptr = NULL;
   start(state, ", 'maximum_size': '16MiB'");
-  void *half = rig_allocate(9 * MIB, NULL);
+  void *half = fixture_allocate(9 * MIB, NULL);
   assert_status(hipmm_allocate(NULL, 8 * MIB, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
   assert_message("cannot allocate 8 MiB: maximum_size 16 MiB is reached");
   assert_null(ptr);
   assert_int_equal(value("live_count"), 1);
-  rig_free(half, 9 * MIB, NULL);
-  rig_free(rig_allocate(16 * MIB, NULL), 16 * MIB, NULL);
+  fixture_free(half, 9 * MIB, NULL);
+  fixture_free(fixture_allocate(16 * MIB, NULL), 16 * MIB, NULL);
 }
 
 /* Under `auto`, since granules are larger. */
@@ -93,19 +93,19 @@ static void serves_under_a_maximum_below_the_granule(void **state)
 {
   start_with("", "auto", *state == mapped ? ", 'maximum_size': '1MiB'" : ", 'maximum_size': 1000000");
   size_t most = *state == mapped ? MIB : 1000000 / 256 * 256;
-  void *all = rig_allocate(most, NULL);
-  assert_in_range(rig_held_bytes(), most, *state == mapped ? MIB : 1000000);
-  rig_free(all, most, NULL);
+  void *all = fixture_allocate(most, NULL);
+  assert_in_range(fixture_held_bytes(), most, *state == mapped ? MIB : 1000000);
+  fixture_free(all, most, NULL);
   int n = fill(4 * KIB);
   assert_int_equal(n, most / (4 * KIB));
-  while (n) rig_free(blocks[--n], 4 * KIB, NULL);
-  rig_free(rig_allocate(most, NULL), most, NULL);
+  while (n) fixture_free(blocks[--n], 4 * KIB, NULL);
+  fixture_free(fixture_allocate(most, NULL), most, NULL);
 }
 
 static void says_that_granules_are_larger_than_its_maximum(void **state)
 {
   (void)state;
-  assert_status(rig_try("", "'stack': [{'type': 'pool', 'growth': 'mapped', 'maximum_size': '1MiB'}, 'device']"),
+  assert_status(fixture_try("", "'stack': [{'type': 'pool', 'growth': 'mapped', 'maximum_size': '1MiB'}, 'device']"),
                 HIPMM_E_NOT_SUPPORTED);
   assert_message("/stack/0/growth");
   assert_message("maximum_size is less than the smallest piece");
@@ -115,14 +115,14 @@ static void says_that_granules_are_larger_than_its_maximum(void **state)
 static void begins_with_all_of_an_odd_maximum(void **state)
 {
   start(state, ", 'initial_size': 33000000, 'maximum_size': 33000000");
-  assert_in_range(rig_held_bytes(), is_mapped(state) ? 30 * MIB : 33000000 - 256, 33000000);
-  size_t most = rig_held_bytes();
-  rig_free(rig_allocate(most, NULL), most, NULL);
+  assert_in_range(fixture_held_bytes(), is_mapped(state) ? 30 * MIB : 33000000 - 256, 33000000);
+  size_t most = fixture_held_bytes();
+  fixture_free(fixture_allocate(most, NULL), most, NULL);
   int n = fill(100 * KIB);
-  assert_int_equal(rig_held_bytes(), most);
-  while (n) rig_free(blocks[--n], 100 * KIB, NULL);
-  rig_free(rig_allocate(most, NULL), most, NULL);
-  assert_int_equal(rig_peak_held_bytes(), most);
+  assert_int_equal(fixture_held_bytes(), most);
+  while (n) fixture_free(blocks[--n], 100 * KIB, NULL);
+  fixture_free(fixture_allocate(most, NULL), most, NULL);
+  assert_int_equal(fixture_peak_held_bytes(), most);
 }
 
 /* ---- What it begins with ---- */
@@ -130,30 +130,30 @@ static void begins_with_all_of_an_odd_maximum(void **state)
 static void takes_its_initial_size_at_once(void **state)
 {
   start(state, ", 'initial_size': '40MiB'");
-  assert_int_equal(rig_held_bytes(), 40 * MIB);
+  assert_int_equal(fixture_held_bytes(), 40 * MIB);
   software()->reset_calls();
-  void *ptr = rig_allocate(40 * MIB, NULL);
+  void *ptr = fixture_allocate(40 * MIB, NULL);
   assert_int_equal(software()->calls("hipMalloc") + software()->calls("hipMemCreate") + software()->calls("hipMemMap"),
                    0);
-  assert_int_equal(rig_held_bytes(), 40 * MIB);
-  rig_free(ptr, 40 * MIB, NULL);
+  assert_int_equal(fixture_held_bytes(), 40 * MIB);
+  fixture_free(ptr, 40 * MIB, NULL);
 }
 
 static void takes_a_share_of_the_device(void **state)
 {
   needs_software();
   start(state, ", 'initial_size': '25%', 'maximum_size': '50%'");
-  assert_int_equal(rig_held_bytes(), 64 * MIB);
+  assert_int_equal(fixture_held_bytes(), 64 * MIB);
   reaches_all_of(128 * MIB);
 }
 
 static void takes_nothing_at_first_without_an_initial_size(void **state)
 {
   start(state, "");
-  assert_int_equal(rig_held_bytes(), 0);
-  void *ptr = rig_allocate(1, NULL);
-  assert_in_range(rig_held_bytes(), 1, 2 * MIB);
-  rig_free(ptr, 1, NULL);
+  assert_int_equal(fixture_held_bytes(), 0);
+  void *ptr = fixture_allocate(1, NULL);
+  assert_in_range(fixture_held_bytes(), 1, 2 * MIB);
+  fixture_free(ptr, 1, NULL);
 }
 
 static void says_that_its_initial_size_cannot_be_had(void **state)
@@ -162,7 +162,7 @@ static void says_that_its_initial_size_cannot_be_had(void **state)
   char graph[200];
   snprintf(graph, sizeof graph, "'stack': [{'type': 'pool', 'growth': '%s', 'initial_size': '300MiB'}, 'device']",
            (const char *)*state);
-  assert_status(rig_try("", graph), HIPMM_E_OUT_OF_MEMORY);
+  assert_status(fixture_try("", graph), HIPMM_E_OUT_OF_MEMORY);
   assert_message("/stack/0/initial_size");
   assert_int_equal(live_on_all_devices(), 0);
 }
@@ -170,8 +170,9 @@ static void says_that_its_initial_size_cannot_be_had(void **state)
 static void refuses_a_maximum_below_the_initial_size(void **state)
 {
   (void)state;
-  assert_status(rig_try("", "'stack': [{'type': 'pool', 'initial_size': '2MiB', 'maximum_size': '1MiB'}, 'device']"),
-                HIPMM_E_CONFIG);
+  assert_status(
+      fixture_try("", "'stack': [{'type': 'pool', 'initial_size': '2MiB', 'maximum_size': '1MiB'}, 'device']"),
+      HIPMM_E_CONFIG);
   assert_message("/stack/0/maximum_size");
 }
 
@@ -180,44 +181,44 @@ static void refuses_a_maximum_below_the_initial_size(void **state)
 static void gives_back_down_to_what_is_to_be_kept(void **state)
 {
   start(state, "");
-  for (int i = 0; i < 32; i++) blocks[i] = rig_allocate(4 * MIB, NULL);
-  assert_in_range(rig_held_bytes(), 128 * MIB, 160 * MIB);
+  for (int i = 0; i < 32; i++) blocks[i] = fixture_allocate(4 * MIB, NULL);
+  assert_in_range(fixture_held_bytes(), 128 * MIB, 160 * MIB);
   trim(0);
-  assert_true(rig_held_bytes() >= 128 * MIB);
-  for (int i = 1; i < 32; i++) rig_free(blocks[i], 4 * MIB, NULL);
+  assert_true(fixture_held_bytes() >= 128 * MIB);
+  for (int i = 1; i < 32; i++) fixture_free(blocks[i], 4 * MIB, NULL);
   trim(64 * MIB);
-  assert_in_range(rig_held_bytes(), 64 * MIB, is_mapped(state) ? 64 * MIB : 80 * MIB);
+  assert_in_range(fixture_held_bytes(), 64 * MIB, is_mapped(state) ? 64 * MIB : 80 * MIB);
   trim(0);
-  assert_in_range(rig_held_bytes(), 4 * MIB, is_mapped(state) ? 4 * MIB : 8 * MIB);
+  assert_in_range(fixture_held_bytes(), 4 * MIB, is_mapped(state) ? 4 * MIB : 8 * MIB);
   assert_int_equal(value("live_count"), 1);
-  rig_free(blocks[0], 4 * MIB, NULL);
+  fixture_free(blocks[0], 4 * MIB, NULL);
   trim(0);
-  assert_int_equal(rig_held_bytes(), 0);
+  assert_int_equal(fixture_held_bytes(), 0);
   assert_int_equal(value("reserved_bytes"), 0);
   assert_int_equal(value("pieces"), 0);
-  rig_free(rig_allocate(100 * MIB, NULL), 100 * MIB, NULL);
+  fixture_free(fixture_allocate(100 * MIB, NULL), 100 * MIB, NULL);
 }
 
 /* A trim must not take memory from under work. */
 static void waits_for_work_before_it_gives_memory_back(void **state)
 {
   start_with("'scheduler': 'stepped', 'seed': 3", *state, "");
-  hipStream_t stream = rig_stream();
-  void *ptr = rig_allocate(8 * MIB, stream);
-  assert_int_equal(rig_hip()->MemsetAsync(ptr, 1, 8 * MIB, stream), 0);
-  rig_free(ptr, 8 * MIB, stream);
+  hipStream_t stream = fixture_stream();
+  void *ptr = fixture_allocate(8 * MIB, stream);
+  assert_int_equal(fixture_hip()->MemsetAsync(ptr, 1, 8 * MIB, stream), 0);
+  fixture_free(ptr, 8 * MIB, stream);
   trim(0);
-  assert_int_equal(rig_held_bytes(), 0);
-  assert_int_equal(rig_hip()->DeviceSynchronize(), 0);
+  assert_int_equal(fixture_held_bytes(), 0);
+  assert_int_equal(fixture_hip()->DeviceSynchronize(), 0);
   assert_int_equal(faults_on_all_devices(), 0);
-  rig_drop_stream(stream);
+  fixture_drop_stream(stream);
 }
 
 static void gives_everything_back_at_the_end(void **state)
 {
   start(state, ", 'initial_size': '20MiB'");
-  for (int i = 0; i < 500; i++) blocks[i] = rig_allocate(1000 * (size_t)(i + 1), NULL);
-  for (int i = 0; i < 500; i += 3) rig_free(blocks[i], 0, NULL);
+  for (int i = 0; i < 500; i++) blocks[i] = fixture_allocate(1000 * (size_t)(i + 1), NULL);
+  for (int i = 0; i < 500; i += 3) fixture_free(blocks[i], 0, NULL);
   assert_ok(hipmm_finalize());
   assert_int_equal(live_on_all_devices(), 0);
 }
@@ -236,10 +237,10 @@ static void recovers_from_an_exhausted_device(void **state)
   assert_int_equal(value("live_count"), n);
   for (int i = 0; i < n; i++) memset(blocks[i], i, 256);
   for (int i = 0; i < n; i++) assert_int_equal(*(unsigned char *)blocks[i], i);
-  rig_free(blocks[n / 2], 5 * MIB, NULL);
-  blocks[n / 2] = rig_allocate(5 * MIB, NULL);
-  for (int i = 0; i < n; i++) rig_free(blocks[i], 5 * MIB, NULL);
-  rig_free(rig_allocate(256 * MIB, NULL), 256 * MIB, NULL);
+  fixture_free(blocks[n / 2], 5 * MIB, NULL);
+  blocks[n / 2] = fixture_allocate(5 * MIB, NULL);
+  for (int i = 0; i < n; i++) fixture_free(blocks[i], 5 * MIB, NULL);
+  fixture_free(fixture_allocate(256 * MIB, NULL), 256 * MIB, NULL);
 }
 
 /* Only mapped memory can: half of it is free, but in no piece of more than one granule. */
@@ -248,20 +249,20 @@ static void moves_memory_under_a_block_that_no_hole_fits(void **state)
   needs_software();
   (void)state;
   start_with("", mapped, "");
-  for (int i = 0; i < 128; i++) blocks[i] = rig_allocate(2 * MIB, NULL);
-  assert_int_equal(rig_held_bytes(), 256 * MIB);
+  for (int i = 0; i < 128; i++) blocks[i] = fixture_allocate(2 * MIB, NULL);
+  assert_int_equal(fixture_held_bytes(), 256 * MIB);
   for (int i = 0; i < 128; i++) memset(blocks[i], i, 2 * MIB);
-  for (int i = 0; i < 128; i += 2) rig_free(blocks[i], 2 * MIB, NULL);
-  unsigned char *large = rig_allocate(128 * MIB, NULL);
+  for (int i = 0; i < 128; i += 2) fixture_free(blocks[i], 2 * MIB, NULL);
+  unsigned char *large = fixture_allocate(128 * MIB, NULL);
   assert_true(value("moves") > 0);
-  assert_int_equal(rig_held_bytes(), 256 * MIB);
+  assert_int_equal(fixture_held_bytes(), 256 * MIB);
   memset(large, 255, 128 * MIB);
   for (int i = 1; i < 128; i += 2) {
     assert_int_equal(*(unsigned char *)blocks[i], i);
     assert_memory_equal(blocks[i], (char *)blocks[i] + 1, 2 * MIB - 1);
-    rig_free(blocks[i], 2 * MIB, NULL);
+    fixture_free(blocks[i], 2 * MIB, NULL);
   }
-  rig_free(large, 128 * MIB, NULL);
+  fixture_free(large, 128 * MIB, NULL);
 }
 
 /* ---- How it grows ---- */
@@ -269,7 +270,7 @@ static void moves_memory_under_a_block_that_no_hole_fits(void **state)
 static void says_that_its_upstream_cannot_map(void **state)
 {
   (void)state;
-  assert_status(rig_try("", "'stack': [{'type': 'pool', 'growth': 'mapped'}, 'pinned']"), HIPMM_E_NOT_SUPPORTED);
+  assert_status(fixture_try("", "'stack': [{'type': 'pool', 'growth': 'mapped'}, 'pinned']"), HIPMM_E_NOT_SUPPORTED);
   assert_message("/stack/0/growth");
   assert_message("write \"auto\"");
 }
@@ -277,7 +278,7 @@ static void says_that_its_upstream_cannot_map(void **state)
 static void says_that_the_device_cannot_map(void **state)
 {
   (void)state;
-  assert_status(rig_try("'virtual_memory': false", "'stack': [{'type': 'pool', 'growth': 'mapped'}, 'device']"),
+  assert_status(fixture_try("'virtual_memory': false", "'stack': [{'type': 'pool', 'growth': 'mapped'}, 'device']"),
                 HIPMM_E_NOT_SUPPORTED);
   assert_message("/stack/0/growth");
   assert_message("no virtual memory management");
@@ -300,11 +301,11 @@ static void falls_back_to_segments_by_itself(void **state)
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     char devices[32];
     snprintf(devices, sizeof devices, "devices=%s", cases[i].devices);
-    setenv("HIPMM_SOFTWARE", devices, 1); /* over the rig's own */
+    setenv("HIPMM_SOFTWARE", devices, 1); /* over the fixture's own */
     logged();
-    rig_start_with(cases[i].options, cases[i].graph);
+    fixture_start_with(cases[i].options, cases[i].graph);
     assert_contains(logged(), cases[i].logged);
-    rig_free(rig_allocate(MIB, NULL), MIB, NULL);
+    fixture_free(fixture_allocate(MIB, NULL), MIB, NULL);
     assert_ok(hipmm_finalize());
     unsetenv("HIPMM_SOFTWARE");
   }

@@ -21,7 +21,7 @@ struct look {
   unsigned char tag;
 };
 
-struct live {
+struct live_blocks {
   void *ptr;
   size_t bytes;
   unsigned stream;
@@ -30,7 +30,7 @@ struct live {
 struct program {
   uint64_t random;
   hipStream_t streams[STREAMS];
-  struct live live[MOST_LIVE];
+  struct live_blocks live[MOST_LIVE];
   unsigned n_live;
   unsigned char tag;
 };
@@ -45,13 +45,13 @@ static void look_at(void *argument)
   free(look);
 }
 
-static void use(struct program *program, const struct live *live)
+static void use(struct program *program, const struct live_blocks *live)
 {
   struct look *look = malloc(sizeof *look);
   hipStream_t stream = program->streams[live->stream];
   *look = (struct look){live->ptr, live->bytes, ++program->tag};
-  bool failed = rig_hip()->MemsetAsync(live->ptr, look->tag, live->bytes, stream) != 0;
-  if (failed || rig_hip()->LaunchHostFunc(stream, look_at, look)) {
+  bool failed = fixture_hip()->MemsetAsync(live->ptr, look->tag, live->bytes, stream) != 0;
+  if (failed || fixture_hip()->LaunchHostFunc(stream, look_at, look)) {
     wrong++;
     free(look);
   }
@@ -59,8 +59,9 @@ static void use(struct program *program, const struct live *live)
 
 static void allocate_one(struct program *program)
 {
-  struct live live = {.bytes = (size_t)(1 + draw(&program->random, draw(&program->random, 3) ? 512 : 5000)) * KIB,
-                      .stream = (unsigned)draw(&program->random, STREAMS)};
+  struct live_blocks live = {.bytes =
+                                 (size_t)(1 + draw(&program->random, draw(&program->random, 3) ? 512 : 5000)) * KIB,
+                             .stream = (unsigned)draw(&program->random, STREAMS)};
   if (hipmm_allocate(NULL, live.bytes, program->streams[live.stream], &live.ptr)) return; /* there is little */
   use(program, &live);
   program->live[program->n_live++] = live;
@@ -69,7 +70,7 @@ static void allocate_one(struct program *program)
 static void free_one(struct program *program)
 {
   unsigned which = (unsigned)draw(&program->random, program->n_live);
-  struct live live = program->live[which];
+  struct live_blocks live = program->live[which];
   program->live[which] = program->live[--program->n_live];
   if (hipmm_deallocate(NULL, live.ptr, live.bytes, program->streams[live.stream])) wrong++;
 }
@@ -139,9 +140,9 @@ static void run_program(const struct order_case *row, uint64_t seed)
   snprintf(graph, sizeof graph,
            "'stack': [{'type': 'pool', 'growth': '%s', 'record': '%s', 'maximum_size': '8MiB'}, 'device']", row->growth,
            row->record);
-  if (rig_try(runtime, graph)) wrong++;
+  if (fixture_try(runtime, graph)) wrong++;
   for (unsigned i = 1; i < STREAMS; i++) {
-    rig_hip()->StreamCreateWithFlags(&program.streams[i], HIPMM_HIP_STREAM_NON_BLOCKING);
+    fixture_hip()->StreamCreateWithFlags(&program.streams[i], HIPMM_HIP_STREAM_NON_BLOCKING);
     if (row->retains && hipmm_stream_retain(0, program.streams[i])) wrong++;
   }
   for (unsigned i = 0; i < STEPS && !wrong; i++) {
@@ -157,7 +158,7 @@ static void run_program(const struct order_case *row, uint64_t seed)
 /* What came of it: mistakes, and faults. */
 static unsigned finish_program(void)
 {
-  if (!wrong && rig_hip()->DeviceSynchronize()) wrong++;
+  if (!wrong && fixture_hip()->DeviceSynchronize()) wrong++;
   if (faults_on_all_devices()) wrong++;
   if (!wrong) hipmm_finalize();
   return wrong;
@@ -168,12 +169,12 @@ static unsigned find_mistakes(const struct order_case *row)
 {
   unsigned found = 0;
   for (uint64_t seed = 1; seed <= SEEDS && !found; seed++) {
-    if (rig_try("", "'stack': ['device']") || hipmm_finalize()) return 1; /* loads the runtime */
-    struct hipmm_hip *table = rig_lend_hip();
+    if (fixture_try("", "'stack': ['device']") || hipmm_finalize()) return 1; /* loads the runtime */
+    struct hipmm_hip *table = fixture_lend_hip();
     break_runtime(table, row->broken);
     if (row->one_address) table->runtime = "another";
     run_program(row, seed);
-    rig_take_hip_back();
+    fixture_take_hip_back();
     found = finish_program();
   }
   return found;

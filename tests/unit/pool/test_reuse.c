@@ -11,15 +11,15 @@
 /* Allocates and frees on the stream in turn; returns how many calls of HIP that took. */
 static uint64_t calls_of_reuse(size_t bytes, hipStream_t stream)
 {
-  struct hipmm_resource *pool = rig_resource("pool");
-  rig_free(rig_allocate(bytes, stream), bytes, stream);
+  struct hipmm_resource *pool = fixture_resource("pool");
+  fixture_free(fixture_allocate(bytes, stream), bytes, stream);
   software()->reset_calls();
   for (int round = 0; round < 50; round++) {
     void *ptr = NULL;
     assert_ok(hipmm_allocate(pool, bytes, stream, &ptr));
     assert_ok(hipmm_deallocate(pool, ptr, round % 2 ? bytes : 0, stream));
   }
-  return rig_all_calls();
+  return fixture_all_calls();
 }
 
 /* Of a stream that may be gone HIP is asked whether it still is the one, which it may be while it is not captured. */
@@ -30,7 +30,7 @@ static void reuses_on_the_same_stream_without_a_call(void **state)
   for (int growth = 0; growth < GROWTHS; growth++) {
     start("", growth, AUTO, "");
     for (size_t bytes = 1; bytes <= 64 * MIB; bytes *= 8) assert_int_equal(calls_of_reuse(bytes, NULL), 0);
-    hipStream_t retained = rig_stream(), other = rig_stream();
+    hipStream_t retained = fixture_stream(), other = fixture_stream();
     assert_ok(hipmm_stream_retain(0, retained));
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
       assert_int_equal(calls_of_reuse(sizes[i], NULL), 0);
@@ -39,11 +39,11 @@ static void reuses_on_the_same_stream_without_a_call(void **state)
       assert_int_equal(calls_of_reuse(sizes[i], retained), 0);
       uint64_t calls = calls_of_reuse(sizes[i], other);
       assert_int_equal(calls, software()->calls("hipStreamGetId") + software()->calls("hipStreamIsCapturing"));
-      assert_ok(hipmm_resource_trim(rig_resource("pool"), 0));
+      assert_ok(hipmm_resource_trim(fixture_resource("pool"), 0));
     }
     assert_ok(hipmm_stream_retire(0, retained));
-    rig_drop_stream(retained);
-    rig_drop_stream(other);
+    fixture_drop_stream(retained);
+    fixture_drop_stream(other);
     finish();
   }
 }
@@ -53,7 +53,7 @@ static void knows_the_default_stream_by_both_its_names(void **state)
   (void)state;
   for (int growth = 0; growth < GROWTHS; growth++) {
     start("'scheduler': 'stepped'", growth, AUTO, ", 'maximum_size': '4MiB'");
-    struct hipmm_resource *pool = rig_resource("pool");
+    struct hipmm_resource *pool = fixture_resource("pool");
     void *large = use_and_free(4 * MIB, NULL);
     software()->reset_calls();
     for (int round = 0; round < 10; round++) {
@@ -67,7 +67,7 @@ static void knows_the_default_stream_by_both_its_names(void **state)
       assert_ok(hipmm_allocate(pool, 1000, round % 2 ? NULL : LEGACY, &ptr));
       assert_ok(hipmm_deallocate(pool, ptr, 1000, round % 3 ? NULL : LEGACY));
     }
-    assert_int_equal(rig_all_calls(), 0);
+    assert_int_equal(fixture_all_calls(), 0);
     assert_undisturbed();
     finish();
   }
@@ -79,14 +79,14 @@ static void retires_the_default_stream_by_either_name(void **state)
   (void)state;
   for (int i = 0; i < 2; i++) {
     start("'scheduler': 'stepped'", 0, LAZY, ", 'maximum_size': '4MiB'");
-    hipStream_t stream = rig_stream();
+    hipStream_t stream = fixture_stream();
     void *ptr = use_and_free(4 * MIB, names[1 - i]);
     assert_ok(hipmm_stream_retire(0, names[i]));
     software()->reset_calls();
     assert_ptr_equal(use_and_free(4 * MIB, stream), ptr);
     assert_int_equal(software()->calls("hipStreamWaitEvent") + software()->calls("hipEventRecord"), 0);
     assert_undisturbed();
-    rig_drop_stream(stream);
+    fixture_drop_stream(stream);
     finish();
   }
 }
@@ -99,7 +99,7 @@ static void hand_round(int growth, int record, uint64_t seed, bool retains)
   char runtime[100];
   snprintf(runtime, sizeof runtime, "'scheduler': 'stepped', 'seed': %llu", (unsigned long long)seed);
   start(runtime, growth, record, ", 'maximum_size': '2MiB'");
-  hipStream_t streams[] = {rig_stream(), rig_stream(), NULL, PER_THREAD};
+  hipStream_t streams[] = {fixture_stream(), fixture_stream(), NULL, PER_THREAD};
   if (retains) assert_ok(hipmm_stream_retain(0, streams[0]));
   if (retains) assert_ok(hipmm_stream_retain(0, streams[1]));
   static const size_t sizes[] = {2 * MIB, 1000, 80 * KIB};
@@ -107,7 +107,7 @@ static void hand_round(int growth, int record, uint64_t seed, bool retains)
   assert_undisturbed();
   for (int i = 0; i < 2; i++) {
     assert_ok(hipmm_stream_retire(0, streams[i]));
-    rig_drop_stream(streams[i]);
+    fixture_drop_stream(streams[i]);
   }
   finish();
 }
@@ -126,20 +126,20 @@ static void orders_after_the_stream_that_it_was_freed_on(void **state)
   (void)state;
   for (int record = 0; record < RECORDS; record++) {
     start("'scheduler': 'stepped', 'seed': 2", 0, record, ", 'maximum_size': '2MiB'");
-    hipStream_t first = rig_stream(), second = rig_stream();
+    hipStream_t first = fixture_stream(), second = fixture_stream();
     for (int round = 0; round < 20; round++) {
-      void *ptr = rig_allocate(2 * MIB, first);
+      void *ptr = fixture_allocate(2 * MIB, first);
       use(ptr, 2 * MIB, first);
-      assert_int_equal(rig_hip()->StreamSynchronize(first), 0);
+      assert_int_equal(fixture_hip()->StreamSynchronize(first), 0);
       use(ptr, 2 * MIB, second);
-      rig_free(ptr, 2 * MIB, second);
+      fixture_free(ptr, 2 * MIB, second);
       assert_ptr_equal(use_and_free(2 * MIB, first), ptr);
     }
     assert_undisturbed();
     assert_ok(hipmm_stream_retire(0, first));
     assert_ok(hipmm_stream_retire(0, second));
-    rig_drop_stream(first);
-    rig_drop_stream(second);
+    fixture_drop_stream(first);
+    fixture_drop_stream(second);
     finish();
   }
 }
@@ -153,21 +153,21 @@ static void has_a_stream_wait_for_a_retained_one(void **state)
   for (int growth = 0; growth < GROWTHS; growth++)
     for (int record = 0; record < RECORDS; record++) {
       start("'scheduler': 'stepped'", growth, record, ", 'maximum_size': '4MiB'");
-      hipStream_t first = rig_stream(), second = rig_stream();
+      hipStream_t first = fixture_stream(), second = fixture_stream();
       if (record == AUTO) assert_ok(hipmm_stream_retain(0, first));
       void *ptr = use_and_free(4 * MIB, first);
       software()->reset_calls();
-      assert_ptr_equal(rig_allocate(4 * MIB, second), ptr);
+      assert_ptr_equal(fixture_allocate(4 * MIB, second), ptr);
       assert_int_equal(software()->calls("hipDeviceSynchronize"), 0);
       assert_int_equal(software()->calls("hipStreamSynchronize"), 0);
       assert_int_equal(software()->calls("hipEventSynchronize"), 0);
       assert_int_equal(software()->calls("hipStreamWaitEvent"), 1);
       assert_int_equal(software()->calls("hipEventRecord"), record != ON_FREE);
-      assert_int_equal(rig_value("pool", "stream_waits"), 1);
-      rig_free(ptr, 4 * MIB, second);
+      assert_int_equal(fixture_value("pool", "stream_waits"), 1);
+      fixture_free(ptr, 4 * MIB, second);
       assert_ok(hipmm_stream_retire(0, first));
-      rig_drop_stream(first);
-      rig_drop_stream(second);
+      fixture_drop_stream(first);
+      fixture_drop_stream(second);
       finish();
     }
 }
@@ -177,17 +177,17 @@ static void waits_for_nothing_when_the_work_is_done(void **state)
   (void)state;
   for (int growth = 0; growth < GROWTHS; growth++) {
     start("'scheduler': 'stepped'", growth, ON_FREE, ", 'maximum_size': '4MiB'");
-    hipStream_t first = rig_stream(), second = rig_stream();
+    hipStream_t first = fixture_stream(), second = fixture_stream();
     void *ptr = use_and_free(4 * MIB, first);
-    assert_int_equal(rig_hip()->StreamSynchronize(first), 0);
+    assert_int_equal(fixture_hip()->StreamSynchronize(first), 0);
     software()->reset_calls();
-    assert_ptr_equal(rig_allocate(4 * MIB, second), ptr);
+    assert_ptr_equal(fixture_allocate(4 * MIB, second), ptr);
     assert_int_equal(software()->calls("hipStreamWaitEvent"), 0);
     assert_int_equal(software()->calls("hipDeviceSynchronize"), 0);
-    assert_int_equal(rig_value("pool", "stream_waits"), 0);
-    rig_free(ptr, 4 * MIB, second);
-    rig_drop_stream(first);
-    rig_drop_stream(second);
+    assert_int_equal(fixture_value("pool", "stream_waits"), 0);
+    fixture_free(ptr, 4 * MIB, second);
+    fixture_drop_stream(first);
+    fixture_drop_stream(second);
     finish();
   }
 }
@@ -197,16 +197,16 @@ static void records_once_for_each_free_if_told_to(void **state)
   needs_software();
   (void)state;
   start("", 0, ON_FREE, "");
-  hipStream_t streams[] = {rig_stream(), NULL, PER_THREAD};
+  hipStream_t streams[] = {fixture_stream(), NULL, PER_THREAD};
   for (int s = 0; s < 3; s++) {
     software()->reset_calls();
     for (int i = 0; i < 20; i++) use_and_free(i % 2 ? 500 : 100 * KIB, streams[s]);
     assert_int_equal(software()->calls("hipEventRecord"), 20);
     assert_int_equal(software()->calls("hipEventCreateWithFlags"), 1);
     assert_undisturbed();
-    assert_ok(hipmm_resource_trim(rig_resource("pool"), 0));
+    assert_ok(hipmm_resource_trim(fixture_resource("pool"), 0));
   }
-  rig_drop_stream(streams[0]);
+  fixture_drop_stream(streams[0]);
 }
 
 /* The stream that freed is not known to last: what it freed stays with it for as long as there is other memory. */
@@ -217,23 +217,23 @@ static void synchronises_the_device_only_instead_of_growing(void **state)
   (void)state;
   for (int growth = 0; growth < GROWTHS; growth++) {
     start("'scheduler': 'stepped'", growth, AUTO, ", 'initial_size': '32MiB'");
-    hipStream_t first = rig_stream(), second = rig_stream();
-    void *ptr[BLOCKS] = {rig_allocate(BYTES, second)};
-    for (int i = 1; i < 3; i++) ptr[i] = rig_allocate(BYTES, first);
-    for (int i = 1; i < 3; i++) rig_free(ptr[i], BYTES, first);
+    hipStream_t first = fixture_stream(), second = fixture_stream();
+    void *ptr[BLOCKS] = {fixture_allocate(BYTES, second)};
+    for (int i = 1; i < 3; i++) ptr[i] = fixture_allocate(BYTES, first);
+    for (int i = 1; i < 3; i++) fixture_free(ptr[i], BYTES, first);
     software()->reset_calls();
-    for (int i = 1; i < BLOCKS - 2; i++) ptr[i] = rig_allocate(BYTES, second);
+    for (int i = 1; i < BLOCKS - 2; i++) ptr[i] = fixture_allocate(BYTES, second);
     assert_int_equal(software()->calls("hipDeviceSynchronize"), 0);
-    for (int i = BLOCKS - 2; i < BLOCKS; i++) ptr[i] = rig_allocate(BYTES, second);
+    for (int i = BLOCKS - 2; i < BLOCKS; i++) ptr[i] = fixture_allocate(BYTES, second);
     assert_int_equal(software()->calls("hipDeviceSynchronize"), 1);
     assert_int_equal(software()->calls("hipEventRecord"), 0);
-    assert_int_equal(rig_held_bytes(), 32 * MIB);
-    void *more = rig_allocate(BYTES, second); /* nothing is withheld now: it grows at once */
+    assert_int_equal(fixture_held_bytes(), 32 * MIB);
+    void *more = fixture_allocate(BYTES, second); /* nothing is withheld now: it grows at once */
     assert_int_equal(software()->calls("hipDeviceSynchronize"), 1);
-    rig_free(more, BYTES, second);
-    for (int i = 0; i < BLOCKS; i++) rig_free(ptr[i], BYTES, second);
-    rig_drop_stream(first);
-    rig_drop_stream(second);
+    fixture_free(more, BYTES, second);
+    for (int i = 0; i < BLOCKS; i++) fixture_free(ptr[i], BYTES, second);
+    fixture_drop_stream(first);
+    fixture_drop_stream(second);
     finish();
   }
 }
@@ -259,7 +259,7 @@ static void passes_the_model(void **state)
   }
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
+#define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 int main(void)
 {

@@ -16,10 +16,10 @@ static void makes_blocks_of_a_retired_stream_anybodys(void **state)
     for (int record = 0; record < RECORDS; record++) {
       start("'scheduler': 'stepped', 'seed': 4", growth, record, ", 'maximum_size': '4MiB'");
       watch_begin();
-      hipStream_t first = rig_stream();
+      hipStream_t first = fixture_stream();
       void *small = use_and_free(500, first), *large = use_and_free(3 * MIB, first);
       assert_ok(hipmm_stream_retire(0, first)); /* with work pending */
-      rig_drop_stream(first);
+      fixture_drop_stream(first);
       watch_stream(first);
       software()->reset_calls();
       void *all = use_and_free(4 * MIB - 256, NULL);
@@ -29,7 +29,7 @@ static void makes_blocks_of_a_retired_stream_anybodys(void **state)
       assert_undisturbed();
       assert_int_equal(watch_count(), 0);
       finish();
-      assert_int_equal(rig_teardown(state), 0);
+      assert_int_equal(fixture_teardown(state), 0);
     }
 }
 
@@ -37,12 +37,12 @@ static void retires_streams_that_it_never_met(void **state)
 {
   (void)state;
   start("", 0, AUTO, "");
-  hipStream_t stream = rig_stream();
+  hipStream_t stream = fixture_stream();
   assert_ok(hipmm_stream_retire(0, stream));
   assert_ok(hipmm_stream_retain(0, stream));
   assert_ok(hipmm_stream_retire(0, stream));
   assert_ok(hipmm_stream_retire(0, stream));
-  rig_drop_stream(stream);
+  fixture_drop_stream(stream);
 }
 
 /* The stream was synchronised and destroyed, but hipmm was not told. */
@@ -50,22 +50,22 @@ static void never_uses_a_stream_that_may_be_gone(int growth, int record)
 {
   start("'scheduler': 'stepped', 'seed': 5", growth, record, ", 'maximum_size': '16MiB'");
   watch_begin();
-  hipStream_t first = rig_stream(), second = rig_stream();
+  hipStream_t first = fixture_stream(), second = fixture_stream();
   for (int i = 0; i < 3; i++) use_and_free((size_t)(i * 3 + 1) * MIB, first);
   for (int i = 0; i < 30; i++) use_and_free(500 * (size_t)(i + 1), first);
-  assert_int_equal(rig_hip()->StreamSynchronize(first), 0);
-  rig_drop_stream(first);
+  assert_int_equal(fixture_hip()->StreamSynchronize(first), 0);
+  fixture_drop_stream(first);
   watch_stream(first);
   for (int i = 0; i < 30; i++) use_and_free(500 * (size_t)(i + 1), second);
   for (int i = 0; i < 3; i++) use_and_free((size_t)(i * 3 + 1) * MIB, second);
   use_and_free(16 * MIB, NULL);
   use_and_free(16 * MIB, second);
-  assert_ok(hipmm_resource_trim(rig_resource("pool"), 0));
-  assert_int_equal(rig_held_bytes(), 0);
+  assert_ok(hipmm_resource_trim(fixture_resource("pool"), 0));
+  assert_int_equal(fixture_held_bytes(), 0);
   assert_undisturbed();
   assert_ok(hipmm_finalize());
   assert_int_equal(watch_count(), 0);
-  assert_int_equal(rig_teardown(NULL), 0);
+  assert_int_equal(fixture_teardown(NULL), 0);
   software()->reset(); /* with the second stream */
 }
 
@@ -81,7 +81,7 @@ static void never_uses_a_stream_that_may_be_gone_under_auto_and_on_free(void **s
 /* The software device gives a handle to the next stream at once; a GPU's driver as it likes. */
 static hipStream_t successor_of(hipStream_t old)
 {
-  hipStream_t stream = rig_stream();
+  hipStream_t stream = fixture_stream();
   if (on_software()) assert_ptr_equal(stream, old);
   return stream;
 }
@@ -93,12 +93,12 @@ static void survives_a_stream_with_the_handle_of_a_dead_one(void **state)
   for (int growth = 0; growth < GROWTHS; growth++)
     for (int record = 0; record < RECORDS; record++) {
       start("'scheduler': 'stepped', 'seed': 6", growth, record, ", 'maximum_size': '16MiB'");
-      hipStream_t stream = rig_stream();
+      hipStream_t stream = fixture_stream();
       for (int round = 0; round < 10; round++) {
         use_and_free(500, stream);
         use_and_free(5 * MIB, stream);
         if (record == LAZY) assert_ok(hipmm_stream_retire(0, stream));
-        rig_drop_stream(stream);
+        fixture_drop_stream(stream);
         stream = successor_of(stream);
         use_and_free(5 * MIB, stream);
         use_and_free(500, stream);
@@ -106,7 +106,7 @@ static void survives_a_stream_with_the_handle_of_a_dead_one(void **state)
       }
       assert_undisturbed();
       assert_ok(hipmm_stream_retire(0, stream));
-      rig_drop_stream(stream);
+      fixture_drop_stream(stream);
       finish();
     }
 }
@@ -118,13 +118,13 @@ static void mixes_up_no_caches_when_handles_come_again(void **state)
   (void)state;
   for (int record = 0; record < ON_FREE; record++) {
     start("'scheduler': 'stepped', 'seed': 11", 0, record, "");
-    hipStream_t first = rig_stream(), second = rig_stream();
+    hipStream_t first = fixture_stream(), second = fixture_stream();
     assert_ok(hipmm_stream_retain(0, first));
     assert_ok(hipmm_stream_retain(0, second));
     for (int round = 0; round < 10; round++) {
       use_and_free(500, first);
       assert_ok(hipmm_stream_retire(0, first));
-      rig_drop_stream(first);
+      fixture_drop_stream(first);
       use_and_free(500, second);
       use_and_free(500, second);
       first = successor_of(first);
@@ -133,8 +133,8 @@ static void mixes_up_no_caches_when_handles_come_again(void **state)
       assert_undisturbed();
     }
     for (int i = 0; i < 2; i++) assert_ok(hipmm_stream_retire(0, i ? first : second));
-    rig_drop_stream(first);
-    rig_drop_stream(second);
+    fixture_drop_stream(first);
+    fixture_drop_stream(second);
     finish();
   }
 }
@@ -147,20 +147,20 @@ static void serves_thousands_of_streams(int growth, int record)
   static hipStream_t streams[STREAMS];
   start("'scheduler': 'stepped', 'seed': 7", growth, record, ", 'maximum_size': '8MiB'");
   for (int i = 0; i < STREAMS; i++) {
-    streams[i] = rig_stream();
-    void *small = rig_allocate(300, streams[i]), *large = rig_allocate(100 * KIB, streams[i]);
+    streams[i] = fixture_stream();
+    void *small = fixture_allocate(300, streams[i]), *large = fixture_allocate(100 * KIB, streams[i]);
     if (i % 64 == 0) use(large, 100 * KIB, streams[i]);
-    rig_free(small, 300, streams[i]);
-    rig_free(large, 100 * KIB, streams[i]);
+    fixture_free(small, 300, streams[i]);
+    fixture_free(large, 100 * KIB, streams[i]);
   }
   use_and_free(8 * MIB, NULL);
   assert_undisturbed();
-  assert_int_equal(rig_value("pool", "live_count"), 0);
+  assert_int_equal(fixture_value("pool", "live_count"), 0);
   for (int i = 0; i < STREAMS; i += 100) use_and_free(8 * MIB, streams[i]);
   assert_undisturbed();
   for (int i = 0; i < STREAMS; i++) {
     if (i % 500 == 0) assert_ok(hipmm_stream_retire(0, streams[i]));
-    rig_drop_stream(streams[i]);
+    fixture_drop_stream(streams[i]);
   }
   finish();
 }
@@ -224,7 +224,7 @@ static void tells_the_default_streams_of_threads_apart(void **state)
       }
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
+#define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 int main(void)
 {

@@ -42,13 +42,13 @@ static void expect(int code)
 
 static void submit_look(const struct block *block)
 {
-  expect(rig_look(block->ptr, block->tag, block->bytes, world.streams[block->stream], &world.wrong));
+  expect(fixture_look(block->ptr, block->tag, block->bytes, world.streams[block->stream], &world.wrong));
 }
 
 /* What the program owes when it goes on with a block on another stream. */
 static void move_to(struct block *block, unsigned stream)
 {
-  const struct hipmm_hip *hip = rig_hip();
+  const struct hipmm_hip *hip = fixture_hip();
   hipEvent_t event;
   if (stream == block->stream) return;
   expect(hip->EventCreateWithFlags(&event, HIPMM_HIP_EVENT_DISABLE_TIMING));
@@ -71,7 +71,7 @@ static void allocate_one(struct worker *worker, struct block *block)
   expect(status);
   block->ptr = ptr;
   if (!ptr) return;
-  expect(rig_hip()->MemsetAsync(ptr, block->tag, block->bytes, world.streams[block->stream]));
+  expect(fixture_hip()->MemsetAsync(ptr, block->tag, block->bytes, world.streams[block->stream]));
 }
 
 static void free_one(struct worker *worker, struct block *block)
@@ -128,13 +128,13 @@ static void run_threads(uint64_t seed)
 
 static void assert_all_is_free(const char *type)
 {
-  assert_int_equal(rig_value(type, "live_count"), 0);
-  assert_int_equal(rig_value(type, "live_bytes"), 0);
-  if (!strcmp(type, "pool")) assert_int_equal(rig_value(type, "cached_bytes"), 0); /* those threads have ended */
-  rig_free(rig_allocate(MOST * MIB, NULL), MOST * MIB, NULL);
-  assert_int_equal(rig_peak_held_bytes(), MOST * MIB);
-  assert_ok(hipmm_resource_trim(rig_resource(type), 0));
-  assert_int_equal(rig_held_bytes(), 0);
+  assert_int_equal(fixture_value(type, "live_count"), 0);
+  assert_int_equal(fixture_value(type, "live_bytes"), 0);
+  if (!strcmp(type, "pool")) assert_int_equal(fixture_value(type, "cached_bytes"), 0); /* those threads have ended */
+  fixture_free(fixture_allocate(MOST * MIB, NULL), MOST * MIB, NULL);
+  assert_int_equal(fixture_peak_held_bytes(), MOST * MIB);
+  assert_ok(hipmm_resource_trim(fixture_resource(type), 0));
+  assert_int_equal(fixture_held_bytes(), 0);
 }
 
 struct stress {
@@ -151,19 +151,19 @@ static void survives(void **state)
   snprintf(runtime, sizeof runtime, "'scheduler': '%s'", row->scheduler);
   snprintf(graph, sizeof graph, "'stack': [{'type': '%s', %s, 'maximum_size': '%dMiB'}, 'device']", row->type,
            row->options, MOST);
-  rig_start_with(runtime, graph);
-  for (unsigned i = 1; i < STREAMS; i++) world.streams[i] = rig_stream();
+  fixture_start_with(runtime, graph);
+  for (unsigned i = 1; i < STREAMS; i++) world.streams[i] = fixture_stream();
   for (unsigned i = 1; i < STREAMS && row->retains; i += 2) assert_ok(hipmm_stream_retain(0, world.streams[i]));
   for (unsigned generation = 0; generation < GENERATIONS; generation++) run_threads(generation + 1);
   for (unsigned i = 0; i < SHARED; i++)
     if (world.shared[i].ptr) free_one(&sweeper, &world.shared[i]);
-  assert_int_equal(rig_hip()->DeviceSynchronize(), 0);
+  assert_int_equal(fixture_hip()->DeviceSynchronize(), 0);
   assert_int_equal(world.failed, 0);
   assert_int_equal(world.wrong, 0);
   assert_true(world.allocated > 500 && world.refused > 0);
   for (unsigned i = 1; i < STREAMS; i++) {
     assert_ok(hipmm_stream_retire(0, world.streams[i]));
-    rig_drop_stream(world.streams[i]);
+    fixture_drop_stream(world.streams[i]);
   }
   assert_ok(hipmm_stream_retire(0, NULL));
   assert_all_is_free(row->type);
@@ -190,8 +190,8 @@ int main(void)
   for (size_t i = 0; i < n; i++)
     tests[i] = (struct CMUnitTest){.name = rows[i].name,
                                    .test_func = survives,
-                                   .setup_func = rig_setup,
-                                   .teardown_func = rig_teardown,
+                                   .setup_func = fixture_setup,
+                                   .teardown_func = fixture_teardown,
                                    .initial_state = (void *)(uintptr_t)&rows[i]};
   return _cmocka_run_group_tests("stress", tests, n, NULL, NULL);
 }

@@ -18,17 +18,17 @@ static void start(const char *options)
 {
   char graph[300];
   snprintf(graph, sizeof graph, "'stack': [{'type': 'pool'%s}, 'device']", options);
-  rig_start(graph);
+  fixture_start(graph);
 }
 
 static int64_t value(const char *name)
 {
-  return rig_value("pool", name);
+  return fixture_value("pool", name);
 }
 
 static void trim(void)
 {
-  assert_ok(hipmm_resource_trim(rig_resource("pool"), 0));
+  assert_ok(hipmm_resource_trim(fixture_resource("pool"), 0));
 }
 
 /* ---- A thread that does what it is told ---- */
@@ -148,7 +148,7 @@ static void counts_what_is_freed_by_another_thread(void **state)
     assert_int_equal(value("live_count"), 0);
     assert_int_equal(value("live_bytes"), 0);
   }
-  assert_in_range(rig_held_bytes(), 1, 4 * MIB);
+  assert_in_range(fixture_held_bytes(), 1, 4 * MIB);
   end_worker(&giver);
   end_worker(&taker);
   assert_int_equal(value("cached_bytes"), 0);
@@ -177,7 +177,7 @@ static void gives_back_what_a_thread_kept_when_it_ends(void **state)
     assert_true(value("cached_bytes") > 0);
     end_worker(&worker);
     assert_int_equal(value("cached_bytes"), 0);
-    rig_free(rig_allocate(2 * MIB, NULL), 2 * MIB, NULL);
+    fixture_free(fixture_allocate(2 * MIB, NULL), 2 * MIB, NULL);
     assert_ok(hipmm_finalize());
   }
 }
@@ -194,9 +194,9 @@ static void uses_what_other_threads_keep_before_it_grows(void **state)
     for (int k = 0; k < 2; k++) tell(&workers[k], allocate_all, 200, 4 * KIB);
     for (int k = 0; k < 2; k++) tell(&workers[k], free_all, 200, 4 * KIB);
     assert_int_equal(value("cached_bytes"), 400 * 4 * KIB);
-    void *all = rig_allocate(2 * MIB, NULL);
+    void *all = fixture_allocate(2 * MIB, NULL);
     assert_int_equal(value("cached_bytes"), 0);
-    rig_free(all, 2 * MIB, NULL);
+    fixture_free(all, 2 * MIB, NULL);
     for (int k = 0; k < 2; k++) tell(&workers[k], allocate_and_free_all, 100, 4 * KIB);
     for (int k = 0; k < 2; k++) end_worker(&workers[k]);
     assert_ok(hipmm_finalize());
@@ -213,7 +213,7 @@ static void trims_what_other_threads_keep(void **state)
   assert_int_equal(value("cached_bytes"), 100 * 4 * KIB);
   trim();
   assert_int_equal(value("cached_bytes"), 0);
-  assert_int_equal(rig_held_bytes(), 0);
+  assert_int_equal(fixture_held_bytes(), 0);
   tell(&worker, allocate_and_free_all, 100, 4 * KIB);
   assert_int_equal(value("live_count"), 0);
   end_worker(&worker);
@@ -230,10 +230,10 @@ static void needs_no_more_for_threads_that_come_and_go(void **state)
     start_worker(&worker, NULL);
     tell(&worker, allocate_and_free_all, 50, 700);
     end_worker(&worker);
-    if (round == 9) metadata = value("metadata_bytes"), held = rig_held_bytes();
+    if (round == 9) metadata = value("metadata_bytes"), held = fixture_held_bytes();
   }
   assert_in_range(value("metadata_bytes"), 1, metadata + 4 * KIB);
-  assert_int_equal(rig_held_bytes(), held);
+  assert_int_equal(fixture_held_bytes(), held);
   assert_int_equal(value("cached_bytes"), 0);
 }
 
@@ -260,7 +260,7 @@ static void serves_a_thread_while_it_ends(void **state)
   static struct worker worker;
   (void)state;
   start("");
-  rig_free(rig_allocate(SMALL, NULL), SMALL, NULL); /* the pool is told first */
+  fixture_free(fixture_allocate(SMALL, NULL), SMALL, NULL); /* the pool is told first */
   trim();
   assert_int_equal(pthread_key_create(&last_words, use_pool_late), 0);
   start_worker(&worker, NULL);
@@ -337,7 +337,7 @@ static void stays_small_when_one_thread_frees_what_another_allocates(void **stat
     assert_int_equal(value("live_bytes"), 0);
     assert_in_range(value("peak_reserved_bytes"), 1, 16 * MIB); /* at most 6 MiB are live, 1 MiB is kept */
     trim();
-    assert_int_equal(rig_held_bytes(), 0);
+    assert_int_equal(fixture_held_bytes(), 0);
     assert_ok(hipmm_finalize());
   }
 }
@@ -384,7 +384,7 @@ static void lets_one_of_two_threads_free_a_block(void **state)
     pthread_barrier_init(&doubles.turn, NULL, 3);
     for (int k = 0; k < 2; k++) assert_int_equal(pthread_create(&threads[k], NULL, free_each, &selves[k]), 0);
     for (unsigned round = 0; round < DOUBLES; round++) {
-      doubles.ptr = rig_allocate(doubles.bytes, NULL);
+      doubles.ptr = fixture_allocate(doubles.bytes, NULL);
       pthread_barrier_wait(&doubles.turn);
       pthread_barrier_wait(&doubles.turn);
       assert_int_equal(doubles.freed[0] + doubles.freed[1], round + 1);
@@ -464,7 +464,7 @@ static void keeps_pools_of_two_devices_apart(void **state)
   }
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
+#define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 int main(void)
 {

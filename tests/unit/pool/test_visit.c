@@ -27,7 +27,7 @@ static void see(void *closure, const struct hipmm_extent *extent)
 
 static void look(void)
 {
-  const struct hipmm_resource *pool = rig_resource("pool");
+  const struct hipmm_resource *pool = fixture_resource("pool");
   seen = (struct seen){.n = 0};
   assert_ok(pool->ops->visit(pool->self, see, &seen));
   assert_in_range(seen.n, 0, MOST);
@@ -51,8 +51,8 @@ static void assert_all_is_seen_once(void)
   uint64_t sum = 0;
   look();
   for (unsigned state = 0; state <= HIPMM_EXTENT_CACHED; state++) sum += seen.bytes[state];
-  assert_int_equal(sum, rig_value("pool", "reserved_bytes"));
-  assert_int_equal(seen.bytes[HIPMM_EXTENT_CACHED], rig_value("pool", "cached_bytes"));
+  assert_int_equal(sum, fixture_value("pool", "reserved_bytes"));
+  assert_int_equal(seen.bytes[HIPMM_EXTENT_CACHED], fixture_value("pool", "cached_bytes"));
   qsort(seen.items, seen.n, sizeof *seen.items, by_address);
   for (unsigned i = 1; i < seen.n; i++)
     assert_true((uintptr_t)seen.items[i - 1].ptr + seen.items[i - 1].bytes <= (uintptr_t)seen.items[i].ptr);
@@ -71,30 +71,30 @@ static void shows_each_block_in_its_state(const char *growth)
 {
   char graph[100];
   snprintf(graph, sizeof graph, "'stack': [{'type': 'pool', 'growth': '%s'}, 'device']", growth);
-  rig_start_with("'scheduler': 'stepped'", graph);
-  hipStream_t stream = rig_stream();
+  fixture_start_with("'scheduler': 'stepped'", graph);
+  hipStream_t stream = fixture_stream();
   assert_ok(hipmm_stream_retain(0, stream));
   look();
   assert_int_equal(seen.n, 0);
-  void *small = rig_allocate(1000, stream), *kept = rig_allocate(3 * MIB + 1, stream),
-       *large = rig_allocate(5 * MIB, NULL);
-  void *end = rig_allocate(100000, NULL);
+  void *small = fixture_allocate(1000, stream), *kept = fixture_allocate(3 * MIB + 1, stream),
+       *large = fixture_allocate(5 * MIB, NULL);
+  void *end = fixture_allocate(100000, NULL);
   assert_all_is_seen_once();
   assert_is(small, 1000, HIPMM_EXTENT_LIVE, stream);
   assert_is(kept, 3 * MIB + 1, HIPMM_EXTENT_LIVE, stream);
   assert_is(large, 5 * MIB, HIPMM_EXTENT_LIVE, NULL);
-  rig_free(small, 1000, stream);
-  rig_free(large, 5 * MIB, NULL);
+  fixture_free(small, 1000, stream);
+  fixture_free(large, 5 * MIB, NULL);
   assert_all_is_seen_once();
   assert_is(small, 1024, HIPMM_EXTENT_CACHED, stream);
   assert_int_equal(seen.bytes[HIPMM_EXTENT_LIVE], 3 * MIB + 256 + 100096);
   assert_true(seen.bytes[HIPMM_EXTENT_PENDING] >= 5 * MIB);
-  assert_ok(hipmm_resource_trim(rig_resource("pool"), 0));
+  assert_ok(hipmm_resource_trim(fixture_resource("pool"), 0));
   assert_all_is_seen_once();
   assert_int_equal(seen.bytes[HIPMM_EXTENT_PENDING] + seen.bytes[HIPMM_EXTENT_CACHED], 0);
-  rig_free(kept, 3 * MIB + 1, stream);
-  rig_free(end, 100000, NULL);
-  rig_drop_stream(stream);
+  fixture_free(kept, 3 * MIB + 1, stream);
+  fixture_free(end, 100000, NULL);
+  fixture_drop_stream(stream);
   assert_all_is_seen_once();
 }
 
@@ -116,19 +116,19 @@ static void changes_its_maximum(const char *growth)
   void *ptrs[3], *none = NULL;
   snprintf(graph, sizeof graph, "'stack': [{'type': 'pool', 'growth': '%s', 'maximum_size': '16MiB'}, 'device']",
            growth);
-  rig_start(graph);
-  for (int i = 0; i < 2; i++) ptrs[i] = rig_allocate(8 * MIB, NULL);
+  fixture_start(graph);
+  for (int i = 0; i < 2; i++) ptrs[i] = fixture_allocate(8 * MIB, NULL);
   assert_status(hipmm_allocate(NULL, 8 * MIB, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
   assert_ok(hipmm_set("devices/0/pool/maximum_size", "\"24MiB\""));
-  ptrs[2] = rig_allocate(8 * MIB, NULL);
+  ptrs[2] = fixture_allocate(8 * MIB, NULL);
   assert_ok(hipmm_set("devices/0/pool/maximum_size", "\"8MiB\"")); /* what is held stays */
-  assert_int_equal(rig_value("pool", "reserved_bytes"), 24 * MIB);
+  assert_int_equal(fixture_value("pool", "reserved_bytes"), 24 * MIB);
   assert_status(hipmm_allocate(NULL, 256, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
-  for (int i = 0; i < 3; i++) rig_free(ptrs[i], 8 * MIB, NULL);
-  assert_ok(hipmm_resource_trim(rig_resource("pool"), 0));
-  ptrs[0] = rig_allocate(8 * MIB, NULL);
+  for (int i = 0; i < 3; i++) fixture_free(ptrs[i], 8 * MIB, NULL);
+  assert_ok(hipmm_resource_trim(fixture_resource("pool"), 0));
+  ptrs[0] = fixture_allocate(8 * MIB, NULL);
   assert_status(hipmm_allocate(NULL, 8 * MIB, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
-  rig_free(ptrs[0], 8 * MIB, NULL);
+  fixture_free(ptrs[0], 8 * MIB, NULL);
 }
 
 static void changes_its_maximum_mapped(void **state)
@@ -137,7 +137,7 @@ static void changes_its_maximum_mapped(void **state)
   changes_its_maximum("mapped");
   assert_status(hipmm_set("devices/0/pool/maximum_size", "4096"), HIPMM_E_CONFIG);
   assert_non_null(strstr(hipmm_last_error_message(), "smallest piece"));
-  rig_free(rig_allocate(8 * MIB, NULL), 8 * MIB, NULL); /* the maximum is what it was */
+  fixture_free(fixture_allocate(8 * MIB, NULL), 8 * MIB, NULL); /* the maximum is what it was */
 }
 
 static void changes_its_maximum_in_segments(void **state)
@@ -146,7 +146,7 @@ static void changes_its_maximum_in_segments(void **state)
   changes_its_maximum("segments");
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
+#define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 int main(void)
 {

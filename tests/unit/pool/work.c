@@ -17,7 +17,7 @@ void start(const char *runtime_options, int growth, int record, const char *opti
   atomic_store(&wrong, 0);
   snprintf(graph, sizeof graph, "'stack': [{'type': 'pool', 'growth': '%s', 'record': '%s'%s}, 'device']",
            growths[growth], records[record], options);
-  rig_start_with(runtime_options, graph);
+  fixture_start_with(runtime_options, graph);
 }
 
 void finish(void)
@@ -32,21 +32,21 @@ void finish(void)
 void use(void *ptr, size_t bytes, hipStream_t stream)
 {
   static unsigned char last;
-  assert_int_equal(rig_hip()->MemsetAsync(ptr, ++last, bytes, stream), 0);
-  assert_int_equal(rig_look(ptr, last, bytes, stream, &wrong), 0);
+  assert_int_equal(fixture_hip()->MemsetAsync(ptr, ++last, bytes, stream), 0);
+  assert_int_equal(fixture_look(ptr, last, bytes, stream, &wrong), 0);
 }
 
 void *use_and_free(size_t bytes, hipStream_t stream)
 {
-  void *ptr = rig_allocate(bytes, stream);
+  void *ptr = fixture_allocate(bytes, stream);
   use(ptr, bytes, stream);
-  rig_free(ptr, bytes, stream);
+  fixture_free(ptr, bytes, stream);
   return ptr;
 }
 
 void assert_undisturbed(void)
 {
-  assert_int_equal(rig_hip()->DeviceSynchronize(), 0);
+  assert_int_equal(fixture_hip()->DeviceSynchronize(), 0);
   assert_int_equal(atomic_exchange(&wrong, 0), 0);
   assert_int_equal(faults_on_all_devices(), 0);
 }

@@ -1,0 +1,121 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# The tree keeps its shape: an include of core/ goes down the list of layers or stays in its folder, a plugin includes
+# itself and plugins/common alone, a library is used in the folders that it is named for, no files call each other in a
+# circle, and each header compiles alone. doc/architecture.md says what each layer is. Run by `make check`.
+set -eu
+
+: "${top_srcdir:?set it to the source folder}" "${top_builddir:?set it to the build folder}"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$top_srcdir"
+bad=0
+
+# From the top down: a folder of core/, or a file in core/ itself without its suffix.
+layers="cmd api framework inspect container stream stack runtime graph plugin option base"
+
+find core plugins preload -name '*.[ch]' | sort >"$work/sources"
+
+# ---- Includes ----
+
+# The included files, as "FILE INCLUDED", both from the top of the tree.
+xargs grep -H '^#include "' <"$work/sources" | sed 's/:#include "\([^"]*\)".*/ \1/' | awk '
+  $2 == "config.h" { next }
+  {
+    n = split($1, folder, "/") - 1
+    m = split($2, part, "/")
+    for (i = 1; i <= m; i++)
+      if (part[i] == "..") n--
+      else folder[++n] = part[i]
+    path = folder[1]
+    for (i = 2; i <= n; i++) path = path "/" folder[i]
+    print $1, path
+  }' >"$work/includes"
+[ "$(wc -l <"$work/includes")" -gt 300 ] || { echo "found too few includes"; exit 1; }
+
+# What is about the operating system alone, and so is for plugins too.
+helpers='^core/base/(cancel|output_file|text)[.]h$'
+
+# Types that are made of another type, whose files they compile.
+made_of="binning:fixed_size fixed_buffer:pool"
+
+awk -v layers="$layers" -v helpers="$helpers" -v made_of="$made_of" '
+  function layer(path, part) {
+    split(path, part, "/")
+    sub(/\.[ch]$/, "", part[2])
+    if (!(part[2] in rank)) { print path ": core/" part[2] " is no layer that this test knows"; bad = 1 }
+    return rank[part[2]]
+  }
+  function is_made_of(one, other) {
+    return index(" " made_of " ", " " substr(one, 9) ":" substr(other, 9) " ")
+  }
+  function home(path, part) {
+    split(path, part, "/")
+    return part[2] == "runtimes" ? part[1] "/" part[2] "/" part[3] : part[1] "/" part[2]
+  }
+  BEGIN { n = split(layers, name, " "); for (i = 1; i <= n; i++) rank[name[i]] = i }
+  $1 ~ /^core\// && $2 !~ /^core\// { print $1 ": includes " $2 ", which is outside of core/"; bad = 1; next }
+  $1 ~ /^plugins\// && $2 ~ helpers { next }
+  $1 ~ /^core\// && layer($2) < layer($1) { print $1 ": includes " $2 ", which is above it"; bad = 1 }
+  $1 ~ /^plugins\// && home($2) != "plugins/common" && home($2) != home($1) &&
+    !is_made_of(home($1), home($2)) {
+    print $1 ": includes " $2 ", which is of another plugin; what plugins share is in plugins/common"; bad = 1
+  }
+  $1 ~ /^plugins\/common\// && $2 !~ /^plugins\/common\// { print $1 ": includes " $2 ", which is above it"; bad = 1 }
+  END { exit bad }' "$work/includes" || bad=1
+
+# only HEADER FOLDERS...: the header is included below these folders alone
+only() {
+  header=$1
+  shift
+  xargs grep -l "^#include <$header" <"$work/sources" >"$work/users" || true
+  for folder; do
+    sed -i "\\|^$folder/|d" "$work/users"
+  done
+  [ ! -s "$work/users" ] || { echo "<$header> is for $*, and is included by:"; cat "$work/users"; bad=1; }
+}
+
+only jansson.h core/graph core/option core/inspect core/cmd
+only ltdl.h core/plugin
+only hip/ core/runtime plugins/runtimes preload
+only cuda plugins/runtimes/nvidia preload
+
+# ---- Calls ----
+
+# circle NAME FOLDER...: the objects of these folders that need each other's symbols in a circle
+circle() {
+  name=$1
+  shift
+  find "$@" -name '*.o' 2>/dev/null | while read -r object; do
+    name=${object#"$top_builddir"/}
+    ${NM:-nm} -P "$object" | awk -v object="$(echo "$name" | sed 's|/\.libs||; s|[^/]*-||')" '{ print object, $1, $2 }'
+  done >"$work/symbols"
+  awk '$3 == "U" { next } $3 ~ /[A-Z]/ { print $2, $1 }' "$work/symbols" | sort -u >"$work/defined"
+  awk '$3 == "U" { print $2, $1 }' "$work/symbols" | sort -u >"$work/needed"
+  join "$work/needed" "$work/defined" | awk '$2 != $3 { print $2, $3 }' | sort -u >"$work/calls"
+  tsort "$work/calls" >/dev/null 2>"$work/loops" && return
+  echo "$name: these files need each other:"
+  sed 's/^tsort: //; /input contains a loop/d' "$work/loops" | sort -u
+  bad=1
+}
+
+circle core $(find "$top_builddir/core" -name .libs -not -path '*/cmd/*')
+circle "hipmm command" "$top_builddir/core/cmd"
+circle preload "$top_builddir/preload"
+for folder in plugins/[a-z]*/ plugins/runtimes/[a-z]*/; do
+  case $folder in plugins/runtimes/ | plugins/common/) continue ;; esac
+  circle "${folder%/}" "$top_builddir/$folder"
+done
+
+# ---- Headers ----
+
+flags="-std=gnu11 -D_GNU_SOURCE -I$top_srcdir/include -I$top_builddir ${HIP_CFLAGS-} ${CUDA_CFLAGS-} ${JANSSON_CFLAGS-}"
+grep '\.h$' "$work/sources" | while read -r header; do
+  # shellcheck disable=SC2086 # lists of words
+  printf '#include "%s"\n' "$top_srcdir/$header" | ${CC:-cc} $flags -fsyntax-only -x c - 2>"$work/errors" ||
+    { echo "$header does not compile alone:"; head -n 3 "$work/errors"; }
+done >"$work/headers"
+[ ! -s "$work/headers" ] || { cat "$work/headers"; bad=1; }
+
+exit $bad
