@@ -7,26 +7,18 @@
 #include "nvidia.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 
-static pthread_mutex_t context_lock = PTHREAD_MUTEX_INITIALIZER; /* makes the entries of the table */
-static _Atomic(CUcontext) *context_primary;                      /* by device; NULL until somebody needs it */
+static pthread_mutex_t context_lock = PTHREAD_MUTEX_INITIALIZER; /* for the first use of a primary context */
 
 /* The context that hipSetDevice gave a thread which had none, as long as it has it. */
 static _Thread_local CUcontext context_lent;
-
-bool nvidia_prepare_contexts(int n_devices)
-{
-  context_primary = calloc((size_t)n_devices, sizeof *context_primary);
-  return context_primary;
-}
 
 static CUresult context_retain(int device, CUcontext *context_out)
 {
   CUcontext context = NULL;
   CUresult result = nvidia_cuda.DevicePrimaryCtxRetain(&context, device);
   if (result != CUDA_SUCCESS) return result;
-  atomic_store_explicit(&context_primary[device], context, memory_order_release);
+  atomic_store_explicit(&nvidia_contexts[device], context, memory_order_release);
   *context_out = context;
   return CUDA_SUCCESS;
 }
@@ -34,11 +26,11 @@ static CUresult context_retain(int device, CUcontext *context_out)
 CUresult nvidia_primary_context(int device, CUcontext *context_out)
 {
   if (!nvidia_device_exists(device)) return CUDA_ERROR_INVALID_DEVICE;
-  *context_out = atomic_load_explicit(&context_primary[device], memory_order_acquire);
+  *context_out = atomic_load_explicit(&nvidia_contexts[device], memory_order_acquire);
   if (*context_out) return CUDA_SUCCESS;
   int cancel = cancel_forbid();
   pthread_mutex_lock(&context_lock);
-  *context_out = atomic_load(&context_primary[device]);
+  *context_out = atomic_load(&nvidia_contexts[device]);
   CUresult result = *context_out ? CUDA_SUCCESS : context_retain(device, context_out);
   pthread_mutex_unlock(&context_lock);
   cancel_allow(cancel);
