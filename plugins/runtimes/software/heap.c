@@ -119,7 +119,7 @@ static struct software_block *heap_grow(struct software_heap *heap, size_t bytes
   struct software_arena *arena = calloc(1, sizeof *arena);
   struct software_block *block = calloc(1, sizeof *block);
   if (!arena || !block || !software_heap_extend(heap, bytes, &arena->offset)) goto free_arena;
-  int protection = software.config.closed && heap->device >= 0 ? PROT_NONE : PROT_READ | PROT_WRITE;
+  int protection = software.config.no_host_access && heap->device >= 0 ? PROT_NONE : PROT_READ | PROT_WRITE;
   void *start = mmap(NULL, bytes, protection, MAP_SHARED | MAP_NORESERVE, heap->fd, (off_t)arena->offset);
   if (start == MAP_FAILED) goto free_arena;
   arena->heap = heap;
@@ -138,12 +138,12 @@ free_arena:
   return NULL;
 }
 
-bool software_heap_locate(uintptr_t address, struct software_place *place_out)
+bool software_heap_locate(uintptr_t address, struct software_file_range *range_out)
 {
   const struct software_arena *arena = (struct software_arena *)address_tree_holding(software.arenas, address);
   if (!arena || arena->heap->device < 0) return false;
   size_t before = address - arena->by_address.major;
-  *place_out = (struct software_place){arena->heap->fd, arena->offset + before, arena->by_address.minor - before};
+  *range_out = (struct software_file_range){arena->heap->fd, arena->offset + before, arena->by_address.minor - before};
   return true;
 }
 

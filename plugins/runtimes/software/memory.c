@@ -128,7 +128,7 @@ static bool memory_find(const void *pointer, struct memory_facts *facts_out)
   if (allocation) {
     facts.device = allocation->device;
     facts.is_host = allocation->kind == SOFTWARE_PINNED || allocation->kind == SOFTWARE_REGISTERED;
-    facts.is_managed = allocation->kind == SOFTWARE_MANAGED || software_pool_is_managed(allocation);
+    facts.is_managed = allocation->is_managed;
   }
   *facts_out = facts;
   return true;

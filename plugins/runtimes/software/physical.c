@@ -69,7 +69,7 @@ static bool physical_back(struct software_physical *physical, bool is_shareable)
 }
 
 /* Gives the memory back once neither a handle nor a mapping is left. */
-void software_physical_settle(struct software_physical *physical)
+void software_physical_free_if_unused(struct software_physical *physical)
 {
   if (physical->handle_references > 0 || physical->mappings > 0) return;
   if (physical->fd > 0)
@@ -125,7 +125,7 @@ void software_physical_release(struct software_physical *physical)
 {
   physical->handle_references--;
   physical->handle.live = physical->handle_references > 0;
-  software_physical_settle(physical);
+  software_physical_free_if_unused(physical);
 }
 
 hipError_t hipMemRelease(hipMemGenericAllocationHandle_t handle)

@@ -6,17 +6,10 @@
 
 #define POLL_STEPS 3 /* a look lets fewer operations than this run */
 
-static uint64_t stepped_state;
-
-void software_stepped_seed(uint64_t seed)
-{
-  stepped_state = seed;
-}
-
 /* SplitMix64. */
 static uint64_t scheduler_stepped_draw(uint64_t limit)
 {
-  uint64_t mixed = stepped_state += 0x9e3779b97f4a7c15U;
+  uint64_t mixed = software.random += 0x9e3779b97f4a7c15U;
   mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9U;
   mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebU;
   return (mixed ^ (mixed >> 31)) % limit;

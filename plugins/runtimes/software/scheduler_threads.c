@@ -5,6 +5,19 @@
 #include "internal.h"
 #include <signal.h>
 
+/* The queues that could not go on before may be able to now. */
+static void scheduler_threads_wake(void)
+{
+  for (struct software_queue *queue = software.active; queue; queue = queue->next_active)
+    if (software_queue_is_runnable(queue)) pthread_cond_signal(&queue->wake);
+}
+
+void software_threads_run(struct software_queue *queue)
+{
+  software_queue_run(queue);
+  scheduler_threads_wake();
+}
+
 static void *scheduler_threads_main(void *argument)
 {
   struct software_queue *queue = argument;
@@ -12,7 +25,7 @@ static void *scheduler_threads_main(void *argument)
   for (;;) {
     while (software.config.scheduler != SOFTWARE_THREADS || !software_queue_is_runnable(queue))
       pthread_cond_wait(&queue->wake, &software.lock);
-    software_queue_run(queue);
+    software_threads_run(queue);
   }
   return NULL;
 }
@@ -37,10 +50,4 @@ bool software_threads_prepare(struct software_queue *queue)
 {
   if (!queue->has_thread) queue->has_thread = scheduler_threads_start(queue);
   return queue->has_thread;
-}
-
-void software_threads_wake(void)
-{
-  for (struct software_queue *queue = software.active; queue; queue = queue->next_active)
-    if (software_queue_is_runnable(queue)) pthread_cond_signal(&queue->wake);
 }

@@ -1,20 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* settings.c: what a program sets of its device: flags and limits. Called by applications. They are kept and can be
- * asked for; nothing depends on them, since no kernel runs here. hipDeviceReset takes them back. */
+/* settings.c: the flags and limits that a program sets of its device. Called by applications. The values are stored and
+ * can be read; nothing depends on them, since no kernel runs here. hipDeviceReset resets them. */
 #include "internal.h"
 
 /* The limits by their numbers: HIP 5.2 has no name for the first. */
 enum { LIMIT_STACK = 0, LIMIT_HEAP = 2, LIMIT_COUNT };
-
-#define DEFAULT_STACK_BYTES ((size_t)1 << 10)
-#define DEFAULT_HEAP_BYTES  ((size_t)8 << 20)
-
-void software_settings_reset(int device)
-{
-  software.devices[device].flags = hipDeviceScheduleAuto;
-  software.devices[device].stack_bytes = DEFAULT_STACK_BYTES;
-  software.devices[device].heap_bytes = DEFAULT_HEAP_BYTES;
-}
 
 /* ---- Flags ----------------------------------------------------------------------------------------------------- */
 

@@ -12,7 +12,7 @@ enum { BYTES = 3 << 20, GRANULE = 2 << 20 };
 static int start_closed(void **state)
 {
   struct software_config config = small_config(*state ? SOFTWARE_STEPPED : SOFTWARE_THREADS);
-  config.closed = true;
+  config.no_host_access = true;
   restart(&config);
   return 0;
 }
