@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* advice.c: what the application says of managed memory: advice, prefetches, the stream it is for. Called by
- * applications. All of it is kept by page, as HIP does, and can be asked for; none of it changes what the device does,
- * since every device and the host read and write all managed memory, coherently, anyway.
- *
- * An allocation has a list of ranges of pages, in the order of their addresses and without gaps; each range differs from
- * its neighbours. There is no list until something is said. */
+/* advice.c: advice for managed memory, prefetches, and the stream that memory is attached to. Called by applications. As
+ * in HIP, advice is stored by page (advice_ranges.c) and can be queried. It has no effect, since every device and the
+ * host access all managed memory coherently. */
 #include "internal.h"
 
 static uintptr_t advice_first_page(const struct software_span *span)
@@ -57,8 +54,8 @@ static hipError_t advice_apply(const struct software_span *span,
                                device);
 }
 
-/* Opens the span that advice or a prefetch is about: managed memory, or any of the application's own where devices
- * read pageable memory. */
+/* Opens the span of advice or a prefetch: managed memory, or any memory of the application itself where devices read
+ * pageable memory. */
 static hipError_t advice_span(const void *pointer, size_t bytes, struct software_span *span_out)
 {
   struct software_span span;
@@ -78,7 +75,7 @@ static bool advice_has_target(int device)
   return device == hipCpuDeviceId || software_device_exists(device);
 }
 
-static hipError_t advice_take(const void *pointer, size_t bytes, hipMemoryAdvise advice, int device)
+static hipError_t advice_set_all(const void *pointer, size_t bytes, hipMemoryAdvise advice, int device)
 {
   struct software_span span;
   bool is_read_mostly = advice == hipMemAdviseSetReadMostly || advice == hipMemAdviseUnsetReadMostly;
@@ -97,7 +94,7 @@ hipError_t hipMemAdvise(const void *pointer, size_t bytes, hipMemoryAdvise advic
 {
   int current;
   hipError_t error = software_begin_on_device(SOFTWARE_hipMemAdvise, &current);
-  return software_end(error != hipSuccess ? error : advice_take(pointer, bytes, advice, device));
+  return software_end(error != hipSuccess ? error : advice_set_all(pointer, bytes, advice, device));
 }
 
 static hipError_t advice_prefetch(const void *pointer, size_t bytes, int device, hipStream_t stream)
@@ -122,7 +119,7 @@ hipError_t hipMemPrefetchAsync(const void *pointer, size_t bytes, int device, hi
   return software_end(error != hipSuccess ? error : advice_prefetch(pointer, bytes, device, stream));
 }
 
-/* ---- Questions ------------------------------------------------------------------------------------------------- */
+/* ---- Queries --------------------------------------------------------------------------------------------------- */
 
 /* As many devices as fit, the host first, then hipInvalidDeviceId. */
 static void advice_list_accessors(const struct software_advice_facts *facts, int *values_out, size_t n_values)
@@ -165,7 +162,7 @@ static hipError_t advice_range(const void *pointer, size_t bytes, struct softwar
   return error;
 }
 
-/* Of memory that is not managed, HIP knows the coherency mode, which was chosen at its allocation. */
+/* The coherency mode is also known of memory that is not managed: it was chosen at the allocation. */
 static hipError_t advice_coherency(const void *pointer, size_t bytes, hipMemRangeCoherencyMode *mode_out)
 {
   struct software_span span;
@@ -212,7 +209,7 @@ hipError_t hipMemRangeGetAttributes(void **data, size_t *data_bytes, hipMemRange
 
 /* ---- Streams --------------------------------------------------------------------------------------------------- */
 
-/* Nothing to do: every stream may use managed memory at any time. The arguments are checked as in HIP. */
+/* No effect: every stream may use managed memory at any time. The arguments are checked as in HIP. */
 static hipError_t advice_attach(hipStream_t stream, const void *pointer, size_t bytes, unsigned flags)
 {
   struct software_queue *queue;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* allocation.c: the table of live memory, by address, and the spans of it that operations touch. Called by every file
- * that gives memory out or takes it back, and by copies at their call and at their execution.
+/* allocation.c: the table of live memory, by address. Called by every file that allocates or frees memory, and by spans.
  *
- * An operation holds a reference to the allocation it was given, not only an address: if the memory was freed and the
- * address given out again before the operation executes, it is still found out. */
+ * An operation holds a reference to the allocation that it was given, not only an address. So an operation on freed
+ * memory is found even if the address was allocated again before the operation executes. */
 #include "internal.h"
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -14,8 +13,8 @@ static struct software_heap *allocation_heap(enum software_memory_kind kind, int
   return is_device ? &software.devices[device].heap : &software.host_heap;
 }
 
-hipError_t software_allocation_enter(enum software_memory_kind kind, int device, void *start, size_t bytes,
-                                     struct software_allocation **allocation_out)
+hipError_t software_allocation_add(enum software_memory_kind kind, int device, void *start, size_t bytes,
+                                   struct software_allocation **allocation_out)
 {
   struct software_allocation *allocation = calloc(1, sizeof *allocation);
   if (!allocation) return hipErrorOutOfMemory;
@@ -37,13 +36,13 @@ hipError_t software_allocation_create(enum software_memory_kind kind, int device
                                       struct software_allocation **allocation_out)
 {
   struct software_heap *heap = allocation_heap(kind, device);
-  struct software_block *block = software_heap_take(heap, bytes);
+  struct software_block *block = software_heap_allocate(heap, bytes);
   if (!block) return hipErrorOutOfMemory;
-  hipError_t error = software_allocation_enter(kind, device, (void *)block->by_address.major, bytes, allocation_out);
+  hipError_t error = software_allocation_add(kind, device, (void *)block->by_address.major, bytes, allocation_out);
   if (error == hipSuccess)
     (*allocation_out)->block = block;
   else
-    software_heap_give(heap, block);
+    software_heap_free(heap, block);
   return error;
 }
 
@@ -60,7 +59,7 @@ struct software_allocation *software_allocation_at(const void *pointer)
   return allocation && allocation->by_address.major == (uintptr_t)pointer ? allocation : NULL;
 }
 
-void software_allocation_close(struct software_allocation *allocation)
+void software_allocation_remove(struct software_allocation *allocation)
 {
   struct software_device *device = &software.devices[allocation->device];
   allocation->closing = true;
@@ -69,7 +68,7 @@ void software_allocation_close(struct software_allocation *allocation)
   device->live_bytes -= allocation->by_address.minor;
 }
 
-void software_allocation_reopen(struct software_allocation *allocation)
+void software_allocation_restore(struct software_allocation *allocation)
 {
   struct software_device *device = &software.devices[allocation->device];
   allocation->closing = false;
@@ -78,7 +77,7 @@ void software_allocation_reopen(struct software_allocation *allocation)
   device->live_bytes += allocation->by_address.minor;
 }
 
-void software_allocation_end(struct software_allocation *allocation)
+void software_allocation_invalidate(struct software_allocation *allocation)
 {
   allocation->freed = true;
   while (allocation->busy > 0) pthread_cond_wait(&software.progress, &software.lock);
@@ -98,8 +97,8 @@ void software_allocation_destroy(struct software_allocation *allocation)
   struct software_block *block = allocation->block;
   void *start = (void *)allocation->by_address.major;
   size_t mapped_bytes = allocation->mapped_bytes;
-  software_allocation_close(allocation);
-  software_allocation_end(allocation);
-  if (block) software_heap_give(heap, block);
+  software_allocation_remove(allocation);
+  software_allocation_invalidate(allocation);
+  if (block) software_heap_free(heap, block);
   if (mapped_bytes > 0) munmap(start, mapped_bytes);
 }

@@ -154,7 +154,7 @@ hipError_t hipDeviceCanAccessPeer(int *can_access, int device, int peer)
   return software_end(error);
 }
 
-/* For fills, which stand for all work of kernels. Copies of hipMalloc's memory go without. */
+/* For fills, which stand for all work of kernels. Copies of memory of hipMalloc need no peer access. */
 static hipError_t device_set_peer(int device, int peer, bool enabled)
 {
   if (!software_device_exists(peer) || peer == device) return hipErrorInvalidDevice;

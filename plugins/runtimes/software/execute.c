@@ -20,9 +20,9 @@ static void execute_fault(int device, enum software_call call, const struct soft
           software_call_name(call), span->is_write ? "writes" : "reads", span->bytes, (void *)span->start, why);
 }
 
-static bool execute_enter(struct software_operation *operation, const struct software_span *span, int device)
+static bool execute_pin(struct software_operation *operation, const struct software_span *span, int device)
 {
-  const char *why = software_span_enter(span, operation->sequence);
+  const char *why = software_span_pin(span, operation->sequence);
   if (why) execute_fault(device, operation->call, span, why);
   return !why;
 }
@@ -105,9 +105,9 @@ static void execute_report(const struct software_operation *operation, const cha
 static void execute_copy(struct software_operation *operation, int device)
 {
   bool is_staged = operation->staged;
-  if (!execute_enter(operation, &operation->to, device)) return;
-  if (!is_staged && !execute_enter(operation, &operation->from, device)) {
-    software_span_exit(&operation->to);
+  if (!execute_pin(operation, &operation->to, device)) return;
+  if (!is_staged && !execute_pin(operation, &operation->from, device)) {
+    software_span_unpin(&operation->to);
     return;
   }
   if (software.config.no_host_access) {
@@ -117,13 +117,13 @@ static void execute_copy(struct software_operation *operation, int device)
     memmove(operation->to.start, is_staged ? operation->staged : operation->from.start, operation->to.bytes);
     pthread_mutex_lock(&software.lock);
   }
-  software_span_exit(&operation->to);
-  if (!is_staged) software_span_exit(&operation->from);
+  software_span_unpin(&operation->to);
+  if (!is_staged) software_span_unpin(&operation->from);
 }
 
 static void execute_fill(struct software_operation *operation, int device)
 {
-  if (!execute_enter(operation, &operation->to, device)) return;
+  if (!execute_pin(operation, &operation->to, device)) return;
   if (software.config.no_host_access) {
     execute_report(operation, execute_fill_by_file(operation), device);
   } else {
@@ -131,7 +131,7 @@ static void execute_fill(struct software_operation *operation, int device)
     execute_fill_bytes(operation->to.start, operation->to.bytes, operation->value, operation->value_bytes);
     pthread_mutex_lock(&software.lock);
   }
-  software_span_exit(&operation->to);
+  software_span_unpin(&operation->to);
 }
 
 static void execute_host(struct software_operation *operation, int device)
@@ -159,7 +159,7 @@ void software_operation_execute(struct software_operation *operation, int device
   case SOFTWARE_ALLOC_VISIBLE: operation->allocation->is_visible = true; break;
   case SOFTWARE_FREE_VISIBLE: software_pool_free_visible(operation); break;
   case SOFTWARE_PREFETCH:
-    if (execute_enter(operation, &operation->to, device)) software_span_exit(&operation->to);
+    if (execute_pin(operation, &operation->to, device)) software_span_unpin(&operation->to);
     break;
   }
 }

@@ -77,7 +77,7 @@ HIPMM_EXPORT hipError_t hipGetDevicePropertiesR0600(void *properties, int device
 
 /* ---- Objects --------------------------------------------------------------------------------------------------- */
 
-/* The head of every object that the application holds a handle to (see handles.c). */
+/* The first field of every object that the application has a handle of (see handles.c). */
 struct software_handle {
   struct software_handle *next_free;
   bool live;
@@ -323,16 +323,16 @@ hipError_t software_begin_on_device(enum software_call call, int *device_out);
 bool software_charge(int device, size_t bytes);
 void software_uncharge(int device, size_t bytes);
 /* A charged block of at least `bytes`, page-aligned; NULL when capacity or the host's memory is exhausted. */
-struct software_block *software_heap_take(struct software_heap *heap, size_t bytes);
-void software_heap_give(struct software_heap *heap, struct software_block *block);
+struct software_block *software_heap_allocate(struct software_heap *heap, size_t bytes);
+void software_heap_free(struct software_heap *heap, struct software_block *block);
 /* Unmaps everything. No block may be taken. */
 void software_heap_close(struct software_heap *heap);
-/* Fresh file space, not charged; false if there is none. And its return to the system. */
+/* New file space, not charged; false if there is none. discard returns its pages to the system. */
 bool software_heap_extend(struct software_heap *heap, size_t bytes, uint64_t *offset_out);
 void software_heap_discard(struct software_heap *heap, uint64_t offset, size_t bytes);
 uint64_t software_block_offset(const struct software_block *block);
 size_t software_block_bytes(const struct software_block *block);
-/* A new memfd of ours, or -1. And whether `fd` is one. */
+/* A new memfd of the software device, or -1. And whether `fd` is one. */
 int software_file_create(void);
 bool software_file_is_ours(int fd);
 size_t software_align_up(size_t bytes, size_t alignment); /* 0 on overflow */
@@ -346,10 +346,10 @@ struct software_handles {
   struct software_handle *free_list;
 };
 
-/* A zeroed object; NULL when there is no memory. Last given, first taken. */
-void *software_handle_take(struct software_handles *handles);
-void software_handle_give(struct software_handles *handles, void *object);
-/* Whether `pointer`, which may be anything, is a live object. Looks at none but our own memory. */
+/* A zeroed object; NULL when there is no memory. The object freed last is allocated first. */
+void *software_handle_allocate(struct software_handles *handles);
+void software_handle_free(struct software_handles *handles, void *object);
+/* Whether `pointer`, which may be any value, is a live object. Reads no memory but that of objects. */
 bool software_handle_is_live(const struct software_handles *handles, const void *pointer);
 /* The live object after `object` in memory; the first for NULL. */
 void *software_handle_next(const struct software_handles *handles, const void *object);
@@ -374,23 +374,24 @@ void software_advice_free(struct software_advice *advice); /* NULL is allowed */
 
 /* ---- allocation.c: the table of live memory -------------------------------------------------------------------- */
 
-/* A new entry over `block`, which is taken from `heap` here, with one reference: the table's. */
+/* A new block of a heap and its entry, with one reference: that of the table. */
 hipError_t software_allocation_create(enum software_memory_kind kind, int device, size_t bytes,
                                       struct software_allocation **allocation_out);
 /* An entry over memory that the caller has. */
-hipError_t software_allocation_enter(enum software_memory_kind kind, int device, void *start, size_t bytes,
-                                     struct software_allocation **allocation_out);
+hipError_t software_allocation_add(enum software_memory_kind kind, int device, void *start, size_t bytes,
+                                   struct software_allocation **allocation_out);
 /* The entry that holds `pointer`, or that starts there; NULL for none or one being freed. */
 struct software_allocation *software_allocation_holding(const void *pointer);
 struct software_allocation *software_allocation_at(const void *pointer);
-/* Strikes it out of the table: nobody can name it any more. Its memory and the table's reference stay. */
-void software_allocation_close(struct software_allocation *allocation);
-/* From here on, to touch it is a fault. Waits for those who touch it now. Drops the table's reference. */
-void software_allocation_end(struct software_allocation *allocation);
+/* Removes the entry from the table: it can no longer be found. The memory and the reference of the table stay. */
+void software_allocation_remove(struct software_allocation *allocation);
+/* From here on, to touch the memory is a fault. Waits for the operations that touch it now. Drops the reference of the
+ * table. */
+void software_allocation_invalidate(struct software_allocation *allocation);
 void software_allocation_unreference(struct software_allocation *allocation);
-/* Undoes close. */
-void software_allocation_reopen(struct software_allocation *allocation);
-/* close, end, and its block back to the heap: all for memory that no pool has. */
+/* Undoes remove. */
+void software_allocation_restore(struct software_allocation *allocation);
+/* remove, invalidate, and free the block to its heap: for memory of no pool. */
 void software_allocation_destroy(struct software_allocation *allocation);
 
 /* ---- mapping.c ------------------------------------------------------------------------------------------------- */
@@ -421,12 +422,12 @@ bool software_virtual_locate(uintptr_t address, struct software_file_range *rang
 hipError_t software_span_open(const void *start, size_t bytes, bool is_write, int device,
                               struct software_span *span_out);
 void software_span_close(struct software_span *span);
-bool software_span_is_host(const struct software_span *span); /* the application's own memory */
+bool software_span_is_host(const struct software_span *span); /* memory of the application itself */
 /* The device whose memory it is; -1 for memory that the host and all devices share. */
 int software_span_device(const struct software_span *span);
-/* Checks again at execution and pins: NULL, or why it is a fault. exit only after a NULL. */
-const char *software_span_enter(const struct software_span *span, uint64_t sequence);
-void software_span_exit(const struct software_span *span);
+/* Checks again at execution and pins: NULL, or why it is a fault. unpin only after a NULL. */
+const char *software_span_pin(const struct software_span *span, uint64_t sequence);
+void software_span_unpin(const struct software_span *span);
 
 /* ---- operation.c ----------------------------------------------------------------------------------------------- */
 
@@ -455,12 +456,12 @@ void software_operation_execute(struct software_operation *operation, int device
 /* ---- queue.c --------------------------------------------------------------------------------------------------- */
 
 /* A queue without operations; NULL when there is no memory. */
-struct software_queue *software_queue_take(int device, bool is_blocking);
+struct software_queue *software_queue_acquire(int device, bool is_blocking);
 /* Its stream is gone: the queue finishes its operations, and then serves another stream. */
 void software_queue_abandon(struct software_queue *queue);
 void software_queue_append(struct software_queue *queue, struct software_operation *operation);
 /* Undoes append, at once: `before` is what was the last operation before it. */
-void software_queue_take_back(struct software_queue *queue, struct software_operation *before);
+void software_queue_remove_last(struct software_queue *queue, struct software_operation *before);
 bool software_queue_is_runnable(const struct software_queue *queue);
 /* Executes the head of a runnable queue. Releases the lock meanwhile. */
 void software_queue_run(struct software_queue *queue);
@@ -484,8 +485,8 @@ void software_stepped_poll(void);
 
 /* Hands the operation over. On failure it is freed. */
 hipError_t software_submit(struct software_queue *queue, struct software_operation *operation);
-/* The same for a copy that runs on `runner` in the place that it has in `queue`: after what is in both, and what comes
- * later to either is after it. */
+/* The same for a copy that runs on `runner` in the order of both queues: after all earlier operations of both, and before
+ * all later ones. */
 hipError_t software_submit_to(struct software_queue *runner, struct software_operation *operation,
                               struct software_queue *queue);
 /* Waits until what was submitted up to `sequence` is finished: on the queue (for a default stream, on all streams that

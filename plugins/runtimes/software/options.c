@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* options.c: the options of the software device: their table, the configuration that they ask for, and their first
- * reading, from HIPMM_SOFTWARE. Called by call.c before the first HIP call, and by software.c, which is given the options
- * of a graph. */
+/* options.c: the options of the software device: their table, the configuration that they describe, and the options in
+ * HIPMM_SOFTWARE. Called by call.c before the first HIP call, and by software.c, which gets the options of a graph. */
 #include "internal.h"
 #include <errno.h>
 #include <stdio.h>
@@ -175,7 +174,7 @@ void software_options_initialise(void)
   software_state_configure(&config);
 }
 
-/* A program that asked for another device than the default one must be told that it does not get that device. */
+/* A program that configures the device must be told when it does not get that device. */
 bool software_is_misconfigured(void)
 {
   if (!atomic_load_explicit(&software.is_misconfigured, memory_order_relaxed)) return false;

@@ -14,7 +14,7 @@ struct software_handles software_pool_handles = {.object_bytes = sizeof(struct s
 
 struct software_pool *software_pool_create(int device, hipMemAllocationHandleType handle_type)
 {
-  struct software_pool *pool = software_handle_take(&software_pool_handles);
+  struct software_pool *pool = software_handle_allocate(&software_pool_handles);
   if (!pool) return NULL;
   pool->device = device;
   pool->handle_type = handle_type;
@@ -30,7 +30,7 @@ struct software_pool *software_pool_create(int device, hipMemAllocationHandleTyp
   return pool;
 }
 
-/* Managed memory is the host's, so it is charged to no device's capacity. */
+/* Managed memory is memory of the host, so it is not charged to the capacity of a device. */
 void software_pool_make_managed(struct software_pool *pool)
 {
   pool->is_managed = true;
@@ -88,18 +88,18 @@ static void pool_release(struct software_pool *pool, struct software_pool_block 
 {
   software_pool_remove_idle(pool, block);
   pool->reserved_bytes -= software_block_bytes(block->block);
-  software_heap_give(pool->heap, block->block);
+  software_heap_free(pool->heap, block->block);
   free(block);
 }
 
-static void pool_end(struct software_pool *pool)
+static void pool_destroy(struct software_pool *pool)
 {
   struct software_pool **link = &software.devices[pool->device].pools;
   while (*link != pool) link = &(*link)->next;
   *link = pool->next;
   software_heap_close(&pool->own_heap);
   if (pool->imported_fd > 0) close(pool->imported_fd);
-  software_handle_give(&software_pool_handles, pool);
+  software_handle_free(&software_pool_handles, pool);
 }
 
 void software_pool_trim(struct software_pool *pool, uint64_t keep_bytes)
@@ -112,11 +112,11 @@ void software_pool_trim(struct software_pool *pool, uint64_t keep_bytes)
   }
 }
 
-void software_pool_end_if_unused(struct software_pool *pool)
+void software_pool_destroy_if_unused(struct software_pool *pool)
 {
   if (!pool->is_destroyed) return;
   software_pool_trim(pool, 0);
-  if (pool->n_allocations == 0 && !pool->idle) pool_end(pool);
+  if (pool->n_allocations == 0 && !pool->idle) pool_destroy(pool);
 }
 
 void software_pools_trim(int device, const size_t *keep_bytes)
@@ -132,11 +132,11 @@ void software_pool_free_visible(struct software_operation *operation)
   void *opened = (void *)allocation->by_address.major;
   size_t opened_bytes = allocation->mapped_bytes;
   operation->allocation = NULL;
-  software_allocation_end(allocation);
+  software_allocation_invalidate(allocation);
   if (opened_bytes > 0) munmap(opened, opened_bytes);
   if (opened_bytes > 0) pool->n_allocations--;
   software_marker_finish(operation->marker);
-  software_pool_end_if_unused(pool);
+  software_pool_destroy_if_unused(pool);
 }
 
 /* ---- Reset ----------------------------------------------------------------------------------------------------- */
@@ -152,6 +152,6 @@ void software_pools_reset(int device)
     next = pool->next;
     pool->handle.live = false;
     pool->is_destroyed = true;
-    software_pool_end_if_unused(pool);
+    software_pool_destroy_if_unused(pool);
   }
 }

@@ -53,7 +53,7 @@ bool software_pool_block_is_ready(const struct software_pool_block *block);
 /* Frees idle blocks whose frees have executed, until no more than `keep_bytes` are reserved. */
 void software_pool_trim(struct software_pool *pool, uint64_t keep_bytes);
 /* Ends a destroyed pool that has no allocation left. To be called whenever an allocation is freed. */
-void software_pool_end_if_unused(struct software_pool *pool);
+void software_pool_destroy_if_unused(struct software_pool *pool);
 
 /* ---- pool_order.c ---------------------------------------------------------------------------------------------- */
 

@@ -114,7 +114,7 @@ hipError_t hipMemPoolDestroy(hipMemPool_t handle)
     if (device->pool == pool) device->pool = NULL;
     pool->handle.live = false;
     pool->is_destroyed = true;
-    software_pool_end_if_unused(pool);
+    software_pool_destroy_if_unused(pool);
   }
   return software_end(error);
 }

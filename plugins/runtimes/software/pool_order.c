@@ -42,7 +42,7 @@ static struct software_pool_block *pool_order_allocate_new(struct software_pool 
   if (bytes > pool->max_bytes - pool->reserved_bytes) return NULL;
   struct software_pool_block *block = calloc(1, sizeof *block);
   if (!block) return NULL;
-  block->block = software_heap_take(pool->heap, bytes);
+  block->block = software_heap_allocate(pool->heap, bytes);
   if (!block->block) {
     free(block);
     return NULL;
@@ -77,12 +77,12 @@ static struct software_pool_block *pool_order_allocate_after_drain(struct softwa
   pool->n_allocations++; /* retains the pool, which another thread may destroy meanwhile */
   if (software_pools_drain(pool->device)) block = pool_order_allocate_new(pool, bytes);
   pool->n_allocations--;
-  if (!block) software_pool_end_if_unused(pool);
+  if (!block) software_pool_destroy_if_unused(pool);
   return block;
 }
 
-static struct software_pool_block *pool_order_obtain(struct software_pool *pool, size_t bytes,
-                                                     struct software_queue *queue, enum software_call call)
+static struct software_pool_block *pool_order_find_block(struct software_pool *pool, size_t bytes,
+                                                         struct software_queue *queue, enum software_call call)
 {
   const size_t nothing = 0;
   size_t rounded = software_align_up(bytes, SOFTWARE_PAGE_BYTES);
@@ -105,7 +105,7 @@ static void pool_order_count_used(struct software_pool *pool, size_t bytes)
   if (pool->used_bytes > pool->used_high) pool->used_high = pool->used_bytes;
 }
 
-static void pool_order_put_idle(struct software_pool *pool, struct software_pool_block *block, size_t bytes)
+static void pool_order_return(struct software_pool *pool, struct software_pool_block *block, size_t bytes)
 {
   pool->n_allocations--;
   pool->used_bytes -= bytes;
@@ -127,26 +127,26 @@ static hipError_t pool_order_submit_visible(struct software_allocation *allocati
 hipError_t software_pool_allocate(struct software_pool *pool, size_t bytes, struct software_queue *queue,
                                   enum software_call call, void **pointer_out)
 {
-  struct software_pool_block *block = pool_order_obtain(pool, bytes, queue, call);
+  struct software_pool_block *block = pool_order_find_block(pool, bytes, queue, call);
   if (!block) return hipErrorOutOfMemory;
   pool_order_count_used(pool, bytes);
   struct software_allocation *allocation;
   void *start = (void *)block->block->by_address.major;
-  hipError_t error = software_allocation_enter(SOFTWARE_POOLED, pool->device, start, bytes, &allocation);
+  hipError_t error = software_allocation_add(SOFTWARE_POOLED, pool->device, start, bytes, &allocation);
   if (error == hipSuccess) {
     allocation->pool = pool;
     allocation->is_managed = pool->is_managed;
     allocation->pool_block = block;
     error = pool_order_submit_visible(allocation, queue, call);
     if (error != hipSuccess) {
-      software_allocation_close(allocation);
-      software_allocation_end(allocation);
+      software_allocation_remove(allocation);
+      software_allocation_invalidate(allocation);
     }
   }
   if (error == hipSuccess)
     *pointer_out = start;
   else
-    pool_order_put_idle(pool, block, bytes);
+    pool_order_return(pool, block, bytes);
   return error;
 }
 
@@ -157,11 +157,11 @@ void software_pool_free(struct software_allocation *allocation)
   struct software_pool *pool = allocation->pool;
   struct software_pool_block *block = allocation->pool_block;
   size_t bytes = allocation->by_address.minor;
-  software_allocation_close(allocation);
-  software_allocation_end(allocation);
+  software_allocation_remove(allocation);
+  software_allocation_invalidate(allocation);
   block->queue = NULL;
-  pool_order_put_idle(pool, block, bytes);
-  software_pool_end_if_unused(pool);
+  pool_order_return(pool, block, bytes);
+  software_pool_destroy_if_unused(pool);
 }
 
 void software_pool_forget(struct software_allocation *allocation)
@@ -190,19 +190,19 @@ hipError_t software_pool_free_async(struct software_allocation *allocation, stru
   size_t bytes = allocation->by_address.minor;
   struct software_operation *operation = pool_order_new_free(SOFTWARE_hipFreeAsync);
   if (!operation) return hipErrorOutOfMemory;
-  software_allocation_close(allocation);
+  software_allocation_remove(allocation);
   operation->allocation = allocation;
   allocation->references++; /* until the operation is submitted */
   if (block) {
     block->queue = queue;
     block->freed = software_marker_reference(operation->marker);
-    pool_order_put_idle(pool, block, bytes);
+    pool_order_return(pool, block, bytes);
   }
   hipError_t error = software_submit(queue, operation);
   if (error != hipSuccess) {
     if (block) software_pool_remove_idle(pool, block);
     if (block) pool_order_count_used(pool, bytes);
-    software_allocation_reopen(allocation);
+    software_allocation_restore(allocation);
     return error;
   }
   software_allocation_unreference(allocation);

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* queue.c: operations in line, when the head of a line may run, and waiting for lines to get somewhere. Called by every
- * function that submits or waits; the two schedulers decide who runs a head that may run, and when.
+/* queue.c: queues of operations, and whether the first operation of a queue may run. Called by submit.c, by streams, and
+ * by the two schedulers, which decide in which thread an operation runs, and when.
  *
- * Every operation has a sequence number, drawn at submission over all devices. An operation of a default stream waits
- * for all earlier ones of the device's blocking streams, and theirs for all earlier ones of the default stream: both
- * are comparisons of numbers. Operations depend on earlier ones only, so something can always run. */
+ * Every operation has a sequence number, assigned at submission over all devices. An operation of a default stream waits
+ * for all earlier operations of the blocking streams of the device, and an operation of a blocking stream waits for all
+ * earlier operations of the default stream. Both are comparisons of numbers. An operation depends on earlier operations
+ * only, so some operation can always run. */
 #include "internal.h"
 #include <stdlib.h>
 #include <time.h>
 
-static struct software_queue *queue_idle; /* served a stream once, wait for the next */
+static struct software_queue *queue_idle; /* without a stream; reused for the next stream */
 
-struct software_queue *software_queue_take(int device, bool is_blocking)
+struct software_queue *software_queue_acquire(int device, bool is_blocking)
 {
   struct software_queue *queue = queue_idle;
   if (queue) {
@@ -54,7 +55,7 @@ static void queue_deactivate(struct software_queue *queue)
   if (queue->next_active) queue->next_active->previous_active = queue->previous_active;
 }
 
-/* Whether an earlier operation of the other side (default stream, blocking streams) must finish first. */
+/* Whether an earlier operation of the other side (default stream or blocking streams) must finish first. */
 static bool queue_is_held(const struct software_queue *queue, uint64_t sequence)
 {
   if (!queue->is_blocking && !queue->is_legacy) return false;
@@ -88,8 +89,7 @@ void software_queue_append(struct software_queue *queue, struct software_operati
   queue->tail = operation;
 }
 
-/* Only for an operation that has just been appended. */
-void software_queue_take_back(struct software_queue *queue, struct software_operation *before)
+void software_queue_remove_last(struct software_queue *queue, struct software_operation *before)
 {
   software.pending--;
   queue->tail = before;
@@ -117,8 +117,6 @@ void software_queue_run(struct software_queue *queue)
   software_operation_free(operation);
   pthread_cond_broadcast(&software.progress);
 }
-
-/* ---- Waiting --------------------------------------------------------------------------------------------------- */
 
 bool software_queue_is_done(const struct software_queue *queue, uint64_t sequence)
 {

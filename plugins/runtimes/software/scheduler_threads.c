@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* scheduler_threads.c: a thread for each queue, made when the queue gets its first operation and kept for ever, since
- * queues are. Called by queue.c. The threads are detached and hold nothing that must be put in order: when the process
- * exits they vanish with it. */
+/* scheduler_threads.c: a thread for each queue, made when the queue gets its first operation. Queues are never freed, so
+ * the thread never ends. Called by submit.c. The threads are detached and own nothing that must be released at exit. */
 #include "internal.h"
 #include <signal.h>
 
@@ -30,7 +29,7 @@ static void *scheduler_threads_main(void *argument)
   return NULL;
 }
 
-/* The application's signals are for its own threads. */
+/* Signals of the application are for its own threads. */
 static bool scheduler_threads_start(struct software_queue *queue)
 {
   pthread_attr_t attributes;

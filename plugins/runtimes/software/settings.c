@@ -8,7 +8,7 @@ enum { LIMIT_STACK = 0, LIMIT_HEAP = 2, LIMIT_COUNT };
 
 /* ---- Flags ----------------------------------------------------------------------------------------------------- */
 
-/* As HIP, it keeps of the flags how the host waits, which may be told in one way only. */
+/* As in HIP, only the flag for how the host waits is stored, and only one such flag is valid. */
 static hipError_t settings_set_flags(int device, unsigned flags)
 {
   const unsigned known = hipDeviceScheduleMask | hipDeviceMapHost | hipDeviceLmemResizeToMax;
@@ -34,12 +34,12 @@ hipError_t hipGetDeviceFlags(unsigned int *flags)
 
 /* ---- Limits ---------------------------------------------------------------------------------------------------- */
 
-static hipError_t settings_limit(int limit, size_t **kept_out)
+static hipError_t settings_limit(int limit, size_t **limit_out)
 {
   struct software_device *device = &software.devices[software_current_device()];
   if (limit >= LIMIT_COUNT) return hipErrorInvalidValue;
   if (limit != LIMIT_STACK && limit != LIMIT_HEAP) return hipErrorUnsupportedLimit;
-  *kept_out = limit == LIMIT_STACK ? &device->stack_bytes : &device->heap_bytes;
+  *limit_out = limit == LIMIT_STACK ? &device->stack_bytes : &device->heap_bytes;
   return hipSuccess;
 }
 

@@ -4,7 +4,7 @@
 #include "internal.h"
 #include <sys/mman.h>
 
-/* The system knows whether a page is mapped; the pages between the two ends are taken on trust. */
+/* The system says whether a page is mapped. Only the first and the last page are checked. */
 static bool span_is_mapped(uintptr_t start, size_t bytes)
 {
   unsigned char resident;
@@ -61,7 +61,7 @@ int software_span_device(const struct software_span *span)
   return is_device ? allocation->device : -1;
 }
 
-const char *software_span_enter(const struct software_span *span, uint64_t sequence)
+const char *software_span_pin(const struct software_span *span, uint64_t sequence)
 {
   if (span->is_virtual) {
     if (!software_virtual_allows((uintptr_t)span->start, span->bytes, span->is_write, span->device, sequence))
@@ -75,7 +75,7 @@ const char *software_span_enter(const struct software_span *span, uint64_t seque
   return NULL;
 }
 
-void software_span_exit(const struct software_span *span)
+void software_span_unpin(const struct software_span *span)
 {
   if (span->is_virtual)
     software_virtual_pin((uintptr_t)span->start, -1);

@@ -3,15 +3,15 @@
  * waits. It asks the scheduler in force to run what can run. */
 #include "internal.h"
 
-/* Operations that only keep books take no time on a device: with threads they run at the call if nothing is before
- * them, which spares a switch of threads. The stepped scheduler lets them wait, as everything else. */
+/* Operations that move no data take no time on a device. With threads, such an operation runs at the call if its queue is
+ * empty, which saves a switch of threads. With the stepped scheduler it waits like every other operation. */
 static bool submit_runs_at_once(const struct software_queue *queue)
 {
   if (software.config.scheduler != SOFTWARE_THREADS || queue->head != queue->tail) return false;
   enum software_operation_kind kind = queue->head->kind;
-  bool is_books = kind == SOFTWARE_RECORD || kind == SOFTWARE_WAIT || kind == SOFTWARE_ALLOC_VISIBLE ||
-                  kind == SOFTWARE_FREE_VISIBLE;
-  return is_books && software_queue_is_runnable(queue);
+  bool moves_no_data = kind == SOFTWARE_RECORD || kind == SOFTWARE_WAIT || kind == SOFTWARE_ALLOC_VISIBLE ||
+                       kind == SOFTWARE_FREE_VISIBLE;
+  return moves_no_data && software_queue_is_runnable(queue);
 }
 
 hipError_t software_submit(struct software_queue *queue, struct software_operation *operation)
@@ -23,7 +23,7 @@ hipError_t software_submit(struct software_queue *queue, struct software_operati
   } else if (submit_runs_at_once(queue)) {
     software_threads_run(queue);
   } else if (!software_threads_prepare(queue)) {
-    software_queue_take_back(queue, before);
+    software_queue_remove_last(queue, before);
     software_operation_free(operation);
     return hipErrorOutOfMemory;
   } else if (software_queue_is_runnable(queue)) {
@@ -51,7 +51,7 @@ hipError_t software_submit_to(struct software_queue *runner, struct software_ope
   error = software_submit(runner, turn);
   turn = NULL;
   if (error != hipSuccess) goto free_rest;
-  /* From here on both queues have what they need to run, and take everything. */
+  /* From here on both queues have a thread, so no submission fails. */
   error = software_submit(runner, operation);
   operation = NULL;
   if (error == hipSuccess) {
@@ -78,7 +78,7 @@ static bool submit_device_is_done(int device, uint64_t sequence)
   return true;
 }
 
-/* Lets time pass: with the stepped scheduler the waiter itself does the work. */
+/* With the stepped scheduler the waiting thread itself does the work. */
 static void submit_wait_step(void)
 {
   if (software.config.scheduler == SOFTWARE_STEPPED && software_stepped_step()) return;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* virtual.c: virtual memory management: reservations of address space, and mappings of physical memory in them. Called
- * by applications, and by spans that lie in a reservation.
+ * by applications. mapping.c has the tables of both.
  *
- * A mapping is not accessible until hipMemSetAccess; the host then has the most that any device has. Neither hipMemMap
- * nor hipMemUnmap waits for work: to unmap under a pending operation is a fault, since HIP does not promise that it
- * waits. */
+ * A mapping is not accessible until hipMemSetAccess; the host then has the access of the device that has most. Neither
+ * hipMemMap nor hipMemUnmap waits for work. HIP does not promise that hipMemUnmap waits, so a pending operation on memory
+ * that is unmapped is a fault. */
 #include "virtual.h"
 #include <stdlib.h>
 #include <sys/mman.h>
 
 /* ---- Reservations ---------------------------------------------------------------------------------------------- */
 
-/* Reserves more than asked and gives the ends back, to align; NULL when there is no address space. */
+/* Reserves more than requested and releases both ends, to align; NULL when there is no address space. */
 static void *virtual_reserve(size_t bytes, size_t alignment)
 {
   size_t larger = bytes + alignment;
@@ -40,7 +40,7 @@ static hipError_t virtual_address_reserve(void **pointer_out, size_t bytes, size
   return hipSuccess;
 }
 
-/* The wished-for address is a wish, as in HIP; it is not granted. */
+/* As in HIP, the address is a hint; it is ignored here. */
 hipError_t hipMemAddressReserve(void **pointer, size_t bytes, size_t alignment, void *address, unsigned long long flags)
 {
   (void)address;
@@ -135,7 +135,7 @@ static void virtual_mapping_drop(struct software_mapping *mapping)
   software_physical_free_if_unused(physical);
 }
 
-/* Waits for those who touch the reservation right now, which may be gone then. */
+/* Waits for the operations that touch the reservation now. The reservation may be freed meanwhile. */
 static void virtual_wait(uintptr_t start)
 {
   const struct software_reservation *reservation;

@@ -46,9 +46,9 @@ hipError_t software_virtual_begin(enum software_call call);
 bool software_virtual_is_granular(size_t bytes);
 /* The memory behind a handle, which may be any value; NULL if it is not live. */
 struct software_physical *software_physical_of(hipMemGenericAllocationHandle_t handle);
-/* Gives one of the handle's references back. */
+/* Drops one reference of the handle. */
 void software_physical_release(struct software_physical *physical);
-/* Gives the memory back once neither a handle nor a mapping is left. */
+/* Frees the memory once neither a handle nor a mapping is left. */
 void software_physical_free_if_unused(struct software_physical *physical);
 
 #endif

@@ -163,8 +163,8 @@ static void settings_are_read_as_text(void **state)
   struct software_config config;
   char wrong[64];
   assert_true(software_options_read("devices=3,memory=1.5GiB,scheduler=stepped,seed=-7,host_access=false,"
-                                        "granularity=4096,fail=hipMalloc:1;hipFree:2:hipErrorUnknown",
-                                        &config, wrong, sizeof wrong));
+                                    "granularity=4096,fail=hipMalloc:1;hipFree:2:hipErrorUnknown",
+                                    &config, wrong, sizeof wrong));
   assert_int_equal(config.devices, 3);
   assert_int_equal(config.memory_bytes, (size_t)3 << 29);
   assert_int_equal(config.scheduler, SOFTWARE_STEPPED);
