@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* context.c: which device is current. HIP has devices, the driver has contexts; as CUDA's own runtime does, a device
+/* context.c: which device is current. HIP has devices, and the driver has contexts. As in CUDA's own runtime, a device
  * stands for its primary context, so both runtimes see each other's choice and share memory, streams and events. Called
- * by applications, and by nvidia_again(). To ask which device is current never makes a context: one takes hundreds of
- * megabytes of the device. */
+ * by applications, and by nvidia_again(). A query of the current device never creates a context, since a context takes
+ * hundreds of megabytes of the device. */
 #include "../../../core/base/cancel.h"
 #include "nvidia.h"
 
@@ -10,7 +10,7 @@
 
 static pthread_mutex_t context_lock = PTHREAD_MUTEX_INITIALIZER; /* for the first use of a primary context */
 
-/* The context that hipSetDevice gave a thread which had none, as long as it has it. */
+/* The context that hipSetDevice gave to a thread without one, for as long as the thread has it. */
 static _Thread_local CUcontext context_lent;
 
 static CUresult context_retain(int device, CUcontext *context_out)
@@ -56,13 +56,13 @@ hipError_t hipGetDevice(int *device)
   if (result == CUDA_SUCCESS)
     *device = current;
   else if (result == CUDA_ERROR_INVALID_CONTEXT)
-    *device = 0; /* the thread has no context, and would get that of device 0 */
+    *device = 0; /* the thread has no context, and will get that of device 0 */
   else
     return nvidia_end(result);
   return hipSuccess;
 }
 
-/* Whether a thread that goes back to device 0 can do so by having no context again, instead of a new one there. */
+/* Whether a thread that returns to device 0 can have no context again, instead of a new one of device 0. */
 static bool context_can_be_returned(int device, CUcontext current)
 {
   unsigned flags;

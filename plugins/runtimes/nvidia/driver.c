@@ -16,7 +16,7 @@ static char driver_library[4096] = NVIDIA_DEFAULT_LIBRARY; /* under driver_lock 
 
 /* ---- Symbols --------------------------------------------------------------------------------------------------- */
 
-/* cuGetProcAddress, as CUDA 11.3 brought it and as CUDA 12 has it. One of them is enough. */
+/* cuGetProcAddress of CUDA 11.3, and of CUDA 12. One of them is enough. */
 struct driver_lookup {
   CUresult (*v1)(const char *name, void **address, int version, cuuint64_t flags);
   CUresult (*v2)(const char *name, void **address, int version, cuuint64_t flags, int *status);
@@ -43,7 +43,7 @@ static CUresult driver_find_symbol(const struct driver_lookup *lookup, const str
   return result == CUDA_SUCCESS && !address ? CUDA_ERROR_NOT_FOUND : result;
 }
 
-/* Names that were not found, as many as there is room for. */
+/* Names that were not found, as many as fit. */
 struct driver_names {
   char text[256];
   bool is_full;
@@ -97,7 +97,7 @@ static hipError_t driver_fail_no_device(void)
                                  visible ? "\")" : "");
 }
 
-/* What cuInit said, in words that help. */
+/* Why cuInit failed, and what to do. */
 static hipError_t driver_fail_init(CUresult result)
 {
   if (result == CUDA_ERROR_NO_DEVICE) return driver_fail_no_device();
@@ -137,7 +137,7 @@ static hipError_t driver_open(void)
                                    text ? text : driver_library);
   }
   hipError_t error = driver_find_symbols(library);
-  if (error == hipSuccess) return driver_start(); /* once started it may have threads of its own, so it stays */
+  if (error == hipSuccess) return driver_start(); /* a started driver may have threads, so it stays loaded */
   dlclose(library);
   return error;
 }

@@ -11,9 +11,9 @@ atomic_bool nvidia_is_loaded;
 int nvidia_n_devices;
 _Atomic(CUcontext) *nvidia_contexts;
 
-static struct hipmm_services state_services; /* the part that this plugin knows; log is NULL without hipmm */
+static struct hipmm_services state_services; /* the fields that this plugin knows; log is NULL without hipmm */
 
-/* Written under the lock of driver.c, and read without it: it changes only while nothing works. */
+/* Written under the lock of driver.c, and read without it: it changes only while the driver is not loaded. */
 static char state_failure[1024];
 
 void nvidia_set_services(const struct hipmm_services *services)
