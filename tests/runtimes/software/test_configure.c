@@ -5,7 +5,7 @@
 
 extern const struct hipmm_plugin software_LTX_hipmm_plugin;
 
-/* What the core fills from the option table; laid out as the table's offsets say. */
+/* The struct that the core fills by the option table, with the offsets of the table. */
 union options {
   char bytes[512];
   uint64_t aligned;
