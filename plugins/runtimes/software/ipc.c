@@ -16,6 +16,7 @@ struct ipc_handle {
   uint64_t magic, offset, bytes;
   int32_t process, fd;
   uint32_t allocation; /* its id: two allocations never have the same handle, even at the same address */
+  uint32_t zero;       /* instead of padding, whose bytes would differ between two handles of one allocation */
 };
 _Static_assert(sizeof(struct ipc_handle) <= sizeof(hipIpcMemHandle_t), "must fit into HIP's struct");
 
