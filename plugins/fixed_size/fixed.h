@@ -11,7 +11,7 @@
 #include "../common/address_map.h"
 #include "../common/biased_lock.h"
 #include "../common/sizes.h"
-#include "../common/stream_order.h"
+#include "../common/stream_set.h"
 
 enum { FIXED_MOST_BLOCKS_PER_CHUNK = 4096 };
 
@@ -31,7 +31,9 @@ struct fixed {
 
   struct biased_lock lock; /* all below, and which chunks and lists there are; taken before a list's */
   struct streams streams;
-  uint32_t *order; /* places of chunks, by address */
+  struct stream_set filled; /* whose lists may have free blocks: every list outside is empty and not open */
+  uint32_t next_poll;       /* where the next search for work that has passed goes on */
+  uint32_t *order;          /* places of chunks, by address */
   uint32_t n_chunks, n_places;
   uint32_t n_blocks;
   uint64_t n_records; /* there is host memory for */

@@ -3,6 +3,8 @@
  * ours waits for, behind the device, from the upstream. */
 #include "reuse.h"
 
+enum { MOST_POLLS = 64 };
+
 /* ---- Blocks that are clean; the lock is held ---- */
 
 struct fixed_chain *reuse_clean(const struct fixed *fixed)
@@ -28,7 +30,7 @@ void reuse_add_clean(struct fixed *fixed, struct fixed_chain chain)
 /* Takes the free blocks of all streams aside: what is freed from now on is not clean after the wait. */
 static void reuse_put_aside(struct fixed *fixed)
 {
-  for (uint32_t stream = STREAM_FIRST; stream < fixed->streams.count; stream++) {
+  for (uint32_t stream = 0; (stream = stream_set_next(&fixed->filled, stream)) < MAX_STREAMS; stream++) {
     struct fixed_list *list = &fixed->lists[stream];
     spin_lock(&list->busy);
     list->aside = reuse_take_all(&list->free);
@@ -39,7 +41,7 @@ static void reuse_put_aside(struct fixed *fixed)
 
 static void reuse_put_back(struct fixed *fixed)
 {
-  for (uint32_t stream = STREAM_FIRST; stream < fixed->streams.count; stream++) {
+  for (uint32_t stream = 0; (stream = stream_set_next(&fixed->filled, stream)) < MAX_STREAMS; stream++) {
     struct fixed_list *list = &fixed->lists[stream];
     spin_lock(&list->busy);
     list->free = chain_join(fixed, list->free, reuse_take_all(&list->aside));
@@ -53,12 +55,15 @@ static void reuse_note_passed(struct stream *stream, uint64_t frees)
   if (stream->recorded < frees) stream->recorded = frees;
 }
 
+/* Frees on a stream outside `filled` are counted under the fixed's lock, which was held during the wait. */
 static void reuse_clean_aside(struct fixed *fixed)
 {
   for (uint32_t stream = STREAM_FIRST; stream < fixed->streams.count; stream++) {
     struct fixed_list *list = &fixed->lists[stream];
-    reuse_note_passed(stream_of(&fixed->streams, stream), list->aside_frees);
-    reuse_add_clean(fixed, reuse_take_all(&list->aside));
+    struct stream *waited = stream_of(&fixed->streams, stream);
+    bool is_filled = stream_set_has(&fixed->filled, stream);
+    reuse_note_passed(waited, is_filled ? list->aside_frees : waited->frees);
+    if (is_filled) reuse_add_clean(fixed, reuse_take_all(&list->aside));
   }
   streams_forget_gone(&fixed->streams);
 }
@@ -84,7 +89,9 @@ static void reuse_forget_stream(struct fixed *fixed, uint32_t stream)
   bool is_empty = !list->free.head;
   if (is_empty) list->is_open = false;
   spin_unlock(&list->busy);
-  if (is_empty) stream_forget(&fixed->streams, stream);
+  if (!is_empty) return;
+  stream_set_remove(&fixed->filled, stream);
+  stream_forget(&fixed->streams, stream);
 }
 
 /* Threads find a list by its stream's handle alone. They may remember the list from a stream with the same handle that
@@ -95,6 +102,7 @@ static void reuse_open_list(struct fixed *fixed, uint32_t stream)
   const struct streams *streams = &fixed->streams;
   const struct stream *opened = stream_of(streams, stream);
   bool is_open = streams->record != RECORD_ON_FREE && stream_is_sure(streams, stream);
+  stream_set_add(&fixed->filled, stream);
   spin_lock(&list->busy);
   list->is_open = is_open;
   list->handle = opened->handle;
@@ -134,23 +142,44 @@ static uint32_t reuse_take_own(struct fixed *fixed, uint32_t stream)
   return number;
 }
 
+/* The next stream from `stream` on that has free blocks; MAX_STREAMS if there is none. A list that is found empty is
+ * closed, so that its next block comes under the fixed's lock: searches do not meet it again before that. */
+static uint32_t reuse_next_filled(struct fixed *fixed, uint32_t stream, uint32_t user)
+{
+  for (; (stream = stream_set_next(&fixed->filled, stream)) < MAX_STREAMS; stream++) {
+    struct fixed_list *list = &fixed->lists[stream];
+    if (stream == user) continue;
+    spin_lock(&list->busy);
+    bool has_blocks = list->free.head != FIXED_NONE;
+    if (!has_blocks) list->is_open = false;
+    spin_unlock(&list->busy);
+    if (has_blocks) return stream;
+    stream_set_remove(&fixed->filled, stream);
+  }
+  return MAX_STREAMS;
+}
+
 /* Looks whether another stream has passed all its frees. */
 static void reuse_clean_if_passed(struct fixed *fixed, uint32_t other)
 {
   struct fixed_list *list = &fixed->lists[other];
   const struct stream *stream = stream_of(&fixed->streams, other);
   spin_lock(&list->busy);
-  if (list->free.head && stream_cover(&fixed->streams, other)) {
+  if (stream_cover(&fixed->streams, other)) {
     stream_poll(&fixed->streams, other);
     if (stream->passed == stream->frees) reuse_add_clean(fixed, reuse_take_all(&list->free));
   }
   spin_unlock(&list->busy);
 }
 
+/* Asks about MOST_POLLS streams: where more have free blocks, one can be waited for, and the next search asks about
+ * others. */
 static uint32_t reuse_take_passed(struct fixed *fixed, uint32_t stream)
 {
-  for (uint32_t other = STREAM_FIRST; other < fixed->streams.count; other++)
-    if (other != stream) reuse_clean_if_passed(fixed, other);
+  uint32_t other = fixed->next_poll;
+  for (int i = 0; i < MOST_POLLS && (other = reuse_next_filled(fixed, other, stream)) < MAX_STREAMS; i++)
+    reuse_clean_if_passed(fixed, other++);
+  fixed->next_poll = other < MAX_STREAMS ? other : 0;
   return chain_pop(fixed, reuse_clean(fixed));
 }
 
@@ -169,21 +198,15 @@ static uint32_t reuse_take_waiting_from(struct fixed *fixed, uint32_t stream, ui
 static uint32_t reuse_take_waiting(struct fixed *fixed, uint32_t stream)
 {
   uint32_t number = FIXED_NONE;
-  for (uint32_t other = STREAM_FIRST; !number && other < fixed->streams.count; other++)
-    if (other != stream) number = reuse_take_waiting_from(fixed, stream, other);
+  for (uint32_t other = 0; !number && (other = reuse_next_filled(fixed, other, stream)) < MAX_STREAMS; other++)
+    number = reuse_take_waiting_from(fixed, stream, other);
   return number;
 }
 
 /* Blocks of streams whose handles may be gone come back through the device, which needs no handle. */
 static uint32_t reuse_take_withheld(struct fixed *fixed, uint32_t stream)
 {
-  bool is_worth_it = false;
-  for (uint32_t other = STREAM_FIRST; !is_worth_it && other < fixed->streams.count; other++) {
-    struct fixed_list *list = &fixed->lists[other];
-    spin_lock(&list->busy);
-    is_worth_it = list->free.head != FIXED_NONE;
-    spin_unlock(&list->busy);
-  }
+  bool is_worth_it = reuse_next_filled(fixed, 0, stream) < MAX_STREAMS;
   return is_worth_it && !reuse_synchronize_device(fixed, stream) ? chain_pop(fixed, reuse_clean(fixed)) : FIXED_NONE;
 }
 

@@ -207,6 +207,12 @@ static void makes_blocks_of_a_retired_stream_anybodys(void **state)
   fixture_free(ptr, MIB, NULL);
 }
 
+static void costs_the_same_however_many_streams_there_are(void **state)
+{
+  (void)state;
+  assert_cost_is_independent_of_streams(small_blocks, 1000);
+}
+
 /* ---- Giving back ---- */
 
 struct seen {
@@ -473,6 +479,7 @@ int main(void)
       TEST(takes_a_block_back_once_however_many_free_it),
       TEST(serves_threads_on_streams_of_their_own_while_it_is_trimmed),
       TEST(tells_what_it_takes_itself),
+      TEST(costs_the_same_however_many_streams_there_are),
       TEST(loses_nothing_whatever_call_fails),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -353,6 +353,12 @@ static void waits_for_one_stream_however_many_there_are(void **state)
   }
 }
 
+static void costs_the_same_however_many_streams_there_are(void **state)
+{
+  (void)state;
+  assert_cost_is_independent_of_streams(plain, 1000);
+}
+
 /* ---- Everything at once ---- */
 
 /* With so few blocks live there is often none. */
@@ -463,6 +469,7 @@ int main(void)
       TEST(waits_for_one_stream_however_many_there_are),
       TEST(passes_the_model),
       TEST(serves_threads_while_it_is_trimmed),
+      TEST(costs_the_same_however_many_streams_there_are),
       TEST(loses_nothing_whatever_call_fails),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
