@@ -28,7 +28,7 @@ static const struct hipmm_feature arena_values[ARENA_N_VALUES] = {
     [ARENA_COLLECTIONS] = {"collections", "collections",
                            "Times that all arenas had to give back what they did not use"},
     [ARENA_STREAM_WAITS] = {"stream_waits", "waits", "Times that a stream was made to wait for another one"},
-    [ARENA_METADATA_BYTES] = {"metadata_bytes", "bytes", "Host memory that the arena's own records take, at most"},
+    [ARENA_METADATA_BYTES] = {"metadata_bytes", "bytes", "Host memory for what is known about blocks and streams"},
 };
 
 /* ---- Life ---- */

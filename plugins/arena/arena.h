@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 
 enum {
-  ARENA_MOST_LOCALS = 4096,
+  ARENA_MOST_LOCALS = MAX_STREAMS,
   ARENA_SMALL_BYTES = 1 << 20,      /* larger allocations are the global arena's */
   ARENA_SUPERBLOCK_BYTES = 1 << 20, /* the least */
 };

@@ -243,16 +243,30 @@ enum hipmm_status global_release_idle(struct global *global, uint64_t keep_bytes
   for (uint32_t i = chunks->count; i-- > 0;) {
     struct chunk *chunk = &chunks->items[i];
     uint32_t range = chunk->first;
+    uint64_t start = (uintptr_t)chunk->ptr, bytes = chunk->bytes;
     if (chunks->bytes < chunk->bytes + keep_bytes || !global_is_idle(global, chunk)) continue;
     global_unlink_range(global, range);
     enum hipmm_status status = chunks_give(chunks, chunk);
-    if (!status)
-      piece_drop(&global->pieces, range);
-    else
-      index_add(&global->free[STREAM_CLEAN], &global->pieces, range); /* the upstream would not have it */
     if (!first) first = status;
+    if (status) {
+      index_add(&global->free[STREAM_CLEAN], &global->pieces, range); /* the upstream would not have it */
+      continue;
+    }
+    piece_drop(&global->pieces, range);
+    starts_discard(&global->pieces.starts, start, bytes);
   }
   return first;
+}
+
+void global_trim_records(struct global *global)
+{
+  struct pieces *pieces = &global->pieces;
+  for (uint32_t i = 0; i < global->chunks.count; i++)
+    for (uint32_t id = global->chunks.items[i].first; id; id = piece_of(pieces, id)->after) {
+      const struct piece *range = piece_of(pieces, id);
+      if (piece_state(range) == PIECE_FREE) starts_discard(&pieces->starts, range->start, range->bytes);
+    }
+  pieces_trim(pieces);
 }
 
 /* ---- Looking ---- */

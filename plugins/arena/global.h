@@ -56,6 +56,9 @@ void global_clean_stream(struct global *global, uint32_t stream);
 /* Gives clean chunks back while more than `keep_bytes` are held. The first failure. */
 enum hipmm_status global_release_idle(struct global *global, uint64_t keep_bytes);
 
+/* Gives back host memory of records that are not in use, and of the map of addresses where nothing is allocated. */
+void global_trim_records(struct global *global);
+
 /* Free bytes that other streams than `stream` hold back because their handles may be gone. */
 uint64_t global_withheld_bytes(const struct global *global, uint32_t stream);
 

@@ -6,7 +6,7 @@ enum { MOST_PIECES = 1 << 28 };
 
 bool pieces_open(struct pieces *pieces, const struct hipmm_services *services)
 {
-  *pieces = (struct pieces){.services = services, .count = 1};
+  *pieces = (struct pieces){.services = services, .count = 1, .next_trimmed = 1};
   bool opened = address_map_open(&pieces->starts, services, HIPMM_ALIGNMENT);
   if (!host_array_open(&pieces->records, MOST_PIECES * sizeof *pieces->items)) return false;
   pieces->items = (struct piece *)(void *)pieces->records.start;
@@ -20,37 +20,53 @@ void pieces_close(struct pieces *pieces)
   host_array_close(&pieces->records);
 }
 
-uint32_t piece_take(struct pieces *pieces)
+/* A piece that was unused at the last trim. Only those in the list `unused`, which is empty here, are unused besides. */
+static uint32_t range_take_trimmed(struct pieces *pieces)
 {
-  uint32_t id = pieces->unused;
-  size_t end = (pieces->count + (size_t)1) * sizeof *pieces->items;
-  if (id) {
-    pieces->unused = piece_of(pieces, id)->next;
-    return id;
+  while (pieces->next_trimmed < pieces->count) {
+    uint32_t id = pieces->next_trimmed++;
+    if (piece_state(piece_of(pieces, id)) == PIECE_UNUSED) return id;
   }
+  return PIECE_NONE;
+}
+
+static uint32_t range_take_new(struct pieces *pieces)
+{
+  size_t end = (pieces->count + (size_t)1) * sizeof *pieces->items;
   if (pieces->count >= pieces->most) return PIECE_NONE;
   if (end > pieces->records.usable_bytes && !host_array_grow(&pieces->records)) return PIECE_NONE;
   return pieces->count++;
 }
 
-bool pieces_are_exhausted(const struct pieces *pieces)
+uint32_t piece_take(struct pieces *pieces)
 {
-  return !pieces->unused && pieces->count >= pieces->most;
+  uint32_t id = pieces->unused;
+  if (id)
+    pieces->unused = piece_of(pieces, id)->next;
+  else
+    id = range_take_trimmed(pieces);
+  if (!id) id = range_take_new(pieces);
+  if (id) piece_set_state(piece_of(pieces, id), PIECE_SPARE);
+  return id;
 }
 
-/* The pieces that stay are used again from the first on, so that the last are soon unused. */
+bool pieces_are_exhausted(const struct pieces *pieces)
+{
+  return !pieces->unused && pieces->next_trimmed >= pieces->count && pieces->count >= pieces->most;
+}
+
+/* Pieces whose memory is given back cannot be in a list: piece_take() finds them by their state, from the first on. */
 void pieces_trim(struct pieces *pieces)
 {
-  uint32_t end = pieces->count;
-  while (end > 1 && piece_state(piece_of(pieces, end - 1)) == PIECE_UNUSED) end--;
-  host_pages_discard(piece_of(pieces, end), (pieces->count - end) * sizeof *pieces->items);
-  pieces->count = end;
-  pieces->unused = PIECE_NONE;
-  while (--end) {
-    if (piece_state(piece_of(pieces, end)) != PIECE_UNUSED) continue;
-    piece_of(pieces, end)->next = pieces->unused;
-    pieces->unused = end;
+  uint32_t first = 1;
+  for (uint32_t id = 1; id <= pieces->count; id++) {
+    if (id < pieces->count && piece_state(piece_of(pieces, id)) == PIECE_UNUSED) continue;
+    if (first < id) host_pages_discard(piece_of(pieces, first), (id - first) * sizeof *pieces->items);
+    if (id == pieces->count) pieces->count = first;
+    first = id + 1;
   }
+  pieces->unused = PIECE_NONE;
+  pieces->next_trimmed = 1;
 }
 
 /* The map keeps a stale number: readers compare the piece's own start. */
@@ -61,9 +77,8 @@ void piece_drop(struct pieces *pieces, uint32_t id)
   pieces->unused = id;
 }
 
-/* Each piece has touched a page of the map at most. */
-uint64_t pieces_metadata_bytes(const struct pieces *pieces, uint64_t reserved_bytes)
+uint64_t pieces_metadata_bytes(const struct pieces *pieces)
 {
-  uint64_t pages = pieces->count * 4096ull, map = address_map_metadata_bytes(&pieces->starts, reserved_bytes);
-  return pieces->count * sizeof *pieces->items + (pages < map ? pages : map);
+  size_t bytes = pieces->count * sizeof *pieces->items;
+  return host_pages_resident(pieces->items, bytes, bytes);
 }

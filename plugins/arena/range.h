@@ -50,10 +50,11 @@ _Static_assert(sizeof(struct piece) <= 64, "a piece fits in a cache line");
 /* All pieces, and the way from an address to the piece of the allocation that starts there. */
 struct pieces {
   const struct hipmm_services *services;
-  struct piece *items; /* in `records` */
-  uint32_t unused;     /* list, to use again, through `next` */
-  uint32_t count;      /* used since all behind them were given back, 0 included */
-  uint32_t most;       /* that there can be */
+  struct piece *items;   /* in `records` */
+  uint32_t unused;       /* list, to use again, through `next` */
+  uint32_t count;        /* used since all behind them were given back, 0 included */
+  uint32_t most;         /* that there can be */
+  uint32_t next_trimmed; /* pieces from here on may be unused and in no list */
   struct host_array records;
   struct address_map starts;
 };
@@ -69,11 +70,11 @@ void piece_drop(struct pieces *pieces, uint32_t id);
 /* Whether there are no more: piece_take() fails until a piece is dropped. Under the same lock. */
 bool pieces_are_exhausted(const struct pieces *pieces);
 
-/* Gives the host memory behind the last piece in use back. Under the same lock. */
+/* Gives back the host memory of pieces that are not in use. Under the same lock. */
 void pieces_trim(struct pieces *pieces);
 
-/* `reserved_bytes`: of device memory that pieces have stood for at most. */
-uint64_t pieces_metadata_bytes(const struct pieces *pieces, uint64_t reserved_bytes);
+/* Host memory of the records, without the map of addresses. Under the same lock. */
+uint64_t pieces_metadata_bytes(const struct pieces *pieces);
 
 static inline struct piece *piece_of(const struct pieces *pieces, uint32_t id)
 {

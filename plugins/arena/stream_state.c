@@ -114,7 +114,7 @@ void arena_trim_records(struct arena *arena)
     while (local->n_unused) piece_drop(pieces, local_take_piece(local, pieces));
     biased_lock_release(&local->lock);
   }
-  pieces_trim(pieces);
+  global_trim_records(&arena->global);
 }
 
 /* ---- Arenas whose stream or thread is gone ---- */

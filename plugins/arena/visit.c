@@ -152,8 +152,13 @@ uint64_t arena_largest_free(const struct arena *arena)
 static uint64_t arena_visit_metadata_bytes(const struct arena *arena)
 {
   const struct global *global = &arena->global;
-  return sizeof *arena + pieces_metadata_bytes(&global->pieces, global->chunks.peak_bytes) +
-         arena->n_locals * sizeof(struct local) + global->chunks.count * sizeof(struct chunk) +
+  uint64_t map_bytes = 0;
+  for (uint32_t i = 0; i < global->chunks.count; i++) {
+    const struct chunk *chunk = &global->chunks.items[i];
+    map_bytes += starts_resident_bytes(&global->pieces.starts, (uintptr_t)chunk->ptr, chunk->bytes);
+  }
+  return sizeof *arena + pieces_metadata_bytes(&global->pieces) + map_bytes + arena->n_locals * sizeof(struct local) +
+         global->chunks.count * sizeof(struct chunk) +
          global->streams.count * (sizeof(struct stream) + sizeof(struct index) + sizeof *arena->first_local);
 }
 
