@@ -2,10 +2,14 @@
 /* chunks.c: see chunks.h. Records of blocks are in host memory, an array for each chunk. */
 #include "chunks.h"
 #include "../../core/base/cancel.h"
+#include "../common/host_array.h"
 
 #include <string.h>
 
-enum { APART = 8 }; /* blocks that are given out one after the other */
+enum {
+  APART = 8,         /* blocks that are given out one after the other */
+  PAGE_BYTES = 4096, /* records of a chunk have whole pages, which can be given back */
+};
 
 static const size_t chunks_bytes = FIXED_MOST_CHUNKS * sizeof(struct fixed_chunk); /* committed on touch, as all here */
 static const size_t order_bytes = FIXED_MOST_CHUNKS * sizeof(uint32_t);
@@ -44,6 +48,11 @@ static void chunks_set_starts(struct fixed *fixed, uint32_t place, bool present)
 
 /* ---- Growing ---- */
 
+static size_t chunks_records_bytes(uint32_t n_records)
+{
+  return sizes_round_up(n_records * sizeof(struct fixed_record), PAGE_BYTES);
+}
+
 /* A place without a chunk that has records for just so many blocks, or has none yet. */
 static uint32_t chunks_unused_place(const struct fixed *fixed, uint32_t n_blocks)
 {
@@ -59,10 +68,9 @@ static bool chunks_have_records(struct fixed *fixed, uint32_t place, uint32_t n_
 {
   struct fixed_chunk *chunk = &fixed->chunks[place];
   if (chunk->n_records) return true;
-  chunk->records = fixed->services->host_allocate(fixed->services, n_blocks * sizeof *chunk->records);
+  chunk->records = fixed->services->host_allocate(fixed->services, chunks_records_bytes(n_blocks));
   if (!chunk->records) return false;
   chunk->n_records = n_blocks;
-  fixed->n_records += n_blocks;
   if (place == fixed->n_places) fixed->n_places++;
   return true;
 }
@@ -77,6 +85,7 @@ static void chunks_enter_chunk(struct fixed *fixed, uint32_t place, uint64_t sta
   chunk->n_blocks = chunk->n_records;
   fixed->n_chunks++;
   fixed->n_blocks += chunk->n_blocks;
+  fixed->records_bytes += chunks_records_bytes(chunk->n_blocks);
   fixed->reserved_bytes += chunk->n_blocks * fixed->block_bytes;
   if (fixed->reserved_bytes > fixed->peak_reserved_bytes) fixed->peak_reserved_bytes = fixed->reserved_bytes;
   chunks_set_starts(fixed, place, true);
@@ -146,24 +155,29 @@ static void chunks_forget_chunk(struct fixed *fixed, uint32_t place)
   memmove(fixed->order + at, fixed->order + at + 1, (fixed->n_chunks - at - 1) * sizeof *fixed->order);
   fixed->n_chunks--;
   fixed->n_blocks -= chunk->n_blocks;
+  fixed->records_bytes -= chunks_records_bytes(chunk->n_blocks);
   fixed->reserved_bytes -= chunk->n_blocks * fixed->block_bytes;
   chunk->n_blocks = 0;
+  host_pages_discard(chunk->records, chunks_records_bytes(chunk->n_records));
 }
 
 /* Nobody may find its blocks when another resource has the memory. */
 static enum hipmm_status chunks_give_back(struct fixed *fixed, uint32_t place)
 {
   const struct fixed_chunk *chunk = &fixed->chunks[place];
+  uint64_t bytes = chunk->n_blocks * fixed->block_bytes;
   chunks_set_starts(fixed, place, false);
   int cancel = cancel_forbid();
-  enum hipmm_status status = hipmm_upstream_deallocate(fixed->upstream, (void *)(uintptr_t)chunk->start,
-                                                       chunk->n_blocks * fixed->block_bytes, HIPMM_ALIGNMENT, NULL);
+  enum hipmm_status status =
+      hipmm_upstream_deallocate(fixed->upstream, (void *)(uintptr_t)chunk->start, bytes, HIPMM_ALIGNMENT, NULL);
   cancel_allow(cancel);
-  if (status)
+  if (status) {
     chunks_set_starts(fixed, place, true);
-  else
-    chunks_forget_chunk(fixed, place);
-  return status;
+    return status;
+  }
+  starts_discard(&fixed->starts, chunk->start, bytes);
+  chunks_forget_chunk(fixed, place);
+  return HIPMM_OK;
 }
 
 static void chunks_count_clean(struct fixed *fixed, const struct fixed_chain *clean)
@@ -238,7 +252,7 @@ void chunks_close(struct fixed *fixed)
   for (uint32_t place = 0; place < fixed->n_places; place++) {
     struct fixed_chunk *chunk = &fixed->chunks[place];
     if (chunk->n_blocks) chunks_give_back(fixed, place);
-    services->host_free(services, chunk->records, chunk->n_records * sizeof *chunk->records);
+    services->host_free(services, chunk->records, chunks_records_bytes(chunk->n_records));
   }
   services->host_free(services, fixed->order, order_bytes);
   services->host_free(services, fixed->chunks, chunks_bytes);
@@ -247,7 +261,6 @@ void chunks_close(struct fixed *fixed)
 
 uint64_t chunks_metadata_bytes(const struct fixed *fixed)
 {
-  return fixed->n_records * sizeof(struct fixed_record) +
-         fixed->n_places * (sizeof(struct fixed_chunk) + sizeof *fixed->order) +
-         address_map_metadata_bytes(&fixed->starts, fixed->peak_reserved_bytes);
+  return fixed->records_bytes + fixed->n_places * (sizeof(struct fixed_chunk) + sizeof *fixed->order) +
+         address_map_metadata_bytes(&fixed->starts, fixed->reserved_bytes);
 }

@@ -36,7 +36,7 @@ struct fixed {
   uint32_t *order;          /* places of chunks, by address */
   uint32_t n_chunks, n_places;
   uint32_t n_blocks;
-  uint64_t n_records; /* there is host memory for */
+  uint64_t records_bytes; /* host memory of the records of `n_blocks` */
   uint64_t reserved_bytes, peak_reserved_bytes;
 };
 

@@ -172,6 +172,7 @@ enum hipmm_status monotonic_visit(void *self, void (*see)(void *closure, const s
 
 enum hipmm_status monotonic_release(struct monotonic *monotonic, uint64_t keep_bytes)
 {
+  bump_trim_records(&monotonic->bump);
   if (monotonic->bump.bytes <= keep_bytes) return HIPMM_OK;
   enum hipmm_status status = uses_synchronize(&monotonic->uses, STREAM_CLEAN);
   return status ? status : bump_release_untouched(&monotonic->bump, keep_bytes);

@@ -63,10 +63,19 @@ static uint32_t bump_compact_records(struct bump *bump, uint32_t first, uint32_t
   return kept;
 }
 
+/* Gives back the host memory of records that no block has. */
+static void bump_discard_records(struct bump *bump)
+{
+  if (bump->touched_blocks > bump->n_blocks)
+    host_pages_discard(&bump->blocks[bump->n_blocks], (bump->touched_blocks - bump->n_blocks) * sizeof *bump->blocks);
+  bump->touched_blocks = bump->n_blocks;
+}
+
 static void bump_compact(struct bump *bump)
 {
   uint32_t kept = 1, first = 1, n_blocks = bump->n_blocks;
   bump_discard_starts(bump);
+  if (bump->touched_blocks < n_blocks) bump->touched_blocks = n_blocks;
   for (uint32_t i = 0; i <= bump->cursor; i++) {
     uint32_t end = i < bump->cursor ? bump->chunks[i + 1].first : n_blocks;
     bump->chunks[i].first = kept;
@@ -75,7 +84,7 @@ static void bump_compact(struct bump *bump)
   }
   bump->n_blocks = kept;
   bump->compact_at = kept < BUMP_MOST_BLOCKS / 2 - LEAST_COMPACTED ? 2 * kept + LEAST_COMPACTED : BUMP_MOST_BLOCKS;
-  host_pages_discard(&bump->blocks[kept], (n_blocks - kept) * sizeof *bump->blocks);
+  bump_discard_records(bump);
 }
 
 uint32_t bump_take(struct bump *bump, uint64_t requested, uint64_t alignment, hipStream_t handle)
@@ -122,6 +131,7 @@ void bump_free(struct bump *bump, uint32_t number, hipStream_t handle)
 
 void bump_rewind(struct bump *bump)
 {
+  if (bump->touched_blocks < bump->n_blocks) bump->touched_blocks = bump->n_blocks;
   bump->cursor = 0;
   bump->offset = 0;
   bump->used_bytes = 0;
@@ -184,6 +194,18 @@ enum hipmm_status bump_grow(struct bump *bump, uint64_t requested, uint64_t alig
   }
 }
 
+static uint32_t bump_touched_chunks(const struct bump *bump)
+{
+  return bump->offset ? bump->cursor + 1 : bump->cursor;
+}
+
+void bump_trim_records(struct bump *bump)
+{
+  for (uint32_t i = bump_touched_chunks(bump); i < bump->n_chunks; i++)
+    starts_discard(&bump->starts, bump->chunks[i].start, bump->chunks[i].bytes);
+  bump_discard_records(bump);
+}
+
 static enum hipmm_status bump_give_back(struct bump *bump, uint32_t index)
 {
   const struct bump_chunk *chunk = &bump->chunks[index];
@@ -200,7 +222,7 @@ static enum hipmm_status bump_give_back(struct bump *bump, uint32_t index)
 enum hipmm_status bump_release_untouched(struct bump *bump, uint64_t keep_bytes)
 {
   enum hipmm_status first = HIPMM_OK;
-  uint32_t touched = bump->offset ? bump->cursor + 1 : bump->cursor;
+  uint32_t touched = bump_touched_chunks(bump);
   for (uint32_t i = bump->n_chunks; i-- > touched;) {
     if (bump->bytes < bump->chunks[i].bytes + keep_bytes) continue;
     enum hipmm_status status = bump_give_back(bump, i);
@@ -252,7 +274,8 @@ void bump_visit(const struct bump *bump, void (*see)(void *closure, const struct
 
 uint64_t bump_metadata_bytes(const struct bump *bump)
 {
-  uint64_t bytes = bump->n_chunks * sizeof *bump->chunks + bump->n_blocks * sizeof *bump->blocks;
+  uint32_t n_records = bump->touched_blocks > bump->n_blocks ? bump->touched_blocks : bump->n_blocks;
+  uint64_t bytes = bump->n_chunks * sizeof *bump->chunks + n_records * sizeof *bump->blocks;
   for (uint32_t i = 0; i < bump->n_chunks; i++)
     bytes += starts_resident_bytes(&bump->starts, bump->chunks[i].start, bump->chunks[i].bytes);
   return bytes;

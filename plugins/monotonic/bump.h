@@ -37,6 +37,7 @@ struct bump {
   double growth_factor;
   struct bump_block *blocks; /* in the order in which they were given out; [0] is none */
   uint32_t n_blocks;
+  uint32_t touched_blocks;   /* records up to here may have memory, besides those of blocks */
   uint32_t compact_at;       /* so many blocks are compacted before another is added */
   uint32_t compacted_chunks; /* those before were behind the cursor at the last time */
   int64_t live_count, live_bytes;
@@ -72,6 +73,9 @@ void bump_rewind(struct bump *bump);
 /* Gives untouched chunks back while more than `keep_bytes` are held, the last first. No work uses them. The first
  * failure. */
 enum hipmm_status bump_release_untouched(struct bump *bump, uint64_t keep_bytes);
+
+/* Gives back host memory of records and addresses that no block has. */
+void bump_trim_records(struct bump *bump);
 
 void bump_visit(const struct bump *bump, void (*see)(void *closure, const struct hipmm_extent *extent), void *closure);
 

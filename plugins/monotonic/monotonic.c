@@ -62,7 +62,8 @@ static int64_t monotonic_value_of(const struct monotonic *monotonic, enum monoto
   case CHUNKS: return bump->n_chunks;
   case REWINDS: return monotonic->rewinds;
   case STREAM_WAITS: return (int64_t)monotonic->uses.streams.waits;
-  case METADATA_BYTES: return (int64_t)(sizeof *monotonic + bump_metadata_bytes(bump));
+  case METADATA_BYTES:
+    return (int64_t)(sizeof *monotonic + bump_metadata_bytes(bump) + uses_metadata_bytes(&monotonic->uses));
   case N_VALUES: break;
   }
   return 0;

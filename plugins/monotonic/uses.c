@@ -131,6 +131,11 @@ void uses_retain(struct uses *uses, hipStream_t handle)
   if (!uses_enter(uses, handle, &stream)) stream_of(&uses->streams, stream)->lasts = true;
 }
 
+uint64_t uses_metadata_bytes(const struct uses *uses)
+{
+  return uses->streams.count * (sizeof(struct stream) + sizeof *uses->epochs);
+}
+
 /* ---- Life ---- */
 
 bool uses_open(struct uses *uses, const struct hipmm_services *services, enum record record)

@@ -37,6 +37,8 @@ void uses_rewind(struct uses *uses);
 /* All work up to now has passed. `user` as in streams_any_captured(). */
 enum hipmm_status uses_synchronize(struct uses *uses, uint32_t user);
 
+uint64_t uses_metadata_bytes(const struct uses *uses);
+
 /* The stream is valid still, and forgotten. */
 void uses_retire(struct uses *uses, hipStream_t handle);
 

@@ -329,6 +329,24 @@ static void needs_no_host_memory_for_what_was_freed(void **state)
   assert_int_equal(fixture_value("monotonic", "free_bytes"), fixture_held_bytes());
 }
 
+static void gives_records_back_when_trimmed(void **state)
+{
+  enum { BLOCKS = 100000, BYTES = 700 };
+  static void *blocks[BLOCKS];
+  (void)state;
+  fixture_start(plain);
+  int64_t empty_bytes = fixture_value("monotonic", "metadata_bytes");
+  for (int time = 0; time < 2; time++) {
+    for (int i = 0; i < BLOCKS; i++) blocks[i] = fixture_allocate(BYTES, NULL);
+    int64_t full_bytes = fixture_value("monotonic", "metadata_bytes") - empty_bytes;
+    assert_in_range(full_bytes, 24 * BLOCKS, 50 * BLOCKS);
+    for (int i = 0; i < BLOCKS; i++) fixture_free(blocks[i], BYTES, NULL);
+    assert_in_range(fixture_value("monotonic", "metadata_bytes") - empty_bytes, full_bytes, full_bytes + 65536);
+    assert_ok(hipmm_resource_trim(fixture_resource("monotonic"), time ? 0 : 256 * MIB)); /* once with no memory */
+    assert_in_range(fixture_value("monotonic", "metadata_bytes") - empty_bytes, 0, 65536);
+  }
+}
+
 /* Streams in turns: each waits for the one before it, which waited for all others. */
 static void waits_for_one_stream_however_many_there_are(void **state)
 {
@@ -465,6 +483,7 @@ int main(void)
       TEST(is_released_as_a_whole),
       TEST(gives_untouched_chunks_back_when_trimmed),
       TEST(shows_all_that_it_holds),
+      TEST(gives_records_back_when_trimmed),
       TEST(needs_no_host_memory_for_what_was_freed),
       TEST(waits_for_one_stream_however_many_there_are),
       TEST(passes_the_model),
