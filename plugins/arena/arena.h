@@ -41,7 +41,7 @@ static inline struct local *arena_local(const struct arena *arena, uint32_t numb
 }
 
 /* An allocation on its way. */
-struct arena_wish {
+struct arena_allocation {
   uint64_t bytes; /* rounded up */
   uint64_t alignment;
   uint64_t requested;
@@ -62,10 +62,10 @@ enum hipmm_status arena_synchronize(struct arena *arena, uint32_t user);
 
 /* Pending blocks of an arena become ready: those whose streams' work has passed; all that its stream can wait for, in a
  * call on that stream. */
-void arena_end_passed(struct arena *arena, struct local *local);
+void arena_end_completed(struct arena *arena, struct local *local);
 void arena_wait_for_pending(struct arena *arena, struct local *local);
 
-/* Sees that it has unused pieces at hand. Its lock is held too. */
+/* Sees that it has unused ranges at hand. Its lock is held too. */
 void arena_supply(struct arena *arena, struct local *local);
 
 /* Gives wholly free superblocks back to the global arena, down to `keep_bytes`. */
@@ -77,9 +77,10 @@ void arena_trim_records(struct arena *arena);
 /* Synchronises, and asks every arena for its superblocks: all that is free and whole is clean after that. */
 enum hipmm_status arena_collect(struct arena *arena, uint32_t user);
 
-/* A block of another arena than `local`, live, once the device has been waited for. PIECE_NONE if none has one, or HIP
+/* A block of another arena than `local`, live, once the device has been waited for. RANGE_NONE if none has one, or HIP
  * refuses. */
-uint32_t arena_take_elsewhere(struct arena *arena, const struct local *local, const struct arena_wish *wish);
+uint32_t arena_find_elsewhere(struct arena *arena, const struct local *local,
+                              const struct arena_allocation *allocation);
 
 /* The stream is valid still: its memory becomes anybody's, and it is forgotten. */
 void arena_retire(struct arena *arena, hipStream_t handle);
@@ -89,8 +90,8 @@ void arena_thread_ended(struct thread_watch *watch, uint64_t thread);
 
 /* ---- take.c. The global lock is held, and no other ---- */
 
-/* A piece for it, live. PIECE_NONE, and success, if there is none and nothing else went wrong. */
-enum hipmm_status arena_take(struct arena *arena, const struct arena_wish *wish, uint32_t *id_out);
+/* A range for it, live. RANGE_NONE, and success, if there is none and nothing else went wrong. */
+enum hipmm_status arena_find_memory(struct arena *arena, const struct arena_allocation *allocation, uint32_t *id_out);
 
 /* ---- serve.c: the ops of the same names (hipmm/plugin.h); `self` is a struct arena ---- */
 
@@ -123,7 +124,8 @@ enum arena_value {
 
 /* The lock is taken. */
 enum hipmm_status arena_query(void *self, size_t index, int64_t *value_out);
-enum hipmm_status arena_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent), void *closure);
+enum hipmm_status arena_visit(void *self, void (*visitor)(void *closure, const struct hipmm_extent *extent),
+                              void *closure);
 
 /* The lock is held. */
 int64_t arena_live_count(const struct arena *arena, int64_t *bytes_out);

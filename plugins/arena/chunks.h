@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* chunks.h: the pieces that an arena has of its upstream. The caller holds the global lock. */
+/* chunks.h: the ranges that an arena has of its upstream. The caller holds the global lock. */
 #ifndef HIPMM_ARENA_CHUNKS_H
 #define HIPMM_ARENA_CHUNKS_H
 
@@ -30,19 +30,19 @@ void chunks_close(struct chunks *chunks);
 
 /* Takes a chunk that has `bytes`: more, so that there are few, if that can be had. It is ready for work on `stream`.
  * HIPMM_E_LIMIT when the maximum forbids it. `chunk_out` is good until the next change. */
-enum hipmm_status chunks_take(struct chunks *chunks, uint64_t bytes, hipStream_t stream, struct chunk **chunk_out);
+enum hipmm_status chunks_allocate(struct chunks *chunks, uint64_t bytes, hipStream_t stream, struct chunk **chunk_out);
 
 /* The same with just so many bytes. */
-enum hipmm_status chunks_take_exactly(struct chunks *chunks, uint64_t bytes, hipStream_t stream,
-                                      struct chunk **chunk_out);
+enum hipmm_status chunks_allocate_exactly(struct chunks *chunks, uint64_t bytes, hipStream_t stream,
+                                          struct chunk **chunk_out);
 
 /* Whether `ptr` is in one of them. */
-bool chunks_have(const struct chunks *chunks, const void *ptr);
+bool chunks_contain(const struct chunks *chunks, const void *ptr);
 
 /* How much more the maximum allows. */
 uint64_t chunks_room(const struct chunks *chunks);
 
 /* Gives one back; should the upstream not have it, it stays. */
-enum hipmm_status chunks_give(struct chunks *chunks, struct chunk *chunk);
+enum hipmm_status chunks_free(struct chunks *chunks, struct chunk *chunk);
 
 #endif

@@ -102,7 +102,7 @@ static void dump_local(struct dump *dump, const struct arena *arena, struct loca
     dump_print(dump, "Arena %u, of stream %p and thread %llu:\n", local->number, (void *)local->handle,
                (unsigned long long)local_thread(local));
   dump_print(dump, "  # superblocks: %u, %s\n", local->n_superblocks, dump_size_text(local->bytes).text);
-  dump_free(dump, free_bytes, index_largest(&local->ready, &arena->global.pieces));
+  dump_free(dump, free_bytes, tlsf_largest(&local->ready, &arena->global.ranges));
   if (local->pending_bytes)
     dump_print(dump, "  Freed on other streams: %s\n", dump_size_text(local->pending_bytes).text);
   dump_print(dump, "  Allocations: %lld, %s\n", (long long)local->live_count,

@@ -11,9 +11,9 @@
 
 struct global {
   const struct hipmm_services *services;
-  struct pieces pieces;
+  struct ranges ranges;
   struct streams streams;
-  struct index *free; /* by stream; of STREAM_CLEAN what no work uses */
+  struct tlsf *free; /* by stream; of STREAM_CLEAN what no work uses */
   struct chunks chunks;
   int64_t live_count, live_bytes; /* of large allocations */
 };
@@ -33,15 +33,15 @@ struct request {
   uint32_t stream;
 };
 
-/* Each looks in one way for a free range and takes it out; PIECE_NONE if that way finds none. It is in no list then,
+/* Each looks in one way for a free range and takes it out; RANGE_NONE if that way finds none. It is in no list then,
  * and its state is for the caller to change. In order of cost: */
-uint32_t global_take_ready(struct global *global, const struct request *request); /* no wait needed */
-uint32_t global_take_passed(struct global *global,
-                            const struct request *request); /* after looking which work is done */
-uint32_t global_take_waiting(struct global *global, const struct request *request); /* the stream waits for another */
+uint32_t global_find_ready(struct global *global, const struct request *request); /* no wait needed */
+uint32_t global_find_completed(struct global *global,
+                               const struct request *request); /* after looking which work is done */
+uint32_t global_find_waiting(struct global *global, const struct request *request); /* the stream waits for another */
 
 /* Adds a range, free since `epoch` of `stream`. */
-void global_give(struct global *global, uint32_t id, uint32_t stream, uint64_t epoch);
+void global_free(struct global *global, uint32_t id, uint32_t stream, uint64_t epoch);
 
 /* Takes memory from the upstream that has room for the request, ready for its stream; as much more as suits, or none.
  * HIPMM_E_LIMIT when the maximum forbids it. */
@@ -51,7 +51,7 @@ enum hipmm_status global_grow(struct global *global, const struct request *reque
 enum hipmm_status global_fill(struct global *global, uint64_t bytes);
 
 /* The stream's free ranges become clean: its frees have passed. */
-void global_clean_stream(struct global *global, uint32_t stream);
+void global_complete_stream(struct global *global, uint32_t stream);
 
 /* Gives clean chunks back while more than `keep_bytes` are held. The first failure. */
 enum hipmm_status global_release_idle(struct global *global, uint64_t keep_bytes);
@@ -60,7 +60,7 @@ enum hipmm_status global_release_idle(struct global *global, uint64_t keep_bytes
 void global_trim_records(struct global *global);
 
 /* Free bytes that other streams than `stream` hold back because their handles may be gone. */
-uint64_t global_withheld_bytes(const struct global *global, uint32_t stream);
+uint64_t global_unfenced_bytes(const struct global *global, uint32_t stream);
 
 uint64_t global_free_bytes(const struct global *global);
 uint64_t global_largest_free(const struct global *global);

@@ -27,11 +27,11 @@ struct local {
   uint32_t n_superblocks;
   uint32_t idle;                        /* list of the wholly free ones */
   uint32_t pending_first, pending_last; /* list in the order of frees */
-  uint32_t unused, n_unused;            /* list of unused pieces */
+  uint32_t unused, n_unused;            /* list of unused ranges */
   uint64_t pending_bytes, quick_bytes;
   uint32_t next_quick; /* list to be emptied when there must be room */
   uint32_t quick[LOCAL_QUICK_UNITS + 1];
-  struct index ready;
+  struct tlsf ready;
 
   /* The global lock's. */
   uint64_t thread;         /* whose; 0: nobody's. The thread itself may set it to 0 without a lock */
@@ -51,37 +51,37 @@ static inline void local_set_thread(struct local *local, uint64_t thread)
 
 /* ---- With its own lock held ---- */
 
-/* A block of `bytes`, a multiple of HIPMM_ALIGNMENT, live, which is for its caller to tell of. PIECE_NONE if it has
- * none, or no piece to stand for what is left over, which `without_cut` gives away. */
-uint32_t local_take(struct local *local, struct pieces *pieces, uint64_t bytes, bool without_cut);
+/* A block of `bytes`, a multiple of HIPMM_ALIGNMENT, live, which is for its caller to tell of. RANGE_NONE if it has
+ * none, or no range to stand for what is left over, which `without_cut` gives away. */
+uint32_t local_allocate(struct local *local, struct ranges *ranges, uint64_t bytes, bool without_cut);
 
 /* Takes back a live block of its own that was freed on its stream. */
-void local_give(struct local *local, struct pieces *pieces, uint32_t id);
+void local_free(struct local *local, struct ranges *ranges, uint32_t id);
 
-/* The same of another stream: `stream` and `epoch` are said by the piece. */
-void local_give_pending(struct local *local, struct pieces *pieces, uint32_t id);
+/* The same of another stream: `stream` and `epoch` are said by the range. */
+void local_free_pending(struct local *local, struct ranges *ranges, uint32_t id);
 
 /* Makes a pending block ready. */
-void local_end_pending(struct local *local, struct pieces *pieces, uint32_t id);
+void local_end_pending(struct local *local, struct ranges *ranges, uint32_t id);
 
 /* Merges what is in the quick lists. */
-void local_empty_quick(struct local *local, struct pieces *pieces);
+void local_empty_quick(struct local *local, struct ranges *ranges);
 
-/* Takes a range that is lent to it. It needs an unused piece. */
-void local_add_superblock(struct local *local, struct pieces *pieces, uint32_t range);
+/* Takes a range that is lent to it. It needs an unused range. */
+void local_add_superblock(struct local *local, struct ranges *ranges, uint32_t range);
 
-/* A superblock that is wholly free, which is no longer the arena's: PIECE_NONE if there is none. */
-uint32_t local_remove_idle(struct local *local, struct pieces *pieces);
+/* A superblock that is wholly free, which is no longer the arena's: RANGE_NONE if there is none. */
+uint32_t local_remove_idle(struct local *local, struct ranges *ranges);
 
 /* A block that was taken is allocated now; one that is live is about to be given. */
-static inline void local_make_live(struct local *local, struct piece *block, uint64_t requested, hipStream_t handle)
+static inline void local_make_live(struct local *local, struct range *block, uint64_t requested, hipStream_t handle)
 {
-  piece_set_live(block, requested, handle);
+  range_set_live(block, requested, handle);
   local->live_count++;
   local->live_bytes += (int64_t)requested;
 }
 
-static inline void local_end_live(struct local *local, const struct piece *block)
+static inline void local_end_live(struct local *local, const struct range *block)
 {
   local->live_count--;
   local->live_bytes -= (int64_t)block->requested;
@@ -93,19 +93,19 @@ static inline bool local_has_surplus(const struct local *local)
   return local->idle_bytes > (4u << 20) && local->idle_bytes > local->bytes / 4;
 }
 
-static inline void local_put_piece(struct local *local, struct pieces *pieces, uint32_t id)
+static inline void local_put_spare(struct local *local, struct ranges *ranges, uint32_t id)
 {
-  piece_set_state(piece_of(pieces, id), PIECE_SPARE);
-  piece_of(pieces, id)->next = local->unused;
+  range_set_state(range_of(ranges, id), RANGE_SPARE);
+  range_of(ranges, id)->next = local->unused;
   local->unused = id;
   local->n_unused++;
 }
 
-static inline uint32_t local_take_piece(struct local *local, struct pieces *pieces)
+static inline uint32_t local_take_spare(struct local *local, struct ranges *ranges)
 {
   uint32_t id = local->unused;
   if (id) {
-    local->unused = piece_of(pieces, id)->next;
+    local->unused = range_of(ranges, id)->next;
     local->n_unused--;
   }
   return id;

@@ -1,84 +1,84 @@
 /* SPDX-License-Identifier: MIT */
-/* range.c: see piece.h. */
+/* range.c: see range.h. */
 #include "range.h"
 
-enum { MOST_PIECES = 1 << 28 };
+enum { MOST_RANGES = 1 << 28 };
 
-bool pieces_open(struct pieces *pieces, const struct hipmm_services *services)
+bool ranges_open(struct ranges *ranges, const struct hipmm_services *services)
 {
-  *pieces = (struct pieces){.services = services, .count = 1, .next_trimmed = 1};
-  bool opened = address_map_open(&pieces->starts, services, HIPMM_ALIGNMENT);
-  if (!host_array_open(&pieces->records, MOST_PIECES * sizeof *pieces->items)) return false;
-  pieces->items = (struct piece *)(void *)pieces->records.start;
-  pieces->most = (uint32_t)(pieces->records.reserved_bytes / sizeof *pieces->items);
+  *ranges = (struct ranges){.services = services, .count = 1, .next_trimmed = 1};
+  bool opened = address_map_open(&ranges->starts, services, HIPMM_ALIGNMENT);
+  if (!host_array_open(&ranges->records, MOST_RANGES * sizeof *ranges->items)) return false;
+  ranges->items = (struct range *)(void *)ranges->records.start;
+  ranges->most = (uint32_t)(ranges->records.reserved_bytes / sizeof *ranges->items);
   return opened;
 }
 
-void pieces_close(struct pieces *pieces)
+void ranges_close(struct ranges *ranges)
 {
-  address_map_close(&pieces->starts);
-  host_array_close(&pieces->records);
+  address_map_close(&ranges->starts);
+  host_array_close(&ranges->records);
 }
 
-/* A piece that was unused at the last trim. Only those in the list `unused`, which is empty here, are unused besides. */
-static uint32_t range_take_trimmed(struct pieces *pieces)
+/* A range that was unused at the last trim. Only those in the list `unused`, which is empty here, are unused besides. */
+static uint32_t range_find_trimmed(struct ranges *ranges)
 {
-  while (pieces->next_trimmed < pieces->count) {
-    uint32_t id = pieces->next_trimmed++;
-    if (piece_state(piece_of(pieces, id)) == PIECE_UNUSED) return id;
+  while (ranges->next_trimmed < ranges->count) {
+    uint32_t id = ranges->next_trimmed++;
+    if (range_state(range_of(ranges, id)) == RANGE_UNUSED) return id;
   }
-  return PIECE_NONE;
+  return RANGE_NONE;
 }
 
-static uint32_t range_take_new(struct pieces *pieces)
+static uint32_t range_append(struct ranges *ranges)
 {
-  size_t end = (pieces->count + (size_t)1) * sizeof *pieces->items;
-  if (pieces->count >= pieces->most) return PIECE_NONE;
-  if (end > pieces->records.usable_bytes && !host_array_grow(&pieces->records)) return PIECE_NONE;
-  return pieces->count++;
+  size_t end = (ranges->count + (size_t)1) * sizeof *ranges->items;
+  if (ranges->count >= ranges->most) return RANGE_NONE;
+  if (end > ranges->records.usable_bytes && !host_array_grow(&ranges->records)) return RANGE_NONE;
+  return ranges->count++;
 }
 
-uint32_t piece_take(struct pieces *pieces)
+uint32_t range_new(struct ranges *ranges)
 {
-  uint32_t id = pieces->unused;
+  uint32_t id = ranges->unused;
   if (id)
-    pieces->unused = piece_of(pieces, id)->next;
+    ranges->unused = range_of(ranges, id)->next;
   else
-    id = range_take_trimmed(pieces);
-  if (!id) id = range_take_new(pieces);
-  if (id) piece_set_state(piece_of(pieces, id), PIECE_SPARE);
+    id = range_find_trimmed(ranges);
+  if (!id) id = range_append(ranges);
+  if (id) range_set_state(range_of(ranges, id), RANGE_SPARE);
   return id;
 }
 
-bool pieces_are_exhausted(const struct pieces *pieces)
+bool ranges_are_exhausted(const struct ranges *ranges)
 {
-  return !pieces->unused && pieces->next_trimmed >= pieces->count && pieces->count >= pieces->most;
+  return !ranges->unused && ranges->next_trimmed >= ranges->count && ranges->count >= ranges->most;
 }
 
-/* Pieces whose memory is given back cannot be in a list: piece_take() finds them by their state, from the first on. */
-void pieces_trim(struct pieces *pieces)
+/* Pieces whose memory is given back cannot be in a list: range_new() finds them by their state, from the first on. */
+void ranges_trim(struct ranges *ranges)
 {
   uint32_t first = 1;
-  for (uint32_t id = 1; id <= pieces->count; id++) {
-    if (id < pieces->count && piece_state(piece_of(pieces, id)) == PIECE_UNUSED) continue;
-    if (first < id) host_pages_discard(piece_of(pieces, first), (id - first) * sizeof *pieces->items);
-    if (id == pieces->count) pieces->count = first;
+  for (uint32_t id = 1; id <= ranges->count; id++) {
+    if (id < ranges->count && range_state(range_of(ranges, id)) == RANGE_UNUSED) continue;
+    if (first < id) host_pages_discard(range_of(ranges, first), (id - first) * sizeof *ranges->items);
+    if (id == ranges->count) ranges->count = first;
     first = id + 1;
   }
-  pieces->unused = PIECE_NONE;
-  pieces->next_trimmed = 1;
+  ranges->unused = RANGE_NONE;
+  ranges->next_trimmed = 1;
 }
 
-/* The map keeps a stale number: readers compare the piece's own start. */
-void piece_drop(struct pieces *pieces, uint32_t id)
+/* The map keeps a stale number: readers compare the range's own start. */
+void range_discard(struct ranges *ranges, uint32_t id)
 {
-  piece_set_state(piece_of(pieces, id), PIECE_UNUSED);
-  piece_of(pieces, id)->next = pieces->unused;
-  pieces->unused = id;
+  range_set_state(range_of(ranges, id), RANGE_UNUSED);
+  range_of(ranges, id)->next = ranges->unused;
+  ranges->unused = id;
 }
 
-uint64_t pieces_metadata_bytes(const struct pieces *pieces)
+uint64_t ranges_metadata_bytes(const struct ranges *ranges)
 {
-  size_t bytes = pieces->count * sizeof *pieces->items;
-  return host_pages_resident(pieces->items, bytes, bytes);
+  size_t bytes = ranges->count * sizeof *ranges->items;
+  return host_pages_resident(ranges->items, bytes, bytes);
 }

@@ -7,20 +7,20 @@
 
 #include <string.h>
 
-enum { LEAST_UNUSED = 64, MOST_UNUSED = 256 /* pieces at hand in a local arena */ };
+enum { LEAST_UNUSED = 64, MOST_UNUSED = 256 /* ranges at hand in a local arena */ };
 
 /* ---- Pending blocks ---- */
 
 /* Those that have passed, or, if they are given, whose streams are among `waited`. */
 static void stream_state_end_pending(struct arena *arena, struct local *local, const struct stream_set *waited)
 {
-  struct pieces *pieces = &arena->global.pieces;
+  struct ranges *ranges = &arena->global.ranges;
   for (uint32_t id = local->pending_first, next; id; id = next) {
-    const struct piece *block = piece_of(pieces, id);
+    const struct range *block = range_of(ranges, id);
     bool is_waited = waited && stream_set_has(waited, block->stream);
     next = block->next;
     if (is_waited || block->epoch <= stream_of(&arena->global.streams, block->stream)->passed)
-      local_end_pending(local, pieces, id);
+      local_end_pending(local, ranges, id);
   }
 }
 
@@ -29,18 +29,18 @@ static void stream_state_end_pending(struct arena *arena, struct local *local, c
 static void stream_state_look_at_streams(struct arena *arena, struct local *local,
                                          bool (*look)(struct streams *streams, uint32_t waiter, uint32_t stream))
 {
-  const struct pieces *pieces = &arena->global.pieces;
+  const struct ranges *ranges = &arena->global.ranges;
   stream_set_clear(&arena->seen);
   stream_set_clear(&arena->waited);
-  for (uint32_t id = local->pending_first; id; id = piece_of(pieces, id)->next) {
-    uint32_t stream = piece_of(pieces, id)->stream;
+  for (uint32_t id = local->pending_first; id; id = range_of(ranges, id)->next) {
+    uint32_t stream = range_of(ranges, id)->stream;
     if (stream_set_has(&arena->seen, stream)) continue;
     stream_set_add(&arena->seen, stream);
     if (look(&arena->global.streams, local->stream, stream)) stream_set_add(&arena->waited, stream);
   }
 }
 
-static bool stream_state_has_passed(struct streams *streams, uint32_t waiter, uint32_t stream)
+static bool stream_state_has_completed(struct streams *streams, uint32_t waiter, uint32_t stream)
 {
   (void)waiter;
   stream_cover(streams, stream);
@@ -53,10 +53,10 @@ static bool stream_state_waits(struct streams *streams, uint32_t waiter, uint32_
   return stream_wait(streams, waiter, stream, stream_of(streams, stream)->frees);
 }
 
-void arena_end_passed(struct arena *arena, struct local *local)
+void arena_end_completed(struct arena *arena, struct local *local)
 {
   biased_lock_take(&local->lock);
-  stream_state_look_at_streams(arena, local, stream_state_has_passed);
+  stream_state_look_at_streams(arena, local, stream_state_has_completed);
   stream_state_end_pending(arena, local, NULL);
   biased_lock_release(&local->lock);
 }
@@ -84,18 +84,18 @@ static uint64_t stream_state_epoch_of_leaving(struct arena *arena, uint32_t stre
 /* The arena is locked. */
 static void stream_state_return_idle_locked(struct arena *arena, struct local *local, uint64_t keep_bytes)
 {
-  struct pieces *pieces = &arena->global.pieces;
+  struct ranges *ranges = &arena->global.ranges;
   while (local->idle_bytes > keep_bytes) {
-    uint32_t range = local_remove_idle(local, pieces);
-    global_give(&arena->global, range, local->stream, stream_state_epoch_of_leaving(arena, local->stream));
+    uint32_t range = local_remove_idle(local, ranges);
+    global_free(&arena->global, range, local->stream, stream_state_epoch_of_leaving(arena, local->stream));
   }
-  while (local->n_unused > MOST_UNUSED) piece_drop(pieces, local_take_piece(local, pieces));
+  while (local->n_unused > MOST_UNUSED) range_discard(ranges, local_take_spare(local, ranges));
 }
 
 void arena_supply(struct arena *arena, struct local *local)
 {
-  struct pieces *pieces = &arena->global.pieces;
-  for (uint32_t id; local->n_unused < LEAST_UNUSED && (id = piece_take(pieces));) local_put_piece(local, pieces, id);
+  struct ranges *ranges = &arena->global.ranges;
+  for (uint32_t id; local->n_unused < LEAST_UNUSED && (id = range_new(ranges));) local_put_spare(local, ranges, id);
 }
 
 void arena_return_idle(struct arena *arena, struct local *local, uint64_t keep_bytes)
@@ -107,11 +107,11 @@ void arena_return_idle(struct arena *arena, struct local *local, uint64_t keep_b
 
 void arena_trim_records(struct arena *arena)
 {
-  struct pieces *pieces = &arena->global.pieces;
+  struct ranges *ranges = &arena->global.ranges;
   for (uint32_t number = 1; number < arena->n_locals; number++) {
     struct local *local = arena_local(arena, number);
     biased_lock_take(&local->lock);
-    while (local->n_unused) piece_drop(pieces, local_take_piece(local, pieces));
+    while (local->n_unused) range_discard(ranges, local_take_spare(local, ranges));
     biased_lock_release(&local->lock);
   }
   global_trim_records(&arena->global);
@@ -148,7 +148,7 @@ static void stream_state_make_clean(struct arena *arena, struct local *local)
   stream_state_unlist(arena, local);
   stream_state_list(arena, local, STREAM_CLEAN);
   local_set_thread(local, 0);
-  local_empty_quick(local, &arena->global.pieces);
+  local_empty_quick(local, &arena->global.ranges);
   stream_state_return_idle_locked(arena, local, 0);
   biased_lock_release(&local->lock);
 }
@@ -167,7 +167,7 @@ static void stream_state_end_pending_everywhere(struct arena *arena)
 static void stream_state_forget(struct arena *arena, uint32_t stream)
 {
   while (arena->first_local[stream]) stream_state_make_clean(arena, arena_local(arena, arena->first_local[stream]));
-  global_clean_stream(&arena->global, stream);
+  global_complete_stream(&arena->global, stream);
   stream_forget(&arena->global.streams, stream);
 }
 
@@ -195,7 +195,7 @@ enum hipmm_status arena_synchronize(struct arena *arena, uint32_t user)
   for (uint32_t stream = STREAM_FIRST; stream < streams->count; stream++) {
     if (!stream_of(streams, stream)->in_use) continue;
     stream_passed(streams, stream);
-    global_clean_stream(&arena->global, stream);
+    global_complete_stream(&arena->global, stream);
   }
   stream_state_end_pending_everywhere(arena);
   for (uint32_t stream = STREAM_FIRST; stream < streams->count; stream++) {
@@ -213,7 +213,7 @@ enum hipmm_status arena_synchronize(struct arena *arena, uint32_t user)
 static void stream_state_return_all(struct arena *arena, struct local *local)
 {
   biased_lock_take(&local->lock);
-  local_empty_quick(local, &arena->global.pieces);
+  local_empty_quick(local, &arena->global.ranges);
   stream_state_return_idle_locked(arena, local, 0);
   biased_lock_release(&local->lock);
 }
@@ -229,21 +229,21 @@ enum hipmm_status arena_collect(struct arena *arena, uint32_t user)
 }
 
 /* Its thread stands still while the device is waited for: what was freed is clean then. */
-uint32_t arena_take_elsewhere(struct arena *arena, const struct local *local, const struct arena_wish *wish)
+uint32_t arena_find_elsewhere(struct arena *arena, const struct local *local, const struct arena_allocation *allocation)
 {
-  struct pieces *pieces = &arena->global.pieces;
-  uint32_t id = PIECE_NONE;
+  struct ranges *ranges = &arena->global.ranges;
+  uint32_t id = RANGE_NONE;
   for (uint32_t number = 1; !id && number < arena->n_locals; number++) {
     struct local *other = arena_local(arena, number);
     if (other == local) continue;
     biased_lock_take(&other->lock);
     arena_supply(arena, other);
-    id = local_take(other, pieces, wish->bytes, true);
-    if (id) local_make_live(other, piece_of(pieces, id), wish->requested, wish->handle);
-    if (id && streams_wait_for_device(&arena->global.streams, wish->stream)) {
-      local_end_live(other, piece_of(pieces, id));
-      local_give(other, pieces, id);
-      id = PIECE_NONE;
+    id = local_allocate(other, ranges, allocation->bytes, true);
+    if (id) local_make_live(other, range_of(ranges, id), allocation->requested, allocation->handle);
+    if (id && streams_wait_for_device(&arena->global.streams, allocation->stream)) {
+      local_end_live(other, range_of(ranges, id));
+      local_free(other, ranges, id);
+      id = RANGE_NONE;
     }
     biased_lock_release(&other->lock);
   }

@@ -652,8 +652,8 @@ static void says_that_there_are_no_more_records(void **state)
   (void)state;
   fixture_start(plain);
   struct arena *arena = fixture_resource("arena")->self;
-  assert_true(arena->global.pieces.most > 1u << 24);
-  arena->global.pieces.most = 1000;
+  assert_true(arena->global.ranges.most > 1u << 24);
+  arena->global.ranges.most = 1000;
   while (n < MOST && !hipmm_allocate(NULL, BYTES, NULL, &blocks[n])) n++;
   assert_in_range(n, 900, 1000);
   assert_message("and with the free ones between them the arena has records for 999 and no more");
@@ -674,10 +674,10 @@ static void gives_records_back_when_trimmed(void **state)
   const struct arena *arena = fixture_resource("arena")->self;
   for (int time = 0; time < 2; time++) {
     for (int i = 0; i < BLOCKS; i++) blocks[i] = fixture_allocate(300, NULL);
-    assert_in_range(arena->global.pieces.count, BLOCKS, 2 * BLOCKS);
+    assert_in_range(arena->global.ranges.count, BLOCKS, 2 * BLOCKS);
     for (int i = 1; i < BLOCKS; i++) fixture_free(blocks[i], 300, NULL);
     assert_ok(hipmm_resource_trim(fixture_resource("arena"), 0));
-    assert_in_range(arena->global.pieces.count, 1, 1000);
+    assert_in_range(arena->global.ranges.count, 1, 1000);
     fixture_free(blocks[0], 300, NULL);
   }
 }
@@ -720,12 +720,12 @@ static void forgets_addresses_that_it_gave_back(void **state)
   int64_t empty_bytes = fixture_value("arena", "metadata_bytes");
   for (int i = 0; i < BLOCKS; i++) blocks[i] = fixture_allocate(BYTES, NULL);
   assert_in_range(fixture_value("arena", "metadata_bytes") - empty_bytes, BLOCKS * 4096, BLOCKS * 8192);
-  assert_int_not_equal(piece_at(&arena->global.pieces, blocks[BLOCKS / 2]), PIECE_NONE);
+  assert_int_not_equal(range_at(&arena->global.ranges, blocks[BLOCKS / 2]), RANGE_NONE);
   for (int i = 0; i < BLOCKS; i++) fixture_free(blocks[i], BYTES, NULL);
   assert_ok(hipmm_resource_trim(fixture_resource("arena"), 256 * MIB));
   assert_int_equal(fixture_held_bytes(), 210 * MIB);
   assert_in_range(fixture_value("arena", "metadata_bytes") - empty_bytes, 0, 65536);
-  assert_int_equal(piece_at(&arena->global.pieces, blocks[BLOCKS / 2]), PIECE_NONE);
+  assert_int_equal(range_at(&arena->global.ranges, blocks[BLOCKS / 2]), RANGE_NONE);
   assert_status(hipmm_deallocate(NULL, blocks[BLOCKS / 2], BYTES, NULL), HIPMM_E_POINTER);
 }
 
