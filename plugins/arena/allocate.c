@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* allocate.c: the ops. What the thread's own arena has, and what is freed on the stream of the arena that it came from,
- * takes that arena's lock alone; the rest, the global lock too. */
+/* allocate.c: the ops. An allocation that the thread's own arena can serve, and a free on the stream of the block's
+ * arena, take the lock of that arena alone. Everything else takes the global lock first. */
 #include "arena.h"
 
-/* The arena's lock is held. */
+/* The caller holds the arena's lock. */
 static inline bool arena_is_for(const struct local *local, hipStream_t handle)
 {
   return local->is_open && local->handle == handle &&
@@ -26,8 +26,8 @@ static enum hipmm_status arena_refuse_without_records(const struct arena *arena,
                            arena_free_bytes(arena), 0, 0);
 }
 
-/* If the maximum allows more, the upstream has said why it has none. All streams were waited for by now, and every
- * arena has given back what it did not use. */
+/* All streams were waited for by now, and every arena has returned its free superblocks. If the maximum allows growth,
+ * the upstream has given the reason of its refusal. */
 static enum hipmm_status arena_refuse_allocation(const struct arena *arena, const struct arena_allocation *allocation,
                                                  struct dump *dump)
 {
@@ -115,9 +115,9 @@ static __attribute__((noinline)) enum hipmm_status arena_refuse_pointer(const st
                                  0);
 }
 
-/* HIPMM_OK if `id` is a live range of arena `number` at `ptr` and has `bytes`, if that is not 0. The lock of that
- * arena is held, or the global one for number 0. The state is looked at first: a range that is not live may be
- * changing hands. */
+/* HIPMM_OK if `id` is a live range of arena `number` at `ptr` and, unless `bytes` is 0, was allocated with `bytes`. The
+ * caller holds the lock of that arena, or the global lock for number 0. The state is read first: another thread may be
+ * changing a range that is not live. */
 static inline enum hipmm_status arena_check_free(const struct arena *arena, uint32_t id, uint32_t number,
                                                  const void *ptr, size_t bytes)
 {
@@ -137,7 +137,7 @@ static __attribute__((noinline)) enum hipmm_status arena_refuse_free(const struc
                                  __atomic_load_n(&range->requested, __ATOMIC_RELAXED), bytes);
 }
 
-/* A block on whatever stream; the global lock is held. */
+/* A block of a local arena, on any stream. The caller holds the global lock. */
 static enum hipmm_status arena_free_block(struct arena *arena, uint32_t id, struct local *local, const void *ptr,
                                           size_t bytes, uint32_t stream)
 {
@@ -162,7 +162,7 @@ static enum hipmm_status arena_free_block(struct arena *arena, uint32_t id, stru
   return status;
 }
 
-/* A large allocation; the global lock is held. */
+/* A large allocation. The caller holds the global lock. */
 static enum hipmm_status arena_free_range(struct arena *arena, uint32_t id, const void *ptr, size_t bytes,
                                           uint32_t stream)
 {
@@ -194,7 +194,7 @@ static __attribute__((noinline)) enum hipmm_status arena_deallocate_slowly(struc
 
 static __attribute__((noinline)) void arena_return_surplus(struct arena *arena, struct local *local)
 {
-  if (biased_lock_is_held(&arena->lock)) return; /* called back from below: some other time */
+  if (biased_lock_is_held(&arena->lock)) return; /* called from the upstream: a later free does it */
   biased_lock_take(&arena->lock);
   arena_return_idle(arena, local, ARENA_SUPERBLOCK_BYTES);
   biased_lock_release(&arena->lock);
@@ -247,7 +247,7 @@ int arena_covers(void *self, const void *ptr)
   return covers;
 }
 
-/* ---- Giving back, and news of streams ---- */
+/* ---- Trimming and stream events ---- */
 
 enum hipmm_status arena_trim(void *self, size_t keep_bytes)
 {

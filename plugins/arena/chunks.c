@@ -18,7 +18,7 @@ bool chunks_open(struct chunks *chunks, const struct hipmm_services *services, s
 void chunks_close(struct chunks *chunks)
 {
   for (uint32_t i = chunks->count; i-- > 0;)
-    if (chunks_free(chunks, &chunks->items[i])) chunks->count = i; /* it is lost whatever we do */
+    if (chunks_free(chunks, &chunks->items[i])) chunks->count = i; /* the upstream refuses it: it is lost */
   chunks->services->host_free(chunks->services, chunks->items, MOST_CHUNKS * sizeof *chunks->items);
 }
 

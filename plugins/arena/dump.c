@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* dump.c: what an arena has when it fails, as RMM's arena writes it, and in more detail: for the global arena, then for
- * each arena of a thread and stream. Written without the application's malloc, which may be what called us. */
+/* dump.c: the state of an arena when an allocation fails, in the format of RMM's arena with more detail: first the
+ * global arena, then each local arena. Never calls the application's malloc, which may be the caller. */
 #include "../../core/base/output_file.h"
 #include "arena.h"
 
@@ -11,7 +11,7 @@
 
 /* ---- Text ---- */
 
-/* Makes room for a line. */
+/* Makes the text large enough for another line. */
 static bool dump_grow(struct dump *dump, size_t bytes)
 {
   if (dump->length + bytes <= dump->room) return true;
@@ -27,7 +27,7 @@ static bool dump_grow(struct dump *dump, size_t bytes)
 
 static void dump_print(struct dump *dump, const char *format, ...) HIPMM_PRINTF(2, 3);
 
-/* Where there is no host memory, lines are missing from the dump. */
+/* Without host memory, the line is dropped. */
 static void dump_print(struct dump *dump, const char *format, ...)
 {
   enum { LONGEST_LINE = 256 };
@@ -43,7 +43,7 @@ struct text {
   char text[32];
 };
 
-/* As RMM writes sizes: 1024 bytes are "1024.000000 B". */
+/* RMM's format: 1024 bytes are "1024.000000 B". */
 static struct text dump_size_text(uint64_t bytes)
 {
   static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
@@ -119,7 +119,7 @@ void arena_dump(const struct arena *arena, uint64_t bytes, struct dump *dump)
     if (arena_local(arena, number)->n_superblocks) dump_local(dump, arena, arena_local(arena, number));
 }
 
-/* A full disk must not make the failure worse. */
+/* A full disk is no further error. */
 static void dump_write_file(const struct arena *arena, const char *text, size_t length)
 {
   int file = output_file_open(arena->dump_file, OUTPUT_FILE_EMPTY);

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* find_memory.c: where an allocation comes from that the thread's own arena does not have at hand. What costs least is tried
- * first: superblocks that are ready, work that has passed, other streams that can be waited for, new memory; and before
- * it fails, every arena is asked for what it does not use. The global lock is held in all of it. */
+/* find_memory.c: memory for an allocation that the fast path of allocate.c cannot serve. In order of cost: superblocks
+ * that are ready, memory whose work has completed, streams that can be waited for, a new chunk; before the allocation
+ * fails, every arena returns its free superblocks. The caller holds the global lock throughout. */
 #include "arena.h"
 
 enum {
-  LEAST_REMNANT_BYTES = 64 << 10, /* of a superblock that is smaller than usual, before the upstream is asked */
+  LEAST_REMNANT_BYTES = 64 << 10, /* of a smaller superblock, before the upstream is asked */
   LARGEST_SUPERBLOCK_BYTES = 16 << 20,
 };
 
 /* ---- Ranges ---- */
 
-/* Free memory of streams whose handles may be gone comes back through the device, if there is enough to matter. */
+/* Free memory of streams whose handles may be gone becomes ready when the device was waited for. Waits only if there is
+ * enough of it. */
 static uint32_t find_memory_unfenced(struct arena *arena, const struct request *request)
 {
   if (global_unfenced_bytes(&arena->global, request->stream) < request->bytes) return RANGE_NONE;
@@ -54,7 +55,7 @@ static uint32_t find_memory_block(struct arena *arena, struct local *local, cons
   return id;
 }
 
-/* Lends a range and takes the block from it. */
+/* Makes the range a superblock and allocates the block in it. */
 static uint32_t find_memory_from_range(struct arena *arena, struct local *local, uint32_t range,
                                        const struct arena_allocation *allocation)
 {
@@ -76,7 +77,7 @@ static uint32_t find_memory_from_range(struct arena *arena, struct local *local,
   return id;
 }
 
-/* Larger ones for an arena that has much, so that little is left over at their ends. */
+/* A large arena gets larger superblocks, so that less is lost at their ends. */
 static struct request find_memory_superblock_request(const struct local *local,
                                                      const struct arena_allocation *allocation)
 {
@@ -120,14 +121,14 @@ static uint32_t find_memory_held(struct arena *arena, struct local *local, const
   return id ? id : find_memory_from_remnant(arena, local, superblock, allocation);
 }
 
-/* Whether there is no more to be had of the upstream, and all arenas may be asked what they do not use. */
+/* Whether the upstream has no more, and the device may be waited for. */
 static bool find_memory_may_collect(const struct arena *arena, enum hipmm_status status,
                                     const struct arena_allocation *allocation)
 {
   return hipmm_is_out_of_memory(status) && !streams_any_captured(&arena->global.streams, allocation->stream);
 }
 
-/* All arenas give back what they do not use. */
+/* After every arena has returned its free superblocks. */
 static enum hipmm_status find_memory_collected(struct arena *arena, struct local *local,
                                                const struct request *superblock,
                                                const struct arena_allocation *allocation, uint32_t *id_out)
@@ -174,7 +175,7 @@ static enum hipmm_status find_memory_large(struct arena *arena, const struct are
   if (find_memory_may_collect(arena, status, allocation)) status = arena_collect(arena, allocation->stream);
   if (hipmm_is_out_of_memory(status)) status = HIPMM_OK;
   if (!id && !status) id = global_find_ready(global, &request);
-  if (!id && !status && !global_release_idle(global, 0)) { /* chunks that are too small make room for one that is not */
+  if (!id && !status && !global_release_idle(global, 0)) { /* exchange small chunks for a large one */
     status = find_memory_grow(arena, &request, true);
     if (!status) id = global_find_ready(global, &request);
     if (hipmm_is_out_of_memory(status)) status = HIPMM_OK;

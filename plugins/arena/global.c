@@ -6,8 +6,8 @@ static const size_t free_bytes = MAX_STREAMS * sizeof(struct tlsf);
 
 /* ---- Free ranges ---- */
 
-/* Clean memory may always be used by a stream, but then looks used to the others: with several streams a small range
- * does not spoil a large clean one. */
+/* A range that no work uses may merge with a range of any stream, but then no other stream may use it at once. With
+ * several streams, a small range therefore does not absorb a larger one. */
 static bool global_can_merge(const struct global *global, const struct range *range, uint32_t neighbour)
 {
   const struct range *other = range_of(&global->ranges, neighbour);
@@ -21,7 +21,7 @@ static void global_unlink_range(struct global *global, uint32_t id)
   tlsf_remove(&global->free[range_of(&global->ranges, id)->stream], &global->ranges, id);
 }
 
-/* `first` and `second`, which comes next, become one, which is in no list. */
+/* Merges `second` into `first`, which it follows. Neither is in an index. */
 static void global_merge(struct global *global, uint32_t first, uint32_t second, uint32_t stream)
 {
   struct range *lower = range_of(&global->ranges, first);
@@ -52,7 +52,7 @@ void global_free(struct global *global, uint32_t id, uint32_t stream, uint64_t e
   tlsf_add(&global->free[stream], ranges, id);
 }
 
-/* Ranges of the stream up to `epoch` become clean. */
+/* The frees of the stream up to `epoch` have completed: their ranges become ready for every stream. */
 static bool global_complete_up_to(struct global *global, uint32_t stream, uint64_t epoch)
 {
   struct tlsf *tlsf = &global->free[stream];
@@ -81,7 +81,7 @@ void global_complete_stream(struct global *global, uint32_t stream)
   global_complete_up_to(global, stream, UINT64_MAX);
 }
 
-/* ---- Taking ---- */
+/* ---- Finding ---- */
 
 static uint64_t global_room_for(const struct request *request, uint64_t bytes)
 {
@@ -97,7 +97,7 @@ static uint32_t global_fit_on(const struct global *global, uint32_t stream, cons
   return tlsf_fit(tlsf, &global->ranges, global_room_for(request, request->bytes));
 }
 
-/* Cuts what lies before the aligned address off, as a free range. RANGE_NONE when records are short. */
+/* Splits off what lies before the aligned address, as a free range. RANGE_NONE when records are short. */
 static uint32_t global_split_front(struct global *global, uint32_t id, const struct request *request)
 {
   const struct range *range = range_of(&global->ranges, id);
@@ -133,7 +133,7 @@ static uint32_t global_detach(struct global *global, uint32_t id, const struct r
   return taken;
 }
 
-/* The smaller; at the lower address if they are as large. RANGE_NONE is worse than any. */
+/* The smaller range; of equal ones the one at the lower address. Any range is better than RANGE_NONE. */
 static uint32_t global_better_of(const struct global *global, uint32_t a, uint32_t b)
 {
   if (!a || !b) return a ? a : b;
@@ -163,7 +163,7 @@ uint32_t global_find_completed(struct global *global, const struct request *requ
   return any ? global_find_ready(global, request) : RANGE_NONE;
 }
 
-/* What fits best of the streams that can be waited for. */
+/* The best fit among the streams that can be waited for. */
 uint32_t global_find_waiting(struct global *global, const struct request *request)
 {
   struct streams *streams = &global->streams;
@@ -229,7 +229,7 @@ enum hipmm_status global_fill(struct global *global, uint64_t bytes)
   return status ? status : global_add_chunk(global, chunk, STREAM_CLEAN);
 }
 
-/* A chunk that is one clean range. */
+/* Whether the chunk is one range that no work uses. */
 static bool global_is_idle(const struct global *global, const struct chunk *chunk)
 {
   const struct range *range = range_of(&global->ranges, chunk->first);
@@ -249,7 +249,7 @@ enum hipmm_status global_release_idle(struct global *global, uint64_t keep_bytes
     enum hipmm_status status = chunks_free(chunks, chunk);
     if (!first) first = status;
     if (status) {
-      tlsf_add(&global->free[STREAM_CLEAN], &global->ranges, range); /* the upstream would not have it */
+      tlsf_add(&global->free[STREAM_CLEAN], &global->ranges, range); /* the upstream refused it */
       continue;
     }
     range_discard(&global->ranges, range);
@@ -269,7 +269,7 @@ void global_trim_records(struct global *global)
   ranges_trim(ranges);
 }
 
-/* ---- Looking ---- */
+/* ---- Totals ---- */
 
 uint64_t global_free_bytes(const struct global *global)
 {

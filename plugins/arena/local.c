@@ -52,7 +52,7 @@ static bool local_is_ready(struct ranges *ranges, uint32_t id)
   return id && range_state(range_of(ranges, id)) == RANGE_READY;
 }
 
-/* A block in no list becomes ready, merged with its neighbours. */
+/* Makes a block that is in no list ready, merged with its neighbours. */
 static void local_merge(struct local *local, struct ranges *ranges, uint32_t id)
 {
   uint32_t before = range_of(ranges, id)->before, after = range_of(ranges, id)->after;
@@ -94,7 +94,7 @@ void local_empty_quick(struct local *local, struct ranges *ranges)
   local_shrink_quick(local, ranges, 0);
 }
 
-/* ---- Taking and giving ---- */
+/* ---- Allocating and freeing ---- */
 
 static uint32_t local_allocate_ready(struct local *local, struct ranges *ranges, uint64_t bytes, bool without_cut)
 {

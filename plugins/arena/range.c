@@ -20,7 +20,7 @@ void ranges_close(struct ranges *ranges)
   host_array_close(&ranges->records);
 }
 
-/* A range that was unused at the last trim. Only those in the list `unused`, which is empty here, are unused besides. */
+/* A record that was unused at the last trim. The list `unused` is empty here, so no record is both found and listed. */
 static uint32_t range_find_trimmed(struct ranges *ranges)
 {
   while (ranges->next_trimmed < ranges->count) {
@@ -55,7 +55,7 @@ bool ranges_are_exhausted(const struct ranges *ranges)
   return !ranges->unused && ranges->next_trimmed >= ranges->count && ranges->count >= ranges->most;
 }
 
-/* Pieces whose memory is given back cannot be in a list: range_new() finds them by their state, from the first on. */
+/* Records without memory cannot be in a list: range_new() finds them by their state, from the first on. */
 void ranges_trim(struct ranges *ranges)
 {
   uint32_t first = 1;
@@ -69,7 +69,7 @@ void ranges_trim(struct ranges *ranges)
   ranges->next_trimmed = 1;
 }
 
-/* The map keeps a stale number: readers compare the range's own start. */
+/* The address map keeps a stale number: readers compare the `start` of the record. */
 void range_discard(struct ranges *ranges, uint32_t id)
 {
   range_set_state(range_of(ranges, id), RANGE_UNUSED);

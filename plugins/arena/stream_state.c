@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* stream_state.c: streams and threads of an arena: who may use which memory after what. A block that is freed on its
- * arena's stream is in that stream's order and needs nothing; its memory is counted as freed (../streams.h)
- * only when it leaves the arena. What is freed on another stream bears that stream's count at once. The global lock
- * is held in all of it; arenas of other threads go on meanwhile under their own locks. */
+/* stream_state.c: the streams and threads of an arena, and the order in which memory may be used again. A block freed
+ * on the stream of its arena is in order already: its memory gets an epoch (stream_order.h) only when it leaves the arena.
+ * A block freed on another stream gets an epoch of that stream at once. The caller holds the global lock throughout;
+ * meanwhile other threads use their arenas under the locks of these. */
 #include "arena.h"
 
 #include <string.h>
 
-enum { LEAST_UNUSED = 64, MOST_UNUSED = 256 /* ranges at hand in a local arena */ };
+enum { LEAST_UNUSED = 64, MOST_UNUSED = 256 /* spare records of a local arena */ };
 
 /* ---- Pending blocks ---- */
 
-/* Those that have passed, or, if they are given, whose streams are among `waited`. */
+/* Makes blocks ready whose frees have completed, or whose streams are in `waited`, which may be NULL. */
 static void stream_state_end_pending(struct arena *arena, struct local *local, const struct stream_set *waited)
 {
   struct ranges *ranges = &arena->global.ranges;
@@ -24,8 +24,8 @@ static void stream_state_end_pending(struct arena *arena, struct local *local, c
   }
 }
 
-/* Calls `look` once for each stream that blocks are pending on, and notes in arena->waited for which it says yes. The
- * arena is locked. */
+/* Calls `look` once for each stream that blocks are pending on, and collects in arena->waited the streams where it
+ * returns true. The caller holds the arena's lock. */
 static void stream_state_look_at_streams(struct arena *arena, struct local *local,
                                          bool (*look)(struct streams *streams, uint32_t waiter, uint32_t stream))
 {
@@ -45,7 +45,7 @@ static bool stream_state_has_completed(struct streams *streams, uint32_t waiter,
   (void)waiter;
   stream_cover(streams, stream);
   stream_poll(streams, stream);
-  return false; /* each block's epoch says it */
+  return false; /* the epochs of the blocks decide */
 }
 
 static bool stream_state_waits(struct streams *streams, uint32_t waiter, uint32_t stream)
@@ -72,8 +72,8 @@ void arena_wait_for_pending(struct arena *arena, struct local *local)
 
 /* ---- Superblocks ---- */
 
-/* What leaves an arena is free since now: an event that is recorded from now on covers it. Where events are recorded at
- * each free, the last one does. */
+/* Memory that leaves an arena is freed now: every later event covers it. Where each free records an event, the last
+ * event covers it already. */
 static uint64_t stream_state_epoch_of_leaving(struct arena *arena, uint32_t stream)
 {
   struct streams *streams = &arena->global.streams;
@@ -81,7 +81,7 @@ static uint64_t stream_state_epoch_of_leaving(struct arena *arena, uint32_t stre
   return streams->record == RECORD_ON_FREE ? stream_of(streams, stream)->frees : stream_note_free(streams, stream);
 }
 
-/* The arena is locked. */
+/* The caller holds the arena's lock. */
 static void stream_state_return_idle_locked(struct arena *arena, struct local *local, uint64_t keep_bytes)
 {
   struct ranges *ranges = &arena->global.ranges;
@@ -133,7 +133,7 @@ static void stream_state_list(struct arena *arena, struct local *local, uint32_t
   arena->first_local[stream] = local->number;
 }
 
-/* Nobody frees into it without the global lock any more. */
+/* From now on, every free into the arena takes the global lock. */
 static void stream_state_close_local(struct local *local)
 {
   biased_lock_take(&local->lock);
@@ -141,7 +141,7 @@ static void stream_state_close_local(struct local *local)
   biased_lock_release(&local->lock);
 }
 
-/* It is closed, and all work on its stream has passed: what is ready in it is clean. */
+/* The arena is closed, and all work on its stream has completed: no work uses its ready blocks. */
 static void stream_state_make_clean(struct arena *arena, struct local *local)
 {
   biased_lock_take(&local->lock);
@@ -163,7 +163,7 @@ static void stream_state_end_pending_everywhere(struct arena *arena)
   }
 }
 
-/* No memory is pending on the stream any more. */
+/* No memory is pending on the stream. */
 static void stream_state_forget(struct arena *arena, uint32_t stream)
 {
   while (arena->first_local[stream]) stream_state_make_clean(arena, arena_local(arena, arena->first_local[stream]));
@@ -171,7 +171,7 @@ static void stream_state_forget(struct arena *arena, uint32_t stream)
   stream_forget(&arena->global.streams, stream);
 }
 
-/* It is the default stream of a thread that has ended. */
+/* Whether it is the default stream of a thread that has ended. */
 static bool stream_state_has_no_thread(const struct local *local)
 {
   return local->number && local->is_open && local->stream_thread && !local_thread(local);
@@ -185,8 +185,7 @@ static bool stream_state_is_over(const struct arena *arena, uint32_t stream)
 
 /* ---- Waiting for the device ---- */
 
-/* Frees count under the lock, which is held: none has come since the wait. Streams that are over get no frees at
- * all. */
+/* Epochs advance under the global lock only, so no free is newer than the wait. */
 enum hipmm_status arena_synchronize(struct arena *arena, uint32_t user)
 {
   struct streams *streams = &arena->global.streams;
@@ -209,7 +208,6 @@ enum hipmm_status arena_synchronize(struct arena *arena, uint32_t user)
   return HIPMM_OK;
 }
 
-/* The global lock is held. */
 static void stream_state_return_all(struct arena *arena, struct local *local)
 {
   biased_lock_take(&local->lock);
@@ -225,10 +223,10 @@ enum hipmm_status arena_collect(struct arena *arena, uint32_t user)
   arena->collections++;
   for (uint32_t number = 1; number < arena->n_locals; number++)
     stream_state_return_all(arena, arena_local(arena, number));
-  return arena_synchronize(arena, user); /* threads that went on meanwhile may have freed since the first */
+  return arena_synchronize(arena, user); /* other threads may have freed since the first wait */
 }
 
-/* Its thread stands still while the device is waited for: what was freed is clean then. */
+/* Holds the other arena's lock while it waits for the device: all its free memory is ready for every stream then. */
 uint32_t arena_find_elsewhere(struct arena *arena, const struct local *local, const struct arena_allocation *allocation)
 {
   struct ranges *ranges = &arena->global.ranges;
@@ -287,7 +285,7 @@ static struct local *stream_state_new_local(struct arena *arena)
   return local;
 }
 
-/* The thread's arena for the stream, or one that is nobody's. */
+/* The thread's arena for the stream, or an arena of the stream without a thread. */
 static struct local *stream_state_local_for(struct arena *arena, uint32_t stream, uint64_t thread)
 {
   struct local *found = NULL;
@@ -300,7 +298,7 @@ static struct local *stream_state_local_for(struct arena *arena, uint32_t stream
   return found;
 }
 
-/* Where HIP must be asked at each call which stream a handle names, all threads share an arena: they take the global
+/* Where each call must ask HIP which stream a handle names, all threads share one arena: each call takes the global
  * lock anyway. */
 struct local *arena_enter_local(struct arena *arena, hipStream_t handle, uint32_t stream)
 {
@@ -340,9 +338,8 @@ void arena_retire(struct arena *arena, hipStream_t handle)
   stream_state_forget(arena, stream);
 }
 
-/* Its arenas are there for the next thread on the same stream; that of its own default stream until the device is
- * waited for. If the global lock is not to be had at once, what they have free stays in them until all arenas are
- * collected. */
+/* The next thread on the same stream gets the arena; the arena of the thread's own default stream gets a new stream
+ * after the device was waited for. If the global lock is busy, free superblocks stay in the arenas until arena_collect(). */
 void arena_thread_ended(struct thread_watch *watch, uint64_t thread)
 {
   struct arena *arena = (struct arena *)((char *)watch - offsetof(struct arena, threads));

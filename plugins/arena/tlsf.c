@@ -2,7 +2,7 @@
 /* tlsf.c: see tlsf.h. */
 #include "tlsf.h"
 
-/* How many ranges of the list where a request itself would belong are looked at: some are large enough. */
+/* Ranges that are tried in the list of the request's own size: only some of them are large enough. */
 enum { LOOKS = 8 };
 
 struct slot {
@@ -48,7 +48,7 @@ void tlsf_remove(struct tlsf *tlsf, const struct ranges *ranges, uint32_t id)
   tlsf->count--;
 }
 
-/* The smallest that is large enough among the first of a list. */
+/* The smallest that fits among the first LOOKS ranges of a list. */
 static uint32_t tlsf_fit_in(const struct ranges *ranges, uint32_t head, uint64_t bytes)
 {
   uint32_t best = RANGE_NONE;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tlsf.h: free ranges by size, in lists of sizes that differ by less than a thirty-second. Adding, removing and
- * finding cost the same however many there are (two-level segregated fit: Masmano, Ripoll, Crespo, Real 2004). The
- * caller holds the lock of what the ranges belong to. */
+/* tlsf.h: an index of free ranges by size: two-level segregated fit (Masmano, Ripoll, Crespo, Real 2004). The sizes in
+ * one list differ by less than 1/32. Adding, removing and finding take constant time. The caller holds the lock of the
+ * arena that has the ranges. */
 #ifndef HIPMM_PLUGINS_ARENA_TLSF_H
 #define HIPMM_PLUGINS_ARENA_TLSF_H
 
@@ -14,7 +14,7 @@ enum {
 };
 
 struct tlsf {
-  uint64_t rows; /* which have ranges */
+  uint64_t rows; /* bits: which rows have ranges */
   uint32_t columns[TLSF_ROWS];
   uint32_t heads[TLSF_ROWS][TLSF_COLUMNS];
   uint32_t count;
@@ -24,13 +24,13 @@ struct tlsf {
 void tlsf_add(struct tlsf *tlsf, const struct ranges *ranges, uint32_t id);
 void tlsf_remove(struct tlsf *tlsf, const struct ranges *ranges, uint32_t id);
 
-/* A range of at least `bytes`, hardly larger if there is one; RANGE_NONE if there is none. */
+/* A range of at least `bytes`, close to it if there is one; RANGE_NONE if there is none. */
 uint32_t tlsf_fit(const struct tlsf *tlsf, const struct ranges *ranges, uint64_t bytes);
 
 /* Any range; RANGE_NONE when empty. */
 uint32_t tlsf_any(const struct tlsf *tlsf);
 
-/* Bytes of the largest range. Looks at all that are about as large. */
+/* Bytes of the largest range. Visits all ranges in the list of the largest sizes. */
 uint64_t tlsf_largest(const struct tlsf *tlsf, const struct ranges *ranges);
 
 #endif

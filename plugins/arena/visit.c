@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* visit.c: what an arena tells of itself: values, and every extent of its memory in the order of addresses. It changes
+/* visit.c: the values of an arena, and a visit of every extent of its memory in the order of addresses. Changes
  * nothing. */
 #include "arena.h"
 
-/* What the local arenas have in all. */
+/* Sums over all local arenas. */
 struct totals {
   int64_t live_count, live_bytes;
   uint64_t bytes, largest;
@@ -36,7 +36,7 @@ int64_t arena_live_count(const struct arena *arena, int64_t *bytes_out)
 
 /* ---- Extents ---- */
 
-/* HIP's handle of a stream's id; that of a clean range means nothing. */
+/* HIP's handle of a stream id. */
 static hipStream_t arena_visit_handle_of(const struct arena *arena, uint32_t stream)
 {
   return stream ? stream_of(&arena->global.streams, stream)->handle : NULL;
@@ -90,7 +90,7 @@ static void arena_visit_superblock(const struct arena *arena, const struct range
   biased_lock_release(&local->lock);
 }
 
-/* Blocks are joined within a superblock, ranges outside of them. */
+/* Free blocks merge within a superblock, free ranges between superblocks. A barrier says that neither can. */
 static void arena_visit_chunk(const struct arena *arena, const struct chunk *chunk,
                               void (*visitor)(void *, const struct hipmm_extent *), void *closure)
 {
@@ -126,7 +126,7 @@ enum hipmm_status arena_visit(void *self, void (*visitor)(void *closure, const s
 
 /* ---- Values ---- */
 
-/* Large allocations are rounded up to whole units: what is free is what no range and no block has. */
+/* The visit adds up free extents: reserved less live bytes would count the rounding of live blocks as free. */
 static void arena_visit_add_free(void *closure, const struct hipmm_extent *extent)
 {
   if (extent->state != HIPMM_EXTENT_LIVE) *(uint64_t *)closure += extent->bytes;
