@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* stream_state.c: the streams and threads of an arena, and the order in which memory may be used again. A block freed
- * on the stream of its arena is in order already: its memory gets an epoch (stream_order.h) only when it leaves the arena.
- * A block freed on another stream gets an epoch of that stream at once. The caller holds the global lock throughout;
- * meanwhile other threads use their arenas under the locks of these. */
+ * on the stream of its arena is in order already: its memory gets an epoch (stream_order.h) only when it leaves the
+ * arena. A block freed on another stream gets an epoch of that stream at once. The caller holds the global lock
+ * throughout; meanwhile other threads use their arenas under the locks of these. */
 #include "arena.h"
 
 #include <string.h>
@@ -339,7 +339,8 @@ void arena_retire(struct arena *arena, hipStream_t handle)
 }
 
 /* The next thread on the same stream gets the arena; the arena of the thread's own default stream gets a new stream
- * after the device was waited for. If the global lock is busy, free superblocks stay in the arenas until arena_collect(). */
+ * after the device was waited for. If the global lock is busy, free superblocks stay in the arenas until
+ * arena_collect(). */
 void arena_thread_ended(struct thread_watch *watch, uint64_t thread)
 {
   struct arena *arena = (struct arena *)((char *)watch - offsetof(struct arena, threads));
