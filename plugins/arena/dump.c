@@ -55,11 +55,6 @@ static struct text dump_size_text(uint64_t bytes)
   return text;
 }
 
-static double dump_fragmentation(uint64_t free_bytes, uint64_t largest)
-{
-  return free_bytes ? (1.0 - (double)largest / (double)free_bytes) * 100 : 0;
-}
-
 /* ---- Parts ---- */
 
 static void dump_free(struct dump *dump, uint64_t free_bytes, uint64_t largest)
@@ -67,22 +62,17 @@ static void dump_free(struct dump *dump, uint64_t free_bytes, uint64_t largest)
   if (!free_bytes) return;
   dump_print(dump, "  Total free memory: %s\n", dump_size_text(free_bytes).text);
   dump_print(dump, "  Largest block of free memory: %s\n", dump_size_text(largest).text);
-  dump_print(dump, "  Fragmentation: %.2f%%\n", dump_fragmentation(free_bytes, largest));
-}
-
-static uint32_t dump_count_free_ranges(const struct global *global)
-{
-  uint32_t count = 0;
-  for (uint32_t stream = 0; stream < global->streams.count; stream++) count += global->free[stream].count;
-  return count;
+  dump_print(dump, "  Fragmentation: %.2f%%\n", (1.0 - (double)largest / (double)free_bytes) * 100);
 }
 
 static void dump_global(struct dump *dump, const struct arena *arena)
 {
   const struct global *global = &arena->global;
+  uint32_t n_free = 0;
+  for (uint32_t stream = 0; stream < global->streams.count; stream++) n_free += global->free[stream].count;
   dump_print(dump, "Global arena:\n");
   dump_print(dump, "  Arena size: %s in %u chunks\n", dump_size_text(global->chunks.bytes).text, global->chunks.count);
-  dump_print(dump, "  # free superblocks: %u\n", dump_count_free_ranges(global));
+  dump_print(dump, "  # free superblocks: %u\n", n_free);
   dump_free(dump, global_free_bytes(global), global_largest_free(global));
   dump_print(dump, "  Large allocations: %lld, %s\n", (long long)global->live_count,
              dump_size_text((uint64_t)global->live_bytes).text);

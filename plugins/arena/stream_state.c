@@ -142,7 +142,7 @@ static void stream_state_close_local(struct local *local)
 }
 
 /* The arena is closed, and all work on its stream has completed: no work uses its ready blocks. */
-static void stream_state_make_clean(struct arena *arena, struct local *local)
+static void stream_state_retire_local(struct arena *arena, struct local *local)
 {
   biased_lock_take(&local->lock);
   stream_state_unlist(arena, local);
@@ -166,21 +166,17 @@ static void stream_state_end_pending_everywhere(struct arena *arena)
 /* No memory is pending on the stream. */
 static void stream_state_forget(struct arena *arena, uint32_t stream)
 {
-  while (arena->first_local[stream]) stream_state_make_clean(arena, arena_local(arena, arena->first_local[stream]));
+  while (arena->first_local[stream]) stream_state_retire_local(arena, arena_local(arena, arena->first_local[stream]));
   global_complete_stream(&arena->global, stream);
   stream_forget(&arena->global.streams, stream);
 }
 
-/* Whether it is the default stream of a thread that has ended. */
-static bool stream_state_has_no_thread(const struct local *local)
-{
-  return local->number && local->is_open && local->stream_thread && !local_thread(local);
-}
-
+/* Whether the stream is gone, or the default stream of a thread that has ended. */
 static bool stream_state_is_over(const struct arena *arena, uint32_t stream)
 {
   const struct local *local = arena_local(arena, arena->first_local[stream]);
-  return stream_of(&arena->global.streams, stream)->gone || stream_state_has_no_thread(local);
+  bool has_no_thread = local->number && local->is_open && local->stream_thread && !local_thread(local);
+  return stream_of(&arena->global.streams, stream)->gone || has_no_thread;
 }
 
 /* ---- Waiting for the device ---- */
@@ -200,7 +196,8 @@ enum hipmm_status arena_synchronize(struct arena *arena, uint32_t user)
   for (uint32_t stream = STREAM_FIRST; stream < streams->count; stream++) {
     if (!stream_of(streams, stream)->in_use || !stream_state_is_over(arena, stream)) continue;
     if (stream_of(streams, stream)->gone)
-      while (arena->first_local[stream]) stream_state_make_clean(arena, arena_local(arena, arena->first_local[stream]));
+      while (arena->first_local[stream])
+        stream_state_retire_local(arena, arena_local(arena, arena->first_local[stream]));
     else
       stream_state_forget(arena, stream);
   }
@@ -250,14 +247,7 @@ uint32_t arena_find_elsewhere(struct arena *arena, const struct local *local, co
 
 /* ---- Entering ---- */
 
-static void stream_state_forget_all_streams(struct arena *arena)
-{
-  struct streams *streams = &arena->global.streams;
-  for (uint32_t stream = STREAM_FIRST; stream < streams->count; stream++)
-    if (stream_of(streams, stream)->in_use) stream_state_forget(arena, stream);
-}
-
-/* When the table is full, the device is waited for and all streams are forgotten. */
+/* If the table of streams is full, waits for the device and forgets all streams. */
 enum hipmm_status arena_enter_stream(struct arena *arena, hipStream_t handle, uint32_t *id_out)
 {
   struct streams *streams = &arena->global.streams;
@@ -266,7 +256,8 @@ enum hipmm_status arena_enter_stream(struct arena *arena, hipStream_t handle, ui
   for (uint32_t number = 1; number < arena->n_locals; number++) stream_state_close_local(arena_local(arena, number));
   status = arena_synchronize(arena, STREAM_CLEAN);
   if (status) return status;
-  stream_state_forget_all_streams(arena);
+  for (uint32_t stream = STREAM_FIRST; stream < streams->count; stream++)
+    if (stream_of(streams, stream)->in_use) stream_state_forget(arena, stream);
   return streams_enter(streams, handle, id_out);
 }
 

@@ -148,24 +148,12 @@ enum hipmm_status chunks_grow(struct fixed *fixed, uint32_t n_blocks, uint32_t l
 
 /* ---- Releasing ---- */
 
-static void chunks_forget_chunk(struct fixed *fixed, uint32_t slot)
-{
-  struct fixed_chunk *chunk = &fixed->chunks[slot];
-  uint32_t at = chunks_count_up_to(fixed, chunk->start) - 1;
-  memmove(fixed->order + at, fixed->order + at + 1, (fixed->n_chunks - at - 1) * sizeof *fixed->order);
-  fixed->n_chunks--;
-  fixed->n_blocks -= chunk->n_blocks;
-  fixed->records_bytes -= chunks_records_bytes(chunk->n_blocks);
-  fixed->reserved_bytes -= chunk->n_blocks * fixed->block_bytes;
-  chunk->n_blocks = 0;
-  host_pages_discard(chunk->records, chunks_records_bytes(chunk->n_records));
-}
-
 /* The address map loses the blocks first: another resource may have the memory as soon as the upstream has it. */
 static enum hipmm_status chunks_release(struct fixed *fixed, uint32_t slot)
 {
-  const struct fixed_chunk *chunk = &fixed->chunks[slot];
+  struct fixed_chunk *chunk = &fixed->chunks[slot];
   uint64_t bytes = chunk->n_blocks * fixed->block_bytes;
+  uint32_t at = chunks_count_up_to(fixed, chunk->start) - 1;
   chunks_map_blocks(fixed, slot, false);
   int cancel = cancel_forbid();
   enum hipmm_status status =
@@ -175,8 +163,14 @@ static enum hipmm_status chunks_release(struct fixed *fixed, uint32_t slot)
     chunks_map_blocks(fixed, slot, true);
     return status;
   }
+  memmove(fixed->order + at, fixed->order + at + 1, (fixed->n_chunks - at - 1) * sizeof *fixed->order);
+  fixed->n_chunks--;
+  fixed->n_blocks -= chunk->n_blocks;
+  fixed->records_bytes -= chunks_records_bytes(chunk->n_blocks);
+  fixed->reserved_bytes -= bytes;
+  chunk->n_blocks = 0;
   starts_discard(&fixed->starts, chunk->start, bytes);
-  chunks_forget_chunk(fixed, slot);
+  host_pages_discard(chunk->records, chunks_records_bytes(chunk->n_records));
   return HIPMM_OK;
 }
 

@@ -193,12 +193,6 @@ void fixed_stream_retain(struct fixed *fixed, hipStream_t stream)
 
 /* ---- Counts; the caller holds the lock ---- */
 
-static uint64_t fixed_metadata_bytes(const struct fixed *fixed)
-{
-  return sizeof *fixed + fixed->streams.count * (sizeof(struct fixed_list) + sizeof(struct stream)) +
-         chunks_metadata_bytes(fixed);
-}
-
 static void fixed_count_live(struct fixed *fixed, struct fixed_counts *counts)
 {
   for (uint32_t stream = 0; fixed->lists && stream < fixed->streams.count; stream++) {
@@ -214,11 +208,13 @@ enum hipmm_status fixed_count(struct fixed *fixed, struct fixed_counts *counts_o
 {
   enum hipmm_status status = biased_lock_enter(&fixed->lock, fixed->services);
   if (status) return status;
+  uint64_t metadata_bytes = sizeof *fixed + chunks_metadata_bytes(fixed) +
+                            fixed->streams.count * (sizeof(struct fixed_list) + sizeof(struct stream));
   *counts_out = (struct fixed_counts){.reserved_bytes = (int64_t)fixed->reserved_bytes,
                                       .peak_reserved_bytes = (int64_t)fixed->peak_reserved_bytes,
                                       .chunks = fixed->n_chunks,
                                       .stream_waits = (int64_t)fixed->streams.waits,
-                                      .metadata_bytes = (int64_t)fixed_metadata_bytes(fixed)};
+                                      .metadata_bytes = (int64_t)metadata_bytes};
   fixed_count_live(fixed, counts_out);
   counts_out->free_count = fixed->n_blocks - counts_out->live_count;
   biased_lock_release(&fixed->lock);

@@ -49,12 +49,6 @@ static void reuse_put_back(struct fixed *fixed)
   }
 }
 
-static void reuse_mark_completed(struct stream *stream, uint64_t frees)
-{
-  if (stream->passed < frees) stream->passed = frees;
-  if (stream->recorded < frees) stream->recorded = frees;
-}
-
 /* Frees on a stream outside `filled` are counted under the lock, which was held during the wait. */
 static void reuse_complete_aside(struct fixed *fixed)
 {
@@ -62,7 +56,9 @@ static void reuse_complete_aside(struct fixed *fixed)
     struct fixed_list *list = &fixed->lists[stream];
     struct stream *waited = stream_of(&fixed->streams, stream);
     bool is_filled = stream_set_has(&fixed->filled, stream);
-    reuse_mark_completed(waited, is_filled ? list->aside_frees : waited->frees);
+    uint64_t frees = is_filled ? list->aside_frees : waited->frees;
+    if (waited->passed < frees) waited->passed = frees;
+    if (waited->recorded < frees) waited->recorded = frees;
     if (is_filled) reuse_add_ready(fixed, reuse_take_all(&list->aside));
   }
   streams_forget_gone(&fixed->streams);
@@ -133,15 +129,6 @@ enum hipmm_status reuse_enter_stream(struct fixed *fixed, hipStream_t handle, ui
 
 /* ---- Finding a block ---- */
 
-static uint32_t reuse_find_own(struct fixed *fixed, uint32_t stream)
-{
-  struct fixed_list *list = &fixed->lists[stream];
-  spin_lock(&list->busy);
-  uint32_t number = chain_pop(fixed, &list->free);
-  spin_unlock(&list->busy);
-  return number;
-}
-
 /* The next stream from `stream` on, other than `user`, that has free blocks; MAX_STREAMS if there is none. An empty
  * list is closed and leaves `filled`: the next free on its stream takes the lock and adds it again. */
 static uint32_t reuse_next_filled(struct fixed *fixed, uint32_t stream, uint32_t user)
@@ -183,22 +170,16 @@ static uint32_t reuse_find_completed(struct fixed *fixed, uint32_t stream)
 }
 
 /* Moves one block only, so that the other stream keeps the rest without a wait of its own. */
-static uint32_t reuse_find_waiting_in(struct fixed *fixed, uint32_t stream, uint32_t other)
-{
-  struct fixed_list *list = &fixed->lists[other];
-  uint32_t number = FIXED_NONE;
-  spin_lock(&list->busy);
-  if (list->free.head && stream_wait(&fixed->streams, stream, other, fixed_block_note(fixed, list->free.head)))
-    number = chain_pop(fixed, &list->free);
-  spin_unlock(&list->busy);
-  return number;
-}
-
 static uint32_t reuse_find_waiting(struct fixed *fixed, uint32_t stream)
 {
   uint32_t number = FIXED_NONE;
-  for (uint32_t other = 0; !number && (other = reuse_next_filled(fixed, other, stream)) < MAX_STREAMS; other++)
-    number = reuse_find_waiting_in(fixed, stream, other);
+  for (uint32_t other = 0; !number && (other = reuse_next_filled(fixed, other, stream)) < MAX_STREAMS; other++) {
+    struct fixed_list *list = &fixed->lists[other];
+    spin_lock(&list->busy);
+    if (list->free.head && stream_wait(&fixed->streams, stream, other, fixed_block_note(fixed, list->free.head)))
+      number = chain_pop(fixed, &list->free);
+    spin_unlock(&list->busy);
+  }
   return number;
 }
 
@@ -211,7 +192,10 @@ static uint32_t reuse_find_unfenced(struct fixed *fixed, uint32_t stream)
 
 static uint32_t reuse_find_held(struct fixed *fixed, uint32_t stream)
 {
-  uint32_t number = reuse_find_own(fixed, stream);
+  struct fixed_list *list = &fixed->lists[stream];
+  spin_lock(&list->busy);
+  uint32_t number = chain_pop(fixed, &list->free);
+  spin_unlock(&list->busy);
   if (!number) number = chain_pop(fixed, reuse_ready(fixed));
   if (number || fixed->streams.active < 2) return number;
   number = reuse_find_completed(fixed, stream);
@@ -256,30 +240,20 @@ enum hipmm_status reuse_find(struct fixed *fixed, uint32_t stream, uint32_t *num
 
 /* ---- The end of a stream ---- */
 
-/* From now on, every free on the stream takes the lock. */
-static void reuse_close_list(struct fixed_list *list)
-{
-  spin_lock(&list->busy);
-  list->is_open = false;
-  spin_unlock(&list->busy);
-}
-
-static bool reuse_wait_for_stream(struct fixed *fixed, uint32_t stream, hipStream_t handle)
-{
-  struct fixed_list *list = &fixed->lists[stream];
-  if (!streams_wait_for_handle(fixed->services, handle)) return false;
-  stream_passed(&fixed->streams, stream);
-  spin_lock(&list->busy);
-  reuse_add_ready(fixed, reuse_take_all(&list->free));
-  spin_unlock(&list->busy);
-  return true;
-}
-
 void reuse_end_stream(struct fixed *fixed, uint32_t stream, hipStream_t handle)
 {
-  reuse_close_list(&fixed->lists[stream]);
-  if (reuse_wait_for_stream(fixed, stream, handle) || !reuse_synchronize_device(fixed, stream))
-    reuse_forget_stream(fixed, stream);
-  else
+  struct fixed_list *list = &fixed->lists[stream];
+  spin_lock(&list->busy);
+  list->is_open = false; /* from now on, every free on the stream takes the lock */
+  spin_unlock(&list->busy);
+  if (streams_wait_for_handle(fixed->services, handle)) {
+    stream_passed(&fixed->streams, stream);
+    spin_lock(&list->busy);
+    reuse_add_ready(fixed, reuse_take_all(&list->free));
+    spin_unlock(&list->busy);
+  } else if (reuse_synchronize_device(fixed, stream)) {
     stream_lose(&fixed->streams, stream);
+    return;
+  }
+  reuse_forget_stream(fixed, stream);
 }

@@ -14,11 +14,6 @@ static enum hipmm_status monotonic_grow_in_exchange(struct monotonic *monotonic,
   return status ? status : bump_grow(&monotonic->bump, bytes, alignment, handle);
 }
 
-static bool monotonic_is_full(const struct bump *bump, size_t bytes)
-{
-  return bump->maximum_bytes < bump->bytes || bump->maximum_bytes - bump->bytes < bytes;
-}
-
 /* If the maximum allows growth, adds to the reason of the upstream. */
 static enum hipmm_status monotonic_refuse_allocation(const struct monotonic *monotonic, enum hipmm_status status,
                                                      size_t bytes, size_t alignment)
@@ -26,7 +21,7 @@ static enum hipmm_status monotonic_refuse_allocation(const struct monotonic *mon
   const struct hipmm_services *services = monotonic->services;
   const struct bump *bump = &monotonic->bump;
   uint64_t used_bytes = bump->used_bytes + bump->offset;
-  if (monotonic_is_full(bump, bytes + (alignment - HIPMM_ALIGNMENT)))
+  if (sizes_room(bump->maximum_bytes, bump->bytes) < bytes + (alignment - HIPMM_ALIGNMENT))
     return services->refuse(
         services, HIPMM_E_OUT_OF_MEMORY,
         "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it given out since nothing was "

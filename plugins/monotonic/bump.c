@@ -142,12 +142,6 @@ void bump_rewind(struct bump *bump)
 
 /* ---- Chunks ---- */
 
-static enum hipmm_status bump_refuse_host_memory(const struct bump *bump, uint64_t bytes)
-{
-  return bump->services->refuse(bump->services, HIPMM_E_OUT_OF_MEMORY,
-                                "no host memory left for records of {0:bytes} more", bytes, 0, 0);
-}
-
 enum hipmm_status bump_add_chunk(struct bump *bump, uint64_t bytes, hipStream_t handle)
 {
   void *ptr = NULL;
@@ -159,7 +153,8 @@ enum hipmm_status bump_add_chunk(struct bump *bump, uint64_t bytes, hipStream_t 
   if (status) return status;
   if (!address_map_cover(&bump->starts, (uintptr_t)ptr, bytes)) {
     hipmm_upstream_deallocate(bump->upstream, ptr, bytes, HIPMM_ALIGNMENT, handle);
-    return bump_refuse_host_memory(bump, bytes);
+    return bump->services->refuse(bump->services, HIPMM_E_OUT_OF_MEMORY,
+                                  "no host memory left for records of {0:bytes} more", bytes, 0, 0);
   }
   bump->chunks[bump->n_chunks++] = (struct bump_chunk){.start = (uintptr_t)ptr, .bytes = bytes};
   bump->bytes += bytes;
