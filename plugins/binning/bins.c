@@ -273,7 +273,7 @@ static enum hipmm_status bins_check_kept(const struct bins_table *table, const s
     const struct bin *bin = table->items[i];
     if (bins_plan_has(plan, bin->bytes)) continue;
     return plan->services->fail(plan->services, HIPMM_E_CONFIG, "extra_bins",
-                                "the bin of %llu bytes may be in use and cannot be taken away; list it again",
+                                "the bin of %llu bytes may be in use and cannot be removed; list it again",
                                 (unsigned long long)bin->bytes);
   }
   return HIPMM_OK;

@@ -13,7 +13,7 @@ struct fixed_chain *reuse_ready(const struct fixed *fixed)
 }
 
 /* Empties the chain and returns its blocks. */
-static struct fixed_chain reuse_take_all(struct fixed_chain *chain)
+static struct fixed_chain chain_detach(struct fixed_chain *chain)
 {
   struct fixed_chain taken = *chain;
   *chain = (struct fixed_chain){0};
@@ -33,7 +33,7 @@ static void reuse_put_aside(struct fixed *fixed)
   for (uint32_t stream = 0; (stream = stream_set_next(&fixed->filled, stream)) < MAX_STREAMS; stream++) {
     struct fixed_list *list = &fixed->lists[stream];
     spin_lock(&list->busy);
-    list->aside = reuse_take_all(&list->free);
+    list->aside = chain_detach(&list->free);
     list->aside_frees = stream_of(&fixed->streams, stream)->frees;
     spin_unlock(&list->busy);
   }
@@ -44,7 +44,7 @@ static void reuse_put_back(struct fixed *fixed)
   for (uint32_t stream = 0; (stream = stream_set_next(&fixed->filled, stream)) < MAX_STREAMS; stream++) {
     struct fixed_list *list = &fixed->lists[stream];
     spin_lock(&list->busy);
-    list->free = chain_join(fixed, list->free, reuse_take_all(&list->aside));
+    list->free = chain_join(fixed, list->free, chain_detach(&list->aside));
     spin_unlock(&list->busy);
   }
 }
@@ -59,7 +59,7 @@ static void reuse_complete_aside(struct fixed *fixed)
     uint64_t frees = is_filled ? list->aside_frees : waited->frees;
     if (waited->passed < frees) waited->passed = frees;
     if (waited->recorded < frees) waited->recorded = frees;
-    if (is_filled) reuse_add_ready(fixed, reuse_take_all(&list->aside));
+    if (is_filled) reuse_add_ready(fixed, chain_detach(&list->aside));
   }
   streams_forget_gone(&fixed->streams);
 }
@@ -154,7 +154,7 @@ static void reuse_poll_stream(struct fixed *fixed, uint32_t other)
   spin_lock(&list->busy);
   if (stream_cover(&fixed->streams, other)) {
     stream_poll(&fixed->streams, other);
-    if (stream->passed == stream->frees) reuse_add_ready(fixed, reuse_take_all(&list->free));
+    if (stream->passed == stream->frees) reuse_add_ready(fixed, chain_detach(&list->free));
   }
   spin_unlock(&list->busy);
 }
@@ -249,7 +249,7 @@ void reuse_end_stream(struct fixed *fixed, uint32_t stream, hipStream_t handle)
   if (streams_wait_for_handle(fixed->services, handle)) {
     stream_passed(&fixed->streams, stream);
     spin_lock(&list->busy);
-    reuse_add_ready(fixed, reuse_take_all(&list->free));
+    reuse_add_ready(fixed, chain_detach(&list->free));
     spin_unlock(&list->busy);
   } else if (reuse_synchronize_device(fixed, stream)) {
     stream_lose(&fixed->streams, stream);

@@ -24,13 +24,14 @@ static enum hipmm_status monotonic_refuse_allocation(const struct monotonic *mon
   if (sizes_room(bump->maximum_bytes, bump->bytes) < bytes + (alignment - HIPMM_ALIGNMENT))
     return services->refuse(
         services, HIPMM_E_OUT_OF_MEMORY,
-        "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it given out since nothing was "
-        "allocated, and maximum_size does not allow enough more",
+        "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it in use since the last rewind, and "
+        "maximum_size does not allow enough more",
         bytes, bump->bytes, used_bytes);
-  return services->explain(services, status,
-                           "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it given out since nothing was "
-                           "allocated, and the upstream does not have enough more",
-                           bytes, bump->bytes, used_bytes, 0);
+  return services->explain(
+      services, status,
+      "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it in use since the last rewind, "
+      "and the upstream does not have enough more",
+      bytes, bump->bytes, used_bytes, 0);
 }
 
 static enum hipmm_status monotonic_allocate_locked(struct monotonic *monotonic, size_t bytes, size_t alignment,

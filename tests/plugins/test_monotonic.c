@@ -98,7 +98,7 @@ static void refuses_what_is_too_much(void **state)
   assert_status(hipmm_allocate_aligned(NULL, 1, 32 * MIB, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
   void *first = fixture_allocate(2 * MIB, NULL), *second = fixture_allocate(3 * MIB, NULL);
   assert_status(hipmm_allocate(NULL, 1, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
-  assert_message("cannot allocate 1 byte: 5 MiB are held, 5 MiB of it given out");
+  assert_message("cannot allocate 1 byte: 5 MiB are held, 5 MiB of it in use since the last rewind");
   assert_ok(hipmm_set("devices/0/monotonic/maximum_size", "6MiB"));
   void *third = fixture_allocate(MIB, NULL);
   fixture_free(first, 0, NULL);
@@ -116,7 +116,7 @@ static void says_what_it_holds_when_the_upstream_has_no_more(void **state)
   fixture_start("'stack': ['monotonic', {'type': 'limiting', 'limit': '4MiB'}, 'device']");
   void *ptr = fixture_allocate(3 * MIB, NULL);
   assert_status(hipmm_allocate(NULL, 3 * MIB, NULL, &none), HIPMM_E_LIMIT);
-  assert_message("monotonic: cannot allocate 3 MiB: 3 MiB are held, 3 MiB of it given out since nothing was allocated, "
+  assert_message("monotonic: cannot allocate 3 MiB: 3 MiB are held, 3 MiB of it in use since the last rewind, "
                  "and the upstream does not have");
   assert_status(hipmm_allocate_aligned(NULL, 3 * MIB, 8 * MIB, NULL, &none), HIPMM_E_LIMIT);
   fixture_free(ptr, 3 * MIB, NULL);
