@@ -652,8 +652,8 @@ static void says_that_there_are_no_more_records(void **state)
   (void)state;
   fixture_start(plain);
   struct arena *arena = fixture_resource("arena")->self;
-  assert_true(arena->global.pieces.most > 1u << 24);
-  arena->global.pieces.most = 1000;
+  assert_true(arena->global.ranges.most > 1u << 24);
+  arena->global.ranges.most = 1000;
   while (n < MOST && !hipmm_allocate(NULL, BYTES, NULL, &blocks[n])) n++;
   assert_in_range(n, 900, 1000);
   assert_message("and with the free ones between them the arena has records for 999 and no more");
@@ -674,11 +674,75 @@ static void gives_records_back_when_trimmed(void **state)
   const struct arena *arena = fixture_resource("arena")->self;
   for (int time = 0; time < 2; time++) {
     for (int i = 0; i < BLOCKS; i++) blocks[i] = fixture_allocate(300, NULL);
-    assert_in_range(arena->global.pieces.count, BLOCKS, 2 * BLOCKS);
+    assert_in_range(arena->global.ranges.count, BLOCKS, 2 * BLOCKS);
     for (int i = 1; i < BLOCKS; i++) fixture_free(blocks[i], 300, NULL);
     assert_ok(hipmm_resource_trim(fixture_resource("arena"), 0));
-    assert_in_range(arena->global.pieces.count, 1, 1000);
+    assert_in_range(arena->global.ranges.count, 1, 1000);
     fixture_free(blocks[0], 300, NULL);
+  }
+}
+
+/* One block in a thousand stays, the last among them. */
+static void gives_records_between_live_ones_back_when_trimmed(void **state)
+{
+  enum { BLOCKS = 100000, EACH = 1000, BYTES = 300 };
+  static void *blocks[BLOCKS];
+  (void)state;
+  fixture_start(plain);
+  const struct hipmm_resource *arena = fixture_resource("arena");
+  int64_t empty_bytes = fixture_value("arena", "metadata_bytes");
+  for (int time = 0; time < 2; time++) {
+    for (int i = 0; i < BLOCKS; i++)
+      if (!time || (i + 1) % EACH) blocks[i] = fixture_allocate(BYTES, NULL);
+    int64_t full_bytes = fixture_value("arena", "metadata_bytes") - empty_bytes;
+    assert_in_range(full_bytes, 64 * BLOCKS, 100 * BLOCKS);
+    for (int i = 0; i < BLOCKS; i++)
+      if ((i + 1) % EACH) fixture_free(blocks[i], BYTES, NULL);
+    assert_ok(hipmm_resource_trim(fixture_resource("arena"), 0));
+    assert_in_range(fixture_value("arena", "metadata_bytes") - empty_bytes, 1, full_bytes / 3);
+    struct seen seen = {0};
+    assert_ok(arena->ops->visit(arena->self, see, &seen));
+    assert_int_equal(seen.n[HIPMM_EXTENT_LIVE], BLOCKS / EACH);
+  }
+  for (int i = EACH - 1; i < BLOCKS; i += EACH) fixture_free(blocks[i], BYTES, NULL);
+  assert_ok(hipmm_resource_trim(fixture_resource("arena"), 0));
+  assert_int_equal(fixture_held_bytes(), 0);
+  assert_in_range(fixture_value("arena", "metadata_bytes") - empty_bytes, 0, 65536);
+}
+
+static void forgets_addresses_that_it_gave_back(void **state)
+{
+  enum { BLOCKS = 200, BYTES = 1 << 20 };
+  void *blocks[BLOCKS];
+  (void)state;
+  fixture_start("'stack': [{'type': 'arena', 'arena_size': '210MiB'}, 'device']");
+  const struct arena *arena = fixture_resource("arena")->self;
+  int64_t empty_bytes = fixture_value("arena", "metadata_bytes");
+  for (int i = 0; i < BLOCKS; i++) blocks[i] = fixture_allocate(BYTES, NULL);
+  assert_in_range(fixture_value("arena", "metadata_bytes") - empty_bytes, BLOCKS * 4096, BLOCKS * 8192);
+  assert_int_not_equal(range_at(&arena->global.ranges, blocks[BLOCKS / 2]), RANGE_NONE);
+  for (int i = 0; i < BLOCKS; i++) fixture_free(blocks[i], BYTES, NULL);
+  assert_ok(hipmm_resource_trim(fixture_resource("arena"), 256 * MIB));
+  assert_int_equal(fixture_held_bytes(), 210 * MIB);
+  assert_in_range(fixture_value("arena", "metadata_bytes") - empty_bytes, 0, 65536);
+  assert_int_equal(range_at(&arena->global.ranges, blocks[BLOCKS / 2]), RANGE_NONE);
+  assert_status(hipmm_deallocate(NULL, blocks[BLOCKS / 2], BYTES, NULL), HIPMM_E_POINTER);
+}
+
+static void has_an_arena_for_each_of_thousands_of_streams(void **state)
+{
+  enum { STREAMS = 4500 };
+  static hipStream_t streams[STREAMS];
+  (void)state;
+  fixture_start(plain);
+  for (int i = 0; i < STREAMS; i++) {
+    streams[i] = fixture_stream();
+    fixture_free(fixture_allocate(700, streams[i]), 700, streams[i]);
+  }
+  assert_int_equal(fixture_value("arena", "arenas"), STREAMS);
+  for (int i = 0; i < STREAMS; i++) {
+    assert_ok(hipmm_stream_retire(0, streams[i]));
+    fixture_drop_stream(streams[i]);
   }
 }
 
@@ -689,6 +753,9 @@ int main(void)
   const struct CMUnitTest tests[] = {
       TEST(says_that_there_are_no_more_records),
       TEST(gives_records_back_when_trimmed),
+      TEST(gives_records_between_live_ones_back_when_trimmed),
+      TEST(forgets_addresses_that_it_gave_back),
+      TEST(has_an_arena_for_each_of_thousands_of_streams),
       TEST(serves_what_can_be_had_and_refuses_the_rest),
       TEST(takes_nothing_before_the_first_allocation),
       TEST(grows_beyond_what_it_began_with),

@@ -389,7 +389,7 @@ static void says_which_bins_cannot_be_taken_away(void **state)
     enum hipmm_status status;
   } mistakes[] = {
       {"[{\"size\": \"64KiB\"}]", "the bin of 16384 bytes may be in use", HIPMM_E_CONFIG},
-      {"[]", "cannot be taken away", HIPMM_E_CONFIG},
+      {"[]", "cannot be removed", HIPMM_E_CONFIG},
       {"[{\"size\": \"16KiB\", \"resource\": \"tiny\"}]", "resource", HIPMM_E_CONFIG},
       {"[{\"size\": \"16KiB\"}, {\"size\": \"2000GiB\"}]", "size", HIPMM_E_CONFIG},
       {"17", "extra_bins", HIPMM_E_CONFIG},
