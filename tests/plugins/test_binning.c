@@ -291,8 +291,8 @@ static void tells_a_block_from_a_chunk_of_shared_memory(void **state)
   fixture_start(own_bins); /* for the teardown */
 }
 
-/* Each level asks the next level as its bin, as its upstream, and through two adaptors: 2^48 paths to
- * the last level.
+/* Each level asks the next level as its bin, as its upstream, and through two adaptors: 2^48 paths lead to the last
+ * level. */
 static void asks_each_resource_below_once(void **state)
 {
   char graph[20000], foreign;
