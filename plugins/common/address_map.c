@@ -64,7 +64,7 @@ static uint64_t address_map_part_of_leaf(const struct address_map *starts, uint6
   return stop;
 }
 
-void starts_discard(struct address_map *starts, uint64_t start, uint64_t bytes)
+void address_map_discard(struct address_map *starts, uint64_t start, uint64_t bytes)
 {
   uint32_t *first;
   size_t part;
@@ -74,7 +74,7 @@ void starts_discard(struct address_map *starts, uint64_t start, uint64_t bytes)
   }
 }
 
-uint64_t starts_resident_bytes(const struct address_map *starts, uint64_t start, uint64_t bytes)
+uint64_t address_map_resident_bytes(const struct address_map *starts, uint64_t start, uint64_t bytes)
 {
   uint32_t *first;
   size_t part;

@@ -31,8 +31,8 @@ void address_map_set(struct address_map *starts, uint64_t start, uint32_t number
 
 /* Forgets blocks that start in [start, start + bytes), which is covered: what of the map is for these addresses alone
  * goes back to the system, the rest stays as it is. And how much memory that part of the map has, in bytes. */
-void starts_discard(struct address_map *starts, uint64_t start, uint64_t bytes);
-uint64_t starts_resident_bytes(const struct address_map *starts, uint64_t start, uint64_t bytes);
+void address_map_discard(struct address_map *starts, uint64_t start, uint64_t bytes);
+uint64_t address_map_resident_bytes(const struct address_map *starts, uint64_t start, uint64_t bytes);
 
 /* Of the map, for so many bytes of blocks. */
 uint64_t address_map_metadata_bytes(const struct address_map *starts, uint64_t bytes);

@@ -37,7 +37,7 @@ static void biased_lock_shut_out_owner(struct biased_lock *lock)
 {
   if (gate_is_shut(&lock->gate)) return;
   gate_shut(&lock->gate);
-  gates_agree();
+  gates_fence();
   gate_await(&lock->gate);
 }
 
@@ -46,7 +46,7 @@ static bool biased_lock_try_shut_out_owner(struct biased_lock *lock)
 {
   if (gate_is_shut(&lock->gate)) return true;
   gate_shut(&lock->gate);
-  gates_agree();
+  gates_fence();
   bool is_out = !atomic_load(&lock->gate.inside);
   if (!is_out) gate_open(&lock->gate);
   return is_out;
@@ -59,7 +59,7 @@ static bool biased_lock_is_long_alone(struct biased_lock *lock)
   return lock->n_alone == LONG_ALONE;
 }
 
-void biased_lock_take_busy(struct biased_lock *lock)
+void biased_lock_acquire_busy(struct biased_lock *lock)
 {
   pthread_mutex_lock(&lock->busy);
   atomic_store_explicit(&lock->taker, biased_lock_me(), memory_order_relaxed);
@@ -72,9 +72,9 @@ void biased_lock_take_busy(struct biased_lock *lock)
     biased_lock_own(lock);
 }
 
-bool lock_try(struct biased_lock *lock)
+bool biased_lock_try(struct biased_lock *lock)
 {
-  if (biased_lock_pass(lock)) return true;
+  if (biased_lock_enter_gate(lock)) return true;
   if (biased_lock_is_held(lock) || pthread_mutex_trylock(&lock->busy)) return false;
   atomic_store_explicit(&lock->taker, biased_lock_me(), memory_order_relaxed);
   if (biased_lock_is_own(lock) || biased_lock_try_shut_out_owner(lock)) return true;
@@ -89,7 +89,7 @@ enum hipmm_status biased_lock_enter_slowly(struct biased_lock *lock, const struc
                             "this thread is in a call of it already: what is called back from below cannot use it; put "
                             "failure_callback, and the like, on top of it",
                             0, 0, 0);
-  biased_lock_take_busy(lock);
+  biased_lock_acquire_busy(lock);
   return HIPMM_OK;
 }
 
@@ -101,7 +101,7 @@ void biased_lock_release_busy(struct biased_lock *lock)
 
 void biased_lock_own(struct biased_lock *lock)
 {
-  if (atomic_load(&lock->owner) || !thread_attend()) return;
+  if (atomic_load(&lock->owner) || !thread_register()) return;
   atomic_store(&lock->owner, thread_memories);
   gate_open(&lock->gate);
 }

@@ -33,22 +33,22 @@ static inline bool biased_lock_is_own(const struct biased_lock *lock)
 /* Whether the calling thread holds it, and must not take it. */
 bool biased_lock_is_held(const struct biased_lock *lock);
 
-void biased_lock_take_busy(struct biased_lock *lock);
+void biased_lock_acquire_busy(struct biased_lock *lock);
 void biased_lock_release_busy(struct biased_lock *lock);
 
 /* The owner's way; false, and nothing done, if the caller has to go the other one. */
-static inline bool biased_lock_pass(struct biased_lock *lock)
+static inline bool biased_lock_enter_gate(struct biased_lock *lock)
 {
   return __builtin_expect(biased_lock_is_own(lock) && !gate_is_passed(&lock->gate) && gate_enter(&lock->gate), 1);
 }
 
-static inline void biased_lock_take(struct biased_lock *lock)
+static inline void biased_lock_acquire(struct biased_lock *lock)
 {
-  if (!biased_lock_pass(lock)) biased_lock_take_busy(lock);
+  if (!biased_lock_enter_gate(lock)) biased_lock_acquire_busy(lock);
 }
 
 /* Takes it if that needs no waiting; false, and nothing done, otherwise. */
-bool lock_try(struct biased_lock *lock);
+bool biased_lock_try(struct biased_lock *lock);
 
 /* For the ops of a resource that holds it while it calls its upstream: takes it, but refuses a thread that holds it, as
  * something below has called back what stands above. */
@@ -56,7 +56,7 @@ enum hipmm_status biased_lock_enter_slowly(struct biased_lock *lock, const struc
 
 static inline enum hipmm_status biased_lock_enter(struct biased_lock *lock, const struct hipmm_services *services)
 {
-  return biased_lock_pass(lock) ? HIPMM_OK : biased_lock_enter_slowly(lock, services);
+  return biased_lock_enter_gate(lock) ? HIPMM_OK : biased_lock_enter_slowly(lock, services);
 }
 
 static inline void biased_lock_release(struct biased_lock *lock)

@@ -9,7 +9,7 @@
 #include <hipmm/plugin.h>
 #include <stdbool.h>
 
-enum { REACH_MOST_DEVICES = 64 };
+enum { DEVICE_REACH_MOST_DEVICES = 64 };
 
 struct reach {
   uint64_t devices; /* bit d: device d; never the source's own */
@@ -17,24 +17,24 @@ struct reach {
 };
 
 /* For create. With one device in the process, one call of hipGetDeviceCount. */
-enum hipmm_status reach_find(const struct hipmm_services *services, struct reach *reach_out);
+enum hipmm_status device_reach_find(const struct hipmm_services *services, struct reach *reach_out);
 
 /* Whether a runtime that returned `code` cannot give a device access at all, though hipDeviceCanAccessPeer said that the
- * device reaches the memory. Then the memory is used without, and reach_report says so once; any other code is a
+ * device reaches the memory. Then the memory is used without, and device_reach_report says so once; any other code is a
  * failure. */
-bool reach_is_refused(int code);
-void reach_report(const struct hipmm_services *services, enum hipmm_log_level level, const char *call, int code,
-                  int device);
+bool device_reach_is_refused(int code);
+void device_reach_report(const struct hipmm_services *services, enum hipmm_log_level level, const char *call, int code,
+                         int device);
 
 /* The first of the devices, which are not none. */
-static inline int reach_first(uint64_t devices)
+static inline int device_reach_first(uint64_t devices)
 {
   return __builtin_ctzll(devices);
 }
 
-static inline uint64_t reach_bit(int64_t device)
+static inline uint64_t device_reach_bit(int64_t device)
 {
-  return device >= 0 && device < REACH_MOST_DEVICES ? UINT64_C(1) << device : 0;
+  return device >= 0 && device < DEVICE_REACH_MOST_DEVICES ? UINT64_C(1) << device : 0;
 }
 
 #endif

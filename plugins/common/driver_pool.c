@@ -49,7 +49,7 @@ static enum hipmm_status driver_pool_count_reserved(struct driver_pool *pool, ui
 
 /* ---- The block_map: for pointers only where the reserve is counted ---- */
 
-enum hipmm_status driver_pool_hold(const struct driver_pool *pool, void *ptr, size_t bytes)
+enum hipmm_status driver_pool_track(const struct driver_pool *pool, void *ptr, size_t bytes)
 {
   const struct hipmm_services *services = pool->services;
   if (!pool->counts_reserve) return services->track(services, ptr, bytes);
@@ -59,8 +59,7 @@ enum hipmm_status driver_pool_hold(const struct driver_pool *pool, void *ptr, si
   return status;
 }
 
-static enum hipmm_status driver_pool_strike_out(const struct driver_pool *pool, void *ptr, size_t bytes,
-                                                size_t *bytes_out)
+static enum hipmm_status driver_pool_untrack(const struct driver_pool *pool, void *ptr, size_t bytes, size_t *bytes_out)
 {
   const struct hipmm_services *services = pool->services;
   enum hipmm_status status = services->untrack(services, ptr, bytes, bytes_out);
@@ -80,7 +79,7 @@ static enum hipmm_status driver_pool_obtain(const struct driver_pool *pool, size
   if (!ptr) /* ROCm 5.4 says success */
     return services->refuse(services, HIPMM_E_OUT_OF_MEMORY,
                             "hipMallocFromPoolAsync of {0:bytes} gave no memory and no error", bytes, 0, 0);
-  enum hipmm_status status = driver_pool_hold(pool, ptr, bytes);
+  enum hipmm_status status = driver_pool_track(pool, ptr, bytes);
   if (status)
     services->hip->FreeAsync(ptr, stream);
   else
@@ -144,13 +143,13 @@ enum hipmm_status driver_pool_deallocate(void *self, void *ptr, size_t bytes, si
   size_t held_bytes = 0;
   (void)alignment;
   if (!ptr) return HIPMM_OK;
-  enum hipmm_status status = driver_pool_strike_out(pool, ptr, bytes, &held_bytes);
+  enum hipmm_status status = driver_pool_untrack(pool, ptr, bytes, &held_bytes);
   if (status) return status;
   int previous = services->enter_device(services);
   status = pool->is_imported ? driver_pool_give_back_import(pool, ptr, stream)
                              : driver_pool_give_back(services, ptr, stream);
   services->leave_device(services, previous);
-  if (status && driver_pool_hold(pool, ptr, held_bytes))
+  if (status && driver_pool_track(pool, ptr, held_bytes))
     services->log(services, HIPMM_LOG_ERROR, "%p could not be freed and cannot be noted either: it is lost", ptr);
   return status;
 }

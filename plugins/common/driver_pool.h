@@ -124,6 +124,6 @@ void driver_pool_forget_import(struct driver_pool *pool, const void *ptr);
 void driver_pool_close_share(struct driver_pool *pool);
 
 /* Notes a block in the block_map, with or without counting it. */
-enum hipmm_status driver_pool_hold(const struct driver_pool *pool, void *ptr, size_t bytes);
+enum hipmm_status driver_pool_track(const struct driver_pool *pool, void *ptr, size_t bytes);
 
 #endif

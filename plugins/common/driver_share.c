@@ -64,9 +64,9 @@ static enum hipmm_status driver_share_allow_all(const struct driver_pool *pool, 
   enum hipmm_log_level level = pool->is_managed ? HIPMM_LOG_DEBUG : HIPMM_LOG_WARNING;
   if (!services->hip->MemPoolSetAccess) return HIPMM_OK;
   for (; devices; devices &= devices - 1) {
-    int code = services->hip->MemPoolSetAccess(pool->pool, reach_first(devices), HIPMM_HIP_ACCESS_READ_WRITE);
-    if (reach_is_refused(code))
-      reach_report(services, level, "hipMemPoolSetAccess", code, reach_first(devices));
+    int code = services->hip->MemPoolSetAccess(pool->pool, device_reach_first(devices), HIPMM_HIP_ACCESS_READ_WRITE);
+    if (device_reach_is_refused(code))
+      device_reach_report(services, level, "hipMemPoolSetAccess", code, device_reach_first(devices));
     else if (code)
       return services->refuse_hip(services, "hipMemPoolSetAccess", code, 0);
   }
@@ -77,9 +77,9 @@ enum hipmm_status driver_pool_allow(struct driver_pool *pool, const struct hipmm
 {
   const struct driver_pool_peer *rows = peers->items;
   struct reach reach;
-  enum hipmm_status status = reach_find(pool->services, &reach);
+  enum hipmm_status status = device_reach_find(pool->services, &reach);
   if (!status) status = driver_share_allow_rows(pool, peers);
-  for (size_t i = 0; !status && i < peers->count; i++) reach.devices &= ~reach_bit(rows[i].device);
+  for (size_t i = 0; !status && i < peers->count; i++) reach.devices &= ~device_reach_bit(rows[i].device);
   return status ? status : driver_share_allow_all(pool, reach.devices);
 }
 
@@ -265,7 +265,7 @@ static enum hipmm_status driver_share_open_pointer(struct driver_pool *pool, str
   if (!import.ptr) return driver_share_refuse_silence(services, "hipMemPoolImportPointer");
   if (driver_share_import_of(pool, import.ptr)) return driver_share_refuse_import(pool, import.ptr);
   enum hipmm_status status = driver_share_check_size(services, import.ptr, pointer.bytes);
-  if (!status) status = driver_pool_hold(pool, import.ptr, pointer.bytes);
+  if (!status) status = driver_pool_track(pool, import.ptr, pointer.bytes);
   if (status) {
     services->hip->FreeAsync(import.ptr, NULL);
     return status;

@@ -26,7 +26,7 @@ void gates_prepare(void)
   pthread_once(&once, gate_prepare);
 }
 
-void gates_agree(void)
+void gates_fence(void)
 {
   /* Registered, it does not fail. */
   if (atomic_load(&gates_are_light)) syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);

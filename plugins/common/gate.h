@@ -26,7 +26,7 @@ static inline bool gate_enter(struct gate *gate)
 {
   if (__builtin_expect(atomic_load_explicit(&gates_are_light, memory_order_relaxed), 1)) {
     atomic_store_explicit(&gate->inside, true, memory_order_relaxed);
-    atomic_signal_fence(memory_order_seq_cst); /* the store comes first: gates_agree() sees to the processor */
+    atomic_signal_fence(memory_order_seq_cst); /* the store comes first: gates_fence() sees to the processor */
   } else {
     atomic_exchange(&gate->inside, true);
   }
@@ -46,7 +46,7 @@ static inline bool gate_is_passed(const struct gate *gate)
   return atomic_load_explicit(&gate->inside, memory_order_relaxed);
 }
 
-/* For others: gate_shut on each gate, gates_agree once, gate_await on each; then what is behind them is the caller's
+/* For others: gate_shut on each gate, gates_fence once, gate_await on each; then what is behind them is the caller's
  * until gate_open. */
 static inline void gate_shut(struct gate *gate)
 {
@@ -58,7 +58,7 @@ static inline bool gate_is_shut(const struct gate *gate)
   return atomic_load_explicit(&gate->shut, memory_order_relaxed);
 }
 
-void gates_agree(void);
+void gates_fence(void);
 void gate_await(const struct gate *gate);
 
 static inline void gate_open(struct gate *gate)

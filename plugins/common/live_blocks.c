@@ -256,18 +256,18 @@ struct live_blocks_counts live_blocks_count(struct live_blocks *live)
 
 /* To a quarter in use at most, so that the table need not grow again soon. What is promised still has room. Without host
  * memory for the smaller table the large one stays. */
-static void live_blocks_trim(const struct live_blocks *live, struct live_blocks_shard *shard)
+static void live_blocks_trim_shard(const struct live_blocks *live, struct live_blocks_shard *shard)
 {
   size_t needed = shard->count + __atomic_load_n(&shard->promised, __ATOMIC_RELAXED), capacity = shard->capacity;
   while (capacity > FIRST_CAPACITY && 4 * needed <= capacity / 2) capacity /= 2;
   if (capacity < shard->capacity) live_blocks_resize(live, shard, capacity);
 }
 
-void live_trim(struct live_blocks *live)
+void live_blocks_trim(struct live_blocks *live)
 {
   for (size_t i = 0; i < LIVE_BLOCKS_SHARDS; i++) {
     pthread_mutex_lock(&live->shards[i].lock);
-    live_blocks_trim(live, &live->shards[i]);
+    live_blocks_trim_shard(live, &live->shards[i]);
     pthread_mutex_unlock(&live->shards[i].lock);
   }
 }

@@ -74,7 +74,7 @@ enum hipmm_status live_blocks_find_block(struct live_blocks *live, const void *p
 struct live_blocks_counts live_blocks_count(struct live_blocks *live);
 
 /* Gives host memory back that there are no records for any more: for ops->trim. */
-void live_trim(struct live_blocks *live);
+void live_blocks_trim(struct live_blocks *live);
 
 /* Nothing is inserted, taken or restored between these. */
 void live_blocks_lock(struct live_blocks *live);

@@ -18,7 +18,7 @@ static inline uint64_t sizes_round_up(uint64_t bytes, uint64_t multiple)
 }
 
 /* What a maximum allows beyond what is held, which may be more. */
-static inline uint64_t sizes_room(uint64_t maximum_bytes, uint64_t held_bytes)
+static inline uint64_t sizes_headroom(uint64_t maximum_bytes, uint64_t held_bytes)
 {
   return maximum_bytes > held_bytes ? maximum_bytes - held_bytes : 0;
 }

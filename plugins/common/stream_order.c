@@ -57,7 +57,7 @@ static void stream_order_remove_entry(struct streams *streams, const struct stre
     streams->table[hole] = streams->table[at];
     hole = at;
   }
-  streams->table[hole] = STREAM_CLEAN;
+  streams->table[hole] = STREAM_READY;
 }
 
 static enum hipmm_status stream_order_check_device(const struct streams *streams, hipStream_t handle)
@@ -77,7 +77,7 @@ static enum hipmm_status stream_order_check_device(const struct streams *streams
 static uint32_t stream_order_unused_id(struct streams *streams)
 {
   uint32_t id = streams->unused;
-  if (!id) return streams->count < MAX_STREAMS ? streams->count++ : STREAM_CLEAN;
+  if (!id) return streams->count < MAX_STREAMS ? streams->count++ : STREAM_READY;
   streams->unused = streams->items[id].next_unused;
   return id;
 }
@@ -113,7 +113,7 @@ static unsigned long long stream_order_number_of(const struct streams *streams, 
 static uint32_t stream_order_add(struct streams *streams, hipStream_t handle, unsigned long long number)
 {
   uint32_t id = stream_order_unused_id(streams);
-  if (!id) return STREAM_CLEAN;
+  if (!id) return STREAM_READY;
   struct stream *stream = &streams->items[id];
   /* A stream that was forgotten leaves its events. */
   stream->handle = handle;
@@ -122,7 +122,7 @@ static uint32_t stream_order_add(struct streams *streams, hipStream_t handle, un
   stream->in_use = true;
   stream->lasts = !handle;
   stream->gone = false;
-  stream->frees = stream->recorded = stream->passed = 0;
+  stream->frees = stream->recorded = stream->completed = 0;
   stream->n_marks = stream->marks_ahead = 0;
   if (handle == PER_THREAD) stream->thread = thread_number();
   *stream_order_entry_of(streams, handle, stream->thread) = (uint16_t)id;
@@ -138,7 +138,7 @@ void stream_lose(struct streams *streams, uint32_t id)
   stream->gone = true;
 }
 
-/* The stream that the handle names now, if it is known; STREAM_CLEAN if not, and its number then. The stream that the
+/* The stream that the handle names now, if it is known; STREAM_READY if not, and its number then. The stream that the
  * handle named before is lost. */
 static uint32_t stream_order_known_id(struct streams *streams, hipStream_t handle, unsigned long long *number_out)
 {
@@ -147,7 +147,7 @@ static uint32_t stream_order_known_id(struct streams *streams, hipStream_t handl
   *number_out = stream_order_number_of(streams, handle);
   if (id && streams->items[id].number == *number_out) return id;
   if (id) stream_lose(streams, id);
-  return STREAM_CLEAN;
+  return STREAM_READY;
 }
 
 uint32_t streams_known_id(struct streams *streams, hipStream_t handle)
@@ -220,7 +220,7 @@ static bool stream_order_record(struct streams *streams, struct stream *stream)
   return recorded;
 }
 
-uint64_t stream_note_free(struct streams *streams, uint32_t id)
+uint64_t stream_record_free(struct streams *streams, uint32_t id)
 {
   struct stream *stream = &streams->items[id];
   stream->frees++;
@@ -239,13 +239,13 @@ bool stream_cover(struct streams *streams, uint32_t id)
 void stream_poll(struct streams *streams, uint32_t id)
 {
   struct stream *stream = &streams->items[id];
-  if (stream->passed == stream->recorded) return;
+  if (stream->completed == stream->recorded) return;
   int cancel = cancel_forbid();
   int code = streams->services->hip->EventQuery(stream->event);
   if (code)
     streams->services->hip->GetLastError(); /* HIP keeps even "not ready" as the thread's last error */
   else
-    stream->passed = stream->recorded;
+    stream->completed = stream->recorded;
   cancel_allow(cancel);
 }
 
@@ -253,7 +253,7 @@ bool stream_wait(struct streams *streams, uint32_t waiter, uint32_t id, uint64_t
 {
   const struct hipmm_services *services = streams->services;
   struct stream *stream = &streams->items[id];
-  if (epoch <= stream->passed) return true;
+  if (epoch <= stream->completed) return true;
   if (stream_is_captured(streams, waiter)) return false;
   if (epoch > stream->recorded && !stream_cover(streams, id)) return false;
   int cancel = cancel_forbid();
@@ -269,7 +269,7 @@ bool stream_wait(struct streams *streams, uint32_t waiter, uint32_t id, uint64_t
 bool stream_host_wait(struct streams *streams, uint32_t id)
 {
   struct stream *stream = &streams->items[id];
-  if (stream->passed == stream->frees) return true;
+  if (stream->completed == stream->frees) return true;
   if (!stream_cover(streams, id)) return false;
   int cancel = cancel_forbid();
   int code = streams->services->hip->EventSynchronize(stream->event);
@@ -308,7 +308,7 @@ bool stream_host_wait_for(struct streams *streams, uint32_t id, uint64_t epoch)
 {
   struct stream *stream = &streams->items[id];
   const struct hipmm_hip *hip = streams->services->hip;
-  if (!stream->in_use || epoch <= stream->passed || epoch > stream->frees) return true; /* or of a forgotten one */
+  if (!stream->in_use || epoch <= stream->completed || epoch > stream->frees) return true; /* or of a forgotten one */
   stream->marks_ahead = MARKS_AFTER_WAIT;
   const struct mark *mark = stream_order_mark_for(stream, epoch);
   if (!mark) return stream_host_wait(streams, id);
@@ -324,10 +324,10 @@ bool stream_host_wait_for(struct streams *streams, uint32_t id, uint64_t epoch)
   return !code;
 }
 
-void stream_passed(struct streams *streams, uint32_t id)
+void stream_complete(struct streams *streams, uint32_t id)
 {
   struct stream *stream = &streams->items[id];
-  stream->recorded = stream->passed = stream->frees;
+  stream->recorded = stream->completed = stream->frees;
 }
 
 /* The stream has no entry in the table. */
@@ -352,7 +352,7 @@ void streams_forget_gone(struct streams *streams)
 {
   for (uint32_t id = STREAM_FIRST; id < streams->count; id++) {
     const struct stream *stream = &streams->items[id];
-    if (stream->in_use && stream->gone && stream->passed == stream->frees) stream_order_drop(streams, id);
+    if (stream->in_use && stream->gone && stream->completed == stream->frees) stream_order_drop(streams, id);
   }
 }
 

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 
 enum {
-  STREAM_CLEAN,         /* no stream's id: no work uses the block any more */
+  STREAM_READY,         /* no stream's id: no work uses the block any more */
   STREAM_FIRST,         /* the first stream's */
   MAX_STREAMS = 1 << 16 /* an id has 16 bits */
 };
@@ -38,7 +38,7 @@ struct stream {
   bool in_use;
   bool lasts; /* known to live until it is retired: its handle may be used later than the call that gave it */
   bool gone;  /* its handle names another stream by now */
-  uint64_t frees, recorded, passed;
+  uint64_t frees, recorded, completed;
   hipEvent_t event; /* NULL until first needed */
   struct mark marks[STREAM_MARKS];
   uint32_t next_unused; /* of a record that is not in use: the next such record */
@@ -49,7 +49,7 @@ struct stream {
 struct streams {
   const struct hipmm_services *services;
   enum record record;
-  struct stream *items; /* [STREAM_CLEAN] stands for no stream */
+  struct stream *items; /* [STREAM_READY] stands for no stream */
   uint16_t *table;      /* ids by hash of handle and thread, linear probing; 0: empty */
   uint32_t count;       /* items ever used */
   uint32_t unused;      /* the list of items to use again, through `next_unused` */
@@ -62,17 +62,17 @@ bool streams_open(struct streams *streams, const struct hipmm_services *services
 /* Destroys the events. The device is current. */
 void streams_close(struct streams *streams);
 
-/* The id of a stream as the calling thread means it, which uses it now. STREAM_CLEAN when it is new and there is no
+/* The id of a stream as the calling thread means it, which uses it now. STREAM_READY when it is new and there is no
  * room for one more. Refuses a stream of another device, whose work no event of this one stands for:
  * HIPMM_E_ARGUMENT. HIP is asked, where it can tell, about each stream that is not known yet. */
 enum hipmm_status streams_enter(struct streams *streams, hipStream_t handle, uint32_t *id_out);
 
-/* The id if the stream is known already; STREAM_CLEAN if not. The handle is good during this call: a handle that named
+/* The id if the stream is known already; STREAM_READY if not. The handle is good during this call: a handle that named
  * another stream before is not taken for that one. */
 uint32_t streams_known_id(struct streams *streams, hipStream_t handle);
 
 /* A free on this stream: returns its epoch. Records an event if that is to be done at each free. */
-uint64_t stream_note_free(struct streams *streams, uint32_t id);
+uint64_t stream_record_free(struct streams *streams, uint32_t id);
 
 /* Whether all frees on this stream are covered by an event, after recording one if its handle may be used. */
 bool stream_cover(struct streams *streams, uint32_t id);
@@ -83,7 +83,7 @@ void stream_poll(struct streams *streams, uint32_t id);
 /* Orders `waiter` after epoch `epoch` of stream `id`. False if that needs a handle that may be gone, or HIP refuses. */
 bool stream_wait(struct streams *streams, uint32_t waiter, uint32_t id, uint64_t epoch);
 
-/* Waits on the host until all frees on this stream have passed. False as above. */
+/* Waits on the host until all frees on this stream have completed. False as above. */
 bool stream_host_wait(struct streams *streams, uint32_t id);
 
 /* Marks where the stream is now, if the host was waiting for it of late, or if its handle may be gone by the time that
@@ -91,12 +91,12 @@ bool stream_host_wait(struct streams *streams, uint32_t id);
  * during this call. */
 void stream_mark(struct streams *streams, uint32_t id);
 
-/* Waits on the host until the free of this epoch has passed, and as little longer as marks allow. An epoch that the
+/* Waits on the host until the free of this epoch has completed, and as little longer as marks allow. An epoch that the
  * stream never had is of one that was forgotten. False as above. */
 bool stream_host_wait_for(struct streams *streams, uint32_t id, uint64_t epoch);
 
-/* All frees so far have passed: the caller has waited for the stream, or for the device. */
-void stream_passed(struct streams *streams, uint32_t id);
+/* All frees so far have completed: the caller has waited for the stream, or for the device. */
+void stream_complete(struct streams *streams, uint32_t id);
 
 /* Whether the stream, whose handle is good during this call, is being captured: nothing can be recorded on it then, and
  * it cannot wait. */
@@ -110,7 +110,7 @@ bool streams_any_captured(const struct streams *streams, uint32_t user);
  * device was waited for. */
 void stream_lose(struct streams *streams, uint32_t id);
 
-/* Forgets a stream whose frees have all passed and that has no free blocks; all such streams that are gone: the device
+/* Forgets a stream whose frees have all completed and that has no free blocks; all such streams that are gone: the device
  * was waited for. */
 void stream_forget(struct streams *streams, uint32_t id);
 void streams_forget_gone(struct streams *streams);

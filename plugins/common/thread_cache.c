@@ -70,7 +70,7 @@ static void thread_cache_make_memories(void)
   pthread_setspecific(key, (void *)(uintptr_t)thread_number());
 }
 
-bool thread_attend(void)
+bool thread_register(void)
 {
   if (!thread_memories) thread_cache_make_memories();
   return thread_memories && thread_memories != no_memories;
@@ -78,7 +78,7 @@ bool thread_attend(void)
 
 void thread_remember(uint64_t owner, const void *remembered_key, void *value)
 {
-  if (!thread_attend()) return;
+  if (!thread_register()) return;
   thread_memories[thread_memory_index(owner, remembered_key)] = (struct thread_memory){owner, remembered_key, value};
 }
 

@@ -47,7 +47,7 @@ void thread_remember(uint64_t owner, const void *key, void *value);
 
 /* The calling thread's end is told to every watch, and it has thread_memories; false if there is no memory for it, or
  * its end has been told already: destructors of the program's thread-specific values may run after that. */
-bool thread_attend(void);
+bool thread_register(void);
 
 /* Something that wants to know which threads end; linked into a list while it is open. The list's lock is not held while
  * `ended` runs, so `ended` may take any lock; but it makes its thread wait, and a thread that holds a lock of a resource

@@ -28,7 +28,7 @@ static enum hipmm_status device_create(const struct hipmm_services *services, co
   struct reach reach;
   (void)upstreams, (void)n_upstreams; /* it has none */
   enum hipmm_status status = peers_enable(services, options);
-  if (!status) status = reach_find(services, &reach);
+  if (!status) status = device_reach_find(services, &reach);
   if (!status) status = source_create(services, &device_memory, sizeof(struct device), &self);
   if (status) return status;
   peers_open(self, &reach);

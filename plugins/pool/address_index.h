@@ -11,16 +11,16 @@
 enum { FAN_BITS = 3, FAN = 1 << FAN_BITS, MAX_LEVELS = 10 };
 
 /* What a request may need of a block, from its start on. */
-enum room {
-  ROOM_BUSY,  /* bytes in granules that are in use anyway: what is put there keeps no idle granule from being moved */
-  ROOM_WHOLE, /* bytes */
-  ROOMS
+enum measure {
+  MEASURE_BUSY, /* bytes in granules that are in use anyway: what is put there keeps no idle granule from being moved */
+  MEASURE_WHOLE, /* bytes */
+  MEASURES
 };
 
 /* Of each child the most room, in units of HIPMM_ALIGNMENT, or more than there is; of cells exactly. More than 32 bits
  * hold looks like UINT32_MAX. */
 struct address_node {
-  _Alignas(64) uint32_t most[FAN][ROOMS];
+  _Alignas(64) uint32_t most[FAN][MEASURES];
 };
 
 _Static_assert(sizeof(struct address_node) == 64, "a node is a cache line");
@@ -46,7 +46,7 @@ void address_index_move(struct address_index *index, struct blocks *blocks, uint
                         uint64_t bytes);
 
 /* The lowest block with at least `units` of a room; BLOCK_NONE if there is none. */
-uint32_t address_index_fit(const struct address_index *index, const struct blocks *blocks, enum room room,
+uint32_t address_index_fit(const struct address_index *index, const struct blocks *blocks, enum measure measure,
                            uint64_t units);
 
 /* The highest block of at least `units` below the block `id`, or of all for BLOCK_NONE; BLOCK_NONE if there is none. */

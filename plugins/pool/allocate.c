@@ -6,10 +6,10 @@
 #include "allocate.h"
 
 /* A cache keeps blocks of at most CACHE_BLOCK_BYTES: what a search costs matters to small ones, and what they keep from
- * merging is little. It keeps CACHE_LEAST bytes in all, or its part of the share CACHE_SHARE of what the pool holds. */
+ * merging is little. It keeps CACHE_LEAST_BYTES bytes in all, or its part of the share CACHE_SHARE of what the pool holds. */
 enum {
   CACHE_BLOCK_BYTES = 4096,
-  CACHE_LEAST = 1 << 20,
+  CACHE_LEAST_BYTES = 1 << 20,
   CACHE_SHARE = 1024,
 };
 
@@ -20,81 +20,81 @@ enum { LARGE_BYTES = 1 << 20 }; /* see take_at_once */
 static enum hipmm_status pool_synchronize_device(struct pool *pool, uint32_t user)
 {
   enum hipmm_status status = streams_wait_for_device(&pool->heap.streams, user);
-  if (!status) heap_all_passed(&pool->heap);
+  if (!status) heap_complete_all(&pool->heap);
   return status;
 }
 
 /* ---- Allocating ---- */
 
 /* Free memory of streams whose handles may be gone comes back through the device, if there is enough to matter. */
-static uint32_t pool_take_withheld(struct pool *pool, const struct request *request)
+static uint32_t pool_allocate_unfenced(struct pool *pool, const struct request *request)
 {
-  if (heap_withheld_bytes(&pool->heap, request->stream) < request->bytes) return BLOCK_NONE;
+  if (heap_unfenced_bytes(&pool->heap, request->stream) < request->bytes) return BLOCK_NONE;
   if (pool_synchronize_device(pool, request->stream)) return BLOCK_NONE;
-  return heap_take_ready(&pool->heap, request);
+  return heap_allocate_ready(&pool->heap, request);
 }
 
 /* With several streams, a large request first looks which of their work is done: where it goes decides how well the
  * rest packs, and next to the work on so much memory a few driver calls are nothing. */
-static uint32_t pool_take_at_once(struct pool *pool, const struct request *request)
+static uint32_t pool_allocate_at_once(struct pool *pool, const struct request *request)
 {
   struct heap *heap = &pool->heap;
   uint32_t id;
-  if (heap->streams.active > 1 && request->bytes >= LARGE_BYTES) heap_look(heap);
-  id = heap_take_ready(heap, request);
-  if (!id && caches_empty(&pool->caches, heap)) id = heap_take_ready(heap, request);
+  if (heap->streams.active > 1 && request->bytes >= LARGE_BYTES) heap_poll(heap);
+  id = heap_allocate_ready(heap, request);
+  if (!id && caches_flush(&pool->caches, heap)) id = heap_allocate_ready(heap, request);
   return id;
 }
 
-static uint32_t pool_take_from_heap(struct pool *pool, const struct request *request)
+static uint32_t pool_allocate_from_heap(struct pool *pool, const struct request *request)
 {
   struct heap *heap = &pool->heap;
-  uint32_t id = pool_take_at_once(pool, request);
+  uint32_t id = pool_allocate_at_once(pool, request);
   if (id || heap->streams.active < 2) return id;
-  id = heap_take_passed(heap, request);
-  if (!id) id = heap_take_waiting(heap, request);
-  if (!id && !pool->ground.mapped) id = heap_take_merged(heap, request);
-  return id ? id : pool_take_withheld(pool, request);
+  id = heap_allocate_completed(heap, request);
+  if (!id) id = heap_allocate_waiting(heap, request);
+  if (!id && !pool->backing.mapped) id = heap_allocate_merged(heap, request);
+  return id ? id : pool_allocate_unfenced(pool, request);
 }
 
 /* The upstream, or the maximum, has no room: what lies idle makes some, if that can be enough. */
-static enum hipmm_status pool_take_by_exchange(struct pool *pool, const struct request *request, uint32_t *id_out)
+static enum hipmm_status pool_allocate_by_exchange(struct pool *pool, const struct request *request, uint32_t *id_out)
 {
   enum hipmm_status status = pool_synchronize_device(pool, request->stream);
-  if (!status) status = ground_expect(&pool->ground, &pool->heap, request);
-  if (!status) status = ground_release_idle(&pool->ground, &pool->heap, 0);
-  return status ? status : ground_take(&pool->ground, &pool->heap, request, id_out);
+  if (!status) status = backing_check_available(&pool->backing, &pool->heap, request);
+  if (!status) status = backing_release_idle(&pool->backing, &pool->heap, 0);
+  return status ? status : backing_allocate(&pool->backing, &pool->heap, request, id_out);
 }
 
 /* Granules that are partly in use count with the part that is not. */
 uint64_t pool_free_bytes(const struct pool *pool)
 {
-  return ground_bytes(&pool->ground) - pool->heap.live_bytes;
+  return backing_bytes(&pool->backing) - pool->heap.live_bytes;
 }
 
-static enum hipmm_status pool_take_after_growth(struct pool *pool, const struct request *request, uint32_t *id_out)
+static enum hipmm_status pool_allocate_by_growth(struct pool *pool, const struct request *request, uint32_t *id_out)
 {
-  uint64_t held_bytes = ground_bytes(&pool->ground);
-  if (blocks_are_exhausted(&pool->heap.blocks)) return pool_refuse_without_records(pool, request);
-  enum hipmm_status status = ground_take(&pool->ground, &pool->heap, request, id_out);
-  bool has_more = hipmm_is_out_of_memory(status) && ground_bytes(&pool->ground);
+  uint64_t held_bytes = backing_bytes(&pool->backing);
+  if (blocks_are_exhausted(&pool->heap.blocks)) return explain_exhausted_records(pool, request);
+  enum hipmm_status status = backing_allocate(&pool->backing, &pool->heap, request, id_out);
+  bool has_more = hipmm_is_out_of_memory(status) && backing_bytes(&pool->backing);
   if (has_more && !streams_any_captured(&pool->heap.streams, request->stream))
-    status = pool_take_by_exchange(pool, request, id_out);
+    status = pool_allocate_by_exchange(pool, request, id_out);
   if (!status) return HIPMM_OK;
   /* What was got in vain goes back: others may have use for it. */
-  if (ground_bytes(&pool->ground) > held_bytes) ground_release_idle(&pool->ground, &pool->heap, held_bytes);
-  return pool_explain(pool, status, request);
+  if (backing_bytes(&pool->backing) > held_bytes) backing_release_idle(&pool->backing, &pool->heap, held_bytes);
+  return explain_failure(pool, status, request);
 }
 
-/* Its frees have all passed. */
+/* Its frees have all completed. */
 static void pool_forget_stream(struct pool *pool, uint32_t id)
 {
   caches_end_stream(&pool->caches, &pool->heap, id);
-  heap_clean_stream(&pool->heap, id);
+  heap_complete_stream(&pool->heap, id);
   stream_forget(&pool->heap.streams, id);
 }
 
-/* Its frees have not all passed. */
+/* Its frees have not all completed. */
 static void pool_lose_stream(struct pool *pool, uint32_t id)
 {
   caches_end_stream(&pool->caches, &pool->heap, id);
@@ -109,7 +109,7 @@ static __attribute__((noinline)) enum hipmm_status pool_find_stream(struct pool 
   uint32_t id;
   enum hipmm_status status = streams_enter(streams, handle, &id);
   if (status) return status;
-  if (!id) status = pool_synchronize_device(pool, STREAM_CLEAN);
+  if (!id) status = pool_synchronize_device(pool, STREAM_READY);
   for (uint32_t known = STREAM_FIRST; !id && !status && known < streams->count; known++)
     pool_forget_stream(pool, known);
   if (!id && !status) status = streams_enter(streams, handle, &id);
@@ -130,20 +130,20 @@ static inline enum hipmm_status pool_enter_stream(struct pool *pool, const struc
 }
 
 /* A block of a cache that the thread has forgotten, as it uses more streams than it remembers. */
-static uint32_t pool_take_cached(struct pool *pool, struct cache *cache, const struct request *request,
-                                 hipStream_t handle)
+static uint32_t pool_allocate_cached(struct pool *pool, struct cache *cache, const struct request *request,
+                                     hipStream_t handle)
 {
   if (request->bytes > CACHE_BLOCK_BYTES || request->alignment != HIPMM_ALIGNMENT) return BLOCK_NONE;
-  return cache_take(cache, &pool->heap.blocks, handle, request->bytes >> UNIT_BITS, request->requested);
+  return cache_allocate(cache, &pool->heap.blocks, handle, request->bytes >> UNIT_BITS, request->requested);
 }
 
-static enum hipmm_status pool_locked(struct pool *pool, const struct cache *known, struct request *request,
-                                     hipStream_t stream, void **ptr_out)
+static enum hipmm_status pool_allocate_locked(struct pool *pool, const struct cache *known, struct request *request,
+                                              hipStream_t stream, void **ptr_out)
 {
   uint32_t id = BLOCK_NONE;
   if (!known) {
     struct cache *found = cache_find(&pool->caches, stream);
-    if (found) id = pool_take_cached(pool, found, request, stream);
+    if (found) id = pool_allocate_cached(pool, found, request, stream);
     if (id) {
       *ptr_out = (void *)(uintptr_t)block_of(&pool->heap.blocks, id)->start;
       return HIPMM_OK;
@@ -152,20 +152,20 @@ static enum hipmm_status pool_locked(struct pool *pool, const struct cache *know
   }
   enum hipmm_status status = pool_enter_stream(pool, known, stream, &request->stream);
   if (status) return status;
-  bool has_history = ground_has_history(&pool->ground, &pool->heap, request);
-  id = has_history ? granules_take_again(&pool->ground.granules, &pool->heap, request) : BLOCK_NONE;
-  if (!id) id = pool_take_from_heap(pool, request);
-  if (!id) status = pool_take_after_growth(pool, request, &id);
+  bool uses_hints = backing_uses_hints(&pool->backing, &pool->heap, request);
+  id = uses_hints ? granules_replay(&pool->backing.granules, &pool->heap, request) : BLOCK_NONE;
+  if (!id) id = pool_allocate_from_heap(pool, request);
+  if (!id) status = pool_allocate_by_growth(pool, request, &id);
   if (status) return status;
-  if (has_history) granules_note(&pool->ground.granules, &pool->heap, id);
+  if (uses_hints) granules_record(&pool->backing.granules, &pool->heap, id);
   *ptr_out = (void *)(uintptr_t)block_of(&pool->heap.blocks, id)->start;
   return HIPMM_OK;
 }
 
 /* Everything that is not a cache hit. */
-static __attribute__((noinline)) enum hipmm_status pool_slowly(struct pool *pool, const struct cache *cache,
-                                                               size_t bytes, size_t alignment, hipStream_t stream,
-                                                               void **ptr_out)
+static __attribute__((noinline)) enum hipmm_status pool_allocate_slowly(struct pool *pool, const struct cache *cache,
+                                                                        size_t bytes, size_t alignment,
+                                                                        hipStream_t stream, void **ptr_out)
 {
   if (!bytes) {
     *ptr_out = NULL;
@@ -177,7 +177,7 @@ static __attribute__((noinline)) enum hipmm_status pool_slowly(struct pool *pool
       .bytes = sizes_round_up(bytes, HIPMM_ALIGNMENT), .alignment = alignment, .requested = bytes};
   status = biased_lock_enter(&pool->lock, pool->services);
   if (status) return status;
-  status = pool_locked(pool, cache, &request, stream, ptr_out);
+  status = pool_allocate_locked(pool, cache, &request, stream, ptr_out);
   biased_lock_release(&pool->lock);
   return status;
 }
@@ -188,13 +188,13 @@ enum hipmm_status pool_allocate(void *self, size_t bytes, size_t alignment, hipS
   struct cache *cache = cache_of_thread(&pool->caches, stream);
   if (cache && bytes - 1 < CACHE_BLOCK_BYTES && alignment == HIPMM_ALIGNMENT) {
     uint64_t units = (bytes + HIPMM_ALIGNMENT - 1) / HIPMM_ALIGNMENT;
-    uint32_t id = cache_take(cache, &pool->heap.blocks, stream, units, bytes);
+    uint32_t id = cache_allocate(cache, &pool->heap.blocks, stream, units, bytes);
     if (id) {
       *ptr_out = (void *)(uintptr_t)block_of(&pool->heap.blocks, id)->start;
       return HIPMM_OK;
     }
   }
-  return pool_slowly(pool, cache, bytes, alignment, stream, ptr_out);
+  return pool_allocate_slowly(pool, cache, bytes, alignment, stream, ptr_out);
 }
 
 /* ---- Freeing and finding ---- */
@@ -209,8 +209,8 @@ static enum hipmm_status pool_refuse_pointer(const struct pool *pool, const void
 /* What a cache may keep. */
 static uint64_t pool_cache_bytes_for(const struct pool *pool)
 {
-  uint64_t share = ground_bytes(&pool->ground) / CACHE_SHARE / (pool->caches.count + 1);
-  return share > CACHE_LEAST ? share : CACHE_LEAST;
+  uint64_t share = backing_bytes(&pool->backing) / CACHE_SHARE / (pool->caches.count + 1);
+  return share > CACHE_LEAST_BYTES ? share : CACHE_LEAST_BYTES;
 }
 
 /* The thread's cache for the stream, after making room for the block in it; NULL if it is not for a cache. */
@@ -234,7 +234,7 @@ static enum hipmm_status pool_deallocate_locked(struct pool *pool, const struct 
   enum hipmm_status status = pool_enter_stream(pool, known, handle, &stream);
   if (status) return status;
   struct cache *cache = pool_cache_for(pool, id, handle, stream);
-  if (!cache || !cache_put(cache, &pool->heap.blocks, handle, id, requested)) heap_give(&pool->heap, id, stream);
+  if (!cache || !cache_add(cache, &pool->heap.blocks, handle, id, requested)) heap_free(&pool->heap, id, stream);
   return HIPMM_OK;
 }
 
@@ -275,7 +275,7 @@ enum hipmm_status pool_deallocate(void *self, void *ptr, size_t bytes, size_t al
     return pool_refuse_size(pool, ptr, bytes, requested);
   }
   struct cache *cache = cache_of_thread(&pool->caches, stream);
-  if (cache && block->bytes <= CACHE_BLOCK_BYTES && cache_keep(cache, &pool->heap.blocks, stream, id, requested))
+  if (cache && block->bytes <= CACHE_BLOCK_BYTES && cache_free(cache, &pool->heap.blocks, stream, id, requested))
     return HIPMM_OK;
   return pool_deallocate_slowly(pool, cache, id, requested, stream);
 }
@@ -293,8 +293,8 @@ enum hipmm_status pool_find(void *self, const void *ptr, struct hipmm_block *blo
 int pool_covers(void *self, const void *ptr)
 {
   struct pool *pool = self;
-  if (pool->ground.mapped || biased_lock_enter(&pool->lock, pool->services)) return 0;
-  bool covers = segments_have(&pool->ground.segments, ptr);
+  if (pool->backing.mapped || biased_lock_enter(&pool->lock, pool->services)) return 0;
+  bool covers = segments_hold(&pool->backing.segments, ptr);
   biased_lock_release(&pool->lock);
   return covers;
 }
@@ -306,9 +306,9 @@ enum hipmm_status pool_trim(void *self, size_t keep_bytes)
   struct pool *pool = self;
   enum hipmm_status status = biased_lock_enter(&pool->lock, pool->services);
   if (status) return status;
-  caches_empty(&pool->caches, &pool->heap);
-  status = pool_synchronize_device(pool, STREAM_CLEAN);
-  if (!status) status = ground_release_idle(&pool->ground, &pool->heap, keep_bytes);
+  caches_flush(&pool->caches, &pool->heap);
+  status = pool_synchronize_device(pool, STREAM_READY);
+  if (!status) status = backing_release_idle(&pool->backing, &pool->heap, keep_bytes);
   blocks_trim(&pool->heap.blocks);
   biased_lock_release(&pool->lock);
   return status;
@@ -340,8 +340,8 @@ void pool_thread_ended(struct thread_watch *watch, uint64_t thread)
 {
   struct pool *pool = (struct pool *)((char *)watch - offsetof(struct pool, threads));
   biased_lock_disown(&pool->lock);
-  if (!lock_try(&pool->lock)) {
-    caches_leave(&pool->caches, thread);
+  if (!biased_lock_try(&pool->lock)) {
+    caches_abandon(&pool->caches, thread);
     return;
   }
   caches_end_thread(&pool->caches, &pool->heap, thread);

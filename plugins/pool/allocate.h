@@ -12,7 +12,7 @@ struct pool {
   struct caches caches;
   struct biased_lock lock; /* of heap and ground, and of which caches there are */
   struct heap heap;
-  struct ground ground;
+  struct backing backing;
   struct thread_watch threads;
 };
 
@@ -36,7 +36,7 @@ uint64_t pool_free_bytes(const struct pool *pool);
 
 /* explain.c: adds to the error record why a request failed with this status, after all that serve.c tries. Returns the
  * status for the caller. The pool's lock is held. */
-enum hipmm_status pool_refuse_without_records(const struct pool *pool, const struct request *request);
-enum hipmm_status pool_explain(const struct pool *pool, enum hipmm_status status, const struct request *request);
+enum hipmm_status explain_exhausted_records(const struct pool *pool, const struct request *request);
+enum hipmm_status explain_failure(const struct pool *pool, enum hipmm_status status, const struct request *request);
 
 #endif

@@ -39,8 +39,8 @@ struct block {
   };
   uint32_t before, after;  /* neighbours in the region */
   uint32_t next, previous; /* free: its neighbours in the free_index */
-  uint32_t vacant;         /* free: granules in it that have no memory (granules.h); live: 0 */
-  uint16_t stream;         /* free: whose work may still use it; STREAM_CLEAN: nobody's */
+  uint32_t uncommitted;    /* free: granules in it that have no memory (granules.h); live: 0 */
+  uint16_t stream;         /* free: whose work may still use it; STREAM_READY: nobody's */
   uint8_t state;
 };
 
@@ -94,7 +94,7 @@ void block_set_bounds(struct blocks *blocks, uint32_t id, uint64_t start, uint64
 
 /* Makes it the one that the map has for where it starts. Not done for what is free: the map is large, and much of what
  * it is asked for is far from all that was looked at before. */
-void block_show(struct blocks *blocks, uint32_t id);
+void block_publish(struct blocks *blocks, uint32_t id);
 
 /* Host memory that the records and the map take, in bytes: at most, by what was used; and as the system tells. */
 uint64_t blocks_metadata_bytes(const struct blocks *blocks);

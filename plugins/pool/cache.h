@@ -22,10 +22,10 @@ struct cache_bin {
 
 struct cache {
   struct gate gate;
-  uint32_t stream; /* of the pool's streams; STREAM_CLEAN: the cache is not in use */
+  uint32_t stream; /* of the pool's streams; STREAM_READY: the cache is not in use */
   hipStream_t handle;
   uint64_t thread;     /* whose; 0: nobody's */
-  bool is_left;        /* that thread has ended: it set this without a lock */
+  bool is_abandoned;   /* that thread has ended: it set this without a lock */
   uint64_t bytes;      /* kept */
   uint64_t most_bytes; /* that it may keep, blocks in all */
   int64_t requested;   /* allocated from it less freed to it, as requested */
@@ -44,7 +44,7 @@ struct caches {
   struct cache *items;
   struct cache_index *index; /* where to find items by thread and stream */
   uint32_t count;            /* items ever used */
-  bool any_is_left;          /* of items */
+  bool any_is_abandoned;     /* of items */
 };
 
 bool caches_open(struct caches *caches, const struct hipmm_services *services);
@@ -69,11 +69,11 @@ void cache_make_room(struct cache *cache, struct heap *heap, uint32_t id);
 
 /* The calling thread ends and has no time to empty its caches: they are nobody's, and what they keep comes back when the
  * pool would otherwise grow, on trim, or when a cache is needed. No lock needed. */
-void caches_leave(struct caches *caches, uint64_t thread);
+void caches_abandon(struct caches *caches, uint64_t thread);
 
 /* Every cache: whether any kept anything. Those of a stream, or a thread, which are then out of use. The pool's lock is
  * held. */
-bool caches_empty(struct caches *caches, struct heap *heap);
+bool caches_flush(struct caches *caches, struct heap *heap);
 void caches_end_stream(struct caches *caches, struct heap *heap, uint32_t stream);
 void caches_end_thread(struct caches *caches, struct heap *heap, uint64_t thread);
 
@@ -86,8 +86,8 @@ struct cache_totals {
 struct cache_totals caches_totals(struct caches *caches);
 
 /* Nobody uses a cache until they go on; what they keep bears its stream. The pool's lock is held. */
-void caches_stop(struct caches *caches, struct heap *heap);
-void caches_go_on(struct caches *caches);
+void caches_pause(struct caches *caches, struct heap *heap);
+void caches_resume(struct caches *caches);
 
 /* ---- The hit ---- */
 
@@ -126,8 +126,8 @@ static inline struct cache_bin *cache_bin_for(struct cache *cache, uint64_t unit
 
 /* A block of exactly `units`, made live; BLOCK_NONE if there is none. In both, `handle` is the stream that the caller
  * has in mind: the cache may have come to serve another one since the thread remembered it. */
-static inline uint32_t cache_take(struct cache *cache, struct blocks *blocks, hipStream_t handle, uint64_t units,
-                                  uint64_t requested)
+static inline uint32_t cache_allocate(struct cache *cache, struct blocks *blocks, hipStream_t handle, uint64_t units,
+                                      uint64_t requested)
 {
   if (!gate_enter(&cache->gate)) return BLOCK_NONE;
   struct cache_bin *bin = cache->handle == handle ? cache_bin_of(cache, units) : NULL;
@@ -145,8 +145,8 @@ static inline uint32_t cache_take(struct cache *cache, struct blocks *blocks, hi
   return id;
 }
 
-/* What cache_keep does inside the gate, or for an owner that holds the pool's lock. */
-static inline bool cache_put(struct cache *cache, struct blocks *blocks, hipStream_t handle, uint32_t id,
+/* What cache_free does inside the gate, or for an owner that holds the pool's lock. */
+static inline bool cache_add(struct cache *cache, struct blocks *blocks, hipStream_t handle, uint32_t id,
                              uint64_t requested)
 {
   struct block *block = block_of(blocks, id);
@@ -164,11 +164,11 @@ static inline bool cache_put(struct cache *cache, struct blocks *blocks, hipStre
 
 /* Keeps a block that the caller has claimed (block_claim). False, and nothing done, if the cache is full, its gate
  * shut, or it is no longer in use. */
-static inline bool cache_keep(struct cache *cache, struct blocks *blocks, hipStream_t handle, uint32_t id,
+static inline bool cache_free(struct cache *cache, struct blocks *blocks, hipStream_t handle, uint32_t id,
                               uint64_t requested)
 {
   if (!gate_enter(&cache->gate)) return false;
-  bool kept = cache_put(cache, blocks, handle, id, requested);
+  bool kept = cache_add(cache, blocks, handle, id, requested);
   gate_leave(&cache->gate);
   return kept;
 }

@@ -10,38 +10,38 @@ static uint64_t explain_available_bytes(const struct pool *pool)
 {
   const struct heap *heap = &pool->heap;
   uint64_t bytes = 0;
-  if (!pool->ground.mapped) return heap_largest_free(heap);
+  if (!pool->backing.mapped) return heap_largest_free(heap);
   for (uint32_t id = 1; id < heap->blocks.count; id++) {
     const struct block *block = block_of(&heap->blocks, id);
-    if (block_state(block) == BLOCK_FREE) bytes += idle_bytes_in(&pool->ground.granules.pieces, block);
+    if (block_state(block) == BLOCK_FREE) bytes += idle_bytes_in(&pool->backing.granules.chunks, block);
   }
   return bytes;
 }
 
 /* What the maximum allows beyond what is held. */
-static uint64_t explain_room_bytes(const struct ground *ground)
+static uint64_t explain_headroom(const struct backing *backing)
 {
-  return sizes_room(ground_maximum_bytes(ground), ground_bytes(ground));
+  return sizes_headroom(backing_maximum_bytes(backing), backing_bytes(backing));
 }
 
 static enum hipmm_status explain_maximum(const struct pool *pool, const struct request *request)
 {
   const struct hipmm_services *services = pool->services;
-  uint64_t room = explain_room_bytes(&pool->ground), available = explain_available_bytes(pool);
+  uint64_t headroom = explain_headroom(&pool->backing), available = explain_available_bytes(pool);
   /* A segment of its own does not join what is free elsewhere. */
-  uint64_t most = pool->ground.mapped ? available + room : available > room ? available : room;
+  uint64_t most = pool->backing.mapped ? available + headroom : available > headroom ? available : headroom;
   enum hipmm_status status =
       services->refuse(services, HIPMM_E_OUT_OF_MEMORY,
                        "cannot allocate {0:bytes}: maximum_size {1:bytes} is reached, with {2:bytes} of it free",
-                       request->requested, ground_maximum_bytes(&pool->ground), pool_free_bytes(pool) + room);
+                       request->requested, backing_maximum_bytes(&pool->backing), pool_free_bytes(pool) + headroom);
   return services->explain(services, status,
-                           pool->ground.mapped
+                           pool->backing.mapped
                                ? "all streams were waited for; {0:bytes} are held, {1:bytes} of it in idle pieces that "
                                  "can be put together, {2:bytes} more are allowed: {3:bytes} can be had now"
                                : "all streams were waited for and what is free was merged; {0:bytes} are held, "
                                  "{1:bytes} of it free in one piece, {2:bytes} more are allowed: {3:bytes} can "
                                  "be had now",
-                           ground_bytes(&pool->ground), available, room, most);
+                           backing_bytes(&pool->backing), available, headroom, most);
 }
 
 static enum hipmm_status explain_upstream(const struct pool *pool, enum hipmm_status status,
@@ -49,15 +49,15 @@ static enum hipmm_status explain_upstream(const struct pool *pool, enum hipmm_st
 {
   return pool->services->explain(
       pool->services, status,
-      pool->ground.mapped
+      pool->backing.mapped
           ? "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it free, {3:bytes} in idle pieces that can be "
             "put together now that all streams were waited for, and the upstream has not enough more"
           : "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it free, {3:bytes} in one piece now that all "
             "streams were waited for and what is free was merged, and the upstream has not enough more",
-      request->requested, ground_bytes(&pool->ground), pool_free_bytes(pool), explain_available_bytes(pool));
+      request->requested, backing_bytes(&pool->backing), pool_free_bytes(pool), explain_available_bytes(pool));
 }
 
-enum hipmm_status pool_refuse_without_records(const struct pool *pool, const struct request *request)
+enum hipmm_status explain_exhausted_records(const struct pool *pool, const struct request *request)
 {
   const struct blocks *blocks = &pool->heap.blocks;
   const struct hipmm_services *services = pool->services;
@@ -66,13 +66,14 @@ enum hipmm_status pool_refuse_without_records(const struct pool *pool, const str
                        "cannot allocate {0:bytes}: {1} blocks are allocated, and with the free ones between them the "
                        "pool has records for {2} and no more; free some, or allocate fewer and larger blocks",
                        request->requested, blocks->live, blocks->most - 1);
-  return services->explain(services, status, "{0:bytes} are held, {1:bytes} of it free", ground_bytes(&pool->ground),
+  return services->explain(services, status, "{0:bytes} are held, {1:bytes} of it free", backing_bytes(&pool->backing),
                            pool_free_bytes(pool), 0, 0);
 }
 
-enum hipmm_status pool_explain(const struct pool *pool, enum hipmm_status status, const struct request *request)
+enum hipmm_status explain_failure(const struct pool *pool, enum hipmm_status status, const struct request *request)
 {
-  if (status == HIPMM_E_LIMIT && (pool->ground.mapped || request_room(request) > explain_room_bytes(&pool->ground)))
+  if (status == HIPMM_E_LIMIT &&
+      (pool->backing.mapped || request_fit_bytes(request) > explain_headroom(&pool->backing)))
     return explain_maximum(pool, request);
   return hipmm_is_out_of_memory(status) ? explain_upstream(pool, status, request) : status;
 }

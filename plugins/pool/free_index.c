@@ -119,10 +119,10 @@ uint32_t free_index_fit(const struct free_index *index, const struct blocks *blo
   *fit_out = FIT_LIST;
   if (id) return id;
   *fit_out = FIT_BUSY;
-  if (bytes < blocks->granule_bytes) id = address_index_fit(&index->tree, blocks, ROOM_BUSY, units);
+  if (bytes < blocks->granule_bytes) id = address_index_fit(&index->tree, blocks, MEASURE_BUSY, units);
   if (id) return id;
   *fit_out = FIT_ANYWHERE;
-  id = address_index_fit(&index->tree, blocks, ROOM_WHOLE, units);
+  id = address_index_fit(&index->tree, blocks, MEASURE_WHOLE, units);
   if (!id) *fit_out = FIT_NONE;
   return id;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* segments.h: a pool's memory as pieces that its upstream gave, each a region of the heap. The caller holds the pool's
+/* segments.h: a pool's memory as chunks that its upstream gave, each a region of the heap. The caller holds the pool's
  * lock. */
 #ifndef HIPMM_POOL_SEGMENTS_H
 #define HIPMM_POOL_SEGMENTS_H
@@ -32,7 +32,7 @@ enum hipmm_status segments_close(struct segments *segments);
 enum hipmm_status segments_grow(struct segments *segments, struct heap *heap, uint64_t bytes, uint32_t stream);
 
 /* Whether `ptr` is in one of them. */
-bool segments_have(const struct segments *segments, const void *ptr);
+bool segments_hold(const struct segments *segments, const void *ptr);
 
 /* Gives idle segments back while more than `keep_bytes` are held, the largest that fit first. */
 enum hipmm_status segments_release_idle(struct segments *segments, struct heap *heap, uint64_t keep_bytes);

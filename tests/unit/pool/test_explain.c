@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of what sub-allocators say when memory is short: what is held, free, and in one piece, after they waited for
+/* Tests of what sub-allocators say when memory is short: what is held, free, and in one chunk, after they waited for
  * the work of other streams, and whose limit it is. What they say can be had can be had. */
 #include "../../../plugins/pool/allocate.h"
 #include "../../support/fixture.h"
@@ -91,7 +91,7 @@ static void says_what_waiting_gave_in_segments(void **state)
   says_what_waiting_gave("segments");
 }
 
-/* Free memory on both sides of what is live cannot be joined; what would be in one piece is said. */
+/* Free memory on both sides of what is live cannot be joined; what would be in one chunk is said. */
 static void says_what_is_in_one_piece(void **state)
 {
   (void)state;

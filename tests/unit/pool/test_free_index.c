@@ -167,7 +167,7 @@ static uint64_t in_units(uint64_t bytes)
 }
 
 /* Of each cell the most room, by the plain array. */
-static uint64_t cells[ROOMS][THREAD_SLOTS * 8];
+static uint64_t cells[MEASURES][THREAD_SLOTS * 8];
 
 static uint32_t n_cells_in_use;
 
@@ -179,9 +179,9 @@ static void fill_cells(void)
     if (!slot->id || is_listed(block_in(slot))) continue;
     uint32_t cell = block_cell(&blocks, block_in(slot)->start);
     assert_in_range(cell, 0, THREAD_SLOTS * 8 - 1);
-    cells[ROOM_WHOLE][cell] = larger(cells[ROOM_WHOLE][cell], in_units(block_in(slot)->bytes));
+    cells[MEASURE_WHOLE][cell] = larger(cells[MEASURE_WHOLE][cell], in_units(block_in(slot)->bytes));
     uint64_t busy = prefix_of(block_in(slot), blocks.granule_bytes);
-    cells[ROOM_BUSY][cell] = larger(cells[ROOM_BUSY][cell], in_units(busy));
+    cells[MEASURE_BUSY][cell] = larger(cells[MEASURE_BUSY][cell], in_units(busy));
     if (cell >= n_cells_in_use) n_cells_in_use = cell + 1;
   }
 }
@@ -191,7 +191,7 @@ static void assert_nodes_know(void)
 {
   if (!blocks.granule_bytes) return;
   fill_cells();
-  for (unsigned room = 0; room < ROOMS; room++)
+  for (unsigned room = 0; room < MEASURES; room++)
     for (uint32_t cell = 0; cell < n_cells_in_use; cell++) {
       assert_int_equal(idx.tree.levels[0][cell / FAN].most[cell % FAN][room], cells[room][cell]);
       uint32_t child = cell;

@@ -243,7 +243,7 @@ static void recovers_from_an_exhausted_device(void **state)
   fixture_free(fixture_allocate(256 * MIB, NULL), 256 * MIB, NULL);
 }
 
-/* Only mapped memory can: half of it is free, but in no piece of more than one granule. */
+/* Only mapped memory can: half of it is free, but in no chunk of more than one granule. */
 static void moves_memory_under_a_block_that_no_hole_fits(void **state)
 {
   needs_software();
