@@ -157,8 +157,8 @@ uint32_t global_find_completed(struct global *global, const struct request *requ
     stream_cover(streams, stream);
     uint64_t before = stream_of(streams, stream)->completed;
     stream_poll(streams, stream);
-    uint64_t passed = stream_of(streams, stream)->completed;
-    if (passed != before) any |= global_complete_up_to(global, stream, passed);
+    uint64_t completed = stream_of(streams, stream)->completed;
+    if (completed != before) any |= global_complete_up_to(global, stream, completed);
   }
   return any ? global_find_ready(global, request) : RANGE_NONE;
 }

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* address_index.c: lists of the cells, in which `next` and `previous` of a block are the neighbours, and the tree. */
+/* address_index.c: the lists of the cells, linked through `next` and `previous` of the blocks, and the tree. */
 #include "address_index.h"
 
 #include <string.h>
 
-/* ---- Room ---- */
+/* ---- Measures ---- */
 
 static uint32_t address_index_clamp(uint64_t units)
 {
   return units < UINT32_MAX ? (uint32_t)units : UINT32_MAX;
 }
 
-/* The bytes at the block's start that share a granule with other blocks; all of it, if it holds no whole granule. */
+/* The bytes at the block's start that share a granule with other blocks; all bytes, if it holds no whole granule. */
 static uint64_t address_index_busy_bytes(const struct blocks *blocks, const struct block *block)
 {
   uint64_t granule = blocks->granule_bytes, whole = (block->start + granule - 1) & ~(granule - 1);
@@ -42,7 +42,8 @@ static bool address_index_exceeds(const uint32_t units[MEASURES], const uint32_t
   return units[MEASURE_BUSY] > most[MEASURE_BUSY] || units[MEASURE_WHOLE] > most[MEASURE_WHOLE];
 }
 
-/* Sets the most room of a cell. The nodes above learn of more at once, of less when a search has looked in vain. */
+/* Sets a cell's largest blocks. The nodes above learn of a larger block at once, and of its loss when a search finds less
+ * than they know. */
 static void address_index_set_most(struct address_index *index, uint32_t cell, const uint32_t units[MEASURES])
 {
   uint32_t *most = index->levels[0][cell >> FAN_BITS].most[cell % FAN];
@@ -56,7 +57,7 @@ static void address_index_set_most(struct address_index *index, uint32_t cell, c
   }
 }
 
-/* A search has found less in all of the node than what the node above knows. */
+/* A search has found less in the whole node than the node above knows. */
 static void address_index_correct(const struct address_index *index, uint32_t level, uint32_t node,
                                   enum measure measure)
 {
@@ -142,7 +143,7 @@ static size_t address_index_table_bytes(uint32_t n_cells)
   return nodes * sizeof(struct address_node) + n_cells * sizeof(uint32_t);
 }
 
-/* Lays the levels out in `table`, the heads behind them. */
+/* Lays out the levels in `table`, and the heads behind them. */
 static struct address_index address_index_lay_out(void *table, uint32_t n_cells)
 {
   struct address_index index = {.n_cells = n_cells};
@@ -157,7 +158,7 @@ static struct address_index address_index_lay_out(void *table, uint32_t n_cells)
   return index;
 }
 
-/* What `small` knows of its cells, which are the first of the new index. */
+/* Copies what `small` knows of its cells, which are the first cells of the new index. */
 static void address_index_copy(struct address_index *index, const struct address_index *small)
 {
   uint32_t n = small->n_cells;
@@ -251,7 +252,7 @@ void address_index_move(struct address_index *index, struct blocks *blocks, uint
     block_set_bounds(blocks, id, start, bytes);
     address_index_refresh(
         index, blocks,
-        address_index_link(index, blocks, id)); /* first, so that what they have in common need not sink and rise */
+        address_index_link(index, blocks, id)); /* first, so that the nodes above both cells need not sink and rise */
   }
   address_index_refresh(index, blocks, cell);
 }
@@ -263,7 +264,7 @@ uint32_t address_index_fit(const struct address_index *index, const struct block
   while ((cell = address_index_cell_from(index, measure, cell, address_index_clamp(units))) < index->n_cells) {
     for (uint32_t id = index->heads[cell]; id; id = block_of(blocks, id)->next)
       if (address_index_units_in(blocks, block_of(blocks, id), measure) >= units) return id;
-    cell++; /* it only looked as if it had that much */
+    cell++; /* UINT32_MAX stands for more than one size */
   }
   return BLOCK_NONE;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* backing.c: one choice between two ways to grow, made when the pool is created. */
+/* backing.c: the choice between granules and segments, which is made when the pool is created. */
 #include "backing.h"
 #include "idle.h"
 
 static const char *backing_reason_not_mapped(const struct hipmm_resource *upstream, enum hipmm_status status)
 {
-  if (!upstream->ops->mapping) return "the upstream hands out no virtual memory";
-  return status == HIPMM_E_LIMIT ? "maximum_size is less than the smallest piece that can be mapped"
+  if (!upstream->ops->mapping) return "the upstream has no virtual memory";
+  return status == HIPMM_E_LIMIT ? "maximum_size is less than the smallest chunk that can be mapped"
                                  : "this runtime or device has no virtual memory management";
 }
 
@@ -14,18 +14,17 @@ enum hipmm_status backing_open(struct backing *backing, struct heap *heap, const
                                struct hipmm_resource *upstream, enum growth growth, uint64_t maximum_bytes)
 {
   *backing = (struct backing){.mapped = false};
-  const char *discouraged_reason = growth == GROWTH_AUTO ? chunks_discouraged_reason(upstream) : NULL;
-  if (discouraged_reason)
-    services->log(services, HIPMM_LOG_INFO, "growth segments: %s; \"growth\": \"mapped\" uses it", discouraged_reason);
-  if (growth != GROWTH_SEGMENTS && !discouraged_reason) {
+  const char *reason = growth == GROWTH_AUTO ? chunks_discouraged_reason(upstream) : NULL;
+  if (reason) services->log(services, HIPMM_LOG_INFO, "growth segments: %s; \"growth\": \"mapped\" uses it", reason);
+  if (growth != GROWTH_SEGMENTS && !reason) {
     enum hipmm_status status = granules_open(&backing->granules, heap, services, upstream, maximum_bytes);
     backing->mapped = !status;
     if (!status) {
-      services->log(services, HIPMM_LOG_INFO, "growth mapped: pieces of %llu bytes and more",
+      services->log(services, HIPMM_LOG_INFO, "growth mapped: chunks of %llu bytes and more",
                     (unsigned long long)backing->granules.chunks.granule_bytes);
       return HIPMM_OK;
     }
-    const char *reason = backing_reason_not_mapped(upstream, status);
+    reason = backing_reason_not_mapped(upstream, status);
     if (growth == GROWTH_MAPPED)
       return services->fail(services, HIPMM_E_NOT_SUPPORTED, "growth",
                             "\"mapped\" is not possible here: %s; write \"auto\"", reason);
@@ -43,30 +42,26 @@ void backing_close(struct backing *backing)
     segments_close(&backing->segments);
 }
 
-static enum hipmm_status backing_allocate_segment(struct segments *segments, struct heap *heap,
-                                                  const struct request *request, uint32_t *id_out)
+/* ---- Allocating ---- */
+
+static enum hipmm_status backing_allocate_new(struct backing *backing, struct heap *heap, const struct request *request,
+                                              uint32_t *id_out)
 {
-  enum hipmm_status status = segments_grow(segments, heap, request_fit_bytes(request), request->stream);
+  if (backing->mapped) return granules_allocate(&backing->granules, heap, request, true, id_out);
+  enum hipmm_status status = segments_grow(&backing->segments, heap, request_fit_bytes(request), request->stream);
   if (status) return status;
   uint32_t id = heap_allocate_ready(heap, request);
   if (id) *id_out = id;
   return id ? HIPMM_OK : HIPMM_E_OUT_OF_MEMORY;
 }
 
-static enum hipmm_status backing_allocate_new(struct backing *backing, struct heap *heap, const struct request *request,
-                                              uint32_t *id_out)
-{
-  return backing->mapped ? granules_allocate(&backing->granules, heap, request, true, id_out)
-                         : backing_allocate_segment(&backing->segments, heap, request, id_out);
-}
-
-/* From memory under other addresses. HIPMM_E_OUT_OF_MEMORY when that is not enough. */
+/* In held memory that is mapped elsewhere. HIPMM_E_OUT_OF_MEMORY when there is not enough. */
 static enum hipmm_status backing_allocate_held(struct backing *backing, struct heap *heap,
                                                const struct request *request, uint32_t *id_out)
 {
   if (!backing->mapped) return HIPMM_E_OUT_OF_MEMORY;
   enum hipmm_status status = granules_allocate(&backing->granules, heap, request, false, id_out);
-  /* Where chunks may alias, all that was pending has been taken without a wait of the host. */
+  /* Where a chunk may have alias mappings, granules_allocate() has used all pending chunks without a host wait. */
   if (status != HIPMM_E_OUT_OF_MEMORY || backing->granules.chunks.may_alias) return status;
   if (!idle_is_pending(&backing->granules.chunks, heap)) return status;
   heap_wait(heap);
@@ -76,15 +71,15 @@ static enum hipmm_status backing_allocate_held(struct backing *backing, struct h
   return HIPMM_OK;
 }
 
-/* Where the host must wait before a chunk is moved, the device runs dry, in each round of a program that goes round.
- * There the pool grows first, by up to this part of the most that it had use for; then what comes finds memory where it
- * is. */
+/* Where the host must wait before it remaps a chunk, the device would idle in every iteration of a periodic workload.
+ * There the pool grows first, by up to this part of the peak of live memory, so that later iterations find memory where
+ * they need it. */
 enum { GROWTH_SHARE = 4 };
 
 static bool backing_grows_first(const struct backing *backing, const struct request *request)
 {
   return backing->mapped && !backing->granules.chunks.may_alias &&
-         backing_bytes(backing) + request->bytes <= backing->most_bytes + backing->most_bytes / GROWTH_SHARE;
+         backing_bytes(backing) + request->bytes <= backing->peak_live_bytes + backing->peak_live_bytes / GROWTH_SHARE;
 }
 
 enum hipmm_status backing_check_available(struct backing *backing, const struct heap *heap,
@@ -99,7 +94,7 @@ enum hipmm_status backing_allocate(struct backing *backing, struct heap *heap, c
   enum hipmm_status status = backing_check_available(backing, heap, request);
   if (status) return status;
   uint64_t wanted = heap->live_bytes + request->bytes;
-  if (wanted > backing->most_bytes) backing->most_bytes = wanted;
+  if (wanted > backing->peak_live_bytes) backing->peak_live_bytes = wanted;
   bool is_new_first = backing_grows_first(backing, request);
   status = (is_new_first ? backing_allocate_new : backing_allocate_held)(backing, heap, request, id_out);
   if (!hipmm_is_out_of_memory(status)) return status;
@@ -115,10 +110,12 @@ enum hipmm_status backing_fill(struct backing *backing, struct heap *heap, uint6
 
 enum hipmm_status backing_release_idle(struct backing *backing, struct heap *heap, uint64_t keep_bytes)
 {
-  backing->most_bytes = backing->granules.extra_bytes = 0;
+  backing->peak_live_bytes = backing->granules.extra_bytes = 0;
   return backing->mapped ? idle_release(&backing->granules.chunks, heap, keep_bytes)
                          : segments_release_idle(&backing->segments, heap, keep_bytes);
 }
+
+/* ---- Values ---- */
 
 void backing_set_maximum(struct backing *backing, uint64_t maximum_bytes)
 {
@@ -128,7 +125,6 @@ void backing_set_maximum(struct backing *backing, uint64_t maximum_bytes)
     backing->segments.maximum_bytes = maximum_bytes / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
 }
 
-/* Goes by granules: for introspection. */
 static uint64_t backing_first(const struct backing *backing, uint64_t start, uint64_t end, bool committed)
 {
   const struct chunks *chunks = &backing->granules.chunks;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* chunks.c: reserving, creating, mapping, and the tables that say what lies where. */
+/* chunks.c: reserves addresses, creates and maps chunks, and records which chunk is mapped where. */
 #include "chunks.h"
 #include "../../core/base/cancel.h"
 #include "../common/sizes.h"
 
 enum { MAX_CHUNKS = 1 << 20 };
 
-/* Where the device does not tell how much memory it has: more than any has today. */
+/* For a device that does not report its memory: more than any device has today. */
 static const uint64_t UNKNOWN_RANGE_BYTES = 1ull << 40;
 
 /* ---- Ranges ---- */
 
-/* What the pool's device has, whichever is the thread's; false if it does not tell. */
+/* The memory of the pool's device, whichever device is current; false if the device does not report it. */
 static bool chunks_query_device(const struct chunks *chunks, size_t *free_bytes_out, size_t *total_bytes_out)
 {
   const struct hipmm_services *services = chunks->services;
@@ -24,7 +24,7 @@ static bool chunks_query_device(const struct chunks *chunks, size_t *free_bytes_
   return !code;
 }
 
-/* Twice the device's memory: fragmentation of addresses costs nothing but addresses. */
+/* Twice the device's memory. Fragmentation of addresses is cheap: it takes no memory. */
 static uint64_t chunks_default_range_bytes(const struct chunks *chunks)
 {
   size_t free_bytes, total_bytes;
@@ -61,7 +61,7 @@ static void chunks_free_tables(const struct chunks *chunks, const struct range *
   services->host_free(services, range->mapped, chunks_bits_bytes(n));
 }
 
-/* Halves range->bytes, down to `least_bytes`, until there is room for so many: a process may have a limit on its
+/* Halves range->bytes, down to `least_bytes`, until the addresses can be reserved: a process may have a limit on its
  * addresses. */
 static enum hipmm_status chunks_reserve_addresses(const struct chunks *chunks, uint64_t least_bytes,
                                                   struct range *range)
@@ -105,7 +105,7 @@ enum hipmm_status chunks_reserve(struct chunks *chunks, uint64_t bytes, const st
 static const struct range *chunks_range_of(const struct chunks *chunks, uint64_t address)
 {
   const struct range *range = chunks->ranges;
-  while (address - range->start >= range->bytes) range++; /* every block lies in a range */
+  while (address - range->start >= range->bytes) range++; /* the address lies in a range */
   return range;
 }
 
@@ -154,12 +154,7 @@ uint32_t chunks_uncommitted(const struct chunks *chunks, uint64_t start, uint64_
   return (uint32_t)(uncommitted / chunks->granule_bytes);
 }
 
-/* ---- Places ---- */
-
-static bool chunks_bit(const uint64_t *words, uint64_t granule)
-{
-  return words[granule / 64] >> granule % 64 & 1;
-}
+/* ---- Mappings ---- */
 
 static void chunks_set_bits(uint64_t *words, uint64_t first, uint64_t n, bool value)
 {
@@ -189,7 +184,7 @@ const struct mapping *chunks_mapping(const struct chunks *chunks, uint32_t mappi
   return chunks_mapping_of(chunks, mapping);
 }
 
-static uint32_t chunks_mapping_at(const struct chunks *chunks, uint64_t address)
+static uint32_t chunks_mapping_number(const struct chunks *chunks, uint64_t address)
 {
   const struct range *range = chunks_range_of(chunks, address);
   return range->first + (uint32_t)((address - range->start) / chunks->granule_bytes);
@@ -210,7 +205,7 @@ uint32_t chunks_at(const struct chunks *chunks, uint64_t address, uint64_t *begi
 {
   const struct range *range = chunks_range_of(chunks, address);
   uint64_t granule = (address - range->start) / chunks->granule_bytes;
-  if (!chunks_bit(range->mapped, granule)) return CHUNK_NONE;
+  if (!(range->mapped[granule / 64] >> granule % 64 & 1)) return CHUNK_NONE;
   while (!range->mappings[granule].chunk) granule--;
   *begin_out = range->start + granule * chunks->granule_bytes;
   return range->mappings[granule].chunk;
@@ -218,7 +213,7 @@ uint32_t chunks_at(const struct chunks *chunks, uint64_t address, uint64_t *begi
 
 bool chunk_is_mapped_at(const struct chunks *chunks, uint32_t id, uint64_t address)
 {
-  return chunks_mapping_of(chunks, chunks_mapping_at(chunks, address))->chunk == id;
+  return chunks_mapping_of(chunks, chunks_mapping_number(chunks, address))->chunk == id;
 }
 
 static void chunks_set_mapped(const struct chunks *chunks, uint32_t mapping, uint64_t granules, bool mapped)
@@ -227,11 +222,13 @@ static void chunks_set_mapped(const struct chunks *chunks, uint32_t mapping, uin
   chunks_set_bits(range->mapped, mapping - range->first, granules, mapped);
 }
 
+/* `mapping`, or no mapping for 0, becomes the current one. */
 static void chunks_set_current(struct chunks *chunks, uint32_t id, uint32_t mapping)
 {
   struct chunk *chunk = chunk_of(chunks, id);
-  const struct range *range = chunks_range_of_mapping(chunks, mapping ? mapping : chunk->current);
-  chunks_set_bits(range->committed, (mapping ? mapping : chunk->current) - range->first, chunk->granules, mapping != 0);
+  uint32_t first = mapping ? mapping : chunk->current;
+  const struct range *range = chunks_range_of_mapping(chunks, first);
+  chunks_set_bits(range->committed, first - range->first, chunk->granules, mapping != 0);
   chunk->current = mapping;
 }
 
@@ -265,18 +262,15 @@ static enum hipmm_status chunks_remove_mapping(struct chunks *chunks, uint32_t i
   return HIPMM_OK;
 }
 
-static uint64_t chunks_last_mapped(const struct chunks *chunks, uint64_t start, uint64_t end)
-{
-  const struct range *range = chunks_range_of(chunks, start);
-  return chunks_last_bit(chunks, range, range->mapped, 0, start, end);
-}
-
 uint32_t chunks_last_alias(const struct chunks *chunks, uint64_t start, uint64_t end)
 {
-  uint64_t last = start < end ? chunks_last_mapped(chunks, start, end) : end, begin;
+  uint64_t begin;
+  if (start >= end) return 0;
+  const struct range *range = chunks_range_of(chunks, start);
+  uint64_t last = chunks_last_bit(chunks, range, range->mapped, 0, start, end);
   if (last == end) return 0;
   chunks_at(chunks, last, &begin);
-  return chunks_mapping_at(chunks, begin);
+  return chunks_mapping_number(chunks, begin);
 }
 
 enum hipmm_status chunks_unmap_alias(struct chunks *chunks, uint32_t mapping)
@@ -295,7 +289,7 @@ uint32_t chunk_next_alias(const struct chunks *chunks, uint32_t id, uint32_t map
 
 enum hipmm_status chunk_map(struct chunks *chunks, uint32_t id, uint64_t address)
 {
-  uint32_t mapping = chunks_mapping_at(chunks, address);
+  uint32_t mapping = chunks_mapping_number(chunks, address);
   enum hipmm_status status =
       chunks_mapping_of(chunks, mapping)->chunk == id ? HIPMM_OK : chunks_add_mapping(chunks, id, mapping);
   if (!status) chunks_set_current(chunks, id, mapping);
@@ -316,23 +310,12 @@ enum hipmm_status chunk_detach(struct chunks *chunks, uint32_t id, uint32_t stre
   return HIPMM_OK;
 }
 
-static uint32_t chunks_unused_id(struct chunks *chunks)
-{
-  uint32_t id = chunks->unused;
-  if (id)
-    chunks->unused = chunk_of(chunks, id)->next;
-  else if (chunks->count < MAX_CHUNKS)
-    id = chunks->count++;
-  return id;
-}
-
 static void chunks_free_id(struct chunks *chunks, uint32_t id)
 {
   *chunk_of(chunks, id) = (struct chunk){.next = chunks->unused};
   chunks->unused = id;
 }
 
-/* What the maximum allows beyond what is held. */
 static uint64_t chunks_headroom(const struct chunks *chunks)
 {
   return sizes_headroom(chunks->maximum_bytes, chunks->bytes);
@@ -344,12 +327,17 @@ static bool chunks_device_has(const struct chunks *chunks, uint64_t bytes)
   return chunks_query_device(chunks, &free_bytes, &total_bytes) && free_bytes >= bytes;
 }
 
-/* A new chunk of just this size, that lies nowhere. */
+/* Creates an unmapped chunk of exactly this size. */
 static enum hipmm_status chunks_create_exactly(struct chunks *chunks, uint64_t granules, uint32_t *id_out)
 {
   void *handle;
-  uint32_t id = chunks_unused_id(chunks);
-  if (!id) return HIPMM_E_LIMIT;
+  uint32_t id = chunks->unused;
+  if (id)
+    chunks->unused = chunk_of(chunks, id)->next;
+  else if (chunks->count < MAX_CHUNKS)
+    id = chunks->count++;
+  else
+    return HIPMM_E_LIMIT;
   int cancel = cancel_forbid();
   enum hipmm_status status = chunks->ops->create(chunks->upstream->self, granules * chunks->granule_bytes, &handle);
   cancel_allow(cancel);
@@ -368,7 +356,8 @@ static void chunks_update_peak(struct chunks *chunks)
   if (chunks->bytes > chunks->peak_bytes) chunks->peak_bytes = chunks->bytes;
 }
 
-/* The driver may count as used what it would free for us: so what it says it has not is asked for in one chunk. */
+/* The driver may report memory as used that it could free. If it reports too little free memory, a chunk of this size is
+ * created, to be sure, and destroyed. */
 enum hipmm_status chunks_check_available(struct chunks *chunks, uint64_t bytes)
 {
   uint32_t id;
@@ -394,7 +383,7 @@ enum hipmm_status chunk_create(struct chunks *chunks, uint64_t granules, uint32_
   return status;
 }
 
-void chunk_keep_unmapped(struct chunks *chunks, uint32_t id)
+void chunks_add_unmapped(struct chunks *chunks, uint32_t id)
 {
   chunk_of(chunks, id)->next = chunks->unmapped;
   chunks->unmapped = id;
@@ -420,7 +409,7 @@ enum hipmm_status chunk_destroy(struct chunks *chunks, uint32_t id)
   if (!status) status = chunks->ops->destroy(chunks->upstream->self, chunk->handle, chunk_bytes(chunks, id));
   cancel_allow(cancel);
   if (status) {
-    chunk_keep_unmapped(chunks, id);
+    chunks_add_unmapped(chunks, id);
     return status;
   }
   chunks->bytes -= chunk_bytes(chunks, id);
@@ -430,7 +419,7 @@ enum hipmm_status chunk_destroy(struct chunks *chunks, uint32_t id)
 
 /* ---- Life ---- */
 
-/* Whether the upstream was built when there was such a member, and has it. */
+/* Whether the upstream was built with a header that has the member, and sets it. */
 #define KNOWS(ops, member) \
   ((ops)->struct_size >= offsetof(struct hipmm_mapping, member) + sizeof(ops)->member && (ops)->member)
 
@@ -458,7 +447,7 @@ enum hipmm_status chunks_open(struct chunks *chunks, const struct hipmm_services
   return chunks->items ? HIPMM_OK : HIPMM_E_OUT_OF_MEMORY;
 }
 
-/* Nobody comes after us who could try again, so what fails is tried once more. */
+/* No later call could try again, so each call that fails is repeated once. */
 static void chunks_close_chunk(struct chunks *chunks, uint32_t id)
 {
   struct chunk *chunk = chunk_of(chunks, id);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* granules.c: puts memory under an allocation, chunk by chunk. Driver calls cost microseconds: this is the path of
- * growth, never of reuse. */
+/* granules.c: commits memory to the target of an allocation, chunk by chunk. Driver calls take microseconds, so this is
+ * for allocations that find no committed block, never for reuse. */
 #include "granules.h"
 #include "idle.h"
 
-/* New chunks have at most this part of what is held: a large pool moves fewer, larger chunks, at little cost in memory
- * that a chunk keeps because a part of it is in use. Where each move is slow there is to be one in place of six, for up
- * to two percent more memory. */
+/* A new chunk is at most this part of what is held: a large pool then maps fewer, larger chunks, and wastes little memory
+ * in chunks of which only a part is in use. Where mapping is slow, larger chunks reduce the number of mappings to about a
+ * sixth, for up to two percent more memory. */
 enum { CHUNK_SHARE = 1536, SLOW_CHUNK_SHARE = 256 };
 
-/* So many new chunks take longer than to ask whether they can be had. */
+/* To create so many chunks takes longer than to ask whether they are available. */
 enum { MANY_CHUNKS = 16 };
 
-/* A program that goes round, with little idle where it has most in use, may move the same few chunks to and fro in each
- * round. Where that is slow, it gets at most this part of what is held on top instead, and comes to rest. */
+/* A periodic workload with little idle memory at its peak may move the same few chunks in every iteration. Where mapping
+ * is slow, the pool allocates up to this part of what is held as extra chunks, so that the placement becomes stable. */
 enum { EXTRA_SHARE = 128 };
 
 static bool granules_is_committed(const void *backing, uint64_t start, uint64_t end)
@@ -48,7 +48,8 @@ void granules_close(struct granules *granules)
 
 /* ---- Growing ---- */
 
-/* A place that needs memory: `granules` of it are asked for from `address` on, and `room` can take memory. */
+/* A run of uncommitted granules: `granules` of them are to be committed, from `address` on, and a chunk there may have up
+ * to `fit` granules. */
 struct hole {
   uint64_t address;
   uint64_t granules, fit;
@@ -59,7 +60,7 @@ static uint64_t granules_hole_end(const struct chunks *chunks, const struct hole
   return hole->address + hole->granules * chunks->granule_bytes;
 }
 
-/* The last gap in [start, end). If it ends there, the uncommitted granules behind, up to `limit`, are room too. */
+/* The last hole in [start, end). If it reaches `end`, the uncommitted granules behind it, up to `limit`, fit too. */
 static bool granules_last_hole(const struct chunks *chunks, uint64_t start, uint64_t end, uint64_t limit,
                                struct hole *hole_out)
 {
@@ -82,30 +83,30 @@ static uint64_t granules_new_chunk_limit(const struct chunks *chunks)
   return most ? most : 1;
 }
 
-/* A block that memory is put under. It is in no list. */
+/* The block to be committed. It is in no list. */
 struct target {
   uint32_t id;
   struct block *block;
   uint32_t stream;      /* that will use it */
-  uint64_t end;         /* of what is asked for, a multiple of the granule */
-  bool is_replay;       /* it was asked for before, at such a moment */
-  bool may_be_pending;  /* memory that work on `stream` may still use, where it lay before, is good for it */
-  uint64_t pending_end; /* of such memory; 0: there is none */
-  struct block *last;   /* free block that a chunk was taken from: the next one likely lies there too. NULL: none yet */
+  uint64_t end;         /* of the request, a multiple of the granule */
+  bool is_replay;       /* its address comes from a placement hint */
+  bool may_be_pending;  /* chunks may come from blocks that are pending on `stream` */
+  uint64_t pending_end; /* end of the last such chunk; 0: there is none */
+  struct block *last;   /* free block that the last chunk came from: the next chunk is likely there. NULL: none yet */
 };
 
-/* A chunk that came here, up to `end`, has left a place that work of the stream may still use. */
+/* Work of the target's stream may still use the alias mapping of the chunk that now ends at `end`. */
 static void granules_mark_pending(struct target *target, struct heap *heap, uint64_t end)
 {
   if (end > target->pending_end) target->pending_end = end;
   stream_mark(&heap->streams, target->stream);
 }
 
-/* The free block in which the chunk lies, if the site's stream may use it; NULL if not. */
+/* The free block in which the chunk is mapped, if the target's stream may use it; NULL otherwise. */
 static struct block *granules_idle_holder(const struct chunks *chunks, const struct heap *heap, uint32_t chunk,
                                           struct target *target)
 {
-  if (!chunk_of(chunks, chunk)->current) return NULL; /* it is a unmapped */
+  if (!chunk_of(chunks, chunk)->current) return NULL; /* an unmapped chunk */
   uint64_t start = chunk_address(chunks, chunk), end = start + chunk_bytes(chunks, chunk);
   if (start >= target->end && block_holds(target->block, start, end))
     return target->may_be_pending || target->block->stream == STREAM_READY ? target->block : NULL;
@@ -116,7 +117,8 @@ static struct block *granules_idle_holder(const struct chunks *chunks, const str
   return target->last = block_of(&heap->blocks, id);
 }
 
-/* Puts the chunk that lay at the gap's end before back there, if it is idle and fits, which makes the gap shorter. */
+/* If an alias mapping ends the hole and its chunk is idle and fits, makes that mapping current again. The hole becomes
+ * shorter. */
 static bool granules_restore_alias(struct granules *granules, struct heap *heap, struct target *target,
                                    struct hole *hole)
 {
@@ -129,7 +131,7 @@ static bool granules_restore_alias(struct granules *granules, struct heap *heap,
   if (!holder) return false;
   if (chunk_detach(chunks, chunk, holder->stream, holder->epoch)) return false;
   holder->uncommitted += chunk_of(chunks, chunk)->granules;
-  chunk_map(chunks, chunk, begin); /* where it is mapped: that cannot fail */
+  chunk_map(chunks, chunk, begin); /* it is mapped there, so this cannot fail */
   target->block->uncommitted -= chunk_of(chunks, chunk)->granules;
   if (holder->stream != STREAM_READY) granules_mark_pending(target, heap, begin + chunk_bytes(chunks, chunk));
   hole->granules = hole->fit = (begin - hole->address) / chunks->granule_bytes;
@@ -137,7 +139,7 @@ static bool granules_restore_alias(struct granules *granules, struct heap *heap,
   return true;
 }
 
-/* Leaves in the gap what is behind the last chunk that lay there before: that may be of use yet. */
+/* Narrows the hole to the part behind its last alias mapping, so that this mapping remains for later. */
 static void granules_narrow_hole(const struct chunks *chunks, struct hole *hole)
 {
   uint64_t end = granules_hole_end(chunks, hole), begin;
@@ -151,8 +153,8 @@ static void granules_narrow_hole(const struct chunks *chunks, struct hole *hole)
   }
 }
 
-/* An idle chunk of at most `most` granules that the site's stream may use at once. *pending_out: work of it may still use
- * its last place. */
+/* Detaches an idle chunk of at most `most` granules that the target's stream may use at once. *pending_out: work of that
+ * stream may still use its alias mapping. */
 static enum hipmm_status granules_detach_idle(struct chunks *chunks, struct heap *heap, struct target *target,
                                               uint64_t most, uint32_t *chunk_out, bool *pending_out)
 {
@@ -169,8 +171,8 @@ static enum hipmm_status granules_detach_idle(struct chunks *chunks, struct heap
   return status;
 }
 
-/* Every idle chunk is too large for the gap: memory of one's size is given back and taken anew in smaller chunks. Waits
- * for work on it. That is seldom, as the small chunks stay; growing instead would be for ever. */
+/* Every idle chunk is too large for the hole: destroys one and creates smaller ones in its place. Waits for the work on
+ * it. That is rare, since the small chunks remain; to grow instead would increase the memory held for good. */
 static enum hipmm_status granules_exchange(struct chunks *chunks, struct heap *heap, struct target *target,
                                            uint64_t granules, uint32_t *chunk_out)
 {
@@ -181,7 +183,7 @@ static enum hipmm_status granules_exchange(struct chunks *chunks, struct heap *h
   uint64_t most = chunk_of(chunks, large)->granules;
   status = idle_await(chunks, heap, large, target->stream);
   if (status)
-    chunk_keep_unmapped(chunks, large);
+    chunks_add_unmapped(chunks, large);
   else
     status = chunk_destroy(chunks, large);
   return status ? status : chunk_create(chunks, granules < most ? granules : most, chunk_out);
@@ -193,7 +195,7 @@ static enum hipmm_status granules_create(struct chunks *chunks, const struct hol
   return chunk_create(chunks, hole->granules < most ? hole->granules : most, chunk_out);
 }
 
-/* A new chunk in place of one that would have to be moved. */
+/* Creates an extra chunk, so that no other chunk must move. */
 static enum hipmm_status granules_create_extra(struct granules *granules, const struct hole *hole, uint32_t *chunk_out)
 {
   struct chunks *chunks = &granules->chunks;
@@ -203,7 +205,7 @@ static enum hipmm_status granules_create_extra(struct granules *granules, const 
   return status;
 }
 
-/* A chunk for the gap. */
+/* Obtains a chunk for the hole: an unmapped one, an idle one, or a new one. */
 static enum hipmm_status granules_obtain_chunk(struct granules *granules, struct heap *heap, struct target *target,
                                                const struct hole *hole, bool may_create, uint32_t *chunk_out,
                                                bool *pending_out)
@@ -220,11 +222,11 @@ static enum hipmm_status granules_obtain_chunk(struct granules *granules, struct
   uint64_t peak_bytes = chunks->peak_bytes;
   status = granules_create(chunks, hole, chunk_out);
   if (chunks->peak_bytes > peak_bytes)
-    placement_hints_forget(&granules->hints); /* what went where did not fit well enough */
+    placement_hints_forget(&granules->hints); /* the placement needed more memory: start again */
   return status;
 }
 
-/* Maps the chunk at the address, which lies in uncommitted granules of the site. */
+/* Maps the chunk at the address, in uncommitted granules of the target. Unmaps alias mappings that are in the way. */
 static enum hipmm_status granules_map_chunk(struct chunks *chunks, struct heap *heap, struct target *target,
                                             uint32_t chunk, uint64_t address)
 {
@@ -239,11 +241,11 @@ static enum hipmm_status granules_map_chunk(struct chunks *chunks, struct heap *
   if (!status) status = chunk_map(chunks, chunk, address);
   if (!status) target->block->uncommitted -= chunk_of(chunks, chunk)->granules;
   if (!status) return HIPMM_OK;
-  chunk_keep_unmapped(chunks, chunk);
+  chunks_add_unmapped(chunks, chunk);
   return status;
 }
 
-/* Puts memory under every granule of the site from `start` on, the last gap first. */
+/* Commits every granule of the target from `start` on, the last hole first. */
 static enum hipmm_status granules_commit_range(struct granules *granules, struct heap *heap, struct target *target,
                                                uint64_t start, bool may_create)
 {
@@ -258,7 +260,7 @@ static enum hipmm_status granules_commit_range(struct granules *granules, struct
     granules_narrow_hole(chunks, &hole);
     enum hipmm_status status = granules_obtain_chunk(granules, heap, target, &hole, may_create, &chunk, &pending);
     if (status) return status;
-    /* At the end of the gap, so that what is left of it is one gap again. */
+    /* At the end of the hole, so that the rest is one hole again. */
     uint64_t size = chunk_of(chunks, chunk)->granules, left = size < hole.granules ? hole.granules - size : 0;
     uint64_t address = hole.address + left * chunks->granule_bytes;
     status = granules_map_chunk(chunks, heap, target, chunk, address);
@@ -268,7 +270,7 @@ static enum hipmm_status granules_commit_range(struct granules *granules, struct
   return HIPMM_OK;
 }
 
-/* What fits best, in a new range if need be. */
+/* Finds the best fit, in a new range if necessary. */
 static enum hipmm_status granules_find(struct granules *granules, struct heap *heap, const struct request *request,
                                        uint32_t *id_out)
 {
@@ -283,14 +285,14 @@ static enum hipmm_status granules_find(struct granules *granules, struct heap *h
   return *id_out ? HIPMM_OK : HIPMM_E_OUT_OF_MEMORY;
 }
 
-/* The driver must not unmap what work still uses; and whoever takes its place in the order of a stream must be able to
- * say when that was, which is not while the stream is captured. */
+/* A chunk may be remapped before its last use completes only if the driver keeps its old mapping, and if the new user can
+ * record an event after that use, which it cannot while its stream is captured. */
 static bool granules_may_be_pending(const struct granules *granules, const struct heap *heap, uint32_t stream)
 {
   return granules->chunks.may_alias && stream != STREAM_READY && !stream_is_captured(&heap->streams, stream);
 }
 
-/* The free block, to be backed for the request up to `end`. */
+/* The free block as the target of a request that ends at `end`. */
 static struct target granules_target_in(const struct chunks *chunks, const struct heap *heap, uint32_t id,
                                         const struct request *request, uint64_t end)
 {
@@ -298,14 +300,15 @@ static struct target granules_target_in(const struct chunks *chunks, const struc
       .id = id, .block = block_of(&heap->blocks, id), .stream = request->stream, .end = chunks_round_up(chunks, end)};
 }
 
-/* The same as granules_commit_range() for a block that is in its list, from `start` on, which need be no multiple of the granule. */
+/* Commits the target from `start` on, which need not be a multiple of the granule. Takes the block out of its list
+ * meanwhile. */
 static enum hipmm_status granules_commit_block(struct granules *granules, struct heap *heap, struct target *target,
                                                uint64_t start, bool may_create)
 {
   const struct chunks *chunks = &granules->chunks;
   if (!target->block->uncommitted) return HIPMM_OK;
   start = chunks_round_down(chunks, start);
-  if (chunks_last(chunks, start, target->end, false) == target->end) return HIPMM_OK; /* it is there */
+  if (chunks_last(chunks, start, target->end, false) == target->end) return HIPMM_OK; /* it is committed */
   target->may_be_pending = granules_may_be_pending(granules, heap, target->stream);
   heap_unlink(heap, target->id);
   enum hipmm_status status = granules_commit_range(granules, heap, target, start, may_create);
@@ -322,7 +325,8 @@ enum hipmm_status granules_check_available(struct granules *granules, const stru
   if (request->bytes <= idle) return HIPMM_OK;
   uint64_t more = request->bytes - idle;
   if (more / chunks->granule_bytes < MANY_CHUNKS * granules_new_chunk_limit(chunks)) return HIPMM_OK;
-  if (streams_any_captured(&heap->streams, request->stream)) return HIPMM_OK; /* and what may be asked is not sure */
+  /* A capture forbids the calls that would tell. */
+  if (streams_any_captured(&heap->streams, request->stream)) return HIPMM_OK;
   return chunks_check_available(chunks, more);
 }
 
@@ -336,7 +340,7 @@ enum hipmm_status granules_allocate(struct granules *granules, struct heap *heap
   struct target target = granules_target_in(&granules->chunks, heap, id, request, end);
   status = granules_commit_block(granules, heap, &target, target.block->start, may_create);
   if (status) return status;
-  /* What is pending and not asked for is left for the same stream. */
+  /* The pending part behind the request stays pending on the same stream. */
   if (target.pending_end > end)
     heap_mark_pending(heap, id, target.pending_end > target.end ? target.pending_end : target.end, request->stream);
   id = heap_allocate(heap, id, request);
@@ -344,7 +348,7 @@ enum hipmm_status granules_allocate(struct granules *granules, struct heap *heap
   return id ? HIPMM_OK : HIPMM_E_OUT_OF_MEMORY;
 }
 
-/* ---- The same again ---- */
+/* ---- Placement hints ---- */
 
 static uint32_t granules_free_block_holding(const struct heap *heap, uint32_t stream, uint64_t start, uint64_t end)
 {
@@ -352,7 +356,7 @@ static uint32_t granules_free_block_holding(const struct heap *heap, uint32_t st
   return id ? id : free_index_holding(&heap->free[STREAM_READY], &heap->blocks, start, end);
 }
 
-/* The free block where the request may go where it went before. */
+/* The free block that holds one of the hint's addresses. */
 static uint32_t granules_replay_block(const struct heap *heap, const struct request *request, const uint64_t *addresses,
                                       uint64_t *start_out)
 {
@@ -368,7 +372,7 @@ static uint32_t granules_replay_block(const struct heap *heap, const struct requ
 uint32_t granules_replay(struct granules *granules, struct heap *heap, const struct request *request)
 {
   const struct chunks *chunks = &granules->chunks;
-  if (!heap->large_bytes) placement_hints_forget(&granules->hints); /* a new start */
+  if (!heap->large_bytes) placement_hints_forget(&granules->hints); /* the workload starts anew */
   uint64_t start;
   const uint64_t *addresses =
       placement_hints_find(&granules->hints, request->bytes, heap->large_bytes, heap->recent_hash);
@@ -377,7 +381,7 @@ uint32_t granules_replay(struct granules *granules, struct heap *heap, const str
   struct target target = granules_target_in(chunks, heap, id, request, start + request->bytes);
   target.is_replay = true;
   if (granules_commit_block(granules, heap, &target, start, false)) return BLOCK_NONE;
-  /* What is pending and not asked for may lie before it as well. */
+  /* Chunks in front of the request may be pending too. */
   if (target.pending_end) heap_mark_pending(heap, id, UINT64_MAX, request->stream);
   const struct block *block = block_of(&heap->blocks, id);
   if (start > block->start) {
@@ -391,8 +395,6 @@ void granules_record(struct granules *granules, const struct heap *heap, uint32_
 {
   placement_hints_record(&granules->hints, block_of(&heap->blocks, id)->start);
 }
-
-/* ---- At the start ---- */
 
 enum hipmm_status granules_fill(struct granules *granules, struct heap *heap, uint64_t bytes)
 {

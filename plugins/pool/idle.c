@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* idle.c: looks through the free blocks that hold whole granules, from the highest address down. */
+/* idle.c: searches the free blocks that hold whole granules, from the highest address down. */
 #include "idle.h"
 
-/* Pieces that are looked at before a fitting one is taken as it is. */
+/* After so many chunks the search ends with the largest that it has found. */
 enum { ENOUGH_CHUNKS = 64 };
 
-/* The whole granules in a block: [*start_out, *end_out). Returns how many of them have memory. */
+/* The whole granules in a block: [*start_out, *end_out). Returns how many of them are committed. */
 static uint64_t idle_whole_granules(const struct chunks *chunks, const struct block *block, uint64_t *start_out,
                                     uint64_t *end_out)
 {
@@ -23,28 +23,28 @@ uint64_t idle_bytes_in(const struct chunks *chunks, const struct block *block)
   return idle_whole_granules(chunks, block, &start, &end) * chunks->granule_bytes;
 }
 
-/* The largest chunk that was found, and its block. Large ones first means fewer of them for the driver to map, and
- * leaves small ones for small gaps, which would otherwise have to be filled with new memory. */
+/* The largest chunk found so far, and its block. Large chunks first: the driver then maps fewer of them, and small chunks
+ * remain for small holes, which would otherwise need new memory. */
 struct search {
   uint64_t most;
-  uint32_t chunk; /* CHUNK_NONE: none so far */
+  uint32_t chunk; /* CHUNK_NONE: none yet */
   struct block *holder;
   unsigned n_seen;
 };
 
-static bool idle_is_over(const struct chunks *chunks, const struct search *search)
+static bool idle_search_is_over(const struct chunks *chunks, const struct search *search)
 {
   if (!search->chunk) return false;
   return search->n_seen >= ENOUGH_CHUNKS || chunk_of(chunks, search->chunk)->granules == search->most;
 }
 
-/* Looks at the chunks that lie wholly in the free block from `from` on, the last first. */
+/* Searches the chunks that lie wholly in the free block, at `from` or above, from the last on. */
 static void idle_search_block(const struct chunks *chunks, struct block *block, uint64_t from, struct search *search)
 {
   uint64_t start, end, begin;
   if (!idle_whole_granules(chunks, block, &start, &end)) return;
   if (start < from) start = from;
-  for (; start < end && !idle_is_over(chunks, search); end = begin) {
+  for (; start < end && !idle_search_is_over(chunks, search); end = begin) {
     uint64_t last = chunks_last(chunks, start, end, true);
     if (last == end) return;
     uint32_t id = chunks_at(chunks, last, &begin);
@@ -77,7 +77,7 @@ enum hipmm_status idle_detach_from(struct chunks *chunks, struct block *block, u
   return idle_detach_found(chunks, &search, chunk_out);
 }
 
-/* The stream's next free block downwards that may hold a granule, from the highest on. */
+/* The stream's next lower free block that may hold a granule, or its highest for BLOCK_NONE. */
 static uint32_t idle_next_large(const struct chunks *chunks, const struct heap *heap, uint32_t stream, uint32_t id)
 {
   return free_index_below(&heap->free[stream], &heap->blocks, id, chunks->granule_bytes);
@@ -87,12 +87,13 @@ enum hipmm_status idle_detach(struct chunks *chunks, struct heap *heap, uint32_t
                               uint32_t *chunk_out)
 {
   struct search search = {.most = most};
-  for (uint32_t id = BLOCK_NONE; !idle_is_over(chunks, &search) && (id = idle_next_large(chunks, heap, stream, id));)
+  for (uint32_t id = BLOCK_NONE;
+       !idle_search_is_over(chunks, &search) && (id = idle_next_large(chunks, heap, stream, id));)
     idle_search_block(chunks, block_of(&heap->blocks, id), 0, &search);
   return idle_detach_found(chunks, &search, chunk_out);
 }
 
-/* Whether there are whole granules with memory in the stream's free blocks. */
+/* Whether the stream's free blocks hold committed granules. */
 static bool idle_has_any(const struct chunks *chunks, const struct heap *heap, uint32_t stream)
 {
   for (uint32_t id = BLOCK_NONE; (id = idle_next_large(chunks, heap, stream, id));)
@@ -140,7 +141,7 @@ uint32_t idle_obtain_unmapped(struct chunks *chunks, struct heap *heap, uint64_t
 {
   uint32_t unmapped = chunks_take_unmapped(chunks, most);
   if (!unmapped || !idle_await(chunks, heap, unmapped, user)) return unmapped;
-  chunk_keep_unmapped(chunks, unmapped);
+  chunks_add_unmapped(chunks, unmapped);
   return CHUNK_NONE;
 }
 

@@ -53,7 +53,7 @@ static int64_t pool_value_of(struct pool *pool, enum value value)
   case PEAK_RESERVED_BYTES: return (int64_t)backing_peak_bytes(&pool->backing);
   case LIVE_BYTES: return (int64_t)heap->requested_bytes + cached.requested;
   case LIVE_COUNT: return heap->blocks.live + cached.live;
-  case FREE_BYTES: return (int64_t)(pool_free_bytes(pool) + cached.bytes);
+  case FREE_BYTES: return (int64_t)(backing_free_bytes(&pool->backing, heap) + cached.bytes);
   case CACHED_BYTES: return (int64_t)cached.bytes;
   case LARGEST_FREE_BYTES: return (int64_t)heap_largest_free(heap);
   case MOVES: return (int64_t)pool->backing.granules.moves;

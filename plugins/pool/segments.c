@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* segments.c: growing by chunks from the upstream, and giving them back. */
+/* segments.c: adds segments, and releases them. */
 #include "segments.h"
 #include "../../core/base/cancel.h"
 
@@ -69,7 +69,7 @@ enum hipmm_status segments_grow(struct segments *segments, struct heap *heap, ui
   }
 }
 
-bool segments_hold(const struct segments *segments, const void *ptr)
+bool segments_contain(const struct segments *segments, const void *ptr)
 {
   for (uint32_t i = 0; i < segments->count; i++)
     if ((uintptr_t)ptr - (uintptr_t)segments->items[i].ptr < segments->items[i].bytes) return true;
@@ -85,7 +85,7 @@ enum hipmm_status segments_release_idle(struct segments *segments, struct heap *
     if (!heap_remove_region(heap, (uintptr_t)segment.ptr, segment.bytes)) continue;
     enum hipmm_status status = segments_release(segments, i);
     if (!status) continue;
-    heap_add_region(heap, (uintptr_t)segment.ptr, segment.bytes, 0, STREAM_READY); /* the upstream would not have it */
+    heap_add_region(heap, (uintptr_t)segment.ptr, segment.bytes, 0, STREAM_READY); /* the upstream refused it */
     if (!first) first = status;
   }
   return first;

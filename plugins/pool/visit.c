@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* visit.c: shows what the pool holds, for introspection: blocks in the order of their addresses in each range or
- * segment. The pool stands still meanwhile. */
+/* visit.c: shows what the pool holds, for introspection: the blocks of each range or segment in the order of addresses.
+ * Holds the pool's lock and pauses the caches meanwhile. */
 #include "allocate.h"
 
 struct visit {
   struct pool *pool;
-  void (*see)(void *closure, const struct hipmm_extent *extent);
+  void (*visitor)(void *closure, const struct hipmm_extent *extent);
   void *closure;
-  uint32_t apart; /* HIPMM_EXTENT_BARRIER if what comes next is; else 0 */
+  uint32_t barrier; /* HIPMM_EXTENT_BARRIER if the next extent cannot merge with the last one; else 0 */
 };
 
 static void visit_show(struct visit *visit, uint64_t start, uint64_t bytes, struct hipmm_extent extent, uint32_t stream)
@@ -16,13 +16,13 @@ static void visit_show(struct visit *visit, uint64_t start, uint64_t bytes, stru
   if (!bytes) return;
   extent.ptr = (const void *)(uintptr_t)start;
   extent.bytes = bytes;
-  extent.flags |= visit->apart;
+  extent.flags |= visit->barrier;
   if (stream != STREAM_READY) extent.stream = stream_of(streams, stream)->handle;
-  visit->see(visit->closure, &extent);
-  visit->apart = 0;
+  visit->visitor(visit->closure, &extent);
+  visit->barrier = 0;
 }
 
-/* Memory that nobody uses: its whole granules can be put under other addresses. */
+/* Ready memory: its whole granules can be mapped elsewhere. */
 static void visit_show_ready(struct visit *visit, uint64_t start, uint64_t end)
 {
   const struct hipmm_extent fixed = {.state = HIPMM_EXTENT_FREE};
@@ -45,14 +45,14 @@ static void visit_show_committed(struct visit *visit, const struct block *block,
     visit_show(visit, start, end - start, pending, block->stream);
 }
 
-/* The parts of a free block that have memory. */
+/* The committed parts of a free block. */
 static void visit_show_free(struct visit *visit, const struct block *block)
 {
   uint64_t end = block->start + block->bytes, start = block->start, stop;
   while (block->uncommitted && start < end) {
     stop = backing_first_uncommitted(&visit->pool->backing, start, end);
     visit_show_committed(visit, block, start, stop);
-    if (stop < end) visit->apart = HIPMM_EXTENT_BARRIER;
+    if (stop < end) visit->barrier = HIPMM_EXTENT_BARRIER;
     start = backing_first_committed(&visit->pool->backing, stop, end);
   }
   if (!block->uncommitted) visit_show_committed(visit, block, start, end);
@@ -75,14 +75,15 @@ static void visit_show_all(struct visit *visit)
   for (uint32_t first = 1; first < blocks->count; first++) {
     const struct block *block = block_of(blocks, first);
     if (block_state(block) == BLOCK_UNUSED || block->before) continue; /* no region begins here */
-    visit->apart = HIPMM_EXTENT_BARRIER;
+    visit->barrier = HIPMM_EXTENT_BARRIER;
     for (uint32_t id = first; id; id = block_of(blocks, id)->after) visit_show_block(visit, block_of(blocks, id));
   }
 }
 
-enum hipmm_status pool_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent), void *closure)
+enum hipmm_status pool_visit(void *self, void (*visitor)(void *closure, const struct hipmm_extent *extent),
+                             void *closure)
 {
-  struct visit visit = {.pool = self, .see = see, .closure = closure};
+  struct visit visit = {.pool = self, .visitor = visitor, .closure = closure};
   enum hipmm_status status = biased_lock_enter(&visit.pool->lock, visit.pool->services);
   if (status) return status;
   caches_pause(&visit.pool->caches, &visit.pool->heap);

@@ -108,7 +108,7 @@ static void says_that_granules_are_larger_than_its_maximum(void **state)
   assert_status(fixture_try("", "'stack': [{'type': 'pool', 'growth': 'mapped', 'maximum_size': '1MiB'}, 'device']"),
                 HIPMM_E_NOT_SUPPORTED);
   assert_message("/stack/0/growth");
-  assert_message("maximum_size is less than the smallest piece");
+  assert_message("maximum_size is less than the smallest chunk");
 }
 
 /* No multiple of a granule: percentages seldom are. */
@@ -243,7 +243,7 @@ static void recovers_from_an_exhausted_device(void **state)
   fixture_free(fixture_allocate(256 * MIB, NULL), 256 * MIB, NULL);
 }
 
-/* Only mapped memory can: half of it is free, but in no chunk of more than one granule. */
+/* Only mapped memory can: half of it is free, but in no piece of more than one granule. */
 static void moves_memory_under_a_block_that_no_hole_fits(void **state)
 {
   needs_software();
@@ -292,7 +292,7 @@ static void falls_back_to_segments_by_itself(void **state)
                 "growth segments: this runtime or device has no virtual memory"},
                {"2", "'virtual_memory': false", "'stack': ['pool', 'device']",
                 "growth segments: this runtime or device has no virtual memory"},
-               {"2", "", "'stack': ['pool', 'pinned']", "growth segments: the upstream hands out no virtual memory"},
+               {"2", "", "'stack': ['pool', 'pinned']", "growth segments: the upstream has no virtual memory"},
                {"1", "", "'stack': [{'type': 'pool', 'maximum_size': '1MiB'}, 'device']",
                 "growth segments: maximum_size is less"},
                {"2", "", "'stack': ['pool', 'device']", "growth segments: this process has several devices"},

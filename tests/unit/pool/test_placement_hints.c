@@ -6,7 +6,7 @@
 
 enum { REQUESTS = 3000, TIMES = 4 };
 
-static struct hints hints;
+static struct placement_hints hints;
 static const struct hipmm_services *services;
 
 static int open_history(void **state)
