@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* block.c: records of blocks in one array, and maps from addresses to records. */
+/* block.c: the records of blocks in one array, and the maps from addresses to records. */
 #include "block.h"
 
 enum { N_LEAVES = 1 << (ADDRESS_BITS - LEAF_BITS), N_CELLS = 1 << (ADDRESS_BITS - CELL_BITS), MAX_BLOCKS = 1 << 28 };
 
 static const size_t LEAF_BYTES = sizeof(uint32_t) << (LEAF_BITS - UNIT_BITS);
 
-/* So much of the map, in bytes and in bits of addresses, is given back or kept as a whole. */
+/* A part of the map, which is released or retained as a whole: in bytes, and in bits of addresses. */
 enum { MAP_PART_BYTES = 1 << 16, MAP_PART_BITS = 16 - 2 + UNIT_BITS, MAP_PARTS = 1 << (LEAF_BITS - MAP_PART_BITS) };
 
 bool blocks_open(struct blocks *blocks, const struct hipmm_services *services)
@@ -73,7 +73,7 @@ static uint32_t blocks_reuse_hole(struct blocks *blocks)
   return id;
 }
 
-/* A record that was not used since its memory was given back, or never. */
+/* A record that was never used, or not since its memory was released. */
 static uint32_t blocks_new_record(struct blocks *blocks)
 {
   if (blocks->holes) return blocks_reuse_hole(blocks);
@@ -88,7 +88,7 @@ bool blocks_are_exhausted(const struct blocks *blocks)
   return !blocks->unused && !blocks->holes && blocks->count >= blocks->most;
 }
 
-/* Readers without the lock see either what the record was before or all of what it is now: they compare `start`. */
+/* A reader without the lock sees either the old record or all of the new one: it compares `start`. */
 static inline uint32_t block_init(struct blocks *blocks, uint32_t id, uint64_t start, uint64_t bytes)
 {
   struct block *block = &blocks->items[id];
@@ -127,7 +127,7 @@ void block_publish(struct blocks *blocks, uint32_t id)
   __atomic_store_n(block_map_entry(blocks, block->start, block_is_large(block->bytes)), id, __ATOMIC_RELEASE);
 }
 
-/* The map keeps a stale id: block_at() compares the record's own start. */
+/* The map still has the id: block_at() compares the record's own start. */
 void block_drop(struct blocks *blocks, uint32_t id)
 {
   struct block *block = &blocks->items[id];
@@ -136,7 +136,7 @@ void block_drop(struct blocks *blocks, uint32_t id)
   blocks->unused = id;
 }
 
-/* Each record has touched a page of the map for small blocks at most. */
+/* Each record has touched at most one page of the map for small blocks. */
 uint64_t blocks_metadata_bytes(const struct blocks *blocks)
 {
   uint64_t records = blocks->count * sizeof *blocks->items, pages = blocks->count * 4096ull;
@@ -160,11 +160,11 @@ uint64_t blocks_resident_bytes(const struct blocks *blocks)
   return bytes < unknown ? bytes : unknown;
 }
 
-/* ---- Giving back ---- */
+/* ---- Trimming ---- */
 
 enum { LEAST_HOLE = 1024 /* records */ };
 
-/* Records [first, end) are not in use. */
+/* Records [first, end) are unused. */
 static void blocks_add_unused(struct blocks *blocks, uint32_t first, uint32_t end)
 {
   if (end == blocks->count) {
@@ -183,7 +183,7 @@ static void blocks_add_unused(struct blocks *blocks, uint32_t first, uint32_t en
   }
 }
 
-/* From the last record to the first, so that the first are used again first. */
+/* From the last record to the first, so that the first records are used again first. */
 static void blocks_trim_records(struct blocks *blocks)
 {
   blocks->unused = blocks->holes = BLOCK_NONE;
@@ -193,11 +193,11 @@ static void blocks_trim_records(struct blocks *blocks)
   }
 }
 
-/* Which parts of the map have an entry of a block: a bit for each, by address. */
+/* A bit for each part of the map, by address: whether it has the entry of a block. */
 static uint64_t *blocks_parts_in_use(const struct blocks *blocks, size_t bytes)
 {
   uint64_t *parts = blocks->services->host_allocate(blocks->services, bytes);
-  uint32_t hole = blocks->holes; /* holes are in the order of ids; to read in one would commit memory anew */
+  uint32_t hole = blocks->holes; /* holes are in the order of ids; a read in a hole would commit its memory again */
   for (uint32_t id = 1; parts && id < blocks->count; id++) {
     const struct block *block = &blocks->items[id];
     if (id == hole) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* cache.c: a small hash table of lists by size for each thread and stream. */
+/* cache.c: finds, makes and flushes caches. Each is a small hash table of lists by size, for one thread and stream. */
 #include "cache.h"
 #include "../common/thread_cache.h"
 
 enum { MAX_CACHES = 4096, USED_CHAINS = 2 * MAX_CACHES, UNUSED_CHAINS = 256 };
 
-/* Chains of caches through `next`: those in use by thread and stream, the others by thread. A cache that is no longer
- * in use is for its own thread alone, which may remember it, until that thread ends. */
+/* Lists of caches through `next`: those in use by thread and stream, the others by thread. Until a thread ends, a cache of
+ * it that is not in use is for that thread alone, which may remember it. */
 struct cache_index {
   uint16_t used[USED_CHAINS], unused[UNUSED_CHAINS];
 };
@@ -26,7 +26,7 @@ void caches_close(struct caches *caches)
   caches->services->host_free(caches->services, caches->index, sizeof *caches->index);
 }
 
-/* A thread that leaves a cache has done with it before others see that it left. */
+/* A thread has finished with its cache before others see that it is abandoned. */
 static bool cache_is_abandoned(const struct cache *cache)
 {
   return __atomic_load_n(&cache->is_abandoned, __ATOMIC_ACQUIRE);
@@ -87,7 +87,7 @@ struct cache *cache_find(struct caches *caches, hipStream_t handle)
   return NULL;
 }
 
-/* A cache of the thread (0: of none) that is not in use, which is then in no chain; NULL if there is none. */
+/* Unlinks a cache of the thread (0: of none) that is not in use; NULL if there is none. */
 static struct cache *caches_unlink_unused(struct caches *caches, uint64_t thread)
 {
   for (uint16_t at = *caches_unused_chain(caches, thread); at; at = caches->items[at - 1].next) {
@@ -99,20 +99,20 @@ static struct cache *caches_unlink_unused(struct caches *caches, uint64_t thread
   return NULL;
 }
 
-/* ---- Emptying ---- */
+/* ---- Flushing ---- */
 
 static void cache_flush_bin(struct cache *cache, struct heap *heap, struct cache_bin *bin)
 {
   for (uint32_t id = bin->head, next; id; id = next) {
     next = block_of(&heap->blocks, id)->next;
     cache_set_bytes(cache, cache->bytes - block_of(&heap->blocks, id)->bytes);
-    cache->live++; /* the heap takes it off its own count */
+    cache->live++; /* heap_free() subtracts it from the heap's count */
     heap_free(heap, id, cache->stream);
   }
   bin->head = BLOCK_NONE;
 }
 
-/* Empties bins in turn until no more than `bytes` are kept. */
+/* Flushes bins in turn until at most `bytes` are left. */
 static void cache_flush_to(struct cache *cache, struct heap *heap, uint64_t bytes)
 {
   while (cache->bytes > bytes) {
@@ -130,7 +130,7 @@ void cache_make_room(struct cache *cache, struct heap *heap, uint32_t id)
 
 /* ---- Making ---- */
 
-/* Takes the caches of threads that ended in a hurry out of use. */
+/* Flushes abandoned caches, which are then not in use. */
 static void caches_reclaim_abandoned(struct caches *caches, struct heap *heap)
 {
   if (!__atomic_exchange_n(&caches->any_is_abandoned, false, __ATOMIC_ACQ_REL)) return;
@@ -176,13 +176,13 @@ struct cache *cache_new(struct caches *caches, struct heap *heap, hipStream_t ha
 
 /* ---- Several ---- */
 
-/* Which caches are meant: those of a stream, of a thread, or that keep anything; else all. Other threads' only once the
- * gates are shut. */
+/* Which caches to visit: those of a stream, those of a thread, those with blocks, or all. The caches of other threads only
+ * once the gates are shut. */
 struct selection {
   uint64_t self; /* the calling thread's number */
   uint32_t stream;
   uint64_t thread;
-  bool keeping;
+  bool has_blocks;
   bool gates_are_shut;
 };
 
@@ -190,7 +190,7 @@ static bool cache_is_selected(const struct cache *cache, const struct selection 
 {
   if (selection->stream) return cache->stream == selection->stream;
   if (selection->thread) return cache_thread_of(cache) == selection->thread;
-  return !selection->keeping || cache_bytes(cache);
+  return !selection->has_blocks || cache_bytes(cache);
 }
 
 static bool cache_is_foreign(const struct cache *cache, const struct selection *selection)
@@ -199,7 +199,7 @@ static bool cache_is_foreign(const struct cache *cache, const struct selection *
   return thread && thread != selection->self && !cache_is_abandoned(cache);
 }
 
-/* Makes the caches that are meant the caller's until open_gates: by shutting all gates, if any of them is another's. */
+/* Gives the caller the selected caches until caches_open_gates(): shuts all gates if another thread owns any of them. */
 static void caches_shut_gates(struct caches *caches, struct selection *selection)
 {
   selection->self = thread_number();
@@ -218,7 +218,7 @@ static void caches_open_gates(struct caches *caches, const struct selection *sel
   for (uint32_t i = 0; selection->gates_are_shut && i < caches->count; i++) gate_open(&caches->items[i].gate);
 }
 
-/* The next cache that is meant after `cache`, or the first for NULL; NULL at the end. */
+/* The next selected cache after `cache`, or the first for NULL; NULL at the end. */
 static struct cache *caches_next_selected(const struct caches *caches, struct cache *cache,
                                           const struct selection *selection)
 {
@@ -230,7 +230,7 @@ static struct cache *caches_next_selected(const struct caches *caches, struct ca
 
 bool caches_flush(struct caches *caches, struct heap *heap)
 {
-  struct selection selection = {.keeping = true};
+  struct selection selection = {.has_blocks = true};
   bool any = false;
   caches_shut_gates(caches, &selection);
   for (struct cache *cache = NULL; (cache = caches_next_selected(caches, cache, &selection)); any = true)
@@ -239,7 +239,7 @@ bool caches_flush(struct caches *caches, struct heap *heap)
   return any;
 }
 
-/* Only their counts stay, which belong to the pool's totals. */
+/* Their counts remain, which are part of the pool's totals. */
 static void caches_end(struct caches *caches, struct heap *heap, struct selection *selection)
 {
   caches_shut_gates(caches, selection);

@@ -16,9 +16,9 @@ enum { MANY_CHUNKS = 16 };
  * is slow, the pool allocates up to this part of what is held as extra chunks, so that the placement becomes stable. */
 enum { EXTRA_SHARE = 128 };
 
-static bool granules_is_committed(const void *backing, uint64_t start, uint64_t end)
+static bool granules_is_committed(const void *opaque, uint64_t start, uint64_t end)
 {
-  const struct chunks *chunks = backing;
+  const struct chunks *chunks = opaque;
   start = chunks_round_down(chunks, start);
   end = chunks_round_up(chunks, end);
   return chunks_last(chunks, start, end, false) == end;
@@ -36,7 +36,7 @@ enum hipmm_status granules_open(struct granules *granules, struct heap *heap, co
   if (status) return status;
   heap->blocks.granule_bytes = granules->chunks.granule_bytes;
   heap->is_committed = granules_is_committed;
-  heap->backing = &granules->chunks;
+  heap->chunks = &granules->chunks;
   return HIPMM_OK;
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* heap.c: best fit over the free blocks of all streams. A block is looked for where it costs least: among the stream's
- * own and the ready ones, then where work is found to have completed, then on another stream that ours waits for. */
+/* heap.c: best fit over the free blocks of all streams. */
 #include "heap.h"
 
 bool heap_open(struct heap *heap, const struct hipmm_services *services, enum record record)
@@ -26,11 +25,6 @@ bool heap_cover(struct heap *heap, uint32_t stream)
   return free_index_cover(&heap->free[stream], &heap->blocks);
 }
 
-static struct free_index *heap_index_of(struct heap *heap, uint32_t stream)
-{
-  return &heap->free[stream];
-}
-
 static struct block *heap_block(const struct heap *heap, uint32_t id)
 {
   return block_of(&heap->blocks, id);
@@ -47,7 +41,7 @@ static __attribute__((noinline)) void heap_set_holder(struct heap *heap, uint32_
 void heap_unlink(struct heap *heap, uint32_t id)
 {
   uint32_t stream = heap_block(heap, id)->stream;
-  struct free_index *free = heap_index_of(heap, stream);
+  struct free_index *free = &heap->free[stream];
   if (__builtin_expect(free->count == 1, 0)) heap_set_holder(heap, stream, false);
   free_index_remove(free, &heap->blocks, id);
 }
@@ -55,13 +49,13 @@ void heap_unlink(struct heap *heap, uint32_t id)
 void heap_link(struct heap *heap, uint32_t id)
 {
   uint32_t stream = heap_block(heap, id)->stream;
-  struct free_index *free = heap_index_of(heap, stream);
+  struct free_index *free = &heap->free[stream];
   if (__builtin_expect(!free->count, 0)) heap_set_holder(heap, stream, true);
   free_index_add(free, &heap->blocks, id);
 }
 
-/* Whether the free neighbour may become part of `block`. Clean memory may always be used by a stream, but then looks
- * used to the others: with several streams a small block does not spoil a large ready one. */
+/* Whether the free neighbour may become part of `block`. A stream may always use ready memory, but other streams then see
+ * that memory as pending: with several streams, a small block must not make a large ready one pending. */
 static bool heap_can_merge(const struct heap *heap, const struct block *block, uint32_t neighbour)
 {
   const struct block *other = heap_block(heap, neighbour);
@@ -70,7 +64,7 @@ static bool heap_can_merge(const struct heap *heap, const struct block *block, u
   return other->stream == STREAM_READY && (heap->streams.active == 1 || other->bytes <= block->bytes);
 }
 
-/* Drops `second`, which follows `first`: what it had under it is now behind `first`. Neither's bounds change. */
+/* Drops `second`, which follows `first`. Its uncommitted granules then count for `first`. Does not change bounds. */
 static void heap_drop_behind(struct heap *heap, uint32_t first, uint32_t second)
 {
   struct block *a = heap_block(heap, first), *b = heap_block(heap, second);
@@ -80,7 +74,7 @@ static void heap_drop_behind(struct heap *heap, uint32_t first, uint32_t second)
   block_drop(&heap->blocks, second);
 }
 
-/* Drops `first`, which comes before `second`. */
+/* Drops `first`, which precedes `second`. */
 static void heap_drop_before(struct heap *heap, uint32_t first, uint32_t second)
 {
   struct block *a = heap_block(heap, first), *b = heap_block(heap, second);
@@ -90,14 +84,14 @@ static void heap_drop_before(struct heap *heap, uint32_t first, uint32_t second)
   block_drop(&heap->blocks, first);
 }
 
-/* Makes the free neighbour `id` the whole of [start, start + bytes), freed on `stream` at `epoch`. */
+/* Extends the free neighbour `id` to [start, start + bytes), freed on `stream` at `epoch`. */
 static uint32_t heap_grow_block(struct heap *heap, uint32_t id, uint64_t start, uint64_t bytes, uint32_t stream,
                                 uint64_t epoch)
 {
   struct block *block = heap_block(heap, id);
   if (block->epoch < epoch) block->epoch = epoch;
   if (block->stream == stream) {
-    free_index_move(heap_index_of(heap, stream), &heap->blocks, id, start, bytes);
+    free_index_move(&heap->free[stream], &heap->blocks, id, start, bytes);
     return id;
   }
   heap_unlink(heap, id);
@@ -107,11 +101,11 @@ static uint32_t heap_grow_block(struct heap *heap, uint32_t id, uint64_t start, 
   return id;
 }
 
-/* Puts a free block in its stream's index, merged with what it can be merged with. Returns the whole. */
+/* Adds a free block to its stream's index, after merging it with its neighbours. Returns the merged block. */
 static uint32_t heap_merge_free(struct heap *heap, uint32_t id)
 {
   const struct block *given = heap_block(heap, id);
-  /* Not its state, which a thread that frees the block a second time may be looking at. */
+  /* Without its state, which a thread that frees the block a second time may read. */
   const struct block block = {.start = given->start,
                               .bytes = given->bytes,
                               .epoch = given->epoch,
@@ -178,7 +172,7 @@ bool heap_remove_region(struct heap *heap, uint64_t start, uint64_t bytes)
   return true;
 }
 
-/* ---- Taking ---- */
+/* ---- Allocating ---- */
 
 uint32_t heap_cut(struct heap *heap, uint32_t id, uint64_t start, uint32_t uncommitted)
 {
@@ -195,13 +189,13 @@ uint32_t heap_cut(struct heap *heap, uint32_t id, uint64_t start, uint32_t uncom
   behind->after = block->after;
   if (behind->after) heap_block(heap, behind->after)->before = rest;
   block->after = rest;
-  free_index_move(heap_index_of(heap, block->stream), &heap->blocks, id, block->start, start - block->start);
+  free_index_move(&heap->free[block->stream], &heap->blocks, id, block->start, start - block->start);
   heap_link(heap, rest);
   return rest;
 }
 
-/* Takes the first `bytes` off a free block of the index, as a block of their own in no list. The rest stays where it
- * is. Without a record the whole is taken, unless parts of it have no memory: then BLOCK_NONE. */
+/* Splits the first `bytes` off a free block of the index, as a block that is in no list; the rest stays in the index.
+ * Without a record for it, takes the whole block, unless that has uncommitted granules: then BLOCK_NONE. */
 static uint32_t heap_split_front(struct heap *heap, uint32_t id, uint64_t bytes)
 {
   struct block *block = heap_block(heap, id);
@@ -216,17 +210,17 @@ static uint32_t heap_split_front(struct heap *heap, uint32_t id, uint64_t bytes)
   front->after = id;
   if (front->before) heap_block(heap, front->before)->after = taken;
   block->before = taken;
-  free_index_move(heap_index_of(heap, block->stream), &heap->blocks, id, block->start + bytes, block->bytes - bytes);
+  free_index_move(&heap->free[block->stream], &heap->blocks, id, block->start + bytes, block->bytes - bytes);
   return taken;
 }
 
-/* A block becomes live, or no longer is. */
-static void heap_count_large(struct heap *heap, uint64_t bytes, bool comes)
+/* A block becomes live, or is live no more. */
+static void heap_count_large(struct heap *heap, uint64_t bytes, bool is_live)
 {
   if (!heap->blocks.granule_bytes || bytes < heap->blocks.granule_bytes) return;
-  heap->large_bytes += comes ? bytes : -bytes;
-  /* By the shifts 16 of them count. */
-  heap->recent_hash = (heap->recent_hash << 4) + ((comes ? bytes : ~bytes) * 0x9E3779B97F4A7C15ull >> 11);
+  heap->large_bytes += is_live ? bytes : -bytes;
+  /* The shift makes the hash one of the last 16 blocks. */
+  heap->recent_hash = (heap->recent_hash << 4) + ((is_live ? bytes : ~bytes) * 0x9E3779B97F4A7C15ull >> 11);
 }
 
 uint64_t heap_start_in(const struct heap *heap, uint32_t id, const struct request *request)
@@ -234,7 +228,7 @@ uint64_t heap_start_in(const struct heap *heap, uint32_t id, const struct reques
   return (heap_block(heap, id)->start + request->alignment - 1) & ~(request->alignment - 1);
 }
 
-/* There is memory from the block's first byte to the end of what is asked for: all that is uncommitted lies behind. */
+/* The block is committed from its start to the end of the request: all uncommitted granules are behind. */
 uint32_t heap_allocate(struct heap *heap, uint32_t id, const struct request *request)
 {
   uint64_t start = heap_start_in(heap, id, request);
@@ -264,7 +258,7 @@ void heap_mark_pending(struct heap *heap, uint32_t id, uint64_t end, uint32_t st
   heap_link(heap, id);
 }
 
-/* A block that fits, and how well. */
+/* A block that fits, and the quality of the fit. */
 struct candidate {
   uint32_t id;
   enum fit fit;
@@ -273,11 +267,11 @@ struct candidate {
 static struct candidate heap_fit_on(struct heap *heap, uint32_t stream, const struct request *request)
 {
   struct candidate candidate;
-  candidate.id = free_index_fit(heap_index_of(heap, stream), &heap->blocks, request_fit_bytes(request), &candidate.fit);
+  candidate.id = free_index_fit(&heap->free[stream], &heap->blocks, request_fit_bytes(request), &candidate.fit);
   return candidate;
 }
 
-/* The better fit, at the lower address if they are as good. */
+/* The better fit, or of two equal ones the lower address. */
 static struct candidate heap_better_of(const struct heap *heap, struct candidate a, struct candidate b)
 {
   if (a.fit != b.fit || !a.id) return a.fit < b.fit ? a : b;
@@ -287,17 +281,16 @@ static struct candidate heap_better_of(const struct heap *heap, struct candidate
 uint32_t heap_fit(struct heap *heap, const struct request *request)
 {
   struct candidate own = heap_fit_on(heap, request->stream, request);
-  return heap_index_of(heap, STREAM_READY)->count
-             ? heap_better_of(heap, own, heap_fit_on(heap, STREAM_READY, request)).id
-             : own.id;
+  return heap->free[STREAM_READY].count ? heap_better_of(heap, own, heap_fit_on(heap, STREAM_READY, request)).id
+                                        : own.id;
 }
 
-/* Whether the block can be taken as it is. */
+/* Whether the request's part of the block is committed. */
 static bool heap_is_committed(const struct heap *heap, uint32_t id, const struct request *request)
 {
   const struct block *block = heap_block(heap, id);
   uint64_t end = heap_start_in(heap, id, request) + request->bytes;
-  return !block->uncommitted || heap->is_committed(heap->backing, block->start, end);
+  return !block->uncommitted || heap->is_committed(heap->chunks, block->start, end);
 }
 
 uint32_t heap_allocate_ready(struct heap *heap, const struct request *request)
@@ -310,7 +303,7 @@ uint32_t heap_allocate_ready(struct heap *heap, const struct request *request)
 static void heap_move_free(struct heap *heap, uint32_t from, uint64_t epoch, uint32_t to, uint64_t epoch_there)
 {
   uint32_t kept = BLOCK_NONE;
-  for (uint32_t id; (id = free_index_any(heap_index_of(heap, from), &heap->blocks));) {
+  for (uint32_t id; (id = free_index_any(&heap->free[from], &heap->blocks));) {
     struct block *block = heap_block(heap, id);
     heap_unlink(heap, id);
     if (block->epoch > epoch) {
@@ -328,7 +321,7 @@ static void heap_move_free(struct heap *heap, uint32_t from, uint64_t epoch, uin
   }
 }
 
-/* Whether more of the stream's work is done than was known: its free blocks up to there are ready now. */
+/* Returns whether more work of the stream has completed than was known. Its free blocks up to there become ready. */
 static bool heap_poll_stream(struct heap *heap, uint32_t stream)
 {
   stream_cover(&heap->streams, stream);
@@ -380,16 +373,16 @@ uint32_t heap_allocate_merged(struct heap *heap, const struct request *request)
     if (stream == request->stream || !stream_cover(&heap->streams, stream)) continue;
     uint64_t frees = stream_of(&heap->streams, stream)->frees;
     if (!stream_wait(&heap->streams, request->stream, stream, frees)) continue;
-    /* As if freed on ours now: after the wait, so that an event that is recorded here covers it. */
+    /* As if freed on the request's stream now. After the wait, so that an event recorded here covers it. */
     heap_move_free(heap, stream, frees, request->stream, stream_record_free(&heap->streams, request->stream));
     moved = true;
   }
-  if (!heap_index_of(heap, STREAM_READY)->count && !moved) return BLOCK_NONE;
+  if (!heap->free[STREAM_READY].count && !moved) return BLOCK_NONE;
   heap_move_free(heap, STREAM_READY, 0, request->stream, stream_record_free(&heap->streams, request->stream));
   return heap_allocate_ready(heap, request);
 }
 
-/* ---- Giving back ---- */
+/* ---- Freeing ---- */
 
 void heap_free(struct heap *heap, uint32_t id, uint32_t stream)
 {
@@ -439,7 +432,7 @@ void heap_complete_all(struct heap *heap)
   streams_forget_gone(&heap->streams);
 }
 
-/* ---- Looking ---- */
+/* ---- Inspecting ---- */
 
 static uint64_t heap_committed_bytes(const struct heap *heap, uint32_t id)
 {

@@ -195,7 +195,7 @@ static void gives_back_down_to_what_is_to_be_kept(void **state)
   trim(0);
   assert_int_equal(fixture_held_bytes(), 0);
   assert_int_equal(value("reserved_bytes"), 0);
-  assert_int_equal(value("pieces"), 0);
+  assert_int_equal(value("chunks"), 0);
   fixture_free(fixture_allocate(100 * MIB, NULL), 100 * MIB, NULL);
 }
 

@@ -136,7 +136,7 @@ static void changes_its_maximum_mapped(void **state)
   (void)state;
   changes_its_maximum("mapped");
   assert_status(hipmm_set("devices/0/pool/maximum_size", "4096"), HIPMM_E_CONFIG);
-  assert_non_null(strstr(hipmm_last_error_message(), "smallest piece"));
+  assert_non_null(strstr(hipmm_last_error_message(), "smallest chunk"));
   fixture_free(fixture_allocate(8 * MIB, NULL), 8 * MIB, NULL); /* the maximum is what it was */
 }
 
