@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* biased_lock.c: taking turns with others, and ownership. */
+/* biased_lock.c: the ways of other threads, and changes of the owner. */
 #include "biased_lock.h"
 
 enum { LONG_ALONE = 1024 };
 
 void biased_lock_open(struct biased_lock *lock)
 {
-  pthread_mutexattr_t adaptive; /* what it guards mostly takes less time than going to sleep */
+  pthread_mutexattr_t adaptive; /* most critical sections take less time than going to sleep */
   pthread_mutexattr_init(&adaptive);
   pthread_mutexattr_settype(&adaptive, PTHREAD_MUTEX_ADAPTIVE_NP);
   pthread_mutex_init(&lock->busy, &adaptive);
@@ -20,7 +20,7 @@ void biased_lock_close(struct biased_lock *lock)
   pthread_mutex_destroy(&lock->busy);
 }
 
-/* An address that stands for the calling thread. */
+/* An address that identifies the calling thread. */
 static const void *biased_lock_me(void)
 {
   return &thread_memories;
@@ -32,7 +32,7 @@ bool biased_lock_is_held(const struct biased_lock *lock)
          atomic_load_explicit(&lock->taker, memory_order_relaxed) == biased_lock_me();
 }
 
-/* `busy` is held, as wherever the gate is shut. */
+/* `busy` is held, as wherever the gate is shut or opened. */
 static void biased_lock_shut_out_owner(struct biased_lock *lock)
 {
   if (gate_is_shut(&lock->gate)) return;
@@ -41,7 +41,7 @@ static void biased_lock_shut_out_owner(struct biased_lock *lock)
   gate_await(&lock->gate);
 }
 
-/* The same, without waiting for the owner: false, and the gate is open, if the owner is inside. */
+/* The same without a wait: false, and the gate is open again, if the owner is inside. */
 static bool biased_lock_try_shut_out_owner(struct biased_lock *lock)
 {
   if (gate_is_shut(&lock->gate)) return true;
@@ -85,10 +85,11 @@ bool biased_lock_try(struct biased_lock *lock)
 enum hipmm_status biased_lock_enter_slowly(struct biased_lock *lock, const struct hipmm_services *services)
 {
   if (biased_lock_is_held(lock))
-    return services->refuse(services, HIPMM_E_STATE,
-                            "this thread is in a call of it already: what is called back from below cannot use it; put "
-                            "failure_callback, and the like, on top of it",
-                            0, 0, 0);
+    return services->refuse(
+        services, HIPMM_E_STATE,
+        "this thread is already in a call of this resource, and a callback from below cannot use it; put "
+        "failure_callback above it",
+        0, 0, 0);
   biased_lock_acquire_busy(lock);
   return HIPMM_OK;
 }
@@ -108,6 +109,5 @@ void biased_lock_own(struct biased_lock *lock)
 
 void biased_lock_disown(struct biased_lock *lock)
 {
-  if (biased_lock_is_own(lock))
-    atomic_store(&lock->owner, NULL); /* whose gate stays as it is: it is for others to shut */
+  if (biased_lock_is_own(lock)) atomic_store(&lock->owner, NULL); /* the gate stays as it is: other threads shut it */
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* device_reach.c: see reach.h. Called by device and by the sources over a driver's pool when they are created. */
+/* device_reach.c: asks HIP about each device. Called by device and by the sources over driver pools on creation. */
 #include "device_reach.h"
 
 static int device_reach_ask(const struct hipmm_services *services, int device, int *can_out)
@@ -10,9 +10,9 @@ static int device_reach_ask(const struct hipmm_services *services, int device, i
   return hip->DeviceCanAccessPeer(can_out, device, services->device);
 }
 
-enum hipmm_status device_reach_find(const struct hipmm_services *services, struct reach *reach_out)
+enum hipmm_status device_reach_find(const struct hipmm_services *services, struct device_reach *reach_out)
 {
-  struct reach reach = {.is_whole = true};
+  struct device_reach reach = {.is_whole = true};
   int count = 0, can = 0;
   int code = services->hip->GetDeviceCount(&count);
   if (code) return services->refuse_hip(services, "hipGetDeviceCount", code, 0);

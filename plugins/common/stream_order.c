@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* stream_order.c: streams by handle, their epochs and events. Every HIP call of the pool that is about order is here. */
+/* stream_order.c: streams by handle, their epochs and events. All HIP calls about stream order are here. */
 #include "stream_order.h"
 #include "../../core/base/cancel.h"
 #include "thread_cache.h"
@@ -96,8 +96,8 @@ static bool stream_order_is_captured(const struct streams *streams, hipStream_t 
   return captured;
 }
 
-/* HIP's number of a stream; 0 where it has none to tell, as while the stream is captured: to ask would end the capture.
- * It is another stream then, rightly so, since a graph does not run in the order of the stream that it was made of. */
+/* HIP's number of a stream; 0 where HIP cannot tell, or while the stream is captured: to ask would end the capture. A
+ * captured stream counts as another stream, which is correct: a graph does not run in the order of that stream. */
 static unsigned long long stream_order_number_of(const struct streams *streams, hipStream_t handle)
 {
   const struct hipmm_hip *hip = streams->services->hip;
@@ -115,7 +115,7 @@ static uint32_t stream_order_add(struct streams *streams, hipStream_t handle, un
   uint32_t id = stream_order_unused_id(streams);
   if (!id) return STREAM_READY;
   struct stream *stream = &streams->items[id];
-  /* A stream that was forgotten leaves its events. */
+  /* The events of a forgotten stream are used again. */
   stream->handle = handle;
   stream->thread = 0;
   stream->number = number;
@@ -133,13 +133,13 @@ static uint32_t stream_order_add(struct streams *streams, hipStream_t handle, un
 void stream_lose(struct streams *streams, uint32_t id)
 {
   struct stream *stream = &streams->items[id];
-  if (stream->gone) return; /* its handle may be another stream's by now */
+  if (stream->gone) return;
   stream_order_remove_entry(streams, stream);
   stream->gone = true;
 }
 
-/* The stream that the handle names now, if it is known; STREAM_READY if not, and its number then. The stream that the
- * handle named before is lost. */
+/* The known stream that the handle names now; STREAM_READY if there is none, and then its number. Loses the stream that
+ * the handle named before. */
 static uint32_t stream_order_known_id(struct streams *streams, hipStream_t handle, unsigned long long *number_out)
 {
   uint32_t id = *stream_order_entry_of(streams, handle, handle == PER_THREAD ? thread_number() : 0);
@@ -170,8 +170,8 @@ enum hipmm_status streams_enter(struct streams *streams, hipStream_t handle, uin
   return status;
 }
 
-/* Whether its handle may be used at any time and by any thread: its owner keeps it, which is known of some, and
- * promised by all under RECORD_LAZY. A per-thread default stream can be named by its own thread alone. */
+/* Whether any thread may use its handle at any time: its owner keeps the stream, which is known of some streams, and
+ * which RECORD_LAZY promises of all. Only its own thread can name a per-thread default stream. */
 static bool stream_order_lasts(const struct streams *streams, const struct stream *stream)
 {
   return !stream->thread && (stream->lasts || streams->record == RECORD_LAZY);
@@ -197,7 +197,7 @@ bool streams_any_captured(const struct streams *streams, uint32_t user)
   return false;
 }
 
-/* Records the event, which is made if need be, on the stream. */
+/* Records the event on the stream. Creates the event first if there is none. */
 static bool stream_order_record_event(const struct streams *streams, const struct stream *stream, hipEvent_t *event)
 {
   const struct hipmm_services *services = streams->services;
@@ -224,7 +224,8 @@ uint64_t stream_record_free(struct streams *streams, uint32_t id)
 {
   struct stream *stream = &streams->items[id];
   stream->frees++;
-  /* The handle is good during this call. Should recording fail, the epoch stays uncovered and others synchronise. */
+  /* The handle is valid during this call. If recording fails, the epoch has no event, and other streams wait for the
+   * device. */
   if (streams->record == RECORD_ON_FREE) stream_order_record(streams, stream);
   return stream->frees;
 }
@@ -308,7 +309,7 @@ bool stream_host_wait_for(struct streams *streams, uint32_t id, uint64_t epoch)
 {
   struct stream *stream = &streams->items[id];
   const struct hipmm_hip *hip = streams->services->hip;
-  if (!stream->in_use || epoch <= stream->completed || epoch > stream->frees) return true; /* or of a forgotten one */
+  if (!stream->in_use || epoch <= stream->completed || epoch > stream->frees) return true; /* see stream_order.h */
   stream->marks_ahead = MARKS_AFTER_WAIT;
   const struct mark *mark = stream_order_mark_for(stream, epoch);
   if (!mark) return stream_host_wait(streams, id);

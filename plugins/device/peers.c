@@ -54,7 +54,7 @@ enum hipmm_status peers_enable(const struct hipmm_services *services, const stru
   return status;
 }
 
-void peers_open(struct device *device, const struct reach *reach)
+void peers_open(struct device *device, const struct device_reach *reach)
 {
   device->is_in_reach = reach->is_whole;
   atomic_init(&device->peers, reach->devices);
