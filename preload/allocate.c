@@ -102,6 +102,7 @@ static int allocate_obtain(const struct request *request, const struct target *t
   *block = (struct block){.by_address = {.major = (uintptr_t)ptr, .minor = request->bytes},
                           .served = served,
                           .kind = request->kind,
+                          .id = blocks_new_id(),
                           .flags = request->flags,
                           .drawn = pools_retain(target->drawn)};
   int code = target->is_ordered ? 0 : devices_settle(served);

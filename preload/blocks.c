@@ -15,6 +15,13 @@ static struct block *blocks_block_of(struct address_tree_node *node)
   return (struct block *)node; /* it comes first */
 }
 
+uint32_t blocks_new_id(void)
+{
+  enum { BIT = 31 };
+  static atomic_uint_fast32_t next;
+  return (uint32_t)atomic_fetch_add_explicit(&next, 1, memory_order_relaxed) | UINT32_C(1) << BIT;
+}
+
 void blocks_put(struct block *block)
 {
   usage_add(&block->served->usage[block->kind], block_bytes(block));

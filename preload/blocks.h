@@ -11,6 +11,7 @@ struct block {
   struct address_tree_node by_address; /* major: where it starts; minor: its bytes */
   struct served_device *served;
   enum kind kind;
+  uint32_t id;         /* no other block's, nor an allocation's of the runtime, which counts from 0 */
   unsigned flags;      /* that the program gave */
   struct drawn *drawn; /* what the program has out of the driver's pool that it asked; NULL for none */
 };
@@ -24,6 +25,9 @@ static inline size_t block_bytes(const struct block *block)
 {
   return block->by_address.minor;
 }
+
+/* A number for a new block. */
+uint32_t blocks_new_id(void);
 
 /* Takes over a block from malloc(); it is live from then on. */
 void blocks_put(struct block *block);

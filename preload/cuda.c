@@ -144,6 +144,11 @@ int cudaMemPoolSetAccess(hipMemPool_t pool, const void *access, size_t count)
   return pools_set_access(HOOK_cudaMemPoolSetAccess, pool, access, count);
 }
 
+int cudaMemPoolTrimTo(hipMemPool_t pool, size_t keep_bytes)
+{
+  return pools_trim(HOOK_cudaMemPoolTrimTo, pool, keep_bytes);
+}
+
 int cudaStreamCreate(hipStream_t *stream)
 {
   return streams_create(HOOK_cudaStreamCreate, stream);

@@ -163,6 +163,39 @@ bool devices_hold(const void *ptr, struct hipmm_block *held_out)
   return false;
 }
 
+struct devices_search {
+  const char *ptr;
+  bool is_found;
+};
+
+static void devices_look_at(void *closure, const struct hipmm_extent *extent)
+{
+  struct devices_search *search = closure;
+  const char *start = extent->ptr;
+  search->is_found |= search->ptr >= start && (size_t)(search->ptr - start) < extent->bytes;
+}
+
+bool devices_hold_at(const void *ptr)
+{
+  struct devices_search search = {.ptr = ptr};
+  for (int i = 0; i < DEVICES_MOST * KIND_COUNT && !search.is_found; i++) {
+    struct served_device *served = devices_if_served(i / KIND_COUNT);
+    struct stack *stack = served ? served->kinds[i % KIND_COUNT].stack : NULL;
+    for (size_t node = 0; stack && node < stack->graph->n_nodes; node++) {
+      struct instance *instance = &stack->instances[node];
+      if (instance->created) (void)instance->resource.ops->visit(instance->resource.self, devices_look_at, &search);
+    }
+  }
+  return search.is_found;
+}
+
+int64_t devices_idle_bytes(const struct served_device *served)
+{
+  int64_t held = atomic_load(&served->kinds[KIND_DEVICE].stack->held_bytes);
+  int64_t live = atomic_load(&served->usage[KIND_DEVICE].bytes);
+  return held > live ? held - live : 0;
+}
+
 bool devices_peak_reserved(const struct served_device *served, enum kind kind, int64_t *bytes_out)
 {
   const struct stack *stack = served->kinds[kind].stack;

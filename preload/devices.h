@@ -51,6 +51,12 @@ int devices_settle(const struct served_device *served);
 /* Whether a source of a stack holds memory of the runtime that begins at `ptr`: the program must never free that. */
 bool devices_hold(const void *ptr, struct hipmm_block *held_out);
 
+/* Whether `ptr` lies in memory that a resource of a stack holds, be it given out or not. Looks at all extents. */
+bool devices_hold_at(const void *ptr);
+
+/* Device memory that the stack holds, and the program does not have. */
+int64_t devices_idle_bytes(const struct served_device *served);
+
 /* The most that the stack of this kind held of the runtime; false if it is counted with device memory. */
 bool devices_peak_reserved(const struct served_device *served, enum kind kind, int64_t *bytes_out);
 

@@ -6,6 +6,11 @@
 #include "next_symbol.h"
 #include "reentry.h"
 
+#include <dlfcn.h>
+#include <string.h>
+
+static const char self; /* an address in this object */
+
 /* The real function, once everything is ready for it. */
 static next_function early_calls_first_use(enum hook hook)
 {
@@ -13,6 +18,34 @@ static next_function early_calls_first_use(enum hook hook)
   reentry_leave();
   return next_function_of(hook);
 }
+
+/* ---- Functions by their names ---- */
+
+/* Ours in the place of the runtime's function if that is the one that ours passes calls on to: the runtime gives another
+ * one where the caller asks for another version of the API. */
+static void *early_calls_find_own(const char *name, void *given)
+{
+  Dl_info info;
+  enum hook hook = hook_find(name);
+  next_function function = hook < HOOK_COUNT && hook_family(hook) == FAMILY_HIP ? next_find(hook) : NULL;
+  if (!function || memcmp(&function, &given, sizeof given) != 0) return given;
+  void *object = dladdr(&self, &info) ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+  void *own = object ? dlsym(object, name) : NULL;
+  if (object) dlclose(object); /* it is never unloaded */
+  return own ? own : given;
+}
+
+int hipGetProcAddress(const char *name, void **function, int version, uint64_t flags, int *status)
+{
+  bool is_outermost = init_enter();
+  int code = ((int (*)(const char *, void **, int, uint64_t, int *))next_function_of(HOOK_hipGetProcAddress))(
+      name, function, version, flags, status);
+  if (!code && is_outermost && name && function && *function) *function = early_calls_find_own(name, *function);
+  reentry_leave();
+  return code;
+}
+
+/* ---- Calls that are passed on ---- */
 
 int hipInit(unsigned flags)
 {

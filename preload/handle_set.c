@@ -56,10 +56,12 @@ bool handle_set_forget(struct handle_set *handles, const void *handle, struct ha
   return found;
 }
 
-void handle_set_each(struct handle_set *handles, int device, void (*see)(const struct handle *handle))
+bool handle_set_any(struct handle_set *handles, int device, bool (*is)(const struct handle *handle))
 {
+  bool any = false;
   pthread_mutex_lock(&handles->lock);
-  for (size_t i = 0; i < handles->count; i++)
-    if (handles->items[i].device == device) see(&handles->items[i]);
+  for (size_t i = 0; i < handles->count && !any; i++)
+    any = handles->items[i].device == device && is(&handles->items[i]);
   pthread_mutex_unlock(&handles->lock);
+  return any;
 }

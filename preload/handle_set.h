@@ -29,6 +29,8 @@ struct handle_set {
 void handle_set_note(struct handle_set *handles, struct handle handle);
 bool handle_set_find(struct handle_set *handles, const void *handle, struct handle *found_out);
 bool handle_set_forget(struct handle_set *handles, const void *handle, struct handle *found_out);
-void handle_set_each(struct handle_set *handles, int device, void (*see)(const struct handle *handle));
+
+/* Whether `is` holds for a handle of the device; it is not asked for those after the first. */
+bool handle_set_any(struct handle_set *handles, int device, bool (*is)(const struct handle *handle));
 
 #endif

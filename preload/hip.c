@@ -107,6 +107,11 @@ int hipHostGetFlags(unsigned *flags, void *ptr)
   return answer_host_flags(HOOK_hipHostGetFlags, flags, ptr);
 }
 
+int hipPointerGetAttribute(void *data, int attribute, void *ptr)
+{
+  return query_attribute(HOOK_hipPointerGetAttribute, data, attribute, ptr);
+}
+
 int hipIpcGetMemHandle(void *handle, void *ptr)
 {
   return query_share(HOOK_hipIpcGetMemHandle, handle, ptr);
@@ -167,6 +172,11 @@ int hipMemPoolSetAttribute(hipMemPool_t pool, int attribute, void *value)
 int hipMemPoolSetAccess(hipMemPool_t pool, const void *access, size_t count)
 {
   return pools_set_access(HOOK_hipMemPoolSetAccess, pool, access, count);
+}
+
+int hipMemPoolTrimTo(hipMemPool_t pool, size_t keep_bytes)
+{
+  return pools_trim(HOOK_hipMemPoolTrimTo, pool, keep_bytes);
 }
 
 int hipStreamCreate(hipStream_t *stream)

@@ -3,6 +3,7 @@
 #include "hooks.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 #define HOOK_NAME(name) #name,
 #define HOOK_YES(name)  true,
@@ -22,6 +23,13 @@ const char *hook_name(enum hook hook)
 bool hook_is_reported(enum hook hook)
 {
   return reported[hook];
+}
+
+enum hook hook_find(const char *name)
+{
+  int hook = 0;
+  while (hook < HOOK_COUNT && strcmp(names[hook], name) != 0) hook++;
+  return (enum hook)hook;
 }
 
 void hook_count(enum hook hook, enum outcome outcome)

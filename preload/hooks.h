@@ -26,6 +26,7 @@
   Y(hipMemGetAddressRange)        \
   Y(hipMemPtrGetInfo)             \
   Y(hipHostGetFlags)              \
+  Y(hipPointerGetAttribute)       \
   Y(hipIpcGetMemHandle)           \
   Y(hipMemPoolExportPointer)      \
   Y(hipMemPoolCreate)             \
@@ -41,6 +42,8 @@
   X(hipMemPoolGetAttribute)       \
   X(hipMemPoolSetAttribute)       \
   X(hipMemPoolSetAccess)          \
+  X(hipMemPoolTrimTo)             \
+  X(hipGetProcAddress)            \
   X(hipGetLastError)              \
   X(hipPeekAtLastError)           \
   X(hipSetDevice)                 \
@@ -86,6 +89,7 @@
   X(cudaMemPoolGetAttribute)      \
   X(cudaMemPoolSetAttribute)      \
   X(cudaMemPoolSetAccess)         \
+  X(cudaMemPoolTrimTo)            \
   X(cudaGetLastError)             \
   X(cudaPeekAtLastError)          \
   X(cudaSetDevice)                \
@@ -107,6 +111,9 @@ static inline enum family hook_family(enum hook hook)
 
 const char *hook_name(enum hook hook);
 bool hook_is_reported(enum hook hook);
+
+/* HOOK_COUNT if there is none of this name. */
+enum hook hook_find(const char *name);
 
 /* What came of a call. */
 enum outcome { OUTCOME_SERVED, OUTCOME_PASSED, OUTCOME_FAILED };

@@ -63,8 +63,7 @@ static uint64_t limits_least(uint64_t a, uint64_t b)
 void limits_apply(const struct served_device *served, size_t *free_bytes, size_t *total_bytes)
 {
   const struct stack *stack = served->kinds[KIND_DEVICE].stack;
-  int64_t held = atomic_load(&stack->held_bytes), live = atomic_load(&served->usage[KIND_DEVICE].bytes);
-  uint64_t total = *total_bytes, left = *free_bytes + (held > live ? (uint64_t)(held - live) : 0), limit, taken;
+  uint64_t total = *total_bytes, left = *free_bytes + (uint64_t)devices_idle_bytes(served), limit, taken;
   for (int i = 0; i <= stack->top; i++) {
     const struct instance *instance = &stack->instances[i];
     if (!instance->created || !limits_limit_of(instance, &limit, &taken) || !limits_all_lead_through(stack, i))

@@ -4,10 +4,12 @@
 
 #include "../core/runtime/hip.h"
 #include "devices.h"
+#include "failure.h"
 #include "handle_set.h"
 #include "init.h"
 #include "next_symbol.h"
 #include "reentry.h"
+#include "streams.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,16 +26,19 @@ static struct {
 } current[DEVICES_MOST];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* How the props begin, in every release of HIP and CUDA. */
+/* How the props begin, in every release of HIP and CUDA. What a release does not know yet is 0. */
 struct props {
   int allocation_type, handle_types;
   int location_type, location;
+  void *security; /* Windows alone */
+  size_t most_bytes;
+  unsigned short usage; /* for other units of the device */
 };
 
 enum { ALLOCATION_PINNED = 1, LOCATION_DEVICE = 1 };
 
 /* Attributes: the same numbers in HIP and CUDA. */
-enum { RESERVED_CURRENT = 5, RESERVED_HIGH, USED_CURRENT, USED_HIGH };
+enum { REUSE_FIRST = 1, REUSE_LAST = 3, RESERVED_CURRENT = 5, RESERVED_HIGH, USED_CURRENT, USED_HIGH };
 
 /* ---- What is drawn ---- */
 
@@ -82,13 +87,21 @@ static void pools_set_current_locked(int device, bool is_set, struct drawn *draw
   current[device].drawn = drawn;
 }
 
+/* The reference if it is of a pool that hipmm serves now; otherwise it is released. */
+static struct drawn *pools_if_served(struct drawn *drawn)
+{
+  if (!drawn || !atomic_load_explicit(&drawn->forbidden, memory_order_relaxed)) return drawn;
+  pools_release(drawn);
+  return NULL;
+}
+
 struct drawn *pools_find_current(int device)
 {
   if (!pools_is_counted(device)) return NULL;
   pthread_mutex_lock(&lock);
   struct drawn *drawn = current[device].is_set ? pools_retain(current[device].drawn) : &defaults[device];
   pthread_mutex_unlock(&lock);
-  return drawn;
+  return pools_if_served(drawn);
 }
 
 void pools_reset(int device)
@@ -96,6 +109,7 @@ void pools_reset(int device)
   if (!pools_is_counted(device)) return;
   pthread_mutex_lock(&lock);
   pools_set_current_locked(device, false, NULL);
+  atomic_store(&defaults[device].forbidden, 0);
   pthread_mutex_unlock(&lock);
 }
 
@@ -108,12 +122,18 @@ static struct drawn *pools_find_locked(hipMemPool_t pool, int *device_out)
   return pools_retain(handle.drawn);
 }
 
-struct drawn *pools_find(hipMemPool_t pool, int *device_out)
+/* Also for a pool that is not served now, but was. */
+static struct drawn *pools_find_any(hipMemPool_t pool, int *device_out)
 {
   pthread_mutex_lock(&lock);
   struct drawn *drawn = pools_find_locked(pool, device_out);
   pthread_mutex_unlock(&lock);
   return drawn;
+}
+
+struct drawn *pools_find(hipMemPool_t pool, int *device_out)
+{
+  return pools_if_served(pools_find_any(pool, device_out));
 }
 
 int pools_set_current(enum hook hook, int device, hipMemPool_t pool)
@@ -138,8 +158,8 @@ int pools_create(enum hook hook, hipMemPool_t *pool, const void *given)
   bool is_outermost = init_enter();
   int code = next_two(hook, pool, given);
   if (!code && is_outermost && pool && props) {
-    bool is_plain =
-        props->allocation_type == ALLOCATION_PINNED && props->location_type == LOCATION_DEVICE && !props->handle_types;
+    bool is_plain = props->allocation_type == ALLOCATION_PINNED && props->location_type == LOCATION_DEVICE &&
+                    !props->handle_types && !props->most_bytes && !props->usage;
     handle_set_note(
         &known,
         (struct handle){.handle = *pool, .device = props->location, .drawn = is_plain ? pools_drawn_new() : NULL});
@@ -198,6 +218,14 @@ static atomic_int_fast64_t *pools_find_counter(struct drawn *drawn, int attribut
   }
 }
 
+static uint64_t pools_count_of(struct drawn *drawn, int device, int attribute)
+{
+  const struct served_device *served = devices_if_served(device);
+  int64_t reserved = atomic_load(&drawn->bytes) + (served ? devices_idle_bytes(served) : 0);
+  usage_raise(&drawn->reserved_peak_bytes, reserved);
+  return (uint64_t)(attribute == RESERVED_CURRENT ? reserved : atomic_load(pools_find_counter(drawn, attribute)));
+}
+
 int pools_get_attribute(enum hook hook, hipMemPool_t pool, int attribute, void *value)
 {
   int device;
@@ -205,15 +233,26 @@ int pools_get_attribute(enum hook hook, hipMemPool_t pool, int attribute, void *
   bool is_outermost = init_enter();
   int code = ((attribute_function *)next_function_of(hook))(pool, attribute, value);
   bool is_usage = attribute >= RESERVED_CURRENT && attribute <= USED_HIGH;
-  struct drawn *drawn = !code && is_outermost && is_usage ? pools_find(pool, &device) : NULL;
+  struct drawn *drawn = !code && is_outermost && is_usage ? pools_find_any(pool, &device) : NULL;
   if (drawn) {
     memcpy(&bytes, value, sizeof bytes);
-    bytes += (uint64_t)atomic_load(pools_find_counter(drawn, attribute));
+    bytes += pools_count_of(drawn, device, attribute);
     memcpy(value, &bytes, sizeof bytes);
     pools_release(drawn);
   }
   reentry_leave();
   return code;
+}
+
+/* hipmm reuses memory in each way that the attributes name. */
+static void pools_note_reuse(struct drawn *drawn, int attribute, const void *value)
+{
+  int is_allowed;
+  memcpy(&is_allowed, value, sizeof is_allowed);
+  if (is_allowed)
+    atomic_fetch_and(&drawn->forbidden, ~(1U << attribute));
+  else
+    atomic_fetch_or(&drawn->forbidden, 1U << attribute);
 }
 
 /* A peak can only be set to 0, and is then measured anew. */
@@ -223,8 +262,35 @@ int pools_set_attribute(enum hook hook, hipMemPool_t pool, int attribute, void *
   bool is_outermost = init_enter();
   int code = ((attribute_function *)next_function_of(hook))(pool, attribute, value);
   bool is_peak = attribute == RESERVED_HIGH || attribute == USED_HIGH;
-  struct drawn *drawn = !code && is_outermost && is_peak ? pools_find(pool, &device) : NULL;
-  if (drawn) atomic_store(pools_find_counter(drawn, attribute), atomic_load(&drawn->bytes));
+  bool is_reuse = attribute >= REUSE_FIRST && attribute <= REUSE_LAST;
+  struct drawn *drawn = !code && is_outermost && (is_peak || is_reuse) ? pools_find_any(pool, &device) : NULL;
+  if (drawn && is_reuse) pools_note_reuse(drawn, attribute, value);
+  if (drawn && is_peak) atomic_store(pools_find_counter(drawn, attribute), atomic_load(&drawn->bytes));
+  pools_release(drawn);
+  reentry_leave();
+  return code;
+}
+
+/* ---- Trimming ---- */
+
+/* The stack has the program's other blocks too, which count as kept. */
+static int pools_trim_stack(enum hook hook, const struct drawn *drawn, const struct served_device *served, size_t keep)
+{
+  int64_t others = atomic_load(&served->usage[KIND_DEVICE].bytes) - atomic_load(&drawn->bytes);
+  size_t kept = others > 0 && keep < SIZE_MAX - (size_t)others ? keep + (size_t)others : keep;
+  if (!streams_are_idle(served->device)) return 0;
+  return hipmm_resource_trim(served->kinds[KIND_DEVICE].resource, kept) ? failure_of_hipmm(hook, 0) : 0;
+}
+
+int pools_trim(enum hook hook, hipMemPool_t pool, size_t keep_bytes)
+{
+  int device = 0;
+  bool is_outermost = init_enter();
+  int code = ((int (*)(hipMemPool_t, size_t))next_function_of(hook))(pool, keep_bytes);
+  bool is_ours = !code && is_outermost && init_was_ready() && !init_is_forked();
+  struct drawn *drawn = is_ours ? pools_find_any(pool, &device) : NULL;
+  const struct served_device *served = drawn ? devices_if_served(device) : NULL;
+  if (served) code = pools_trim_stack(hook, drawn, served, keep_bytes);
   pools_release(drawn);
   reentry_leave();
   return code;

@@ -11,6 +11,7 @@
 /* What the program has out of one pool, from hipmm. Lives as long as the pool and the last block out of it. */
 struct drawn {
   atomic_uint references;
+  atomic_uint forbidden; /* ways of reuse that the program forbids: a bit for each attribute */
   atomic_int_fast64_t bytes, used_peak_bytes, reserved_peak_bytes;
 };
 
@@ -20,16 +21,20 @@ int pools_destroy(enum hook hook, hipMemPool_t pool);
 int pools_of_device(enum hook hook, hipMemPool_t *pool, int device);
 int pools_set_current(enum hook hook, int device, hipMemPool_t pool);
 
-/* Get or set an attribute. What hipmm gave counts as used by the program, and as reserved. */
+/* Get or set an attribute. What hipmm gave counts as used by the program; that and the memory that the stack has idle
+ * count as reserved. A pool for which the program forbids a way of reuse stays with the runtime from then on. */
 int pools_get_attribute(enum hook hook, hipMemPool_t pool, int attribute, void *value);
 int pools_set_attribute(enum hook hook, hipMemPool_t pool, int attribute, void *value);
+
+/* Gives idle memory of the device's stack back too, unless a stream of the device has work: HIP does not wait here. */
+int pools_trim(enum hook hook, hipMemPool_t pool, size_t keep_bytes);
 
 /* What other devices may do with the pool's memory holds for what hipmm gave out of it. `access` are `count` of
  * hipMemAccessDesc or cudaMemAccessDesc. */
 int pools_set_access(enum hook hook, hipMemPool_t pool, const void *access, size_t count);
 
-/* The device of a pool whose memory may come from hipmm: one that no other process is to share. Returns a reference, or
- * NULL for another pool. */
+/* The device of a pool whose memory may come from hipmm: one without a limit of its own, that no other process is to
+ * share, and whose memory may be reused in every way. Returns a reference, or NULL for another pool. */
 struct drawn *pools_find(hipMemPool_t pool, int *device_out);
 
 /* The same for the pool that serves hipMallocAsync() on a device. */

@@ -11,14 +11,36 @@
 
 static struct handle_set known = HANDLES_EMPTY;
 
-static void streams_promise(const struct handle *handle)
+/* Without a promise the stream works too, less fast. Returns false: the next one. */
+static bool streams_promise(const struct handle *handle)
 {
-  (void)!hipmm_stream_retain(handle->device, (hipStream_t)handle->handle); /* it is only faster with it */
+  (void)!hipmm_stream_retain(handle->device, (hipStream_t)handle->handle);
+  return false;
 }
 
 void streams_promise_known(int device)
 {
-  handle_set_each(&known, device, streams_promise);
+  handle_set_any(&known, device, streams_promise);
+}
+
+/* A stream that is being captured cannot be queried. */
+static bool streams_is_busy(const struct handle *handle)
+{
+  const struct hipmm_hip *hip = hip_table();
+  int state = 0;
+  bool is_busy = (hip->StreamIsCapturing && (hip->StreamIsCapturing((hipStream_t)handle->handle, &state) || state)) ||
+                 hip->StreamQuery((hipStream_t)handle->handle);
+  if (is_busy) hip->GetLastError();
+  return is_busy;
+}
+
+bool streams_are_idle(int device)
+{
+  if (handle_set_any(&known, device, streams_is_busy)) return false;
+  int previous = hip_enter_device(device);
+  bool is_idle = !streams_is_busy(&(struct handle){.device = device}); /* the default stream */
+  hip_leave_device(device, previous);
+  return is_idle;
 }
 
 static void streams_note(enum family family, hipStream_t stream)
@@ -26,7 +48,7 @@ static void streams_note(enum family family, hipStream_t stream)
   struct handle handle = {.handle = stream, .device = next_current_device(family)};
   devices_mark_used(handle.device);
   handle_set_note(&known, handle);
-  if (!init_is_forked() && devices_if_served(handle.device)) streams_promise(&handle);
+  if (!init_is_forked() && devices_if_served(handle.device)) (void)streams_promise(&handle);
 }
 
 /* What the real function has made, or not. */

@@ -17,6 +17,10 @@ int streams_destroy(enum hook hook, hipStream_t stream);
 /* Promises the streams of a device that has just begun to be served. */
 void streams_promise_known(int device);
 
+/* Whether no stream of the device that the program made, nor the default stream, has work or is being captured. Does
+ * not wait. */
+bool streams_are_idle(int device);
+
 /* The stream that the caller of the function means: a program that was compiled for per-thread default streams means
  * the thread's own by 0. */
 hipStream_t streams_meant(enum hook hook, hipStream_t stream);
