@@ -5,18 +5,14 @@
 #include "operations.h"
 
 #include "blocks.h"
-#include "deferred_free.h"
 #include "failure.h"
 #include "init.h"
 #include "message.h"
 #include "next_symbol.h"
 #include "pools.h"
-#include "reentry.h"
 #include "streams.h"
 
 #include <stdlib.h>
-
-enum { DEPTH_MOST = 32 };
 
 /* What a function takes besides the pointer and the size. */
 enum takes { TAKES_NOTHING, TAKES_FLAGS, TAKES_STREAM, TAKES_POOL };
@@ -33,20 +29,9 @@ struct request {
   hipMemPool_t pool;
 };
 
-bool request_runs_away(enum hook hook)
-{
-  static atomic_bool said;
-  if (reentry_depth() <= DEPTH_MOST) return false;
-  message_write_once(&said,
-                     "%s: the runtime's own function calls itself through this one without end; hipmm cannot stand "
-                     "in front of this runtime",
-                     hook_name(hook));
-  return true;
-}
-
 static int allocate_pass_on(const struct request *request)
 {
-  if (request_runs_away(request->hook)) return HIPMM_HIP_ERROR_NOT_SUPPORTED;
+  if (next_recurses(request->hook)) return HIPMM_HIP_ERROR_NOT_SUPPORTED;
   switch (request->takes) {
   case TAKES_NOTHING: return next_memory(request->hook, request->ptr, request->bytes);
   case TAKES_FLAGS: return next_memory_flags(request->hook, request->ptr, request->bytes, request->flags);
@@ -64,8 +49,8 @@ static bool allocate_is_ordered(const struct request *request)
 struct target {
   int device;
   hipStream_t stream;
-  bool is_ordered;     /* by the stream; otherwise it must be ready for every stream */
-  struct drawn *drawn; /* of the pool; a reference of the request's */
+  bool is_ordered;                 /* by the stream; otherwise it must be ready for every stream */
+  struct served_pool *served_pool; /* of the pool; a reference of the request's */
 };
 
 /* False if hipmm has no part in the request. Memory of a pool may be asked for in the order of another device's stream:
@@ -75,16 +60,16 @@ static bool allocate_find_target(const struct request *request, struct target *t
   enum family family = hook_family(request->hook);
   int code = 0;
   if (!request->ptr || !request->bytes || request->flags & ~request->flags_served || !init_ready(family)) return false;
-  *target_out = (struct target){.stream = streams_meant(request->hook, request->stream)};
+  *target_out = (struct target){.stream = streams_of_caller(request->hook, request->stream)};
   if (!allocate_is_ordered(request)) target_out->device = next_current_device(family);
   if (!allocate_is_ordered(request)) return true;
   hipStream_t stream = target_out->stream;
   if ((uintptr_t)stream > 1 && (next_is_capturing(family, stream, &code) || code)) return false;
   int device = target_out->device = streams_device(family, stream);
-  target_out->drawn =
+  target_out->served_pool =
       request->takes == TAKES_POOL ? pools_find(request->pool, &target_out->device) : pools_find_current(device);
   target_out->is_ordered = target_out->device == device;
-  return target_out->drawn != NULL;
+  return target_out->served_pool != NULL;
 }
 
 /* Memory that is not ordered by a stream must be ready for all of them: it is allocated for one that has no work, and
@@ -96,7 +81,7 @@ static int allocate_obtain(const struct request *request, const struct target *t
   hipStream_t stream = target->is_ordered ? target->stream : served->idle;
   void *ptr = NULL;
   enum hipmm_status status = hipmm_allocate(resource, request->bytes, stream, &ptr);
-  if (status == HIPMM_E_OUT_OF_MEMORY && deferred_free_is_there() && !deferred_free_synchronize())
+  if (status == HIPMM_E_OUT_OF_MEMORY && release_has_deferred() && !release_synchronize())
     status = hipmm_allocate(resource, request->bytes, stream, &ptr);
   if (status) return failure_of_hipmm(request->hook, request->bytes);
   *block = (struct block){.by_address = {.major = (uintptr_t)ptr, .minor = request->bytes},
@@ -104,13 +89,13 @@ static int allocate_obtain(const struct request *request, const struct target *t
                           .kind = request->kind,
                           .id = blocks_new_id(),
                           .flags = request->flags,
-                          .drawn = pools_retain(target->drawn)};
-  int code = target->is_ordered ? 0 : devices_settle(served);
+                          .served_pool = pools_retain(target->served_pool)};
+  int code = target->is_ordered ? 0 : devices_wait_for_idle_stream(served);
   if (code) {
-    blocks_give_back(block);
+    blocks_release(block);
     return failure_of_call(request->hook, code);
   }
-  blocks_put(block);
+  blocks_insert(block);
   *request->ptr = ptr;
   return 0;
 }
@@ -131,7 +116,7 @@ static enum outcome allocate_try(const struct request *request, int *code_out)
   struct target target;
   if (!allocate_find_target(request, &target)) return OUTCOME_PASSED;
   enum outcome outcome = allocate_try_target(request, &target, code_out);
-  pools_release(target.drawn);
+  pools_release(target.served_pool);
   return outcome;
 }
 
@@ -146,31 +131,31 @@ static int allocate_serve(const struct request *request)
 
 /* ---- The functions, by what they take ---- */
 
-int request_device(enum hook hook, void **ptr, size_t bytes)
+int allocate_device(enum hook hook, void **ptr, size_t bytes)
 {
   return allocate_serve(&(struct request){.hook = hook, .ptr = ptr, .bytes = bytes});
 }
 
 /* With flags it is memory of a special kind: fine-grained, uncached, or for signals. */
-int request_device_with_flags(enum hook hook, void **ptr, size_t bytes, unsigned flags)
+int allocate_device_with_flags(enum hook hook, void **ptr, size_t bytes, unsigned flags)
 {
   return allocate_serve(
       &(struct request){.hook = hook, .takes = TAKES_FLAGS, .ptr = ptr, .bytes = bytes, .flags = flags});
 }
 
-int request_device_on(enum hook hook, void **ptr, size_t bytes, hipStream_t stream)
+int allocate_device_on(enum hook hook, void **ptr, size_t bytes, hipStream_t stream)
 {
   return allocate_serve(
       &(struct request){.hook = hook, .takes = TAKES_STREAM, .ptr = ptr, .bytes = bytes, .stream = stream});
 }
 
-int request_device_from(enum hook hook, void **ptr, size_t bytes, hipMemPool_t pool, hipStream_t stream)
+int allocate_device_from_pool(enum hook hook, void **ptr, size_t bytes, hipMemPool_t pool, hipStream_t stream)
 {
   return allocate_serve(
       &(struct request){.hook = hook, .takes = TAKES_POOL, .ptr = ptr, .bytes = bytes, .stream = stream, .pool = pool});
 }
 
-int request_managed(enum hook hook, void **ptr, size_t bytes, unsigned flags)
+int allocate_managed(enum hook hook, void **ptr, size_t bytes, unsigned flags)
 {
   return allocate_serve(&(struct request){.hook = hook,
                                           .takes = TAKES_FLAGS,
@@ -181,12 +166,12 @@ int request_managed(enum hook hook, void **ptr, size_t bytes, unsigned flags)
                                           .flags_served = HIPMM_HIP_MEM_ATTACH_GLOBAL});
 }
 
-int request_pinned(enum hook hook, void **ptr, size_t bytes)
+int allocate_pinned(enum hook hook, void **ptr, size_t bytes)
 {
   return allocate_serve(&(struct request){.hook = hook, .ptr = ptr, .bytes = bytes, .kind = KIND_PINNED});
 }
 
-int request_pinned_with_flags(enum hook hook, void **ptr, size_t bytes, unsigned flags)
+int allocate_pinned_with_flags(enum hook hook, void **ptr, size_t bytes, unsigned flags)
 {
   enum { MAPPED = 2 /* as all pinned memory is */ };
   return allocate_serve(&(struct request){.hook = hook,

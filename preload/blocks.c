@@ -15,6 +15,39 @@ static struct block *blocks_block_of(struct address_tree_node *node)
   return (struct block *)node; /* it comes first */
 }
 
+/* ---- Counting ---- */
+
+/* How the driver is assumed to allocate, since it cannot be asked: a block of 1 MiB or more takes whole units of 2 MiB;
+ * smaller blocks take multiples of 512 bytes out of units that they share. Device pages of 2 MiB and addresses at
+ * multiples of 512 bytes are known of CUDA; where small blocks end is a guess, and ROCm may differ. Nothing of it was
+ * measured. */
+enum { UNIT_BYTES = 2 << 20, LARGE_BYTES = 1 << 20, SMALL_BYTES = 512 };
+
+/* Threads count at the same time: a peak may miss what two of them had for an instant. */
+static int64_t blocks_round_up(int64_t bytes, int64_t unit)
+{
+  return (bytes + unit - 1) / unit * unit;
+}
+
+static int64_t blocks_add_bytes(atomic_int_fast64_t *counter, int64_t more)
+{
+  return atomic_fetch_add_explicit(counter, more, memory_order_relaxed) + more;
+}
+
+static void blocks_count(struct usage *usage, int64_t bytes, int sign)
+{
+  bool large = bytes >= LARGE_BYTES;
+  int64_t taken = blocks_round_up(bytes, large ? UNIT_BYTES : SMALL_BYTES) * sign;
+  blocks_add_bytes(large ? &usage->large_bytes : &usage->small_bytes, taken);
+  blocks_add_bytes(&usage->count, sign);
+  usage_raise(&usage->peak_bytes, blocks_add_bytes(&usage->bytes, bytes * sign));
+  usage_raise(&usage->driver_peak_bytes,
+              atomic_load_explicit(&usage->large_bytes, memory_order_relaxed) +
+                  blocks_round_up(atomic_load_explicit(&usage->small_bytes, memory_order_relaxed), UNIT_BYTES));
+}
+
+/* ---- The table ---- */
+
 uint32_t blocks_new_id(void)
 {
   enum { BIT = 31 };
@@ -22,10 +55,10 @@ uint32_t blocks_new_id(void)
   return (uint32_t)atomic_fetch_add_explicit(&next, 1, memory_order_relaxed) | UINT32_C(1) << BIT;
 }
 
-void blocks_put(struct block *block)
+void blocks_insert(struct block *block)
 {
-  usage_add(&block->served->usage[block->kind], block_bytes(block));
-  pools_count(block->drawn, (int64_t)block_bytes(block));
+  blocks_count(&block->served->usage[block->kind], (int64_t)block_bytes(block), 1);
+  pools_count(block->served_pool, (int64_t)block_bytes(block));
   pthread_mutex_lock(&lock);
   address_tree_insert(&root, &block->by_address);
   pthread_mutex_unlock(&lock);
@@ -34,11 +67,11 @@ void blocks_put(struct block *block)
 static void blocks_remove_locked(struct block *block)
 {
   address_tree_remove(&root, &block->by_address);
-  usage_remove(&block->served->usage[block->kind], block_bytes(block));
-  pools_count(block->drawn, -(int64_t)block_bytes(block));
+  blocks_count(&block->served->usage[block->kind], (int64_t)block_bytes(block), -1);
+  pools_count(block->served_pool, -(int64_t)block_bytes(block));
 }
 
-struct block *blocks_take(const void *ptr, unsigned kinds, bool *other_kind_out)
+struct block *blocks_remove(const void *ptr, unsigned kinds, bool *other_kind_out)
 {
   pthread_mutex_lock(&lock);
   struct address_tree_node *node = address_tree_at_least(root, (uintptr_t)ptr, 0);
@@ -50,7 +83,7 @@ struct block *blocks_take(const void *ptr, unsigned kinds, bool *other_kind_out)
   return block;
 }
 
-struct block *blocks_take_any(void)
+struct block *blocks_remove_any(void)
 {
   pthread_mutex_lock(&lock);
   struct block *block = root ? blocks_block_of(root) : NULL;
@@ -59,7 +92,7 @@ struct block *blocks_take_any(void)
   return block;
 }
 
-void blocks_give_back(const struct block *block)
+void blocks_release(const struct block *block)
 {
   struct hipmm_resource *resource = block->served->kinds[block->kind].resource;
   if (hipmm_deallocate(resource, block_start(block), block_bytes(block), block->served->idle))
@@ -68,11 +101,11 @@ void blocks_give_back(const struct block *block)
 
 void blocks_free(struct block *block)
 {
-  pools_release(block->drawn);
+  pools_release(block->served_pool);
   free(block);
 }
 
-bool blocks_holding(const void *ptr, struct block *block_out)
+bool blocks_find(const void *ptr, struct block *block_out)
 {
   pthread_mutex_lock(&lock);
   struct address_tree_node *node = address_tree_holding(root, (uintptr_t)ptr);

@@ -7,26 +7,85 @@
 #include "../core/runtime/hip.h"
 #include "../core/stack/device_table.h"
 #include "init.h"
-#include "named_resources.h"
+#include "message.h"
 #include "next_symbol.h"
-#include "reentry.h"
 #include "streams.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 
 enum state { STATE_NEW, STATE_SERVED, STATE_REFUSED };
 
 static struct served_device devices[DEVICES_MOST];
 static atomic_int states[DEVICES_MOST];
-static atomic_uint_fast64_t used;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 const char *kind_name(enum kind kind)
 {
   static const char *const names[] = {"device", "managed", "pinned"};
   return names[kind];
+}
+
+/* ---- Managed and pinned memory ----
+ *
+ * The resources that the graph calls "managed" and "pinned" serve these kinds. Where the stack of the device includes
+ * such a resource, the stack's instance is taken; for another one a stack of its own is built, since no device of the
+ * graph needs it. */
+
+/* Whether the memory of every source at or below `node` is of a type among `types`. */
+static bool devices_named_is_of(const struct graph *graph, int node, const char *const *types)
+{
+  bool is_reached[GRAPH_MAX_NODES] = {false};
+  is_reached[node] = true;
+  for (int i = node; i >= 0; i--) {
+    const struct graph_node *at = &graph->nodes[i];
+    if (!is_reached[i]) continue;
+    for (size_t r = 0; r < at->n_references; r++) is_reached[at->references[r]] = true;
+    if (at->plugin->descriptor.role != HIPMM_ROLE_SOURCE) continue;
+    const char *const *type = types;
+    while (*type && strcmp(*type, at->plugin->descriptor.type)) type++;
+    if (!*type) return false;
+  }
+  return true;
+}
+
+static void devices_open_named_kind(struct served_device *served, enum kind kind, const char *const *types)
+{
+  static atomic_bool said[KIND_COUNT];
+  struct stack *own = served->kinds[KIND_DEVICE].stack, *stack = own;
+  int node = graph_find(own->graph, kind_name(kind));
+  if (node < 0) return;
+  if (!devices_named_is_of(own->graph, node, types)) {
+    message_write_once(&said[kind],
+                       "%s: %s: the memory below is not %s memory, so the program gets that from the runtime itself",
+                       own->graph->source, own->graph->nodes[node].path, kind_name(kind));
+    return;
+  }
+  if (!own->instances[node].created && stack_build_from(own->graph, served->device, node, &stack)) {
+    message_write_once(&said[kind], "%s; the program gets %s memory from the runtime itself",
+                       hipmm_last_error_message(), kind_name(kind));
+    return;
+  }
+  served->kinds[kind] = (struct served){&stack->instances[node].resource, stack};
+}
+
+static void devices_open_named(struct served_device *served)
+{
+  static const char *const managed[] = {"managed", "async_managed", NULL};
+  static const char *const pinned[] = {"pinned", NULL};
+  devices_open_named_kind(served, KIND_MANAGED, managed);
+  devices_open_named_kind(served, KIND_PINNED, pinned);
+}
+
+static void devices_close_named(struct served_device *served)
+{
+  for (int kind = KIND_DEVICE + 1; kind < KIND_COUNT; kind++) {
+    struct stack *stack = served->kinds[kind].stack;
+    if (stack && stack != served->kinds[KIND_DEVICE].stack) stack_release(stack);
+    served->kinds[kind] = (struct served){NULL, NULL};
+  }
 }
 
 /* ---- Opening ---- */
@@ -67,9 +126,9 @@ static enum state devices_open_locked(enum family family, int device)
   served->device = device;
   served->kinds[KIND_DEVICE] = (struct served){resource, stack};
   devices_make_idle_stream(served);
-  named_resources_open(served);
-  devices_mark_used(device);
-  streams_promise_known(device);
+  devices_open_named(served);
+  streams_mark_used(device);
+  streams_retain_known(device);
   return STATE_SERVED;
 }
 
@@ -100,43 +159,7 @@ int devices_count_served(void)
   return count;
 }
 
-/* ---- Waiting ---- */
-
-void devices_mark_used(int device)
-{
-  if (device < 0 || device >= DEVICES_MOST) return;
-  uint_fast64_t bit = UINT64_C(1) << device;
-  if (!(atomic_load_explicit(&used, memory_order_relaxed) & bit)) atomic_fetch_or(&used, bit);
-}
-
-int devices_set(enum hook hook, int device)
-{
-  bool is_outermost = init_enter();
-  int code = next_number(hook, device);
-  if (is_outermost && !code) devices_mark_used(device);
-  reentry_leave();
-  return code;
-}
-
-static int devices_synchronize_one(int device)
-{
-  int previous = hip_enter_device(device), code = hip_table()->DeviceSynchronize();
-  hip_leave_device(device, previous);
-  return code;
-}
-
-int devices_synchronize(void)
-{
-  uint_fast64_t mask = atomic_load(&used);
-  int first = 0;
-  for (int device = 0; device < DEVICES_MOST; device++) {
-    int code = mask >> device & 1 ? devices_synchronize_one(device) : 0;
-    if (!first) first = code;
-  }
-  return first;
-}
-
-int devices_settle(const struct served_device *served)
+int devices_wait_for_idle_stream(const struct served_device *served)
 {
   int previous = hip_enter_device(served->device), code = hip_table()->StreamSynchronize(served->idle);
   hip_leave_device(served->device, previous);
@@ -207,7 +230,8 @@ bool devices_peak_reserved(const struct served_device *served, enum kind kind, i
 static void devices_close_device(struct served_device *served)
 {
   const struct hipmm_hip *hip = hip_table();
-  named_resources_close(served);
+  streams_retain_no_more(served->device);
+  devices_close_named(served);
   if (served->idle) {
     hipmm_stream_retire(served->device, served->idle);
     int previous = hip_enter_device(served->device);

@@ -5,11 +5,27 @@
 
 #include "../core/stack/stack.h"
 #include "hooks.h"
-#include "usage.h"
+
+#include <stdatomic.h>
 
 /* What the program asked for. Device memory comes from the device's resource in the graph; managed and pinned memory
  * from the resource that the graph calls so. */
 enum kind { KIND_DEVICE, KIND_MANAGED, KIND_PINNED, KIND_COUNT };
+
+/* What the program has of one kind of memory, and an estimate of what the driver alone would have taken for it. */
+struct usage {
+  atomic_int_fast64_t count, bytes, peak_bytes;
+  atomic_int_fast64_t small_bytes, large_bytes, driver_peak_bytes;
+};
+
+/* Raises a peak to `now`. */
+static inline void usage_raise(atomic_int_fast64_t *peak, int64_t now)
+{
+  int_fast64_t before = atomic_load_explicit(peak, memory_order_relaxed);
+  while (now > before &&
+         !atomic_compare_exchange_weak_explicit(peak, &before, now, memory_order_relaxed, memory_order_relaxed))
+    continue;
+}
 
 struct served {
   struct hipmm_resource *resource; /* NULL: not served */
@@ -36,17 +52,8 @@ struct served_device *devices_if_served(int device);
 /* How many are served now. */
 int devices_count_served(void);
 
-/* Notes that the program works on a device. */
-void devices_mark_used(int device);
-
-/* hipSetDevice() and cudaSetDevice(): the same for the device that the program goes on with. */
-int devices_set(enum hook hook, int device);
-
-/* Waits for all work on the devices that the program works on. A HIP error code. */
-int devices_synchronize(void);
-
 /* Waits until memory allocated for the idle stream is ready. A HIP error code. */
-int devices_settle(const struct served_device *served);
+int devices_wait_for_idle_stream(const struct served_device *served);
 
 /* Whether a source of a stack holds memory of the runtime that begins at `ptr`: the program must never free that. */
 bool devices_hold(const void *ptr, struct hipmm_block *held_out);

@@ -4,7 +4,6 @@
 #include "exports.h"
 #include "init.h"
 #include "next_symbol.h"
-#include "reentry.h"
 
 #include <dlfcn.h>
 #include <string.h>

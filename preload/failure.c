@@ -5,7 +5,6 @@
 #include "../core/base/text.h"
 #include "message.h"
 #include "next_symbol.h"
-#include "reentry.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -17,7 +16,7 @@ static char first[2300];
 static atomic_bool has_first; /* `first` is complete */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void failure_keep_first(const char *story)
+static void failure_record_first(const char *story)
 {
   pthread_mutex_lock(&lock);
   if (!atomic_load(&has_first)) {
@@ -51,7 +50,7 @@ static bool failure_runtime_fails_with(int code)
 }
 
 /* The runtime's own last error is overwritten by ours, so what it has from now on is newer. */
-int failure_keep(enum family family, int code)
+int failure_set(enum family family, int code)
 {
   reentry_set_error(family, 0);
   if (family == FAMILY_HIP && failure_runtime_fails_with(code)) return code;
@@ -70,7 +69,7 @@ static int failure_last_code(enum hook hook, bool clear)
 
 int failure_last(enum hook hook, bool clear)
 {
-  int code = reentry_enter() ? failure_last_code(hook, clear) : next_nothing(hook);
+  int code = reentry_enter() ? failure_last_code(hook, clear) : next_void(hook);
   reentry_leave();
   return code;
 }
@@ -99,18 +98,18 @@ int failure_of_hipmm(enum hook hook, size_t bytes)
   hipmm_last_error(&error);
   if (bytes) snprintf(of, sizeof of, " of %s", units_format_bytes(bytes, size, sizeof size));
   snprintf(story, sizeof story, "%s%s: %s", hook_name(hook), of, error.message);
-  failure_keep_first(story);
+  failure_record_first(story);
   int code = failure_code_of(&error);
   if (code != HIPMM_HIP_ERROR_OUT_OF_MEMORY) message_write_once(&said, "%s", story);
-  return failure_keep(hook_family(hook), code ? code : ERROR_UNKNOWN);
+  return failure_set(hook_family(hook), code ? code : ERROR_UNKNOWN);
 }
 
 int failure_of_call(enum hook hook, int code)
 {
   char story[200];
   snprintf(story, sizeof story, "%s: the device cannot be waited for: error %d of the runtime", hook_name(hook), code);
-  failure_keep_first(story);
-  return failure_keep(hook_family(hook), code);
+  failure_record_first(story);
+  return failure_set(hook_family(hook), code);
 }
 
 int failure_refuse(enum hook hook, int code, const char *format, ...)
@@ -122,7 +121,7 @@ int failure_refuse(enum hook hook, int code, const char *format, ...)
   va_start(arguments, format);
   vsnprintf(story + used, sizeof story - (size_t)used, format, arguments);
   va_end(arguments);
-  failure_keep_first(story);
+  failure_record_first(story);
   message_write_once(&said[hook], "%s", story);
-  return failure_keep(hook_family(hook), code);
+  return failure_set(hook_family(hook), code);
 }

@@ -16,7 +16,7 @@ int failure_of_call(enum hook hook, int code);
 int failure_refuse(enum hook hook, int code, const char *format, ...) HIPMM_PRINTF(3, 4);
 
 /* Keeps a code that the runtime itself would have come to, without a story. Returns it. */
-int failure_keep(enum family family, int code);
+int failure_set(enum family family, int code);
 
 /* The story of the first failure; NULL if there was none. */
 const char *failure_first(void);

@@ -11,7 +11,7 @@
 struct handle {
   void *handle;
   int device;
-  struct drawn *drawn; /* of a pool whose memory may come from elsewhere; NULL for others */
+  struct served_pool *served_pool; /* of a pool whose memory may come from elsewhere; NULL for others */
 };
 
 struct handle_set {
@@ -26,9 +26,9 @@ struct handle_set {
   }
 
 /* Notes the handle, in the place of one with the same value. Without memory for it, it stays unknown. */
-void handle_set_note(struct handle_set *handles, struct handle handle);
+void handle_set_add(struct handle_set *handles, struct handle handle);
 bool handle_set_find(struct handle_set *handles, const void *handle, struct handle *found_out);
-bool handle_set_forget(struct handle_set *handles, const void *handle, struct handle *found_out);
+bool handle_set_remove(struct handle_set *handles, const void *handle, struct handle *found_out);
 
 /* Whether `is` holds for a handle of the device; it is not asked for those after the first. */
 bool handle_set_any(struct handle_set *handles, int device, bool (*is)(const struct handle *handle));

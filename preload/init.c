@@ -7,7 +7,6 @@
 #include "../core/runtime/hip.h"
 #include "message.h"
 #include "next_symbol.h"
-#include "reentry.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static void message_say_arguments(const char *format, va_list arguments)
+static void message_write_arguments(const char *format, va_list arguments)
 {
   char line[3000] = "hipmm: ";
   enum { HEAD = 7 };
@@ -23,7 +23,7 @@ void message_write(const char *format, ...)
 {
   va_list arguments;
   va_start(arguments, format);
-  message_say_arguments(format, arguments);
+  message_write_arguments(format, arguments);
   va_end(arguments);
 }
 
@@ -32,6 +32,6 @@ void message_write_once(atomic_bool *said, const char *format, ...)
   if (atomic_exchange(said, true)) return;
   va_list arguments;
   va_start(arguments, format);
-  message_say_arguments(format, arguments);
+  message_write_arguments(format, arguments);
   va_end(arguments);
 }

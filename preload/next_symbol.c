@@ -71,6 +71,18 @@ next_function next_function_of(enum hook hook)
 
 /* ---- Calling ---- */
 
+bool next_recurses(enum hook hook)
+{
+  enum { DEPTH_MOST = 32 };
+  static atomic_bool said;
+  if (reentry_depth() <= DEPTH_MOST) return false;
+  message_write_once(&said,
+                     "%s: the runtime's own function calls itself through this one without end; hipmm cannot stand "
+                     "in front of this runtime",
+                     hook_name(hook));
+  return true;
+}
+
 int next_memory(enum hook hook, void **ptr, size_t bytes)
 {
   return ((int (*)(void **, size_t))next_function_of(hook))(ptr, bytes);
@@ -101,27 +113,27 @@ int next_pointer_stream(enum hook hook, void *ptr, hipStream_t stream)
   return ((int (*)(void *, hipStream_t))next_function_of(hook))(ptr, stream);
 }
 
-int next_two(enum hook hook, void *first, const void *second)
+int next_two_pointers(enum hook hook, void *first, const void *second)
 {
   return ((int (*)(void *, const void *))next_function_of(hook))(first, second);
 }
 
-int next_three(enum hook hook, void *first, void *second, const void *third)
+int next_three_pointers(enum hook hook, void *first, void *second, const void *third)
 {
   return ((int (*)(void *, void *, const void *))next_function_of(hook))(first, second, third);
 }
 
-int next_number(enum hook hook, int number)
+int next_int(enum hook hook, int number)
 {
   return ((int (*)(int))next_function_of(hook))(number);
 }
 
-int next_number_flags(enum hook hook, int number, unsigned flags)
+int next_int_flags(enum hook hook, int number, unsigned flags)
 {
   return ((int (*)(int, unsigned))next_function_of(hook))(number, flags);
 }
 
-int next_nothing(enum hook hook)
+int next_void(enum hook hook)
 {
   return ((int (*)(void))next_function_of(hook))();
 }

@@ -22,11 +22,15 @@ int next_memory_stream(enum hook hook, void **ptr, size_t bytes, hipStream_t str
 int next_memory_pool(enum hook hook, void **ptr, size_t bytes, hipMemPool_t pool, hipStream_t stream);
 int next_pointer(enum hook hook, void *ptr);
 int next_pointer_stream(enum hook hook, void *ptr, hipStream_t stream);
-int next_two(enum hook hook, void *first, const void *second);
-int next_three(enum hook hook, void *first, void *second, const void *third);
-int next_number(enum hook hook, int number);
-int next_number_flags(enum hook hook, int number, unsigned flags);
-int next_nothing(enum hook hook);
+int next_two_pointers(enum hook hook, void *first, const void *second);
+int next_three_pointers(enum hook hook, void *first, void *second, const void *third);
+int next_int(enum hook hook, int number);
+int next_int_flags(enum hook hook, int number, unsigned flags);
+int next_void(enum hook hook);
+
+/* Whether the runtime calls the function from within itself without end: the call that we passed on reaches us again
+ * and again. */
+bool next_recurses(enum hook hook);
 
 /* The current device as the family's own runtime sees it; 0 when it cannot tell. */
 int next_current_device(enum family family);

@@ -8,7 +8,6 @@
 #include "handle_set.h"
 #include "init.h"
 #include "next_symbol.h"
-#include "reentry.h"
 #include "streams.h"
 
 #include <stdlib.h>
@@ -17,12 +16,12 @@
 static struct handle_set known = HANDLES_EMPTY;
 
 /* Of the pool that each device has from the start; never freed. */
-static struct drawn defaults[DEVICES_MOST];
+static struct served_pool defaults[DEVICES_MOST];
 
 /* The pool that the program has set for hipMallocAsync(); the device's own if it has set none. */
 static struct {
   bool is_set;
-  struct drawn *drawn; /* a reference; NULL for a pool that stays with the runtime */
+  struct served_pool *served_pool; /* a reference; NULL for a pool that stays with the runtime */
 } current[DEVICES_MOST];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -40,37 +39,38 @@ enum { ALLOCATION_PINNED = 1, LOCATION_DEVICE = 1 };
 /* Attributes: the same numbers in HIP and CUDA. */
 enum { REUSE_FIRST = 1, REUSE_LAST = 3, RESERVED_CURRENT = 5, RESERVED_HIGH, USED_CURRENT, USED_HIGH };
 
-/* ---- What is drawn ---- */
+/* ---- What is served_pool ---- */
 
-static bool pools_is_default(const struct drawn *drawn)
+static bool pools_is_default(const struct served_pool *served_pool)
 {
-  return drawn >= defaults && drawn < defaults + DEVICES_MOST;
+  return served_pool >= defaults && served_pool < defaults + DEVICES_MOST;
 }
 
-struct drawn *pools_retain(struct drawn *drawn)
+struct served_pool *pools_retain(struct served_pool *served_pool)
 {
-  if (drawn && !pools_is_default(drawn)) atomic_fetch_add(&drawn->references, 1);
-  return drawn;
+  if (served_pool && !pools_is_default(served_pool)) atomic_fetch_add(&served_pool->references, 1);
+  return served_pool;
 }
 
-void pools_release(struct drawn *drawn)
+void pools_release(struct served_pool *served_pool)
 {
-  if (drawn && !pools_is_default(drawn) && atomic_fetch_sub(&drawn->references, 1) == 1) free(drawn);
+  if (served_pool && !pools_is_default(served_pool) && atomic_fetch_sub(&served_pool->references, 1) == 1)
+    free(served_pool);
 }
 
-static struct drawn *pools_drawn_new(void)
+static struct served_pool *pools_new_served(void)
 {
-  struct drawn *drawn = calloc(1, sizeof *drawn);
-  if (drawn) atomic_store(&drawn->references, 1);
-  return drawn;
+  struct served_pool *served_pool = calloc(1, sizeof *served_pool);
+  if (served_pool) atomic_store(&served_pool->references, 1);
+  return served_pool;
 }
 
-void pools_count(struct drawn *drawn, int64_t bytes)
+void pools_count(struct served_pool *served_pool, int64_t bytes)
 {
-  if (!drawn) return;
-  int64_t now = atomic_fetch_add_explicit(&drawn->bytes, bytes, memory_order_relaxed) + bytes;
-  usage_raise(&drawn->used_peak_bytes, now);
-  usage_raise(&drawn->reserved_peak_bytes, now);
+  if (!served_pool) return;
+  int64_t now = atomic_fetch_add_explicit(&served_pool->bytes, bytes, memory_order_relaxed) + bytes;
+  usage_raise(&served_pool->used_peak_bytes, now);
+  usage_raise(&served_pool->reserved_peak_bytes, now);
 }
 
 /* ---- The current pool ---- */
@@ -80,28 +80,29 @@ static bool pools_is_counted(int device)
   return device >= 0 && device < DEVICES_MOST;
 }
 
-static void pools_set_current_locked(int device, bool is_set, struct drawn *drawn)
+static void pools_set_current_locked(int device, bool is_set, struct served_pool *served_pool)
 {
-  pools_release(current[device].drawn);
+  pools_release(current[device].served_pool);
   current[device].is_set = is_set;
-  current[device].drawn = drawn;
+  current[device].served_pool = served_pool;
 }
 
 /* The reference if it is of a pool that hipmm serves now; otherwise it is released. */
-static struct drawn *pools_if_served(struct drawn *drawn)
+static struct served_pool *pools_if_served(struct served_pool *served_pool)
 {
-  if (!drawn || !atomic_load_explicit(&drawn->forbidden, memory_order_relaxed)) return drawn;
-  pools_release(drawn);
+  if (!served_pool || !atomic_load_explicit(&served_pool->forbidden, memory_order_relaxed)) return served_pool;
+  pools_release(served_pool);
   return NULL;
 }
 
-struct drawn *pools_find_current(int device)
+struct served_pool *pools_find_current(int device)
 {
   if (!pools_is_counted(device)) return NULL;
   pthread_mutex_lock(&lock);
-  struct drawn *drawn = current[device].is_set ? pools_retain(current[device].drawn) : &defaults[device];
+  struct served_pool *served_pool =
+      current[device].is_set ? pools_retain(current[device].served_pool) : &defaults[device];
   pthread_mutex_unlock(&lock);
-  return pools_if_served(drawn);
+  return pools_if_served(served_pool);
 }
 
 void pools_reset(int device)
@@ -114,24 +115,24 @@ void pools_reset(int device)
 }
 
 /* Under the lock: another thread may destroy the pool. */
-static struct drawn *pools_find_locked(hipMemPool_t pool, int *device_out)
+static struct served_pool *pools_find_locked(hipMemPool_t pool, int *device_out)
 {
   struct handle handle;
-  if (!handle_set_find(&known, pool, &handle) || !handle.drawn) return NULL;
+  if (!handle_set_find(&known, pool, &handle) || !handle.served_pool) return NULL;
   *device_out = handle.device;
-  return pools_retain(handle.drawn);
+  return pools_retain(handle.served_pool);
 }
 
 /* Also for a pool that is not served now, but was. */
-static struct drawn *pools_find_any(hipMemPool_t pool, int *device_out)
+static struct served_pool *pools_find_any(hipMemPool_t pool, int *device_out)
 {
   pthread_mutex_lock(&lock);
-  struct drawn *drawn = pools_find_locked(pool, device_out);
+  struct served_pool *served_pool = pools_find_locked(pool, device_out);
   pthread_mutex_unlock(&lock);
-  return drawn;
+  return served_pool;
 }
 
-struct drawn *pools_find(hipMemPool_t pool, int *device_out)
+struct served_pool *pools_find(hipMemPool_t pool, int *device_out)
 {
   return pools_if_served(pools_find_any(pool, device_out));
 }
@@ -156,13 +157,13 @@ int pools_create(enum hook hook, hipMemPool_t *pool, const void *given)
 {
   const struct props *props = given;
   bool is_outermost = init_enter();
-  int code = next_two(hook, pool, given);
+  int code = next_two_pointers(hook, pool, given);
   if (!code && is_outermost && pool && props) {
     bool is_plain = props->allocation_type == ALLOCATION_PINNED && props->location_type == LOCATION_DEVICE &&
                     !props->handle_types && !props->most_bytes && !props->usage;
-    handle_set_note(
-        &known,
-        (struct handle){.handle = *pool, .device = props->location, .drawn = is_plain ? pools_drawn_new() : NULL});
+    handle_set_add(&known, (struct handle){.handle = *pool,
+                                           .device = props->location,
+                                           .served_pool = is_plain ? pools_new_served() : NULL});
   }
   return reentry_finish(hook, OUTCOME_PASSED, code);
 }
@@ -172,8 +173,9 @@ static void pools_forget(const struct handle *handle)
 {
   pthread_mutex_lock(&lock);
   for (int device = 0; device < DEVICES_MOST; device++)
-    if (handle->drawn && current[device].drawn == handle->drawn) pools_set_current_locked(device, false, NULL);
-  pools_release(handle->drawn);
+    if (handle->served_pool && current[device].served_pool == handle->served_pool)
+      pools_set_current_locked(device, false, NULL);
+  pools_release(handle->served_pool);
   pthread_mutex_unlock(&lock);
 }
 
@@ -181,9 +183,9 @@ static void pools_forget(const struct handle *handle)
 int pools_destroy(enum hook hook, hipMemPool_t pool)
 {
   struct handle handle;
-  bool is_outermost = reentry_enter(), was_known = is_outermost && handle_set_forget(&known, pool, &handle);
+  bool is_outermost = reentry_enter(), was_known = is_outermost && handle_set_remove(&known, pool, &handle);
   int code = next_pointer(hook, pool);
-  if (was_known && code) handle_set_note(&known, handle);
+  if (was_known && code) handle_set_add(&known, handle);
   if (was_known && !code) pools_forget(&handle);
   return reentry_finish(hook, OUTCOME_PASSED, code);
 }
@@ -199,7 +201,8 @@ int pools_of_device(enum hook hook, hipMemPool_t *pool, int device)
     pthread_mutex_lock(&lock);
     is_own |= !current[device].is_set;
     pthread_mutex_unlock(&lock);
-    if (is_own) handle_set_note(&known, (struct handle){.handle = *pool, .device = device, .drawn = &defaults[device]});
+    if (is_own)
+      handle_set_add(&known, (struct handle){.handle = *pool, .device = device, .served_pool = &defaults[device]});
   }
   reentry_leave();
   return code;
@@ -209,21 +212,21 @@ int pools_of_device(enum hook hook, hipMemPool_t *pool, int device)
 
 typedef int attribute_function(hipMemPool_t pool, int attribute, void *value);
 
-static atomic_int_fast64_t *pools_find_counter(struct drawn *drawn, int attribute)
+static atomic_int_fast64_t *pools_find_counter(struct served_pool *served_pool, int attribute)
 {
   switch (attribute) {
-  case RESERVED_HIGH: return &drawn->reserved_peak_bytes;
-  case USED_HIGH: return &drawn->used_peak_bytes;
-  default: return &drawn->bytes;
+  case RESERVED_HIGH: return &served_pool->reserved_peak_bytes;
+  case USED_HIGH: return &served_pool->used_peak_bytes;
+  default: return &served_pool->bytes;
   }
 }
 
-static uint64_t pools_count_of(struct drawn *drawn, int device, int attribute)
+static uint64_t pools_count_of(struct served_pool *served_pool, int device, int attribute)
 {
   const struct served_device *served = devices_if_served(device);
-  int64_t reserved = atomic_load(&drawn->bytes) + (served ? devices_idle_bytes(served) : 0);
-  usage_raise(&drawn->reserved_peak_bytes, reserved);
-  return (uint64_t)(attribute == RESERVED_CURRENT ? reserved : atomic_load(pools_find_counter(drawn, attribute)));
+  int64_t reserved = atomic_load(&served_pool->bytes) + (served ? devices_idle_bytes(served) : 0);
+  usage_raise(&served_pool->reserved_peak_bytes, reserved);
+  return (uint64_t)(attribute == RESERVED_CURRENT ? reserved : atomic_load(pools_find_counter(served_pool, attribute)));
 }
 
 int pools_get_attribute(enum hook hook, hipMemPool_t pool, int attribute, void *value)
@@ -233,26 +236,26 @@ int pools_get_attribute(enum hook hook, hipMemPool_t pool, int attribute, void *
   bool is_outermost = init_enter();
   int code = ((attribute_function *)next_function_of(hook))(pool, attribute, value);
   bool is_usage = attribute >= RESERVED_CURRENT && attribute <= USED_HIGH;
-  struct drawn *drawn = !code && is_outermost && is_usage ? pools_find_any(pool, &device) : NULL;
-  if (drawn) {
+  struct served_pool *served_pool = !code && is_outermost && is_usage ? pools_find_any(pool, &device) : NULL;
+  if (served_pool) {
     memcpy(&bytes, value, sizeof bytes);
-    bytes += pools_count_of(drawn, device, attribute);
+    bytes += pools_count_of(served_pool, device, attribute);
     memcpy(value, &bytes, sizeof bytes);
-    pools_release(drawn);
+    pools_release(served_pool);
   }
   reentry_leave();
   return code;
 }
 
 /* hipmm reuses memory in each way that the attributes name. */
-static void pools_note_reuse(struct drawn *drawn, int attribute, const void *value)
+static void pools_note_reuse(struct served_pool *served_pool, int attribute, const void *value)
 {
   int is_allowed;
   memcpy(&is_allowed, value, sizeof is_allowed);
   if (is_allowed)
-    atomic_fetch_and(&drawn->forbidden, ~(1U << attribute));
+    atomic_fetch_and(&served_pool->forbidden, ~(1U << attribute));
   else
-    atomic_fetch_or(&drawn->forbidden, 1U << attribute);
+    atomic_fetch_or(&served_pool->forbidden, 1U << attribute);
 }
 
 /* A peak can only be set to 0, and is then measured anew. */
@@ -263,10 +266,12 @@ int pools_set_attribute(enum hook hook, hipMemPool_t pool, int attribute, void *
   int code = ((attribute_function *)next_function_of(hook))(pool, attribute, value);
   bool is_peak = attribute == RESERVED_HIGH || attribute == USED_HIGH;
   bool is_reuse = attribute >= REUSE_FIRST && attribute <= REUSE_LAST;
-  struct drawn *drawn = !code && is_outermost && (is_peak || is_reuse) ? pools_find_any(pool, &device) : NULL;
-  if (drawn && is_reuse) pools_note_reuse(drawn, attribute, value);
-  if (drawn && is_peak) atomic_store(pools_find_counter(drawn, attribute), atomic_load(&drawn->bytes));
-  pools_release(drawn);
+  struct served_pool *served_pool =
+      !code && is_outermost && (is_peak || is_reuse) ? pools_find_any(pool, &device) : NULL;
+  if (served_pool && is_reuse) pools_note_reuse(served_pool, attribute, value);
+  if (served_pool && is_peak)
+    atomic_store(pools_find_counter(served_pool, attribute), atomic_load(&served_pool->bytes));
+  pools_release(served_pool);
   reentry_leave();
   return code;
 }
@@ -274,9 +279,10 @@ int pools_set_attribute(enum hook hook, hipMemPool_t pool, int attribute, void *
 /* ---- Trimming ---- */
 
 /* The stack has the program's other blocks too, which count as kept. */
-static int pools_trim_stack(enum hook hook, const struct drawn *drawn, const struct served_device *served, size_t keep)
+static int pools_trim_stack(enum hook hook, const struct served_pool *served_pool, const struct served_device *served,
+                            size_t keep)
 {
-  int64_t others = atomic_load(&served->usage[KIND_DEVICE].bytes) - atomic_load(&drawn->bytes);
+  int64_t others = atomic_load(&served->usage[KIND_DEVICE].bytes) - atomic_load(&served_pool->bytes);
   size_t kept = others > 0 && keep < SIZE_MAX - (size_t)others ? keep + (size_t)others : keep;
   if (!streams_are_idle(served->device)) return 0;
   return hipmm_resource_trim(served->kinds[KIND_DEVICE].resource, kept) ? failure_of_hipmm(hook, 0) : 0;
@@ -288,10 +294,10 @@ int pools_trim(enum hook hook, hipMemPool_t pool, size_t keep_bytes)
   bool is_outermost = init_enter();
   int code = ((int (*)(hipMemPool_t, size_t))next_function_of(hook))(pool, keep_bytes);
   bool is_ours = !code && is_outermost && init_was_ready() && !init_is_forked();
-  struct drawn *drawn = is_ours ? pools_find_any(pool, &device) : NULL;
-  const struct served_device *served = drawn ? devices_if_served(device) : NULL;
-  if (served) code = pools_trim_stack(hook, drawn, served, keep_bytes);
-  pools_release(drawn);
+  struct served_pool *served_pool = is_ours ? pools_find_any(pool, &device) : NULL;
+  const struct served_device *served = served_pool ? devices_if_served(device) : NULL;
+  if (served) code = pools_trim_stack(hook, served_pool, served, keep_bytes);
+  pools_release(served_pool);
   reentry_leave();
   return code;
 }
@@ -320,11 +326,11 @@ int pools_set_access(enum hook hook, hipMemPool_t pool, const void *given, size_
   bool is_outermost = init_enter();
   int code = ((int (*)(hipMemPool_t, const void *, size_t))next_function_of(hook))(pool, given, count);
   bool is_ours = !code && is_outermost && init_ready(hook_family(hook));
-  struct drawn *drawn = is_ours ? pools_find(pool, &owner) : NULL;
-  for (size_t i = 0; drawn && i < count; i++)
+  struct served_pool *served_pool = is_ours ? pools_find(pool, &owner) : NULL;
+  for (size_t i = 0; served_pool && i < count; i++)
     if (access[i].location_type == LOCATION_DEVICE && access[i].location != owner && access[i].flags)
       pools_enable_access(access[i].location, owner);
-  pools_release(drawn);
+  pools_release(served_pool);
   reentry_leave();
   return code;
 }

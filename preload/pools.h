@@ -5,11 +5,11 @@
 #define HIPMM_PRELOAD_POOLS_H
 
 #include "hooks.h"
-#include "usage.h"
 #include <hipmm/plugin.h>
+#include <stdatomic.h>
 
 /* What the program has out of one pool, from hipmm. Lives as long as the pool and the last block out of it. */
-struct drawn {
+struct served_pool {
   atomic_uint references;
   atomic_uint forbidden; /* ways of reuse that the program forbids: a bit for each attribute */
   atomic_int_fast64_t bytes, used_peak_bytes, reserved_peak_bytes;
@@ -35,15 +35,15 @@ int pools_set_access(enum hook hook, hipMemPool_t pool, const void *access, size
 
 /* The device of a pool whose memory may come from hipmm: one without a limit of its own, that no other process is to
  * share, and whose memory may be reused in every way. Returns a reference, or NULL for another pool. */
-struct drawn *pools_find(hipMemPool_t pool, int *device_out);
+struct served_pool *pools_find(hipMemPool_t pool, int *device_out);
 
 /* The same for the pool that serves hipMallocAsync() on a device. */
-struct drawn *pools_find_current(int device);
+struct served_pool *pools_find_current(int device);
 
-/* `drawn` may be NULL. */
-struct drawn *pools_retain(struct drawn *drawn);
-void pools_release(struct drawn *drawn);
-void pools_count(struct drawn *drawn, int64_t bytes);
+/* `served_pool` may be NULL. */
+struct served_pool *pools_retain(struct served_pool *served_pool);
+void pools_release(struct served_pool *served_pool);
+void pools_count(struct served_pool *served_pool, int64_t bytes);
 
 /* After a device was reset: its own pool is current again. */
 void pools_reset(int device);
