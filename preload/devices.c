@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* devices.c: see devices.h. Devices are opened one at a time; reading an open one takes no lock. */
+/* devices.c: the devices that hipmm serves; see devices.h. Devices are opened one at a time; to read an open one takes no
+ * lock. */
 #include "devices.h"
 
 #include "../core/base/cancel.h"
@@ -58,14 +59,14 @@ static void devices_open_named_kind(struct served_device *served, enum kind kind
   int node = graph_find(own->graph, kind_name(kind));
   if (node < 0) return;
   if (!devices_named_is_of(own->graph, node, types)) {
-    message_write_once(&said[kind],
-                       "%s: %s: the memory below is not %s memory, so the program gets that from the runtime itself",
-                       own->graph->source, own->graph->nodes[node].path, kind_name(kind));
+    message_write_once(
+        &said[kind], "%s: %s: the resources below do not give %s memory; the program gets such memory from the runtime",
+        own->graph->source, own->graph->nodes[node].path, kind_name(kind));
     return;
   }
   if (!own->instances[node].created && stack_build_from(own->graph, served->device, node, &stack)) {
-    message_write_once(&said[kind], "%s; the program gets %s memory from the runtime itself",
-                       hipmm_last_error_message(), kind_name(kind));
+    message_write_once(&said[kind], "%s; the program gets %s memory from the runtime", hipmm_last_error_message(),
+                       kind_name(kind));
     return;
   }
   served->kinds[kind] = (struct served){&stack->instances[node].resource, stack};
@@ -90,7 +91,7 @@ static void devices_close_named(struct served_device *served)
 
 /* ---- Opening ---- */
 
-/* Without a stream of our own the default one has to do: it waits for more than it needs to. */
+/* If the stream cannot be created, the default stream takes its place, and to wait for that takes longer. */
 static void devices_make_idle_stream(struct served_device *served)
 {
   const struct hipmm_hip *hip = hip_table();
@@ -105,22 +106,17 @@ static void devices_make_idle_stream(struct served_device *served)
   hip_leave_device(served->device, previous);
 }
 
-static void devices_refuse(int device)
-{
-  char why[2200];
-  snprintf(why, sizeof why, "device %d: %s", device, hipmm_last_error_message());
-  init_refuse(why);
-}
-
 static enum state devices_open_locked(enum family family, int device)
 {
   struct served_device *served = &devices[device];
   struct stack *stack;
   struct hipmm_resource *resource;
-  /* The context that the program means to have, whatever happened to it before. */
+  char why[2200];
+  /* CUDA's runtime creates the device's context with the first call; without the context hipmm would take another. */
   if (family == FAMILY_CUDA && next_current_device(family) == device) next_pointer(HOOK_cudaFree, NULL);
   if (device_table_stack(device, &stack) || device_table_resource(device, &resource)) {
-    devices_refuse(device);
+    snprintf(why, sizeof why, "device %d: %s", device, hipmm_last_error_message());
+    init_refuse(why);
     return STATE_REFUSED;
   }
   served->device = device;
@@ -168,48 +164,54 @@ int devices_wait_for_idle_stream(const struct served_device *served)
 
 /* ---- What is held ---- */
 
-static bool devices_stack_holds(struct stack *stack, const void *ptr, struct hipmm_block *held_out)
+/* A search for `ptr`, and what was found. */
+struct devices_search {
+  const char *ptr;
+  struct hipmm_block held;
+  bool is_found;
+};
+
+/* Calls `look` for each resource of each stack, until the search has found something. */
+static bool devices_search(struct devices_search *search,
+                           void (*look)(struct devices_search *search, struct instance *instance))
 {
-  bool holds = false;
-  for (size_t i = 0; stack && i < stack->graph->n_nodes && !holds; i++)
-    holds = stack->instances[i].created && block_map_find(&stack->instances[i].block_map, ptr, held_out);
-  return holds;
+  for (int i = 0; i < DEVICES_MOST * KIND_COUNT && !search->is_found; i++) {
+    struct served_device *served = devices_if_served(i / KIND_COUNT);
+    struct stack *stack = served ? served->kinds[i % KIND_COUNT].stack : NULL;
+    for (size_t node = 0; stack && node < stack->graph->n_nodes && !search->is_found; node++)
+      if (stack->instances[node].created) look(search, &stack->instances[node]);
+  }
+  return search->is_found;
+}
+
+static void devices_look_up_start(struct devices_search *search, struct instance *instance)
+{
+  search->is_found = block_map_find(&instance->block_map, search->ptr, &search->held);
 }
 
 bool devices_hold(const void *ptr, struct hipmm_block *held_out)
 {
-  for (int device = 0; device < DEVICES_MOST; device++) {
-    struct served_device *served = devices_if_served(device);
-    for (int kind = 0; served && kind < KIND_COUNT; kind++)
-      if (devices_stack_holds(served->kinds[kind].stack, ptr, held_out)) return true;
-  }
-  return false;
+  struct devices_search search = {.ptr = ptr};
+  if (!devices_search(&search, devices_look_up_start)) return false;
+  *held_out = search.held;
+  return true;
 }
 
-struct devices_search {
-  const char *ptr;
-  bool is_found;
-};
-
-static void devices_look_at(void *closure, const struct hipmm_extent *extent)
+static void devices_see_extent(void *closure, const struct hipmm_extent *extent)
 {
   struct devices_search *search = closure;
   const char *start = extent->ptr;
   search->is_found |= search->ptr >= start && (size_t)(search->ptr - start) < extent->bytes;
 }
 
+static void devices_look_at_extents(struct devices_search *search, struct instance *instance)
+{
+  (void)instance->resource.ops->visit(instance->resource.self, devices_see_extent, search);
+}
+
 bool devices_hold_at(const void *ptr)
 {
-  struct devices_search search = {.ptr = ptr};
-  for (int i = 0; i < DEVICES_MOST * KIND_COUNT && !search.is_found; i++) {
-    struct served_device *served = devices_if_served(i / KIND_COUNT);
-    struct stack *stack = served ? served->kinds[i % KIND_COUNT].stack : NULL;
-    for (size_t node = 0; stack && node < stack->graph->n_nodes; node++) {
-      struct instance *instance = &stack->instances[node];
-      if (instance->created) (void)instance->resource.ops->visit(instance->resource.self, devices_look_at, &search);
-    }
-  }
-  return search.is_found;
+  return devices_search(&(struct devices_search){.ptr = ptr}, devices_look_at_extents);
 }
 
 int64_t devices_idle_bytes(const struct served_device *served)

@@ -11,7 +11,7 @@
 struct handle {
   void *handle;
   int device;
-  struct served_pool *served_pool; /* of a pool whose memory may come from elsewhere; NULL for others */
+  struct pool_account *account; /* of a pool whose memory may come from elsewhere; NULL for others */
 };
 
 struct handle_set {
