@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cuda.c: the functions of CUDA's runtime, in front of those of libcudart. As hip.c: handles and codes are the same to
- * us. A function called …_ptsz is what a program calls that was compiled for per-thread default streams. */
+/* cuda.c: the hooks of the functions of CUDA's runtime, libcudart, as in hip.c. A program that was compiled for per-thread
+ * default streams calls the functions whose names end in _ptsz. */
 #include "devices.h"
 #include "exports.h"
 #include "failure.h"

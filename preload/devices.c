@@ -112,7 +112,7 @@ static enum state devices_open_locked(enum family family, int device)
   struct stack *stack;
   struct hipmm_resource *resource;
   char why[2200];
-  /* CUDA's runtime creates the device's context with the first call; without the context hipmm would take another. */
+  /* Makes CUDA's runtime create the context of the device and make it current, whatever the program did to it. */
   if (family == FAMILY_CUDA && next_current_device(family) == device) next_pointer(HOOK_cudaFree, NULL);
   if (device_table_stack(device, &stack) || device_table_resource(device, &resource)) {
     snprintf(why, sizeof why, "device %d: %s", device, hipmm_last_error_message());

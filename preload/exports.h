@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* exports.h: the functions that the preload object puts in front of the runtime's, declared by what they take in C:
- * HIP's and CUDA's own headers cannot both be included, and their error codes and handles are ints and pointers. */
+/* exports.h: the hooks, which the preload object exports under the names of the runtime's functions. HIP's and CUDA's own
+ * headers cannot be included together, so error codes and enumerations are int here, and structures are void. */
 #ifndef HIPMM_PRELOAD_EXPORTS_H
 #define HIPMM_PRELOAD_EXPORTS_H
 

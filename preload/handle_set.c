@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* handle_set.c: see handles.h. Programs have few streams and fewer pools: a list does. */
+/* handle_set.c: see handle_set.h. An array that is searched from its start: programs have few streams, and fewer pools. */
 #include "handle_set.h"
 
 #include <stdlib.h>

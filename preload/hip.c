@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* hip.c: HIP's functions, in front of the runtime's. Each says what it asks for; what is done about it is elsewhere. */
+/* hip.c: the hooks of HIP's functions. Each calls the operation that does the work (operations.h, pools.h, streams.h). */
 #include "devices.h"
 #include "exports.h"
 #include "failure.h"

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* hooks.c: names and counts of the functions in hooks.h. Called by all that route, and by the report. */
+/* hooks.c: see hooks.h. Called by every hook and by the report. Calls nothing of hipmm's. */
 #include "hooks.h"
 
 #include <stdatomic.h>
 #include <string.h>
 
-#define HOOK_NAME(name) #name,
-#define HOOK_YES(name)  true,
-#define HOOK_NO(name)   false,
+#define HOOK_NAME(name)          #name,
+#define HOOK_IN_REPORT(name)     true,
+#define HOOK_NOT_IN_REPORT(name) false,
 static const char *const names[] = {HOOKS(HOOK_NAME, HOOK_NAME)};
-static const bool reported[] = {HOOKS(HOOK_NO, HOOK_YES)};
+static const bool reported[] = {HOOKS(HOOK_NOT_IN_REPORT, HOOK_IN_REPORT)};
 
 static struct {
   atomic_uint_fast64_t calls, passed, failed;
@@ -45,7 +45,7 @@ struct hook_counts hook_counts(enum hook hook)
                               atomic_load(&counts[hook].failed)};
 }
 
-void hook_forget_counts(void)
+void hook_reset_counts(void)
 {
   for (int i = 0; i < HOOK_COUNT; i++) {
     atomic_store(&counts[i].calls, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* hooks.h: the list of every function that the preload object puts itself in front of, for the enum, the names and the
- * counts. Y: the report tells of it. A function that is not in this list cannot be counted, nor found. */
+/* hooks.h: the functions of the runtime that the preload object hooks, with their names and counts; and what is known of
+ * the calling thread. A function that is not in this list can neither be counted nor found. Y: it is in the report. */
 #ifndef HIPMM_PRELOAD_HOOKS_H
 #define HIPMM_PRELOAD_HOOKS_H
 
@@ -101,7 +101,7 @@
 #define HOOK_VALUE(name) HOOK_##name,
 enum hook { HOOKS(HOOK_VALUE, HOOK_VALUE) HOOK_COUNT };
 
-/* Which API a function belongs to. */
+/* The API that a function belongs to. */
 enum family { FAMILY_HIP, FAMILY_CUDA, FAMILY_COUNT };
 
 static inline enum family hook_family(enum hook hook)
@@ -112,10 +112,10 @@ static inline enum family hook_family(enum hook hook)
 const char *hook_name(enum hook hook);
 bool hook_is_reported(enum hook hook);
 
-/* HOOK_COUNT if there is none of this name. */
+/* The hook of this name; HOOK_COUNT if there is none. */
 enum hook hook_find(const char *name);
 
-/* What came of a call. */
+/* How a call ended: served by hipmm, passed on to the runtime, or failed in hipmm. */
 enum outcome { OUTCOME_SERVED, OUTCOME_PASSED, OUTCOME_FAILED };
 
 struct hook_counts {
@@ -124,23 +124,23 @@ struct hook_counts {
 
 void hook_count(enum hook hook, enum outcome outcome);
 struct hook_counts hook_counts(enum hook hook);
-void hook_forget_counts(void);
+void hook_reset_counts(void);
 
 /* ---- The calling thread ---- */
 
-/* Between enter and leave every routed function that the thread calls is meant for the real one: hipmm's own calls, and
- * those that a runtime makes of functions that it exports. enter returns false when the thread was inside already;
- * leave is owed in any case. */
+/* Every hook begins with enter and ends with leave. In between, each hooked function that the thread calls is passed on:
+ * hipmm calls it itself, or the runtime calls a function that it exports. enter returns false if the thread was inside
+ * already; leave must follow in that case too. */
 bool reentry_enter(void);
 void reentry_leave(void);
 
-/* The end of a routed call: leaves, and counts the call if it is the program's own. Returns `code`. */
+/* Leaves, and counts the call if the program made it. Returns `code`. */
 int reentry_finish(enum hook hook, enum outcome outcome, int code);
 
-/* How often the thread has entered and not left. */
+/* How often the thread has entered and not yet left. */
 unsigned reentry_depth(void);
 
-/* The error that hipGetLastError has to tell; 0: none of ours. One for each family. */
+/* The last error of hipmm, for hipGetLastError() and cudaGetLastError(); 0: none. */
 void reentry_set_error(enum family family, int code);
 int reentry_error(enum family family);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* next_symbol.c: finds the real functions: those of the library that comes after us in the search order of the process, or of
- * one that the program opened later, where the search order does not lead (RTLD_LOCAL). Never opens a library that is
- * not there already. */
+/* next_symbol.c: finds the runtime's functions: in the library that comes after this one in the search order of the
+ * process, or in one that the program opened later and that is not in that order (RTLD_LOCAL). Never loads a library. */
 #include "next_symbol.h"
 #include "message.h"
 
@@ -64,7 +63,8 @@ next_function next_function_of(enum hook hook)
   static atomic_bool said[HOOK_COUNT];
   next_function function = next_find(hook);
   if (function) return function;
-  message_write_once(&said[hook], "%s: no library of this process has it besides hipmm, so the call is refused",
+  message_write_once(&said[hook],
+                     "%s: no library of this process has this function besides hipmm, so the call is refused",
                      hook_name(hook));
   return (next_function)next_symbol_refuse_missing;
 }

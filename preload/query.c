@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* query.c: see answers.h. */
+/* query.c: what the program asks about memory; see operations.h. */
 #include "operations.h"
 
 #include "../core/stack/instance_options.h"
@@ -100,8 +100,8 @@ static bool query_find_block(bool is_outermost, const void *ptr, struct block *b
   return is_outermost && ptr && init_was_ready() && !init_is_forked() && blocks_find(ptr, block_out);
 }
 
-/* The end of a call that was passed on and returned `code`. The runtime knows memory that the stack holds idle; the
- * program has no block there, and gets the error for an unknown pointer. */
+/* The end of a call that was passed on and returned `code`. The runtime knows memory that the stack holds free; for the
+ * program, which has no block there, the pointer is unknown. */
 static int query_finish_passed(enum hook hook, bool is_outermost, const void *ptr, int code, int unknown)
 {
   bool is_idle = !code && is_outermost && ptr && init_was_ready() && !init_is_forked() && devices_hold_at(ptr);
@@ -133,7 +133,7 @@ int query_size(enum hook hook, void *ptr, size_t *bytes)
 /* As hipPointer_attribute numbers them. */
 enum { ATTRIBUTE_BUFFER_ID = 7, ATTRIBUTE_RANGE_START = 11, ATTRIBUTE_RANGE_SIZE = 12 };
 
-/* In as many bytes as HIP writes: a size has 32 bits there. False for what holds of the runtime's allocation too. */
+/* Writes as many bytes as HIP does: a size has 32 bits. False for attributes that are those of the runtime's allocation. */
 static bool query_answer_attribute(const struct block *block, int attribute, void *data)
 {
   void *start = block_start(block);
@@ -156,7 +156,7 @@ int query_attribute(enum hook hook, void *data, int attribute, void *ptr)
   return query_finish_passed(hook, is_outermost, ptr, code, HIPMM_HIP_ERROR_INVALID_VALUE);
 }
 
-/* The flags that the program allocated with: the resource has flags of its own. */
+/* The flags are the program's: the resource may have allocated with others. */
 int query_host_flags(enum hook hook, unsigned *flags, void *ptr)
 {
   struct block block;
@@ -169,7 +169,7 @@ int query_host_flags(enum hook hook, unsigned *flags, void *ptr)
 
 /* ---- Sharing ---- */
 
-/* Whether the block is all of what a source asked the runtime for. */
+/* Whether the block is a whole allocation of the runtime. */
 static bool query_is_whole(const struct block *block)
 {
   struct hipmm_block held;
@@ -183,8 +183,8 @@ int query_share(enum hook hook, void *handle, void *ptr)
   if (!query_find_block(is_outermost, ptr, &block) || query_is_whole(&block))
     return reentry_finish(hook, OUTCOME_PASSED, next_two_pointers(hook, handle, ptr));
   int code = failure_refuse(hook, HIPMM_HIP_ERROR_NOT_SUPPORTED,
-                            "%p lies in a larger allocation of %s, all of which the other process would get; give "
-                            "memory that is shared to a resource that asks the driver for each block, such as device",
+                            "%p lies in a larger allocation of %s, all of which the other process would get; allocate "
+                            "shared memory from a resource that asks the driver for each block, such as device",
                             ptr, hipmm_resource_name(block.served->kinds[block.kind].resource));
   return reentry_finish(hook, OUTCOME_FAILED, code);
 }
