@@ -2,7 +2,7 @@
 /* failure.c: see failure.h. HIP's codes and CUDA's are the same numbers for all that is used here. */
 #include "failure.h"
 
-#include "../core/base/text.h"
+#include "../core/base/units.h"
 #include "message.h"
 #include "next_symbol.h"
 #include "reentry.h"

@@ -30,7 +30,7 @@ extern struct caller callers_rest;
 /* Of the calling thread, in one struct since finding it costs a call where the library was opened late. */
 struct caller_here {
   struct caller *place; /* NULL: not known yet */
-  unsigned depth;       /* of calls within calls (life.h) */
+  unsigned depth;       /* of calls within calls (lifecycle.h) */
 };
 
 extern _Thread_local struct caller_here caller_here;

@@ -3,6 +3,7 @@
  * somebody asks for it. Nothing in this file may fail or allocate. */
 #include "error.h"
 #include "text.h"
+#include "units.h"
 
 #include <stdio.h>
 #include <string.h>

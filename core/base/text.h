@@ -55,19 +55,4 @@ bool text_parse_ordinal(const char *text, int *number_out);
  * free(); NULL when there is no memory, or was none for `parent`. */
 char *text_pointer(const char *parent, const char *key);
 
-/* "1.5 GiB", "512 MiB", "17 bytes": exact when short, else two decimals. Returns `buffer`. */
-const char *units_format_bytes(uint64_t bytes, char *buffer, size_t buffer_bytes);
-
-/* Reads "4096", "512MiB", "1.5GB", "16k" is refused; spaces before the unit are allowed; units any case: B KB MB GB TB
- * PB (1000^n) and KiB … PiB (1024^n), as RMM's parse_bytes. False on anything else, and on overflow with errno set to
- * ERANGE (EINVAL otherwise). */
-bool units_parse_bytes(const char *text, uint64_t *bytes_out);
-
-/* Reads "50%", "12.5 %": 0 to any. False on anything else. */
-bool units_parse_percent(const char *text, double *percent_out);
-
-/* Reads "10ms", "1.5 s", units ns us ms s min h, into nanoseconds. False on anything else and on overflow (as
- * above). */
-bool units_parse_duration(const char *text, int64_t *ns_out);
-
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* units.c: sizes, percentages and durations as people write them. Called by the option reader and for messages.
  * Arithmetic is in integers, never in strtod, which obeys the application's locale. */
-#include "text.h"
+#include "units.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -13,7 +13,7 @@ void build_refuse(struct graph_build *build, const char *path, const char *forma
 {
   va_list arguments;
   va_start(arguments, format);
-  diagnostics_add_arguments(build->report, HIPMM_E_CONFIG, path, format, arguments);
+  diagnostics_add_arguments(build->diagnostics, HIPMM_E_CONFIG, path, format, arguments);
   va_end(arguments);
 }
 
@@ -22,25 +22,26 @@ void build_refuse_key(struct graph_build *build, const char *parent, const char 
   va_list arguments;
   char *path = text_pointer(parent, key);
   va_start(arguments, format);
-  diagnostics_add_arguments(build->report, HIPMM_E_CONFIG, path, format, arguments);
+  diagnostics_add_arguments(build->diagnostics, HIPMM_E_CONFIG, path, format, arguments);
   va_end(arguments);
   free(path);
 }
 
-void build_name_mistakes(struct graph_build *build, const struct diagnostic *before, const char *name)
+void build_set_resource(struct graph_build *build, const struct diagnostic *before, const char *name)
 {
-  for (struct diagnostic *mistake = before ? before->next : build->report->first; mistake; mistake = mistake->next) {
-    char *copy = mistake->resource[0] ? NULL : strdup(name);
+  for (struct diagnostic *diagnostic = before ? before->next : build->diagnostics->first; diagnostic;
+       diagnostic = diagnostic->next) {
+    char *copy = diagnostic->resource[0] ? NULL : strdup(name);
     if (!copy) continue;
-    free(mistake->resource);
-    mistake->resource = copy;
+    free(diagnostic->resource);
+    diagnostic->resource = copy;
   }
 }
 
 void *build_allocate(struct graph_build *build, size_t n, size_t bytes)
 {
   void *memory = calloc(n ? n : 1, bytes);
-  if (!memory) diagnostics_add(build->report, HIPMM_E_OUT_OF_MEMORY, "", "no host memory for the graph");
+  if (!memory) diagnostics_add(build->diagnostics, HIPMM_E_OUT_OF_MEMORY, "", "no host memory for the graph");
   return memory;
 }
 
@@ -88,7 +89,7 @@ static void graph_build_refuse_unknown_type(struct graph_build *build, const cha
                  known);
 }
 
-/* A plugin that is there but was refused says why; a type that no plugin file is for is a mistake of the graph. */
+/* A plugin that is there but was refused says why; a type that no plugin file is for is a diagnostic of the graph. */
 static const struct plugin *graph_build_refuse_type(struct graph_build *build, const char *type, const char *path)
 {
   const struct plugin *plugin;
@@ -99,7 +100,7 @@ static const struct plugin *graph_build_refuse_type(struct graph_build *build, c
   }
   enum hipmm_status status = plugin_get(&build->graph->plugin_path, type, &plugin); /* for its record */
   if (status == HIPMM_OK) return plugin;
-  diagnostics_add_last_error(build->report, path);
+  diagnostics_add_last_error(build->diagnostics, path);
   return NULL;
 }
 
@@ -119,7 +120,7 @@ int build_find(struct graph_build *build, const char *name, const char *path)
   json_t *found = json_object_get(build->index, name);
   if (found) return (int)json_integer_value(found);
   char shown[TEXT_QUOTE_BYTES], hint[TEXT_HINT_BYTES];
-  size_t n = build->report->n_errors < REPORT_MOST_KEPT ? build->graph->n_nodes : 0;
+  size_t n = build->diagnostics->n_errors < DIAGNOSTICS_MOST_KEPT ? build->graph->n_nodes : 0;
   struct text_near near = text_near(name);
   for (size_t i = 0; i < n; i++) text_near_try(&near, build->graph->nodes[i].name);
   build_refuse(build, path, "no resource is called %s%s", text_quote(name, shown, sizeof shown),
@@ -140,6 +141,6 @@ int build_add_node(struct graph_build *build, const char *name, const char *path
   free((char *)node.name);
   free(node.path);
   json_decref(node.object);
-  diagnostics_add(build->report, HIPMM_E_OUT_OF_MEMORY, path, "no host memory for the graph");
+  diagnostics_add(build->diagnostics, HIPMM_E_OUT_OF_MEMORY, path, "no host memory for the graph");
   return -1;
 }

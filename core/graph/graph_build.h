@@ -9,6 +9,7 @@
 
 #include "graph.h"
 
+#include <jansson.h>
 #include <stdbool.h>
 
 enum {
@@ -19,7 +20,7 @@ enum {
 
 struct graph_build {
   struct graph *graph; /* nodes in the order of the file until graph_order; plugin NULL where the type is unknown */
-  struct diagnostics *report;
+  struct diagnostics *diagnostics;
   const char *folder;          /* of the file, for relative paths; NULL: the working directory */
   json_t *index;               /* name of a node → its index */
   const struct plugin **types; /* plugins of all that can stand in a stack; NULL until they are needed */
@@ -33,7 +34,7 @@ void build_refuse_key(struct graph_build *build, const char *parent, const char 
     HIPMM_PRINTF(4, 5);
 
 /* Marks the mistakes after `before` (NULL: all) as those of resource `name`. */
-void build_name_mistakes(struct graph_build *build, const struct diagnostic *before, const char *name);
+void build_set_resource(struct graph_build *build, const struct diagnostic *before, const char *name);
 
 /* Memory that is NULL has been reported. */
 void *build_allocate(struct graph_build *build, size_t n, size_t bytes);
@@ -49,8 +50,8 @@ int build_find(struct graph_build *build, const char *name, const char *path);
 int build_add_node(struct graph_build *build, const char *name, const char *path, json_t *object);
 
 /* Reads and parses. NULL once reported. */
-json_t *graph_file_file(const char *file, struct diagnostics *report);
-json_t *graph_file_text(const char *text, size_t bytes, struct diagnostics *report);
+json_t *graph_file_file(const char *file, struct diagnostics *diagnostics);
+json_t *graph_file_text(const char *text, size_t bytes, struct diagnostics *diagnostics);
 
 void graph_read_settings(struct graph_build *build);
 void graph_read_resources(struct graph_build *build);

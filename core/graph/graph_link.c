@@ -176,15 +176,15 @@ void graph_link(struct graph_build *build)
   bool is_stack = json_object_get(build->graph->root, "stack") != NULL;
   for (size_t i = 0; i < build->graph->n_nodes; i++) {
     struct graph_node *node = &build->graph->nodes[i];
-    const struct diagnostic *before = build->report->last;
-    size_t n_errors = build->report->n_errors;
+    const struct diagnostic *before = build->diagnostics->last;
+    size_t n_errors = build->diagnostics->n_errors;
     if (is_stack)
       graph_link_element(build, node, (int)i);
     else
       graph_link_resource(build, node);
     graph_link_references(build, node);
-    build_name_mistakes(build, before, node->name);
-    build->is_dangling |= build->report->n_errors > n_errors || !node->plugin;
+    build_set_resource(build, before, node->name);
+    build->is_dangling |= build->diagnostics->n_errors > n_errors || !node->plugin;
   }
   if (!is_stack && !(build->is_dangling && build->graph->n_nodes == 0)) graph_link_read_devices(build);
 }

@@ -24,18 +24,17 @@ struct walk {
 /* ---- Cycles ---------------------------------------------------------------------------------------------------- */
 
 /* "a → b → a"; of a long cycle its beginning and end. */
-static void graph_order_show_cycle(const struct walk *walk, size_t from, char *text, size_t units_format_bytes)
+static void graph_order_show_cycle(const struct walk *walk, size_t from, char *text, size_t text_bytes)
 {
   enum { SHOWN = 8 };
   const struct graph_node *nodes = walk->build->graph->nodes;
   size_t used = 0;
-  for (size_t i = from; i < walk->depth && used < units_format_bytes; i++) {
+  for (size_t i = from; i < walk->depth && used < text_bytes; i++) {
     bool is_left_out = i - from >= SHOWN && i + 1 < walk->depth;
     if (is_left_out && i - from > SHOWN) continue;
-    used += (size_t)snprintf(text + used, units_format_bytes - used, "%s → ",
-                             is_left_out ? "…" : nodes[walk->path[i]].name);
+    used += (size_t)snprintf(text + used, text_bytes - used, "%s → ", is_left_out ? "…" : nodes[walk->path[i]].name);
   }
-  if (used < units_format_bytes) snprintf(text + used, units_format_bytes - used, "%s", nodes[walk->path[from]].name);
+  if (used < text_bytes) snprintf(text + used, text_bytes - used, "%s", nodes[walk->path[from]].name);
 }
 
 static void graph_order_report_cycle(struct walk *walk, int first)
@@ -52,9 +51,9 @@ static void graph_order_report_cycle(struct walk *walk, int first)
   char text[1536];
   graph_order_show_cycle(walk, from, text, sizeof text);
   const struct graph_node *node = &walk->build->graph->nodes[first];
-  const struct diagnostic *before = walk->build->report->last;
+  const struct diagnostic *before = walk->build->diagnostics->last;
   build_refuse(walk->build, node->path, "cycle: %s", text);
-  build_name_mistakes(walk->build, before, node->name);
+  build_set_resource(walk->build, before, node->name);
 }
 
 static void graph_order_enter(struct walk *walk, int index)
@@ -154,30 +153,6 @@ static void graph_order_choose_default(struct graph_build *build, struct walk *w
 
 /* ---- Checks that need the order -------------------------------------------------------------------------------- */
 
-/* `hipmm run` takes a program's managed and pinned memory from resources of these names, which no device needs to
- * name. */
-static const char *const names_for_run[] = {"managed", "pinned"};
-
-static void graph_order_warn_unused(const struct walk *walk)
-{
-  const struct graph *graph = walk->build->graph;
-  bool is_reached[GRAPH_MAX_NODES] = {false};
-  is_reached[graph->default_node] = true;
-  for (size_t i = 0; i < sizeof names_for_run / sizeof *names_for_run; i++) {
-    const json_t *node = json_object_get(walk->build->index, names_for_run[i]);
-    if (node) is_reached[json_integer_value(node)] = true;
-  }
-  for (size_t i = 0; i < graph->n_devices; i++) is_reached[graph->devices[i].node] = true;
-  for (size_t i = walk->n_done; i-- > 0;) {
-    const struct graph_node *node = &graph->nodes[walk->order[i]];
-    for (size_t r = 0; is_reached[walk->order[i]] && r < node->n_references; r++)
-      is_reached[node->references[r]] = true;
-  }
-  for (size_t i = 0; i < graph->n_nodes; i++)
-    if (!is_reached[i])
-      diagnostics_warn(walk->build->report, graph->nodes[i].path, "no device uses this resource; name it or remove it");
-}
-
 static void graph_order_check_depth(const struct walk *walk)
 {
   const struct graph *graph = walk->build->graph;
@@ -231,9 +206,6 @@ void graph_order(struct graph_build *build)
     graph_order_choose_default(build, walk);
     graph_order_check_depth(walk);
   }
-  if (build->report->n_errors == 0) {
-    graph_order_warn_unused(walk);
-    graph_order_sort_nodes(walk);
-  }
+  if (build->diagnostics->n_errors == 0) graph_order_sort_nodes(walk);
   free(walk);
 }

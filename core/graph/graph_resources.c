@@ -63,7 +63,7 @@ static void graph_resources_check_options(struct graph_build *build, const struc
 {
   const struct hipmm_plugin *descriptor = &node->plugin->descriptor;
   struct option_context context = {
-      .report = build->report, .path = node->path, .keys = graph_resource_keys, .owner = descriptor->type};
+      .diagnostics = build->diagnostics, .path = node->path, .keys = graph_resource_keys, .owner = descriptor->type};
   void *options = build_allocate(build, 1, descriptor->options_bytes + 1);
   if (options && option_fill(descriptor->options, descriptor->n_options, node->object, &context, options))
     option_free(descriptor->options, descriptor->n_options, options);
@@ -74,7 +74,7 @@ static void graph_resources_check_options(struct graph_build *build, const struc
 static void graph_resources_add_resource(struct graph_build *build, const char *name, const char *path,
                                          const char *type, const char *type_path, json_t *object)
 {
-  const struct diagnostic *before = build->report->last;
+  const struct diagnostic *before = build->diagnostics->last;
   const struct plugin *plugin = type ? graph_resources_known_plugin(build, type) : NULL;
   if (type && !plugin) plugin = build_plugin(build, type, type_path);
   int index = build_add_node(build, name, path, object);
@@ -82,7 +82,7 @@ static void graph_resources_add_resource(struct graph_build *build, const char *
   struct graph_node *node = &build->graph->nodes[index];
   node->plugin = plugin;
   if (plugin) graph_resources_check_options(build, node);
-  build_name_mistakes(build, before, name);
+  build_set_resource(build, before, name);
 }
 
 /* ---- "resources" ----------------------------------------------------------------------------------------------- */
@@ -91,7 +91,7 @@ static void graph_resources_read_resource(struct graph_build *build, const char 
 {
   char shown[TEXT_QUOTE_BYTES], *type_path = NULL, *path = text_pointer("/resources", name);
   if (!path) {
-    diagnostics_add(build->report, HIPMM_E_OUT_OF_MEMORY, "/resources", "no host memory for the graph");
+    diagnostics_add(build->diagnostics, HIPMM_E_OUT_OF_MEMORY, "/resources", "no host memory for the graph");
     return;
   }
   if (!text_is_name(name))

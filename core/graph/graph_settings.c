@@ -64,7 +64,7 @@ static void graph_settings_add_folder(struct graph_build *build, const json_t *v
   }
   bool is_relative = text[0] != '/' && build->folder;
   if (asprintf(&folder, "%s%s%s", is_relative ? build->folder : "", is_relative ? "/" : "", text) < 0)
-    diagnostics_add(build->report, HIPMM_E_OUT_OF_MEMORY, path, "no host memory for the graph");
+    diagnostics_add(build->diagnostics, HIPMM_E_OUT_OF_MEMORY, path, "no host memory for the graph");
   else
     *folder_out = folder;
 }
@@ -113,7 +113,7 @@ static void graph_settings_refuse_runtime(struct graph_build *build, const char 
   const struct plugin *plugin;
   text_quote(runtime, shown, sizeof shown);
   if ((nearest && !strcmp(nearest, runtime)) || plugin_exists(&build->graph->plugin_path, runtime)) {
-    if (plugin_get(&build->graph->plugin_path, runtime, &plugin)) diagnostics_add_last_error(build->report, path);
+    if (plugin_get(&build->graph->plugin_path, runtime, &plugin)) diagnostics_add_last_error(build->diagnostics, path);
   } else if (nearest) {
     build_refuse(build, path, "unknown runtime %s; did you mean \"%s\"?", shown, nearest);
   } else {
@@ -140,7 +140,8 @@ static void graph_settings_check_runtime_options(struct graph_build *build, cons
 {
   static const char *const keys[] = {"type", NULL};
   struct graph *graph = build->graph;
-  struct option_context context = {.report = build->report, .path = "/runtime", .keys = keys, .owner = graph->runtime};
+  struct option_context context = {
+      .diagnostics = build->diagnostics, .path = "/runtime", .keys = keys, .owner = graph->runtime};
   const struct hipmm_plugin none = {0}, *descriptor = plugin ? &plugin->descriptor : &none;
   void *options = build_allocate(build, 1, descriptor->options_bytes + 1);
   if (options && option_fill(descriptor->options, descriptor->n_options, graph->runtime_object, &context, options))
@@ -165,10 +166,10 @@ static void graph_settings_read_runtime(struct graph_build *build)
     build_refuse(build, path, "%s is not a runtime; " GRAPH_RUNTIME_FORMS, option_show(type, shown, sizeof shown));
     return;
   }
-  size_t n_errors = build->report->n_errors;
+  size_t n_errors = build->diagnostics->n_errors;
   graph->runtime = json_string_value(type);
   const struct plugin *plugin = graph_settings_find_runtime(build, graph->runtime, path);
-  if (!is_object || build->report->n_errors > n_errors) return;
+  if (!is_object || build->diagnostics->n_errors > n_errors) return;
   json_decref(graph->runtime_object);
   graph->runtime_object = json_incref(value);
   graph_settings_check_runtime_options(build, plugin);

@@ -4,13 +4,13 @@
 #ifndef HIPMM_CORE_OPTION_OPTION_H
 #define HIPMM_CORE_OPTION_OPTION_H
 
-#include "../base/error.h"
+#include "../base/diagnostics.h"
 #include <hipmm/plugin.h>
 #include <jansson.h>
 
 /* What option_fill needs to know of the world around it. */
 struct option_context {
-  struct diagnostics *report;
+  struct diagnostics *diagnostics;
   const char *path;        /* JSON pointer of the object */
   uint64_t free_bytes;     /* what a percentage is of; 0: not known yet, percentages become 0 and are only checked */
   const char *const *keys; /* keys of the object that are not options ("type", "upstream"); NULL-terminated */
@@ -44,7 +44,7 @@ void option_references(const struct hipmm_option *table, size_t n, const json_t 
 /* Lays `text`, as "key=value,key=value" (lists: a;b;c), over `object`, as the environment gives it. Keys and values are
  * checked later by option_fill. False on a piece that is no key=value: mistake reported at path `variable`. */
 bool option_overlay(const struct hipmm_option *table, size_t n, const char *variable, const char *text, json_t *object,
-                    struct diagnostics *report);
+                    struct diagnostics *diagnostics);
 
 /* What option_overlay() reads for the options in `object`, without the key `except`. NULL without memory, or for a value
  * that it cannot read (an object, text with a comma). The caller frees it. */

@@ -11,7 +11,7 @@ bool option_refuse(const struct option_reading *reading, const char *format, ...
 {
   va_list arguments;
   va_start(arguments, format);
-  diagnostics_add_arguments(reading->context->report, HIPMM_E_CONFIG, reading->path, format, arguments);
+  diagnostics_add_arguments(reading->context->diagnostics, HIPMM_E_CONFIG, reading->path, format, arguments);
   va_end(arguments);
   return false;
 }

@@ -2,6 +2,7 @@
 /* option_number.c: option values that have an order: integers, ratios, sizes, durations, and their bounds. Called by
  * option_value.c and, to compare options with each other, by option.c. Writes a field only when the value is good. */
 #include "../base/text.h"
+#include "../base/units.h"
 #include "option_value.h"
 
 #include <errno.h>

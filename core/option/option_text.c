@@ -88,12 +88,12 @@ json_t *option_copy_in_force(const struct hipmm_option *row, const json_t *objec
 
 /* A key that no row knows is laid over all the same: option_fill names the nearest. */
 static bool option_text_overlay_piece(const struct hipmm_option *table, size_t n, const char *variable, char *piece,
-                                      json_t *object, struct diagnostics *report)
+                                      json_t *object, struct diagnostics *diagnostics)
 {
   char shown[TEXT_QUOTE_BYTES];
   char *equals = strchr(piece, '=');
   if (!equals || equals == piece) {
-    diagnostics_add(report, HIPMM_E_CONFIG, variable, "%s is not KEY=VALUE; separate several with commas",
+    diagnostics_add(diagnostics, HIPMM_E_CONFIG, variable, "%s is not KEY=VALUE; separate several with commas",
                     text_quote(piece, shown, sizeof shown));
     return false;
   }
@@ -102,21 +102,22 @@ static bool option_text_overlay_piece(const struct hipmm_option *table, size_t n
   json_t *value = row ? option_from_text(row, equals + 1) : json_string(equals + 1);
   if (!json_object_set_new(object, piece, value)) return true;
   *equals = '=';
-  diagnostics_add(report, HIPMM_E_CONFIG, variable, "%s is not valid UTF-8", text_quote(piece, shown, sizeof shown));
+  diagnostics_add(diagnostics, HIPMM_E_CONFIG, variable, "%s is not valid UTF-8",
+                  text_quote(piece, shown, sizeof shown));
   return false;
 }
 
 bool option_overlay(const struct hipmm_option *table, size_t n, const char *variable, const char *text, json_t *object,
-                    struct diagnostics *report)
+                    struct diagnostics *diagnostics)
 {
   if (!*text) return true;
   char *copy = strdup(text), *rest = copy;
   if (!copy) {
-    diagnostics_add(report, HIPMM_E_OUT_OF_MEMORY, variable, "no host memory");
+    diagnostics_add(diagnostics, HIPMM_E_OUT_OF_MEMORY, variable, "no host memory");
     return false;
   }
   bool is_good = true;
-  while (rest) is_good &= option_text_overlay_piece(table, n, variable, strsep(&rest, ","), object, report);
+  while (rest) is_good &= option_text_overlay_piece(table, n, variable, strsep(&rest, ","), object, diagnostics);
   free(copy);
   return is_good;
 }

@@ -3,11 +3,14 @@
  * device is current. libhipmm links no HIP: the library is chosen when the process starts to use hipmm. */
 #include "hip.h"
 #include "../base/environment.h"
+#include "../base/error.h"
 #include "../base/log.h"
+#include "../graph/graph.h"
 #include "hip_table.h"
 #include "runtime_library.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char *name_in_use;

@@ -3,7 +3,9 @@
 #ifndef HIPMM_CORE_RUNTIME_HIP_H
 #define HIPMM_CORE_RUNTIME_HIP_H
 
-#include "../graph/graph.h"
+#include <hipmm/plugin.h>
+
+struct graph;
 
 /* Opens the runtime that HIPMM_RUNTIME or else the graph asks for. Says in the log what was chosen and why. Gives the
  * number of its devices. */

@@ -45,20 +45,21 @@ static const char *runtime_library_variable_of(const char *type, char *buffer, s
 
 /* The runtime's options: what the graph says if it names this runtime, then the environment over it. */
 static bool runtime_library_read_options(const struct graph *graph, const struct hipmm_plugin *descriptor,
-                                         json_t *object, struct diagnostics *report, void *options)
+                                         json_t *object, struct diagnostics *diagnostics, void *options)
 {
   char variable[64];
   runtime_library_variable_of(descriptor->type, variable, sizeof variable);
   const char *text = environment_get(variable);
   bool named = !strcmp(graph->runtime, descriptor->type);
   static const char *const keys[] = {"type", NULL};
-  struct option_context context = {.report = report,
+  struct option_context context = {.diagnostics = diagnostics,
                                    .path = text ? variable : "/runtime",
                                    .keys = keys,
                                    .owner = descriptor->type,
                                    .takes_objects = true};
   if (named) json_object_update(object, graph->runtime_object);
-  if (text && !option_overlay(descriptor->options, descriptor->n_options, variable, text, object, report)) return false;
+  if (text && !option_overlay(descriptor->options, descriptor->n_options, variable, text, object, diagnostics))
+    return false;
   return option_fill(descriptor->options, descriptor->n_options, object, &context, options);
 }
 
@@ -95,15 +96,15 @@ static enum hipmm_status runtime_library_configure_with(const struct graph *grap
 {
   static struct configuration *in_force;
   const struct hipmm_plugin *descriptor = configuration->descriptor;
-  struct diagnostics report = {.source = graph->source};
+  struct diagnostics diagnostics = {.source = graph->source};
   void *options = calloc(1, descriptor->options_bytes + 1), *self;
   if (!options || !configuration->object) {
     free(options);
     return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   }
-  if (!runtime_library_read_options(graph, descriptor, configuration->object, &report, options)) {
-    enum hipmm_status status = diagnostics_raise(&report);
-    diagnostics_clear(&report);
+  if (!runtime_library_read_options(graph, descriptor, configuration->object, &diagnostics, options)) {
+    enum hipmm_status status = diagnostics_raise(&diagnostics);
+    diagnostics_clear(&diagnostics);
     free(options);
     return status;
   }

@@ -9,6 +9,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -21,6 +22,9 @@
 #include <cmocka.h>
 
 enum { TEXT_BYTES = 1 << 16 };
+
+/* Resources that are looked up by name. */
+static const char *const names_used[] = {"managed", "pinned", NULL};
 
 /* ---- What came of a graph, as text ----------------------------------------------------------------------------- */
 
@@ -126,6 +130,7 @@ static void runs_case(void **state)
   struct graph *graph = NULL;
   text[0] = '\0';
   enum hipmm_status status = graph_from_file(row->file, &report, &graph);
+  if (graph) graph_warn_unused(graph, names_used, &report);
   add_warnings(&report, text);
   if (graph) dump(graph, text);
   if (getenv("HIPMM_SHOW_CASES")) fprintf(stderr, "== %s\n%s", row->base, text);
@@ -149,6 +154,7 @@ static enum hipmm_status check(const char *json, const char *expected)
   struct diagnostics report = {.source = "g"};
   struct graph *graph = NULL;
   enum hipmm_status status = graph_from_string(json, "g", &report, &graph);
+  if (graph) graph_warn_unused(graph, names_used, &report);
   add_warnings(&report, text);
   assert_string_equal(text, expected);
   assert_int_equal(status == HIPMM_OK, graph != NULL);
@@ -272,7 +278,7 @@ static void keeps_a_thousand_mistakes_and_counts_the_rest(void **state)
   assert_int_equal(graph_from_string(text.data, "g", &report, NULL), HIPMM_E_CONFIG);
   assert_true(seconds() - start < 20);
   for (const struct diagnostic *mistake = report.first; mistake; mistake = mistake->next) n_kept++;
-  assert_int_equal(n_kept, REPORT_MOST_KEPT);
+  assert_int_equal(n_kept, DIAGNOSTICS_MOST_KEPT);
   assert_int_equal(report.n_errors, 100000);
   diagnostics_clear(&report);
   free(text.data);
@@ -477,7 +483,7 @@ static void keeps_the_options_of_the_runtime(void **state)
   graph_release(graph);
 }
 
-static void raises_the_first_mistake_and_counts_the_others(void **state)
+static void raises_the_first_error_and_counts_the_others(void **state)
 {
   struct diagnostics report = {.source = "etc/hipmm.json"};
   struct hipmm_error error = {.struct_size = sizeof error};
@@ -491,7 +497,7 @@ static void raises_the_first_mistake_and_counts_the_others(void **state)
   assert_string_equal(error.file, "etc/hipmm.json");
   assert_string_equal(error.path, "/z");
   assert_non_null(strstr(error.message, "etc/hipmm.json: /z: unknown key \"z\""));
-  assert_non_null(strstr(error.message, " (and 2 more mistakes)"));
+  assert_non_null(strstr(error.message, " (and 2 more errors)"));
   assert_string_equal(report.first->next->resource, "pool");
   diagnostics_clear(&report);
   assert_null(report.first);
@@ -583,7 +589,7 @@ int main(void)
       {"finds the top of each device", finds_the_top_of_each_device, NULL, NULL, NULL},
       {"resolves plugin_path from the file's folder", resolves_the_plugin_path_from_the_files_folder, NULL, NULL, NULL},
       {"keeps the options of the runtime", keeps_the_options_of_the_runtime, NULL, NULL, NULL},
-      {"raises the first mistake and counts the others", raises_the_first_mistake_and_counts_the_others, NULL, NULL,
+      {"raises the first error and counts the others", raises_the_first_error_and_counts_the_others, NULL, NULL,
        NULL},
       {"raises syntax errors with their place", raises_syntax_errors_with_their_place, NULL, NULL, NULL},
       {"describes every option in the schema", describes_every_option_in_the_schema, NULL, NULL, NULL},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of core/base/text.c and core/base/units.c: near names, quotations, pointers, sizes. */
 #include "../../core/base/text.h"
+#include "../../core/base/units.h"
 
 #include <errno.h>
 #include <setjmp.h>

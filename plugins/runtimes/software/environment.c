@@ -2,7 +2,7 @@
 /* environment.c: options written as text, "devices=2,memory=16GiB", read by an option table. For a program that calls the
  * software device without hipmm, or before hipmm configures it; hipmm's core reads the same text itself, and its
  * messages say more. Called by software.c. */
-#include "../../../core/base/text.h"
+#include "../../../core/base/units.h"
 #include "internal.h"
 #include <errno.h>
 #include <stddef.h>
