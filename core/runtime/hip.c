@@ -60,7 +60,7 @@ static enum hipmm_status hip_try_each(const struct graph *graph, const char **na
       *name_out = order[i];
       return HIPMM_OK;
     }
-    log_line(HIPMM_LOG_INFO, "runtime", "not %s: %s", order[i], hipmm_last_error_message());
+    log_line(HIPMM_LOG_INFO, "auto", "%s", hipmm_last_error_message());
     size_t used = strlen(reasons);
     snprintf(reasons + used, sizeof reasons - used, "%s%s", used ? "; " : "", hipmm_last_error_message());
   }

@@ -112,7 +112,7 @@ static const struct runtime_case cases[] = {
      .graph = "{}",
      .variables = {"HIPMM_LOG=info"},
      .out = "0 software 1: \n",
-     .error = "hipmm: info: runtime: not amd: runtime amd: no device (hipGetDeviceCount: hipErrorNoDevice)\n"},
+     .error = "hipmm: info: auto: runtime amd: no device (hipGetDeviceCount: hipErrorNoDevice)\n"},
     {.name = "software that is asked for by name gives no warning",
      .amd = "no_device.so",
      .graph = "{\"runtime\": \"software\"}",
