@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph.c: graphs from their reading to their end. Called by api and the command; the steps of reading are in the
- * graph_* files (see graph_build.h). A graph once handed out never changes. */
+/* graph.c: graphs from their reading to their end. Called by api, the stacks and the command. The steps of reading are in
+ * the other graph_ files (see graph_build.h). Never changes a graph that was returned. */
 #include "graph.h"
 #include "graph_build.h"
 
@@ -39,7 +39,7 @@ void graph_release(struct graph *graph)
   if (__atomic_fetch_sub(&graph->references, 1, __ATOMIC_ACQ_REL) == 1) graph_free(graph);
 }
 
-/* A graph with room for all its nodes, and nothing read yet. Takes `root` over. */
+/* An empty graph with memory for all nodes. Takes the reference to `root`. */
 static struct graph *graph_new(json_t *root, const char *source, size_t n_nodes)
 {
   struct graph *graph = calloc(1, sizeof *graph);
@@ -68,7 +68,7 @@ static void graph_read_source(struct graph *graph, const char *folder, struct di
   free(build.types);
 }
 
-/* Takes `root` over; NULL has been reported. */
+/* Takes the reference to `root`, which is NULL after an error. */
 static enum hipmm_status graph_from_root(json_t *root, const char *source, const char *folder,
                                          struct diagnostics *diagnostics, struct graph **graph_out)
 {
@@ -83,7 +83,7 @@ static enum hipmm_status graph_from_root(json_t *root, const char *source, const
   return is_good ? HIPMM_OK : diagnostics_status(diagnostics);
 }
 
-/* The folder of a file, absolute, so that a later change of the working directory does no harm. To be freed. */
+/* The folder of a file, absolute, since the working directory may change. The caller frees it. */
 static char *graph_folder_of(const char *file)
 {
   const char *slash = strrchr(file, '/');
@@ -96,7 +96,7 @@ static char *graph_folder_of(const char *file)
 
 enum hipmm_status graph_from_file(const char *file, struct diagnostics *diagnostics, struct graph **graph_out)
 {
-  json_t *root = graph_file_file(file, diagnostics);
+  json_t *root = graph_file_read(file, diagnostics);
   char *folder = root ? graph_folder_of(file) : NULL;
   enum hipmm_status status = graph_from_root(root, file, folder, diagnostics, graph_out);
   free(folder);
@@ -106,7 +106,7 @@ enum hipmm_status graph_from_file(const char *file, struct diagnostics *diagnost
 enum hipmm_status graph_from_string(const char *json, const char *source, struct diagnostics *diagnostics,
                                     struct graph **graph_out)
 {
-  return graph_from_root(graph_file_text(json, strlen(json), diagnostics), source, NULL, diagnostics, graph_out);
+  return graph_from_root(graph_file_parse(json, strlen(json), diagnostics), source, NULL, diagnostics, graph_out);
 }
 
 enum hipmm_status graph_built_in(struct diagnostics *diagnostics, struct graph **graph_out)
@@ -154,7 +154,7 @@ enum hipmm_status graph_type(struct graph *graph, const char *type, struct diagn
                              const struct plugin **plugin_out)
 {
   struct graph_build build = {.graph = graph, .diagnostics = diagnostics};
-  const struct plugin *plugin = build_plugin(&build, type, "");
+  const struct plugin *plugin = graph_build_plugin(&build, type, "");
   free(build.types);
   if (!plugin) return diagnostics_status(diagnostics);
   *plugin_out = plugin;

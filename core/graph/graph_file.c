@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph_file.c: the bytes of a graph file, and the JSON in them. Called by graph.c. Whatever the file is (a folder, a
- * pipe, a gigabyte of spaces), reading it ends soon and says why. */
+/* graph_file.c: reads a graph file and parses its JSON. Called by graph.c. Must return soon, with an error message,
+ * whatever the file is: a folder, a pipe, a gigabyte of spaces. */
 #include "graph_build.h"
 
 #include <errno.h>
@@ -26,8 +26,8 @@ static void graph_file_report_size(struct diagnostics *diagnostics)
                   GRAPH_MAX_BYTES >> 20);
 }
 
-/* Opens what is not a folder and, as far as can be told before reading, not too large. A pipe without a writer does not
- * block: it reads as empty. */
+/* Opens the file unless it is a folder, or its size is known to be too large. A pipe without a writer does not block: it
+ * is empty. */
 static int graph_file_open(const char *file, struct diagnostics *diagnostics)
 {
   struct stat status;
@@ -48,7 +48,7 @@ static int graph_file_open(const char *file, struct diagnostics *diagnostics)
   return -1;
 }
 
-/* Makes room for more; false once reported. */
+/* Grows the buffer if it is full; false after an error was reported. */
 static bool graph_file_grow(struct bytes *bytes, size_t *capacity, struct diagnostics *diagnostics)
 {
   if (bytes->count < *capacity) return true;
@@ -84,13 +84,13 @@ static bool graph_file_read_all(int descriptor, struct bytes *bytes, struct diag
   return true;
 }
 
-json_t *graph_file_file(const char *file, struct diagnostics *diagnostics)
+json_t *graph_file_read(const char *file, struct diagnostics *diagnostics)
 {
   struct bytes bytes = {0};
   int descriptor = graph_file_open(file, diagnostics);
   if (descriptor < 0) return NULL;
   json_t *root = graph_file_read_all(descriptor, &bytes, diagnostics)
-                     ? graph_file_text(bytes.data, bytes.count, diagnostics)
+                     ? graph_file_parse(bytes.data, bytes.count, diagnostics)
                      : NULL;
   close(descriptor);
   free(bytes.data);
@@ -104,8 +104,7 @@ static bool graph_file_is_blank(const char *text, size_t bytes)
   return true;
 }
 
-/* What people bring along from other notations, which the parser takes for any wrong character; `text` as far as it was
- * read. */
+/* The end of the message about a common error for which the parser reports only a wrong character, such as a comment. */
 static const char *graph_file_syntax_hint(const json_error_t *error, const char *text)
 {
   const char *near = strstr(error->text, " near '");
@@ -131,7 +130,7 @@ static void graph_file_report_syntax(const json_error_t *error, const char *text
                      is_nul ? "" : graph_file_syntax_hint(error, text));
 }
 
-/* The parser would take a zero byte for the end of the file. */
+/* The parser stops at a zero byte as at the end of the file. */
 static bool graph_file_report_zero_byte(const char *text, size_t bytes, struct diagnostics *diagnostics)
 {
   const char *zero = memchr(text, '\0', bytes), *line_start = text;
@@ -147,7 +146,8 @@ static bool graph_file_report_zero_byte(const char *text, size_t bytes, struct d
   return true;
 }
 
-/* What holds of graphs and of options: a JSON object in UTF-8. `is_empty` and `is_other` say so where there is none. */
+/* Parses a JSON object in UTF-8: a graph, or options. `is_empty` and `is_other` are the messages for an empty text and
+ * for JSON that is no object. */
 static json_t *graph_file_read_object(const char *text, size_t bytes, const char *is_empty, const char *is_other,
                                       struct diagnostics *diagnostics)
 {
@@ -176,13 +176,13 @@ static json_t *graph_file_read_object(const char *text, size_t bytes, const char
   return NULL;
 }
 
-json_t *graph_file_text(const char *text, size_t bytes, struct diagnostics *diagnostics)
+json_t *graph_file_parse(const char *text, size_t bytes, struct diagnostics *diagnostics)
 {
   return graph_file_read_object(text, bytes, "is empty; the smallest graph is {\"stack\": [\"device\"]}",
                                 "a graph is an object, not a list; write {\"stack\": […]}", diagnostics);
 }
 
-json_t *graph_file_options(const char *text, struct diagnostics *diagnostics)
+json_t *graph_file_parse_options(const char *text, struct diagnostics *diagnostics)
 {
   if (!text) return json_object();
   return graph_file_read_object(text, strlen(text), "is empty; write {} for no options",

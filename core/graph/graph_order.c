@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* graph_order.c: the last step of reading a graph: cycles, the default node, what no device uses, and the final order,
- * in which every node comes after all that it needs. Called by graph.c. Walks with a list of its own, not by recursion:
- * a graph's depth is the user's, the program's stack is not. */
+/* graph_order.c: the last step of reading a graph: cycles, the default node, the depth, and the final order, in which
+ * every node comes after the nodes that it needs. Called by graph.c. Uses a list instead of recursion: the user decides
+ * how deep a graph is. */
 #include "graph_build.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A walk along what nodes need, depth first. Indices are those of the file's order. */
+/* A depth-first walk along the references. Indices are in the order of the file. */
 struct walk {
   struct graph_build *build;
   enum { NEW = 0, OPEN, DONE } state[GRAPH_MAX_NODES];
@@ -23,7 +23,7 @@ struct walk {
 
 /* ---- Cycles ---------------------------------------------------------------------------------------------------- */
 
-/* "a → b → a"; of a long cycle its beginning and end. */
+/* Formats a cycle: "a → b → a"; of a long one the beginning and the end. */
 static void graph_order_show_cycle(const struct walk *walk, size_t from, char *text, size_t text_bytes)
 {
   enum { SHOWN = 8 };
@@ -47,13 +47,13 @@ static void graph_order_report_cycle(struct walk *walk, int first)
     walk->is_in_cycle[walk->path[i]] = true;
   }
   walk->has_cycle = true;
-  if (!is_new) return; /* mending the cycles reported before may well mend this one */
+  if (!is_new) return; /* its nodes are in cycles that were reported */
   char text[1536];
   graph_order_show_cycle(walk, from, text, sizeof text);
   const struct graph_node *node = &walk->build->graph->nodes[first];
   const struct diagnostic *before = walk->build->diagnostics->last;
-  build_refuse(walk->build, node->path, "cycle: %s", text);
-  build_set_resource(walk->build, before, node->name);
+  graph_build_refuse(walk->build, node->path, "cycle: %s", text);
+  graph_build_set_resource(walk->build, before, node->name);
 }
 
 static void graph_order_enter(struct walk *walk, int index)
@@ -63,7 +63,7 @@ static void graph_order_enter(struct walk *walk, int index)
   walk->next[walk->depth++] = 0;
 }
 
-/* One step from the innermost open node: into the next that it needs, or out. */
+/* One step from the innermost open node: into the next node that it needs, or out. */
 static void graph_order_step(struct walk *walk)
 {
   int index = walk->path[walk->depth - 1];
@@ -108,9 +108,9 @@ static void graph_order_refuse_tops(struct graph_build *build, const bool *is_us
     snprintf(text + used, sizeof text - used, "%s%s", first ? ", " : "", graph->nodes[i].name);
     if (!first) first = graph->nodes[i].name;
   }
-  build_refuse(build, "/resources",
-               "%zu resources could be the default: %s%s; choose with \"devices\": {\"default\": \"%s\"}", n_tops, text,
-               n_tops > SHOWN ? ", …" : "", first);
+  graph_build_refuse(build, "/resources",
+                     "%zu resources could be the default: %s%s; choose with \"devices\": {\"default\": \"%s\"}", n_tops,
+                     text, n_tops > SHOWN ? ", …" : "", first);
 }
 
 /* Without "devices" the default is the one resource that no other needs. */
@@ -128,13 +128,14 @@ static void graph_order_choose_top(struct graph_build *build)
   if (n_tops > 1) graph_order_refuse_tops(build, is_used, n_tops);
 }
 
-/* Where the file says nothing, devices get a plain `device`, under a name that is free. */
+/* Without a default in the file, devices get a plain source of device memory, under a name that is not in use. `device` is
+ * the only type that the core knows by its name: a process without a graph file must have memory. */
 static void graph_order_imply_device(struct graph_build *build, struct walk *walk)
 {
   char name[32] = "device";
-  const struct plugin *plugin = build_plugin(build, "device", "");
+  const struct plugin *plugin = graph_build_plugin(build, "device", "");
   for (int n = 2; json_object_get(build->index, name); n++) snprintf(name, sizeof name, "device.%d", n);
-  int index = plugin ? build_add_node(build, name, "", NULL) : -1;
+  int index = plugin ? graph_build_add_node(build, name, "", NULL) : -1;
   if (index < 0) return;
   build->graph->nodes[index].plugin = plugin;
   build->graph->default_node = index;
@@ -164,8 +165,9 @@ static void graph_order_check_depth(const struct walk *walk)
       if (depths[node->references[r]] >= depth) depth = depths[node->references[r]] + 1;
     depths[walk->order[i]] = depth;
     if (depth <= GRAPH_MAX_DEPTH) continue;
-    build_refuse(walk->build, node->path, "stands on more than %d resources, one on the other; the most is %d deep",
-                 GRAPH_MAX_DEPTH - 1, GRAPH_MAX_DEPTH);
+    graph_build_refuse(walk->build, node->path,
+                       "stands on more than %d resources, one on the other; the most is %d deep", GRAPH_MAX_DEPTH - 1,
+                       GRAPH_MAX_DEPTH);
     return;
   }
 }
@@ -180,7 +182,7 @@ static void graph_order_renumber(int *indices, size_t n, const int *places)
 static void graph_order_sort_nodes(struct walk *walk)
 {
   struct graph *graph = walk->build->graph;
-  struct graph_node *sorted = build_allocate(walk->build, graph->n_nodes, sizeof *sorted);
+  struct graph_node *sorted = graph_build_allocate(walk->build, graph->n_nodes, sizeof *sorted);
   int places[GRAPH_MAX_NODES];
   if (!sorted) return;
   for (size_t i = 0; i < walk->n_done; i++) places[walk->order[i]] = (int)i;
@@ -198,7 +200,7 @@ static void graph_order_sort_nodes(struct walk *walk)
 
 void graph_order(struct graph_build *build)
 {
-  struct walk *walk = build_allocate(build, 1, sizeof *walk);
+  struct walk *walk = graph_build_allocate(build, 1, sizeof *walk);
   if (!walk) return;
   walk->build = build;
   graph_order_walk_all(walk);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* hip.c: the runtime in use: which library exports the HIP API for this process, what its error codes mean, and which
- * device is current. libhipmm links no HIP: the library is chosen when the process starts to use hipmm. */
+/* hip.c: chooses the runtime, and wraps the calls that need care: the current device and error codes. libhipmm links no
+ * HIP library: it opens one when the process initialises hipmm. Called by initialisation and by everything above that
+ * calls HIP.
+ */
 #include "hip.h"
 #include "../base/environment.h"
 #include "../base/error.h"

@@ -556,7 +556,7 @@ static const struct spoiled spoiled[] = {
     {"refuses larger actions than it has", spoil_actions_claim, CLAIM_MESSAGE},
     {"refuses an option table that is nowhere", spoil_options_place, CLAIM_MESSAGE},
     {"refuses an option struct of all memory", spoil_options_size,
-     "its option struct is said to be 18446744073709551615"},
+     "its option struct has 18446744073709551615 bytes"},
     {"refuses ops that are nowhere", spoil_ops_place, "its ops are not in the plugin"},
     {"refuses a type that is nowhere", spoil_type_place, "lacks type, version or doc"},
     {"refuses a version that is nowhere", spoil_version_place, "lacks type, version or doc"},
