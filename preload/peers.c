@@ -33,7 +33,7 @@ static bool peers_strike(int device, int peer)
 /* The second call of the program is the runtime's to refuse, which knows no other answer. */
 static int peers_enable_one(enum hook hook, int device, int peer, unsigned flags)
 {
-  bool is_free = !flags && peer_access_is_noted(device, peer) && !peers_note(device, peer);
+  bool is_free = !flags && peer_access_is_recorded(device, peer) && !peers_note(device, peer);
   if (is_free) return HIPMM_HIP_SUCCESS;
   int code = next_number_flags(hook, peer, flags);
   if (!code) peers_note(device, peer);
@@ -43,7 +43,7 @@ static int peers_enable_one(enum hook hook, int device, int peer, unsigned flags
 static int peers_disable_one(enum hook hook, int device, int peer)
 {
   bool was_enabled = peers_strike(device, peer);
-  if (!peer_access_is_noted(device, peer)) return next_number(hook, peer);
+  if (!peer_access_is_recorded(device, peer)) return next_number(hook, peer);
   return was_enabled ? HIPMM_HIP_SUCCESS : failure_keep(hook_family(hook), HIPMM_HIP_ERROR_PEER_ACCESS_NOT_ENABLED);
 }
 
@@ -79,7 +79,7 @@ void peers_reset(enum family family, int device, bool is_real)
   for (int other = 0; other < DEVICES_MOST; other++) {
     if (is_real)
       peers_strike(other, device);
-    else if (peers & peers_bit_of(other) && !peer_access_is_noted(device, other))
+    else if (peers & peers_bit_of(other) && !peer_access_is_recorded(device, other))
       next_number(hook, other);
   }
   if (is_real) peer_access_forget(device);

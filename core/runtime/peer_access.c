@@ -14,15 +14,15 @@ static bool peer_access_is_in_range(int device)
   return device >= 0 && device < MOST_DEVICES;
 }
 
-void peer_access_note(int device, int peer)
+void peer_access_record(int device, int peer)
 {
-  if (peer_access_is_in_range(device) && peer_access_is_number(peer))
+  if (peer_access_is_in_range(device) && peer_access_is_in_range(peer))
     atomic_fetch_or(&recorded[device], UINT64_C(1) << peer);
 }
 
-bool peer_access_is_noted(int device, int peer)
+bool peer_access_is_recorded(int device, int peer)
 {
-  return peer_access_is_in_range(device) && peer_access_is_number(peer) && atomic_load(&recorded[device]) >> peer & 1;
+  return peer_access_is_in_range(device) && peer_access_is_in_range(peer) && atomic_load(&recorded[device]) >> peer & 1;
 }
 
 void peer_access_forget(int device)
