@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* block_map.h: the blocks that a source holds from the runtime: a hash map from address to size. Its memory comes from the
- * operating system, never from the application's malloc. Thread-safe: one lock is enough, since a call of the driver,
- * which takes microseconds, goes with each change. */
+/* block_map.h: the blocks that a source holds from the runtime: a hash map from address to size. Its memory comes from
+ * the operating system, never from the application's malloc. Thread-safe: one lock is enough, since a call of the
+ * driver, which takes microseconds, goes with each change. */
 #ifndef HIPMM_CORE_BASE_BLOCK_MAP_H
 #define HIPMM_CORE_BASE_BLOCK_MAP_H
 

@@ -9,10 +9,11 @@
 /* Each function writes the calling thread's record and returns `status`. Only the function that decides what the error
  * is calls one; its callers only return the status.
  *
- * error_set() formats at once. error_refuse() and error_hip() store `text` or `call` (string constants) and the numbers,
- * and the message is formatted when the caller asks for it: they are for the allocation path. In `text`, {0} to {2}
- * stand for the numbers, {0:bytes} for a size with its unit, {0:hex} for an address. error_hip() reports that a HIP call
- * returned `code`; `bytes` is the size requested, 0 if the call has none. `resource` is copied and may be NULL. */
+ * error_set() formats at once. error_refuse() and error_hip() store `text` or `call` (string constants) and the
+ * numbers, and the message is formatted when the caller asks for it: they are for the allocation path. In `text`, {0}
+ * to {2} stand for the numbers, {0:bytes} for a size with its unit, {0:hex} for an address. error_hip() reports that a
+ * HIP call returned `code`; `bytes` is the size requested, 0 if the call has none. `resource` is copied and may be
+ * NULL. */
 enum hipmm_status error_set(enum hipmm_status status, const char *format, ...) HIPMM_PRINTF(2, 3);
 enum hipmm_status error_refuse(enum hipmm_status status, const char *resource, const char *text, uint64_t first,
                                uint64_t second, uint64_t third);

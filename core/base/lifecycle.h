@@ -59,8 +59,8 @@ enum hipmm_status lifecycle_check_argument(const void *argument, const char *nam
  * resource or `argument` is NULL. */
 enum hipmm_status lifecycle_check_held(const struct hipmm_resource *resource, const void *argument, const char *name);
 
-/* Initialisation and finalisation run between these two, one at a time. begin is HIPMM_E_STATE in a fork's child, and in
- * a function of the program that runs within an entered call or within another change. */
+/* Initialisation and finalisation run between these two, one at a time. begin is HIPMM_E_STATE in a fork's child, and
+ * in a function of the program that runs within an entered call or within another change. */
 enum hipmm_status lifecycle_begin_change(void);
 void lifecycle_end_change(enum lifecycle now);
 
@@ -72,8 +72,8 @@ void lifecycle_await_calls(void);
 /* The rare cases: a nested call, and one that is refused. */
 enum hipmm_status lifecycle_enter_nested(void);
 
-/* The call announces itself before it reads the state, and hipmm_finalize() changes the state before it looks for calls:
- * at least one of the two sees the other. */
+/* The call announces itself before it reads the state, and hipmm_finalize() changes the state before it looks for
+ * calls: at least one of the two sees the other. */
 static inline enum hipmm_status lifecycle_enter(void)
 {
   if (__builtin_expect(caller_here.depth, 0)) return lifecycle_enter_nested();

@@ -12,8 +12,8 @@ enum output_file_mode {
 /* 1 for a name of standard output ("/dev/stdout", "/dev/fd/1"), 2 for one of standard error; else -1. */
 int output_file_standard(const char *name);
 
-/* Opens `name` for writing and creates it if it does not exist. Returns a descriptor, which the caller closes, or -1 with
- * errno. Never waits: a pipe without a reader is an error. In a folder that every user can write, such as /tmp, a
+/* Opens `name` for writing and creates it if it does not exist. Returns a descriptor, which the caller closes, or -1
+ * with errno. Never waits: a pipe without a reader is an error. In a folder that every user can write, such as /tmp, a
  * symbolic link is an error, since another user may have put it there. For a standard stream the program's own
  * descriptor is duplicated: a file opened by that name would be overwritten from its start. Allocates nothing;
  * thread-safe. */

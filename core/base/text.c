@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* text.c: near names, quotations and JSON pointers for messages. Called by every message that quotes a user's text: such
- * a text must never control the terminal or fill it. Sizes are in units.c. */
+/* text.c: near names, quotations and JSON pointers for messages. Called by every message that quotes a user's text:
+ * such a text must never control the terminal or fill it. Sizes are in units.c. */
 #include "text.h"
 
 #include <ctype.h>

@@ -40,8 +40,8 @@ size_t text_make_plain(char *text);
  * characters, with "…". Returns `buffer`. */
 const char *text_quote(const char *text, char *buffer, size_t buffer_bytes);
 
-/* Whether `name` is a valid name of a resource or of a registered object. TEXT_NAME_RULE is the rule for a message, with
- * TEXT_LONGEST_NAME as its argument; TEXT_NAME_PATTERN is a pattern of JSON Schema. */
+/* Whether `name` is a valid name of a resource or of a registered object. TEXT_NAME_RULE is the rule for a message,
+ * with TEXT_LONGEST_NAME as its argument; TEXT_NAME_PATTERN is a pattern of JSON Schema. */
 enum { TEXT_LONGEST_NAME = 100 };
 #define TEXT_NAME_RULE    "write at most %d letters, digits, \"_\", \"-\" and \".\", with no digit first"
 #define TEXT_NAME_PATTERN "^[A-Za-z_.-][A-Za-z0-9_.-]*$"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* units.c: parses and formats sizes, percentages and durations. Called by the option reader and for messages. Never uses
- * strtod(), which obeys the application's locale. */
+/* units.c: parses and formats sizes, percentages and durations. Called by the option reader and for messages. Never
+ * uses strtod(), which obeys the application's locale. */
 #include "units.h"
 
 #include <errno.h>

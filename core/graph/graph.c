@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph.c: graphs from their reading to their end. Called by api, the stacks and the command. The steps of reading are in
- * the other graph_ files (see graph_build.h). Never changes a graph that was returned. */
+/* graph.c: graphs from their reading to their end. Called by api, the stacks and the command. The steps of reading are
+ * in the other graph_ files (see graph_build.h). Never changes a graph that was returned. */
 #include "graph.h"
 #include "graph_build.h"
 

@@ -2,8 +2,8 @@
 /* graph_build.h: a graph that is being read. Included by the files of graph only.
  *
  * The steps, in their order, one per file: graph_file (file to JSON), graph_settings (version, plugin_path, runtime),
- * graph_resources (nodes, their plugins and options), graph_link (names to indices, devices), graph_order (cycles, order,
- * default). Each step reports all errors that it finds, and leaves out the values that it could not read. */
+ * graph_resources (nodes, their plugins and options), graph_link (names to indices, devices), graph_order (cycles,
+ * order, default). Each step reports all errors that it finds, and leaves out the values that it could not read. */
 #ifndef HIPMM_CORE_GRAPH_GRAPH_BUILD_H
 #define HIPMM_CORE_GRAPH_GRAPH_BUILD_H
 

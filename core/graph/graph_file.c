@@ -26,8 +26,8 @@ static void graph_file_report_size(struct diagnostics *diagnostics)
                   GRAPH_MAX_BYTES >> 20);
 }
 
-/* Opens the file unless it is a folder, or its size is known to be too large. A pipe without a writer does not block: it
- * is empty. */
+/* Opens the file unless it is a folder, or its size is known to be too large. A pipe without a writer does not block:
+ * it is empty. */
 static int graph_file_open(const char *file, struct diagnostics *diagnostics)
 {
   struct stat status;
@@ -104,7 +104,8 @@ static bool graph_file_is_blank(const char *text, size_t bytes)
   return true;
 }
 
-/* The end of the message about a common error for which the parser reports only a wrong character, such as a comment. */
+/* The end of the message about a common error for which the parser reports only a wrong character, such as a
+ * comment. */
 static const char *graph_file_syntax_hint(const json_error_t *error, const char *text)
 {
   const char *near = strstr(error->text, " near '");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph_link.c: turns the names in "upstream", in options and in "devices" into indices of nodes. Called by graph.c once
- * all nodes exist; graph_order.c finds the cycles. */
+/* graph_link.c: turns the names in "upstream", in options and in "devices" into indices of nodes. Called by graph.c
+ * once all nodes exist; graph_order.c finds the cycles. */
 #include "../base/text.h"
 #include "../option/option.h"
 #include "graph_build.h"

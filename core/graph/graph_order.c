@@ -128,8 +128,8 @@ static void graph_order_choose_top(struct graph_build *build)
   if (n_tops > 1) graph_order_refuse_tops(build, is_used, n_tops);
 }
 
-/* Without a default in the file, devices get a plain source of device memory, under a name that is not in use. `device` is
- * the only type that the core knows by its name: a process without a graph file must have memory. */
+/* Without a default in the file, devices get a plain source of device memory, under a name that is not in use. `device`
+ * is the only type that the core knows by its name: a process without a graph file must have memory. */
 static void graph_order_imply_device(struct graph_build *build, struct walk *walk)
 {
   char name[32] = "device";

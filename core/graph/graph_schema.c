@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* graph_schema.c: the JSON Schema (draft 2020-12) of a graph file, from the option tables of all plugins. Called by the
- * command, for editors. Must accept every valid graph; names, cycles and depths only the reading of a graph can check. */
+ * command, for editors. Must accept every valid graph; names, cycles and depths only the reading of a graph can
+ * check. */
 #include "../base/text.h"
 #include "../option/option.h"
 #include "graph_build.h"

@@ -24,11 +24,11 @@ struct option_context {
   bool takes_objects;
 };
 
-/* Fills every field of the table in `options_out` from `object` (NULL means {}), then from the defaults; the only default
- * of a LIST is "[]". Reports every error, errors of values in the order of the file: an unknown key, with a near name; a
- * wrong type or unit; a value out of range, missing, or below its at_least (if both are bytes, both are percentages, or
- * free_bytes is known). True without errors: option_free() then releases what the fields hold. Strings point into
- * `object`. On false nothing is held. */
+/* Fills every field of the table in `options_out` from `object` (NULL means {}), then from the defaults; the only
+ * default of a LIST is "[]". Reports every error, errors of values in the order of the file: an unknown key, with a
+ * near name; a wrong type or unit; a value out of range, missing, or below its at_least (if both are bytes, both are
+ * percentages, or free_bytes is known). True without errors: option_free() then releases what the fields hold. Strings
+ * point into `object`. On false nothing is held. */
 bool option_fill(const struct hipmm_option *table, size_t n, json_t *object, const struct option_context *context,
                  void *options_out);
 void option_free(const struct hipmm_option *table, size_t n, void *options);
@@ -47,12 +47,12 @@ void option_references(const struct hipmm_option *table, size_t n, const json_t 
 bool option_overlay(const struct hipmm_option *table, size_t n, const char *variable, const char *text, json_t *object,
                     struct diagnostics *diagnostics);
 
-/* The text from which option_overlay() reads the options in `object`, without the key `except`. NULL without host memory,
- * and for a value that it cannot read (an object, text with a comma). The caller frees it. */
+/* The text from which option_overlay() reads the options in `object`, without the key `except`. NULL without host
+ * memory, and for a value that it cannot read (an object, text with a comma). The caller frees it. */
 char *option_overlay_text(json_t *object, const char *except);
 
-/* Sets the option called `name` in `object` to `text`: JSON, or plain text where JSON would have a string. option_fill()
- * checks the name and the value later. False if the text is not valid UTF-8. */
+/* Sets the option called `name` in `object` to `text`: JSON, or plain text where JSON would have a string.
+ * option_fill() checks the name and the value later. False if the text is not valid UTF-8. */
 bool option_set_text(const struct hipmm_option *table, size_t n, const char *name, const char *text, json_t *object);
 
 /* The value in force, as a user would write it in JSON: the one in `object` (`given_out` true), or the default (false),

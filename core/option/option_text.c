@@ -154,8 +154,8 @@ bool option_overlay(const struct hipmm_option *table, size_t n, const char *vari
 
 /* ---- JSON to text ---- */
 
-/* Writes a string without its quotes, and the items of a list separated by semicolons. False if parsing the result would
- * give another value. */
+/* Writes a string without its quotes, and the items of a list separated by semicolons. False if parsing the result
+ * would give another value. */
 static bool option_text_write_value(FILE *stream, const json_t *value)
 {
   size_t i;

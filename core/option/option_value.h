@@ -28,8 +28,8 @@ bool option_read(const struct option_reading *reading, const json_t *value, void
 /* The same for the ordered types. */
 bool option_read_number(const struct option_reading *reading, const json_t *value, void *field);
 
-/* Converts a value of an ordered type. False if the row's type has no order, or the value is of another type; for a size
- * or duration that is too large, with errno ERANGE; and for the word that means "unlimited". */
+/* Converts a value of an ordered type. False if the row's type has no order, or the value is of another type; for a
+ * size or duration that is too large, with errno ERANGE; and for the word that means "unlimited". */
 bool option_number(const struct hipmm_option *row, const json_t *value, struct option_number *number_out);
 
 /* The JSON value that `text`, a default or a part of an environment variable, means for this row; a string if it is not

@@ -111,7 +111,8 @@ static void registry_end(void)
   pthread_mutex_unlock(&lock);
 }
 
-/* Before the first initialisation a fork's child may use hipmm: it must not inherit a lock that another thread holds. */
+/* Before the first initialisation a fork's child may use hipmm: it must not inherit a lock that another thread
+ * holds. */
 static void registry_watch_forks(void)
 {
   pthread_atfork(registry_begin, registry_end, registry_end);

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Whether programs can register objects of this kind ("allocator", …: the unit of the option), and the name of the public
- * function for it; NULL for an unknown kind. */
+/* Whether programs can register objects of this kind ("allocator", …: the unit of the option), and the name of the
+ * public function for it; NULL for an unknown kind. */
 bool registry_kind_exists(const char *kind);
 const char *registry_function(const char *kind);
 
@@ -16,7 +16,8 @@ const char *registry_function(const char *kind);
 const void *registry_acquire(const char *kind, const char *name);
 void registry_release(const void *registered);
 
-/* Copies the registered name of this kind that is nearest to `name` to `buffer` and returns it; NULL if none is near. */
+/* Copies the registered name of this kind that is nearest to `name` to `buffer` and returns it; NULL if none is
+ * near. */
 const char *registry_nearest(const char *kind, const char *name, char *buffer, size_t buffer_bytes);
 
 #endif

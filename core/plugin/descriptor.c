@@ -121,7 +121,8 @@ static enum hipmm_status descriptor_check_table(struct adoption *adoption, const
                    adoption->file, what, n, row_bytes);
 }
 
-/* Copies `n` rows of `their_bytes` each into rows of `our_bytes`; fields that they lack are zero. NULL without memory. */
+/* Copies `n` rows of `their_bytes` each into rows of `our_bytes`; fields that they lack are zero. NULL without
+ * memory. */
 static void *descriptor_adopt_rows(const void *theirs, uint32_t n, size_t their_bytes, size_t our_bytes)
 {
   char *rows = calloc(n ? n : 1, our_bytes);

@@ -5,8 +5,8 @@
 
 #include <hipmm/plugin.h>
 
-/* Checks `foreign`, the descriptor in `file`, which must describe `type`, and copies it to `descriptor_out`: tables with
- * this hipmm's strides, optional ops filled in. The tables are allocated; descriptor_release() frees them. */
+/* Checks `foreign`, the descriptor in `file`, which must describe `type`, and copies it to `descriptor_out`: tables
+ * with this hipmm's strides, optional ops filled in. The tables are allocated; descriptor_release() frees them. */
 enum hipmm_status descriptor_adopt(const void *foreign, const char *file, const char *type,
                                    struct hipmm_plugin *descriptor_out);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* loaded_object.c: finds the segments of loaded objects. Called by descriptor.c. Never reads outside of every segment. */
+/* loaded_object.c: finds the segments of loaded objects. Called by descriptor.c. Never reads outside of every
+ * segment. */
 #include "loaded_object.h"
 
 #include <link.h>

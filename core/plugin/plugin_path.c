@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* plugin_path.c: the folders that are searched for plugins, and the files in them. Called by plugin_load.c, and by graph
- * and the command to ask for a file. Never opens a plugin. */
+/* plugin_path.c: the folders that are searched for plugins, and the files in them. Called by plugin_load.c, and by
+ * graph and the command to ask for a file. Never opens a plugin. */
 #include "../base/environment.h"
 #include "../base/error.h"
 #include "plugin.h"

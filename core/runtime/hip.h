@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* hip.h: the runtime in use. A process uses one for its whole life, since its memory and streams belong to it. Functions
- * other than hip_open() are thread-safe after hip_open(). */
+/* hip.h: the runtime in use. A process uses one for its whole life, since its memory and streams belong to it.
+ * Functions other than hip_open() are thread-safe after hip_open(). */
 #ifndef HIPMM_CORE_RUNTIME_HIP_H
 #define HIPMM_CORE_RUNTIME_HIP_H
 
@@ -8,22 +8,22 @@
 
 struct graph;
 
-/* Opens the runtime that HIPMM_RUNTIME or else the graph names, and logs the choice and its reason. `count_out` gets the
- * number of its devices, at least 1. HIPMM_E_STATE if the process uses another runtime already. */
+/* Opens the runtime that HIPMM_RUNTIME or else the graph names, and logs the choice and its reason. `count_out` gets
+ * the number of its devices, at least 1. HIPMM_E_STATE if the process uses another runtime already. */
 enum hipmm_status hip_open(const struct graph *graph, int *count_out);
 
 /* The table of the runtime in use; complete after hip_open(), constant from then on. */
 const struct hipmm_hip *hip_table(void);
 
-/* The symbol of that name in the runtime's library itself, where the table may have a wrapper of the core; NULL if there
- * is none, and before hip_open(). */
+/* The symbol of that name in the runtime's library itself, where the table may have a wrapper of the core; NULL if
+ * there is none, and before hip_open(). */
 void *hip_symbol(const char *name);
 
 /* "amd", "nvidia", "software" or the library's path; NULL before hip_open(). */
 const char *hip_name(void);
 
-/* Makes a device current and returns the previous one; leave makes that one current again. Both try a failed call twice,
- * since later calls would use the wrong device. */
+/* Makes a device current and returns the previous one; leave makes that one current again. Both try a failed call
+ * twice, since later calls would use the wrong device. */
 int hip_enter_device(int device);
 void hip_leave_device(int device, int previous);
 

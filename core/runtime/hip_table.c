@@ -94,7 +94,8 @@ struct hipmm_hip hip_table_functions;
 static int runtime_version;
 
 /* The calls that HIP forbids to every thread while one thread captures a graph, unless the calling thread relaxes its
- * capture mode: NAME, PARAMETERS, ARGUMENTS. A program that captures cannot know when its allocator makes such a call. */
+ * capture mode: NAME, PARAMETERS, ARGUMENTS. A program that captures cannot know when its allocator makes such a
+ * call. */
 #define UNSAFE_IN_CAPTURE(X)                                                                          \
   X(DeviceSynchronize, (void), ())                                                                    \
   X(Malloc, (void **ptr, size_t bytes), (ptr, bytes))                                                 \
@@ -231,8 +232,8 @@ static int hip_table_get_pool_access(int *access, hipMemPool_t pool, int device)
   return code;
 }
 
-/* HIP writes the descriptor into a handle of a pointer's size. ROCm up to 5.4 returns success and does nothing, here and
- * in the import. */
+/* HIP writes the descriptor into a handle of a pointer's size. ROCm up to 5.4 returns success and does nothing, here
+ * and in the import. */
 static int hip_table_export_pool(int *fd, hipMemPool_t pool)
 {
   union {

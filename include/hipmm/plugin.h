@@ -162,8 +162,8 @@ struct hipmm_ops {
 
   /* The option called `option`, one marked HIPMM_OPTION_RELOADABLE, has a new value: `options` is the plugin's option
    * struct filled and checked again; it replaces the one that create got and lives as that did (the ones before may
-   * still be read). Calls for one resource are serialised; other ops go on meanwhile. On failure everything stays as it was. Required if
-   * an option is reloadable. */
+   * still be read). Calls for one resource are serialised; other ops go on meanwhile. On failure everything stays as it
+   * was. Required if an option is reloadable. */
   enum hipmm_status (*reconfigure)(void *self, const char *option, const void *options);
 
   /* Calls see for every extent of memory that this resource holds of its upstreams, in the order of addresses where it
