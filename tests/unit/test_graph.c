@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of core/graph*.c: the files under tests/graphs, and graphs too odd or too large for a file. Plugins are
- * stand-ins (fake_plugins.c).
+/* Tests of core/graph: the files under tests/graphs, and graphs that are too unusual or too large for a file. Plugins
+ * are fake (fake_plugins.c).
  *
- * tests/graphs/valid/CASE.json has CASE.tree, the graph that must come of it (see dump below); tests/graphs/invalid has
- * CASE.expect, every line that must be said of it, in order. */
+ * tests/graphs/valid/CASE.json has CASE.tree, the expected graph (see dump below). tests/graphs/invalid/CASE.json has
+ * CASE.expect, the expected diagnostics, in order. */
 #include "../../core/graph/graph.h"
 #include "fake_plugins.h"
 
@@ -54,7 +54,7 @@ static void dump(const struct graph *graph, char *text)
     sprintf(text + strlen(text), "%d: %s\n", graph->devices[i].device, graph->nodes[graph->devices[i].node].name);
 }
 
-/* Every node comes after all that it needs, each needed node is named once, and upstreams are among the needed. */
+/* Every node comes after all nodes that it needs; references are unique and include the upstreams. */
 static void assert_graph_is_valid(const struct graph *graph)
 {
   assert_in_range(graph->default_node, 0, (int)graph->n_nodes - 1);
@@ -240,7 +240,7 @@ static double seconds(void)
   return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* One on which 998 others stand, and one that names each of those ten times. */
+/* One resource that 998 others need, and one that names each of those ten times. */
 static void reads_a_thousand_resources_at_once(void **state)
 {
   struct text text;
@@ -589,8 +589,7 @@ int main(void)
       {"finds the top of each device", finds_the_top_of_each_device, NULL, NULL, NULL},
       {"resolves plugin_path from the file's folder", resolves_the_plugin_path_from_the_files_folder, NULL, NULL, NULL},
       {"keeps the options of the runtime", keeps_the_options_of_the_runtime, NULL, NULL, NULL},
-      {"raises the first error and counts the others", raises_the_first_error_and_counts_the_others, NULL, NULL,
-       NULL},
+      {"raises the first error and counts the others", raises_the_first_error_and_counts_the_others, NULL, NULL, NULL},
       {"raises syntax errors with their place", raises_syntax_errors_with_their_place, NULL, NULL, NULL},
       {"describes every option in the schema", describes_every_option_in_the_schema, NULL, NULL, NULL},
   };

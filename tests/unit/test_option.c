@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of core/option*.c: JSON into a plugin's option struct by its table, over a table that has every type. */
+/* Tests of core/option: reading JSON into a plugin's option struct, with a table that has every type. */
 #include "../../core/option/option.h"
 
 #include <setjmp.h>
@@ -229,7 +229,7 @@ static void takes_whole_percentages_of_free_memory(void **state)
   drop(&options, object, &report);
 }
 
-/* What must be said of an object: lines "path: message", in order. */
+/* The expected diagnostics of an object: lines "path: message", in order. */
 struct refusal {
   const char *name, *json;
   uint64_t free_bytes;
