@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* api.c: initialisation, and the allocation path's entrance: arguments are checked here once, then the top of the stack
  * is called. */
+#include "api.h"
 #include "base/environment.h"
 #include "base/error.h"
 #include "base/lifecycle.h"
@@ -12,6 +13,8 @@
 #include "stack/handle.h"
 
 #include <limits.h>
+
+const char *const api_named_resources[] = {"managed", "pinned", NULL};
 
 const char *hipmm_version(void)
 {
@@ -45,6 +48,7 @@ static enum hipmm_status api_read_and_start(const char *file, const char *json)
   enum hipmm_status status = file   ? graph_from_file(file, &report, &graph)
                              : json ? graph_from_string(json, report.source, &report, &graph)
                                     : graph_built_in(&report, &graph);
+  if (!status) graph_warn_unused(graph, api_named_resources, &report);
   if (status)
     status = diagnostics_raise(&report);
   else

@@ -2,7 +2,7 @@
 /* failure.c: see failure.h. The codes used here are the same numbers in HIP and CUDA. */
 #include "failure.h"
 
-#include "../core/base/text.h"
+#include "../core/base/units.h"
 #include "message.h"
 #include "next_symbol.h"
 

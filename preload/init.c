@@ -5,6 +5,7 @@
 
 #include "../core/base/cancel.h"
 #include "../core/base/environment.h"
+#include "../core/plugin/plugin.h"
 #include "../core/runtime/hip.h"
 #include "message.h"
 #include "next_symbol.h"
@@ -83,8 +84,11 @@ static bool init_library_fits(enum family family, char *why, size_t bytes)
 
 static bool init_open_locked(void)
 {
+  /* The preload object lies in a folder below the plugins in an installation, in preload/.libs in a build tree. */
+  static const char *const plugin_places[] = {"..", "../../plugins", NULL};
   char why[2200];
   if (atomic_load(&is_open) || has_failed) return atomic_load(&is_open);
+  plugin_set_places(plugin_places);
   if (!hipmm_init()) {
     atomic_store(&is_open, true);
     return true;

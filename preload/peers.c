@@ -32,7 +32,7 @@ static bool peers_remove(int device, int peer)
 /* The runtime refuses a second call of the program, since hipmm has enabled the access there. */
 static int peers_enable_one(enum hook hook, int device, int peer, unsigned flags)
 {
-  if (!flags && peer_access_is_noted(device, peer) && !peers_add(device, peer)) return HIPMM_HIP_SUCCESS;
+  if (!flags && peer_access_is_recorded(device, peer) && !peers_add(device, peer)) return HIPMM_HIP_SUCCESS;
   int code = next_int_flags(hook, peer, flags);
   if (!code) peers_add(device, peer);
   return code;
@@ -41,7 +41,7 @@ static int peers_enable_one(enum hook hook, int device, int peer, unsigned flags
 static int peers_disable_one(enum hook hook, int device, int peer)
 {
   bool was_enabled = peers_remove(device, peer);
-  if (!peer_access_is_noted(device, peer)) return next_int(hook, peer);
+  if (!peer_access_is_recorded(device, peer)) return next_int(hook, peer);
   return was_enabled ? HIPMM_HIP_SUCCESS : failure_set(hook_family(hook), HIPMM_HIP_ERROR_PEER_ACCESS_NOT_ENABLED);
 }
 
@@ -77,7 +77,7 @@ void peers_reset(enum family family, int device, bool is_real)
   for (int other = 0; other < DEVICES_MOST; other++) {
     if (is_real)
       peers_remove(other, device);
-    else if (peers & peers_bit(other) && !peer_access_is_noted(device, other))
+    else if (peers & peers_bit(other) && !peer_access_is_recorded(device, other))
       next_int(hook, other);
   }
   if (is_real) peer_access_forget(device);

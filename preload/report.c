@@ -5,6 +5,7 @@
 #include "../core/base/environment.h"
 #include "../core/base/output_file.h"
 #include "../core/base/text.h"
+#include "../core/base/units.h"
 #include "../core/runtime/hip.h"
 #include "devices.h"
 #include "failure.h"

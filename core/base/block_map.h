@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* block_map.h: which blocks a source holds from the runtime: a map from pointer to size, outside the application's
- * malloc. Thread-safe. Sources talk to a driver, which costs microseconds: one lock is no burden here. */
+/* block_map.h: the blocks that a source holds from the runtime: a hash map from address to size. Its memory comes from
+ * the operating system, never from the application's malloc. Thread-safe: one lock is enough, since a call of the
+ * driver, which takes microseconds, goes with each change. */
 #ifndef HIPMM_CORE_BASE_BLOCK_MAP_H
 #define HIPMM_CORE_BASE_BLOCK_MAP_H
 
@@ -12,27 +13,27 @@ struct block_map {
   pthread_mutex_t lock;
   struct hipmm_block *slots; /* open addressing; ptr NULL: empty */
   size_t capacity;           /* a power of two, or 0 */
-  size_t count;              /* at most half of capacity, and if that is large, a sixteenth at least */
+  size_t count;              /* at most half of capacity; at least a sixteenth, if the table has grown */
   size_t bytes;              /* sum of all blocks */
-  size_t cursor;             /* block_map_remove_any has emptied every slot below */
+  size_t cursor;             /* every slot below is empty */
 };
 
-void block_map_open(struct block_map *block_map);
-void block_map_close(struct block_map *block_map);
+void block_map_open(struct block_map *map);
+void block_map_close(struct block_map *map);
 
-/* False when there is no memory to grow. `ptr` must not be in the block_map. */
-bool block_map_insert(struct block_map *block_map, void *ptr, size_t bytes);
+/* Adds a block that is not in the map. False without host memory to grow. */
+bool block_map_insert(struct block_map *map, void *ptr, size_t bytes);
 
-/* Takes the block out. `bytes` 0: any size. HIPMM_E_POINTER: not there; HIPMM_E_SIZE: of another size (given in
- * block_out), and stays. */
-enum hipmm_status block_map_remove(struct block_map *block_map, const void *ptr, size_t bytes,
-                                   struct hipmm_block *block_out);
-bool block_map_find(struct block_map *block_map, const void *ptr, struct hipmm_block *block_out);
+/* Removes the block at `ptr` and writes it to block_out. `bytes` 0: any size. HIPMM_E_POINTER: there is none.
+ * HIPMM_E_SIZE: it has another size, which block_out tells, and stays in the map. */
+enum hipmm_status block_map_remove(struct block_map *map, const void *ptr, size_t bytes, struct hipmm_block *block_out);
+/* Looks the block at `ptr` up; false if there is none. */
+bool block_map_find(struct block_map *map, const void *ptr, struct hipmm_block *block_out);
 
-/* How many blocks there are, and their bytes. */
-void block_map_sum(struct block_map *block_map, size_t *blocks_out, size_t *bytes_out);
+/* The number of blocks, and the sum of their sizes in bytes. */
+void block_map_sum(struct block_map *map, size_t *blocks_out, size_t *bytes_out);
 
-/* Takes any one block out; false when there is none. */
-bool block_map_remove_any(struct block_map *block_map, struct hipmm_block *block_out);
+/* Removes any one block; false if the map is empty. */
+bool block_map_remove_any(struct block_map *map, struct hipmm_block *block_out);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* callers.c: see callers.h. */
+/* callers.c: the slots of threads, and the wait for all of them. Called by lifecycle.c. Never allocates for a thread
+ * whose slot can come from one that ended. */
 #include "callers.h"
 
 #include <linux/membarrier.h>
@@ -16,37 +17,37 @@ atomic_bool callers_are_light;
 struct caller callers_rest;
 _Thread_local struct caller_here caller_here;
 
-static struct caller *_Atomic first; /* never freed, but taken again */
+static struct caller *_Atomic first; /* slots are never freed, but used again */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool has_key;
 
-static void callers_leave_for_others(void *caller)
+static void callers_return_slot(void *caller)
 {
-  caller_here = (struct caller_here){.place = &callers_rest};
+  caller_here = (struct caller_here){.slot = &callers_rest};
   atomic_store(&((struct caller *)caller)->inside, 0); /* a cancelled thread may end in a call */
   atomic_store(&((struct caller *)caller)->is_taken, false);
 }
 
-static void callers_agree_once(void)
+static void callers_prepare_once(void)
 {
   atomic_store(&callers_are_light, !syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0));
-  has_key = !pthread_key_create(&key, callers_leave_for_others);
+  has_key = !pthread_key_create(&key, callers_return_slot);
 }
 
 void callers_prepare(void)
 {
-  pthread_once(&once, callers_agree_once);
+  pthread_once(&once, callers_prepare_once);
 }
 
-static struct caller *callers_take_unused(void)
+static struct caller *callers_find_unused(void)
 {
   struct caller *caller = atomic_load(&first);
   while (caller && atomic_exchange(&caller->is_taken, true)) caller = caller->next;
   return caller;
 }
 
-static struct caller *callers_make(void)
+static struct caller *callers_new(void)
 {
   struct caller *caller = aligned_alloc(_Alignof(struct caller), sizeof *caller);
   if (!caller) return NULL;
@@ -55,21 +56,21 @@ static struct caller *callers_make(void)
   return caller;
 }
 
-struct caller *caller_find(void)
+struct caller *caller_choose(void)
 {
   callers_prepare();
-  struct caller *caller = has_key ? callers_take_unused() : NULL;
-  if (has_key && !caller) caller = callers_make();
+  struct caller *caller = has_key ? callers_find_unused() : NULL;
+  if (has_key && !caller) caller = callers_new();
   if (caller && pthread_setspecific(key, caller)) {
     atomic_store(&caller->is_taken, false);
     caller = NULL;
   }
-  caller_here.place = caller ? caller : &callers_rest;
-  return caller_here.place;
+  caller_here.slot = caller ? caller : &callers_rest;
+  return caller_here.slot;
 }
 
-/* A call may be in the driver, or wait for work. */
-static void callers_await_one(const struct caller *caller)
+/* Yields at first, then sleeps: a call may be in the driver, or wait for work of the device. */
+static void callers_await_slot(const struct caller *caller)
 {
   const struct timespec nap = {.tv_nsec = NAP_NS};
   for (int turns = 0; atomic_load(&caller->inside); turns++)
@@ -81,8 +82,8 @@ static void callers_await_one(const struct caller *caller)
 
 void callers_await(void)
 {
-  /* Registered, it does not fail. */
+  /* After the registration it does not fail. */
   if (atomic_load(&callers_are_light)) syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
-  for (const struct caller *caller = atomic_load(&first); caller; caller = caller->next) callers_await_one(caller);
-  callers_await_one(&callers_rest);
+  for (const struct caller *caller = atomic_load(&first); caller; caller = caller->next) callers_await_slot(caller);
+  callers_await_slot(&callers_rest);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* cancel.h: pthread_cancel() does not end a thread between these two calls. They stand around whatever may be a
- * cancellation point (driver calls, files, functions of the program) wherever a lock of hipmm may be held: a thread that
- * ended there would hold the lock for ever. Plugins include this header too. Both cost a few instructions, so they stand
- * where a call leaves the fast path, and not on it. */
+/* cancel.h: two calls between which pthread_cancel() does not end the thread. They enclose every possible cancellation
+ * point (driver calls, files, functions of the program) at which a lock of hipmm may be held: a thread that ended there
+ * would hold the lock for ever. They cost a few instructions and stand where a call leaves the fast path, never on it.
+ * Plugins include this header too. */
 #ifndef HIPMM_CORE_BASE_CANCEL_H
 #define HIPMM_CORE_BASE_CANCEL_H
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* diagnostics.c: collects what is wrong with a graph, so that a user sees every mistake of a file at once. Filled by option
- * and graph; read by the command and, through diagnostics_raise, by whoever initialises. Never fails: where there is no
- * memory for a mistake's text, the mistake still counts. */
-#include "error.h"
+/* diagnostics.c: collects the errors and warnings about a graph. Never fails: without host memory for the text of an
+ * error, the error still counts. */
+#include "diagnostics.h"
 #include "log.h"
 #include "text.h"
 
@@ -10,35 +9,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void diagnostics_free_mistake(struct diagnostic *mistake)
+static void diagnostics_free_one(struct diagnostic *diagnostic)
 {
-  free(mistake->path);
-  free(mistake->resource);
-  free(mistake->message);
-  free(mistake);
+  free(diagnostic->path);
+  free(diagnostic->resource);
+  free(diagnostic->message);
+  free(diagnostic);
 }
 
-/* Takes `message` over. */
-static void diagnostics_append(struct diagnostics *report, struct diagnostic kind, const char *path,
+/* Takes ownership of `message`. */
+static void diagnostics_append(struct diagnostics *diagnostics, struct diagnostic kind, const char *path,
                                const char *resource, char *message)
 {
-  *(kind.status == HIPMM_OK ? &report->n_warnings : &report->n_errors) += 1;
-  bool is_kept = report->n_errors + report->n_warnings <= REPORT_MOST_KEPT;
-  struct diagnostic *mistake = is_kept ? malloc(sizeof *mistake) : NULL;
-  if (!mistake) {
+  *(kind.status == HIPMM_OK ? &diagnostics->n_warnings : &diagnostics->n_errors) += 1;
+  bool is_kept = diagnostics->n_errors + diagnostics->n_warnings <= DIAGNOSTICS_MOST_KEPT;
+  struct diagnostic *diagnostic = is_kept ? malloc(sizeof *diagnostic) : NULL;
+  if (!diagnostic) {
     free(message);
     return;
   }
-  *mistake = kind;
-  mistake->path = strdup(path ? path : "");
-  mistake->resource = strdup(resource ? resource : "");
-  mistake->message = message;
-  if (!mistake->path || !mistake->resource || !message) {
-    diagnostics_free_mistake(mistake);
+  *diagnostic = kind;
+  diagnostic->path = strdup(path ? path : "");
+  diagnostic->resource = strdup(resource ? resource : "");
+  diagnostic->message = message;
+  if (!diagnostic->path || !diagnostic->resource || !message) {
+    diagnostics_free_one(diagnostic);
     return;
   }
-  *(report->last ? &report->last->next : &report->first) = mistake;
-  report->last = mistake;
+  *(diagnostics->last ? &diagnostics->last->next : &diagnostics->first) = diagnostic;
+  diagnostics->last = diagnostic;
 }
 
 static char *diagnostics_format_message(const char *format, va_list arguments)
@@ -47,54 +46,54 @@ static char *diagnostics_format_message(const char *format, va_list arguments)
   return vasprintf(&message, format, arguments) < 0 ? NULL : message;
 }
 
-enum hipmm_status diagnostics_add_arguments(struct diagnostics *report, enum hipmm_status status, const char *path,
+enum hipmm_status diagnostics_add_arguments(struct diagnostics *diagnostics, enum hipmm_status status, const char *path,
                                             const char *format, va_list arguments)
 {
-  diagnostics_append(report, (struct diagnostic){.status = status}, path, NULL,
+  diagnostics_append(diagnostics, (struct diagnostic){.status = status}, path, NULL,
                      diagnostics_format_message(format, arguments));
   return status;
 }
 
-enum hipmm_status diagnostics_add(struct diagnostics *report, enum hipmm_status status, const char *path,
+enum hipmm_status diagnostics_add(struct diagnostics *diagnostics, enum hipmm_status status, const char *path,
                                   const char *format, ...)
 {
   va_list arguments;
   va_start(arguments, format);
-  diagnostics_add_arguments(report, status, path, format, arguments);
+  diagnostics_add_arguments(diagnostics, status, path, format, arguments);
   va_end(arguments);
   return status;
 }
 
-enum hipmm_status diagnostics_add_at(struct diagnostics *report, enum hipmm_status status, int line, int column,
+enum hipmm_status diagnostics_add_at(struct diagnostics *diagnostics, enum hipmm_status status, int line, int column,
                                      const char *format, ...)
 {
   va_list arguments;
   va_start(arguments, format);
-  struct diagnostic mistake = {.status = status, .line = line, .column = column};
-  diagnostics_append(report, mistake, NULL, NULL, diagnostics_format_message(format, arguments));
+  struct diagnostic diagnostic = {.status = status, .line = line, .column = column};
+  diagnostics_append(diagnostics, diagnostic, NULL, NULL, diagnostics_format_message(format, arguments));
   va_end(arguments);
   return status;
 }
 
-void diagnostics_warn(struct diagnostics *report, const char *path, const char *format, ...)
+void diagnostics_warn(struct diagnostics *diagnostics, const char *path, const char *format, ...)
 {
   va_list arguments;
   va_start(arguments, format);
-  diagnostics_add_arguments(report, HIPMM_OK, path, format, arguments);
+  diagnostics_add_arguments(diagnostics, HIPMM_OK, path, format, arguments);
   va_end(arguments);
 }
 
-enum hipmm_status diagnostics_add_last_error(struct diagnostics *report, const char *path)
+enum hipmm_status diagnostics_add_last_error(struct diagnostics *diagnostics, const char *path)
 {
   struct hipmm_error error = {.struct_size = sizeof error};
   hipmm_last_error(&error);
   enum hipmm_status status = error.status == HIPMM_OK ? HIPMM_E_INTERNAL : (enum hipmm_status)error.status;
   const char *message = error.message[0] ? error.message : hipmm_status_string(status);
-  diagnostics_append(report, (struct diagnostic){.status = status}, path, error.resource, strdup(message));
+  diagnostics_append(diagnostics, (struct diagnostic){.status = status}, path, error.resource, strdup(message));
   return status;
 }
 
-/* Appends as much of the text as there is room for, whole characters only. */
+/* Appends as much of the text as fits, without cutting a character. */
 static size_t diagnostics_append_text(char *buffer, size_t used, size_t buffer_bytes, const char *text)
 {
   size_t room = buffer_bytes - 1 - used, length = strlen(text);
@@ -107,7 +106,7 @@ static size_t diagnostics_append_text(char *buffer, size_t used, size_t buffer_b
   return used + text_make_plain(buffer + used);
 }
 
-/* Long paths lose their tail, so that the message still fits. */
+/* Cuts the tail off a long path, so that the message still fits. */
 static size_t diagnostics_append_path(char *buffer, size_t used, size_t buffer_bytes, const char *path)
 {
   enum { LONGEST_SHOWN = 300 };
@@ -118,72 +117,72 @@ static size_t diagnostics_append_path(char *buffer, size_t used, size_t buffer_b
   return diagnostics_append_text(buffer, used, buffer_bytes, "…");
 }
 
-const char *diagnostics_line(const struct diagnostics *report, const struct diagnostic *mistake, char *buffer,
+const char *diagnostics_line(const struct diagnostics *diagnostics, const struct diagnostic *diagnostic, char *buffer,
                              size_t buffer_bytes)
 {
   size_t used = 0;
   if (!buffer_bytes) return "";
   buffer[0] = '\0';
-  if (report->source) {
-    used = diagnostics_append_path(buffer, used, buffer_bytes, report->source);
+  if (diagnostics->source) {
+    used = diagnostics_append_path(buffer, used, buffer_bytes, diagnostics->source);
     char position[40] = ": ";
-    if (mistake->line) snprintf(position, sizeof position, ":%d:%d: ", mistake->line, mistake->column);
+    if (diagnostic->line) snprintf(position, sizeof position, ":%d:%d: ", diagnostic->line, diagnostic->column);
     used = diagnostics_append_text(buffer, used, buffer_bytes, position);
   }
-  if (mistake->path[0]) {
-    used = diagnostics_append_path(buffer, used, buffer_bytes, mistake->path);
+  if (diagnostic->path[0]) {
+    used = diagnostics_append_path(buffer, used, buffer_bytes, diagnostic->path);
     used = diagnostics_append_text(buffer, used, buffer_bytes, ": ");
   }
-  diagnostics_append_text(buffer, used, buffer_bytes, mistake->message);
+  diagnostics_append_text(buffer, used, buffer_bytes, diagnostic->message);
   return buffer;
 }
 
-static void diagnostics_log_warnings(const struct diagnostics *report)
+static void diagnostics_log_warnings(const struct diagnostics *diagnostics)
 {
   char line[2048];
-  for (const struct diagnostic *mistake = report->first; mistake; mistake = mistake->next)
-    if (mistake->status == HIPMM_OK)
-      log_line(HIPMM_LOG_WARNING, NULL, "%s", diagnostics_line(report, mistake, line, sizeof line));
+  for (const struct diagnostic *diagnostic = diagnostics->first; diagnostic; diagnostic = diagnostic->next)
+    if (diagnostic->status == HIPMM_OK)
+      log_line(HIPMM_LOG_WARNING, NULL, "%s", diagnostics_line(diagnostics, diagnostic, line, sizeof line));
 }
 
-static const struct diagnostic *diagnostics_first_error(const struct diagnostics *report)
+static const struct diagnostic *diagnostics_first_error(const struct diagnostics *diagnostics)
 {
-  const struct diagnostic *mistake = report->first;
-  while (mistake && mistake->status == HIPMM_OK) mistake = mistake->next;
-  return mistake;
+  const struct diagnostic *diagnostic = diagnostics->first;
+  while (diagnostic && diagnostic->status == HIPMM_OK) diagnostic = diagnostic->next;
+  return diagnostic;
 }
 
-enum hipmm_status diagnostics_status(const struct diagnostics *report)
+enum hipmm_status diagnostics_status(const struct diagnostics *diagnostics)
 {
-  const struct diagnostic *mistake = diagnostics_first_error(report);
-  return mistake ? mistake->status : HIPMM_E_OUT_OF_MEMORY;
+  const struct diagnostic *diagnostic = diagnostics_first_error(diagnostics);
+  return diagnostic ? diagnostic->status : HIPMM_E_OUT_OF_MEMORY;
 }
 
-enum hipmm_status diagnostics_raise(const struct diagnostics *report)
+enum hipmm_status diagnostics_raise(const struct diagnostics *diagnostics)
 {
-  diagnostics_log_warnings(report);
-  if (!report->n_errors) return HIPMM_OK;
-  const struct diagnostic *mistake = diagnostics_first_error(report);
-  if (!mistake) return error_set(HIPMM_E_OUT_OF_MEMORY, "no host memory to say what is wrong with the graph");
-  struct hipmm_error error = {.struct_size = sizeof error, .status = mistake->status};
-  error.line = mistake->line;
-  error.column = mistake->column;
-  snprintf(error.file, sizeof error.file, "%s", report->source ? report->source : "");
-  snprintf(error.path, sizeof error.path, "%s", mistake->path);
-  snprintf(error.resource, sizeof error.resource, "%s", mistake->resource);
+  diagnostics_log_warnings(diagnostics);
+  if (!diagnostics->n_errors) return HIPMM_OK;
+  const struct diagnostic *diagnostic = diagnostics_first_error(diagnostics);
+  if (!diagnostic) return error_set(HIPMM_E_OUT_OF_MEMORY, "no host memory to say what is wrong with the graph");
+  struct hipmm_error error = {.struct_size = sizeof error, .status = diagnostic->status};
+  error.line = diagnostic->line;
+  error.column = diagnostic->column;
+  snprintf(error.file, sizeof error.file, "%s", diagnostics->source ? diagnostics->source : "");
+  snprintf(error.path, sizeof error.path, "%s", diagnostic->path);
+  snprintf(error.resource, sizeof error.resource, "%s", diagnostic->resource);
   char more[64] = "";
-  size_t others = report->n_errors - 1;
-  if (others) snprintf(more, sizeof more, " (and %zu more mistake%s)", others, others == 1 ? "" : "s");
-  diagnostics_line(report, mistake, error.message, sizeof error.message - strlen(more));
+  size_t others = diagnostics->n_errors - 1;
+  if (others) snprintf(more, sizeof more, " (and %zu more error%s)", others, others == 1 ? "" : "s");
+  diagnostics_line(diagnostics, diagnostic, error.message, sizeof error.message - strlen(more));
   strcat(error.message, more);
   return error_set_located(&error);
 }
 
-void diagnostics_clear(struct diagnostics *report)
+void diagnostics_clear(struct diagnostics *diagnostics)
 {
-  for (struct diagnostic *mistake = report->first, *next; mistake; mistake = next) {
-    next = mistake->next;
-    diagnostics_free_mistake(mistake);
+  for (struct diagnostic *diagnostic = diagnostics->first, *next; diagnostic; diagnostic = next) {
+    next = diagnostic->next;
+    diagnostics_free_one(diagnostic);
   }
-  *report = (struct diagnostics){.source = report->source};
+  *diagnostics = (struct diagnostics){.source = diagnostics->source};
 }

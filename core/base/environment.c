@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* environment.c: the process's environment and rights. Every variable and default file is looked up here, so that a
- * set-user-id process ignores them all. */
+ * privileged process ignores all of them. */
 #include "environment.h"
 #include "error.h"
 
@@ -45,17 +45,17 @@ static enum hipmm_status environment_refuse_writable(const char *path)
       path);
 }
 
-/* A path on its way from the root to a file. */
+/* A walk along a path, from the root to the file. */
 struct walk {
-  char here[PATH_MAX]; /* no link leads here; no slash at its end, so the root is "" */
-  char rest[PATH_MAX]; /* what is still to go */
-  int links;           /* followed so far */
+  char here[PATH_MAX]; /* without symbolic links; without a slash at its end, so the root is "" */
+  char rest[PATH_MAX]; /* not walked yet */
+  int links;           /* symbolic links followed so far */
 };
 
 enum { MOST_LINKS = 40 };
 
-/* What is written in a folder for all to write, like /tmp, is safe if it is ours: others cannot replace it. A file's
- * own folder is not let off: with it all that the file lies beside is in question. */
+/* In a sticky folder such as /tmp, other users cannot replace what is ours, so such a folder may be on the path. The
+ * file's own folder may not be one: other users could put files beside it. */
 static enum hipmm_status environment_check_folder(const struct walk *walk)
 {
   struct stat status;
@@ -66,7 +66,7 @@ static enum hipmm_status environment_check_folder(const struct walk *walk)
   return environment_others_can_write(&status) ? environment_refuse_writable(path) : HIPMM_OK;
 }
 
-/* Puts the link at `here` in the place of its name. */
+/* Replaces the symbolic link at `here` by its target. */
 static enum hipmm_status environment_follow(struct walk *walk)
 {
   char target[PATH_MAX], whole[2 * PATH_MAX + 2];
@@ -81,7 +81,7 @@ static enum hipmm_status environment_follow(struct walk *walk)
   return HIPMM_OK;
 }
 
-/* Goes to the next name of the rest. */
+/* Walks to the next name of the rest. */
 static enum hipmm_status environment_step(struct walk *walk)
 {
   struct stat status;
@@ -100,7 +100,7 @@ static enum hipmm_status environment_step(struct walk *walk)
   return S_ISLNK(status.st_mode) ? environment_follow(walk) : HIPMM_OK;
 }
 
-/* Every folder on the way is checked, through every link, so that nobody else has a say in where it leads. */
+/* Checks every folder on the path, through every symbolic link, so that no other user decides where it leads. */
 enum hipmm_status environment_check_trusted(const char *file)
 {
   struct walk walk = {.links = 0};

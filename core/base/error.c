@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* error.c: the calling thread's error record. Failing costs a few stores on the allocation path; text is made here when
- * somebody asks for it. Nothing in this file may fail or allocate. */
+/* error.c: the calling thread's error record. A failure costs a few stores on the allocation path; the message is
+ * formatted when the caller asks for it. Nothing in this file may fail or allocate. */
 #include "error.h"
 #include "text.h"
+#include "units.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { NUMBERS = 4, MOST_EXPLANATIONS = 4 };
 
-/* What is needed to make the text later. `text` NULL: `record` is complete already. */
-struct pending {
+/* A message that is not formatted yet. `text` NULL: `record` is complete. */
+struct unformatted {
   const char *text;
   uint64_t numbers[NUMBERS];
   const char *hip_call;
   const char *hip_name;
 };
 
-/* What another resource adds. */
+/* What another resource knows of the failure. */
 struct explanation {
   char resource[112];
   const char *text;
@@ -25,7 +26,7 @@ struct explanation {
 };
 
 static _Thread_local struct hipmm_error record;
-static _Thread_local struct pending pending;
+static _Thread_local struct unformatted unformatted;
 static _Thread_local struct explanation explanations[MOST_EXPLANATIONS];
 static _Thread_local unsigned n_explanations;
 
@@ -41,7 +42,7 @@ static void error_start_record(enum hipmm_status status, const char *resource)
   record.line = record.column = 0;
   record.file[0] = record.path[0] = record.message[0] = '\0';
   error_copy_text(record.resource, sizeof record.resource, resource);
-  pending = (struct pending){0};
+  unformatted = (struct unformatted){0};
   n_explanations = 0;
 }
 
@@ -69,7 +70,7 @@ enum hipmm_status error_refuse(enum hipmm_status status, const char *resource, c
                                uint64_t second, uint64_t third)
 {
   error_start_record(status, resource);
-  pending = (struct pending){.text = text, .numbers = {first, second, third}};
+  unformatted = (struct unformatted){.text = text, .numbers = {first, second, third}};
   return status;
 }
 
@@ -80,7 +81,7 @@ enum hipmm_status error_hip(enum hipmm_status status, const char *resource, cons
   static const char plain[] = "";
   error_start_record(status, resource);
   record.hip_code = code;
-  pending = (struct pending){bytes ? sized : plain, {bytes}, call, code_name ? code_name : "unknown error"};
+  unformatted = (struct unformatted){bytes ? sized : plain, {bytes}, call, code_name ? code_name : "unknown error"};
   return status;
 }
 
@@ -89,7 +90,8 @@ enum hipmm_status error_explain(enum hipmm_status status, const char *resource, 
 {
   bool is_refusal = record.status != (int32_t)status;
   if (is_refusal) error_start_record(status, resource);
-  if (is_refusal) pending = (struct pending){.text = text, .numbers = {numbers[0], numbers[1], numbers[2], numbers[3]}};
+  if (is_refusal)
+    unformatted = (struct unformatted){.text = text, .numbers = {numbers[0], numbers[1], numbers[2], numbers[3]}};
   if (is_refusal || n_explanations == MOST_EXPLANATIONS) return status;
   struct explanation *explanation = &explanations[n_explanations++];
   error_copy_text(explanation->resource, sizeof explanation->resource, resource);
@@ -98,7 +100,7 @@ enum hipmm_status error_explain(enum hipmm_status status, const char *resource, 
   return status;
 }
 
-/* Appends to the message, cutting what does not fit. */
+/* Appends as much of the text as fits. */
 static void error_append(const char *text, size_t length)
 {
   size_t used = strlen(record.message), room = sizeof record.message - 1 - used;
@@ -112,7 +114,7 @@ static void error_append_text(const char *text)
   error_append(text, strlen(text));
 }
 
-/* Appends the number that `field`, the inside of "{…}", asks for: "0", "0:bytes", "0:hex". */
+/* Appends the number that `field`, the inside of "{…}", names: "0", "0:bytes", "0:hex". */
 static void error_append_number(const char *field, const uint64_t *numbers)
 {
   char buffer[40];
@@ -138,28 +140,28 @@ static void error_append_expanded(const char *text, const uint64_t *numbers)
   }
 }
 
-static void error_finish_pending(void)
+static void error_finish_message(void)
 {
-  if (!pending.text) return;
+  if (!unformatted.text) return;
   if (record.resource[0]) {
     error_append_text(record.resource);
     error_append_text(": ");
   }
-  if (pending.hip_call) {
-    error_append_text(pending.hip_call);
-    if (pending.text[0]) error_append_text(" of ");
+  if (unformatted.hip_call) {
+    error_append_text(unformatted.hip_call);
+    if (unformatted.text[0]) error_append_text(" of ");
   }
-  error_append_expanded(pending.text, pending.numbers);
-  if (pending.hip_call) {
+  error_append_expanded(unformatted.text, unformatted.numbers);
+  if (unformatted.hip_call) {
     error_append_text(" failed: ");
-    error_append_text(pending.hip_name);
+    error_append_text(unformatted.hip_name);
   }
-  pending.text = NULL;
+  unformatted.text = NULL;
 }
 
 static void error_finish_record(void)
 {
-  error_finish_pending();
+  error_finish_message();
   for (unsigned i = 0; i < n_explanations; i++) {
     error_append_text("; ");
     error_append_text(explanations[i].resource);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* lifecycle.c: hipmm's state in this process. A GPU runtime does not survive fork, and its locks may be held by threads that
- * the child does not have: in the child every call is refused from the start. */
+/* lifecycle.c: hipmm's state in this process. A GPU runtime does not survive fork, and threads that the child does not
+ * have may hold locks: a child refuses every call. Called at the start of every public function. */
 #include "lifecycle.h"
 #include "cancel.h"
 #include "error.h"
@@ -15,12 +15,12 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static _Thread_local bool is_in_change; /* the thread initialises or finalizes */
 
-static int change_cancel; /* for cancel_allow(), of the thread that holds the lock */
+static int change_cancel; /* for cancel_allow(), by the thread that holds the lock */
 
 static atomic_int changing;   /* threads that hold the lock or wait for it */
-static atomic_bool was_ready; /* once: resources may be held, and the runtime stays in the process */
+static atomic_bool was_ready; /* hipmm was initialised once: the runtime stays, and resources may still be held */
 
-/* Before the first initialisation nothing is held, and the child may use hipmm as any process may. */
+/* Before the first initialisation nothing is held, and the child may initialise hipmm itself. */
 static void lifecycle_mark_child(void)
 {
   if (atomic_load(&was_ready) || atomic_load(&changing)) atomic_store(&lifecycle_now, LIFECYCLE_FORKED);
@@ -93,7 +93,7 @@ enum hipmm_status lifecycle_check_held(const struct hipmm_resource *resource, co
 
 /* ---- Calls ---- */
 
-enum hipmm_status lifecycle_enter_slowly(void)
+enum hipmm_status lifecycle_enter_nested(void)
 {
   if (lifecycle_is_barred() || !caller_here.depth) return lifecycle_check();
   caller_here.depth++;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* lifecycle.h: whether hipmm is initialised, and whether this process may use it at all. */
+/* lifecycle.h: whether hipmm is initialised, and whether the calling thread may use it. */
 #ifndef HIPMM_CORE_BASE_LIFECYCLE_H
 #define HIPMM_CORE_BASE_LIFECYCLE_H
 
@@ -19,62 +19,64 @@ enum lifecycle {
 
 extern atomic_int lifecycle_now;
 
-/* Threads in the log's sink: they may hold locks of ours, so no call of theirs may go on. Counted, so that only while
- * there are any a call looks for the thread's own mark, which a library that was opened late finds by a call. */
+/* The number of threads inside the log's sink. Such a thread may hold locks of hipmm, so each of its calls is refused.
+ * The count spares other calls the thread-local flag, whose access is a call where the library was opened with
+ * dlopen(). */
 extern atomic_uint lifecycle_sinks;
-bool lifecycle_in_sink(void); /* whether the calling thread is */
+bool lifecycle_in_sink(void); /* whether the calling thread is inside it */
 void lifecycle_enter_sink(void);
 void lifecycle_leave_sink(void);
 
-/* For calls on a resource that the caller holds, which may outlive hipmm_finalize(). One load. */
+/* Whether this process is the child of a fork that may not use hipmm. For calls on a resource that the caller holds,
+ * which may outlive hipmm_finalize(). One load. */
 static inline bool lifecycle_is_forked(void)
 {
   return atomic_load_explicit(&lifecycle_now, memory_order_relaxed) == LIFECYCLE_FORKED;
 }
 
-/* Whether no call may go on: in a fork's child, and in a log sink. lifecycle_check() then says which. */
+/* Whether every call is refused: in a fork's child, and inside a log sink. lifecycle_check() then sets the error. */
 static inline bool lifecycle_is_barred(void)
 {
   return lifecycle_is_forked() || (atomic_load_explicit(&lifecycle_sinks, memory_order_relaxed) && lifecycle_in_sink());
 }
 
-/* HIPMM_E_STATE unless initialised and not a fork's child. What the graph and the per-device table have may go at any
- * time after it. */
+/* HIPMM_E_STATE unless hipmm is initialised and the calling thread may use it. Another thread may finalize at any time
+ * after the check. */
 enum hipmm_status lifecycle_check(void);
 
-/* For calls that use the graph and the per-device table: as lifecycle_check, and until lifecycle_leave() the table stays open.
- * hipmm_finalize() waits for such calls of other threads (callers.h). Pairs may be nested. */
+/* For calls that use the graph and the table of devices: as lifecycle_check(), and until lifecycle_leave() the table
+ * stays. hipmm_finalize() waits for such calls of other threads (callers.h). Pairs may be nested. */
 static inline enum hipmm_status lifecycle_enter(void);
 static inline void lifecycle_leave(void);
 
-/* For calls that need only the runtime, which stays in the process: initialised at least once. */
+/* For calls that need only the runtime, which stays in the process: hipmm was initialised at least once. */
 enum hipmm_status lifecycle_check_runtime(void);
 
-/* As lifecycle_check, then HIPMM_E_ARGUMENT if `argument`, a pointer that the caller must give, is NULL. */
+/* As lifecycle_check(), then HIPMM_E_ARGUMENT if `argument`, a required pointer, is NULL. */
 enum hipmm_status lifecycle_check_argument(const void *argument, const char *name);
 
-/* For calls on a resource that the caller holds: what bars every call, then HIPMM_E_ARGUMENT if it or `argument` is
- * NULL. */
+/* For calls on a resource that the caller holds: HIPMM_E_STATE if every call is refused, then HIPMM_E_ARGUMENT if the
+ * resource or `argument` is NULL. */
 enum hipmm_status lifecycle_check_held(const struct hipmm_resource *resource, const void *argument, const char *name);
 
-/* Serialise init and finalize between these; begin refuses in a fork's child, and in a thread that is in a call between
- * lifecycle_enter() and lifecycle_leave(), or in a change already: a function of the program that such a call runs. */
+/* Initialisation and finalisation run between these two, one at a time. begin is HIPMM_E_STATE in a fork's child, and
+ * in a function of the program that runs within an entered call or within another change. */
 enum hipmm_status lifecycle_begin_change(void);
 void lifecycle_end_change(enum lifecycle now);
 
-/* Within a change: no call may begin to use the table from now on, and none uses it when this returns. */
+/* Within a change: refuses new calls that use the table, and waits for those under way. */
 void lifecycle_await_calls(void);
 
 /* ---- Entering ---- */
 
-/* A call within another one, or one that is refused. */
-enum hipmm_status lifecycle_enter_slowly(void);
+/* The rare cases: a nested call, and one that is refused. */
+enum hipmm_status lifecycle_enter_nested(void);
 
-/* The call is told of before it looks whether hipmm is initialised, and hipmm_finalize() says that it is not before it
- * looks for calls: one of the two sees the other. */
+/* The call announces itself before it reads the state, and hipmm_finalize() changes the state before it looks for
+ * calls: at least one of the two sees the other. */
 static inline enum hipmm_status lifecycle_enter(void)
 {
-  if (__builtin_expect(caller_here.depth, 0)) return lifecycle_enter_slowly();
+  if (__builtin_expect(caller_here.depth, 0)) return lifecycle_enter_nested();
   caller_enter();
   bool is_ready =
       atomic_load(&lifecycle_now) == LIFECYCLE_READY && !atomic_load_explicit(&lifecycle_sinks, memory_order_relaxed);

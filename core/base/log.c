@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* log.c: the debug log. Set up from the environment at the first line; never part of the allocation path. */
+/* log.c: the debug log. Set up from the environment at the first line. Never called on the allocation path. */
 #include "log.h"
 #include "cancel.h"
 #include "environment.h"
-#include "log_sink.h"
 #include "output_file.h"
 #include "text.h"
 
@@ -20,14 +19,14 @@ enum { N_LEVELS = sizeof level_names / sizeof level_names[0], LEVEL_OFF = -1, LI
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int highest_level = HIPMM_LOG_WARNING;
 static int output = STDERR_FILENO;
-static bool is_asked_for; /* by HIPMM_LOG */
+static bool is_requested; /* by HIPMM_LOG */
 
 static void log_write_line(const char *line, size_t length)
 {
   while (length) {
     ssize_t written = write(output, line, length);
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return; /* there is nowhere left to complain */
+    if (written <= 0) return; /* there is no place left to report it */
     line += written;
     length -= (size_t)written;
   }
@@ -61,7 +60,7 @@ static void log_open(void)
     return;
   }
   highest_level = level;
-  is_asked_for = true;
+  is_requested = true;
   if (!wanted[length] || !wanted[length + 1]) return;
   int file = output_file_open(wanted + length + 1, OUTPUT_FILE_APPEND);
   if (file >= 0)
@@ -71,11 +70,11 @@ static void log_open(void)
                  output_file_reason(errno));
 }
 
-/* A program that has a sink of its own wants no lines on its standard error unasked. */
+/* A program with a sink gets lines on its standard error only if HIPMM_LOG asks for it. */
 static bool log_output_wants(enum hipmm_log_level level)
 {
   pthread_once(&once, log_open);
-  return (int)level <= highest_level && (is_asked_for || !log_sink_exists());
+  return (int)level <= highest_level && (is_requested || !log_sink_exists());
 }
 
 bool log_wants(enum hipmm_log_level level)
@@ -108,7 +107,7 @@ static void log_write_output(enum hipmm_log_level level, const char *about, cons
 void log_line_arguments(enum hipmm_log_level level, const char *about, const char *format, va_list arguments)
 {
   char message[LINE_BYTES];
-  int cancel = cancel_forbid(); /* whoever writes a line may hold locks */
+  int cancel = cancel_forbid(); /* the caller may hold locks */
   if (log_wants(level) && vsnprintf(message, sizeof message, format, arguments) >= 0) {
     text_make_plain(message);
     if (log_output_wants(level)) log_write_output(level, about, message);

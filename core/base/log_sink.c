@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* log_sink.c: hands lines of the log to a function of the program. That function is called from wherever a line is
- * written, maybe under locks of plugins: so what it calls of hipmm is refused, and lines that come of that are dropped.
- * Whoever takes it away waits until nobody is in it. */
-#include "log_sink.h"
+/* log_sink.c: passes lines of the log to a function of the program. The function may run under locks of plugins, so its
+ * calls of hipmm are refused, and lines that these calls write are dropped. Replacing the sink waits until no thread is
+ * inside it. */
 #include "error.h"
 #include "lifecycle.h"
+#include "log.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -15,7 +15,8 @@ enum { NO_LEVEL = -1 };
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER; /* held for reading while in the sink */
 static void (*sink)(void *arg, enum hipmm_log_level level, const char *about, const char *message);
 static void *sink_arg;
-static atomic_int process; /* that set it: the lock may be held by threads that a child does not have */
+static atomic_int
+    process; /* that set the sink: in a child of it the lock may be held by a thread that does not exist */
 static atomic_int highest_level = NO_LEVEL;
 
 bool log_sink_exists(void)
@@ -34,7 +35,7 @@ void log_sink_write(enum hipmm_log_level level, const char *about, const char *m
   pthread_rwlock_rdlock(&lock);
   if (sink && log_sink_wants(level)) {
     struct hipmm_error before = {.struct_size = sizeof before};
-    hipmm_last_error(&before); /* that of the call which writes the line */
+    hipmm_last_error(&before); /* of the call that writes the line */
     lifecycle_enter_sink();
     sink(sink_arg, level, about ? about : "", message);
     lifecycle_leave_sink();

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* os_memory.c: see os_memory.h. */
 #include "os_memory.h"
 
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* output_file.c: see output_file.h. Called by the debug log, the command and the preload object, and compiled into the
- * plugins that write files. */
+/* output_file.c: opens files for users. Called by the debug log, the command and the preload object, and compiled into
+ * the plugins that write files. */
 #include "output_file.h"
 
 #include <errno.h>
@@ -17,8 +17,8 @@ static bool output_file_is_shared(const char *name)
   char folder[PATH_MAX] = ".";
   struct stat status;
   const char *slash = strrchr(name, '/');
-  size_t length = slash ? (size_t)(slash - name) + 1 : 0; /* with the slash: the root's name is nothing else */
-  if (length >= sizeof folder) return false;              /* open says that the name is too long */
+  size_t length = slash ? (size_t)(slash - name) + 1 : 0; /* with the slash, which is the root's name */
+  if (length >= sizeof folder) return false;              /* open() fails: the name is too long */
   if (length) {
     memcpy(folder, name, length);
     folder[length] = '\0';
@@ -26,7 +26,7 @@ static bool output_file_is_shared(const char *name)
   return !stat(folder, &status) && status.st_mode & S_IWOTH;
 }
 
-/* Sets the file up that was opened without waiting. */
+/* Prepares a file that was opened with O_NONBLOCK. */
 static bool output_file_begin(int file, enum output_file_mode mode)
 {
   struct stat status;
@@ -63,7 +63,7 @@ const char *output_file_reason(int code)
 {
   switch (code) {
   case ENXIO: return "it is a pipe that nobody reads, or a socket";
-  case ELOOP: return "it is a link, in a folder that every user can write, or one of a chain of too many";
+  case ELOOP: return "it is a symbolic link in a folder that every user can write, or one of too many links";
   default: return strerror(code);
   }
 }

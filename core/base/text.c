@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* text.c: near names, quotations and JSON pointers for messages. Called wherever a message quotes what a user wrote, so
- * it takes any bytes, and must never let them break a terminal or fill it. Sizes are in text_size.c. */
+/* text.c: near names, quotations and JSON pointers for messages. Called by every message that quotes a user's text:
+ * such a text must never control the terminal or fill it. Sizes are in units.c. */
 #include "text.h"
 
 #include <ctype.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Longer words are never near: nobody mistypes them. */
+/* Longer words are never near. */
 enum { LONGEST_WORD = 100 };
 
 static size_t text_smaller(size_t a, size_t b)
@@ -21,8 +21,8 @@ static bool text_same_letter(char a, char b)
   return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
 
-/* Damerau's distance in its restricted form: insertions, deletions, changes, and exchanges of neighbours. Both words
- * are at most LONGEST_WORD long. */
+/* Damerau's distance in its restricted form: insertions, deletions, substitutions, and transpositions of neighbours.
+ * Both words are at most LONGEST_WORD long. */
 static size_t text_distance(const char *a, const char *b)
 {
   size_t rows[3][LONGEST_WORD + 1];
@@ -75,7 +75,7 @@ const char *text_hint(const char *name, char *buffer, size_t buffer_bytes)
   return buffer;
 }
 
-/* Whether `n` bytes are a character of UTF-8, in its shortest form and no surrogate. */
+/* Whether `n` bytes are a UTF-8 character, in its shortest form and not a surrogate. */
 static bool text_is_character(const unsigned char *bytes, size_t n)
 {
   static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -115,7 +115,7 @@ size_t text_make_plain(char *text)
   return (size_t)(end - text);
 }
 
-/* Writes one character as it shall appear, at most 6 bytes; returns its bytes in `text`. */
+/* Writes one character as a quotation shows it, at most 6 bytes; returns its length in `text`. */
 static size_t text_quote_character(const char *text, char shown[8])
 {
   bool is_control;

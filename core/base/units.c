@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* units.c: sizes, percentages and durations as people write them. Called by the option reader and for messages.
- * Arithmetic is in integers, never in strtod, which obeys the application's locale. */
-#include "text.h"
+/* units.c: parses and formats sizes, percentages and durations. Called by the option reader and for messages. Never
+ * uses strtod(), which obeys the application's locale. */
+#include "units.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -48,8 +48,8 @@ static bool units_is_digit(char c)
   return c >= '0' && c <= '9';
 }
 
-/* Reads digits, and a point and more digits if there is one. Returns what follows, spaces skipped; NULL if there is no
- * digit. */
+/* Parses digits, with a decimal point and more digits if there is one. Returns the text behind them, spaces skipped;
+ * NULL without a digit. */
 static const char *units_parse_decimal(const char *text, struct decimal *number)
 {
   *number = (struct decimal){.scale = 1};
@@ -77,7 +77,7 @@ static bool units_fail(int code)
   return false;
 }
 
-/* The number times the unit, if it is at most `maximum`. */
+/* The number times the unit; false if that is above `maximum`. */
 static bool units_multiply(const struct decimal *number, uint64_t unit, uint64_t maximum, uint64_t *product_out)
 {
   unsigned __int128 product = (unsigned __int128)number->whole * unit;

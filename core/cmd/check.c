@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* check.c: `hipmm check`: every mistake and warning of a graph file. Loads the plugins that it names, creates
  * nothing. */
+#include "../api.h"
 #include "cmd.h"
 
 #include <string.h>
@@ -58,7 +59,7 @@ static int check_file(const char *file, bool json)
 {
   struct diagnostics report = {.source = file};
   struct graph *graph = NULL;
-  graph_from_file(file, &report, &graph);
+  if (!graph_from_file(file, &report, &graph)) graph_warn_unused(graph, api_named_resources, &report);
   int status = json ? check_print_json(file, &report, graph) : check_print(file, &report, graph);
   if (graph) graph_release(graph);
   diagnostics_clear(&report);

@@ -3,7 +3,7 @@
  * trace.c, playing is player.c; here are the order of things and the words. */
 #include "cmd.h"
 
-#include "../base/text.h"
+#include "../base/units.h"
 #include "streams.h"
 #include "trace/player.h"
 #include <stdlib.h>

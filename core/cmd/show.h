@@ -4,6 +4,7 @@
 #define HIPMM_CMD_SHOW_H
 
 #include "../graph/graph.h"
+#include <jansson.h>
 
 /* Draws the node and what is below it. `shown` tells for each node whether it was drawn before; it is kept up. */
 void show_print_tree(const struct graph *graph, int node, bool *shown);

@@ -2,7 +2,7 @@
 /* value.c: see value.h. */
 #include "value.h"
 
-#include "../base/text.h"
+#include "../base/units.h"
 #include <stdlib.h>
 #include <string.h>
 

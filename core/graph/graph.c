@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph.c: graphs from their reading to their end. Called by api and the command; the steps of reading are in the
- * graph_* files (see graph_build.h). A graph once handed out never changes. */
+/* graph.c: graphs from their reading to their end. Called by api, the stacks and the command. The steps of reading are
+ * in the other graph_ files (see graph_build.h). Never changes a graph that was returned. */
 #include "graph.h"
 #include "graph_build.h"
 
@@ -39,7 +39,7 @@ void graph_release(struct graph *graph)
   if (__atomic_fetch_sub(&graph->references, 1, __ATOMIC_ACQ_REL) == 1) graph_free(graph);
 }
 
-/* A graph with room for all its nodes, and nothing read yet. Takes `root` over. */
+/* An empty graph with memory for all nodes. Takes the reference to `root`. */
 static struct graph *graph_new(json_t *root, const char *source, size_t n_nodes)
 {
   struct graph *graph = calloc(1, sizeof *graph);
@@ -57,9 +57,9 @@ static struct graph *graph_new(json_t *root, const char *source, size_t n_nodes)
   return NULL;
 }
 
-static void graph_read_source(struct graph *graph, const char *folder, struct diagnostics *report)
+static void graph_read_source(struct graph *graph, const char *folder, struct diagnostics *diagnostics)
 {
-  struct graph_build build = {.graph = graph, .report = report, .folder = folder, .index = json_object()};
+  struct graph_build build = {.graph = graph, .diagnostics = diagnostics, .folder = folder, .index = json_object()};
   graph_read_settings(&build);
   graph_read_resources(&build);
   graph_link(&build);
@@ -68,22 +68,22 @@ static void graph_read_source(struct graph *graph, const char *folder, struct di
   free(build.types);
 }
 
-/* Takes `root` over; NULL has been reported. */
+/* Takes the reference to `root`, which is NULL after an error. */
 static enum hipmm_status graph_from_root(json_t *root, const char *source, const char *folder,
-                                         struct diagnostics *report, struct graph **graph_out)
+                                         struct diagnostics *diagnostics, struct graph **graph_out)
 {
   struct graph *graph = root ? graph_new(root, source, GRAPH_MAX_NODES) : NULL;
-  if (root && !graph) diagnostics_add(report, HIPMM_E_OUT_OF_MEMORY, "", "no host memory for the graph");
-  if (graph) graph_read_source(graph, folder, report);
-  bool is_good = graph && report->n_errors == 0;
+  if (root && !graph) diagnostics_add(diagnostics, HIPMM_E_OUT_OF_MEMORY, "", "no host memory for the graph");
+  if (graph) graph_read_source(graph, folder, diagnostics);
+  bool is_good = graph && diagnostics->n_errors == 0;
   if (is_good && graph_out)
     *graph_out = graph;
   else if (graph)
     graph_release(graph);
-  return is_good ? HIPMM_OK : diagnostics_status(report);
+  return is_good ? HIPMM_OK : diagnostics_status(diagnostics);
 }
 
-/* The folder of a file, absolute, so that a later change of the working directory does no harm. To be freed. */
+/* The folder of a file, absolute, since the working directory may change. The caller frees it. */
 static char *graph_folder_of(const char *file)
 {
   const char *slash = strrchr(file, '/');
@@ -94,24 +94,24 @@ static char *graph_folder_of(const char *file)
   return absolute;
 }
 
-enum hipmm_status graph_from_file(const char *file, struct diagnostics *report, struct graph **graph_out)
+enum hipmm_status graph_from_file(const char *file, struct diagnostics *diagnostics, struct graph **graph_out)
 {
-  json_t *root = graph_file_file(file, report);
+  json_t *root = graph_file_read(file, diagnostics);
   char *folder = root ? graph_folder_of(file) : NULL;
-  enum hipmm_status status = graph_from_root(root, file, folder, report, graph_out);
+  enum hipmm_status status = graph_from_root(root, file, folder, diagnostics, graph_out);
   free(folder);
   return status;
 }
 
-enum hipmm_status graph_from_string(const char *json, const char *source, struct diagnostics *report,
+enum hipmm_status graph_from_string(const char *json, const char *source, struct diagnostics *diagnostics,
                                     struct graph **graph_out)
 {
-  return graph_from_root(graph_file_text(json, strlen(json), report), source, NULL, report, graph_out);
+  return graph_from_root(graph_file_parse(json, strlen(json), diagnostics), source, NULL, diagnostics, graph_out);
 }
 
-enum hipmm_status graph_built_in(struct diagnostics *report, struct graph **graph_out)
+enum hipmm_status graph_built_in(struct diagnostics *diagnostics, struct graph **graph_out)
 {
-  return graph_from_string("{}", "<built in>", report, graph_out);
+  return graph_from_string("{}", "<built in>", diagnostics, graph_out);
 }
 
 int graph_top(const struct graph *graph, int device)
@@ -128,15 +128,35 @@ int graph_find(const struct graph *graph, const char *name)
   return -1;
 }
 
+void graph_warn_unused(const struct graph *graph, const char *const *names, struct diagnostics *diagnostics)
+{
+  bool is_reached[GRAPH_MAX_NODES] = {false};
+  const char *key;
+  json_t *value;
+  is_reached[graph->default_node] = true;
+  for (size_t i = 0; i < graph->n_devices; i++) is_reached[graph->devices[i].node] = true;
+  for (size_t i = graph->n_nodes; i-- > 0;) {
+    const struct graph_node *node = &graph->nodes[i];
+    for (const char *const *name = names; *name; name++) is_reached[i] |= !strcmp(*name, node->name);
+    for (size_t r = 0; is_reached[i] && r < node->n_references; r++) is_reached[node->references[r]] = true;
+  }
+  json_object_foreach(json_object_get(graph->root, "resources"), key, value)
+  {
+    int index = graph_find(graph, key);
+    if (!is_reached[index])
+      diagnostics_warn(diagnostics, graph->nodes[index].path, "no device uses this resource; name it or remove it");
+  }
+}
+
 /* ---- Resources made in code ------------------------------------------------------------------------------------ */
 
-enum hipmm_status graph_type(struct graph *graph, const char *type, struct diagnostics *report,
+enum hipmm_status graph_type(struct graph *graph, const char *type, struct diagnostics *diagnostics,
                              const struct plugin **plugin_out)
 {
-  struct graph_build build = {.graph = graph, .report = report};
-  const struct plugin *plugin = build_plugin(&build, type, "");
+  struct graph_build build = {.graph = graph, .diagnostics = diagnostics};
+  const struct plugin *plugin = graph_build_plugin(&build, type, "");
   free(build.types);
-  if (!plugin) return diagnostics_status(report);
+  if (!plugin) return diagnostics_status(diagnostics);
   *plugin_out = plugin;
   return HIPMM_OK;
 }

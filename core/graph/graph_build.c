@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph_build.c: what the steps of reading a graph share: reporting at a place, finding plugins and nodes by name,
- * adding nodes. Called by the graph_* files only. */
+/* graph_build.c: what the steps of reading a graph share: reporting errors, finding plugins and nodes by name, adding
+ * nodes. Called by the graph_ files only. */
 #include "graph_build.h"
 #include "../base/text.h"
 
@@ -9,44 +9,45 @@
 #include <string.h>
 #include <unistd.h>
 
-void build_refuse(struct graph_build *build, const char *path, const char *format, ...)
+void graph_build_refuse(struct graph_build *build, const char *path, const char *format, ...)
 {
   va_list arguments;
   va_start(arguments, format);
-  diagnostics_add_arguments(build->report, HIPMM_E_CONFIG, path, format, arguments);
+  diagnostics_add_arguments(build->diagnostics, HIPMM_E_CONFIG, path, format, arguments);
   va_end(arguments);
 }
 
-void build_refuse_key(struct graph_build *build, const char *parent, const char *key, const char *format, ...)
+void graph_build_refuse_key(struct graph_build *build, const char *parent, const char *key, const char *format, ...)
 {
   va_list arguments;
   char *path = text_pointer(parent, key);
   va_start(arguments, format);
-  diagnostics_add_arguments(build->report, HIPMM_E_CONFIG, path, format, arguments);
+  diagnostics_add_arguments(build->diagnostics, HIPMM_E_CONFIG, path, format, arguments);
   va_end(arguments);
   free(path);
 }
 
-void build_name_mistakes(struct graph_build *build, const struct diagnostic *before, const char *name)
+void graph_build_set_resource(struct graph_build *build, const struct diagnostic *before, const char *name)
 {
-  for (struct diagnostic *mistake = before ? before->next : build->report->first; mistake; mistake = mistake->next) {
-    char *copy = mistake->resource[0] ? NULL : strdup(name);
+  for (struct diagnostic *diagnostic = before ? before->next : build->diagnostics->first; diagnostic;
+       diagnostic = diagnostic->next) {
+    char *copy = diagnostic->resource[0] ? NULL : strdup(name);
     if (!copy) continue;
-    free(mistake->resource);
-    mistake->resource = copy;
+    free(diagnostic->resource);
+    diagnostic->resource = copy;
   }
 }
 
-void *build_allocate(struct graph_build *build, size_t n, size_t bytes)
+void *graph_build_allocate(struct graph_build *build, size_t n, size_t bytes)
 {
   void *memory = calloc(n ? n : 1, bytes);
-  if (!memory) diagnostics_add(build->report, HIPMM_E_OUT_OF_MEMORY, "", "no host memory for the graph");
+  if (!memory) diagnostics_add(build->diagnostics, HIPMM_E_OUT_OF_MEMORY, "", "no host memory for the graph");
   return memory;
 }
 
 /* ---- Plugins --------------------------------------------------------------------------------------------------- */
 
-/* The types that there are, looked for when a wrong one needs its near name. */
+/* Loads the plugins of all resource types, to find the nearest name for an unknown one. */
 static void graph_build_find_types(struct graph_build *build)
 {
   if (build->types) return;
@@ -56,7 +57,7 @@ static void graph_build_find_types(struct graph_build *build)
     if (build->types[i]->descriptor.role != HIPMM_ROLE_RUNTIME) build->types[build->n_types++] = build->types[i];
 }
 
-/* A folder on the graph's plugin_path that is not there; NULL if all are. */
+/* The first folder of the graph's plugin_path that does not exist; NULL if all exist. */
 static const char *graph_build_missing_folder(const struct graph_build *build)
 {
   const struct plugin_path *path = &build->graph->plugin_path;
@@ -79,16 +80,17 @@ static void graph_build_refuse_unknown_type(struct graph_build *build, const cha
   text_quote(type, shown, sizeof shown);
   const char *missing = graph_build_missing_folder(build);
   if (near.name)
-    build_refuse(build, path, "unknown type %s; did you mean \"%s\"?", shown, near.name);
+    graph_build_refuse(build, path, "unknown type %s; did you mean \"%s\"?", shown, near.name);
   else if (missing)
-    build_refuse(build, path, "unknown type %s; the types are %s (%s, which \"plugin_path\" names, is not there)",
-                 shown, known, missing);
+    graph_build_refuse(build, path,
+                       "unknown type %s; the types are %s (%s, which \"plugin_path\" names, is not there)", shown,
+                       known, missing);
   else
-    build_refuse(build, path, "unknown type %s; the types are %s (more are found through \"plugin_path\")", shown,
-                 known);
+    graph_build_refuse(build, path, "unknown type %s; the types are %s (more are found through \"plugin_path\")", shown,
+                       known);
 }
 
-/* A plugin that is there but was refused says why; a type that no plugin file is for is a mistake of the graph. */
+/* If the plugin exists, the error is the loader's; if no file has this name, the graph is wrong. */
 static const struct plugin *graph_build_refuse_type(struct graph_build *build, const char *type, const char *path)
 {
   const struct plugin *plugin;
@@ -97,38 +99,38 @@ static const struct plugin *graph_build_refuse_type(struct graph_build *build, c
     graph_build_refuse_unknown_type(build, type, path);
     return NULL;
   }
-  enum hipmm_status status = plugin_get(&build->graph->plugin_path, type, &plugin); /* for its record */
+  enum hipmm_status status = plugin_get(&build->graph->plugin_path, type, &plugin); /* for its error record */
   if (status == HIPMM_OK) return plugin;
-  diagnostics_add_last_error(build->report, path);
+  diagnostics_add_last_error(build->diagnostics, path);
   return NULL;
 }
 
-const struct plugin *build_plugin(struct graph_build *build, const char *type, const char *path)
+const struct plugin *graph_build_plugin(struct graph_build *build, const char *type, const char *path)
 {
   const struct plugin *plugin = NULL;
   if (plugin_get(&build->graph->plugin_path, type, &plugin)) plugin = graph_build_refuse_type(build, type, path);
   if (!plugin || plugin->descriptor.role != HIPMM_ROLE_RUNTIME) return plugin;
-  build_refuse(build, path, "%s is a runtime, not a resource; write it as the graph's \"runtime\"", type);
+  graph_build_refuse(build, path, "%s is a runtime, not a resource; write it as the graph's \"runtime\"", type);
   return NULL;
 }
 
 /* ---- Nodes ----------------------------------------------------------------------------------------------------- */
 
-int build_find(struct graph_build *build, const char *name, const char *path)
+int graph_build_find(struct graph_build *build, const char *name, const char *path)
 {
   json_t *found = json_object_get(build->index, name);
   if (found) return (int)json_integer_value(found);
   char shown[TEXT_QUOTE_BYTES], hint[TEXT_HINT_BYTES];
-  size_t n = build->report->n_errors < REPORT_MOST_KEPT ? build->graph->n_nodes : 0;
+  size_t n = build->diagnostics->n_errors < DIAGNOSTICS_MOST_KEPT ? build->graph->n_nodes : 0;
   struct text_near near = text_near(name);
   for (size_t i = 0; i < n; i++) text_near_try(&near, build->graph->nodes[i].name);
-  build_refuse(build, path, "no resource is called %s%s", text_quote(name, shown, sizeof shown),
-               text_hint(near.name, hint, sizeof hint));
+  graph_build_refuse(build, path, "no resource is called %s%s", text_quote(name, shown, sizeof shown),
+                     text_hint(near.name, hint, sizeof hint));
   build->is_dangling = true;
   return -1;
 }
 
-int build_add_node(struct graph_build *build, const char *name, const char *path, json_t *object)
+int graph_build_add_node(struct graph_build *build, const char *name, const char *path, json_t *object)
 {
   int index = (int)build->graph->n_nodes;
   struct graph_node node = {.name = strdup(name), .path = strdup(path)};
@@ -140,6 +142,6 @@ int build_add_node(struct graph_build *build, const char *name, const char *path
   free((char *)node.name);
   free(node.path);
   json_decref(node.object);
-  diagnostics_add(build->report, HIPMM_E_OUT_OF_MEMORY, path, "no host memory for the graph");
+  diagnostics_add(build->diagnostics, HIPMM_E_OUT_OF_MEMORY, path, "no host memory for the graph");
   return -1;
 }

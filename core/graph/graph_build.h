@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* graph_build.h: a graph while it is being read, between the files of graph. Nobody else includes it.
+/* graph_build.h: a graph that is being read. Included by the files of graph only.
  *
- * The steps, in order, each in a file of its own: graph_read (file to JSON), graph_settings (version, plugin_path,
- * runtime), graph_resources (nodes, their plugins and options), graph_link (names to indices, devices), graph_order
- * (cycles, order, default). Each reports all it finds and leaves what it could not understand out. */
+ * The steps, in their order, one per file: graph_file (file to JSON), graph_settings (version, plugin_path, runtime),
+ * graph_resources (nodes, their plugins and options), graph_link (names to indices, devices), graph_order (cycles,
+ * order, default). Each step reports all errors that it finds, and leaves out the values that it could not read. */
 #ifndef HIPMM_CORE_GRAPH_GRAPH_BUILD_H
 #define HIPMM_CORE_GRAPH_GRAPH_BUILD_H
 
 #include "graph.h"
 
+#include <jansson.h>
 #include <stdbool.h>
 
 enum {
@@ -18,46 +19,45 @@ enum {
 };
 
 struct graph_build {
-  struct graph *graph; /* nodes in the order of the file until graph_order; plugin NULL where the type is unknown */
-  struct diagnostics *report;
+  struct graph *graph; /* until graph_order, nodes in the order of the file; plugin NULL where the type is unknown */
+  struct diagnostics *diagnostics;
   const char *folder;          /* of the file, for relative paths; NULL: the working directory */
   json_t *index;               /* name of a node → its index */
-  const struct plugin **types; /* plugins of all that can stand in a stack; NULL until they are needed */
+  const struct plugin **types; /* plugins of all resource types; NULL until they are needed */
   size_t n_types;
-  bool is_dangling; /* a name or an upstream could not be resolved: who uses what is not known for sure */
+  bool is_dangling; /* a name or an upstream could not be resolved, so that the references are incomplete */
 };
 
-/* Reports a mistake at `path`, or at `key` of the object at `parent`. */
-void build_refuse(struct graph_build *build, const char *path, const char *format, ...) HIPMM_PRINTF(3, 4);
-void build_refuse_key(struct graph_build *build, const char *parent, const char *key, const char *format, ...)
+/* Reports an error at `path`, or at `key` of the object at `parent`. */
+void graph_build_refuse(struct graph_build *build, const char *path, const char *format, ...) HIPMM_PRINTF(3, 4);
+void graph_build_refuse_key(struct graph_build *build, const char *parent, const char *key, const char *format, ...)
     HIPMM_PRINTF(4, 5);
 
-/* Marks the mistakes after `before` (NULL: all) as those of resource `name`. */
-void build_name_mistakes(struct graph_build *build, const struct diagnostic *before, const char *name);
+/* Sets the resource of the diagnostics after `before` (NULL: of all). */
+void graph_build_set_resource(struct graph_build *build, const struct diagnostic *before, const char *name);
 
-/* Memory that is NULL has been reported. */
-void *build_allocate(struct graph_build *build, size_t n, size_t bytes);
+/* Zeroed host memory; NULL after the error was reported. */
+void *graph_build_allocate(struct graph_build *build, size_t n, size_t bytes);
 
-/* The plugin of a resource type that stands at `path`; NULL once it has been reported as unknown or refused. */
-const struct plugin *build_plugin(struct graph_build *build, const char *type, const char *path);
+/* The plugin of the resource type at `path`; NULL after it was reported as unknown or refused. */
+const struct plugin *graph_build_plugin(struct graph_build *build, const char *type, const char *path);
 
-/* The index of the node called `name`, or -1 once that has been reported at `path`. */
-int build_find(struct graph_build *build, const char *name, const char *path);
+/* The index of the node called `name`; -1 after the error was reported at `path`. */
+int graph_build_find(struct graph_build *build, const char *name, const char *path);
 
-/* Adds a node at the end and to the index, taking over none of its arguments; its index, or -1 when there is no
- * memory. */
-int build_add_node(struct graph_build *build, const char *name, const char *path, json_t *object);
+/* Adds a node at the end and to the index, with copies of the arguments. Returns its index; -1 without host memory. */
+int graph_build_add_node(struct graph_build *build, const char *name, const char *path, json_t *object);
 
-/* Reads and parses. NULL once reported. */
-json_t *graph_file_file(const char *file, struct diagnostics *report);
-json_t *graph_file_text(const char *text, size_t bytes, struct diagnostics *report);
+/* Reads a file and parses it. NULL after an error was reported. */
+json_t *graph_file_read(const char *file, struct diagnostics *diagnostics);
+json_t *graph_file_parse(const char *text, size_t bytes, struct diagnostics *diagnostics);
 
 void graph_read_settings(struct graph_build *build);
 void graph_read_resources(struct graph_build *build);
 void graph_link(struct graph_build *build);
 void graph_order(struct graph_build *build);
 
-/* Keys at the top of the file, NULL-terminated. */
+/* The keys at the top of the file; NULL-terminated. */
 extern const char *const graph_top_keys[];
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph_file.c: the bytes of a graph file, and the JSON in them. Called by graph.c. Whatever the file is (a folder, a
- * pipe, a gigabyte of spaces), reading it ends soon and says why. */
+/* graph_file.c: reads a graph file and parses its JSON. Called by graph.c. Must return soon, with an error message,
+ * whatever the file is: a folder, a pipe, a gigabyte of spaces. */
 #include "graph_build.h"
 
 #include <errno.h>
@@ -15,19 +15,20 @@ struct bytes {
   size_t count;
 };
 
-static void graph_file_report_errno(struct diagnostics *report)
+static void graph_file_report_errno(struct diagnostics *diagnostics)
 {
-  diagnostics_add(report, HIPMM_E_IO, "", "cannot be read: %s", strerror(errno));
+  diagnostics_add(diagnostics, HIPMM_E_IO, "", "cannot be read: %s", strerror(errno));
 }
 
-static void graph_file_report_size(struct diagnostics *report)
+static void graph_file_report_size(struct diagnostics *diagnostics)
 {
-  diagnostics_add(report, HIPMM_E_CONFIG, "", "is larger than %d MiB, too large for a graph", GRAPH_MAX_BYTES >> 20);
+  diagnostics_add(diagnostics, HIPMM_E_CONFIG, "", "is larger than %d MiB, too large for a graph",
+                  GRAPH_MAX_BYTES >> 20);
 }
 
-/* Opens what is not a folder and, as far as can be told before reading, not too large. A pipe without a writer does not
- * block: it reads as empty. */
-static int graph_file_open(const char *file, struct diagnostics *report)
+/* Opens the file unless it is a folder, or its size is known to be too large. A pipe without a writer does not block:
+ * it is empty. */
+static int graph_file_open(const char *file, struct diagnostics *diagnostics)
 {
   struct stat status;
   int descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -37,9 +38,9 @@ static int graph_file_open(const char *file, struct diagnostics *report)
     is_good = false;
   }
   if (!is_good) {
-    graph_file_report_errno(report);
+    graph_file_report_errno(diagnostics);
   } else if (status.st_size > GRAPH_MAX_BYTES) {
-    graph_file_report_size(report);
+    graph_file_report_size(diagnostics);
     is_good = false;
   }
   if (is_good || descriptor < 0) return descriptor;
@@ -47,14 +48,14 @@ static int graph_file_open(const char *file, struct diagnostics *report)
   return -1;
 }
 
-/* Makes room for more; false once reported. */
-static bool graph_file_grow(struct bytes *bytes, size_t *capacity, struct diagnostics *report)
+/* Grows the buffer if it is full; false after an error was reported. */
+static bool graph_file_grow(struct bytes *bytes, size_t *capacity, struct diagnostics *diagnostics)
 {
   if (bytes->count < *capacity) return true;
   size_t wanted = *capacity ? *capacity * 2 : 64 << 10;
   char *data = wanted > 2 * (size_t)GRAPH_MAX_BYTES ? NULL : realloc(bytes->data, wanted);
   if (!data) {
-    diagnostics_add(report, HIPMM_E_OUT_OF_MEMORY, "", "no host memory to read it");
+    diagnostics_add(diagnostics, HIPMM_E_OUT_OF_MEMORY, "", "no host memory to read it");
     return false;
   }
   bytes->data = data;
@@ -62,34 +63,35 @@ static bool graph_file_grow(struct bytes *bytes, size_t *capacity, struct diagno
   return true;
 }
 
-static bool graph_file_read_all(int descriptor, struct bytes *bytes, struct diagnostics *report)
+static bool graph_file_read_all(int descriptor, struct bytes *bytes, struct diagnostics *diagnostics)
 {
   size_t capacity = 0;
   ssize_t n;
   do {
-    if (!graph_file_grow(bytes, &capacity, report)) return false;
+    if (!graph_file_grow(bytes, &capacity, diagnostics)) return false;
     n = read(descriptor, bytes->data + bytes->count, capacity - bytes->count);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) {
-      graph_file_report_errno(report);
+      graph_file_report_errno(diagnostics);
       return false;
     }
     bytes->count += (size_t)n;
     if (bytes->count > GRAPH_MAX_BYTES) {
-      graph_file_report_size(report);
+      graph_file_report_size(diagnostics);
       return false;
     }
   } while (n != 0);
   return true;
 }
 
-json_t *graph_file_file(const char *file, struct diagnostics *report)
+json_t *graph_file_read(const char *file, struct diagnostics *diagnostics)
 {
   struct bytes bytes = {0};
-  int descriptor = graph_file_open(file, report);
+  int descriptor = graph_file_open(file, diagnostics);
   if (descriptor < 0) return NULL;
-  json_t *root =
-      graph_file_read_all(descriptor, &bytes, report) ? graph_file_text(bytes.data, bytes.count, report) : NULL;
+  json_t *root = graph_file_read_all(descriptor, &bytes, diagnostics)
+                     ? graph_file_parse(bytes.data, bytes.count, diagnostics)
+                     : NULL;
   close(descriptor);
   free(bytes.data);
   return root;
@@ -102,8 +104,8 @@ static bool graph_file_is_blank(const char *text, size_t bytes)
   return true;
 }
 
-/* What people bring along from other notations, which the parser takes for any wrong character; `text` as far as it was
- * read. */
+/* The end of the message about a common error for which the parser reports only a wrong character, such as a
+ * comment. */
 static const char *graph_file_syntax_hint(const json_error_t *error, const char *text)
 {
   const char *near = strstr(error->text, " near '");
@@ -120,17 +122,17 @@ static const char *graph_file_syntax_hint(const json_error_t *error, const char 
   return wants_end && !is_end ? "; is a comma missing before it?" : "";
 }
 
-static void graph_file_report_syntax(const json_error_t *error, const char *text, struct diagnostics *report)
+static void graph_file_report_syntax(const json_error_t *error, const char *text, struct diagnostics *diagnostics)
 {
   int line = error->line > 0 ? error->line : 1, column = error->column > 0 ? error->column : 1;
   enum json_error_code code = json_error_code(error);
   bool is_nul = code == json_error_null_character || code == json_error_null_byte_in_key;
-  diagnostics_add_at(report, HIPMM_E_SYNTAX, line, column, "%s%s", is_nul ? "\\u0000 is not allowed" : error->text,
+  diagnostics_add_at(diagnostics, HIPMM_E_SYNTAX, line, column, "%s%s", is_nul ? "\\u0000 is not allowed" : error->text,
                      is_nul ? "" : graph_file_syntax_hint(error, text));
 }
 
-/* The parser would take a zero byte for the end of the file. */
-static bool graph_file_report_zero_byte(const char *text, size_t bytes, struct diagnostics *report)
+/* The parser stops at a zero byte as at the end of the file. */
+static bool graph_file_report_zero_byte(const char *text, size_t bytes, struct diagnostics *diagnostics)
 {
   const char *zero = memchr(text, '\0', bytes), *line_start = text;
   int line = 1;
@@ -140,47 +142,50 @@ static bool graph_file_report_zero_byte(const char *text, size_t bytes, struct d
     line++;
     line_start = c + 1;
   }
-  diagnostics_add_at(report, HIPMM_E_SYNTAX, line, (int)(zero - line_start) + 1, "a zero byte; a graph is UTF-8 text");
+  diagnostics_add_at(diagnostics, HIPMM_E_SYNTAX, line, (int)(zero - line_start) + 1,
+                     "a zero byte; a graph is UTF-8 text");
   return true;
 }
 
-/* What holds of graphs and of options: a JSON object in UTF-8. `is_empty` and `is_other` say so where there is none. */
+/* Parses a JSON object in UTF-8: a graph, or options. `is_empty` and `is_other` are the messages for an empty text and
+ * for JSON that is no object. */
 static json_t *graph_file_read_object(const char *text, size_t bytes, const char *is_empty, const char *is_other,
-                                      struct diagnostics *report)
+                                      struct diagnostics *diagnostics)
 {
   json_error_t error;
   if (bytes > GRAPH_MAX_BYTES) {
-    graph_file_report_size(report);
+    graph_file_report_size(diagnostics);
     return NULL;
   }
   if (graph_file_is_blank(text, bytes)) {
-    diagnostics_add_at(report, HIPMM_E_SYNTAX, 1, 1, "%s", is_empty);
+    diagnostics_add_at(diagnostics, HIPMM_E_SYNTAX, 1, 1, "%s", is_empty);
     return NULL;
   }
   if (bytes >= 3 && !memcmp(text, "\xef\xbb\xbf", 3)) {
-    diagnostics_add_at(report, HIPMM_E_SYNTAX, 1, 1, "begins with a byte order mark; save it as UTF-8 without one");
+    diagnostics_add_at(diagnostics, HIPMM_E_SYNTAX, 1, 1,
+                       "begins with a byte order mark; save it as UTF-8 without one");
     return NULL;
   }
-  if (graph_file_report_zero_byte(text, bytes, report)) return NULL;
+  if (graph_file_report_zero_byte(text, bytes, diagnostics)) return NULL;
   json_t *object = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
   if (object && json_is_object(object)) return object;
   if (object)
-    diagnostics_add(report, HIPMM_E_CONFIG, "", "%s", is_other);
+    diagnostics_add(diagnostics, HIPMM_E_CONFIG, "", "%s", is_other);
   else
-    graph_file_report_syntax(&error, text, report);
+    graph_file_report_syntax(&error, text, diagnostics);
   json_decref(object);
   return NULL;
 }
 
-json_t *graph_file_text(const char *text, size_t bytes, struct diagnostics *report)
+json_t *graph_file_parse(const char *text, size_t bytes, struct diagnostics *diagnostics)
 {
   return graph_file_read_object(text, bytes, "is empty; the smallest graph is {\"stack\": [\"device\"]}",
-                                "a graph is an object, not a list; write {\"stack\": […]}", report);
+                                "a graph is an object, not a list; write {\"stack\": […]}", diagnostics);
 }
 
-json_t *graph_file_options(const char *text, struct diagnostics *report)
+json_t *graph_file_parse_options(const char *text, struct diagnostics *diagnostics)
 {
   if (!text) return json_object();
   return graph_file_read_object(text, strlen(text), "is empty; write {} for no options",
-                                "options are an object, not a list; write {\"initial_size\": \"1GiB\"}", report);
+                                "options are an object, not a list; write {\"initial_size\": \"1GiB\"}", diagnostics);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph_link.c: who stands on whom: the names in "upstream", in options and in "devices" become indices of nodes.
- * Called by graph.c once all nodes are there; cycles are graph_order.c's business. */
+/* graph_link.c: turns the names in "upstream", in options and in "devices" into indices of nodes. Called by graph.c
+ * once all nodes exist; graph_order.c finds the cycles. */
 #include "../base/text.h"
 #include "../option/option.h"
 #include "graph_build.h"
@@ -15,10 +15,10 @@ static void graph_link_refuse_missing(struct graph_build *build, const struct gr
 {
   const struct hipmm_plugin *descriptor = &node->plugin->descriptor;
   if (descriptor->min_upstreams == 1)
-    build_refuse(build, node->path, "%s needs an upstream; write \"upstream\": \"NAME\"", descriptor->type);
+    graph_build_refuse(build, node->path, "%s needs an upstream; write \"upstream\": \"NAME\"", descriptor->type);
   else
-    build_refuse(build, node->path, "%s needs %u upstreams; write \"upstream\": [\"NAME\", …]", descriptor->type,
-                 descriptor->min_upstreams);
+    graph_build_refuse(build, node->path, "%s needs %u upstreams; write \"upstream\": [\"NAME\", …]", descriptor->type,
+                       descriptor->min_upstreams);
 }
 
 static void graph_link_refuse_count(struct graph_build *build, const struct graph_node *node, const char *path,
@@ -27,18 +27,18 @@ static void graph_link_refuse_count(struct graph_build *build, const struct grap
   const struct hipmm_plugin *descriptor = &node->plugin->descriptor;
   uint32_t min = descriptor->min_upstreams, max = descriptor->max_upstreams;
   if (max == 0)
-    build_refuse(build, path, "%s takes no upstream; leave it out", descriptor->type);
+    graph_build_refuse(build, path, "%s takes no upstream; leave it out", descriptor->type);
   else if (max == 1)
-    build_refuse(build, path, "%s takes one upstream; write its name, not a list", descriptor->type);
+    graph_build_refuse(build, path, "%s takes one upstream; write its name, not a list", descriptor->type);
   else
-    build_refuse(build, path, "%s takes %u to %u upstreams, not %zu", descriptor->type, min, max, n);
+    graph_build_refuse(build, path, "%s takes %u to %u upstreams, not %zu", descriptor->type, min, max, n);
 }
 
 static int graph_link_find_upstream(struct graph_build *build, const json_t *value, const char *path)
 {
   char shown[TEXT_QUOTE_BYTES];
-  if (json_is_string(value)) return build_find(build, json_string_value(value), path);
-  build_refuse(build, path, "%s is not the name of a resource", option_show(value, shown, sizeof shown));
+  if (json_is_string(value)) return graph_build_find(build, json_string_value(value), path);
+  graph_build_refuse(build, path, "%s is not the name of a resource", option_show(value, shown, sizeof shown));
   return -1;
 }
 
@@ -58,7 +58,7 @@ static void graph_link_read_upstreams(struct graph_build *build, struct graph_no
     graph_link_refuse_count(build, node, path, n);
     return;
   }
-  node->upstreams = build_allocate(build, n, sizeof *node->upstreams);
+  node->upstreams = graph_build_allocate(build, n, sizeof *node->upstreams);
   if (!node->upstreams) return;
   if (!is_list) graph_link_add_upstream(node, graph_link_find_upstream(build, value, path));
   for (size_t i = 0; is_list && i < n; i++) {
@@ -86,56 +86,57 @@ static void graph_link_element(struct graph_build *build, struct graph_node *nod
   const struct hipmm_plugin *descriptor = node->plugin ? &node->plugin->descriptor : NULL;
   bool is_last = (size_t)index + 1 == build->graph->n_nodes;
   if (descriptor && is_last && descriptor->min_upstreams > 0)
-    build_refuse(build, node->path, "%s needs an upstream; end the stack with a source, such as \"device\"",
-                 descriptor->type);
+    graph_build_refuse(build, node->path, "%s needs an upstream; end the stack with a source, such as \"device\"",
+                       descriptor->type);
   if (descriptor && !is_last && descriptor->max_upstreams == 0)
-    build_refuse(build, node->path, "%s takes no upstream, so it can only be the last of the stack", descriptor->type);
+    graph_build_refuse(build, node->path, "%s takes no upstream, so it can only be the last of the stack",
+                       descriptor->type);
   if (descriptor && !is_last && descriptor->min_upstreams > 1)
-    build_refuse(build, node->path, "%s needs %u upstreams; write \"resources\" instead of \"stack\"", descriptor->type,
-                 descriptor->min_upstreams);
+    graph_build_refuse(build, node->path, "%s needs %u upstreams; write \"resources\" instead of \"stack\"",
+                       descriptor->type, descriptor->min_upstreams);
   if (is_last) return;
-  node->upstreams = build_allocate(build, 1, sizeof *node->upstreams);
+  node->upstreams = graph_build_allocate(build, 1, sizeof *node->upstreams);
   if (node->upstreams) graph_link_add_upstream(node, index + 1);
 }
 
-/* ---- All that a node needs ------------------------------------------------------------------------------------- */
+/* ---- References ------------------------------------------------------------------------------------- */
 
-/* The nodes that one node needs, each once. */
-struct needs {
+/* The nodes that one node references, each once. */
+struct references {
   struct graph_build *build;
   const struct graph_node *node;
-  bool is_needed[GRAPH_MAX_NODES];
+  bool is_referenced[GRAPH_MAX_NODES];
   int items[GRAPH_MAX_NODES];
   size_t count;
 };
 
-static void graph_link_add_need(struct needs *needs, int index)
+static void graph_link_add_reference(struct references *references, int index)
 {
-  if (index < 0 || needs->is_needed[index]) return;
-  needs->is_needed[index] = true;
-  needs->items[needs->count++] = index;
+  if (index < 0 || references->is_referenced[index]) return;
+  references->is_referenced[index] = true;
+  references->items[references->count++] = index;
 }
 
 static void graph_link_visit_reference(void *closure, const char *name, const char *relative_path)
 {
-  struct needs *needs = closure;
+  struct references *references = closure;
   char *path;
-  if (asprintf(&path, "%s%s", needs->node->path, relative_path) < 0) path = NULL;
-  graph_link_add_need(needs, build_find(needs->build, name, path));
+  if (asprintf(&path, "%s%s", references->node->path, relative_path) < 0) path = NULL;
+  graph_link_add_reference(references, graph_build_find(references->build, name, path));
   free(path);
 }
 
 static void graph_link_references(struct graph_build *build, struct graph_node *node)
 {
-  struct needs needs = {.build = build, .node = node};
-  for (size_t i = 0; i < node->n_upstreams; i++) graph_link_add_need(&needs, node->upstreams[i]);
+  struct references references = {.build = build, .node = node};
+  for (size_t i = 0; i < node->n_upstreams; i++) graph_link_add_reference(&references, node->upstreams[i]);
   if (node->plugin)
     option_references(node->plugin->descriptor.options, node->plugin->descriptor.n_options, node->object,
-                      graph_link_visit_reference, &needs);
-  node->references = build_allocate(build, needs.count, sizeof *node->references);
+                      graph_link_visit_reference, &references);
+  node->references = graph_build_allocate(build, references.count, sizeof *node->references);
   if (!node->references) return;
-  memcpy(node->references, needs.items, needs.count * sizeof *node->references);
-  node->n_references = needs.count;
+  memcpy(node->references, references.items, references.count * sizeof *node->references);
+  node->n_references = references.count;
 }
 
 /* ---- "devices" ------------------------------------------------------------------------------------------------- */
@@ -150,8 +151,8 @@ static void graph_link_read_device(struct graph_build *build, const char *key, c
   else if (text_parse_ordinal(key, &device))
     graph->devices[graph->n_devices++] = (struct graph_device){device, node};
   else
-    build_refuse(build, path, "%s is not a device; write \"default\" or the device's number, such as \"0\"",
-                 text_quote(key, shown, sizeof shown));
+    graph_build_refuse(build, path, "%s is not a device; write \"default\" or the device's number, such as \"0\"",
+                       text_quote(key, shown, sizeof shown));
   free(path);
 }
 
@@ -162,11 +163,11 @@ static void graph_link_read_devices(struct graph_build *build)
   json_t *value, *devices = json_object_get(build->graph->root, "devices");
   if (!devices) return;
   if (!json_is_object(devices)) {
-    build_refuse(build, "/devices", "%s is not an object; write {\"default\": \"NAME\"}",
-                 option_show(devices, shown, sizeof shown));
+    graph_build_refuse(build, "/devices", "%s is not an object; write {\"default\": \"NAME\"}",
+                       option_show(devices, shown, sizeof shown));
     return;
   }
-  build->graph->devices = build_allocate(build, json_object_size(devices), sizeof *build->graph->devices);
+  build->graph->devices = graph_build_allocate(build, json_object_size(devices), sizeof *build->graph->devices);
   if (!build->graph->devices) return;
   json_object_foreach(devices, key, value) graph_link_read_device(build, key, value);
 }
@@ -176,15 +177,15 @@ void graph_link(struct graph_build *build)
   bool is_stack = json_object_get(build->graph->root, "stack") != NULL;
   for (size_t i = 0; i < build->graph->n_nodes; i++) {
     struct graph_node *node = &build->graph->nodes[i];
-    const struct diagnostic *before = build->report->last;
-    size_t n_errors = build->report->n_errors;
+    const struct diagnostic *before = build->diagnostics->last;
+    size_t n_errors = build->diagnostics->n_errors;
     if (is_stack)
       graph_link_element(build, node, (int)i);
     else
       graph_link_resource(build, node);
     graph_link_references(build, node);
-    build_name_mistakes(build, before, node->name);
-    build->is_dangling |= build->report->n_errors > n_errors || !node->plugin;
+    graph_build_set_resource(build, before, node->name);
+    build->is_dangling |= build->diagnostics->n_errors > n_errors || !node->plugin;
   }
   if (!is_stack && !(build->is_dangling && build->graph->n_nodes == 0)) graph_link_read_devices(build);
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* graph_order.c: the last step of reading a graph: cycles, the default node, what no device uses, and the final order,
- * in which every node comes after all that it needs. Called by graph.c. Walks with a list of its own, not by recursion:
- * a graph's depth is the user's, the program's stack is not. */
+/* graph_order.c: the last step of reading a graph: cycles, the default node, the depth, and the final order, in which
+ * every node comes after the nodes that it needs. Called by graph.c. Uses a list instead of recursion: the user decides
+ * how deep a graph is. */
 #include "graph_build.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A walk along what nodes need, depth first. Indices are those of the file's order. */
+/* A depth-first walk along the references. Indices are in the order of the file. */
 struct walk {
   struct graph_build *build;
   enum { NEW = 0, OPEN, DONE } state[GRAPH_MAX_NODES];
@@ -23,19 +23,18 @@ struct walk {
 
 /* ---- Cycles ---------------------------------------------------------------------------------------------------- */
 
-/* "a → b → a"; of a long cycle its beginning and end. */
-static void graph_order_show_cycle(const struct walk *walk, size_t from, char *text, size_t units_format_bytes)
+/* Formats a cycle: "a → b → a"; of a long one the beginning and the end. */
+static void graph_order_show_cycle(const struct walk *walk, size_t from, char *text, size_t text_bytes)
 {
   enum { SHOWN = 8 };
   const struct graph_node *nodes = walk->build->graph->nodes;
   size_t used = 0;
-  for (size_t i = from; i < walk->depth && used < units_format_bytes; i++) {
+  for (size_t i = from; i < walk->depth && used < text_bytes; i++) {
     bool is_left_out = i - from >= SHOWN && i + 1 < walk->depth;
     if (is_left_out && i - from > SHOWN) continue;
-    used += (size_t)snprintf(text + used, units_format_bytes - used, "%s → ",
-                             is_left_out ? "…" : nodes[walk->path[i]].name);
+    used += (size_t)snprintf(text + used, text_bytes - used, "%s → ", is_left_out ? "…" : nodes[walk->path[i]].name);
   }
-  if (used < units_format_bytes) snprintf(text + used, units_format_bytes - used, "%s", nodes[walk->path[from]].name);
+  if (used < text_bytes) snprintf(text + used, text_bytes - used, "%s", nodes[walk->path[from]].name);
 }
 
 static void graph_order_report_cycle(struct walk *walk, int first)
@@ -48,13 +47,13 @@ static void graph_order_report_cycle(struct walk *walk, int first)
     walk->is_in_cycle[walk->path[i]] = true;
   }
   walk->has_cycle = true;
-  if (!is_new) return; /* mending the cycles reported before may well mend this one */
+  if (!is_new) return; /* its nodes are in cycles that were reported */
   char text[1536];
   graph_order_show_cycle(walk, from, text, sizeof text);
   const struct graph_node *node = &walk->build->graph->nodes[first];
-  const struct diagnostic *before = walk->build->report->last;
-  build_refuse(walk->build, node->path, "cycle: %s", text);
-  build_name_mistakes(walk->build, before, node->name);
+  const struct diagnostic *before = walk->build->diagnostics->last;
+  graph_build_refuse(walk->build, node->path, "cycle: %s", text);
+  graph_build_set_resource(walk->build, before, node->name);
 }
 
 static void graph_order_enter(struct walk *walk, int index)
@@ -64,7 +63,7 @@ static void graph_order_enter(struct walk *walk, int index)
   walk->next[walk->depth++] = 0;
 }
 
-/* One step from the innermost open node: into the next that it needs, or out. */
+/* One step from the innermost open node: into the next node that it needs, or out. */
 static void graph_order_step(struct walk *walk)
 {
   int index = walk->path[walk->depth - 1];
@@ -109,9 +108,9 @@ static void graph_order_refuse_tops(struct graph_build *build, const bool *is_us
     snprintf(text + used, sizeof text - used, "%s%s", first ? ", " : "", graph->nodes[i].name);
     if (!first) first = graph->nodes[i].name;
   }
-  build_refuse(build, "/resources",
-               "%zu resources could be the default: %s%s; choose with \"devices\": {\"default\": \"%s\"}", n_tops, text,
-               n_tops > SHOWN ? ", …" : "", first);
+  graph_build_refuse(build, "/resources",
+                     "%zu resources could be the default: %s%s; choose with \"devices\": {\"default\": \"%s\"}", n_tops,
+                     text, n_tops > SHOWN ? ", …" : "", first);
 }
 
 /* Without "devices" the default is the one resource that no other needs. */
@@ -129,13 +128,14 @@ static void graph_order_choose_top(struct graph_build *build)
   if (n_tops > 1) graph_order_refuse_tops(build, is_used, n_tops);
 }
 
-/* Where the file says nothing, devices get a plain `device`, under a name that is free. */
+/* Without a default in the file, devices get a plain source of device memory, under a name that is not in use. `device`
+ * is the only type that the core knows by its name: a process without a graph file must have memory. */
 static void graph_order_imply_device(struct graph_build *build, struct walk *walk)
 {
   char name[32] = "device";
-  const struct plugin *plugin = build_plugin(build, "device", "");
+  const struct plugin *plugin = graph_build_plugin(build, "device", "");
   for (int n = 2; json_object_get(build->index, name); n++) snprintf(name, sizeof name, "device.%d", n);
-  int index = plugin ? build_add_node(build, name, "", NULL) : -1;
+  int index = plugin ? graph_build_add_node(build, name, "", NULL) : -1;
   if (index < 0) return;
   build->graph->nodes[index].plugin = plugin;
   build->graph->default_node = index;
@@ -154,30 +154,6 @@ static void graph_order_choose_default(struct graph_build *build, struct walk *w
 
 /* ---- Checks that need the order -------------------------------------------------------------------------------- */
 
-/* `hipmm run` takes a program's managed and pinned memory from resources of these names, which no device needs to
- * name. */
-static const char *const names_for_run[] = {"managed", "pinned"};
-
-static void graph_order_warn_unused(const struct walk *walk)
-{
-  const struct graph *graph = walk->build->graph;
-  bool is_reached[GRAPH_MAX_NODES] = {false};
-  is_reached[graph->default_node] = true;
-  for (size_t i = 0; i < sizeof names_for_run / sizeof *names_for_run; i++) {
-    const json_t *node = json_object_get(walk->build->index, names_for_run[i]);
-    if (node) is_reached[json_integer_value(node)] = true;
-  }
-  for (size_t i = 0; i < graph->n_devices; i++) is_reached[graph->devices[i].node] = true;
-  for (size_t i = walk->n_done; i-- > 0;) {
-    const struct graph_node *node = &graph->nodes[walk->order[i]];
-    for (size_t r = 0; is_reached[walk->order[i]] && r < node->n_references; r++)
-      is_reached[node->references[r]] = true;
-  }
-  for (size_t i = 0; i < graph->n_nodes; i++)
-    if (!is_reached[i])
-      diagnostics_warn(walk->build->report, graph->nodes[i].path, "no device uses this resource; name it or remove it");
-}
-
 static void graph_order_check_depth(const struct walk *walk)
 {
   const struct graph *graph = walk->build->graph;
@@ -189,8 +165,9 @@ static void graph_order_check_depth(const struct walk *walk)
       if (depths[node->references[r]] >= depth) depth = depths[node->references[r]] + 1;
     depths[walk->order[i]] = depth;
     if (depth <= GRAPH_MAX_DEPTH) continue;
-    build_refuse(walk->build, node->path, "stands on more than %d resources, one on the other; the most is %d deep",
-                 GRAPH_MAX_DEPTH - 1, GRAPH_MAX_DEPTH);
+    graph_build_refuse(walk->build, node->path,
+                       "stands on more than %d resources, one on the other; the most is %d deep", GRAPH_MAX_DEPTH - 1,
+                       GRAPH_MAX_DEPTH);
     return;
   }
 }
@@ -205,7 +182,7 @@ static void graph_order_renumber(int *indices, size_t n, const int *places)
 static void graph_order_sort_nodes(struct walk *walk)
 {
   struct graph *graph = walk->build->graph;
-  struct graph_node *sorted = build_allocate(walk->build, graph->n_nodes, sizeof *sorted);
+  struct graph_node *sorted = graph_build_allocate(walk->build, graph->n_nodes, sizeof *sorted);
   int places[GRAPH_MAX_NODES];
   if (!sorted) return;
   for (size_t i = 0; i < walk->n_done; i++) places[walk->order[i]] = (int)i;
@@ -223,7 +200,7 @@ static void graph_order_sort_nodes(struct walk *walk)
 
 void graph_order(struct graph_build *build)
 {
-  struct walk *walk = build_allocate(build, 1, sizeof *walk);
+  struct walk *walk = graph_build_allocate(build, 1, sizeof *walk);
   if (!walk) return;
   walk->build = build;
   graph_order_walk_all(walk);
@@ -231,9 +208,6 @@ void graph_order(struct graph_build *build)
     graph_order_choose_default(build, walk);
     graph_order_check_depth(walk);
   }
-  if (build->report->n_errors == 0) {
-    graph_order_warn_unused(walk);
-    graph_order_sort_nodes(walk);
-  }
+  if (build->diagnostics->n_errors == 0) graph_order_sort_nodes(walk);
   free(walk);
 }

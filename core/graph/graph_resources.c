@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* graph_resources.c: the objects under "resources" and the elements of "stack": their names, types and options. Called
- * by graph.c; who stands on whom is graph_link.c's business. */
+ * by graph.c. Never looks at upstreams: graph_link.c does. */
 #include "../base/text.h"
 #include "../option/option.h"
 #include "graph_build.h"
@@ -12,7 +12,7 @@
 
 const char *const graph_resource_keys[] = {"type", "upstream", NULL};
 
-/* The options of a type are often written below its name: {"pool": {…}}. */
+/* A common error is to write the options of a type below its name: {"pool": {…}}. */
 static void graph_resources_refuse_no_type(struct graph_build *build, const json_t *object, const char *path)
 {
   const char *key;
@@ -20,13 +20,13 @@ static void graph_resources_refuse_no_type(struct graph_build *build, const json
   json_object_foreach((json_t *)(uintptr_t)object, key, value)
   {
     if (!plugin_exists(&build->graph->plugin_path, key)) continue;
-    build_refuse(build, path, "has no \"type\"; write {\"type\": \"%s\", …} with its options beside it", key);
+    graph_build_refuse(build, path, "has no \"type\"; write {\"type\": \"%s\", …} with its options beside it", key);
     return;
   }
-  build_refuse(build, path, "has no \"type\"; write \"type\": \"pool\" or another (`hipmm plugins` lists them)");
+  graph_build_refuse(build, path, "has no \"type\"; write \"type\": \"pool\" or another (`hipmm plugins` lists them)");
 }
 
-/* The type that the node's object or string names; NULL once reported. `path_out` is freed by the caller. */
+/* The type in the node's object or string; NULL after an error was reported. The caller frees `path_out`. */
 static const char *graph_resources_type_of(struct graph_build *build, const json_t *value, const char *path,
                                            char **path_out)
 {
@@ -43,13 +43,13 @@ static const char *graph_resources_type_of(struct graph_build *build, const json
     *path_out = word_path;
     return json_string_value(word);
   }
-  build_refuse(build, word_path, "%s is not a type; write \"pool\" or another (`hipmm plugins` lists them)",
-               option_show(word, shown, sizeof shown));
+  graph_build_refuse(build, word_path, "%s is not a type; write \"pool\" or another (`hipmm plugins` lists them)",
+                     option_show(word, shown, sizeof shown));
   free(word_path);
   return NULL;
 }
 
-/* A node before has often loaded the plugin: no need to search the folders again. */
+/* The plugin of an earlier node of this type, so that the folders are searched once for a type. */
 static const struct plugin *graph_resources_known_plugin(const struct graph_build *build, const char *type)
 {
   for (size_t i = 0; i < build->graph->n_nodes; i++) {
@@ -63,26 +63,26 @@ static void graph_resources_check_options(struct graph_build *build, const struc
 {
   const struct hipmm_plugin *descriptor = &node->plugin->descriptor;
   struct option_context context = {
-      .report = build->report, .path = node->path, .keys = graph_resource_keys, .owner = descriptor->type};
-  void *options = build_allocate(build, 1, descriptor->options_bytes + 1);
+      .diagnostics = build->diagnostics, .path = node->path, .keys = graph_resource_keys, .owner = descriptor->type};
+  void *options = graph_build_allocate(build, 1, descriptor->options_bytes + 1);
   if (options && option_fill(descriptor->options, descriptor->n_options, node->object, &context, options))
     option_free(descriptor->options, descriptor->n_options, options);
   free(options);
 }
 
-/* Adds a node and reads all of it that does not depend on others. */
+/* Adds a node and reads everything of it that does not depend on other nodes. */
 static void graph_resources_add_resource(struct graph_build *build, const char *name, const char *path,
                                          const char *type, const char *type_path, json_t *object)
 {
-  const struct diagnostic *before = build->report->last;
+  const struct diagnostic *before = build->diagnostics->last;
   const struct plugin *plugin = type ? graph_resources_known_plugin(build, type) : NULL;
-  if (type && !plugin) plugin = build_plugin(build, type, type_path);
-  int index = build_add_node(build, name, path, object);
+  if (type && !plugin) plugin = graph_build_plugin(build, type, type_path);
+  int index = graph_build_add_node(build, name, path, object);
   if (index < 0) return;
   struct graph_node *node = &build->graph->nodes[index];
   node->plugin = plugin;
   if (plugin) graph_resources_check_options(build, node);
-  build_name_mistakes(build, before, name);
+  graph_build_set_resource(build, before, name);
 }
 
 /* ---- "resources" ----------------------------------------------------------------------------------------------- */
@@ -91,19 +91,20 @@ static void graph_resources_read_resource(struct graph_build *build, const char 
 {
   char shown[TEXT_QUOTE_BYTES], *type_path = NULL, *path = text_pointer("/resources", name);
   if (!path) {
-    diagnostics_add(build->report, HIPMM_E_OUT_OF_MEMORY, "/resources", "no host memory for the graph");
+    diagnostics_add(build->diagnostics, HIPMM_E_OUT_OF_MEMORY, "/resources", "no host memory for the graph");
     return;
   }
   if (!text_is_name(name))
-    build_refuse(build, path, "%s is not a name; " TEXT_NAME_RULE, text_quote(name, shown, sizeof shown),
-                 TEXT_LONGEST_NAME);
+    graph_build_refuse(build, path, "%s is not a name; " TEXT_NAME_RULE, text_quote(name, shown, sizeof shown),
+                       TEXT_LONGEST_NAME);
   if (json_is_object(value)) {
     const char *type = graph_resources_type_of(build, value, path, &type_path);
     graph_resources_add_resource(build, name, path, type, type_path, value);
   } else {
     option_show(value, shown, sizeof shown);
-    build_refuse(build, path, "%s is not a resource; write {\"type\": %s}", shown, json_is_string(value) ? shown : "…");
-    build_add_node(build, name, path, NULL);
+    graph_build_refuse(build, path, "%s is not a resource; write {\"type\": %s}", shown,
+                       json_is_string(value) ? shown : "…");
+    graph_build_add_node(build, name, path, NULL);
   }
   free(type_path);
   free(path);
@@ -117,17 +118,17 @@ static void graph_resources_read(struct graph_build *build, json_t *resources)
   size_t n = json_object_size(resources);
   build->is_dangling = !json_is_object(resources) || n > GRAPH_MAX_RESOURCES;
   if (!json_is_object(resources))
-    build_refuse(build, "/resources", "%s is not an object; write {\"NAME\": {\"type\": …}, …}",
-                 option_show(resources, shown, sizeof shown));
+    graph_build_refuse(build, "/resources", "%s is not an object; write {\"NAME\": {\"type\": …}, …}",
+                       option_show(resources, shown, sizeof shown));
   else if (n > GRAPH_MAX_RESOURCES)
-    build_refuse(build, "/resources", "%zu resources are too many; the most is %d", n, GRAPH_MAX_RESOURCES);
+    graph_build_refuse(build, "/resources", "%zu resources are too many; the most is %d", n, GRAPH_MAX_RESOURCES);
   if (!build->is_dangling)
     json_object_foreach(resources, name, value) graph_resources_read_resource(build, name, value);
 }
 
 /* ---- "stack" --------------------------------------------------------------------------------------------------- */
 
-/* "pool", and for further ones of that type "pool.2", "pool.3", … */
+/* "pool", and for further elements of that type "pool.2", "pool.3", … */
 static void graph_resources_name_element(const struct graph_build *build, const char *type, char *name,
                                          size_t name_bytes)
 {
@@ -146,10 +147,11 @@ static void graph_resources_read_element(struct graph_build *build, size_t index
   if (is_object || json_is_string(value))
     type = graph_resources_type_of(build, value, path, &type_path);
   else
-    build_refuse(build, path, "%s is not a resource; write a type, or {\"type\": …}",
-                 option_show(value, shown, sizeof shown));
+    graph_build_refuse(build, path, "%s is not a resource; write a type, or {\"type\": …}",
+                       option_show(value, shown, sizeof shown));
   if (is_object && json_object_get(value, "upstream"))
-    build_refuse_key(build, path, "upstream", "in a stack the next element is the upstream; leave \"upstream\" out");
+    graph_build_refuse_key(build, path, "upstream",
+                           "in a stack the next element is the upstream; leave \"upstream\" out");
   graph_resources_name_element(build, type, name, sizeof name);
   graph_resources_add_resource(build, name, path, type, type_path, is_object ? value : NULL);
   free(type_path);
@@ -160,12 +162,13 @@ static void graph_resources_read_stack(struct graph_build *build, json_t *stack)
   char shown[TEXT_QUOTE_BYTES];
   size_t n = json_array_size(stack);
   if (!json_is_array(stack))
-    build_refuse(build, "/stack", "%s is not a list; write resources from the top down, such as [\"pool\", \"device\"]",
-                 option_show(stack, shown, sizeof shown));
+    graph_build_refuse(build, "/stack",
+                       "%s is not a list; write resources from the top down, such as [\"pool\", \"device\"]",
+                       option_show(stack, shown, sizeof shown));
   else if (n == 0)
-    build_refuse(build, "/stack", "is empty; write at least a source, such as [\"device\"]");
+    graph_build_refuse(build, "/stack", "is empty; write at least a source, such as [\"device\"]");
   else if (n > GRAPH_MAX_DEPTH)
-    build_refuse(build, "/stack", "%zu resources are too deep a stack; the most is %d", n, GRAPH_MAX_DEPTH);
+    graph_build_refuse(build, "/stack", "%zu resources are too deep a stack; the most is %d", n, GRAPH_MAX_DEPTH);
   else
     for (size_t i = 0; i < n; i++) graph_resources_read_element(build, i, json_array_get(stack, i));
 }
@@ -176,8 +179,8 @@ void graph_read_resources(struct graph_build *build)
   json_t *resources = json_object_get(root, "resources"), *stack = json_object_get(root, "stack");
   bool has_devices = json_object_get(root, "devices") != NULL;
   if (stack && (resources || has_devices))
-    build_refuse(build, "/stack", "\"stack\" and \"%s\" exclude each other; write one of them",
-                 resources ? "resources" : "devices");
+    graph_build_refuse(build, "/stack", "\"stack\" and \"%s\" exclude each other; write one of them",
+                       resources ? "resources" : "devices");
   if (stack)
     graph_resources_read_stack(build, stack);
   else if (resources)

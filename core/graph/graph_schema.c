@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* graph_schema.c: the JSON Schema (draft 2020-12) of a graph file, from the option tables of all plugins found. Called
- * by the command, for editors. What the schema refuses, reading the graph refuses too; names, cycles and depths only
- * that can check. */
+/* graph_schema.c: the JSON Schema (draft 2020-12) of a graph file, from the option tables of all plugins. Called by the
+ * command, for editors. Must accept every valid graph; names, cycles and depths only the reading of a graph can
+ * check. */
 #include "../base/text.h"
 #include "../option/option.h"
 #include "graph_build.h"
@@ -119,7 +119,7 @@ static json_t *graph_schema_element(const struct plugins *plugins)
   return json_pack("{s:[{s:o}, o]}", "anyOf", "enum", graph_schema_types_of(plugins, true), object);
 }
 
-/* The dot keeps what all types share apart from them: no type begins with one. */
+/* Definitions that all types share begin with a dot, since no type does. */
 static json_t *graph_schema_definitions(const struct plugins *plugins)
 {
   json_t *all = json_object();
@@ -133,7 +133,7 @@ static json_t *graph_schema_definitions(const struct plugins *plugins)
 
 /* ---- The top of the file --------------------------------------------------------------------------------------- */
 
-/* The words that name a runtime, here or on another machine. */
+/* The names of runtimes, on this machine or on others. */
 static json_t *graph_schema_runtime_words(const struct plugins *plugins)
 {
   json_t *words = json_pack("[s, s, s]", "auto", "amd", "nvidia");

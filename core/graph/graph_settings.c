@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph_settings.c: everything at the top of a graph but its resources: unknown keys, version, plugin_path, runtime.
- * Called by graph.c before the resources, whose plugins are looked for on the plugin_path. */
+/* graph_settings.c: the top of a graph except its resources: unknown keys, version, plugin_path, runtime. Called by
+ * graph.c before the resources are read, since their plugins are searched on the plugin_path. */
 #include "../base/text.h"
 #include "../option/option.h"
 #include "graph_build.h"
@@ -30,12 +30,12 @@ static void graph_settings_refuse_unknown_keys(struct graph_build *build)
     const char *nearest = text_nearest(key, graph_top_keys, sizeof graph_top_keys / sizeof *graph_top_keys - 1);
     text_quote(key, shown, sizeof shown);
     if (nearest)
-      build_refuse_key(build, "", key, "unknown key %s; did you mean \"%s\"?", shown, nearest);
+      graph_build_refuse_key(build, "", key, "unknown key %s; did you mean \"%s\"?", shown, nearest);
     else
-      build_refuse_key(build, "", key,
-                       "unknown key %s; a graph has \"version\", \"runtime\", \"plugin_path\", and \"stack\" or "
-                       "\"resources\" and \"devices\"",
-                       shown);
+      graph_build_refuse_key(build, "", key,
+                             "unknown key %s; a graph has \"version\", \"runtime\", \"plugin_path\", and \"stack\" or "
+                             "\"resources\" and \"devices\"",
+                             shown);
   }
 }
 
@@ -45,10 +45,11 @@ static void graph_settings_check_version(struct graph_build *build)
   json_t *schema = json_object_get(build->graph->root, "$schema");
   json_t *version = json_object_get(build->graph->root, "version");
   if (schema && !json_is_string(schema))
-    build_refuse(build, "/$schema", "%s is not the address of a schema", option_show(schema, shown, sizeof shown));
+    graph_build_refuse(build, "/$schema", "%s is not the address of a schema",
+                       option_show(schema, shown, sizeof shown));
   if (version && !(json_is_number(version) && json_number_value(version) == 1))
-    build_refuse(build, "/version", "version %s is not known; this hipmm reads version 1",
-                 option_show(version, shown, sizeof shown));
+    graph_build_refuse(build, "/version", "version %s is not known; this hipmm reads version 1",
+                       option_show(version, shown, sizeof shown));
 }
 
 /* ---- plugin_path ----------------------------------------------------------------------------------------------- */
@@ -59,17 +60,17 @@ static void graph_settings_add_folder(struct graph_build *build, const json_t *v
   char shown[TEXT_QUOTE_BYTES], *folder = NULL;
   const char *text = json_string_value(value);
   if (!text || !*text) {
-    build_refuse(build, path, "%s is not a folder's name", option_show(value, shown, sizeof shown));
+    graph_build_refuse(build, path, "%s is not a folder's name", option_show(value, shown, sizeof shown));
     return;
   }
   bool is_relative = text[0] != '/' && build->folder;
   if (asprintf(&folder, "%s%s%s", is_relative ? build->folder : "", is_relative ? "/" : "", text) < 0)
-    diagnostics_add(build->report, HIPMM_E_OUT_OF_MEMORY, path, "no host memory for the graph");
+    diagnostics_add(build->diagnostics, HIPMM_E_OUT_OF_MEMORY, path, "no host memory for the graph");
   else
     *folder_out = folder;
 }
 
-/* A string is read as a list of one. */
+/* A string is a list of one folder. */
 static void graph_settings_read_plugin_path(struct graph_build *build)
 {
   char shown[TEXT_QUOTE_BYTES], path[48] = "/plugin_path";
@@ -78,11 +79,12 @@ static void graph_settings_read_plugin_path(struct graph_build *build)
   bool is_list = json_is_array(value);
   if (!value) return;
   if (!is_list && !json_is_string(value)) {
-    build_refuse(build, path, "%s is not a folder's name, nor a list of them", option_show(value, shown, sizeof shown));
+    graph_build_refuse(build, path, "%s is not a folder's name, nor a list of them",
+                       option_show(value, shown, sizeof shown));
     return;
   }
   size_t n = is_list ? json_array_size(value) : 1;
-  const char **folders = build_allocate(build, n, sizeof *folders);
+  const char **folders = graph_build_allocate(build, n, sizeof *folders);
   if (!folders) return;
   plugin_path->folders = folders;
   for (size_t i = 0; i < n; i++) {
@@ -113,15 +115,15 @@ static void graph_settings_refuse_runtime(struct graph_build *build, const char 
   const struct plugin *plugin;
   text_quote(runtime, shown, sizeof shown);
   if ((nearest && !strcmp(nearest, runtime)) || plugin_exists(&build->graph->plugin_path, runtime)) {
-    if (plugin_get(&build->graph->plugin_path, runtime, &plugin)) diagnostics_add_last_error(build->report, path);
+    if (plugin_get(&build->graph->plugin_path, runtime, &plugin)) diagnostics_add_last_error(build->diagnostics, path);
   } else if (nearest) {
-    build_refuse(build, path, "unknown runtime %s; did you mean \"%s\"?", shown, nearest);
+    graph_build_refuse(build, path, "unknown runtime %s; did you mean \"%s\"?", shown, nearest);
   } else {
-    build_refuse(build, path, "unknown runtime %s; " GRAPH_RUNTIME_FORMS, shown);
+    graph_build_refuse(build, path, "unknown runtime %s; " GRAPH_RUNTIME_FORMS, shown);
   }
 }
 
-/* The plugin of the runtime; NULL for one that has none, and once a mistake has been reported. */
+/* The plugin of the runtime; NULL for a runtime without a plugin, and after an error was reported. */
 static const struct plugin *graph_settings_find_runtime(struct graph_build *build, const char *runtime,
                                                         const char *path)
 {
@@ -132,7 +134,7 @@ static const struct plugin *graph_settings_find_runtime(struct graph_build *buil
     return NULL;
   }
   if (plugin->descriptor.role == HIPMM_ROLE_RUNTIME) return plugin;
-  build_refuse(build, path, "%s is a resource type, not a runtime; " GRAPH_RUNTIME_FORMS, runtime);
+  graph_build_refuse(build, path, "%s is a resource type, not a runtime; " GRAPH_RUNTIME_FORMS, runtime);
   return NULL;
 }
 
@@ -140,9 +142,10 @@ static void graph_settings_check_runtime_options(struct graph_build *build, cons
 {
   static const char *const keys[] = {"type", NULL};
   struct graph *graph = build->graph;
-  struct option_context context = {.report = build->report, .path = "/runtime", .keys = keys, .owner = graph->runtime};
+  struct option_context context = {
+      .diagnostics = build->diagnostics, .path = "/runtime", .keys = keys, .owner = graph->runtime};
   const struct hipmm_plugin none = {0}, *descriptor = plugin ? &plugin->descriptor : &none;
-  void *options = build_allocate(build, 1, descriptor->options_bytes + 1);
+  void *options = graph_build_allocate(build, 1, descriptor->options_bytes + 1);
   if (options && option_fill(descriptor->options, descriptor->n_options, graph->runtime_object, &context, options))
     option_free(descriptor->options, descriptor->n_options, options);
   free(options);
@@ -158,17 +161,18 @@ static void graph_settings_read_runtime(struct graph_build *build)
   const char *path = is_object ? "/runtime/type" : "/runtime";
   json_t *type = is_object ? json_object_get(value, "type") : value;
   if (!type) {
-    build_refuse(build, "/runtime", "the runtime needs a \"type\"; " GRAPH_RUNTIME_FORMS);
+    graph_build_refuse(build, "/runtime", "the runtime needs a \"type\"; " GRAPH_RUNTIME_FORMS);
     return;
   }
   if (!json_is_string(type)) {
-    build_refuse(build, path, "%s is not a runtime; " GRAPH_RUNTIME_FORMS, option_show(type, shown, sizeof shown));
+    graph_build_refuse(build, path, "%s is not a runtime; " GRAPH_RUNTIME_FORMS,
+                       option_show(type, shown, sizeof shown));
     return;
   }
-  size_t n_errors = build->report->n_errors;
+  size_t n_errors = build->diagnostics->n_errors;
   graph->runtime = json_string_value(type);
   const struct plugin *plugin = graph_settings_find_runtime(build, graph->runtime, path);
-  if (!is_object || build->report->n_errors > n_errors) return;
+  if (!is_object || build->diagnostics->n_errors > n_errors) return;
   json_decref(graph->runtime_object);
   graph->runtime_object = json_incref(value);
   graph_settings_check_runtime_options(build, plugin);

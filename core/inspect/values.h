@@ -4,6 +4,7 @@
 #define HIPMM_CORE_INSPECT_VALUES_H
 
 #include "../stack/stack.h"
+#include <jansson.h>
 
 /* A text of ours from a JSON value, which is taken over; NULL is out of memory. The caller frees it with
  * hipmm_string_free(). */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* option.c: a JSON object into a plugin's option struct, by its option table. Called by graph when checking and by
- * stack when building. Reports every mistake and leaves nothing behind after one. Single values are in
+/* option.c: reads a JSON object into a plugin's option struct, by its option table. Called by graph to check and by
+ * stack to build. Reports every error, and never leaves anything allocated after one. Single values are in
  * option_value.c. */
 #include "option.h"
 #include "../base/text.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An object being read. `owner` is what has the options, for messages. */
+/* An object being read. */
 struct filling {
   const struct hipmm_option *table;
   size_t n;
@@ -21,7 +21,7 @@ struct filling {
   void *options;
 };
 
-static void *option_field_of(void *options, const struct hipmm_option *row)
+static void *option_field(void *options, const struct hipmm_option *row)
 {
   return (char *)options + row->offset;
 }
@@ -44,11 +44,6 @@ static void option_clear_field(const struct hipmm_option *row, void *field)
   }
 }
 
-static void option_clear_fields(const struct hipmm_option *table, size_t n, void *options)
-{
-  for (size_t i = 0; i < n; i++) option_clear_field(&table[i], option_field_of(options, &table[i]));
-}
-
 static void option_free_list(const struct hipmm_option *row, struct hipmm_list *list)
 {
   for (size_t i = 0; i < list->count; i++)
@@ -59,7 +54,7 @@ static void option_free_list(const struct hipmm_option *row, struct hipmm_list *
 void option_free(const struct hipmm_option *table, size_t n, void *options)
 {
   for (size_t i = 0; i < n; i++) {
-    void *field = option_field_of(options, &table[i]);
+    void *field = option_field(options, &table[i]);
     if (table[i].type == HIPMM_OPTION_STRINGS) free((void *)((struct hipmm_strings *)field)->items);
     if (table[i].type == HIPMM_OPTION_LIST) option_free_list(&table[i], field);
     if (table[i].type == HIPMM_OPTION_OBJECT) registry_release(*(const void **)field);
@@ -76,30 +71,18 @@ static bool option_is_listed(const char *const *words, const char *word)
   return false;
 }
 
-/* The option or other key of the object that was probably meant. */
-static const char *option_nearest_key(const struct filling *filling, const char *key)
-{
-  struct text_near near = text_near(key);
-  for (size_t i = 0; i < filling->n; i++) text_near_try(&near, filling->table[i].name);
-  for (const char *const *other = filling->context->keys; other && *other; other++) text_near_try(&near, *other);
-  return near.name;
-}
-
-static void option_list_options(const struct filling *filling, char *buffer, size_t buffer_bytes)
-{
-  size_t used = (size_t)snprintf(buffer, buffer_bytes, filling->n ? "it has " : "it has none");
-  for (size_t i = 0; i < filling->n && used < buffer_bytes; i++)
-    used += (size_t)snprintf(buffer + used, buffer_bytes - used, "%s%s", i ? ", " : "", filling->table[i].name);
-}
-
 static bool option_refuse_key(const struct filling *filling, const struct option_reading *reading, const char *key)
 {
   char shown[TEXT_QUOTE_BYTES], options[1024];
-  const char *nearest = option_nearest_key(filling, key);
+  struct text_near near = text_near(key);
+  for (size_t i = 0; i < filling->n; i++) text_near_try(&near, filling->table[i].name);
+  for (const char *const *other = filling->context->keys; other && *other; other++) text_near_try(&near, *other);
   text_quote(key, shown, sizeof shown);
-  if (nearest)
-    return option_refuse(reading, "unknown option %s of %s; did you mean \"%s\"?", shown, filling->owner, nearest);
-  option_list_options(filling, options, sizeof options);
+  if (near.name)
+    return option_refuse(reading, "unknown option %s of %s; did you mean \"%s\"?", shown, filling->owner, near.name);
+  size_t used = (size_t)snprintf(options, sizeof options, filling->n ? "it has " : "it has none");
+  for (size_t i = 0; i < filling->n && used < sizeof options; i++)
+    used += (size_t)snprintf(options + used, sizeof options - used, "%s%s", i ? ", " : "", filling->table[i].name);
   return option_refuse(reading, "unknown option %s of %s; %s", shown, filling->owner, options);
 }
 
@@ -154,24 +137,15 @@ static bool option_read_key(const struct filling *filling, const char *key, json
   if (!row && option_is_listed(filling->context->keys, key)) return true;
   char *path = text_pointer(filling->context->path, key);
   struct option_reading reading = {row, filling->context, path};
-  bool is_good = row ? option_read_value(&reading, value, option_field_of(filling->options, row))
+  bool is_good = row ? option_read_value(&reading, value, option_field(filling->options, row))
                      : option_refuse_key(filling, &reading, key);
   free(path);
   return is_good;
 }
 
-static bool option_read_given(const struct filling *filling)
-{
-  bool is_good = true;
-  const char *key;
-  json_t *value;
-  json_object_foreach(filling->object, key, value) is_good &= option_read_key(filling, key, value);
-  return is_good;
-}
-
 static bool option_read_default(const struct filling *filling, const struct hipmm_option *row)
 {
-  void *field = option_field_of(filling->options, row);
+  void *field = option_field(filling->options, row);
   char *path = text_pointer(filling->context->path, row->name);
   struct option_reading reading = {row, filling->context, path};
   json_t *value = option_from_text(row, row->initial);
@@ -190,22 +164,13 @@ static bool option_read_missing(const struct filling *filling, const struct hipm
   if (row->flags & HIPMM_OPTION_REQUIRED)
     return option_refuse(&reading, "%s needs \"%s\": %s", filling->owner, row->name, row->doc ? row->doc : "an option");
   if (row->initial) return option_read_default(filling, row);
-  if (row->type == HIPMM_OPTION_BYTES) *(uint64_t *)option_field_of(filling->options, row) = HIPMM_UNLIMITED;
+  if (row->type == HIPMM_OPTION_BYTES) *(uint64_t *)option_field(filling->options, row) = HIPMM_UNLIMITED;
   return true;
-}
-
-static bool option_read_defaults(const struct filling *filling)
-{
-  bool is_good = true;
-  for (size_t i = 0; i < filling->n; i++)
-    if (!json_object_get(filling->object, filling->table[i].name))
-      is_good &= option_read_missing(filling, &filling->table[i]);
-  return is_good;
 }
 
 /* ---- at_least -------------------------------------------------------------------------------------------------- */
 
-/* A size in force, for comparison. */
+/* A size in force, with its conversion. */
 struct size_in_force {
   const struct hipmm_option *row;
   json_t *value;
@@ -218,11 +183,11 @@ static struct size_in_force option_size_in_force(const struct filling *filling, 
   struct size_in_force size = {.row = row};
   size.value = option_in_force(row, filling->object, &size.is_given);
   bool is_number = option_number(row, size.value, &size.number);
-  size.is_number = is_number && !(size.number.is_percent && size.number.value > 100); /* which is refused by itself */
+  size.is_number = is_number && !(size.number.is_percent && size.number.value > 100); /* refused elsewhere */
   return size;
 }
 
-/* Whether `a` is certainly smaller than `b`; what only the device can tell is not. */
+/* Whether `a` is certainly smaller than `b`. A percentage and a size compare only if the free memory is known. */
 static bool option_is_below(struct option_number a, struct option_number b, uint64_t free_bytes)
 {
   if (a.is_percent == b.is_percent) return a.value < b.value;
@@ -232,7 +197,7 @@ static bool option_is_below(struct option_number a, struct option_number b, uint
   return a.value < b.value;
 }
 
-/* Blames the one that the user wrote. */
+/* Reports the error at the option that the user wrote. */
 static bool option_refuse_below(const struct filling *filling, const struct size_in_force *small,
                                 const struct size_in_force *large)
 {
@@ -264,23 +229,19 @@ static bool option_check_at_least(const struct filling *filling, const struct hi
   return is_good;
 }
 
-static bool option_check_all_at_least(const struct filling *filling)
-{
-  bool is_good = true;
-  for (size_t i = 0; i < filling->n; i++) is_good &= option_check_at_least(filling, &filling->table[i]);
-  return is_good;
-}
-
 bool option_fill(const struct hipmm_option *table, size_t n, json_t *object, const struct option_context *context,
                  void *options_out)
 {
-  const char *type = json_string_value(json_object_get(object, "type"));
+  const char *key, *type = json_string_value(json_object_get(object, "type"));
+  json_t *value;
   const char *owner = context->owner ? context->owner : type ? type : "this object";
   struct filling filling = {table, n, object, context, owner, options_out};
-  option_clear_fields(table, n, options_out);
-  bool is_good = option_read_given(&filling);
-  is_good &= option_read_defaults(&filling);
-  is_good &= option_check_all_at_least(&filling);
+  bool is_good = true;
+  for (size_t i = 0; i < n; i++) option_clear_field(&table[i], option_field(options_out, &table[i]));
+  json_object_foreach(object, key, value) is_good &= option_read_key(&filling, key, value);
+  for (size_t i = 0; i < n; i++)
+    if (!json_object_get(object, table[i].name)) is_good &= option_read_missing(&filling, &table[i]);
+  for (size_t i = 0; i < n; i++) is_good &= option_check_at_least(&filling, &table[i]);
   if (!is_good) option_free(table, n, options_out);
   return is_good;
 }

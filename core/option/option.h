@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: MIT */
-/* option.h: reads a plugin's options from JSON by its option table: defaults, checks, messages. With graph.c the only
- * code that touches JSON. */
+/* option.h: reads the options of a plugin from JSON by its option table: defaults, checks, messages. Thread-safe as far
+ * as the arguments of concurrent calls differ. */
 #ifndef HIPMM_CORE_OPTION_OPTION_H
 #define HIPMM_CORE_OPTION_OPTION_H
 
-#include "../base/error.h"
+#include "../base/diagnostics.h"
 #include <hipmm/plugin.h>
 #include <jansson.h>
 
-/* What option_fill needs to know of the world around it. */
+/* What option_fill() needs besides the object. */
 struct option_context {
-  struct diagnostics *report;
+  struct diagnostics *diagnostics;
   const char *path;        /* JSON pointer of the object */
-  uint64_t free_bytes;     /* what a percentage is of; 0: not known yet, percentages become 0 and are only checked */
+  uint64_t free_bytes;     /* a percentage is of these; 0: not known yet, percentages are only checked, and become 0 */
   const char *const *keys; /* keys of the object that are not options ("type", "upstream"); NULL-terminated */
-  const char *owner;       /* what has the options, for messages; NULL: the object's "type" */
+  const char *owner;       /* the name of the resource or runtime, for messages; NULL: the object's "type" */
 
-  /* The instance that a RESOURCE option names; may be NULL when only checking (the graph checks the names). */
+  /* Finds the instance that a RESOURCE option names. NULL: the names are not resolved (the graph checks them). */
   struct hipmm_resource *(*resolve)(void *closure, const char *name);
   void *closure;
 
-  /* The objects that OBJECT options name are taken, as registered now; false: only their names are checked. */
+  /* Whether OBJECT options acquire the registered objects that they name; false: only the names are checked. */
   bool takes_objects;
 };
 
-/* Fills every field of the table in `options_out` from `object` (NULL means {}): values given, then defaults (of a LIST
- * only "[]"; nothing else would last). Reports every mistake, those of values in the order of the file:
- * unknown key with a near name, wrong type or unit, out of range, missing, below its at_least (when both are bytes or
- * both percentages, or free_bytes is known). True if there was none; then option_free releases it. Strings point into
- * `object`. On false nothing is left behind. */
+/* Fills every field of the table in `options_out` from `object` (NULL means {}), then from the defaults; the only
+ * default of a LIST is "[]". Reports every error, errors of values in the order of the file: an unknown key, with a
+ * near name; a wrong type or unit; a value out of range, missing, or below its at_least (if both are bytes, both are
+ * percentages, or free_bytes is known). True without errors: option_free() then releases what the fields hold. Strings
+ * point into `object`. On false nothing is held. */
 bool option_fill(const struct hipmm_option *table, size_t n, json_t *object, const struct option_context *context,
                  void *options_out);
 void option_free(const struct hipmm_option *table, size_t n, void *options);
@@ -36,36 +36,36 @@ void option_free(const struct hipmm_option *table, size_t n, void *options);
 /* The row of the option called `name`; NULL if there is none. */
 const struct hipmm_option *option_find(const struct hipmm_option *table, size_t n, const char *name);
 
-/* Calls visit for each resource name that the RESOURCE options of `object` hold, nested lists included, with the JSON
- * pointer of the name (relative to the object: "/bins/0/resource"). Values of the wrong type are skipped. */
+/* Visits each resource name in the RESOURCE options of `object`, nested lists included, with the JSON pointer of the
+ * name, relative to the object: "/bins/0/resource". Skips values of the wrong type. */
 void option_references(const struct hipmm_option *table, size_t n, const json_t *object,
                        void (*visit)(void *closure, const char *name, const char *relative_path), void *closure);
 
-/* Lays `text`, as "key=value,key=value" (lists: a;b;c), over `object`, as the environment gives it. Keys and values are
- * checked later by option_fill. False on a piece that is no key=value: mistake reported at path `variable`. */
+/* Sets the keys that `text` gives in `object`: "key=value,key=value", lists as a;b;c, as in an environment variable.
+ * option_fill() checks the keys and values later. False, with an error at path `variable`, if a part is not
+ * key=value. */
 bool option_overlay(const struct hipmm_option *table, size_t n, const char *variable, const char *text, json_t *object,
-                    struct diagnostics *report);
+                    struct diagnostics *diagnostics);
 
-/* What option_overlay() reads for the options in `object`, without the key `except`. NULL without memory, or for a value
- * that it cannot read (an object, text with a comma). The caller frees it. */
+/* The text from which option_overlay() reads the options in `object`, without the key `except`. NULL without host
+ * memory, and for a value that it cannot read (an object, text with a comma). The caller frees it. */
 char *option_overlay_text(json_t *object, const char *except);
 
-/* Puts the option called `name` into `object`, as `text` gives it: JSON, or plain text for what would be a string.
- * Whether there is such an option and the value is good is checked later by option_fill. False if it is not valid
- * UTF-8. */
+/* Sets the option called `name` in `object` to `text`: JSON, or plain text where JSON would have a string.
+ * option_fill() checks the name and the value later. False if the text is not valid UTF-8. */
 bool option_set_text(const struct hipmm_option *table, size_t n, const char *name, const char *text, json_t *object);
 
-/* The value in force as a user would write it in JSON: the one in `object`, or the default ("null" when it has none). A
- * new reference. `given_out` tells which. */
+/* The value in force, as a user would write it in JSON: the one in `object` (`given_out` true), or the default (false),
+ * null without one. The caller owns the reference. */
 json_t *option_in_force(const struct hipmm_option *row, const json_t *object, bool *given_out);
 
-/* The same without touching what `object` holds, which other threads may read meanwhile. */
+/* The same as a copy, without changing a reference count in `object`, which other threads may read meanwhile. */
 json_t *option_copy_in_force(const struct hipmm_option *row, const json_t *object, bool *given_out);
 
-/* The row's JSON Schema. A new reference. */
+/* The JSON Schema of the row. The caller owns the reference. */
 json_t *option_schema(const struct hipmm_option *row);
 
-/* How a value reads in a message: a string in quotes, a list as "a list". Returns `buffer`. */
+/* Shows a value in a message: a string in quotes, a list as "a list". Returns `buffer`. */
 const char *option_show(const json_t *value, char *buffer, size_t buffer_bytes);
 
 /* The name of an option type, as `hipmm describe` prints it: "bytes", "list", … */

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* option_number.c: option values that have an order: integers, ratios, sizes, durations, and their bounds. Called by
- * option_value.c and, to compare options with each other, by option.c. Writes a field only when the value is good. */
+/* option_number.c: reads option values of ordered types (integers, ratios, sizes, durations) and checks their bounds.
+ * Called by option_value.c and, to compare options with each other, by option.c. Never writes a field unless the value
+ * is valid. */
 #include "../base/text.h"
+#include "../base/units.h"
 #include "option_value.h"
 
 #include <errno.h>
 #include <math.h>
 #include <string.h>
 
-/* Sizes stop where signed counters do, so that no plugin's rounding up overflows. */
+/* The largest signed value, so that no plugin overflows when it rounds a size up. */
 #define LARGEST_SIZE ((long double)INT64_MAX)
 
 /* Whole numbers may be written as 3.0 or 1e6: JSON does not tell them from 3 and 1000000. */
@@ -76,7 +78,7 @@ uint64_t option_percent_of(long double percent, uint64_t free_bytes)
   return bytes / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
 }
 
-/* Less than 0, 0, more than 0 as the number lies below, on or above the bound; 0 too where only the device can tell. */
+/* Below 0, 0 or above 0 as the number lies below, on or above the bound; 0 too if the free memory must be known. */
 static int option_number_compare_to_bound(const struct option_reading *reading, struct option_number number,
                                           const char *bound_text)
 {
@@ -145,7 +147,7 @@ static bool option_number_read_duration(const struct option_reading *reading, co
   return true;
 }
 
-/* What may be written for a size, as the end of a message. */
+/* The forms of a size, as the end of a message. */
 static const char *option_number_size_forms(const struct hipmm_option *row, char *buffer, size_t buffer_bytes)
 {
   const char *percent = row->flags & HIPMM_OPTION_PERCENT ? "\"50%\"" : NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* option_schema.c: rows of option tables as JSON Schema (draft 2020-12). Called by graph_schema.c and by the command.
- * What the schema refuses, option_fill refuses too; bounds between sizes and between options only option_fill can
- * check. */
+/* option_schema.c: the JSON Schema (draft 2020-12) of a row of an option table. Called by graph_schema.c and by the
+ * command. Must accept every value that option_fill() accepts; only option_fill() can check bounds of sizes and bounds
+ * between options. */
 #include "../base/text.h"
 #include "option_value.h"
 #include "registry.h"
@@ -23,7 +23,6 @@ static json_t *option_schema_bytes_forms(const struct hipmm_option *row)
   return json_pack("{s:o}", "anyOf", forms);
 }
 
-/* Bounds of numbers that JSON Schema can compare. */
 static void option_schema_add_bound(json_t *schema, const struct hipmm_option *row, const char *key, const char *bound)
 {
   if (bound) json_object_set_new(schema, key, option_from_text(row, bound));
@@ -74,7 +73,7 @@ static json_t *option_schema_plain(const struct hipmm_option *row)
   }
 }
 
-/* The doc line, and after it what the schema itself cannot say. */
+/* The doc line, followed by the rules that the schema cannot express. */
 static void option_schema_describe(json_t *schema, const struct hipmm_option *row)
 {
   char text[1024];

@@ -1,13 +1,43 @@
 /* SPDX-License-Identifier: MIT */
-/* option_text.c: options written as plain text instead of JSON: the defaults of option tables, and environment
- * variables such as HIPMM_SOFTWARE=devices=2,memory=16GiB. Turns text into JSON values and leaves all judgement to
- * option_fill. */
+/* option_text.c: options as plain text instead of JSON: defaults of option tables, environment variables such as
+ * HIPMM_SOFTWARE=devices=2,memory=16GiB, and values in messages. Never checks a value: option_fill() does. */
 #include "../base/text.h"
 #include "option_value.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- Values in messages ---- */
+
+bool option_refuse(const struct option_reading *reading, const char *format, ...)
+{
+  va_list arguments;
+  va_start(arguments, format);
+  diagnostics_add_arguments(reading->context->diagnostics, HIPMM_E_CONFIG, reading->path, format, arguments);
+  va_end(arguments);
+  return false;
+}
+
+const char *option_show(const json_t *value, char *buffer, size_t buffer_bytes)
+{
+  if (json_is_string(value)) return text_quote(json_string_value(value), buffer, buffer_bytes);
+  const char *word = json_is_array(value) ? "a list" : json_is_object(value) ? "an object" : NULL;
+  size_t length = word ? 0 : json_dumpb(value, buffer, buffer_bytes - 1, JSON_ENCODE_ANY | JSON_REAL_PRECISION(10));
+  buffer[length < buffer_bytes ? length : 0] = '\0';
+  if (word) snprintf(buffer, buffer_bytes, "%s", word);
+  return buffer;
+}
+
+const char *option_show_plain(const json_t *value, char *buffer, size_t buffer_bytes)
+{
+  option_show(value, buffer, buffer_bytes);
+  if (!json_is_string(value)) return buffer;
+  buffer[strlen(buffer) - 1] = '\0';
+  return buffer + 1;
+}
+
+/* ---- Text to JSON ---- */
 
 const struct hipmm_option *option_find(const struct hipmm_option *table, size_t n, const char *name)
 {
@@ -16,7 +46,7 @@ const struct hipmm_option *option_find(const struct hipmm_option *table, size_t 
   return NULL;
 }
 
-/* The text read as JSON, if that gives a value that the row's type is written as; NULL otherwise. */
+/* The text parsed as JSON, if the value is of a JSON type that the row takes; NULL otherwise. */
 static json_t *option_text_from_json(uint32_t type, const char *text)
 {
   json_t *value = json_loads(text, JSON_DECODE_ANY, NULL);
@@ -86,14 +116,14 @@ json_t *option_copy_in_force(const struct hipmm_option *row, const json_t *objec
   return json_deep_copy(value);
 }
 
-/* A key that no row knows is laid over all the same: option_fill names the nearest. */
+/* An unknown key is set too: option_fill() refuses it and names the nearest option. */
 static bool option_text_overlay_piece(const struct hipmm_option *table, size_t n, const char *variable, char *piece,
-                                      json_t *object, struct diagnostics *report)
+                                      json_t *object, struct diagnostics *diagnostics)
 {
   char shown[TEXT_QUOTE_BYTES];
   char *equals = strchr(piece, '=');
   if (!equals || equals == piece) {
-    diagnostics_add(report, HIPMM_E_CONFIG, variable, "%s is not KEY=VALUE; separate several with commas",
+    diagnostics_add(diagnostics, HIPMM_E_CONFIG, variable, "%s is not KEY=VALUE; separate several with commas",
                     text_quote(piece, shown, sizeof shown));
     return false;
   }
@@ -102,27 +132,30 @@ static bool option_text_overlay_piece(const struct hipmm_option *table, size_t n
   json_t *value = row ? option_from_text(row, equals + 1) : json_string(equals + 1);
   if (!json_object_set_new(object, piece, value)) return true;
   *equals = '=';
-  diagnostics_add(report, HIPMM_E_CONFIG, variable, "%s is not valid UTF-8", text_quote(piece, shown, sizeof shown));
+  diagnostics_add(diagnostics, HIPMM_E_CONFIG, variable, "%s is not valid UTF-8",
+                  text_quote(piece, shown, sizeof shown));
   return false;
 }
 
 bool option_overlay(const struct hipmm_option *table, size_t n, const char *variable, const char *text, json_t *object,
-                    struct diagnostics *report)
+                    struct diagnostics *diagnostics)
 {
   if (!*text) return true;
   char *copy = strdup(text), *rest = copy;
   if (!copy) {
-    diagnostics_add(report, HIPMM_E_OUT_OF_MEMORY, variable, "no host memory");
+    diagnostics_add(diagnostics, HIPMM_E_OUT_OF_MEMORY, variable, "no host memory");
     return false;
   }
   bool is_good = true;
-  while (rest) is_good &= option_text_overlay_piece(table, n, variable, strsep(&rest, ","), object, report);
+  while (rest) is_good &= option_text_overlay_piece(table, n, variable, strsep(&rest, ","), object, diagnostics);
   free(copy);
   return is_good;
 }
 
-/* The value without the quotes of a string, the items of a list with semicolons between them. False where the result
- * would be read as something else. */
+/* ---- JSON to text ---- */
+
+/* Writes a string without its quotes, and the items of a list separated by semicolons. False if parsing the result
+ * would give another value. */
 static bool option_text_write_value(FILE *stream, const json_t *value)
 {
   size_t i;

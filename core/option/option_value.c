@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* option_value.c: one JSON value into one field of a plugin's option struct, by its row of the option table. Called by
- * option.c for values given and for defaults alike, so a default cannot mean something else than the same text in a
- * file. Writes a field only when the value is good. Numbers are in option_number.c. */
+/* option_value.c: reads one JSON value into one field of a plugin's option struct, by its row of the option table.
+ * Called by option.c for given values and for defaults alike, so that a default means the same as the same text in a
+ * file. Never writes a field unless the value is valid. Numbers are in option_number.c. */
 #include "option_value.h"
 #include "../base/text.h"
 #include "registry.h"

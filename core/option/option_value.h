@@ -1,44 +1,45 @@
 /* SPDX-License-Identifier: MIT */
-/* option_value.h: single option values, between the files of option. Nobody else includes it. */
+/* option_value.h: single option values. Included by the files of option only. */
 #ifndef HIPMM_CORE_OPTION_OPTION_VALUE_H
 #define HIPMM_CORE_OPTION_OPTION_VALUE_H
 
 #include "option.h"
 
-/* A value about to be read: for which row, and where it stands. */
+/* A value to read: its row, and its place in the file. */
 struct option_reading {
   const struct hipmm_option *row;
   const struct option_context *context;
   const char *path; /* JSON pointer of the value */
 };
 
-/* A value of a type that has an order. */
+/* A value of an ordered type: an integer, a ratio, a size or a duration. */
 struct option_number {
   long double value;
   bool is_percent;
 };
 
-/* Reports what is wrong with the value. Always false. */
+/* Reports an error of the value. Always false. */
 bool option_refuse(const struct option_reading *reading, const char *format, ...) HIPMM_PRINTF(2, 3);
 
-/* Reads a value of any type but LIST into the option's field. Reports what is wrong with it, then is false. */
+/* Reads a value of any type but LIST into the option's field, if it is valid; otherwise reports the error and returns
+ * false. */
 bool option_read(const struct option_reading *reading, const json_t *value, void *field);
 
-/* The same, for the types that have an order. */
+/* The same for the ordered types. */
 bool option_read_number(const struct option_reading *reading, const json_t *value, void *field);
 
-/* The value as a number, if the row's type has an order and the value is of that type. A size that is too large is no
- * number: errno is then ERANGE. The word for "unlimited" is not one either. */
+/* Converts a value of an ordered type. False if the row's type has no order, or the value is of another type; for a
+ * size or duration that is too large, with errno ERANGE; and for the word that means "unlimited". */
 bool option_number(const struct hipmm_option *row, const json_t *value, struct option_number *number_out);
 
-/* The JSON value that `text`, a default or a piece of an environment variable, means for this row; a string if it is
- * not of the row's type. A new reference; NULL if the text is not valid UTF-8. */
+/* The JSON value that `text`, a default or a part of an environment variable, means for this row; a string if it is not
+ * of the row's type. The caller owns the reference; NULL if the text is not valid UTF-8. */
 json_t *option_from_text(const struct hipmm_option *row, const char *text);
 
-/* The same for what a program sets: a string may also be written as JSON writes it, in quotes. */
+/* The same for a value that a program sets: a string may also be in quotes, as in JSON. */
 json_t *option_from_setting(const struct hipmm_option *row, const char *text);
 
-/* A percentage of the free memory, in whole blocks of HIPMM_ALIGNMENT. */
+/* A percentage of the free memory in bytes, rounded down to a multiple of HIPMM_ALIGNMENT. */
 uint64_t option_percent_of(long double percent, uint64_t free_bytes);
 
 /* As option_show, without the quotes. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* registry.c: what the program registered by name for its graphs. Called by programs to register, and by option when a
- * stack is built. Copies are counted: one that a stack uses lasts as long as that stack's options, whatever becomes of
- * its name. Never looks into what a registered struct points to. */
+/* registry.c: the objects that the program registered by name for its graphs. Called by programs to register, and by
+ * option when a stack is built. Objects are reference-counted: a stack keeps an object as long as its options, even
+ * after the name is registered again. Never dereferences what a registered struct points to. */
 #include "registry.h"
 #include "../base/error.h"
 #include "../base/lifecycle.h"
@@ -25,10 +25,10 @@ union registered {
 struct object_kind {
   const char *name, *function, *type;
   size_t bytes;
-  const char *(*fault)(const union registered *registered); /* what is missing; NULL: nothing */
+  const char *(*fault)(const union registered *registered); /* what is wrong with it; NULL: nothing */
 };
 
-/* One registered under a name. `registered` is what plugins see. */
+/* A registered object. Plugins see `registered`. */
 struct object {
   atomic_uint references;
   const struct object_kind *kind;
@@ -111,32 +111,33 @@ static void registry_end(void)
   pthread_mutex_unlock(&lock);
 }
 
-/* Before the first initialisation a fork's child may go on; it must not inherit a lock whose holder it lacks. */
+/* Before the first initialisation a fork's child may use hipmm: it must not inherit a lock that another thread
+ * holds. */
 static void registry_watch_forks(void)
 {
   pthread_atfork(registry_begin, registry_end, registry_end);
 }
 
-/* The place of the object in the list, or of the NULL at its end. */
+/* The link of the list to the object, or the last link, which is NULL. */
 static struct object **registry_find(const struct object_kind *kind, const char *name)
 {
-  struct object **place = &objects;
-  while (*place && ((*place)->kind != kind || strcmp((*place)->name, name))) place = &(*place)->next;
-  return place;
+  struct object **link = &objects;
+  while (*link && ((*link)->kind != kind || strcmp((*link)->name, name))) link = &(*link)->next;
+  return link;
 }
 
-static void registry_release_name(struct object *object)
+static void registry_release_object(struct object *object)
 {
   if (object && atomic_fetch_sub(&object->references, 1) == 1) free(object);
 }
 
-/* Puts `object` (NULL: nothing) in the place of the one of its name, which is returned. */
+/* Replaces the object of this name by `object` (NULL: removes it). Returns the old object, with its reference. */
 static struct object *registry_exchange(const struct object_kind *kind, const char *name, struct object *object)
 {
   pthread_once(&once, registry_watch_forks);
   registry_begin();
-  struct object **place = registry_find(kind, name), *old = *place;
-  if (old) *place = old->next;
+  struct object **link = registry_find(kind, name), *old = *link;
+  if (old) *link = old->next;
   if (object) {
     object->next = objects;
     objects = object;
@@ -158,7 +159,7 @@ const void *registry_acquire(const char *kind, const char *name)
 void registry_release(const void *registered)
 {
   if (registered)
-    registry_release_name((struct object *)((char *)(uintptr_t)registered - offsetof(struct object, registered)));
+    registry_release_object((struct object *)((char *)(uintptr_t)registered - offsetof(struct object, registered)));
 }
 
 const char *registry_nearest(const char *kind, const char *name, char *buffer, size_t buffer_bytes)
@@ -194,7 +195,7 @@ static enum hipmm_status registry_check_struct(const struct object_kind *kind, c
   return fault ? error_set(HIPMM_E_ARGUMENT, "%s: %s", kind->function, fault) : HIPMM_OK;
 }
 
-static enum hipmm_status registry_take_away(const struct object_kind *kind, const char *name)
+static enum hipmm_status registry_remove(const struct object_kind *kind, const char *name)
 {
   char nearest[TEXT_LONGEST_NAME + 1], hint[TEXT_HINT_BYTES];
   struct object *old = registry_exchange(kind, name, NULL);
@@ -203,16 +204,16 @@ static enum hipmm_status registry_take_away(const struct object_kind *kind, cons
     return error_set(HIPMM_E_ARGUMENT, "%s: no %s is registered as \"%s\"%s", kind->function, kind->name, name,
                      text_hint(near, hint, sizeof hint));
   }
-  registry_release_name(old);
+  registry_release_object(old);
   return HIPMM_OK;
 }
 
-/* `registered` is one of the structs of the union, of which no more than the kind's bytes may be read. */
+/* `registered` is one of the structs of the union; only the kind's bytes may be read. */
 static enum hipmm_status registry_add(const struct object_kind *kind, const char *name, const void *registered)
 {
   enum hipmm_status status = registry_check_name(kind, name);
   if (status) return status;
-  if (!registered) return registry_take_away(kind, name);
+  if (!registered) return registry_remove(kind, name);
   status = registry_check_struct(kind, registered);
   if (status) return status;
   struct object *object = calloc(1, sizeof *object + strlen(name) + 1);
@@ -220,9 +221,9 @@ static enum hipmm_status registry_add(const struct object_kind *kind, const char
   atomic_init(&object->references, 1);
   object->kind = kind;
   memcpy(&object->registered, registered, kind->bytes);
-  object->registered.struct_size = kind->bytes; /* what more a later program's struct has was not copied */
+  object->registered.struct_size = kind->bytes; /* a larger struct of a later program is copied in part */
   strcpy(object->name, name);
-  registry_release_name(registry_exchange(kind, name, object));
+  registry_release_object(registry_exchange(kind, name, object));
   return HIPMM_OK;
 }
 

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* registry.h: the functions and memory that the program registered by name, for options of the type OBJECT. */
+/* registry.h: the objects that the program registered by name, for options of the type OBJECT. Thread-safe. */
 #ifndef HIPMM_CORE_OPTION_REGISTRY_H
 #define HIPMM_CORE_OPTION_REGISTRY_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Whether `kind`, which the unit of an option names ("allocator", …), is one that programs can register; and the
- * function that does it, NULL for an unknown kind. */
+/* Whether programs can register objects of this kind ("allocator", …: the unit of the option), and the name of the
+ * public function for it; NULL for an unknown kind. */
 bool registry_kind_exists(const char *kind);
 const char *registry_function(const char *kind);
 
-/* The registered struct of that kind and name, with a reference that registry_release gives back; NULL if there is none.
- * It stays as it is whatever is registered later. */
+/* The registered struct of this kind and name; NULL if there is none. The caller owns a reference, which
+ * registry_release() releases (NULL is allowed). The struct is constant, whatever is registered later. */
 const void *registry_acquire(const char *kind, const char *name);
 void registry_release(const void *registered);
 
-/* The registered name of that kind nearest to `name`, copied to `buffer` and returned; NULL if none is near. */
+/* Copies the registered name of this kind that is nearest to `name` to `buffer` and returns it; NULL if none is
+ * near. */
 const char *registry_nearest(const char *kind, const char *name, char *buffer, size_t buffer_bytes);
 
 #endif

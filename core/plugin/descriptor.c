@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* descriptor.c: checks a plugin's descriptor before anything of the plugin runs. Called by plugin.c for each file that
- * it loads. */
+/* descriptor.c: checks a plugin's descriptor and copies it. Called by plugin_load.c for each file that it loads. Never
+ * calls a function of the plugin, nor reads memory that is in no loaded object. */
 #include "descriptor.h"
 #include "../base/error.h"
 #include "../option/option.h"
@@ -14,10 +14,10 @@
 /* Bits of required_features that this hipmm knows. */
 static const uint64_t known_features = 0;
 
-/* More than any plugin's options need: a size beyond is a mistake. */
+/* A larger option struct is an error of the descriptor. */
 enum { MOST_OPTION_BYTES = 1 << 20 };
 
-/* A descriptor being adopted. */
+/* A descriptor that is being copied. */
 struct adoption {
   const char *file; /* for messages */
   struct loaded loaded;
@@ -104,13 +104,13 @@ static enum hipmm_status descriptor_adopt_ops(struct adoption *adoption, const s
   if (!ops->reconfigure) ops->reconfigure = descriptor_reconfigure_nothing;
   if (!ops->visit) ops->visit = descriptor_visit_nothing;
   if (!ops->covers) ops->covers = descriptor_cover_nothing;
-  *ops_out = ops; /* find stays NULL where it is: the core then asks below */
+  *ops_out = ops; /* find may stay NULL: the core then asks below */
   return HIPMM_OK;
 }
 
 /* ---- Tables ---- */
 
-/* A table must be data of a loaded object: reading rows that are not there would end the process. */
+/* A table must be data of a loaded object: reading rows beyond it would end the process. */
 static enum hipmm_status descriptor_check_table(struct adoption *adoption, const char *what, const void *rows,
                                                 uint32_t n, size_t row_bytes)
 {
@@ -121,7 +121,8 @@ static enum hipmm_status descriptor_check_table(struct adoption *adoption, const
                    adoption->file, what, n, row_bytes);
 }
 
-/* Copies `n` rows of `their_bytes` each into rows of `our_bytes`; what they do not have is zero. NULL for no rows. */
+/* Copies `n` rows of `their_bytes` each into rows of `our_bytes`; fields that they lack are zero. NULL without
+ * memory. */
 static void *descriptor_adopt_rows(const void *theirs, uint32_t n, size_t their_bytes, size_t our_bytes)
 {
   char *rows = calloc(n ? n : 1, our_bytes);
@@ -142,7 +143,7 @@ static size_t descriptor_size_in_struct(uint32_t type)
   }
 }
 
-/* What must be given, and what may be NULL. */
+/* Whether a required text is readable, and whether an optional one is, or is NULL. */
 static bool descriptor_has_text(struct adoption *adoption, const char *text)
 {
   return text && loaded_has_text(&adoption->loaded, text);
@@ -169,7 +170,7 @@ static bool descriptor_texts_are_sound(struct adoption *adoption, const struct h
          descriptor_may_have_text(adoption, row->at_least) && descriptor_choices_are_sound(adoption, row);
 }
 
-/* `is_field`: it stands in the rows of a list, of which only the whole can be set. */
+/* `is_field`: the row describes a field of a list's objects; a list can only be set as a whole. */
 static bool descriptor_row_is_sound(struct adoption *adoption, const struct hipmm_option *row, size_t struct_bytes,
                                     bool is_field)
 {
@@ -180,7 +181,7 @@ static bool descriptor_row_is_sound(struct adoption *adoption, const struct hipm
   return row->offset <= struct_bytes && descriptor_size_in_struct(row->type) <= struct_bytes - row->offset;
 }
 
-/* Whether a row before number `end` has its name. */
+/* Whether a row before row `end` has the same name. */
 static bool descriptor_is_repeated(const struct hipmm_option *rows, uint32_t end)
 {
   for (uint32_t i = 0; i < end; i++)
@@ -195,7 +196,7 @@ static void descriptor_free_options(const struct hipmm_option *rows, uint32_t n)
   free((void *)(uintptr_t)rows);
 }
 
-/* `depth` ends a table that contains itself. Rows not yet adopted have no fields of ours: n counts those that have. */
+/* `depth` limits a table that contains itself. */
 static enum hipmm_status descriptor_adopt_options(struct adoption *adoption, const struct hipmm_option *theirs,
                                                   uint32_t n, size_t row_bytes, size_t struct_bytes, int depth,
                                                   const struct hipmm_option **options_out)
@@ -299,7 +300,7 @@ static enum hipmm_status descriptor_check_body(struct adoption *adoption, const 
     return error_set(HIPMM_E_PLUGIN_ABI, "%s: min_upstreams %u is above max_upstreams %u", file, plugin->min_upstreams,
                      plugin->max_upstreams);
   if (plugin->options_bytes > MOST_OPTION_BYTES)
-    return error_set(HIPMM_E_PLUGIN_ABI, "%s: its option struct is said to be %zu bytes long; the most is %d", file,
+    return error_set(HIPMM_E_PLUGIN_ABI, "%s: its option struct has %zu bytes, more than the largest size of %d", file,
                      plugin->options_bytes, MOST_OPTION_BYTES);
   return HIPMM_OK;
 }
@@ -312,7 +313,7 @@ static bool descriptor_names_resources(const struct hipmm_option *row)
   return names;
 }
 
-/* What stands on what is fixed when a resource is created. */
+/* Options that name resources are fixed when the resource is created. */
 static enum hipmm_status descriptor_check_reloadable(const struct hipmm_plugin *plugin, const char *file)
 {
   bool reconfigures = plugin->ops && plugin->ops->reconfigure != descriptor_reconfigure_nothing;

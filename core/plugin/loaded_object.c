@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* loaded_object.c: see loaded.h. Called by descriptor.c. What lies outside of every segment is never touched. */
+/* loaded_object.c: finds the segments of loaded objects. Called by descriptor.c. Never reads outside of every
+ * segment. */
 #include "loaded_object.h"
 
 #include <link.h>

@@ -1,36 +1,35 @@
 /* SPDX-License-Identifier: MIT */
-/* plugin.h: finds and loads plugins. The only user of libltdl. A plugin once loaded stays for the process's life. */
+/* plugin.h: finds plugin files (plugin_path.c) and loads them (plugin_load.c). A plugin once loaded stays for the
+ * process's life. All functions are thread-safe. */
 #ifndef HIPMM_CORE_PLUGIN_PLUGIN_H
 #define HIPMM_CORE_PLUGIN_PLUGIN_H
 
 #include <hipmm/plugin.h>
 #include <stdbool.h>
 
-/* A loaded plugin. `descriptor` is a copy of its own in this hipmm's layout: ops complete, tables with our strides. */
+/* A loaded plugin. `descriptor` is a copy in this hipmm's layout: ops complete, tables with this hipmm's strides. */
 struct plugin {
   struct hipmm_plugin descriptor;
   char *file;
   struct plugin *next;
 };
 
-/* Where plugins are looked for, first hit wins: HIPMM_PLUGIN_PATH, the graph's folders, the build tree or installation
- * around this library, the configured folder. Set-user-id programs skip the environment. */
+/* The folders to search for plugins; the first hit counts. The order is HIPMM_PLUGIN_PATH, the folders here, the build
+ * tree or installation around this library, the configured folder. A set-user-id process skips the environment. Where a
+ * function takes a path, NULL adds no folders. */
 struct plugin_path {
   const char *const *folders; /* the graph's plugin_path */
   size_t n_folders;
 };
 
-/* Finds `type` and loads it. Otherwise the thread's error record says where it was looked for and, if a file was found,
- * why it was refused. */
+/* Finds the plugin of a type and loads it. On failure the error record names the folders that were searched or, if a
+ * file was found, why the file was refused. */
 enum hipmm_status plugin_get(const struct plugin_path *path, const char *type, const struct plugin **plugin_out);
 
 /* Whether there is a file for `type`, good or bad. */
 bool plugin_exists(const struct plugin_path *path, const char *type);
 
-/* The first file of these names, relative to the folders that plugins are looked for in (those of a graph aside). */
-bool plugin_find_beside(const char *const *names, size_t n, char *file, size_t bytes);
-
-/* A file that plugin_scan saw. */
+/* A file that plugin_scan() found. */
 struct plugin_candidate {
   const char *type; /* the file's stem */
   const char *file;
@@ -39,11 +38,32 @@ struct plugin_candidate {
   int shadowed;                /* 1: another file of this type comes before it on the path */
 };
 
-/* Visits every plugin file on the path, sorted by folder order, then name. */
+/* Loads every plugin file on the path and visits it, in the order of the folders, then of the types. */
 void plugin_scan(const struct plugin_path *path, void (*visit)(void *closure, const struct plugin_candidate *candidate),
                  void *closure);
 
-/* All that can be had, sorted by type: an array to be freed with free(); NULL where there is none. */
+/* All plugins on the path that could be loaded, in the order of their types. The caller frees the array with free();
+ * NULL for none. */
 const struct plugin **plugin_all(const struct plugin_path *path, size_t *count_out);
+
+/* ---- Files beside the plugins ---- */
+
+/* Finds the first readable file of these names, relative to the folders that are searched for plugins. */
+bool plugin_find_beside(const char *const *names, size_t n, char *file, size_t bytes);
+
+/* Says where the plugins lie, relative to the folder of the file that this code is linked into: a list of folders ended
+ * by NULL, which lasts for the process's life. For an object that lies elsewhere than the library does. To be called
+ * before any other function here. */
+void plugin_set_places(const char *const *places);
+
+/* ---- Between plugin_path.c and plugin_load.c ---- */
+
+/* Finds the file of a type; HIPMM_E_PLUGIN with the thread's error set if there is none, or `type` is no file name. */
+enum hipmm_status plugin_path_find(const struct plugin_path *path, const char *type, char *file, size_t bytes);
+
+/* Visits the files that plugin_scan() loads. `is_shadowed`: as in struct plugin_candidate. */
+void plugin_path_visit(const struct plugin_path *path,
+                       void (*visit)(void *closure, const char *type, const char *file, bool is_shadowed),
+                       void *closure);
 
 #endif

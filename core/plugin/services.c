@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* services.c: those functions behind struct hipmm_services that need no resource: what went wrong, the log, host
- * memory. Called by runtimes and resources; those for resources alone are in instance_services.c. */
+/* services.c: the functions of struct hipmm_services that need no resource: errors, the log, host memory. Called by
+ * runtimes and resources. The functions for resources alone are in instance_services.c. */
 #include "services.h"
 #include "../base/error.h"
 #include "../base/log.h"
@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-/* Names the option in the thread's record: the stack builder, which knows the graph, adds file and path. */
+/* Writes the option's path; the stack builder, which knows the graph, adds the file and the resource's path. */
 static enum hipmm_status services_fail(const struct hipmm_services *services, enum hipmm_status status,
                                        const char *option, const char *format, ...)
 {

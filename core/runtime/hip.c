@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* hip.c: the runtime in use: which library exports the HIP API for this process, what its error codes mean, and which
- * device is current. libhipmm links no HIP: the library is chosen when the process starts to use hipmm. */
+/* hip.c: chooses the runtime, and wraps the calls that need care: the current device and error codes. libhipmm links no
+ * HIP library: it opens one when the process initialises hipmm. Called by initialisation and by everything above that
+ * calls HIP. */
 #include "hip.h"
 #include "../base/environment.h"
+#include "../base/error.h"
 #include "../base/log.h"
+#include "../graph/graph.h"
 #include "hip_table.h"
 #include "runtime_library.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char *name_in_use;
@@ -24,7 +28,7 @@ static enum hipmm_status hip_use_library(void *library, const char *name, int *c
     return error_set(HIPMM_E_NO_DEVICE, "runtime %s: no device (hipGetDeviceCount: %s)", name,
                      code ? hip_table_functions.GetErrorName(code) : "0 devices");
   }
-  code = hip_table_know_version();
+  code = hip_table_read_version();
   if (code) {
     hip_table_functions.GetLastError();
     return error_set(HIPMM_E_HIP, "runtime %s: hipRuntimeGetVersion failed: %s", name,
@@ -35,7 +39,7 @@ static enum hipmm_status hip_use_library(void *library, const char *name, int *c
   return HIPMM_OK;
 }
 
-/* Opens the library of one runtime and makes it the one in use if it has a device. */
+/* Opens the library of one runtime, and uses it if it has a device. */
 static enum hipmm_status hip_try_runtime(const struct graph *graph, const char *name, int *count_out)
 {
   void *library;
@@ -57,15 +61,15 @@ static enum hipmm_status hip_try_each(const struct graph *graph, const char **na
       *name_out = order[i];
       return HIPMM_OK;
     }
-    log_line(HIPMM_LOG_INFO, "runtime", "not %s: %s", order[i], hipmm_last_error_message());
+    log_line(HIPMM_LOG_INFO, "auto", "%s", hipmm_last_error_message());
     size_t used = strlen(reasons);
     snprintf(reasons + used, sizeof reasons - used, "%s%s", used ? "; " : "", hipmm_last_error_message());
   }
   return error_set(HIPMM_E_NO_DEVICE, "no runtime has a device: %s", reasons);
 }
 
-/* The table is constant once in use; the runtime itself may be configured anew. */
-static enum hipmm_status hip_open_again(const struct graph *graph, const char *wanted, int *count_out)
+/* The table is constant after the first use; only the runtime itself may be configured again. */
+static enum hipmm_status hip_reopen(const struct graph *graph, const char *wanted, int *count_out)
 {
   void *library;
   if (strcmp(wanted, "auto") && strcmp(wanted, name_in_use))
@@ -82,7 +86,7 @@ enum hipmm_status hip_open(const struct graph *graph, int *count_out)
 {
   const char *wanted = environment_get("HIPMM_RUNTIME"), *name = NULL;
   if (!wanted || !*wanted) wanted = graph->runtime;
-  if (name_in_use) return hip_open_again(graph, wanted, count_out);
+  if (name_in_use) return hip_reopen(graph, wanted, count_out);
   bool automatic = !strcmp(wanted, "auto");
   enum hipmm_status status =
       automatic ? hip_try_each(graph, &name, count_out) : hip_try_runtime(graph, wanted, count_out);

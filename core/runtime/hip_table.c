@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* hip_table.c: the one place of the core that knows HIP: fills the table of HIP functions from a shared library
- * that exports them, and adapts the few whose structs or numbers changed between HIP's releases. Called by hip.c, which
- * chooses the library. */
+/* hip_table.c: fills the table of HIP functions from a shared library that exports them, and adapts the few functions
+ * whose structs or numbers changed between HIP's releases. Called by hip.c, which chooses the library. The only file of
+ * the core that includes HIP's headers. */
 #include "hip_table.h"
 #include "peer_access.h"
 
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What plugin.h says of HIP's numbers, held against HIP's header. */
+/* The numbers in plugin.h must be those of HIP's header. */
 #define SAME(ours, hips) _Static_assert((int)(ours) == (int)(hips), #hips)
 SAME(HIPMM_HIP_SUCCESS, hipSuccess);
 SAME(HIPMM_HIP_ERROR_INVALID_VALUE, hipErrorInvalidValue);
@@ -56,8 +56,8 @@ SAME(HIPMM_HIP_DEVICE_MEMORY_POOLS, hipDeviceAttributeMemoryPoolsSupported);
 SAME(HIPMM_HIP_DEVICE_VIRTUAL_MEMORY, hipDeviceAttributeVirtualMemoryManagementSupported);
 #endif
 
-/* hipMemAllocationProp as HIP up to 5.2 declares it, and from 5.3 on. Which one a library takes is told by its version,
- * not by the header that we are built with. */
+/* hipMemAllocationProp as HIP up to 5.2 declares it, and from 5.3 on. The library's version decides which one it takes,
+ * not the header that hipmm is built with. */
 struct allocation_prop_5_2 {
   unsigned char compression_type;
   hipMemLocation location;
@@ -93,8 +93,9 @@ struct hipmm_hip hip_table_functions;
 
 static int runtime_version;
 
-/* The calls that no thread may make while one captures a graph, unless it lifts that for itself: NAME, PARAMETERS,
- * ARGUMENTS. A program that captures cannot know when its allocator makes one. */
+/* The calls that HIP forbids to every thread while one thread captures a graph, unless the calling thread relaxes its
+ * capture mode: NAME, PARAMETERS, ARGUMENTS. A program that captures cannot know when its allocator makes such a
+ * call. */
 #define UNSAFE_IN_CAPTURE(X)                                                                          \
   X(DeviceSynchronize, (void), ())                                                                    \
   X(Malloc, (void **ptr, size_t bytes), (ptr, bytes))                                                 \
@@ -139,23 +140,23 @@ static struct {
 
 /* ---- Captures ---- */
 
-enum { MODE_AS_IT_WAS = -1 };
+enum { MODE_UNCHANGED = -1 };
 
-/* hipStreamCaptureModeRelaxed for the calling thread. Returns the mode before; MODE_AS_IT_WAS if it stays. */
+/* Sets hipStreamCaptureModeRelaxed for the calling thread. Returns the previous mode; MODE_UNCHANGED on failure. */
 static int hip_table_relax(void)
 {
   hipStreamCaptureMode mode = hipStreamCaptureModeRelaxed;
-  if (!raw.ThreadExchangeStreamCaptureMode) return MODE_AS_IT_WAS;
+  if (!raw.ThreadExchangeStreamCaptureMode) return MODE_UNCHANGED;
   if (!raw.ThreadExchangeStreamCaptureMode(&mode)) return (int)mode;
   hip_table_functions.GetLastError();
-  return MODE_AS_IT_WAS;
+  return MODE_UNCHANGED;
 }
 
-/* And back: tried again if that fails, since the mode is the program's. */
+/* Restores the mode, which is the program's: a failed call is tried twice. */
 static void hip_table_restore(int mode)
 {
   hipStreamCaptureMode exchanged = (hipStreamCaptureMode)mode;
-  if (mode == MODE_AS_IT_WAS || !raw.ThreadExchangeStreamCaptureMode(&exchanged)) return;
+  if (mode == MODE_UNCHANGED || !raw.ThreadExchangeStreamCaptureMode(&exchanged)) return;
   exchanged = (hipStreamCaptureMode)mode;
   raw.ThreadExchangeStreamCaptureMode(&exchanged);
   hip_table_functions.GetLastError();
@@ -173,7 +174,7 @@ UNSAFE_IN_CAPTURE(RELAXED)
 
 /* ---- Structs and numbers ---- */
 
-static union allocation_prop hip_table_memory_of(int device)
+static union allocation_prop hip_table_allocation_prop(int device)
 {
   hipMemLocation location = {.type = hipMemLocationTypeDevice, .id = device};
   union allocation_prop prop;
@@ -188,7 +189,7 @@ static union allocation_prop hip_table_memory_of(int device)
   return prop;
 }
 
-/* The struct ends in reserved bytes, of which later releases gave some a meaning. */
+/* The struct ends in reserved bytes, to some of which later releases gave a meaning. */
 static int hip_table_create_pool_of_type(hipMemPool_t *pool, int device, int allocation_type, int handle_type)
 {
   hipMemPoolProps props;
@@ -231,7 +232,7 @@ static int hip_table_get_pool_access(int *access, hipMemPool_t pool, int device)
   return code;
 }
 
-/* HIP writes a descriptor into what may be as large as a pointer. ROCm up to 5.4 says success and does nothing, here
+/* HIP writes the descriptor into a handle of a pointer's size. ROCm up to 5.4 returns success and does nothing, here
  * and in the import. */
 static int hip_table_export_pool(int *fd, hipMemPool_t pool)
 {
@@ -246,7 +247,7 @@ static int hip_table_export_pool(int *fd, hipMemPool_t pool)
   return code;
 }
 
-/* The descriptor travels as the pointer's value, and NULL is refused: descriptor 0 goes under another number. */
+/* The descriptor is passed as a pointer's value, and NULL is refused: descriptor 0 is duplicated first. */
 static int hip_table_import_pool(hipMemPool_t *pool, int fd)
 {
   int copy = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
@@ -261,7 +262,7 @@ static int hip_table_import_pool(hipMemPool_t *pool, int fd)
 
 static int hip_table_allocation_granularity(size_t *bytes, int device)
 {
-  union allocation_prop prop = hip_table_memory_of(device);
+  union allocation_prop prop = hip_table_allocation_prop(device);
   return raw.MemGetAllocationGranularity(bytes, &prop, hipMemAllocationGranularityMinimum);
 }
 
@@ -272,7 +273,7 @@ static int hip_table_reserve_addresses(void **ptr, size_t bytes, size_t alignmen
 
 static int hip_table_create_memory(hipMemGenericAllocationHandle_t *handle, size_t bytes, int device)
 {
-  union allocation_prop prop = hip_table_memory_of(device);
+  union allocation_prop prop = hip_table_allocation_prop(device);
   return raw.MemCreate(handle, bytes, &prop, 0);
 }
 
@@ -292,7 +293,7 @@ static int hip_table_enable_peer_access(int peer, unsigned flags)
 {
   int device, code = raw.DeviceEnablePeerAccess(peer, flags);
   bool is_enabled = !code || code == hipErrorPeerAccessAlreadyEnabled;
-  if (is_enabled && !hip_table_functions.GetDevice(&device)) peer_access_note(device, peer);
+  if (is_enabled && !hip_table_functions.GetDevice(&device)) peer_access_record(device, peer);
   return code;
 }
 
@@ -398,7 +399,7 @@ static void hip_table_put_adapters(void)
   hip_table_functions.MemMap = raw.MemMap ? hip_table_map_memory : NULL;
   hip_table_functions.MemSetAccess = raw.MemSetAccess ? hip_table_set_access : NULL;
   hip_table_functions.DeviceEnablePeerAccess = raw.DeviceEnablePeerAccess ? hip_table_enable_peer_access : NULL;
-  /* Without modes there is nothing to lift, and the table has the library's own functions. */
+  /* A library without capture modes needs no wrappers. */
 #define PUT(name, parameters, arguments) \
   hip_table_functions.name = raw.name && raw.ThreadExchangeStreamCaptureMode ? relaxed_##name : raw.name;
   UNSAFE_IN_CAPTURE(PUT)
@@ -412,7 +413,7 @@ const char *hip_table_find(void *library)
   return missing;
 }
 
-int hip_table_know_version(void)
+int hip_table_read_version(void)
 {
   return hip_table_functions.RuntimeGetVersion(&runtime_version);
 }

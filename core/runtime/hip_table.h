@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* hip_table.h: the table of HIP functions; hip.c's business, others see it through hip_table(). */
+/* hip_table.h: the table of HIP functions. Included by hip.c only; other files use hip_table(). */
 #ifndef HIPMM_CORE_RUNTIME_HIP_TABLE_H
 #define HIPMM_CORE_RUNTIME_HIP_TABLE_H
 
 #include <hipmm/plugin.h>
 
-/* Filled by find; constant once a runtime is in use. */
+/* Filled by hip_table_find(); constant once a runtime is in use. */
 extern struct hipmm_hip hip_table_functions;
 
-/* Takes every function from the library; the name of the first that hipmm needs and that is not there, or NULL. */
+/* Fills the table from the library. Returns the name of the first required function that is missing, NULL if none
+ * is. */
 const char *hip_table_find(void *library);
 
-/* Asks the runtime for its release, which decides on structs, and returns HIP's code; and what it said. */
-int hip_table_know_version(void);
+/* Asks the runtime for its version, which decides on the layout of structs; returns HIP's code. And that version. */
+int hip_table_read_version(void);
 int hip_table_version(void);
 
 #endif

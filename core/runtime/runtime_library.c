@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* runtime_library.c: finds and opens the shared library of a runtime. Knows where runtimes live, nothing of the HIP API. */
+/* runtime_library.c: finds and opens the shared library of a runtime, and configures it if it is a plugin of hipmm.
+ * Called by hip.c. Never calls the HIP API. */
 #include "runtime_library.h"
 #include "../base/environment.h"
 #include "../base/log.h"
@@ -26,7 +27,7 @@ static enum hipmm_status runtime_library_open(const char *file, void **library_o
 static enum hipmm_status runtime_library_open_amd(void **library_out)
 {
   static const char *const files[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"};
-  /* One that the program uses already comes first: the memory of another release would be of no use to it. */
+  /* A library that the program uses already comes first: the program cannot use memory of another release. */
   for (size_t i = 0; i < sizeof files / sizeof *files; i++)
     if ((*library_out = dlopen(files[i], RTLD_NOW | RTLD_NOLOAD))) return HIPMM_OK;
   for (size_t i = 0; i < sizeof files / sizeof *files; i++)
@@ -45,24 +46,25 @@ static const char *runtime_library_variable_of(const char *type, char *buffer, s
 
 /* The runtime's options: what the graph says if it names this runtime, then the environment over it. */
 static bool runtime_library_read_options(const struct graph *graph, const struct hipmm_plugin *descriptor,
-                                         json_t *object, struct diagnostics *report, void *options)
+                                         json_t *object, struct diagnostics *diagnostics, void *options)
 {
   char variable[64];
   runtime_library_variable_of(descriptor->type, variable, sizeof variable);
   const char *text = environment_get(variable);
   bool named = !strcmp(graph->runtime, descriptor->type);
   static const char *const keys[] = {"type", NULL};
-  struct option_context context = {.report = report,
+  struct option_context context = {.diagnostics = diagnostics,
                                    .path = text ? variable : "/runtime",
                                    .keys = keys,
                                    .owner = descriptor->type,
                                    .takes_objects = true};
   if (named) json_object_update(object, graph->runtime_object);
-  if (text && !option_overlay(descriptor->options, descriptor->n_options, variable, text, object, report)) return false;
+  if (text && !option_overlay(descriptor->options, descriptor->n_options, variable, text, object, diagnostics))
+    return false;
   return option_fill(descriptor->options, descriptor->n_options, object, &context, options);
 }
 
-/* What a runtime was configured with; it may point into it for as long as it is in use. */
+/* The configuration of a runtime, which may point into it while the runtime is in use. */
 struct configuration {
   struct hipmm_services services;
   const struct hipmm_plugin *descriptor;
@@ -70,7 +72,7 @@ struct configuration {
   void *options;
 };
 
-static void runtime_library_configuration_free(struct configuration *configuration)
+static void runtime_library_free(struct configuration *configuration)
 {
   if (!configuration) return;
   const struct hipmm_plugin *descriptor = configuration->descriptor;
@@ -80,51 +82,44 @@ static void runtime_library_configuration_free(struct configuration *configurati
   free(configuration);
 }
 
-static struct configuration *runtime_library_configuration_new(const struct hipmm_plugin *descriptor)
-{
-  struct configuration *configuration = calloc(1, sizeof *configuration);
-  if (!configuration) return NULL;
-  configuration->services = services_plain(descriptor->type);
-  configuration->descriptor = descriptor;
-  configuration->object = json_object();
-  return configuration;
-}
-
-/* Fills the options and hands them over; what holds them stays until the runtime is configured anew. */
+/* Fills the options and configures the runtime. The configuration lives until the next one replaces it. */
 static enum hipmm_status runtime_library_configure_with(const struct graph *graph, struct configuration *configuration)
 {
   static struct configuration *in_force;
   const struct hipmm_plugin *descriptor = configuration->descriptor;
-  struct diagnostics report = {.source = graph->source};
+  struct diagnostics diagnostics = {.source = graph->source};
   void *options = calloc(1, descriptor->options_bytes + 1), *self;
   if (!options || !configuration->object) {
     free(options);
     return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   }
-  if (!runtime_library_read_options(graph, descriptor, configuration->object, &report, options)) {
-    enum hipmm_status status = diagnostics_raise(&report);
-    diagnostics_clear(&report);
+  if (!runtime_library_read_options(graph, descriptor, configuration->object, &diagnostics, options)) {
+    enum hipmm_status status = diagnostics_raise(&diagnostics);
+    diagnostics_clear(&diagnostics);
     free(options);
     return status;
   }
   configuration->options = options;
   enum hipmm_status status = descriptor->create(&configuration->services, options, NULL, 0, &self);
   if (status) return status;
-  runtime_library_configuration_free(in_force);
+  runtime_library_free(in_force);
   in_force = configuration;
   return HIPMM_OK;
 }
 
 static enum hipmm_status runtime_library_configure(const struct graph *graph, const struct hipmm_plugin *descriptor)
 {
-  struct configuration *configuration = runtime_library_configuration_new(descriptor);
+  struct configuration *configuration = calloc(1, sizeof *configuration);
   if (!configuration) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  configuration->services = services_plain(descriptor->type);
+  configuration->descriptor = descriptor;
+  configuration->object = json_object();
   enum hipmm_status status = runtime_library_configure_with(graph, configuration);
-  if (status) runtime_library_configuration_free(configuration);
+  if (status) runtime_library_free(configuration);
   return status;
 }
 
-/* A graph's own word was looked at when it was read: this one is HIPMM_RUNTIME's. */
+/* A runtime in the graph was checked when the graph was read: this one is in HIPMM_RUNTIME. */
 static enum hipmm_status runtime_library_refuse_unknown(const char *word, const char *nearest)
 {
   char shown[TEXT_QUOTE_BYTES];

@@ -54,7 +54,7 @@ bool instance_options_new(struct instance *instance, const json_t *object, const
     diagnostics_add(report, HIPMM_E_OUT_OF_MEMORY, path, "no host memory for the options");
     return false;
   }
-  struct option_context context = {.report = report,
+  struct option_context context = {.diagnostics = report,
                                    .path = path,
                                    .owner = plugin->type,
                                    .free_bytes = instance->free_bytes,

@@ -4,6 +4,7 @@
 #include "../base/lifecycle.h"
 #include "../base/log.h"
 #include "../base/text.h"
+#include "../base/units.h"
 #include "stack.h"
 
 #include <stdio.h>

@@ -5,6 +5,7 @@
 #include "../base/cancel.h"
 #include "../base/log.h"
 #include "../base/text.h"
+#include "../base/units.h"
 #include "../runtime/hip.h"
 #include "instance_options.h"
 #include "instance_services.h"

@@ -4,17 +4,17 @@
     import cupy, hipmm_cupy
     cupy.cuda.set_allocator(hipmm_cupy.Allocator().malloc)      # HIPMM_CONFIG names the graph
 
-For a program that works on one stream this does as well, without Python on the way:
+A program that works on one stream can do the same without Python in the allocation path:
 
     library = ctypes.CDLL("libhipmm.so")
     address = lambda name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value
     cupy.cuda.set_allocator(cupy.cuda.memory.CFunctionAllocator(
         stream.ptr, address("hipmm_cupy_malloc"), address("hipmm_cupy_free"), stream).malloc)
 
-A block is allocated for CuPy's current stream and freed on the same one, as CuPy's own pool does it. A program that uses
-it on a further stream makes the first wait for that before it lets go of the array.
+A block is allocated for CuPy's current stream and freed on the same stream, as in CuPy's own pool. A program that uses
+the block on another stream must make the first stream wait for that work before the array is deleted.
 
-The library is found as libhipmm.so, or where HIPMM_LIBRARY says.
+HIPMM_LIBRARY is the path of the library; the default is libhipmm.so.
 """
 
 import ctypes
@@ -24,7 +24,7 @@ import cupy
 
 
 class Allocator:
-    """Hands on to a CFunctionAllocator per stream, and keeps the streams alive, which makes their blocks cheap to reuse."""
+    """Uses one CFunctionAllocator per stream, and keeps the streams alive, so that their blocks are cheap to reuse."""
 
     def __init__(self, path=None):
         self._library = ctypes.CDLL(path or os.environ.get("HIPMM_LIBRARY") or "libhipmm.so")
@@ -48,8 +48,8 @@ class Allocator:
         memory = malloc(nbytes)
         if nbytes and not memory.ptr:
             raise cupy.cuda.memory.OutOfMemoryError(nbytes, 0) from MemoryError(self.last_error())
-        # Streams of CuPy's own live as long as they are referred to; those of others nobody here can speak for. Not before
-        # the first allocation: hipmm is initialised now.
+        # CuPy's own streams live as long as a reference to them; the lifetime of other streams is unknown. The first
+        # allocation has initialised hipmm.
         if is_new and isinstance(stream, cupy.cuda.Stream) and stream.ptr > 2:
             self._library.hipmm_stream_retain(device, stream.ptr)
         return memory

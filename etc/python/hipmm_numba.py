@@ -6,12 +6,12 @@
 
 or, without a change to the program, NUMBA_CUDA_MEMORY_MANAGER=hipmm_numba. HIPMM_CONFIG names the graph.
 
-Numba gives no stream, and an array may be let go of while work on any of them still uses it. So a free is a point in
-the default stream: it comes after all work that Numba's own streams have been given by then, and theirs from then on
-comes after it. The host does not wait. Streams made elsewhere that do not wait for the default stream
-(external_stream()) are the program's own to synchronise.
+Numba passes no stream, and an array may be deleted while work on any stream still uses it. So each free is ordered in the
+default stream: after all work that was submitted to Numba's own streams so far, and before their later work. The host
+does not wait. The program must synchronise streams of another origin (external_stream()) that do not wait for the
+default stream.
 
-The library is found as libhipmm.so, or where HIPMM_LIBRARY says.
+HIPMM_LIBRARY is the path of the library; the default is libhipmm.so.
 """
 
 import ctypes
@@ -47,8 +47,8 @@ _events = {}  # of the fences, by device
 
 
 def _fence(device):
-    """Between what the device's streams have been given and what they will be. When the driver refuses, its work is
-    over: the process ends, or the context is gone."""
+    """Orders earlier work of the device's streams before their later work. If the driver fails, there is no work left: the
+    process is ending, or the context was destroyed."""
     disable_timing, default_stream = 2, None
     if device not in _events:
         event = ctypes.c_void_p()
@@ -60,7 +60,7 @@ def _fence(device):
 
 
 def _free(address, device):
-    """On whatever device the thread is: an array is let go of where its last reference happens to be."""
+    """Frees on `device`. The thread that deletes the last reference may have another current device."""
     previous = ctypes.c_int()
     is_there = _library.hipmm_device_enter(device, ctypes.byref(previous)) == 0
     if is_there:
@@ -71,17 +71,17 @@ def _free(address, device):
 
 
 def _device_pointer(address):
-    """As Numba's own driver calls want it: NVIDIA's binding, which newer releases always use, or ctypes."""
+    """The pointer type of Numba's driver calls: of NVIDIA's binding, which newer releases always use, or of ctypes."""
     binding = getattr(driver, "binding", None)
     return binding.CUdeviceptr(address) if binding else ctypes.c_uint64(address)
 
 
 class _Device(int):
-    """What stands in `allocations` for a block of ours: the device it is on. Numba's host memory stands there too."""
+    """The entry of a block of hipmm in `allocations`: its device. Numba's host memory has entries there too."""
 
 
 class Manager(GetIpcHandleMixin, HostOnlyCUDAMemoryManager):
-    """Device memory from hipmm; pinned and mapped host memory as Numba does it."""
+    """Device memory from hipmm; pinned and mapped host memory from Numba."""
 
     def initialize(self):
         super().initialize()

@@ -10,12 +10,13 @@ or, beside PyTorch's own allocator and with captured graphs:
         ...
 
 torch.multiprocessing cannot send tensors on a device after use(): PyTorch's pluggable allocators have no IPC handles
-("CUDAPluggableAllocator does not yet support shareIPcHandle"). It can send those of pool() where the graph has no
-sub-allocator, as in {"stack": ["statistics", "device"]}: PyTorch takes each block of hipmm's for an allocation of the
-driver, and only those can be shared. Of a part of one, such as a block of `pool` with "growth": "segments", another
-process would find the data at the start of the whole: that, and mapped memory, raise an error.
+("CUDAPluggableAllocator does not yet support shareIPcHandle"). It can send tensors of pool() if the graph has no
+sub-allocator, as in {"stack": ["statistics", "device"]}: PyTorch treats each block of hipmm as an allocation of the
+driver, and only such allocations can be shared. For a part of an allocation, such as a block of `pool` with "growth":
+"segments", another process would read the data at the start of the allocation. Such a block, and mapped memory, raise an
+error.
 
-The library is found as libhipmm.so, or where HIPMM_LIBRARY says.
+HIPMM_LIBRARY is the path of the library; the default is libhipmm.so.
 """
 
 import ctypes
@@ -23,7 +24,7 @@ import os
 
 import torch
 
-# The setter (the first of these names that this PyTorch has), and the function for it.
+# The setter (the first of these names that this PyTorch has), and its function.
 _HOOKS = (
     (("set_init_fn",), "hipmm_torch_init"),
     (("set_reset_fn",), "hipmm_torch_reset"),
@@ -56,7 +57,7 @@ def _address(library, name):
 
 
 def allocator(path=None):
-    """The allocator with all its hooks, for change_current_allocator() or MemPool."""
+    """The allocator with all hooks, for change_current_allocator() or MemPool."""
     path = _path(path)
     pluggable = torch.cuda.memory.CUDAPluggableAllocator(path, "hipmm_torch_malloc", "hipmm_torch_free")
     library = ctypes.CDLL(path)
@@ -72,10 +73,10 @@ def allocator(path=None):
 
 
 def use(path=None):
-    """Makes hipmm the allocator of this process, which must not have used CUDA before. Memory that is not there raises
+    """Makes hipmm the allocator of this process, which must not have used CUDA before. An allocation that fails raises
     RuntimeError, "CUDA out of memory...".
 
-    PyTorch does not look for NULL, so the error is raised where it is found, by std::__throw_runtime_error.
+    PyTorch does not check for NULL, so hipmm raises the error itself, with std::__throw_runtime_error.
     """
     pluggable = allocator(path)
     try:
@@ -90,7 +91,7 @@ def use(path=None):
 
 
 def _segment(address):
-    """Where the memory begins that PyTorch's own allocator cut this address out of; None where it did not."""
+    """The start of the segment of PyTorch's own allocator that contains the address; None if there is none."""
     for segment in torch.cuda.memory_snapshot():
         if segment["address"] <= address < segment["address"] + segment["total_size"]:
             return segment["address"]
@@ -98,8 +99,8 @@ def _segment(address):
 
 
 def _guard_sharing(path):
-    """PyTorch takes each segment of its own allocator for an allocation of the driver: before it shares a storage, this
-    looks whether that is so. Without it the other process would find other data."""
+    """Checks, before PyTorch shares a storage, that its segment is an allocation of the driver, as PyTorch assumes.
+    Otherwise the other process would read other data."""
     share = getattr(torch.UntypedStorage, "_share_cuda_", None)
     if share is None or hasattr(share, "hipmm"):
         return
@@ -119,9 +120,9 @@ def _guard_sharing(path):
 
 
 def pool(path=None):
-    """A MemPool whose memory comes from hipmm, while PyTorch's own allocator stays in force and cuts it up.
+    """A MemPool whose memory comes from hipmm, and is divided by PyTorch's own allocator, which stays in force.
 
-    To send its tensors to other processes, see above which graphs will do.
+    See above for the graphs whose tensors can be sent to other processes.
     """
     pluggable = allocator(path)
     _guard_sharing(_path(path))

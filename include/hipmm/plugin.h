@@ -6,14 +6,13 @@
  *     const struct hipmm_plugin mine_LTX_hipmm_plugin = {HIPMM_PLUGIN_HEAD, .type = "mine", …};
  *
  * (the name is the file's stem, then _LTX_hipmm_plugin; a third party may also export plain `hipmm_plugin`). The
- * descriptor is pure data: it, its tables and their texts are constants of loaded objects, which is checked, and not
- * memory of the heap. Nothing of a plugin runs before `create`. Whatever the descriptor says (options with
- * their defaults, ranges and words of explanation, values, actions) is the documentation: `hipmm describe`, the JSON
- * Schema, validation and error messages are all derived from it.
+ * descriptor is pure data: the descriptor, its tables and their texts must be constants of loaded objects, not memory
+ * of the heap; hipmm checks this. No function of a plugin runs before `create`. The descriptor's options (with their
+ * defaults, ranges and doc lines), values and actions are the documentation: `hipmm describe`, the JSON Schema,
+ * validation and error messages are all derived from them.
  *
- * Growth: structs that cross the border only grow at their end and say how large they are. A plugin built against an
- * older plugin.h of the same HIPMM_PLUGIN_ABI works for ever.
- */
+ * Compatibility: a struct that crosses the border grows only at its end and begins with its size. A plugin that was
+ * built against an older plugin.h of the same HIPMM_PLUGIN_ABI always works. / */
 #ifndef HIPMM_PLUGIN_H
 #define HIPMM_PLUGIN_H
 
@@ -26,7 +25,7 @@ extern "C" {
 
 #define HIPMM_PLUGIN_ABI 1
 
-/* Every resource aligns to at least this, as RMM and HIP do. */
+/* The smallest alignment of every resource in bytes, as in RMM and HIP. */
 #define HIPMM_ALIGNMENT 256
 
 #if defined(__GNUC__)
@@ -39,152 +38,154 @@ extern "C" {
 
 /* ---- The resource ---------------------------------------------------------------------------------------------- */
 
-/* A block of memory that a resource gave out. */
+/* A live block of a resource. */
 struct hipmm_block {
-  void *ptr;    /* as allocate gave it */
-  size_t bytes; /* as requested of allocate */
+  void *ptr;    /* as allocate returned it */
+  size_t bytes; /* as requested */
 };
 
-/* A piece of what a resource holds, for introspection. */
+/* The states of a range of memory that a resource holds, for introspection. */
 enum hipmm_extent_state {
-  HIPMM_EXTENT_LIVE = 1, /* the application's */
+  HIPMM_EXTENT_LIVE = 1, /* allocated */
   HIPMM_EXTENT_FREE,     /* free on every stream */
-  HIPMM_EXTENT_PENDING,  /* free on `stream`; others must wait for its work */
+  HIPMM_EXTENT_PENDING,  /* free on `stream`; other streams must wait for its work */
   HIPMM_EXTENT_CACHED    /* free, kept for one thread */
 };
 
-/* What else is to be said of it. */
+/* Flags of such a range. */
 enum {
-  HIPMM_EXTENT_BARRIER =
-      1, /* never joined with what lies before it, even where that ends here: it begins what the upstream
-                              gave in one piece, follows a gap, or blocks of this resource are never joined */
-  HIPMM_EXTENT_MOVABLE =
-      2 /* free memory that can be put under other addresses: all such memory together serves a request
-                              as if it were in one piece */
+  /* Never joined with the memory before it, even if that ends here: it begins an upstream's block, follows a hole, or
+   * blocks of this resource are never joined. */
+  HIPMM_EXTENT_BARRIER = 1,
+
+  /* Free memory that can be remapped: all such memory together serves a request as if it were in one piece. */
+  HIPMM_EXTENT_MOVABLE = 2
 };
 
+/* A range of memory that a resource holds. */
 struct hipmm_extent {
   const void *ptr;
   size_t bytes;       /* of a live block: as requested */
   uint32_t state;     /* enum hipmm_extent_state */
   uint32_t flags;     /* HIPMM_EXTENT_… */
-  hipStream_t stream; /* of a live block: that it was allocated for; of a pending or cached one: that it was freed on */
+  hipStream_t stream; /* on which a live block was allocated, and a pending or cached one was freed */
 };
 
-/* Virtual memory: physical pieces that can be put under any address of a reserved range, and moved without copying.
- * Offered by sources that have it; a sub-allocator directly above may use it in place of allocate. All sizes are
- * multiples of the granularity. Thread-safe. */
+/* Virtual memory: chunks of physical memory that can be mapped at any address of a reserved range, and remapped without
+ * copying. Sources may offer it; a sub-allocator directly above may use it instead of allocate. All sizes are in bytes
+ * and multiples of the granularity. Thread-safe. Each function reports its failure, as an op does. */
 struct hipmm_mapping {
   size_t struct_size;
 
-  /* The smallest piece. HIPMM_E_NOT_SUPPORTED where this runtime or device has no virtual memory. */
+  /* The size of the smallest chunk. HIPMM_E_NOT_SUPPORTED if this runtime or device has no virtual memory. */
   enum hipmm_status (*granularity)(void *self, size_t *bytes_out);
 
-  /* Address space without memory. */
+  /* Reserves address space without memory, and frees it. */
   enum hipmm_status (*reserve)(void *self, size_t bytes, void **address_out);
   enum hipmm_status (*unreserve)(void *self, void *address, size_t bytes);
 
-  /* Physical memory without an address. Counted as held. */
-  enum hipmm_status (*create)(void *self, size_t bytes, void **piece_out);
-  enum hipmm_status (*destroy)(void *self, void *piece, size_t bytes);
+  /* Creates a chunk of physical memory without an address, and destroys it. The chunk counts as held. */
+  enum hipmm_status (*create)(void *self, size_t bytes, void **chunk_out);
+  enum hipmm_status (*destroy)(void *self, void *chunk, size_t bytes);
 
-  /* Puts a whole piece at `address`, readable and writable by the device and by every other device of the process that
-   * can reach it; takes it away again. No work may use the address during unmap. */
-  enum hipmm_status (*map)(void *self, void *address, size_t bytes, void *piece);
+  /* Maps a whole chunk at `address`, readable and writable by the device and by every other device of the process that
+   * can reach it, and unmaps it. No work may use the address during unmap. */
+  enum hipmm_status (*map)(void *self, void *address, size_t bytes, void *chunk);
   enum hipmm_status (*unmap)(void *self, void *address, size_t bytes);
 
-  /* Nonzero if a piece may be mapped at several addresses at once, where later work finds what earlier work wrote,
-   * whichever address each uses. NULL: no. */
+  /* Nonzero if a chunk may be mapped at several addresses at once, and work sees what earlier work wrote through
+   * another of them. NULL: no. */
   int (*may_alias)(void *self);
 
-  /* Nonzero if map takes tens of microseconds, as a driver's does, so that who moves pieces had better have fewer and
-   * larger ones, at some cost in memory. NULL: no. */
+  /* Nonzero if mapping is slow (tens of microseconds, as a driver's): prefer fewer, larger chunks, at some cost in
+   * memory. NULL: no. */
   int (*is_slow)(void *self);
 
-  /* Why one should do without all of this unless the user asks for it, as half a sentence that lives for ever; NULL if
-   * nothing speaks against it. Left NULL: nothing does. */
+  /* Static string: why `auto` should not use virtual memory, as the end of a sentence. NULL, as result or as function,
+   * if there is no objection. */
   const char *(*discouraged_reason)(void *self);
 };
 
-/* Memory between processes. Offered by sources over a driver's pool (hipmm/share.h). Thread-safe. */
+/* Memory shared between processes (hipmm/share.h). Sources over a driver's pool may offer it. Thread-safe. */
 struct hipmm_pool_pointer;
 
 struct hipmm_sharing {
   size_t struct_size;
 
-  /* A file descriptor of the pool, the caller's to close. */
+  /* A file descriptor of the pool. The caller closes it. */
   enum hipmm_status (*export_fd)(void *self, int *fd_out);
 
-  /* What another process needs to know of the live block at `ptr`. */
+  /* Describes the live block at `ptr` for another process. */
   enum hipmm_status (*export_pointer)(void *self, const void *ptr, struct hipmm_pool_pointer *pointer_out);
 
-  /* The memory that another process's pointer stands for, as a live block of this resource. */
+  /* Imports another process's block as a live block of this resource. */
   enum hipmm_status (*import_pointer)(void *self, const struct hipmm_pool_pointer *pointer, void **ptr_out);
 };
 
-/* What a resource does. `self` is what create gave. Every op is called from any thread at any time between create and
- * destroy, unless the descriptor says HIPMM_PLUGIN_NOT_THREAD_SAFE. Left NULL, an optional op is filled in at load.
- * A failing op has reported why through its services, or returns what an upstream returned. */
+/* The operations of a resource. `self` is what create returned. Any thread calls any op between create and destroy,
+ * unless the descriptor has HIPMM_PLUGIN_NOT_THREAD_SAFE. An optional op that is NULL is filled in at load. A failing
+ * op has reported the reason through its services, or returns the status of an upstream. */
 struct hipmm_ops {
   size_t struct_size;
 
-  /* Required. `alignment` is a power of two, at least HIPMM_ALIGNMENT. Zero bytes: a NULL pointer and success (they
-   * are passed down all the same, since adaptors count and log them). Memory is ready for work on `stream`. */
+  /* Required. `alignment` is a power of two, at least HIPMM_ALIGNMENT. The memory is ready for work on `stream`. Zero
+   * bytes give NULL and succeed (adaptors pass them down, since adaptors count and log them). */
   enum hipmm_status (*allocate)(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out);
 
-  /* Required. `bytes` is 0 where the caller does not know the size. NULL is no error. A pointer that is not live here
-   * is HIPMM_E_POINTER, another size than was allocated HIPMM_E_SIZE: both change nothing. */
+  /* Required. `bytes` is 0 if the caller does not know the size. NULL is not an error. A pointer that is not live here
+   * is HIPMM_E_POINTER, a wrong size HIPMM_E_SIZE; both change nothing. */
   enum hipmm_status (*deallocate)(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream);
 
-  /* Gives idle memory above `keep_bytes` back to the upstreams. The core calls it top down. Default: nothing to do. */
+  /* Returns free memory above `keep_bytes` to the upstreams. The core calls it from the top down. Default: nothing. */
   enum hipmm_status (*trim)(void *self, size_t keep_bytes);
 
   /* The value in row `index` of the descriptor's values. */
   enum hipmm_status (*query)(void *self, size_t index, int64_t *value_out);
 
-  /* Does the action in row `index` of the descriptor's actions, atomically, and writes what all of the descriptor's
-   * values were for it into values_out, in the order of its rows. */
+  /* Performs the action in row `index` of the descriptor's actions, atomically, and writes all of the descriptor's
+   * values as they were for the action into values_out, in the order of the rows. */
   enum hipmm_status (*perform)(void *self, size_t index, int64_t *values_out);
 
-  /* The live block that starts at `ptr`; HIPMM_E_POINTER if there is none. A resource that hands its upstream's
-   * pointers on unchanged leaves it NULL: the core then asks below. With HIPMM_PLUGIN_HANDS_ON the core asks below,
-   * too, for pointers of which this resource knows nothing. */
+  /* The live block that starts at `ptr`; HIPMM_E_POINTER if there is none. A resource that returns its upstream's
+   * pointers unchanged leaves it NULL: the core then asks the upstream. With HIPMM_PLUGIN_HANDS_ON the core also asks
+   * the upstream for pointers that this resource does not know. */
   enum hipmm_status (*find)(void *self, const void *ptr, struct hipmm_block *block_out);
 
-  /* `stream` is about to be destroyed and is still valid: forget it. Default: nothing to do. */
+  /* `stream` is still valid and will be destroyed: forget it. Default: nothing. */
   void (*stream_retire)(void *self, hipStream_t stream);
 
-  /* `stream` lives until it is retired: its handle may be used after the call that gave it. Default: nothing to do. */
+  /* `stream` lives until it is retired: its handle may be used after the call that passed it. Default: nothing. */
   void (*stream_retain)(void *self, hipStream_t stream);
 
   /* NULL: this type offers no virtual memory. */
   const struct hipmm_mapping *mapping;
 
-  /* The option called `option`, one marked HIPMM_OPTION_RELOADABLE, has a new value: `options` is the plugin's option
-   * struct filled and checked again; it replaces the one that create got and lives as that did (the ones before may
-   * still be read). Calls for one resource are serialised; other ops go on meanwhile. On failure everything stays as it was. Required if
-   * an option is reloadable. */
+  /* The option called `option`, which has HIPMM_OPTION_RELOADABLE, has a new value. `options` is the plugin's option
+   * struct, filled and checked again. It replaces the struct that create got, and lives until destroy; so do the
+   * earlier structs, which other threads may still read. Calls for one resource are serialised; other ops run
+   * meanwhile. A failure changes nothing. Required if an option is reloadable. */
   enum hipmm_status (*reconfigure)(void *self, const char *option, const void *options);
 
-  /* Calls see for every extent of memory that this resource holds of its upstreams, in the order of addresses where it
-   * can. What `see` is shown is consistent within one extent only. `see` calls nothing of hipmm. Default: nothing. */
-  enum hipmm_status (*visit)(void *self, void (*see)(void *closure, const struct hipmm_extent *extent), void *closure);
+  /* Calls `visitor` for every extent of memory that this resource holds from its upstreams, if possible in the order of
+   * addresses. Each extent is consistent in itself only. `visitor` calls no function of hipmm. Default: nothing. */
+  enum hipmm_status (*visit)(void *self, void (*visitor)(void *closure, const struct hipmm_extent *extent),
+                             void *closure);
 
   /* NULL: this type shares nothing with other processes. */
   const struct hipmm_sharing *sharing;
 
-  /* Writes a text for people about the resource's state, such as a list of what is allocated, through `write`, line by
-   * line, each without its end. `write` calls nothing of hipmm. NULL: this type has none. */
+  /* Writes a report for people on the resource's state, such as a list of live blocks, through `write`: one call for
+   * each line, without its end. `write` calls no function of hipmm. NULL: this type has no report. */
   enum hipmm_status (*report)(void *self, void (*write)(void *closure, const char *line), void *closure);
 
-  /* Nonzero if `ptr` lies in a block that this resource has from an upstream to cut up, or at least where that block
-   * starts. Such a block is live in the upstream, and only this resource may free it: a pointer that ops->find does
-   * not know is not looked for below then. Default: 0. */
+  /* Nonzero if `ptr` lies in an upstream's block that this resource divides (at least, if that block starts at `ptr`).
+   * Such a block is live in the upstream, and only this resource may free it: if ops->find does not know the pointer,
+   * the core does not ask the upstream. Default: 0. */
   int (*covers)(void *self, const void *ptr);
 };
 
-/* One kind of object at every depth of a stack. Plugins see their upstreams as these and call them through the
- * functions below; only the core makes them. */
+/* A resource at any depth of a stack. A plugin calls its upstreams through the functions below. Only the core creates
+ * these structs. */
 struct hipmm_resource {
   const struct hipmm_ops *ops;
   void *self;
@@ -202,8 +203,8 @@ static inline enum hipmm_status hipmm_upstream_deallocate(struct hipmm_resource 
   return upstream->ops->deallocate(upstream->self, ptr, bytes, alignment, stream);
 }
 
-/* Whether a request failed for want of memory, the device's or below a limit: a smaller one may succeed, or one of
- * another resource, or the same when something has been freed. */
+/* Whether a request failed for want of memory, of the device's or below a limit. A smaller request may succeed, a
+ * request to another resource, or the same request after memory was freed. */
 static inline int hipmm_is_out_of_memory(enum hipmm_status status)
 {
   return status == HIPMM_E_OUT_OF_MEMORY || status == HIPMM_E_LIMIT;
@@ -259,7 +260,7 @@ enum {
   HIPMM_HIP_CPU_DEVICE = -1
 };
 
-/* What HIP writes about a pointer of a pool for other processes: hipMemPoolPtrExportData. */
+/* The size of hipMemPoolPtrExportData, which describes a pointer of a pool for other processes. */
 enum { HIPMM_HIP_POINTER_BYTES = 64 };
 
 /* The device attributes that plugins ask for; HIP has kept these numbers from 5.2 on. */
@@ -271,11 +272,11 @@ enum {
   HIPMM_HIP_DEVICE_VIRTUAL_MEMORY = 89 /* since 5.3 */
 };
 
-/* The HIP API of the runtime in use, without the prefix "hip". Each returns a hipError_t as int. A function that this
- * runtime lacks is NULL: test in create, and refuse with HIPMM_E_NOT_SUPPORTED and the function's name. Signatures are
- * HIP's, save where HIP's releases differ among themselves in a struct or a number: there the core adapts, and the
- * comment says so. The calls that a capture of a graph elsewhere in the program forbids (hipStreamCaptureModeGlobal)
- * are made as if none were under way, which disturbs neither. The table lives until the process exits. */
+/* The HIP API of the runtime in use, without the prefix "hip". Each function returns a hipError_t as int. A function
+ * that the runtime lacks is NULL: create must test it, and fail with HIPMM_E_NOT_SUPPORTED and the function's name.
+ * Signatures are HIP's, except where HIP's releases differ in a struct or a number: there the core adapts, and the
+ * comment says so. A call that a graph capture in another thread forbids (hipStreamCaptureModeGlobal) is made in the
+ * relaxed mode, which disturbs neither. The table is constant and lives until the process exits. Thread-safe. */
 struct hipmm_hip {
   size_t struct_size;
 
@@ -338,11 +339,10 @@ struct hipmm_hip {
   int (*MemUnmap)(void *ptr, size_t bytes);
   int (*MemSetAccess)(void *ptr, size_t bytes, int device);
 
-  /* Pools: which is a device's current one, who may use their memory, and their way to other processes. Adapted: one
-   * device at a time; the handle is always a file descriptor, and stays the caller's in import, which binds to the
-   * current device (in older ROCm to device 0). MemPoolCreateManaged, for memory that moves by itself
-   * (hipMemAllocationTypeManaged, since 7.2), returns HIPMM_HIP_ERROR_NOT_SUPPORTED where hipMemPoolCreate does not
-   * know that type. */
+  /* Pools: the current one of a device, the devices with access, and sharing with other processes. Adapted: one device
+   * at a time; the handle is always a file descriptor, which the caller of import still owns. Import binds to the
+   * current device (in older ROCm to device 0). MemPoolCreateManaged, for managed memory (hipMemAllocationTypeManaged,
+   * since 7.2), returns HIPMM_HIP_ERROR_NOT_SUPPORTED if hipMemPoolCreate does not know that type. */
   int (*DeviceGetMemPool)(hipMemPool_t *pool, int device);
   int (*DeviceSetMemPool)(int device, hipMemPool_t pool);
   int (*MemPoolSetAccess)(hipMemPool_t pool, int device, int access);
@@ -353,40 +353,41 @@ struct hipmm_hip {
   int (*MemPoolExportPointer)(void *data, void *ptr); /* data: HIPMM_HIP_POINTER_BYTES */
   int (*MemPoolImportPointer)(void **ptr, hipMemPool_t pool, void *data);
 
-  /* Copies from a device to another, by staging where neither reaches the other's memory; and the device of a stream
-   * (since 5.7), which must be live. */
+  /* Copies between two devices, through the host if neither reaches the other's memory; and the device of a live stream
+   * (since 5.7). */
   int (*MemcpyPeerAsync)(void *to, int to_device, const void *from, int from_device, size_t bytes, hipStream_t stream);
   int (*StreamGetDevice)(hipStream_t stream, int *device);
   int (*DriverGetVersion)(int *version);
 
-  /* Whether `device` can reach the memory of `peer`; lets the current device do so, for memory of hipMalloc. */
+  /* Whether `device` can reach the memory of `peer`; and enables the current device to do so, for memory of
+   * hipMalloc. */
   int (*DeviceCanAccessPeer)(int *can_access, int device, int peer);
   int (*DeviceEnablePeerAccess)(int peer, unsigned flags);
 
   const char *runtime; /* "amd", "nvidia", "software", or the path that the graph names */
 
-  /* Whether work on the stream goes into a graph that is being captured: 0 if not (hipStreamCaptureStatus). */
+  /* The hipStreamCaptureStatus of the stream: 0 if it is not in a graph capture. */
   int (*StreamIsCapturing)(hipStream_t stream, int *status);
 
-  /* Where the allocation begins that `ptr` is in, and how large the runtime says that it is. */
+  /* The start and the size of the runtime's allocation that contains `ptr`. */
   int (*MemGetAddressRange)(void **start, size_t *bytes, void *ptr);
 };
 
-/* Whether work on the stream, which must be live, goes into a graph that is being captured, so that it is done when
- * that is launched, again and again. Until the capture ends, neither the stream nor the device can be waited for, and
- * the stream cannot wait for what is not in the graph: each attempt ends the capture. */
+/* Whether the stream, which must be live, is in a graph capture, so that its work runs at each launch of the graph.
+ * Until the capture ends, waiting for the stream or the device is impossible, and so is making the stream wait for work
+ * outside of the graph: each attempt ends the capture. */
 static inline int hipmm_stream_is_captured(const struct hipmm_hip *hip, hipStream_t stream)
 {
   int status = 0, code = hip->StreamIsCapturing ? hip->StreamIsCapturing(stream, &status) : 0;
   if (code) hip->GetLastError();
-  /* The error is the default stream's, while one is captured that waits for it. */
+  /* The default stream returns this error while a stream is captured that waits for it. */
   return code == HIPMM_HIP_ERROR_STREAM_CAPTURE_IMPLICIT || (!code && status);
 }
 
 /* ---- The core's services --------------------------------------------------------------------------------------- */
 
-/* What the core does for one instance of a resource; handed to create, valid until destroy returns. All functions are
- * thread-safe and take the table itself first. */
+/* The core's services for one resource: passed to create, valid until destroy returns. All functions are thread-safe
+ * and take the table as their first argument. */
 struct hipmm_services {
   size_t struct_size;
   const char *name;            /* of this resource in the graph */
@@ -394,13 +395,14 @@ struct hipmm_services {
   const struct hipmm_hip *hip; /* the runtime */
 
   /* Reports a failure and returns `status`, for `return services->fail(…)`. The core adds file, JSON path and name.
-   * `option` names the option of this resource that is at fault, or NULL. The message says what is wrong, what is
-   * allowed and what to do. Not for the allocation path: it formats at once. */
+   * `option` is the name of this resource's invalid option, or NULL. The message says what is wrong, what is
+   * allowed and what to do, without the resource's name. Not for the allocation path: it formats at once. */
   enum hipmm_status (*fail)(const struct hipmm_services *services, enum hipmm_status status, const char *option,
                             const char *format, ...) HIPMM_PRINTF(4, 5);
 
-  /* The same for the allocation path: stores the numbers only; text is made when somebody asks. `text` is a string
-   * constant in which {0}, {1}, {2} stand for the numbers, {0:bytes} for a size in words, {0:hex} for a pointer. */
+  /* The same for the allocation path: stores the numbers only; the message is formatted when the caller asks for it.
+   * `text` is a string constant in which {0}, {1}, {2} stand for the numbers, {0:bytes} for a size with its unit,
+   * {0:hex} for a pointer. */
   enum hipmm_status (*refuse)(const struct hipmm_services *services, enum hipmm_status status, const char *text,
                               uint64_t first, uint64_t second, uint64_t third);
 
@@ -413,52 +415,53 @@ struct hipmm_services {
       HIPMM_PRINTF(3, 4);
 
   /* Host memory for the plugin's own use, zeroed, never from the application's malloc (which may be interposed on the
-   * allocation path); NULL when there is none. Meant for few, large pieces. Free with the same size. */
+   * allocation path); NULL when there is none. For few, large blocks. Free with the same size. */
   void *(*host_allocate)(const struct hipmm_services *services, size_t bytes);
   void (*host_free)(const struct hipmm_services *services, void *ptr, size_t bytes);
 
-  /* Makes this resource's device current for HIP calls that depend on it; leave restores what enter returned. Sources
-   * need it round every HIP call; so do events. Costs a driver call or two: not for a path that makes no HIP call. */
+  /* enter makes this resource's device current, for HIP calls that depend on it, and returns the previous device; leave
+   * restores it. Sources need it around every HIP call; so do events. It costs a driver call or two, so it does not
+   * belong on a path without HIP calls. */
   int (*enter_device)(const struct hipmm_services *services);
   void (*leave_device)(const struct hipmm_services *services, int previous);
 
-  /* The sources' block_map of what they hold from the runtime. hold notes a block (HIPMM_E_OUT_OF_MEMORY when the
-   * block_map cannot grow; give the block back). release strikes it out and gives its size: HIPMM_E_POINTER if `ptr` is
-   * not held, HIPMM_E_SIZE if `bytes` is neither 0 nor the size held. Release before the runtime's free, since another
-   * thread may get the same address at once. held looks without striking out. release_next strikes out any one block,
-   * for destroy to free what the application left: HIPMM_E_POINTER when there is none. */
+  /* The block map of the blocks that a source holds from the runtime. track adds a block (HIPMM_E_OUT_OF_MEMORY if the
+   * map cannot grow: then free the block). untrack removes it and writes its size: HIPMM_E_POINTER if `ptr` is not in
+   * the map, HIPMM_E_SIZE if `bytes` is neither 0 nor its size. Call untrack before the runtime's free, since another
+   * thread may get the same address at once. lookup finds a block without removing it. untrack_any removes any one
+   * block, so that destroy can free what the application left: HIPMM_E_POINTER if there is none. */
   enum hipmm_status (*track)(const struct hipmm_services *services, void *ptr, size_t bytes);
   enum hipmm_status (*untrack)(const struct hipmm_services *services, void *ptr, size_t bytes, size_t *bytes_out);
   enum hipmm_status (*lookup)(const struct hipmm_services *services, const void *ptr, struct hipmm_block *block_out);
   enum hipmm_status (*untrack_any)(const struct hipmm_services *services, struct hipmm_block *block_out);
 
-  /* For sources whose driver keeps more than they asked for (a driver's pool), or that map memory without pointers:
-   * corrects the count of bytes that the stack holds. hold and release count by themselves. */
+  /* Changes the number of bytes that the stack holds. For sources whose driver holds more than they requested (a
+   * driver's pool), and for mapped memory without pointers. track and untrack count by themselves. */
   void (*count_held)(const struct hipmm_services *services, int64_t bytes);
 
   /* Asks the resources below this one for the live block that starts at `ptr` (see ops->find): each of them once, and
-   * a resource before those that it stands on, since it may cut up their blocks. */
+   * each before its upstreams, since it may divide their blocks. */
   enum hipmm_status (*find_below)(const struct hipmm_services *services, const void *ptr,
                                   struct hipmm_block *block_out);
 
-  /* For a resource that must give up since an upstream did, which has reported `status`: adds what this resource knows
-   * to the upstream's words, as refuse would say it, with one number more, {3}. Returns `status`. The first few
-   * resources that add something are heard, the nearest to the source first. */
+  /* For a resource that fails since an upstream failed, which has reported `status`: appends what this resource knows
+   * to the upstream's message, as refuse would report it, with a fourth number, {3}. Returns `status`. The first 4
+   * resources are kept, the nearest to the source first. */
   enum hipmm_status (*explain)(const struct hipmm_services *services, enum hipmm_status status, const char *text,
                                uint64_t first, uint64_t second, uint64_t third, uint64_t fourth);
 
-  /* As find_below, but asks one upstream, or a resource that an option names, and those below it. For a resource over
-   * several that must know whose a block is. */
+  /* As find_below, but asks one upstream, or a resource that an option names, and the resources below it. For a
+   * resource with several upstreams that must know which of them owns a block. */
   enum hipmm_status (*find_in)(const struct hipmm_services *services, const struct hipmm_resource *resource,
                                const void *ptr, struct hipmm_block *block_out);
 
-  /* Whether a live block of `resource` may be one that `other` has from it, or from what `resource` hands on, to cut
-   * up: which of them a pointer belongs to cannot be left to chance then. Both are upstreams, or named by options. */
+  /* Whether a live block of `resource` may be a block that `other` got from it, or from a resource below it, to divide.
+   * Then it must be decided to which of the two a pointer belongs. Both are upstreams, or named by options. */
   int (*may_cut_up)(const struct hipmm_services *services, const struct hipmm_resource *other,
                     const struct hipmm_resource *resource);
 
-  /* Whether a resource below this one keeps what is freed, to give it out again: a sub-allocator, or a source with
-   * HIPMM_PLUGIN_KEEPS_MEMORY. What HIP was told about a block is then true of the next one at its address. */
+  /* Whether a resource below this one reuses freed memory: a sub-allocator, or a source with HIPMM_PLUGIN_KEEPS_MEMORY.
+   * Then what HIP was told about a block also holds for the next block at its address. */
   int (*is_kept_below)(const struct hipmm_services *services);
 
   /* Nonzero if the program orders its copies between devices itself, as PyTorch does with events. If 0, the program may
@@ -490,12 +493,12 @@ enum {
   HIPMM_OPTION_REQUIRED = 1, /* must be given; initial is NULL */
   HIPMM_OPTION_PERCENT = 2,  /* BYTES may be a percentage of the device memory free at creation */
 
-  /* May be set while the resource is in use: ops->reconfigure. Not for what names resources, nor for the fields of a
-   * list. */
+  /* May be set while the resource is in use: ops->reconfigure. Not for options that name resources, nor for the fields
+   * of a list. */
   HIPMM_OPTION_RELOADABLE = 4
 };
 
-/* A BYTES option that was not given and has no default, and the value of its keyword (see choices). */
+/* The value of a BYTES option without a value and without a default, and of its keyword (see choices). */
 #define HIPMM_UNLIMITED UINT64_MAX
 
 struct hipmm_strings {
@@ -510,9 +513,9 @@ struct hipmm_list {
 
 /* A row of a plugin's option table. */
 struct hipmm_option {
-  const char *name; /* in the file; snake_case, the name of the C field too */
-  uint32_t type;    /* enum hipmm_option_type */
-  uint32_t flags;
+  const char *name;    /* in the file; snake_case, the name of the C field too */
+  uint32_t type;       /* enum hipmm_option_type */
+  uint32_t flags;      /* HIPMM_OPTION_… */
   size_t offset;       /* of the field in the plugin's option struct */
   const char *initial; /* the default, as a user would write it, without quotes; NULL: none */
   const char *unit;    /* of numbers: "bytes", "blocks"; NULL: none */
@@ -521,7 +524,7 @@ struct hipmm_option {
   const char *minimum, *maximum; /* bounds, as a user would write them; NULL: none */
   const char *at_least;          /* another BYTES option of this table that must not be larger; NULL: none */
 
-  /* ENUM: the words. BYTES: a single word that stands for HIPMM_UNLIMITED. NULL-terminated. */
+  /* ENUM: the words. BYTES: one word that means HIPMM_UNLIMITED. NULL-terminated. */
   const char *const *choices;
 
   /* LIST: the table of each row, and the size of the struct that it fills. */
@@ -533,8 +536,8 @@ struct hipmm_option {
 /* ---- The descriptor -------------------------------------------------------------------------------------------- */
 
 enum hipmm_plugin_role {
-  HIPMM_ROLE_SOURCE = 1,    /* a leaf: asks HIP or the host */
-  HIPMM_ROLE_SUB_ALLOCATOR, /* cuts up what its upstream gives */
+  HIPMM_ROLE_SOURCE = 1,    /* a leaf: allocates from HIP or the host */
+  HIPMM_ROLE_SUB_ALLOCATOR, /* divides the blocks of its upstream */
   HIPMM_ROLE_ADAPTOR,       /* forwards to its upstream and adds something */
   HIPMM_ROLE_RUNTIME        /* exports the HIP API itself; not a resource */
 };
@@ -542,8 +545,8 @@ enum hipmm_plugin_role {
 enum {
   HIPMM_PLUGIN_NOT_THREAD_SAFE = 1, /* the core serialises its ops */
   HIPMM_PLUGIN_HOST_MEMORY = 2,     /* a source: the host may read and write the memory that it gives */
-  HIPMM_PLUGIN_HANDS_ON = 4,        /* what ops->find does not know may be an upstream's, handed on unchanged */
-  HIPMM_PLUGIN_KEEPS_MEMORY = 8     /* a source: it may give out again what was freed, as the runtime left it */
+  HIPMM_PLUGIN_HANDS_ON = 4,    /* a pointer that ops->find does not know may be an upstream's, returned unchanged */
+  HIPMM_PLUGIN_KEEPS_MEMORY = 8 /* a source: it may reuse freed memory without giving it back to the runtime */
 };
 
 /* A value that a resource offers to query(), or an action that it offers to perform(). */
@@ -554,7 +557,7 @@ struct hipmm_feature {
 };
 
 struct hipmm_plugin {
-  uint32_t abi_version; /* HIPMM_PLUGIN_ABI; these four bytes come first for ever */
+  uint32_t abi_version; /* HIPMM_PLUGIN_ABI; always the first four bytes */
   uint32_t struct_size; /* sizeof(struct hipmm_plugin) */
 
   const char *type;    /* the name in the graph; the file is TYPE.so */
@@ -562,7 +565,7 @@ struct hipmm_plugin {
   const char *doc;     /* one line */
   uint32_t role;       /* enum hipmm_plugin_role */
   uint32_t flags;
-  uint64_t required_features; /* a bit that this hipmm does not know refuses the plugin; none is defined yet */
+  uint64_t required_features; /* an unknown bit makes hipmm refuse the plugin; none is defined yet */
 
   uint32_t min_upstreams, max_upstreams; /* of the key "upstream": 0 for sources, 1 for most others */
 
@@ -579,15 +582,14 @@ struct hipmm_plugin {
 
   const struct hipmm_ops *ops; /* NULL for a runtime */
 
-  /* Makes an instance. `options` is the plugin's own option struct, filled and checked; it and all it points to live
-   * until destroy returns. `upstreams` too. The resource's device is current. On failure nothing is left behind, and
-   * services->fail has said why. A runtime is configured here once, before its first HIP call, with no upstreams,
-   * services->hip NULL and services->device -1. */
+  /* Creates an instance. `options` is the plugin's option struct, filled and checked; the struct, all that it points to
+   * and `upstreams` live until destroy returns. The resource's device is current. After a failure nothing is left
+   * behind, and services->fail has reported the reason. A runtime is configured here before its first HIP call, with no
+   * upstreams, services->hip NULL and services->device -1. */
   enum hipmm_status (*create)(const struct hipmm_services *services, const void *options,
                               struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out);
 
-  /* Gives everything back to the upstreams. The resource's device is current, no op is under way. NULL for a
-   * runtime. */
+  /* Frees everything to the upstreams. The resource's device is current, and no op is under way. NULL for a runtime. */
   void (*destroy)(void *self);
 };
 

@@ -6,9 +6,9 @@
  * hipmm_pool_pointer (as plain bytes, by any way). The other process imports the pool as a resource, and the blocks as
  * memory of that resource, which it frees like any other.
  *
- * What orders the two processes is theirs: a block may be imported once the work that allocates it has executed (wait
- * for its stream before sending), and must be freed by all who imported it, and these frees have executed, before its
- * owner frees it. Calls are as those of hipmm/hipmm.h: any thread, outputs only on success. */
+ * The two processes must order their work. A block may be imported once the work that allocates it has executed: wait
+ * for its stream before sending it. All importing processes must free the block, and these frees must have executed,
+ * before its owner frees it. The conventions of hipmm/hipmm.h hold; all functions are thread-safe. */
 #ifndef HIPMM_SHARE_H
 #define HIPMM_SHARE_H
 
@@ -22,32 +22,32 @@ extern "C" {
 #pragma GCC visibility push(default) /* the library itself is compiled with hidden symbols */
 #endif
 
-/* A block, for another process. Plain bytes, good for as long as the block is allocated. */
+/* A block, for another process. Plain bytes, valid as long as the block is allocated. */
 struct hipmm_pool_pointer {
   uint64_t bytes;         /* of the block, as requested */
   unsigned char data[64]; /* the driver's */
 };
 
-/* A file descriptor of the pool behind `resource`, or behind the nearest resource below it that can be shared. It is
- * the caller's, who closes it once it is sent. HIPMM_E_NOT_SUPPORTED when there is no such resource, or when it was not
- * made for sharing. */
+/* A file descriptor of the pool of `resource`, or of the nearest resource below that can be shared. The caller owns the
+ * descriptor and closes it. HIPMM_E_NOT_SUPPORTED if there is no such resource, or it was not configured for
+ * sharing. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_pool_export_fd(struct hipmm_resource *resource, int *fd_out);
 
-/* The live block at `ptr` of that resource. What a sub-allocator above it (pool, binning, …) cuts up is no block of it,
- * also where a chunk begins: HIPMM_E_POINTER. */
+/* The live block at `ptr` of that resource. Blocks of a sub-allocator above it (pool, binning, …) are HIPMM_E_POINTER,
+ * even at the start of a chunk. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_pool_export_pointer(struct hipmm_resource *resource, const void *ptr,
                                                              struct hipmm_pool_pointer *pointer_out);
 
-/* Another process's pool, as a resource on `device`, the device that the memory is on. It allocates nothing
- * (HIPMM_E_NOT_SUPPORTED): its memory comes from hipmm_pool_import_pointer(). `fd` stays the caller's. The caller owns
- * a reference; with the last one the pool is let go, with all blocks imported from it. The same as a resource of the
- * type `async_import`, in a graph or from hipmm_resource_create(), which takes its option `peers` too. */
+/* Imports another process's pool as a resource on `device`, the device of its memory. The resource cannot allocate
+ * (HIPMM_E_NOT_SUPPORTED): its memory comes from hipmm_pool_import_pointer(). The caller still owns `fd`, and owns a
+ * reference to the resource; the last reference releases the pool with all blocks imported from it. The resource is of
+ * the type `async_import`, which a graph and hipmm_resource_create() can use too, with its option `peers`. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_pool_import_fd(int device, int fd, struct hipmm_resource **resource_out);
 
-/* Another process's block, as memory of `resource`, an imported pool, and of the size that was requested there. Freed
- * with hipmm_deallocate() of that resource, which leaves the owner's memory alone. A block that is imported there
- * already is HIPMM_E_STATE. A size that is larger than the driver says is HIPMM_E_ARGUMENT; a driver that cannot tell
- * leaves it to the caller to trust the other process. */
+/* Imports another process's block as memory of `resource`, an imported pool, with the size that was requested there.
+ * The caller frees it with hipmm_deallocate(), which does not free the owner's memory. A block that was imported
+ * already is HIPMM_E_STATE. A size above the driver's is HIPMM_E_ARGUMENT; if the driver cannot tell the size, the
+ * caller must trust the other process. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_pool_import_pointer(struct hipmm_resource *resource,
                                                              const struct hipmm_pool_pointer *pointer, void **ptr_out);
 

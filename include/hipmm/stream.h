@@ -12,13 +12,12 @@
  *       return hipmm_stream_destroy(stream) || hipmm_finalize();
  *     }
  *
- * A stream is HIP's own handle, a hipStream_t, so that it can be given to every library as it is. There is no object
- * round it: a handle by itself is what RMM calls a view (cuda_stream_view), whoever made the stream. Only streams that
- * came from hipmm_stream_create() (RMM: cuda_stream) can be given to hipmm_stream_destroy(); hipmm knows which.
+ * A stream is HIP's own handle, a hipStream_t, which every library accepts. There is no object around it: a handle is
+ * what RMM calls a view (cuda_stream_view), whichever library created the stream. hipmm_stream_destroy() accepts only
+ * streams from hipmm_stream_create() (RMM: cuda_stream).
  *
- * The conventions of hipmm.h hold. All functions here may be called from any thread at once. Those that take streams
- * work past hipmm_finalize() too, save create; the runtime stays in the process.
- */
+ * The conventions of hipmm.h hold; all functions are thread-safe. Functions that take a stream, except create, also
+ * work after hipmm_finalize(), since the runtime stays in the process. / */
 #ifndef HIPMM_STREAM_H
 #define HIPMM_STREAM_H
 
@@ -34,8 +33,8 @@ extern "C" {
 
 /* ---- Streams ---------------------------------------------------------------------------------------------------- */
 
-/* The streams that every device has. The default stream is HIP's legacy one, which waits for and is waited for by every
- * stream without HIPMM_STREAM_NON_BLOCKING. The per-thread one is another stream in each thread. */
+/* The streams that every device has. The default stream is HIP's legacy stream: it and every stream without
+ * HIPMM_STREAM_NON_BLOCKING wait for each other. The per-thread stream is a different stream in each thread. */
 #define HIPMM_DEFAULT_STREAM    ((hipStream_t)0)
 #define HIPMM_LEGACY_STREAM     ((hipStream_t)1)
 #define HIPMM_PER_THREAD_STREAM ((hipStream_t)2)
@@ -43,88 +42,88 @@ extern "C" {
 /* Flags of hipmm_stream_create() (RMM: cuda_stream::flags). */
 enum {
   HIPMM_STREAM_SYNC_DEFAULT = 0, /* ordered with the device's default stream */
-  HIPMM_STREAM_NON_BLOCKING = 1  /* not so */
+  HIPMM_STREAM_NON_BLOCKING = 1  /* independent of it */
 };
 
-/* Makes a stream on a device. hipmm promises every stack of the device that it lives until hipmm_stream_destroy(), so
- * hipmm_stream_retain() is not needed, and memory that was freed on it is cheap to use again. */
+/* Creates a stream on a device. It is retained in every stack of the device until hipmm_stream_destroy(), so
+ * hipmm_stream_retain() is not needed. An unknown flag is HIPMM_E_ARGUMENT. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_stream_create(int device, unsigned flags, hipStream_t *stream_out);
 
-/* Retires the stream in every stack, then destroys it. Work that was submitted to it is finished all the same. No
- * container may have it as its stream any more. HIPMM_E_POINTER: hipmm did not make it, or it is destroyed already;
- * HIPMM_E_ARGUMENT: it is a default stream, or belongs to a pool. On another failure it is as before. */
+/* Retires the stream in every stack, then destroys it. Work that was submitted to it still completes. No container may
+ * have it as its stream. HIPMM_E_POINTER: hipmm did not create it, or it was destroyed already; HIPMM_E_ARGUMENT: it is
+ * a default stream, or belongs to a pool. After another failure it is unchanged. */
 enum hipmm_status hipmm_stream_destroy(hipStream_t stream);
 
-/* Waits until all work that was submitted to `stream` so far is finished. `device` is the stream's, and tells which of
- * the default streams is meant. */
+/* Waits until all work that was submitted to `stream` so far has completed. `device` is the stream's device, and
+ * selects the default stream. */
 enum hipmm_status hipmm_stream_synchronize(int device, hipStream_t stream);
 
-/* Whether it is finished: 1 or 0. Does not wait. */
+/* Whether all of this work has completed: 1 or 0. Does not wait. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_stream_query(int device, hipStream_t stream, int *done_out);
 
-/* Makes what is submitted to `stream` from now on wait for what was submitted to `other` so far. The caller does not
- * wait. The two may be on different devices. */
+/* Makes all later work of `stream` wait for the work that was submitted to `other` so far. The calling thread does not
+ * wait. The streams may be of different devices. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_stream_wait(int device, hipStream_t stream, int other_device,
                                                      hipStream_t other);
 
 /* The device of a stream. For a default stream, the current device. HIPMM_E_NOT_SUPPORTED for a stream that hipmm did
- * not make where the runtime cannot tell (HIP before 5.7). */
+ * not create, if the runtime cannot tell (HIP before 5.7). */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_stream_device(hipStream_t stream, int *device_out);
 
-/* 1 or 0: whether it is the device's default stream, by either name; whether it is the thread's. */
+/* Whether it is the device's default stream, by either handle, and whether it is the per-thread stream: 1 or 0. */
 int hipmm_stream_is_default(hipStream_t stream);
 int hipmm_stream_is_per_thread_default(hipStream_t stream);
 
 /* ---- Pools of streams ------------------------------------------------------------------------------------------- */
 
-/* Streams of one device, each made when it is first asked for, and given out in turn (RMM: cuda_stream_pool). */
+/* Streams of one device, created at their first use and returned in turn (RMM: cuda_stream_pool). */
 struct hipmm_stream_pool;
 
 enum { HIPMM_STREAM_POOL_SIZE = 16, HIPMM_STREAM_POOL_MAX_SIZE = 65536 };
 
-/* `size` is the number of streams, at most HIPMM_STREAM_POOL_MAX_SIZE; 0 means HIPMM_STREAM_POOL_SIZE. `flags` are
- * those of hipmm_stream_create(). */
+/* Creates a pool. `size` is the number of streams, at most HIPMM_STREAM_POOL_MAX_SIZE; 0 means HIPMM_STREAM_POOL_SIZE.
+ * `flags`: as for hipmm_stream_create(). The caller destroys the pool. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_stream_pool_create(int device, size_t size, unsigned flags,
                                                             struct hipmm_stream_pool **pool_out);
 
-/* Destroys the pool's streams as hipmm_stream_destroy() does, then the pool. NULL has no effect. When a stream cannot
- * be destroyed the others are all the same; the pool stays, and the call can be made again. */
+/* Destroys the pool's streams as hipmm_stream_destroy() does, then the pool. NULL has no effect. If one stream cannot
+ * be destroyed, the others are destroyed; the pool stays, and the call can be repeated. */
 enum hipmm_status hipmm_stream_pool_destroy(struct hipmm_stream_pool *pool);
 
-/* The next stream in turn; that of `index` modulo the pool's size. They stay the pool's. */
+/* The next stream in turn, and the stream number `index` modulo the pool's size. The pool owns both. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_stream_pool_get(struct hipmm_stream_pool *pool, hipStream_t *stream_out);
 HIPMM_MUST_CHECK enum hipmm_status hipmm_stream_pool_get_at(struct hipmm_stream_pool *pool, size_t index,
                                                             hipStream_t *stream_out);
 
-/* The number of streams, and their device; 0 and -1 for what is no pool. */
+/* The number of streams, and their device. 0 and -1 if `pool` is not a live pool. */
 size_t hipmm_stream_pool_size(const struct hipmm_stream_pool *pool);
 int hipmm_stream_pool_device(const struct hipmm_stream_pool *pool);
 
 /* ---- Devices ---------------------------------------------------------------------------------------------------- */
 
-/* Beside hipmm_device_count() and hipmm_device_current(). Makes a device current for the calling thread. */
+/* Makes a device current for the calling thread. See also hipmm_device_count() and hipmm_device_current(). */
 enum hipmm_status hipmm_device_set(int device);
 
-/* Makes a device current for a scope, and the one that was before current again (RMM: cuda_set_device_raii). Pairs
- * nest. Call leave, with what enter gave, after a successful enter only. */
+/* enter makes a device current and writes the previous one; leave makes that one current again (RMM:
+ * cuda_set_device_raii). Pairs may be nested. leave may be called only after a successful enter. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_device_enter(int device, int *previous_out);
 enum hipmm_status hipmm_device_leave(int previous);
 
-/* Bytes of the device's memory that are free now, and all that it has. Either may be NULL. Free memory counts neither
- * what pools keep nor what other processes use (RMM: available_device_memory). */
+/* The device's free memory now, and all of its memory, in bytes. Either argument may be NULL. Memory that pools hold or
+ * other processes use is not free (RMM: available_device_memory). */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_device_memory(int device, size_t *free_bytes_out, size_t *total_bytes_out);
 
-/* `percent` per cent of the bytes that are free now, 0 to 100, rounded down to a multiple of 256 (RMM:
+/* `percent`, 0 to 100, per cent of the free memory now, in bytes, rounded down to a multiple of 256 (RMM:
  * percent_of_free_device_memory). */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_device_percent_of_free_memory(int device, int percent, size_t *bytes_out);
 
-/* The device's name, cut to `bytes` with its terminating 0. */
+/* The device's name, cut to `bytes` including its terminating 0. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_device_name(int device, size_t bytes, char *name_out);
 
-/* A property of the device, by the number that HIP gives it (hipDeviceAttribute_t). */
+/* An attribute of the device, by its number in HIP (hipDeviceAttribute_t). */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_device_attribute(int device, int attribute, int *value_out);
 
-/* The version of the runtime in use and of the driver under it, in the form that the runtime has for it. */
+/* The versions of the runtime in use and of its driver, as numbers in the runtime's own form. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_runtime_version(int *version_out);
 HIPMM_MUST_CHECK enum hipmm_status hipmm_driver_version(int *version_out);
 

@@ -3,17 +3,16 @@
  *
  *     allocator = torch.cuda.memory.CUDAPluggableAllocator("libhipmm.so", "hipmm_torch_malloc", "hipmm_torch_free")
  *
- * The signatures are the frameworks' own, so nothing here returns a status: what went wrong is logged as an error and
- * stays in hipmm_last_error(). Nothing here throws or aborts.
+ * The signatures are those of the frameworks, so no function returns a status: a failure is logged as an error, and
+ * hipmm_last_error() gives its reason. No function throws or aborts. All are thread-safe.
  *
- * The first call initialises hipmm with hipmm_init() (HIPMM_CONFIG) if the program has not done so itself. If that
- * fails, one line says why and every allocation gives NULL until the program initialises hipmm. Each device is served
- * by the resource that is in force on it at its first allocation, until hipmm_finalize().
+ * The first call initialises hipmm with hipmm_init() (HIPMM_CONFIG) if the program has not done so. If that fails, the
+ * log gives the reason in one line, and every allocation returns NULL until the program initialises hipmm. Each device
+ * is served by the resource that is in force at its first allocation, until hipmm_finalize().
  *
  * A stack that PyTorch's call builds may map memory where the process has several devices, since PyTorch orders its
  * copies between devices with events. A stack that CuPy's call builds may not, unless its graph says "mapped": CuPy
- * relies on the order that the runtime keeps for memory of hipMalloc.
- */
+ * relies on the order that the runtime keeps for memory of hipMalloc. */
 #ifndef HIPMM_TORCH_H
 #define HIPMM_TORCH_H
 
@@ -30,55 +29,57 @@ extern "C" {
 
 /* ---- PyTorch: torch/csrc/cuda/CUDAPluggableAllocator.h ---------------------------------------------------------- */
 
-/* NULL for 0 bytes, and when there is no memory. Streams are taken to last: PyTorch's come from a pool and are never
- * destroyed. Whoever brings a stream of another origin calls hipmm_stream_retire() before destroying it. */
+/* Returns NULL for 0 bytes, and without memory. Every stream counts as retained: PyTorch's streams come from a pool and
+ * are never destroyed. A program that passes another stream calls hipmm_stream_retire() before it destroys that
+ * stream. */
 void *hipmm_torch_malloc(ssize_t bytes, int device, hipStream_t stream);
 
-/* Frees on the stream that the block was allocated for, after the work that all recorded streams have been given so
- * far; the calling thread does not wait for it. Pointers that are not live here are refused. */
+/* Frees on the stream for which the block was allocated, after all work that was submitted to its recorded streams so
+ * far; the calling thread does not wait for that work. A pointer that is not live here is logged and ignored. */
 void hipmm_torch_free(void *ptr, ssize_t bytes, int device, hipStream_t stream);
 
-/* What is called, if not NULL, when hipmm_torch_malloc() is about to give NULL, with the reason. PyTorch does not look
- * for NULL, so `function` may throw through hipmm: no lock is held. hipmm_torch.py passes
+/* Sets the function that is called with the reason before hipmm_torch_malloc() returns NULL for a failure; NULL: none.
+ * PyTorch does not check for NULL, so `function` may throw through hipmm: no lock is held. hipmm_torch.py passes
  * std::__throw_runtime_error. */
 void hipmm_torch_on_failure(void (*function)(const char *message));
 
-/* set_init_fn: initialises hipmm now. set_reset_fn (torch.cuda.empty_cache): gives idle memory of all devices back. */
+/* set_init_fn: initialises hipmm now. set_reset_fn (torch.cuda.empty_cache): returns free memory of all devices to the
+ * runtime. */
 void hipmm_torch_init(int device_count);
 void hipmm_torch_reset(void);
 
-/* set_memory_fraction_fn: from now on an allocation fails that would bring what is live through these hooks (as
- * requested, without rounding) over this part of the device's memory. What is live already stays; 1 is no limit. */
+/* set_memory_fraction_fn: from now on an allocation fails if the live bytes of these functions (as requested, without
+ * rounding) would exceed this fraction of the device's memory, 0 to 1; 1 is no limit. Live blocks stay. */
 void hipmm_torch_memory_fraction(double fraction, int device);
 
-/* set_base_alloc_fn: a live block that starts at `ptr`, and its size as requested; NULL and 0 otherwise. The block may
- * be a part of what the driver gave, so an IPC handle for it does not name it alone. */
+/* set_base_alloc_fn: the live block that starts at `ptr`, and its size as requested; NULL and 0 if there is none. The
+ * block may be a part of an allocation of the driver, so that an IPC handle names more than the block. */
 void *hipmm_torch_base_alloc(void *ptr, size_t *bytes_out);
 
-/* Whether the live block at `ptr` begins an allocation of the driver, as an IPC handle must: 1; 0 for one that begins
- * within an allocation, for mapped memory, and for what is not live here. Asks the driver. Thread-safe. */
+/* Whether the live block at `ptr` is at the start of an allocation of the driver, as an IPC handle requires: 1; 0 for a
+ * block inside an allocation, for mapped memory, and for a pointer that is not live here. Calls the driver. */
 int hipmm_torch_is_allocation(void *ptr);
 
 /* set_record_stream_fn: `stream` uses the block at `ptr` as well. It must live until the block is freed. */
 void hipmm_torch_record_stream(void *ptr, hipStream_t stream);
 
-/* c10::cuda::MempoolId_t, a pair, as C++ passes it by value. */
+/* c10::cuda::MempoolId_t, a pair that C++ passes by value. */
 struct hipmm_torch_pool {
   unsigned long long first, second;
 };
 
-/* set_begin_allocate_to_pool, set_end_allocate_to_pool_fn, set_release_pool: blocks allocated on `device` in between,
- * on whatever stream (`filter`, a C++ object, is not asked), belong to the pool: once freed they serve only allocations
- * of the same size and stream for the same pool, until it is released as often as it was begun. A captured graph can
- * therefore be replayed. */
+/* set_begin_allocate_to_pool, set_end_allocate_to_pool_fn, set_release_pool: blocks that are allocated on `device`
+ * between begin and end, on any stream (`filter`, a C++ object, is not called), belong to the pool. Freed blocks of the
+ * pool serve only allocations of the same size and stream for the same pool, until the pool is released as often as it
+ * was begun. A captured graph can therefore be replayed. */
 void hipmm_torch_begin_allocate_to_pool(int device, struct hipmm_torch_pool pool, const void *filter);
 void hipmm_torch_end_allocate_to_pool(int device, struct hipmm_torch_pool pool);
 void hipmm_torch_release_pool(int device, struct hipmm_torch_pool pool);
 
 /* ---- CuPy: cupy.cuda.memory.CFunctionAllocator ------------------------------------------------------------------ */
 
-/* `stream`, CuPy's parameter, is the hipStream_t to allocate and free for. The resource must be able to find a block's
- * size by its pointer; all of hipmm's can. */
+/* `stream`, CuPy's parameter, is the hipStream_t. The resource must be able to find the size of a block by its pointer,
+ * as all resources of hipmm can. */
 void *hipmm_cupy_malloc(void *stream, size_t bytes, int device);
 void hipmm_cupy_free(void *stream, void *ptr, int device);
 

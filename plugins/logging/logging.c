@@ -129,7 +129,7 @@ static enum hipmm_status logging_create(const struct hipmm_services *services, c
   (void)n_upstreams; /* one, as the descriptor says */
   if (!pattern || !*pattern)
     return services->fail(services, HIPMM_E_CONFIG, pattern ? "file" : NULL,
-                          "logging needs the name of a file; write \"file\": \"hipmm.%%r.csv\", or set RMM_LOG_FILE");
+                          "the name of a file is missing; write \"file\": \"hipmm.%%r.csv\", or set RMM_LOG_FILE");
   struct logging *logging = services->host_allocate(services, sizeof *logging);
   if (!logging) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
   logging->services = services;

@@ -7,7 +7,7 @@
  *     access [--chunks N] [BYTES…]     chunks of that many bytes, rounded up to granules; by default 2 MiB and 64 MiB
  *
  *     HIPMM_PLUGIN_PATH=$PWD/plugins HIPMM_RUNTIME=software HIPMM_SOFTWARE=devices=8 tests/gpu/access     (in build) */
-#include "../../core/base/text.h"
+#include "../../core/base/units.h"
 #include "../../core/runtime/hip.h"
 
 #include <getopt.h>

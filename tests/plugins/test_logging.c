@@ -370,7 +370,7 @@ static void needs_a_name(void **state)
 {
   (void)state;
   assert_status(fixture_try("", "'stack': ['logging', 'device']"), HIPMM_E_CONFIG);
-  assert_message("logging needs the name of a file");
+  assert_message("logging: the name of a file is missing");
   hipmm_finalize();
   assert_status(fixture_try("", "'stack': [{'type': 'logging', 'file': ''}, 'device']"), HIPMM_E_CONFIG);
   assert_message("/stack/0/file");

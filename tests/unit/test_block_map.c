@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of core/base/block_map.c and core/base/os_memory.c: the map of blocks that a source holds, against a plain array. */
+/* Tests of core/base/block_map.c and core/base/os_memory.c: the map of blocks that a source holds, against a plain
+ * array. */
 #include "../../core/base/block_map.h"
 #include "../../core/base/os_memory.h"
 #include "../support/support.h"
@@ -75,7 +76,7 @@ static void hands_out_any_until_none_is_left(void **state)
     assert_false(seen[block.bytes]);
     seen[block.bytes] = true;
   }
-  for (uint64_t i = 0; i < 1000; i++) /* those taken come back, below what has been emptied */
+  for (uint64_t i = 0; i < 1000; i++) /* removed blocks come back, below the emptied slots */
     if (seen[i]) assert_true(block_map_insert(block_map, address(i + 1), i));
   memset(seen, 0, sizeof seen);
   for (int i = 0; i < 1000; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of core/plugin/descriptor.c: what a plugin may say of itself, and what becomes of it. The descriptors lie in memory;
- * the zoo of bad plugin files is test_plugin's. */
+/* Tests of core/plugin/descriptor.c: which descriptors are accepted, and how they are copied. The descriptors are in
+ * memory; test_plugin tests files of bad plugins. */
 #include "../../core/plugin/descriptor.h"
 #include "../support/support.h"
 
@@ -51,7 +51,7 @@ static enum hipmm_status sound_reconfigure(void *self, const char *option, const
 
 static const char *const sound_kinds[] = {"one", "two", NULL};
 
-/* A sound plugin with a row of each shape, which a test may spoil at one place. */
+/* A valid plugin with a row of each kind; a test makes one field invalid. */
 struct sample {
   struct hipmm_plugin plugin;
   struct hipmm_option options[3], fields[1];
@@ -123,7 +123,7 @@ static void fills_in_optional_ops(void **state)
   (void)state;
   struct hipmm_plugin adopted;
   int64_t value = 7;
-  sound.ops.struct_size = offsetof(struct hipmm_ops, trim); /* as short as can be: what follows is not the plugin's */
+  sound.ops.struct_size = offsetof(struct hipmm_ops, trim); /* the shortest; what follows is not the plugin's */
   memset((char *)&sound.ops + sound.ops.struct_size, 0x5a, sizeof sound.ops - sound.ops.struct_size);
   assert_ok(adopt(&adopted));
   assert_ptr_equal(adopted.ops->allocate, sound_allocate);
@@ -384,7 +384,7 @@ static void spoil_row_no_word(void)
 {
   sound.options[0].choices = &sound_kinds[2];
 }
-/* Its choices do not end: what follows them is no pointer. */
+/* Its choices have no end: no pointer follows them. */
 static void spoil_row_endless(void)
 {
   static const uintptr_t endless[] = {(uintptr_t) "one", 0x5a5a5a5a5a5a5a5a};
@@ -423,7 +423,7 @@ static void spoil_row_twice(void)
 {
   sound.options[2].name = "size";
 }
-/* Tables that claim more rows than can be there. */
+/* Tables that claim more rows than their memory can hold. */
 static void spoil_options_claim(void)
 {
   sound.plugin.n_options = UINT32_MAX;
@@ -555,8 +555,7 @@ static const struct spoiled spoiled[] = {
     {"refuses more values than it has", spoil_values_claim, CLAIM_MESSAGE},
     {"refuses larger actions than it has", spoil_actions_claim, CLAIM_MESSAGE},
     {"refuses an option table that is nowhere", spoil_options_place, CLAIM_MESSAGE},
-    {"refuses an option struct of all memory", spoil_options_size,
-     "its option struct is said to be 18446744073709551615"},
+    {"refuses an option struct of all memory", spoil_options_size, "its option struct has 18446744073709551615 bytes"},
     {"refuses ops that are nowhere", spoil_ops_place, "its ops are not in the plugin"},
     {"refuses a type that is nowhere", spoil_type_place, "lacks type, version or doc"},
     {"refuses a version that is nowhere", spoil_version_place, "lacks type, version or doc"},

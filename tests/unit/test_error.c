@@ -53,7 +53,7 @@ static void quotes_the_message_before(void **state)
   assert_string_equal(hipmm_last_error_message(), "outer: inner");
 }
 
-/* Paths and names come into messages as they are, and messages go to terminals. */
+/* Messages contain paths and names unchanged, and terminals show messages. */
 static void shows_control_characters_as_marks(void **state)
 {
   (void)state;
@@ -139,7 +139,7 @@ static void adds_what_others_explain(void **state)
                       "device: hipMalloc of 1 MiB failed: hipErrorOutOfMemory; bins: no 1 KiB: 64 KiB "
                       "in 64 of 1024; pool: 1 MiB");
   assert_string_equal(record().resource, "device");
-  error_explain(HIPMM_E_OUT_OF_MEMORY, "top", "{1}", pool); /* after somebody looked */
+  error_explain(HIPMM_E_OUT_OF_MEMORY, "top", "{1}", pool); /* after the record was read */
   assert_string_equal(record().message,
                       "device: hipMalloc of 1 MiB failed: hipErrorOutOfMemory; bins: no 1 KiB: 64 KiB "
                       "in 64 of 1024; pool: 1 MiB; top: 2");
@@ -218,8 +218,8 @@ static void success_keeps_the_record(void **state)
   assert_string_equal(hipmm_last_error_message(), "before");
 }
 
-/* A caller built against an older, shorter struct gets that much and not a byte more; one with a longer struct is told
- * how much of it was filled. */
+/* A caller with an older, shorter struct gets that many bytes and not one more; a caller with a longer struct learns
+ * how many bytes were filled. */
 static void fits_the_callers_struct(void **state)
 {
   (void)state;

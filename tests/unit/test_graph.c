@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of core/graph*.c: the files under tests/graphs, and graphs too odd or too large for a file. Plugins are
- * stand-ins (fake_plugins.c).
+/* Tests of core/graph: the files under tests/graphs, and graphs that are too unusual or too large for a file. Plugins
+ * are fake (fake_plugins.c).
  *
- * tests/graphs/valid/CASE.json has CASE.tree, the graph that must come of it (see dump below); tests/graphs/invalid has
- * CASE.expect, every line that must be said of it, in order. */
+ * tests/graphs/valid/CASE.json has CASE.tree, the expected graph (see dump below). tests/graphs/invalid/CASE.json has
+ * CASE.expect, the expected diagnostics, in order. */
 #include "../../core/graph/graph.h"
 #include "fake_plugins.h"
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -21,6 +22,9 @@
 #include <cmocka.h>
 
 enum { TEXT_BYTES = 1 << 16 };
+
+/* Resources that are looked up by name. */
+static const char *const names_used[] = {"managed", "pinned", NULL};
 
 /* ---- What came of a graph, as text ----------------------------------------------------------------------------- */
 
@@ -50,7 +54,7 @@ static void dump(const struct graph *graph, char *text)
     sprintf(text + strlen(text), "%d: %s\n", graph->devices[i].device, graph->nodes[graph->devices[i].node].name);
 }
 
-/* Every node comes after all that it needs, each needed node is named once, and upstreams are among the needed. */
+/* Every node comes after all nodes that it needs; references are unique and include the upstreams. */
 static void assert_graph_is_valid(const struct graph *graph)
 {
   assert_in_range(graph->default_node, 0, (int)graph->n_nodes - 1);
@@ -126,6 +130,7 @@ static void runs_case(void **state)
   struct graph *graph = NULL;
   text[0] = '\0';
   enum hipmm_status status = graph_from_file(row->file, &report, &graph);
+  if (graph) graph_warn_unused(graph, names_used, &report);
   add_warnings(&report, text);
   if (graph) dump(graph, text);
   if (getenv("HIPMM_SHOW_CASES")) fprintf(stderr, "== %s\n%s", row->base, text);
@@ -149,6 +154,7 @@ static enum hipmm_status check(const char *json, const char *expected)
   struct diagnostics report = {.source = "g"};
   struct graph *graph = NULL;
   enum hipmm_status status = graph_from_string(json, "g", &report, &graph);
+  if (graph) graph_warn_unused(graph, names_used, &report);
   add_warnings(&report, text);
   assert_string_equal(text, expected);
   assert_int_equal(status == HIPMM_OK, graph != NULL);
@@ -234,7 +240,7 @@ static double seconds(void)
   return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* One on which 998 others stand, and one that names each of those ten times. */
+/* One resource that 998 others need, and one that names each of those ten times. */
 static void reads_a_thousand_resources_at_once(void **state)
 {
   struct text text;
@@ -272,7 +278,7 @@ static void keeps_a_thousand_mistakes_and_counts_the_rest(void **state)
   assert_int_equal(graph_from_string(text.data, "g", &report, NULL), HIPMM_E_CONFIG);
   assert_true(seconds() - start < 20);
   for (const struct diagnostic *mistake = report.first; mistake; mistake = mistake->next) n_kept++;
-  assert_int_equal(n_kept, REPORT_MOST_KEPT);
+  assert_int_equal(n_kept, DIAGNOSTICS_MOST_KEPT);
   assert_int_equal(report.n_errors, 100000);
   diagnostics_clear(&report);
   free(text.data);
@@ -477,7 +483,7 @@ static void keeps_the_options_of_the_runtime(void **state)
   graph_release(graph);
 }
 
-static void raises_the_first_mistake_and_counts_the_others(void **state)
+static void raises_the_first_error_and_counts_the_others(void **state)
 {
   struct diagnostics report = {.source = "etc/hipmm.json"};
   struct hipmm_error error = {.struct_size = sizeof error};
@@ -491,7 +497,7 @@ static void raises_the_first_mistake_and_counts_the_others(void **state)
   assert_string_equal(error.file, "etc/hipmm.json");
   assert_string_equal(error.path, "/z");
   assert_non_null(strstr(error.message, "etc/hipmm.json: /z: unknown key \"z\""));
-  assert_non_null(strstr(error.message, " (and 2 more mistakes)"));
+  assert_non_null(strstr(error.message, " (and 2 more errors)"));
   assert_string_equal(report.first->next->resource, "pool");
   diagnostics_clear(&report);
   assert_null(report.first);
@@ -583,8 +589,7 @@ int main(void)
       {"finds the top of each device", finds_the_top_of_each_device, NULL, NULL, NULL},
       {"resolves plugin_path from the file's folder", resolves_the_plugin_path_from_the_files_folder, NULL, NULL, NULL},
       {"keeps the options of the runtime", keeps_the_options_of_the_runtime, NULL, NULL, NULL},
-      {"raises the first mistake and counts the others", raises_the_first_mistake_and_counts_the_others, NULL, NULL,
-       NULL},
+      {"raises the first error and counts the others", raises_the_first_error_and_counts_the_others, NULL, NULL, NULL},
       {"raises syntax errors with their place", raises_syntax_errors_with_their_place, NULL, NULL, NULL},
       {"describes every option in the schema", describes_every_option_in_the_schema, NULL, NULL, NULL},
   };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of core/base/lifecycle.c and of the ends of api.c: initialised once, finalized once, from any thread; refused in the
- * child of a fork; and a process that ends without saying goodbye. */
+/* Tests of core/base/lifecycle.c, and of initialisation and finalisation in api.c: once each, from any thread; refused
+ * in the child of a fork; and a process that exits without finalisation. */
 #include "../../core/base/lifecycle.h"
 #include "../../core/runtime/hip.h"
 #include "../support/support.h"
@@ -27,7 +27,7 @@ static int finish(void **state)
 
 /* ---- Every function, with arguments that would be good ---- */
 
-static struct hipmm_resource *resource; /* NULL, or one that was got before */
+static struct hipmm_resource *resource; /* NULL, or a resource that the test holds */
 static void *memory;                    /* allocated from it */
 
 static enum hipmm_status call_allocate(void)
@@ -296,7 +296,7 @@ struct entry {
 #name, name     \
   }
 
-/* Those that need the graph or the table. */
+/* Calls that need the graph or the table of devices. */
 static const struct entry of_the_table[] = {
     ENTRY(call_get_current),
     ENTRY(call_get_device),
@@ -319,7 +319,7 @@ static const struct entry of_the_table[] = {
     ENTRY(call_snapshot),
 };
 
-/* Those that need the runtime alone, which stays past the end. */
+/* Calls that need only the runtime, which stays after finalisation. */
 static const struct entry of_the_runtime[] = {
     ENTRY(call_stream_retire),    ENTRY(call_stream_destroy),  ENTRY(call_stream_synchronize), ENTRY(call_stream_wait),
     ENTRY(call_stream_query),     ENTRY(call_stream_device),   ENTRY(call_device_set),         ENTRY(call_device_enter),
@@ -327,7 +327,7 @@ static const struct entry of_the_runtime[] = {
     ENTRY(call_device_attribute), ENTRY(call_runtime_version), ENTRY(call_driver_version),
 };
 
-/* Those that need the table only when `resource` is NULL. */
+/* Calls that need the table only if `resource` is NULL. */
 static const struct entry of_memory[] = {
     ENTRY(call_allocate),      ENTRY(call_allocate_none),      ENTRY(call_allocate_aligned),
     ENTRY(call_deallocate),    ENTRY(call_deallocate_null),    ENTRY(call_deallocate_aligned),
@@ -335,14 +335,14 @@ static const struct entry of_memory[] = {
     ENTRY(call_scalar_create), ENTRY(call_host_buffer_create),
 };
 
-/* Those of a resource alone, and those that begin or end all. */
+/* Calls on a resource, initialisation and finalisation. */
 static const struct entry of_a_resource[] = {
     ENTRY(call_query), ENTRY(call_perform),  ENTRY(call_trim),        ENTRY(call_statistics),
     ENTRY(call_push),  ENTRY(call_pop),      ENTRY(call_init_string), ENTRY(call_init_file),
     ENTRY(call_init),  ENTRY(call_finalize), ENTRY(call_register),
 };
 
-/* Names on standard error each call that does not come to HIPMM_E_STATE; returns their number. */
+/* Prints each call that does not return HIPMM_E_STATE on standard error; returns their number. */
 static int count_not_refused(const struct entry *entries, size_t n)
 {
   int count = 0;
@@ -473,7 +473,7 @@ static void refuses_all_in_the_child_of_a_fork(void **state)
   assert_int_equal(outcome.status, 0);
   assert_string_equal(by_exit.error, "");
   assert_int_equal(by_exit.status, 0);
-  give_the_resource_back(); /* nothing has happened to the parent */
+  give_the_resource_back(); /* the parent is unchanged */
   assert_ok(hipmm_finalize());
 }
 
@@ -496,7 +496,7 @@ static void begins_again_while_a_resource_is_kept(void **state)
   get_a_resource();
   assert_ok(hipmm_finalize());
   assert_ok(hipmm_init_from_string(graph));
-  give_the_resource_back(); /* it is of the time before, and good all the same */
+  give_the_resource_back(); /* from before the finalisation, and still valid */
   get_a_resource();
   give_the_resource_back();
   assert_ok(hipmm_finalize());
@@ -520,7 +520,7 @@ static void does_not_hang_in_the_child_of_a_fork_during_a_change(void **state)
 
 /* ---- Processes of their own ---- */
 
-/* A child forked before anything began is a process like any other. */
+/* A child that was forked before the initialisation is a process like any other. */
 static int fork_first(void)
 {
   pid_t child = fork();
@@ -571,7 +571,7 @@ static int gone(void)
   return 4; /* hipErrorDeinitialized, and cudaErrorCudartUnloading */
 }
 
-/* As runtimes do at the end of the process: whatever is called says that they are gone, save what names errors. */
+/* As runtimes do at the end of the process: every call fails, except those that name errors. */
 static void take_the_runtime_away(void)
 {
   struct hipmm_hip *hip = (struct hipmm_hip *)(uintptr_t)hip_table(), before = *hip;
@@ -583,8 +583,8 @@ static void take_the_runtime_away(void)
   hip->runtime = before.runtime;
 }
 
-/* What a destructor of a C++ program's static objects does, after those of the runtime's. NULL means the current device,
- * which nobody knows any more; a pool takes its blocks back without the runtime. */
+/* Calls of a destructor of a C++ program's static objects, which runs after the runtime's destructors. NULL means the
+ * current device, which is unknown then; a pool can free blocks without the runtime. */
 static void free_at_exit(void)
 {
   printf("no resource %d, ", hipmm_deallocate(NULL, last_block, 1000, NULL));
@@ -609,7 +609,7 @@ static int exit_after_the_runtime(void)
   return 0;
 }
 
-/* Nothing aborts or hangs, and what the driver cannot take back is told by a status. */
+/* Nothing aborts or hangs, and a status tells what the driver cannot free. */
 static void may_free_after_the_runtime_went(void **state)
 {
   (void)state;
@@ -644,7 +644,7 @@ static void may_end_in_the_middle(void **state)
 
 enum { HANG_SECONDS = 20, CHANGES = 60, LOOKERS = 3 };
 
-/* An allocator of the program's that a stack gets its memory from, and what it does besides, once. */
+/* An allocator of the program, from which a stack gets its memory, and an action that it performs once. */
 static struct {
   void (*act)(void);
   bool is_built, is_over; /* as `act` finds them */
@@ -693,7 +693,7 @@ static void *finalize(void *unused)
 static void finalize_elsewhere(void)
 {
   pthread_create(&inner.thread, NULL, finalize, NULL);
-  usleep(50000); /* long enough for it to be over, did it not wait */
+  usleep(50000); /* long enough to complete, if it did not wait */
   inner.is_over = atomic_load(&inner.finalized);
   void *ptr = NULL;
   inner.other_status = hipmm_allocate(NULL, 0, NULL, &ptr); /* within a call that it waits for */
@@ -746,7 +746,7 @@ static void change_at_the_end(void *unused, void *ptr, size_t bytes, size_t alig
   inner.other_status = hipmm_allocate(NULL, 1000, NULL, &other);
 }
 
-/* The program's function that takes memory back is called by hipmm_finalize() itself. */
+/* hipmm_finalize() itself calls the program's function that frees memory. */
 static void is_refused_from_within_finalize(void **state)
 {
   (void)state;
@@ -820,7 +820,7 @@ static bool is_expected(enum hipmm_status status)
 
 static atomic_bool changes_are_over;
 
-/* Calls that look something up, or make something of what they find. */
+/* Calls that look something up, or create something from it. */
 static void look_up(int *failures)
 {
   struct hipmm_resource *found = NULL, *made = NULL, *named = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of core/base/log.c: levels and files of the debug log. The log is set up once per process, from the environment, so
- * every case runs in a process of its own. */
+/* Tests of core/base/log.c: levels and files of the debug log. The log is set up once per process, from the
+ * environment, so every case runs in a process of its own. */
 #include "../../core/base/log.h"
 #include "../support/support.h"
 
@@ -144,7 +144,7 @@ static void appends_to_a_file(void **state)
   remove_folder(folder);
 }
 
-/* A process that waits is ended by the alarm. */
+/* The alarm ends a process that waits. */
 static int speaks_within_seconds(const void *variable)
 {
   alarm(5);
@@ -194,7 +194,7 @@ static void writes_to_standard_error_by_its_name(void **state)
   assert_true(is_stamped(outcome.error, ONE));
 }
 
-/* In a folder for all to write, another user may have put the link there. */
+/* In a folder that every user can write, the link may be another user's. */
 static void follows_links_in_folders_of_its_own_alone(void **state)
 {
   char *folder = new_folder(), *variable = variable_for("error", folder), *file = path_in(folder, "log");
@@ -204,7 +204,7 @@ static void follows_links_in_folders_of_its_own_alone(void **state)
   assert_int_equal(symlink(target, file), 0);
   assert_int_equal(chmod(folder, 01777), 0);
   struct outcome outcome = run_forked(speaks_within_seconds, variable);
-  assert_non_null(strstr(outcome.error, "/log: it is a link, in a folder that every user can write, or one of"));
+  assert_non_null(strstr(outcome.error, "/log: it is a symbolic link in a folder that every user can write"));
   assert_non_null(strstr(outcome.error, "; logging to standard error\n" ONE));
   char *text = read_file(target, NULL);
   assert_string_equal(text, "");
@@ -229,7 +229,7 @@ static int speaks_with_control_characters(const void *variable)
   return 0;
 }
 
-/* Names of files and resources come into lines, and lines go to terminals. */
+/* Lines contain names of files and resources, and terminals show lines. */
 static void shows_control_characters_as_marks(void **state)
 {
   (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of core/base/log_sink.c: lines of the log reach the program's own function, from any thread, and nobody gets stuck
- * in it. */
+/* Tests of core/base/log_sink.c: lines of the log reach the program's function, from any thread, and no thread hangs in
+ * it. */
 #include "../../core/base/log.h"
 #include "../support/fixture.h"
 
@@ -158,7 +158,7 @@ static void cannot_call_hipmm(void **state)
   fixture_free(fixture_allocate(1000, NULL), 1000, NULL); /* outside all is as before */
 }
 
-/* What the sink does leaves the record of the call that wrote the line. */
+/* Calls of the sink do not change the error record of the call that wrote the line. */
 static void leaves_the_record_of_the_call(void **state)
 {
   (void)state;

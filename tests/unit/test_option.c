@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of core/option*.c: JSON into a plugin's option struct by its table, over a table that has every type. */
+/* Tests of core/option: reading JSON into a plugin's option struct, with a table that has every type. */
 #include "../../core/option/option.h"
 
 #include <setjmp.h>
@@ -132,7 +132,7 @@ static bool fill(const char *json, uint64_t free_bytes, struct diagnostics *repo
   *report = (struct diagnostics){0};
   *object = json ? json_loads(json, 0, NULL) : NULL;
   if (json) assert_non_null(*object);
-  struct option_context context = {.report = report,
+  struct option_context context = {.diagnostics = report,
                                    .path = "/resources/x",
                                    .free_bytes = free_bytes,
                                    .keys = keys,
@@ -229,7 +229,7 @@ static void takes_whole_percentages_of_free_memory(void **state)
   drop(&options, object, &report);
 }
 
-/* What must be said of an object: lines "path: message", in order. */
+/* The expected diagnostics of an object: lines "path: message", in order. */
 struct refusal {
   const char *name, *json;
   uint64_t free_bytes;
@@ -365,7 +365,7 @@ static void wants_what_is_required(void **state)
 {
   struct diagnostics report = {0};
   struct bin bin;
-  struct option_context context = {.report = &report, .path = "/resources/x"};
+  struct option_context context = {.diagnostics = &report, .path = "/resources/x"};
   (void)state;
   assert_false(option_fill(bin_table, 3, NULL, &context, &bin));
   assert_said(&report, "/resources/x", ": this object needs \"size\": Largest request of the bin\n");
@@ -377,7 +377,7 @@ static void leaves_names_alone_when_only_checking(void **state)
   struct diagnostics report = {0};
   struct options options;
   json_t *object = json_loads("{\"fallback\": \"anything\"}", 0, NULL);
-  struct option_context context = {.report = &report, .path = ""};
+  struct option_context context = {.diagnostics = &report, .path = ""};
   (void)state;
   assert_true(option_fill(table, N_ROWS, object, &context, &options));
   assert_null(options.fallback);
@@ -406,7 +406,7 @@ static void lays_the_environment_over(void **state)
   struct diagnostics report = {0};
   struct options options;
   json_t *object = json_loads("{\"count\": 3, \"ratio\": 0.25}", 0, NULL);
-  struct option_context context = {.report = &report, .path = "HIPMM_THING"};
+  struct option_context context = {.diagnostics = &report, .path = "HIPMM_THING"};
   (void)state;
   assert_true(option_overlay(table, N_ROWS, "HIPMM_THING",
                              "count=5,flag=false,size=16KiB,delay=1s,mode=auto,label=a=b,names=x;y:3;z", object,
@@ -430,7 +430,7 @@ static void refuses_broken_environments(void **state)
   struct diagnostics report = {0};
   struct options options;
   json_t *object = json_object();
-  struct option_context context = {.report = &report, .path = "", .owner = "thing"};
+  struct option_context context = {.diagnostics = &report, .path = "", .owner = "thing"};
   (void)state;
   assert_false(option_overlay(table, N_ROWS, "HIPMM_THING", "count=1,,flag,=3,label=\xff", object, &report));
   assert_true(option_overlay(table, N_ROWS, "HIPMM_THING", "count=two,cuont=3", object, &report));
@@ -519,7 +519,7 @@ static void refuses_types_that_it_does_not_know(void **state)
   struct diagnostics report = {0};
   struct options options;
   json_t *object = json_loads("{\"odd\": 1}", 0, NULL);
-  struct option_context context = {.report = &report, .path = ""};
+  struct option_context context = {.diagnostics = &report, .path = ""};
   (void)state;
   assert_false(option_fill(odd, 1, object, &context, &options));
   assert_said(&report, "", "/odd: hipmm does not know options of type 99\n");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of core/plugin/plugin.c: where plugins are looked for, which of several is taken, and that a file which is no plugin
- * is refused with its reason. */
+/* Tests of core/plugin/plugin_path.c and plugin_load.c: where plugins are searched, which of several is loaded, and why
+ * a file that is not a plugin is refused. */
 #include "../../core/plugin/plugin.h"
 #include "../support/support.h"
 
@@ -40,7 +40,7 @@ static int remove_folders(void **state)
   return 0;
 }
 
-/* Copies one of the zoo's files into a folder, under a name of its own. */
+/* Copies one of the bad plugins into a folder, under another name. */
 static char *put(const struct folders *folders, const char *from, const char *folder, const char *name)
 {
   char *source = path_in(folders->bad, from), *target = path_in(folder, name);
@@ -154,7 +154,7 @@ static void says_where_it_looked(void **state)
   assert_null(plugin);
 }
 
-/* They are plugins too, but of no use in a stack: what is missing is the folder with the others. */
+/* Runtimes are plugins too, but not resources: the folder of the other plugins is missing. */
 static void says_where_it_looked_when_only_runtimes_are_there(void **state)
 {
   const struct folders *folders = *state;
@@ -317,7 +317,7 @@ static void make_empty(const struct folders *folders, const char *file)
   assert_true(write_file(file, "", 0));
 }
 
-/* A copy of a good plugin, with something done to its bytes. */
+/* A copy of a good plugin with changed bytes. */
 static void make_spoiled(const struct folders *folders, const char *file, void (*spoil)(char *data, size_t *bytes))
 {
   size_t bytes;
@@ -352,7 +352,7 @@ static void make_of_another_machine(const struct folders *folders, const char *f
   make_spoiled(folders, file, put_another_machine);
 }
 
-/* The dependency that every shared object has becomes one that none has. */
+/* Replaces the dependency that every shared object has by one that does not exist. */
 static void rename_dependency(char *data, size_t *bytes)
 {
   char *found = memmem(data, *bytes, "libc.so.6", 10);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of core/option/registry.c and of options of the type OBJECT: what the program registers by name reaches the plugins, a
- * copy that lasts as long as they do; what is wrong is refused where it stands. */
+/* Tests of core/option/registry.c and of options of the type OBJECT: plugins get a copy of the struct that the program
+ * registered, which lives as long as they do; an invalid name or struct is refused at its place. */
 #include "../../core/graph/graph.h"
 #include "../../core/option/registry.h"
 #include "../support/support.h"
@@ -371,8 +371,8 @@ const char *__tsan_default_options(void)
 
 static atomic_bool searching, enough;
 
-/* Holds the list's lock much of the time, and lets a fork have it between. Allocates nothing: AddressSanitizer's
- * allocator does not survive a fork while another thread is in it. */
+/* Holds the list's lock most of the time, so that a fork gets it in between. Allocates nothing: AddressSanitizer's
+ * allocator does not survive a fork while another thread is inside it. */
 static void *search_in_vain(void *unused)
 {
   (void)unused;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of core/runtime/runtime_library.c and core/runtime/hip.c: which runtime is taken, and what is said when one cannot be. A process uses
- * one runtime for its life, so that every case runs in a process of its own: this program again, with a graph as
- * argument. */
+/* Tests of core/runtime/runtime_library.c and hip.c: which runtime is chosen, and the message if none can be used. A
+ * process uses one runtime for its life, so every case runs in a process of its own: this program again, with a graph
+ * as its argument. */
 #include "../../core/runtime/hip.h"
 #include "../support/support.h"
 
@@ -32,8 +32,8 @@ static int begin_with(int n, char **graphs)
 
 /* ---- Libraries ---- */
 
-/* A folder in which the libraries of AMD are what a case needs, with files for paths to runtimes; and one of plugins in
- * which the runtimes are none. */
+/* A folder with the AMD libraries of the case and with libraries for paths to runtimes; and a folder of plugins without
+ * runtimes. */
 static char *folder, *no_plugins;
 
 static void put(const char *from, const char *name)
@@ -112,7 +112,7 @@ static const struct runtime_case cases[] = {
      .graph = "{}",
      .variables = {"HIPMM_LOG=info"},
      .out = "0 software 1: \n",
-     .error = "hipmm: info: runtime: not amd: runtime amd: no device (hipGetDeviceCount: hipErrorNoDevice)\n"},
+     .error = "hipmm: info: auto: runtime amd: no device (hipGetDeviceCount: hipErrorNoDevice)\n"},
     {.name = "software that is asked for by name gives no warning",
      .amd = "no_device.so",
      .graph = "{\"runtime\": \"software\"}",

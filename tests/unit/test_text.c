@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of core/base/text.c and core/base/units.c: near names, quotations, pointers, sizes. */
 #include "../../core/base/text.h"
+#include "../../core/base/units.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -93,7 +94,7 @@ static void quotes_without_control_characters(void **state)
   assert_quoted("c1 \xc2\x9b", "\"c1 \\u009b\"");
   assert_quoted("c1 \x9b"
                 "31m",
-                "\"c1 \\x9b31m\""); /* a lone byte, which older terminals obey */
+                "\"c1 \\x9b31m\""); /* a single byte, which older terminals interpret */
   assert_quoted("\xe2\x82\xac \xe2\x82 \xe9", "\"\xe2\x82\xac \xe2\\x82 \xe9\""); /* cut off; Latin-1 */
   assert_quoted("\xe0\x82\x9b", "\"\xe0\\x82\\x9b\""); /* U+009B in a form that is too long */
 }

@@ -4,6 +4,7 @@
 #include "bench.h"
 
 #include "../../base/text.h"
+#include "../../base/units.h"
 #include <errno.h>
 #include <string.h>
 

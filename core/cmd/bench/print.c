@@ -2,7 +2,7 @@
 /* print.c: what `hipmm bench` found, as lines, as a table of several, and as JSON. */
 #include "bench.h"
 
-#include "../../base/text.h"
+#include "../../base/units.h"
 #include <string.h>
 
 enum { PRINT_LABEL = 18, PRINT_CELL = 32 };

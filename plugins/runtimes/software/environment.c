@@ -2,7 +2,7 @@
 /* environment.c: reads options written as text, "devices=2,memory=16GiB", by an option table. For a program that calls the
  * software device without hipmm, or before hipmm configures it. The core of hipmm reads the same text itself, with better
  * messages. Called by options.c. */
-#include "../../../core/base/text.h"
+#include "../../../core/base/units.h"
 #include "internal.h"
 #include <errno.h>
 #include <stddef.h>

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* diagnostics.h: a list of all errors and warnings about one graph, so that a user sees every error of a file at once.
+ * Filled by option and graph; read by the command, and by initialisation through diagnostics_raise(). A list belongs to
+ * one thread. */
+#ifndef HIPMM_CORE_BASE_DIAGNOSTICS_H
+#define HIPMM_CORE_BASE_DIAGNOSTICS_H
+
+#include "error.h"
+
+/* One error or warning. */
+struct diagnostic {
+  enum hipmm_status status; /* HIPMM_OK marks a warning */
+  int line, column;         /* of a syntax error, from 1; 0 otherwise */
+  char *path;               /* JSON pointer, "" for the whole file */
+  char *resource;           /* name of the resource, "" if none */
+  char *message;            /* without file and path */
+  struct diagnostic *next;
+};
+
+/* Further diagnostics are counted, but their texts are not kept. */
+enum { DIAGNOSTICS_MOST_KEPT = 1000 };
+
+/* Diagnostics in the order in which they were found. Start from {.source = "file name"}; diagnostics_clear() frees. */
+struct diagnostics {
+  const char *source;
+  struct diagnostic *first, *last;
+  size_t n_errors, n_warnings;
+};
+
+/* Adds an error at a JSON pointer (add, add_arguments) or at a line and column from 1 (add_at), and returns `status`.
+ * Without host memory for the text, the error still counts. */
+enum hipmm_status diagnostics_add(struct diagnostics *diagnostics, enum hipmm_status status, const char *path,
+                                  const char *format, ...) HIPMM_PRINTF(4, 5);
+enum hipmm_status diagnostics_add_arguments(struct diagnostics *diagnostics, enum hipmm_status status, const char *path,
+                                            const char *format, va_list arguments);
+enum hipmm_status diagnostics_add_at(struct diagnostics *diagnostics, enum hipmm_status status, int line, int column,
+                                     const char *format, ...) HIPMM_PRINTF(5, 6);
+
+/* Adds a warning. */
+void diagnostics_warn(struct diagnostics *diagnostics, const char *path, const char *format, ...) HIPMM_PRINTF(3, 4);
+
+/* Adds the calling thread's error record as an error at `path`: for failures of a plugin or of the loader. */
+enum hipmm_status diagnostics_add_last_error(struct diagnostics *diagnostics, const char *path);
+
+/* The status of the first error; HIPMM_E_OUT_OF_MEMORY if there was no memory to keep it. */
+enum hipmm_status diagnostics_status(const struct diagnostics *diagnostics);
+
+/* Copies the first error into the calling thread's error record, with the number of further errors in its message, and
+ * returns its status; HIPMM_OK without errors. Logs the warnings. */
+enum hipmm_status diagnostics_raise(const struct diagnostics *diagnostics);
+
+/* Formats one diagnostic as a line for users: "FILE: /path: what is wrong", or "FILE:LINE:COLUMN: …". A control
+ * character becomes "?", so that keys of a file cannot control the terminal. Returns `buffer`. */
+const char *diagnostics_line(const struct diagnostics *diagnostics, const struct diagnostic *diagnostic, char *buffer,
+                             size_t buffer_bytes);
+
+/* Frees all diagnostics. The list is empty afterwards and keeps its source. */
+void diagnostics_clear(struct diagnostics *diagnostics);
+
+#endif

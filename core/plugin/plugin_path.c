@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/* plugin_path.c: the folders that are searched for plugins, and the files in them. Called by plugin_load.c, and by
+ * graph and the command to ask for a file. Never opens a plugin. */
+#include "../base/environment.h"
+#include "../base/error.h"
+#include "plugin.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <limits.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- Folders ---- */
+
+/* The folders to search, in order, each once. */
+struct folders {
+  char **items;
+  size_t count;
+};
+
+static void plugin_path_add_folder(struct folders *folders, const char *folder, size_t length)
+{
+  if (!length) return;
+  for (size_t i = 0; i < folders->count; i++)
+    if (strlen(folders->items[i]) == length && !strncmp(folders->items[i], folder, length)) return;
+  char **items = realloc(folders->items, (folders->count + 1) * sizeof *items);
+  if (!items) return;
+  folders->items = items;
+  items[folders->count] = strndup(folder, length);
+  if (items[folders->count]) folders->count++;
+}
+
+/* Where plugins lie, relative to the file that this code is in, wherever the whole was moved to: in a build tree beside
+ * the program or the library's .libs, in an installation beside the library or under ../lib of the program. */
+static const char *const usual_places[] = {"plugins", "../plugins", "hipmm/" HIPMM_PLUGIN_ABI_TEXT,
+                                           "../lib/hipmm/" HIPMM_PLUGIN_ABI_TEXT, NULL};
+static const char *const *places = usual_places;
+
+/* The places that exist. Searched once: files do not move while the process lives. */
+static struct folders surroundings;
+static pthread_once_t surroundings_once = PTHREAD_ONCE_INIT;
+
+void plugin_set_places(const char *const *given)
+{
+  places = given;
+}
+
+/* The dynamic linker knows a program only by the word that it was called by. */
+static bool plugin_path_find_own_file(char *file)
+{
+  Dl_info info;
+  struct link_map *map;
+  if (!dladdr1(&surroundings, &info, (void **)&map, RTLD_DL_LINKMAP)) return false;
+  return realpath(*map->l_name ? map->l_name : "/proc/self/exe", file) != NULL;
+}
+
+static void plugin_path_find_surroundings(void)
+{
+  char folder[PATH_MAX], resolved[PATH_MAX];
+  if (!plugin_path_find_own_file(folder)) return;
+  *strrchr(folder, '/') = '\0';
+  for (const char *const *place = places; *place; place++) {
+    char file[PATH_MAX + 64];
+    snprintf(file, sizeof file, "%s/%s", folder, *place);
+    if (realpath(file, resolved)) plugin_path_add_folder(&surroundings, resolved, strlen(resolved));
+  }
+}
+
+static struct folders plugin_path_folders(const struct plugin_path *path)
+{
+  struct folders folders = {0};
+  pthread_once(&surroundings_once, plugin_path_find_surroundings);
+  for (const char *text = environment_get("HIPMM_PLUGIN_PATH"); text && *text;) {
+    size_t length = strcspn(text, ":");
+    plugin_path_add_folder(&folders, text, length);
+    text += length + (text[length] == ':');
+  }
+  for (size_t i = 0; path && i < path->n_folders; i++)
+    plugin_path_add_folder(&folders, path->folders[i], strlen(path->folders[i]));
+  for (size_t i = 0; i < surroundings.count; i++)
+    plugin_path_add_folder(&folders, surroundings.items[i], strlen(surroundings.items[i]));
+  plugin_path_add_folder(&folders, HIPMM_PLUGIN_DIR, strlen(HIPMM_PLUGIN_DIR));
+  return folders;
+}
+
+static void plugin_path_free_folders(struct folders *folders)
+{
+  for (size_t i = 0; i < folders->count; i++) free(folders->items[i]);
+  free(folders->items);
+}
+
+/* ---- Search ---- */
+
+/* A graph file names the type, and the type names a file: the type must not lead to another folder. */
+static bool plugin_path_is_type(const char *type)
+{
+  return *type && *type != '.' && strlen(type) < 64 && !strchr(type, '/');
+}
+
+/* The plugin's file in one folder: TYPE.so, or as a build tree lays it out. */
+static bool plugin_path_find_in(const char *folder, const char *type, char *file, size_t bytes)
+{
+  snprintf(file, bytes, "%s/%s.so", folder, type);
+  if (!access(file, F_OK)) return true;
+  snprintf(file, bytes, "%s/%s/.libs/%s.so", folder, type, type);
+  if (!access(file, F_OK)) return true;
+  snprintf(file, bytes, "%s/runtimes/%s/.libs/%s.so", folder, type, type);
+  return !access(file, F_OK);
+}
+
+/* The file in the first `n` folders. */
+static bool plugin_path_find_among(const struct folders *folders, size_t n, const char *type, char *file, size_t bytes)
+{
+  for (size_t i = 0; i < n; i++)
+    if (plugin_path_find_in(folders->items[i], type, file, bytes)) return true;
+  return false;
+}
+
+enum hipmm_status plugin_path_find(const struct plugin_path *path, const char *type, char *file, size_t bytes)
+{
+  if (!plugin_path_is_type(type)) return error_set(HIPMM_E_PLUGIN, "\"%.64s\" is not a plugin's name", type);
+  char text[1500] = "";
+  struct folders folders = plugin_path_folders(path);
+  bool found = plugin_path_find_among(&folders, folders.count, type, file, bytes);
+  for (size_t i = 0; !found && i < folders.count; i++) {
+    size_t used = strlen(text);
+    snprintf(text + used, sizeof text - used, "%s%s", i ? ", " : "", folders.items[i]);
+  }
+  plugin_path_free_folders(&folders);
+  return found ? HIPMM_OK : error_set(HIPMM_E_PLUGIN, "no plugin %s.so in %s", type, text);
+}
+
+bool plugin_exists(const struct plugin_path *path, const char *type)
+{
+  char file[PATH_MAX];
+  struct folders folders = plugin_path_folders(path);
+  bool exists = plugin_path_is_type(type) && plugin_path_find_among(&folders, folders.count, type, file, sizeof file);
+  plugin_path_free_folders(&folders);
+  return exists;
+}
+
+bool plugin_find_beside(const char *const *names, size_t n, char *file, size_t bytes)
+{
+  bool found = false;
+  struct folders folders = plugin_path_folders(NULL);
+  for (size_t i = 0; !found && i < folders.count * n; i++) {
+    int length = snprintf(file, bytes, "%s/%s", folders.items[i / n], names[i % n]);
+    found = length >= 0 && (size_t)length < bytes && !access(file, R_OK);
+  }
+  plugin_path_free_folders(&folders);
+  return found;
+}
+
+/* ---- Scan ---- */
+
+/* A plugin file found in a folder. */
+struct found_file {
+  char *type, *file;
+};
+
+struct found_files {
+  struct found_file *items;
+  size_t count;
+};
+
+static int plugin_path_compare(const void *a, const void *b)
+{
+  return strcmp(((const struct found_file *)a)->type, ((const struct found_file *)b)->type);
+}
+
+static void plugin_path_add_file(struct found_files *files, const char *type, const char *file)
+{
+  struct found_file *items = realloc(files->items, (files->count + 1) * sizeof *items);
+  if (!items) return;
+  files->items = items;
+  struct found_file found = {strdup(type), strdup(file)};
+  if (found.type && found.file) {
+    items[files->count++] = found;
+  } else {
+    free(found.type);
+    free(found.file);
+  }
+}
+
+/* Adds the plugins among the entries of `listed`: of the folder itself or, in a build tree, of its folder of runtimes.
+ * An entry is a plugin if it is called TYPE.so, or is a build tree's folder TYPE with its .libs. */
+static void plugin_path_list(struct found_files *files, const char *folder, const char *listed)
+{
+  DIR *directory = opendir(listed);
+  if (!directory) return;
+  for (struct dirent *entry; (entry = readdir(directory));) {
+    char type[NAME_MAX + 1], file[PATH_MAX];
+    snprintf(type, sizeof type, "%s", entry->d_name);
+    char *suffix = strrchr(type, '.');
+    if (suffix && !strcmp(suffix, ".so")) *suffix = '\0';
+    if (plugin_path_is_type(type) && plugin_path_find_in(folder, type, file, sizeof file))
+      plugin_path_add_file(files, type, file);
+  }
+  closedir(directory);
+}
+
+static struct found_files plugin_path_list_folder(const char *folder)
+{
+  struct found_files files = {0};
+  char runtimes[PATH_MAX];
+  plugin_path_list(&files, folder, folder);
+  snprintf(runtimes, sizeof runtimes, "%s/runtimes", folder);
+  plugin_path_list(&files, folder, runtimes);
+  if (files.count) qsort(files.items, files.count, sizeof *files.items, plugin_path_compare);
+  return files;
+}
+
+void plugin_path_visit(const struct plugin_path *path,
+                       void (*visit)(void *closure, const char *type, const char *file, bool is_shadowed),
+                       void *closure)
+{
+  char before[PATH_MAX];
+  struct folders folders = plugin_path_folders(path);
+  for (size_t f = 0; f < folders.count; f++) {
+    struct found_files files = plugin_path_list_folder(folders.items[f]);
+    for (size_t i = 0; i < files.count; i++) {
+      const struct found_file *found = &files.items[i];
+      visit(closure, found->type, found->file, plugin_path_find_among(&folders, f, found->type, before, sizeof before));
+      free(found->type);
+      free(found->file);
+    }
+    free(files.items);
+  }
+  plugin_path_free_folders(&folders);
+}
