@@ -61,9 +61,6 @@ int graph_top(const struct graph *graph, int device);
 /* The node called `name`; -1 if there is none. */
 int graph_find(const struct graph *graph, const char *name);
 
-/* The JSON Schema of the whole file, from all plugins on the path. A new reference. */
-json_t *graph_schema(const struct plugin_path *path);
-
 /* What may be written as a runtime, for messages; and the word among them that is nearest, NULL if none is near. */
 #define GRAPH_RUNTIME_FORMS "write \"auto\", \"amd\", \"nvidia\", \"software\" or a library's path"
 const char *graph_near_runtime(const char *word);

@@ -62,9 +62,6 @@ json_t *option_in_force(const struct hipmm_option *row, const json_t *object, bo
 /* The same without touching what `object` holds, which other threads may read meanwhile. */
 json_t *option_copy_in_force(const struct hipmm_option *row, const json_t *object, bool *given_out);
 
-/* The row's JSON Schema. A new reference. */
-json_t *option_schema(const struct hipmm_option *row);
-
 /* How a value reads in a message: a string in quotes, a list as "a list". Returns `buffer`. */
 const char *option_show(const json_t *value, char *buffer, size_t buffer_bytes);
 

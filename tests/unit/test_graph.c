@@ -4,6 +4,7 @@
  *
  * tests/graphs/valid/CASE.json has CASE.tree, the graph that must come of it (see dump below); tests/graphs/invalid has
  * CASE.expect, every line that must be said of it, in order. */
+#include "../../core/cmd/schema/schema.h"
 #include "../../core/graph/graph.h"
 #include "fake_plugins.h"
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* graph_schema.c: the JSON Schema (draft 2020-12) of a graph file, from the option tables of all plugins found. Called
- * by the command, for editors. What the schema refuses, reading the graph refuses too; names, cycles and depths only
- * that can check. */
-#include "../base/text.h"
-#include "../option/option.h"
-#include "graph_build.h"
+/* graph_schema.c: the JSON Schema of a graph file, from the option tables of all plugins found. The graph reader refuses
+ * whatever the schema refuses. Names, cycles and depths cannot be written in a schema; only the reader checks them. */
+#include "../../base/text.h"
+#include "../../graph/graph_build.h"
+#include "schema.h"
 
 #include <stdlib.h>
 #include <string.h>

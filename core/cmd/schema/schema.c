@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* schema.c: `hipmm schema`: the JSON Schema of a graph file, for editors. */
-#include "cmd.h"
+#include "schema.h"
+
+#include "../cmd.h"
 
 static int schema_run(int argc, char **argv)
 {
