@@ -89,7 +89,15 @@ static enum hipmm_status aligned_deallocate(void *self, void *ptr, size_t bytes,
   return status;
 }
 
-/* ---- Looking ---- */
+/* ---- Trimming and looking ---- */
+
+static enum hipmm_status aligned_trim(void *self, size_t keep_bytes)
+{
+  struct aligned *aligned = self;
+  (void)keep_bytes; /* of device memory, which the upstream holds */
+  live_trim(&aligned->live);
+  return HIPMM_OK;
+}
 
 static enum hipmm_status aligned_find(void *self, const void *ptr, struct hipmm_block *block_out)
 {
@@ -193,6 +201,7 @@ static const struct hipmm_ops aligned_ops = {
     .struct_size = sizeof aligned_ops,
     .allocate = aligned_allocate,
     .deallocate = aligned_deallocate,
+    .trim = aligned_trim,
     .query = aligned_query,
     .find = aligned_find,
     .reconfigure = aligned_reconfigure,

@@ -136,6 +136,14 @@ static enum hipmm_status fallback_find(void *self, const void *ptr, struct hipmm
                                     0, 0);
 }
 
+static enum hipmm_status fallback_trim(void *self, size_t keep_bytes)
+{
+  struct fallback *fallback = self;
+  (void)keep_bytes; /* of device memory, which the upstreams hold */
+  live_trim(&fallback->owners.live);
+  return HIPMM_OK;
+}
+
 /* ---- Values ---- */
 
 enum fallback_value {
@@ -143,6 +151,7 @@ enum fallback_value {
   FAILURES,
   LIVE_COUNT,
   LIVE_BYTES,
+  METADATA_BYTES,
   ALLOCATIONS,
   N_VALUES = ALLOCATIONS + MOST_UPSTREAMS
 };
@@ -152,6 +161,7 @@ static const struct hipmm_feature fallback_values[N_VALUES] = {
     [FAILURES] = {"failures", "allocations", "Allocations that no upstream could serve"},
     [LIVE_COUNT] = {"live_fallback_count", "allocations", "Allocations of the others that are live now"},
     [LIVE_BYTES] = {"live_fallback_bytes", "bytes", "Their sizes, as requested"},
+    [METADATA_BYTES] = {"metadata_bytes", "bytes", "Host memory for the records of these allocations"},
     [ALLOCATIONS] = {"allocations_1", "allocations", "Allocations that the first upstream served"},
     [ALLOCATIONS + 1] = {"allocations_2", "allocations", "Allocations that the second upstream served"},
     [ALLOCATIONS + 2] = {"allocations_3", "allocations", "Allocations that the third upstream served"},
@@ -186,6 +196,7 @@ static enum hipmm_status fallback_query(void *self, size_t index, int64_t *value
   case FAILURES: value = atomic_load_explicit(&fallback->failures, memory_order_relaxed); break;
   case LIVE_COUNT: value = (uint64_t)live_blocks_count(&fallback->owners.live).count; break;
   case LIVE_BYTES: value = (uint64_t)live_blocks_count(&fallback->owners.live).bytes; break;
+  case METADATA_BYTES: value = (uint64_t)live_blocks_count(&fallback->owners.live).metadata_bytes; break;
   default: value = fallback_allocations_of(fallback, index - ALLOCATIONS);
   }
   *value_out = (int64_t)value;
@@ -236,6 +247,7 @@ static const struct hipmm_ops fallback_ops = {
     .struct_size = sizeof fallback_ops,
     .allocate = fallback_allocate,
     .deallocate = fallback_deallocate,
+    .trim = fallback_trim,
     .query = fallback_query,
     .find = fallback_find,
 };
