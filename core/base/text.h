@@ -51,6 +51,12 @@ bool text_is_name(const char *name);
 /* Reads a device's number as it is written in only one way: "0", "12", not "012" or "+1". False on anything else. */
 bool text_parse_ordinal(const char *text, int *number_out);
 
+/* The ending of a noun after a count: "1 block", "2 blocks". */
+static inline const char *text_plural(uint64_t count)
+{
+  return count == 1 ? "" : "s";
+}
+
 /* The JSON pointer of `key` in the object at `parent` (RFC 6901: "~" becomes "~0", "/" becomes "~1"). To be freed with
  * free(); NULL when there is no memory, or was none for `parent`. */
 char *text_pointer(const char *parent, const char *key);

@@ -5,9 +5,9 @@
  *
  * A block that overlaps a live one is reported and otherwise left alone: to give it back could take the live one
  * away. */
-#include "ranges.h"
-
+#include "../../core/base/text.h"
 #include "../common/source.h"
+#include "ranges.h"
 
 struct callback_options {
   const struct hipmm_allocator *allocator;
@@ -214,8 +214,9 @@ static void callback_destroy(void *self_)
   const struct hipmm_services *services = self->services;
   struct range block;
   if (self->ranges.count)
-    services->log(services, HIPMM_LOG_WARNING, "destroyed with %llu blocks (%llu bytes) still allocated",
-                  (unsigned long long)self->ranges.count, (unsigned long long)self->ranges.bytes);
+    services->log(services, HIPMM_LOG_WARNING, "destroyed with %llu block%s (%llu byte%s) still allocated",
+                  (unsigned long long)self->ranges.count, text_plural(self->ranges.count),
+                  (unsigned long long)self->ranges.bytes, text_plural(self->ranges.bytes));
   source_wait_at_end(services);
   while (ranges_remove_first(&self->ranges, &block)) {
     services->count_held(services, -(int64_t)block.by_address.minor);

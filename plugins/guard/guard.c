@@ -154,7 +154,9 @@ static enum hipmm_status guard_perform(void *self, size_t index, int64_t *values
   if (status) return status;
   if (damaged && guard_is_on(&guard->options.on_damage))
     return services->refuse(services, HIPMM_E_SIZE,
-                            "{0} blocks were written where they must not be; the log names them", damaged, 0, 0);
+                            damaged == 1 ? "a block was damaged; the log names it"
+                                         : "{0} blocks were damaged; the log names them",
+                            damaged, 0, 0);
   guard_count(guard, values_out);
   return HIPMM_OK;
 }

@@ -3,6 +3,7 @@
  * reusing what was freed in stream order. This file is what the pool offers: options, values, life. serve.h is what it
  * does; heap.h finds blocks, cache.h keeps small ones at hand, streams.h knows when they may be reused, ground.h talks
  * to the upstream. */
+#include "../../core/base/text.h"
 #include "allocate.h"
 
 /* ---- Values ---- */
@@ -98,9 +99,13 @@ static void pool_destroy(void *self)
   const struct hipmm_services *services = pool->services;
   thread_watch_close(&pool->threads);
   if (pool->caches.items) caches_empty(&pool->caches, &pool->heap);
-  if (pool->heap.blocks.live)
-    services->log(services, HIPMM_LOG_WARNING, "destroyed with %u blocks (%llu bytes) still allocated",
-                  pool->heap.blocks.live, (unsigned long long)pool->heap.requested_bytes);
+  struct cache_totals cached = caches_totals(&pool->caches); /* empty caches still correct the heap's counts */
+  int64_t live = pool->heap.blocks.live + cached.live,
+          live_bytes = (int64_t)pool->heap.requested_bytes + cached.requested;
+  if (live)
+    services->log(services, HIPMM_LOG_WARNING, "destroyed with %lld block%s (%lld byte%s) still allocated",
+                  (long long)live, text_plural((uint64_t)live), (long long)live_bytes,
+                  text_plural((uint64_t)live_bytes));
   services->log(services, HIPMM_LOG_DEBUG,
                 "held at most %llu bytes, moved %llu pieces, %llu went back for nothing, waited %llu times",
                 (unsigned long long)ground_peak_bytes(&pool->ground), (unsigned long long)pool->ground.granules.moves,

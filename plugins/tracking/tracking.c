@@ -4,6 +4,7 @@
  *
  * Unlike RMM's, which passes them on, it refuses a free of what it does not know and a free with a wrong size; both are
  * written to the log as well. Zero bytes are not listed. */
+#include "../../core/base/text.h"
 #include "../common/live_blocks.h"
 #include "../common/stack_traces.h"
 
@@ -97,8 +98,8 @@ static void tracking_log_refusal(struct tracking *tracking, enum hipmm_status st
                   bytes, block->bytes);
   else
     services->log(services, HIPMM_LOG_WARNING,
-                  "%p is freed with %zu bytes and is not tracked: refused; %lld allocations are outstanding", ptr,
-                  bytes, (long long)live_blocks_count(&tracking->live).count);
+                  "%p is freed with %zu bytes and is not tracked: refused; allocations outstanding: %lld", ptr, bytes,
+                  (long long)live_blocks_count(&tracking->live).count);
 }
 
 static enum hipmm_status tracking_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
@@ -148,8 +149,8 @@ static void tracking_write_list(struct tracking *tracking, const struct live_blo
   const struct tracking_record *records = (const void *)list->records;
   size_t bytes = 0;
   for (size_t i = 0; i < list->count; i++) bytes += records[i].block.bytes;
-  tracking_write(output, "device %d: %zu allocations are outstanding, %zu bytes", tracking->services->device,
-                 list->count, bytes);
+  tracking_write(output, "device %d: %zu allocation%s outstanding, %zu byte%s", tracking->services->device, list->count,
+                 text_plural(list->count), bytes, text_plural(bytes));
   for (size_t i = 0; i < list->count && i < output->most; i++) {
     tracking_write(output, "%p: %zu B (allocation %llu, stream %p)%s", records[i].block.ptr, records[i].block.bytes,
                    (unsigned long long)records[i].block.number, (void *)records[i].block.stream,
