@@ -106,8 +106,6 @@ void wrap_end(struct wrap *wrap);
 /* Writes text and pads it to `width` columns. */
 void print_padded(enum style style, const char *text, size_t width);
 
-/* ---- progress.c ------------------------------------------------------------------------------------------------ */
-
 /* A bar on standard error, if that is a terminal; silent otherwise. */
 struct progress {
   const char *label;
@@ -144,8 +142,9 @@ void mistake_print(FILE *stream, const char *file, const struct diagnostic *mist
  * --config, or is NULL. False if the given file is not valid; mistakes are printed. Release *graph_out if not NULL. */
 bool source_plugin_path(const char *file, struct graph **graph_out, struct plugin_path *path_out);
 
-/* ---- describe.c ------------------------------------------------------------------------------------------------ */
+/* ---- describe/words.c ------------------------------------------------------------------------------------------ */
 
+/* A HIPMM_ROLE_* in words: "source", "sub-allocator". */
 const char *role_name(uint32_t role);
 
 #endif

@@ -4,7 +4,6 @@
 
 #include "../option/option.h"
 #include "cmd.h"
-#include "value.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* value.c: see value.h. */
-#include "value.h"
+/* value.c: the values of options as text, for `hipmm show`. */
+#include "show.h"
 
 #include "../base/text.h"
 #include <stdlib.h>

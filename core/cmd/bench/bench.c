@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* bench.c: `hipmm bench`: what an allocation costs, and what it holds, under workloads that other allocators were
- * measured with. Here are the order of things and the help; the options are bench_options.c's, a round is
- * bench_run.c's, the words are bench_print.c's. */
+/* bench.c: `hipmm bench`: measures time and memory of allocations under the workloads that are used to compare
+ * allocators. options.c reads the command line, run.c plays a round, print.c prints. */
 #include "bench.h"
 
 #include <stdlib.h>
 
 enum { BENCH_MOST_FILES = 64, BENCH_MESSAGE = PATH_MAX + 512 };
-
-static void bench_result_clear(struct bench_result *result)
-{
-  free(result->failure_reason);
-}
 
 static int bench_status(const struct bench_result *results, size_t n)
 {
@@ -37,7 +31,7 @@ static int bench_single(const struct bench_plan *plan, const char *config)
   return status;
 }
 
-/* Every round plays all, and begins with another one, so that nothing that changes with time meets the same one. */
+/* Each round plays every file and begins with another one, so that a slow drift of the machine affects all alike. */
 static bool bench_rounds(const struct bench_plan *plan, char *const *files, size_t n, struct bench_result *results)
 {
   struct progress progress;
@@ -48,7 +42,7 @@ static bool bench_rounds(const struct bench_plan *plan, char *const *files, size
     const struct source source = {.file = files[which]};
     progress_show(&progress, i, BENCH_ROUNDS * n);
     good = bench_run(plan, &source, plan->run_ns / BENCH_ROUNDS, &results[which]);
-    if (!good) say("bench: %s gives no result, so nothing is compared", files[which]);
+    if (!good) say("bench: %s gives no result, so there is no comparison", files[which]);
   }
   progress_end(&progress);
   return good;

@@ -2,9 +2,8 @@
 /* trace.c: matches the rows of an allocation log into events. Called by `hipmm replay`; knows nothing of memory. */
 #include "trace.h"
 
-#include "lines.h"
+#include "csv.h"
 #include "pointer_map.h"
-#include "row.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
