@@ -81,11 +81,11 @@ static enum hipmm_status advise_deallocate(void *self, void *ptr, size_t bytes, 
 }
 
 static const struct hipmm_feature advise_values[MEMORY_HINT_VALUES] = {
-    [MEMORY_HINT_IS_ON] = {"is_on", "0 or 1", "1 where the device can be advised; 0: this resource only forwards"},
+    [MEMORY_HINT_IS_ON] = {"is_on", "0 or 1", "1 if the device accepts advice; 0 if this resource only forwards"},
     [MEMORY_HINT_GIVEN] = {"advised_count", "calls",
-                           "Pieces of advice given: one for each option and place, at each allocation"},
-    [MEMORY_HINT_GIVEN_BYTES] = {"advised_bytes", "bytes", "The sizes that they were about, as requested"},
-    [MEMORY_HINT_IGNORED] = {"ignored_count", "calls", "Pieces of advice that were none, the memory not being managed"},
+                           "Calls of hipMemAdvise: one for each option and processor, at each allocation"},
+    [MEMORY_HINT_GIVEN_BYTES] = {"advised_bytes", "bytes", "Sum of the sizes in these calls, as requested"},
+    [MEMORY_HINT_IGNORED] = {"ignored_count", "calls", "Calls without effect, because the memory is not managed"},
 };
 
 /* ---- Life ---- */
@@ -164,25 +164,24 @@ static const struct hipmm_option advise_option_table[] = {
      .flags = HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct plan_options, read_mostly),
      .initial = "false",
-     .doc = "The memory is mostly read: each processor may keep a copy of its own until the next write"},
+     .doc = "The memory is mostly read: each processor may keep its own copy until the next write"},
     {.name = "preferred_location",
      .type = HIPMM_OPTION_STRING,
      .flags = HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct plan_options, preferred_location),
-     .doc = "Where the memory should stay: \"device\" (the resource's own), \"cpu\", or a device's number such as "
-            "\"0\""},
+     .doc = "Where the memory should stay: \"device\" (the resource's own), \"cpu\", or a device number such as \"0\""},
     {.name = "accessed_by",
      .type = HIPMM_OPTION_STRINGS,
      .flags = HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct plan_options, accessed_by),
-     .doc = "Who reaches the memory where it is, instead of having it moved: places as of preferred_location"},
+     .doc = "Processors that access the memory in place, so that it does not migrate; the same words as in "
+            "preferred_location"},
     {.name = "coarse_grain",
      .type = HIPMM_OPTION_BOOL,
      .flags = HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct plan_options, coarse_grain),
      .initial = "false",
-     .doc = "Processors see each other's writes only where they synchronise, which is faster on AMD (no effect on "
-            "NVIDIA)"},
+     .doc = "Processors see each other's writes only after synchronisation; faster on AMD, no effect on NVIDIA"},
 };
 
 static const struct hipmm_ops advise_ops = {
@@ -199,7 +198,7 @@ const struct hipmm_plugin advise_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
     .type = "advise",
     .version = "1.0",
-    .doc = "Tells how managed memory is going to be used when it is allocated (hipMemAdvise)",
+    .doc = "Advises the driver how managed memory will be used, at each allocation (hipMemAdvise)",
     .role = HIPMM_ROLE_ADAPTOR,
     .min_upstreams = 1,
     .max_upstreams = 1,

@@ -116,8 +116,8 @@ enum aligned_value { ALLOCATED_COUNT, ALLOCATED_BYTES, METADATA_BYTES, N_VALUES 
 
 static const struct hipmm_feature aligned_values[N_VALUES] = {
     [ALLOCATED_COUNT] = {"allocated_count", "blocks", "Blocks allocated now"},
-    [ALLOCATED_BYTES] = {"allocated_bytes", "bytes", "Their sizes, as requested"},
-    [METADATA_BYTES] = {"metadata_bytes", "bytes", "Host memory for what is known about them"},
+    [ALLOCATED_BYTES] = {"allocated_bytes", "bytes", "Sum of their sizes, as requested"},
+    [METADATA_BYTES] = {"metadata_bytes", "bytes", "Host memory for the records of blocks"},
 };
 
 static enum hipmm_status aligned_query(void *self, size_t index, int64_t *value_out)
@@ -185,7 +185,7 @@ static const struct hipmm_option aligned_option_table[] = {
      .offset = offsetof(struct aligned_options, alignment),
      .initial = "256",
      .unit = "bytes",
-     .doc = "What addresses are aligned to, a power of two; a larger alignment that the caller asks for is honoured",
+     .doc = "Alignment of addresses, a power of two; a larger alignment in a request takes precedence",
      .minimum = "256",
      .maximum = "1024GiB"},
     {.name = "alignment_threshold",
@@ -194,7 +194,7 @@ static const struct hipmm_option aligned_option_table[] = {
      .offset = offsetof(struct aligned_options, alignment_threshold),
      .initial = "0",
      .unit = "bytes",
-     .doc = "Allocations smaller than this are aligned only to what the caller asks for"},
+     .doc = "Smaller allocations get only the alignment that the request asks for"},
 };
 
 static const struct hipmm_ops aligned_ops = {
@@ -214,7 +214,7 @@ const struct hipmm_plugin aligned_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
     .type = "aligned",
     .version = "1.0",
-    .doc = "Aligns to more than its upstream does",
+    .doc = "Aligns addresses to more than the 256 bytes that every resource guarantees",
     .role = HIPMM_ROLE_ADAPTOR,
     .min_upstreams = 1,
     .max_upstreams = 1,

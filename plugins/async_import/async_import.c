@@ -46,14 +46,14 @@ static const struct hipmm_option async_import_option_table[] = {
      .type = HIPMM_OPTION_INTEGER,
      .flags = HIPMM_OPTION_REQUIRED,
      .offset = offsetof(struct async_import_options, fd),
-     .doc = "The file descriptor of the pool, in this process; it may be closed once the stack is built",
+     .doc = "File descriptor of the pool in this process; it may be closed after the stack is built",
      .minimum = "0",
      .maximum = "2147483647"},
     {.name = "peers",
      .type = HIPMM_OPTION_LIST,
      .offset = offsetof(struct async_import_options, peers),
-     .doc = "Other devices of this process that may use the memory where it is; a device without a row may read and "
-            "write it if it can reach it",
+     .doc = "Other devices of this process that may access the memory in place; a device without a row has read and "
+            "write access if it can reach the memory",
      .fields = driver_pool_peer_fields,
      .n_fields = sizeof driver_pool_peer_fields / sizeof *driver_pool_peer_fields,
      .field_bytes = sizeof(struct driver_pool_peer)},

@@ -52,7 +52,7 @@ const struct hipmm_plugin async_managed_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
     .type = "async_managed",
     .version = "1.0",
-    .doc = "Stream-ordered memory that moves between host and devices by itself, from a pool of its own in the driver",
+    .doc = "Stream-ordered managed memory, which migrates between host and devices, with its own memory pool",
     .role = HIPMM_ROLE_SOURCE,
     .flags = HIPMM_PLUGIN_HOST_MEMORY | HIPMM_PLUGIN_KEEPS_MEMORY,
     .options = async_managed_option_table,

@@ -68,17 +68,15 @@ static const struct hipmm_option async_view_option_table[] = {
      .type = HIPMM_OPTION_ENUM,
      .offset = offsetof(struct async_view_options, pool),
      .initial = "default",
-     .doc =
-         "Which of the device's pools, where no pool_handle is given: default, the one that it begins with; current, "
-         "the one that hipDeviceSetMemPool() set before the stack was built",
+     .doc = "Which pool of the device, without pool_handle: default, the device's first one; current, the one set with "
+            "hipDeviceSetMemPool() before the stack was built",
      .choices = async_view_pools},
     {.name = "pool_handle",
      .type = HIPMM_OPTION_OBJECT,
      .offset = offsetof(struct async_view_options, pool_handle),
      .unit = "mempool",
-     .doc =
-         "The name of a pool of this device that the program registered with hipmm_register_mempool(); it must outlive "
-         "the stack"},
+     .doc = "Name of a pool of this device that the program registered with hipmm_register_mempool(); the pool must "
+            "outlive the stack"},
 };
 
 static const struct hipmm_ops async_view_ops = {
@@ -98,7 +96,7 @@ const struct hipmm_plugin async_view_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
     .type = "async_view",
     .version = "1.0",
-    .doc = "A stream-ordered pool of the driver that others own, such as the one behind hipMallocAsync",
+    .doc = "Memory pool of the driver that belongs to others, such as the pool of hipMallocAsync",
     .role = HIPMM_ROLE_SOURCE,
     .options = async_view_option_table,
     .n_options = sizeof async_view_option_table / sizeof *async_view_option_table,

@@ -179,8 +179,8 @@ static enum hipmm_status callback_visit(void *self, void (*see)(void *closure, c
 enum callback_value { LIVE_BYTES, LIVE_COUNT, N_VALUES };
 
 static const struct hipmm_feature callback_values[N_VALUES] = {
-    [LIVE_BYTES] = {"live_bytes", "bytes", "Memory that the program's functions gave, as requested"},
-    [LIVE_COUNT] = {"live_count", "blocks", "Blocks that they gave"},
+    [LIVE_BYTES] = {"live_bytes", "bytes", "Memory allocated by the program's functions, as requested"},
+    [LIVE_COUNT] = {"live_count", "blocks", "Blocks allocated by the program's functions"},
 };
 
 static enum hipmm_status callback_query(void *self, size_t index, int64_t *value_out)
@@ -232,8 +232,8 @@ static const struct hipmm_option callback_option_table[] = {
      .flags = HIPMM_OPTION_REQUIRED,
      .offset = offsetof(struct callback_options, allocator),
      .unit = "allocator",
-     .doc = "The name of the functions that the program registered with hipmm_register_allocator(); they must not "
-            "allocate from this resource, nor from one above it"},
+     .doc = "Name of the functions that the program registered with hipmm_register_allocator(); they must not allocate "
+            "from this resource or from a resource above it"},
 };
 
 static const struct hipmm_ops callback_ops = {

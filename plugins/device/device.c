@@ -41,7 +41,7 @@ static const struct hipmm_option peer_table[] = {
      .type = HIPMM_OPTION_INTEGER,
      .flags = HIPMM_OPTION_REQUIRED,
      .offset = offsetof(struct peer, device),
-     .doc = "The device, numbered from 0; the resource's own is passed over",
+     .doc = "Device number, from 0; a row with the resource's own device has no effect",
      .minimum = "0"},
 };
 
@@ -49,9 +49,9 @@ static const struct hipmm_option device_table[] = {
     {.name = "peers",
      .type = HIPMM_OPTION_LIST,
      .offset = offsetof(struct device_options, peers),
-     .doc = "Other devices whose kernels may use memory of hipMalloc at once, as if the program had called "
-            "hipDeviceEnablePeerAccess, which stays when the stack is gone; mapped memory, as of a pool above, needs "
-            "no row: every device that can reach it may use it",
+     .doc = "Other devices whose kernels may access memory of hipMalloc, as after hipDeviceEnablePeerAccess; the "
+            "access stays when the stack is destroyed. Mapped memory, as of a pool above, needs no row: every device "
+            "that can reach it has access",
      .fields = peer_table,
      .n_fields = sizeof peer_table / sizeof *peer_table,
      .field_bytes = sizeof(struct peer)},
@@ -71,7 +71,7 @@ const struct hipmm_plugin device_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
     .type = "device",
     .version = "1.0",
-    .doc = "Device memory, straight from the runtime (hipMalloc)",
+    .doc = "Device memory from the runtime (hipMalloc)",
     .role = HIPMM_ROLE_SOURCE,
     .ops = &device_ops,
     .create = device_create,

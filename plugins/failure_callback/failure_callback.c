@@ -85,9 +85,9 @@ static enum hipmm_status failure_callback_deallocate(void *resource, void *ptr, 
 enum failure_callback_value { CALLS, RESCUES, FAILURES };
 
 static const struct hipmm_feature failure_callback_values[] = {
-    [CALLS] = {"calls", "calls", "How often the program's function was called"},
-    [RESCUES] = {"rescues", "allocations", "Allocations that succeeded after it was called"},
-    [FAILURES] = {"failures", "allocations", "Allocations that were short of memory and failed all the same"},
+    [CALLS] = {"calls", "calls", "Calls of the program's function"},
+    [RESCUES] = {"rescues", "allocations", "Allocations that succeeded after a call"},
+    [FAILURES] = {"failures", "allocations", "Allocations that failed for want of memory after all calls"},
 };
 
 static enum hipmm_status failure_callback_query(void *resource, size_t index, int64_t *value_out)
@@ -142,9 +142,9 @@ static const struct hipmm_option failure_callback_option_table[] = {
      .offset = offsetof(struct failure_callback_options, callback),
      .unit = "failure",
      .doc =
-         "The function to call, by the name that hipmm_register_failure() gave it; nonzero from it: try again. It may "
-         "free and allocate through this resource, and through those above that only forward; a pool, or another "
-         "resource that grows, and thread_safe refuse it when they stand above: put failure_callback on top of them"},
+         "Name of the function that the program registered with hipmm_register_failure(); nonzero from it means: try "
+         "again. It may free and allocate through this resource and through resources above that only forward. A pool, "
+         "another resource that grows, or thread_safe above refuses such calls: put failure_callback on top of them"},
 };
 
 static const struct hipmm_ops failure_callback_ops = {
@@ -161,7 +161,8 @@ const struct hipmm_plugin failure_callback_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
     .type = "failure_callback",
     .version = "1.0",
-    .doc = "Calls a function of the program when its upstream is short of memory, and tries again if that says so",
+    .doc =
+        "Calls a function of the program when the upstream is out of memory, and retries if the function asks for it",
     .role = HIPMM_ROLE_ADAPTOR,
     .min_upstreams = 1,
     .max_upstreams = 1,

@@ -157,19 +157,19 @@ enum fallback_value {
 };
 
 static const struct hipmm_feature fallback_values[N_VALUES] = {
-    [FALLBACKS] = {"fallbacks", "allocations", "Allocations that another than the first upstream served"},
+    [FALLBACKS] = {"fallbacks", "allocations", "Allocations served by another upstream than the first"},
     [FAILURES] = {"failures", "allocations", "Allocations that no upstream could serve"},
-    [LIVE_COUNT] = {"live_fallback_count", "allocations", "Allocations of the others that are live now"},
-    [LIVE_BYTES] = {"live_fallback_bytes", "bytes", "Their sizes, as requested"},
+    [LIVE_COUNT] = {"live_fallback_count", "allocations", "Live allocations from other upstreams than the first"},
+    [LIVE_BYTES] = {"live_fallback_bytes", "bytes", "Sum of their sizes, as requested"},
     [METADATA_BYTES] = {"metadata_bytes", "bytes", "Host memory for the records of these allocations"},
-    [ALLOCATIONS] = {"allocations_1", "allocations", "Allocations that the first upstream served"},
-    [ALLOCATIONS + 1] = {"allocations_2", "allocations", "Allocations that the second upstream served"},
-    [ALLOCATIONS + 2] = {"allocations_3", "allocations", "Allocations that the third upstream served"},
-    [ALLOCATIONS + 3] = {"allocations_4", "allocations", "Allocations that the fourth upstream served"},
-    [ALLOCATIONS + 4] = {"allocations_5", "allocations", "Allocations that the fifth upstream served"},
-    [ALLOCATIONS + 5] = {"allocations_6", "allocations", "Allocations that the sixth upstream served"},
-    [ALLOCATIONS + 6] = {"allocations_7", "allocations", "Allocations that the seventh upstream served"},
-    [ALLOCATIONS + 7] = {"allocations_8", "allocations", "Allocations that the eighth upstream served"},
+    [ALLOCATIONS] = {"allocations_1", "allocations", "Allocations served by the first upstream"},
+    [ALLOCATIONS + 1] = {"allocations_2", "allocations", "Allocations served by the second upstream"},
+    [ALLOCATIONS + 2] = {"allocations_3", "allocations", "Allocations served by the third upstream"},
+    [ALLOCATIONS + 3] = {"allocations_4", "allocations", "Allocations served by the fourth upstream"},
+    [ALLOCATIONS + 4] = {"allocations_5", "allocations", "Allocations served by the fifth upstream"},
+    [ALLOCATIONS + 5] = {"allocations_6", "allocations", "Allocations served by the sixth upstream"},
+    [ALLOCATIONS + 6] = {"allocations_7", "allocations", "Allocations served by the seventh upstream"},
+    [ALLOCATIONS + 7] = {"allocations_8", "allocations", "Allocations served by the eighth upstream"},
 };
 
 static uint64_t fallback_allocations_of(struct fallback *fallback, size_t upstream)
@@ -258,7 +258,7 @@ const struct hipmm_plugin fallback_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
     .type = "fallback",
     .version = "1.0",
-    .doc = "Allocates from the first of its upstreams that is not short of memory or at its limit",
+    .doc = "Allocates from the first upstream that is neither out of memory nor at its limit",
     .role = HIPMM_ROLE_ADAPTOR,
     .flags = HIPMM_PLUGIN_HANDS_ON,
     .min_upstreams = 2,

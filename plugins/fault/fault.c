@@ -118,10 +118,10 @@ static enum hipmm_status fault_deallocate(void *self, void *ptr, size_t bytes, s
 enum fault_value { ALLOCATIONS, FAILURES, PASSED_BYTES, N_VALUES };
 
 static const struct hipmm_feature fault_values[N_VALUES] = {
-    [ALLOCATIONS] = {"allocations", "allocations", "Asked for so far, those made to fail included; zero bytes are not"},
-    [FAILURES] = {"failures", "allocations", "Made to fail so far"},
-    [PASSED_BYTES] = {"passed_bytes", "bytes",
-                      "The sum of all sizes let through so far; after_total is compared with it"},
+    [ALLOCATIONS] = {"allocations", "allocations",
+                     "Allocations so far, including those made to fail; requests of zero bytes do not count"},
+    [FAILURES] = {"failures", "allocations", "Allocations made to fail so far"},
+    [PASSED_BYTES] = {"passed_bytes", "bytes", "Sum of the sizes forwarded so far; compared with after_total"},
 };
 
 static uint64_t *fault_counter(struct fault *fault, size_t index)
@@ -136,7 +136,8 @@ static enum hipmm_status fault_query(void *self, size_t index, int64_t *value_ou
 }
 
 static const struct hipmm_feature fault_actions[] = {
-    {.name = "restart", .doc = "Counts from zero again: the next allocation is the first, and no failure has happened"},
+    {.name = "restart",
+     .doc = "Counts from zero again: the next allocation has the number 1, and no failure has happened"},
 };
 
 /* There is one action. */
@@ -196,14 +197,14 @@ static const struct hipmm_option fault_option_table[] = {
      .offset = offsetof(struct fault_options, every),
      .initial = "0",
      .unit = "allocations",
-     .doc = "Fails each allocation whose number is a multiple of this one; 0 for none",
+     .doc = "Fails each allocation whose number is a multiple of this value; 0: none",
      .minimum = "0"},
     {.name = "probability",
      .type = HIPMM_OPTION_RATIO,
      .flags = HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct fault_options, probability),
      .initial = "0",
-     .doc = "Fails this part of all allocations, drawn at random from `seed` and the allocation's number",
+     .doc = "Fails this share of all allocations, drawn from `seed` and the number of the allocation",
      .minimum = "0",
      .maximum = "1"},
     {.name = "seed",
@@ -211,14 +212,14 @@ static const struct hipmm_option fault_option_table[] = {
      .flags = HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct fault_options, seed),
      .initial = "1",
-     .doc = "Decides which allocations `probability` hits: the same seed, the same ones"},
+     .doc = "Selects the allocations that `probability` fails: an equal seed selects equal ones"},
     {.name = "above",
      .type = HIPMM_OPTION_BYTES,
      .flags = HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct fault_options, above),
      .initial = "unlimited",
      .unit = "bytes",
-     .doc = "Fails each allocation that is larger than this",
+     .doc = "Fails each allocation larger than this",
      .choices = fault_unlimited},
     {.name = "after_total",
      .type = HIPMM_OPTION_BYTES,
@@ -226,7 +227,7 @@ static const struct hipmm_option fault_option_table[] = {
      .offset = offsetof(struct fault_options, after_total),
      .initial = "unlimited",
      .unit = "bytes",
-     .doc = "Fails each allocation with which the sum of all so far, freed ones included, would be more than this",
+     .doc = "Fails each allocation that would raise the sum of all sizes so far, freed blocks included, above this",
      .choices = fault_unlimited},
     {.name = "most_failures",
      .type = HIPMM_OPTION_INTEGER,
@@ -234,7 +235,7 @@ static const struct hipmm_option fault_option_table[] = {
      .offset = offsetof(struct fault_options, most_failures),
      .initial = "0",
      .unit = "allocations",
-     .doc = "Fails no more than this many; 0 for no limit",
+     .doc = "Fails at most this many allocations; 0: no limit",
      .minimum = "0"},
 };
 
@@ -253,7 +254,7 @@ const struct hipmm_plugin fault_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
     .type = "fault",
     .version = "1.0",
-    .doc = "Makes allocations fail that need not, for tests",
+    .doc = "Makes allocations fail, to test how a program handles it",
     .role = HIPMM_ROLE_ADAPTOR,
     .min_upstreams = 1,
     .max_upstreams = 1,

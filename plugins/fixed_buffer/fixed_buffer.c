@@ -91,7 +91,7 @@ static const struct hipmm_feature fixed_buffer_values[] = {
     {"live_bytes", "bytes", "Allocated memory, as requested"},
     {"live_count", "blocks", "Allocated blocks"},
     {"free_bytes", "bytes", "Memory of the region that is not allocated"},
-    {"cached_bytes", "bytes", "The part of it that threads keep for their own use"},
+    {"cached_bytes", "bytes", "Free memory in the caches of threads"},
     {"largest_free_bytes", "bytes", "The largest free block"},
     {"stream_waits", "waits", "Times that a stream was made to wait for another one"},
     {"metadata_bytes", "bytes", "Host memory that the records of blocks take, at most"},
@@ -151,14 +151,13 @@ static const struct hipmm_option fixed_buffer_option_table[] = {
      .flags = HIPMM_OPTION_REQUIRED,
      .offset = offsetof(struct fixed_buffer_options, region),
      .unit = "region",
-     .doc =
-         "The name of memory that the program registered with hipmm_register_region(), aligned to 256 bytes, that this "
-         "device can use and no other resource does"},
+     .doc = "Name of the memory that the program registered with hipmm_register_region(): aligned to 256 bytes, usable "
+            "by this device, and used by no other resource"},
     {.name = "record",
      .type = HIPMM_OPTION_ENUM,
      .offset = offsetof(struct fixed_buffer_options, record),
      .initial = "auto",
-     .doc = "When the event is recorded that another stream waits for before it reuses a block, as in pool",
+     .doc = "When to record the event that another stream waits for before it reuses a block, as in pool",
      .choices = record_words},
 };
 

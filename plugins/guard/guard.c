@@ -97,15 +97,15 @@ enum guard_value {
 };
 
 static const struct hipmm_feature guard_values[N_VALUES] = {
-    [OVERRUNS] = {"overruns", "finds", "Blocks that were found written past their end"},
-    [UNDERRUNS] = {"underruns", "finds", "Blocks that were found written before their start"},
-    [WRITES_AFTER_FREE] = {"writes_after_free", "finds", "Blocks that were found written after they were freed"},
-    [DOUBLE_FREES] = {"double_frees", "frees", "Frees that were refused of blocks still kept back"},
-    [GUARDED_BYTES] = {"guarded_bytes", "bytes", "Allocated now, as requested"},
-    [GUARDED_COUNT] = {"guarded_count", "blocks", "Allocated now"},
-    [QUARANTINE_BYTES] = {"quarantine_bytes", "bytes", "Memory of freed blocks that are kept back, zones included"},
-    [QUARANTINE_COUNT] = {"quarantine_count", "blocks", "Freed blocks that are kept back"},
-    [METADATA_BYTES] = {"metadata_bytes", "bytes", "Host memory for what is known about blocks"},
+    [OVERRUNS] = {"overruns", "finds", "Blocks written past their end"},
+    [UNDERRUNS] = {"underruns", "finds", "Blocks written before their start"},
+    [WRITES_AFTER_FREE] = {"writes_after_free", "finds", "Blocks written after they were freed"},
+    [DOUBLE_FREES] = {"double_frees", "frees", "Refused frees of blocks in the quarantine"},
+    [GUARDED_BYTES] = {"guarded_bytes", "bytes", "Bytes allocated now, as requested"},
+    [GUARDED_COUNT] = {"guarded_count", "blocks", "Blocks allocated now"},
+    [QUARANTINE_BYTES] = {"quarantine_bytes", "bytes", "Memory of freed blocks in the quarantine, zones included"},
+    [QUARANTINE_COUNT] = {"quarantine_count", "blocks", "Freed blocks in the quarantine"},
+    [METADATA_BYTES] = {"metadata_bytes", "bytes", "Host memory for the records of blocks"},
 };
 
 static void guard_count(struct guard *guard, int64_t *values_out)
@@ -136,9 +136,8 @@ static enum hipmm_status guard_query(void *self, size_t index, int64_t *value_ou
 
 static const struct hipmm_feature guard_actions[] = {
     {.name = "verify",
-     .doc =
-         "Waits for the device and looks at every block, allocated or kept back; fails as a free would if `on_damage` "
-         "says so"},
+     .doc = "Waits for the device and checks every block, allocated or in the quarantine; fails as a free would if "
+            "`on_damage` is error"},
 };
 
 /* There is one action. */
@@ -228,7 +227,7 @@ static const struct hipmm_option guard_option_table[] = {
      .offset = offsetof(struct guard_options, zone_size),
      .initial = "256",
      .unit = "bytes",
-     .doc = "The zone before and after each block: how far a write may go wrong and still be found",
+     .doc = "Size of the guard zone before and after each block; a write further away is not detected",
      .minimum = "1",
      .maximum = "1GiB"},
     {.name = "quarantine_size",
@@ -237,30 +236,28 @@ static const struct hipmm_option guard_option_table[] = {
      .offset = offsetof(struct guard_options, quarantine_size),
      .initial = "64MiB",
      .unit = "bytes",
-     .doc = "The most memory of freed blocks that is kept back to find writes after the free; 0 for none; it goes back "
-            "when memory is short"},
+     .doc = "The most memory of freed blocks to keep for detecting later writes; 0: none. It is released when memory "
+            "is short"},
     {.name = "poison",
      .type = HIPMM_OPTION_BOOL,
      .flags = HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct guard_options, poison),
      .initial = "true",
-     .doc = "Fill freed blocks with a pattern (0xFB); without it, of writes after the free only those into zones are "
-            "found"},
+     .doc = "Fill freed blocks with the byte 0xFB; without it, only writes into the zones are detected after a free"},
     {.name = "on_damage",
      .type = HIPMM_OPTION_ENUM,
      .flags = HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct guard_options, on_damage),
      .initial = "log",
-     .doc = "What a find does beside its lines in the log: `error` makes the free fail too, with the status of a wrong "
-            "size (HIPMM_E_SIZE); the block then stays allocated, mended, and freeing it again succeeds",
+     .doc = "Reaction to damage, besides the log: error also makes the free fail with HIPMM_E_SIZE; the block then "
+            "stays allocated, its zones are restored, and the next free of it succeeds",
      .choices = guard_on_damage_words},
     {.name = "capture_stacks",
      .type = HIPMM_OPTION_BOOL,
      .flags = HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct guard_options, capture_stacks),
      .initial = "false",
-     .doc =
-         "Take a stack trace of each allocation and each free, to say with a find who they were; costs microseconds"},
+     .doc = "Record a stack trace of each allocation and free, for the report; costs microseconds"},
     {.name = "stack_depth",
      .type = HIPMM_OPTION_INTEGER,
      .flags = HIPMM_OPTION_RELOADABLE,
@@ -290,7 +287,7 @@ const struct hipmm_plugin guard_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
     .type = "guard",
     .version = "1.0",
-    .doc = "Finds writes outside of blocks and after their free",
+    .doc = "Detects writes outside of blocks and writes after a free",
     .role = HIPMM_ROLE_ADAPTOR,
     .min_upstreams = 1,
     .max_upstreams = 1,

@@ -61,7 +61,7 @@ static enum hipmm_status limiting_deallocate(void *self, void *ptr, size_t bytes
 enum limiting_value { ALLOCATED_BYTES, LIMIT_BYTES };
 
 static const struct hipmm_feature limiting_values[] = {
-    [ALLOCATED_BYTES] = {"allocated_bytes", "bytes", "Allocated now, each size rounded up to 256 bytes"},
+    [ALLOCATED_BYTES] = {"allocated_bytes", "bytes", "Memory allocated now, each size rounded up to 256 bytes"},
     [LIMIT_BYTES] = {"limit_bytes", "bytes", "The limit in force"},
 };
 
@@ -110,8 +110,8 @@ static const struct hipmm_option limiting_option_table[] = {
      .flags = HIPMM_OPTION_REQUIRED | HIPMM_OPTION_PERCENT | HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct limiting_options, limit),
      .unit = "bytes",
-     .doc = "The most that may be allocated through this resource at once; when it is set below what is allocated, "
-            "nothing more is until enough has been freed"},
+     .doc = "The most memory allocated through this resource at once; after a reduction below what is allocated, "
+            "allocations fail until enough has been freed"},
 };
 
 static const struct hipmm_ops limiting_ops = {
@@ -128,7 +128,7 @@ const struct hipmm_plugin limiting_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
     .type = "limiting",
     .version = "1.0",
-    .doc = "Lets no more than a limit be allocated through it at once",
+    .doc = "Limits the memory that is allocated through it at once",
     .role = HIPMM_ROLE_ADAPTOR,
     .min_upstreams = 1,
     .max_upstreams = 1,

@@ -58,7 +58,7 @@ static enum hipmm_status logging_deallocate(void *self, void *ptr, size_t bytes,
 enum logging_value { ROWS, LOST_ROWS, METADATA_BYTES, N_VALUES };
 
 static const struct hipmm_feature logging_values[N_VALUES] = {
-    [ROWS] = {"rows", "rows", "Rows so far, those not yet written included"},
+    [ROWS] = {"rows", "rows", "Rows so far, including those not yet written"},
     [LOST_ROWS] = {"lost_rows", "rows", "Rows that could not be written"},
     [METADATA_BYTES] = {"metadata_bytes", "bytes", "Host memory for rows that are not yet written"},
 };
@@ -164,24 +164,22 @@ static const struct hipmm_option logging_option_table[] = {
     {.name = "file",
      .type = HIPMM_OPTION_STRING,
      .offset = offsetof(struct logging_options, file),
-     .doc = "Name of the file, which is overwritten; %p in it stands for the process, %d for the device, %r for the "
-            "rank (Open MPI, PMIx, MPICH, MVAPICH2, torchrun, Slurm; else 0), %% for a percent sign; a file that "
-            "another device writes gets .dev and the device before its extension; without a name the environment "
-            "variable RMM_LOG_FILE has it"},
+     .doc = "Name of the file, which is overwritten; %p in it is replaced by the process id, %d by the device, %r by "
+            "the rank (Open MPI, PMIx, MPICH, MVAPICH2, torchrun, Slurm; else 0), %% by a percent sign. If another "
+            "device already writes the file, .devN is inserted before its extension. Default: the environment variable "
+            "RMM_LOG_FILE"},
     {.name = "auto_flush",
      .type = HIPMM_OPTION_BOOL,
      .offset = offsetof(struct logging_options, auto_flush),
      .initial = "false",
-     .doc = "Write each row at once, so that a crash loses none; slow. Without it a crash, and _exit, lose the rows of "
-            "the last 10 ms"},
+     .doc = "Write each row at once, which is slow. Without it, a crash or _exit loses the rows of the last 10 ms"},
     {.name = "enabled",
      .type = HIPMM_OPTION_BOOL,
      .flags = HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct logging_options, enabled),
      .initial = "true",
-     .doc =
-         "Whether rows are written; the file is there all the same. What is allocated while it is off and freed while "
-         "it is on has only a row for the free"},
+     .doc = "Whether rows are written; the file is created in any case. A block that is allocated while this is off "
+            "and freed while it is on has a row only for its free"},
 };
 
 static const struct hipmm_ops logging_ops = {
@@ -199,7 +197,7 @@ const struct hipmm_plugin logging_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
     .type = "logging",
     .version = "1.0",
-    .doc = "Writes allocations and frees into a file, in RMM's format",
+    .doc = "Writes a row for each allocation and free into a file, in RMM's format",
     .role = HIPMM_ROLE_ADAPTOR,
     .min_upstreams = 1,
     .max_upstreams = 1,

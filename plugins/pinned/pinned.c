@@ -41,7 +41,7 @@ HIPMM_EXPORT extern const struct hipmm_plugin pinned_LTX_hipmm_plugin;
 
 const struct hipmm_plugin pinned_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,         .type = "pinned",
-    .version = "1.0",          .doc = "Host memory that stays in place (hipHostMalloc) and that every device can use",
+    .version = "1.0",          .doc = "Pinned host memory, which every device can access (hipHostMalloc)",
     .role = HIPMM_ROLE_SOURCE, .flags = HIPMM_PLUGIN_HOST_MEMORY,
     .ops = &pinned_ops,        .create = pinned_create,
     .destroy = source_destroy,

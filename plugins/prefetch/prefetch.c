@@ -30,11 +30,11 @@ static enum hipmm_status prefetch_allocate(void *self, size_t bytes, size_t alig
 }
 
 static const struct hipmm_feature prefetch_values[MEMORY_HINT_VALUES] = {
-    [MEMORY_HINT_IS_ON] = {"is_on", "0 or 1", "1 where the device can prefetch; 0: this resource only forwards"},
+    [MEMORY_HINT_IS_ON] = {"is_on", "0 or 1", "1 if the device can prefetch; 0 if this resource only forwards"},
     [MEMORY_HINT_GIVEN] = {"prefetched_count", "allocations", "Allocations that were prefetched"},
-    [MEMORY_HINT_GIVEN_BYTES] = {"prefetched_bytes", "bytes", "Their sizes, as requested"},
+    [MEMORY_HINT_GIVEN_BYTES] = {"prefetched_bytes", "bytes", "Sum of their sizes, as requested"},
     [MEMORY_HINT_IGNORED] = {"ignored_count", "allocations",
-                             "Allocations that were not, their memory not being managed"},
+                             "Allocations that were not prefetched, because their memory is not managed"},
 };
 
 static enum hipmm_status prefetch_create(const struct hipmm_services *services, const void *options,
@@ -71,7 +71,7 @@ const struct hipmm_plugin prefetch_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
     .type = "prefetch",
     .version = "1.0",
-    .doc = "Has managed memory brought to the device when it is allocated (hipMemPrefetchAsync)",
+    .doc = "Prefetches managed memory to the device at each allocation (hipMemPrefetchAsync)",
     .role = HIPMM_ROLE_ADAPTOR,
     .min_upstreams = 1,
     .max_upstreams = 1,

@@ -104,7 +104,7 @@ static const struct hipmm_option sam_headroom_option_table[] = {
      .flags = HIPMM_OPTION_REQUIRED | HIPMM_OPTION_PERCENT | HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct sam_headroom_options, headroom),
      .unit = "bytes",
-     .doc = "Device memory that is left free for others: what would take of it prefers the host"},
+     .doc = "Device memory to leave free for others; the part of a block that would use it prefers the host"},
 };
 
 static const struct hipmm_ops sam_headroom_ops = {
@@ -121,7 +121,7 @@ const struct hipmm_plugin sam_headroom_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
     .type = "sam_headroom",
     .version = "1.0",
-    .doc = "Plain host memory that prefers the device as long as that keeps some memory free",
+    .doc = "Pageable host memory that prefers the device while enough device memory stays free",
     .role = HIPMM_ROLE_SOURCE,
     .flags = HIPMM_PLUGIN_HOST_MEMORY,
     .options = sam_headroom_option_table,

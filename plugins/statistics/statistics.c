@@ -71,10 +71,11 @@ static enum hipmm_status statistics_deallocate(void *self, void *ptr, size_t byt
 /* ---- Values ---- */
 
 static const struct hipmm_feature statistics_values[N_VALUES] = {
-    [CURRENT_BYTES] = {"current_bytes", "bytes", "Allocated now; negative where older memory was freed in this scope"},
+    [CURRENT_BYTES] = {"current_bytes", "bytes",
+                       "Bytes allocated now; negative if blocks from before the scope were freed in it"},
     [CURRENT_COUNT] = {"current_count", "allocations", "Allocations live now"},
-    [PEAK_BYTES] = {"peak_bytes", "bytes", "The most that was allocated at once"},
-    [PEAK_COUNT] = {"peak_count", "allocations", "The most allocations that were live at once"},
+    [PEAK_BYTES] = {"peak_bytes", "bytes", "The most bytes allocated at once"},
+    [PEAK_COUNT] = {"peak_count", "allocations", "The most allocations live at once"},
     [TOTAL_BYTES] = {"total_bytes", "bytes", "Sum of all allocations"},
     [TOTAL_COUNT] = {"total_count", "allocations", "Number of all allocations"},
 };
@@ -106,8 +107,9 @@ static enum hipmm_status statistics_query(void *self, size_t index, int64_t *val
 enum statistics_action { PUSH, POP };
 
 static const struct hipmm_feature statistics_actions[] = {
-    [PUSH] = {.name = "push", .doc = "Starts a scope: all counters begin again at 0; gives those of the scope before"},
-    [POP] = {.name = "pop", .doc = "Ends a scope: gives its counters and adds them to those of the scope before"},
+    [PUSH] = {.name = "push",
+              .doc = "Starts a scope: all counters begin again at 0. Returns the counters of the enclosing scope"},
+    [POP] = {.name = "pop", .doc = "Ends a scope: returns its counters and adds them to the enclosing scope"},
 };
 
 static enum hipmm_status statistics_push(struct statistics *statistics, int64_t *values_out)

@@ -84,7 +84,7 @@ const struct hipmm_plugin thread_safe_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
     .type = "thread_safe",
     .version = "1.0",
-    .doc = "Lets one thread at a time into its upstream",
+    .doc = "Admits one thread at a time to its upstream",
     .role = HIPMM_ROLE_ADAPTOR,
     .min_upstreams = 1,
     .max_upstreams = 1,

@@ -217,10 +217,10 @@ static enum hipmm_status tracking_visit(void *self, void (*see)(void *closure, c
 enum tracking_value { OUTSTANDING_BYTES, OUTSTANDING_COUNT, TOTAL_COUNT, REFUSED_FREES, METADATA_BYTES, N_VALUES };
 
 static const struct hipmm_feature tracking_values[N_VALUES] = {
-    [OUTSTANDING_BYTES] = {"outstanding_bytes", "bytes", "Allocated now, as requested"},
-    [OUTSTANDING_COUNT] = {"outstanding_count", "allocations", "Allocated now"},
-    [TOTAL_COUNT] = {"total_count", "allocations", "Allocated so far; the number of the last one"},
-    [REFUSED_FREES] = {"refused_frees", "frees", "Frees of what is not tracked, or with a wrong size"},
+    [OUTSTANDING_BYTES] = {"outstanding_bytes", "bytes", "Bytes allocated now, as requested"},
+    [OUTSTANDING_COUNT] = {"outstanding_count", "allocations", "Allocations live now"},
+    [TOTAL_COUNT] = {"total_count", "allocations", "Allocations so far; the number of the latest one"},
+    [REFUSED_FREES] = {"refused_frees", "frees", "Refused frees: unknown pointers and wrong sizes"},
     [METADATA_BYTES] = {"metadata_bytes", "bytes", "Host memory for the list and the traces"},
 };
 
@@ -251,7 +251,7 @@ static enum hipmm_status tracking_trim(void *self, size_t keep_bytes)
 }
 
 static const struct hipmm_feature tracking_actions[] = {
-    {.name = "log_outstanding", .doc = "Writes the list of what is allocated now to the log, oldest first"},
+    {.name = "log_outstanding", .doc = "Writes the list of live allocations to the log, oldest first"},
 };
 
 /* There is one action. */
@@ -310,7 +310,7 @@ static const struct hipmm_option tracking_option_table[] = {
      .flags = HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct tracking_options, capture_stacks),
      .initial = "false",
-     .doc = "Take a stack trace of each allocation, for the list; costs microseconds"},
+     .doc = "Record a stack trace of each allocation, for the list; costs microseconds"},
     {.name = "stack_depth",
      .type = HIPMM_OPTION_INTEGER,
      .flags = HIPMM_OPTION_RELOADABLE,
@@ -326,14 +326,14 @@ static const struct hipmm_option tracking_option_table[] = {
      .offset = offsetof(struct tracking_options, most_reported),
      .initial = "100",
      .unit = "allocations",
-     .doc = "The most allocations that a list in the log names, oldest first; the others are only counted",
+     .doc = "The most allocations that a list in the log names, oldest first; the rest is only counted",
      .minimum = "0"},
     {.name = "report_at_end",
      .type = HIPMM_OPTION_BOOL,
      .flags = HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct tracking_options, report_at_end),
      .initial = "true",
-     .doc = "Write the list to the log when the stack is taken down with allocations outstanding"},
+     .doc = "Write the list to the log if allocations are outstanding when the stack is destroyed"},
 };
 
 static const struct hipmm_ops tracking_ops = {
@@ -355,7 +355,7 @@ const struct hipmm_plugin tracking_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
     .type = "tracking",
     .version = "1.0",
-    .doc = "Keeps a list of what is allocated, with stack traces on request, and says what was never freed",
+    .doc = "Keeps a list of all live allocations, optionally with stack traces, and reports what was never freed",
     .role = HIPMM_ROLE_ADAPTOR,
     .min_upstreams = 1,
     .max_upstreams = 1,
