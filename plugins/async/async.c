@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* async.c: the runtime's own stream-ordered allocator, as a source with a pool of its own in the driver
- * (hipMemPoolCreate). This file is its options and how the pool is made; driver_pool.h is all the rest. */
+/* async.c: a source on the runtime's stream-ordered allocator with its own memory pool (hipMemPoolCreate). This file has
+ * the options and creates the pool; driver_pool.h does the rest. */
 #include "../common/driver_pool.h"
 
 struct async_options {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* device.c: the source of device memory: hipMalloc and hipFree, and virtual memory (mapping.c) for a pool above. The
- * stream given to deallocate is waited for. */
+/* device.c: the source of device memory: hipMalloc and hipFree, and virtual memory (mapping.c) for a pool above. A free
+ * waits for its stream. */
 #include "mapping.h"
 #include "peers.h"
 
-static enum hipmm_status device_obtain(const struct source *source, size_t bytes, void **ptr_out)
+static enum hipmm_status device_malloc(const struct source *source, size_t bytes, void **ptr_out)
 {
   const struct hipmm_services *services = source->services;
   int code = services->hip->Malloc(ptr_out, bytes);
   return code ? services->refuse_hip(services, "hipMalloc", code, bytes) : HIPMM_OK;
 }
 
-static enum hipmm_status device_give_back(const struct source *source, void *ptr, size_t bytes)
+static enum hipmm_status device_free(const struct source *source, void *ptr, size_t bytes)
 {
   const struct hipmm_services *services = source->services;
   (void)bytes; /* HIP knows */
@@ -19,7 +19,7 @@ static enum hipmm_status device_give_back(const struct source *source, void *ptr
   return code ? services->refuse_hip(services, "hipFree", code, 0) : HIPMM_OK;
 }
 
-static const struct source_memory device_memory = {.obtain = device_obtain, .give_back = device_give_back};
+static const struct source_memory device_memory = {.obtain = device_malloc, .give_back = device_free};
 
 static enum hipmm_status device_create(const struct hipmm_services *services, const void *options,
                                        struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* failure_callback.c: an adaptor that, when its upstream is short of memory, calls a function of the program's and
- * tries again for as long as that says so (RMM's contract: there is no limit to it). Other failures are passed on.
+/* failure_callback.c: an adaptor that calls a function of the program when its upstream is out of memory, and retries as
+ * long as the function asks for it (RMM's contract: without a limit). Other failures are passed on.
  *
- * No lock of this resource is held while the program's function runs: it may free and allocate through hipmm,
- * through this resource too. What it allocates here may be short of memory in its turn, and then simply fails: a
- * thread that is in the function already never enters it again for the same resource. Locks of resources above are
- * another matter: what grows, and thread_safe, hold their own meanwhile, and refuse what the function asks of them
- * (../lock.h). What fails in the function leaves its own reason behind, in place of the upstream's. */
+ * This resource holds no lock while the program's function runs: the function may free and allocate through hipmm,
+ * through this resource too. If its own allocation is out of memory here, that allocation fails: a thread that is in the
+ * function never enters it again for the same resource. Resources above may hold locks meanwhile: those that grow, and
+ * thread_safe, refuse what the function asks of them (../common/biased_lock.h). A failure inside of the function leaves
+ * its own reason in place of the upstream's. */
 #include <hipmm/plugin.h>
 
 #include <pthread.h>
@@ -25,7 +25,7 @@ struct failure_callback {
   atomic_uint_fast64_t calls, rescues, failures;
 };
 
-/* A call of the program's function that this thread is in; the function may have come to another resource's. */
+/* A running call of the program's function in this thread. The function may call that of another resource. */
 struct failure_call {
   const struct failure_callback *resource;
   const struct failure_call *outer;
@@ -40,7 +40,7 @@ static bool failure_callback_is_calling(const struct failure_callback *resource)
   return call != NULL;
 }
 
-/* What the program's function says. It may be replaced while it runs. */
+/* Calls the program's function, which may be replaced meanwhile. True: try again. */
 static bool failure_callback_call(struct failure_callback *self, size_t bytes)
 {
   const struct failure_call call = {.resource = self, .outer = innermost_call};

@@ -69,14 +69,14 @@ static enum hipmm_status guard_find(void *self, const void *ptr, struct hipmm_bl
   return live_blocks_find_block(&guard->live, ptr, block_out);
 }
 
-static enum hipmm_status guard_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent),
+static enum hipmm_status guard_visit(void *self, void (*visitor)(void *closure, const struct hipmm_extent *extent),
                                      void *closure)
 {
   struct guard *guard = self;
-  enum hipmm_status status = live_blocks_visit(&guard->live, see, closure);
+  enum hipmm_status status = live_blocks_visit(&guard->live, visitor, closure);
   if (status) return status;
   pthread_mutex_lock(&guard->lock);
-  quarantine_visit(guard, see, closure);
+  quarantine_visit(guard, visitor, closure);
   pthread_mutex_unlock(&guard->lock);
   return HIPMM_OK;
 }

@@ -126,15 +126,15 @@ enum hipmm_status quarantine_verify(struct guard *guard, uint64_t *damaged)
   return status;
 }
 
-void quarantine_visit(const struct guard *guard, void (*see)(void *closure, const struct hipmm_extent *extent),
+void quarantine_visit(const struct guard *guard, void (*visitor)(void *closure, const struct hipmm_extent *extent),
                       void *closure)
 {
   for (size_t i = 0; i < guard->quarantine.count; i++) {
     const struct guard_record *record = quarantine_item(&guard->quarantine, i);
-    see(closure, &(struct hipmm_extent){.ptr = record->upstream_ptr,
-                                        .bytes = record->upstream_bytes,
-                                        .state = HIPMM_EXTENT_PENDING,
-                                        .stream = record->block.stream});
+    visitor(closure, &(struct hipmm_extent){.ptr = record->upstream_ptr,
+                                            .bytes = record->upstream_bytes,
+                                            .state = HIPMM_EXTENT_PENDING,
+                                            .stream = record->block.stream});
   }
 }
 

@@ -20,7 +20,7 @@ enum hipmm_status quarantine_shrink(struct guard *guard, uint64_t bytes, hipStre
 enum hipmm_status quarantine_verify(struct guard *guard, uint64_t *damaged);
 
 /* Shows all of them; the lock is held. */
-void quarantine_visit(const struct guard *guard, void (*see)(void *closure, const struct hipmm_extent *extent),
+void quarantine_visit(const struct guard *guard, void (*visitor)(void *closure, const struct hipmm_extent *extent),
                       void *closure);
 
 /* Gives everything back, whatever fails. No other thread is in the guard. */

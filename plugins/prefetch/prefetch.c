@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* prefetch.c: an adaptor that has managed memory brought to the resource's device as soon as it is allocated, in the
- * order of the stream that it is allocated for (hipMemPrefetchAsync). Other memory is left alone, and so is all memory
- * on a device that cannot move it while it is in use. Nothing is asked for a stream that is captured, which that would
- * end. */
+/* prefetch.c: an adaptor that prefetches managed memory to the resource's device at each allocation, in the order of the
+ * allocation's stream (hipMemPrefetchAsync). Other memory is not prefetched, nor is memory of a device without
+ * concurrent access to managed memory. Nothing is prefetched on a captured stream, since that would end the capture. */
 #include "../common/memory_hint.h"
 
 static enum hipmm_status prefetch_start(struct memory_hint *prefetch, const void *ptr, size_t bytes, hipStream_t stream)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* tracking.c: an adaptor that keeps a list of what is allocated through it, on request with the stack trace of each
- * allocation, and says at the end what was never freed.
+/* tracking.c: an adaptor that keeps a list of all live allocations, optionally with stack traces, and reports at the end
+ * what was never freed.
  *
- * Unlike RMM's, which passes them on, it refuses a free of what it does not know and a free with a wrong size; both are
- * written to the log as well. Zero bytes are not listed. */
+ * It refuses a free of an unknown pointer and a free with a wrong size, and writes both to the log; RMM's adaptor
+ * forwards them. Requests of zero bytes are not listed. */
 #include "../../core/base/text.h"
 #include "../common/live_blocks.h"
 #include "../common/stack_traces.h"
@@ -31,7 +31,7 @@ struct tracking_record {
   uint64_t trace; /* its number; 0: none */
 };
 
-/* ---- Who ---- */
+/* ---- Stack traces ---- */
 
 static uint32_t tracking_trace(struct tracking *tracking, const void *from)
 {
@@ -49,23 +49,23 @@ static void tracking_log_trace(struct tracking *tracking, const void *from)
 
 /* ---- Allocating ---- */
 
-/* An address that is listed already was freed behind our back. */
-static void tracking_note_replaced(struct tracking *tracking, const struct tracking_record *replaced)
+/* The address was in the list: its block was freed without this resource. */
+static void tracking_report_replaced(struct tracking *tracking, const struct tracking_record *replaced)
 {
   if (!replaced->block.ptr) return;
   tracking->services->log(tracking->services, HIPMM_LOG_WARNING,
-                          "%p (%zu bytes, allocation %llu) was freed past this resource: it is allocated anew",
+                          "%p (%zu bytes, allocation %llu) was freed without this resource and is allocated again",
                           replaced->block.ptr, replaced->block.bytes, (unsigned long long)replaced->block.number);
   stack_traces_drop(&tracking->traces, (uint32_t)replaced->trace);
 }
 
-static enum hipmm_status tracking_note(struct tracking *tracking, void *ptr, size_t bytes, hipStream_t stream,
-                                       const void *from)
+static enum hipmm_status tracking_add(struct tracking *tracking, void *ptr, size_t bytes, hipStream_t stream,
+                                      const void *from)
 {
   struct tracking_record record = {{ptr, bytes, live_blocks_next_number(&tracking->live), stream}, 0}, replaced;
   record.trace = tracking_trace(tracking, from);
   if (live_blocks_insert(&tracking->live, &record, &replaced)) {
-    tracking_note_replaced(tracking, &replaced);
+    tracking_report_replaced(tracking, &replaced);
     return HIPMM_OK;
   }
   stack_traces_drop(&tracking->traces, (uint32_t)record.trace);
@@ -79,7 +79,7 @@ static enum hipmm_status tracking_allocate(void *self, size_t bytes, size_t alig
   void *ptr = NULL;
   enum hipmm_status status = hipmm_upstream_allocate(tracking->upstream, bytes, alignment, stream, &ptr);
   if (!status && ptr) {
-    status = tracking_note(tracking, ptr, bytes, stream, __builtin_return_address(0));
+    status = tracking_add(tracking, ptr, bytes, stream, __builtin_return_address(0));
     if (status) hipmm_upstream_deallocate(tracking->upstream, ptr, bytes, alignment, stream);
   }
   if (!status) *ptr_out = ptr;
@@ -125,7 +125,7 @@ static enum hipmm_status tracking_deallocate(void *self, void *ptr, size_t bytes
 
 /* ---- The list ---- */
 
-/* Where a list goes to: the log, or a text for the program. */
+/* The destination of a list: the log, or a function of the program. */
 struct tracking_output {
   void (*write)(void *closure, const char *line);
   void *closure;
@@ -161,7 +161,7 @@ static void tracking_write_list(struct tracking *tracking, const struct live_blo
     tracking_write(output, "and %zu more (see most_reported)", list->count - output->most);
 }
 
-/* What is freed meanwhile by other threads may appear with another's trace, or with none. */
+/* A block that another thread frees meanwhile may appear with a wrong trace or without one. */
 static enum hipmm_status tracking_write_outstanding(struct tracking *tracking, const struct tracking_output *output)
 {
   const struct hipmm_services *services = tracking->services;
@@ -205,11 +205,11 @@ static enum hipmm_status tracking_find(void *self, const void *ptr, struct hipmm
   return live_blocks_find_block(&tracking->live, ptr, block_out);
 }
 
-static enum hipmm_status tracking_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent),
+static enum hipmm_status tracking_visit(void *self, void (*visitor)(void *closure, const struct hipmm_extent *extent),
                                         void *closure)
 {
   struct tracking *tracking = self;
-  return live_blocks_visit(&tracking->live, see, closure);
+  return live_blocks_visit(&tracking->live, visitor, closure);
 }
 
 /* ---- Values and actions ---- */

@@ -236,7 +236,7 @@ static void notices_what_was_freed_past_it(void **state)
   logged();
   void *again = fixture_allocate(1000, NULL);
   assert_ptr_equal(ptr, again);
-  assert_contains(logged(), "(1000 bytes, allocation 1) was freed past this resource");
+  assert_contains(logged(), "(1000 bytes, allocation 1) was freed without this resource");
   assert_int_equal(fixture_value("tracking", "outstanding_count"), 1);
   fixture_free(again, 1000, NULL);
 }
@@ -277,7 +277,7 @@ static void tells_what_goes_past_one_of_two(void **state)
   assert_outstanding("upper", 1, 1000, 10);
   logged();
   assert_ptr_equal(fixture_allocate(1000, NULL), past);
-  assert_contains(logged(), "was freed past this resource");
+  assert_contains(logged(), "was freed without this resource");
   assert_outstanding("lower", 1, 1000, 1);
   assert_outstanding("upper", 1, 1000, 10);
   fixture_free(past, 1000, NULL);
