@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* guard.c: an adaptor that finds writes outside of blocks and writes after a free, which device memory has no other
- * guard against. Round each block it lays zones of a known pattern, and looks at them when the block is freed; freed
- * blocks it fills with another pattern and keeps back for a while, and looks at all of them before they go on.
+/* guard.c: an adaptor that detects writes outside of blocks and writes after a free; device memory has no other
+ * protection against them. It surrounds each block with zones of a known pattern and checks the zones when the block is
+ * freed. It fills a freed block with another pattern, keeps it in a quarantine, and checks all of it before it frees it.
  *
- * It works for all memory that the runtime copies from: on a device, managed, pinned or plain. A free waits for its
- * stream (for the device, if the block was allocated on another), so that all that wrote to the block has written.
- * Writes of the very pattern, and beyond the zones, are not found; nor what a free on a stream that is captured would
- * have to wait for. */
+ * It works for all memory that the runtime can copy: on a device, managed, pinned or pageable. A free waits for its stream
+ * (for the device, if the block was allocated on another stream), so all writes to the block have ended. Not detected:
+ * writes of the pattern itself, writes beyond the zones, and damage to a block freed on a captured stream. */
 #include "../../core/base/cancel.h"
 #include "blocks.h"
 #include "check.h"
 #include "quarantine.h"
 
-/* ---- Giving back ---- */
+/* ---- Trimming ---- */
 
 static enum hipmm_status guard_trim(void *self, size_t keep_bytes)
 {
@@ -35,14 +34,14 @@ struct guard_verifying {
 static void guard_verify_one(void *closure, void *record)
 {
   struct guard_verifying *verifying = closure;
-  struct check_finds finds = {0};
+  struct check_result result = {0};
   if (verifying->status) return;
-  verifying->status = check_block(verifying->guard, record, false, "it was verified", &finds);
-  verifying->damaged += check_found(&finds);
+  verifying->status = check_block(verifying->guard, record, false, "it was verified", &result);
+  verifying->damaged += check_is_damaged(&result);
 }
 
-/* The device is waited for twice: the second time nothing more comes, and there is little to wait for while all others
- * must. */
+/* Waits for the device twice: the second time with all blocks locked, so that no new work on them can follow; little is
+ * left to wait for then. */
 static enum hipmm_status guard_verify(struct guard *guard, uint64_t *damaged_out)
 {
   struct guard_verifying verifying = {.guard = guard};
@@ -61,7 +60,7 @@ static enum hipmm_status guard_verify(struct guard *guard, uint64_t *damaged_out
   return verifying.status;
 }
 
-/* ---- Looking ---- */
+/* ---- Finding and visiting ---- */
 
 static enum hipmm_status guard_find(void *self, const void *ptr, struct hipmm_block *block_out)
 {
@@ -172,7 +171,7 @@ static void guard_set(struct guard *guard, const struct guard_options *given)
   __atomic_store_n(&guard->options.stack_depth, given->stack_depth, __ATOMIC_RELAXED);
 }
 
-/* Blocks that are allocated keep the zones that they have. */
+/* Live blocks keep their zones. */
 static enum hipmm_status guard_reconfigure(void *self, const char *option, const void *options)
 {
   (void)option;
@@ -201,13 +200,13 @@ static enum hipmm_status guard_create(const struct hipmm_services *services, con
   return HIPMM_OK;
 }
 
-/* What the application left allocated is looked at, and left to the upstream, as other adaptors do. */
+/* Blocks that the application left allocated are checked but not freed, as in other adaptors. */
 static void guard_destroy(void *self)
 {
   struct guard *guard = self;
   uint64_t damaged;
   if (guard_verify(guard, &damaged) && guard_verify(guard, &damaged))
-    guard->services->log(guard->services, HIPMM_LOG_WARNING, "the last look at all blocks failed: %s",
+    guard->services->log(guard->services, HIPMM_LOG_WARNING, "the last check of all blocks failed: %s",
                          "the runtime refuses to copy or to wait");
   if (memory_wait(&guard->memory)) memory_wait(&guard->memory);
   quarantine_close(guard);

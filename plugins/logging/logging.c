@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* logging.c: an adaptor that writes a row for each allocation and free into a file, in RMM's format (row.h), which
- * RMM's tools and `hipmm replay` read. The calling thread notes the row, another one writes it (sink.h).
+/* logging.c: an adaptor that writes a row for each allocation and free to a file, in RMM's format (row.h), which RMM's
+ * tools and `hipmm replay` read. The calling thread adds the row; another thread writes it (sink.h).
  *
- * As in RMM, an allocation is noted after it succeeded and a free before it is passed on: so the rows of one address
- * are in true order however many threads there are. A free that the upstream then refuses stays in the log, as what the
- * program asked for; `hipmm replay` counts it as unmatched. A free without a size is written with the size found. */
+ * As in RMM, the row of an allocation is added after it succeeded and the row of a free before it is forwarded, so the
+ * rows of an address are in true order with any number of threads. A free that the upstream then refuses stays in the
+ * log, as what the program asked for; `hipmm replay` counts it as unmatched. A free without a size is written with the
+ * block's size. */
 #include "name.h"
 #include "sink.h"
 
@@ -95,7 +96,7 @@ static enum hipmm_status logging_perform(void *self, size_t index, int64_t *valu
 
 /* ---- Life ---- */
 
-/* A graph that serves several devices has a log for each: those after the first get their number into the name. */
+/* With several devices each has its own log. The names of all but the first get the device number. */
 static enum hipmm_status logging_open_log(const struct logging *logging, const char *pattern, uint32_t auto_flush,
                                           struct sink **sink_out)
 {
@@ -115,7 +116,7 @@ static enum hipmm_status logging_open_log(const struct logging *logging, const c
   return status;
 }
 
-/* RMM's variable is honoured as RMM does: it is the default. */
+/* The default is RMM's environment variable, as in RMM. */
 static const char *logging_file_wanted(const struct logging_options *options)
 {
   return options->file ? options->file : secure_getenv("RMM_LOG_FILE");
@@ -143,7 +144,7 @@ static enum hipmm_status logging_create(const struct hipmm_services *services, c
   return status;
 }
 
-/* One option may be set. */
+/* Only `enabled` may change. */
 static enum hipmm_status logging_reconfigure(void *self, const char *option, const void *options)
 {
   struct logging *logging = self;
