@@ -137,7 +137,7 @@ static void replay_print_head(const struct replay *replay)
   char number[32];
   print_padded(STYLE_NAME, strcmp(replay->trace_file, "-") == 0 ? "standard input" : replay->trace_file, 0);
   printf(": %s events on %zu stream%s\n", replay_number(trace->rows, number, sizeof number), trace->n_streams,
-         trace->n_streams == 1 ? "" : "s");
+         text_plural(trace->n_streams));
   printf("through ");
   print_padded(STYLE_NAME,
                replay->source.file ? replay->source.file : "a plain `device` resource (no graph file found)", 0);
@@ -259,7 +259,7 @@ static int replay_run(int argc, char **argv)
   const struct argument rows[] = {
       {.name = "config",
        .value_name = "FILE",
-       .doc = "the graph file; by default the one that hipmm_init() would take",
+       .doc = "the graph file; by default the one that hipmm_init() would read",
        .value = &config},
       {.name = "device", .value_name = "N", .doc = "the device whose stack is used; 0 by default", .value = &device},
       {.name = "repeat",
@@ -284,12 +284,12 @@ static int replay_run(int argc, char **argv)
 const struct command replay_command = {
     "replay", "play a program's allocation log through a stack", "TRACE.csv",
     "Plays an allocation log, as RMM's and hipmm's `logging` resources write it, through the stack of a device: every "
-    "allocation and free in the order of the file, on one thread, on streams of its own. Prints what was asked for, "
-    "what the stack took from the runtime for it, and how long an operation took. No GPU is needed: see the runtime "
+    "allocation and free in the order of the file, in one thread, on new streams. Prints the memory requested, the "
+    "memory that the stack took from the runtime, and the time of an operation. No GPU is needed: see the runtime "
     "`software`.\n"
     "\n"
     "TRACE.csv: the log; `-` reads standard input, as in `xz -dc log.csv.xz | hipmm replay -`.\n"
     "\n"
-    "Frees of pointers that the log does not allocate and rows `allocate failure` are counted and skipped; a free "
-    "whose allocation failed here is skipped too. Exit status 1 if an event failed, or the log is malformed.",
+    "Frees of pointers that the log does not allocate, and rows `allocate failure`, are counted and skipped. A free "
+    "whose allocation failed here is skipped too. Exit status 1 if an event failed or the log is malformed.",
     replay_run};

@@ -115,7 +115,7 @@ static void bench_print_head(const struct bench_plan *plan)
     printf(" of ");
     output_text(stdout, plan->trace_file);
   }
-  printf(", %zu thread%s", plan->threads, plan->threads == 1 ? "" : "s");
+  printf(", %zu thread%s", plan->threads, text_plural(plan->threads));
 }
 
 static void bench_print_times(const struct bench_plan *plan, const struct bench_result *result)

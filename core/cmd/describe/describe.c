@@ -162,7 +162,7 @@ static int describe_run(int argc, char **argv)
   const struct argument rows[] = {{.name = "config",
                                    .value_name = "FILE",
                                    .doc = "a graph file whose \"plugin_path\" is searched too; by default "
-                                          "the one that hipmm_init() would take",
+                                          "the one that hipmm_init() would read",
                                    .value = &config},
                                   {.name = "json", .doc = "print one JSON object", .flag = &json},
                                   {.name = "man", .doc = "print a part of a manual page, for roff", .flag = &man}};

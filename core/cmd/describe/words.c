@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* words.c: the phrases for a plugin's descriptor that several commands print: roles, ranges of values, upstreams. */
+#include "../../base/text.h"
 #include "../cmd.h"
 #include "describe.h"
 
@@ -48,7 +49,7 @@ void describe_print_upstreams(const struct hipmm_plugin *descriptor)
   if (most == 0)
     printf("no upstream");
   else if (least == most)
-    printf("%u upstream%s", most, most == 1 ? "" : "s");
+    printf("%u upstream%s", most, text_plural(most));
   else if (most == UINT32_MAX)
     printf("%u or more upstreams", least);
   else

@@ -66,14 +66,14 @@ static bool graph_schema_needs_options(const struct hipmm_plugin *descriptor)
 
 /* ---- All types ------------------------------------------------------------------------------------------------- */
 
-/* "if" the object is of this type, "then" it must be as its plugin says. */
+/* "if" the object is of this type, "then" it must match its plugin's definition. */
 static json_t *graph_schema_choice(const struct hipmm_plugin *descriptor)
 {
   return json_pack("{s:{s:{s:{s:s}}}, s:o}", "if", "properties", "type", "const", descriptor->type, "then",
                    graph_schema_reference(descriptor->type));
 }
 
-/* The same, and in "resources" the upstream must be named. */
+/* In "resources" an object of this type must name its upstream. */
 static json_t *graph_schema_upstream_rule(const struct hipmm_plugin *descriptor)
 {
   return json_pack("{s:{s:{s:{s:s}}}, s:{s:[s]}}", "if", "properties", "type", "const", descriptor->type, "then",
@@ -91,7 +91,7 @@ static json_t *graph_schema_types_of(const struct plugins *plugins, bool only_pl
   return types;
 }
 
-/* Any resource's object, its upstream neither required nor forbidden. */
+/* The object of any resource; an upstream is neither required nor forbidden. */
 static json_t *graph_schema_any_object(const struct plugins *plugins)
 {
   json_t *choices = json_array();
@@ -118,7 +118,7 @@ static json_t *graph_schema_element(const struct plugins *plugins)
   return json_pack("{s:[{s:o}, o]}", "anyOf", "enum", graph_schema_types_of(plugins, true), object);
 }
 
-/* The dot keeps what all types share apart from them: no type begins with one. */
+/* The common definitions begin with a dot, which no type does. */
 static json_t *graph_schema_definitions(const struct plugins *plugins)
 {
   json_t *all = json_object();
@@ -132,7 +132,7 @@ static json_t *graph_schema_definitions(const struct plugins *plugins)
 
 /* ---- The top of the file --------------------------------------------------------------------------------------- */
 
-/* The words that name a runtime, here or on another machine. */
+/* The names of runtimes, on this and other machines. */
 static json_t *graph_schema_runtime_words(const struct plugins *plugins)
 {
   json_t *words = json_pack("[s, s, s]", "auto", "amd", "nvidia");
