@@ -50,6 +50,12 @@ bool text_is_name(const char *name);
 /* Parses a device ordinal in its only form: "0", "12", not "012" or "+1". False on any other text. */
 bool text_parse_ordinal(const char *text, int *number_out);
 
+/* The ending of a noun after a count: "1 block", "2 blocks". Static string. */
+static inline const char *text_plural(uint64_t count)
+{
+  return count == 1 ? "" : "s";
+}
+
 /* The JSON pointer of `key` in the object at `parent` (RFC 6901: "~" becomes "~0", "/" becomes "~1"). The caller frees
  * it with free(). NULL without host memory, and if `parent` is NULL. */
 char *text_pointer(const char *parent, const char *key);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* arguments.c: reads the options of a sub-command by a table, and prints its --help from the same table. Names count in
- * full: getopt_long's abbreviations would break scripts when an option is added. */
+/* arguments.c: reads the options of a sub-command by a table, and prints its --help from the same table. Names must be
+ * complete: with abbreviations, as getopt_long() allows them, a new option could break a script. */
 #include "cmd.h"
 
 #include "../base/text.h"
@@ -88,7 +88,7 @@ static bool arguments_refuse(const struct arguments *arguments, const char *word
   return false;
 }
 
-/* Looks at every --word before getopt_long does, which would take an abbreviation. */
+/* Checks every --word before getopt_long(), which would accept an abbreviation. */
 static bool arguments_known(const struct arguments *arguments, int argc, char **argv)
 {
   for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
@@ -126,7 +126,7 @@ static bool arguments_bad(const struct arguments *arguments, int code, char *con
   return false;
 }
 
-/* False on a mistake, which is said. */
+/* False: the mistake was printed. */
 static bool arguments_scan(const struct arguments *arguments, int argc, char **argv, bool *help_out)
 {
   struct option options[ARGUMENTS_MOST + 2] = {0};

@@ -1,33 +1,29 @@
 /* SPDX-License-Identifier: MIT */
-/* check.c: `hipmm check`: every mistake and warning of a graph file. Loads the plugins that it names, creates
- * nothing. */
+/* check.c: `hipmm check`: prints every mistake and warning of a graph file. Loads the plugins that the file names, and
+ * creates no resource. */
 #include "../api.h"
+#include "../base/text.h"
 #include "cmd.h"
 
 #include <string.h>
-
-static const char *check_plural(size_t n)
-{
-  return n == 1 ? "" : "s";
-}
 
 static void check_print_verdict(const char *file, const struct diagnostics *report, const struct graph *graph)
 {
   output_text(stdout, file);
   if (graph)
     printf(": %sok%s, %zu resource%s", style(STYLE_GOOD), style(STYLE_OFF), graph->n_nodes,
-           check_plural(graph->n_nodes));
+           text_plural(graph->n_nodes));
   else
-    printf(": %s%zu mistake%s%s", style(STYLE_BAD), report->n_errors, check_plural(report->n_errors), style(STYLE_OFF));
-  if (report->n_warnings > 0) printf(", %zu warning%s", report->n_warnings, check_plural(report->n_warnings));
+    printf(": %s%zu mistake%s%s", style(STYLE_BAD), report->n_errors, text_plural(report->n_errors), style(STYLE_OFF));
+  if (report->n_warnings > 0) printf(", %zu warning%s", report->n_warnings, text_plural(report->n_warnings));
   putchar('\n');
 }
 
 static int check_print(const char *file, const struct diagnostics *report, const struct graph *graph)
 {
   size_t n_kept = 0;
-  for (const struct diagnostic *mistake = report->first; mistake; mistake = mistake->next, n_kept++) {
-    mistake_print(stdout, file, mistake);
+  for (const struct diagnostic *diagnostic = report->first; diagnostic; diagnostic = diagnostic->next, n_kept++) {
+    diagnostic_print(stdout, file, diagnostic);
     putchar('\n');
   }
   size_t n_found = report->n_errors + report->n_warnings;
@@ -36,14 +32,15 @@ static int check_print(const char *file, const struct diagnostics *report, const
   return output_finish(graph ? CMD_GOOD : CMD_BAD);
 }
 
-static json_t *check_json_mistakes(const struct diagnostics *report, bool warnings)
+static json_t *check_json_diagnostics(const struct diagnostics *report, bool warnings)
 {
   json_t *list = json_array();
-  for (const struct diagnostic *mistake = report->first; mistake; mistake = mistake->next) {
-    if ((mistake->status == HIPMM_OK) != warnings) continue;
+  for (const struct diagnostic *diagnostic = report->first; diagnostic; diagnostic = diagnostic->next) {
+    if ((diagnostic->status == HIPMM_OK) != warnings) continue;
     json_array_append_new(list, json_pack("{s:o, s:i, s:i, s:o}", "path",
-                                          output_json_string(mistake->path ? mistake->path : ""), "line", mistake->line,
-                                          "column", mistake->column, "message", output_json_string(mistake->message)));
+                                          output_json_string(diagnostic->path ? diagnostic->path : ""), "line",
+                                          diagnostic->line, "column", diagnostic->column, "message",
+                                          output_json_string(diagnostic->message)));
   }
   return list;
 }
@@ -51,7 +48,7 @@ static json_t *check_json_mistakes(const struct diagnostics *report, bool warnin
 static int check_print_json(const char *file, const struct diagnostics *report, const struct graph *graph)
 {
   json_t *result = json_pack("{s:o, s:b, s:o, s:o}", "file", output_json_string(file), "ok", graph != NULL, "errors",
-                             check_json_mistakes(report, false), "warnings", check_json_mistakes(report, true));
+                             check_json_diagnostics(report, false), "warnings", check_json_diagnostics(report, true));
   return output_json(result, graph ? CMD_GOOD : CMD_BAD);
 }
 
@@ -83,9 +80,9 @@ static int check_run(int argc, char **argv)
 
 const struct command check_command = {
     "check", "find every mistake in a graph file", "[FILE]",
-    "Reads a graph file and prints every mistake and warning in it, each with the place in the file. Loads the plugins "
-    "that the file names, but touches no device, so it works on a machine without a GPU.\n"
+    "Reads a graph file and prints every mistake and warning in it, each with its place in the file. Loads the plugins "
+    "that the file names, but uses no device, so it works on a machine without a GPU.\n"
     "\n"
-    "FILE: by default the one that a program would get from hipmm_init(): the file that HIPMM_CONFIG names, "
+    "FILE: by default the file that hipmm_init() would read: the one that HIPMM_CONFIG names, "
     "./hipmm.json, then the system's.",
     check_run};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* main.c: the `hipmm` command: finds the sub-command and runs it. Knows nothing of what they do. */
+/* main.c: the `hipmm` command: finds the sub-command and runs it. Knows nothing of what a sub-command does. */
 #include "cmd.h"
 
 #include "../base/text.h"
@@ -21,7 +21,7 @@ static int main_help(void)
          "Memory resources for HIP programs, composed in hipmm.json.\n\n");
   for (size_t i = 0; i < MAIN_COUNT; i++)
     printf("  %s%-10s%s %s\n", style(STYLE_NAME), main_commands[i]->name, style(STYLE_OFF), main_commands[i]->summary);
-  printf("\n`hipmm COMMAND --help` tells more; `hipmm --version` prints the version.\n"
+  printf("\n`hipmm COMMAND --help` explains one; `hipmm --version` prints the version.\n"
          "Exit status: 0 good, 1 what was checked is bad, 2 wrong usage.\n");
   return output_finish(CMD_GOOD);
 }
@@ -60,7 +60,7 @@ static int main_unknown_command(const char *word)
   return main_unknown("command", word, text_nearest(word, names, MAIN_COUNT));
 }
 
-/* `hipmm help show` is what people type; it is `hipmm show --help`. */
+/* `hipmm help show` is `hipmm show --help`. */
 static int main_help_on(const char *name)
 {
   const struct command *command = main_find(name);
@@ -71,7 +71,7 @@ static int main_help_on(const char *name)
 int main(int argc, char **argv)
 {
   output_open_standard_streams();
-  signal(SIGPIPE, SIG_IGN); /* a reader that has seen enough is a write error, reported as such */
+  signal(SIGPIPE, SIG_IGN); /* a reader that closes the pipe early is reported as a write error */
   if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) return main_help();
   if (strcmp(argv[1], "help") == 0) return argc > 2 ? main_help_on(argv[2]) : main_help();
   if (strcmp(argv[1], "--version") == 0) return main_version();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* output.c: results to standard output, messages to standard error, and no lost write. */
+/* output.c: results on standard output, messages on standard error. A failed write is always reported. */
 #include "../base/text.h"
 #include "cmd.h"
 
@@ -58,8 +58,7 @@ json_t *output_json_string(const char *text)
   return string;
 }
 
-/* JSON's own characters are no control characters: each that is one stands in a string, and is escaped. (Jansson does
- * so below U+0020 alone.) */
+/* Escapes control characters. They occur only inside of strings; Jansson escapes only those below U+0020. */
 static void output_json_text(const char *text)
 {
   while (*text) {
@@ -94,7 +93,7 @@ void output_open_standard_streams(void)
 {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
     if (fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;
-    /* The wrong direction on purpose: reading from a closed input and writing to a closed output stay errors. */
+    /* The wrong direction on purpose: reading a closed input and writing to a closed output stay errors. */
     if (open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd) _exit(CMD_BAD);
   }
 }

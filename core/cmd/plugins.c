@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* plugins.c: `hipmm plugins`: the plugins found, where, and what was refused and why. */
+/* plugins.c: `hipmm plugins`: the plugins found, their files, and why others were refused. */
 #include "cmd.h"
 
 #include <string.h>
@@ -75,7 +75,7 @@ static int plugins_list(const struct plugin_path *path)
   }
   printf("\n%zu found", plugins.n_loaded);
   if (plugins.n_refused) printf(", %zu refused", plugins.n_refused);
-  printf("; `hipmm describe TYPE` tells what one does\n");
+  printf("; `hipmm describe TYPE` explains one\n");
   return output_finish(CMD_GOOD);
 }
 
@@ -94,7 +94,7 @@ static int plugins_run(int argc, char **argv)
   const struct argument rows[] = {{.name = "config",
                                    .value_name = "FILE",
                                    .doc = "a graph file whose \"plugin_path\" is searched too; by default "
-                                          "the one that hipmm_init() would take",
+                                          "the one that hipmm_init() would read",
                                    .value = &config},
                                   {.name = "json", .doc = "print one JSON object", .flag = &json}};
   struct arguments arguments = {&plugins_command, rows, 2, 0, 0, NULL, 0};
@@ -110,6 +110,6 @@ static int plugins_run(int argc, char **argv)
 
 const struct command plugins_command = {
     "plugins", "list the plugins found, and those refused", "",
-    "Lists every plugin file on the search path: its type, version, role and place, or why it was refused. The path, "
-    "first hit first: HIPMM_PLUGIN_PATH, \"plugin_path\" of the graph file, the folder of hipmm's own plugins.",
+    "Lists every plugin file on the search path: its type, version, role and file, or why it was refused. The path, "
+    "in order: HIPMM_PLUGIN_PATH, \"plugin_path\" of the graph file, the folder of hipmm's own plugins.",
     plugins_run};

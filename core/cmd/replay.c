@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* replay.c: `hipmm replay`: plays a program's allocation log through a stack and says what became of it. Reading is
- * trace.c, playing is player.c; here are the order of things and the words. */
+/* replay.c: `hipmm replay`: plays a program's allocation log through a stack and prints the result. trace.c reads the
+ * log, player.c plays it. */
 #include "cmd.h"
 
+#include "../base/text.h"
 #include "../base/units.h"
 #include "streams.h"
 #include "trace/player.h"
@@ -27,7 +28,7 @@ struct replay_result {
   const char *failure_reason;
 };
 
-static void replay_tell(void *closure, uint64_t done, uint64_t total)
+static void replay_show_progress(void *closure, uint64_t done, uint64_t total)
 {
   progress_show(closure, done, total);
 }
@@ -66,7 +67,7 @@ static int replay_print_json(const struct replay *replay, const struct replay_re
   return output_json(object, status);
 }
 
-static void replay_label(const char *label)
+static void replay_print_label(const char *label)
 {
   printf("  ");
   print_padded(STYLE_OFF, label, 18);
@@ -89,7 +90,7 @@ static const char *replay_number(uint64_t number, char *buffer, size_t bytes)
 static void replay_print_count(const char *label, uint64_t count, const char *remark)
 {
   char number[32];
-  replay_label(label);
+  replay_print_label(label);
   printf("%s%15s%s%s%s\n", style(STYLE_NAME), replay_number(count, number, sizeof number), style(STYLE_OFF),
          *remark ? "  " : "", remark);
 }
@@ -97,7 +98,7 @@ static void replay_print_count(const char *label, uint64_t count, const char *re
 static void replay_print_bytes(const char *label, uint64_t bytes)
 {
   char words[64], number[32];
-  replay_label(label);
+  replay_print_label(label);
   printf("%s%15s%s  %s bytes\n", style(STYLE_NAME), units_format_bytes(bytes, words, sizeof words), style(STYLE_OFF),
          replay_number(bytes, number, sizeof number));
 }
@@ -105,11 +106,11 @@ static void replay_print_bytes(const char *label, uint64_t bytes)
 static void replay_print_time(const char *label, double ns, const char *remark)
 {
   if (ns <= 0) return;
-  replay_label(label);
+  replay_print_label(label);
   printf("%s%12.1f ns%s  %s\n", style(STYLE_NAME), ns, style(STYLE_OFF), remark);
 }
 
-/* What the log itself had that a complete one has not. */
+/* Counts of rows that a complete log does not have. */
 static void replay_print_oddities(const struct trace *trace)
 {
   if (trace->unmatched_frees)
@@ -122,7 +123,7 @@ static void replay_print_oddities(const struct trace *trace)
 
 static void replay_print_failures(const struct replay_result *result)
 {
-  replay_label("failures");
+  replay_print_label("failures");
   printf("%s%15llu%s\n", style(result->failures ? STYLE_BAD : STYLE_GOOD), (unsigned long long)result->failures,
          style(STYLE_OFF));
   if (!result->failure_reason) return;
@@ -137,7 +138,7 @@ static void replay_print_head(const struct replay *replay)
   char number[32];
   print_padded(STYLE_NAME, strcmp(replay->trace_file, "-") == 0 ? "standard input" : replay->trace_file, 0);
   printf(": %s events on %zu stream%s\n", replay_number(trace->rows, number, sizeof number), trace->n_streams,
-         trace->n_streams == 1 ? "" : "s");
+         text_plural(trace->n_streams));
   printf("through ");
   print_padded(STYLE_NAME,
                replay->source.file ? replay->source.file : "a plain `device` resource (no graph file found)", 0);
@@ -157,7 +158,7 @@ static int replay_print(const struct replay *replay, const struct replay_result 
   replay_print_bytes("peak requested", result->peak_requested_bytes);
   replay_print_bytes("peak reserved", result->peak_reserved_bytes);
   if (result->peak_requested_bytes) {
-    replay_label("overhead");
+    replay_print_label("overhead");
     printf("%s%15.3f%s  reserved over requested\n", style(STYLE_NAME), replay_overhead(result), style(STYLE_OFF));
   }
   replay_print_time("first pass", result->first_ns, "an operation");
@@ -166,7 +167,7 @@ static int replay_print(const struct replay *replay, const struct replay_result 
   return output_finish(status);
 }
 
-/* ---- Doing ----------------------------------------------------------------------------------------------------- */
+/* ---- Playing --------------------------------------------------------------------------------------------------- */
 
 static int replay_fail(void)
 {
@@ -181,7 +182,7 @@ static void replay_passes(const struct replay *replay, struct player *player, st
   for (long pass = 1; pass <= replay->passes; pass++) {
     snprintf(label, sizeof label, "pass %ld of %ld", pass, replay->passes);
     progress_start(&progress, label);
-    player->watcher = (struct trace_watcher){replay_tell, &progress};
+    player->watcher = (struct trace_watcher){replay_show_progress, &progress};
     double ns = player_play(player);
     progress_end(&progress);
     if (pass == 1) {
@@ -209,17 +210,18 @@ static int replay_report(const struct replay *replay, struct player *player)
 
 static int replay_through(const struct replay *replay, struct hipmm_resource *resource)
 {
+  const struct trace *trace = &replay->trace;
   hipStream_t *streams;
   struct player player;
   int status = CMD_BAD;
-  if (!streams_make(&replay->trace, (int)replay->device, &streams)) return CMD_BAD;
-  if (player_start(&player, &replay->trace, resource, streams)) {
+  if (!streams_make(trace->streams, trace->n_streams, (int)replay->device, &streams)) return CMD_BAD;
+  if (player_start(&player, trace, resource, streams)) {
     status = replay_report(replay, &player);
     player_end(&player);
   } else {
     say("replay: out of memory");
   }
-  streams_destroy(&replay->trace, (int)replay->device, streams);
+  streams_destroy(trace->streams, trace->n_streams, (int)replay->device, streams);
   return status;
 }
 
@@ -243,7 +245,7 @@ static bool replay_read(struct replay *replay)
   char message[REPLAY_MESSAGE];
   struct progress progress;
   progress_start(&progress, "reading");
-  const struct trace_watcher watcher = {replay_tell, &progress};
+  const struct trace_watcher watcher = {replay_show_progress, &progress};
   bool good = trace_read(replay->trace_file, &watcher, &replay->trace, message, sizeof message);
   progress_end(&progress);
   if (!good) say("%s", message);
@@ -258,7 +260,7 @@ static int replay_run(int argc, char **argv)
   const struct argument rows[] = {
       {.name = "config",
        .value_name = "FILE",
-       .doc = "the graph file; by default the one that hipmm_init() would take",
+       .doc = "the graph file; by default the one that hipmm_init() would read",
        .value = &config},
       {.name = "device", .value_name = "N", .doc = "the device whose stack is used; 0 by default", .value = &device},
       {.name = "repeat",
@@ -283,12 +285,12 @@ static int replay_run(int argc, char **argv)
 const struct command replay_command = {
     "replay", "play a program's allocation log through a stack", "TRACE.csv",
     "Plays an allocation log, as RMM's and hipmm's `logging` resources write it, through the stack of a device: every "
-    "allocation and free in the order of the file, on one thread, on streams of its own. Prints what was asked for, "
-    "what the stack took from the runtime for it, and how long an operation took. No GPU is needed: see the runtime "
+    "allocation and free in the order of the file, in one thread, on new streams. Prints the memory requested, the "
+    "memory that the stack took from the runtime, and the time of an operation. No GPU is needed: see the runtime "
     "`software`.\n"
     "\n"
     "TRACE.csv: the log; `-` reads standard input, as in `xz -dc log.csv.xz | hipmm replay -`.\n"
     "\n"
-    "Frees of pointers that the log does not allocate and rows `allocate failure` are counted and skipped; a free "
-    "whose allocation failed here is skipped too. Exit status 1 if an event failed, or the log is malformed.",
+    "Frees of pointers that the log does not allocate, and rows `allocate failure`, are counted and skipped. A free "
+    "whose allocation failed here is skipped too. Exit status 1 if an event failed or the log is malformed.",
     replay_run};

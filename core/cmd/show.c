@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* show.c: `hipmm show`: the stack of each device as a tree, with every option in force. Reads the graph and asks which
- * runtime would run it; creates nothing on a device. */
+ * runtime would be used; creates nothing on a device. */
 #include "cmd.h"
 
 #include "../base/text.h"
@@ -30,7 +30,7 @@ static void show_ask_runtime(struct show *show)
 
 /* ---- As text --------------------------------------------------------------------------------------------------- */
 
-/* Why it is this runtime, where the graph does not simply name it. */
+/* The reason for this runtime, unless the graph names it. */
 static void show_print_asked(struct wrap *wrap, const struct show *show)
 {
   char why[PATH_MAX];
@@ -49,7 +49,7 @@ static void show_print_runtime(const struct show *show)
     wrap_words(&wrap, STYLE_OFF, show->why_not ? show->why_not : "");
   } else {
     char devices[64];
-    snprintf(devices, sizeof devices, "%d device%s", show->n_devices, show->n_devices == 1 ? "" : "s");
+    snprintf(devices, sizeof devices, "%d device%s", show->n_devices, text_plural((uint64_t)show->n_devices));
     wrap_item(&wrap, 0, STYLE_NAME, show->runtime);
     wrap_words(&wrap, STYLE_OFF, "with");
     wrap_words(&wrap, STYLE_OFF, devices);
@@ -163,9 +163,9 @@ static int show_run(int argc, char **argv)
 
 const struct command show_command = {
     "show", "draw the stacks that a graph file describes", "[FILE]",
-    "Draws the stack of each device from the top down, with every option in force: first those that the file gives, "
-    "then the defaults. A resource with several users is drawn once. Also tells which runtime would be used here.\n"
+    "Draws the stack of each device from the top down, with every option in force: first those from the file, "
+    "then the defaults. A resource with several users is drawn once. Also prints which runtime would be used here.\n"
     "\n"
-    "FILE: by default the one that a program would get from hipmm_init(): the file that HIPMM_CONFIG names, "
+    "FILE: by default the file that hipmm_init() would read: the one that HIPMM_CONFIG names, "
     "./hipmm.json, then the system's.",
     show_run};

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* show_tree.c: draws a resource and all below it. Depth is bounded by the graph's own limit, so recursion is too. */
+/* show_tree.c: draws a resource and all below it. The graph limits its depth, which bounds the recursion here. */
 #include "show.h"
 
 #include "../option/option.h"
 #include "cmd.h"
-#include "value.h"
 #include <stdlib.h>
 #include <string.h>
 
 /* "│  " takes five bytes; a stack is at most 100 deep. */
 enum { TREE_PREFIX = 1024, TREE_LABEL = 512, TREE_GAP = 2, TREE_RAIL = 3, TREE_LEAST_DOC = 20 };
 
-/* What is below a node: its upstreams, then the resources that its options name. */
+/* The children of a node: its upstreams, then the resources that its options name. */
 struct tree_children {
   const struct graph *graph;
   struct {
@@ -81,14 +80,14 @@ static void show_tree_begin_options(struct wrap *wrap, const char *label)
   if (*label) wrap_item(wrap, 0, STYLE_FAINT, label);
 }
 
-/* The three sorts of options, each on lines of its own. */
-enum tree_sort { TREE_GIVEN, TREE_DEFAULT, TREE_NOT_SET };
+/* Options are printed in three groups, each on its own lines. */
+enum tree_group { TREE_GIVEN, TREE_DEFAULT, TREE_NOT_SET };
 
-static const char *const tree_sort_labels[] = {
+static const char *const tree_group_labels[] = {
     [TREE_GIVEN] = "", [TREE_DEFAULT] = "defaults:", [TREE_NOT_SET] = "not set:"};
 
-static void show_tree_print_sort(const struct tree *tree, const struct graph_node *node, const char *rail,
-                                 enum tree_sort wanted)
+static void show_tree_print_group(const struct tree *tree, const struct graph_node *node, const char *rail,
+                                  enum tree_group wanted)
 {
   char prefix[TREE_PREFIX + 8];
   snprintf(prefix, sizeof prefix, "%s%s", tree->prefix, rail);
@@ -97,10 +96,10 @@ static void show_tree_print_sort(const struct tree *tree, const struct graph_nod
     const struct hipmm_option *row = &node->plugin->descriptor.options[i];
     bool given;
     json_t *value = option_in_force(row, node->object, &given);
-    enum tree_sort sort = given ? TREE_GIVEN : json_is_null(value) ? TREE_NOT_SET : TREE_DEFAULT;
-    if (sort == wanted) {
-      if (wrap.column == 0) show_tree_begin_options(&wrap, tree_sort_labels[sort]);
-      if (sort == TREE_NOT_SET)
+    enum tree_group group = given ? TREE_GIVEN : json_is_null(value) ? TREE_NOT_SET : TREE_DEFAULT;
+    if (group == wanted) {
+      if (wrap.column == 0) show_tree_begin_options(&wrap, tree_group_labels[group]);
+      if (group == TREE_NOT_SET)
         wrap_item(&wrap, TREE_GAP, STYLE_FAINT, row->name);
       else
         show_tree_print_option(&wrap, row, value, given ? STYLE_OFF : STYLE_FAINT);
@@ -112,7 +111,7 @@ static void show_tree_print_sort(const struct tree *tree, const struct graph_nod
 
 /* ---- Nodes ----------------------------------------------------------------------------------------------------- */
 
-/* What the type does, as far as the line is free. */
+/* Prints the type's description as far as the line has room. */
 static void show_tree_print_doc(const char *doc, size_t column)
 {
   size_t room = terminal_width() > column ? terminal_width() - column : 0;
@@ -127,7 +126,7 @@ static void show_tree_print_doc(const char *doc, size_t column)
   free(text);
 }
 
-/* Whether a resource of this type was drawn before, with what the type does. */
+/* Whether a resource of this type, and so the type's description, was drawn before. */
 static bool show_tree_type_is_known(const struct tree *tree, const struct graph_node *node)
 {
   for (size_t i = 0; i < tree->graph->n_nodes; i++)
@@ -161,9 +160,9 @@ static void show_tree_print_node(struct tree *tree, int index, const char *role)
 
   struct tree_children children = show_tree_children(tree->graph, node);
   const char *rail = children.n > 0 ? "│  " : "   ";
-  show_tree_print_sort(tree, node, rail, TREE_GIVEN);
-  show_tree_print_sort(tree, node, rail, TREE_DEFAULT);
-  show_tree_print_sort(tree, node, rail, TREE_NOT_SET);
+  show_tree_print_group(tree, node, rail, TREE_GIVEN);
+  show_tree_print_group(tree, node, rail, TREE_DEFAULT);
+  show_tree_print_group(tree, node, rail, TREE_NOT_SET);
   size_t length = strlen(tree->prefix);
   for (size_t i = 0; i < children.n; i++) {
     bool last = i + 1 == children.n;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* source.c: which graph file a sub-command is about, and how its mistakes read. Searches as hipmm_init() does. */
+/* source.c: the graph file of a sub-command, searched for as hipmm_init() does, and the text of its diagnostics. */
 #include "cmd.h"
 
 #include "../base/environment.h"
@@ -15,25 +15,25 @@ const char *source_name(const struct source *source)
   return source->file ? source->file : "built in";
 }
 
-void mistake_print(FILE *stream, const char *file, const struct diagnostic *mistake)
+void diagnostic_print(FILE *stream, const char *file, const struct diagnostic *diagnostic)
 {
   output_text(stream, file);
-  if (mistake->line > 0) fprintf(stream, ":%d:%d", mistake->line, mistake->column);
+  if (diagnostic->line > 0) fprintf(stream, ":%d:%d", diagnostic->line, diagnostic->column);
   fputs(": ", stream);
-  if (mistake->path && *mistake->path) {
-    output_text(stream, mistake->path);
+  if (diagnostic->path && *diagnostic->path) {
+    output_text(stream, diagnostic->path);
     fputs(": ", stream);
   }
-  if (mistake->status == HIPMM_OK) fputs("warning: ", stream);
-  output_text(stream, mistake->message);
+  if (diagnostic->status == HIPMM_OK) fputs("warning: ", stream);
+  output_text(stream, diagnostic->message);
 }
 
-static void source_say_mistakes(const char *file, const struct diagnostics *report)
+static void source_print_diagnostics(const char *file, const struct diagnostics *report)
 {
-  for (const struct diagnostic *mistake = report->first; mistake; mistake = mistake->next) {
-    if (mistake->status == HIPMM_OK) continue;
+  for (const struct diagnostic *diagnostic = report->first; diagnostic; diagnostic = diagnostic->next) {
+    if (diagnostic->status == HIPMM_OK) continue;
     fputs("hipmm: ", stderr);
-    mistake_print(stderr, file, mistake);
+    diagnostic_print(stderr, file, diagnostic);
     fputc('\n', stderr);
   }
 }
@@ -43,7 +43,7 @@ bool source_read(const struct source *source, struct graph **graph_out)
   struct diagnostics report = {.source = source_name(source)};
   enum hipmm_status status =
       source->file ? graph_from_file(source->file, &report, graph_out) : graph_built_in(&report, graph_out);
-  if (status != HIPMM_OK) source_say_mistakes(source_name(source), &report);
+  if (status != HIPMM_OK) source_print_diagnostics(source_name(source), &report);
   diagnostics_clear(&report);
   return status == HIPMM_OK;
 }
@@ -62,7 +62,7 @@ bool source_plugin_path(const char *file, struct graph **graph_out, struct plugi
   *path_out = (struct plugin_path){0};
   if (file && !source_read(&source, graph_out)) return false;
   if (!file && source.file && graph_from_file(source.file, &report, graph_out) != HIPMM_OK)
-    say("%s is not a valid graph, so its \"plugin_path\" is not looked at (`hipmm check` tells why)", source.file);
+    say("%s is not a valid graph, so its \"plugin_path\" is not used (`hipmm check` prints the mistakes)", source.file);
   diagnostics_clear(&report);
   if (*graph_out) *path_out = (*graph_out)->plugin_path;
   return true;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* streams.h: the streams on which `hipmm replay` plays a trace. With bench_streams.c the only part of the command
- * that calls HIP. */
-#ifndef HIPMM_CMD_STREAMS_H
-#define HIPMM_CMD_STREAMS_H
+/* streams.h: the streams on which `hipmm replay` and `hipmm bench` allocate. No other part of the command creates
+ * streams. */
+#ifndef HIPMM_CORE_CMD_STREAMS_H
+#define HIPMM_CORE_CMD_STREAMS_H
 
-#include "trace/trace.h"
 #include <hipmm/hipmm.h>
+#include <stdbool.h>
 
-/* Makes a stream on `device`, now current, for each of the trace's, and makes NULL, 1 and 2 of the handles that mean
- * HIP's own. False: it is said why. */
-bool streams_make(const struct trace *trace, int device, hipStream_t **streams_out);
+/* Creates `n` non-blocking streams on `device`, which becomes current, and retains them as a framework does. With
+ * `handles`, those of a trace, HIP's own streams (NULL, 1 and 2) stay what they are. False: the reason was printed. */
+bool streams_make(const uint64_t *handles, size_t n, int device, hipStream_t **streams_out);
 
-/* Waits for them, tells the stacks of the device, and destroys what streams_make made. */
-void streams_destroy(const struct trace *trace, int device, hipStream_t *streams);
+/* Waits for the device, then retires and destroys what streams_make() created with the same arguments. */
+void streams_destroy(const uint64_t *handles, size_t n, int device, hipStream_t *streams);
 
 #endif

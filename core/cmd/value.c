@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* value.c: see value.h. */
-#include "value.h"
+/* value.c: the values of options as text, for `hipmm show`. */
+#include "show.h"
 
 #include "../base/units.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* A number of bytes in words where nothing is lost by it. */
+/* A number of bytes with a unit, if that is exact; else NULL. */
 static char *value_bytes_text(json_int_t number)
 {
   char words[64], compact[64];

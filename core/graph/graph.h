@@ -66,9 +66,6 @@ void graph_release(struct graph *graph);
 int graph_top(const struct graph *graph, int device);
 int graph_find(const struct graph *graph, const char *name);
 
-/* The JSON Schema of the whole file, from all plugins on the path. The caller owns the reference. */
-struct json_t *graph_schema(const struct plugin_path *path);
-
 /* The forms of a runtime, for messages; and the word among them that is nearest to `word`, NULL if none is near. */
 #define GRAPH_RUNTIME_FORMS "write \"auto\", \"amd\", \"nvidia\", \"software\" or a library's path"
 const char *graph_near_runtime(const char *word);

@@ -62,9 +62,6 @@ json_t *option_in_force(const struct hipmm_option *row, const json_t *object, bo
 /* The same as a copy, without changing a reference count in `object`, which other threads may read meanwhile. */
 json_t *option_copy_in_force(const struct hipmm_option *row, const json_t *object, bool *given_out);
 
-/* The JSON Schema of the row. The caller owns the reference. */
-json_t *option_schema(const struct hipmm_option *row);
-
 /* Shows a value in a message: a string in quotes, a list as "a list". Returns `buffer`. */
 const char *option_show(const json_t *value, char *buffer, size_t buffer_bytes);
 

@@ -149,3 +149,14 @@ bool option_read(const struct option_reading *reading, const json_t *value, void
   default: return option_refuse(reading, "hipmm does not know options of type %u", reading->row->type);
   }
 }
+
+const char *option_type_name(uint32_t type)
+{
+  static const char *const names[] = {
+      [HIPMM_OPTION_BOOL] = "bool",         [HIPMM_OPTION_INTEGER] = "integer",   [HIPMM_OPTION_BYTES] = "bytes",
+      [HIPMM_OPTION_RATIO] = "ratio",       [HIPMM_OPTION_DURATION] = "duration", [HIPMM_OPTION_ENUM] = "enum",
+      [HIPMM_OPTION_STRING] = "string",     [HIPMM_OPTION_STRINGS] = "strings",   [HIPMM_OPTION_LIST] = "list",
+      [HIPMM_OPTION_RESOURCE] = "resource", [HIPMM_OPTION_OBJECT] = "object"};
+  const char *name = type < sizeof names / sizeof *names ? names[type] : NULL;
+  return name ? name : "unknown";
+}

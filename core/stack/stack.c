@@ -24,8 +24,8 @@ static void stack_destroy_instance(struct instance *instance)
   if (instance->created) {
     if (instance->block_map.count && plugin->role == HIPMM_ROLE_SOURCE) {
       char bytes[32];
-      log_line(HIPMM_LOG_WARNING, instance->node->name, "device %d: %zu blocks (%s) are still allocated and go with it",
-               instance->stack->device, instance->block_map.count,
+      log_line(HIPMM_LOG_WARNING, instance->node->name, "device %d: %zu block%s (%s) still allocated, freed with it",
+               instance->stack->device, instance->block_map.count, text_plural(instance->block_map.count),
                units_format_bytes(instance->block_map.bytes, bytes, sizeof bytes));
     }
     plugin->destroy(instance->self);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* advise.c: an adaptor that tells HIP how managed memory is going to be used, as soon as it is allocated
- * (hipMemAdvise). Other memory is left alone, and so is all memory on a device that cannot move it while it is in use.
+/* advise.c: an adaptor that advises HIP how managed memory will be used, at each allocation (hipMemAdvise). Other memory
+ * gets no advice, nor does memory of a device without concurrent access to managed memory.
  *
- * Advice is about pages and stays with the memory. Where a resource below keeps what is freed, advice is withdrawn when
- * a block is freed, from those pages that the block does not share with others. */
+ * Advice applies to pages and stays with them. Where a resource below reuses freed memory, advice is withdrawn when a
+ * block is freed, from the pages that the block does not share with other blocks. */
 #include "../common/memory_hint.h"
 #include "plan.h"
 
@@ -12,10 +12,10 @@
 
 struct advise {
   struct memory_hint hint;
-  bool withdraws;        /* a resource below keeps what is freed */
+  bool withdraws;        /* a resource below reuses freed memory */
   pthread_rwlock_t lock; /* all below */
   struct plan *plan;
-  struct plan *given; /* all steps of plans that ever were in force */
+  struct plan *given; /* the steps of all plans that were ever in force */
 };
 
 static enum hipmm_status advise_follow(struct advise *advise, const void *ptr, size_t bytes)
@@ -47,7 +47,7 @@ static enum hipmm_status advise_allocate(void *self, size_t bytes, size_t alignm
 
 /* ---- Freeing ---- */
 
-/* HIP numbers what withdraws advice after what gives it. A hint that cannot be withdrawn is no reason to keep memory. */
+/* In HIP the number of an advice plus 1 withdraws it. If that fails, the memory is freed all the same. */
 static void advise_withdraw(struct advise *advise, struct hipmm_block block)
 {
   const struct hipmm_services *services = advise->hint.services;
@@ -66,7 +66,8 @@ static void advise_withdraw(struct advise *advise, struct hipmm_block block)
   services->leave_device(services, previous);
 }
 
-/* Advice is withdrawn while the block is still its owner's: a wrong free may be about anybody's memory. */
+/* Withdraws advice before the free, while the block still belongs to its owner, and only from a block that was found: a
+ * wrong pointer may be in memory of others. */
 static enum hipmm_status advise_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
 {
   struct advise *advise = self;
@@ -76,16 +77,16 @@ static enum hipmm_status advise_deallocate(void *self, void *ptr, size_t bytes, 
   if (is_advised) is_advised = !services->find_below(services, ptr, &block) && (!bytes || bytes == block.bytes);
   if (is_advised) advise_withdraw(advise, block);
   enum hipmm_status status = memory_hint_deallocate(self, ptr, bytes, alignment, stream);
-  if (status && is_advised) advise_follow(advise, block.ptr, block.bytes); /* it stays allocated */
+  if (status && is_advised) advise_follow(advise, block.ptr, block.bytes); /* the block stays allocated */
   return status;
 }
 
 static const struct hipmm_feature advise_values[MEMORY_HINT_VALUES] = {
-    [MEMORY_HINT_IS_ON] = {"is_on", "0 or 1", "1 where the device can be advised; 0: this resource only forwards"},
+    [MEMORY_HINT_IS_ON] = {"is_on", "0 or 1", "1 if the device accepts advice; 0 if this resource only forwards"},
     [MEMORY_HINT_GIVEN] = {"advised_count", "calls",
-                           "Pieces of advice given: one for each option and place, at each allocation"},
-    [MEMORY_HINT_GIVEN_BYTES] = {"advised_bytes", "bytes", "The sizes that they were about, as requested"},
-    [MEMORY_HINT_IGNORED] = {"ignored_count", "calls", "Pieces of advice that were none, the memory not being managed"},
+                           "Calls of hipMemAdvise: one for each option and processor, at each allocation"},
+    [MEMORY_HINT_GIVEN_BYTES] = {"advised_bytes", "bytes", "Sum of the sizes in these calls, as requested"},
+    [MEMORY_HINT_IGNORED] = {"ignored_count", "calls", "Calls without effect, because the memory is not managed"},
 };
 
 /* ---- Life ---- */
@@ -95,7 +96,7 @@ static enum hipmm_status advise_reconfigure(void *self, const char *option, cons
   struct advise *advise = self;
   const struct hipmm_services *services = advise->hint.services;
   struct plan *plan, *given, *old, *old_given;
-  (void)option; /* the plan is made of all of them */
+  (void)option; /* the plan depends on all options */
   enum hipmm_status status = plan_make(services, options, advise->hint.is_on, &plan);
   if (status) return status;
   given = plan_join(services, advise->given, plan);
@@ -129,7 +130,7 @@ static enum hipmm_status advise_open(struct advise *advise, const struct hipmm_s
   advise->withdraws = advise->hint.is_on && services->is_kept_below(services);
   if (!advise->plan->count)
     services->log(services, HIPMM_LOG_WARNING,
-                  "advises nothing; give it read_mostly, preferred_location, accessed_by or coarse_grain");
+                  "no advice is set; set read_mostly, preferred_location, accessed_by or coarse_grain");
   pthread_rwlock_init(&advise->lock, NULL);
   return HIPMM_OK;
 }
@@ -164,25 +165,24 @@ static const struct hipmm_option advise_option_table[] = {
      .flags = HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct plan_options, read_mostly),
      .initial = "false",
-     .doc = "The memory is mostly read: each processor may keep a copy of its own until the next write"},
+     .doc = "The memory is mostly read: each processor may keep its own copy until the next write"},
     {.name = "preferred_location",
      .type = HIPMM_OPTION_STRING,
      .flags = HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct plan_options, preferred_location),
-     .doc = "Where the memory should stay: \"device\" (the resource's own), \"cpu\", or a device's number such as "
-            "\"0\""},
+     .doc = "Where the memory should stay: \"device\" (the resource's own), \"cpu\", or a device number such as \"0\""},
     {.name = "accessed_by",
      .type = HIPMM_OPTION_STRINGS,
      .flags = HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct plan_options, accessed_by),
-     .doc = "Who reaches the memory where it is, instead of having it moved: places as of preferred_location"},
+     .doc = "Processors that access the memory in place, so that it does not migrate; the same words as in "
+            "preferred_location"},
     {.name = "coarse_grain",
      .type = HIPMM_OPTION_BOOL,
      .flags = HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct plan_options, coarse_grain),
      .initial = "false",
-     .doc = "Processors see each other's writes only where they synchronise, which is faster on AMD (no effect on "
-            "NVIDIA)"},
+     .doc = "Processors see each other's writes only after synchronisation; faster on AMD, no effect on NVIDIA"},
 };
 
 static const struct hipmm_ops advise_ops = {
@@ -199,7 +199,7 @@ const struct hipmm_plugin advise_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
     .type = "advise",
     .version = "1.0",
-    .doc = "Tells how managed memory is going to be used when it is allocated (hipMemAdvise)",
+    .doc = "Advises the driver how managed memory will be used, at each allocation (hipMemAdvise)",
     .role = HIPMM_ROLE_ADAPTOR,
     .min_upstreams = 1,
     .max_upstreams = 1,

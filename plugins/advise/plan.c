@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A device's number as it is written in only one way: "0", "12", not "012" or "+1". */
+/* Reads a device number: "0" or "12", not "012" or "+1". */
 static bool plan_read_ordinal(const char *text, int *device_out)
 {
   size_t length = strlen(text);
@@ -28,7 +28,7 @@ static enum hipmm_status plan_check_device(const struct hipmm_services *services
   enum hipmm_status status = is_on ? memory_hint_device_can(services, device, &can) : HIPMM_OK;
   if (!status && !can)
     return services->fail(services, HIPMM_E_NOT_SUPPORTED, option,
-                          "device %d cannot use managed memory that others are using "
+                          "device %d cannot access managed memory concurrently with other processors "
                           "(hipDeviceAttributeConcurrentManagedAccess is 0); leave it out",
                           device);
   return status;
@@ -75,7 +75,7 @@ static enum hipmm_status plan_fill(const struct hipmm_services *services, const 
     status = plan_add_place(services, plan, HIPMM_HIP_ADVISE_PREFERRED_LOCATION, "preferred_location",
                             options->preferred_location, is_on);
   for (size_t i = 0; !status && i < options->accessed_by.count; i++) {
-    char option[40]; /* which of them: it becomes a JSON pointer */
+    char option[40]; /* with the index, as a JSON pointer */
     snprintf(option, sizeof option, "accessed_by/%zu", i);
     status = plan_add_place(services, plan, HIPMM_HIP_ADVISE_ACCESSED_BY, option, options->accessed_by.items[i], is_on);
   }

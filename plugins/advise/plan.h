@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* plan.h: the options of `advise` as the calls of hipMemAdvise that they come to. Called by advise.c when the
- * resource is made and when an option is set anew. */
+/* plan.h: the calls of hipMemAdvise that the options of `advise` stand for. Called by advise.c when the resource is
+ * created and when an option changes. */
 #ifndef HIPMM_ADVISE_PLAN_H
 #define HIPMM_ADVISE_PLAN_H
 
@@ -24,12 +24,11 @@ struct plan {
   struct plan_step steps[];
 };
 
-/* `is_on`: the resource's device can be advised; then the devices that the
- * options name must be too. */
+/* `is_on`: the resource's device accepts advice; then every device that the options name must accept it too. */
 enum hipmm_status plan_make(const struct hipmm_services *services, const struct plan_options *options, bool is_on,
                             struct plan **plan_out);
 
-/* A plan with the steps of both, each once. NULL, and no report, when there is no host memory. */
+/* A plan with the steps of both, each once. NULL, without a report, if host memory is short. */
 struct plan *plan_join(const struct hipmm_services *services, const struct plan *first, const struct plan *second);
 
 void plan_free(const struct hipmm_services *services, struct plan *plan);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* aligned.c: an adaptor that gives out addresses aligned to more than its upstream does. It asks the upstream for so
- * much more that an aligned block surely fits in, as RMM's does, and honours a larger alignment of the caller's too.
+/* aligned.c: an adaptor whose addresses have a larger alignment than those of its upstream. It allocates so much more from
+ * the upstream that an aligned block always fits in, as RMM does, and honours a larger alignment in a request.
  *
- * Each block is noted, those that need no more than the usual alignment too: so whatever else is freed here, the
- * start of the upstream's block included, is refused. */
+ * Every block has a record, even one of the usual alignment. So a free of any other pointer is refused, including the
+ * start of the upstream's block. */
 #include "../common/live_blocks.h"
 
 struct aligned_options {
@@ -26,7 +26,7 @@ struct aligned_record {
 
 /* ---- Allocating and freeing ---- */
 
-/* What this request is to be aligned to. */
+/* The alignment of this request. */
 static uint64_t aligned_wanted(const struct aligned *aligned, size_t bytes, size_t alignment)
 {
   uint64_t wanted = __atomic_load_n(&aligned->options.alignment, __ATOMIC_RELAXED);
@@ -34,7 +34,7 @@ static uint64_t aligned_wanted(const struct aligned *aligned, size_t bytes, size
   return bytes < threshold || wanted < alignment ? alignment : wanted;
 }
 
-/* What to ask the upstream for; 0: no memory is that large. */
+/* The bytes to allocate from the upstream; 0 on overflow. */
 static size_t aligned_upstream_bytes(size_t bytes, size_t alignment)
 {
   if (alignment == HIPMM_ALIGNMENT) return bytes;
@@ -76,7 +76,7 @@ static enum hipmm_status aligned_deallocate(void *self, void *ptr, size_t bytes,
 {
   struct aligned *aligned = self;
   struct aligned_record record;
-  (void)alignment; /* the upstream's is always the usual one */
+  (void)alignment; /* the upstream block has the usual one */
   if (!ptr) return hipmm_upstream_deallocate(aligned->upstream, NULL, bytes, HIPMM_ALIGNMENT, stream);
   enum hipmm_status status = live_blocks_take(&aligned->live, ptr, bytes, &record);
   if (status) return status;
@@ -89,7 +89,15 @@ static enum hipmm_status aligned_deallocate(void *self, void *ptr, size_t bytes,
   return status;
 }
 
-/* ---- Looking ---- */
+/* ---- Trimming and looking ---- */
+
+static enum hipmm_status aligned_trim(void *self, size_t keep_bytes)
+{
+  struct aligned *aligned = self;
+  (void)keep_bytes; /* of device memory, which the upstream holds */
+  live_blocks_trim(&aligned->live);
+  return HIPMM_OK;
+}
 
 static enum hipmm_status aligned_find(void *self, const void *ptr, struct hipmm_block *block_out)
 {
@@ -97,19 +105,19 @@ static enum hipmm_status aligned_find(void *self, const void *ptr, struct hipmm_
   return live_blocks_find_block(&aligned->live, ptr, block_out);
 }
 
-static enum hipmm_status aligned_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent),
+static enum hipmm_status aligned_visit(void *self, void (*visitor)(void *closure, const struct hipmm_extent *extent),
                                        void *closure)
 {
   struct aligned *aligned = self;
-  return live_blocks_visit(&aligned->live, see, closure);
+  return live_blocks_visit(&aligned->live, visitor, closure);
 }
 
 enum aligned_value { ALLOCATED_COUNT, ALLOCATED_BYTES, METADATA_BYTES, N_VALUES };
 
 static const struct hipmm_feature aligned_values[N_VALUES] = {
     [ALLOCATED_COUNT] = {"allocated_count", "blocks", "Blocks allocated now"},
-    [ALLOCATED_BYTES] = {"allocated_bytes", "bytes", "Their sizes, as requested"},
-    [METADATA_BYTES] = {"metadata_bytes", "bytes", "Host memory for what is known about them"},
+    [ALLOCATED_BYTES] = {"allocated_bytes", "bytes", "Sum of their sizes, as requested"},
+    [METADATA_BYTES] = {"metadata_bytes", "bytes", "Host memory for the records of blocks"},
 };
 
 static enum hipmm_status aligned_query(void *self, size_t index, int64_t *value_out)
@@ -137,7 +145,7 @@ static void aligned_set(struct aligned *aligned, const struct aligned_options *g
   __atomic_store_n(&aligned->options.alignment_threshold, given->alignment_threshold, __ATOMIC_RELAXED);
 }
 
-/* What is allocated stays as it is: each block is noted. */
+/* Live blocks keep their alignment, since each has a record. */
 static enum hipmm_status aligned_reconfigure(void *self, const char *option, const void *options)
 {
   struct aligned *aligned = self;
@@ -177,7 +185,7 @@ static const struct hipmm_option aligned_option_table[] = {
      .offset = offsetof(struct aligned_options, alignment),
      .initial = "256",
      .unit = "bytes",
-     .doc = "What addresses are aligned to, a power of two; a larger alignment that the caller asks for is honoured",
+     .doc = "Alignment of addresses, a power of two; a larger alignment in a request takes precedence",
      .minimum = "256",
      .maximum = "1024GiB"},
     {.name = "alignment_threshold",
@@ -186,13 +194,14 @@ static const struct hipmm_option aligned_option_table[] = {
      .offset = offsetof(struct aligned_options, alignment_threshold),
      .initial = "0",
      .unit = "bytes",
-     .doc = "Allocations smaller than this are aligned only to what the caller asks for"},
+     .doc = "Smaller allocations get only the alignment that the request asks for"},
 };
 
 static const struct hipmm_ops aligned_ops = {
     .struct_size = sizeof aligned_ops,
     .allocate = aligned_allocate,
     .deallocate = aligned_deallocate,
+    .trim = aligned_trim,
     .query = aligned_query,
     .find = aligned_find,
     .reconfigure = aligned_reconfigure,
@@ -205,7 +214,7 @@ const struct hipmm_plugin aligned_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
     .type = "aligned",
     .version = "1.0",
-    .doc = "Aligns to more than its upstream does",
+    .doc = "Aligns addresses to more than the 256 bytes that every resource guarantees",
     .role = HIPMM_ROLE_ADAPTOR,
     .min_upstreams = 1,
     .max_upstreams = 1,

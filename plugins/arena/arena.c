@@ -5,6 +5,7 @@
  *
  * Unlike RMM's arena, this one grows, and a free never waits on the host. */
 #include "arena.h"
+#include "../../core/base/text.h"
 
 struct arena_options {
   uint64_t arena_size;
@@ -43,8 +44,9 @@ static void arena_destroy(void *self)
   int64_t live_bytes = 0, live_count = arena->locals ? arena_live_count(arena, &live_bytes) : 0;
   thread_watch_close(&arena->threads);
   if (live_count)
-    services->log(services, HIPMM_LOG_WARNING, "destroyed with %lld blocks (%lld bytes) still allocated",
-                  (long long)live_count, (long long)live_bytes);
+    services->log(services, HIPMM_LOG_WARNING, "destroyed with %lld block%s (%lld byte%s) still allocated",
+                  (long long)live_count, text_plural((uint64_t)live_count), (long long)live_bytes,
+                  text_plural((uint64_t)live_bytes));
   services->log(services, HIPMM_LOG_DEBUG, "held at most %llu bytes, had %u arenas, collected %llu times",
                 (unsigned long long)arena->global.chunks.peak_bytes, arena->n_locals - 1,
                 (unsigned long long)arena->collections);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* async.c: the runtime's own stream-ordered allocator, as a source with a pool of its own in the driver
- * (hipMemPoolCreate). This file is its options and how the pool is made; driver_pool.h is all the rest. */
+/* async.c: a source on the runtime's stream-ordered allocator with its own memory pool (hipMemPoolCreate). This file has
+ * the options and creates the pool; driver_pool.h does the rest. */
 #include "../common/driver_pool.h"
 
 struct async_options {
@@ -42,14 +42,14 @@ static const struct hipmm_option async_option_table[] = {
      .type = HIPMM_OPTION_ENUM,
      .offset = offsetof(struct async_options, handle_type),
      .initial = "none",
-     .doc = "How the pool can be shared with other processes: posix_fd, as a file descriptor (hipmm/share.h)",
+     .doc = "How other processes can import the pool: none, or posix_fd for a file descriptor (hipmm/share.h)",
      .choices = async_handle_types},
     {.name = "peers",
      .type = HIPMM_OPTION_LIST,
      .offset = offsetof(struct async_options, peers),
-     .doc = "Other devices that may use the memory where it is; a device without a row may read and write it if it can "
-            "reach it. A copy on the default stream does not wait for the work of another device's default stream, as "
-            "with hipMallocAsync: use events or hipMemcpyPeer",
+     .doc = "Other devices that may access the memory in place; a device without a row has read and write access if it "
+            "can reach the memory. A copy on the default stream does not wait for the work of another device's default "
+            "stream, as with hipMallocAsync: use events or hipMemcpyPeer",
      .fields = driver_pool_peer_fields,
      .n_fields = sizeof driver_pool_peer_fields / sizeof *driver_pool_peer_fields,
      .field_bytes = sizeof(struct driver_pool_peer)},
@@ -73,7 +73,7 @@ const struct hipmm_plugin async_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
     .type = "async",
     .version = "1.1",
-    .doc = "The runtime's own stream-ordered allocator (hipMallocAsync), with a pool of its own",
+    .doc = "Stream-ordered allocator of the runtime (hipMallocAsync), with its own memory pool",
     .role = HIPMM_ROLE_SOURCE,
     .options = async_option_table,
     .n_options = sizeof async_option_table / sizeof *async_option_table,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* async_import.c: another process's pool, given as a file descriptor. A source that allocates nothing: its memory is
- * what hipmm_pool_import_pointer() brings, which is freed here like any other. hipmm_pool_import_fd() makes one; in a
- * graph it is of use where the descriptor is inherited. driver_pool.h is all but the import. */
+/* async_import.c: a source on the pool of another process, given as a file descriptor. It allocates nothing: its blocks
+ * come from hipmm_pool_import_pointer(), and are freed here like any other. hipmm_pool_import_fd() creates one; a graph
+ * can name one if the process inherited the descriptor. This file imports the pool; driver_pool.h does the rest. */
 #include "../common/driver_pool.h"
 
 struct async_import_options {
@@ -9,7 +9,7 @@ struct async_import_options {
   struct hipmm_list peers;
 };
 
-/* Older ROCm binds to device 0 whatever is current; the driver refuses what does not fit when a pointer is imported. */
+/* Older ROCm binds the pool to device 0 whatever device is current. The driver then refuses the import of pointers. */
 static enum hipmm_status async_import_open(struct driver_pool *pool, const void *given)
 {
   const struct async_import_options *options = given;
@@ -24,7 +24,7 @@ static enum hipmm_status async_import_open(struct driver_pool *pool, const void 
     hip->GetLastError();
     return services->fail(
         services, HIPMM_E_HIP, "fd",
-        "%lld is no file descriptor of a pool (hipMemPoolImportFromShareableHandle: %s); pass one that "
+        "%lld is not the file descriptor of a pool (hipMemPoolImportFromShareableHandle: %s); pass one that "
         "hipmm_pool_export_fd() gave",
         (long long)options->fd, hip->GetErrorName(code));
   }
@@ -46,14 +46,14 @@ static const struct hipmm_option async_import_option_table[] = {
      .type = HIPMM_OPTION_INTEGER,
      .flags = HIPMM_OPTION_REQUIRED,
      .offset = offsetof(struct async_import_options, fd),
-     .doc = "The file descriptor of the pool, in this process; it may be closed once the stack is built",
+     .doc = "File descriptor of the pool in this process; it may be closed after the stack is built",
      .minimum = "0",
      .maximum = "2147483647"},
     {.name = "peers",
      .type = HIPMM_OPTION_LIST,
      .offset = offsetof(struct async_import_options, peers),
-     .doc = "Other devices of this process that may use the memory where it is; a device without a row may read and "
-            "write it if it can reach it",
+     .doc = "Other devices of this process that may access the memory in place; a device without a row has read and "
+            "write access if it can reach the memory",
      .fields = driver_pool_peer_fields,
      .n_fields = sizeof driver_pool_peer_fields / sizeof *driver_pool_peer_fields,
      .field_bytes = sizeof(struct driver_pool_peer)},

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* async_managed.c: stream-ordered allocation of memory that moves between host and devices by itself, as a source
- * with a pool of its own in the driver. Such pools are new: HIP has them since 7.2, CUDA since 13.0. driver_pool.h
- * is all but how the pool is made. */
+/* async_managed.c: a source of stream-ordered managed memory with its own memory pool in the driver. HIP has such pools
+ * since 7.2, CUDA since 13.0. This file creates the pool; driver_pool.h does the rest. */
 #include "../common/driver_pool.h"
 
 static enum hipmm_status async_managed_open(struct driver_pool *pool, const void *options)
@@ -52,7 +51,7 @@ const struct hipmm_plugin async_managed_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
     .type = "async_managed",
     .version = "1.0",
-    .doc = "Stream-ordered memory that moves between host and devices by itself, from a pool of its own in the driver",
+    .doc = "Stream-ordered managed memory, which migrates between host and devices, with its own memory pool",
     .role = HIPMM_ROLE_SOURCE,
     .flags = HIPMM_PLUGIN_HOST_MEMORY | HIPMM_PLUGIN_KEEPS_MEMORY,
     .options = async_managed_option_table,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* async_view.c: a source over a pool of the driver that others own: the device's default or current one, which
- * hipMallocAsync() uses too, or one that the program registered. Takes memory from it and gives it back; never destroys
- * the pool, and never changes what its owner has set. driver_pool.h is all but the choice of the pool. */
+/* async_view.c: a source on a pool of the driver that belongs to others: the device's default or current pool, which
+ * hipMallocAsync() uses too, or a pool that the program registered. Never destroys the pool and never changes its
+ * attributes. This file chooses the pool; driver_pool.h does the rest. */
 #include "../common/driver_pool.h"
 
 struct async_view_options {
@@ -25,7 +25,7 @@ static enum hipmm_status async_view_find(const struct hipmm_services *services, 
   return code ? services->refuse_hip(services, name, code, 0) : HIPMM_OK;
 }
 
-/* Only HIP can tell whose a pool is, and only so: another device's is refused as this device's current one. */
+/* The only way to learn the device of a pool: HIP refuses a pool of another device as this device's current pool. */
 static enum hipmm_status async_view_check(const struct hipmm_services *services, hipMemPool_t pool)
 {
   const struct hipmm_hip *hip = services->hip;
@@ -37,7 +37,7 @@ static enum hipmm_status async_view_check(const struct hipmm_services *services,
   if (code == HIPMM_HIP_ERROR_INVALID_VALUE || code == HIPMM_HIP_ERROR_INVALID_DEVICE) {
     hip->GetLastError();
     return services->fail(services, HIPMM_E_CONFIG, "pool_handle",
-                          "%p is no pool of device %d that can be allocated from (hipDeviceSetMemPool: %s); register a "
+                          "%p is not a pool of device %d that allows allocations (hipDeviceSetMemPool: %s); register a "
                           "pool of this device, or give the other device a resource of its own",
                           (void *)pool, services->device, hip->GetErrorName(code));
   }
@@ -50,7 +50,7 @@ static enum hipmm_status async_view_check(const struct hipmm_services *services,
 static enum hipmm_status async_view_open(struct driver_pool *pool, const void *given)
 {
   const struct async_view_options *options = given;
-  pool->is_exportable = true; /* if its owner made it so: the driver knows */
+  pool->is_exportable = true; /* if its owner created it so; the driver refuses otherwise */
   if (!options->pool_handle) return async_view_find(pool->services, options->pool, &pool->pool);
   pool->pool = options->pool_handle->handle;
   return async_view_check(pool->services, pool->pool);
@@ -68,17 +68,15 @@ static const struct hipmm_option async_view_option_table[] = {
      .type = HIPMM_OPTION_ENUM,
      .offset = offsetof(struct async_view_options, pool),
      .initial = "default",
-     .doc =
-         "Which of the device's pools, where no pool_handle is given: default, the one that it begins with; current, "
-         "the one that hipDeviceSetMemPool() set before the stack was built",
+     .doc = "Which pool of the device, without pool_handle: default, the device's first one; current, the one set with "
+            "hipDeviceSetMemPool() before the stack was built",
      .choices = async_view_pools},
     {.name = "pool_handle",
      .type = HIPMM_OPTION_OBJECT,
      .offset = offsetof(struct async_view_options, pool_handle),
      .unit = "mempool",
-     .doc =
-         "The name of a pool of this device that the program registered with hipmm_register_mempool(); it must outlive "
-         "the stack"},
+     .doc = "Name of a pool of this device that the program registered with hipmm_register_mempool(); the pool must "
+            "outlive the stack"},
 };
 
 static const struct hipmm_ops async_view_ops = {
@@ -98,7 +96,7 @@ const struct hipmm_plugin async_view_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
     .type = "async_view",
     .version = "1.0",
-    .doc = "A stream-ordered pool of the driver that others own, such as the one behind hipMallocAsync",
+    .doc = "Memory pool of the driver that belongs to others, such as the pool of hipMallocAsync",
     .role = HIPMM_ROLE_SOURCE,
     .options = async_view_option_table,
     .n_options = sizeof async_view_option_table / sizeof *async_view_option_table,

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* callback.c: a source that asks functions of the program for memory (hipmm_register_allocator). The resource's device
- * is current while they run. They are not trusted: what they return is looked at before anybody uses it, every block is
- * noted, and a call that comes back from them into the same resource is refused, since it could go on for ever.
+/* callback.c: a source that calls functions of the program for memory (hipmm_register_allocator). The resource's device
+ * is current while they run. Their results are checked before use, every block has a record, and a call from them back
+ * into the same resource is refused, since it could recurse without end.
  *
- * A block that overlaps a live one is reported and otherwise left alone: to give it back could take the live one
- * away. */
-#include "ranges.h"
-
+ * A block that overlaps a live one is reported and not freed: to free it could free the live one. */
+#include "../../core/base/text.h"
 #include "../common/source.h"
+#include "ranges.h"
 
 struct callback_options {
   const struct hipmm_allocator *allocator;
@@ -21,7 +20,7 @@ struct callback {
 
 /* ---- Calling the program ---- */
 
-/* A call of this thread into the program, and the one that it is inside of. */
+/* A call of this thread into the program, and the enclosing call. */
 struct callback_call {
   const struct callback *owner;
   struct callback_call *outer;
@@ -34,9 +33,9 @@ static enum hipmm_status callback_enter(const struct callback *self, struct call
 {
   for (const struct callback_call *outer = callback_calls; outer; outer = outer->outer)
     if (outer->owner == self)
-      return self->services->refuse(self->services, HIPMM_E_STATE,
-                                    "called by its own allocator: its functions must take memory from elsewhere", 0, 0,
-                                    0);
+      return self->services->refuse(
+          self->services, HIPMM_E_STATE,
+          "called by its own allocator: the program's functions must not allocate from this resource", 0, 0, 0);
   *call = (struct callback_call){self, callback_calls, self->services->enter_device(self->services)};
   callback_calls = call;
   return HIPMM_OK;
@@ -48,13 +47,13 @@ static void callback_leave(const struct callback_call *call)
   call->owner->services->leave_device(call->owner->services, call->previous_device);
 }
 
-static void callback_give_back(const struct callback *self, const struct range *block, hipStream_t stream)
+static void callback_free_block(const struct callback *self, const struct range *block, hipStream_t stream)
 {
   self->allocator->deallocate(self->allocator->arg, (void *)block->by_address.major, block->by_address.minor,
                               block->alignment, stream);
 }
 
-/* ---- Looking at what it returned ---- */
+/* ---- Checking what the program returned ---- */
 
 /* Statuses are numbers from -1 to HIPMM_E_INTERNAL. */
 static enum hipmm_status callback_explain(const struct callback *self, enum hipmm_status status, size_t bytes)
@@ -62,12 +61,13 @@ static enum hipmm_status callback_explain(const struct callback *self, enum hipm
   if (status < 0 && status >= HIPMM_E_INTERNAL)
     return self->services->refuse(self->services, status, "the program's allocator refused {0:bytes} (status -{1})",
                                   bytes, (uint64_t) - (int64_t)status, 0);
-  return self->services->refuse(self->services, HIPMM_E_ARGUMENT,
-                                "the program's allocator refused {0:bytes} with {1:hex}, which is no status of hipmm's",
-                                bytes, (uint64_t)(int64_t)status, 0);
+  return self->services->refuse(
+      self->services, HIPMM_E_ARGUMENT,
+      "the program's allocator refused {0:bytes} with {1:hex}, which is not a status of hipmm", bytes,
+      (uint64_t)(int64_t)status, 0);
 }
 
-static enum hipmm_status callback_note(struct callback *self, const struct range *block)
+static enum hipmm_status callback_add(struct callback *self, const struct range *block)
 {
   const struct hipmm_services *services = self->services;
   uintptr_t start = block->by_address.major, bytes = block->by_address.minor;
@@ -80,29 +80,29 @@ static enum hipmm_status callback_note(struct callback *self, const struct range
                             "{2:hex}",
                             start, bytes, (uintptr_t)other.ptr);
   default:
-    callback_give_back(self, block, block->stream);
-    return services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "no host memory left to note a block of {0:bytes}", bytes,
-                            0, 0);
+    callback_free_block(self, block, block->stream);
+    return services->refuse(services, HIPMM_E_OUT_OF_MEMORY,
+                            "no host memory left for the record of a block of {0:bytes}", bytes, 0, 0);
   }
 }
 
-static enum hipmm_status callback_take(struct callback *self, const struct range *block)
+static enum hipmm_status callback_accept(struct callback *self, const struct range *block)
 {
   const struct hipmm_services *services = self->services;
   uintptr_t start = block->by_address.major, bytes = block->by_address.minor;
   if (!start)
     return services->refuse(services, HIPMM_E_OUT_OF_MEMORY,
-                            "the program's allocator returned NULL for {0:bytes}, and no error", bytes, 0, 0);
+                            "the program's allocator returned NULL and no error for {0:bytes}", bytes, 0, 0);
   if (start > UINTPTR_MAX - bytes)
     return services->refuse(services, HIPMM_E_ARGUMENT,
                             "the program's allocator returned {0:hex} for {1:bytes}, beyond the end of all addresses",
                             start, bytes, 0);
-  enum hipmm_status status = callback_note(self, block);
+  enum hipmm_status status = callback_add(self, block);
   if (status || start % block->alignment == 0) return status;
   struct range noted;
   ranges_remove(&self->ranges, (const void *)start, bytes, &noted);
   services->count_held(services, -(int64_t)bytes);
-  callback_give_back(self, block, block->stream);
+  callback_free_block(self, block, block->stream);
   return services->refuse(services, HIPMM_E_ARGUMENT,
                           "the program's allocator returned {0:hex} for {1:bytes}, which is not aligned to {2:bytes}",
                           start, bytes, block->alignment);
@@ -125,7 +125,7 @@ static enum hipmm_status callback_allocate(void *self_, size_t bytes, size_t ali
   if (status) return status;
   status = self->allocator->allocate(self->allocator->arg, bytes, alignment, stream, &ptr);
   struct range block = {{.major = (uintptr_t)ptr, .minor = bytes}, NULL, alignment, stream};
-  status = status ? callback_explain(self, status, bytes) : callback_take(self, &block);
+  status = status ? callback_explain(self, status, bytes) : callback_accept(self, &block);
   callback_leave(&call);
   if (!status) *ptr_out = ptr;
   return status;
@@ -143,7 +143,7 @@ static enum hipmm_status callback_refuse(const struct callback *self, enum hipmm
                                 0);
 }
 
-/* The block is struck out before the program has it back, since another thread may get the same address at once. */
+/* Removes the record before the program frees the block, since another thread may get the same address at once. */
 static enum hipmm_status callback_deallocate(void *self_, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
 {
   struct callback *self = self_;
@@ -155,7 +155,7 @@ static enum hipmm_status callback_deallocate(void *self_, void *ptr, size_t byte
   if (status) return status;
   status = ranges_remove(&self->ranges, ptr, bytes, &block);
   if (!status) self->services->count_held(self->services, -(int64_t)block.by_address.minor);
-  if (!status) callback_give_back(self, &block, stream);
+  if (!status) callback_free_block(self, &block, stream);
   callback_leave(&call);
   return status ? callback_refuse(self, status, ptr, bytes, block.by_address.minor) : HIPMM_OK;
 }
@@ -169,18 +169,18 @@ static enum hipmm_status callback_find(void *self_, const void *ptr, struct hipm
   return HIPMM_OK;
 }
 
-static enum hipmm_status callback_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent),
+static enum hipmm_status callback_visit(void *self, void (*visitor)(void *closure, const struct hipmm_extent *extent),
                                         void *closure)
 {
-  ranges_visit(&((struct callback *)self)->ranges, see, closure);
+  ranges_visit(&((struct callback *)self)->ranges, visitor, closure);
   return HIPMM_OK;
 }
 
 enum callback_value { LIVE_BYTES, LIVE_COUNT, N_VALUES };
 
 static const struct hipmm_feature callback_values[N_VALUES] = {
-    [LIVE_BYTES] = {"live_bytes", "bytes", "Memory that the program's functions gave, as requested"},
-    [LIVE_COUNT] = {"live_count", "blocks", "Blocks that they gave"},
+    [LIVE_BYTES] = {"live_bytes", "bytes", "Memory allocated by the program's functions, as requested"},
+    [LIVE_COUNT] = {"live_count", "blocks", "Blocks allocated by the program's functions"},
 };
 
 static enum hipmm_status callback_query(void *self, size_t index, int64_t *value_out)
@@ -214,12 +214,13 @@ static void callback_destroy(void *self_)
   const struct hipmm_services *services = self->services;
   struct range block;
   if (self->ranges.count)
-    services->log(services, HIPMM_LOG_WARNING, "destroyed with %llu blocks (%llu bytes) still allocated",
-                  (unsigned long long)self->ranges.count, (unsigned long long)self->ranges.bytes);
+    services->log(services, HIPMM_LOG_WARNING, "destroyed with %llu block%s (%llu byte%s) still allocated",
+                  (unsigned long long)self->ranges.count, text_plural(self->ranges.count),
+                  (unsigned long long)self->ranges.bytes, text_plural(self->ranges.bytes));
   source_wait_at_end(services);
   while (ranges_remove_first(&self->ranges, &block)) {
     services->count_held(services, -(int64_t)block.by_address.minor);
-    callback_give_back(self, &block, NULL);
+    callback_free_block(self, &block, NULL);
   }
   ranges_close(&self->ranges);
   services->host_free(services, self, sizeof *self);
@@ -231,8 +232,8 @@ static const struct hipmm_option callback_option_table[] = {
      .flags = HIPMM_OPTION_REQUIRED,
      .offset = offsetof(struct callback_options, allocator),
      .unit = "allocator",
-     .doc = "The name of the functions that the program registered with hipmm_register_allocator(); they must not "
-            "allocate from this resource, nor from one above it"},
+     .doc = "Name of the functions that the program registered with hipmm_register_allocator(); they must not allocate "
+            "from this resource or from a resource above it"},
 };
 
 static const struct hipmm_ops callback_ops = {

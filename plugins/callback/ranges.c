@@ -27,7 +27,7 @@ void ranges_close(struct ranges *ranges)
 
 /* ---- Under the lock ---- */
 
-static struct range *ranges_take_record(struct ranges *ranges)
+static struct range *ranges_new_record(struct ranges *ranges)
 {
   if (!ranges->unused) {
     struct ranges_chunk *chunk = ranges->services->host_allocate(ranges->services, sizeof *chunk);
@@ -74,7 +74,7 @@ enum ranges_result ranges_add(struct ranges *ranges, const struct range *block, 
 {
   pthread_mutex_lock(&ranges->lock);
   const struct address_tree_node *other = ranges_overlapping(ranges, block->by_address.major, block->by_address.minor);
-  struct range *record = other ? NULL : ranges_take_record(ranges);
+  struct range *record = other ? NULL : ranges_new_record(ranges);
   if (other) *other_out = (struct hipmm_block){(void *)other->major, other->minor};
   if (record) {
     *record = *block;
@@ -117,7 +117,8 @@ bool ranges_remove_first(struct ranges *ranges, struct range *block_out)
   return block != NULL;
 }
 
-void ranges_visit(struct ranges *ranges, void (*see)(void *closure, const struct hipmm_extent *extent), void *closure)
+void ranges_visit(struct ranges *ranges, void (*visitor)(void *closure, const struct hipmm_extent *extent),
+                  void *closure)
 {
   pthread_mutex_lock(&ranges->lock);
   struct address_tree_node *node = address_tree_at_least(ranges->blocks, 0, 0);
@@ -125,7 +126,7 @@ void ranges_visit(struct ranges *ranges, void (*see)(void *closure, const struct
     const struct range *block = (const struct range *)node;
     struct hipmm_extent extent = {
         .ptr = (const void *)node->major, .bytes = node->minor, .state = HIPMM_EXTENT_LIVE, .stream = block->stream};
-    see(closure, &extent);
+    visitor(closure, &extent);
   }
   pthread_mutex_unlock(&ranges->lock);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* ranges.h: the blocks that the program's functions gave and that are not freed: by address, so that one that overlaps
- * another is noticed. Outside the application's malloc. Thread-safe. */
+/* ranges.h: the live blocks of `callback` in order of addresses, so that overlaps are found. Records are in host memory
+ * outside of the application's malloc. Thread-safe. */
 #ifndef HIPMM_CALLBACK_RANGES_H
 #define HIPMM_CALLBACK_RANGES_H
 
@@ -29,21 +29,22 @@ struct ranges {
 void ranges_open(struct ranges *ranges, const struct hipmm_services *services);
 void ranges_close(struct ranges *ranges);
 
-/* What came of it; of RANGES_OVERLAP the other block is in `other_out`. */
+/* The result of ranges_add(); with RANGES_OVERLAP the other block is in `other_out`. */
 enum ranges_result { RANGES_ADDED, RANGES_OVERLAP, RANGES_NO_MEMORY };
 
 enum ranges_result ranges_add(struct ranges *ranges, const struct range *block, struct hipmm_block *other_out);
 
-/* Takes the block out that starts at `ptr`, and copies it to `block_out`. `bytes` 0: any size. HIPMM_E_POINTER: none
- * starts there; HIPMM_E_SIZE: it has another size (in `block_out`), and stays. */
+/* Removes the block that starts at `ptr` and copies its record to `block_out`. `bytes` 0: any size. HIPMM_E_POINTER: no
+ * block starts there. HIPMM_E_SIZE: the block has another size (in `block_out`), and stays. */
 enum hipmm_status ranges_remove(struct ranges *ranges, const void *ptr, size_t bytes, struct range *block_out);
 
-/* False when no block starts there. */
+/* False if no block starts there. */
 bool ranges_find(struct ranges *ranges, const void *ptr, struct range *block_out);
 
-/* Takes the first block out; false when there is none. */
+/* Removes the first block; false if there is none. */
 bool ranges_remove_first(struct ranges *ranges, struct range *block_out);
 
-void ranges_visit(struct ranges *ranges, void (*see)(void *closure, const struct hipmm_extent *extent), void *closure);
+void ranges_visit(struct ranges *ranges, void (*visitor)(void *closure, const struct hipmm_extent *extent),
+                  void *closure);
 
 #endif

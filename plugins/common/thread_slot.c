@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* thread_slot.c: assigns slots. */
+/* thread_slot.c: see thread_slot.h. */
 #include "thread_slot.h"
 
 #include <stdatomic.h>

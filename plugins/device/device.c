@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* device.c: the source of device memory: hipMalloc and hipFree, and virtual memory (mapping.c) for a pool above. The
- * stream given to deallocate is waited for. */
+/* device.c: the source of device memory: hipMalloc and hipFree, and virtual memory (mapping.c) for a pool above. A free
+ * waits for its stream. */
 #include "mapping.h"
 #include "peers.h"
 
-static enum hipmm_status device_obtain(const struct source *source, size_t bytes, void **ptr_out)
+static enum hipmm_status device_malloc(const struct source *source, size_t bytes, void **ptr_out)
 {
   const struct hipmm_services *services = source->services;
   int code = services->hip->Malloc(ptr_out, bytes);
   return code ? services->refuse_hip(services, "hipMalloc", code, bytes) : HIPMM_OK;
 }
 
-static enum hipmm_status device_give_back(const struct source *source, void *ptr, size_t bytes)
+static enum hipmm_status device_free(const struct source *source, void *ptr, size_t bytes)
 {
   const struct hipmm_services *services = source->services;
   (void)bytes; /* HIP knows */
@@ -19,7 +19,7 @@ static enum hipmm_status device_give_back(const struct source *source, void *ptr
   return code ? services->refuse_hip(services, "hipFree", code, 0) : HIPMM_OK;
 }
 
-static const struct source_memory device_memory = {.obtain = device_obtain, .release = device_give_back};
+static const struct source_memory device_memory = {.obtain = device_malloc, .release = device_free};
 
 static enum hipmm_status device_create(const struct hipmm_services *services, const void *options,
                                        struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
@@ -41,7 +41,7 @@ static const struct hipmm_option peer_table[] = {
      .type = HIPMM_OPTION_INTEGER,
      .flags = HIPMM_OPTION_REQUIRED,
      .offset = offsetof(struct peer, device),
-     .doc = "The device, numbered from 0; the resource's own is passed over",
+     .doc = "Device number, from 0; a row with the resource's own device has no effect",
      .minimum = "0"},
 };
 
@@ -49,9 +49,9 @@ static const struct hipmm_option device_table[] = {
     {.name = "peers",
      .type = HIPMM_OPTION_LIST,
      .offset = offsetof(struct device_options, peers),
-     .doc = "Other devices whose kernels may use memory of hipMalloc at once, as if the program had called "
-            "hipDeviceEnablePeerAccess, which stays when the stack is gone; mapped memory, as of a pool above, needs "
-            "no row: every device that can reach it may use it",
+     .doc = "Other devices whose kernels may access memory of hipMalloc, as after hipDeviceEnablePeerAccess; the "
+            "access stays when the stack is destroyed. Mapped memory, as of a pool above, needs no row: every device "
+            "that can reach it has access",
      .fields = peer_table,
      .n_fields = sizeof peer_table / sizeof *peer_table,
      .field_bytes = sizeof(struct peer)},
@@ -71,7 +71,7 @@ const struct hipmm_plugin device_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
     .type = "device",
     .version = "1.0",
-    .doc = "Device memory, straight from the runtime (hipMalloc)",
+    .doc = "Device memory from the runtime (hipMalloc)",
     .role = HIPMM_ROLE_SOURCE,
     .ops = &device_ops,
     .create = device_create,

@@ -14,9 +14,9 @@ static bool mapping_has_virtual_memory(const struct hipmm_services *services)
          hip->MemCreate && hip->MemRelease && hip->MemMap && hip->MemUnmap && hip->MemSetAccess;
 }
 
-/* HIP's calls act on the current device in some releases, whatever they are told. */
-static enum hipmm_status mapping_leave(const struct hipmm_services *services, int previous, const char *call, int code,
-                                       size_t bytes)
+/* Some releases of HIP act on the current device whatever device an argument names. */
+static enum hipmm_status mapping_end(const struct hipmm_services *services, int previous, const char *call, int code,
+                                     size_t bytes)
 {
   enum hipmm_status status = code ? services->refuse_hip(services, call, code, bytes) : HIPMM_OK;
   services->leave_device(services, previous);
@@ -32,7 +32,7 @@ static enum hipmm_status mapping_granularity(void *self, size_t *bytes_out)
                             0, 0, 0);
   int previous = services->enter_device(services);
   int code = services->hip->MemGetAllocationGranularity(&bytes, services->device);
-  enum hipmm_status status = mapping_leave(services, previous, "hipMemGetAllocationGranularity", code, 0);
+  enum hipmm_status status = mapping_end(services, previous, "hipMemGetAllocationGranularity", code, 0);
   if (!status) *bytes_out = bytes;
   return status;
 }
@@ -42,7 +42,7 @@ static enum hipmm_status mapping_reserve(void *self, size_t bytes, void **addres
   const struct hipmm_services *services = ((struct source *)self)->services;
   int previous = services->enter_device(services);
   int code = services->hip->MemAddressReserve(address_out, bytes, 0);
-  return mapping_leave(services, previous, "hipMemAddressReserve", code, bytes);
+  return mapping_end(services, previous, "hipMemAddressReserve", code, bytes);
 }
 
 static enum hipmm_status mapping_unreserve(void *self, void *address, size_t bytes)
@@ -50,10 +50,10 @@ static enum hipmm_status mapping_unreserve(void *self, void *address, size_t byt
   const struct hipmm_services *services = ((struct source *)self)->services;
   int previous = services->enter_device(services);
   int code = services->hip->MemAddressFree(address, bytes);
-  return mapping_leave(services, previous, "hipMemAddressFree", code, bytes);
+  return mapping_end(services, previous, "hipMemAddressFree", code, bytes);
 }
 
-static enum hipmm_status mapping_create(void *self, size_t bytes, void **piece_out)
+static enum hipmm_status mapping_create(void *self, size_t bytes, void **chunk_out)
 {
   const struct hipmm_services *services = ((struct source *)self)->services;
   hipMemGenericAllocationHandle_t handle;
@@ -61,27 +61,27 @@ static enum hipmm_status mapping_create(void *self, size_t bytes, void **piece_o
   int code = services->hip->MemCreate(&handle, bytes, services->device);
   if (!code) {
     services->count_held(services, (int64_t)bytes);
-    *piece_out = handle;
+    *chunk_out = handle;
   }
-  return mapping_leave(services, previous, "hipMemCreate", code, bytes);
+  return mapping_end(services, previous, "hipMemCreate", code, bytes);
 }
 
-static enum hipmm_status mapping_destroy(void *self, void *piece, size_t bytes)
+static enum hipmm_status mapping_destroy(void *self, void *chunk, size_t bytes)
 {
   const struct hipmm_services *services = ((struct source *)self)->services;
   int previous = services->enter_device(services);
-  int code = services->hip->MemRelease(piece);
+  int code = services->hip->MemRelease(chunk);
   if (!code) services->count_held(services, -(int64_t)bytes);
-  return mapping_leave(services, previous, "hipMemRelease", code, bytes);
+  return mapping_end(services, previous, "hipMemRelease", code, bytes);
 }
 
-static enum hipmm_status mapping_map(void *self, void *address, size_t bytes, void *piece)
+static enum hipmm_status mapping_map(void *self, void *address, size_t bytes, void *chunk)
 {
   const struct hipmm_services *services = ((struct source *)self)->services;
   const struct hipmm_hip *hip = services->hip;
   int previous = services->enter_device(services);
-  int code = hip->MemMap(address, bytes, piece);
-  if (code) return mapping_leave(services, previous, "hipMemMap", code, bytes);
+  int code = hip->MemMap(address, bytes, chunk);
+  if (code) return mapping_end(services, previous, "hipMemMap", code, bytes);
   code = hip->MemSetAccess(address, bytes, services->device);
   enum hipmm_status status =
       code ? services->refuse_hip(services, "hipMemSetAccess", code, bytes) : peers_give_access(self, address, bytes);
@@ -95,7 +95,7 @@ static enum hipmm_status mapping_unmap(void *self, void *address, size_t bytes)
   const struct hipmm_services *services = ((struct source *)self)->services;
   int previous = services->enter_device(services);
   int code = services->hip->MemUnmap(address, bytes);
-  return mapping_leave(services, previous, "hipMemUnmap", code, bytes);
+  return mapping_end(services, previous, "hipMemUnmap", code, bytes);
 }
 
 static bool mapping_is_runtime(const struct source *source, const char *name)
@@ -103,8 +103,8 @@ static bool mapping_is_runtime(const struct source *source, const char *name)
   return !strcmp(source->services->hip->runtime, name);
 }
 
-/* NVIDIA documents it, and our own software device does it. In ROCm's HIP a piece of memory knows one address only, so
- * that mapping it at a second one loses track of the first. */
+/* NVIDIA documents it, and the software runtime does it. ROCm's HIP stores one address for each chunk: mapping the chunk
+ * at a second address forgets the first. */
 static int mapping_may_alias(void *self)
 {
   return mapping_is_runtime(self, "nvidia") || mapping_is_runtime(self, "software");
@@ -116,22 +116,22 @@ static int mapping_is_slow(void *self)
 }
 
 /* Reports on ROCm up to 7.2: kernels read zeros from memory that was just mapped, and what they write is lost
- * (rocm-systems#11693); hipMemSetAccess refuses valid calls (rocm-systems#2516, #2667, #6977); hipMemRelease gives
- * nothing back (hip#3781, legacy-rocm-build#6021); hipMemMap and hipMemUnmap wait for the default stream. To be lifted
- * from the first release on which these tests have passed. */
-static const char *mapping_doubt_runtime(void *self)
+ * (rocm-systems#11693); hipMemSetAccess refuses valid calls (rocm-systems#2516, #2667, #6977); hipMemRelease frees
+ * nothing (hip#3781, legacy-rocm-build#6021); hipMemMap and hipMemUnmap wait for the default stream. Remove the reason
+ * for the first release on which the tests pass. */
+static const char *mapping_discouraged_by_runtime(void *self)
 {
   if (mapping_is_runtime(self, "nvidia") || mapping_is_runtime(self, "software")) return NULL;
   return mapping_is_runtime(self, "amd") ? "ROCm's virtual memory is known to lose what kernels write, on some devices"
-                                         : "nobody knows this runtime's virtual memory";
+                                         : "the virtual memory of this runtime is untested";
 }
 
 /* On NVIDIA's driver (580), a copy on the default stream waits for the default stream of another device whose memory it
  * reads if that memory is cuMemAlloc's, but not if it is virtual. CuPy and others rely on that order. */
-static const char *mapping_doubt_devices(const struct device *device)
+static const char *mapping_discouraged_by_devices(const struct device *device)
 {
   const struct hipmm_services *services = device->source.services;
-  if (!mapping_has_virtual_memory(services)) return NULL; /* granularity() says so */
+  if (!mapping_has_virtual_memory(services)) return NULL; /* granularity() reports it */
   if (!device->is_in_reach)
     return "some device of this process cannot reach the memory of this one, and with such a device current mapped "
            "memory cannot be copied";
@@ -142,10 +142,10 @@ static const char *mapping_doubt_devices(const struct device *device)
   return NULL;
 }
 
-static const char *mapping_doubt(void *self)
+static const char *mapping_discouraged_reason(void *self)
 {
-  const char *runtime = mapping_doubt_runtime(self);
-  return runtime ? runtime : mapping_doubt_devices(self);
+  const char *runtime = mapping_discouraged_by_runtime(self);
+  return runtime ? runtime : mapping_discouraged_by_devices(self);
 }
 
 const struct hipmm_mapping device_mapping = {.struct_size = sizeof device_mapping,
@@ -158,4 +158,4 @@ const struct hipmm_mapping device_mapping = {.struct_size = sizeof device_mappin
                                              .unmap = mapping_unmap,
                                              .may_alias = mapping_may_alias,
                                              .is_slow = mapping_is_slow,
-                                             .discouraged_reason = mapping_doubt};
+                                             .discouraged_reason = mapping_discouraged_reason};

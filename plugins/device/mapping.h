@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mapping.h: the device's virtual memory, for a pool above. */
+/* mapping.h: the virtual memory management of the device, for a pool above. */
 #ifndef HIPMM_DEVICE_MAPPING_H
 #define HIPMM_DEVICE_MAPPING_H
 

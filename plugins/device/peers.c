@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* peers.c: see peers.h. Called by device.c when a resource is made, and by mapping.c for each piece. Never takes access
- * to hipMalloc's memory away: it is the process's, and others may count on it. */
+/* peers.c: see peers.h. device.c calls it at creation, mapping.c for each chunk. Never disables access to hipMalloc's
+ * memory, because that access belongs to the whole process. */
 #include "peers.h"
 
 #include <stdio.h>
 
 static enum hipmm_status peers_check(const struct hipmm_services *services, size_t row, int64_t peer)
 {
-  char option[40]; /* which of them: it becomes a JSON pointer */
+  char option[40]; /* with the index, as a JSON pointer */
   int can_access = 0;
   snprintf(option, sizeof option, "peers/%zu", row);
   enum hipmm_status status = source_require_device(services, option, peer);
@@ -36,7 +36,7 @@ static enum hipmm_status peers_enable_one(const struct hipmm_services *services,
   return code ? services->refuse_hip(services, "hipDeviceEnablePeerAccess", code, 0) : HIPMM_OK;
 }
 
-/* Of a row that names this device itself there is nothing to do: a graph may list all devices. */
+/* A row that names this device itself has no effect, so that one graph can list all devices. */
 enum hipmm_status peers_enable(const struct hipmm_services *services, const struct device_options *options)
 {
   const struct peer *peers = options->peers.items;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* peers.h: the device resource itself, and the other devices that may use its memory: mapped memory all that can reach
- * it, and memory of hipMalloc those that the option "peers" names. */
+/* peers.h: the device resource itself, and the other devices that may access its memory: all devices that can reach it
+ * access mapped memory, and the devices of the option "peers" access memory of hipMalloc. */
 #ifndef HIPMM_DEVICE_PEERS_H
 #define HIPMM_DEVICE_PEERS_H
 
@@ -21,14 +21,14 @@ struct device_options {
 struct device {
   struct source source;
   bool is_in_reach;           /* of all devices of the process */
-  atomic_uint_fast64_t peers; /* a bit for each device that mapped memory is given access for */
+  atomic_uint_fast64_t peers; /* one bit for each device that gets access to mapped memory */
 };
 
 /* For create: lets each peer reach the memory that hipMalloc gives on this device, now and later. Refuses devices
- * that do not exist and those that cannot. */
+ * that do not exist or cannot access the memory. */
 enum hipmm_status peers_enable(const struct hipmm_services *services, const struct device_options *options);
 
-/* For create: notes who reaches the memory. */
+/* For create: stores which devices reach the memory. */
 void peers_open(struct device *device, const struct device_reach *reach);
 
 /* Gives every device that reaches it access to mapped memory; the resource's own is current and has access already. A

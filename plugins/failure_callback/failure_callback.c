@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* failure_callback.c: an adaptor that, when its upstream is short of memory, calls a function of the program's and
- * tries again for as long as that says so (RMM's contract: there is no limit to it). Other failures are passed on.
+/* failure_callback.c: an adaptor that calls a function of the program when its upstream is out of memory, and retries as
+ * long as the function asks for it (RMM's contract: without a limit). Other failures are passed on.
  *
- * No lock of this resource is held while the program's function runs: it may free and allocate through hipmm,
- * through this resource too. What it allocates here may be short of memory in its turn, and then simply fails: a
- * thread that is in the function already never enters it again for the same resource. Locks of resources above are
- * another matter: what grows, and thread_safe, hold their own meanwhile, and refuse what the function asks of them
- * (../lock.h). What fails in the function leaves its own reason behind, in place of the upstream's. */
+ * This resource holds no lock while the program's function runs: the function may free and allocate through hipmm,
+ * through this resource too. If its own allocation is out of memory here, that allocation fails: a thread that is in the
+ * function never enters it again for the same resource. Resources above may hold locks meanwhile: those that grow, and
+ * thread_safe, refuse what the function asks of them (../common/biased_lock.h). A failure inside of the function leaves
+ * its own reason in place of the upstream's. */
 #include <hipmm/plugin.h>
 
 #include <pthread.h>
@@ -25,7 +25,7 @@ struct failure_callback {
   atomic_uint_fast64_t calls, rescues, failures;
 };
 
-/* A call of the program's function that this thread is in; the function may have come to another resource's. */
+/* A running call of the program's function in this thread. The function may call that of another resource. */
 struct failure_call {
   const struct failure_callback *resource;
   const struct failure_call *outer;
@@ -40,7 +40,7 @@ static bool failure_callback_is_calling(const struct failure_callback *resource)
   return call != NULL;
 }
 
-/* What the program's function says. It may be replaced while it runs. */
+/* Calls the program's function, which may be replaced meanwhile. True: try again. */
 static bool failure_callback_call(struct failure_callback *self, size_t bytes)
 {
   const struct failure_call call = {.resource = self, .outer = innermost_call};
@@ -85,9 +85,9 @@ static enum hipmm_status failure_callback_deallocate(void *resource, void *ptr, 
 enum failure_callback_value { CALLS, RESCUES, FAILURES };
 
 static const struct hipmm_feature failure_callback_values[] = {
-    [CALLS] = {"calls", "calls", "How often the program's function was called"},
-    [RESCUES] = {"rescues", "allocations", "Allocations that succeeded after it was called"},
-    [FAILURES] = {"failures", "allocations", "Allocations that were short of memory and failed all the same"},
+    [CALLS] = {"calls", "calls", "Calls of the program's function"},
+    [RESCUES] = {"rescues", "allocations", "Allocations that succeeded after a call"},
+    [FAILURES] = {"failures", "allocations", "Allocations that failed for want of memory after all calls"},
 };
 
 static enum hipmm_status failure_callback_query(void *resource, size_t index, int64_t *value_out)
@@ -142,9 +142,9 @@ static const struct hipmm_option failure_callback_option_table[] = {
      .offset = offsetof(struct failure_callback_options, callback),
      .unit = "failure",
      .doc =
-         "The function to call, by the name that hipmm_register_failure() gave it; nonzero from it: try again. It may "
-         "free and allocate through this resource, and through those above that only forward; a pool, or another "
-         "resource that grows, and thread_safe refuse it when they stand above: put failure_callback on top of them"},
+         "Name of the function that the program registered with hipmm_register_failure(); nonzero from it means: try "
+         "again. It may free and allocate through this resource and through resources above that only forward. A pool, "
+         "another resource that grows, or thread_safe above refuses such calls: put failure_callback on top of them"},
 };
 
 static const struct hipmm_ops failure_callback_ops = {
@@ -161,7 +161,8 @@ const struct hipmm_plugin failure_callback_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
     .type = "failure_callback",
     .version = "1.0",
-    .doc = "Calls a function of the program when its upstream is short of memory, and tries again if that says so",
+    .doc =
+        "Calls a function of the program when the upstream is out of memory, and retries if the function asks for it",
     .role = HIPMM_ROLE_ADAPTOR,
     .min_upstreams = 1,
     .max_upstreams = 1,

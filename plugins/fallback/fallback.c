@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* fallback.c: an adaptor over several upstreams in order: who asks is served by the first that is not short of memory,
- * or at its limit. Any other failure is passed on at once.
+/* fallback.c: an adaptor over several upstreams in order: the first upstream that is neither out of memory nor at its
+ * limit serves a request. Any other failure is passed on at once.
  *
- * A free must find the upstream that its block came from. Only blocks that fell back are noted (owners.h), and what is
- * not noted is the first upstream's. Where another upstream stands on the same memory, the first would take a chunk of
- * it for a block: once anything fell back, what is not noted is looked for before it is freed. */
+ * A free must find the upstream of its block. Only blocks that did not come from the first upstream have records
+ * (owners.h). If another upstream allocates from the same memory, the first could take one of its chunks for a block:
+ * once a request has fallen back, a block without a record is looked up before it is freed. */
 #include "../common/thread_slot.h"
 #include "owners.h"
 
@@ -18,9 +18,9 @@ struct fallback {
   const struct hipmm_services *services;
   struct hipmm_resource *const *upstreams;
   size_t n_upstreams;
-  bool has_chunks; /* blocks of the first upstream may be chunks that another one cuts up */
+  bool has_chunks; /* another upstream may divide blocks of the first */
   struct owners owners;
-  struct tally firsts[THREAD_SLOTS];                /* allocations of the first upstream, by thread */
+  struct tally firsts[THREAD_SLOTS];                /* allocations from the first upstream, by thread */
   atomic_uint_fast64_t allocations[MOST_UPSTREAMS]; /* of the others */
   atomic_uint_fast64_t failures;
 };
@@ -32,19 +32,19 @@ static void fallback_count(atomic_uint_fast64_t *counter)
 
 /* ---- Allocating ---- */
 
-static enum hipmm_status fallback_note_owner(struct fallback *fallback, const struct owner *owner, size_t alignment)
+static enum hipmm_status fallback_add_owner(struct fallback *fallback, const struct owner *owner, size_t alignment)
 {
   const struct live_block *block = &owner->block;
   if (!block->ptr || owners_add(&fallback->owners, owner)) return HIPMM_OK;
   if (hipmm_upstream_deallocate(fallback->upstreams[owner->upstream], block->ptr, block->bytes, alignment,
                                 block->stream))
-    fallback->services->log(fallback->services, HIPMM_LOG_ERROR, "%p could not be noted, nor given back: it is lost",
+    fallback->services->log(fallback->services, HIPMM_LOG_ERROR, "%p could be neither recorded nor freed: it is lost",
                             block->ptr);
   return HIPMM_E_OUT_OF_MEMORY;
 }
 
-/* After the first upstream was short of memory. One that cannot serve the request at all, for its alignment, is passed
- * over: memory is still what is wanting. */
+/* After the first upstream was out of memory. An upstream that does not support the alignment is skipped: the failure
+ * remains a lack of memory. */
 static enum hipmm_status fallback_fall_back(struct fallback *fallback, size_t bytes, size_t alignment,
                                             hipStream_t stream, void **ptr_out)
 {
@@ -52,7 +52,7 @@ static enum hipmm_status fallback_fall_back(struct fallback *fallback, size_t by
   for (size_t i = 1; i < fallback->n_upstreams; i++) {
     struct owner owner = {.block = {.bytes = bytes, .stream = stream}, .upstream = i};
     status = hipmm_upstream_allocate(fallback->upstreams[i], bytes, alignment, stream, &owner.block.ptr);
-    if (!status) status = fallback_note_owner(fallback, &owner, alignment);
+    if (!status) status = fallback_add_owner(fallback, &owner, alignment);
     if (!status) {
       fallback_count(&fallback->allocations[i]);
       *ptr_out = owner.block.ptr;
@@ -81,20 +81,20 @@ static enum hipmm_status fallback_allocate(void *self, size_t bytes, size_t alig
 
 /* ---- Freeing ---- */
 
-/* The entry is taken out before the block goes back: the next to get this address may come from any upstream. */
-static enum hipmm_status fallback_give_back(struct fallback *fallback, const struct owner *owner, size_t alignment,
-                                            hipStream_t stream)
+/* The caller has removed the record, since the next block at this address may come from any upstream. */
+static enum hipmm_status fallback_free(struct fallback *fallback, const struct owner *owner, size_t alignment,
+                                       hipStream_t stream)
 {
   enum hipmm_status status = hipmm_upstream_deallocate(fallback->upstreams[owner->upstream], owner->block.ptr,
                                                        owner->block.bytes, alignment, stream);
   if (status)
     live_blocks_restore(&fallback->owners.live, owner);
   else
-    owners_drop(&fallback->owners, owner);
+    owners_remove(&fallback->owners, owner);
   return status;
 }
 
-/* A block that is not noted. */
+/* Frees a block without a record. */
 static enum hipmm_status fallback_deallocate_in_first(struct fallback *fallback, void *ptr, size_t bytes,
                                                       size_t alignment, hipStream_t stream)
 {
@@ -119,10 +119,10 @@ static enum hipmm_status fallback_deallocate(void *self, void *ptr, size_t bytes
   if (owners_may_have(&fallback->owners, ptr))
     status = live_blocks_try_take(&fallback->owners.live, ptr, bytes, &owner);
   if (status == HIPMM_E_POINTER) return fallback_deallocate_in_first(fallback, ptr, bytes, alignment, stream);
-  return status ? status : fallback_give_back(fallback, &owner, alignment, stream);
+  return status ? status : fallback_free(fallback, &owner, alignment, stream);
 }
 
-/* What is not noted is asked for below (HIPMM_PLUGIN_HANDS_ON). */
+/* The core looks below for a block without a record (HIPMM_PLUGIN_HANDS_ON). */
 static enum hipmm_status fallback_find(void *self, const void *ptr, struct hipmm_block *block_out)
 {
   struct fallback *fallback = self;
@@ -136,6 +136,14 @@ static enum hipmm_status fallback_find(void *self, const void *ptr, struct hipmm
                                     0, 0);
 }
 
+static enum hipmm_status fallback_trim(void *self, size_t keep_bytes)
+{
+  struct fallback *fallback = self;
+  (void)keep_bytes; /* of device memory, which the upstreams hold */
+  live_blocks_trim(&fallback->owners.live);
+  return HIPMM_OK;
+}
+
 /* ---- Values ---- */
 
 enum fallback_value {
@@ -143,23 +151,25 @@ enum fallback_value {
   FAILURES,
   LIVE_COUNT,
   LIVE_BYTES,
+  METADATA_BYTES,
   ALLOCATIONS,
   N_VALUES = ALLOCATIONS + MOST_UPSTREAMS
 };
 
 static const struct hipmm_feature fallback_values[N_VALUES] = {
-    [FALLBACKS] = {"fallbacks", "allocations", "Allocations that another than the first upstream served"},
+    [FALLBACKS] = {"fallbacks", "allocations", "Allocations served by another upstream than the first"},
     [FAILURES] = {"failures", "allocations", "Allocations that no upstream could serve"},
-    [LIVE_COUNT] = {"live_fallback_count", "allocations", "Allocations of the others that are live now"},
-    [LIVE_BYTES] = {"live_fallback_bytes", "bytes", "Their sizes, as requested"},
-    [ALLOCATIONS] = {"allocations_1", "allocations", "Allocations that the first upstream served"},
-    [ALLOCATIONS + 1] = {"allocations_2", "allocations", "Allocations that the second upstream served"},
-    [ALLOCATIONS + 2] = {"allocations_3", "allocations", "Allocations that the third upstream served"},
-    [ALLOCATIONS + 3] = {"allocations_4", "allocations", "Allocations that the fourth upstream served"},
-    [ALLOCATIONS + 4] = {"allocations_5", "allocations", "Allocations that the fifth upstream served"},
-    [ALLOCATIONS + 5] = {"allocations_6", "allocations", "Allocations that the sixth upstream served"},
-    [ALLOCATIONS + 6] = {"allocations_7", "allocations", "Allocations that the seventh upstream served"},
-    [ALLOCATIONS + 7] = {"allocations_8", "allocations", "Allocations that the eighth upstream served"},
+    [LIVE_COUNT] = {"live_fallback_count", "allocations", "Live allocations from other upstreams than the first"},
+    [LIVE_BYTES] = {"live_fallback_bytes", "bytes", "Sum of their sizes, as requested"},
+    [METADATA_BYTES] = {"metadata_bytes", "bytes", "Host memory for the records of these allocations"},
+    [ALLOCATIONS] = {"allocations_1", "allocations", "Allocations served by the first upstream"},
+    [ALLOCATIONS + 1] = {"allocations_2", "allocations", "Allocations served by the second upstream"},
+    [ALLOCATIONS + 2] = {"allocations_3", "allocations", "Allocations served by the third upstream"},
+    [ALLOCATIONS + 3] = {"allocations_4", "allocations", "Allocations served by the fourth upstream"},
+    [ALLOCATIONS + 4] = {"allocations_5", "allocations", "Allocations served by the fifth upstream"},
+    [ALLOCATIONS + 5] = {"allocations_6", "allocations", "Allocations served by the sixth upstream"},
+    [ALLOCATIONS + 6] = {"allocations_7", "allocations", "Allocations served by the seventh upstream"},
+    [ALLOCATIONS + 7] = {"allocations_8", "allocations", "Allocations served by the eighth upstream"},
 };
 
 static uint64_t fallback_allocations_of(struct fallback *fallback, size_t upstream)
@@ -186,6 +196,7 @@ static enum hipmm_status fallback_query(void *self, size_t index, int64_t *value
   case FAILURES: value = atomic_load_explicit(&fallback->failures, memory_order_relaxed); break;
   case LIVE_COUNT: value = (uint64_t)live_blocks_count(&fallback->owners.live).count; break;
   case LIVE_BYTES: value = (uint64_t)live_blocks_count(&fallback->owners.live).bytes; break;
+  case METADATA_BYTES: value = (uint64_t)live_blocks_count(&fallback->owners.live).metadata_bytes; break;
   default: value = fallback_allocations_of(fallback, index - ALLOCATIONS);
   }
   *value_out = (int64_t)value;
@@ -236,6 +247,7 @@ static const struct hipmm_ops fallback_ops = {
     .struct_size = sizeof fallback_ops,
     .allocate = fallback_allocate,
     .deallocate = fallback_deallocate,
+    .trim = fallback_trim,
     .query = fallback_query,
     .find = fallback_find,
 };
@@ -246,7 +258,7 @@ const struct hipmm_plugin fallback_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
     .type = "fallback",
     .version = "1.0",
-    .doc = "Allocates from the first of its upstreams that is not short of memory or at its limit",
+    .doc = "Allocates from the first upstream that is neither out of memory nor at its limit",
     .role = HIPMM_ROLE_ADAPTOR,
     .flags = HIPMM_PLUGIN_HANDS_ON,
     .min_upstreams = 2,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* fault.c: an adaptor that makes allocations fail which need not, for the tests of whoever allocates: every so many, at
- * random, large ones, or all once so much has been allocated. Each fails as if memory were short.
+/* fault.c: an adaptor that makes allocations fail, to test how a program handles it: every n-th, at random, large ones,
+ * or all after a total. Each fails as if memory were short.
  *
- * Allocations are numbered over all threads, from 1; zero bytes are not. Whether one fails at random depends on its
- * number and the seed alone, so that a program which allocates in a fixed order fails in the same places each time. */
+ * Allocations are numbered over all threads, from 1; requests of zero bytes are not. Whether one fails at random depends
+ * on its number and the seed alone, so a program that allocates in a fixed order fails in the same places each time. */
 #include <hipmm/plugin.h>
 
 #include <stdbool.h>
@@ -23,7 +23,7 @@ struct fault {
   struct fault_options options; /* may change while in use: read and written atomically */
   _Alignas(128) uint64_t allocations;
   uint64_t failures;
-  uint64_t passed_bytes; /* of all that was let through and succeeded, or is on its way */
+  uint64_t passed_bytes; /* of requests that succeeded or are in progress */
 };
 
 /* ---- Deciding ---- */
@@ -36,7 +36,7 @@ static uint64_t fault_mix(uint64_t number)
   return number ^ number >> 31;
 }
 
-static bool fault_is_drawn(struct fault *fault, uint64_t number)
+static bool fault_is_random(struct fault *fault, uint64_t number)
 {
   double probability;
   __atomic_load(&fault->options.probability, &probability, __ATOMIC_RELAXED);
@@ -45,7 +45,7 @@ static bool fault_is_drawn(struct fault *fault, uint64_t number)
   return drawn < probability;
 }
 
-/* Counts the bytes if they are let through. */
+/* Adds the bytes unless they exceed the total. */
 static bool fault_exceeds_total(struct fault *fault, size_t bytes)
 {
   uint64_t most = __atomic_load_n(&fault->options.after_total, __ATOMIC_RELAXED);
@@ -57,7 +57,7 @@ static bool fault_exceeds_total(struct fault *fault, size_t bytes)
   return false;
 }
 
-/* Never below zero: counting may have begun again meanwhile. */
+/* Never below zero: the action `restart` may have run meanwhile. */
 static void fault_uncount(struct fault *fault, size_t bytes)
 {
   uint64_t passed = __atomic_load_n(&fault->passed_bytes, __ATOMIC_RELAXED);
@@ -66,8 +66,8 @@ static void fault_uncount(struct fault *fault, size_t bytes)
     continue;
 }
 
-/* Takes one of the failures that are still allowed. */
-static bool fault_take_failure(struct fault *fault)
+/* Counts a failure if `most_failures` allows one more. */
+static bool fault_count_failure(struct fault *fault)
 {
   uint64_t most = (uint64_t)__atomic_load_n(&fault->options.most_failures, __ATOMIC_RELAXED);
   uint64_t failures = __atomic_load_n(&fault->failures, __ATOMIC_RELAXED);
@@ -85,7 +85,7 @@ static const char *fault_reason(struct fault *fault, uint64_t number, size_t byt
   if (every && number % every == 0) return "allocation {0} of {1:bytes} was made to fail: one in {2} is";
   if (bytes > __atomic_load_n(&fault->options.above, __ATOMIC_RELAXED))
     return "allocation {0} of {1:bytes} was made to fail: it is above a size";
-  if (fault_is_drawn(fault, number)) return "allocation {0} of {1:bytes} was made to fail: at random";
+  if (fault_is_random(fault, number)) return "allocation {0} of {1:bytes} was made to fail: at random";
   if (fault_exceeds_total(fault, bytes)) return "allocation {0} of {1:bytes} was made to fail: after a total";
   return NULL;
 }
@@ -98,7 +98,7 @@ static enum hipmm_status fault_allocate(void *self, size_t bytes, size_t alignme
   if (!bytes) return hipmm_upstream_allocate(fault->upstream, bytes, alignment, stream, ptr_out);
   uint64_t number = __atomic_add_fetch(&fault->allocations, 1, __ATOMIC_RELAXED);
   const char *reason = fault_reason(fault, number, bytes);
-  if (reason && fault_take_failure(fault))
+  if (reason && fault_count_failure(fault))
     return fault->services->refuse(fault->services, HIPMM_E_OUT_OF_MEMORY, reason, number, bytes,
                                    (uint64_t)__atomic_load_n(&fault->options.every, __ATOMIC_RELAXED));
   if (reason) __atomic_add_fetch(&fault->passed_bytes, bytes, __ATOMIC_RELAXED);
@@ -118,10 +118,10 @@ static enum hipmm_status fault_deallocate(void *self, void *ptr, size_t bytes, s
 enum fault_value { ALLOCATIONS, FAILURES, PASSED_BYTES, N_VALUES };
 
 static const struct hipmm_feature fault_values[N_VALUES] = {
-    [ALLOCATIONS] = {"allocations", "allocations", "Asked for so far, those made to fail included; zero bytes are not"},
-    [FAILURES] = {"failures", "allocations", "Made to fail so far"},
-    [PASSED_BYTES] = {"passed_bytes", "bytes",
-                      "The sum of all sizes let through so far; after_total is compared with it"},
+    [ALLOCATIONS] = {"allocations", "allocations",
+                     "Allocations so far, including those made to fail; requests of zero bytes do not count"},
+    [FAILURES] = {"failures", "allocations", "Allocations made to fail so far"},
+    [PASSED_BYTES] = {"passed_bytes", "bytes", "Sum of the sizes forwarded so far; compared with after_total"},
 };
 
 static uint64_t *fault_counter(struct fault *fault, size_t index)
@@ -136,7 +136,8 @@ static enum hipmm_status fault_query(void *self, size_t index, int64_t *value_ou
 }
 
 static const struct hipmm_feature fault_actions[] = {
-    {.name = "restart", .doc = "Counts from zero again: the next allocation is the first, and no failure has happened"},
+    {.name = "restart",
+     .doc = "Counts from zero again: the next allocation has the number 1, and no failure has happened"},
 };
 
 /* There is one action. */
@@ -196,14 +197,14 @@ static const struct hipmm_option fault_option_table[] = {
      .offset = offsetof(struct fault_options, every),
      .initial = "0",
      .unit = "allocations",
-     .doc = "Fails each allocation whose number is a multiple of this one; 0 for none",
+     .doc = "Fails each allocation whose number is a multiple of this value; 0: none",
      .minimum = "0"},
     {.name = "probability",
      .type = HIPMM_OPTION_RATIO,
      .flags = HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct fault_options, probability),
      .initial = "0",
-     .doc = "Fails this part of all allocations, drawn at random from `seed` and the allocation's number",
+     .doc = "Fails this share of all allocations, drawn from `seed` and the number of the allocation",
      .minimum = "0",
      .maximum = "1"},
     {.name = "seed",
@@ -211,14 +212,14 @@ static const struct hipmm_option fault_option_table[] = {
      .flags = HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct fault_options, seed),
      .initial = "1",
-     .doc = "Decides which allocations `probability` hits: the same seed, the same ones"},
+     .doc = "Selects the allocations that `probability` fails: an equal seed selects equal ones"},
     {.name = "above",
      .type = HIPMM_OPTION_BYTES,
      .flags = HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct fault_options, above),
      .initial = "unlimited",
      .unit = "bytes",
-     .doc = "Fails each allocation that is larger than this",
+     .doc = "Fails each allocation larger than this",
      .choices = fault_unlimited},
     {.name = "after_total",
      .type = HIPMM_OPTION_BYTES,
@@ -226,7 +227,7 @@ static const struct hipmm_option fault_option_table[] = {
      .offset = offsetof(struct fault_options, after_total),
      .initial = "unlimited",
      .unit = "bytes",
-     .doc = "Fails each allocation with which the sum of all so far, freed ones included, would be more than this",
+     .doc = "Fails each allocation that would raise the sum of all sizes so far, freed blocks included, above this",
      .choices = fault_unlimited},
     {.name = "most_failures",
      .type = HIPMM_OPTION_INTEGER,
@@ -234,7 +235,7 @@ static const struct hipmm_option fault_option_table[] = {
      .offset = offsetof(struct fault_options, most_failures),
      .initial = "0",
      .unit = "allocations",
-     .doc = "Fails no more than this many; 0 for no limit",
+     .doc = "Fails at most this many allocations; 0: no limit",
      .minimum = "0"},
 };
 
@@ -253,7 +254,7 @@ const struct hipmm_plugin fault_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
     .type = "fault",
     .version = "1.0",
-    .doc = "Makes allocations fail that need not, for tests",
+    .doc = "Makes allocations fail, to test how a program handles it",
     .role = HIPMM_ROLE_ADAPTOR,
     .min_upstreams = 1,
     .max_upstreams = 1,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* fixed_buffer.c: a source that serves allocations from memory of the program (hipmm_register_region), and from nothing
- * else. It is a pool (best fit, free neighbours merged, reuse in stream order) that has the region for all its memory:
- * what was freed on a stream is given to another one as `pool` does, by `record`. The region is the program's: it must
- * last as long as the stack, and is never freed. */
+/* fixed_buffer.c: a source that allocates from memory of the program only (hipmm_register_region). A pool divides the
+ * region (best fit, free neighbours merged, reuse in stream order); the option `record` is the pool's. The region belongs
+ * to the program: it must outlive the stack, and is never freed. */
 #include "../common/stream_order.h"
 #include "../pool/options.h"
 #include "region.h"
@@ -40,12 +39,12 @@ static enum hipmm_status fixed_buffer_explain(const struct fixed_buffer *self, s
   fixed_buffer_inner_query(self, "largest_free_bytes", &largest_bytes);
   return self->services->refuse(
       self->services, HIPMM_E_OUT_OF_MEMORY,
-      "cannot allocate {0:bytes}: of the region {1:bytes} are free, in pieces of at most {2:bytes}", bytes,
+      "cannot allocate {0:bytes}: {1:bytes} of the region are free, in ranges of at most {2:bytes}", bytes,
       (uint64_t)free_bytes, (uint64_t)largest_bytes);
 }
 
-/* HIPMM_E_NOT_SUPPORTED is the region's, which did not go back: with that the pool has waited for all work and
- * merged all that is free, and is asked again. */
+/* HIPMM_E_NOT_SUPPORTED comes from the region, which cannot be freed. Before the pool tried to free it, it waited for
+ * all work and merged all free memory, so a second attempt may succeed. */
 static enum hipmm_status fixed_buffer_allocate(void *self_, size_t bytes, size_t alignment, hipStream_t stream,
                                                void **ptr_out)
 {
@@ -78,10 +77,11 @@ static void fixed_buffer_stream_retain(void *self, hipStream_t stream)
   inner->ops->stream_retain(((struct fixed_buffer *)self)->pool, stream);
 }
 
-static enum hipmm_status fixed_buffer_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent),
+static enum hipmm_status fixed_buffer_visit(void *self,
+                                            void (*visitor)(void *closure, const struct hipmm_extent *extent),
                                             void *closure)
 {
-  return inner->ops->visit(((struct fixed_buffer *)self)->pool, see, closure);
+  return inner->ops->visit(((struct fixed_buffer *)self)->pool, visitor, closure);
 }
 
 /* ---- Values: the region's size, and the pool's of the same names ---- */
@@ -91,7 +91,7 @@ static const struct hipmm_feature fixed_buffer_values[] = {
     {"live_bytes", "bytes", "Allocated memory, as requested"},
     {"live_count", "blocks", "Allocated blocks"},
     {"free_bytes", "bytes", "Memory of the region that is not allocated"},
-    {"cached_bytes", "bytes", "The part of it that threads keep for their own use"},
+    {"cached_bytes", "bytes", "Free memory in the caches of threads"},
     {"largest_free_bytes", "bytes", "The largest free block"},
     {"stream_waits", "waits", "Times that a stream was made to wait for another one"},
     {"metadata_bytes", "bytes", "Host memory that the records of blocks take, at most"},
@@ -151,14 +151,13 @@ static const struct hipmm_option fixed_buffer_option_table[] = {
      .flags = HIPMM_OPTION_REQUIRED,
      .offset = offsetof(struct fixed_buffer_options, region),
      .unit = "region",
-     .doc =
-         "The name of memory that the program registered with hipmm_register_region(), aligned to 256 bytes, that this "
-         "device can use and no other resource does"},
+     .doc = "Name of the memory that the program registered with hipmm_register_region(): aligned to 256 bytes, usable "
+            "by this device, and used by no other resource"},
     {.name = "record",
      .type = HIPMM_OPTION_ENUM,
      .offset = offsetof(struct fixed_buffer_options, record),
      .initial = "auto",
-     .doc = "When the event is recorded that another stream waits for before it reuses a block, as in pool",
+     .doc = "When to record the event that another stream waits for before it reuses a block, as in pool",
      .choices = record_words},
 };
 

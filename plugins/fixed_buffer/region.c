@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* region.c: see region.h. A graph gives each device an instance of a resource, and two resources may name one
- * region: who has which is noted for the whole process. */
+/* region.c: see region.h. Each device has its own instance of a resource, and two resources may name one region, so the
+ * regions in use are listed for the whole process. */
 #include "region.h"
 
 #include <pthread.h>
@@ -14,13 +14,13 @@ static enum hipmm_status region_allocate(void *self, size_t bytes, size_t alignm
 {
   struct region *region = self;
   (void)alignment, (void)stream;
-  if (region->is_taken || bytes > region->bytes) return HIPMM_E_OUT_OF_MEMORY; /* who asked says it in its words */
-  region->is_taken = true;
+  if (region->is_allocated || bytes > region->bytes) return HIPMM_E_OUT_OF_MEMORY; /* the caller reports it */
+  region->is_allocated = true;
   *ptr_out = region->start;
   return HIPMM_OK;
 }
 
-/* Given out again in parts it would never be whole, so it does not come back before the end. */
+/* The pool may free the region only at its end: it could not allocate it again as a whole otherwise. */
 static enum hipmm_status region_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
 {
   struct region *region = self;
@@ -68,7 +68,7 @@ enum hipmm_status region_open(struct region *region, const struct hipmm_services
                           "the region begins at %p, which is not aligned to %d bytes; register it %zu bytes later",
                           registered->ptr, HIPMM_ALIGNMENT, HIPMM_ALIGNMENT - start % HIPMM_ALIGNMENT);
   if (registered->bytes < HIPMM_ALIGNMENT)
-    return services->fail(services, HIPMM_E_CONFIG, "region", "the region has %zu bytes; register %d at least",
+    return services->fail(services, HIPMM_E_CONFIG, "region", "the region has %zu bytes; register at least %d",
                           registered->bytes, HIPMM_ALIGNMENT);
   *region = (struct region){.resource = {&region_ops, region},
                             .services = services,

@@ -2,6 +2,7 @@
 /* fixed.c: see fixed.h. Most calls go through a list of the stream alone; all others take the lock and go through
  * reuse.h. */
 #include "reuse.h"
+#include "../../core/base/text.h"
 
 static const size_t lists_bytes = MAX_STREAMS * sizeof(struct fixed_list);
 
@@ -247,8 +248,9 @@ void fixed_close(struct fixed *fixed)
   struct fixed_counts counts = {.live_count = 0};
   fixed_count_live(fixed, &counts);
   if (counts.live_count)
-    services->log(services, HIPMM_LOG_WARNING, "%lld blocks of %llu bytes are still allocated and go with it",
-                  (long long)counts.live_count, (unsigned long long)fixed->block_bytes);
+    services->log(services, HIPMM_LOG_WARNING, "destroyed with %lld block%s of %llu bytes still allocated",
+                  (long long)counts.live_count, text_plural((uint64_t)counts.live_count),
+                  (unsigned long long)fixed->block_bytes);
   streams_wait_at_end(services);
   chunks_close(fixed);
   streams_close(&fixed->streams);

@@ -16,8 +16,7 @@ static uint32_t blocks_trace(struct guard *guard, const void *from)
 
 /* ---- Allocating ---- */
 
-/* How the block will lie in the upstream's, which is not known yet: `front_out` is where the application's bytes begin.
- * False: no memory is that large. */
+/* Computes the size of the upstream block, and the offset of the application's bytes in it. False on overflow. */
 static bool blocks_lay_out(struct guard_record *record, size_t *front_out)
 {
   size_t front = 0, sum = 0;
@@ -30,8 +29,8 @@ static bool blocks_lay_out(struct guard_record *record, size_t *front_out)
   return !overflows;
 }
 
-/* When memory is short, what is only kept back goes back. */
-static enum hipmm_status blocks_obtain(struct guard *guard, struct guard_record *record)
+/* Empties the quarantine if the upstream is out of memory, and tries again. */
+static enum hipmm_status blocks_allocate_upstream(struct guard *guard, struct guard_record *record)
 {
   hipStream_t stream = record->block.stream;
   enum hipmm_status status = hipmm_upstream_allocate(guard->upstream, record->upstream_bytes, record->alignment, stream,
@@ -48,8 +47,8 @@ static enum hipmm_status blocks_obtain(struct guard *guard, struct guard_record 
                                  &record->upstream_ptr);
 }
 
-/* The block can be found from the moment that its zones are on their way. */
-static enum hipmm_status blocks_note(struct guard *guard, struct guard_record *record)
+/* Fills the zones on the block's stream, then adds the record. */
+static enum hipmm_status blocks_add(struct guard *guard, struct guard_record *record)
 {
   const struct hipmm_services *services = guard->services;
   struct guard_record replaced;
@@ -71,12 +70,12 @@ enum hipmm_status blocks_allocate(void *self, size_t bytes, size_t alignment, hi
   if (!blocks_lay_out(&record, &front))
     return guard->services->refuse(guard->services, HIPMM_E_OUT_OF_MEMORY,
                                    "cannot allocate {0:bytes}: no memory is that large", bytes, 0, 0);
-  enum hipmm_status status = blocks_obtain(guard, &record);
+  enum hipmm_status status = blocks_allocate_upstream(guard, &record);
   if (status) return status;
   record.block.ptr = (char *)record.upstream_ptr + front;
   record.block.number = live_blocks_next_number(&guard->live);
   record.allocated_by = blocks_trace(guard, __builtin_return_address(0));
-  status = blocks_note(guard, &record);
+  status = blocks_add(guard, &record);
   if (status) {
     stack_traces_drop(&guard->traces, record.allocated_by);
     hipmm_upstream_deallocate(guard->upstream, record.upstream_ptr, record.upstream_bytes, alignment, stream);
@@ -88,8 +87,8 @@ enum hipmm_status blocks_allocate(void *self, size_t bytes, size_t alignment, hi
 
 /* ---- Freeing ---- */
 
-/* Waiting for this device does not wait for a stream of another, where HIP can tell. */
-static enum hipmm_status blocks_admit(struct guard *guard, hipStream_t stream)
+/* Refuses a stream of another device, since waiting for this device does not wait for that stream. */
+static enum hipmm_status blocks_check_stream(struct guard *guard, hipStream_t stream)
 {
   const struct hipmm_services *services = guard->services;
   const struct hipmm_hip *hip = services->hip;
@@ -101,19 +100,19 @@ static enum hipmm_status blocks_admit(struct guard *guard, hipStream_t stream)
                           (uintptr_t)stream, (uint64_t)device, (uint64_t)services->device);
 }
 
-/* The zones were filled on the stream of the allocation, which may not be waited for later than that call if it is
- * another: then all streams are. */
+/* The zones were filled on the stream of the allocation. If the free has another stream, the first one may be gone, so
+ * the whole device is waited for. */
 static enum hipmm_status blocks_wait_for_work(struct guard *guard, const struct guard_record *record,
                                               hipStream_t stream)
 {
   bool is_same = stream == record->block.stream && stream != PER_THREAD;
   if (is_same) return memory_wait_for_stream(&guard->memory, stream);
-  enum hipmm_status status = blocks_admit(guard, stream);
+  enum hipmm_status status = blocks_check_stream(guard, stream);
   return status ? status : memory_wait_for_device(&guard->memory);
 }
 
-/* The lock is held. In the end the pattern is there, so that no write that comes later is lost under it. */
-static enum hipmm_status blocks_keep(struct guard *guard, struct guard_record *record, bool *is_kept_out)
+/* The lock is held. Returns when the pattern is written, so it cannot overwrite the trace of a later write. */
+static enum hipmm_status blocks_quarantine(struct guard *guard, struct guard_record *record, bool *is_quarantined_out)
 {
   uint64_t most = guard_option(&guard->options.quarantine_size);
   struct memory *memory = &guard->memory;
@@ -122,42 +121,42 @@ static enum hipmm_status blocks_keep(struct guard *guard, struct guard_record *r
   if (record->is_poisoned)
     status = memory_fill(memory, record->block.ptr, record->block.bytes, MEMORY_POISON, memory->stream);
   if (!status) status = memory_wait(memory);
-  if (!status) *is_kept_out = record->upstream_bytes <= most && quarantine_add(guard, record);
+  if (!status) *is_quarantined_out = record->upstream_bytes <= most && quarantine_add(guard, record);
   return status;
 }
 
-/* While the stream is captured nothing can be waited for, so the block is not looked at. */
-static enum hipmm_status blocks_check_and_keep(struct guard *guard, struct guard_record *record, hipStream_t stream,
-                                               bool *is_kept_out)
+/* A captured stream cannot be waited for, so the block is not checked. */
+static enum hipmm_status blocks_check_and_quarantine(struct guard *guard, struct guard_record *record,
+                                                     hipStream_t stream, bool *is_quarantined_out)
 {
-  struct check_finds finds;
+  struct check_result result;
   if (hipmm_stream_is_captured(guard->services->hip, stream)) return HIPMM_OK;
   enum hipmm_status status = blocks_wait_for_work(guard, record, stream);
   if (status) return status;
   int cancel = cancel_forbid();
   pthread_mutex_lock(&guard->lock);
-  status = check_block(guard, record, false, "it was freed", &finds);
-  if (!status && check_found(&finds) && guard_is_on(&guard->options.on_damage))
-    status = check_refuse(guard, record, &finds);
+  status = check_block(guard, record, false, "it was freed", &result);
+  if (!status && check_is_damaged(&result) && guard_is_on(&guard->options.on_damage))
+    status = check_refuse(guard, record, &result);
   if (!status) {
     record->block.stream = stream;
-    status = blocks_keep(guard, record, is_kept_out);
+    status = blocks_quarantine(guard, record, is_quarantined_out);
   }
   pthread_mutex_unlock(&guard->lock);
   cancel_allow(cancel);
   return status;
 }
 
-static enum hipmm_status blocks_give_up(struct guard *guard, struct guard_record *record, hipStream_t stream)
+static enum hipmm_status blocks_release(struct guard *guard, struct guard_record *record, hipStream_t stream)
 {
   const struct hipmm_services *services = guard->services;
-  bool is_kept = false;
+  bool is_quarantined = false;
   int previous = services->enter_device(services);
-  enum hipmm_status status = blocks_check_and_keep(guard, record, stream, &is_kept);
-  /* What cannot go back now stays, and is tried again at the next free. */
-  if (is_kept) quarantine_shrink(guard, guard_option(&guard->options.quarantine_size), stream);
+  enum hipmm_status status = blocks_check_and_quarantine(guard, record, stream, &is_quarantined);
+  /* A block that cannot be freed now stays, and the next free tries again. */
+  if (is_quarantined) quarantine_shrink(guard, guard_option(&guard->options.quarantine_size), stream);
   services->leave_device(services, previous);
-  if (status || is_kept) return status;
+  if (status || is_quarantined) return status;
   status = hipmm_upstream_deallocate(guard->upstream, record->upstream_ptr, record->upstream_bytes, record->alignment,
                                      stream);
   if (status) return status;
@@ -166,8 +165,8 @@ static enum hipmm_status blocks_give_up(struct guard *guard, struct guard_record
   return HIPMM_OK;
 }
 
-/* A free that was refused for its pointer: a block that is kept back can be told from a foreign one. */
-static void blocks_note_refusal(struct guard *guard, const void *ptr)
+/* After a free was refused for its pointer: a block in the quarantine was freed twice. */
+static void blocks_report_refusal(struct guard *guard, const void *ptr)
 {
   const struct hipmm_services *services = guard->services;
   pthread_mutex_lock(&guard->lock);
@@ -187,11 +186,11 @@ enum hipmm_status blocks_deallocate(void *self, void *ptr, size_t bytes, size_t 
   struct guard_record record, before;
   if (!ptr) return hipmm_upstream_deallocate(guard->upstream, NULL, bytes, alignment, stream);
   enum hipmm_status status = live_blocks_take(&guard->live, ptr, bytes, &record);
-  if (status == HIPMM_E_POINTER) blocks_note_refusal(guard, ptr);
+  if (status == HIPMM_E_POINTER) blocks_report_refusal(guard, ptr);
   if (status) return status;
   before = record;
   record.freed_by = blocks_trace(guard, __builtin_return_address(0));
-  status = blocks_give_up(guard, &record, stream);
+  status = blocks_release(guard, &record, stream);
   if (status) {
     stack_traces_drop(&guard->traces, record.freed_by);
     live_blocks_restore(&guard->live, &before);

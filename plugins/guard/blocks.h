@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* blocks.h: the two ops that blocks come and go by. What a free does: wait for the work, look at the zones, poison,
- * keep back; or everything stays as it was. */
+/* blocks.h: allocating and freeing. A free waits for the work on the block, checks the zones, fills the block with the
+ * poison pattern and puts it into the quarantine. If a step fails, the block stays allocated as it was. */
 #ifndef HIPMM_GUARD_BLOCKS_H
 #define HIPMM_GUARD_BLOCKS_H
 

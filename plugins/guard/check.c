@@ -9,39 +9,39 @@ enum hipmm_status check_fill_zones(struct guard *guard, const struct guard_recor
                 : memory_fill(&guard->memory, guard_tail(record), guard_tail_bytes(record), MEMORY_ZONE, stream);
 }
 
-/* ---- Looking ---- */
+/* ---- Comparing ---- */
 
-/* From the start backwards: what is first in memory is farthest. */
-static struct memory_damage check_backwards(struct memory_damage damage, size_t zone_bytes)
+/* Distances from the block's start: the first byte in memory is the farthest. */
+static struct memory_damage check_count_backwards(struct memory_damage damage, size_t zone_bytes)
 {
   return (struct memory_damage){zone_bytes - damage.last, zone_bytes - damage.first, damage.count};
 }
 
-static enum hipmm_status check_look(struct guard *guard, const struct guard_record *record, bool is_freed,
-                                    struct check_finds *finds_out)
+static enum hipmm_status check_compare(struct guard *guard, const struct guard_record *record, bool is_freed,
+                                       struct check_result *result_out)
 {
   struct memory *memory = &guard->memory;
   struct memory_damage front = {0};
   enum hipmm_status status = memory_compare(memory, guard_front(record), record->zone_bytes, MEMORY_ZONE, &front);
   if (!status)
-    status = memory_compare(memory, guard_tail(record), guard_tail_bytes(record), MEMORY_ZONE, &finds_out->overrun);
+    status = memory_compare(memory, guard_tail(record), guard_tail_bytes(record), MEMORY_ZONE, &result_out->overrun);
   if (!status && is_freed && record->is_poisoned)
-    status = memory_compare(memory, record->block.ptr, record->block.bytes, MEMORY_POISON, &finds_out->after_free);
-  if (!status && front.count) finds_out->underrun = check_backwards(front, record->zone_bytes);
+    status = memory_compare(memory, record->block.ptr, record->block.bytes, MEMORY_POISON, &result_out->after_free);
+  if (!status && front.count) result_out->underrun = check_count_backwards(front, record->zone_bytes);
   return status;
 }
 
-static enum hipmm_status check_mend(struct guard *guard, const struct guard_record *record,
-                                    const struct check_finds *finds)
+static enum hipmm_status check_restore(struct guard *guard, const struct guard_record *record,
+                                       const struct check_result *result)
 {
   hipStream_t stream = guard->memory.stream;
   enum hipmm_status status = check_fill_zones(guard, record, stream);
-  if (!status && finds->after_free.count)
+  if (!status && result->after_free.count)
     status = memory_fill(&guard->memory, record->block.ptr, record->block.bytes, MEMORY_POISON, stream);
   return status;
 }
 
-/* ---- Telling ---- */
+/* ---- Reporting ---- */
 
 void check_log_traces(struct guard *guard, const struct guard_record *record, enum hipmm_log_level level)
 {
@@ -52,8 +52,9 @@ void check_log_traces(struct guard *guard, const struct guard_record *record, en
   stack_traces_log(&guard->traces, record->freed_by, level);
 }
 
-static void check_tell(struct guard *guard, const struct guard_record *record, const struct memory_damage *damage,
-                       const char *what, const char *where, const char *when)
+static void check_report_damage(struct guard *guard, const struct guard_record *record,
+                                const struct memory_damage *damage, const char *what, const char *where,
+                                const char *when)
 {
   if (!damage->count) return;
   guard->services->log(guard->services, HIPMM_LOG_ERROR,
@@ -63,45 +64,46 @@ static void check_tell(struct guard *guard, const struct guard_record *record, c
                        (void *)record->block.stream, what, damage->first, damage->last, where, damage->count, when);
 }
 
-static void check_tell_all(struct guard *guard, const struct guard_record *record, bool is_freed,
-                           const struct check_finds *finds, const char *when)
+static void check_report(struct guard *guard, const struct guard_record *record, bool is_freed,
+                         const struct check_result *result, const char *when)
 {
-  check_tell(guard, record, &finds->overrun, is_freed ? "past its end, perhaps after it was freed" : "past its end",
-             "after its end, from 0 on", when);
-  check_tell(guard, record, &finds->underrun,
-             is_freed ? "before its start, perhaps after it was freed" : "before its start",
-             "before its start, from 1 on", when);
-  check_tell(guard, record, &finds->after_free, "after it was freed", "of it, from 0 on", when);
+  check_report_damage(guard, record, &result->overrun,
+                      is_freed ? "past its end, perhaps after it was freed" : "past its end",
+                      "after its end, from 0 on", when);
+  check_report_damage(guard, record, &result->underrun,
+                      is_freed ? "before its start, perhaps after it was freed" : "before its start",
+                      "before its start, from 1 on", when);
+  check_report_damage(guard, record, &result->after_free, "after it was freed", "of it, from 0 on", when);
   check_log_traces(guard, record, HIPMM_LOG_ERROR);
 }
 
 enum hipmm_status check_block(struct guard *guard, const struct guard_record *record, bool is_freed, const char *when,
-                              struct check_finds *finds_out)
+                              struct check_result *result_out)
 {
-  struct check_finds finds = {0};
-  enum hipmm_status status = check_look(guard, record, is_freed, &finds);
-  if (!status && check_found(&finds)) status = check_mend(guard, record, &finds);
+  struct check_result result = {0};
+  enum hipmm_status status = check_compare(guard, record, is_freed, &result);
+  if (!status && check_is_damaged(&result)) status = check_restore(guard, record, &result);
   if (status) return status;
-  if (check_found(&finds)) check_tell_all(guard, record, is_freed, &finds, when);
-  guard->overruns += finds.overrun.count > 0;
-  guard->underruns += finds.underrun.count > 0;
-  guard->writes_after_free += finds.after_free.count > 0;
-  *finds_out = finds;
+  if (check_is_damaged(&result)) check_report(guard, record, is_freed, &result, when);
+  guard->overruns += result.overrun.count > 0;
+  guard->underruns += result.underrun.count > 0;
+  guard->writes_after_free += result.after_free.count > 0;
+  *result_out = result;
   return HIPMM_OK;
 }
 
 enum hipmm_status check_refuse(const struct guard *guard, const struct guard_record *record,
-                               const struct check_finds *finds)
+                               const struct check_result *result)
 {
   const struct hipmm_services *services = guard->services;
   uintptr_t ptr = (uintptr_t)record->block.ptr;
-  if (finds->after_free.count)
+  if (result->after_free.count)
     return services->refuse(services, HIPMM_E_POINTER, "{0:hex} was written after it was freed: bytes {1} to {2} of it",
-                            ptr, finds->after_free.first, finds->after_free.last);
-  if (finds->overrun.count)
+                            ptr, result->after_free.first, result->after_free.last);
+  if (result->overrun.count)
     return services->refuse(services, HIPMM_E_SIZE, "{0:hex} was written past its end: bytes {1} to {2} after its end",
-                            ptr, finds->overrun.first, finds->overrun.last);
+                            ptr, result->overrun.first, result->overrun.last);
   return services->refuse(services, HIPMM_E_SIZE,
                           "{0:hex} was written before its start: bytes {1} to {2} before its start", ptr,
-                          finds->underrun.first, finds->underrun.last);
+                          result->underrun.first, result->underrun.last);
 }

@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: MIT */
-/* check.h: looks whether a block's zones, and a freed block's bytes, are as they were filled, and says what is not. The
- * guard's lock is held, the device is current, and the work that may touch the block is over. */
+/* check.h: compares the zones of a block, and the bytes of a freed block, with their patterns, and reports differences. The
+ * guard's lock is held, the device is current, and all work on the block has ended. */
 #ifndef HIPMM_GUARD_CHECK_H
 #define HIPMM_GUARD_CHECK_H
 
 #include "guard.h"
 
-/* What was found in one block. Overruns count from its end: 0 is the first byte after it. Underruns count from its
- * start backwards: 1 is the byte before it. */
-struct check_finds {
+/* The damage to one block. Overruns count from its end: 0 is the first byte after it. Underruns count backwards from its
+ * start: 1 is the byte before it. */
+struct check_result {
   struct memory_damage overrun, underrun, after_free;
 };
 
-static inline bool check_found(const struct check_finds *finds)
+static inline bool check_is_damaged(const struct check_result *result)
 {
-  return finds->overrun.count || finds->underrun.count || finds->after_free.count;
+  return result->overrun.count || result->underrun.count || result->after_free.count;
 }
 
 /* Fills both zones, on any stream; this needs no lock. */
 enum hipmm_status check_fill_zones(struct guard *guard, const struct guard_record *record, hipStream_t stream);
 
-/* Looks, counts, writes what it finds to the log, and fills again what was damaged, so that it is found once. `when`
- * ends the sentence "found when …". */
+/* Compares, counts, logs the damage, and fills damaged parts again so that damage is found once. `when` ends the
+ * sentence "found when …". */
 enum hipmm_status check_block(struct guard *guard, const struct guard_record *record, bool is_freed, const char *when,
-                              struct check_finds *finds_out);
+                              struct check_result *result_out);
 
-/* Reports the finds as the failure of a call: HIPMM_E_SIZE, or HIPMM_E_POINTER for a write after the free. */
+/* Reports the damage as the failure of a call: HIPMM_E_SIZE, or HIPMM_E_POINTER for a write after the free. */
 enum hipmm_status check_refuse(const struct guard *guard, const struct guard_record *record,
-                               const struct check_finds *finds);
+                               const struct check_result *result);
 
-/* Writes to the log who allocated a block and who freed it, where that is known. */
+/* Logs the stack traces of the block's allocation and free, if they were recorded. */
 void check_log_traces(struct guard *guard, const struct guard_record *record, enum hipmm_log_level level);
 
 #endif

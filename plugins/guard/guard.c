@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* guard.c: an adaptor that finds writes outside of blocks and writes after a free, which device memory has no other
- * guard against. Round each block it lays zones of a known pattern, and looks at them when the block is freed; freed
- * blocks it fills with another pattern and keeps back for a while, and looks at all of them before they go on.
+/* guard.c: an adaptor that detects writes outside of blocks and writes after a free; device memory has no other
+ * protection against them. It surrounds each block with zones of a known pattern and checks the zones when the block is
+ * freed. It fills a freed block with another pattern, keeps it in a quarantine, and checks all of it before it frees it.
  *
- * It works for all memory that the runtime copies from: on a device, managed, pinned or plain. A free waits for its
- * stream (for the device, if the block was allocated on another), so that all that wrote to the block has written.
- * Writes of the very pattern, and beyond the zones, are not found; nor what a free on a stream that is captured would
- * have to wait for. */
+ * It works for all memory that the runtime can copy: on a device, managed, pinned or pageable. A free waits for its stream
+ * (for the device, if the block was allocated on another stream), so all writes to the block have ended. Not detected:
+ * writes of the pattern itself, writes beyond the zones, and damage to a block freed on a captured stream. */
 #include "../../core/base/cancel.h"
 #include "blocks.h"
 #include "check.h"
 #include "quarantine.h"
 
-/* ---- Giving back ---- */
+/* ---- Trimming ---- */
 
 static enum hipmm_status guard_trim(void *self, size_t keep_bytes)
 {
@@ -35,14 +34,14 @@ struct guard_verifying {
 static void guard_verify_one(void *closure, void *record)
 {
   struct guard_verifying *verifying = closure;
-  struct check_finds finds = {0};
+  struct check_result result = {0};
   if (verifying->status) return;
-  verifying->status = check_block(verifying->guard, record, false, "it was verified", &finds);
-  verifying->damaged += check_found(&finds);
+  verifying->status = check_block(verifying->guard, record, false, "it was verified", &result);
+  verifying->damaged += check_is_damaged(&result);
 }
 
-/* The device is waited for twice: the second time nothing more comes, and there is little to wait for while all others
- * must. */
+/* Waits for the device twice: the second time with all blocks locked, so that no new work on them can follow; little is
+ * left to wait for then. */
 static enum hipmm_status guard_verify(struct guard *guard, uint64_t *damaged_out)
 {
   struct guard_verifying verifying = {.guard = guard};
@@ -61,7 +60,7 @@ static enum hipmm_status guard_verify(struct guard *guard, uint64_t *damaged_out
   return verifying.status;
 }
 
-/* ---- Looking ---- */
+/* ---- Finding and visiting ---- */
 
 static enum hipmm_status guard_find(void *self, const void *ptr, struct hipmm_block *block_out)
 {
@@ -69,14 +68,14 @@ static enum hipmm_status guard_find(void *self, const void *ptr, struct hipmm_bl
   return live_blocks_find_block(&guard->live, ptr, block_out);
 }
 
-static enum hipmm_status guard_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent),
+static enum hipmm_status guard_visit(void *self, void (*visitor)(void *closure, const struct hipmm_extent *extent),
                                      void *closure)
 {
   struct guard *guard = self;
-  enum hipmm_status status = live_blocks_visit(&guard->live, see, closure);
+  enum hipmm_status status = live_blocks_visit(&guard->live, visitor, closure);
   if (status) return status;
   pthread_mutex_lock(&guard->lock);
-  quarantine_visit(guard, see, closure);
+  quarantine_visit(guard, visitor, closure);
   pthread_mutex_unlock(&guard->lock);
   return HIPMM_OK;
 }
@@ -97,15 +96,15 @@ enum guard_value {
 };
 
 static const struct hipmm_feature guard_values[N_VALUES] = {
-    [OVERRUNS] = {"overruns", "finds", "Blocks that were found written past their end"},
-    [UNDERRUNS] = {"underruns", "finds", "Blocks that were found written before their start"},
-    [WRITES_AFTER_FREE] = {"writes_after_free", "finds", "Blocks that were found written after they were freed"},
-    [DOUBLE_FREES] = {"double_frees", "frees", "Frees that were refused of blocks still kept back"},
-    [GUARDED_BYTES] = {"guarded_bytes", "bytes", "Allocated now, as requested"},
-    [GUARDED_COUNT] = {"guarded_count", "blocks", "Allocated now"},
-    [QUARANTINE_BYTES] = {"quarantine_bytes", "bytes", "Memory of freed blocks that are kept back, zones included"},
-    [QUARANTINE_COUNT] = {"quarantine_count", "blocks", "Freed blocks that are kept back"},
-    [METADATA_BYTES] = {"metadata_bytes", "bytes", "Host memory for what is known about blocks"},
+    [OVERRUNS] = {"overruns", "finds", "Blocks written past their end"},
+    [UNDERRUNS] = {"underruns", "finds", "Blocks written before their start"},
+    [WRITES_AFTER_FREE] = {"writes_after_free", "finds", "Blocks written after they were freed"},
+    [DOUBLE_FREES] = {"double_frees", "frees", "Refused frees of blocks in the quarantine"},
+    [GUARDED_BYTES] = {"guarded_bytes", "bytes", "Bytes allocated now, as requested"},
+    [GUARDED_COUNT] = {"guarded_count", "blocks", "Blocks allocated now"},
+    [QUARANTINE_BYTES] = {"quarantine_bytes", "bytes", "Memory of freed blocks in the quarantine, zones included"},
+    [QUARANTINE_COUNT] = {"quarantine_count", "blocks", "Freed blocks in the quarantine"},
+    [METADATA_BYTES] = {"metadata_bytes", "bytes", "Host memory for the records of blocks"},
 };
 
 static void guard_count(struct guard *guard, int64_t *values_out)
@@ -136,9 +135,8 @@ static enum hipmm_status guard_query(void *self, size_t index, int64_t *value_ou
 
 static const struct hipmm_feature guard_actions[] = {
     {.name = "verify",
-     .doc =
-         "Waits for the device and looks at every block, allocated or kept back; fails as a free would if `on_damage` "
-         "says so"},
+     .doc = "Waits for the device and checks every block, allocated or in the quarantine; fails as a free would if "
+            "`on_damage` is error"},
 };
 
 /* There is one action. */
@@ -154,7 +152,9 @@ static enum hipmm_status guard_perform(void *self, size_t index, int64_t *values
   if (status) return status;
   if (damaged && guard_is_on(&guard->options.on_damage))
     return services->refuse(services, HIPMM_E_SIZE,
-                            "{0} blocks were written where they must not be; the log names them", damaged, 0, 0);
+                            damaged == 1 ? "a block was damaged; the log names it"
+                                         : "{0} blocks were damaged; the log names them",
+                            damaged, 0, 0);
   guard_count(guard, values_out);
   return HIPMM_OK;
 }
@@ -171,7 +171,7 @@ static void guard_set(struct guard *guard, const struct guard_options *given)
   __atomic_store_n(&guard->options.stack_depth, given->stack_depth, __ATOMIC_RELAXED);
 }
 
-/* Blocks that are allocated keep the zones that they have. */
+/* Live blocks keep their zones. */
 static enum hipmm_status guard_reconfigure(void *self, const char *option, const void *options)
 {
   (void)option;
@@ -200,13 +200,13 @@ static enum hipmm_status guard_create(const struct hipmm_services *services, con
   return HIPMM_OK;
 }
 
-/* What the application left allocated is looked at, and left to the upstream, as other adaptors do. */
+/* Blocks that the application left allocated are checked but not freed, as in other adaptors. */
 static void guard_destroy(void *self)
 {
   struct guard *guard = self;
   uint64_t damaged;
   if (guard_verify(guard, &damaged) && guard_verify(guard, &damaged))
-    guard->services->log(guard->services, HIPMM_LOG_WARNING, "the last look at all blocks failed: %s",
+    guard->services->log(guard->services, HIPMM_LOG_WARNING, "the last check of all blocks failed: %s",
                          "the runtime refuses to copy or to wait");
   if (memory_wait(&guard->memory)) memory_wait(&guard->memory);
   quarantine_close(guard);
@@ -226,7 +226,7 @@ static const struct hipmm_option guard_option_table[] = {
      .offset = offsetof(struct guard_options, zone_size),
      .initial = "256",
      .unit = "bytes",
-     .doc = "The zone before and after each block: how far a write may go wrong and still be found",
+     .doc = "Size of the guard zone before and after each block; a write further away is not detected",
      .minimum = "1",
      .maximum = "1GiB"},
     {.name = "quarantine_size",
@@ -235,30 +235,28 @@ static const struct hipmm_option guard_option_table[] = {
      .offset = offsetof(struct guard_options, quarantine_size),
      .initial = "64MiB",
      .unit = "bytes",
-     .doc = "The most memory of freed blocks that is kept back to find writes after the free; 0 for none; it goes back "
-            "when memory is short"},
+     .doc = "The most memory of freed blocks to keep for detecting later writes; 0: none. It is released when memory "
+            "is short"},
     {.name = "poison",
      .type = HIPMM_OPTION_BOOL,
      .flags = HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct guard_options, poison),
      .initial = "true",
-     .doc = "Fill freed blocks with a pattern (0xFB); without it, of writes after the free only those into zones are "
-            "found"},
+     .doc = "Fill freed blocks with the byte 0xFB; without it, only writes into the zones are detected after a free"},
     {.name = "on_damage",
      .type = HIPMM_OPTION_ENUM,
      .flags = HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct guard_options, on_damage),
      .initial = "log",
-     .doc = "What a find does beside its lines in the log: `error` makes the free fail too, with the status of a wrong "
-            "size (HIPMM_E_SIZE); the block then stays allocated, mended, and freeing it again succeeds",
+     .doc = "Reaction to damage, besides the log: error also makes the free fail with HIPMM_E_SIZE; the block then "
+            "stays allocated, its zones are restored, and the next free of it succeeds",
      .choices = guard_on_damage_words},
     {.name = "capture_stacks",
      .type = HIPMM_OPTION_BOOL,
      .flags = HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct guard_options, capture_stacks),
      .initial = "false",
-     .doc =
-         "Take a stack trace of each allocation and each free, to say with a find who they were; costs microseconds"},
+     .doc = "Record a stack trace of each allocation and free, for the report; costs microseconds"},
     {.name = "stack_depth",
      .type = HIPMM_OPTION_INTEGER,
      .flags = HIPMM_OPTION_RELOADABLE,
@@ -288,7 +286,7 @@ const struct hipmm_plugin guard_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
     .type = "guard",
     .version = "1.0",
-    .doc = "Finds writes outside of blocks and after their free",
+    .doc = "Detects writes outside of blocks and writes after a free",
     .role = HIPMM_ROLE_ADAPTOR,
     .min_upstreams = 1,
     .max_upstreams = 1,

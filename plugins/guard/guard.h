@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* guard.h: what the files of guard share. A block of the upstream's holds, in this order: slack that keeps the caller's
- * alignment, a zone, the application's bytes, another zone. Nothing of hipmm's own is in memory: what is known of
- * blocks is in the host.
+/* guard.h: what the files of guard share. A block of the upstream has four parts: padding that keeps the requested
+ * alignment, a zone, the application's bytes, another zone. Records are in host memory, not in the block.
  *
- * Locks are taken in this order: those of `live`, then `lock`. No upstream is called while one is held. */
+ * Lock order: the locks of `live`, then `lock`. No upstream is called while one is held. */
 #ifndef HIPMM_GUARD_GUARD_H
 #define HIPMM_GUARD_GUARD_H
 
@@ -24,7 +23,7 @@ struct guard_options {
 };
 
 struct guard_record {
-  struct live_block block; /* the application's bytes; once freed, `stream` is where */
+  struct live_block block; /* the application's bytes; after the free, `stream` is the stream of the free */
   void *upstream_ptr;
   size_t upstream_bytes, alignment, zone_bytes;
   uint32_t allocated_by, freed_by; /* traces; 0: none */
@@ -35,7 +34,7 @@ struct guard_record {
 struct quarantine {
   struct guard_record *items;
   size_t capacity, head, count;
-  size_t leaving; /* taken out and perhaps coming back: they keep their room */
+  size_t leaving; /* removed and perhaps restored; their room is kept */
   uint64_t bytes; /* of the upstream's blocks */
 };
 
@@ -46,7 +45,7 @@ struct guard {
   struct live_blocks live;
   struct stack_traces traces;
   pthread_mutex_t lock; /* all below */
-  struct memory memory; /* filling on streams of the application's needs no lock */
+  struct memory memory; /* filling on the application's streams needs no lock */
   struct quarantine quarantine;
   int64_t overruns, underruns, writes_after_free, double_frees;
 };

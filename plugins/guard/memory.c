@@ -25,7 +25,7 @@ enum hipmm_status memory_open(struct memory *memory, const struct hipmm_services
   return HIPMM_OK;
 }
 
-/* What fails is tried once more: nobody comes after us who could. */
+/* Each failed call is repeated once, since nothing can repeat it later. */
 void memory_close(struct memory *memory)
 {
   const struct hipmm_hip *hip = memory->services->hip;
@@ -56,7 +56,7 @@ static enum hipmm_status memory_fill_by_copies(struct memory *memory, char *ptr,
   return status;
 }
 
-/* Devices refuse to fill plain host memory, unless they reach all of it. */
+/* A device refuses to fill pageable host memory unless it can access all of it. */
 enum hipmm_status memory_fill(struct memory *memory, void *ptr, size_t bytes, enum memory_pattern pattern,
                               hipStream_t stream)
 {
@@ -70,14 +70,14 @@ enum hipmm_status memory_fill(struct memory *memory, void *ptr, size_t bytes, en
   return memory_fill_by_copies(memory, ptr, bytes, pattern, stream);
 }
 
-/* ---- Looking ---- */
+/* ---- Comparing ---- */
 
 static bool memory_is_filled(const unsigned char *data, size_t bytes, enum memory_pattern pattern)
 {
   return data[0] == (unsigned char)pattern && !memcmp(data, data + 1, bytes - 1);
 }
 
-static void memory_look(const unsigned char *data, size_t bytes, enum memory_pattern pattern, size_t offset,
+static void memory_scan(const unsigned char *data, size_t bytes, enum memory_pattern pattern, size_t offset,
                         struct memory_damage *damage)
 {
   if (memory_is_filled(data, bytes, pattern)) return;
@@ -88,7 +88,7 @@ static void memory_look(const unsigned char *data, size_t bytes, enum memory_pat
   }
 }
 
-/* What was filled is waited for before it is read: runtimes may take plain host memory as it is at the call. */
+/* Waits for fills first, since a runtime may read pageable host memory at the time of the call. */
 enum hipmm_status memory_compare(struct memory *memory, const void *ptr, size_t bytes, enum memory_pattern pattern,
                                  struct memory_damage *damage_out)
 {
@@ -99,7 +99,7 @@ enum hipmm_status memory_compare(struct memory *memory, const void *ptr, size_t 
     size_t part = bytes - done < sizeof memory->buffers->read ? bytes - done : sizeof memory->buffers->read;
     status = memory_copy(memory, data, (const char *)ptr + done, part, memory->stream);
     if (!status) status = memory_wait(memory);
-    if (!status) memory_look(data, part, pattern, done, &damage);
+    if (!status) memory_scan(data, part, pattern, done, &damage);
     done += part;
   }
   if (!status) *damage_out = damage;

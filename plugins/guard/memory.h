@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* memory.h: fills memory and looks at it, wherever it is: on a device, managed, pinned or plain. On a stream of its
- * own, which no work of the application's waits for or holds up; what the application's streams have to do with the
- * memory must be over. Filling alone may be done on a stream of the application's. The device is current in all of
- * it. */
+/* memory.h: fills and compares memory of any kind: device, managed, pinned or pageable. It uses its own stream, which no
+ * work of the application waits for; work of the application on the memory must have ended. Only fills may run on a
+ * stream of the application. The device is current in all calls. */
 #ifndef HIPMM_GUARD_MEMORY_H
 #define HIPMM_GUARD_MEMORY_H
 
@@ -10,11 +9,11 @@
 
 #include <stdbool.h>
 
-/* What memory is filled with. Neither is a value that programs write much; as floating-point numbers both are huge or
- * tiny, which shows in results. */
+/* Fill patterns. Programs seldom write these values. As floating-point numbers both are huge or tiny, which shows in
+ * results. */
 enum memory_pattern { MEMORY_ZONE = 0xB5, MEMORY_POISON = 0xFB };
 
-/* Pinned: copies from and to it do not wait for a stream. */
+/* Pinned memory: copies from and to it do not wait for a stream. */
 struct memory_buffers {
   unsigned char zone[16384], poison[16384]; /* patterns, for memory that a device cannot fill */
   unsigned char read[65536];
@@ -26,7 +25,7 @@ struct memory {
   struct memory_buffers *buffers;
 };
 
-/* What is not as it was filled: offsets of the first and the last such byte, and how many there are. */
+/* The bytes that differ from the pattern: offsets of the first and the last one, and their number. */
 struct memory_damage {
   size_t first, last, count; /* count 0: none */
 };
@@ -41,10 +40,10 @@ enum hipmm_status memory_fill(struct memory *memory, void *ptr, size_t bytes, en
 enum hipmm_status memory_compare(struct memory *memory, const void *ptr, size_t bytes, enum memory_pattern pattern,
                                  struct memory_damage *damage_out);
 
-/* All that was filled on the memory's own stream is done. */
+/* Waits for fills on the memory's own stream. */
 enum hipmm_status memory_wait(struct memory *memory);
 
-/* All work on a stream of the application's is done; or, where that stream cannot be named any more, on the device. */
+/* Waits for a stream of the application, or for the whole device if that stream is gone. */
 enum hipmm_status memory_wait_for_stream(struct memory *memory, hipStream_t stream);
 enum hipmm_status memory_wait_for_device(struct memory *memory);
 

@@ -38,7 +38,7 @@ bool quarantine_add(struct guard *guard, const struct guard_record *record)
   return true;
 }
 
-static struct guard_record quarantine_take_oldest(struct quarantine *quarantine)
+static struct guard_record quarantine_remove_oldest(struct quarantine *quarantine)
 {
   struct guard_record record = *quarantine_item(quarantine, 0);
   quarantine->head = (quarantine->head + 1) & (quarantine->capacity - 1);
@@ -48,7 +48,7 @@ static struct guard_record quarantine_take_oldest(struct quarantine *quarantine)
   return record;
 }
 
-static void quarantine_put_back(struct quarantine *quarantine, const struct guard_record *record)
+static void quarantine_restore(struct quarantine *quarantine, const struct guard_record *record)
 {
   quarantine->head = (quarantine->head + quarantine->capacity - 1) & (quarantine->capacity - 1);
   *quarantine_item(quarantine, 0) = *record;
@@ -67,10 +67,9 @@ const struct guard_record *quarantine_find(const struct guard *guard, const void
   return found;
 }
 
-/* ---- Giving back ---- */
+/* ---- Freeing ---- */
 
-static enum hipmm_status quarantine_give_back(struct guard *guard, const struct guard_record *record,
-                                              hipStream_t stream)
+static enum hipmm_status quarantine_free(struct guard *guard, const struct guard_record *record, hipStream_t stream)
 {
   return hipmm_upstream_deallocate(guard->upstream, record->upstream_ptr, record->upstream_bytes, record->alignment,
                                    stream);
@@ -82,21 +81,21 @@ static void quarantine_drop_traces(struct guard *guard, const struct guard_recor
   stack_traces_drop(&guard->traces, record->freed_by);
 }
 
-/* The upstream is called without the lock: what it does may lead back to us. */
+/* Calls the upstream without the lock, since the upstream may call this resource again. */
 static enum hipmm_status quarantine_release_oldest(struct guard *guard, hipStream_t stream)
 {
   struct quarantine *quarantine = &guard->quarantine;
-  struct check_finds finds;
-  struct guard_record record = quarantine_take_oldest(quarantine);
-  enum hipmm_status status = check_block(guard, &record, true, "it was about to go back", &finds);
-  if (!status) status = memory_wait(&guard->memory); /* a mending fill must not meet the next owner */
+  struct check_result result;
+  struct guard_record record = quarantine_remove_oldest(quarantine);
+  enum hipmm_status status = check_block(guard, &record, true, "it left the quarantine", &result);
+  if (!status) status = memory_wait(&guard->memory); /* a restoring fill must not overwrite data of the next owner */
   if (!status) {
     pthread_mutex_unlock(&guard->lock);
-    status = quarantine_give_back(guard, &record, stream);
+    status = quarantine_free(guard, &record, stream);
     pthread_mutex_lock(&guard->lock);
   }
   if (status) {
-    quarantine_put_back(quarantine, &record);
+    quarantine_restore(quarantine, &record);
   } else {
     quarantine->leaving--;
     quarantine_drop_traces(guard, &record);
@@ -118,35 +117,35 @@ enum hipmm_status quarantine_shrink(struct guard *guard, uint64_t bytes, hipStre
 enum hipmm_status quarantine_verify(struct guard *guard, uint64_t *damaged)
 {
   enum hipmm_status status = HIPMM_OK;
-  struct check_finds finds = {0};
+  struct check_result result = {0};
   for (size_t i = 0; i < guard->quarantine.count && !status; i++) {
-    status = check_block(guard, quarantine_item(&guard->quarantine, i), true, "it was verified", &finds);
-    if (!status) *damaged += check_found(&finds);
+    status = check_block(guard, quarantine_item(&guard->quarantine, i), true, "it was verified", &result);
+    if (!status) *damaged += check_is_damaged(&result);
   }
   return status;
 }
 
-void quarantine_visit(const struct guard *guard, void (*see)(void *closure, const struct hipmm_extent *extent),
+void quarantine_visit(const struct guard *guard, void (*visitor)(void *closure, const struct hipmm_extent *extent),
                       void *closure)
 {
   for (size_t i = 0; i < guard->quarantine.count; i++) {
     const struct guard_record *record = quarantine_item(&guard->quarantine, i);
-    see(closure, &(struct hipmm_extent){.ptr = record->upstream_ptr,
-                                        .bytes = record->upstream_bytes,
-                                        .state = HIPMM_EXTENT_PENDING,
-                                        .stream = record->block.stream});
+    visitor(closure, &(struct hipmm_extent){.ptr = record->upstream_ptr,
+                                            .bytes = record->upstream_bytes,
+                                            .state = HIPMM_EXTENT_PENDING,
+                                            .stream = record->block.stream});
   }
 }
 
-/* What fails is tried once more: nobody comes after us who could. */
+/* Each failed free is repeated once, since nothing can repeat it later. */
 void quarantine_close(struct guard *guard)
 {
   struct quarantine *quarantine = &guard->quarantine;
   const struct hipmm_services *services = guard->services;
   for (size_t i = 0; i < quarantine->count; i++) {
     const struct guard_record *record = quarantine_item(quarantine, i);
-    if (quarantine_give_back(guard, record, NULL) && quarantine_give_back(guard, record, NULL))
-      services->log(services, HIPMM_LOG_ERROR, "%p could not be given back: it is lost", record->upstream_ptr);
+    if (quarantine_free(guard, record, NULL) && quarantine_free(guard, record, NULL))
+      services->log(services, HIPMM_LOG_ERROR, "%p could not be freed: it is lost", record->upstream_ptr);
     quarantine_drop_traces(guard, record);
   }
   if (quarantine->items)

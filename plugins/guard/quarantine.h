@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* quarantine.h: freed blocks are kept for a while before they go back, so that a write which comes too late finds
- * nobody else's data, and is found. The device is current in all of it. */
+/* quarantine.h: freed blocks are kept for a while, so that a late write finds no data of others and is detected. The
+ * device is current in all calls. */
 #ifndef HIPMM_GUARD_QUARANTINE_H
 #define HIPMM_GUARD_QUARANTINE_H
 
@@ -12,18 +12,18 @@ bool quarantine_add(struct guard *guard, const struct guard_record *record);
 /* The block that starts at `ptr`, or NULL; the lock is held. */
 const struct guard_record *quarantine_find(const struct guard *guard, const void *ptr);
 
-/* Gives the oldest blocks back, each after a last look, until no more than `bytes` are left. A block whose look or
- * return fails stays. `stream` is valid now. The lock is not held. */
+/* Frees the oldest blocks, each after a last check, until at most `bytes` are left. A block whose check or free fails
+ * stays. `stream` is valid now. The lock is not held. */
 enum hipmm_status quarantine_shrink(struct guard *guard, uint64_t bytes, hipStream_t stream);
 
-/* Looks at all of them; the lock is held. Adds to `damaged`. */
+/* Checks all blocks and adds the number of damaged ones to `damaged`. The lock is held. */
 enum hipmm_status quarantine_verify(struct guard *guard, uint64_t *damaged);
 
-/* Shows all of them; the lock is held. */
-void quarantine_visit(const struct guard *guard, void (*see)(void *closure, const struct hipmm_extent *extent),
+/* Visits all blocks. The lock is held. */
+void quarantine_visit(const struct guard *guard, void (*visitor)(void *closure, const struct hipmm_extent *extent),
                       void *closure);
 
-/* Gives everything back, whatever fails. No other thread is in the guard. */
+/* Frees all blocks, whatever fails. No other thread is in the guard. */
 void quarantine_close(struct guard *guard);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* host.c: a source of plain host memory, from the C library, for what runs on the host alone and for trying a stack
- * out. Whether a device can use it depends on the system: `system` makes sure. The stream given to deallocate is waited
- * for, since host functions on it may use the memory. */
+/* host.c: a source of pageable host memory from the C library, for programs that run on the host alone and for trying a
+ * stack. Whether a device can access it depends on the system; `system` checks that. A free waits for its stream, since
+ * host functions on it may use the memory. */
 #include "../common/source.h"
 
 static enum hipmm_status host_create(const struct hipmm_services *services, const void *options,
@@ -22,7 +22,7 @@ HIPMM_EXPORT extern const struct hipmm_plugin host_LTX_hipmm_plugin;
 
 const struct hipmm_plugin host_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,         .type = "host",
-    .version = "1.0",          .doc = "Plain host memory, from the C library",
+    .version = "1.0",          .doc = "Pageable host memory from the C library",
     .role = HIPMM_ROLE_SOURCE, .flags = HIPMM_PLUGIN_HOST_MEMORY,
     .ops = &host_ops,          .create = host_create,
     .destroy = source_destroy,

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* credit.h: how much may still be allocated, dealt out so that threads need not meet. Each takes from a purse of its
- * own and gives back into it; the rest is in one place, the chest. Who finds too little goes to the chest, and when
- * that is empty too, all purses are collected into it: so what is refused did not fit, whatever other threads were
- * doing.
+/* credit.h: the bytes that may still be allocated, in shards so that threads seldom meet. A thread acquires bytes from
+ * its own shard and releases bytes into it; the rest is in the reserve. A thread whose shard has too few bytes turns to
+ * the reserve, and if the reserve has too few, all shards are collected into it first. So a refused request did not fit,
+ * whatever other threads were doing.
  *
- * The limit may change at any time. What is allocated beyond a lowered one is a debt, which all that is given back pays
- * off first: until then the purses stay shut, and nothing is dealt out.
+ * The limit may change at any time. What is allocated above a lowered limit is the excess. Released bytes reduce the
+ * excess first; until it is 0 the shards stay closed.
  *
- * Invariant: chest + purses + what is allocated == the limit + debt, and with a debt the chest is empty. Amounts are
- * multiples of HIPMM_ALIGNMENT, which leaves a bit in a purse to say that it is shut: nothing is taken from it then,
- * but what is given back may be put there. */
+ * Invariant: reserve + shards + allocated == limit + excess, and the reserve is empty while there is an excess. Amounts
+ * are multiples of HIPMM_ALIGNMENT, so one bit of a shard can say that the shard is closed: nothing is acquired from a
+ * closed shard, but bytes may be released into it. */
 #ifndef HIPMM_LIMITING_CREDIT_H
 #define HIPMM_LIMITING_CREDIT_H
 
@@ -19,20 +19,20 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-enum { PURSE_SHUT = 1 };
+enum { CREDIT_CLOSED = 1 };
 
-struct purse {
+struct credit_shard {
   _Alignas(THREAD_SLOT_LINE_BYTES) atomic_uint_fast64_t bytes;
 };
 
 struct credit {
-  struct purse purses[THREAD_SLOTS];
-  _Alignas(THREAD_SLOT_LINE_BYTES) pthread_mutex_t lock; /* all below, and the shutting of purses */
-  uint64_t used;                                         /* purses in use, a bit for each */
-  uint64_t chest_bytes, debt_bytes, limit_bytes;
+  struct credit_shard shards[THREAD_SLOTS];
+  _Alignas(THREAD_SLOT_LINE_BYTES) pthread_mutex_t lock; /* all below, and the closing of shards */
+  uint64_t used;                                         /* shards in use, one bit each */
+  uint64_t reserve_bytes, excess_bytes, limit_bytes;
 };
 
-/* What there was, at one moment. */
+/* The state at one moment. */
 struct credit_state {
   uint64_t used_bytes, limit_bytes;
 };
@@ -40,33 +40,34 @@ struct credit_state {
 void credit_open(struct credit *credit, uint64_t bytes);
 void credit_close(struct credit *credit);
 
-/* Changes the limit, below what is allocated too. */
-void credit_change(struct credit *credit, uint64_t limit_bytes);
+/* The new limit may be below what is allocated. */
+void credit_set_limit(struct credit *credit, uint64_t limit_bytes);
 
-struct credit_state credit_look(struct credit *credit);
+struct credit_state credit_read(struct credit *credit);
 
-/* False if there is not as much; `state_out` then says what there was. */
-bool credit_take_slowly(struct credit *credit, uint64_t bytes, struct credit_state *state_out);
+/* What credit_acquire() does when the thread's shard has too few bytes. False if the limit does not allow them; then
+ * `state_out` has the state. */
+bool credit_acquire_slow(struct credit *credit, uint64_t bytes, struct credit_state *state_out);
 
-/* Something was put into this purse while it was shut. */
-void credit_note_purse(struct credit *credit, struct purse *purse);
+/* What credit_release() does after it found the shard closed. */
+void credit_open_shard(struct credit *credit, struct credit_shard *shard);
 
-static inline bool credit_take(struct credit *credit, uint64_t bytes, struct credit_state *state_out)
+static inline bool credit_acquire(struct credit *credit, uint64_t bytes, struct credit_state *state_out)
 {
-  struct purse *purse = &credit->purses[thread_slot_now()];
-  uint_fast64_t has = atomic_load_explicit(&purse->bytes, memory_order_relaxed);
-  while (has >= bytes && !(has & PURSE_SHUT))
-    if (atomic_compare_exchange_weak_explicit(&purse->bytes, &has, has - bytes, memory_order_relaxed,
+  struct credit_shard *shard = &credit->shards[thread_slot_now()];
+  uint_fast64_t has = atomic_load_explicit(&shard->bytes, memory_order_relaxed);
+  while (has >= bytes && !(has & CREDIT_CLOSED))
+    if (atomic_compare_exchange_weak_explicit(&shard->bytes, &has, has - bytes, memory_order_relaxed,
                                               memory_order_relaxed))
       return true;
-  return credit_take_slowly(credit, bytes, state_out);
+  return credit_acquire_slow(credit, bytes, state_out);
 }
 
-static inline void credit_give(struct credit *credit, uint64_t bytes)
+static inline void credit_release(struct credit *credit, uint64_t bytes)
 {
-  struct purse *purse = &credit->purses[thread_slot_now()];
-  uint_fast64_t had = atomic_fetch_add_explicit(&purse->bytes, bytes, memory_order_relaxed);
-  if (__builtin_expect(had & PURSE_SHUT, 0)) credit_note_purse(credit, purse);
+  struct credit_shard *shard = &credit->shards[thread_slot_now()];
+  uint_fast64_t had = atomic_fetch_add_explicit(&shard->bytes, bytes, memory_order_relaxed);
+  if (__builtin_expect(had & CREDIT_CLOSED, 0)) credit_open_shard(credit, shard);
 }
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* limiting.c: an adaptor that lets no more than a limit be allocated through it at once. Sizes are counted rounded up
- * to 256 bytes, as RMM does; what others allocate from the same upstream is not counted.
+/* limiting.c: an adaptor that limits the memory allocated through it at once. Sizes count rounded up to 256 bytes, as in
+ * RMM. Allocations that other resources make from the same upstream do not count.
  *
- * What is asked for is taken off what is left in one step (credit.h), so that a request that is too large never makes
- * another thread's fail. It is given back after the upstream has taken the block back. */
+ * A request acquires its bytes in one step (credit.h), so a request that is too large never makes a request of another
+ * thread fail. The bytes are released after the upstream has freed the block. */
 #include "credit.h"
 
 #include <hipmm/plugin.h>
@@ -18,7 +18,7 @@ struct limiting {
   struct credit credit;
 };
 
-/* Sizes within 256 bytes of the largest number: no limit lets them through. */
+/* A size that would overflow counts as the largest multiple, which no limit allows. */
 static uint64_t limiting_round(size_t bytes)
 {
   uint64_t rounded = ((uint64_t)bytes + HIPMM_ALIGNMENT - 1) / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
@@ -40,9 +40,9 @@ static enum hipmm_status limiting_allocate(void *self, size_t bytes, size_t alig
   struct limiting *limiting = self;
   uint64_t counted = limiting_round(bytes);
   struct credit_state state;
-  if (!credit_take(&limiting->credit, counted, &state)) return limiting_refuse(limiting, bytes, &state);
+  if (!credit_acquire(&limiting->credit, counted, &state)) return limiting_refuse(limiting, bytes, &state);
   enum hipmm_status status = hipmm_upstream_allocate(limiting->upstream, bytes, alignment, stream, ptr_out);
-  if (status) credit_give(&limiting->credit, counted);
+  if (status) credit_release(&limiting->credit, counted);
   return status;
 }
 
@@ -51,35 +51,35 @@ static enum hipmm_status limiting_deallocate(void *self, void *ptr, size_t bytes
   struct limiting *limiting = self;
   struct hipmm_block block = {.ptr = ptr, .bytes = bytes};
   enum hipmm_status status = HIPMM_OK;
-  if (!ptr) block.bytes = 0; /* nothing was counted for it, whatever the caller says */
+  if (!ptr) block.bytes = 0; /* NULL was never counted */
   if (ptr && !bytes) status = limiting->services->find_below(limiting->services, ptr, &block);
   if (!status) status = hipmm_upstream_deallocate(limiting->upstream, ptr, block.bytes, alignment, stream);
-  if (!status) credit_give(&limiting->credit, limiting_round(block.bytes));
+  if (!status) credit_release(&limiting->credit, limiting_round(block.bytes));
   return status;
 }
 
 enum limiting_value { ALLOCATED_BYTES, LIMIT_BYTES };
 
 static const struct hipmm_feature limiting_values[] = {
-    [ALLOCATED_BYTES] = {"allocated_bytes", "bytes", "Allocated now, each size rounded up to 256 bytes"},
+    [ALLOCATED_BYTES] = {"allocated_bytes", "bytes", "Memory allocated now, each size rounded up to 256 bytes"},
     [LIMIT_BYTES] = {"limit_bytes", "bytes", "The limit in force"},
 };
 
 static enum hipmm_status limiting_query(void *self, size_t index, int64_t *value_out)
 {
   struct limiting *limiting = self;
-  struct credit_state state = credit_look(&limiting->credit);
+  struct credit_state state = credit_read(&limiting->credit);
   *value_out = (int64_t)(index == ALLOCATED_BYTES ? state.used_bytes : state.limit_bytes);
   return HIPMM_OK;
 }
 
-/* There is one option. What is allocated beyond a lower limit stays; nothing more is allocated until it fits again. */
+/* There is one option. Blocks above a lower limit stay allocated; new requests fail until the sum is below it. */
 static enum hipmm_status limiting_reconfigure(void *self, const char *option, const void *options)
 {
   struct limiting *limiting = self;
   const struct limiting_options *given = options;
   (void)option;
-  credit_change(&limiting->credit, given->limit);
+  credit_set_limit(&limiting->credit, given->limit);
   return HIPMM_OK;
 }
 
@@ -110,8 +110,8 @@ static const struct hipmm_option limiting_option_table[] = {
      .flags = HIPMM_OPTION_REQUIRED | HIPMM_OPTION_PERCENT | HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct limiting_options, limit),
      .unit = "bytes",
-     .doc = "The most that may be allocated through this resource at once; when it is set below what is allocated, "
-            "nothing more is until enough has been freed"},
+     .doc = "The most memory allocated through this resource at once; after a reduction below what is allocated, "
+            "allocations fail until enough has been freed"},
 };
 
 static const struct hipmm_ops limiting_ops = {
@@ -128,7 +128,7 @@ const struct hipmm_plugin limiting_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
     .type = "limiting",
     .version = "1.0",
-    .doc = "Lets no more than a limit be allocated through it at once",
+    .doc = "Limits the memory that is allocated through it at once",
     .role = HIPMM_ROLE_ADAPTOR,
     .min_upstreams = 1,
     .max_upstreams = 1,

@@ -2,8 +2,8 @@
 /* drain.c: see drain.h. */
 #include "drain.h"
 
-/* Rows after which a thread that waits for room is let on. */
-enum { LET_ON_ROWS = 256 };
+/* The writer publishes its progress after so many rows, so that a thread waiting for room can continue. */
+enum { PUBLISHED_ROWS = 256 };
 
 /* ---- Rings ---- */
 
@@ -29,7 +29,7 @@ bool drain_has_rows(struct drain *drain)
   return false;
 }
 
-/* That of the thread, or else one whose thread has ended and left no rows. */
+/* The ring of the thread, or else an empty ring whose thread has ended. */
 static struct ring *drain_find_ring(struct drain *drain, uint64_t thread)
 {
   struct ring *unused = NULL;
@@ -65,7 +65,7 @@ struct ring *drain_ring_of_thread(struct drain *drain)
   return ring;
 }
 
-/* Without the lock: the thread need not wait for the disk. */
+/* Takes no lock, so that an ending thread need not wait for the disk. */
 void drain_end_thread(struct drain *drain, uint64_t thread)
 {
   for (struct ring *ring = drain_first_ring(drain); ring; ring = drain_next_ring(ring)) {
@@ -74,22 +74,50 @@ void drain_end_thread(struct drain *drain, uint64_t thread)
   }
 }
 
+/* ---- Merging: a skew heap of rings, the ring with the earliest row on top; NULL is the empty heap. It needs no memory ---- */
+
+static struct ring *drain_meld(struct ring *one, struct ring *other)
+{
+  struct ring *top = NULL, **link = &top;
+  while (one && other) {
+    if (row_time(ring_first(other)) < row_time(ring_first(one))) {
+      struct ring *swapped = one;
+      one = other;
+      other = swapped;
+    }
+    *link = one;
+    link = &one->left;
+    struct ring *right = one->right;
+    one->right = one->left;
+    one = right;
+  }
+  *link = one ? one : other;
+  return top;
+}
+
+static uint64_t drain_second_time(const struct ring *top)
+{
+  uint64_t left = top->left ? row_time(ring_first(top->left)) : UINT64_MAX;
+  uint64_t right = top->right ? row_time(ring_first(top->right)) : UINT64_MAX;
+  return left < right ? left : right;
+}
+
 /* ---- Writing; the lock is held ---- */
 
-/* The rows of all rings up to now, as a heap. A row later than that may be in a ring that was looked at late, and one
- * before it in a ring that was looked at early: it has to wait. */
+/* A heap of all rings with rows up to `now`. Later rows must wait: an earlier row could still be added to a ring that was
+ * read before. */
 static struct ring *drain_gather(struct drain *drain, uint64_t now)
 {
   struct ring *top = NULL;
   for (struct ring *ring = drain_first_ring(drain); ring; ring = drain_next_ring(ring)) {
     ring->end = ring_head(ring);
     ring->left = ring->right = NULL;
-    if (ring_has_rows(ring) && row_time(ring_first(ring)) <= now) top = rings_meld(top, ring);
+    if (ring_has_rows(ring) && row_time(ring_first(ring)) <= now) top = drain_meld(top, ring);
   }
   return top;
 }
 
-/* Writes rows of the ring up to a time. */
+/* Writes the ring's rows up to a time. */
 static void drain_write_run(struct drain *drain, struct ring *ring, uint64_t until)
 {
   uint64_t tail = drain_tail_of(ring);
@@ -97,7 +125,7 @@ static void drain_write_run(struct drain *drain, struct ring *ring, uint64_t unt
   do {
     output_row(&drain->output, &ring->thread, row);
     row = &ring->rows[++tail % RING_ROWS];
-    if (tail % LET_ON_ROWS == 0) atomic_store_explicit(&ring->tail, tail, memory_order_release);
+    if (tail % PUBLISHED_ROWS == 0) atomic_store_explicit(&ring->tail, tail, memory_order_release);
   } while (tail != ring->end && row_time(row) <= until);
   atomic_store_explicit(&ring->tail, tail, memory_order_release);
 }
@@ -110,11 +138,11 @@ bool drain_write_locked(struct drain *drain)
   row_clock_set(&drain->output.clock);
   while (top) {
     struct ring *ring = top;
-    uint64_t second = rings_second_time(top);
-    top = rings_meld(top->left, top->right);
+    uint64_t second = drain_second_time(top);
+    top = drain_meld(top->left, top->right);
     drain_write_run(drain, ring, second < now ? second : now);
     ring->left = ring->right = NULL;
-    if (ring_has_rows(ring) && row_time(ring_first(ring)) <= now) top = rings_meld(top, ring);
+    if (ring_has_rows(ring) && row_time(ring_first(ring)) <= now) top = drain_meld(top, ring);
   }
   output_flush(&drain->output);
   return any;
@@ -139,7 +167,7 @@ void drain_write_row(struct drain *drain, struct row row)
 {
   pthread_mutex_lock(&drain->lock);
   drain->spare.thread = row_thread_now();
-  ring_add(&drain->spare, row); /* it is empty */
+  ring_add(&drain->spare, row); /* the spare ring is empty */
   drain_write_locked(drain);
   pthread_mutex_unlock(&drain->lock);
 }

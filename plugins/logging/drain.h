@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* drain.h: the rings of a log, and how they are written into its file: all rows up to a moment, in order of time.
+/* drain.h: the rings of a log, and how they are written to its file: all rows up to a moment, in order of time.
  *
- * An allocation's row gets its time after the upstream gave the memory, a free's before the upstream took it. So
- * whatever threads a block passes through, the times of its rows are in true order, and so are its rows in the file. */
+ * The row of an allocation gets its time after the upstream returned the memory, the row of a free before the upstream
+ * gets it. So whatever threads a block passes through, its rows have times in true order, and so has the file. */
 #ifndef HIPMM_LOGGING_DRAIN_H
 #define HIPMM_LOGGING_DRAIN_H
 
@@ -13,16 +13,16 @@
 
 struct drain {
   const struct hipmm_services *services;
-  struct ring *_Atomic rings; /* all that there ever were; new ones come in front, under the lock */
+  struct ring *_Atomic rings; /* all rings ever created; new ones are added in front, under the lock */
   pthread_mutex_t lock;       /* all below, and the tails of rings */
   struct output output;
-  struct ring spare; /* for who can have no ring of his own */
+  struct ring spare; /* for a thread without a ring of its own */
 };
 
 /* Takes the file over. */
 void drain_open(struct drain *drain, const struct hipmm_services *services, struct file file);
 
-/* What was not written is lost. */
+/* Rows not yet written are lost. */
 void drain_close(struct drain *drain);
 
 /* Writes all rows that were added before the call. False if there were none. */
@@ -34,7 +34,7 @@ bool drain_has_rows(struct drain *drain);
 /* The calling thread's ring; NULL if there is no host memory for one. */
 struct ring *drain_ring_of_thread(struct drain *drain);
 
-/* This thread adds no more. */
+/* The thread has ended: its ring may go to another thread. */
 void drain_end_thread(struct drain *drain, uint64_t thread);
 
 /* Returns when the ring is no longer full. */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* logging.c: an adaptor that writes a row for each allocation and free into a file, in RMM's format (row.h), which
- * RMM's tools and `hipmm replay` read. The calling thread notes the row, another one writes it (sink.h).
+/* logging.c: an adaptor that writes a row for each allocation and free to a file, in RMM's format (row.h), which RMM's
+ * tools and `hipmm replay` read. The calling thread adds the row; another thread writes it (sink.h).
  *
- * As in RMM, an allocation is noted after it succeeded and a free before it is passed on: so the rows of one address
- * are in true order however many threads there are. A free that the upstream then refuses stays in the log, as what the
- * program asked for; `hipmm replay` counts it as unmatched. A free without a size is written with the size found. */
+ * As in RMM, the row of an allocation is added after it succeeded and the row of a free before it is forwarded, so the
+ * rows of an address are in true order with any number of threads. A free that the upstream then refuses stays in the
+ * log, as what the program asked for; `hipmm replay` counts it as unmatched. A free without a size is written with the
+ * block's size. */
 #include "name.h"
 #include "sink.h"
 
@@ -58,7 +59,7 @@ static enum hipmm_status logging_deallocate(void *self, void *ptr, size_t bytes,
 enum logging_value { ROWS, LOST_ROWS, METADATA_BYTES, N_VALUES };
 
 static const struct hipmm_feature logging_values[N_VALUES] = {
-    [ROWS] = {"rows", "rows", "Rows so far, those not yet written included"},
+    [ROWS] = {"rows", "rows", "Rows so far, including those not yet written"},
     [LOST_ROWS] = {"lost_rows", "rows", "Rows that could not be written"},
     [METADATA_BYTES] = {"metadata_bytes", "bytes", "Host memory for rows that are not yet written"},
 };
@@ -95,7 +96,7 @@ static enum hipmm_status logging_perform(void *self, size_t index, int64_t *valu
 
 /* ---- Life ---- */
 
-/* A graph that serves several devices has a log for each: those after the first get their number into the name. */
+/* With several devices each has its own log. The names of all but the first get the device number. */
 static enum hipmm_status logging_open_log(const struct logging *logging, const char *pattern, uint32_t auto_flush,
                                           struct sink **sink_out)
 {
@@ -115,7 +116,7 @@ static enum hipmm_status logging_open_log(const struct logging *logging, const c
   return status;
 }
 
-/* RMM's variable is honoured as RMM does: it is the default. */
+/* The default is RMM's environment variable, as in RMM. */
 static const char *logging_file_wanted(const struct logging_options *options)
 {
   return options->file ? options->file : secure_getenv("RMM_LOG_FILE");
@@ -143,7 +144,7 @@ static enum hipmm_status logging_create(const struct hipmm_services *services, c
   return status;
 }
 
-/* One option may be set. */
+/* Only `enabled` may change. */
 static enum hipmm_status logging_reconfigure(void *self, const char *option, const void *options)
 {
   struct logging *logging = self;
@@ -164,24 +165,22 @@ static const struct hipmm_option logging_option_table[] = {
     {.name = "file",
      .type = HIPMM_OPTION_STRING,
      .offset = offsetof(struct logging_options, file),
-     .doc = "Name of the file, which is overwritten; %p in it stands for the process, %d for the device, %r for the "
-            "rank (Open MPI, PMIx, MPICH, MVAPICH2, torchrun, Slurm; else 0), %% for a percent sign; a file that "
-            "another device writes gets .dev and the device before its extension; without a name the environment "
-            "variable RMM_LOG_FILE has it"},
+     .doc = "Name of the file, which is overwritten; %p in it is replaced by the process id, %d by the device, %r by "
+            "the rank (Open MPI, PMIx, MPICH, MVAPICH2, torchrun, Slurm; else 0), %% by a percent sign. If another "
+            "device already writes the file, .devN is inserted before its extension. Default: the environment variable "
+            "RMM_LOG_FILE"},
     {.name = "auto_flush",
      .type = HIPMM_OPTION_BOOL,
      .offset = offsetof(struct logging_options, auto_flush),
      .initial = "false",
-     .doc = "Write each row at once, so that a crash loses none; slow. Without it a crash, and _exit, lose the rows of "
-            "the last 10 ms"},
+     .doc = "Write each row at once, which is slow. Without it, a crash or _exit loses the rows of the last 10 ms"},
     {.name = "enabled",
      .type = HIPMM_OPTION_BOOL,
      .flags = HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct logging_options, enabled),
      .initial = "true",
-     .doc =
-         "Whether rows are written; the file is there all the same. What is allocated while it is off and freed while "
-         "it is on has only a row for the free"},
+     .doc = "Whether rows are written; the file is created in any case. A block that is allocated while this is off "
+            "and freed while it is on has a row only for its free"},
 };
 
 static const struct hipmm_ops logging_ops = {
@@ -199,7 +198,7 @@ const struct hipmm_plugin logging_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
     .type = "logging",
     .version = "1.0",
-    .doc = "Writes allocations and frees into a file, in RMM's format",
+    .doc = "Writes a row for each allocation and free into a file, in RMM's format",
     .role = HIPMM_ROLE_ADAPTOR,
     .min_upstreams = 1,
     .max_upstreams = 1,

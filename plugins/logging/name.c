@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* name.c: see name.h. So that the many processes of a job share one graph and each writes a file of its own. */
+/* name.c: see name.h. All processes of a job share one graph, and each writes its own file. */
 #include "name.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What sets the rank, the more specific first: Open MPI, PMIx, MPICH and Intel MPI, MVAPICH2, torchrun, Slurm. */
+/* The variables with the rank, the more specific first: Open MPI, PMIx, MPICH and Intel MPI, MVAPICH2, torchrun, Slurm. */
 static const char *const rank_variables[] = {
     "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "RANK", "SLURM_PROCID", NULL};
 
@@ -22,14 +22,14 @@ static long name_rank_of_process(void)
   return 0;
 }
 
-/* The text for the letter after a percent sign; 0 if there is none for it. */
-static int name_letter_expand(const struct hipmm_services *services, char letter, char *text, size_t units_format_bytes)
+/* Writes the text for the letter after a percent sign; 0 if the letter is unknown. */
+static int name_letter_expand(const struct hipmm_services *services, char letter, char *text, size_t text_bytes)
 {
   switch (letter) {
-  case 'p': return snprintf(text, units_format_bytes, "%ld", (long)getpid());
-  case 'd': return snprintf(text, units_format_bytes, "%d", services->device);
-  case 'r': return snprintf(text, units_format_bytes, "%ld", name_rank_of_process());
-  case '%': return snprintf(text, units_format_bytes, "%%");
+  case 'p': return snprintf(text, text_bytes, "%ld", (long)getpid());
+  case 'd': return snprintf(text, text_bytes, "%d", services->device);
+  case 'r': return snprintf(text, text_bytes, "%ld", name_rank_of_process());
+  case '%': return snprintf(text, text_bytes, "%%");
   default: return 0;
   }
 }

@@ -11,7 +11,7 @@ enum { NAME_BYTES = 4096 };
  * `name_out` has NAME_BYTES. */
 enum hipmm_status name_expand(const struct hipmm_services *services, const char *pattern, char *name_out);
 
-/* Puts ".dev" and the device before the extension, in place: "a/rmm.log" becomes "a/rmm.dev1.log". 0 if it does not
+/* Inserts ".dev" and the device before the extension, in place: "a/rmm.log" becomes "a/rmm.dev1.log". 0 if it does not
  * fit. */
 int name_add_device(char *name, int device);
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* ring.h: the rows that one thread has noted for one log and that are not yet in the file. The thread adds at the head,
- * whoever writes the log takes from the tail.
+/* ring.h: the rows of one thread for one log that are not yet in the file. The thread adds at the head; the writer of the
+ * log removes from the tail.
  *
- * A row's time is read while the ring's lock is held. So whoever has read the clock, and after that has held the
- * lock of a ring, knows all rows of that ring up to the time that he read. Nobody else wants the lock but for that
- * moment. */
+ * A row gets its time under the ring's lock. So a reader that reads the clock and then takes the lock sees all rows of
+ * the ring up to that time. Only such readers and the thread itself take the lock, each for a moment. */
 #ifndef HIPMM_LOGGING_RING_H
 #define HIPMM_LOGGING_RING_H
 
@@ -17,24 +16,24 @@
 enum { RING_ROWS = 1 << 13, RING_LINE_BYTES = 128 };
 
 struct ring {
-  /* The thread's. */
+  /* Written by the thread. */
   _Alignas(RING_LINE_BYTES) atomic_flag busy;
   uint64_t head;      /* rows ever added; under `busy` */
   uint64_t tail_seen; /* `tail` when it was last looked at; under `busy` */
 
-  /* The writer's. */
+  /* Written by the writer of the log. */
   _Alignas(RING_LINE_BYTES) atomic_uint_fast64_t tail; /* rows ever written */
   uint64_t end;                                        /* rows to write this time */
   struct ring *left, *right;                           /* while rings are merged */
   struct row_thread thread;
-  atomic_uint_fast64_t owner; /* the thread's number (../threads.h); 0: that thread has ended */
+  atomic_uint_fast64_t owner; /* the thread's number (thread_cache.h); 0: that thread has ended */
   struct ring *_Atomic next;  /* of all rings of the log */
 
   struct row rows[RING_ROWS];
 };
 
-/* How many rows there have been, this one included; 0 and nothing done if the ring is full. The row's time is filled
- * in, the action is there. */
+/* Adds a row, whose action is set, with the time of now. Returns the number of rows ever added, or 0 if the ring is
+ * full. */
 static inline uint64_t ring_add(struct ring *ring, struct row row)
 {
   spin_lock(&ring->busy);
@@ -51,7 +50,7 @@ static inline uint64_t ring_add(struct ring *ring, struct row row)
   return has_room ? head : 0;
 }
 
-/* Rows ever added. What the clock showed before the call, all rows up to then are among them. */
+/* The number of rows ever added, with every row older than the call among them. */
 static inline uint64_t ring_head(struct ring *ring)
 {
   spin_lock(&ring->busy);
@@ -60,8 +59,7 @@ static inline uint64_t ring_head(struct ring *ring)
   return head;
 }
 
-/* ---- Merging; of rings with rows to write. A heap of rings, that with the earliest row on top; NULL is the empty one.
- * ---- */
+/* ---- For rings with rows to write ---- */
 
 static inline const struct row *ring_first(const struct ring *ring)
 {
@@ -72,10 +70,5 @@ static inline bool ring_has_rows(const struct ring *ring)
 {
   return atomic_load_explicit(&ring->tail, memory_order_relaxed) != ring->end;
 }
-
-struct ring *rings_meld(struct ring *one, struct ring *other);
-
-/* The time of the earliest row that is not the top ring's; UINT64_MAX if there is none. */
-uint64_t rings_second_time(const struct ring *top);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* row.c: see row.h. Rows are written as fast as they happen, or the program waits: digits go two by two out of a table,
- * texts are copied in sizes that are known, and the C library's calendar is asked once a second. */
+/* row.c: see row.h. The program waits while rows are written slower than it adds them. So digits come two at a time from a
+ * table, texts are copied in constant sizes, and the C library's calendar is called once a second. */
 #include "row.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ static const char two_decimals[] = "0001020304050607080910111213141516171819"
                                    "6061626364656667686970717273747576777879"
                                    "8081828384858687888990919293949596979899";
 
-/* With room to copy more than there is. */
+/* Padded, so that a copy may have a fixed size. */
 static const struct {
   char text[24];
   size_t length;
@@ -54,8 +54,8 @@ static char *row_put_decimal(char *at, uint64_t number)
   return end;
 }
 
-/* Eight digits at once, the first in the lowest byte: each half byte into a byte of its own, and then into its
- * letter. */
+/* Eight digits at once, the first in the lowest byte: spreads the half bytes over eight bytes, then turns each into its
+ * character. */
 static uint64_t row_hexadecimal_of(uint32_t number)
 {
   uint64_t spread = number;
@@ -66,7 +66,7 @@ static uint64_t row_hexadecimal_of(uint32_t number)
   return __builtin_bswap64(spread + 0x3030303030303030u + above_nine * ('a' - '0' - 10));
 }
 
-/* Without leading zeros; writes eight bytes in any case. The number is not 0. */
+/* Without leading zeros, but always writes eight bytes. The number is not 0. */
 static char *row_put_eight(char *at, uint32_t number)
 {
   unsigned unused = (unsigned)__builtin_clz(number) / 4;
@@ -86,13 +86,13 @@ static char *row_put_hexadecimal(char *at, uint64_t number)
   return at + sizeof low;
 }
 
-/* As C's %p has it. */
+/* As %p in C. */
 static char *row_put_pointer(char *at, uint64_t ptr)
 {
   return ptr ? row_put_hexadecimal(at, ptr) : row_put_text(at, "(nil)", 5);
 }
 
-/* As C++'s streams have it. */
+/* As the streams of C++ write it. */
 static char *row_put_stream(char *at, uint64_t stream)
 {
   return stream ? row_put_hexadecimal(at, stream) : row_put_text(at, "0", 1);
@@ -100,8 +100,8 @@ static char *row_put_stream(char *at, uint64_t stream)
 
 /* ---- Time ---- */
 
-/* The wall's clock is read first: however long the thread is held up before it reads the other one, the offset is at
- * most the true one. So what is found later only corrects it upwards, and no time steps back for it. */
+/* Reads the wall clock first: if the thread is delayed before it reads the other clock, the offset is too small, never
+ * too large. So later calls only raise it, and no time goes back. */
 void row_clock_set(struct row_clock *clock)
 {
   struct timespec wall;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* row.h: a row of the log, as it is noted when it happens, and as text in RMM 26's format:
+/* row.h: a row of the log, as it is stored when it happens, and as text in RMM 26's format:
  *
  *     Thread,Time,Action,Pointer,Size,Stream
  *     503,14:46:40.115854,allocate,0x302000000,154389504,0
@@ -13,7 +13,7 @@
 #define ROW_HEADER "Thread,Time,Action,Pointer,Size,Stream\n"
 
 enum {
-  ROW_TEXT_BYTES = 160, /* for the longest row, and what is written beyond its end */
+  ROW_TEXT_BYTES = 160, /* for the longest row and the padding behind it */
   ROW_THREAD_BYTES = 16
 };
 
@@ -24,7 +24,7 @@ struct row {
   uint64_t ptr, bytes, stream;
 };
 
-/* In order of time, and it is time that matters most. The monotonic clock, as the wall's may be set back. */
+/* The monotonic clock, since the wall clock may be set back. */
 static inline uint64_t row_now(void)
 {
   struct timespec now;
@@ -37,7 +37,7 @@ static inline uint64_t row_time(const struct row *row)
   return row->time_and_action >> 2;
 }
 
-/* The number of the calling thread as a row begins, with its comma. */
+/* The beginning of a row: the thread's id and a comma. */
 struct row_thread {
   char text[ROW_THREAD_BYTES];
   size_t length;
@@ -45,15 +45,15 @@ struct row_thread {
 
 struct row_thread row_thread_now(void);
 
-/* Turns times of rows into those of the wall. They follow the wall's clock where it is set forward, and stay ahead of it
- * where it is set back: later rows never have earlier times. */
+/* Turns times of rows into wall-clock times. They follow the wall clock when it is set forward, and stay ahead of it when
+ * it is set back, so later rows never have earlier times. */
 struct row_clock {
-  int64_t wall_offset; /* what to add to a time of a row */
-  uint64_t second;     /* that `text` stands for: the wall's time in nanoseconds */
+  int64_t wall_offset; /* added to the time of a row */
+  uint64_t second;     /* the wall-clock second of `text`, in nanoseconds */
   char text[10];       /* "14:46:40." */
 };
 
-/* Reads how far the wall's clock is ahead of the monotonic one. Start from {0}. */
+/* Reads how far the wall clock is ahead of the monotonic clock. Start from {0}. */
 void row_clock_set(struct row_clock *clock);
 
 /* Writes a row with its newline, into ROW_TEXT_BYTES. Returns its end. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* sink.c: see sink.h. This file has the life of a log, and its writer's; drain.h how rings are written.
+/* sink.c: see sink.h. This file creates and closes logs and runs their writer threads; drain.h writes the rings.
  *
- * Locks are taken in the order: all_lock, a drain's, a ring's. */
+ * Lock order: all_lock, a drain's lock, a ring's lock. */
 #include "sink.h"
 #include "drain.h"
 
@@ -26,7 +26,7 @@ struct log {
 
 static struct log *all; /* that are open */
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
-static pid_t process; /* that opened them: a child writes nothing */
+static pid_t process; /* that opened them; a forked child writes nothing */
 
 static struct log *sink_log_of(struct sink *sink)
 {
@@ -68,13 +68,13 @@ static bool sink_sleep_in(struct log *log, bool is_timed)
   return !ends;
 }
 
-/* Sleeps as long as there are no rows: who adds the next one sees the wish, as it is there before the rings are looked
- * at for the last time. */
+/* Sleeps until there are rows. The request is set before the last look at the rings, so the thread that adds the next row
+ * sees it. */
 static bool sink_sleep_until_there_are_rows(struct log *log)
 {
-  atomic_fetch_or(&log->sink.wishes, SINK_WAKE);
+  atomic_fetch_or(&log->sink.requests, SINK_WAKE);
   bool goes_on = drain_has_rows(&log->drain) || sink_sleep_in(log, false);
-  atomic_fetch_and(&log->sink.wishes, ~(unsigned)SINK_WAKE);
+  atomic_fetch_and(&log->sink.requests, ~(unsigned)SINK_WAKE);
   return goes_on;
 }
 
@@ -88,8 +88,8 @@ static void *sink_write_log(void *argument)
   return NULL;
 }
 
-/* The application's signals are none of its business. Without it the log is written when rings are full, on flush and
- * at the end. */
+/* The writer thread blocks all signals, which belong to the application. Without a writer thread the log is written when
+ * a ring is full, on flush and at the end. */
 static void sink_start_writer(struct log *log)
 {
   sigset_t all_signals, before;
@@ -115,17 +115,17 @@ static void sink_stop_writer(struct log *log)
 
 /* ---- Rows ---- */
 
-void sink_attend(struct sink *sink)
+void sink_serve_requests(struct sink *sink)
 {
   struct log *log = sink_log_of(sink);
-  unsigned wishes = atomic_load_explicit(&sink->wishes, memory_order_relaxed);
-  if (wishes & SINK_WRITE)
+  unsigned requests = atomic_load_explicit(&sink->requests, memory_order_relaxed);
+  if (requests & SINK_WRITE)
     drain_write(&log->drain);
-  else if (!(wishes & SINK_WAKE) || atomic_fetch_and(&sink->wishes, ~(unsigned)SINK_WAKE) & SINK_WAKE)
+  else if (!(requests & SINK_WAKE) || atomic_fetch_and(&sink->requests, ~(unsigned)SINK_WAKE) & SINK_WAKE)
     sink_wake(log);
 }
 
-void sink_add_slowly(struct sink *sink, struct row row)
+void sink_add_slow(struct sink *sink, struct row row)
 {
   struct log *log = sink_log_of(sink);
   struct ring *ring = drain_ring_of_thread(&log->drain);
@@ -135,7 +135,7 @@ void sink_add_slowly(struct sink *sink, struct row row)
   }
   thread_remember(sink->serial, sink, ring);
   while (!ring_add(ring, row)) drain_make_room(&log->drain, ring);
-  sink_attend(sink);
+  sink_serve_requests(sink);
 }
 
 enum hipmm_status sink_flush(struct sink *sink)
@@ -160,7 +160,7 @@ static void sink_thread_ended(struct thread_watch *watch, uint64_t thread)
 
 /* ---- At exit ---- */
 
-/* A thread that exits in a signal handler, while it holds a lock, holds it for ever: do not wait for ever. */
+/* Waits at most a second: a thread that exits in a signal handler may hold the lock for ever. */
 static bool sink_lock_soon(pthread_mutex_t *lock)
 {
   struct timespec limit;
@@ -169,12 +169,12 @@ static bool sink_lock_soon(pthread_mutex_t *lock)
   return pthread_mutex_timedlock(lock, &limit) == 0;
 }
 
-/* The process may exit with its stacks live. Rows that other threads still add are written as they come. */
+/* The process may exit with live stacks. From now on, other threads write their rows at once. */
 __attribute__((destructor)) static void sink_flush_at_exit(void)
 {
   if (process != getpid() || !sink_lock_soon(&all_lock)) return;
   for (struct log *log = all; log; log = log->next) {
-    atomic_fetch_or(&log->sink.wishes, SINK_WRITE);
+    atomic_fetch_or(&log->sink.requests, SINK_WRITE);
     if (!sink_lock_soon(&log->drain.lock)) continue;
     drain_write_locked(&log->drain);
     pthread_mutex_unlock(&log->drain.lock);
@@ -192,7 +192,7 @@ static const struct log *sink_log_of_file(const struct file *file)
   return log;
 }
 
-/* Empties the file only once it is known that no other log writes it. Under all_lock. */
+/* Truncates the file only if no other log writes it. Under all_lock. */
 static enum hipmm_status sink_begin(struct log *log, const char *name, int32_t *device_out)
 {
   const struct file *file = &log->drain.output.file;
@@ -224,7 +224,7 @@ static void sink_prepare(struct log *log, const struct hipmm_services *services,
   pthread_condattr_t attributes;
   log->services = services;
   log->sink.serial = thread_new_owner();
-  atomic_init(&log->sink.wishes, auto_flush ? SINK_WRITE : 0);
+  atomic_init(&log->sink.requests, auto_flush ? SINK_WRITE : 0);
   pthread_mutex_init(&log->wake_lock, NULL);
   pthread_condattr_init(&attributes);
   pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);

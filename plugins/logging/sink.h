@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* sink.h: where the rows of one log go. Each thread notes its rows in a ring of its own, which costs it the reading
- * of a clock; a thread of the log's writes them into the file, all rings together in order of time, some
- * milliseconds later and at once when a ring is half full. When a ring is full, its thread writes the log itself, or
- * waits for who does: no row is dropped. What has not been written when the process exits is written then. A crash,
- * and _exit, lose the rows of the last SINK_DELAY_MS. */
+/* sink.h: the destination of a log's rows. Each thread adds its rows to its own ring, at the cost of reading a clock. A
+ * writer thread of the log writes all rings to the file in order of time, some milliseconds later, or at once when a ring
+ * is half full. When a ring is full, its thread writes the log itself or waits for the thread that does: no row is
+ * dropped. Rows not yet written at exit are written then. A crash, and _exit, lose the rows of the last SINK_DELAY_MS. */
 #ifndef HIPMM_LOGGING_SINK_H
 #define HIPMM_LOGGING_SINK_H
 
@@ -12,28 +11,28 @@
 
 enum { SINK_DELAY_MS = 10 };
 
-/* What who adds a row shall do besides. */
-enum sink_wish {
-  SINK_WAKE = 1, /* the writer sleeps until there is a row */
-  SINK_WRITE = 2 /* each row is to be written at once */
+/* What a thread must do after it added a row. */
+enum sink_request {
+  SINK_WAKE = 1, /* wake the writer, which sleeps until there is a row */
+  SINK_WRITE = 2 /* write the row at once */
 };
 
-/* The rest is in sink.c. */
+/* The first part of a log; the rest is private to sink.c. */
 struct sink {
-  uint64_t serial;    /* of a log; never given twice */
-  atomic_uint wishes; /* enum sink_wish */
+  uint64_t serial;      /* unique number of the log */
+  atomic_uint requests; /* enum sink_request */
 };
 
 /* Opens the file, empties it and writes the header. A regular file that another sink of this process writes is refused
- * with HIPMM_E_STATE and no report: `device_out` then says whose it is. Other failures are reported as of the option
- * "file". */
+ * with HIPMM_E_STATE and no report: `device_out` is then the device of that sink. Other failures are reported for the
+ * option "file". */
 enum hipmm_status sink_open(const struct hipmm_services *services, const char *name, uint32_t auto_flush,
                             int32_t *device_out, struct sink **sink_out);
 
-/* Writes what is left, and closes. */
+/* Writes the remaining rows and closes the file. */
 void sink_close(struct sink *sink);
 
-/* Hands all rows so far to the operating system. HIPMM_E_IO, reported, if rows were lost since the last flush. */
+/* Writes all rows so far. HIPMM_E_IO, reported, if rows were lost since the last flush. */
 enum hipmm_status sink_flush(struct sink *sink);
 
 struct sink_counts {
@@ -44,11 +43,11 @@ struct sink_counts sink_count(struct sink *sink);
 
 /* ---- Adding a row ---- */
 
-/* Where there is no ring yet, or it is full. */
-void sink_add_slowly(struct sink *sink, struct row row);
+/* If the thread has no ring yet, or its ring is full. */
+void sink_add_slow(struct sink *sink, struct row row);
 
-/* After a row was added: does what is wished, or wakes the writer as the ring is half full. */
-void sink_attend(struct sink *sink);
+/* After a row was added: does what is requested, or wakes the writer because the ring is half full. */
+void sink_serve_requests(struct sink *sink);
 
 static inline void sink_add(struct sink *sink, enum row_action action, const void *ptr, size_t bytes,
                             hipStream_t stream)
@@ -57,11 +56,11 @@ static inline void sink_add(struct sink *sink, enum row_action action, const voi
   struct ring *ring = thread_recall(sink->serial, sink);
   uint64_t head = ring ? ring_add(ring, row) : 0;
   if (__builtin_expect(!head, 0)) {
-    sink_add_slowly(sink, row);
+    sink_add_slow(sink, row);
     return;
   }
-  unsigned wishes = atomic_load_explicit(&sink->wishes, memory_order_relaxed);
-  if (__builtin_expect(wishes || head % (RING_ROWS / 2) == 0, 0)) sink_attend(sink);
+  unsigned requests = atomic_load_explicit(&sink->requests, memory_order_relaxed);
+  if (__builtin_expect(requests || head % (RING_ROWS / 2) == 0, 0)) sink_serve_requests(sink);
 }
 
 #endif

@@ -4,6 +4,7 @@
  * available again, in the order of the streams that used it. allocate.c has the ops, bump.h the memory, uses.h the
  * order of streams. */
 #include "monotonic.h"
+#include "../../core/base/text.h"
 
 struct monotonic_options {
   uint64_t initial_size;
@@ -113,8 +114,9 @@ static void monotonic_destroy(void *self)
   const struct hipmm_services *services = monotonic->services;
   const struct bump *bump = &monotonic->bump;
   if (bump->live_count)
-    services->log(services, HIPMM_LOG_WARNING, "destroyed with %lld blocks (%lld bytes) still allocated",
-                  (long long)bump->live_count, (long long)bump->live_bytes);
+    services->log(services, HIPMM_LOG_WARNING, "destroyed with %lld block%s (%lld byte%s) still allocated",
+                  (long long)bump->live_count, text_plural((uint64_t)bump->live_count), (long long)bump->live_bytes,
+                  text_plural((uint64_t)bump->live_bytes));
   streams_wait_at_end(services);
   bump_close(&monotonic->bump);
   uses_close(&monotonic->uses);

@@ -2,6 +2,7 @@
 /* pool.c: the plugin: options, values, creation and destruction. The pool takes memory from its upstream as it needs it
  * and serves allocations from it; freed memory is reused in stream order. allocate.h has the ops, heap.h finds blocks,
  * cache.h holds small ones for each thread, stream_order.h knows when a block may be reused, backing.h grows the pool. */
+#include "../../core/base/text.h"
 #include "allocate.h"
 
 /* ---- Values ---- */
@@ -97,9 +98,13 @@ static void pool_destroy(void *self)
   const struct hipmm_services *services = pool->services;
   thread_watch_close(&pool->threads);
   if (pool->caches.items) caches_flush(&pool->caches, &pool->heap);
-  if (pool->heap.blocks.live)
-    services->log(services, HIPMM_LOG_WARNING, "destroyed with %u blocks (%llu bytes) still allocated",
-                  pool->heap.blocks.live, (unsigned long long)pool->heap.requested_bytes);
+  struct cache_totals cached = caches_totals(&pool->caches); /* empty caches still correct the heap's counts */
+  int64_t live = pool->heap.blocks.live + cached.live,
+          live_bytes = (int64_t)pool->heap.requested_bytes + cached.requested;
+  if (live)
+    services->log(services, HIPMM_LOG_WARNING, "destroyed with %lld block%s (%lld byte%s) still allocated",
+                  (long long)live, text_plural((uint64_t)live), (long long)live_bytes,
+                  text_plural((uint64_t)live_bytes));
   services->log(services, HIPMM_LOG_DEBUG,
                 "held at most %llu bytes, moved %llu chunks, reused %llu at an earlier address, waited %llu times",
                 (unsigned long long)backing_peak_bytes(&pool->backing),

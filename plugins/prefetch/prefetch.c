@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* prefetch.c: an adaptor that has managed memory brought to the resource's device as soon as it is allocated, in the
- * order of the stream that it is allocated for (hipMemPrefetchAsync). Other memory is left alone, and so is all memory
- * on a device that cannot move it while it is in use. Nothing is asked for a stream that is captured, which that would
- * end. */
+/* prefetch.c: an adaptor that prefetches managed memory to the resource's device at each allocation, in the order of the
+ * allocation's stream (hipMemPrefetchAsync). Other memory is not prefetched, nor is memory of a device without
+ * concurrent access to managed memory. Nothing is prefetched on a captured stream, since that would end the capture. */
 #include "../common/memory_hint.h"
 
 static enum hipmm_status prefetch_start(struct memory_hint *prefetch, const void *ptr, size_t bytes, hipStream_t stream)
@@ -30,11 +29,11 @@ static enum hipmm_status prefetch_allocate(void *self, size_t bytes, size_t alig
 }
 
 static const struct hipmm_feature prefetch_values[MEMORY_HINT_VALUES] = {
-    [MEMORY_HINT_IS_ON] = {"is_on", "0 or 1", "1 where the device can prefetch; 0: this resource only forwards"},
+    [MEMORY_HINT_IS_ON] = {"is_on", "0 or 1", "1 if the device can prefetch; 0 if this resource only forwards"},
     [MEMORY_HINT_GIVEN] = {"prefetched_count", "allocations", "Allocations that were prefetched"},
-    [MEMORY_HINT_GIVEN_BYTES] = {"prefetched_bytes", "bytes", "Their sizes, as requested"},
+    [MEMORY_HINT_GIVEN_BYTES] = {"prefetched_bytes", "bytes", "Sum of their sizes, as requested"},
     [MEMORY_HINT_IGNORED] = {"ignored_count", "allocations",
-                             "Allocations that were not, their memory not being managed"},
+                             "Allocations that were not prefetched, because their memory is not managed"},
 };
 
 static enum hipmm_status prefetch_create(const struct hipmm_services *services, const void *options,
@@ -71,7 +70,7 @@ const struct hipmm_plugin prefetch_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
     .type = "prefetch",
     .version = "1.0",
-    .doc = "Has managed memory brought to the device when it is allocated (hipMemPrefetchAsync)",
+    .doc = "Prefetches managed memory to the device at each allocation (hipMemPrefetchAsync)",
     .role = HIPMM_ROLE_ADAPTOR,
     .min_upstreams = 1,
     .max_upstreams = 1,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* sam_headroom.c: a source of plain host memory that lives on the device as far as there is room. Of each block the
- * first part, up to what the device has free beyond `headroom`, prefers the device, and the rest the host
- * (hipMemAdvise). For devices that can use all of the host's memory; the stream given to deallocate is waited for.
+/* sam_headroom.c: a source of pageable host memory that resides on the device as far as it fits. The first part of each
+ * block, up to what the device has free above `headroom`, prefers the device; the rest prefers the host (hipMemAdvise).
+ * For devices that can access all host memory. A free waits for its stream.
  *
- * Advice holds for whole pages. Each block has pages of its own, so that no advice reaches memory that is not meant,
- * and none outlives its block. */
+ * Advice applies to whole pages. Each block has its own pages, so advice reaches no other memory and ends with its
+ * block. */
 #include "../common/source.h"
 
 #include <sys/mman.h>
@@ -15,7 +15,7 @@ struct sam_headroom_options {
 };
 
 struct sam_headroom {
-  struct source source; /* first: what source.h's functions see */
+  struct source source; /* first, for the functions of source.h */
   uint64_t headroom_bytes;
 };
 
@@ -33,7 +33,7 @@ static enum hipmm_status sam_headroom_advise(const struct hipmm_services *servic
   return code ? services->refuse_hip(services, "hipMemAdvise", code, bytes) : HIPMM_OK;
 }
 
-/* The page that both parts share, if any, goes to the host with the second. */
+/* A page that both parts share prefers the host, as the second part does. */
 static enum hipmm_status sam_headroom_place(const struct hipmm_services *services, uint64_t headroom, char *start,
                                             size_t bytes)
 {
@@ -46,7 +46,7 @@ static enum hipmm_status sam_headroom_place(const struct hipmm_services *service
   return status ? status : sam_headroom_advise(services, start + on_device, bytes - on_device, HIPMM_HIP_CPU_DEVICE);
 }
 
-static enum hipmm_status sam_headroom_obtain(const struct source *source, size_t bytes, void **ptr_out)
+static enum hipmm_status sam_headroom_map(const struct source *source, size_t bytes, void **ptr_out)
 {
   const struct hipmm_services *services = source->services;
   const struct sam_headroom *self = (const struct sam_headroom *)source;
@@ -62,15 +62,14 @@ static enum hipmm_status sam_headroom_obtain(const struct source *source, size_t
   return status;
 }
 
-static enum hipmm_status sam_headroom_give_back(const struct source *source, void *ptr, size_t bytes)
+static enum hipmm_status sam_headroom_unmap(const struct source *source, void *ptr, size_t bytes)
 {
   if (!munmap(ptr, sam_headroom_pages(bytes))) return HIPMM_OK;
   return source->services->refuse(source->services, HIPMM_E_INTERNAL, "{0:hex} of {1:bytes} cannot be unmapped",
                                   (uintptr_t)ptr, bytes, 0);
 }
 
-static const struct source_memory sam_headroom_memory = {.obtain = sam_headroom_obtain,
-                                                         .release = sam_headroom_give_back};
+static const struct source_memory sam_headroom_memory = {.obtain = sam_headroom_map, .release = sam_headroom_unmap};
 
 static enum hipmm_status sam_headroom_create(const struct hipmm_services *services, const void *options,
                                              struct hipmm_resource *const *upstreams, size_t n_upstreams,
@@ -104,7 +103,7 @@ static const struct hipmm_option sam_headroom_option_table[] = {
      .flags = HIPMM_OPTION_REQUIRED | HIPMM_OPTION_PERCENT | HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct sam_headroom_options, headroom),
      .unit = "bytes",
-     .doc = "Device memory that is left free for others: what would take of it prefers the host"},
+     .doc = "Device memory to leave free for others; the part of a block that would use it prefers the host"},
 };
 
 static const struct hipmm_ops sam_headroom_ops = {
@@ -121,7 +120,7 @@ const struct hipmm_plugin sam_headroom_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
     .type = "sam_headroom",
     .version = "1.0",
-    .doc = "Plain host memory that prefers the device as long as that keeps some memory free",
+    .doc = "Pageable host memory that prefers the device while enough device memory stays free",
     .role = HIPMM_ROLE_SOURCE,
     .flags = HIPMM_PLUGIN_HOST_MEMORY,
     .options = sam_headroom_option_table,

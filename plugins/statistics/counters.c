@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* counters.c: see counters.h. Locks are taken in the order: the counters', then the shares' by number. */
+/* counters.c: see counters.h. Locks are taken in the order: the counters', then the shards' by number. */
 #include "counters.h"
 
 enum { MOST_IDLE = 16 };
@@ -8,8 +8,8 @@ static const struct amount closed = {INT64_MIN, INT64_MIN};
 
 /* ---- Locks ---- */
 
-/* Takes the lowest share out of a set. */
-static uint32_t counters_next_of(uint64_t *set)
+/* Removes the lowest shard from a set. */
+static uint32_t counters_next_shard(uint64_t *set)
 {
   uint32_t index = (uint32_t)__builtin_ctzll(*set);
   *set &= *set - 1;
@@ -19,12 +19,12 @@ static uint32_t counters_next_of(uint64_t *set)
 void counters_stop(struct counters *counters)
 {
   spin_lock(&counters->lock);
-  for (uint64_t rest = counters->open; rest;) spin_lock(&counters->shares[counters_next_of(&rest)].busy);
+  for (uint64_t rest = counters->open; rest;) spin_lock(&counters->shards[counters_next_shard(&rest)].busy);
 }
 
-void counters_go(struct counters *counters)
+void counters_resume(struct counters *counters)
 {
-  for (uint64_t rest = counters->open; rest;) spin_unlock(&counters->shares[counters_next_of(&rest)].busy);
+  for (uint64_t rest = counters->open; rest;) spin_unlock(&counters->shards[counters_next_shard(&rest)].busy);
   spin_unlock(&counters->lock);
 }
 
@@ -34,61 +34,61 @@ struct sums counters_read(const struct counters *counters)
 {
   struct sums sums = {counters->now, counters->peak, counters->total};
   for (uint64_t rest = counters->open; rest;) {
-    const struct share *share = &counters->shares[counters_next_of(&rest)];
-    sums.now = amount_sum(sums.now, share->now);
-    sums.total = amount_sum(sums.total, share->total);
+    const struct counter_shard *shard = &counters->shards[counters_next_shard(&rest)];
+    sums.now = amount_sum(sums.now, shard->now);
+    sums.total = amount_sum(sums.total, shard->total);
   }
   return sums;
 }
 
-/* The shares begin at 0, and may not rise until there has been a dealing. */
+/* The shards begin at 0 with bounds of 0, so the next allocation distributes the bounds again. */
 void counters_set(struct counters *counters, struct sums sums)
 {
   counters->now = sums.now;
   counters->peak = sums.peak;
   counters->total = sums.total;
   for (uint64_t rest = counters->open; rest;) {
-    struct share *share = &counters->shares[counters_next_of(&rest)];
-    share->now = share->total = share->bound = (struct amount){0, 0};
+    struct counter_shard *shard = &counters->shards[counters_next_shard(&rest)];
+    shard->now = shard->total = shard->bound = (struct amount){0, 0};
   }
 }
 
-/* ---- Opening and closing shares ---- */
+/* ---- Opening and closing shards ---- */
 
 void counters_open(struct counters *counters)
 {
-  for (uint32_t i = 0; i < THREAD_SLOTS; i++) counters->shares[i].bound = closed;
+  for (uint32_t i = 0; i < THREAD_SLOTS; i++) counters->shards[i].bound = closed;
 }
 
-/* Its lock is held, and stays so. */
-static void counters_open_share(struct counters *counters, struct share *share)
+/* The shard's lock is held before and after. */
+static void counters_open_shard(struct counters *counters, struct counter_shard *shard)
 {
-  counters->open |= 1ull << (share - counters->shares);
-  share->bound = (struct amount){0, 0};
+  counters->open |= 1ull << (shard - counters->shards);
+  shard->bound = (struct amount){0, 0};
 }
 
-/* Threads that count no more are not asked for ever. Its lock is let go. */
-static void counters_close_share(struct counters *counters, struct share *share)
+/* Shards of threads that no longer count need not be summed up. Releases the shard's lock. */
+static void counters_close_shard(struct counters *counters, struct counter_shard *shard)
 {
-  counters->open &= ~(1ull << (share - counters->shares));
-  counters->now = amount_sum(counters->now, share->now);
-  counters->total = amount_sum(counters->total, share->total);
-  share->now = share->total = (struct amount){0, 0};
-  share->bound = closed;
-  spin_unlock(&share->busy);
+  counters->open &= ~(1ull << (shard - counters->shards));
+  counters->now = amount_sum(counters->now, shard->now);
+  counters->total = amount_sum(counters->total, shard->total);
+  shard->now = shard->total = (struct amount){0, 0};
+  shard->bound = closed;
+  spin_unlock(&shard->busy);
 }
 
 static void counters_close_idle(struct counters *counters)
 {
   for (uint64_t rest = counters->open; rest;) {
-    struct share *share = &counters->shares[counters_next_of(&rest)];
-    share->idle = share->used ? 0 : (uint8_t)(share->idle + 1);
-    share->used = false;
-    if (share->idle > MOST_IDLE) counters_close_share(counters, share);
+    struct counter_shard *shard = &counters->shards[counters_next_shard(&rest)];
+    shard->idle = shard->used ? 0 : (uint8_t)(shard->idle + 1);
+    shard->used = false;
+    if (shard->idle > MOST_IDLE) counters_close_shard(counters, shard);
   }
 }
 
-/* ---- Dealing ---- */
+/* ---- Distributing ---- */
 
 static void counters_raise_to(int64_t *peak, int64_t value)
 {
@@ -100,44 +100,44 @@ static int64_t counters_smaller(int64_t one, int64_t other)
   return one < other ? one : other;
 }
 
-/* A share keeps what it had room for, but no more than half of what is left. */
-static void counters_deal_to(int64_t now, int64_t *bound, int64_t *left)
+/* A shard keeps its unused bound, but at most half of what is left. */
+static void counters_distribute_to(int64_t now, int64_t *bound, int64_t *left)
 {
   int64_t kept = counters_smaller(*bound - now, *left / 2);
   *bound = now + kept;
   *left -= kept;
 }
 
-/* Deals out what lies between the sum and the peak; the rest is for `taker`. */
-static void counters_deal(struct counters *counters, struct share *taker)
+/* Distributes the difference between sum and peak among the bounds; the rest is for `receiver`. */
+static void counters_distribute(struct counters *counters, struct counter_shard *receiver)
 {
   struct amount now = counters_read(counters).now;
   counters_raise_to(&counters->peak.bytes, now.bytes);
   counters_raise_to(&counters->peak.count, now.count);
   struct amount left = {counters->peak.bytes - now.bytes, counters->peak.count - now.count};
   for (uint64_t rest = counters->open; rest;) {
-    struct share *share = &counters->shares[counters_next_of(&rest)];
-    if (share == taker) continue;
-    counters_deal_to(share->now.bytes, &share->bound.bytes, &left.bytes);
-    counters_deal_to(share->now.count, &share->bound.count, &left.count);
+    struct counter_shard *shard = &counters->shards[counters_next_shard(&rest)];
+    if (shard == receiver) continue;
+    counters_distribute_to(shard->now.bytes, &shard->bound.bytes, &left.bytes);
+    counters_distribute_to(shard->now.count, &shard->bound.count, &left.count);
   }
-  taker->bound = amount_sum(taker->now, left);
+  receiver->bound = amount_sum(receiver->now, left);
 }
 
-/* A share that is not open is found so under the counters' lock, without which none opens. */
-static void counters_stop_with(struct counters *counters, struct share *share)
+/* Opens the shard if it is closed. The counters' lock is held, so no other thread opens it. */
+static void counters_stop_with(struct counters *counters, struct counter_shard *shard)
 {
   counters_stop(counters);
-  if (counters->open >> (share - counters->shares) & 1) return;
-  spin_lock(&share->busy);
-  counters_open_share(counters, share);
+  if (counters->open >> (shard - counters->shards) & 1) return;
+  spin_lock(&shard->busy);
+  counters_open_shard(counters, shard);
 }
 
-void counters_add_slowly(struct counters *counters, struct share *share, struct amount change, bool is_new)
+void counters_add_slow(struct counters *counters, struct counter_shard *shard, struct amount change, bool is_new)
 {
-  counters_stop_with(counters, share);
-  share_apply(share, change, is_new);
+  counters_stop_with(counters, shard);
+  counter_shard_apply(shard, change, is_new);
   counters_close_idle(counters);
-  counters_deal(counters, share);
-  counters_go(counters);
+  counters_distribute(counters, shard);
+  counters_resume(counters);
 }

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* counters.h: what is allocated now, at its peak and in all, in bytes and in allocations, counted by many threads at
- * once and exact all the same.
+/* counters.h: current, peak and total of bytes and allocations, counted by many threads at once and yet exact.
  *
- * Each thread counts in a share of its own. A share may rise up to its own bound without telling anybody, and the
- * bounds together do not exceed the peak so far: so whatever the threads do within them cannot be a new peak. Who would
- * rise above stops all shares, adds up what there is, raises the peak if that is more, and deals out anew what lies
- * between the sum and the peak. Counting thus costs a lock that nobody else wants, save where the sum is at its highest
- * ever, and there the price is for knowing exactly.
+ * Each thread counts in its own shard. A shard has a bound up to which it may rise without a look at the others, and the
+ * sum of all bounds is at most the peak so far: no counting within the bounds can be a new peak. A thread that would
+ * exceed its bound stops all shards, sums them up, raises the peak if the sum is larger, and distributes the difference
+ * between sum and peak among the bounds again. So counting takes a lock without contention, except while the sum is at
+ * its peak; an exact peak costs that.
  *
- * Invariant: base.now + the bounds of the open shares <= peak, unless stopped. */
+ * Invariant: base.now + the bounds of the open shards <= peak, unless stopped. */
 #ifndef HIPMM_STATISTICS_COUNTERS_H
 #define HIPMM_STATISTICS_COUNTERS_H
 
@@ -22,28 +21,28 @@ struct amount {
   int64_t bytes, count;
 };
 
-/* What a thread has counted; all of it under `busy`. */
-struct share {
+/* The counts of a thread; `busy` protects them all. */
+struct counter_shard {
   _Alignas(THREAD_SLOT_LINE_BYTES) atomic_flag busy;
-  bool used;           /* since the last dealing */
-  uint8_t idle;        /* dealings since it was used */
-  struct amount now;   /* allocated less freed, may be below 0 */
-  struct amount bound; /* of `now`; far below 0 in a share that is not open */
+  bool used;           /* since the last distribution */
+  uint8_t idle;        /* distributions since its last use */
+  struct amount now;   /* allocated minus freed; may be negative */
+  struct amount bound; /* the most that `now` may be; far below 0 in a closed shard */
   struct amount total; /* allocated */
 };
 
-/* Zeroed memory, then counters_open. */
+/* Call counters_open() on zeroed memory. */
 struct counters {
-  struct share shares[THREAD_SLOTS];
-  _Alignas(THREAD_SLOT_LINE_BYTES) atomic_flag lock; /* all below, and which shares are open */
-  uint64_t open;                                     /* a bit for each share */
-  struct amount now, total;                          /* of shares that are not open */
+  struct counter_shard shards[THREAD_SLOTS];
+  _Alignas(THREAD_SLOT_LINE_BYTES) atomic_flag lock; /* all below, and the opening of shards */
+  uint64_t open;                                     /* one bit for each shard */
+  struct amount now, total;                          /* of closed shards */
   struct amount peak;
 };
 
 void counters_open(struct counters *counters);
 
-/* Nobody counts from stop to go. In between, read gives the sums and set makes them these. */
+/* No thread counts between stop and resume. In between, counters_read() gives the sums and counters_set() sets them. */
 struct sums {
   struct amount now, peak, total;
 };
@@ -51,37 +50,37 @@ struct sums {
 void counters_stop(struct counters *counters);
 struct sums counters_read(const struct counters *counters);
 void counters_set(struct counters *counters, struct sums sums);
-void counters_go(struct counters *counters);
+void counters_resume(struct counters *counters);
 
-/* Counts where the share's bound does not allow it. */
-void counters_add_slowly(struct counters *counters, struct share *share, struct amount change, bool is_new);
+/* Counts a change that exceeds the shard's bound. */
+void counters_add_slow(struct counters *counters, struct counter_shard *shard, struct amount change, bool is_new);
 
 /* ---- Counting ---- */
 
-/* Sizes that no memory has wrap round, and back when the upstream has refused them. */
+/* Impossible sizes wrap around, and wrap back when the upstream has refused them. */
 static inline struct amount amount_sum(struct amount one, struct amount other)
 {
   return (struct amount){(int64_t)((uint64_t)one.bytes + (uint64_t)other.bytes), one.count + other.count};
 }
 
-/* The share's lock is held. */
-static inline void share_apply(struct share *share, struct amount change, bool is_new)
+/* The shard's lock is held. */
+static inline void counter_shard_apply(struct counter_shard *shard, struct amount change, bool is_new)
 {
-  share->now = amount_sum(share->now, change);
-  if (is_new) share->total = amount_sum(share->total, change);
-  share->used = true;
+  shard->now = amount_sum(shard->now, change);
+  if (is_new) shard->total = amount_sum(shard->total, change);
+  shard->used = true;
 }
 
-/* `is_new`: an allocation, which the totals have too; not so a free, and a free that is taken back. */
+/* `is_new`: an allocation, which also counts in the totals; not a free, nor the undoing of a free. */
 static inline void counters_add(struct counters *counters, struct amount change, bool is_new)
 {
-  struct share *share = &counters->shares[thread_slot_now()];
-  spin_lock(&share->busy);
-  struct amount after = amount_sum(share->now, change);
-  bool fits = after.bytes <= share->bound.bytes && after.count <= share->bound.count;
-  if (__builtin_expect(fits, 1)) share_apply(share, change, is_new);
-  spin_unlock(&share->busy);
-  if (__builtin_expect(!fits, 0)) counters_add_slowly(counters, share, change, is_new);
+  struct counter_shard *shard = &counters->shards[thread_slot_now()];
+  spin_lock(&shard->busy);
+  struct amount after = amount_sum(shard->now, change);
+  bool fits = after.bytes <= shard->bound.bytes && after.count <= shard->bound.count;
+  if (__builtin_expect(fits, 1)) counter_shard_apply(shard, change, is_new);
+  spin_unlock(&shard->busy);
+  if (__builtin_expect(!fits, 0)) counters_add_slow(counters, shard, change, is_new);
 }
 
 #endif

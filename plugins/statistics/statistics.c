@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* statistics.c: an adaptor that counts requested bytes and allocations: now, at their peak, and in all, in scopes
- * that can be pushed and popped, as RMM does.
+/* statistics.c: an adaptor that counts requested bytes and allocations: now, at their peak, and in all, in scopes that
+ * can be pushed and popped, as in RMM.
  *
- * An allocation is counted after it succeeded, a free before it is passed on (or another thread could be given the
- * memory and count it first, and the peak would lie); a free that the upstream refuses is taken back. All counters are
- * exact under any number of threads (counters.h): the calls count in one order that agrees with what each thread does
- * and sees, the peak is the largest `current` that there was in that order, and a reader sees counters that belong
- * together. */
+ * An allocation counts after it has succeeded. A free counts before it is forwarded: otherwise another thread could
+ * allocate the memory and count it first, and the peak would be too high. A free that the upstream refuses is undone.
+ * All counters are exact under any number of threads (counters.h): the calls count in one order, which agrees with what
+ * each thread does and sees; the peak is the largest `current` in that order; and a reader gets counters of one
+ * moment. */
 #include "counters.h"
 
 #include <hipmm/plugin.h>
 
 enum statistics_value { CURRENT_BYTES, CURRENT_COUNT, PEAK_BYTES, PEAK_COUNT, TOTAL_BYTES, TOTAL_COUNT, N_VALUES };
 
-/* One that others were pushed upon: what it had counted then. */
+/* An enclosing scope: its counters when the inner scope was pushed. */
 struct scope {
   struct sums sums;
   struct scope *parent;
@@ -21,7 +21,7 @@ struct scope {
 
 struct statistics {
   struct counters counters; /* of the innermost scope */
-  struct scope *scopes;     /* those that it was pushed upon, the last first; changes while counters are stopped */
+  struct scope *scopes;     /* the enclosing scopes, innermost first; changes while counters are stopped */
   const struct hipmm_services *services;
   struct hipmm_resource *upstream;
 };
@@ -38,8 +38,8 @@ static void statistics_count_free(struct statistics *statistics, size_t bytes)
   counters_add(&statistics->counters, (struct amount){(int64_t)(0 - bytes), -1}, false);
 }
 
-/* The block was live all the time: what others allocated meanwhile came on top of it, and may be a peak. */
-static void statistics_take_free_back(struct statistics *statistics, size_t bytes)
+/* The block was live all the time: together with what other threads allocated meanwhile it may be a peak. */
+static void statistics_restore_free(struct statistics *statistics, size_t bytes)
 {
   counters_add(&statistics->counters, (struct amount){(int64_t)bytes, 1}, false);
 }
@@ -53,7 +53,7 @@ static enum hipmm_status statistics_allocate(void *self, size_t bytes, size_t al
   return status;
 }
 
-/* NULL is what an allocation of zero bytes gave, and counts as one. */
+/* An allocation of zero bytes gives NULL and counts, so the free of NULL counts too. */
 static enum hipmm_status statistics_deallocate(void *self, void *ptr, size_t bytes, size_t alignment,
                                                hipStream_t stream)
 {
@@ -64,17 +64,18 @@ static enum hipmm_status statistics_deallocate(void *self, void *ptr, size_t byt
   if (status) return status;
   statistics_count_free(statistics, block.bytes);
   status = hipmm_upstream_deallocate(statistics->upstream, ptr, block.bytes, alignment, stream);
-  if (status) statistics_take_free_back(statistics, block.bytes);
+  if (status) statistics_restore_free(statistics, block.bytes);
   return status;
 }
 
 /* ---- Values ---- */
 
 static const struct hipmm_feature statistics_values[N_VALUES] = {
-    [CURRENT_BYTES] = {"current_bytes", "bytes", "Allocated now; negative where older memory was freed in this scope"},
+    [CURRENT_BYTES] = {"current_bytes", "bytes",
+                       "Bytes allocated now; negative if blocks from before the scope were freed in it"},
     [CURRENT_COUNT] = {"current_count", "allocations", "Allocations live now"},
-    [PEAK_BYTES] = {"peak_bytes", "bytes", "The most that was allocated at once"},
-    [PEAK_COUNT] = {"peak_count", "allocations", "The most allocations that were live at once"},
+    [PEAK_BYTES] = {"peak_bytes", "bytes", "The most bytes allocated at once"},
+    [PEAK_COUNT] = {"peak_count", "allocations", "The most allocations live at once"},
     [TOTAL_BYTES] = {"total_bytes", "bytes", "Sum of all allocations"},
     [TOTAL_COUNT] = {"total_count", "allocations", "Number of all allocations"},
 };
@@ -95,7 +96,7 @@ static enum hipmm_status statistics_query(void *self, size_t index, int64_t *val
   int64_t values[N_VALUES];
   counters_stop(&statistics->counters);
   struct sums sums = counters_read(&statistics->counters);
-  counters_go(&statistics->counters);
+  counters_resume(&statistics->counters);
   statistics_values_of(sums, values);
   *value_out = values[index];
   return HIPMM_OK;
@@ -106,8 +107,9 @@ static enum hipmm_status statistics_query(void *self, size_t index, int64_t *val
 enum statistics_action { PUSH, POP };
 
 static const struct hipmm_feature statistics_actions[] = {
-    [PUSH] = {.name = "push", .doc = "Starts a scope: all counters begin again at 0; gives those of the scope before"},
-    [POP] = {.name = "pop", .doc = "Ends a scope: gives its counters and adds them to those of the scope before"},
+    [PUSH] = {.name = "push",
+              .doc = "Starts a scope: all counters begin again at 0. Returns the counters of the enclosing scope"},
+    [POP] = {.name = "pop", .doc = "Ends a scope: returns its counters and adds them to the enclosing scope"},
 };
 
 static enum hipmm_status statistics_push(struct statistics *statistics, int64_t *values_out)
@@ -120,11 +122,11 @@ static enum hipmm_status statistics_push(struct statistics *statistics, int64_t 
   statistics_values_of(scope->sums, values_out);
   statistics->scopes = scope;
   counters_set(&statistics->counters, (struct sums){0});
-  counters_go(&statistics->counters);
+  counters_resume(&statistics->counters);
   return HIPMM_OK;
 }
 
-/* What the child reached at its peak came on top of what the parent had when it was pushed. */
+/* The parent's current amount at the push plus the child's peak may be the parent's new peak. */
 static struct sums statistics_merged(struct sums parent, struct sums child)
 {
   struct amount peak = amount_sum(parent.now, child.peak);
@@ -146,7 +148,7 @@ static enum hipmm_status statistics_pop(struct statistics *statistics, int64_t *
     statistics->scopes = scope->parent;
     counters_set(&statistics->counters, statistics_merged(scope->sums, sums));
   }
-  counters_go(&statistics->counters);
+  counters_resume(&statistics->counters);
   if (!scope)
     return services->fail(services, HIPMM_E_STATE, NULL, "cannot pop the last counter pair: nothing was pushed");
   services->host_free(services, scope, sizeof *scope);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* system.c: a source of plain host memory for devices that can use all of it (pageable memory access, as on MI300A or
- * Grace Hopper). A device may still be using the memory when it is freed: the stream is waited for. */
+/* system.c: a source of pageable host memory for devices that can access all of it, as on MI300A or Grace Hopper. A free
+ * waits for its stream, since the device may still use the memory. */
 #include "../common/source.h"
 
 static enum hipmm_status system_create(const struct hipmm_services *services, const void *options,
@@ -25,7 +25,7 @@ HIPMM_EXPORT extern const struct hipmm_plugin system_LTX_hipmm_plugin;
 
 const struct hipmm_plugin system_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,         .type = "system",
-    .version = "1.0",          .doc = "Plain host memory, on systems where devices can use all of it",
+    .version = "1.0",          .doc = "Pageable host memory, on systems whose devices can access all of it",
     .role = HIPMM_ROLE_SOURCE, .flags = HIPMM_PLUGIN_HOST_MEMORY,
     .ops = &system_ops,        .create = system_create,
     .destroy = source_destroy,

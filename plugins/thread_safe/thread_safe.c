@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* thread_safe.c: an adaptor that lets one thread at a time into its upstream, for an upstream that does not allow more.
- * Every type that comes with hipmm does, and the core serialises the plugins that say they do not: this is for a plugin
- * that errs about itself, and for narrowing down where a race is. It guards the calls that come through it. */
+/* thread_safe.c: an adaptor that admits one thread at a time to its upstream. Every type of hipmm is thread-safe, and the
+ * core serialises plugins that declare that they are not. So this is for a plugin with a wrong declaration, and for
+ * locating a race. It protects only the calls that come through it. */
 #include "../../core/base/cancel.h"
 #include "../common/biased_lock.h"
 
@@ -84,7 +84,7 @@ const struct hipmm_plugin thread_safe_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
     .type = "thread_safe",
     .version = "1.0",
-    .doc = "Lets one thread at a time into its upstream",
+    .doc = "Admits one thread at a time to its upstream",
     .role = HIPMM_ROLE_ADAPTOR,
     .min_upstreams = 1,
     .max_upstreams = 1,

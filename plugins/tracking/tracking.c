@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* tracking.c: an adaptor that keeps a list of what is allocated through it, on request with the stack trace of each
- * allocation, and says at the end what was never freed.
+/* tracking.c: an adaptor that keeps a list of all live allocations, optionally with stack traces, and reports at the end
+ * what was never freed.
  *
- * Unlike RMM's, which passes them on, it refuses a free of what it does not know and a free with a wrong size; both are
- * written to the log as well. Zero bytes are not listed. */
+ * It refuses a free of an unknown pointer and a free with a wrong size, and writes both to the log; RMM's adaptor
+ * forwards them. Requests of zero bytes are not listed. */
+#include "../../core/base/text.h"
 #include "../common/live_blocks.h"
 #include "../common/stack_traces.h"
 
@@ -30,7 +31,7 @@ struct tracking_record {
   uint64_t trace; /* its number; 0: none */
 };
 
-/* ---- Who ---- */
+/* ---- Stack traces ---- */
 
 static uint32_t tracking_trace(struct tracking *tracking, const void *from)
 {
@@ -48,23 +49,23 @@ static void tracking_log_trace(struct tracking *tracking, const void *from)
 
 /* ---- Allocating ---- */
 
-/* An address that is listed already was freed behind our back. */
-static void tracking_note_replaced(struct tracking *tracking, const struct tracking_record *replaced)
+/* The address was in the list: its block was freed without this resource. */
+static void tracking_report_replaced(struct tracking *tracking, const struct tracking_record *replaced)
 {
   if (!replaced->block.ptr) return;
   tracking->services->log(tracking->services, HIPMM_LOG_WARNING,
-                          "%p (%zu bytes, allocation %llu) was freed past this resource: it is allocated anew",
+                          "%p (%zu bytes, allocation %llu) was freed without this resource and is allocated again",
                           replaced->block.ptr, replaced->block.bytes, (unsigned long long)replaced->block.number);
   stack_traces_drop(&tracking->traces, (uint32_t)replaced->trace);
 }
 
-static enum hipmm_status tracking_note(struct tracking *tracking, void *ptr, size_t bytes, hipStream_t stream,
-                                       const void *from)
+static enum hipmm_status tracking_add(struct tracking *tracking, void *ptr, size_t bytes, hipStream_t stream,
+                                      const void *from)
 {
   struct tracking_record record = {{ptr, bytes, live_blocks_next_number(&tracking->live), stream}, 0}, replaced;
   record.trace = tracking_trace(tracking, from);
   if (live_blocks_insert(&tracking->live, &record, &replaced)) {
-    tracking_note_replaced(tracking, &replaced);
+    tracking_report_replaced(tracking, &replaced);
     return HIPMM_OK;
   }
   stack_traces_drop(&tracking->traces, (uint32_t)record.trace);
@@ -78,7 +79,7 @@ static enum hipmm_status tracking_allocate(void *self, size_t bytes, size_t alig
   void *ptr = NULL;
   enum hipmm_status status = hipmm_upstream_allocate(tracking->upstream, bytes, alignment, stream, &ptr);
   if (!status && ptr) {
-    status = tracking_note(tracking, ptr, bytes, stream, __builtin_return_address(0));
+    status = tracking_add(tracking, ptr, bytes, stream, __builtin_return_address(0));
     if (status) hipmm_upstream_deallocate(tracking->upstream, ptr, bytes, alignment, stream);
   }
   if (!status) *ptr_out = ptr;
@@ -97,8 +98,8 @@ static void tracking_log_refusal(struct tracking *tracking, enum hipmm_status st
                   bytes, block->bytes);
   else
     services->log(services, HIPMM_LOG_WARNING,
-                  "%p is freed with %zu bytes and is not tracked: refused; %lld allocations are outstanding", ptr,
-                  bytes, (long long)live_blocks_count(&tracking->live).count);
+                  "%p is freed with %zu bytes and is not tracked: refused; allocations outstanding: %lld", ptr, bytes,
+                  (long long)live_blocks_count(&tracking->live).count);
 }
 
 static enum hipmm_status tracking_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
@@ -124,7 +125,7 @@ static enum hipmm_status tracking_deallocate(void *self, void *ptr, size_t bytes
 
 /* ---- The list ---- */
 
-/* Where a list goes to: the log, or a text for the program. */
+/* The destination of a list: the log, or a function of the program. */
 struct tracking_output {
   void (*write)(void *closure, const char *line);
   void *closure;
@@ -148,8 +149,8 @@ static void tracking_write_list(struct tracking *tracking, const struct live_blo
   const struct tracking_record *records = (const void *)list->records;
   size_t bytes = 0;
   for (size_t i = 0; i < list->count; i++) bytes += records[i].block.bytes;
-  tracking_write(output, "device %d: %zu allocations are outstanding, %zu bytes", tracking->services->device,
-                 list->count, bytes);
+  tracking_write(output, "device %d: %zu allocation%s outstanding, %zu byte%s", tracking->services->device, list->count,
+                 text_plural(list->count), bytes, text_plural(bytes));
   for (size_t i = 0; i < list->count && i < output->most; i++) {
     tracking_write(output, "%p: %zu B (allocation %llu, stream %p)%s", records[i].block.ptr, records[i].block.bytes,
                    (unsigned long long)records[i].block.number, (void *)records[i].block.stream,
@@ -160,7 +161,7 @@ static void tracking_write_list(struct tracking *tracking, const struct live_blo
     tracking_write(output, "and %zu more (see most_reported)", list->count - output->most);
 }
 
-/* What is freed meanwhile by other threads may appear with another's trace, or with none. */
+/* A block that another thread frees meanwhile may appear with a wrong trace or without one. */
 static enum hipmm_status tracking_write_outstanding(struct tracking *tracking, const struct tracking_output *output)
 {
   const struct hipmm_services *services = tracking->services;
@@ -204,11 +205,11 @@ static enum hipmm_status tracking_find(void *self, const void *ptr, struct hipmm
   return live_blocks_find_block(&tracking->live, ptr, block_out);
 }
 
-static enum hipmm_status tracking_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent),
+static enum hipmm_status tracking_visit(void *self, void (*visitor)(void *closure, const struct hipmm_extent *extent),
                                         void *closure)
 {
   struct tracking *tracking = self;
-  return live_blocks_visit(&tracking->live, see, closure);
+  return live_blocks_visit(&tracking->live, visitor, closure);
 }
 
 /* ---- Values and actions ---- */
@@ -216,10 +217,10 @@ static enum hipmm_status tracking_visit(void *self, void (*see)(void *closure, c
 enum tracking_value { OUTSTANDING_BYTES, OUTSTANDING_COUNT, TOTAL_COUNT, REFUSED_FREES, METADATA_BYTES, N_VALUES };
 
 static const struct hipmm_feature tracking_values[N_VALUES] = {
-    [OUTSTANDING_BYTES] = {"outstanding_bytes", "bytes", "Allocated now, as requested"},
-    [OUTSTANDING_COUNT] = {"outstanding_count", "allocations", "Allocated now"},
-    [TOTAL_COUNT] = {"total_count", "allocations", "Allocated so far; the number of the last one"},
-    [REFUSED_FREES] = {"refused_frees", "frees", "Frees of what is not tracked, or with a wrong size"},
+    [OUTSTANDING_BYTES] = {"outstanding_bytes", "bytes", "Bytes allocated now, as requested"},
+    [OUTSTANDING_COUNT] = {"outstanding_count", "allocations", "Allocations live now"},
+    [TOTAL_COUNT] = {"total_count", "allocations", "Allocations so far; the number of the latest one"},
+    [REFUSED_FREES] = {"refused_frees", "frees", "Refused frees: unknown pointers and wrong sizes"},
     [METADATA_BYTES] = {"metadata_bytes", "bytes", "Host memory for the list and the traces"},
 };
 
@@ -250,7 +251,7 @@ static enum hipmm_status tracking_trim(void *self, size_t keep_bytes)
 }
 
 static const struct hipmm_feature tracking_actions[] = {
-    {.name = "log_outstanding", .doc = "Writes the list of what is allocated now to the log, oldest first"},
+    {.name = "log_outstanding", .doc = "Writes the list of live allocations to the log, oldest first"},
 };
 
 /* There is one action. */
@@ -309,7 +310,7 @@ static const struct hipmm_option tracking_option_table[] = {
      .flags = HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct tracking_options, capture_stacks),
      .initial = "false",
-     .doc = "Take a stack trace of each allocation, for the list; costs microseconds"},
+     .doc = "Record a stack trace of each allocation, for the list; costs microseconds"},
     {.name = "stack_depth",
      .type = HIPMM_OPTION_INTEGER,
      .flags = HIPMM_OPTION_RELOADABLE,
@@ -325,14 +326,14 @@ static const struct hipmm_option tracking_option_table[] = {
      .offset = offsetof(struct tracking_options, most_reported),
      .initial = "100",
      .unit = "allocations",
-     .doc = "The most allocations that a list in the log names, oldest first; the others are only counted",
+     .doc = "The most allocations that a list in the log names, oldest first; the rest is only counted",
      .minimum = "0"},
     {.name = "report_at_end",
      .type = HIPMM_OPTION_BOOL,
      .flags = HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct tracking_options, report_at_end),
      .initial = "true",
-     .doc = "Write the list to the log when the stack is taken down with allocations outstanding"},
+     .doc = "Write the list to the log if allocations are outstanding when the stack is destroyed"},
 };
 
 static const struct hipmm_ops tracking_ops = {
@@ -354,7 +355,7 @@ const struct hipmm_plugin tracking_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
     .type = "tracking",
     .version = "1.0",
-    .doc = "Keeps a list of what is allocated, with stack traces on request, and says what was never freed",
+    .doc = "Keeps a list of all live allocations, optionally with stack traces, and reports what was never freed",
     .role = HIPMM_ROLE_ADAPTOR,
     .min_upstreams = 1,
     .max_upstreams = 1,

@@ -33,7 +33,7 @@ static int64_t now_ns(void)
   return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-/* The compiler would leave out a malloc that is freed unused. */
+/* Keeps the compiler from removing a malloc whose block is never used. */
 static void *take(size_t bytes)
 {
   void *ptr = malloc(bytes);
@@ -91,7 +91,7 @@ static void *walk(void *closure)
   return NULL;
 }
 
-/* Nobody waits for threads that were never started: the process ends. */
+/* The process ends, so threads already started need no end of their own. */
 static int run(const struct bench_plan *plan)
 {
   static struct walker walkers[MOST_THREADS];

@@ -83,7 +83,7 @@ static void fail(const char *message)
   exit(EXIT_FAILURE);
 }
 
-/* Everything of our own is touched, so that the process grows by what the pool touches. */
+/* Touches all own memory, so that the process grows only by what the pool touches. */
 static void member_prepare(struct member *member)
 {
   member->blocks = malloc(member->plan->live * sizeof *member->blocks);

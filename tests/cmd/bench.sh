@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# hipmm bench: every workload runs and counts what it should, every option is checked, failures are told. No time is
-# judged here: see bench_counts.sh for what can be without noise.
+# hipmm bench: every workload runs and counts right, every option is checked, failures are reported. Times are not
+# tested; bench_counts.sh tests counts, which have no noise.
 . "${top_srcdir:?set it to the source folder}/tests/cmd/common.sh"
 HIPMM_RUNTIME=software
 HIPMM_LOG=error
@@ -60,7 +60,7 @@ for workload in pair cross "random --dist uniform --max-size 64k" "handoff --str
   [ "$done_calls" -ge "$(number ops)" ] || fail "$workload: $done_calls calls for $(number ops) operations"
 done
 
-# What is asked for at most.
+# The peak of requested bytes.
 run 0 bench --json $quick --workload pair --size 3k --threads 2
 is peak_requested_bytes 6144
 run 0 bench --json $quick --workload cross --size 1.5KiB --live 7 --streams 3
@@ -77,7 +77,7 @@ run 0 bench --json $quick --workload random --dist fixed --size 1024 --live 100 
 more_than peak_requested_bytes 204799
 [ "$(number peak_requested_bytes)" -le 409600 ] || fail "more was live than may be"
 
-# replay: cold and warm, and what the log says of itself.
+# replay: cold and warm passes, and oddities of the log.
 printf '1,t,allocate,0x100,4096,0x0\n1,t,allocate,0x200,8192,0x7f00\n1,t,free,0x100,4096,0x0\n' >leaky.csv
 run 0 bench --json $quick --config device.json --workload replay --trace leaky.csv
 names=$(sed -n 's/^  "\([a-z0-9_]*\)":.*/\1/p' "$work/out" | tr '\n' ' ')
@@ -97,7 +97,7 @@ says '^hipmm: empty.csv: nothing to replay: the log has no event$'
 run 1 bench --workload replay --trace nowhere.csv
 says '^hipmm: nowhere.csv: No such file or directory$'
 
-# Failures are counted, told, and no reason to stop.
+# Failures are counted and reported, and do not stop the run.
 echo '{ "stack": [{ "type": "limiting", "limit": "64KiB" }, "device"] }' >limited.json
 for workload in "pair --size 65k" "cross --live 2" "random --live 200" "handoff --size 1m" \
   "random --threads 2 --streams 2 --live 100000 --dist fixed --size 1g"; do
@@ -109,7 +109,7 @@ for workload in "pair --size 65k" "cross --live 2" "random --live 200" "handoff 
   prints '^First failure: .*limit'
 done
 
-# In words.
+# As text.
 run 0 bench $quick --workload pair
 prints '^pair, 1 thread, through hipmm.json on the runtime software$'
 prints '^  mean  *[0-9.]* ns  an operation$'
@@ -135,7 +135,7 @@ says '^hipmm: bench: nowhere.json: cannot be read'
 run 1 bench $quick --workload pair --config nowhere.json
 says '^hipmm: bench: nowhere.json: cannot be read'
 
-# refuses PATTERN ARGUMENT...: wrong usage, said
+# refuses PATTERN ARGUMENT...: wrong usage, with a message
 refuses() {
   pattern=$1
   shift

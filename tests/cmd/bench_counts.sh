@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# What the default stack's speed rests on and what no noise can hide: calls of the HIP API, instructions, and how they
-# grow. Never a time. Instructions are counted by callgrind, between the two functions that begin and end bench's
-# measured part, in the calls of hipmm_allocate and hipmm_deallocate with all that they lead to.
+# The speed of the default stack in counts, which have no noise: calls of the HIP API, instructions, and how both grow.
+# Callgrind counts the instructions of hipmm_allocate and hipmm_deallocate and of all that they call, between the two
+# functions that begin and end bench's measured part.
 . "${top_srcdir:?set it to the source folder}/tests/cmd/common.sh"
 HIPMM_RUNTIME=software
 HIPMM_LOG=error
@@ -36,7 +36,7 @@ while read -r name count; do
   [ $((count * operations_per_call)) -le "$ops" ] || fail "random: $count calls of $name in $ops operations"
 done <"$work/calls"
 
-# The same counters see what they are there for: without a pool every operation is a call.
+# The counters work: without a pool every operation is a call.
 echo '{ "stack": ["device"] }' >device.json
 run 0 bench --json --config device.json --workload pair --seconds 0.02
 ops=$(number ops)

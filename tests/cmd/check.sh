@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# hipmm check: the form of its output and its exit statuses. Which mistakes there are is tests/graphs' business.
+# hipmm check: the form of its output and its exit statuses. tests/graphs tests the mistakes themselves.
 . "${top_srcdir:?set it to the source folder}/tests/cmd/common.sh"
 
 run 0 check "$here/graphs/branches.json"
@@ -19,7 +19,7 @@ prints '^/nowhere/hipmm.json: 1 mistake$'
 run 1 check "$work"
 prints 'Is a directory'
 
-# A plugin that claims more than it has is a mistake, and no crash.
+# A plugin whose descriptor claims too much is a mistake in the graph, not a crash.
 echo '{ "stack": ["claims", "device"] }' >claims.json
 HIPMM_PLUGIN_PATH=$top_builddir/tests/bad/.libs:$HIPMM_PLUGIN_PATH run 1 check claims.json
 prints 'claims.so: its option table, said to have 1000000 rows'
@@ -27,7 +27,7 @@ HIPMM_PLUGIN_PATH=$top_builddir/tests/bad/.libs run 0 plugins
 prints 'claims.so: its option table, said to'
 rm claims.json
 
-# The file that a program would get.
+# The file that hipmm_init() would read.
 run 2 check
 says '^hipmm: check: no graph file found'
 cp "$here/graphs/stack.json" hipmm.json

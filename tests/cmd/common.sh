@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
-# What the tests of the command share; sourced. Each check says what it looked at, and `finish` ends the script with the
-# number of those that did not hold.
+# What the tests of the command share; sourced. Each check prints what it found, and `finish` ends the script with the
+# number of failed checks.
 
 : "${top_builddir:?set it to the build folder}" "${top_srcdir:?set it to the source folder}"
 here=$top_srcdir/tests/cmd

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# hipmm describe, plugins and schema: what is told of plugins, good, bad and missing.
+# hipmm describe, plugins and schema: their output for plugins that are good, bad and missing.
 . "${top_srcdir:?set it to the source folder}/tests/cmd/common.sh"
 
 run 0 describe sample
@@ -24,7 +24,7 @@ says '^hipmm: describe: unknown type "sampel"; did you mean "sample"?$'
 run 2 describe quux
 says '^hipmm: describe: unknown type "quux"; `hipmm describe` lists those found$'
 
-# A plugin that cannot be loaded is told of, not passed over.
+# A plugin that cannot be loaded is listed, not skipped.
 mkdir bad
 echo "no ELF" >bad/broken.so
 cp "$top_builddir/tests/cmd/.libs/sample.so" bad

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# What the default stack holds from the driver at most, over what real programs ask for at most: in the first pass, and in
-# later ones, in which nothing may creep.
+# The peak of memory held from the driver over the peak of memory requested by real programs: in the first pass, and in
+# later ones, where it must not grow.
 . "${top_srcdir:?set it to the source folder}/tests/cmd/common.sh"
 HIPMM_RUNTIME=software
 HIPMM_SOFTWARE=memory=64GiB
@@ -32,8 +32,8 @@ holds_at_most resnet50_train 1.01
 holds_at_most gpt2_steps 1.01
 holds_at_most cupy_frames 1.06
 
-# Of a runtime that is named by its path nobody knows that it can map a piece twice: a pool that is to map all the same
-# would have to wait before it moves one, and grows first.
+# hipmm does not know whether a runtime named by its path can map a chunk twice. A pool with "growth": "mapped" would have
+# to wait before it moves a chunk, so it grows first.
 config=mapped.json
 HIPMM_RUNTIME=$(realpath "$top_builddir/plugins/runtimes/software/.libs/software.so")
 holds_at_most resnet50_train 1.03

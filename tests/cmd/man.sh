@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The manual pages: that what the command knows is in them, all of it, and that roff reads them without complaint.
-# `plugins` is the list of plugins that were built.
+# The manual pages: they document every sub-command, type and variable, and roff accepts them. `plugins` is the list of
+# plugins that were built.
 . "${top_srcdir:?set it to the source folder}/tests/cmd/common.sh"
 : "${plugins:?set it to the list of plugins}"
 pages=$top_builddir/doc/man
@@ -18,7 +18,7 @@ has() {
   grep -qF -- "$1" "$work/section" || fail "the manual lacks $2"
 }
 
-# reads FILE: roff has nothing to say, and the file is ASCII
+# reads FILE: roff prints no warning, and the file is ASCII
 reads() {
   [ -s "$1" ] || fail "$1 is missing or empty"
   ! grep -n '[^ -~]' "$1" || fail "$1 is not ASCII"
@@ -46,7 +46,7 @@ while read -r command; do
     has ".B $(echo "$option" | sed 's/-/\\-/g')" "$option of hipmm $command"
   done
 done <"$work/commands"
-for variable in $(sed -n 's/.*environment_get("\([A-Z_]*\)").*/\1/p' "$top_srcdir"/core/*.c); do
+for variable in $(sed -n 's/.*environment_get("\([A-Z_]*\)").*/\1/p' "$top_srcdir"/core/*.c "$top_srcdir"/core/*/*.c); do
   grep -q "^\.B $variable\$" "$pages/hipmm.1" || fail "hipmm.1 lacks the environment variable $variable"
 done
 
@@ -71,7 +71,7 @@ for key in '$schema' version runtime plugin_path resources devices stack; do
   grep -q "^\.B $key\$" "$pages/hipmm.json.5" || fail "hipmm.json.5 lacks the key $key"
 done
 
-# Other plugins explain themselves in the same way; all at once too.
+# Other plugins get a page in the same way; so do all at once.
 HIPMM_PLUGIN_PATH=$top_builddir/tests/cmd/.libs:$top_builddir/plugins
 run 0 describe --man sample
 prints '^\.SS sample$'

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# hipmm replay: what it counts, what it makes of odd logs, and real programs' logs through a real stack.
+# hipmm replay: its counts, odd logs, and logs of real programs through a real stack.
 . "${top_srcdir:?set it to the source folder}/tests/cmd/common.sh"
 HIPMM_RUNTIME=software
 HIPMM_LOG=error
@@ -64,7 +64,7 @@ is ns_per_op null
 is overhead null
 run 0 replay empty.csv
 
-# Zero bytes are no memory, and their frees no strangers.
+# An allocation of zero bytes has no memory, and its free is not unmatched.
 printf '1,t,allocate,(nil),0,0x0\n1,t,allocate,0x0,0,0\n1,t,free,0,0,0x1\n1,t,free,(nil),0,0x2\n' >zero.csv
 run 0 replay --json zero.csv
 is allocations 2
@@ -87,7 +87,7 @@ is live_at_end 2
 is peak_requested_bytes 2097152
 is peak_reserved_bytes 2097152
 
-# Failures: each is counted once however often it comes, frees of what failed are skipped.
+# Each failing event counts once over all passes; the frees of failed allocations are skipped.
 printf '1,t,allocate,0x100,4096,0x0\n1,t,allocate,0x200,9999999999999,0x0\n1,t,free,0x200,9999999999999,0x0\n' >large.csv
 printf '1,t,allocate,0x300,8888888888888,0x0\n1,t,free,0x100,4096,0x0\n1,t,free,0x300,8888888888888,0x0\n' >>large.csv
 run 1 replay --json --repeat 3 large.csv

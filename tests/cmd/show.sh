@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# hipmm show: the tree, to the letter.
+# hipmm show: the exact output.
 . "${top_srcdir:?set it to the source folder}/tests/cmd/common.sh"
 
 run 0 show "$here/graphs/branches.json"
@@ -11,13 +11,13 @@ same show-branches.json
 run 0 show "$here/graphs/stack.json"
 same show-stack.txt
 
-# No file at all: what a program would get.
+# Without a file: the graph that a program would get.
 HIPMM_RUNTIME=software run 0 show
 prints '^graph    none found: a plain `device` for every device$'
 prints '^runtime  software'
 prints '^device'
 
-# The graph is good though its runtime cannot be had here: said, and not a failure.
+# A runtime that is missing here is reported, and is not a failure.
 echo '{ "runtime": "/nowhere/libhip.so", "stack": ["device"] }' >hipmm.json
 run 0 show
 prints '^runtime  none: '

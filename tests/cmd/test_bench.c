@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_bench.c: what `hipmm bench` draws before it measures, and what it makes of the times that it took. */
+/* test_bench.c: the random steps of `hipmm bench`, and its statistics of times. */
 #include "../../core/cmd/bench/draw.h"
 
 #include <math.h>
@@ -32,7 +32,7 @@ static void expect_steps(const struct bench_step *expected, size_t n)
   }
 }
 
-/* Figures of other allocators were taken with these very steps. */
+/* doc/performance.md compares allocators on these very steps. */
 static void draws_the_same_steps_everywhere(void **state)
 {
   (void)state;

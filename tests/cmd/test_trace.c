@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_trace.c: the reader of allocation logs: what it makes of good ones, and what it says of bad ones. */
+/* test_trace.c: the reader of allocation logs: events of good logs, messages about bad ones. */
 #include "../../core/cmd/trace/pointer_map.h"
 #include "../../core/cmd/trace/trace.h"
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The command's manners: help, versions, slips of the pen, and outputs that cannot be written.
+# All sub-commands: help, versions, mistyped words, and outputs that cannot be written.
 . "${top_srcdir:?set it to the source folder}/tests/cmd/common.sh"
 
 run 0
@@ -68,7 +68,7 @@ for name in "$(printf 'n\302\2332J\2332J.json')" "$(printf 'n\302\2332J.json')";
   done
 done
 
-# What cannot be written is an error, and not a crash. (/dev/full is Linux's.)
+# A failed write is an error, not a crash. (Only Linux has /dev/full.)
 if [ -w /dev/full ]; then
   for words in --help --version "describe sample" "describe --json sample" "describe --man sample" plugins "plugins --json" \
     "show $here/graphs/stack.json" "check $here/graphs/stack.json" "check --json $here/graphs/stack.json" schema; do
@@ -91,7 +91,7 @@ case $(cat "$work/status") in
 *) fail "a closed pipe ends hipmm with $(cat "$work/status")" ;;
 esac
 
-# No colour but on a terminal.
+# Colour only on a terminal.
 for words in --help plugins "describe sample" "show $here/graphs/stack.json" "check $here/graphs/stack.json"; do
   # shellcheck disable=SC2086 # words are words
   TERM=xterm run 0 $words

@@ -70,6 +70,22 @@ static void leaves_small_ones_alone(void **state)
   assert_int_equal(fixture_held_bytes(), 0);
 }
 
+static void gives_records_back_when_trimmed(void **state)
+{
+  enum { BLOCKS = 20000, KEPT = 10 };
+  static void *ptrs[BLOCKS];
+  (void)state;
+  fixture_start("'stack': ['aligned', 'pool', 'device']");
+  int64_t before = fixture_value("aligned", "metadata_bytes");
+  for (int i = 0; i < BLOCKS; i++) ptrs[i] = fixture_allocate(300, NULL);
+  int64_t full = fixture_value("aligned", "metadata_bytes");
+  for (int i = KEPT; i < BLOCKS; i++) fixture_free(ptrs[i], 300, NULL);
+  assert_ok(hipmm_resource_trim(fixture_resource("aligned"), 0));
+  assert_in_range(fixture_value("aligned", "metadata_bytes"), 1, before + full / 16);
+  assert_int_equal(fixture_value("aligned", "allocated_count"), KEPT);
+  for (int i = 0; i < KEPT; i++) fixture_free(ptrs[i], 300, NULL);
+}
+
 static void passes_through_what_needs_nothing(void **state)
 {
   (void)state;
@@ -199,11 +215,17 @@ static const struct behaviour_stack stacks[] = {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 static const struct CMUnitTest others[] = {
-    TEST(aligns_to_what_it_is_told_to),   TEST(asks_for_as_much_as_rmm),
-    TEST(leaves_small_ones_alone),        TEST(passes_through_what_needs_nothing),
-    TEST(finds_blocks_by_their_address),  TEST(refuses_the_upstreams_addresses),
-    TEST(refuses_what_would_overflow),    TEST(keeps_what_the_upstream_does_not_take_back),
-    TEST(takes_new_options_while_in_use), TEST(refuses_bad_options),
+    TEST(aligns_to_what_it_is_told_to),
+    TEST(asks_for_as_much_as_rmm),
+    TEST(leaves_small_ones_alone),
+    TEST(gives_records_back_when_trimmed),
+    TEST(passes_through_what_needs_nothing),
+    TEST(finds_blocks_by_their_address),
+    TEST(refuses_the_upstreams_addresses),
+    TEST(refuses_what_would_overflow),
+    TEST(keeps_what_the_upstream_does_not_take_back),
+    TEST(takes_new_options_while_in_use),
+    TEST(refuses_bad_options),
     TEST(loses_nothing_whatever_fails),
 };
 

@@ -142,7 +142,7 @@ static void refuses_a_pool_of_another_device(void **state)
   register_pool(pool);
   assert_status(hipmm_get_device_resource(1, &resource), HIPMM_E_CONFIG);
   assert_message("/resources/view/pool_handle");
-  assert_message("is no pool of device 1 that can be allocated from (hipDeviceSetMemPool: hipErrorInvalid");
+  assert_message("is not a pool of device 1 that allows allocations (hipDeviceSetMemPool: hipErrorInvalid");
   assert_int_equal(fixture_hip()->DeviceGetMemPool(&current, 1), 0);
   assert_ptr_equal(current, default_pool(1));
   assert_int_equal(fixture_hip()->GetLastError(), 0);

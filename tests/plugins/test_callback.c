@@ -289,14 +289,14 @@ static void refuses_what_the_program_does_wrong(void **state)
 {
   (void)state;
   static const struct mistake_row rows[] = {
-      {RETURNS_NULL, HIPMM_E_OUT_OF_MEMORY, "returned NULL for 1000 bytes, and no error"},
+      {RETURNS_NULL, HIPMM_E_OUT_OF_MEMORY, "returned NULL and no error for 1000 bytes"},
       {MISALIGNED, HIPMM_E_ARGUMENT, "is not aligned to 256 bytes"},
       {THE_SAME_AGAIN, HIPMM_E_ARGUMENT, "overlaps memory in use"},
       {INSIDE_ANOTHER, HIPMM_E_ARGUMENT, "overlaps memory in use"},
       {AROUND_ANOTHER, HIPMM_E_ARGUMENT, "overlaps memory in use"},
       {BEYOND_ALL, HIPMM_E_ARGUMENT, "beyond the end of all addresses"},
       {OUT_OF_MEMORY, HIPMM_E_OUT_OF_MEMORY, "refused 1000 bytes (status -30)"},
-      {NO_STATUS, HIPMM_E_ARGUMENT, "no status of hipmm's"},
+      {NO_STATUS, HIPMM_E_ARGUMENT, "not a status of hipmm"},
   };
   start();
   program.another = fixture_allocate(5000, NULL);

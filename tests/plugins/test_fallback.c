@@ -83,6 +83,24 @@ static void asks_them_in_the_order_of_the_graph(void **state)
   }
 }
 
+static void gives_records_back_when_trimmed(void **state)
+{
+  enum { BLOCKS = 20000, KEPT = 10 };
+  static void *ptrs[BLOCKS];
+  (void)state;
+  fixture_start("'resources': {'top': {'type': 'fallback', 'upstream': ['limit', 'pool']}, "
+                "'limit': {'type': 'limiting', 'limit': 0, 'upstream': 'memory'}, "
+                "'pool': {'type': 'pool', 'upstream': 'memory'}, " MEMORY "}");
+  int64_t before = fixture_value("top", "metadata_bytes");
+  for (int i = 0; i < BLOCKS; i++) ptrs[i] = fixture_allocate(300, NULL);
+  int64_t full = fixture_value("top", "metadata_bytes");
+  for (int i = KEPT; i < BLOCKS; i++) fixture_free(ptrs[i], 300, NULL);
+  assert_ok(hipmm_resource_trim(fixture_resource("top"), 0));
+  assert_in_range(fixture_value("top", "metadata_bytes"), 1, before + full / 16);
+  assert_int_equal(fixture_value("top", "live_fallback_count"), KEPT);
+  for (int i = 0; i < KEPT; i++) fixture_free(ptrs[i], 300, NULL);
+}
+
 static void falls_back_when_the_device_is_full(void **state)
 {
   (void)state;
@@ -388,6 +406,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
       TEST(serves_from_the_first_that_is_not_short),
       TEST(asks_them_in_the_order_of_the_graph),
+      TEST(gives_records_back_when_trimmed),
       TEST(falls_back_when_the_device_is_full),
       TEST(passes_other_failures_on),
       TEST(serves_alignments_that_the_others_cannot),

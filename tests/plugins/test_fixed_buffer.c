@@ -126,11 +126,11 @@ static void gives_all_of_it_and_no_more(void **state)
   start();
   void *all = take(REGION, NULL);
   assert_status(hipmm_allocate(program.resource, 1, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
-  assert_message("cannot allocate 1 byte: of the region 0 bytes are free");
+  assert_message("cannot allocate 1 byte: 0 bytes of the region are free");
   assert_ptr_equal(ptr, (void *)1);
   give(all, REGION, NULL);
   assert_status(hipmm_allocate(program.resource, REGION + 1, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
-  assert_message("of the region 1 MiB are free, in pieces of at most 1 MiB");
+  assert_message("1 MiB of the region are free, in ranges of at most 1 MiB");
   give(take(REGION, NULL), REGION, NULL);
 }
 
@@ -301,7 +301,7 @@ static void refuses_regions_that_it_cannot_use(void **state)
   (void)state;
   static _Alignas(4096) char page[4096];
   static const struct region_row rows[] = {
-      {0, 255, "the region has 255 bytes; register 256 at least"},
+      {0, 255, "the region has 255 bytes; register at least 256"},
       {1, 4000, "not aligned to 256 bytes; register it 255 bytes later"},
       {128, 3000, "register it 128 bytes later"},
       {0, 256, NULL},

@@ -346,8 +346,41 @@ static void keeps_nothing_for_what_it_refused(void **state)
   fixture_free(block, 8 * MIB, NULL);
 }
 
+static void leave_allocated(size_t freed_bytes, size_t live_bytes)
+{
+  fixture_start("'stack': ['pool', 'device']");
+  fixture_free(fixture_allocate(freed_bytes, NULL), freed_bytes, NULL);
+  fixture_allocate(live_bytes, NULL);
+  logged();
+  assert_ok(hipmm_finalize());
+}
+
+/* A block that comes from a thread's cache was counted by the pool with the size of the block's first use. */
+static void tells_what_is_left_allocated(void **state)
+{
+  (void)state;
+  leave_allocated(10000, 1000);
+  assert_contains(logged(), "pool: destroyed with 1 block (1000 bytes) still allocated");
+  leave_allocated(1024, 1000);
+  assert_contains(logged(), "pool: destroyed with 1 block (1000 bytes) still allocated");
+  fixture_start("'stack': ['pool', 'device']");
+  void *first = fixture_allocate(1000, NULL);
+  fixture_allocate(10000, NULL);
+  fixture_free(first, 1000, NULL);
+  fixture_allocate(999, NULL);
+  logged();
+  assert_ok(hipmm_finalize());
+  assert_contains(logged(), "pool: destroyed with 2 blocks (10999 bytes) still allocated");
+  fixture_start("'stack': ['pool', 'device']");
+  fixture_free(fixture_allocate(10000, NULL), 10000, NULL);
+  logged();
+  assert_ok(hipmm_finalize());
+  assert_null(strstr(logged(), "still allocated"));
+}
+
 int main(void)
 {
+  log_to_file("warning");
   const struct CMUnitTest tests[] = {
       BOTH(gives_aligned_memory_that_keeps_its_data),
       BOTH(aligns_up_to_4_mib),
@@ -361,6 +394,7 @@ int main(void)
       BOTH(refuses_a_second_free),
       BOTH(keeps_devices_apart),
       ONCE(keeps_nothing_for_what_it_refused),
+      ONCE(tells_what_is_left_allocated),
       ONCE(keeps_its_limits_over_pinned_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,7 +41,7 @@ static void lists_what_is_allocated(void **state)
   assert_int_equal(fixture_value("tracking", "outstanding_count"), 2);
   assert_int_equal(fixture_value("tracking", "total_count"), 3);
   const char *text = listed();
-  assert_contains(text, "device 0: 2 allocations are outstanding, 57 bytes");
+  assert_contains(text, "device 0: 2 allocations outstanding, 57 bytes");
   snprintf(wanted, sizeof wanted, "%p: 50 B (allocation 2, stream %p)\n", second, (void *)stream);
   assert_contains(text, wanted);
   snprintf(wanted, sizeof wanted, "%p: 7 B (allocation 3, stream (nil))\n", third);
@@ -61,14 +61,14 @@ static void gives_the_list_as_text(void **state)
   (void)state;
   fixture_start("'stack': ['statistics', {'type': 'tracking', 'most_reported': 1}, 'device']");
   assert_ok(hipmm_resource_report(fixture_resource("statistics"), &text));
-  assert_string_equal(text, "device 0: 0 allocations are outstanding, 0 bytes\n");
+  assert_string_equal(text, "device 0: 0 allocations outstanding, 0 bytes\n");
   hipmm_string_free(text);
   void *first = fixture_allocate(1000, NULL), *second = fixture_allocate(50, NULL);
   logged();
   assert_ok(hipmm_resource_report(fixture_resource("statistics"), &text));
   assert_string_equal(logged(), "");
   snprintf(wanted, sizeof wanted,
-           "device 0: 2 allocations are outstanding, 1050 bytes\n%p: 1000 B (allocation 1, stream (nil))\n"
+           "device 0: 2 allocations outstanding, 1050 bytes\n%p: 1000 B (allocation 1, stream (nil))\n"
            "%p: 50 B (allocation 2, stream (nil))\n",
            first, second);
   assert_string_equal(text, wanted);
@@ -110,7 +110,7 @@ static void says_what_is_left_in_the_end(void **state)
   logged();
   assert_ok(hipmm_finalize());
   const char *text = logged();
-  assert_contains(text, "tracking: device 0: 1 allocations are outstanding, 1234 bytes");
+  assert_contains(text, "tracking: device 0: 1 allocation outstanding, 1234 bytes");
   assert_contains(text, ": 1234 B (allocation 1, ");
 }
 
@@ -221,7 +221,7 @@ static void tells_wrong_frees(void **state)
   assert_contains(text, "#0 in ");
   assert_status(hipmm_deallocate(NULL, ptr + 512, 1000, NULL), HIPMM_E_POINTER);
   text = logged();
-  assert_contains(text, "is freed with 1000 bytes and is not tracked: refused; 1 allocations are outstanding");
+  assert_contains(text, "is freed with 1000 bytes and is not tracked: refused; allocations outstanding: 1");
   assert_contains(text, "#0 in ");
   assert_int_equal(fixture_value("tracking", "refused_frees"), 2);
   fixture_free(ptr, 1000, NULL);
@@ -236,7 +236,7 @@ static void notices_what_was_freed_past_it(void **state)
   logged();
   void *again = fixture_allocate(1000, NULL);
   assert_ptr_equal(ptr, again);
-  assert_contains(logged(), "(1000 bytes, allocation 1) was freed past this resource");
+  assert_contains(logged(), "(1000 bytes, allocation 1) was freed without this resource");
   assert_int_equal(fixture_value("tracking", "outstanding_count"), 1);
   fixture_free(again, 1000, NULL);
 }
@@ -277,7 +277,7 @@ static void tells_what_goes_past_one_of_two(void **state)
   assert_outstanding("upper", 1, 1000, 10);
   logged();
   assert_ptr_equal(fixture_allocate(1000, NULL), past);
-  assert_contains(logged(), "was freed past this resource");
+  assert_contains(logged(), "was freed without this resource");
   assert_outstanding("lower", 1, 1000, 1);
   assert_outstanding("upper", 1, 1000, 10);
   fixture_free(past, 1000, NULL);

@@ -4,6 +4,7 @@
  *
  * tests/graphs/valid/CASE.json has CASE.tree, the expected graph (see dump below). tests/graphs/invalid/CASE.json has
  * CASE.expect, the expected diagnostics, in order. */
+#include "../../core/cmd/schema/schema.h"
 #include "../../core/graph/graph.h"
 #include "fake_plugins.h"
 

@@ -64,7 +64,7 @@ static void gets_what_stacks_say(void **state)
   fixture_allocate(1000, NULL);
   assert_ok(hipmm_finalize());
   assert_contains(noted.text, "2 witness: destroyed on device 0\n");
-  assert_contains(noted.text, "1 device: device 0: 1 blocks (1000 bytes) are still allocated and go with it\n");
+  assert_contains(noted.text, "1 device: device 0: 1 block (1000 bytes) still allocated, freed with it\n");
 }
 
 static void cuts_endless_lines(void **state)

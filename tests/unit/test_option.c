@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of core/option: reading JSON into a plugin's option struct, with a table that has every type. */
+#include "../../core/cmd/schema/schema.h"
 #include "../../core/option/option.h"
 
 #include <setjmp.h>

@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* bench.c: `hipmm bench`: what an allocation costs, and what it holds, under workloads that other allocators were
- * measured with. Here are the order of things and the help; the options are bench_options.c's, a round is
- * bench_run.c's, the words are bench_print.c's. */
+/* bench.c: `hipmm bench`: measures time and memory of allocations under the workloads that are used to compare
+ * allocators. options.c reads the command line, run.c plays a round, print.c prints. */
 #include "bench.h"
 
 #include <stdlib.h>
 
 enum { BENCH_MOST_FILES = 64, BENCH_MESSAGE = PATH_MAX + 512 };
-
-static void bench_result_clear(struct bench_result *result)
-{
-  free(result->failure_reason);
-}
 
 static int bench_status(const struct bench_result *results, size_t n)
 {
@@ -37,7 +31,7 @@ static int bench_single(const struct bench_plan *plan, const char *config)
   return status;
 }
 
-/* Every round plays all, and begins with another one, so that nothing that changes with time meets the same one. */
+/* Each round plays every file and begins with another one, so that a slow drift of the machine affects all alike. */
 static bool bench_rounds(const struct bench_plan *plan, char *const *files, size_t n, struct bench_result *results)
 {
   struct progress progress;
@@ -48,7 +42,7 @@ static bool bench_rounds(const struct bench_plan *plan, char *const *files, size
     const struct source source = {.file = files[which]};
     progress_show(&progress, i, BENCH_ROUNDS * n);
     good = bench_run(plan, &source, plan->run_ns / BENCH_ROUNDS, &results[which]);
-    if (!good) say("bench: %s gives no result, so nothing is compared", files[which]);
+    if (!good) say("bench: %s gives no result, so there is no comparison", files[which]);
   }
   progress_end(&progress);
   return good;
@@ -90,8 +84,8 @@ static int bench_run_command(int argc, char **argv)
   int status;
   const struct argument rows[] = {
       {"workload", "NAME", "pair, random, cross, handoff or replay", NULL, &words.workload},
-      {"config", "FILE", "the graph file; by default the one that hipmm_init() would take", NULL, &words.config},
-      {"compare", NULL, "play the files that follow in turns, five rounds, and compare", &plan.compare, NULL},
+      {"config", "FILE", "the graph file; by default the one that hipmm_init() would read", NULL, &words.config},
+      {"compare", NULL, "play the given files in turns, in five rounds, and compare them", &plan.compare, NULL},
       {"size", "BYTES", "of a block: \"4096\", \"64k\", \"64KiB\"; 4 KiB by default, 64 KiB for cross", NULL,
        &words.size},
       {"dist", "NAME", "sizes of random: lognormal (default), uniform or fixed", NULL, &words.distribution},
@@ -117,24 +111,26 @@ static int bench_run_command(int argc, char **argv)
 
 const struct command bench_command = {
     "bench", "measure what allocations cost and hold", "[FILE]…",
-    "Plays a workload through the stack of device 0 and prints what an operation took (an allocation and a free count "
-    "one each; the threads' time together over all operations), what was asked for at most, and what the stack took "
-    "from the runtime for it.\n"
+    "Plays a workload through the stack of device 0 and prints the time of an operation (an allocation or a free; the "
+    "sum of all threads' times divided by the number of operations), the most memory requested at once, and the memory "
+    "that the stack took from the runtime.\n"
     "\n"
-    "pair: a block is freed as soon as it is allocated; a stream for each thread.\n"
-    "random: allocations and frees at random, half and half, of sizes at random; each block is freed on its stream.\n"
-    "cross: blocks are allocated and freed on one stream, the next on the next, in turns.\n"
-    "handoff: one thread allocates, another frees, batch by batch; waiting for each other does not count.\n"
-    "replay: the events of an allocation log in their order; the first pass is called cold, the later ones count.\n"
+    "pair: each block is freed right after its allocation; one stream for each thread.\n"
+    "random: allocations and frees in equal numbers, in random order and of random sizes; each block is freed on its "
+    "own stream.\n"
+    "cross: blocks are allocated and freed on one stream, the next ones on the next stream, in turns.\n"
+    "handoff: one thread allocates and another frees, in batches; the time of waiting does not count.\n"
+    "replay: the events of an allocation log in order; the first pass is the cold one, only later passes count.\n"
     "\n"
-    "p50, p99 and max are of operations that were timed singly, apart from those of the mean. The software runtime "
-    "counts calls of the HIP API too. The JSON object has workload, threads, ops, ns_per_op, p50_ns, p99_ns, max_ns, "
-    "peak_requested_bytes (of several threads together, looked at between batches), peak_reserved_bytes, "
+    "p50, p99 and max come from operations that are timed one by one and do not count for the mean. The software "
+    "runtime also counts calls of the HIP API. The JSON object has workload, threads, ops, ns_per_op, p50_ns, p99_ns, "
+    "max_ns, "
+    "peak_requested_bytes (the sum over all threads, read between batches), peak_reserved_bytes, "
     "failures and runtime_calls (those made in the measured part, by name; null where nothing counts them); that of "
-    "replay has "
-    "ns_per_op_cold and runtime_calls_cold besides. With --compare it has workload, threads, rounds and "
+    "replay also has "
+    "ns_per_op_cold and runtime_calls_cold. With --compare it has workload, threads, rounds and "
     "configurations: "
-    "an array of such objects with config and ratio, ns_per_op then being the median of the rounds.\n"
+    "an array of such objects with config and ratio, whose ns_per_op is the median of the rounds.\n"
     "\n"
     "Exit status 1 if an allocation or a free failed.",
     bench_run_command};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bench.h: what the files of `hipmm bench` share: the plan, which the command line gives; the result of one
- * configuration; and who turns the one into the other. */
+/* bench.h: what the files of `hipmm bench` share: the plan, made from the command line; the result of a configuration;
+ * and the functions that turn a plan into a result. */
 #ifndef HIPMM_CORE_CMD_BENCH_BENCH_H
 #define HIPMM_CORE_CMD_BENCH_BENCH_H
 
@@ -9,7 +9,7 @@
 #include "calls.h"
 #include "times.h"
 
-/* Steps between two readings of the clock; batches before the measured part; and every how many one is sampled. */
+/* Steps between two readings of the clock; batches before the measured part; one batch in so many is sampled. */
 enum { BENCH_BATCH = 256, BENCH_WARM_BATCHES = 79, BENCH_SAMPLED = 16 };
 
 /* Rounds of a comparison. */
@@ -32,7 +32,7 @@ struct bench_plan {
   bool compare, json;
 };
 
-/* What came of one configuration; in a comparison, of all its rounds. */
+/* The result of one configuration; in a comparison, of all its rounds. */
 struct bench_result {
   uint64_t ops;
   double ns_per_op;      /* in a comparison the median of the rounds */
@@ -46,7 +46,7 @@ struct bench_result {
   struct bench_calls calls, cold_calls;
 };
 
-/* ---- bench_options.c ------------------------------------------------------------------------------------------- */
+/* ---- options.c ------------------------------------------------------------------------------------------------- */
 
 const char *bench_workload_name(enum bench_workload workload);
 
@@ -56,19 +56,18 @@ struct bench_words {
       *trace;
 };
 
-/* Makes the plan of the words, all but the trace itself. On false it is said what was wrong. */
+/* Makes the plan from the words, without reading the trace. False: the mistake was printed. */
 bool bench_plan_make(const struct arguments *arguments, const struct bench_words *words, struct bench_plan *plan);
 
-/* ---- bench_run.c ----------------------------------------------------------------------------------------------- */
+/* ---- run.c ----------------------------------------------------------------------------------------------------- */
 
-/* Initialises hipmm with the graph, plays the workload for `run_ns` and finalises. Adds what came of it to *result,
- * which is all zero before the first round. On false it is said why there is no result. */
+/* Initialises hipmm with the graph, plays the workload for `run_ns` and finalises. Adds the round to *result, which is
+ * all zero before the first round. False: the reason was printed. */
 bool bench_run(const struct bench_plan *plan, const struct source *source, int64_t run_ns, struct bench_result *result);
 
-/* Nanoseconds of the monotonic clock. */
-int64_t bench_now_ns(void);
+/* ---- result.c -------------------------------------------------------------------------------------------------- */
 
-/* What one round gave, before it is added to the result. */
+/* One round, before it is added to the result. */
 struct bench_round {
   uint64_t ops, failures, peak_requested_bytes;
   double ns_per_op, cold_ns_per_op;
@@ -78,15 +77,21 @@ struct bench_round {
 };
 
 /* Counts a failed call of the calling thread, and keeps the reason of the first. */
-void bench_note_failure(uint64_t *failures, char **reason);
+void bench_count_failure(uint64_t *failures, char **reason);
 
-/* bench_threads.c: all workloads but replay. bench_replay.c: replay. False: said why. */
+/* Takes over the round's failure_reason if it is the first. */
+void bench_result_add(struct bench_result *result, struct bench_round *round, size_t peak_reserved_bytes);
+void bench_result_clear(struct bench_result *result);
+
+/* ---- threads.c and replay_workload.c ---------------------------------------------------------------------------- */
+
+/* Plays a workload other than replay; plays replay. False: the reason was printed. */
 bool bench_threads_play(const struct bench_plan *plan, struct hipmm_resource *resource, int64_t run_ns,
                         struct bench_round *round);
 bool bench_replay_play(const struct bench_plan *plan, struct hipmm_resource *resource, int64_t run_ns,
                        struct bench_round *round);
 
-/* ---- bench_print.c --------------------------------------------------------------------------------------------- */
+/* ---- print.c --------------------------------------------------------------------------------------------------- */
 
 int bench_print(const struct bench_plan *plan, const struct source *source, const struct bench_result *result,
                 int status);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* calls.c: see bench_calls.h. The counters are functions that the software runtime exports beside the HIP API
+/* calls.c: see calls.h. The counters are functions that the software runtime exports beside the HIP API
  * (plugins/runtimes/software/software.h); other runtimes have none. */
 #include "calls.h"
 #include "../../runtime/hip.h"

@@ -10,16 +10,16 @@
 
 enum { BENCH_CALLS_MOST = 256 };
 
-/* By the runtime's own order; past its last function all zero. */
+/* In the runtime's own order; zero beyond its last function. */
 struct bench_calls {
   uint64_t counts[BENCH_CALLS_MOST];
 };
 
-/* Looks for the counters of the runtime in use. False: it has none, and counts stay zero. */
+/* Finds the counters of the runtime in use. False: it has none, and all counts stay zero. */
 bool bench_calls_find(void);
 
-/* Notes the counts where a part begins, and what was called since where it ends. Called once each, by one thread, while
- * the others wait; a profiler that counts instructions can be told to count between these two functions. */
+/* The calls between start and stop. One thread calls each of them once, while the other threads wait. A profiler that
+ * counts instructions can be told to count between these two functions. */
 void bench_calls_start(struct bench_calls *calls);
 void bench_calls_stop(struct bench_calls *calls);
 
@@ -28,7 +28,7 @@ void bench_calls_add(struct bench_calls *calls, const struct bench_calls *more);
 /* The name of the function in a row; NULL past the last. */
 const char *bench_calls_name(size_t row);
 
-/* All together. */
+/* The sum of all counts. */
 uint64_t bench_calls_total(const struct bench_calls *calls);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* draw.c: see bench_draw.h. Sizes of real programs spread over many orders of magnitude: the log-normal with
+/* draw.c: see draw.h. Sizes of real programs spread over many orders of magnitude: the log-normal with
  * median 4 KiB and sigma 2.5 has a mean of 93 KiB. */
 #include "draw.h"
 

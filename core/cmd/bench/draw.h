@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* draw.h: the random steps of the workload `random`, drawn before anything is measured. The same plan and thread
- * draw the same steps on every machine. */
+/* draw.h: the random steps of the workload `random`, drawn before the measured part. The same plan and thread give the
+ * same steps on every machine. */
 #ifndef HIPMM_CORE_CMD_BENCH_DRAW_H
 #define HIPMM_CORE_CMD_BENCH_DRAW_H
 
 #include "bench.h"
 
-/* Steps that are drawn; then they come again. A power of two. */
+/* Number of steps, which are then repeated. A power of two. */
 enum { BENCH_STEPS = 1 << 18 };
 
 struct bench_step {

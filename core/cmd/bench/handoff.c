@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* handoff.c: the workload `handoff`: of each two threads the first allocates and the second frees. Blocks go over
- * by the batch through a ring with one writer and one reader, and waiting for the other is not measured: what is, is
- * the allocator. */
+/* handoff.c: the workload `handoff`: of each two threads the first allocates and the second frees. The blocks pass in
+ * batches through a ring with one writer and one reader. The time of waiting for the other thread does not count. */
 #include "worker.h"
 
 #include <sched.h>
@@ -11,20 +10,20 @@
 enum { RING_SLOTS = 8, RING_LINE = 64 };
 
 struct bench_ring {
-  _Alignas(RING_LINE) atomic_size_t written; /* batches so far; the first thread's */
+  _Alignas(RING_LINE) atomic_size_t written; /* batches so far, by the first thread */
   atomic_bool over;                          /* no more will be written */
-  _Alignas(RING_LINE) atomic_size_t read;    /* the second's */
+  _Alignas(RING_LINE) atomic_size_t read;    /* batches so far, by the second thread */
   _Alignas(RING_LINE) void *slots[RING_SLOTS][BENCH_BATCH];
 };
 
-static bool bench_handoff_ring_frees(const struct bench_worker *worker)
+static bool bench_handoff_frees(const struct bench_worker *worker)
 {
   return worker->index % 2 == 1;
 }
 
-static bool bench_handoff_ring_prepare(struct bench_worker *worker, struct bench_worker *workers)
+static bool bench_handoff_prepare(struct bench_worker *worker, struct bench_worker *workers)
 {
-  if (bench_handoff_ring_frees(worker)) {
+  if (bench_handoff_frees(worker)) {
     worker->ring = workers[worker->index - 1].ring;
     return true;
   }
@@ -33,12 +32,12 @@ static bool bench_handoff_ring_prepare(struct bench_worker *worker, struct bench
   return worker->ring != NULL;
 }
 
-static void bench_handoff_ring_release(struct bench_worker *worker)
+static void bench_handoff_release(struct bench_worker *worker)
 {
-  if (!bench_handoff_ring_frees(worker)) free(worker->ring);
+  if (!bench_handoff_frees(worker)) free(worker->ring);
 }
 
-static bool bench_handoff_ring_ready_to_write(struct bench_worker *worker)
+static bool bench_handoff_ready_to_write(struct bench_worker *worker)
 {
   struct bench_ring *ring = worker->ring;
   size_t written = atomic_load_explicit(&ring->written, memory_order_relaxed);
@@ -46,25 +45,24 @@ static bool bench_handoff_ring_ready_to_write(struct bench_worker *worker)
   return true;
 }
 
-static bool bench_handoff_ring_ready_to_read(struct bench_worker *worker)
+static bool bench_handoff_ready_to_read(struct bench_worker *worker)
 {
   struct bench_ring *ring = worker->ring;
   size_t read = atomic_load_explicit(&ring->read, memory_order_relaxed);
   for (;;) {
-    bool over = atomic_load_explicit(&ring->over, memory_order_acquire); /* before looking: nothing comes after it */
+    bool over = atomic_load_explicit(&ring->over, memory_order_acquire); /* read first: nothing is written after it */
     if (atomic_load_explicit(&ring->written, memory_order_acquire) != read) return true;
     if (over) return false;
     sched_yield();
   }
 }
 
-static bool bench_handoff_ring_ready(struct bench_worker *worker)
+static bool bench_handoff_ready(struct bench_worker *worker)
 {
-  return bench_handoff_ring_frees(worker) ? bench_handoff_ring_ready_to_read(worker)
-                                          : bench_handoff_ring_ready_to_write(worker);
+  return bench_handoff_frees(worker) ? bench_handoff_ready_to_read(worker) : bench_handoff_ready_to_write(worker);
 }
 
-static inline void bench_handoff_ring_write(struct bench_worker *worker, bool timed)
+static inline void bench_handoff_write(struct bench_worker *worker, bool timed)
 {
   struct bench_ring *ring = worker->ring;
   size_t written = atomic_load_explicit(&ring->written, memory_order_relaxed), bytes = worker->plan->size_bytes;
@@ -75,7 +73,7 @@ static inline void bench_handoff_ring_write(struct bench_worker *worker, bool ti
   atomic_store_explicit(&ring->written, written + 1, memory_order_release);
 }
 
-static inline void bench_handoff_ring_read(struct bench_worker *worker, bool timed)
+static inline void bench_handoff_read(struct bench_worker *worker, bool timed)
 {
   struct bench_ring *ring = worker->ring;
   size_t read = atomic_load_explicit(&ring->read, memory_order_relaxed), bytes = worker->plan->size_bytes;
@@ -86,34 +84,34 @@ static inline void bench_handoff_ring_read(struct bench_worker *worker, bool tim
   atomic_store_explicit(&ring->read, read + 1, memory_order_release);
 }
 
-static inline size_t bench_handoff_ring_run(struct bench_worker *worker, bool timed)
+static inline size_t bench_handoff_run(struct bench_worker *worker, bool timed)
 {
-  if (bench_handoff_ring_frees(worker))
-    bench_handoff_ring_read(worker, timed);
+  if (bench_handoff_frees(worker))
+    bench_handoff_read(worker, timed);
   else
-    bench_handoff_ring_write(worker, timed);
+    bench_handoff_write(worker, timed);
   return BENCH_BATCH;
 }
 
-static size_t bench_handoff_ring_batch(struct bench_worker *worker)
+static size_t bench_handoff_batch(struct bench_worker *worker)
 {
-  return bench_handoff_ring_run(worker, false);
+  return bench_handoff_run(worker, false);
 }
 
-static size_t bench_handoff_ring_sample(struct bench_worker *worker)
+static size_t bench_handoff_sample(struct bench_worker *worker)
 {
-  return bench_handoff_ring_run(worker, true);
+  return bench_handoff_run(worker, true);
 }
 
-static void bench_handoff_ring_end(struct bench_worker *worker)
+static void bench_handoff_end(struct bench_worker *worker)
 {
-  if (!bench_handoff_ring_frees(worker)) atomic_store_explicit(&worker->ring->over, true, memory_order_release);
+  if (!bench_handoff_frees(worker)) atomic_store_explicit(&worker->ring->over, true, memory_order_release);
 }
 
-const struct bench_ops bench_handoff_ops = {.prepare = bench_handoff_ring_prepare,
-                                            .ready = bench_handoff_ring_ready,
-                                            .drains = bench_handoff_ring_frees,
-                                            .batch = bench_handoff_ring_batch,
-                                            .sample = bench_handoff_ring_sample,
-                                            .end = bench_handoff_ring_end,
-                                            .release = bench_handoff_ring_release};
+const struct bench_ops bench_handoff_ops = {.prepare = bench_handoff_prepare,
+                                            .ready = bench_handoff_ready,
+                                            .drains = bench_handoff_frees,
+                                            .batch = bench_handoff_batch,
+                                            .sample = bench_handoff_sample,
+                                            .end = bench_handoff_end,
+                                            .release = bench_handoff_release};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* options.c: makes the plan of `hipmm bench` of the words of its command line, and says what is wrong with them.
+/* options.c: makes the plan of `hipmm bench` from the words of its command line, and prints what is wrong with them.
  * Never touches a device. */
 #include "bench.h"
 
@@ -36,8 +36,8 @@ const char *bench_workload_name(enum bench_workload workload)
 
 /* ---- Single values --------------------------------------------------------------------------------------------- */
 
-static bool bench_options_option_choice(const char *name, const char *word, const char *const *choices, size_t n,
-                                        size_t *choice_out)
+static bool bench_options_choice(const char *name, const char *word, const char *const *choices, size_t n,
+                                 size_t *choice_out)
 {
   char list[OPTION_WORD] = "", quoted[TEXT_QUOTE_BYTES];
   for (size_t i = 0; i < n; i++) {
@@ -57,8 +57,8 @@ static bool bench_options_option_choice(const char *name, const char *word, cons
   return false;
 }
 
-/* "64k", as the tools of the trade write it, is 64 KiB. */
-static bool bench_options_option_parse_bytes(const char *word, uint64_t *bytes_out)
+/* "64k" is 64 KiB, as other benchmarks write it. */
+static bool bench_options_parse_bytes(const char *word, uint64_t *bytes_out)
 {
   char longer[OPTION_WORD];
   size_t length = strlen(word);
@@ -70,12 +70,12 @@ static bool bench_options_option_parse_bytes(const char *word, uint64_t *bytes_o
 }
 
 /* Leaves *bytes as it is if there is no word. */
-static bool bench_options_option_bytes(const char *name, const char *word, uint64_t *bytes)
+static bool bench_options_bytes(const char *name, const char *word, uint64_t *bytes)
 {
   uint64_t read;
   char quoted[TEXT_QUOTE_BYTES];
   if (!word) return true;
-  if (bench_options_option_parse_bytes(word, &read) && read >= 1 && read <= OPTION_MOST_BYTES) {
+  if (bench_options_parse_bytes(word, &read) && read >= 1 && read <= OPTION_MOST_BYTES) {
     *bytes = read;
     return true;
   }
@@ -84,8 +84,8 @@ static bool bench_options_option_bytes(const char *name, const char *word, uint6
   return false;
 }
 
-static bool bench_options_option_number(const struct arguments *arguments, const char *name, const char *word,
-                                        long most, size_t *number)
+static bool bench_options_number(const struct arguments *arguments, const char *name, const char *word, long most,
+                                 size_t *number)
 {
   long read;
   if (!word) return true;
@@ -94,7 +94,7 @@ static bool bench_options_option_number(const struct arguments *arguments, const
   return true;
 }
 
-static bool bench_options_option_seconds(const char *word, int64_t *ns)
+static bool bench_options_seconds(const char *word, int64_t *ns)
 {
   char with_unit[OPTION_WORD], quoted[TEXT_QUOTE_BYTES];
   int64_t read;
@@ -111,9 +111,9 @@ static bool bench_options_option_seconds(const char *word, int64_t *ns)
   return false;
 }
 
-/* ---- What goes together ---------------------------------------------------------------------------------------- */
+/* ---- All together ---------------------------------------------------------------------------------------------- */
 
-static void bench_options_option_defaults(struct bench_plan *plan)
+static void bench_options_set_defaults(struct bench_plan *plan)
 {
   bool is_random = plan->workload == BENCH_RANDOM;
   plan->size_bytes = plan->workload == BENCH_CROSS ? 64 << 10 : 4096;
@@ -125,27 +125,27 @@ static void bench_options_option_defaults(struct bench_plan *plan)
   plan->run_ns = 1000000000;
 }
 
-static bool bench_options_option_values(const struct arguments *arguments, const struct bench_words *words,
-                                        struct bench_plan *plan)
+static bool bench_options_read_values(const struct arguments *arguments, const struct bench_words *words,
+                                      struct bench_plan *plan)
 {
-  return bench_options_option_bytes("size", words->size, &plan->size_bytes) &&
-         bench_options_option_bytes("min-size", words->min_size, &plan->min_size_bytes) &&
-         bench_options_option_bytes("max-size", words->max_size, &plan->max_size_bytes) &&
-         bench_options_option_number(arguments, "live", words->live, OPTION_MOST_LIVE, &plan->live) &&
-         bench_options_option_number(arguments, "threads", words->threads, OPTION_MOST_THREADS, &plan->threads) &&
-         bench_options_option_number(arguments, "streams", words->streams, OPTION_MOST_STREAMS, &plan->streams) &&
-         bench_options_option_seconds(words->seconds, &plan->run_ns);
+  return bench_options_bytes("size", words->size, &plan->size_bytes) &&
+         bench_options_bytes("min-size", words->min_size, &plan->min_size_bytes) &&
+         bench_options_bytes("max-size", words->max_size, &plan->max_size_bytes) &&
+         bench_options_number(arguments, "live", words->live, OPTION_MOST_LIVE, &plan->live) &&
+         bench_options_number(arguments, "threads", words->threads, OPTION_MOST_THREADS, &plan->threads) &&
+         bench_options_number(arguments, "streams", words->streams, OPTION_MOST_STREAMS, &plan->streams) &&
+         bench_options_seconds(words->seconds, &plan->run_ns);
 }
 
 /* The one size is --size, or else the maximum, which every distribution has. */
-static void bench_options_option_fixed(const struct bench_words *words, struct bench_plan *plan)
+static void bench_options_set_fixed_size(const struct bench_words *words, struct bench_plan *plan)
 {
   if (plan->workload != BENCH_RANDOM || plan->distribution != BENCH_FIXED) return;
   if (!words->size) plan->size_bytes = plan->max_size_bytes;
 }
 
-/* Says which options were given for nothing, and makes them what they are without. */
-static void bench_options_option_idle(const struct bench_words *words, struct bench_plan *plan)
+/* Prints which options have no effect, and resets them. */
+static void bench_options_reset_unused(const struct bench_words *words, struct bench_plan *plan)
 {
   enum { PAIR = 1 << BENCH_PAIR, RANDOM = 1 << BENCH_RANDOM, CROSS = 1 << BENCH_CROSS, HANDOFF = 1 << BENCH_HANDOFF };
   const bool is_fixed = plan->distribution == BENCH_FIXED;
@@ -165,39 +165,36 @@ static void bench_options_option_idle(const struct bench_words *words, struct be
   if (plan->workload == BENCH_PAIR) plan->streams = 1;
 }
 
-static bool bench_options_option_refuse(const char *message)
+static bool bench_options_refuse(const char *message)
 {
   say("bench: %s", message);
   return false;
 }
 
-static bool bench_options_option_together(struct bench_plan *plan)
+static bool bench_options_fit(struct bench_plan *plan)
 {
   switch (plan->workload) {
   case BENCH_RANDOM:
-    return plan->min_size_bytes <= plan->max_size_bytes ||
-           bench_options_option_refuse("--min-size is larger than --max-size");
+    return plan->min_size_bytes <= plan->max_size_bytes || bench_options_refuse("--min-size is larger than --max-size");
   case BENCH_HANDOFF:
     if (plan->threads % 2 != 0)
-      return bench_options_option_refuse(
-          "--threads must be even for handoff: of each two, one allocates and one frees");
+      return bench_options_refuse("--threads must be even for handoff: of each two, one allocates and one frees");
     return plan->streams <= 2 ||
-           bench_options_option_refuse("--streams for handoff is 1 (both threads use it) or 2 (one each)");
+           bench_options_refuse("--streams for handoff is 1 (both threads use it) or 2 (one each)");
   case BENCH_REPLAY:
-    if (!plan->trace_file) return bench_options_option_refuse("--trace is missing: the log that replay plays");
-    return plan->threads == 1 ||
-           bench_options_option_refuse("--threads must be 1 for replay: the events have one order");
+    if (!plan->trace_file) return bench_options_refuse("--trace is missing: the log that replay plays");
+    return plan->threads == 1 || bench_options_refuse("--threads must be 1 for replay: the events have one order");
   default: return true;
   }
 }
 
-static bool bench_options_option_configurations(const struct arguments *arguments, const struct bench_words *words,
-                                                const struct bench_plan *plan)
+static bool bench_options_configurations(const struct arguments *arguments, const struct bench_words *words,
+                                         const struct bench_plan *plan)
 {
   if (plan->compare && words->config)
-    return bench_options_option_refuse("--compare takes its files without --config: --compare ONE.json TWO.json");
+    return bench_options_refuse("--compare takes its files without --config: --compare ONE.json TWO.json");
   if (plan->compare && arguments->n_operands == 0)
-    return bench_options_option_refuse("--compare needs files: --compare FILE FILE…");
+    return bench_options_refuse("--compare needs files: --compare FILE FILE…");
   if (plan->compare || arguments->n_operands == 0) return true;
   char quoted[TEXT_QUOTE_BYTES];
   say("bench: what is %s? A configuration goes with --config, several with --compare",
@@ -208,21 +205,20 @@ static bool bench_options_option_configurations(const struct arguments *argument
 bool bench_plan_make(const struct arguments *arguments, const struct bench_words *words, struct bench_plan *plan)
 {
   size_t workload, distribution = BENCH_LOGNORMAL;
-  if (!bench_options_option_configurations(arguments, words, plan)) return false;
+  if (!bench_options_configurations(arguments, words, plan)) return false;
   if (!words->workload)
-    return bench_options_option_refuse("--workload is missing; it is pair, random, cross, handoff or replay");
-  if (!bench_options_option_choice("workload", words->workload, option_workloads, OPTION_WORKLOADS, &workload))
-    return false;
-  if (words->distribution && !bench_options_option_choice("dist", words->distribution, option_distributions,
-                                                          OPTION_DISTRIBUTIONS, &distribution))
+    return bench_options_refuse("--workload is missing; it is pair, random, cross, handoff or replay");
+  if (!bench_options_choice("workload", words->workload, option_workloads, OPTION_WORKLOADS, &workload)) return false;
+  if (words->distribution &&
+      !bench_options_choice("dist", words->distribution, option_distributions, OPTION_DISTRIBUTIONS, &distribution))
     return false;
   plan->workload = (enum bench_workload)workload;
   plan->distribution = (enum bench_distribution)distribution;
   plan->trace_file = words->trace;
-  bench_options_option_defaults(plan);
-  if (!bench_options_option_values(arguments, words, plan)) return false;
-  bench_options_option_fixed(words, plan);
-  if (!bench_options_option_together(plan)) return false;
-  bench_options_option_idle(words, plan);
+  bench_options_set_defaults(plan);
+  if (!bench_options_read_values(arguments, words, plan)) return false;
+  bench_options_set_fixed_size(words, plan);
+  if (!bench_options_fit(plan)) return false;
+  bench_options_reset_unused(words, plan);
   return true;
 }

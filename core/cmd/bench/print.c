@@ -2,6 +2,7 @@
 /* print.c: what `hipmm bench` found, as lines, as a table of several, and as JSON. */
 #include "bench.h"
 
+#include "../../base/text.h"
 #include "../../base/units.h"
 #include <string.h>
 
@@ -115,7 +116,7 @@ static void bench_print_head(const struct bench_plan *plan)
     printf(" of ");
     output_text(stdout, plan->trace_file);
   }
-  printf(", %zu thread%s", plan->threads, plan->threads == 1 ? "" : "s");
+  printf(", %zu thread%s", plan->threads, text_plural(plan->threads));
 }
 
 static void bench_print_times(const struct bench_plan *plan, const struct bench_result *result)

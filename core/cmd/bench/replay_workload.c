@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* replay_workload.c: the workload `replay`: a trace, its events in order, again and again on one stack. The passes are
- * player.c's; here is the one more, at the end, in which every operation is timed. */
+/* replay_workload.c: the workload `replay`: the events of a trace in order, several times on one stack. player.c plays
+ * the passes; this file adds a last pass in which every operation is timed. */
 #include "bench.h"
 
 #include "../streams.h"
 #include "../trace/player.h"
-#include "streams.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,14 +16,14 @@ struct timed_pass {
   void **live; /* by slot; NULL: its allocation failed, or it is the null slot's */
 };
 
-/* An event that failed in another pass is counted already. */
-static void bench_replay_workload_timed_note(struct timed_pass *pass, enum hipmm_status status, size_t index)
+/* The player has counted the events that failed in an earlier pass. */
+static void bench_replay_count_failure(struct timed_pass *pass, enum hipmm_status status, size_t index)
 {
   if (status != HIPMM_OK && !pass->player->failed[index])
-    bench_note_failure(&pass->round->failures, &pass->round->failure_reason);
+    bench_count_failure(&pass->round->failures, &pass->round->failure_reason);
 }
 
-static void bench_replay_workload_timed_allocate(struct timed_pass *pass, size_t index)
+static void bench_replay_timed_allocate(struct timed_pass *pass, size_t index)
 {
   struct player *player = pass->player;
   const struct trace_event *event = &player->trace->events[index];
@@ -32,11 +31,11 @@ static void bench_replay_workload_timed_allocate(struct timed_pass *pass, size_t
   uint64_t before = bench_tick_before();
   enum hipmm_status status = hipmm_allocate(player->resource, event->bytes, player->streams[event->stream], &ptr);
   bench_times_add(pass->round->times, before, bench_tick_after());
-  bench_replay_workload_timed_note(pass, status, index);
+  bench_replay_count_failure(pass, status, index);
   pass->live[event->slot] = ptr;
 }
 
-static void bench_replay_workload_timed_free(struct timed_pass *pass, size_t index)
+static void bench_replay_timed_free(struct timed_pass *pass, size_t index)
 {
   struct player *player = pass->player;
   const struct trace_event *event = &player->trace->events[index];
@@ -45,10 +44,10 @@ static void bench_replay_workload_timed_free(struct timed_pass *pass, size_t ind
   uint64_t before = bench_tick_before();
   enum hipmm_status status = hipmm_deallocate(player->resource, ptr, event->bytes, player->streams[event->stream]);
   bench_times_add(pass->round->times, before, bench_tick_after());
-  bench_replay_workload_timed_note(pass, status, index);
+  bench_replay_count_failure(pass, status, index);
 }
 
-static bool bench_replay_workload_timed_play(struct player *player, struct bench_round *round)
+static bool bench_replay_timed_pass(struct player *player, struct bench_round *round)
 {
   const struct trace *trace = player->trace;
   struct timed_pass pass = {player, round, calloc(trace->n_slots, sizeof *pass.live)};
@@ -57,20 +56,20 @@ static bool bench_replay_workload_timed_play(struct player *player, struct bench
   uint64_t began_tick = bench_tick_before();
   for (size_t i = 0; i < trace->n_events; i++) {
     if (trace->events[i].is_free)
-      bench_replay_workload_timed_free(&pass, i);
+      bench_replay_timed_free(&pass, i);
     else
-      bench_replay_workload_timed_allocate(&pass, i);
+      bench_replay_timed_allocate(&pass, i);
   }
   uint64_t ticks = bench_tick_after() - began_tick;
   round->times->ns_per_tick = (double)(bench_now_ns() - began_ns) / (double)(ticks ? ticks : 1);
-  for (size_t i = 0; i < player->n_leftovers; i++) bench_replay_workload_timed_free(&pass, player->leftovers[i]);
+  for (size_t i = 0; i < player->n_leftovers; i++) bench_replay_timed_free(&pass, player->leftovers[i]);
   free(pass.live);
   return true;
 }
 
 /* ---- The passes ------------------------------------------------------------------------------------------------ */
 
-static void bench_replay_workload_replay_cold(struct player *player, struct bench_round *round)
+static void bench_replay_cold(struct player *player, struct bench_round *round)
 {
   uint64_t live_at_end;
   bench_calls_start(&round->cold_calls);
@@ -80,7 +79,7 @@ static void bench_replay_workload_replay_cold(struct player *player, struct benc
 }
 
 /* At least one pass; the time of all of them over all their operations. */
-static void bench_replay_workload_replay_warm(struct player *player, int64_t run_ns, struct bench_round *round)
+static void bench_replay_warm(struct player *player, int64_t run_ns, struct bench_round *round)
 {
   int64_t began_ns = bench_now_ns();
   double spent_ns = 0;
@@ -95,36 +94,29 @@ static void bench_replay_workload_replay_warm(struct player *player, int64_t run
   round->ns_per_op = round->ops ? spent_ns / (double)round->ops : 0;
 }
 
-static bool bench_replay_workload_replay_passes(struct player *player, int64_t run_ns, struct bench_round *round)
+static bool bench_replay_passes(struct player *player, int64_t run_ns, struct bench_round *round)
 {
-  bench_replay_workload_replay_cold(player, round);
-  bench_replay_workload_replay_warm(player, run_ns, round);
+  bench_replay_cold(player, round);
+  bench_replay_warm(player, run_ns, round);
   round->failures = player->failures;
   round->failure_reason = player->failure_reason ? strdup(player->failure_reason) : NULL;
   bench_times_start(round->times);
-  return bench_replay_workload_timed_play(player, round);
-}
-
-/* The streams that were made for the trace last until they are retired; HIP's own need no promise. */
-static bool bench_replay_workload_replay_retain(const struct trace *trace, hipStream_t *streams)
-{
-  for (size_t i = 0; i < trace->n_streams; i++)
-    if ((uint64_t)(uintptr_t)streams[i] != trace->streams[i] && !bench_streams_retain(1, &streams[i])) return false;
-  return true;
+  return bench_replay_timed_pass(player, round);
 }
 
 bool bench_replay_play(const struct bench_plan *plan, struct hipmm_resource *resource, int64_t run_ns,
                        struct bench_round *round)
 {
+  const struct trace *trace = &plan->trace;
   hipStream_t *streams;
   struct player player;
-  if (!streams_make(&plan->trace, BENCH_DEVICE, &streams)) return false;
-  bool good = bench_replay_workload_replay_retain(&plan->trace, streams), room = true;
-  if (good && (good = room = player_start(&player, &plan->trace, resource, streams))) {
-    good = room = bench_replay_workload_replay_passes(&player, run_ns, round);
+  if (!streams_make(trace->streams, trace->n_streams, BENCH_DEVICE, &streams)) return false;
+  bool good = player_start(&player, trace, resource, streams);
+  if (good) {
+    good = bench_replay_passes(&player, run_ns, round);
     player_end(&player);
   }
-  if (!room) say("bench: out of memory");
-  streams_destroy(&plan->trace, BENCH_DEVICE, streams);
+  if (!good) say("bench: out of memory");
+  streams_destroy(trace->streams, trace->n_streams, BENCH_DEVICE, streams);
   return good;
 }

@@ -1,41 +1,41 @@
 /* SPDX-License-Identifier: MIT */
-/* threads.c: runs a workload in threads and measures it. All are ready, warm and waiting before the measured part
- * begins, and all have ended it before any of them cleans up. */
-#include "streams.h"
+/* threads.c: runs a workload in threads and measures it. The measured part begins when all threads have warmed up, and
+ * no thread cleans up before all have ended the measured part. */
+#include "../streams.h"
 #include "worker.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* What a thread has live between two batches; each in a cache line of its own. */
-struct published {
+/* The live bytes of a thread between two batches, in a cache line of its own. */
+struct bench_published {
   _Alignas(64) _Atomic int64_t live_bytes;
 };
 
 /* What the threads of a run share. */
-struct squad {
+struct team {
   const struct bench_plan *plan;
   const struct bench_ops *ops;
   int64_t run_ns, began_ns;
   uint64_t began_tick;
   double ns_per_tick;
   struct bench_calls calls;
-  struct published *published; /* one for each thread */
-  pthread_mutex_t gate;        /* held until it is known how many threads there are */
+  struct bench_published *published; /* one for each thread */
+  pthread_mutex_t gate;              /* held until the number of threads is known */
   bool given_up;
   pthread_barrier_t barrier;
 };
 
 struct member {
-  struct squad *squad;
+  struct team *team;
   struct bench_worker *worker;
   pthread_t thread;
   uint64_t ops;
-  int64_t spent_ns, peak_bytes; /* the most that all threads together had live when this one looked */
+  int64_t spent_ns, peak_bytes; /* the most that all threads together had live */
 };
 
-static const struct bench_ops *bench_threads_squad_ops(enum bench_workload workload)
+static const struct bench_ops *bench_threads_ops_of(enum bench_workload workload)
 {
   switch (workload) {
   case BENCH_RANDOM: return &bench_random_ops;
@@ -47,35 +47,35 @@ static const struct bench_ops *bench_threads_squad_ops(enum bench_workload workl
 
 /* ---- In the thread --------------------------------------------------------------------------------------------- */
 
-/* Between batches, unmeasured: what do all have live? */
-static void bench_threads_member_look(struct member *member)
+/* Between batches, unmeasured: adds up what all threads have live. */
+static void bench_threads_raise_peak(struct member *member)
 {
-  struct squad *squad = member->squad;
+  struct team *team = member->team;
   const struct bench_worker *worker = member->worker;
   int64_t together = 0;
-  atomic_store_explicit(&squad->published[worker->index].live_bytes, worker->live_bytes, memory_order_release);
-  for (size_t i = 0; i < squad->plan->threads; i++)
-    together += atomic_load_explicit(&squad->published[i].live_bytes, memory_order_acquire);
+  atomic_store_explicit(&team->published[worker->index].live_bytes, worker->live_bytes, memory_order_release);
+  for (size_t i = 0; i < team->plan->threads; i++)
+    together += atomic_load_explicit(&team->published[i].live_bytes, memory_order_acquire);
   if (together > member->peak_bytes) member->peak_bytes = together;
 }
 
-static void bench_threads_member_warm_up(struct member *member)
+static void bench_threads_warm_up(struct member *member)
 {
-  const struct bench_ops *ops = member->squad->ops;
+  const struct bench_ops *ops = member->team->ops;
   bench_times_start(&member->worker->times);
   if (ops->begin) ops->begin(member->worker);
   for (int i = 0; i < BENCH_WARM_BATCHES; i++) {
     if (ops->ready) ops->ready(member->worker);
     ops->batch(member->worker);
-    bench_threads_member_look(member);
+    bench_threads_raise_peak(member);
   }
 }
 
-/* Every so many batches one is sampled, and does not count for the mean: reading the clock takes as long as a fast
+/* One batch in BENCH_SAMPLED is sampled. It does not count for the mean, since reading the clock takes as long as a fast
  * operation. */
-static void bench_threads_member_measure(struct member *member)
+static void bench_threads_measure(struct member *member)
 {
-  const struct bench_ops *ops = member->squad->ops;
+  const struct bench_ops *ops = member->team->ops;
   struct bench_worker *worker = member->worker;
   int64_t began_ns = bench_now_ns(), end_ns;
   uint64_t batches = 0;
@@ -89,72 +89,70 @@ static void bench_threads_member_measure(struct member *member)
     member->ops += ops->batch(worker);
     end_ns = bench_now_ns();
     member->spent_ns += end_ns - start_ns;
-    bench_threads_member_look(member);
-  } while (end_ns - began_ns < member->squad->run_ns || (ops->drains && ops->drains(worker)));
+    bench_threads_raise_peak(member);
+  } while (end_ns - began_ns < member->team->run_ns || (ops->drains && ops->drains(worker)));
   if (ops->end) ops->end(worker);
 }
 
-static void bench_threads_member_begin_together(struct squad *squad)
+static void bench_threads_begin_together(struct team *team)
 {
-  if (pthread_barrier_wait(&squad->barrier) == PTHREAD_BARRIER_SERIAL_THREAD) {
-    squad->began_ns = bench_now_ns();
-    squad->began_tick = bench_tick_before();
-    bench_calls_start(&squad->calls);
+  if (pthread_barrier_wait(&team->barrier) == PTHREAD_BARRIER_SERIAL_THREAD) {
+    team->began_ns = bench_now_ns();
+    team->began_tick = bench_tick_before();
+    bench_calls_start(&team->calls);
   }
-  pthread_barrier_wait(&squad->barrier);
+  pthread_barrier_wait(&team->barrier);
 }
 
-static void bench_threads_member_end_together(struct squad *squad)
+static void bench_threads_end_together(struct team *team)
 {
-  if (pthread_barrier_wait(&squad->barrier) == PTHREAD_BARRIER_SERIAL_THREAD) {
-    bench_calls_stop(&squad->calls);
-    uint64_t ticks = bench_tick_after() - squad->began_tick;
-    squad->ns_per_tick = (double)(bench_now_ns() - squad->began_ns) / (double)(ticks ? ticks : 1);
+  if (pthread_barrier_wait(&team->barrier) == PTHREAD_BARRIER_SERIAL_THREAD) {
+    bench_calls_stop(&team->calls);
+    uint64_t ticks = bench_tick_after() - team->began_tick;
+    team->ns_per_tick = (double)(bench_now_ns() - team->began_ns) / (double)(ticks ? ticks : 1);
   }
-  pthread_barrier_wait(&squad->barrier);
+  pthread_barrier_wait(&team->barrier);
 }
 
-static void *bench_threads_member_run(void *closure)
+static void *bench_threads_main(void *closure)
 {
   struct member *member = closure;
-  struct squad *squad = member->squad;
-  pthread_mutex_lock(&squad->gate);
-  pthread_mutex_unlock(&squad->gate);
-  if (squad->given_up) return NULL;
-  bench_threads_member_warm_up(member);
-  bench_threads_member_begin_together(squad);
-  bench_threads_member_measure(member);
-  bench_threads_member_end_together(squad);
-  if (squad->ops->clean) squad->ops->clean(member->worker);
+  struct team *team = member->team;
+  pthread_mutex_lock(&team->gate);
+  pthread_mutex_unlock(&team->gate);
+  if (team->given_up) return NULL;
+  bench_threads_warm_up(member);
+  bench_threads_begin_together(team);
+  bench_threads_measure(member);
+  bench_threads_end_together(team);
+  if (team->ops->clean) team->ops->clean(member->worker);
   return NULL;
 }
 
 /* ---- Around the threads ---------------------------------------------------------------------------------------- */
 
-/* Starts all threads and waits for their end. False: not all could be started, and none did anything. */
-static bool bench_threads_squad_run(struct squad *squad, struct member *members)
+/* Starts all threads and waits for their end. False: a thread could not be started, and no thread did anything. */
+static bool bench_threads_run(struct team *team, struct member *members)
 {
-  size_t n = squad->plan->threads, started = 0;
-  pthread_mutex_init(&squad->gate, NULL);
-  pthread_barrier_init(&squad->barrier, NULL, (unsigned)n);
-  pthread_mutex_lock(&squad->gate);
-  while (started < n &&
-         pthread_create(&members[started].thread, NULL, bench_threads_member_run, &members[started]) == 0)
+  size_t n = team->plan->threads, started = 0;
+  pthread_mutex_init(&team->gate, NULL);
+  pthread_barrier_init(&team->barrier, NULL, (unsigned)n);
+  pthread_mutex_lock(&team->gate);
+  while (started < n && pthread_create(&members[started].thread, NULL, bench_threads_main, &members[started]) == 0)
     started++;
-  squad->given_up = started < n;
-  pthread_mutex_unlock(&squad->gate);
+  team->given_up = started < n;
+  pthread_mutex_unlock(&team->gate);
   for (size_t i = 0; i < started; i++) pthread_join(members[i].thread, NULL);
-  pthread_barrier_destroy(&squad->barrier);
-  pthread_mutex_destroy(&squad->gate);
-  if (squad->given_up) say("bench: only %zu of %zu threads could be started", started, n);
-  return !squad->given_up;
+  pthread_barrier_destroy(&team->barrier);
+  pthread_mutex_destroy(&team->gate);
+  if (team->given_up) say("bench: only %zu of %zu threads could be started", started, n);
+  return !team->given_up;
 }
 
-static void bench_threads_squad_add_up(const struct squad *squad, const struct member *members,
-                                       struct bench_round *round)
+static void bench_threads_add_up(const struct team *team, const struct member *members, struct bench_round *round)
 {
   int64_t spent_ns = 0;
-  for (size_t i = 0; i < squad->plan->threads; i++) {
+  for (size_t i = 0; i < team->plan->threads; i++) {
     struct bench_worker *worker = members[i].worker;
     round->ops += members[i].ops;
     spent_ns += members[i].spent_ns;
@@ -165,67 +163,67 @@ static void bench_threads_squad_add_up(const struct squad *squad, const struct m
       round->failure_reason = worker->failure_reason;
       worker->failure_reason = NULL;
     }
-    worker->times.ns_per_tick = squad->ns_per_tick;
+    worker->times.ns_per_tick = team->ns_per_tick;
     bench_times_merge(round->times, &worker->times);
   }
   round->ns_per_op = round->ops ? (double)spent_ns / (double)round->ops : 0;
-  round->calls = squad->calls;
+  round->calls = team->calls;
 }
 
 /* How many streams there are from one thread's first to the next thread's. */
-static size_t bench_threads_squad_first_stream(const struct bench_plan *plan, size_t thread)
+static size_t bench_threads_first_stream(const struct bench_plan *plan, size_t thread)
 {
   return plan->workload == BENCH_HANDOFF ? thread / 2 * plan->streams : thread * plan->streams;
 }
 
-static bool bench_threads_squad_prepare(struct squad *squad, struct member *members, struct bench_worker *workers,
-                                        const struct bench_worker *model)
+static bool bench_threads_prepare(struct team *team, struct member *members, struct bench_worker *workers,
+                                  const struct bench_worker *model)
 {
-  for (size_t i = 0; i < squad->plan->threads; i++) {
+  for (size_t i = 0; i < team->plan->threads; i++) {
     workers[i] = *model;
     workers[i].index = i;
-    workers[i].streams += bench_threads_squad_first_stream(squad->plan, i);
-    members[i] = (struct member){.squad = squad, .worker = &workers[i]};
-    if (squad->ops->prepare && !squad->ops->prepare(&workers[i], workers)) return false;
+    workers[i].streams += bench_threads_first_stream(team->plan, i);
+    members[i] = (struct member){.team = team, .worker = &workers[i]};
+    if (team->ops->prepare && !team->ops->prepare(&workers[i], workers)) return false;
   }
   return true;
 }
 
-static void bench_threads_squad_release(const struct squad *squad, struct bench_worker *workers)
+static void bench_threads_release(const struct team *team, struct bench_worker *workers)
 {
-  for (size_t i = 0; workers && i < squad->plan->threads; i++) {
-    if (squad->ops->release) squad->ops->release(&workers[i]);
+  for (size_t i = 0; workers && i < team->plan->threads; i++) {
+    if (team->ops->release) team->ops->release(&workers[i]);
     free(workers[i].failure_reason);
   }
   free(workers);
 }
 
-static bool bench_threads_squad_play(struct squad *squad, const struct bench_worker *model, struct bench_round *round)
+static bool bench_threads_play_on(struct team *team, const struct bench_worker *model, struct bench_round *round)
 {
-  size_t n = squad->plan->threads;
+  size_t n = team->plan->threads;
   struct bench_worker *workers = calloc(n, sizeof *workers);
   struct member *members = calloc(n, sizeof *members);
-  squad->published = aligned_alloc(sizeof *squad->published, n * sizeof *squad->published);
-  for (size_t i = 0; squad->published && i < n; i++) squad->published[i] = (struct published){0};
-  bool good = workers && members && squad->published && bench_threads_squad_prepare(squad, members, workers, model);
+  team->published = aligned_alloc(sizeof *team->published, n * sizeof *team->published);
+  for (size_t i = 0; team->published && i < n; i++) team->published[i] = (struct bench_published){0};
+  bool good = workers && members && team->published && bench_threads_prepare(team, members, workers, model);
   if (!good)
     say("bench: out of memory");
-  else if ((good = bench_threads_squad_run(squad, members)))
-    bench_threads_squad_add_up(squad, members, round);
-  bench_threads_squad_release(squad, workers);
+  else if ((good = bench_threads_run(team, members)))
+    bench_threads_add_up(team, members, round);
+  bench_threads_release(team, workers);
   free(members);
-  free(squad->published);
+  free(team->published);
   return good;
 }
 
 bool bench_threads_play(const struct bench_plan *plan, struct hipmm_resource *resource, int64_t run_ns,
                         struct bench_round *round)
 {
-  struct squad squad = {.plan = plan, .ops = bench_threads_squad_ops(plan->workload), .run_ns = run_ns};
+  struct team team = {.plan = plan, .ops = bench_threads_ops_of(plan->workload), .run_ns = run_ns};
   struct bench_worker model = {.plan = plan, .resource = resource};
-  size_t n_streams = bench_threads_squad_first_stream(plan, plan->threads);
-  if (!bench_streams_make(n_streams, &model.streams)) return false;
-  bool good = bench_threads_squad_play(&squad, &model, round);
-  bench_streams_destroy(n_streams, model.streams);
+  size_t n_streams = bench_threads_first_stream(plan, plan->threads);
+  if (!streams_make(NULL, n_streams, BENCH_DEVICE, &model.streams)) return false;
+  bool good = bench_threads_play_on(&team, &model, round);
+  streams_destroy(NULL, n_streams, BENCH_DEVICE, model.streams);
   return good;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* times.h: how long single operations took, as counts by length: constant memory, 3% resolution, the maximum
- * exact. In ticks of the processor's clock, the cheapest there is. */
+/* times.h: a histogram of the times of single operations: constant memory, 3 % resolution, the maximum exact. Times are
+ * ticks of the processor's own counter, which is the cheapest clock. */
 #ifndef HIPMM_CORE_CMD_BENCH_TIMES_H
 #define HIPMM_CORE_CMD_BENCH_TIMES_H
 
@@ -18,11 +18,11 @@ enum { BENCH_TIMES_FINE = 32, BENCH_TIMES_ROWS = 60 * BENCH_TIMES_FINE };
 struct bench_times {
   uint64_t rows[BENCH_TIMES_ROWS];
   uint64_t count, longest;
-  uint64_t empty;     /* ticks that timing nothing takes; taken off each */
+  uint64_t empty;     /* ticks of timing nothing; subtracted from each operation */
   double ns_per_tick; /* 0: not known yet */
 };
 
-/* The clock before an operation and after it: neither lets the operation leak out of the interval. */
+/* The clock before an operation and after it. Fences keep the operation inside of the interval. */
 static inline uint64_t bench_tick_before(void)
 {
 #if defined(__x86_64__)
@@ -47,16 +47,19 @@ static inline uint64_t bench_tick_after(void)
 #endif
 }
 
-/* Empties it and measures what timing nothing takes. */
+/* Nanoseconds of the monotonic clock. */
+int64_t bench_now_ns(void);
+
+/* Empties *times, and measures the cost of timing itself. */
 void bench_times_start(struct bench_times *times);
 
-/* Notes an operation between the two ticks. */
+/* Adds the operation between the two ticks. */
 void bench_times_add(struct bench_times *times, uint64_t before, uint64_t after);
 
-/* Adds another's counts. */
+/* Adds the counts of `other`. */
 void bench_times_merge(struct bench_times *times, const struct bench_times *other);
 
-/* The time that `share` of the operations stayed at or below; the longest for 1. In ns; 0 if nothing was noted. */
+/* The quantile `share`, 0 to 1, in ns: 0.5 is the median, 1 the longest. 0 if there is no operation. */
 double bench_times_ns(const struct bench_times *times, double share);
 
 #endif

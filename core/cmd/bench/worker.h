@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* worker.h: a thread of a benchmark, and what the workloads do in it. bench_threads.c starts and measures them;
- * the workloads are in bench_workloads.c and bench_handoff.c. Between two readings of the clock a workload calls
- * hipmm_allocate and hipmm_deallocate as a program does, and does as little else as it can. */
+/* worker.h: a thread of a benchmark, and the operations of a workload in it. threads.c starts and measures the threads;
+ * the workloads are in workloads.c and handoff.c. Between two readings of the clock a workload calls hipmm_allocate and
+ * hipmm_deallocate as a program does, and does as little else as possible. */
 #ifndef HIPMM_CORE_CMD_BENCH_WORKER_H
 #define HIPMM_CORE_CMD_BENCH_WORKER_H
 
@@ -20,8 +20,8 @@ struct bench_worker {
   void **blocks;           /* cross: those of one turn */
   size_t turn;             /* cross: the stream whose turn it is */
 
-  /* Requested, allocated here less freed here: below 0 in a thread that frees others'. pair and cross: what a turn
-   * needs. */
+  /* Requested bytes allocated here less those freed here: below 0 in a thread that frees blocks of another thread. pair
+   * and cross: the bytes of one turn. */
   int64_t live_bytes, peak_bytes;
   uint64_t failures;
   char *failure_reason;
@@ -30,34 +30,34 @@ struct bench_worker {
 
 /* What a workload does; the ops are called in this order. */
 struct bench_ops {
-  /* Memory, before any thread runs. False: none left. */
+  /* Allocates host memory before any thread runs. False: there is not enough. */
   bool (*prepare)(struct bench_worker *worker, struct bench_worker *workers);
   /* In the thread, before the warm-up. */
   void (*begin)(struct bench_worker *worker);
-  /* Waits, unmeasured, until there is something to do. False: there will be nothing any more. */
+  /* Waits, unmeasured, until there is work. False: the work has ended. */
   bool (*ready)(struct bench_worker *worker);
-  /* It goes on, when its time is over, until ready says no. */
+  /* True: the thread continues after its time is over, until `ready` returns false. */
   bool (*drains)(const struct bench_worker *worker);
-  /* Some operations; returns how many. `sample`: each is timed and noted. */
+  /* Performs some operations and returns their number. `sample` times each of them. */
   size_t (*batch)(struct bench_worker *worker);
   size_t (*sample)(struct bench_worker *worker);
-  /* In the thread: it will do no more; after that, when none of the threads does any more. */
+  /* In the thread, after its last batch; and after the last batch of all threads. */
   void (*end)(struct bench_worker *worker);
   void (*clean)(struct bench_worker *worker);
-  /* Gives the memory back. */
+  /* Frees the host memory. */
   void (*release)(struct bench_worker *worker);
 };
 
 extern const struct bench_ops bench_pair_ops, bench_random_ops, bench_cross_ops, bench_handoff_ops;
 
-/* `timed` is a constant where these are called, and no test is left of it. A failed allocation gives NULL. */
+/* `timed` is a constant in every call, so the compiler removes its tests. A failed allocation gives NULL. */
 static inline void *bench_allocate(struct bench_worker *worker, size_t bytes, hipStream_t stream, bool timed)
 {
   void *ptr = NULL;
   uint64_t before = timed ? bench_tick_before() : 0;
   enum hipmm_status status = hipmm_allocate(worker->resource, bytes, stream, &ptr);
   if (timed) bench_times_add(&worker->times, before, bench_tick_after());
-  if (__builtin_expect(status != HIPMM_OK, 0)) bench_note_failure(&worker->failures, &worker->failure_reason);
+  if (__builtin_expect(status != HIPMM_OK, 0)) bench_count_failure(&worker->failures, &worker->failure_reason);
   return ptr;
 }
 
@@ -67,10 +67,10 @@ static inline void bench_free(struct bench_worker *worker, void *ptr, size_t byt
   uint64_t before = timed ? bench_tick_before() : 0;
   enum hipmm_status status = hipmm_deallocate(worker->resource, ptr, bytes, stream);
   if (timed) bench_times_add(&worker->times, before, bench_tick_after());
-  if (__builtin_expect(status != HIPMM_OK, 0)) bench_note_failure(&worker->failures, &worker->failure_reason);
+  if (__builtin_expect(status != HIPMM_OK, 0)) bench_count_failure(&worker->failures, &worker->failure_reason);
 }
 
-static inline void bench_note_live(struct bench_worker *worker)
+static inline void bench_raise_peak(struct bench_worker *worker)
 {
   if (worker->live_bytes > worker->peak_bytes) worker->peak_bytes = worker->live_bytes;
 }

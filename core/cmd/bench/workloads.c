@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* workloads.c: the workloads in which a thread frees what it allocated: `pair`, `random` and `cross`. Each has
- * one body, inlined twice: into the measured batch and into the one that times every operation. */
+/* workloads.c: the workloads whose threads free their own blocks: `pair`, `random` and `cross`. The body of each is
+ * inlined twice: into the measured batch, and into the batch that times every operation. */
 #include "draw.h"
 #include "worker.h"
 
@@ -8,7 +8,7 @@
 
 /* ---- pair: allocate, free at once ------------------------------------------------------------------------------ */
 
-static inline size_t bench_workloads_pair_run(struct bench_worker *worker, bool timed)
+static inline size_t bench_pair_run(struct bench_worker *worker, bool timed)
 {
   size_t bytes = worker->plan->size_bytes;
   hipStream_t stream = worker->streams[0];
@@ -19,25 +19,25 @@ static inline size_t bench_workloads_pair_run(struct bench_worker *worker, bool 
   return 2 * BENCH_BATCH;
 }
 
-static size_t bench_workloads_pair_batch(struct bench_worker *worker)
+static size_t bench_pair_batch(struct bench_worker *worker)
 {
-  return bench_workloads_pair_run(worker, false);
+  return bench_pair_run(worker, false);
 }
 
-static size_t bench_workloads_pair_sample(struct bench_worker *worker)
+static size_t bench_pair_sample(struct bench_worker *worker)
 {
-  return bench_workloads_pair_run(worker, true);
+  return bench_pair_run(worker, true);
 }
 
-static void bench_workloads_pair_begin(struct bench_worker *worker)
+static void bench_pair_begin(struct bench_worker *worker)
 {
   worker->live_bytes = worker->peak_bytes = (int64_t)worker->plan->size_bytes;
 }
 
 const struct bench_ops bench_pair_ops = {
-    .begin = bench_workloads_pair_begin, .batch = bench_workloads_pair_batch, .sample = bench_workloads_pair_sample};
+    .begin = bench_pair_begin, .batch = bench_pair_batch, .sample = bench_pair_sample};
 
-/* ---- random: as many blocks as may be live, half allocations and half frees, at random --------------------------- */
+/* ---- random: half allocations and half frees, at random ----------------------------------------------------------- */
 
 struct walk_block {
   void *ptr;
@@ -51,7 +51,7 @@ struct bench_walk {
   struct walk_block *blocks;
 };
 
-static void bench_workloads_walk_release(struct bench_worker *worker)
+static void bench_random_release(struct bench_worker *worker)
 {
   if (!worker->walk) return;
   free(worker->walk->steps);
@@ -59,7 +59,7 @@ static void bench_workloads_walk_release(struct bench_worker *worker)
   free(worker->walk);
 }
 
-static bool bench_workloads_walk_prepare(struct bench_worker *worker, struct bench_worker *workers)
+static bool bench_random_prepare(struct bench_worker *worker, struct bench_worker *workers)
 {
   (void)workers;
   struct bench_walk *walk = worker->walk = calloc(1, sizeof *walk);
@@ -69,7 +69,7 @@ static bool bench_workloads_walk_prepare(struct bench_worker *worker, struct ben
   return walk->steps && walk->blocks;
 }
 
-static inline void bench_workloads_walk_allocate(struct bench_worker *worker, const struct bench_step *step, bool timed)
+static inline void bench_random_allocate(struct bench_worker *worker, const struct bench_step *step, bool timed)
 {
   struct bench_walk *walk = worker->walk;
   struct walk_block block = {NULL, step->bytes, worker->streams[step->stream]};
@@ -77,10 +77,10 @@ static inline void bench_workloads_walk_allocate(struct bench_worker *worker, co
   if (!block.ptr) return;
   walk->blocks[walk->live++] = block;
   worker->live_bytes += (int64_t)block.bytes;
-  bench_note_live(worker);
+  bench_raise_peak(worker);
 }
 
-static inline void bench_workloads_walk_free(struct bench_worker *worker, size_t index, bool timed)
+static inline void bench_random_free(struct bench_worker *worker, size_t index, bool timed)
 {
   struct bench_walk *walk = worker->walk;
   struct walk_block block = walk->blocks[index];
@@ -89,69 +89,69 @@ static inline void bench_workloads_walk_free(struct bench_worker *worker, size_t
   bench_free(worker, block.ptr, block.bytes, block.stream, timed);
 }
 
-static inline size_t bench_workloads_walk_run(struct bench_worker *worker, bool timed)
+static inline size_t bench_random_run(struct bench_worker *worker, bool timed)
 {
   struct bench_walk *walk = worker->walk;
   size_t most = worker->plan->live;
   for (int i = 0; i < BENCH_BATCH; i++) {
     const struct bench_step *step = &walk->steps[walk->at++ % BENCH_STEPS];
     if (walk->live == 0 || (walk->live < most && step->allocate))
-      bench_workloads_walk_allocate(worker, step, timed);
+      bench_random_allocate(worker, step, timed);
     else
-      bench_workloads_walk_free(worker, (size_t)(((uint64_t)step->pick * walk->live) >> 32), timed);
+      bench_random_free(worker, (size_t)(((uint64_t)step->pick * walk->live) >> 32), timed);
   }
   return BENCH_BATCH;
 }
 
-static size_t bench_workloads_walk_batch(struct bench_worker *worker)
+static size_t bench_random_batch(struct bench_worker *worker)
 {
-  return bench_workloads_walk_run(worker, false);
+  return bench_random_run(worker, false);
 }
 
-static size_t bench_workloads_walk_sample(struct bench_worker *worker)
+static size_t bench_random_sample(struct bench_worker *worker)
 {
-  return bench_workloads_walk_run(worker, true);
+  return bench_random_run(worker, true);
 }
 
-/* Half of the blocks are live before the walk begins, so that it begins where it will be. */
-static void bench_workloads_walk_begin(struct bench_worker *worker)
+/* Half of the blocks are live at the beginning, as on average later. */
+static void bench_random_begin(struct bench_worker *worker)
 {
   struct bench_walk *walk = worker->walk;
   bench_draw(worker->plan, worker->index, walk->steps);
   for (size_t i = 0; i < worker->plan->live / 2; i++) {
     struct bench_step *step = &walk->steps[walk->at++ % BENCH_STEPS];
     step->allocate = 1;
-    bench_workloads_walk_allocate(worker, step, false);
+    bench_random_allocate(worker, step, false);
   }
 }
 
-static void bench_workloads_walk_clean(struct bench_worker *worker)
+static void bench_random_clean(struct bench_worker *worker)
 {
-  while (worker->walk->live > 0) bench_workloads_walk_free(worker, worker->walk->live - 1, false);
+  while (worker->walk->live > 0) bench_random_free(worker, worker->walk->live - 1, false);
 }
 
-const struct bench_ops bench_random_ops = {.prepare = bench_workloads_walk_prepare,
-                                           .begin = bench_workloads_walk_begin,
-                                           .batch = bench_workloads_walk_batch,
-                                           .sample = bench_workloads_walk_sample,
-                                           .clean = bench_workloads_walk_clean,
-                                           .release = bench_workloads_walk_release};
+const struct bench_ops bench_random_ops = {.prepare = bench_random_prepare,
+                                           .begin = bench_random_begin,
+                                           .batch = bench_random_batch,
+                                           .sample = bench_random_sample,
+                                           .clean = bench_random_clean,
+                                           .release = bench_random_release};
 
 /* ---- cross: a turn allocates and frees on one stream, the next turn on the next ---------------------------------- */
 
-static bool bench_workloads_cross_prepare(struct bench_worker *worker, struct bench_worker *workers)
+static bool bench_cross_prepare(struct bench_worker *worker, struct bench_worker *workers)
 {
   (void)workers;
   worker->blocks = calloc(worker->plan->live, sizeof *worker->blocks);
   return worker->blocks != NULL;
 }
 
-static void bench_workloads_cross_release(struct bench_worker *worker)
+static void bench_cross_release(struct bench_worker *worker)
 {
   free(worker->blocks);
 }
 
-static inline void bench_workloads_cross_turn(struct bench_worker *worker, bool timed)
+static inline void bench_cross_turn(struct bench_worker *worker, bool timed)
 {
   size_t bytes = worker->plan->size_bytes, live = worker->plan->live;
   hipStream_t stream = worker->streams[worker->turn];
@@ -160,30 +160,30 @@ static inline void bench_workloads_cross_turn(struct bench_worker *worker, bool 
   for (size_t i = 0; i < live; i++) bench_free(worker, worker->blocks[i], bytes, stream, timed);
 }
 
-static inline size_t bench_workloads_cross_run(struct bench_worker *worker, bool timed)
+static inline size_t bench_cross_run(struct bench_worker *worker, bool timed)
 {
   size_t pairs = 0;
-  for (; pairs < BENCH_BATCH; pairs += worker->plan->live) bench_workloads_cross_turn(worker, timed);
+  for (; pairs < BENCH_BATCH; pairs += worker->plan->live) bench_cross_turn(worker, timed);
   return 2 * pairs;
 }
 
-static size_t bench_workloads_cross_batch(struct bench_worker *worker)
+static size_t bench_cross_batch(struct bench_worker *worker)
 {
-  return bench_workloads_cross_run(worker, false);
+  return bench_cross_run(worker, false);
 }
 
-static size_t bench_workloads_cross_sample(struct bench_worker *worker)
+static size_t bench_cross_sample(struct bench_worker *worker)
 {
-  return bench_workloads_cross_run(worker, true);
+  return bench_cross_run(worker, true);
 }
 
-static void bench_workloads_cross_begin(struct bench_worker *worker)
+static void bench_cross_begin(struct bench_worker *worker)
 {
   worker->live_bytes = worker->peak_bytes = (int64_t)(worker->plan->size_bytes * worker->plan->live);
 }
 
-const struct bench_ops bench_cross_ops = {.prepare = bench_workloads_cross_prepare,
-                                          .begin = bench_workloads_cross_begin,
-                                          .batch = bench_workloads_cross_batch,
-                                          .sample = bench_workloads_cross_sample,
-                                          .release = bench_workloads_cross_release};
+const struct bench_ops bench_cross_ops = {.prepare = bench_cross_prepare,
+                                          .begin = bench_cross_begin,
+                                          .batch = bench_cross_batch,
+                                          .sample = bench_cross_sample,
+                                          .release = bench_cross_release};

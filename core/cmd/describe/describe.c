@@ -3,6 +3,7 @@
 #include "describe.h"
 
 #include "../../base/text.h"
+#include "../../option/option.h"
 #include "../cmd.h"
 #include <stdlib.h>
 #include <string.h>
@@ -11,22 +12,68 @@ enum describe_form { DESCRIBE_PAGE, DESCRIBE_JSON, DESCRIBE_MAN };
 
 static const struct {
   uint32_t role;
-  const char *name, *heading;
-} describe_roles[] = {{HIPMM_ROLE_SOURCE, "source", "Sources: ask the runtime for memory"},
-                      {HIPMM_ROLE_SUB_ALLOCATOR, "sub-allocator", "Sub-allocators: cut up what is below them"},
-                      {HIPMM_ROLE_ADAPTOR, "adaptor", "Adaptors: forward, and add something"},
-                      {HIPMM_ROLE_RUNTIME, "runtime", "Runtimes: implement HIP"}};
+  const char *heading;
+} describe_roles[] = {{HIPMM_ROLE_SOURCE, "Sources: take memory from the runtime"},
+                      {HIPMM_ROLE_SUB_ALLOCATOR, "Sub-allocators: divide memory of their upstream"},
+                      {HIPMM_ROLE_ADAPTOR, "Adaptors: forward to their upstream, and add something"},
+                      {HIPMM_ROLE_RUNTIME, "Runtimes: implement HIP"}};
 
 enum { DESCRIBE_ROLES = sizeof describe_roles / sizeof *describe_roles };
 
-const char *role_name(uint32_t role)
+/* ---- JSON: for programs that make forms and reference pages of it ------------------------------------------------- */
+
+static json_t *describe_json_words(const char *const *words)
 {
-  for (size_t i = 0; i < DESCRIBE_ROLES; i++)
-    if (describe_roles[i].role == role) return describe_roles[i].name;
-  return "unknown role";
+  json_t *list = words ? json_array() : json_null();
+  for (; words && *words; words++) json_array_append_new(list, json_string(*words));
+  return list;
 }
 
-/* Every type that can be had; those that cannot be loaded are `hipmm plugins`' concern. */
+static json_t *describe_json_options(const struct hipmm_option *options, uint32_t n);
+
+static json_t *describe_json_option(const struct hipmm_option *row)
+{
+  json_t *option =
+      json_pack("{s:s, s:s, s:s?, s:s?, s:s?, s:s?, s:s?, s:s?, s:o, s:b, s:b, s:b}", "name", row->name, "type",
+                option_type_name(row->type), "default", row->initial, "unit", row->unit, "doc", row->doc, "minimum",
+                row->minimum, "maximum", row->maximum, "at_least", row->at_least, "choices",
+                describe_json_words(row->choices), "required", (row->flags & HIPMM_OPTION_REQUIRED) != 0, "percent",
+                (row->flags & HIPMM_OPTION_PERCENT) != 0, "reloadable", (row->flags & HIPMM_OPTION_RELOADABLE) != 0);
+  if (row->n_fields > 0) json_object_set_new(option, "fields", describe_json_options(row->fields, row->n_fields));
+  return option;
+}
+
+static json_t *describe_json_options(const struct hipmm_option *options, uint32_t n)
+{
+  json_t *list = json_array();
+  for (uint32_t i = 0; i < n; i++) json_array_append_new(list, describe_json_option(&options[i]));
+  return list;
+}
+
+static json_t *describe_json_features(const struct hipmm_feature *features, uint32_t n)
+{
+  json_t *list = json_array();
+  for (uint32_t i = 0; i < n; i++)
+    json_array_append_new(list, json_pack("{s:s, s:s?, s:s?}", "name", features[i].name, "unit", features[i].unit,
+                                          "doc", features[i].doc));
+  return list;
+}
+
+static json_t *describe_json_plugin(const struct plugin *plugin)
+{
+  const struct hipmm_plugin *descriptor = &plugin->descriptor;
+  return json_pack("{s:s, s:s, s:o, s:s, s:s, s:{s:I, s:I}, s:o, s:o, s:o}", "type", descriptor->type, "version",
+                   descriptor->version, "file", output_json_string(plugin->file), "role", role_name(descriptor->role),
+                   "doc", descriptor->doc, "upstreams", "min", (json_int_t)descriptor->min_upstreams, "max",
+                   (json_int_t)descriptor->max_upstreams, "options",
+                   describe_json_options(descriptor->options, descriptor->n_options), "values",
+                   describe_json_features(descriptor->values, descriptor->n_values), "actions",
+                   describe_json_features(descriptor->actions, descriptor->n_actions));
+}
+
+/* ---- Types ----------------------------------------------------------------------------------------------------- */
+
+/* Every type that can be loaded. `hipmm plugins` lists the others. */
 struct describe_types {
   const struct plugin **items;
   size_t n;
@@ -92,7 +139,7 @@ static int describe_one(const struct plugin_path *path, const char *type, enum d
   return output_finish(CMD_GOOD);
 }
 
-/* A name that no file bears is a slip of the user's, and not a bad plugin. */
+/* No plugin file has the name: the user mistyped it, and no plugin is at fault. */
 static bool describe_is_known(const struct plugin_path *path, const char *type)
 {
   if (plugin_exists(path, type)) return true;
@@ -115,7 +162,7 @@ static int describe_run(int argc, char **argv)
   const struct argument rows[] = {{.name = "config",
                                    .value_name = "FILE",
                                    .doc = "a graph file whose \"plugin_path\" is searched too; by default "
-                                          "the one that hipmm_init() would take",
+                                          "the one that hipmm_init() would read",
                                    .value = &config},
                                   {.name = "json", .doc = "print one JSON object", .flag = &json},
                                   {.name = "man", .doc = "print a part of a manual page, for roff", .flag = &man}};

@@ -23,32 +23,6 @@ struct page_table {
 
 static const char *const page_headings[PAGE_COLUMNS] = {"name", "type", "default", "unit", "allowed"};
 
-static void describe_page_join(char *cell, const char *separator, const char *text)
-{
-  size_t length = strlen(cell);
-  snprintf(cell + length, DESCRIBE_CELL_BYTES - length, "%s%s", length ? separator : "", text);
-}
-
-void describe_allowed(const struct hipmm_option *row, char *cell)
-{
-  *cell = '\0';
-  char text[DESCRIBE_CELL_BYTES];
-  if (row->minimum && row->maximum) {
-    snprintf(text, sizeof text, "%s to %s", row->minimum, row->maximum);
-    describe_page_join(cell, ", ", text);
-  } else if (row->minimum || row->maximum) {
-    snprintf(text, sizeof text, "%s %s", row->minimum ? "from" : "up to", row->minimum ? row->minimum : row->maximum);
-    describe_page_join(cell, ", ", text);
-  }
-  if (row->at_least) {
-    snprintf(text, sizeof text, "at least %s", row->at_least);
-    describe_page_join(cell, ", ", text);
-  }
-  for (const char *const *choice = row->choices; choice && *choice; choice++)
-    describe_page_join(cell, row->type == HIPMM_OPTION_ENUM && choice != row->choices ? " | " : ", or ", *choice);
-  if (row->flags & HIPMM_OPTION_RELOADABLE) describe_page_join(cell, ", ", "settable in use");
-}
-
 static void describe_page_fill_row(const struct hipmm_option *row, const char *parent, struct page_row *line)
 {
   snprintf(line->cells[0], DESCRIBE_CELL_BYTES, "%s%s%s", parent ? parent : "", parent ? "[]." : "", row->name);
@@ -156,19 +130,6 @@ static void describe_page_print_features(const char *heading, const struct hipmm
     wrap_words(&wrap, STYLE_FAINT, features[i].doc ? features[i].doc : "");
     wrap_end(&wrap);
   }
-}
-
-void describe_print_upstreams(const struct hipmm_plugin *descriptor)
-{
-  uint32_t least = descriptor->min_upstreams, most = descriptor->max_upstreams;
-  if (most == 0)
-    printf("no upstream");
-  else if (least == most)
-    printf("%u upstream%s", most, most == 1 ? "" : "s");
-  else if (most == UINT32_MAX)
-    printf("%u or more upstreams", least);
-  else
-    printf("%u to %u upstreams", least, most);
 }
 
 void describe_print_plugin(const struct plugin *plugin)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* player.c: see player.h. The measured loop reads an event, makes the call and stores a pointer, nothing else: all
- * matching was done by the reader, all counting is done afterwards. */
+/* player.c: see player.h. The measured loop reads an event, makes the call and stores a pointer, nothing else: the reader
+ * has matched allocations and frees, and player_tally() counts afterwards. */
 #include "player.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 enum { PLAYER_BATCH = 1 << 15 };
 
-/* Stands in a slot for a block that could not be allocated. */
+/* The slot value of a block that could not be allocated. */
 static char player_nothing;
 
 static int64_t trace_player_now_ns(void)
@@ -57,7 +57,7 @@ void player_end(struct player *player)
   *player = (struct player){0};
 }
 
-static void trace_player_note_failure(struct player *player, size_t index)
+static void trace_player_count_failure(struct player *player, size_t index)
 {
   if (!player->failure_reason) {
     player->failure_line = player->trace->lines[index];
@@ -71,7 +71,7 @@ static void trace_player_allocate(struct player *player, const struct trace_even
 {
   void *ptr = &player_nothing;
   if (hipmm_allocate(player->resource, event->bytes, player->streams[event->stream], &ptr) != HIPMM_OK)
-    trace_player_note_failure(player, index);
+    trace_player_count_failure(player, index);
   player->live[event->slot] = ptr;
 }
 
@@ -83,7 +83,7 @@ static void trace_player_free(struct player *player, const struct trace_event *e
     return;
   }
   if (hipmm_deallocate(player->resource, ptr, event->bytes, player->streams[event->stream]) != HIPMM_OK)
-    trace_player_note_failure(player, index);
+    trace_player_count_failure(player, index);
 }
 
 static void trace_player_batch(struct player *player, size_t first, size_t end)

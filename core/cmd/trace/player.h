@@ -28,11 +28,11 @@ bool player_start(struct player *player, const struct trace *trace, struct hipmm
                   hipStream_t *streams);
 void player_end(struct player *player);
 
-/* Plays all events in order, then frees what is left live, in the order of allocation, so that the next pass finds the
- * stack warm but empty. Returns nanoseconds per operation, without that cleaning; 0 if there was no operation. */
+/* Plays all events in order, then frees the blocks that are still live, in order of allocation, so that the next pass
+ * finds the stack warm but empty. Returns nanoseconds per operation without these frees; 0 if there was no operation. */
 double player_play(struct player *player);
 
-/* What the trace, less the allocations that failed so far, needs at most at once and leaves live at its end. */
+/* The peak of live bytes, and the number of blocks live at the end, without the allocations that failed so far. */
 void player_tally(struct player *player, uint64_t *peak_bytes_out, uint64_t *live_at_end_out);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* trace.c: matches the rows of an allocation log into events. Called by `hipmm replay`; knows nothing of memory. */
+/* trace.c: turns the rows of an allocation log into events, and matches each free with its allocation. Called by `hipmm
+ * replay` and `hipmm bench`. Never allocates device memory. */
 #include "trace.h"
 
-#include "lines.h"
+#include "csv.h"
 #include "pointer_map.h"
-#include "row.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 enum { TRACE_FIRST_EVENTS = 1 << 16, TRACE_TELL_LINES = 1 << 14, TRACE_MAGIC = 6 };
 
-/* What is known of a slot while reading. */
+/* A slot while the log is read. */
 struct slot {
   uint64_t bytes;
   uint32_t next_free;
@@ -26,7 +26,7 @@ struct reader {
   size_t capacity; /* of trace.events and trace.lines */
   struct pointer_map live;
   struct slot *slots;
-  uint32_t slot_capacity, free_slot; /* first of the free ones; POINTER_MAP_NONE if there is none */
+  uint32_t slot_capacity, free_slot; /* the first free slot; POINTER_MAP_NONE: none */
   struct pointer_map streams;
   size_t stream_capacity;
   struct trace_columns columns;
@@ -70,7 +70,7 @@ static bool trace_reader_add_event(struct reader *reader, struct trace_event eve
   return true;
 }
 
-/* The index of a stream, a new one if it was not seen before. False: out of memory. */
+/* The index of a stream; a new stream gets a new index. False: out of memory. */
 static bool trace_reader_stream(struct reader *reader, uint64_t handle, uint32_t *index_out)
 {
   struct trace *trace = &reader->trace;
@@ -89,8 +89,8 @@ static bool trace_reader_stream(struct reader *reader, uint64_t handle, uint32_t
   return true;
 }
 
-/* A slot that no live block has. False: out of memory. */
-static bool trace_reader_take_slot(struct reader *reader, uint32_t *slot_out)
+/* A slot that no live block uses. False: out of memory. */
+static bool trace_reader_new_slot(struct reader *reader, uint32_t *slot_out)
 {
   if (reader->free_slot != POINTER_MAP_NONE) {
     *slot_out = reader->free_slot;
@@ -110,7 +110,7 @@ static bool trace_reader_allocate(struct reader *reader, const struct trace_row 
 {
   uint32_t slot = TRACE_NULL_SLOT;
   if (row->pointer != 0) {
-    if (!trace_reader_take_slot(reader, &slot)) return false;
+    if (!trace_reader_new_slot(reader, &slot)) return false;
     reader->trace.overlaid += pointer_map_get(&reader->live, row->pointer) != POINTER_MAP_NONE;
     if (!pointer_map_put(&reader->live, row->pointer, slot)) return false;
     reader->slots[slot].bytes = row->bytes;
@@ -153,7 +153,7 @@ static bool trace_reader_add_row(struct reader *reader, const struct trace_row *
                                    : trace_reader_allocate(reader, row, stream);
 }
 
-/* The tool that unpacks a file which begins like this; NULL if it is no packed file. */
+/* The tool that unpacks a file with this beginning; NULL if the file is not packed. */
 static const char *trace_packer(const char *line, size_t bytes)
 {
   static const struct {
@@ -214,7 +214,7 @@ static bool trace_reader_lines(struct reader *reader, struct trace_lines *lines,
     if (watcher && reader->line % TRACE_TELL_LINES == 0)
       watcher->tell(watcher->closure, lines->done_bytes - (lines->end - lines->start), lines->total_bytes);
   }
-  reader->line++; /* an error is in the line that could not be read */
+  reader->line++; /* an error is in the next line, which could not be read */
   if (state == TRACE_LINE_ERROR && errno == EMSGSIZE)
     return trace_reader_fail_here(reader, "the line is longer than 1 MiB");
   if (state == TRACE_LINE_ERROR) return trace_reader_fail(reader, strerror(errno));

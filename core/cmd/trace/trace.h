@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* An allocation, or the free that belongs to one. A slot is where the player keeps the block's pointer; slots are used
- * again after a free. A block that the log never frees keeps its slot. */
+/* An allocation, or the free that belongs to one. A slot is where the player keeps the block's pointer; slots are reused
+ * after a free. A block that the log never frees keeps its slot. */
 struct trace_event {
   uint64_t bytes; /* of a free: those of its allocation */
   uint32_t slot;
@@ -35,14 +35,14 @@ struct trace {
   uint64_t other_sizes;     /* frees with another size than their allocation */
 };
 
-/* Told how far reading is; total 0: not known. */
+/* Is told the progress of reading; total 0: unknown. */
 struct trace_watcher {
   void (*tell)(void *closure, uint64_t done_bytes, uint64_t total_bytes);
   void *closure;
 };
 
-/* Reads `file`, "-" for standard input. On false `message` says what is wrong and in which line, and nothing is left
- * behind. `watcher` may be NULL. */
+/* Reads `file`, "-" for standard input. False: `message` has the mistake and its line, and nothing is allocated. `watcher`
+ * may be NULL. */
 bool trace_read(const char *file, const struct trace_watcher *watcher, struct trace *trace_out, char *message,
                 size_t message_bytes);
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* graph_schema.c: the JSON Schema (draft 2020-12) of a graph file, from the option tables of all plugins. Called by the
- * command, for editors. Must accept every valid graph; names, cycles and depths only the reading of a graph can
- * check. */
-#include "../base/text.h"
-#include "../option/option.h"
-#include "graph_build.h"
+/* graph_schema.c: the JSON Schema of a graph file, from the option tables of all plugins found. The graph reader refuses
+ * whatever the schema refuses. Names, cycles and depths cannot be written in a schema; only the reader checks them. */
+#include "../../base/text.h"
+#include "../../graph/graph_build.h"
+#include "schema.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -67,14 +66,14 @@ static bool graph_schema_needs_options(const struct hipmm_plugin *descriptor)
 
 /* ---- All types ------------------------------------------------------------------------------------------------- */
 
-/* "if" the object is of this type, "then" it must be as its plugin says. */
+/* "if" the object is of this type, "then" it must match its plugin's definition. */
 static json_t *graph_schema_choice(const struct hipmm_plugin *descriptor)
 {
   return json_pack("{s:{s:{s:{s:s}}}, s:o}", "if", "properties", "type", "const", descriptor->type, "then",
                    graph_schema_reference(descriptor->type));
 }
 
-/* The same, and in "resources" the upstream must be named. */
+/* In "resources" an object of this type must name its upstream. */
 static json_t *graph_schema_upstream_rule(const struct hipmm_plugin *descriptor)
 {
   return json_pack("{s:{s:{s:{s:s}}}, s:{s:[s]}}", "if", "properties", "type", "const", descriptor->type, "then",
@@ -92,7 +91,7 @@ static json_t *graph_schema_types_of(const struct plugins *plugins, bool only_pl
   return types;
 }
 
-/* Any resource's object, its upstream neither required nor forbidden. */
+/* The object of any resource; an upstream is neither required nor forbidden. */
 static json_t *graph_schema_any_object(const struct plugins *plugins)
 {
   json_t *choices = json_array();
@@ -119,7 +118,7 @@ static json_t *graph_schema_element(const struct plugins *plugins)
   return json_pack("{s:[{s:o}, o]}", "anyOf", "enum", graph_schema_types_of(plugins, true), object);
 }
 
-/* Definitions that all types share begin with a dot, since no type does. */
+/* The common definitions begin with a dot, which no type does. */
 static json_t *graph_schema_definitions(const struct plugins *plugins)
 {
   json_t *all = json_object();
@@ -133,7 +132,7 @@ static json_t *graph_schema_definitions(const struct plugins *plugins)
 
 /* ---- The top of the file --------------------------------------------------------------------------------------- */
 
-/* The names of runtimes, on this machine or on others. */
+/* The names of runtimes, on this and other machines. */
 static json_t *graph_schema_runtime_words(const struct plugins *plugins)
 {
   json_t *words = json_pack("[s, s, s]", "auto", "amd", "nvidia");

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* option_schema.c: the JSON Schema (draft 2020-12) of a row of an option table. Called by graph_schema.c and by the
- * command. Must accept every value that option_fill() accepts; only option_fill() can check bounds of sizes and bounds
- * between options. */
-#include "../base/text.h"
-#include "option_value.h"
-#include "registry.h"
+/* option_schema.c: the JSON Schema of one row of an option table. option_fill() refuses whatever the schema refuses.
+ * Bounds of sizes, and bounds between two options, cannot be written in a schema; only option_fill() checks them. */
+#include "../../base/text.h"
+#include "../../option/option_value.h"
+#include "../../option/registry.h"
+#include "schema.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -73,7 +73,7 @@ static json_t *option_schema_plain(const struct hipmm_option *row)
   }
 }
 
-/* The doc line, followed by the rules that the schema cannot express. */
+/* The doc line, followed by the bounds that the schema cannot express. */
 static void option_schema_describe(json_t *schema, const struct hipmm_option *row)
 {
   char text[1024];
@@ -100,15 +100,4 @@ json_t *option_schema(const struct hipmm_option *row)
   option_schema_describe(schema, row);
   if (row->initial) json_object_set_new(schema, "default", option_from_text(row, row->initial));
   return schema;
-}
-
-const char *option_type_name(uint32_t type)
-{
-  static const char *const names[] = {
-      [HIPMM_OPTION_BOOL] = "bool",         [HIPMM_OPTION_INTEGER] = "integer",   [HIPMM_OPTION_BYTES] = "bytes",
-      [HIPMM_OPTION_RATIO] = "ratio",       [HIPMM_OPTION_DURATION] = "duration", [HIPMM_OPTION_ENUM] = "enum",
-      [HIPMM_OPTION_STRING] = "string",     [HIPMM_OPTION_STRINGS] = "strings",   [HIPMM_OPTION_LIST] = "list",
-      [HIPMM_OPTION_RESOURCE] = "resource", [HIPMM_OPTION_OBJECT] = "object"};
-  const char *name = type < sizeof names / sizeof *names ? names[type] : NULL;
-  return name ? name : "unknown";
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* schema.c: `hipmm schema`: the JSON Schema of a graph file, for editors. */
-#include "cmd.h"
+#include "schema.h"
+
+#include "../cmd.h"
 
 static int schema_run(int argc, char **argv)
 {
@@ -18,8 +20,8 @@ static int schema_run(int argc, char **argv)
 
 const struct command schema_command = {
     "schema", "print the JSON Schema of graph files, for editors", "[FILE]",
-    "Prints the JSON Schema of the whole graph file, made from the option tables of all plugins found. Save it, and "
-    "write its name under \"$schema\" in hipmm.json: editors then complete and check what you type.\n"
+    "Prints the JSON Schema of a graph file, made from the option tables of all plugins found. Save it, and write its "
+    "name under \"$schema\" in hipmm.json: editors then complete and check your input.\n"
     "\n"
-    "FILE: a graph file whose \"plugin_path\" is searched too; by default the one that hipmm_init() would take.",
+    "FILE: a graph file whose \"plugin_path\" is searched too; by default the one that hipmm_init() would read.",
     schema_run};

@@ -1,13 +1,36 @@
 /* SPDX-License-Identifier: MIT */
-/* row.h: takes a line of an allocation log apart. Knows columns and numbers, not what they add up to. */
-#ifndef HIPMM_CORE_CMD_TRACE_ROW_H
-#define HIPMM_CORE_CMD_TRACE_ROW_H
+/* csv.h: the lines of an allocation log, and the columns of each. Called by trace.c, which knows what rows add up to. */
+#ifndef HIPMM_CORE_CMD_TRACE_CSV_H
+#define HIPMM_CORE_CMD_TRACE_CSV_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* Where the columns are. */
+/* ---- Lines of a file or of standard input, in large reads -------------------------------------------------------- */
+
+struct trace_lines {
+  int fd;
+  char *buffer;
+  size_t start, end; /* what is read and not handed out yet */
+  bool at_end;
+  uint64_t done_bytes, total_bytes; /* total 0: not known */
+};
+
+enum trace_line { TRACE_LINE_ERROR = -1, TRACE_LINE_END, TRACE_LINE };
+
+/* "-" is standard input. False: errno tells. */
+bool trace_lines_open(struct trace_lines *lines, const char *file);
+
+/* The next line, without its newline; valid until the next call. On TRACE_LINE_ERROR errno tells; EMSGSIZE: too
+ * long. */
+enum trace_line trace_lines_next(struct trace_lines *lines, const char **line_out, const char **end_out);
+
+void trace_lines_close(struct trace_lines *lines);
+
+/* ---- Rows -------------------------------------------------------------------------------------------------------- */
+
+/* The index of each column. */
 struct trace_columns {
   int action, pointer, size, stream; /* stream -1: the log has none, all is on the default stream */
   int count;
