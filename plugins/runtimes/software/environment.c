@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The items of "a;b", and what they point into. */
+/* The items of "a;b", and the text that they point into. */
 struct environment_list {
   char *text;
   const char *items[];

@@ -77,7 +77,7 @@ static hipError_t pool_api_check_properties(const hipMemPoolProps *properties)
   return is_known ? software.devices[properties->location.id].fault : hipErrorNotSupported;
 }
 
-/* What HIP 6 made of the first of the bytes that HIP 5 reserves, and demands to be 0; 0 is no limit. */
+/* maxSize of HIP 6, which is among the bytes that HIP 5 reserves and requires to be 0; 0 is no limit. */
 static uint64_t pool_api_max_bytes(const hipMemPoolProps *properties)
 {
   size_t bytes;
@@ -102,7 +102,7 @@ hipError_t hipMemPoolCreate(hipMemPool_t *handle, const hipMemPoolProps *propert
   return software_end(error);
 }
 
-/* What was allocated from it stays valid; the pool goes with the last of it. */
+/* Allocations from the pool stay valid; the pool is freed with the last of them. */
 hipError_t hipMemPoolDestroy(hipMemPool_t handle)
 {
   struct software_pool *pool;
@@ -133,7 +133,7 @@ hipError_t hipMemPoolTrimTo(hipMemPool_t handle, size_t keep_bytes)
 static hipError_t pool_api_of_device(int device, bool is_default, hipMemPool_t *handle_out)
 {
   if (!handle_out) return hipErrorInvalidValue;
-  /* HIP tells the two calls' errors apart. */
+  /* In HIP the two calls have different errors. */
   if (!software_device_exists(device)) return is_default ? hipErrorInvalidDevice : hipErrorInvalidValue;
   struct software_pool *pool = is_default ? software_pool_default(device) : software_pool_current(device);
   if (!pool) return hipErrorOutOfMemory;

@@ -116,7 +116,7 @@ static const struct property_row property_rows_6[] = {
     ROW_6(IsLargeBar, large_bar),
 };
 
-/* All other attributes that have a property are 0, as the struct is to begin with. */
+/* All other attributes that have a property are 0, like the struct before the call. */
 static void properties_fill(void *properties, const struct property_row *rows, size_t n_rows, int device)
 {
   for (size_t i = 0; i < n_rows; i++) {

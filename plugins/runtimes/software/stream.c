@@ -219,7 +219,7 @@ hipError_t hipStreamQuery(hipStream_t stream)
 
 /* ---- Queries --------------------------------------------------------------------------------------------------- */
 
-/* As in ROCm, NULL is refused here, though it is the default stream elsewhere. */
+/* As in ROCm, NULL is refused here, although it is the default stream elsewhere. */
 hipError_t hipStreamGetFlags(hipStream_t stream, unsigned int *flags)
 {
   hipError_t error = software_begin(SOFTWARE_hipStreamGetFlags);
@@ -270,7 +270,7 @@ hipError_t hipStreamGetId(hipStream_t stream, unsigned long long *id)
   return software_end(error != hipSuccess ? error : stream_id(stream, id));
 }
 
-/* Streams here never capture. */
+/* Streams of the software device never capture. */
 hipError_t hipStreamIsCapturing(hipStream_t stream, hipStreamCaptureStatus *status)
 {
   hipError_t error = software_begin(SOFTWARE_hipStreamIsCapturing);
