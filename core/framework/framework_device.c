@@ -5,8 +5,6 @@
 #include "../base/cancel.h"
 #include "../base/error.h"
 #include "../base/log.h"
-#include "torch_blocks.h"
-#include "torch_pools.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -17,7 +15,6 @@ _Static_assert(FRAMEWORK_STREAMS == 1 << (64 - 55), "framework_stream_slot() tak
 struct framework_device framework_devices[DEVICE_TABLE_MOST];
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned last_opening;     /* what torch_notes and torch_pools know is about this one */
 static enum hipmm_status refusal; /* what hipmm_init() said when it was called from here; HIPMM_OK: nothing */
 static char reason[2048];
 
@@ -53,21 +50,11 @@ enum hipmm_status framework_initialise(void)
   return status;
 }
 
-/* What was known is of stacks that are gone. */
-static void framework_device_forget(unsigned opening)
-{
-  if (opening == last_opening) return;
-  torch_pools_forget();
-  torch_blocks_forget();
-  last_opening = opening;
-}
-
 static void framework_device_open_locked(int number, struct hipmm_resource *resource)
 {
   struct framework_device *device = &framework_devices[number];
   unsigned opening = atomic_load(&device_table_openings);
   if (atomic_load(&device->opening) == opening) return;
-  framework_device_forget(opening);
   if (!atomic_load(&device->opening)) atomic_store(&device->limit, SIZE_MAX);
   device->device = number;
   device->resource = resource;

@@ -52,7 +52,7 @@ static inline void *torch_allocate_counted(struct framework_device *device, size
 
 static void *torch_allocate_in_pool(struct framework_device *device, size_t bytes, hipStream_t stream)
 {
-  void *ptr = torch_pool_take(device, bytes, stream);
+  void *ptr = torch_pool_allocate(device, bytes, stream);
   if (ptr) return ptr;
   ptr = torch_allocate_counted(device, bytes, stream);
   if (!ptr || torch_pool_adopt(device, ptr)) return ptr;
@@ -91,35 +91,6 @@ void *hipmm_torch_malloc(ssize_t bytes, int number, hipStream_t stream)
 
 /* ---- Freeing ---- */
 
-/* What the resource would say of the size, or that the block is not live: a pool that keeps the block does not ask. */
-static enum hipmm_status torch_check_live(const struct framework_device *device, const void *ptr, size_t bytes)
-{
-  struct hipmm_block block;
-  enum hipmm_status status = instance_find(instance_from(device->resource), ptr, &block);
-  if (status == HIPMM_E_NOT_SUPPORTED) return HIPMM_OK; /* nobody can tell */
-  if (status || block.bytes == bytes) return status;
-  return error_refuse(HIPMM_E_SIZE, NULL, "{0:hex} was allocated with {1} bytes and cannot be freed with {2}",
-                      (uintptr_t)ptr, block.bytes, bytes);
-}
-
-static void torch_free_noted(struct framework_device *device, void *ptr, size_t bytes, hipStream_t stream)
-{
-  if (torch_check_live(device, ptr, bytes) == HIPMM_E_SIZE) {
-    framework_complain("torch", "a block is not freed");
-    return; /* its note stays */
-  }
-  struct torch_block note = torch_blocks_take(ptr);
-  if (note.kept) {
-    torch_block_pool(ptr, note.pool, true);
-    error_set(HIPMM_E_POINTER, "%p was freed before", ptr);
-    framework_complain("torch", "a block is not freed");
-    return;
-  }
-  if (torch_pool_keep(device, note, ptr, bytes, stream)) return;
-  torch_settle(note.uses, device->device, stream);
-  framework_free(device, ptr, bytes, stream);
-}
-
 /* For callers that do not know; 0 if nobody does. */
 static size_t torch_size_of(const struct framework_device *device, const void *ptr)
 {
@@ -134,7 +105,7 @@ void hipmm_torch_free(void *ptr, ssize_t bytes, int number, hipStream_t stream)
   if (!device) return;
   if (__builtin_expect(!bytes, 0)) bytes = (ssize_t)torch_size_of(device, ptr);
   if (__builtin_expect(torch_blocks_may_have(ptr), 0))
-    torch_free_noted(device, ptr, (size_t)bytes, stream);
+    torch_pool_free(device, ptr, (size_t)bytes, stream);
   else
     framework_free(device, ptr, (size_t)bytes, stream);
   framework_leave();
@@ -228,7 +199,7 @@ void hipmm_torch_record_stream(void *ptr, hipStream_t stream)
   struct hipmm_block block;
   if (!ptr || lifecycle_is_forked() || atomic_load(&lifecycle_now) != LIFECYCLE_READY) return;
   if (!torch_find_block(ptr, &block, &sure) && sure) return;
-  torch_block_use(ptr, stream, device_table_current(&current) ? 0 : current);
+  torch_block_add_use(ptr, stream, device_table_current(&current) ? 0 : current);
 }
 
 void hipmm_torch_begin_allocate_to_pool(int number, struct hipmm_torch_pool pool, const void *filter)

@@ -31,7 +31,11 @@ extern "C" {
 void *hipmm_torch_malloc(ssize_t bytes, int device, hipStream_t stream);
 
 /* Frees on the stream that the block was allocated for, after the work that all recorded streams have been given so
- * far; the calling thread does not wait for it. Pointers that are not live here are refused. */
+ * far; the calling thread does not wait for it. Pointers that are not live here are refused.
+ *
+ * A block of hipmm_torch_malloc() must not be freed with hipmm_deallocate(): the private pools, the recorded streams and
+ * the memory fraction would not know. A private pool notices only where the block is not live any more when the pool
+ * would use it again; the pool then logs an error and takes another block. */
 void hipmm_torch_free(void *ptr, ssize_t bytes, int device, hipStream_t stream);
 
 /* What is called, if not NULL, when hipmm_torch_malloc() is about to give NULL, with the reason. PyTorch does not look
