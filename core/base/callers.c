@@ -12,8 +12,9 @@
 
 enum { YIELDS = 1000, NAP_NS = 50000 };
 
-atomic_bool callers_are_light;
-struct caller callers_rest;
+static atomic_bool callers_are_light; /* the system makes every processor finish its stores */
+static struct caller callers_rest;    /* the place of all threads that have none of their own, being at their end */
+
 _Thread_local struct caller_here caller_here;
 
 static struct caller *_Atomic first; /* never freed, but taken again */
@@ -55,7 +56,7 @@ static struct caller *callers_make(void)
   return caller;
 }
 
-struct caller *caller_find(void)
+static void callers_find_place(struct caller_here *here)
 {
   callers_prepare();
   struct caller *caller = has_key ? callers_take_unused() : NULL;
@@ -64,8 +65,20 @@ struct caller *caller_find(void)
     atomic_store(&caller->is_taken, false);
     caller = NULL;
   }
-  caller_here.place = caller ? caller : &callers_rest;
-  return caller_here.place;
+  here->place = caller ? caller : &callers_rest;
+  here->light = atomic_load(&callers_are_light) ? caller : NULL;
+}
+
+/* Only the outermost call of a thread is counted in a place that threads share. */
+void caller_enter_slowly(struct caller_here *here)
+{
+  if (!here->place) callers_find_place(here);
+  if (here->light || !here->depth++) atomic_fetch_add(&here->place->inside, 1);
+}
+
+void caller_leave_slowly(struct caller_here *here)
+{
+  if (here->light || !--here->depth) atomic_fetch_sub(&here->place->inside, 1);
 }
 
 /* A call may be in the driver, or wait for work. */

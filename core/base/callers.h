@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 struct caller {
-  _Alignas(64) atomic_uint inside; /* threads of it that are in a call: at most one, save of the place for all others */
+  _Alignas(64) atomic_uint inside; /* calls that its threads are in: one thread has it, save the place for all others */
   atomic_bool is_taken;
   struct caller *next; /* constant */
 };
@@ -21,43 +21,54 @@ void callers_prepare(void);
  * after callers_enter() sees that store. */
 void callers_await(void);
 
-/* Whether the system can make processors agree; where it cannot, callers do it themselves. */
-extern atomic_bool callers_are_light;
-
-/* The place for all threads that have none of their own, being at their end. */
-extern struct caller callers_rest;
-
-/* Of the calling thread, in one struct since finding it costs a call where the library was opened late. */
+/* Of the calling thread, in one struct: to find it costs a function call, so callers find it once, with caller_self().
+ * `light` counts the thread's calls within calls (lifecycle.h) by itself; where it is NULL, `depth` does. */
 struct caller_here {
+  struct caller
+      *light; /* `place`, where plain stores do: it is the thread's own, and membarrier works. NULL: otherwise */
   struct caller *place; /* NULL: not known yet */
-  unsigned depth;       /* of calls within calls (life.h) */
+  unsigned depth;
 };
 
 extern _Thread_local struct caller_here caller_here;
 
-/* Finds one. A thread that ends, also in a call, leaves it for others. */
-struct caller *caller_find(void);
-
-/* The calling thread is in a call, until caller_leave(); calls are not nested. */
-static inline void caller_enter(void)
+static inline struct caller_here *caller_self(void)
 {
-  struct caller *caller = caller_here.place;
-  if (__builtin_expect(!caller, 0)) caller = caller_find();
-  if (__builtin_expect(caller == &callers_rest || !atomic_load_explicit(&callers_are_light, memory_order_relaxed), 0)) {
-    atomic_fetch_add(&caller->inside, 1);
+  struct caller_here *here = &caller_here;
+  __asm__("" : "+r"(here)); /* the compiler would find it again at each use */
+  return here;
+}
+
+/* For a thread that is in a call already, has no place of its own yet, or shares one. */
+void caller_enter_slowly(struct caller_here *here);
+void caller_leave_slowly(struct caller_here *here);
+
+/* Calls that the thread is in, each within the one before. */
+static inline unsigned caller_depth(const struct caller_here *here)
+{
+  return here->light ? atomic_load_explicit(&here->light->inside, memory_order_relaxed) : here->depth;
+}
+
+/* The calling thread is in a call, until as many caller_leave(). A thread that ends, also in a call, leaves its place for
+ * others. */
+static inline void caller_enter(struct caller_here *here)
+{
+  struct caller *light = here->light;
+  if (__builtin_expect(!light || atomic_load_explicit(&light->inside, memory_order_relaxed), 0)) {
+    caller_enter_slowly(here);
   } else {
-    atomic_store_explicit(&caller->inside, 1, memory_order_relaxed);
+    atomic_store_explicit(&light->inside, 1, memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst); /* the store comes first: callers_await() sees to the processor */
   }
 }
 
-static inline void caller_leave(void)
+static inline void caller_leave(struct caller_here *here)
 {
-  struct caller *caller = caller_here.place;
-  if (__builtin_expect(caller == &callers_rest, 0))
-    atomic_fetch_sub(&caller->inside, 1);
+  struct caller *light = here->light;
+  if (__builtin_expect(!light || atomic_load_explicit(&light->inside, memory_order_relaxed) != 1, 0))
+    caller_leave_slowly(here);
   else
-    atomic_store_explicit(&caller->inside, 0, memory_order_release);
+    atomic_store_explicit(&light->inside, 0, memory_order_release);
 }
 
 #endif

@@ -86,12 +86,14 @@ struct framework_device *framework_open(int device)
   return status ? NULL : &framework_devices[device];
 }
 
-struct framework_device *framework_enter_slowly(int device)
+struct framework_call framework_enter_slowly(int number)
 {
-  if (framework_initialise() || lifecycle_enter()) return NULL;
-  struct framework_device *entered = framework_get(device);
-  if (!entered) lifecycle_leave();
-  return entered;
+  struct framework_call call = {NULL, NULL};
+  if (framework_initialise()) return call;
+  call.thread = lifecycle_enter_here();
+  if (call.thread) call.device = framework_get(number);
+  if (call.thread && !call.device) framework_leave(call);
+  return call;
 }
 
 /* ---- Streams ---- */

@@ -23,11 +23,11 @@ struct framework_device {
 
 extern struct framework_device framework_devices[DEVICE_TABLE_MOST];
 
-/* The device, or NULL when hipmm is not initialised or the device was not opened since. */
-static inline struct framework_device *framework_find(int device)
+/* The device, or NULL when the device was not opened since hipmm was initialised. */
+static inline struct framework_device *framework_find(int number)
 {
-  if (__builtin_expect((unsigned)device >= DEVICE_TABLE_MOST || lifecycle_is_forked(), 0)) return NULL;
-  struct framework_device *found = &framework_devices[device];
+  if (__builtin_expect((unsigned)number >= DEVICE_TABLE_MOST, 0)) return NULL;
+  struct framework_device *found = &framework_devices[number];
   unsigned opening = atomic_load_explicit(&found->opening, memory_order_acquire);
   return opening == atomic_load_explicit(&device_table_openings, memory_order_relaxed) ? found : NULL;
 }
@@ -37,33 +37,41 @@ struct framework_device *framework_open(int device);
 
 static inline struct framework_device *framework_get(int device)
 {
-  struct framework_device *found = framework_find(device);
-  return __builtin_expect(found != NULL, 1) ? found : framework_open(device);
+  struct framework_device *found = lifecycle_is_forked() ? NULL : framework_find(device);
+  return found ? found : framework_open(device);
 }
 
-/* The same for a call that uses the device's resource: hipmm_finalize() waits until framework_leave(). NULL: there is
- * nothing to leave. */
-struct framework_device *framework_enter_slowly(int device);
+/* A call that uses the device's resource: hipmm_finalize() waits until framework_leave(). `device` NULL: there is nothing
+ * to leave. */
+struct framework_call {
+  struct framework_device *device;
+  struct caller_here *thread;
+};
 
-static inline struct framework_device *framework_enter_known(int device)
+static inline void framework_leave(struct framework_call call)
 {
-  if (__builtin_expect(
-          atomic_load_explicit(&lifecycle_now, memory_order_relaxed) != LIFECYCLE_READY || lifecycle_enter(), 0))
-    return NULL;
-  struct framework_device *entered = framework_find(device);
-  if (!entered) lifecycle_leave();
-  return entered;
+  lifecycle_leave_here(call.thread);
 }
 
-static inline struct framework_device *framework_enter(int device)
+/* NULL where hipmm is not initialised or the device was not opened since. On the path of each block: no function call. */
+__attribute__((always_inline)) static inline struct framework_call framework_enter_known(int number)
 {
-  struct framework_device *entered = framework_enter_known(device);
-  return __builtin_expect(entered != NULL, 1) ? entered : framework_enter_slowly(device);
+  struct framework_call none = {NULL, NULL}, call;
+  if (__builtin_expect(atomic_load_explicit(&lifecycle_now, memory_order_relaxed) != LIFECYCLE_READY, 0)) return none;
+  call.thread = lifecycle_enter_here();
+  if (__builtin_expect(!call.thread, 0)) return none;
+  call.device = framework_find(number);
+  if (__builtin_expect(!call.device, 0)) framework_leave(call);
+  return call;
 }
 
-static inline void framework_leave(void)
+/* NULL: the thread's error and the log say why. */
+struct framework_call framework_enter_slowly(int number);
+
+static inline struct framework_call framework_enter(int number)
 {
-  lifecycle_leave();
+  struct framework_call call = framework_enter_known(number);
+  return __builtin_expect(call.device != NULL, 1) ? call : framework_enter_slowly(number);
 }
 
 /* Initialises hipmm if nobody has. A failure is logged once, and given again at later calls. */

@@ -79,13 +79,13 @@ void *hipmm_torch_malloc(ssize_t bytes, int number, hipStream_t stream)
 {
   void *ptr = NULL;
   if (!bytes) return NULL;
-  struct framework_device *device = framework_enter(number);
-  if (__builtin_expect(!device, 0)) return torch_fail_without_device();
+  struct framework_call call = framework_enter(number);
+  if (__builtin_expect(!call.device, 0)) return torch_fail_without_device();
   if (__builtin_expect(bytes > 0, 1))
-    ptr = torch_allocate_for(device, (size_t)bytes, stream);
+    ptr = torch_allocate_for(call.device, (size_t)bytes, stream);
   else
     error_set(HIPMM_E_ARGUMENT, "%zd is not a size", bytes);
-  framework_leave();
+  framework_leave(call);
   return __builtin_expect(ptr != NULL, 1) ? ptr : torch_refuse();
 }
 
@@ -101,14 +101,15 @@ static size_t torch_size_of(const struct framework_device *device, const void *p
 /* After hipmm_finalize() the memory is gone, and PyTorch may still come with its last blocks. */
 void hipmm_torch_free(void *ptr, ssize_t bytes, int number, hipStream_t stream)
 {
-  struct framework_device *device = ptr ? framework_enter_known(number) : NULL;
-  if (!device) return;
-  if (__builtin_expect(!bytes, 0)) bytes = (ssize_t)torch_size_of(device, ptr);
+  if (!ptr) return;
+  struct framework_call call = framework_enter_known(number);
+  if (!call.device) return;
+  if (__builtin_expect(!bytes, 0)) bytes = (ssize_t)torch_size_of(call.device, ptr);
   if (__builtin_expect(torch_blocks_may_have(ptr), 0))
-    torch_pool_free(device, ptr, (size_t)bytes, stream);
+    torch_pool_free(call.device, ptr, (size_t)bytes, stream);
   else
-    framework_free(device, ptr, (size_t)bytes, stream);
-  framework_leave();
+    framework_free(call.device, ptr, (size_t)bytes, stream);
+  framework_leave(call);
 }
 
 /* ---- The further hooks ---- */
@@ -128,10 +129,10 @@ void hipmm_torch_init(int device_count)
 void hipmm_torch_reset(void)
 {
   for (int number = 0; number < DEVICE_TABLE_MOST; number++) {
-    struct framework_device *device = framework_enter_known(number);
-    if (!device) continue;
-    if (hipmm_resource_trim(device->resource, 0)) framework_complain("torch", "idle memory is not given back");
-    framework_leave();
+    struct framework_call call = framework_enter_known(number);
+    if (!call.device) continue;
+    if (hipmm_resource_trim(call.device->resource, 0)) framework_complain("torch", "idle memory is not given back");
+    framework_leave(call);
   }
 }
 
@@ -156,10 +157,10 @@ static bool torch_find_block(void *ptr, struct hipmm_block *block_out, bool *sur
 {
   *sure_out = true;
   for (int number = 0; number < DEVICE_TABLE_MOST; number++) {
-    struct framework_device *device = framework_enter_known(number);
-    if (!device) continue;
-    enum hipmm_status status = instance_find(instance_from(device->resource), ptr, block_out);
-    framework_leave();
+    struct framework_call call = framework_enter_known(number);
+    if (!call.device) continue;
+    enum hipmm_status status = instance_find(instance_from(call.device->resource), ptr, block_out);
+    framework_leave(call);
     if (!status) return true;
     if (status != HIPMM_E_POINTER) *sure_out = false;
   }
@@ -205,24 +206,24 @@ void hipmm_torch_record_stream(void *ptr, hipStream_t stream)
 void hipmm_torch_begin_allocate_to_pool(int number, struct hipmm_torch_pool pool, const void *filter)
 {
   (void)filter;
-  struct framework_device *device = framework_enter(number);
-  if (device) torch_pool_begin(device, pool);
-  if (device) framework_leave();
-  if (!device) framework_complain("torch", "no private pool is begun");
+  struct framework_call call = framework_enter(number);
+  if (call.device) torch_pool_begin(call.device, pool);
+  if (call.device) framework_leave(call);
+  if (!call.device) framework_complain("torch", "no private pool is begun");
 }
 
 void hipmm_torch_end_allocate_to_pool(int number, struct hipmm_torch_pool pool)
 {
-  struct framework_device *device = framework_enter_known(number);
-  if (!device) return;
-  torch_pool_end(device, pool);
-  framework_leave();
+  struct framework_call call = framework_enter_known(number);
+  if (!call.device) return;
+  torch_pool_end(call.device, pool);
+  framework_leave(call);
 }
 
 void hipmm_torch_release_pool(int number, struct hipmm_torch_pool pool)
 {
-  struct framework_device *device = framework_enter_known(number);
-  if (!device) return;
-  torch_pool_release(device, pool);
-  framework_leave();
+  struct framework_call call = framework_enter_known(number);
+  if (!call.device) return;
+  torch_pool_release(call.device, pool);
+  framework_leave(call);
 }
