@@ -38,7 +38,7 @@ static void named_resources_serve(struct served_device *served, enum kind kind, 
                        own->graph->source, own->graph->nodes[node].path, kind_name(kind));
     return;
   }
-  if (!own->instances[node].created && stack_build_from(own->graph, served->device, node, &stack)) {
+  if (!own->instances[node].created && stack_build(own->graph, served->device, node, NULL, &stack)) {
     message_write_once(&said[kind], "%s; the program gets %s memory from the runtime itself",
                        hipmm_last_error_message(), kind_name(kind));
     return;

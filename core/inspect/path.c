@@ -97,7 +97,7 @@ enum hipmm_status path_find(const char *path, struct path *place_out)
   else
     return error_set(HIPMM_E_ARGUMENT, "\"%.300s\" is not a path; %s", path, form);
   if (status) return status;
-  if (place.stack->name)
+  if (place.stack->entry.name)
     place.instance = &place.stack->instances[0];
   else if (path_next_part(&rest, part, sizeof part))
     status = path_find_resource(path, part, place.stack, &place.instance);
@@ -120,8 +120,8 @@ const char *path_path(const struct instance *instance, char *buffer, size_t byte
 {
   const struct stack *stack = instance->stack;
   buffer[0] = '\0';
-  if (stack->name)
-    snprintf(buffer, bytes, "created/%s", stack->name);
+  if (stack->entry.name)
+    snprintf(buffer, bytes, "created/%s", stack->entry.name);
   else if (device_table_stack_if_built(stack->device) == stack)
     snprintf(buffer, bytes, "devices/%d/%s", stack->device, instance->node->name);
   return buffer;

@@ -77,9 +77,9 @@ static enum hipmm_status settings_put_in_force(struct instance *instance, const 
     error_set(status, "%s: its plugin refused the new %s and gave no reason (%s)", instance->node->name, row->name,
               hipmm_status_string(status));
   if (!status) error_set_located(&before);
-  if (status && !is_known) option_set_free(&instance->node->plugin->descriptor, set);
+  if (status && !is_known) instance_options_free(&instance->node->plugin->descriptor, set);
   if (status) return status;
-  if (!is_known) instance_options_keep(instance, set);
+  if (!is_known) instance_options_add(instance, set);
   atomic_store(&instance->options, set);
   return HIPMM_OK;
 }

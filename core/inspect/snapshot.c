@@ -138,7 +138,7 @@ static json_t *snapshot_reference(const struct instance *instance)
 static json_t *snapshot_references(const struct instance *instance)
 {
   json_t *list = json_array();
-  for (size_t i = 0; i < instance->n_needs; i++) json_array_append_new(list, snapshot_reference(instance->needs[i]));
+  for (size_t i = 0; i < instance->n_dependencies; i++) json_array_append_new(list, snapshot_reference(instance->dependencies[i]));
   return list;
 }
 

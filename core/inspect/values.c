@@ -64,8 +64,8 @@ static void values_add_line(void *closure, const char *line)
 /* The nearest resource that has a report. */
 static const struct instance *values_reporter(const struct instance *top)
 {
-  for (size_t i = 0; i < top->n_reach; i++)
-    if (top->reach[i]->node->plugin->descriptor.ops->report) return top->reach[i];
+  for (size_t i = 0; i < top->n_closure; i++)
+    if (top->closure[i]->node->plugin->descriptor.ops->report) return top->closure[i];
   return NULL;
 }
 
@@ -167,7 +167,7 @@ static void values_add_device(struct list *list, const struct stack *stack)
 {
   char path[PATH_BYTES];
   const struct instance *top = &stack->instances[stack->top];
-  if (stack->name || !*path_path(top, path, sizeof path)) return;
+  if (stack->entry.name || !*path_path(top, path, sizeof path)) return;
   snprintf(path, sizeof path, "devices/%d", stack->device);
   for (size_t i = 0; i < PATH_DEVICE_VALUES; i++)
     values_add(list, path, path_device_values[i].name, "value", path_device_values[i].unit, path_device_values[i].doc,

@@ -100,7 +100,7 @@ static enum hipmm_status device_table_build_here(struct device_table_entry *entr
   entry->is_building = true;
   entry->builder = pthread_self();
   pthread_mutex_unlock(&lock);
-  enum hipmm_status status = stack_build(graph_in_use, device, &stack);
+  enum hipmm_status status = stack_build(graph_in_use, device, graph_top(graph_in_use, device), NULL, &stack);
   pthread_mutex_lock(&lock);
   if (!status) device_table_publish(entry, stack);
   entry->is_building = false;

@@ -2,6 +2,7 @@
 /* instance_options.c: makes the options of a live resource from JSON. Called by stack when it builds and by control when an
  * option is set. */
 #include "instance_options.h"
+#include "stack.h"
 
 #include <search.h>
 #include <stdlib.h>
@@ -13,8 +14,8 @@ static struct hipmm_resource *instance_options_resolve(void *closure, const char
 {
   struct instance *instance = closure;
   const struct stack *stack = instance->stack;
-  for (size_t i = 0; i < stack->outside.n; i++)
-    if (!strcmp(instance_from(stack->outside.resources[i])->node->name, name)) return stack->outside.resources[i];
+  for (size_t i = 0; i < stack->external.n; i++)
+    if (!strcmp(instance_from(stack->external.resources[i])->node->name, name)) return stack->external.resources[i];
   int node = graph_find(stack->graph, name);
   return node < 0 || &stack->instances[node] == instance ? NULL : &stack->instances[node].resource;
 }
@@ -131,14 +132,14 @@ bool instance_options_changed(struct instance *instance, const struct hipmm_opti
 }
 
 /* Without host memory to enter it by its text it is kept all the same, and made anew when it is wanted again. */
-void instance_options_keep(struct instance *instance, struct instance_options *set)
+void instance_options_add(struct instance *instance, struct instance_options *set)
 {
   set->older = instance->all_options;
   instance->all_options = set;
   tsearch(set, &instance->options_by_text, instance_options_compare_texts);
 }
 
-void option_set_free(const struct hipmm_plugin *plugin, struct instance_options *set)
+void instance_options_free(const struct hipmm_plugin *plugin, struct instance_options *set)
 {
   option_free(plugin->options, plugin->n_options, set->options);
   instance_options_free_one(set);
@@ -149,13 +150,13 @@ static void instance_options_leave(void *set)
   (void)set;
 }
 
-void option_set_free_kept(struct instance *instance)
+void instance_options_free_all(struct instance *instance)
 {
   tdestroy(instance->options_by_text, instance_options_leave);
   instance->options_by_text = NULL;
   while (instance->all_options) {
     struct instance_options *set = instance->all_options;
     instance->all_options = set->older;
-    option_set_free(&instance->node->plugin->descriptor, set);
+    instance_options_free(&instance->node->plugin->descriptor, set);
   }
 }

@@ -4,7 +4,7 @@
 #define HIPMM_CORE_STACK_INSTANCE_OPTIONS_H
 
 #include "../option/option.h"
-#include "stack.h"
+#include "instance.h"
 
 /* Options in force at some time. All that were ever in force live as long as their resource: its plugin, and ops under
  * way, may still look into them. */
@@ -26,12 +26,12 @@ bool instance_options_changed(struct instance *instance, const struct hipmm_opti
                               struct diagnostics *report, struct instance_options **set_out, bool *is_known_out);
 
 /* Keeps a set until the instance is destroyed. The caller serialises. */
-void instance_options_keep(struct instance *instance, struct instance_options *set);
+void instance_options_add(struct instance *instance, struct instance_options *set);
 
 /* Frees a set that is not kept. */
-void option_set_free(const struct hipmm_plugin *plugin, struct instance_options *set);
+void instance_options_free(const struct hipmm_plugin *plugin, struct instance_options *set);
 
 /* Frees all sets that the instance keeps. */
-void option_set_free_kept(struct instance *instance);
+void instance_options_free_all(struct instance *instance);
 
 #endif

@@ -6,6 +6,7 @@
 #include "../base/error.h"
 #include "../plugin/services.h"
 #include "../runtime/hip.h"
+#include "stack.h"
 
 static const char not_here[] = "{0:hex} is not allocated here: it is foreign, or was freed before";
 

@@ -3,7 +3,7 @@
 #ifndef HIPMM_CORE_STACK_INSTANCE_SERVICES_H
 #define HIPMM_CORE_STACK_INSTANCE_SERVICES_H
 
-#include "stack.h"
+#include "instance.h"
 
 /* Fills the instance's table of services; its node and stack are known, and the runtime is open. */
 void instance_services_fill(struct instance *instance);

@@ -166,10 +166,11 @@ static enum hipmm_status resource_create_build(struct creation *creation, struct
 {
   struct stack *stack;
   const struct hipmm_recipe *recipe = creation->recipe;
-  const struct outside outside = {creation->resources, creation->n, recipe->n_upstreams};
+  const struct external external = {creation->resources, creation->n, recipe->n_upstreams, recipe->name != NULL};
   struct graph *graph = graph_single(recipe->name ? recipe->name : recipe->type, creation->plugin, creation->options);
   if (!graph) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
-  enum hipmm_status status = stack_build_over(graph, creation->device, &outside, recipe->name != NULL, &stack);
+  enum hipmm_status status =
+      stack_build(graph, creation->device, graph_top(graph, creation->device), &external, &stack);
   graph_release(graph);
   if (status) return status;
   atomic_store(&stack->instances[0].references, 1); /* the caller's, which is the stack's own */

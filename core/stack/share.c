@@ -12,8 +12,8 @@
 static enum hipmm_status share_sharing_below(const struct hipmm_resource *resource, const struct instance **owner_out)
 {
   const struct instance *top = instance_from(resource), *found = NULL;
-  for (size_t i = 0; !found && i < top->n_reach; i++)
-    if (top->reach[i]->resource.ops->sharing) found = top->reach[i];
+  for (size_t i = 0; !found && i < top->n_closure; i++)
+    if (top->closure[i]->resource.ops->sharing) found = top->closure[i];
   if (!found)
     return error_set(HIPMM_E_NOT_SUPPORTED,
                      "%s: neither it nor a resource below it shares memory with other processes; use async with "
@@ -31,20 +31,13 @@ enum hipmm_status hipmm_pool_export_fd(struct hipmm_resource *resource, int *fd_
   return status ? status : owner->resource.ops->sharing->export_fd(owner->resource.self, fd_out);
 }
 
-static bool share_stands_on(const struct instance *instance, const struct instance *owner)
-{
-  for (size_t i = 1; i < instance->n_reach; i++)
-    if (instance->reach[i] == owner) return true;
-  return false;
-}
-
 /* Refuses memory of the owner that another resource of the stack has from it. */
 static enum hipmm_status share_check_not_cut_up(const struct stack *stack, const struct instance *owner,
                                                 const void *ptr)
 {
   for (size_t i = 0; i < stack->graph->n_nodes; i++) {
     const struct instance *instance = &stack->instances[i];
-    if (!instance->created || !share_stands_on(instance, owner)) continue;
+    if (!instance->created || !instance_stands_on(instance, owner)) continue;
     if (!instance->resource.ops->covers(instance->resource.self, ptr)) continue;
     return error_set(HIPMM_E_POINTER,
                      "%p is in a chunk that %s cuts up, which can only be exported as a whole; allocate what is to be "

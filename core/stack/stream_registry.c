@@ -6,6 +6,7 @@
 #include "../runtime/hip.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 enum { BUCKETS = 256 };
@@ -92,21 +93,17 @@ static bool stream_registry_is_stream(hipStream_t stream)
   return code != HIPMM_HIP_ERROR_INVALID_HANDLE;
 }
 
-static void stream_registry_tell_entry(struct stack *stack, struct entry *entry)
-{
-  hipStream_t stream = atomic_load(&entry->stream);
-  if (!stream || atomic_load(&entry->device) != stack->device) return;
-  if (stream_registry_is_stream(stream))
-    stack_tell_stream(stack, stream, STREAM_RETAINED);
-  else
-    atomic_store(&entry->stream, NULL);
-}
-
-void stream_registry_tell(struct stack *stack)
+void stream_registry_visit(int device, void (*visit)(void *closure, hipStream_t stream), void *closure)
 {
   pthread_mutex_lock(&lock);
   for (size_t i = 0; i < BUCKETS; i++)
-    for (struct entry *entry = atomic_load(&buckets[i]); entry; entry = entry->next)
-      stream_registry_tell_entry(stack, entry);
+    for (struct entry *entry = atomic_load(&buckets[i]); entry; entry = entry->next) {
+      hipStream_t stream = atomic_load(&entry->stream);
+      if (!stream || atomic_load(&entry->device) != device) continue;
+      if (stream_registry_is_stream(stream))
+        visit(closure, stream);
+      else
+        atomic_store(&entry->stream, NULL);
+    }
   pthread_mutex_unlock(&lock);
 }

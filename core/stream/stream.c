@@ -7,13 +7,13 @@
 #include "../runtime/hip.h"
 #include "../stack/device_table.h"
 
-/* ---- News ---- */
+/* ---- Events ---- */
 
 /* To every stack of the device: also to those that callers hold past hipmm_finalize(), or have beside the graph's. */
-static void stream_tell_all(int device, hipStream_t stream, enum stream_news news)
+static void stream_notify_all(int device, hipStream_t stream, enum stream_event event)
 {
   for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack))
-    if (stack->device == device) stack_tell_stream(stack, stream, news);
+    if (stack->device == device) stack_notify(stack, stream, event);
 }
 
 enum hipmm_status hipmm_stream_retain(int device, hipStream_t stream)
@@ -22,7 +22,7 @@ enum hipmm_status hipmm_stream_retain(int device, hipStream_t stream)
   enum hipmm_status status = lifecycle_enter();
   if (status) return status;
   status = device_table_resource(device, &resource);
-  if (!status) stream_tell_all(device, stream, STREAM_RETAINED);
+  if (!status) stream_notify_all(device, stream, STREAM_RETAINED);
   lifecycle_leave();
   return status;
 }
@@ -31,7 +31,7 @@ enum hipmm_status hipmm_stream_retire(int device, hipStream_t stream)
 {
   enum hipmm_status status = lifecycle_check_runtime();
   if (!status) status = device_table_check(device);
-  if (!status) stream_tell_all(device, stream, STREAM_RETIRED);
+  if (!status) stream_notify_all(device, stream, STREAM_RETIRED);
   return status;
 }
 
@@ -117,7 +117,7 @@ enum hipmm_status stream_make(int device, unsigned flags, enum stream_owner owne
     hip->StreamDestroy(stream);
     return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   }
-  stream_tell_all(device, stream, STREAM_RETAINED);
+  stream_notify_all(device, stream, STREAM_RETAINED);
   *stream_out = stream;
   return HIPMM_OK;
 }
@@ -136,13 +136,13 @@ enum hipmm_status stream_unmake(hipStream_t stream, int device, enum stream_owne
   if (!stream_registry_remove(stream, owner))
     return error_refuse(HIPMM_E_POINTER, NULL, "stream {0:hex} is not one that hipmm made and has not destroyed yet",
                         (uintptr_t)stream, 0, 0);
-  stream_tell_all(device, stream, STREAM_RETIRED);
+  stream_notify_all(device, stream, STREAM_RETIRED);
   int code = stream_destroy_checked(stream);
   if (!code) return HIPMM_OK;
   enum hipmm_status status = hip_refuse(NULL, "hipStreamDestroy", code, 0);
   /* It lives on. The entry that was struck out is there to be used again. */
   stream_registry_add(stream, device, owner);
-  stream_tell_all(device, stream, STREAM_RETAINED);
+  stream_notify_all(device, stream, STREAM_RETAINED);
   return status;
 }
 
