@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* copy.c: the HIP calls that move data. Called by the containers, which have checked pointers and sizes. */
-#include "copy.h"
 #include "../base/error.h"
 #include "../runtime/hip.h"
 #include "../stack/device_table.h"
 #include "../stream/stream.h"
+#include "storage.h"
 
 #include <stdlib.h>
 
 enum { STAGE_BYTES = 4 << 20 };
 
-static enum hipmm_status copy_between_devices(int device, void *to, const void *from, size_t bytes, hipStream_t stream,
-                                              bool waits)
+enum hipmm_status copy_bytes(int device, void *to, const void *from, size_t bytes, hipStream_t stream, bool waits)
 {
   int previous = 0;
   enum hipmm_status status = bytes ? device_table_enter(device, &previous) : HIPMM_OK;
@@ -23,16 +22,6 @@ static enum hipmm_status copy_between_devices(int device, void *to, const void *
     status = stream_wait_here(stream);
   hip_leave_device(device, previous);
   return status;
-}
-
-enum hipmm_status copy_submit(int device, void *to, const void *from, size_t bytes, hipStream_t stream)
-{
-  return copy_between_devices(device, to, from, bytes, stream, false);
-}
-
-enum hipmm_status copy_wait(int device, void *to, const void *from, size_t bytes, hipStream_t stream)
-{
-  return copy_between_devices(device, to, from, bytes, stream, true);
 }
 
 enum hipmm_status copy_fill(int device, void *to, int value, size_t bytes, hipStream_t stream)
@@ -68,9 +57,9 @@ static enum hipmm_status copy_staged(int to_device, char *to, int from_device, c
   if (!stage) return error_set(HIPMM_E_OUT_OF_MEMORY, "no host memory to copy through from device to device");
   enum hipmm_status status = hipmm_stream_synchronize(to_device, stream); /* the source is ready in its order */
   for (size_t at = 0; !status && at < bytes; at += stage_bytes) {
-    size_t piece = bytes - at < stage_bytes ? bytes - at : stage_bytes;
-    status = copy_now(from_device, stage, from + at, piece);
-    if (!status) status = copy_wait(to_device, to + at, stage, piece, stream);
+    size_t part = bytes - at < stage_bytes ? bytes - at : stage_bytes;
+    status = copy_now(from_device, stage, from + at, part);
+    if (!status) status = copy_bytes(to_device, to + at, stage, part, stream, true);
   }
   free(stage);
   return status;
@@ -83,8 +72,8 @@ static bool copy_is_no_peer(int code)
          code == HIPMM_HIP_ERROR_INVALID_DEVICE;
 }
 
-enum hipmm_status copy_between(int to_device, void *to, int from_device, const void *from, size_t bytes,
-                               hipStream_t stream)
+enum hipmm_status copy_between_devices(int to_device, void *to, int from_device, const void *from, size_t bytes,
+                                       hipStream_t stream)
 {
   const struct hipmm_hip *hip = hip_table();
   int previous = 0;

@@ -9,7 +9,6 @@
 #include "../stack/device_table.h"
 #include "../stack/stack.h"
 #include "../stream/stream.h"
-#include "copy.h"
 
 /* ---- Blocks: 0 bytes have none ---- */
 
@@ -117,7 +116,7 @@ enum hipmm_status storage_new_from(struct hipmm_resource *resource, const void *
   struct storage *storage = NULL;
   if (!source && bytes) return error_set(HIPMM_E_ARGUMENT, "the memory to copy from is NULL");
   enum hipmm_status status = storage_new(resource, bytes, stream, &storage);
-  if (!status) status = copy_submit(storage->device, storage->data, source, bytes, stream);
+  if (!status) status = copy_bytes(storage->device, storage->data, source, bytes, stream, false);
   if (status && storage) storage_abandon(storage);
   if (!status) *storage_out = storage;
   return status;
@@ -130,9 +129,10 @@ enum hipmm_status storage_new_copy(const struct storage *source, struct hipmm_re
   enum hipmm_status status = storage_new(resource, source->bytes, stream, &storage);
   if (status) return status;
   storage->element_bytes = source->element_bytes;
-  status = storage->device == source->device
-               ? copy_submit(storage->device, storage->data, source->data, source->bytes, stream)
-               : copy_between(storage->device, storage->data, source->device, source->data, source->bytes, stream);
+  status =
+      storage->device == source->device
+          ? copy_bytes(storage->device, storage->data, source->data, source->bytes, stream, false)
+          : copy_between_devices(storage->device, storage->data, source->device, source->data, source->bytes, stream);
   if (status)
     storage_abandon(storage);
   else
@@ -167,7 +167,7 @@ static enum hipmm_status storage_move(struct storage *storage, size_t capacity_b
   void *data = NULL;
   enum hipmm_status status = storage_allocate(resource, capacity_bytes, stream, &data);
   if (status) return status;
-  status = (waits ? copy_wait : copy_submit)(storage->device, data, storage->data, kept_bytes, stream);
+  status = copy_bytes(storage->device, data, storage->data, kept_bytes, stream, waits);
   /* The copy runs on `stream`, so that is where the old block is free after it. */
   if (!status) status = storage_deallocate(resource, storage->data, storage->capacity_bytes, stream);
   if (status) {
@@ -236,7 +236,7 @@ enum hipmm_status storage_write(struct storage *storage, size_t offset, const vo
 {
   enum hipmm_status status = storage_check(storage, offset, bytes, source, stream);
   if (status || !bytes) return status;
-  return (waits ? copy_wait : copy_submit)(storage->device, (char *)storage->data + offset, source, bytes, stream);
+  return copy_bytes(storage->device, (char *)storage->data + offset, source, bytes, stream, waits);
 }
 
 enum hipmm_status storage_read(const struct storage *storage, size_t offset, void *target, size_t bytes,
@@ -244,7 +244,7 @@ enum hipmm_status storage_read(const struct storage *storage, size_t offset, voi
 {
   enum hipmm_status status = storage_check(storage, offset, bytes, target, stream);
   if (status || !bytes) return status;
-  return (waits ? copy_wait : copy_submit)(storage->device, target, (char *)storage->data + offset, bytes, stream);
+  return copy_bytes(storage->device, target, (char *)storage->data + offset, bytes, stream, waits);
 }
 
 enum hipmm_status storage_fill(struct storage *storage, size_t offset, int value, size_t bytes, hipStream_t stream)

@@ -65,4 +65,17 @@ static inline struct storage *storage_of(const void *container, enum handle_kind
   return handle_is(container, kind) ? (struct storage *)(uintptr_t)container : NULL;
 }
 
+/* ---- copy.c: copies between memory that the devices of HIP or the host can reach. 0 bytes: nothing happens ---- */
+
+/* Submits a copy to a stream of `device`; `waits`: and waits for the stream. */
+enum hipmm_status copy_bytes(int device, void *to, const void *from, size_t bytes, hipStream_t stream, bool waits);
+
+/* Submits a copy from the memory of one device to the memory of another, to a stream of the latter. Where the runtime
+ * cannot do that, the copy goes through host memory, and the caller waits. */
+enum hipmm_status copy_between_devices(int to_device, void *to, int from_device, const void *from, size_t bytes,
+                                       hipStream_t stream);
+
+/* Submits a fill to a stream of `device`. */
+enum hipmm_status copy_fill(int device, void *to, int value, size_t bytes, hipStream_t stream);
+
 #endif

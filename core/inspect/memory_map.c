@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* memory_map.c: gathers what a resource shows of its memory and works out what keeps it from being in one piece. Called by
  * snapshot, outside of all locks but those of the plugin that shows. */
-#include "memory_map.h"
 #include "../base/error.h"
+#include "inspect.h"
 
 #include <stdlib.h>
 #include <string.h>

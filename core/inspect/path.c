@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* path.c: from paths to live resources and back. Called by control and state; builds nothing. */
-#include "path.h"
 #include "../base/error.h"
 #include "../base/lifecycle.h"
 #include "../base/text.h"
 #include "../option/option.h"
 #include "../stack/device_table.h"
+#include "inspect.h"
 
 #include <stdio.h>
 #include <string.h>

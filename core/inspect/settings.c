@@ -6,7 +6,7 @@
 #include "../base/lifecycle.h"
 #include "../base/text.h"
 #include "../stack/instance_options.h"
-#include "path.h"
+#include "inspect.h"
 
 #include <errno.h>
 #include <stdio.h>

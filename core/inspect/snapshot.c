@@ -4,9 +4,7 @@
 #include "../base/error.h"
 #include "../base/lifecycle.h"
 #include "../runtime/hip.h"
-#include "memory_map.h"
-#include "path.h"
-#include "values.h"
+#include "inspect.h"
 
 #include <stdio.h>
 
@@ -138,7 +136,8 @@ static json_t *snapshot_reference(const struct instance *instance)
 static json_t *snapshot_references(const struct instance *instance)
 {
   json_t *list = json_array();
-  for (size_t i = 0; i < instance->n_dependencies; i++) json_array_append_new(list, snapshot_reference(instance->dependencies[i]));
+  for (size_t i = 0; i < instance->n_dependencies; i++)
+    json_array_append_new(list, snapshot_reference(instance->dependencies[i]));
   return list;
 }
 

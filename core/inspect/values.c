@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* values.c: what lives, as text for programs: values and options as JSON, all of them by path, or one; and what a
  * resource reports by itself. Reads only; what could not be read of a resource is null and spoils nothing else. */
-#include "values.h"
 #include "../base/error.h"
 #include "../base/lifecycle.h"
 #include "../stack/instance_options.h"
-#include "path.h"
+#include "inspect.h"
 
 #include <stdio.h>
 #include <stdlib.h>

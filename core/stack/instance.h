@@ -65,4 +65,18 @@ bool instance_may_cut_up(const struct instance *other, const struct instance *in
 const struct instance *instance_with_value(const struct instance *instance, const char *name, size_t *row_out);
 const struct instance *instance_with_action(const struct instance *instance, const char *name, size_t *row_out);
 
+/* ---- instance_services.c ---- */
+
+/* Fills the instance's table of services; its node and stack are known, and the runtime is open. */
+void instance_services_fill(struct instance *instance);
+
+/* ---- locked_ops.c: one thread at a time for a resource whose plugin is not thread-safe ---- */
+
+/* Initialises a lock that refuses the thread that has it with EDEADLK. */
+void locked_ops_init_lock(pthread_mutex_t *lock);
+
+/* Ops whose `self` is the instance; they call the plugin's ops under the instance's lock. A thread that has the lock is
+ * refused with HIPMM_E_STATE. */
+extern const struct hipmm_ops locked_ops;
+
 #endif

@@ -2,7 +2,6 @@
 /* instance_services.c: the functions behind struct hipmm_services that are for resources alone. Each finds the instance
  * that it serves from the table's own address, so plugins need no handle of the core's. Called by resources from within
  * the allocation path; knows those below them, never the stack's building. */
-#include "instance_services.h"
 #include "../base/error.h"
 #include "../plugin/services.h"
 #include "../runtime/hip.h"

@@ -4,9 +4,9 @@
  *
  * A resource below may call a function of the program, which may come back to this resource. The plugin is in the middle
  * of an op then, so the call is refused. */
-#include "locked_ops.h"
 #include "../base/cancel.h"
 #include "../base/error.h"
+#include "instance.h"
 
 #include <errno.h>
 

@@ -7,8 +7,6 @@
 #include "../base/text.h"
 #include "../runtime/hip.h"
 #include "instance_options.h"
-#include "instance_services.h"
-#include "locked_ops.h"
 #include "stream_registry.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of core/container/buffer.c, core/container/buffer_memory.c and core/container/storage.c: contents through every change of size, on the stream
+/* Tests of core/container/buffer.c and storage.c: contents through every change of size, on the stream
  * and the device that is meant; what is refused; and what is left when a call fails. */
 #include "../support/both_schedulers.h"
 
