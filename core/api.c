@@ -98,7 +98,7 @@ enum hipmm_status hipmm_finalize(void)
     lifecycle_await_calls();
     pinned_resource_close();
     device_table_close();
-    handle_let_go();
+    handle_release_idle();
     resource_warn_of_held();
   }
   lifecycle_end_change(LIFECYCLE_BEFORE);

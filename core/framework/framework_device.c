@@ -53,15 +53,15 @@ enum hipmm_status framework_initialise(void)
 static void framework_device_open_locked(int number, struct hipmm_resource *resource)
 {
   struct framework_device *device = &framework_devices[number];
-  unsigned opening = atomic_load(&device_table_openings);
-  if (atomic_load(&device->opening) == opening) return;
-  if (!atomic_load(&device->opening)) atomic_store(&device->limit, SIZE_MAX);
+  unsigned generation = atomic_load(&device_table_generation);
+  if (atomic_load(&device->generation) == generation) return;
+  if (!atomic_load(&device->generation)) atomic_store(&device->limit, SIZE_MAX);
   device->device = number;
   device->resource = resource;
   memset(device->streams, 0, sizeof device->streams);
   atomic_store(&device->pool, NULL);
   atomic_store(&device->live, 0);
-  atomic_store_explicit(&device->opening, opening, memory_order_release);
+  atomic_store_explicit(&device->generation, generation, memory_order_release);
 }
 
 /* The lock is not held while the stack is built, which may call functions of the program. */

@@ -12,7 +12,7 @@ enum { FRAMEWORK_STREAMS = 512 };
 struct torch_pool;
 
 struct framework_device {
-  atomic_uint opening; /* of the table of devices that all below is about; 0: none yet */
+  atomic_uint generation; /* of the table of devices that all below is about; 0: none yet */
   int device;
   struct hipmm_resource *resource;
   atomic_size_t limit;                            /* SIZE_MAX: none */
@@ -28,8 +28,8 @@ static inline struct framework_device *framework_find(int number)
 {
   if (__builtin_expect((unsigned)number >= DEVICE_TABLE_MOST, 0)) return NULL;
   struct framework_device *found = &framework_devices[number];
-  unsigned opening = atomic_load_explicit(&found->opening, memory_order_acquire);
-  return opening == atomic_load_explicit(&device_table_openings, memory_order_relaxed) ? found : NULL;
+  unsigned generation = atomic_load_explicit(&found->generation, memory_order_acquire);
+  return generation == atomic_load_explicit(&device_table_generation, memory_order_relaxed) ? found : NULL;
 }
 
 /* The device, opened if need be, hipmm initialised if need be. NULL: the thread's error and the log say why. */

@@ -48,7 +48,7 @@ static void torch_blocks_free_record(void *argument)
 static void torch_blocks_lock(void)
 {
   pthread_mutex_lock(&lock);
-  unsigned now = atomic_load(&device_table_openings);
+  unsigned now = atomic_load(&device_table_generation);
   if (generation != now) {
     tdestroy(records, torch_blocks_free_record);
     records = NULL;

@@ -53,7 +53,7 @@ static void torch_pools_drop_list(struct cached *list)
 static void torch_pools_lock(void)
 {
   pthread_mutex_lock(&lock);
-  unsigned now = atomic_load(&device_table_openings);
+  unsigned now = atomic_load(&device_table_generation);
   while (generation != now && pools) {
     struct torch_pool *pool = pools;
     pools = pool->next;
