@@ -161,7 +161,7 @@ struct hipmm_resource *hipmm_buffer_resource(const struct hipmm_buffer *buffer)
 
 /* ---- Memory that leaves its buffer, and memory that gets a buffer: no block is allocated or freed ---- */
 
-/* The struct as it was first released. */
+/* The struct as it was first published. */
 enum { MEMORY_LEAST_BYTES = offsetof(struct hipmm_memory, stream) + sizeof(hipStream_t) };
 
 static enum hipmm_status buffer_check_memory(const struct hipmm_memory *memory)
@@ -184,12 +184,12 @@ enum hipmm_status hipmm_buffer_release(struct hipmm_buffer *buffer, struct hipmm
   memory_out->capacity_bytes = storage->capacity_bytes;
   memory_out->resource = storage->resource;
   memory_out->stream = storage->stream;
-  hipmm_resource_retain(storage->resource); /* the caller's; the object's goes with it */
+  hipmm_resource_retain(storage->resource); /* for the caller; handle_free() releases the object's own */
   handle_free(storage);
   return HIPMM_OK;
 }
 
-/* What the resource says of the block, if it can say something. */
+/* Asks the resource for the block. HIPMM_OK where no resource can tell. */
 static enum hipmm_status buffer_check_block(const struct hipmm_memory *memory)
 {
   struct hipmm_block block = {NULL, 0};
@@ -224,9 +224,9 @@ enum hipmm_status hipmm_buffer_adopt(const struct hipmm_memory *memory, struct h
   struct storage *storage = status ? NULL : handle_new(instance_from(memory->resource)->stack);
   if (!status && !storage) status = error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   if (status) return status;
-  storage_fill_in(storage, memory->resource, memory->ptr, memory->capacity_bytes, memory->stream);
+  storage_init(storage, memory->resource, memory->ptr, memory->capacity_bytes, memory->stream);
   storage->bytes = memory->bytes;
-  hipmm_resource_release(memory->resource); /* the object has its own */
+  hipmm_resource_release(memory->resource); /* the object has its own reference */
   handle_open(storage, HANDLE_BUFFER);
   *buffer_out = (struct hipmm_buffer *)storage;
   return HIPMM_OK;
