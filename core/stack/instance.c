@@ -23,24 +23,24 @@ static enum hipmm_status instance_find_dependencies(struct instance *instance)
   return HIPMM_OK;
 }
 
-/* The later was made, the nearer to the top. */
+/* A later instance is nearer to the top. */
 static int instance_by_age(const void *left, const void *right)
 {
   uint64_t a = (*(struct instance *const *)left)->number, b = (*(struct instance *const *)right)->number;
   return a < b ? 1 : a > b ? -1 : 0;
 }
 
-/* In one order, each once; returns how many are left. */
+/* Sorts the instances, drops duplicates and returns how many are left. */
 static size_t instance_sort(struct instance **instances, size_t n)
 {
-  size_t n_kept = 0;
+  size_t n_unique = 0;
   qsort(instances, n, sizeof *instances, instance_by_age);
   for (size_t i = 0; i < n; i++)
-    if (!n_kept || instances[n_kept - 1] != instances[i]) instances[n_kept++] = instances[i];
-  return n_kept;
+    if (!n_unique || instances[n_unique - 1] != instances[i]) instances[n_unique++] = instances[i];
+  return n_unique;
 }
 
-/* All that any of them reaches. */
+/* The instance itself and the closures of its dependencies. */
 static enum hipmm_status instance_find_closure(struct instance *instance)
 {
   size_t n = 1;
@@ -58,20 +58,20 @@ static enum hipmm_status instance_find_closure(struct instance *instance)
   return HIPMM_OK;
 }
 
-/* Whether its blocks may be live blocks of what it needs, at the same addresses. */
-static bool instance_hands_on(const struct instance *instance)
+/* Whether its blocks may be live blocks of a dependency, at the same addresses. */
+static bool instance_forwards_blocks(const struct instance *instance)
 {
   const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
   return !plugin->ops->find || plugin->flags & HIPMM_PLUGIN_HANDS_ON;
 }
 
-/* Whether it can be asked for a block, or is the last that could have been. */
+/* Whether the instance can be asked for a block, or ends the search because nothing is below it. */
 static bool instance_is_finder(const struct instance *instance)
 {
   return instance->node->plugin->descriptor.ops->find || !instance->n_dependencies;
 }
 
-/* What it needs, as far as that answers, and what stands behind those that hand on. */
+/* The dependencies that can be asked for a block, and the finders of those that forward blocks of others. */
 static enum hipmm_status instance_find_finders(struct instance *instance)
 {
   size_t n = instance->n_dependencies;
@@ -80,11 +80,11 @@ static enum hipmm_status instance_find_finders(struct instance *instance)
   if (!finders) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   n = 0;
   for (size_t i = 0; i < instance->n_dependencies; i++) {
-    const struct instance *need = instance->dependencies[i];
-    if (instance_is_finder(need)) finders[n++] = instance->dependencies[i];
-    if (!instance_hands_on(need)) continue;
-    memcpy(finders + n, need->finders, need->n_finders * sizeof *finders);
-    n += need->n_finders;
+    const struct instance *below = instance->dependencies[i];
+    if (instance_is_finder(below)) finders[n++] = instance->dependencies[i];
+    if (!instance_forwards_blocks(below)) continue;
+    memcpy(finders + n, below->finders, below->n_finders * sizeof *finders);
+    n += below->n_finders;
   }
   instance->finders = finders;
   instance->n_finders = instance_sort(finders, n);
@@ -123,10 +123,10 @@ bool instance_stands_on(const struct instance *instance, const struct instance *
   return false;
 }
 
-/* What an adaptor hands on may be from anything that it reaches. */
+/* An adaptor may forward blocks of any instance in its closure. */
 bool instance_may_cut_up(const struct instance *other, const struct instance *instance)
 {
-  bool is_adaptor = instance_hands_on(instance) || instance->node->plugin->descriptor.role == HIPMM_ROLE_ADAPTOR;
+  bool is_adaptor = instance_forwards_blocks(instance) || instance->node->plugin->descriptor.role == HIPMM_ROLE_ADAPTOR;
   for (size_t i = 0; i < (is_adaptor ? instance->n_closure : 1); i++)
     if (instance_stands_on(other, instance->closure[i])) return true;
   return false;
@@ -134,7 +134,7 @@ bool instance_may_cut_up(const struct instance *other, const struct instance *in
 
 /* ---- Searches ---- */
 
-/* What it knows by itself. `is_settled_out`: there is no sense in asking others. */
+/* What the instance knows by itself. `is_settled_out`: no other instance needs to be asked. */
 static enum hipmm_status instance_ask(const struct instance *instance, const void *ptr, struct hipmm_block *block_out,
                                       bool *is_settled_out)
 {
@@ -163,7 +163,7 @@ enum hipmm_status instance_find(const struct instance *instance, const void *ptr
 {
   bool is_settled;
   enum hipmm_status status = instance_ask(instance, ptr, block_out, &is_settled);
-  return is_settled || !instance_hands_on(instance) ? status : instance_find_below(instance, ptr, block_out);
+  return is_settled || !instance_forwards_blocks(instance) ? status : instance_find_below(instance, ptr, block_out);
 }
 
 static const struct instance *instance_search_down(const struct instance *instance, const char *name, bool actions,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* locked_ops.c: puts a lock round the ops of a plugin that is not thread-safe. The stack builder puts these ops in place of
- * the plugin's; nobody else knows. Such a plugin offers no virtual memory.
+/* locked_ops.c: puts a lock around the ops of a plugin that is not thread-safe. stack.c installs these ops in place of the
+ * plugin's. Such a plugin offers no virtual memory.
  *
- * A resource below may call a function of the program, which may come back to this resource. The plugin is in the middle
- * of an op then, so the call is refused. */
+ * A resource below may call a function of the program, and that function may call this resource again. The plugin is within
+ * an op then, so the call is refused. */
 #include "../base/cancel.h"
 #include "../base/error.h"
 #include "instance.h"
@@ -39,12 +39,12 @@ static enum hipmm_status locked_ops_leave(struct instance *instance, enum hipmm_
   return status;
 }
 
-/* Ops that only refuse; those whose status nobody sees do nothing. */
+/* Ops without a status do nothing instead. */
 static enum hipmm_status locked_ops_refuse(const struct instance *instance)
 {
   return error_refuse(HIPMM_E_STATE, instance->node->name,
-                      "this thread is in a call of it already, and it is not thread-safe: what is called back from "
-                      "below cannot use it; put failure_callback, and the like, on top of it",
+                      "this thread is in a call of it already, and it is not thread-safe: a function that is called "
+                      "from below cannot use it; put failure_callback, and the like, on top of it",
                       0, 0, 0);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* resource.c: the public functions on a resource that the caller holds: references, names, values, actions. */
+/* resource.c: the public functions on a resource that the caller holds: references, names, values, actions, trim. */
 #include "../base/error.h"
 #include "../base/lifecycle.h"
 #include "../base/log.h"
@@ -17,7 +17,7 @@ void hipmm_resource_retain(struct hipmm_resource *resource)
   stack_retain(instance_from(resource)->stack);
 }
 
-/* In a fork's child the stack must not be taken down: its threads and driver are the parent's. */
+/* In a fork's child the stack must not be destroyed: its threads and its driver are the parent's. */
 void hipmm_resource_release(struct hipmm_resource *resource)
 {
   if (!resource || lifecycle_is_forked()) return;
@@ -25,8 +25,8 @@ void hipmm_resource_release(struct hipmm_resource *resource)
   stack_release(instance_from(resource)->stack);
 }
 
-/* "pool (2 references), device (1 reference)". `all` references, some of which may not be the program's: containers and
- * resources above have theirs. */
+/* "pool (2 references), device (1 reference)". Some of the `all` references may be those of containers and of resources
+ * above. */
 static void resource_list_held(const struct stack *stack, unsigned all, char *text, size_t bytes)
 {
   size_t used = 0;
@@ -125,7 +125,7 @@ enum hipmm_status hipmm_resource_trim(struct hipmm_resource *resource, size_t ke
   for (size_t i = 0; top && i < top->n_closure; i++) {
     const struct hipmm_resource *below = &top->closure[i]->resource;
     enum hipmm_status one = below->ops->trim(below->self, keep_bytes);
-    if (!status) status = one; /* the first failure; the others are trimmed all the same */
+    if (!status) status = one; /* the first failure; the other resources are trimmed all the same */
   }
   return status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* stack.c: builds the live resources of one device from a graph, bottom up, and takes them down again. No part of the
- * allocation path: once built, resources call their upstreams directly. */
+/* stack.c: builds the live resources of one device from a graph, bottom up, and destroys them. Not on the allocation path:
+ * resources call their upstreams directly. */
 #include "stack.h"
 #include "../base/cancel.h"
 #include "../base/log.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Taking down ---- */
+/* ---- Destroying ---- */
 
 static void stack_destroy_instance(struct instance *instance)
 {
@@ -54,7 +54,7 @@ static void stack_destroy(struct stack *stack)
 
 /* ---- Building ---- */
 
-/* The thread's record says what is wrong; the graph knows where. */
+/* The thread's error says what is wrong; adds where in the graph. */
 static enum hipmm_status stack_locate(const struct instance *instance, enum hipmm_status status)
 {
   const char *source = instance->stack->graph->source;
@@ -111,14 +111,14 @@ static enum hipmm_status stack_create_instance(struct instance *instance)
   if (status) return status;
   char nothing;
   void *self = &nothing;
-  error_set(HIPMM_OK, "%s", ""); /* so that what is there afterwards is the plugin's word */
+  error_set(HIPMM_OK, "%s", ""); /* a message that is set afterwards is the plugin's */
   status = plugin->create(&instance->services, atomic_load(&instance->options)->options, instance->upstreams,
                           instance->n_upstreams, &self);
   if (status && !*hipmm_last_error_message())
     error_set(status, "%s: its plugin failed to create it and gave no reason (%s)", node->name,
               hipmm_status_string(status));
   if (!status && self == &nothing)
-    status = error_set(HIPMM_E_PLUGIN, "%s: its plugin says that it is created, but gives no resource", node->name);
+    status = error_set(HIPMM_E_PLUGIN, "%s: its plugin reports success, but created no resource", node->name);
   if (status) return stack_locate(instance, status);
   instance->created = true;
   instance->self = self;
@@ -191,11 +191,11 @@ static enum hipmm_status stack_create_on_device(struct stack *stack)
       code ? error_set(hip_status(code), "device %d cannot be used: %s", stack->device, hip->GetErrorString(code))
            : stack_create_instances(stack);
   hip_leave_device(stack->device, previous);
-  if (!status) error_set_located(&before); /* what was tried in vain on the way to success is no news */
+  if (!status) error_set_located(&before); /* failures on the way to success are not reported */
   return status;
 }
 
-/* Gives the stack its place in the list, and in code its name. */
+/* Lists the stack; a stack made in code gets its name. */
 static enum hipmm_status stack_enter_list(struct stack *stack, const struct external *external)
 {
   if (!external) return stack_list(stack, NULL, false);

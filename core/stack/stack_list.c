@@ -33,17 +33,17 @@ static bool stack_try_retain(struct stack *stack)
   return references > 0;
 }
 
-/* ---- Names: two search trees, so that neither a name nor a number takes longer to find where there are many ---- */
+/* ---- Names: two search trees, so that finding a name or a free number stays fast with many stacks ---- */
 
 /* The stacks called "base.2", "base.3", … of one base, in the order of their numbers. */
 struct numbered {
-  const char *base; /* not terminated where it is only looked for */
+  const char *base; /* not terminated in a key that tfind() looks for */
   size_t base_length;
   struct stack *last;
 };
 
 static void *names; /* of struct stack, by name */
-static void *bases; /* of struct numbered, by base; only such as have a stack */
+static void *bases; /* of struct numbered, by base; only bases that have a stack */
 
 static int stack_list_compare_names(const void *left, const void *right)
 {
@@ -58,31 +58,31 @@ static int stack_list_compare_bases(const void *left, const void *right)
   return memcmp(a->base, b->base, a->base_length);
 }
 
-static void stack_list_numbered_free(struct numbered *numbered)
+static void stack_list_free_base(struct numbered *numbered)
 {
   free((void *)(uintptr_t)numbered->base);
   free(numbered);
 }
 
-/* Entered in `bases`. NULL when host memory is short. */
-static struct numbered *stack_list_numbered_new(const char *base, size_t length)
+/* Adds a base to `bases`. NULL when there is no host memory. */
+static struct numbered *stack_list_add_base(const char *base, size_t length)
 {
   struct numbered *numbered = calloc(1, sizeof *numbered);
   if (!numbered) return NULL;
   *numbered = (struct numbered){.base = strndup(base, length), .base_length = length};
   if (numbered->base && tsearch(numbered, &bases, stack_list_compare_bases)) return numbered;
-  stack_list_numbered_free(numbered);
+  stack_list_free_base(numbered);
   return NULL;
 }
 
-static struct numbered *stack_list_numbered_find(const char *base, size_t length)
+static struct numbered *stack_list_find_base(const char *base, size_t length)
 {
   const struct numbered key = {.base = base, .base_length = length};
   struct numbered **found = tfind(&key, &bases, stack_list_compare_bases);
   return found ? *found : NULL;
 }
 
-/* The number behind the last dot of a name; 0 if there is none, or one that is too large to count on from. */
+/* The number behind the last dot of a name; 0 if there is none, or if it is too large to increment. */
 static unsigned long stack_list_number_in(const char *name, size_t *base_length_out)
 {
   const char *dot = strrchr(name, '.');
@@ -92,14 +92,14 @@ static unsigned long stack_list_number_in(const char *name, size_t *base_length_
   return strtoul(dot + 1, NULL, 10);
 }
 
-/* Puts the stack behind those with a lower number: at the end, unless its number was chosen by the program. */
+/* Inserts the stack by its number: at the end, unless the program chose the number. */
 static bool stack_list_number(struct stack *stack)
 {
   size_t length = 0;
   stack->entry.number = stack_list_number_in(stack->entry.name, &length);
   if (!stack->entry.number) return true;
-  struct numbered *numbered = stack_list_numbered_find(stack->entry.name, length);
-  if (!numbered) numbered = stack_list_numbered_new(stack->entry.name, length);
+  struct numbered *numbered = stack_list_find_base(stack->entry.name, length);
+  if (!numbered) numbered = stack_list_add_base(stack->entry.name, length);
   if (!numbered) return false;
   struct stack *lower = numbered->last, *higher = NULL;
   for (; lower && lower->entry.number > stack->entry.number; lower = lower->entry.lower) higher = lower;
@@ -115,12 +115,12 @@ static void stack_list_unlist_number(const struct stack *stack)
   size_t length = 0;
   if (!stack->entry.number) return;
   stack_list_number_in(stack->entry.name, &length);
-  struct numbered *numbered = stack_list_numbered_find(stack->entry.name, length);
+  struct numbered *numbered = stack_list_find_base(stack->entry.name, length);
   if (stack->entry.lower) stack->entry.lower->entry.higher = stack->entry.higher;
   *(stack->entry.higher ? &stack->entry.higher->entry.lower : &numbered->last) = stack->entry.lower;
   if (numbered->last) return;
   tdelete(numbered, &bases, stack_list_compare_bases);
-  stack_list_numbered_free(numbered);
+  stack_list_free_base(numbered);
 }
 
 static bool stack_list_name(struct stack *stack)
@@ -146,21 +146,16 @@ static struct stack *stack_list_find_name(const char *name)
   return found ? *found : NULL;
 }
 
-/* The least number above all that follow "name." in a name; 2 if there are none. */
-static unsigned long stack_list_next_number(const char *name)
-{
-  const struct numbered *numbered = stack_list_numbered_find(name, strlen(name));
-  return numbered ? numbered->last->entry.number + 1 : 2;
-}
-
 static enum hipmm_status stack_list_choose_name(struct stack *stack, const char *name, bool must_be_free)
 {
-  bool taken = stack_list_find_name(name) != NULL;
-  if (taken && must_be_free)
+  bool is_taken = stack_list_find_name(name) != NULL;
+  if (is_taken && must_be_free)
     return error_set(HIPMM_E_ARGUMENT,
                      "a resource called \"%s\" was created before and is still held; give another name, or none", name);
-  int length = taken ? asprintf(&stack->entry.name, "%s.%lu", name, stack_list_next_number(name))
-                     : asprintf(&stack->entry.name, "%s", name);
+  const struct numbered *numbered = stack_list_find_base(name, strlen(name));
+  unsigned long number = numbered ? numbered->last->entry.number + 1 : 2;
+  int length =
+      is_taken ? asprintf(&stack->entry.name, "%s.%lu", name, number) : asprintf(&stack->entry.name, "%s", name);
   if (length >= 0 && stack_list_name(stack)) return HIPMM_OK;
   if (length >= 0) free(stack->entry.name);
   stack->entry.name = NULL;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* stream_registry.c: a hash table of stream handles. Looked at by stream.c and by every container that is given a stream,
- * so looking takes no lock: entries are never freed, only used again. Never calls HIP save to ask whether a stream
- * still is one. */
+/* stream_registry.c: a hash table of stream handles. Every container that is given a stream looks it up, so a lookup takes
+ * no lock: entries are never freed, but reused. Calls HIP only to ask whether a handle still is a stream. */
 #include "stream_registry.h"
 #include "../runtime/hip.h"
 
@@ -14,12 +13,12 @@ enum { BUCKETS = 256 };
 struct entry {
   hipStream_t _Atomic stream; /* NULL: unused */
   atomic_int device, owner;
-  atomic_uint_fast64_t number; /* of the stream; never given twice */
+  atomic_uint_fast64_t number; /* of the stream; never reused */
   struct entry *next;          /* constant once the entry is in its bucket */
 };
 
 static struct entry *_Atomic buckets[BUCKETS];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of changes */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for changes */
 
 static struct entry *_Atomic *stream_registry_bucket_of(hipStream_t stream)
 {
@@ -47,8 +46,7 @@ bool stream_registry_add(hipStream_t stream, int device, enum stream_owner owner
 {
   static uint64_t last_number;
   pthread_mutex_lock(&lock);
-  struct entry *entry =
-      stream_registry_find_entry(stream, stream); /* a runtime that started afresh gives handles out again */
+  struct entry *entry = stream_registry_find_entry(stream, stream); /* a runtime that was restarted reuses handles */
   if (!entry) entry = stream_registry_find_entry(stream, NULL);
   if (!entry) entry = stream_registry_new_entry(stream);
   if (entry) {
@@ -85,7 +83,7 @@ bool stream_registry_remove(hipStream_t stream, enum stream_owner owner)
   return is_found;
 }
 
-/* A runtime that started afresh has dropped its streams. */
+/* A runtime that was restarted has destroyed its streams. */
 static bool stream_registry_is_stream(hipStream_t stream)
 {
   int code = hip_table()->StreamQuery(stream);

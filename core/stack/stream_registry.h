@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* stream_registry.h: the streams that hipmm made and has not destroyed yet, by handle. */
+/* stream_registry.h: the streams that hipmm created and has not destroyed yet, by handle. */
 #ifndef HIPMM_CORE_STACK_STREAM_REGISTRY_H
 #define HIPMM_CORE_STACK_STREAM_REGISTRY_H
 
@@ -13,11 +13,11 @@ enum stream_owner { STREAM_OF_PROGRAM = 1, STREAM_OF_POOL };
 /* False when there is no host memory. */
 bool stream_registry_add(hipStream_t stream, int device, enum stream_owner owner);
 
-/* The owner and the device; 0 for a stream that hipmm did not make. Takes no lock. */
+/* The owner and the device; 0 for a stream that hipmm did not create. Takes no lock. */
 enum stream_owner stream_registry_find(hipStream_t stream, int *device_out);
 
-/* A number of the stream that no other stream ever has, though it may have the same handle; 0 for a stream that hipmm
- * did not make. Takes no lock. */
+/* A number that no other stream ever has, even one with the same handle; 0 for a stream that hipmm did not create. Takes
+ * no lock. */
 uint64_t stream_registry_number(hipStream_t stream);
 
 /* Removes a stream of this owner. False if there is none, so that of two threads one succeeds. */
