@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* torch.c: the hooks of PyTorch's pluggable allocator (hipmm/torch.h). They return no status: what fails is logged, and
- * PyTorch sees NULL. They never throw, save through the function that hipmm_torch_on_failure() was given. */
+/* torch.c: the hooks of PyTorch's pluggable allocator (hipmm/torch.h). They return no status: a failure is logged, and
+ * PyTorch gets NULL. They never throw, except through the function that hipmm_torch_on_failure() was given. */
 #include "../base/error.h"
 #include "../base/log.h"
 #include "../runtime/hip.h"
@@ -30,13 +30,13 @@ static void *torch_fail(const char *message)
   return NULL;
 }
 
-/* Begins with the words by which programs know PyTorch's own error. */
+/* The message begins with the words by which programs recognise PyTorch's own error. */
 static void *torch_refuse(void)
 {
   static _Thread_local char message[2200];
   bool amd = hipmm_runtime() && !strcmp(hipmm_runtime(), "amd");
   snprintf(message, sizeof message, "%s out of memory. hipmm: %s", amd ? "HIP" : "CUDA", hipmm_last_error_message());
-  framework_complain("torch", "cannot allocate");
+  framework_log_failure("torch", "cannot allocate");
   return torch_fail(message);
 }
 
@@ -61,15 +61,9 @@ static void *torch_allocate_in_pool(struct framework_device *device, size_t byte
   return NULL;
 }
 
-static void *torch_fail_without_device(void)
-{
-  framework_complain("torch", "cannot allocate");
-  return torch_fail(hipmm_last_error_message());
-}
-
 static inline void *torch_allocate_for(struct framework_device *device, size_t bytes, hipStream_t stream)
 {
-  if (__builtin_expect(!framework_knows_stream(device, stream), 0)) framework_promise_stream(device, stream);
+  if (__builtin_expect(!framework_has_stream(device, stream), 0)) framework_retain_stream(device, stream);
   bool in_pool = atomic_load_explicit(&device->pool, memory_order_acquire) != NULL;
   return __builtin_expect(in_pool, 0) ? torch_allocate_in_pool(device, bytes, stream)
                                       : torch_allocate_counted(device, bytes, stream);
@@ -80,7 +74,10 @@ void *hipmm_torch_malloc(ssize_t bytes, int number, hipStream_t stream)
   void *ptr = NULL;
   if (!bytes) return NULL;
   struct framework_call call = framework_enter(number);
-  if (__builtin_expect(!call.device, 0)) return torch_fail_without_device();
+  if (__builtin_expect(!call.device, 0)) {
+    framework_log_failure("torch", "cannot allocate");
+    return torch_fail(hipmm_last_error_message());
+  }
   if (__builtin_expect(bytes > 0, 1))
     ptr = torch_allocate_for(call.device, (size_t)bytes, stream);
   else
@@ -91,14 +88,14 @@ void *hipmm_torch_malloc(ssize_t bytes, int number, hipStream_t stream)
 
 /* ---- Freeing ---- */
 
-/* For callers that do not know; 0 if nobody does. */
+/* For callers that do not know the size; 0 if no resource can tell. */
 static size_t torch_size_of(const struct framework_device *device, const void *ptr)
 {
   struct hipmm_block block;
   return instance_find(instance_from(device->resource), ptr, &block) ? 0 : block.bytes;
 }
 
-/* After hipmm_finalize() the memory is gone, and PyTorch may still come with its last blocks. */
+/* After hipmm_finalize() the memory is gone, and PyTorch may still free its last blocks: nothing happens. */
 void hipmm_torch_free(void *ptr, ssize_t bytes, int number, hipStream_t stream)
 {
   if (!ptr) return;
@@ -114,7 +111,7 @@ void hipmm_torch_free(void *ptr, ssize_t bytes, int number, hipStream_t stream)
 
 /* ---- The further hooks ---- */
 
-/* PyTorch calls it with 0 devices before it knows them. */
+/* PyTorch calls it with 0 devices before it has counted them. */
 void hipmm_torch_init(int device_count)
 {
   int ours;
@@ -131,7 +128,7 @@ void hipmm_torch_reset(void)
   for (int number = 0; number < DEVICE_TABLE_MOST; number++) {
     struct framework_call call = framework_enter_known(number);
     if (!call.device) continue;
-    if (hipmm_resource_trim(call.device->resource, 0)) framework_complain("torch", "idle memory is not given back");
+    if (hipmm_resource_trim(call.device->resource, 0)) framework_log_failure("torch", "idle memory is not freed");
     framework_leave(call);
   }
 }
@@ -149,10 +146,10 @@ static enum hipmm_status torch_set_fraction(struct framework_device *device, dou
 void hipmm_torch_memory_fraction(double fraction, int number)
 {
   struct framework_device *device = framework_get(number);
-  if (!device || torch_set_fraction(device, fraction)) framework_complain("torch", "the memory fraction is not set");
+  if (!device || torch_set_fraction(device, fraction)) framework_log_failure("torch", "the memory fraction is not set");
 }
 
-/* Which device a pointer belongs to is not said. */
+/* PyTorch does not tell the device of the pointer. */
 static bool torch_find_block(void *ptr, struct hipmm_block *block_out, bool *sure_out)
 {
   *sure_out = true;
@@ -192,7 +189,7 @@ int hipmm_torch_is_allocation(void *ptr)
   return !code && base == ptr;
 }
 
-/* PyTorch brings tensors of foreign memory as well: a note of it would never be taken away. */
+/* PyTorch also records streams of foreign memory, whose record would never be removed. */
 void hipmm_torch_record_stream(void *ptr, hipStream_t stream)
 {
   bool sure;
@@ -209,7 +206,7 @@ void hipmm_torch_begin_allocate_to_pool(int number, struct hipmm_torch_pool pool
   struct framework_call call = framework_enter(number);
   if (call.device) torch_pool_begin(call.device, pool);
   if (call.device) framework_leave(call);
-  if (!call.device) framework_complain("torch", "no private pool is begun");
+  if (!call.device) framework_log_failure("torch", "no private pool is begun");
 }
 
 void hipmm_torch_end_allocate_to_pool(int number, struct hipmm_torch_pool pool)

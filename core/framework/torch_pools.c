@@ -244,7 +244,7 @@ void torch_pool_free(struct framework_device *device, void *ptr, size_t bytes, h
   struct torch_use *uses = NULL;
   struct cached **list = NULL;
   if (torch_pools_check(device, ptr, bytes) == HIPMM_E_SIZE) {
-    framework_complain("torch", "a block is not freed");
+    framework_log_failure("torch", "a block is not freed");
     return; /* its record stays */
   }
   torch_pools_lock();
@@ -263,7 +263,7 @@ void torch_pool_free(struct framework_device *device, void *ptr, size_t bytes, h
   pthread_mutex_unlock(&lock);
   if (block.is_cached) {
     error_set(HIPMM_E_POINTER, "%p was freed before", ptr);
-    framework_complain("torch", "a block is not freed");
+    framework_log_failure("torch", "a block is not freed");
   } else if (!list) {
     torch_uses_settle(uses, device->device, stream);
     framework_free(device, ptr, bytes, stream);
