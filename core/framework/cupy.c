@@ -8,7 +8,7 @@
 
 void *hipmm_cupy_malloc(void *stream, size_t bytes, int number)
 {
-  struct framework_call call = framework_enter(number);
+  struct framework_call call = framework_enter(number, FRAMEWORK_CUPY);
   void *ptr = NULL;
   bool is_refused = !call.device || hipmm_allocate(call.device->resource, bytes, stream, &ptr);
   if (call.device) framework_leave(call);

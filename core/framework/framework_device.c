@@ -67,22 +67,24 @@ static void framework_set_resource(struct framework_device *device, int number, 
 }
 
 /* The lock is not held while the stack is built, which may call functions of the program. */
-struct framework_device *framework_open(int number)
+struct framework_device *framework_open(int number, enum framework framework)
 {
   struct hipmm_resource *resource;
   if (framework_initialise() || lifecycle_enter()) return NULL;
+  instance_services_set_order(framework == FRAMEWORK_TORCH);
   enum hipmm_status status = device_table_resource(number, &resource);
+  instance_services_set_order(false);
   if (!status) framework_set_resource(&framework_devices[number], number, resource);
   lifecycle_leave();
   return status ? NULL : &framework_devices[number];
 }
 
-struct framework_call framework_enter_slowly(int number)
+struct framework_call framework_enter_slowly(int number, enum framework framework)
 {
   struct framework_call call = {NULL, NULL};
   if (framework_initialise()) return call;
   call.thread = lifecycle_enter_here();
-  if (call.thread) call.device = framework_get(number);
+  if (call.thread) call.device = framework_get(number, framework);
   if (call.thread && !call.device) framework_leave(call);
   return call;
 }

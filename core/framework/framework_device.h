@@ -32,13 +32,17 @@ static inline struct framework_device *framework_find(int number)
   return generation == atomic_load_explicit(&device_table_generation, memory_order_relaxed) ? found : NULL;
 }
 
-/* The device; opens it, and initialises hipmm, where that is needed. NULL: the thread's error and the log say why. */
-struct framework_device *framework_open(int device);
+/* PyTorch orders its copies between devices with events. CuPy relies on the runtime's order. */
+enum framework { FRAMEWORK_TORCH, FRAMEWORK_CUPY };
 
-static inline struct framework_device *framework_get(int device)
+/* The device; opens it, and initialises hipmm, where that is needed. NULL: the thread's error and the log say why. A stack
+ * that is built here is told whether the framework orders its copies between devices. */
+struct framework_device *framework_open(int device, enum framework framework);
+
+static inline struct framework_device *framework_get(int device, enum framework framework)
 {
   struct framework_device *found = lifecycle_is_forked() ? NULL : framework_find(device);
-  return found ? found : framework_open(device);
+  return found ? found : framework_open(device, framework);
 }
 
 /* A call that uses the device's resource: hipmm_finalize() waits until framework_leave(). `device` NULL: there is nothing
@@ -66,12 +70,12 @@ __attribute__((always_inline)) static inline struct framework_call framework_ent
 }
 
 /* NULL: the thread's error and the log say why. */
-struct framework_call framework_enter_slowly(int number);
+struct framework_call framework_enter_slowly(int number, enum framework framework);
 
-static inline struct framework_call framework_enter(int number)
+static inline struct framework_call framework_enter(int number, enum framework framework)
 {
   struct framework_call call = framework_enter_known(number);
-  return __builtin_expect(call.device != NULL, 1) ? call : framework_enter_slowly(number);
+  return __builtin_expect(call.device != NULL, 1) ? call : framework_enter_slowly(number, framework);
 }
 
 /* Initialises hipmm if the program has not. A failure is logged once, and is the status of later calls. */

@@ -73,7 +73,7 @@ void *hipmm_torch_malloc(ssize_t bytes, int number, hipStream_t stream)
 {
   void *ptr = NULL;
   if (!bytes) return NULL;
-  struct framework_call call = framework_enter(number);
+  struct framework_call call = framework_enter(number, FRAMEWORK_TORCH);
   if (__builtin_expect(!call.device, 0)) {
     framework_log_failure("torch", "cannot allocate");
     return torch_fail(hipmm_last_error_message());
@@ -145,7 +145,7 @@ static enum hipmm_status torch_set_fraction(struct framework_device *device, dou
 
 void hipmm_torch_memory_fraction(double fraction, int number)
 {
-  struct framework_device *device = framework_get(number);
+  struct framework_device *device = framework_get(number, FRAMEWORK_TORCH);
   if (!device || torch_set_fraction(device, fraction)) framework_log_failure("torch", "the memory fraction is not set");
 }
 
@@ -203,7 +203,7 @@ void hipmm_torch_record_stream(void *ptr, hipStream_t stream)
 void hipmm_torch_begin_allocate_to_pool(int number, struct hipmm_torch_pool pool, const void *filter)
 {
   (void)filter;
-  struct framework_call call = framework_enter(number);
+  struct framework_call call = framework_enter(number, FRAMEWORK_TORCH);
   if (call.device) torch_pool_begin(call.device, pool);
   if (call.device) framework_leave(call);
   if (!call.device) framework_log_failure("torch", "no private pool is begun");

@@ -10,6 +10,10 @@
  *   - Sizes are in bytes. Streams belong to the device of the resource they are used with.
  *   - Memory may be copied with any device current, and used by kernels of another device as memory of hipMalloc may:
  *     once the program has enabled peer access. Mapped memory and that of driver pools needs no such call.
+ *   - A copy on the default stream waits for the default stream of another device whose memory it reads if that memory
+ *     is hipMalloc's. Copies of mapped memory and of memory of driver pools do not wait: order them with events, or use
+ *     hipMemcpyPeer(). A pool with "growth": "auto" maps no memory where the process has several devices, except for
+ *     PyTorch (hipmm/torch.h).
  *   - It may be called from any thread. It never aborts and never writes to standard output.
  *   - After fork(), the child gets HIPMM_E_STATE: a GPU runtime does not survive fork.
  *   - A thread may be cancelled (pthread_cancel()) with deferred cancelability, the default: it does not end while it

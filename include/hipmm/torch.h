@@ -9,6 +9,10 @@
  * The first call initialises hipmm with hipmm_init() (HIPMM_CONFIG) if the program has not done so itself. If that
  * fails, one line says why and every allocation gives NULL until the program initialises hipmm. Each device is served
  * by the resource that is in force on it at its first allocation, until hipmm_finalize().
+ *
+ * A stack that PyTorch's call builds may map memory where the process has several devices, since PyTorch orders its
+ * copies between devices with events. A stack that CuPy's call builds may not, unless its graph says "mapped": CuPy
+ * relies on the order that the runtime keeps for memory of hipMalloc.
  */
 #ifndef HIPMM_TORCH_H
 #define HIPMM_TORCH_H
