@@ -102,7 +102,7 @@ enum hipmm_status hipmm_finalize(void)
     lifecycle_await_calls();
     pinned_resource_close();
     device_table_close();
-    handle_let_go();
+    handle_release_idle();
     resource_warn_of_held();
   }
   lifecycle_end_change(LIFECYCLE_BEFORE);
@@ -124,45 +124,46 @@ static enum hipmm_status api_check_call(size_t alignment)
   return error_refuse(HIPMM_E_ARGUMENT, NULL, "alignment {0} is not a power of two", alignment, 0, 0);
 }
 
-/* Finds the resource to use where the caller gave none. It lasts until api_leave(). */
-static enum hipmm_status api_enter(const struct hipmm_resource *given, struct hipmm_resource **resource)
+/* Finds the resource to use where the caller gave none: `*thread_out` is not NULL then, and the resource lasts until
+ * lifecycle_leave_here(). */
+static enum hipmm_status api_enter(struct hipmm_resource **resource, struct caller_here **thread_out)
 {
-  enum hipmm_status status = given ? HIPMM_OK : lifecycle_enter();
-  if (given || status) return status;
-  status = device_table_current_resource(resource);
-  if (status) lifecycle_leave();
+  *thread_out = NULL;
+  if (*resource) return HIPMM_OK;
+  struct caller_here *thread = lifecycle_enter_here();
+  if (!thread) return HIPMM_E_STATE;
+  enum hipmm_status status = device_table_current_resource(resource);
+  if (status)
+    lifecycle_leave_here(thread);
+  else
+    *thread_out = thread;
   return status;
-}
-
-static void api_leave(const struct hipmm_resource *given)
-{
-  if (!given) lifecycle_leave();
 }
 
 enum hipmm_status hipmm_allocate_aligned(struct hipmm_resource *resource, size_t bytes, size_t alignment,
                                          hipStream_t stream, void **ptr_out)
 {
-  const struct hipmm_resource *given = resource;
+  struct caller_here *thread;
   enum hipmm_status status = api_check_call(alignment);
   if (!status && !ptr_out) status = error_set(HIPMM_E_ARGUMENT, "ptr_out is NULL");
-  if (!status) status = api_enter(given, &resource);
+  if (!status) status = api_enter(&resource, &thread);
   if (status) return status;
   if (alignment < HIPMM_ALIGNMENT) alignment = HIPMM_ALIGNMENT;
   status = resource->ops->allocate(resource->self, bytes, alignment, stream, ptr_out);
-  api_leave(given);
+  if (thread) lifecycle_leave_here(thread);
   return status;
 }
 
 enum hipmm_status hipmm_deallocate_aligned(struct hipmm_resource *resource, void *ptr, size_t bytes, size_t alignment,
                                            hipStream_t stream)
 {
-  const struct hipmm_resource *given = resource;
+  struct caller_here *thread;
   enum hipmm_status status = api_check_call(alignment);
-  if (!status) status = api_enter(given, &resource);
+  if (!status) status = api_enter(&resource, &thread);
   if (status) return status;
   if (alignment < HIPMM_ALIGNMENT) alignment = HIPMM_ALIGNMENT;
   status = resource->ops->deallocate(resource->self, ptr, bytes, alignment, stream);
-  api_leave(given);
+  if (thread) lifecycle_leave_here(thread);
   return status;
 }
 

@@ -13,8 +13,9 @@
 
 enum { YIELDS = 1000, NAP_NS = 50000 };
 
-atomic_bool callers_are_light;
-struct caller callers_rest;
+static atomic_bool callers_are_light; /* the system makes every processor finish its stores */
+static struct caller callers_rest;    /* the place of all threads that have none of their own, being at their end */
+
 _Thread_local struct caller_here caller_here;
 
 static struct caller *_Atomic first; /* slots are never freed, but used again */
@@ -24,7 +25,7 @@ static bool has_key;
 
 static void callers_return_slot(void *caller)
 {
-  caller_here = (struct caller_here){.slot = &callers_rest};
+  caller_here = (struct caller_here){.place = &callers_rest};
   atomic_store(&((struct caller *)caller)->inside, 0); /* a cancelled thread may end in a call */
   atomic_store(&((struct caller *)caller)->is_taken, false);
 }
@@ -56,7 +57,7 @@ static struct caller *callers_new(void)
   return caller;
 }
 
-struct caller *caller_choose(void)
+static void callers_find_place(struct caller_here *here)
 {
   callers_prepare();
   struct caller *caller = has_key ? callers_find_unused() : NULL;
@@ -65,8 +66,20 @@ struct caller *caller_choose(void)
     atomic_store(&caller->is_taken, false);
     caller = NULL;
   }
-  caller_here.slot = caller ? caller : &callers_rest;
-  return caller_here.slot;
+  here->place = caller ? caller : &callers_rest;
+  here->light = atomic_load(&callers_are_light) ? caller : NULL;
+}
+
+/* Only the outermost call of a thread is counted in a place that threads share. */
+void caller_enter_slowly(struct caller_here *here)
+{
+  if (!here->place) callers_find_place(here);
+  if (here->light || !here->depth++) atomic_fetch_add(&here->place->inside, 1);
+}
+
+void caller_leave_slowly(struct caller_here *here)
+{
+  if (here->light || !--here->depth) atomic_fetch_sub(&here->place->inside, 1);
 }
 
 /* Yields at first, then sleeps: a call may be in the driver, or wait for work of the device. */

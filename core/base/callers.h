@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 struct caller {
-  _Alignas(64) atomic_uint inside; /* threads inside a call: at most 1, except in callers_rest */
+  _Alignas(64) atomic_uint inside; /* calls that its threads are in: one thread has it, save the place for all others */
   atomic_bool is_taken;
   struct caller *next; /* constant */
 };
@@ -21,44 +21,54 @@ void callers_prepare(void);
  * thread reads the state after caller_enter(), and so either sees it or is waited for. */
 void callers_await(void);
 
-/* Whether membarrier() is available. Without it each caller executes a fence. */
-extern atomic_bool callers_are_light;
-
-/* The slot that threads share which have no slot of their own: those that are ending. */
-extern struct caller callers_rest;
-
-/* The calling thread's state; one struct, since each access to a thread-local variable is a call where the library was
- * opened with dlopen(). */
+/* Of the calling thread, in one struct: to find it costs a function call, so callers find it once, with caller_self().
+ * `light` counts the thread's calls within calls (lifecycle.h) by itself; where it is NULL, `depth` does. */
 struct caller_here {
-  struct caller *slot; /* NULL: not chosen yet */
-  unsigned depth;      /* of calls within calls (lifecycle.h) */
+  struct caller
+      *light; /* `place`, where plain stores do: it is the thread's own, and membarrier works. NULL: otherwise */
+  struct caller *place; /* NULL: not known yet */
+  unsigned depth;
 };
 
 extern _Thread_local struct caller_here caller_here;
 
-/* Chooses a slot for the calling thread. When the thread ends, other threads may have the slot. */
-struct caller *caller_choose(void);
-
-/* The calling thread is in a call, until caller_leave(); calls are not nested. */
-static inline void caller_enter(void)
+static inline struct caller_here *caller_self(void)
 {
-  struct caller *caller = caller_here.slot;
-  if (__builtin_expect(!caller, 0)) caller = caller_choose();
-  if (__builtin_expect(caller == &callers_rest || !atomic_load_explicit(&callers_are_light, memory_order_relaxed), 0)) {
-    atomic_fetch_add(&caller->inside, 1);
+  struct caller_here *here = &caller_here;
+  __asm__("" : "+r"(here)); /* the compiler would find it again at each use */
+  return here;
+}
+
+/* For a thread that is in a call already, has no place of its own yet, or shares one. */
+void caller_enter_slowly(struct caller_here *here);
+void caller_leave_slowly(struct caller_here *here);
+
+/* Calls that the thread is in, each within the one before. */
+static inline unsigned caller_depth(const struct caller_here *here)
+{
+  return here->light ? atomic_load_explicit(&here->light->inside, memory_order_relaxed) : here->depth;
+}
+
+/* The calling thread is in a call, until as many caller_leave(). A thread that ends, also in a call, leaves its place for
+ * others. */
+static inline void caller_enter(struct caller_here *here)
+{
+  struct caller *light = here->light;
+  if (__builtin_expect(!light || atomic_load_explicit(&light->inside, memory_order_relaxed), 0)) {
+    caller_enter_slowly(here);
   } else {
-    atomic_store_explicit(&caller->inside, 1, memory_order_relaxed);
-    atomic_signal_fence(memory_order_seq_cst); /* the compiler keeps the order; membarrier() does for the processor */
+    atomic_store_explicit(&light->inside, 1, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst); /* the store comes first: callers_await() sees to the processor */
   }
 }
 
-static inline void caller_leave(void)
+static inline void caller_leave(struct caller_here *here)
 {
-  struct caller *caller = caller_here.slot;
-  if (__builtin_expect(caller == &callers_rest, 0))
-    atomic_fetch_sub(&caller->inside, 1);
+  struct caller *light = here->light;
+  if (__builtin_expect(!light || atomic_load_explicit(&light->inside, memory_order_relaxed) != 1, 0))
+    caller_leave_slowly(here);
   else
-    atomic_store_explicit(&caller->inside, 0, memory_order_release);
+    atomic_store_explicit(&light->inside, 0, memory_order_release);
 }
 
 #endif

@@ -93,11 +93,12 @@ enum hipmm_status lifecycle_check_held(const struct hipmm_resource *resource, co
 
 /* ---- Calls ---- */
 
-enum hipmm_status lifecycle_enter_nested(void)
+bool lifecycle_may_go_on(struct caller_here *here)
 {
-  if (lifecycle_is_barred() || !caller_here.depth) return lifecycle_check();
-  caller_here.depth++;
-  return HIPMM_OK;
+  bool is_nested = caller_depth(here) > 1;
+  if ((is_nested && !lifecycle_is_barred()) || !lifecycle_check()) return true;
+  caller_leave(here);
+  return false;
 }
 
 /* ---- Changes ---- */
@@ -111,7 +112,7 @@ static enum hipmm_status lifecycle_refuse_inner_change(void)
 enum hipmm_status lifecycle_begin_change(void)
 {
   if (lifecycle_is_barred()) return lifecycle_check();
-  if (caller_here.depth || is_in_change) return lifecycle_refuse_inner_change();
+  if (caller_depth(caller_self()) || is_in_change) return lifecycle_refuse_inner_change();
   pthread_once(&once, lifecycle_watch_forks);
   callers_prepare();
   int cancel = cancel_forbid();

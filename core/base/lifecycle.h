@@ -69,28 +69,35 @@ void lifecycle_await_calls(void);
 
 /* ---- Entering ---- */
 
-/* The rare cases: a nested call, and one that is refused. */
-enum hipmm_status lifecycle_enter_nested(void);
+/* For a call that found hipmm not initialised, or a thread in a log sink: whether it may go on, being within another
+ * call or not in the sink itself. If not, it is over. */
+bool lifecycle_may_go_on(struct caller_here *here);
 
-/* The call announces itself before it reads the state, and hipmm_finalize() changes the state before it looks for
- * calls: at least one of the two sees the other. */
-static inline enum hipmm_status lifecycle_enter(void)
+/* The same two for calls on the path of allocations, which find the thread's struct once. NULL: refused, with the
+ * thread's error. The call is told of before it looks whether hipmm is initialised, and hipmm_finalize() says that it is
+ * not before it looks for calls: one of the two sees the other. */
+static inline struct caller_here *lifecycle_enter_here(void)
 {
-  if (__builtin_expect(caller_here.depth, 0)) return lifecycle_enter_nested();
-  caller_enter();
+  struct caller_here *here = caller_self();
+  caller_enter(here);
   bool is_ready =
       atomic_load(&lifecycle_now) == LIFECYCLE_READY && !atomic_load_explicit(&lifecycle_sinks, memory_order_relaxed);
-  if (__builtin_expect(is_ready || !lifecycle_check(), 1)) {
-    caller_here.depth = 1;
-    return HIPMM_OK;
-  }
-  caller_leave();
-  return HIPMM_E_STATE;
+  return __builtin_expect(is_ready, 1) || lifecycle_may_go_on(here) ? here : NULL;
+}
+
+static inline void lifecycle_leave_here(struct caller_here *here)
+{
+  caller_leave(here);
+}
+
+static inline enum hipmm_status lifecycle_enter(void)
+{
+  return lifecycle_enter_here() ? HIPMM_OK : HIPMM_E_STATE;
 }
 
 static inline void lifecycle_leave(void)
 {
-  if (!--caller_here.depth) caller_leave();
+  lifecycle_leave_here(caller_self());
 }
 
 #endif

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* copy.c: the HIP calls that move data. Called by the containers, which have checked pointers and sizes. */
-#include "copy.h"
+/* copy.c: the HIP calls that move data. Called by storage.c, which has checked pointers and sizes. */
 #include "../base/error.h"
 #include "../runtime/hip.h"
 #include "../stack/device_table.h"
 #include "../stream/stream.h"
+#include "storage.h"
 
 #include <stdlib.h>
 
 enum { STAGE_BYTES = 4 << 20 };
 
-static enum hipmm_status copy_between_devices(int device, void *to, const void *from, size_t bytes, hipStream_t stream,
-                                              bool waits)
+enum hipmm_status copy_bytes(int device, void *to, const void *from, size_t bytes, hipStream_t stream, bool waits)
 {
   int previous = 0;
   enum hipmm_status status = bytes ? device_table_enter(device, &previous) : HIPMM_OK;
@@ -23,16 +22,6 @@ static enum hipmm_status copy_between_devices(int device, void *to, const void *
     status = stream_wait_here(stream);
   hip_leave_device(device, previous);
   return status;
-}
-
-enum hipmm_status copy_submit(int device, void *to, const void *from, size_t bytes, hipStream_t stream)
-{
-  return copy_between_devices(device, to, from, bytes, stream, false);
-}
-
-enum hipmm_status copy_wait(int device, void *to, const void *from, size_t bytes, hipStream_t stream)
-{
-  return copy_between_devices(device, to, from, bytes, stream, true);
 }
 
 enum hipmm_status copy_fill(int device, void *to, int value, size_t bytes, hipStream_t stream)
@@ -48,8 +37,8 @@ enum hipmm_status copy_fill(int device, void *to, int value, size_t bytes, hipSt
 
 /* ---- Between devices ---- */
 
-/* A whole copy that the caller waits for, with the device of the memory on the device's side current. */
-static enum hipmm_status copy_now(int device, void *to, const void *from, size_t bytes)
+/* Copies between host and device, and waits. `device` has the memory that is not the host's. */
+static enum hipmm_status copy_synchronously(int device, void *to, const void *from, size_t bytes)
 {
   int previous = 0;
   enum hipmm_status status = device_table_enter(device, &previous);
@@ -66,25 +55,26 @@ static enum hipmm_status copy_staged(int to_device, char *to, int from_device, c
   size_t stage_bytes = bytes < STAGE_BYTES ? bytes : STAGE_BYTES;
   char *stage = malloc(stage_bytes);
   if (!stage) return error_set(HIPMM_E_OUT_OF_MEMORY, "no host memory to copy through from device to device");
-  enum hipmm_status status = hipmm_stream_synchronize(to_device, stream); /* the source is ready in its order */
+  enum hipmm_status status =
+      hipmm_stream_synchronize(to_device, stream); /* the work before the copy in the order of the stream is complete */
   for (size_t at = 0; !status && at < bytes; at += stage_bytes) {
-    size_t piece = bytes - at < stage_bytes ? bytes - at : stage_bytes;
-    status = copy_now(from_device, stage, from + at, piece);
-    if (!status) status = copy_wait(to_device, to + at, stage, piece, stream);
+    size_t part = bytes - at < stage_bytes ? bytes - at : stage_bytes;
+    status = copy_synchronously(from_device, stage, from + at, part);
+    if (!status) status = copy_bytes(to_device, to + at, stage, part, stream, true);
   }
   free(stage);
   return status;
 }
 
-/* What a runtime says that does not copy this way; memory of the host counts as such. */
+/* The codes of a runtime that cannot copy between these devices, or where one memory is the host's. */
 static bool copy_is_no_peer(int code)
 {
   return code == HIPMM_HIP_ERROR_NOT_SUPPORTED || code == HIPMM_HIP_ERROR_INVALID_VALUE ||
          code == HIPMM_HIP_ERROR_INVALID_DEVICE;
 }
 
-enum hipmm_status copy_between(int to_device, void *to, int from_device, const void *from, size_t bytes,
-                               hipStream_t stream)
+enum hipmm_status copy_between_devices(int to_device, void *to, int from_device, const void *from, size_t bytes,
+                                       hipStream_t stream)
 {
   const struct hipmm_hip *hip = hip_table();
   int previous = 0;

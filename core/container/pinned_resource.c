@@ -29,7 +29,7 @@ static enum hipmm_status pinned_resource_build(int device, struct stack **stack_
   if (status) status = diagnostics_raise(&report);
   diagnostics_clear(&report);
   if (status) return status;
-  status = stack_build(graph, device, stack_out);
+  status = stack_build(graph, device, graph_top(graph, device), NULL, stack_out);
   graph_release(graph); /* the stack keeps it */
   return status;
 }
@@ -63,8 +63,8 @@ enum hipmm_status pinned_resource_get(int device, struct hipmm_resource **resour
 bool pinned_resource_is_one(const struct hipmm_resource *resource)
 {
   const struct instance *instance = instance_from(resource);
-  for (size_t i = 0; i < instance->n_reach; i++) {
-    const struct hipmm_plugin *plugin = &instance->reach[i]->node->plugin->descriptor;
+  for (size_t i = 0; i < instance->n_closure; i++) {
+    const struct hipmm_plugin *plugin = &instance->closure[i]->node->plugin->descriptor;
     if (plugin->role == HIPMM_ROLE_SOURCE && !(plugin->flags & HIPMM_PLUGIN_HOST_MEMORY)) return false;
   }
   return true;

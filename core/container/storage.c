@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* storage.c: the block of a container: made, moved to another size, copied to and from, given back. Called by the
- * containers, which have checked handles and units. Whatever fails leaves the block as it was; a resource that cannot
- * free a block has not freed it. */
+/* storage.c: the block of a container: allocates it, moves it to another size, copies to and from it, frees it. Called by
+ * the containers, which have checked handles and units. A failure leaves the block as it was; a resource that fails to free
+ * a block has not freed it. */
 #include "storage.h"
 #include "../base/lifecycle.h"
 #include "../base/log.h"
@@ -9,7 +9,6 @@
 #include "../stack/device_table.h"
 #include "../stack/stack.h"
 #include "../stream/stream.h"
-#include "copy.h"
 
 /* ---- Blocks: 0 bytes have none ---- */
 
@@ -27,14 +26,14 @@ static enum hipmm_status storage_deallocate(struct hipmm_resource *resource, voi
   return bytes ? resource->ops->deallocate(resource->self, ptr, bytes, HIPMM_ALIGNMENT, stream) : HIPMM_OK;
 }
 
-/* Gives a new block back because what came after failed, which is what the caller hears of. */
-static void storage_take_back(struct hipmm_resource *resource, void *ptr, size_t bytes, hipStream_t stream)
+/* Frees a new block after a failure, and leaves the error of that failure to the caller. */
+static void storage_undo_allocate(struct hipmm_resource *resource, void *ptr, size_t bytes, hipStream_t stream)
 {
   struct hipmm_error error = {.struct_size = sizeof error};
   hipmm_last_error(&error);
   if (storage_deallocate(resource, ptr, bytes, stream))
-    log_line(HIPMM_LOG_WARNING, hipmm_resource_name(resource), "a block of %zu bytes is lost until its stack goes: %s",
-             bytes, hipmm_last_error_message());
+    log_line(HIPMM_LOG_WARNING, hipmm_resource_name(resource),
+             "a block of %zu bytes is lost until its stack is destroyed: %s", bytes, hipmm_last_error_message());
   error_set_located(&error);
 }
 
@@ -46,8 +45,8 @@ static void storage_store_stream(struct storage *storage, hipStream_t stream)
   storage->stream_number = stream_registry_number(stream);
 }
 
-/* The stream to free on. When the stored one was destroyed, against the contract, no stream is left to order the free
- * by, and the whole device is waited for. A later stream may have its handle. */
+/* The stream to free on. If the program destroyed the stored stream, against the contract, no stream is left to order the
+ * free, and this waits for the whole device. A later stream may have the same handle. */
 static enum hipmm_status storage_find_stream(const struct storage *storage, hipStream_t *stream_out)
 {
   int previous = 0;
@@ -63,8 +62,8 @@ static enum hipmm_status storage_find_stream(const struct storage *storage, hipS
 
 /* ---- Life ---- */
 
-void storage_fill_in(struct storage *storage, struct hipmm_resource *resource, void *data, size_t bytes,
-                     hipStream_t stream)
+void storage_init(struct storage *storage, struct hipmm_resource *resource, void *data, size_t bytes,
+                  hipStream_t stream)
 {
   storage->resource = resource;
   storage->device = hipmm_resource_device(resource);
@@ -74,8 +73,8 @@ void storage_fill_in(struct storage *storage, struct hipmm_resource *resource, v
   storage_store_stream(storage, stream);
 }
 
-static enum hipmm_status storage_make(struct hipmm_resource *resource, size_t bytes, hipStream_t stream,
-                                      struct storage **storage_out)
+static enum hipmm_status storage_new_from_resource(struct hipmm_resource *resource, size_t bytes, hipStream_t stream,
+                                                   struct storage **storage_out)
 {
   void *data = NULL;
   enum hipmm_status status = stream_check(hipmm_resource_device(resource), stream);
@@ -83,31 +82,31 @@ static enum hipmm_status storage_make(struct hipmm_resource *resource, size_t by
   if (status) return status;
   struct storage *storage = handle_new(instance_from(resource)->stack);
   if (!storage) {
-    storage_take_back(resource, data, bytes, stream);
+    storage_undo_allocate(resource, data, bytes, stream);
     return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   }
-  storage_fill_in(storage, resource, data, bytes, stream);
+  storage_init(storage, resource, data, bytes, stream);
   *storage_out = storage;
   return HIPMM_OK;
 }
 
-/* The resource of the current device lasts as long as the call, and then as long as its first object. */
+/* The resource of the current device lives until lifecycle_leave(), and from then on with the new object. */
 enum hipmm_status storage_new(struct hipmm_resource *resource, size_t bytes, hipStream_t stream,
                               struct storage **storage_out)
 {
   if (lifecycle_is_barred()) return lifecycle_check();
-  if (resource) return storage_make(resource, bytes, stream, storage_out);
+  if (resource) return storage_new_from_resource(resource, bytes, stream, storage_out);
   enum hipmm_status status = lifecycle_enter();
   if (status) return status;
   status = device_table_current_resource(&resource);
-  if (!status) status = storage_make(resource, bytes, stream, storage_out);
+  if (!status) status = storage_new_from_resource(resource, bytes, stream, storage_out);
   lifecycle_leave();
   return status;
 }
 
 void storage_abandon(struct storage *storage)
 {
-  storage_take_back(storage->resource, storage->data, storage->capacity_bytes, storage->stream);
+  storage_undo_allocate(storage->resource, storage->data, storage->capacity_bytes, storage->stream);
   handle_free(storage);
 }
 
@@ -117,7 +116,7 @@ enum hipmm_status storage_new_from(struct hipmm_resource *resource, const void *
   struct storage *storage = NULL;
   if (!source && bytes) return error_set(HIPMM_E_ARGUMENT, "the memory to copy from is NULL");
   enum hipmm_status status = storage_new(resource, bytes, stream, &storage);
-  if (!status) status = copy_submit(storage->device, storage->data, source, bytes, stream);
+  if (!status) status = copy_bytes(storage->device, storage->data, source, bytes, stream, false);
   if (status && storage) storage_abandon(storage);
   if (!status) *storage_out = storage;
   return status;
@@ -130,9 +129,10 @@ enum hipmm_status storage_new_copy(const struct storage *source, struct hipmm_re
   enum hipmm_status status = storage_new(resource, source->bytes, stream, &storage);
   if (status) return status;
   storage->element_bytes = source->element_bytes;
-  status = storage->device == source->device
-               ? copy_submit(storage->device, storage->data, source->data, source->bytes, stream)
-               : copy_between(storage->device, storage->data, source->device, source->data, source->bytes, stream);
+  status =
+      storage->device == source->device
+          ? copy_bytes(storage->device, storage->data, source->data, source->bytes, stream, false)
+          : copy_between_devices(storage->device, storage->data, source->device, source->data, source->bytes, stream);
   if (status)
     storage_abandon(storage);
   else
@@ -159,19 +159,19 @@ enum hipmm_status storage_destroy(void *container, enum handle_kind kind)
 
 /* ---- Size ---- */
 
-/* To a block of its own of `capacity_bytes`. */
+/* Moves the contents to a new block of `capacity_bytes`. */
 static enum hipmm_status storage_move(struct storage *storage, size_t capacity_bytes, hipStream_t stream, bool waits)
 {
   struct hipmm_resource *resource = storage->resource;
-  size_t kept_bytes = storage->bytes < capacity_bytes ? storage->bytes : capacity_bytes;
+  size_t copied_bytes = storage->bytes < capacity_bytes ? storage->bytes : capacity_bytes;
   void *data = NULL;
   enum hipmm_status status = storage_allocate(resource, capacity_bytes, stream, &data);
   if (status) return status;
-  status = (waits ? copy_wait : copy_submit)(storage->device, data, storage->data, kept_bytes, stream);
-  /* The copy runs on `stream`, so that is where the old block is free after it. */
+  status = copy_bytes(storage->device, data, storage->data, copied_bytes, stream, waits);
+  /* The copy runs on `stream`, so the old block is freed on it. */
   if (!status) status = storage_deallocate(resource, storage->data, storage->capacity_bytes, stream);
   if (status) {
-    storage_take_back(resource, data, capacity_bytes, stream);
+    storage_undo_allocate(resource, data, capacity_bytes, stream);
     return status;
   }
   storage->data = data;
@@ -212,7 +212,7 @@ enum hipmm_status storage_set_stream(struct storage *storage, hipStream_t stream
 
 /* ---- Contents ---- */
 
-/* Says so in elements, which are bytes in a buffer. */
+/* The message counts elements; an element of a buffer is a byte. */
 static enum hipmm_status storage_refuse_range(const struct storage *storage, size_t offset, size_t bytes)
 {
   size_t unit = storage->element_bytes;
@@ -222,7 +222,7 @@ static enum hipmm_status storage_refuse_range(const struct storage *storage, siz
                       bytes / unit, offset / unit, storage->bytes / unit);
 }
 
-/* Of a piece of the contents, the pointer to or from which it is copied, and the stream. */
+/* Checks a range of the contents, the pointer that it is copied to or from, and the stream. */
 static enum hipmm_status storage_check(const struct storage *storage, size_t offset, size_t bytes, const void *other,
                                        hipStream_t stream)
 {
@@ -236,7 +236,7 @@ enum hipmm_status storage_write(struct storage *storage, size_t offset, const vo
 {
   enum hipmm_status status = storage_check(storage, offset, bytes, source, stream);
   if (status || !bytes) return status;
-  return (waits ? copy_wait : copy_submit)(storage->device, (char *)storage->data + offset, source, bytes, stream);
+  return copy_bytes(storage->device, (char *)storage->data + offset, source, bytes, stream, waits);
 }
 
 enum hipmm_status storage_read(const struct storage *storage, size_t offset, void *target, size_t bytes,
@@ -244,7 +244,7 @@ enum hipmm_status storage_read(const struct storage *storage, size_t offset, voi
 {
   enum hipmm_status status = storage_check(storage, offset, bytes, target, stream);
   if (status || !bytes) return status;
-  return (waits ? copy_wait : copy_submit)(storage->device, target, (char *)storage->data + offset, bytes, stream);
+  return copy_bytes(storage->device, target, (char *)storage->data + offset, bytes, stream, waits);
 }
 
 enum hipmm_status storage_fill(struct storage *storage, size_t offset, int value, size_t bytes, hipStream_t stream)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* storage.h: what every container is: an object with one block of a resource. buffer.c, vector.c, scalar.c and
- * host_buffer.c give it its names and units. */
+/* storage.h: the common part of all containers: an object with one block of a resource. buffer.c, vector.c, scalar.c and
+ * host_buffer.c add public names and units. */
 #ifndef HIPMM_CORE_CONTAINER_STORAGE_H
 #define HIPMM_CORE_CONTAINER_STORAGE_H
 
@@ -10,10 +10,10 @@
 
 struct storage {
   struct handle handle;
-  struct hipmm_resource *resource; /* of the stack that the handle holds */
+  struct hipmm_resource *resource; /* of the stack that the handle retains */
   hipStream_t stream;              /* to free the block on */
   int device;
-  uint64_t stream_number; /* of a stream that hipmm made, so that it can be told when it is gone; 0 of others */
+  uint64_t stream_number; /* of a stream that hipmm created: shows whether the stream is destroyed; 0 of others */
   void *data;
   size_t bytes, capacity_bytes;
   size_t element_bytes; /* of a vector; 1 otherwise */
@@ -21,12 +21,12 @@ struct storage {
 
 _Static_assert(sizeof(struct storage) <= HANDLE_OBJECT_BYTES, "struct storage");
 
-/* Makes a new object, which holds the resource's stack, a container of a block of `bytes`. */
-void storage_fill_in(struct storage *storage, struct hipmm_resource *resource, void *data, size_t bytes,
-                     hipStream_t stream);
+/* Initialises a new object, which retains the stack of the resource, as a container of a block of `bytes`. */
+void storage_init(struct storage *storage, struct hipmm_resource *resource, void *data, size_t bytes,
+                  hipStream_t stream);
 
-/* A container of `bytes`. The stream is checked to be of the resource's device. It is none of any
- * kind until handle_open(). */
+/* A container of `bytes`, which has no kind until handle_open(). HIPMM_E_ARGUMENT if the stream is not of the resource's
+ * device. */
 enum hipmm_status storage_new(struct hipmm_resource *resource, size_t bytes, hipStream_t stream,
                               struct storage **storage_out);
 
@@ -34,18 +34,18 @@ enum hipmm_status storage_new(struct hipmm_resource *resource, size_t bytes, hip
 enum hipmm_status storage_new_from(struct hipmm_resource *resource, const void *source, size_t bytes,
                                    hipStream_t stream, struct storage **storage_out);
 
-/* The same with the contents of another, from whatever device; `resource` may be NULL. */
+/* The same with the contents of another container, of any device; `resource` may be NULL. */
 enum hipmm_status storage_new_copy(const struct storage *source, struct hipmm_resource *resource, hipStream_t stream,
                                    struct storage **storage_out);
 
-/* Takes one back that was never opened, because what came after failed; keeps the thread's error. */
+/* Frees a container that was never opened, after a failure whose error stays the thread's. */
 void storage_abandon(struct storage *storage);
 
-/* Gives the block and the reference back, and ends the object. On failure all is as it was. NULL has no effect. */
+/* Frees the block, releases the stack and ends the object. On failure all is as it was. NULL has no effect. */
 enum hipmm_status storage_destroy(void *container, enum handle_kind kind);
 
-/* See to a capacity of at least `bytes`; to that size; to no more capacity than the size. `waits`: for the contents to
- * be in the new block, if there is one. On failure all is as it was. */
+/* Reserve: a capacity of at least `bytes`. Resize: that size. Shrink: no more capacity than the size. `waits`: until the
+ * contents are in the new block, if there is one. On failure all is as it was. */
 enum hipmm_status storage_reserve(struct storage *storage, size_t bytes, hipStream_t stream, bool waits);
 enum hipmm_status storage_resize(struct storage *storage, size_t bytes, hipStream_t stream, bool waits);
 enum hipmm_status storage_shrink(struct storage *storage, hipStream_t stream, bool waits);
@@ -64,5 +64,18 @@ static inline struct storage *storage_of(const void *container, enum handle_kind
 {
   return handle_is(container, kind) ? (struct storage *)(uintptr_t)container : NULL;
 }
+
+/* ---- copy.c: copies between memory that the devices of HIP or the host can reach. 0 bytes: nothing happens ---- */
+
+/* Submits a copy to a stream of `device`; `waits`: and waits for the stream. */
+enum hipmm_status copy_bytes(int device, void *to, const void *from, size_t bytes, hipStream_t stream, bool waits);
+
+/* Submits a copy from the memory of one device to the memory of another, to a stream of the latter. Where the runtime
+ * cannot do that, the copy goes through host memory, and the caller waits. */
+enum hipmm_status copy_between_devices(int to_device, void *to, int from_device, const void *from, size_t bytes,
+                                       hipStream_t stream);
+
+/* Submits a fill to a stream of `device`. */
+enum hipmm_status copy_fill(int device, void *to, int value, size_t bytes, hipStream_t stream);
 
 #endif

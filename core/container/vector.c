@@ -10,7 +10,7 @@ struct hipmm_vector {
   struct storage storage;
 };
 
-static const struct storage *vector_look(const struct hipmm_vector *vector)
+static const struct storage *vector_storage(const struct hipmm_vector *vector)
 {
   return storage_of(vector, HANDLE_VECTOR);
 }
@@ -229,7 +229,7 @@ enum hipmm_status hipmm_vector_element(const struct hipmm_vector *vector, size_t
   return hipmm_vector_range(vector, index, 1, element_out);
 }
 
-/* ---- Looking ---- */
+/* ---- Properties ---- */
 
 enum hipmm_status hipmm_vector_set_stream(struct hipmm_vector *vector, hipStream_t stream)
 {
@@ -239,35 +239,35 @@ enum hipmm_status hipmm_vector_set_stream(struct hipmm_vector *vector, hipStream
 
 void *hipmm_vector_data(const struct hipmm_vector *vector)
 {
-  return vector_look(vector) ? vector_look(vector)->data : NULL;
+  return vector_storage(vector) ? vector_storage(vector)->data : NULL;
 }
 
 size_t hipmm_vector_count(const struct hipmm_vector *vector)
 {
-  return vector_look(vector) ? vector_count_of(vector_look(vector)) : 0;
+  return vector_storage(vector) ? vector_count_of(vector_storage(vector)) : 0;
 }
 
 size_t hipmm_vector_capacity(const struct hipmm_vector *vector)
 {
-  return vector_look(vector) ? vector_look(vector)->capacity_bytes / vector_look(vector)->element_bytes : 0;
+  return vector_storage(vector) ? vector_storage(vector)->capacity_bytes / vector_storage(vector)->element_bytes : 0;
 }
 
 size_t hipmm_vector_element_bytes(const struct hipmm_vector *vector)
 {
-  return vector_look(vector) ? vector_look(vector)->element_bytes : 0;
+  return vector_storage(vector) ? vector_storage(vector)->element_bytes : 0;
 }
 
 hipStream_t hipmm_vector_stream(const struct hipmm_vector *vector)
 {
-  return vector_look(vector) ? vector_look(vector)->stream : NULL;
+  return vector_storage(vector) ? vector_storage(vector)->stream : NULL;
 }
 
 int hipmm_vector_device(const struct hipmm_vector *vector)
 {
-  return vector_look(vector) ? vector_look(vector)->device : -1;
+  return vector_storage(vector) ? vector_storage(vector)->device : -1;
 }
 
 struct hipmm_resource *hipmm_vector_resource(const struct hipmm_vector *vector)
 {
-  return vector_look(vector) ? vector_look(vector)->resource : NULL;
+  return vector_storage(vector) ? vector_storage(vector)->resource : NULL;
 }

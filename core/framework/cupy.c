@@ -8,18 +8,19 @@
 
 void *hipmm_cupy_malloc(void *stream, size_t bytes, int number)
 {
-  struct framework_device *device = framework_enter(number, FRAMEWORK_CUPY);
+  struct framework_call call = framework_enter(number, FRAMEWORK_CUPY);
   void *ptr = NULL;
-  bool is_refused = !device || hipmm_allocate(device->resource, bytes, stream, &ptr);
-  if (device) framework_leave();
-  if (is_refused) framework_complain("cupy", "cannot allocate");
+  bool is_refused = !call.device || hipmm_allocate(call.device->resource, bytes, stream, &ptr);
+  if (call.device) framework_leave(call);
+  if (is_refused) framework_log_failure("cupy", "cannot allocate");
   return is_refused ? NULL : ptr;
 }
 
 void hipmm_cupy_free(void *stream, void *ptr, int number)
 {
-  struct framework_device *device = ptr ? framework_enter_known(number) : NULL;
-  if (!device) return;
-  if (hipmm_deallocate(device->resource, ptr, 0, stream)) framework_complain("cupy", "a block is not freed");
-  framework_leave();
+  if (!ptr) return;
+  struct framework_call call = framework_enter_known(number);
+  if (!call.device) return;
+  if (hipmm_deallocate(call.device->resource, ptr, 0, stream)) framework_log_failure("cupy", "a block is not freed");
+  framework_leave(call);
 }

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* framework_device.c: devices as the hooks of frameworks see them. Called by torch.c and cupy.c only; the fast path is in the
- * header. */
+/* framework_device.c: devices as the hooks of frameworks see them; the fast path is in the header. Called by torch.c,
+ * torch_pools.c and cupy.c only. */
 #include "framework_device.h"
 #include "../base/cancel.h"
 #include "../base/error.h"
 #include "../base/log.h"
-#include "../stack/instance_services.h"
-#include "torch_blocks.h"
-#include "torch_pools.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -18,11 +15,10 @@ _Static_assert(FRAMEWORK_STREAMS == 1 << (64 - 55), "framework_stream_slot() tak
 struct framework_device framework_devices[DEVICE_TABLE_MOST];
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned last_opening;     /* what torch_notes and torch_pools know is about this one */
-static enum hipmm_status refusal; /* what hipmm_init() said when it was called from here; HIPMM_OK: nothing */
+static enum hipmm_status refusal; /* status of the hipmm_init() that failed here; HIPMM_OK: none did */
 static char reason[2048];
 
-void framework_complain(const char *framework, const char *what)
+void framework_log_failure(const char *framework, const char *what)
 {
   if (atomic_load(&lifecycle_now) != LIFECYCLE_BEFORE)
     log_line(HIPMM_LOG_ERROR, framework, "%s: %s", what, hipmm_last_error_message());
@@ -30,96 +26,72 @@ void framework_complain(const char *framework, const char *what)
 
 /* ---- Opening ---- */
 
-static enum hipmm_status framework_device_initialise(void)
-{
-  if (atomic_load(&lifecycle_now) != LIFECYCLE_BEFORE) return lifecycle_check();
-  if (refusal) return error_set(refusal, "%s", reason);
-  enum hipmm_status status = hipmm_init();
-  if (status && atomic_load(&lifecycle_now) == LIFECYCLE_READY) return HIPMM_OK; /* the program was faster */
-  if (!status) return status;
-  refusal = status;
-  snprintf(reason, sizeof reason, "%s", hipmm_last_error_message());
-  log_line(HIPMM_LOG_ERROR, NULL, "cannot be initialised, so no memory can be allocated: %s", reason);
-  return status;
-}
-
 enum hipmm_status framework_initialise(void)
 {
   if (lifecycle_is_forked()) return lifecycle_check();
   int cancel = cancel_forbid();
   pthread_mutex_lock(&lock);
-  enum hipmm_status status = framework_device_initialise();
+  enum hipmm_status status = HIPMM_OK;
+  if (atomic_load(&lifecycle_now) != LIFECYCLE_BEFORE) {
+    status = lifecycle_check();
+  } else if (refusal) {
+    status = error_set(refusal, "%s", reason);
+  } else if ((status = hipmm_init()) && atomic_load(&lifecycle_now) == LIFECYCLE_READY) {
+    status = HIPMM_OK; /* another thread of the program initialised hipmm meanwhile */
+  } else if (status) {
+    refusal = status;
+    snprintf(reason, sizeof reason, "%s", hipmm_last_error_message());
+    log_line(HIPMM_LOG_ERROR, NULL, "cannot be initialised, so no memory can be allocated: %s", reason);
+  }
   pthread_mutex_unlock(&lock);
   cancel_allow(cancel);
   return status;
 }
 
-/* What was known is of stacks that are gone. */
-static void framework_device_forget(unsigned opening)
+/* Within a call: the table of devices stays open. */
+static void framework_set_resource(struct framework_device *device, int number, struct hipmm_resource *resource)
 {
-  if (opening == last_opening) return;
-  torch_pools_forget();
-  torch_blocks_forget();
-  last_opening = opening;
-}
-
-static void framework_device_open_locked(int number, struct hipmm_resource *resource)
-{
-  struct framework_device *device = &framework_devices[number];
-  unsigned opening = atomic_load(&device_table_openings);
-  if (atomic_load(&device->opening) == opening) return;
-  framework_device_forget(opening);
-  if (!atomic_load(&device->opening)) atomic_store(&device->limit, SIZE_MAX);
-  device->device = number;
-  device->resource = resource;
-  memset(device->streams, 0, sizeof device->streams);
-  atomic_store(&device->pool, NULL);
-  atomic_store(&device->live, 0);
-  atomic_store_explicit(&device->opening, opening, memory_order_release);
-}
-
-static enum hipmm_status framework_device_resource(int number, enum framework framework,
-                                                   struct hipmm_resource **resource_out)
-{
-  instance_services_set_order(framework == FRAMEWORK_TORCH);
-  enum hipmm_status status = device_table_resource(number, resource_out);
-  instance_services_set_order(false);
-  return status;
+  unsigned generation = atomic_load(&device_table_generation);
+  pthread_mutex_lock(&lock);
+  unsigned before = atomic_load(&device->generation);
+  if (!before) atomic_store(&device->limit, SIZE_MAX);
+  if (before != generation) {
+    device->device = number;
+    device->resource = resource;
+    memset(device->streams, 0, sizeof device->streams);
+    atomic_store(&device->pool, NULL);
+    atomic_store(&device->live, 0);
+    atomic_store_explicit(&device->generation, generation, memory_order_release);
+  }
+  pthread_mutex_unlock(&lock);
 }
 
 /* The lock is not held while the stack is built, which may call functions of the program. */
-static enum hipmm_status framework_device_open(int number, enum framework framework)
+struct framework_device *framework_open(int number, enum framework framework)
 {
   struct hipmm_resource *resource;
-  enum hipmm_status status = framework_device_resource(number, framework, &resource);
-  if (status) return status;
-  pthread_mutex_lock(&lock);
-  framework_device_open_locked(number, resource);
-  pthread_mutex_unlock(&lock);
-  return HIPMM_OK;
-}
-
-struct framework_device *framework_open(int device, enum framework framework)
-{
-  enum hipmm_status status = framework_initialise();
-  if (!status) status = lifecycle_enter();
-  if (status) return NULL;
-  status = framework_device_open(device, framework);
-  lifecycle_leave();
-  return status ? NULL : &framework_devices[device];
-}
-
-struct framework_device *framework_enter_slowly(int device, enum framework framework)
-{
   if (framework_initialise() || lifecycle_enter()) return NULL;
-  struct framework_device *entered = framework_get(device, framework);
-  if (!entered) lifecycle_leave();
-  return entered;
+  instance_services_set_order(framework == FRAMEWORK_TORCH);
+  enum hipmm_status status = device_table_resource(number, &resource);
+  instance_services_set_order(false);
+  if (!status) framework_set_resource(&framework_devices[number], number, resource);
+  lifecycle_leave();
+  return status ? NULL : &framework_devices[number];
+}
+
+struct framework_call framework_enter_slowly(int number, enum framework framework)
+{
+  struct framework_call call = {NULL, NULL};
+  if (framework_initialise()) return call;
+  call.thread = lifecycle_enter_here();
+  if (call.thread) call.device = framework_get(number, framework);
+  if (call.thread && !call.device) framework_leave(call);
+  return call;
 }
 
 /* ---- Streams ---- */
 
-void framework_promise_stream(struct framework_device *device, hipStream_t stream)
+void framework_retain_stream(struct framework_device *device, hipStream_t stream)
 {
   enum { PROBES = 16 };
   size_t home = framework_stream_slot(stream);
@@ -127,11 +99,12 @@ void framework_promise_stream(struct framework_device *device, hipStream_t strea
     hipStream_t _Atomic *slot = &device->streams[(home + i) % FRAMEWORK_STREAMS];
     hipStream_t none = NULL;
     if (atomic_load_explicit(slot, memory_order_relaxed) == stream) return;
-    if (atomic_compare_exchange_strong(slot, &none, stream)) break; /* ours, so it is ours to tell */
+    if (atomic_compare_exchange_strong(slot, &none, stream))
+      break; /* this thread added it, so this thread retains the stream */
     if (none == stream) return;
-    if (i + 1 == PROBES) return; /* it works without the promise as well */
+    if (i + 1 == PROBES) return; /* the table is full here; the stream works without it */
   }
-  if (hipmm_stream_retain(device->device, stream)) framework_complain("torch", "a stream cannot be promised to last");
+  if (hipmm_stream_retain(device->device, stream)) framework_log_failure("torch", "a stream cannot be retained");
 }
 
 /* ---- Memory ---- */
@@ -142,7 +115,7 @@ void framework_free(struct framework_device *device, void *ptr, size_t bytes, hi
   if (__builtin_expect(!resource->ops->deallocate(resource->self, ptr, bytes, HIPMM_ALIGNMENT, stream), 1))
     framework_uncount(device, bytes);
   else
-    framework_complain("torch", "a block is not freed");
+    framework_log_failure("torch", "a block is not freed");
 }
 
 bool framework_count_within(struct framework_device *device, size_t bytes, size_t limit)

@@ -1,110 +1,154 @@
 /* SPDX-License-Identifier: MIT */
-/* torch_blocks.c: notes of single blocks. Called by the hooks of torch.c; never on the path of a block without a
- * note. */
+/* torch_blocks.c: records of single blocks. Called by torch.c and torch_pools.c, never for a block without a record. */
 #include "torch_blocks.h"
-#include "../base/block_map.h"
 #include "../base/log.h"
 #include "../runtime/hip.h"
+#include "../stack/device_table.h"
 #include "../stream/stream.h"
 
+#include <search.h>
 #include <stdlib.h>
 
-atomic_ushort torch_marks[TORCH_MARKS];
-atomic_uint torch_marks_all;
+struct record {
+  const void *ptr; /* first: the key of the tree */
+  struct torch_block block;
+};
 
-_Static_assert(TORCH_MARKS == 1 << (64 - 52), "torch_mark_of() takes 12 bits");
+atomic_ushort torch_filter[TORCH_FILTER_SLOTS];
+atomic_uint torch_filter_records;
+
+_Static_assert(TORCH_FILTER_SLOTS == 1 << (64 - 52), "torch_filter_slot() takes 12 bits");
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void *records;          /* a tree of tsearch() */
+static unsigned generation;    /* of the table of devices that the records are about */
+static atomic_bool is_missing; /* a use could not be recorded, of a block that is not known any more */
 
-/* From a block's pointer to its note, whose address stands where a block_map keeps sizes. */
-static struct block_map notes = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static atomic_bool incomplete; /* a use could not be noted, of a block that nobody can name any more */
-
-static void torch_blocks_mark(const void *ptr)
+static void torch_filter_add(const void *ptr, int n)
 {
-  atomic_fetch_add(&torch_marks[torch_mark_of(ptr)], 1);
-  atomic_fetch_add(&torch_marks_all, 1);
+  atomic_fetch_add(&torch_filter[torch_filter_slot(ptr)], (unsigned short)n);
+  atomic_fetch_add(&torch_filter_records, (unsigned)n);
 }
 
-static void torch_blocks_unmark(const void *ptr)
+static int torch_blocks_compare(const void *left, const void *right)
 {
-  atomic_fetch_sub(&torch_marks_all, 1);
-  atomic_fetch_sub(&torch_marks[torch_mark_of(ptr)], 1);
+  uintptr_t a = (uintptr_t)((const struct record *)left)->ptr, b = (uintptr_t)((const struct record *)right)->ptr;
+  return a < b ? -1 : a > b;
 }
 
-static struct torch_block *torch_blocks_find(void *ptr)
+static void torch_blocks_free_record(void *argument)
 {
-  struct hipmm_block block;
-  return block_map_find(&notes, ptr, &block) ? (struct torch_block *)block.bytes : NULL;
+  struct record *record = argument;
+  torch_filter_add(record->ptr, -1);
+  torch_uses_free(record->block.uses);
+  free(record);
 }
 
-static struct torch_block *torch_blocks_find_or_add(void *ptr)
+/* Records of stacks that are gone are dropped at the first call after that. */
+static void torch_blocks_lock(void)
 {
-  struct torch_block *note = torch_blocks_find(ptr);
-  if (note) return note;
-  note = calloc(1, sizeof *note);
-  if (note && block_map_insert(&notes, ptr, (size_t)note)) {
-    torch_blocks_mark(ptr);
-    return note;
+  pthread_mutex_lock(&lock);
+  unsigned now = atomic_load(&device_table_generation);
+  if (generation != now) {
+    tdestroy(records, torch_blocks_free_record);
+    records = NULL;
+    generation = now;
   }
-  free(note);
+}
+
+/* The lock is held. */
+static struct record *torch_blocks_lookup(const void *ptr)
+{
+  struct record key = {.ptr = ptr};
+  struct record *const *found = tfind(&key, &records, torch_blocks_compare);
+  return found ? *found : NULL;
+}
+
+/* The same; NULL when there is no host memory. */
+static struct record *torch_blocks_lookup_or_add(void *ptr)
+{
+  struct record *record = torch_blocks_lookup(ptr);
+  if (record) return record;
+  record = calloc(1, sizeof *record);
+  if (record) record->ptr = ptr;
+  if (record && tsearch(record, &records, torch_blocks_compare)) {
+    torch_filter_add(ptr, 1);
+    return record;
+  }
+  free(record);
   return NULL;
 }
 
-static bool torch_blocks_add_use(struct torch_block *note, hipStream_t stream, int device)
+struct torch_block torch_block_find(void *ptr)
 {
-  for (const struct torch_use *use = note->uses; use; use = use->next)
+  torch_blocks_lock();
+  const struct record *record = torch_blocks_lookup(ptr);
+  struct torch_block block = record ? record->block : (struct torch_block){.pool = NULL};
+  pthread_mutex_unlock(&lock);
+  return block;
+}
+
+static bool torch_uses_add(struct torch_use **uses, hipStream_t stream, int device)
+{
+  for (const struct torch_use *use = *uses; use; use = use->next)
     if (use->stream == stream && use->device == device) return true;
   struct torch_use *use = malloc(sizeof *use);
   if (!use) return false;
-  *use = (struct torch_use){stream, device, note->uses};
-  note->uses = use;
+  *use = (struct torch_use){stream, device, *uses};
+  *uses = use;
   return true;
 }
 
-/* The mark is never taken off again, so the block is looked at when it is freed. */
-static void torch_blocks_give_up(void *ptr)
+void torch_block_add_use(void *ptr, hipStream_t stream, int device)
 {
-  if (!atomic_exchange(&incomplete, true))
-    log_line(HIPMM_LOG_WARNING, "torch",
-             "no host memory to note which streams use a block; some frees wait for the "
-             "device from now on");
-  torch_blocks_mark(ptr);
-}
-
-void torch_block_use(void *ptr, hipStream_t stream, int device)
-{
-  pthread_mutex_lock(&lock);
-  struct torch_block *note = torch_blocks_find_or_add(ptr);
-  if (!note || !torch_blocks_add_use(note, stream, device)) torch_blocks_give_up(ptr);
+  torch_blocks_lock();
+  struct record *record = torch_blocks_lookup_or_add(ptr);
+  if (!record || !torch_uses_add(&record->block.uses, stream, device)) {
+    if (!atomic_exchange(&is_missing, true))
+      log_line(HIPMM_LOG_WARNING, "torch",
+               "no host memory to record which streams use a block; some frees wait for the device from now on");
+    torch_filter_add(ptr, 1); /* for ever: torch_uses_settle() must be called for the block */
+  }
   pthread_mutex_unlock(&lock);
 }
 
-bool torch_block_pool(void *ptr, struct torch_pool *pool, bool kept)
+bool torch_block_set_pool(void *ptr, struct torch_pool *pool)
 {
-  pthread_mutex_lock(&lock);
-  struct torch_block *note = torch_blocks_find_or_add(ptr);
-  if (note) note->pool = pool;
-  if (note) note->kept = kept;
+  torch_blocks_lock();
+  struct record *record = torch_blocks_lookup_or_add(ptr);
+  if (record) record->block.pool = pool;
+  if (record) record->block.is_cached = false;
   pthread_mutex_unlock(&lock);
-  return note;
+  return record != NULL;
 }
 
-struct torch_block torch_blocks_take(void *ptr)
+struct torch_use *torch_block_set_cached(void *ptr)
 {
-  struct torch_block taken = {.pool = NULL};
-  struct hipmm_block block;
-  pthread_mutex_lock(&lock);
-  struct torch_block *note = block_map_remove(&notes, ptr, 0, &block) ? NULL : (struct torch_block *)block.bytes;
-  if (note) torch_blocks_unmark(ptr);
+  torch_blocks_lock();
+  struct record *record = torch_blocks_lookup(ptr);
+  struct torch_use *uses = record ? record->block.uses : NULL;
+  if (record) record->block = (struct torch_block){.is_cached = true};
   pthread_mutex_unlock(&lock);
-  if (note) taken = *note;
-  free(note);
-  return taken;
+  return uses;
 }
 
-void torch_drop_uses(struct torch_use *uses)
+struct torch_use *torch_block_remove(void *ptr)
+{
+  torch_blocks_lock();
+  struct record *record = torch_blocks_lookup(ptr);
+  struct torch_use *uses = record ? record->block.uses : NULL;
+  if (record) {
+    tdelete(record, &records, torch_blocks_compare);
+    record->block.uses = NULL;
+    torch_blocks_free_record(record);
+  }
+  pthread_mutex_unlock(&lock);
+  return uses;
+}
+
+/* ---- Uses ---- */
+
+void torch_uses_free(struct torch_use *uses)
 {
   while (uses) {
     struct torch_use *use = uses;
@@ -113,21 +157,6 @@ void torch_drop_uses(struct torch_use *uses)
   }
 }
 
-void torch_blocks_forget(void)
-{
-  struct hipmm_block block;
-  pthread_mutex_lock(&lock);
-  while (block_map_remove_any(&notes, &block)) {
-    struct torch_block *note = (struct torch_block *)block.bytes;
-    torch_blocks_unmark(block.ptr);
-    torch_drop_uses(note->uses);
-    free(note);
-  }
-  pthread_mutex_unlock(&lock);
-}
-
-/* ---- Waiting ---- */
-
 static void torch_blocks_wait_for_device(int device)
 {
   int previous = hip_enter_device(device);
@@ -135,12 +164,12 @@ static void torch_blocks_wait_for_device(int device)
   hip_leave_device(device, previous);
 }
 
-void torch_settle(struct torch_use *uses, int device, hipStream_t stream)
+void torch_uses_settle(struct torch_use *uses, int device, hipStream_t stream)
 {
   for (const struct torch_use *use = uses; use; use = use->next) {
     if (use->stream == stream && use->device == device) continue;
     if (stream_order(device, stream, use->device, use->stream)) torch_blocks_wait_for_device(use->device);
   }
-  if (atomic_load_explicit(&incomplete, memory_order_relaxed)) torch_blocks_wait_for_device(device);
-  torch_drop_uses(uses);
+  if (atomic_load_explicit(&is_missing, memory_order_relaxed)) torch_blocks_wait_for_device(device);
+  torch_uses_free(uses);
 }

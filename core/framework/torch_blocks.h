@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* torch_blocks.h: what PyTorch said about single live blocks: which further streams use them, and which private pool
- * they belong to. Most blocks have no note, and finding that out costs one load. */
+/* torch_blocks.h: what PyTorch said about single blocks: which further streams use a block, and which private pool it
+ * belongs to. Most blocks have no record, and a filter finds that out with one load. */
 #ifndef HIPMM_CORE_FRAMEWORK_TORCH_BLOCKS_H
 #define HIPMM_CORE_FRAMEWORK_TORCH_BLOCKS_H
 
@@ -12,8 +12,8 @@
 
 struct torch_pool;
 
-/* A stream that uses a block, beside the one that it was allocated for, and the device that was current when that was
- * said: the stream's, in all likelihood. */
+/* A stream that uses a block beside the stream that the block was allocated for. PyTorch does not tell the stream's
+ * device: `device` was current when PyTorch recorded the stream. */
 struct torch_use {
   hipStream_t stream;
   int device;
@@ -22,41 +22,48 @@ struct torch_use {
 
 struct torch_block {
   struct torch_pool *pool; /* NULL: none */
-  bool kept;               /* freed by PyTorch, and not yet here */
+  bool is_cached;          /* PyTorch freed the block, and the resource has not got it yet */
   struct torch_use *uses;
 };
 
-enum { TORCH_MARKS = 4096 };
+enum { TORCH_FILTER_SLOTS = 4096 };
 
-extern atomic_ushort torch_marks[TORCH_MARKS]; /* how many notes there are of pointers that share a mark */
-extern atomic_uint torch_marks_all;            /* and in all: mostly none, which it takes one line to see */
+extern atomic_ushort torch_filter[TORCH_FILTER_SLOTS]; /* records of the blocks of each slot */
+extern atomic_uint torch_filter_records;               /* of all slots: usually 0 */
 
-static inline size_t torch_mark_of(const void *ptr)
+static inline size_t torch_filter_slot(const void *ptr)
 {
   return ((uintptr_t)ptr >> 8) * 0x9E3779B97F4A7C15u >> 52;
 }
 
-/* False: there is no note of this block. A caller who may free a block knows of all that was noted of it. */
+/* False: the block has no record. A thread that may free a block sees every record that was made of it before. */
 static inline bool torch_blocks_may_have(const void *ptr)
 {
-  return atomic_load_explicit(&torch_marks_all, memory_order_relaxed) &&
-         atomic_load_explicit(&torch_marks[torch_mark_of(ptr)], memory_order_relaxed);
+  return atomic_load_explicit(&torch_filter_records, memory_order_relaxed) &&
+         atomic_load_explicit(&torch_filter[torch_filter_slot(ptr)], memory_order_relaxed);
 }
 
-/* Without host memory for the note, freeing the block will wait for its device. */
-void torch_block_use(void *ptr, hipStream_t stream, int device);
+/* The record of a block, to be read at once; all 0 where there is none. */
+struct torch_block torch_block_find(void *ptr);
 
-/* False when there is no host memory; never for a block that has a note. */
-bool torch_block_pool(void *ptr, struct torch_pool *pool, bool kept);
+/* Records a use. Without host memory for it, freeing the block will wait for its device. */
+void torch_block_add_use(void *ptr, hipStream_t stream, int device);
 
-/* Takes the note away; the uses belong to the caller. */
-struct torch_block torch_blocks_take(void *ptr);
+/* The block is in PyTorch's hands and belongs to `pool`. False when there is no host memory; never for a block that has
+ * a record. */
+bool torch_block_set_pool(void *ptr, struct torch_pool *pool);
 
-void torch_blocks_forget(void);
-void torch_drop_uses(struct torch_use *uses);
+/* PyTorch freed a block that has a record. The record stays, without a break, so that a second free finds it. The uses
+ * belong to the caller. */
+struct torch_use *torch_block_set_cached(void *ptr);
 
-/* Makes what is done on `stream` of `device` from now on wait for what `uses` have been given so far, and frees them.
- * Where events fail it waits for the devices concerned. */
-void torch_settle(struct torch_use *uses, int device, hipStream_t stream);
+/* Removes the record, if there is one; the uses belong to the caller. */
+struct torch_use *torch_block_remove(void *ptr);
+
+void torch_uses_free(struct torch_use *uses);
+
+/* Makes work that `stream` of `device` is given from now on wait for the work that the streams of `uses` have been given
+ * so far, and frees `uses`. Waits for the devices concerned where events fail. */
+void torch_uses_settle(struct torch_use *uses, int device, hipStream_t stream);
 
 #endif

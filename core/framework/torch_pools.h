@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* torch_pools.h: PyTorch's private pools, which captured graphs live on: a graph that is replayed writes to the
- * addresses that it was captured with, so nobody else may get them before the pool is released. */
+ * addresses that it was captured with, so no other allocation may get them before the pool is released. */
 #ifndef HIPMM_CORE_FRAMEWORK_TORCH_POOLS_H
 #define HIPMM_CORE_FRAMEWORK_TORCH_POOLS_H
 
 #include "framework_device.h"
-#include "torch_blocks.h"
 
 #include <hipmm/torch.h>
 
@@ -13,17 +12,14 @@ void torch_pool_begin(struct framework_device *device, struct hipmm_torch_pool i
 void torch_pool_end(struct framework_device *device, struct hipmm_torch_pool id);
 void torch_pool_release(struct framework_device *device, struct hipmm_torch_pool id);
 
-/* An idle block of the pool that allocations belong to now; NULL: none of that size for that stream. */
-void *torch_pool_take(struct framework_device *device, size_t bytes, hipStream_t stream);
+/* A cached block of the pool that allocations belong to now; NULL: none of that size for that stream. */
+void *torch_pool_allocate(struct framework_device *device, size_t bytes, hipStream_t stream);
 
 /* Makes a new block belong to that pool, if there still is one. False when there is no host memory. */
 bool torch_pool_adopt(struct framework_device *device, void *ptr);
 
-/* Whether a block that is being freed stays: because its pool keeps it, or because it is used by further streams while
- * a graph is captured, when events must not be recorded. If so, it takes `note.uses` over. */
-bool torch_pool_keep(struct framework_device *device, struct torch_block note, void *ptr, size_t bytes,
-                     hipStream_t stream);
-
-void torch_pools_forget(void);
+/* Frees a block that has a record (torch_blocks.h). The block is cached if its pool retains it, or if further streams
+ * use it while a graph is captured, when events must not be recorded. A block that is not freed is logged. */
+void torch_pool_free(struct framework_device *device, void *ptr, size_t bytes, hipStream_t stream);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* path.c: from paths to live resources and back. Called by control and state; builds nothing. */
-#include "path.h"
+/* path.c: from paths to live resources and back. Called by settings.c, values.c and snapshot.c; builds nothing. */
 #include "../base/error.h"
 #include "../base/lifecycle.h"
 #include "../base/text.h"
 #include "../option/option.h"
 #include "../stack/device_table.h"
+#include "inspect.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +20,7 @@ int64_t path_device_value(const struct stack *stack, size_t row)
   return atomic_load(row ? &stack->peak_held_bytes : &stack->held_bytes);
 }
 
-/* Says of what is not there what it is near to, if anything. `what` is the kind of thing. */
+/* Names the nearest thing that exists, if one is near. `what` is the kind of thing. */
 static enum hipmm_status path_refuse(const char *path, const char *what, const char *name, const char *nearest)
 {
   char shown[TEXT_QUOTE_BYTES], hint[TEXT_HINT_BYTES];
@@ -28,7 +28,7 @@ static enum hipmm_status path_refuse(const char *path, const char *what, const c
                    text_hint(nearest, hint, sizeof hint));
 }
 
-/* Copies what is before the next slash, and goes behind that. False at a path's last part. */
+/* Copies the part before the next slash, and moves behind the slash. False at the last part of a path. */
 static bool path_next_part(const char **rest, char *part, size_t bytes)
 {
   size_t length = strcspn(*rest, "/");
@@ -37,8 +37,6 @@ static bool path_next_part(const char **rest, char *part, size_t bytes)
   *rest += length + 1;
   return true;
 }
-
-/* ---- A device's stack ---- */
 
 static enum hipmm_status path_find_device(const char *path, const char *part, struct stack **stack_out)
 {
@@ -59,69 +57,52 @@ static enum hipmm_status path_find_device(const char *path, const char *part, st
   return HIPMM_OK;
 }
 
-static enum hipmm_status path_find_resource(const char *path, const char *part, const struct stack *stack,
-                                            struct instance **instance_out)
+static enum hipmm_status path_refuse_form(const char *path)
 {
-  const char *nearest = NULL;
-  struct instance *instance = stack_find(stack, part, &nearest);
-  if (!instance) return path_refuse(path, "resource", part, nearest);
-  *instance_out = instance;
-  return HIPMM_OK;
+  return error_set(HIPMM_E_ARGUMENT,
+                   "\"%.300s\" is not a path; write \"devices/0/pool/reserved_bytes\" or "
+                   "\"created/pool/reserved_bytes\"; hipmm_list() gives all paths",
+                   path);
 }
 
-/* ---- Resources made in code ---- */
-
-static enum hipmm_status path_find_created(const char *path, const char *part, struct stack **stack_out)
+enum hipmm_status path_find(const char *path, struct path *target_out)
 {
-  struct stack *stack = stack_named(part);
-  if (!stack) return path_refuse(path, "created resource", part, NULL);
-  *stack_out = stack;
-  return HIPMM_OK;
-}
-
-/* ---- The whole ---- */
-
-enum hipmm_status path_find(const char *path, struct path *place_out)
-{
-  static const char form[] = "write \"devices/0/pool/reserved_bytes\" or \"created/pool/reserved_bytes\"; "
-                             "hipmm_list() gives all paths";
   char root[16], part[PATH_BYTES];
-  struct path place = {0};
-  const char *rest = path;
-  enum hipmm_status status;
+  struct path target = {0};
+  const char *rest = path, *nearest = NULL;
+  enum hipmm_status status = HIPMM_OK;
   bool is_path = path_next_part(&rest, root, sizeof root) && path_next_part(&rest, part, sizeof part);
-  if (is_path && !strcmp(root, "devices"))
-    status = path_find_device(path, part, &place.stack);
-  else if (is_path && !strcmp(root, "created"))
-    status = path_find_created(path, part, &place.stack);
-  else
-    return error_set(HIPMM_E_ARGUMENT, "\"%.300s\" is not a path; %s", path, form);
+  bool is_device = is_path && !strcmp(root, "devices");
+  if (!is_device && (!is_path || strcmp(root, "created"))) return path_refuse_form(path);
+  if (is_device)
+    status = path_find_device(path, part, &target.stack);
+  else if (!(target.stack = stack_named(part)))
+    status = path_refuse(path, "created resource", part, NULL);
   if (status) return status;
-  if (place.stack->name)
-    place.instance = &place.stack->instances[0];
-  else if (path_next_part(&rest, part, sizeof part))
-    status = path_find_resource(path, part, place.stack, &place.instance);
-  place.name = rest;
-  if (!status && (!*rest || strchr(rest, '/')))
-    status = error_set(HIPMM_E_ARGUMENT, "\"%.300s\" is not a path; %s", path, form);
+  if (!is_device)
+    target.instance = &target.stack->instances[0];
+  else if (path_next_part(&rest, part, sizeof part) && !(target.instance = stack_find(target.stack, part, &nearest)))
+    status = path_refuse(path, "resource", part, nearest);
+  target.name = rest;
+  if (!status && (!*rest || strchr(rest, '/'))) status = path_refuse_form(path);
   if (status)
-    stack_release(place.stack);
+    stack_release(target.stack);
   else
-    *place_out = place;
+    *target_out = target;
   return status;
 }
 
-void path_release(const struct path *place)
+void path_release(const struct path *target)
 {
-  stack_release(place->stack);
+  stack_release(target->stack);
 }
 
-const char *path_path(const struct instance *instance, char *buffer, size_t bytes)
+const char *path_of(const struct instance *instance, char *buffer, size_t bytes)
 {
   const struct stack *stack = instance->stack;
   buffer[0] = '\0';
-  if (stack->name)
-    snprintf(buffer, bytes, "created/%s", stack->name);
+  if (stack->entry.name)
+    snprintf(buffer, bytes, "created/%s", stack->entry.name);
   else if (device_table_stack_if_built(stack->device) == stack)
     snprintf(buffer, bytes, "devices/%d/%s", stack->device, instance->node->name);
   return buffer;
@@ -129,7 +110,7 @@ const char *path_path(const struct instance *instance, char *buffer, size_t byte
 
 /* ---- Values ---- */
 
-/* `plugin`: NULL for a device as a whole. Who looks for a value may have meant an option. */
+/* `plugin`: NULL for a device as a whole. The caller may have meant an option. */
 static enum hipmm_status path_refuse_value(const char *path, const char *name, const struct hipmm_feature *values,
                                            uint32_t n, const struct hipmm_plugin *plugin)
 {
@@ -143,14 +124,14 @@ static enum hipmm_status path_refuse_value(const char *path, const char *name, c
                    text_hint(near.name, hint, sizeof hint));
 }
 
-enum hipmm_status path_read(const struct path *place, const char *path, int64_t *value_out)
+enum hipmm_status path_read(const struct path *target, const char *path, int64_t *value_out)
 {
-  const struct hipmm_plugin *plugin = place->instance ? &place->instance->node->plugin->descriptor : NULL;
+  const struct hipmm_plugin *plugin = target->instance ? &target->instance->node->plugin->descriptor : NULL;
   const struct hipmm_feature *values = plugin ? plugin->values : path_device_values;
   uint32_t row = 0, n = plugin ? plugin->n_values : PATH_DEVICE_VALUES;
-  while (row < n && strcmp(values[row].name, place->name)) row++;
-  if (row == n) return path_refuse_value(path, place->name, values, n, plugin);
-  if (plugin) return place->instance->resource.ops->query(place->instance->resource.self, row, value_out);
-  *value_out = path_device_value(place->stack, row);
+  while (row < n && strcmp(values[row].name, target->name)) row++;
+  if (row == n) return path_refuse_value(path, target->name, values, n, plugin);
+  if (plugin) return target->instance->resource.ops->query(target->instance->resource.self, row, value_out);
+  *value_out = path_device_value(target->stack, row);
   return HIPMM_OK;
 }

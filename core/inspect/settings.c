@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* settings.c: values read, and options set, by path while they are in use. Setting goes through the same reading of
- * options as a graph does, so that nothing can be set that could not be written in a file. */
+/* settings.c: reads values and sets options by path while resources are in use. An option is read in the same way as in a
+ * graph, so that nothing can be set that a file could not say. */
 #include "../base/cancel.h"
 #include "../base/error.h"
 #include "../base/lifecycle.h"
 #include "../base/text.h"
 #include "../stack/instance_options.h"
-#include "path.h"
+#include "inspect.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,13 +16,13 @@
 
 enum hipmm_status hipmm_query(const char *path, int64_t *value_out)
 {
-  struct path place;
+  struct path target;
   enum hipmm_status status = lifecycle_check_argument(path, "path");
   if (!status) status = lifecycle_check_argument(value_out, "value_out");
-  if (!status) status = path_find(path, &place);
+  if (!status) status = path_find(path, &target);
   if (status) return status;
-  status = path_read(&place, path, value_out);
-  path_release(&place);
+  status = path_read(&target, path, value_out);
+  path_release(&target);
   return status;
 }
 
@@ -48,24 +48,24 @@ static enum hipmm_status settings_refuse_option(const struct hipmm_plugin *plugi
 }
 
 /* The row of an option that may be set. */
-static enum hipmm_status settings_find_option(const struct path *place, const char *path,
+static enum hipmm_status settings_find_option(const struct path *target, const char *path,
                                               const struct hipmm_option **row_out)
 {
   char settable[400];
-  if (!place->instance) return error_set(HIPMM_E_ARGUMENT, "%.300s: a device as a whole has no options", path);
-  const struct hipmm_plugin *plugin = &place->instance->node->plugin->descriptor;
-  const struct hipmm_option *row = option_find(plugin->options, plugin->n_options, place->name);
-  if (!row) return settings_refuse_option(plugin, path, place->name);
+  if (!target->instance) return error_set(HIPMM_E_ARGUMENT, "%.300s: a device as a whole has no options", path);
+  const struct hipmm_plugin *plugin = &target->instance->node->plugin->descriptor;
+  const struct hipmm_option *row = option_find(plugin->options, plugin->n_options, target->name);
+  if (!row) return settings_refuse_option(plugin, path, target->name);
   if (row->flags & HIPMM_OPTION_RELOADABLE) {
     *row_out = row;
     return HIPMM_OK;
   }
   settings_list_settable(plugin, settable, sizeof settable);
   return error_set(HIPMM_E_NOT_SUPPORTED, "%.300s: %s cannot be set while it is in use; of %s can be: %s", path,
-                   place->name, plugin->type, settable);
+                   target->name, plugin->type, settable);
 }
 
-/* Asks the plugin, and puts the set in force once it agrees. A set that was in force before is `is_known`. */
+/* Asks the plugin, and puts the options in force once it agrees. `is_known`: they were in force before. */
 static enum hipmm_status settings_put_in_force(struct instance *instance, const struct hipmm_option *row,
                                                struct instance_options *set, bool is_known)
 {
@@ -77,9 +77,9 @@ static enum hipmm_status settings_put_in_force(struct instance *instance, const 
     error_set(status, "%s: its plugin refused the new %s and gave no reason (%s)", instance->node->name, row->name,
               hipmm_status_string(status));
   if (!status) error_set_located(&before);
-  if (status && !is_known) option_set_free(&instance->node->plugin->descriptor, set);
+  if (status && !is_known) instance_options_free(&instance->node->plugin->descriptor, set);
   if (status) return status;
-  if (!is_known) instance_options_keep(instance, set);
+  if (!is_known) instance_options_add(instance, set);
   atomic_store(&instance->options, set);
   return HIPMM_OK;
 }
@@ -100,8 +100,8 @@ static enum hipmm_status settings_change(struct instance *instance, const struct
   return settings_put_in_force(instance, row, set, is_known);
 }
 
-/* Whether the resource refuses the calling thread, which is in a call of it: in a function of the program, called from
- * below. The thread that sets an option may be waiting for that call. */
+/* Whether the calling thread is in a call of the resource, which refuses it then: in a function of the program that a
+ * resource below calls. The thread that sets an option may be waiting for that call. */
 static bool settings_is_in_call(const struct instance *instance)
 {
   int64_t value;
@@ -110,8 +110,8 @@ static bool settings_is_in_call(const struct instance *instance)
   return resource->ops->query(resource->self, 0, &value) == HIPMM_E_STATE;
 }
 
-/* One at a time, as reconfigure is promised. Other resources' options may be set meanwhile: this resource may have to
- * wait for one in which a function of the program sets them. */
+/* One setting at a time, as ops->reconfigure is promised. The options of other resources may be set meanwhile: a call of
+ * this resource may wait for a function of the program that sets them. */
 static enum hipmm_status settings_begin(struct instance *instance, const char *path)
 {
   if (!pthread_mutex_trylock(&instance->setting)) return HIPMM_OK;
@@ -121,17 +121,17 @@ static enum hipmm_status settings_begin(struct instance *instance, const char *p
                    path);
 }
 
-static enum hipmm_status settings_set(const struct path *place, const char *path, const char *text)
+static enum hipmm_status settings_set(const struct path *target, const char *path, const char *text)
 {
   char source[PATH_BYTES];
   const struct hipmm_option *row = NULL;
-  enum hipmm_status status = settings_find_option(place, path, &row);
+  enum hipmm_status status = settings_find_option(target, path, &row);
   if (status) return status;
   int cancel = cancel_forbid();
-  status = settings_begin(place->instance, path);
+  status = settings_begin(target->instance, path);
   if (!status) {
-    status = settings_change(place->instance, row, text, path_path(place->instance, source, sizeof source));
-    pthread_mutex_unlock(&place->instance->setting);
+    status = settings_change(target->instance, row, text, path_of(target->instance, source, sizeof source));
+    pthread_mutex_unlock(&target->instance->setting);
   }
   cancel_allow(cancel);
   return status;
@@ -139,11 +139,11 @@ static enum hipmm_status settings_set(const struct path *place, const char *path
 
 enum hipmm_status hipmm_set(const char *path, const char *value)
 {
-  struct path place;
+  struct path target;
   enum hipmm_status status = lifecycle_check_argument(path, "path");
-  if (!status) status = path_find(path, &place);
+  if (!status) status = path_find(path, &target);
   if (status) return status;
-  status = settings_set(&place, path, value);
-  path_release(&place);
+  status = settings_set(&target, path, value);
+  path_release(&target);
   return status;
 }

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* snapshot.c: the state of all stacks as one JSON text: every resource with its values and options, and what it shows
- * of its memory. Programs and tools call it at any time; nothing is stopped for it. */
+/* snapshot.c: the state of all stacks as one JSON text: every resource with its values, its options and a map of its
+ * memory. Programs and tools call it at any time; no thread is stopped for it. */
 #include "../base/error.h"
 #include "../base/lifecycle.h"
 #include "../runtime/hip.h"
-#include "memory_map.h"
-#include "path.h"
-#include "values.h"
+#include "inspect.h"
 
 #include <stdio.h>
 
-enum { MOST_PINS = 8, MOST_PIN_BLOCKS = 16 };
+enum { MOST_BLOCKERS = 8, MOST_BLOCKER_EXTENTS = 16 };
 
 static const char *const state_names[EXTENT_STATES] = {[HIPMM_EXTENT_LIVE] = "live",
                                                        [HIPMM_EXTENT_FREE] = "free",
@@ -26,28 +24,27 @@ static json_t *snapshot_address(const void *ptr)
 
 /* ---- Memory ---- */
 
-static void snapshot_add_sums(json_t *object, const struct memory_map *extents)
+static void snapshot_add_sums(json_t *object, const struct memory_map *map)
 {
   struct memory_map_sum sums[EXTENT_STATES];
-  memory_map_sum(extents, sums);
+  memory_map_sum(map, sums);
   for (size_t state = HIPMM_EXTENT_LIVE; state < EXTENT_STATES; state++)
     json_object_set_new(
         object, state_names[state],
         json_pack("{s:I, s:I}", "bytes", (json_int_t)sums[state].bytes, "blocks", (json_int_t)sums[state].blocks));
 }
 
-/* Sums per stream; what is free on all streams has none. The extents are sorted by stream. */
-static json_t *snapshot_streams(const struct memory_map *extents)
+/* Sums per stream. Extents that are free on all streams have no stream. The extents are sorted by stream. */
+static json_t *snapshot_streams(const struct memory_map *map)
 {
   json_t *list = json_array();
-  for (size_t first = 0, next; first < extents->n; first = next) {
-    struct memory_map of_one = {.items = &extents->items[first]};
+  for (size_t first = 0, next; first < map->n; first = next) {
+    struct memory_map of_one = {.items = &map->items[first]};
     struct memory_map_sum sums[EXTENT_STATES];
-    for (next = first; next < extents->n && extents->items[next].stream == extents->items[first].stream; next++)
-      of_one.n++;
+    for (next = first; next < map->n && map->items[next].stream == map->items[first].stream; next++) of_one.n++;
     memory_map_sum(&of_one, sums);
     if (of_one.n == sums[HIPMM_EXTENT_FREE].blocks) continue;
-    json_t *entry = json_pack("{s:o}", "stream", snapshot_address(extents->items[first].stream));
+    json_t *entry = json_pack("{s:o}", "stream", snapshot_address(map->items[first].stream));
     snapshot_add_sums(entry, &of_one);
     json_object_del(entry, state_names[HIPMM_EXTENT_FREE]);
     json_array_append_new(list, entry);
@@ -55,11 +52,11 @@ static json_t *snapshot_streams(const struct memory_map *extents)
   return list;
 }
 
-static json_t *snapshot_pin_blocks(const struct memory_map *extents, const struct memory_map_blocker *pin)
+static json_t *snapshot_blocker_extents(const struct memory_map *map, const struct memory_map_blocker *blocker)
 {
   json_t *blocks = json_array();
-  for (size_t i = 0; i < pin->n && i < MOST_PIN_BLOCKS; i++) {
-    const struct hipmm_extent *extent = &extents->items[pin->first + i];
+  for (size_t i = 0; i < blocker->n && i < MOST_BLOCKER_EXTENTS; i++) {
+    const struct hipmm_extent *extent = &map->items[blocker->first + i];
     json_array_append_new(blocks, json_pack("{s:o, s:I, s:s, s:o}", "address", snapshot_address(extent->ptr), "bytes",
                                             (json_int_t)extent->bytes, "state", state_names[extent->state], "stream",
                                             snapshot_address(extent->stream)));
@@ -67,45 +64,45 @@ static json_t *snapshot_pin_blocks(const struct memory_map *extents, const struc
   return blocks;
 }
 
-static json_t *snapshot_pins(const struct memory_map *extents)
+static json_t *snapshot_blockers(const struct memory_map *map)
 {
-  struct memory_map_blocker found[MOST_PINS];
-  size_t n = memory_map_blockers(extents, found, MOST_PINS);
+  struct memory_map_blocker found[MOST_BLOCKERS];
+  size_t n = memory_map_blockers(map, found, MOST_BLOCKERS);
   json_t *list = json_array();
   for (size_t i = 0; i < n; i++)
     json_array_append_new(
         list, json_pack("{s:I, s:I, s:I, s:I, s:o}", "joined_bytes", (json_int_t)found[i].joined_bytes, "below_bytes",
                         (json_int_t)found[i].below_bytes, "above_bytes", (json_int_t)found[i].above_bytes, "n_blocks",
-                        (json_int_t)found[i].n, "blocks", snapshot_pin_blocks(extents, &found[i])));
+                        (json_int_t)found[i].n, "blocks", snapshot_blocker_extents(map, &found[i])));
   return list;
 }
 
-static json_t *snapshot_memory(struct memory_map *extents)
+static json_t *snapshot_memory(struct memory_map *map)
 {
   struct memory_map_sum sums[EXTENT_STATES];
   json_t *object = json_object();
-  uint64_t largest = memory_map_largest_free(extents);
-  memory_map_sum(extents, sums);
+  uint64_t largest = memory_map_largest_free(map);
+  memory_map_sum(map, sums);
   uint64_t total = sums[HIPMM_EXTENT_FREE].bytes;
-  snapshot_add_sums(object, extents);
+  snapshot_add_sums(object, map);
   json_object_set_new(object, "largest_free_bytes", json_integer((json_int_t)largest));
   json_object_set_new(object, "fragmentation", json_real(total ? 1 - (double)largest / (double)total : 0));
-  json_object_set_new(object, "pins", snapshot_pins(extents));
-  memory_map_sort_by_stream(extents);
-  json_object_set_new(object, "streams", snapshot_streams(extents));
+  json_object_set_new(object, "pins", snapshot_blockers(map));
+  memory_map_sort_by_stream(map);
+  json_object_set_new(object, "streams", snapshot_streams(map));
   return object;
 }
 
-/* Nothing of a resource that shows none, or that could not be asked. */
+/* Adds nothing for a resource that shows no memory, or whose visit failed. */
 static void snapshot_add_memory(json_t *object, const struct instance *instance)
 {
-  struct memory_map extents;
+  struct memory_map map;
   struct hipmm_error before = {.struct_size = sizeof before};
   hipmm_last_error(&before);
-  enum hipmm_status status = memory_map_gather(instance, &extents);
+  enum hipmm_status status = memory_map_gather(instance, &map);
   if (status) error_set_located(&before);
-  if (!status && extents.n) json_object_set_new(object, "memory", snapshot_memory(&extents));
-  memory_map_free(&extents);
+  if (!status && map.n) json_object_set_new(object, "memory", snapshot_memory(&map));
+  memory_map_free(&map);
 }
 
 /* ---- Resources ---- */
@@ -132,13 +129,14 @@ static json_t *snapshot_options(const struct instance *instance)
 static json_t *snapshot_reference(const struct instance *instance)
 {
   char path[PATH_BYTES];
-  return values_string(*path_path(instance, path, sizeof path) ? path : instance->node->name);
+  return values_string(*path_of(instance, path, sizeof path) ? path : instance->node->name);
 }
 
 static json_t *snapshot_references(const struct instance *instance)
 {
   json_t *list = json_array();
-  for (size_t i = 0; i < instance->n_needs; i++) json_array_append_new(list, snapshot_reference(instance->needs[i]));
+  for (size_t i = 0; i < instance->n_dependencies; i++)
+    json_array_append_new(list, snapshot_reference(instance->dependencies[i]));
   return list;
 }
 
@@ -146,7 +144,7 @@ static json_t *snapshot_resource(struct instance *instance)
 {
   char path[PATH_BYTES];
   const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
-  path_path(instance, path, sizeof path);
+  path_of(instance, path, sizeof path);
   json_t *object =
       json_pack("{s:o, s:s, s:o, s:o, s:o, s:o}", "name", values_string(instance->node->name), "type", plugin->type,
                 "path", *path ? values_string(path) : json_null(), "below", snapshot_references(instance), "values",

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* values.c: what lives, as text for programs: values and options as JSON, all of them by path, or one; and what a
- * resource reports by itself. Reads only; what could not be read of a resource is null and spoils nothing else. */
-#include "values.h"
+/* values.c: values and options of live resources as JSON, all of them by path or one, and the report of a resource. Reads
+ * only. A value that cannot be read is null and does not affect the others. */
 #include "../base/error.h"
 #include "../base/lifecycle.h"
 #include "../stack/instance_options.h"
-#include "path.h"
+#include "inspect.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +50,7 @@ enum hipmm_status values_text(json_t *value, char **text_out)
 
 struct report_text {
   struct buffer buffer;
-  bool is_short; /* there was no memory for all */
+  bool is_short; /* there was no host memory for all */
 };
 
 static void values_add_line(void *closure, const char *line)
@@ -64,8 +63,8 @@ static void values_add_line(void *closure, const char *line)
 /* The nearest resource that has a report. */
 static const struct instance *values_reporter(const struct instance *top)
 {
-  for (size_t i = 0; i < top->n_reach; i++)
-    if (top->reach[i]->node->plugin->descriptor.ops->report) return top->reach[i];
+  for (size_t i = 0; i < top->n_closure; i++)
+    if (top->closure[i]->node->plugin->descriptor.ops->report) return top->closure[i];
   return NULL;
 }
 
@@ -107,7 +106,7 @@ json_t *values_value(const struct instance *instance, size_t row)
   struct hipmm_error before = {.struct_size = sizeof before};
   hipmm_last_error(&before);
   enum hipmm_status status = instance->resource.ops->query(instance->resource.self, row, &value);
-  if (status) error_set_located(&before); /* null says it */
+  if (status) error_set_located(&before); /* null tells the caller */
   return status ? json_null() : json_integer(value);
 }
 
@@ -151,7 +150,7 @@ static void values_add_instance(struct list *list, const struct instance *instan
 {
   char path[PATH_BYTES];
   const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
-  if (!*path_path(instance, path, sizeof path)) return;
+  if (!*path_of(instance, path, sizeof path)) return;
   for (uint32_t i = 0; i < plugin->n_values; i++)
     values_add(list, path, plugin->values[i].name, "value", plugin->values[i].unit, plugin->values[i].doc,
                json_pack("{s:o}", "value", values_value(instance, i)));
@@ -167,7 +166,7 @@ static void values_add_device(struct list *list, const struct stack *stack)
 {
   char path[PATH_BYTES];
   const struct instance *top = &stack->instances[stack->top];
-  if (stack->name || !*path_path(top, path, sizeof path)) return;
+  if (stack->entry.name || !*path_of(top, path, sizeof path)) return;
   snprintf(path, sizeof path, "devices/%d", stack->device);
   for (size_t i = 0; i < PATH_DEVICE_VALUES; i++)
     values_add(list, path, path_device_values[i].name, "value", path_device_values[i].unit, path_device_values[i].doc,
@@ -188,24 +187,24 @@ enum hipmm_status hipmm_list(const char *prefix, char **json_out)
   return values_text(list.entries, json_out);
 }
 
-/* ---- One ---- */
+/* ---- One value or option ---- */
 
 enum hipmm_status hipmm_get(const char *path, char **json_out)
 {
-  struct path place;
+  struct path target;
   bool given;
   int64_t value;
   enum hipmm_status status = lifecycle_check_argument(path, "path");
   if (!status) status = lifecycle_check_argument(json_out, "json_out");
-  if (!status) status = path_find(path, &place);
+  if (!status) status = path_find(path, &target);
   if (status) return status;
-  const struct hipmm_plugin *plugin = place.instance ? &place.instance->node->plugin->descriptor : NULL;
-  const struct hipmm_option *row = plugin ? option_find(plugin->options, plugin->n_options, place.name) : NULL;
-  if (!row) status = path_read(&place, path, &value);
+  const struct hipmm_plugin *plugin = target.instance ? &target.instance->node->plugin->descriptor : NULL;
+  const struct hipmm_option *row = plugin ? option_find(plugin->options, plugin->n_options, target.name) : NULL;
+  if (!row) status = path_read(&target, path, &value);
   if (!status)
-    status = values_text(row ? option_copy_in_force(row, atomic_load(&place.instance->options)->object, &given)
+    status = values_text(row ? option_copy_in_force(row, atomic_load(&target.instance->options)->object, &given)
                              : json_integer(value),
                          json_out);
-  path_release(&place);
+  path_release(&target);
   return status;
 }

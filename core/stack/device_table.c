@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* device_table.c: the per-device table. Reading it is two atomic loads, so that a call without a resource stays cheap;
- * nothing that was ever in force is let go before the table closes, so that a borrowed resource stays good. */
+/* device_table.c: the per-device table. A read is two atomic loads, so that a call without a resource stays cheap. The
+ * table releases no resource that was ever in force before it closes, so that a borrowed resource stays valid. */
 #include "device_table.h"
 #include "../base/cancel.h"
 #include "../base/error.h"
@@ -13,24 +13,25 @@
 struct device_table_entry {
   struct stack *_Atomic stack;             /* NULL: not built yet */
   struct hipmm_resource *_Atomic resource; /* in force; NULL while there is no stack */
-  bool is_building;                        /* under the lock, as builder is */
+  bool is_building;                        /* under the lock, like builder */
   pthread_t builder;
 };
 
-/* A resource of another origin that was put in force: the table holds a reference. */
-struct kept {
+/* A resource that the program put in force, with a reference. */
+struct retained {
   struct hipmm_resource *resource;
-  struct kept *next;
+  struct retained *next;
 };
 
-atomic_uint device_table_openings = 2;
+atomic_uint device_table_generation = 2;
 
 static struct device_table_entry entries[DEVICE_TABLE_MOST];
 static struct graph *graph_in_use;
 static atomic_int device_count;
-static struct kept *kept_resources;
+static struct retained *retained_resources;
 
-/* Of building and setting. A stack that is being built may call functions of the program: the lock is not held then. */
+/* Taken to build a stack and to put a resource in force. Not held while a stack is built, which may call functions of the
+ * program. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t building_over = PTHREAD_COND_INITIALIZER;
 
@@ -38,12 +39,12 @@ void device_table_open(struct graph *graph, int count)
 {
   device_count = count < DEVICE_TABLE_MOST ? count : DEVICE_TABLE_MOST;
   graph_in_use = graph;
-  atomic_fetch_add(&device_table_openings, 1);
+  atomic_fetch_add(&device_table_generation, 1);
 }
 
 void device_table_close(void)
 {
-  atomic_fetch_add(&device_table_openings, 1);
+  atomic_fetch_add(&device_table_generation, 1);
   struct stack *stacks[DEVICE_TABLE_MOST];
   for (int device = 0; device < DEVICE_TABLE_MOST; device++) {
     stacks[device] = atomic_exchange(&entries[device].stack, NULL);
@@ -51,11 +52,11 @@ void device_table_close(void)
   }
   for (int device = 0; device < DEVICE_TABLE_MOST; device++)
     if (stacks[device]) stack_release(stacks[device]);
-  while (kept_resources) {
-    struct kept *kept = kept_resources;
-    kept_resources = kept->next;
-    hipmm_resource_release(kept->resource);
-    free(kept);
+  while (retained_resources) {
+    struct retained *retained = retained_resources;
+    retained_resources = retained->next;
+    hipmm_resource_release(retained->resource);
+    free(retained);
   }
   graph_release(graph_in_use);
   graph_in_use = NULL;
@@ -86,35 +87,28 @@ static enum hipmm_status device_table_await_builder(struct device_table_entry *e
   return error_set(HIPMM_E_STATE, "this is called from within the building of a device's stack, which must end first");
 }
 
-static void device_table_publish(struct device_table_entry *entry, struct stack *stack)
-{
-  struct hipmm_resource *none = NULL;
-  atomic_compare_exchange_strong(&entry->resource, &none, &stack->instances[stack->top].resource);
-  atomic_store(&entry->stack, stack);
-}
-
-/* The lock is held, save while the stack is built. */
-static enum hipmm_status device_table_build_here(struct device_table_entry *entry, int device)
-{
-  struct stack *stack;
-  entry->is_building = true;
-  entry->builder = pthread_self();
-  pthread_mutex_unlock(&lock);
-  enum hipmm_status status = stack_build(graph_in_use, device, &stack);
-  pthread_mutex_lock(&lock);
-  if (!status) device_table_publish(entry, stack);
-  entry->is_building = false;
-  pthread_cond_broadcast(&building_over);
-  return status;
-}
-
+/* A resource that the program put in force meanwhile stays in force. */
 static enum hipmm_status device_table_build_stack(int device)
 {
   struct device_table_entry *entry = &entries[device];
+  struct hipmm_resource *none = NULL;
   int cancel = cancel_forbid();
   pthread_mutex_lock(&lock);
   enum hipmm_status status = device_table_await_builder(entry);
-  if (!status && !atomic_load(&entry->stack)) status = device_table_build_here(entry, device);
+  if (!status && !atomic_load(&entry->stack)) {
+    struct stack *stack;
+    entry->is_building = true;
+    entry->builder = pthread_self();
+    pthread_mutex_unlock(&lock);
+    status = stack_build(graph_in_use, device, graph_top(graph_in_use, device), NULL, &stack);
+    pthread_mutex_lock(&lock);
+    if (!status) {
+      atomic_compare_exchange_strong(&entry->resource, &none, &stack->instances[stack->top].resource);
+      atomic_store(&entry->stack, stack);
+    }
+    entry->is_building = false;
+    pthread_cond_broadcast(&building_over);
+  }
   pthread_mutex_unlock(&lock);
   cancel_allow(cancel);
   return status;
@@ -175,15 +169,15 @@ enum hipmm_status device_table_current_resource(struct hipmm_resource **resource
   return status ? status : device_table_resource(device, resource_out);
 }
 
-/* The table's reference; a resource that it keeps already needs no second. */
-static enum hipmm_status device_table_keep(struct hipmm_resource *resource)
+/* The table's reference; a resource that the table retains already needs no second one. */
+static enum hipmm_status device_table_retain(struct hipmm_resource *resource)
 {
-  for (struct kept *kept = kept_resources; kept; kept = kept->next)
-    if (kept->resource == resource) return HIPMM_OK;
-  struct kept *kept = malloc(sizeof *kept);
-  if (!kept) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
-  *kept = (struct kept){resource, kept_resources};
-  kept_resources = kept;
+  for (struct retained *retained = retained_resources; retained; retained = retained->next)
+    if (retained->resource == resource) return HIPMM_OK;
+  struct retained *retained = malloc(sizeof *retained);
+  if (!retained) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  *retained = (struct retained){resource, retained_resources};
+  retained_resources = retained;
   hipmm_resource_retain(resource);
   return HIPMM_OK;
 }
@@ -196,7 +190,8 @@ static enum hipmm_status device_table_check_resource(int device, const struct hi
                    hipmm_resource_name(resource), hipmm_resource_device(resource), device);
 }
 
-/* In force from now on. NULL: the top of the device's stack, or what it will be. The stack is built only if the caller wants to see it. */
+/* In force from now on. NULL: the top of the device's stack, or the top it will have. The stack is built only if the
+ * caller asks for the previous resource. */
 static enum hipmm_status device_table_put_in_force(int device, struct hipmm_resource *resource,
                                                    struct hipmm_resource **previous_out)
 {
@@ -208,7 +203,7 @@ static enum hipmm_status device_table_put_in_force(int device, struct hipmm_reso
   status = device_table_await_builder(&entries[device]);
   struct stack *stack = device_table_stack_if_built(device);
   if (!resource && stack) resource = &stack->instances[stack->top].resource;
-  if (!status && resource) status = device_table_keep(resource);
+  if (!status && resource) status = device_table_retain(resource);
   if (!status) previous = atomic_exchange(&entries[device].resource, resource);
   pthread_mutex_unlock(&lock);
   if (!status && previous_out) {
@@ -218,18 +213,17 @@ static enum hipmm_status device_table_put_in_force(int device, struct hipmm_reso
   return status;
 }
 
-/* ---- The public side ---- */
+/* ---- Public functions ---- */
 
-/* The call is over. */
 static enum hipmm_status device_table_leave(enum hipmm_status status)
 {
   lifecycle_leave();
   return status;
 }
 
-/* The same; what was found is the caller's. */
-static enum hipmm_status device_table_give(enum hipmm_status status, struct hipmm_resource *resource,
-                                           struct hipmm_resource **resource_out)
+/* The caller owns a reference to the resource that was found. */
+static enum hipmm_status device_table_leave_with(enum hipmm_status status, struct hipmm_resource *resource,
+                                                 struct hipmm_resource **resource_out)
 {
   if (!status) hipmm_resource_retain(resource);
   if (!status) *resource_out = resource;
@@ -248,7 +242,7 @@ enum hipmm_status hipmm_get_device_resource(int device, struct hipmm_resource **
   enum hipmm_status status = device_table_begin_call(resource_out, "resource_out");
   if (status) return status;
   status = device_table_resource(device, &resource);
-  return device_table_give(status, resource, resource_out);
+  return device_table_leave_with(status, resource, resource_out);
 }
 
 enum hipmm_status hipmm_get_current_resource(struct hipmm_resource **resource_out)
@@ -257,7 +251,7 @@ enum hipmm_status hipmm_get_current_resource(struct hipmm_resource **resource_ou
   enum hipmm_status status = device_table_begin_call(resource_out, "resource_out");
   if (status) return status;
   status = device_table_current_resource(&resource);
-  return device_table_give(status, resource, resource_out);
+  return device_table_leave_with(status, resource, resource_out);
 }
 
 static enum hipmm_status device_table_find_named(int device, const char *name, struct hipmm_resource **resource_out)
@@ -282,7 +276,7 @@ enum hipmm_status hipmm_get_named_resource(int device, const char *name, struct 
   if (!status) status = device_table_begin_call(name, "name");
   if (status) return status;
   status = device_table_find_named(device, name, &resource);
-  return device_table_give(status, resource, resource_out);
+  return device_table_leave_with(status, resource, resource_out);
 }
 
 enum hipmm_status hipmm_set_device_resource(int device, struct hipmm_resource *resource,

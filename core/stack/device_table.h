@@ -5,16 +5,16 @@
 
 #include "stack.h"
 
-/* The most devices that are served; a runtime's further ones do not exist for hipmm. */
+/* The most devices that hipmm serves; further devices of a runtime do not exist for it. */
 enum { DEVICE_TABLE_MOST = 64 };
 
-/* Grows each time that the table is opened and closed, so that who remembers something of a device can tell whether it
- * is about the stack of now. Odd while the table is open; never 0. */
-extern atomic_uint device_table_openings;
+/* Grows each time that the table is opened or closed: code that remembers something about a device can tell whether it is
+ * about the present stack. Odd while the table is open; never 0. */
+extern atomic_uint device_table_generation;
 
-/* Opens the table of `count` devices over a graph (whose reference it takes over), and closes it. The caller serialises
- * the two, and no other call is under way during close: whoever uses what follows is between lifecycle_enter() and
- * lifecycle_leave(), save device_table_check(), device_table_current() and device_table_enter(). */
+/* Opens the table of `count` devices over a graph, whose reference it takes over, and closes the table. The caller
+ * serialises the two. No other call is under way during close: the functions below are called between lifecycle_enter()
+ * and lifecycle_leave(), except device_table_check(), device_table_current() and device_table_enter(). */
 void device_table_open(struct graph *graph, int count);
 void device_table_close(void);
 

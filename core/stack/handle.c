@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* handle.c: shelves of objects of one size, and what they hold. Called when pools and containers are made and
- * destroyed. What was freed last is used again last, so that a stale handle is recognised for long. Never gives memory
- * back.
+/* handle.c: memory for the objects of stream pools and containers, all of one size. Called when such an object is created
+ * and destroyed. An object that was freed last is used again last, so that a stale handle is recognised for long. Never
+ * gives memory back.
  *
- * Counting a stack's references at each object would have all threads write to one place. A shelf counts the objects of
- * each stack under its own lock and has one reference for all of them; for a stack of the table of devices, which lives
- * on anyhow, it keeps that for the next object when the last is gone. */
+ * If each object counted as a reference to its stack, all threads would write to one place. A shard counts the objects of
+ * each stack under its own lock and has one reference for all of them. For a stack of the table of devices the shard
+ * retains that reference for the next object when the last object is gone. */
 #include "handle.h"
 #include "../base/error.h"
 #include "../base/lifecycle.h"
@@ -15,127 +15,122 @@
 #include <pthread.h>
 #include <string.h>
 
-enum { SHELVES = 16, CHUNK_BYTES = 16 << 10, HOLDS = 8, NO_HOLD = HOLDS };
+enum { SHARDS = 16, CHUNK_BYTES = 16 << 10, SHARD_STACKS = 8, NO_STACK = SHARD_STACKS };
 
 _Static_assert(CHUNK_BYTES % HANDLE_OBJECT_BYTES == 0, "objects lie side by side, each in cache lines of its own");
 
-/* A stack that objects of a shelf are of. */
-struct hold {
+/* A stack that objects of a shard belong to. */
+struct shard_stack {
   struct stack *stack; /* with a reference; NULL: unused */
   size_t objects;
 };
 
-struct shelf {
+struct shard {
   _Alignas(64) pthread_mutex_t lock;
   struct handle *first, *last;
-  struct hold holds[HOLDS];
-  atomic_size_t opened; /* objects of this shelf that are open */
+  struct shard_stack stacks[SHARD_STACKS];
+  atomic_size_t opened; /* objects of this shard that are open */
 };
 
-static struct shelf shelves[SHELVES];
+static struct shard shards[SHARDS];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static atomic_uint threads;
 
-static void handle_make_shelves(void)
+static void handle_init_shards(void)
 {
-  for (size_t i = 0; i < SHELVES; i++) pthread_mutex_init(&shelves[i].lock, NULL);
+  for (size_t i = 0; i < SHARDS; i++) pthread_mutex_init(&shards[i].lock, NULL);
 }
 
-static unsigned handle_shelf_of_thread(void)
+static unsigned handle_shard_of_thread(void)
 {
   static _Thread_local unsigned number;
-  pthread_once(&once, handle_make_shelves);
-  if (!number) number = atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) % SHELVES + 1;
+  pthread_once(&once, handle_init_shards);
+  if (!number) number = atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) % SHARDS + 1;
   return number - 1;
 }
 
-/* The shelf's lock is held. */
-static void handle_put(struct handle *handle)
+/* The shard's lock is held. */
+static void handle_push(struct handle *handle)
 {
-  struct shelf *shelf = &shelves[handle->shelf];
+  struct shard *shard = &shards[handle->shard];
   handle->next = NULL;
-  *(shelf->last ? &shelf->last->next : &shelf->first) = handle;
-  shelf->last = handle;
+  *(shard->last ? &shard->last->next : &shard->first) = handle;
+  shard->last = handle;
 }
 
-static void handle_fill(unsigned number)
+static struct handle *handle_pop(unsigned number)
 {
-  char *chunk = os_memory_allocate(CHUNK_BYTES);
+  struct shard *shard = &shards[number];
+  char *chunk = shard->first ? NULL : os_memory_allocate(CHUNK_BYTES);
   for (size_t at = 0; chunk && at < CHUNK_BYTES; at += HANDLE_OBJECT_BYTES) {
     struct handle *handle = (struct handle *)(chunk + at);
-    handle->shelf = (unsigned short)number;
-    handle_put(handle);
+    handle->shard = (unsigned short)number;
+    handle_push(handle);
   }
-}
-
-static struct handle *handle_take(unsigned number)
-{
-  struct shelf *shelf = &shelves[number];
-  if (!shelf->first) handle_fill(number);
-  struct handle *handle = shelf->first;
-  if (handle) shelf->first = handle->next;
-  if (!shelf->first) shelf->last = NULL;
+  struct handle *handle = shard->first;
+  if (handle) shard->first = handle->next;
+  if (!shard->first) shard->last = NULL;
   return handle;
 }
 
-/* ---- Holding stacks; the shelf's lock is held ---- */
+/* ---- References to stacks; the lock of the shard is held ---- */
 
-/* The hold of a stack, or else an unused one; NO_HOLD if there is neither. */
-static unsigned handle_find_hold(const struct shelf *shelf, const struct stack *stack)
+/* The entry of a stack, or else an unused entry; NO_STACK if there is neither. */
+static unsigned handle_find_stack(const struct shard *shard, const struct stack *stack)
 {
-  unsigned unused = NO_HOLD;
-  for (unsigned i = 0; i < HOLDS; i++) {
-    if (shelf->holds[i].stack == stack) return i;
-    if (!shelf->holds[i].stack) unused = i;
+  unsigned unused = NO_STACK;
+  for (unsigned i = 0; i < SHARD_STACKS; i++) {
+    if (shard->stacks[i].stack == stack) return i;
+    if (!shard->stacks[i].stack) unused = i;
   }
   return unused;
 }
 
-static void handle_hold(struct shelf *shelf, struct handle *handle, struct stack *stack)
+static void handle_retain_stack(struct shard *shard, struct handle *handle, struct stack *stack)
 {
   handle->stack = stack;
-  handle->hold = NO_HOLD;
+  handle->stack_index = NO_STACK;
   if (!stack) return;
-  handle->hold = (unsigned short)handle_find_hold(shelf, stack);
-  struct hold *found = handle->hold == NO_HOLD ? NULL : &shelf->holds[handle->hold];
+  handle->stack_index = (unsigned short)handle_find_stack(shard, stack);
+  struct shard_stack *found = handle->stack_index == NO_STACK ? NULL : &shard->stacks[handle->stack_index];
   if (!found || !found->stack) stack_retain(stack);
   if (!found) return;
   found->stack = stack;
   found->objects++;
 }
 
-/* A reference that is to be given back once the lock is: it may be the last. NULL: none. */
-static struct stack *handle_release_hold(struct shelf *shelf, const struct handle *handle)
+/* The stack to release once the lock is free: the reference may be the last. NULL: none. */
+static struct stack *handle_release_stack(struct shard *shard, const struct handle *handle)
 {
   struct stack *stack = handle->stack;
-  if (!stack || handle->hold == NO_HOLD) return stack;
-  struct hold *found = &shelf->holds[handle->hold];
+  if (!stack || handle->stack_index == NO_STACK) return stack;
+  struct shard_stack *found = &shard->stacks[handle->stack_index];
   if (--found->objects || device_table_stack_if_built(stack->device) == stack) return NULL;
   found->stack = NULL;
   return stack;
 }
 
-static struct stack *handle_let_go_of_idle(struct shelf *shelf)
+static struct stack *handle_take_idle_stack(struct shard *shard)
 {
-  for (size_t i = 0; i < HOLDS; i++) {
-    struct stack *stack = shelf->holds[i].stack;
-    if (!stack || shelf->holds[i].objects) continue;
-    shelf->holds[i].stack = NULL;
+  for (size_t i = 0; i < SHARD_STACKS; i++) {
+    struct stack *stack = shard->stacks[i].stack;
+    if (!stack || shard->stacks[i].objects) continue;
+    shard->stacks[i].stack = NULL;
     return stack;
   }
   return NULL;
 }
 
-void handle_let_go(void)
+void handle_release_idle(void)
 {
-  pthread_once(&once, handle_make_shelves);
-  for (size_t i = 0; i < SHELVES; i++) {
+  pthread_once(&once, handle_init_shards);
+  for (size_t i = 0; i < SHARDS; i++) {
     struct stack *stack;
     do {
-      pthread_mutex_lock(&shelves[i].lock);
-      stack = handle_let_go_of_idle(&shelves[i]);
-      pthread_mutex_unlock(&shelves[i].lock);
+      pthread_mutex_lock(&shards[i].lock);
+      stack = handle_take_idle_stack(&shards[i]);
+      pthread_mutex_unlock(&shards[i].lock);
       if (stack) stack_release(stack);
     } while (stack);
   }
@@ -145,12 +140,12 @@ void handle_let_go(void)
 
 void *handle_new(struct stack *stack)
 {
-  unsigned number = handle_shelf_of_thread();
-  struct shelf *shelf = &shelves[number];
-  pthread_mutex_lock(&shelf->lock);
-  struct handle *handle = handle_take(number);
-  if (handle) handle_hold(shelf, handle, stack);
-  pthread_mutex_unlock(&shelf->lock);
+  unsigned number = handle_shard_of_thread();
+  struct shard *shard = &shards[number];
+  pthread_mutex_lock(&shard->lock);
+  struct handle *handle = handle_pop(number);
+  if (handle) handle_retain_stack(shard, handle, stack);
+  pthread_mutex_unlock(&shard->lock);
   if (handle) memset(handle + 1, 0, HANDLE_OBJECT_BYTES - sizeof *handle);
   return handle;
 }
@@ -158,7 +153,7 @@ void *handle_new(struct stack *stack)
 void handle_open(void *object, enum handle_kind kind)
 {
   struct handle *handle = object;
-  atomic_fetch_add_explicit(&shelves[handle->shelf].opened, 1, memory_order_relaxed);
+  atomic_fetch_add_explicit(&shards[handle->shard].opened, 1, memory_order_relaxed);
   atomic_store_explicit(&handle->kind, (unsigned)kind, memory_order_release);
 }
 
@@ -167,18 +162,18 @@ bool handle_close(void *object, enum handle_kind kind)
   struct handle *handle = object;
   unsigned expected = (unsigned)kind;
   if (!handle || !atomic_compare_exchange_strong(&handle->kind, &expected, 0)) return false;
-  atomic_fetch_sub_explicit(&shelves[handle->shelf].opened, 1, memory_order_relaxed);
+  atomic_fetch_sub_explicit(&shards[handle->shard].opened, 1, memory_order_relaxed);
   return true;
 }
 
 void handle_free(void *object)
 {
   struct handle *handle = object;
-  struct shelf *shelf = &shelves[handle->shelf];
-  pthread_mutex_lock(&shelf->lock);
-  struct stack *stack = handle_release_hold(shelf, handle);
-  handle_put(handle);
-  pthread_mutex_unlock(&shelf->lock);
+  struct shard *shard = &shards[handle->shard];
+  pthread_mutex_lock(&shard->lock);
+  struct stack *stack = handle_release_stack(shard, handle);
+  handle_push(handle);
+  pthread_mutex_unlock(&shard->lock);
   if (stack) stack_release(stack);
 }
 
@@ -189,7 +184,7 @@ enum hipmm_status handle_refuse(enum handle_kind kind)
                                                   [HANDLE_VECTOR] = "vector",
                                                   [HANDLE_SCALAR] = "scalar",
                                                   [HANDLE_HOST_BUFFER] = "host buffer"};
-  return error_set(HIPMM_E_POINTER, "it is no %s, or was destroyed already", names[kind]);
+  return error_set(HIPMM_E_POINTER, "not a %s, or already destroyed", names[kind]);
 }
 
 enum hipmm_status handle_check(const void *object, enum handle_kind kind)
@@ -202,6 +197,6 @@ enum hipmm_status handle_check(const void *object, enum handle_kind kind)
 size_t handle_count(void)
 {
   size_t count = 0;
-  for (size_t i = 0; i < SHELVES; i++) count += atomic_load(&shelves[i].opened);
+  for (size_t i = 0; i < SHARDS; i++) count += atomic_load(&shards[i].opened);
   return count;
 }

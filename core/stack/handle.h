@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* handle.h: the opaque objects that programs hold: stream pools and containers. Their memory stays objects' for ever,
- * so that one which was destroyed already, or is of another kind, can be told by looking at it. A container's object
- * also keeps its stack alive, and threads that make and destroy containers do not share a count for that. */
+/* handle.h: the opaque objects that programs hold: stream pools and containers. Handle memory is never unmapped, so a
+ * stale handle, or one of another kind, can always be inspected safely. The object of a container also retains its stack;
+ * threads that create and destroy containers do not share a counter for that. */
 #ifndef HIPMM_CORE_STACK_HANDLE_H
 #define HIPMM_CORE_STACK_HANDLE_H
 
@@ -25,14 +25,14 @@ enum { HANDLE_OBJECT_BYTES = 128 };
 
 struct handle {
   atomic_uint kind; /* 0: destroyed */
-  unsigned short shelf;
-  unsigned short hold; /* of its shelf: what it holds its stack by */
-  struct handle *next; /* of those that wait to be used again */
-  struct stack *stack; /* NULL: none */
+  unsigned short shard;
+  unsigned short stack_index; /* of its stack, in the shard */
+  struct handle *next;        /* of those that are free */
+  struct stack *stack;        /* NULL: none */
 };
 
-/* An object whose bytes after the handle are 0, or NULL when there is no host memory. It holds `stack`, if that is not
- * NULL, until it is freed, and is none of any kind until handle_open(). */
+/* An object whose bytes after the handle are 0, or NULL when there is no host memory. It retains `stack`, if that is not
+ * NULL, until it is freed, and has no kind until handle_open(). */
 void *handle_new(struct stack *stack);
 void handle_open(void *object, enum handle_kind kind);
 
@@ -52,9 +52,9 @@ void handle_free(void *object);
 enum hipmm_status handle_check(const void *object, enum handle_kind kind);
 enum hipmm_status handle_refuse(enum handle_kind kind);
 
-/* Lets go of the stacks that are held for the next object alone. For hipmm_finalize(), once the table of devices is
- * closed, so that an object that goes from then on holds its stack for no other. */
-void handle_let_go(void);
+/* Releases the stacks that are retained for the next object alone. For hipmm_finalize(), once the table of devices is
+ * closed: from then on no stack is retained for a next object. */
+void handle_release_idle(void);
 
 /* Objects that are open now, of all kinds. For tests. */
 size_t handle_count(void);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* instance.c: who stands on whom among live resources, of one stack or several, searches along that, and news for all
- * of a stack. Called when a resource is built and by calls on resources, but never by the allocation path. */
+/* instance.c: which live resources stand on which, of one stack or several, and searches along that. Called when a
+ * resource is built and by calls on resources, but never by the allocation path. */
 #include "../base/error.h"
 #include "../graph/graph_build.h"
 #include "stack.h"
@@ -10,80 +10,81 @@
 
 /* ---- Links ---- */
 
-static enum hipmm_status instance_find_needs(struct instance *instance)
+static enum hipmm_status instance_find_dependencies(struct instance *instance)
 {
   const struct graph_node *node = instance->node;
-  const struct outside *outside = &instance->stack->outside;
-  instance->needs = calloc(node->n_references + outside->n + 1, sizeof *instance->needs);
-  if (!instance->needs) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  const struct external *external = &instance->stack->external;
+  instance->dependencies = calloc(node->n_references + external->n + 1, sizeof *instance->dependencies);
+  if (!instance->dependencies) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   for (size_t i = 0; i < node->n_references; i++)
-    instance->needs[instance->n_needs++] = &instance->stack->instances[node->references[i]];
-  for (size_t i = 0; i < outside->n; i++) instance->needs[instance->n_needs++] = instance_from(outside->resources[i]);
+    instance->dependencies[instance->n_dependencies++] = &instance->stack->instances[node->references[i]];
+  for (size_t i = 0; i < external->n; i++)
+    instance->dependencies[instance->n_dependencies++] = instance_from(external->resources[i]);
   return HIPMM_OK;
 }
 
-/* The later was made, the nearer to the top. */
+/* A later instance is nearer to the top. */
 static int instance_by_age(const void *left, const void *right)
 {
   uint64_t a = (*(struct instance *const *)left)->number, b = (*(struct instance *const *)right)->number;
   return a < b ? 1 : a > b ? -1 : 0;
 }
 
-/* In one order, each once; returns how many are left. */
+/* Sorts the instances, drops duplicates and returns how many are left. */
 static size_t instance_sort(struct instance **instances, size_t n)
 {
-  size_t n_kept = 0;
+  size_t n_unique = 0;
   qsort(instances, n, sizeof *instances, instance_by_age);
   for (size_t i = 0; i < n; i++)
-    if (!n_kept || instances[n_kept - 1] != instances[i]) instances[n_kept++] = instances[i];
-  return n_kept;
+    if (!n_unique || instances[n_unique - 1] != instances[i]) instances[n_unique++] = instances[i];
+  return n_unique;
 }
 
-/* All that any of them reaches. */
-static enum hipmm_status instance_find_reach(struct instance *instance)
+/* The instance itself and the closures of its dependencies. */
+static enum hipmm_status instance_find_closure(struct instance *instance)
 {
   size_t n = 1;
-  for (size_t i = 0; i < instance->n_needs; i++) n += instance->needs[i]->n_reach;
-  struct instance **reach = calloc(n, sizeof *reach);
-  if (!reach) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  for (size_t i = 0; i < instance->n_dependencies; i++) n += instance->dependencies[i]->n_closure;
+  struct instance **closure = calloc(n, sizeof *closure);
+  if (!closure) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   n = 0;
-  reach[n++] = instance;
-  for (size_t i = 0; i < instance->n_needs; i++) {
-    memcpy(reach + n, instance->needs[i]->reach, instance->needs[i]->n_reach * sizeof *reach);
-    n += instance->needs[i]->n_reach;
+  closure[n++] = instance;
+  for (size_t i = 0; i < instance->n_dependencies; i++) {
+    memcpy(closure + n, instance->dependencies[i]->closure, instance->dependencies[i]->n_closure * sizeof *closure);
+    n += instance->dependencies[i]->n_closure;
   }
-  instance->reach = reach;
-  instance->n_reach = instance_sort(reach, n);
+  instance->closure = closure;
+  instance->n_closure = instance_sort(closure, n);
   return HIPMM_OK;
 }
 
-/* Whether its blocks may be live blocks of what it needs, at the same addresses. */
-static bool instance_hands_on(const struct instance *instance)
+/* Whether its blocks may be live blocks of a dependency, at the same addresses. */
+static bool instance_forwards_blocks(const struct instance *instance)
 {
   const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
   return !plugin->ops->find || plugin->flags & HIPMM_PLUGIN_HANDS_ON;
 }
 
-/* Whether it can be asked for a block, or is the last that could have been. */
+/* Whether the instance can be asked for a block, or ends the search because nothing is below it. */
 static bool instance_is_finder(const struct instance *instance)
 {
-  return instance->node->plugin->descriptor.ops->find || !instance->n_needs;
+  return instance->node->plugin->descriptor.ops->find || !instance->n_dependencies;
 }
 
-/* What it needs, as far as that answers, and what stands behind those that hand on. */
+/* The dependencies that can be asked for a block, and the finders of those that forward blocks of others. */
 static enum hipmm_status instance_find_finders(struct instance *instance)
 {
-  size_t n = instance->n_needs;
-  for (size_t i = 0; i < instance->n_needs; i++) n += instance->needs[i]->n_finders;
+  size_t n = instance->n_dependencies;
+  for (size_t i = 0; i < instance->n_dependencies; i++) n += instance->dependencies[i]->n_finders;
   struct instance **finders = calloc(n + 1, sizeof *finders);
   if (!finders) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   n = 0;
-  for (size_t i = 0; i < instance->n_needs; i++) {
-    const struct instance *need = instance->needs[i];
-    if (instance_is_finder(need)) finders[n++] = instance->needs[i];
-    if (!instance_hands_on(need)) continue;
-    memcpy(finders + n, need->finders, need->n_finders * sizeof *finders);
-    n += need->n_finders;
+  for (size_t i = 0; i < instance->n_dependencies; i++) {
+    const struct instance *below = instance->dependencies[i];
+    if (instance_is_finder(below)) finders[n++] = instance->dependencies[i];
+    if (!instance_forwards_blocks(below)) continue;
+    memcpy(finders + n, below->finders, below->n_finders * sizeof *finders);
+    n += below->n_finders;
   }
   instance->finders = finders;
   instance->n_finders = instance_sort(finders, n);
@@ -93,48 +94,47 @@ static enum hipmm_status instance_find_finders(struct instance *instance)
 enum hipmm_status instance_link(struct instance *instance)
 {
   static atomic_uint_fast64_t numbers;
-  enum hipmm_status status = instance_find_needs(instance);
+  enum hipmm_status status = instance_find_dependencies(instance);
   if (status) return status;
   instance->number = atomic_fetch_add(&numbers, 1);
   instance->depth = 1;
-  for (size_t i = 0; i < instance->n_needs; i++)
-    if (instance->needs[i]->depth >= instance->depth) instance->depth = instance->needs[i]->depth + 1;
+  for (size_t i = 0; i < instance->n_dependencies; i++)
+    if (instance->dependencies[i]->depth >= instance->depth) instance->depth = instance->dependencies[i]->depth + 1;
   if (instance->depth > GRAPH_MAX_DEPTH)
     return error_set(HIPMM_E_ARGUMENT, "%s: stands on more than %d resources, one on the other; the most is %d deep",
                      instance->node->name, GRAPH_MAX_DEPTH - 1, GRAPH_MAX_DEPTH);
-  status = instance_find_reach(instance);
+  status = instance_find_closure(instance);
   return status ? status : instance_find_finders(instance);
 }
 
 bool instance_is_kept_below(const struct instance *instance)
 {
-  for (size_t i = 1; i < instance->n_reach; i++) {
-    const struct hipmm_plugin *plugin = &instance->reach[i]->node->plugin->descriptor;
+  for (size_t i = 1; i < instance->n_closure; i++) {
+    const struct hipmm_plugin *plugin = &instance->closure[i]->node->plugin->descriptor;
     if (plugin->role == HIPMM_ROLE_SUB_ALLOCATOR || plugin->flags & HIPMM_PLUGIN_KEEPS_MEMORY) return true;
   }
   return false;
 }
 
-/* In reach of another one, which is not itself. */
-static bool instance_is_below(const struct instance *instance, const struct instance *other)
+bool instance_stands_on(const struct instance *instance, const struct instance *below)
 {
-  for (size_t i = 1; i < other->n_reach; i++)
-    if (other->reach[i] == instance) return true;
+  for (size_t i = 1; i < instance->n_closure; i++)
+    if (instance->closure[i] == below) return true;
   return false;
 }
 
-/* What an adaptor hands on may be from anything that it reaches. */
+/* An adaptor may forward blocks of any instance in its closure. */
 bool instance_may_cut_up(const struct instance *other, const struct instance *instance)
 {
-  bool is_adaptor = instance_hands_on(instance) || instance->node->plugin->descriptor.role == HIPMM_ROLE_ADAPTOR;
-  for (size_t i = 0; i < (is_adaptor ? instance->n_reach : 1); i++)
-    if (instance_is_below(instance->reach[i], other)) return true;
+  bool is_adaptor = instance_forwards_blocks(instance) || instance->node->plugin->descriptor.role == HIPMM_ROLE_ADAPTOR;
+  for (size_t i = 0; i < (is_adaptor ? instance->n_closure : 1); i++)
+    if (instance_stands_on(other, instance->closure[i])) return true;
   return false;
 }
 
 /* ---- Searches ---- */
 
-/* What it knows by itself. `is_settled_out`: there is no sense in asking others. */
+/* What the instance knows by itself. `is_settled_out`: no other instance needs to be asked. */
 static enum hipmm_status instance_ask(const struct instance *instance, const void *ptr, struct hipmm_block *block_out,
                                       bool *is_settled_out)
 {
@@ -163,20 +163,20 @@ enum hipmm_status instance_find(const struct instance *instance, const void *ptr
 {
   bool is_settled;
   enum hipmm_status status = instance_ask(instance, ptr, block_out, &is_settled);
-  return is_settled || !instance_hands_on(instance) ? status : instance_find_below(instance, ptr, block_out);
+  return is_settled || !instance_forwards_blocks(instance) ? status : instance_find_below(instance, ptr, block_out);
 }
 
 static const struct instance *instance_search_down(const struct instance *instance, const char *name, bool actions,
                                                    size_t *row_out)
 {
-  for (size_t i = 0; i < instance->n_reach; i++) {
-    const struct hipmm_plugin *plugin = &instance->reach[i]->node->plugin->descriptor;
+  for (size_t i = 0; i < instance->n_closure; i++) {
+    const struct hipmm_plugin *plugin = &instance->closure[i]->node->plugin->descriptor;
     const struct hipmm_feature *features = actions ? plugin->actions : plugin->values;
     uint32_t n = actions ? plugin->n_actions : plugin->n_values;
     for (uint32_t row = 0; row < n; row++) {
       if (strcmp(features[row].name, name)) continue;
       *row_out = row;
-      return instance->reach[i];
+      return instance->closure[i];
     }
   }
   return NULL;
@@ -190,16 +190,4 @@ const struct instance *instance_with_value(const struct instance *instance, cons
 const struct instance *instance_with_action(const struct instance *instance, const char *name, size_t *row_out)
 {
   return instance_search_down(instance, name, true, row_out);
-}
-
-/* ---- News of streams ---- */
-
-void stack_tell_stream(const struct stack *stack, hipStream_t stream, enum stream_news news)
-{
-  for (size_t i = stack->graph->n_nodes; i-- > 0;) {
-    const struct instance *instance = &stack->instances[i];
-    const struct hipmm_ops *ops = instance->resource.ops;
-    if (instance->created)
-      (news == STREAM_RETIRED ? ops->stream_retire : ops->stream_retain)(instance->resource.self, stream);
-  }
 }

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* instance_options.c: makes the options of a live resource from JSON. Called by stack when it builds and by control when an
- * option is set. */
+/* instance_options.c: reads the options of a live resource from JSON. Called by stack.c and by inspect/settings.c. */
 #include "instance_options.h"
+#include "stack.h"
 
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* An option may name what is below in the same stack, or what the caller gave when it was made in code; never
- * itself. */
+/* An option may name a resource below in the same stack, or one that the program gave to a resource made in code; never
+ * the resource itself. */
 static struct hipmm_resource *instance_options_resolve(void *closure, const char *name)
 {
   struct instance *instance = closure;
   const struct stack *stack = instance->stack;
-  for (size_t i = 0; i < stack->outside.n; i++)
-    if (!strcmp(instance_from(stack->outside.resources[i])->node->name, name)) return stack->outside.resources[i];
+  for (size_t i = 0; i < stack->external.n; i++)
+    if (!strcmp(instance_from(stack->external.resources[i])->node->name, name)) return stack->external.resources[i];
   int node = graph_find(stack->graph, name);
   return node < 0 || &stack->instances[node] == instance ? NULL : &stack->instances[node].resource;
 }
 
-/* Of the object a copy is kept: counts of references are then touched by one thread alone. */
+/* A copy of the object: JSON counts references without atomics, so one thread alone must use them. */
 static struct instance_options *instance_options_allocate(const struct hipmm_plugin *plugin, const json_t *object)
 {
   struct instance_options *set = calloc(1, sizeof *set);
@@ -37,7 +37,7 @@ static struct instance_options *instance_options_allocate(const struct hipmm_plu
   return NULL;
 }
 
-static void instance_options_free_one(struct instance_options *set)
+static void instance_options_free_memory(struct instance_options *set)
 {
   free(set->options);
   free(set->text);
@@ -66,7 +66,7 @@ bool instance_options_new(struct instance *instance, const json_t *object, const
     *set_out = set;
     return true;
   }
-  instance_options_free_one(set);
+  instance_options_free_memory(set);
   return false;
 }
 
@@ -92,8 +92,8 @@ static int instance_options_compare_texts(const void *left, const void *right)
   return strcmp(a->text, b->text);
 }
 
-/* A kept set with the same options. Where they name registered objects, a name may mean another object by now. */
-static struct instance_options *instance_options_find_kept(const struct instance *instance, const json_t *object)
+/* An earlier set with the same options. NULL where options name registered objects: a name may mean another object now. */
+static struct instance_options *instance_options_find_equal(const struct instance *instance, const json_t *object)
 {
   if (instance_options_names_objects(&instance->node->plugin->descriptor, object)) return NULL;
   struct instance_options key = {.text = json_dumps(object, JSON_SORT_KEYS | JSON_COMPACT)};
@@ -103,7 +103,7 @@ static struct instance_options *instance_options_find_kept(const struct instance
   return found ? *found : NULL;
 }
 
-/* The object in force with one option changed; NULL once reported. */
+/* The object in force with one option changed; NULL after a report. */
 static json_t *instance_options_change_object(const struct instance *instance, const struct hipmm_option *row,
                                               const char *text, struct diagnostics *report)
 {
@@ -120,7 +120,7 @@ bool instance_options_changed(struct instance *instance, const struct hipmm_opti
                               struct diagnostics *report, struct instance_options **set_out, bool *is_known_out)
 {
   json_t *object = instance_options_change_object(instance, row, text, report);
-  struct instance_options *set = object ? instance_options_find_kept(instance, object) : NULL;
+  struct instance_options *set = object ? instance_options_find_equal(instance, object) : NULL;
   bool is_known = set != NULL;
   if (object && !set) instance_options_new(instance, object, "", report, &set);
   json_decref(object);
@@ -130,18 +130,18 @@ bool instance_options_changed(struct instance *instance, const struct hipmm_opti
   return true;
 }
 
-/* Without host memory to enter it by its text it is kept all the same, and made anew when it is wanted again. */
-void instance_options_keep(struct instance *instance, struct instance_options *set)
+/* Without host memory for the tree the set is not found by its text, and is read again when the same options are set. */
+void instance_options_add(struct instance *instance, struct instance_options *set)
 {
   set->older = instance->all_options;
   instance->all_options = set;
   tsearch(set, &instance->options_by_text, instance_options_compare_texts);
 }
 
-void option_set_free(const struct hipmm_plugin *plugin, struct instance_options *set)
+void instance_options_free(const struct hipmm_plugin *plugin, struct instance_options *set)
 {
   option_free(plugin->options, plugin->n_options, set->options);
-  instance_options_free_one(set);
+  instance_options_free_memory(set);
 }
 
 static void instance_options_leave(void *set)
@@ -149,13 +149,13 @@ static void instance_options_leave(void *set)
   (void)set;
 }
 
-void option_set_free_kept(struct instance *instance)
+void instance_options_free_all(struct instance *instance)
 {
   tdestroy(instance->options_by_text, instance_options_leave);
   instance->options_by_text = NULL;
   while (instance->all_options) {
     struct instance_options *set = instance->all_options;
     instance->all_options = set->older;
-    option_set_free(&instance->node->plugin->descriptor, set);
+    instance_options_free(&instance->node->plugin->descriptor, set);
   }
 }

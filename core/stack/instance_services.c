@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* instance_services.c: the functions behind struct hipmm_services that are for resources alone. Each finds the instance
- * that it serves from the table's own address, so plugins need no handle of the core's. Called by resources from within
- * the allocation path; knows those below them, never the stack's building. */
-#include "instance_services.h"
+/* instance_services.c: the functions of struct hipmm_services that only resources have. A function finds its instance from
+ * the address of the table, so a plugin needs no handle of the core. Called by plugins on the allocation path; knows the
+ * instances below, never how stacks are built. */
 #include "../base/error.h"
 #include "../plugin/services.h"
 #include "../runtime/hip.h"
+#include "stack.h"
 
 static _Thread_local bool copies_are_ordered;
 
@@ -52,7 +52,7 @@ static void instance_services_count_held(const struct hipmm_services *services, 
 static enum hipmm_status instance_services_track(const struct hipmm_services *services, void *ptr, size_t bytes)
 {
   if (!block_map_insert(&instance_services_of(services)->block_map, ptr, bytes))
-    return error_refuse(HIPMM_E_OUT_OF_MEMORY, services->name, "no host memory left to note a block of {0:bytes}",
+    return error_refuse(HIPMM_E_OUT_OF_MEMORY, services->name, "no host memory left to record a block of {0:bytes}",
                         bytes, 0, 0);
   instance_services_count_held(services, (int64_t)bytes);
   return HIPMM_OK;
@@ -108,7 +108,7 @@ static enum hipmm_status instance_services_find_in(const struct hipmm_services *
   return instance_services_found(services, instance_find(instance_from(resource), ptr, block_out), ptr);
 }
 
-/* Of create, when what is below has been linked and the instance has not been handed out. */
+/* Called in create: the instance is linked already, but no caller has it yet. */
 static int instance_services_is_kept_below(const struct hipmm_services *services)
 {
   return instance_is_kept_below(instance_services_of(services));

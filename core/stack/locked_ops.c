@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* locked_ops.c: puts a lock round the ops of a plugin that is not thread-safe. The stack builder puts these ops in place of
- * the plugin's; nobody else knows. Such a plugin offers no virtual memory.
+/* locked_ops.c: puts a lock around the ops of a plugin that is not thread-safe. stack.c installs these ops in place of the
+ * plugin's. Such a plugin offers no virtual memory.
  *
- * A resource below may call a function of the program, which may come back to this resource. The plugin is in the middle
- * of an op then, so the call is refused. */
-#include "locked_ops.h"
+ * A resource below may call a function of the program, and that function may call this resource again. The plugin is within
+ * an op then, so the call is refused. */
 #include "../base/cancel.h"
 #include "../base/error.h"
+#include "instance.h"
 
 #include <errno.h>
 
-void serial_open_lock(pthread_mutex_t *lock)
+void locked_ops_init_lock(pthread_mutex_t *lock)
 {
   pthread_mutexattr_t knows_owner;
   pthread_mutexattr_init(&knows_owner);
@@ -39,17 +39,17 @@ static enum hipmm_status locked_ops_leave(struct instance *instance, enum hipmm_
   return status;
 }
 
-/* Ops that only refuse; those whose status nobody sees do nothing. */
+/* Ops without a status do nothing instead. */
 static enum hipmm_status locked_ops_refuse(const struct instance *instance)
 {
   return error_refuse(HIPMM_E_STATE, instance->node->name,
-                      "this thread is in a call of it already, and it is not thread-safe: what is called back from "
-                      "below cannot use it; put failure_callback, and the like, on top of it",
+                      "this thread is in a call of it already, and it is not thread-safe: a function that is called "
+                      "from below cannot use it; put failure_callback, and the like, on top of it",
                       0, 0, 0);
 }
 
-static enum hipmm_status locked_ops_serial_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream,
-                                                    void **ptr_out)
+static enum hipmm_status locked_ops_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream,
+                                             void **ptr_out)
 {
   struct instance *instance = self;
   const struct hipmm_ops *ops = locked_ops_try_enter(instance);
@@ -57,8 +57,8 @@ static enum hipmm_status locked_ops_serial_allocate(void *self, size_t bytes, si
              : locked_ops_refuse(instance);
 }
 
-static enum hipmm_status locked_ops_serial_deallocate(void *self, void *ptr, size_t bytes, size_t alignment,
-                                                      hipStream_t stream)
+static enum hipmm_status locked_ops_deallocate(void *self, void *ptr, size_t bytes, size_t alignment,
+                                               hipStream_t stream)
 {
   struct instance *instance = self;
   const struct hipmm_ops *ops = locked_ops_try_enter(instance);
@@ -66,21 +66,21 @@ static enum hipmm_status locked_ops_serial_deallocate(void *self, void *ptr, siz
              : locked_ops_refuse(instance);
 }
 
-static enum hipmm_status locked_ops_serial_trim(void *self, size_t keep_bytes)
+static enum hipmm_status locked_ops_trim(void *self, size_t keep_bytes)
 {
   struct instance *instance = self;
   const struct hipmm_ops *ops = locked_ops_try_enter(instance);
   return ops ? locked_ops_leave(instance, ops->trim(instance->self, keep_bytes)) : locked_ops_refuse(instance);
 }
 
-static enum hipmm_status locked_ops_serial_query(void *self, size_t index, int64_t *value_out)
+static enum hipmm_status locked_ops_query(void *self, size_t index, int64_t *value_out)
 {
   struct instance *instance = self;
   const struct hipmm_ops *ops = locked_ops_try_enter(instance);
   return ops ? locked_ops_leave(instance, ops->query(instance->self, index, value_out)) : locked_ops_refuse(instance);
 }
 
-static enum hipmm_status locked_ops_serial_perform(void *self, size_t index, int64_t *values_out)
+static enum hipmm_status locked_ops_perform(void *self, size_t index, int64_t *values_out)
 {
   struct instance *instance = self;
   const struct hipmm_ops *ops = locked_ops_try_enter(instance);
@@ -89,14 +89,14 @@ static enum hipmm_status locked_ops_serial_perform(void *self, size_t index, int
 }
 
 /* Not called where the plugin has none (instance_find()). */
-static enum hipmm_status locked_ops_serial_find(void *self, const void *ptr, struct hipmm_block *block_out)
+static enum hipmm_status locked_ops_find(void *self, const void *ptr, struct hipmm_block *block_out)
 {
   struct instance *instance = self;
   const struct hipmm_ops *ops = locked_ops_try_enter(instance);
   return ops ? locked_ops_leave(instance, ops->find(instance->self, ptr, block_out)) : locked_ops_refuse(instance);
 }
 
-static int locked_ops_serial_covers(void *self, const void *ptr)
+static int locked_ops_covers(void *self, const void *ptr)
 {
   struct instance *instance = self;
   const struct hipmm_ops *ops = locked_ops_try_enter(instance);
@@ -106,7 +106,7 @@ static int locked_ops_serial_covers(void *self, const void *ptr)
   return covers;
 }
 
-static enum hipmm_status locked_ops_serial_reconfigure(void *self, const char *option, const void *options)
+static enum hipmm_status locked_ops_reconfigure(void *self, const char *option, const void *options)
 {
   struct instance *instance = self;
   const struct hipmm_ops *ops = locked_ops_try_enter(instance);
@@ -114,9 +114,8 @@ static enum hipmm_status locked_ops_serial_reconfigure(void *self, const char *o
              : locked_ops_refuse(instance);
 }
 
-static enum hipmm_status locked_ops_serial_visit(void *self,
-                                                 void (*see)(void *closure, const struct hipmm_extent *extent),
-                                                 void *closure)
+static enum hipmm_status locked_ops_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent),
+                                          void *closure)
 {
   struct instance *instance = self;
   const struct hipmm_ops *ops = locked_ops_try_enter(instance);
@@ -124,15 +123,14 @@ static enum hipmm_status locked_ops_serial_visit(void *self,
 }
 
 /* Not called where the plugin has none (hipmm_resource_report()). */
-static enum hipmm_status locked_ops_serial_report(void *self, void (*write)(void *closure, const char *line),
-                                                  void *closure)
+static enum hipmm_status locked_ops_report(void *self, void (*write)(void *closure, const char *line), void *closure)
 {
   struct instance *instance = self;
   const struct hipmm_ops *ops = locked_ops_try_enter(instance);
   return ops ? locked_ops_leave(instance, ops->report(instance->self, write, closure)) : locked_ops_refuse(instance);
 }
 
-static void locked_ops_serial_stream_retire(void *self, hipStream_t stream)
+static void locked_ops_stream_retire(void *self, hipStream_t stream)
 {
   struct instance *instance = self;
   const struct hipmm_ops *ops = locked_ops_try_enter(instance);
@@ -141,7 +139,7 @@ static void locked_ops_serial_stream_retire(void *self, hipStream_t stream)
   locked_ops_leave(instance, HIPMM_OK);
 }
 
-static void locked_ops_serial_stream_retain(void *self, hipStream_t stream)
+static void locked_ops_stream_retain(void *self, hipStream_t stream)
 {
   struct instance *instance = self;
   const struct hipmm_ops *ops = locked_ops_try_enter(instance);
@@ -151,15 +149,15 @@ static void locked_ops_serial_stream_retain(void *self, hipStream_t stream)
 }
 
 const struct hipmm_ops locked_ops = {.struct_size = sizeof locked_ops,
-                                     .allocate = locked_ops_serial_allocate,
-                                     .deallocate = locked_ops_serial_deallocate,
-                                     .trim = locked_ops_serial_trim,
-                                     .query = locked_ops_serial_query,
-                                     .perform = locked_ops_serial_perform,
-                                     .find = locked_ops_serial_find,
-                                     .stream_retire = locked_ops_serial_stream_retire,
-                                     .stream_retain = locked_ops_serial_stream_retain,
-                                     .reconfigure = locked_ops_serial_reconfigure,
-                                     .visit = locked_ops_serial_visit,
-                                     .report = locked_ops_serial_report,
-                                     .covers = locked_ops_serial_covers};
+                                     .allocate = locked_ops_allocate,
+                                     .deallocate = locked_ops_deallocate,
+                                     .trim = locked_ops_trim,
+                                     .query = locked_ops_query,
+                                     .perform = locked_ops_perform,
+                                     .find = locked_ops_find,
+                                     .stream_retire = locked_ops_stream_retire,
+                                     .stream_retain = locked_ops_stream_retain,
+                                     .reconfigure = locked_ops_reconfigure,
+                                     .visit = locked_ops_visit,
+                                     .report = locked_ops_report,
+                                     .covers = locked_ops_covers};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* resource.c: the public functions on a resource that the caller holds: references, names, values, actions. */
+/* resource.c: the public functions on a resource that the caller holds: references, names, values, actions, trim. */
 #include "../base/error.h"
 #include "../base/lifecycle.h"
 #include "../base/log.h"
@@ -18,7 +18,7 @@ void hipmm_resource_retain(struct hipmm_resource *resource)
   stack_retain(instance_from(resource)->stack);
 }
 
-/* In a fork's child the stack must not be taken down: its threads and driver are the parent's. */
+/* In a fork's child the stack must not be destroyed: its threads and its driver are the parent's. */
 void hipmm_resource_release(struct hipmm_resource *resource)
 {
   if (!resource || lifecycle_is_forked()) return;
@@ -26,8 +26,8 @@ void hipmm_resource_release(struct hipmm_resource *resource)
   stack_release(instance_from(resource)->stack);
 }
 
-/* "pool (2 references), device (1 reference)". `all` references, some of which may not be the program's: containers and
- * resources above have theirs. */
+/* "pool (2 references), device (1 reference)". Some of the `all` references may be those of containers and of resources
+ * above. */
 static void resource_list_held(const struct stack *stack, unsigned all, char *text, size_t bytes)
 {
   size_t used = 0;
@@ -76,8 +76,8 @@ static enum hipmm_status resource_refuse_feature(const struct hipmm_resource *re
   char hint[TEXT_HINT_BYTES];
   struct text_near near = text_near(name);
   const struct instance *top = instance_from(resource);
-  for (size_t i = 0; i < top->n_reach; i++) {
-    const struct hipmm_plugin *plugin = &top->reach[i]->node->plugin->descriptor;
+  for (size_t i = 0; i < top->n_closure; i++) {
+    const struct hipmm_plugin *plugin = &top->closure[i]->node->plugin->descriptor;
     const struct hipmm_feature *features = values ? plugin->values : plugin->actions;
     uint32_t n = values ? plugin->n_values : plugin->n_actions;
     for (uint32_t row = 0; row < n; row++) text_near_try(&near, features[row].name);
@@ -98,9 +98,8 @@ enum hipmm_status hipmm_resource_query(struct hipmm_resource *resource, const ch
   return owner->resource.ops->query(owner->resource.self, row, value_out);
 }
 
-/* Does the action on the nearest resource that has it; `values_out`, if wanted, gets what all its values were. */
-static enum hipmm_status resource_perform(struct hipmm_resource *resource, const char *action, int64_t *values_out,
-                                          uint32_t n_values)
+enum hipmm_status resource_perform(struct hipmm_resource *resource, const char *action, int64_t *values_out,
+                                   uint32_t n_values)
 {
   size_t row;
   const struct instance *owner = instance_with_action(instance_from(resource), action, &row);
@@ -124,41 +123,10 @@ enum hipmm_status hipmm_resource_trim(struct hipmm_resource *resource, size_t ke
 {
   enum hipmm_status status = lifecycle_check_held(resource, resource, "resource");
   const struct instance *top = status ? NULL : instance_from(resource);
-  for (size_t i = 0; top && i < top->n_reach; i++) {
-    const struct hipmm_resource *below = &top->reach[i]->resource;
+  for (size_t i = 0; top && i < top->n_closure; i++) {
+    const struct hipmm_resource *below = &top->closure[i]->resource;
     enum hipmm_status one = below->ops->trim(below->self, keep_bytes);
-    if (!status) status = one; /* the first failure; the others are trimmed all the same */
+    if (!status) status = one; /* the first failure; the other resources are trimmed all the same */
   }
   return status;
-}
-
-/* ---- Statistics: the values of the type `statistics`, by name, in the order of struct hipmm_statistics ---- */
-
-static const char *const statistics_values[] = {"current_bytes", "current_count", "peak_bytes",
-                                                "peak_count",    "total_bytes",   "total_count"};
-
-enum { STATISTICS_VALUES = sizeof statistics_values / sizeof *statistics_values };
-
-_Static_assert(sizeof(struct hipmm_statistics) == STATISTICS_VALUES * sizeof(int64_t), "struct hipmm_statistics");
-
-enum hipmm_status hipmm_statistics_get(struct hipmm_resource *resource, struct hipmm_statistics *statistics_out)
-{
-  int64_t values[STATISTICS_VALUES];
-  enum hipmm_status status = lifecycle_check_held(resource, statistics_out, "statistics_out");
-  for (size_t i = 0; !status && i < STATISTICS_VALUES; i++)
-    status = hipmm_resource_query(resource, statistics_values[i], &values[i]);
-  if (!status) memcpy(statistics_out, values, sizeof values);
-  return status;
-}
-
-enum hipmm_status hipmm_statistics_push(struct hipmm_resource *resource, struct hipmm_statistics *statistics_out)
-{
-  enum hipmm_status status = lifecycle_check_held(resource, resource, "resource");
-  return status ? status : resource_perform(resource, "push", (int64_t *)statistics_out, STATISTICS_VALUES);
-}
-
-enum hipmm_status hipmm_statistics_pop(struct hipmm_resource *resource, struct hipmm_statistics *statistics_out)
-{
-  enum hipmm_status status = lifecycle_check_held(resource, resource, "resource");
-  return status ? status : resource_perform(resource, "pop", (int64_t *)statistics_out, STATISTICS_VALUES);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* resource_create.c: resources made in code: the arguments checked, turned into a graph of one node, and built over the
- * resources that the caller gave. Everything from there on is as for a resource from a file. */
+/* resource_create.c: resources made in code: checks the arguments, turns them into a graph of one node, and builds the graph
+ * over the resources that the program gave. */
 #include "../base/error.h"
 #include "../base/lifecycle.h"
 #include "../base/text.h"
@@ -11,13 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A resource being made. */
+/* A resource that is being created. */
 struct creation {
   const struct hipmm_recipe *recipe;
   int device;
   const struct plugin *plugin;
   json_t *options;
-  struct hipmm_resource **resources; /* upstreams, then others */
+  struct hipmm_resource **resources; /* upstreams, then named resources */
   bool *is_named;                    /* of each: by an option */
   size_t n;
   struct diagnostics report; /* of the options */
@@ -106,7 +106,7 @@ static void resource_create_check_name(void *closure, const char *name, const ch
   if (!found) resource_create_refuse_name(creation, name, path);
 }
 
-static enum hipmm_status resource_create_lay_settings(struct creation *creation)
+static enum hipmm_status resource_create_add_settings(struct creation *creation)
 {
   const struct hipmm_recipe *recipe = creation->recipe;
   const struct hipmm_plugin *descriptor = &creation->plugin->descriptor;
@@ -122,7 +122,7 @@ static enum hipmm_status resource_create_lay_settings(struct creation *creation)
   return HIPMM_OK;
 }
 
-static enum hipmm_status resource_create_check_others(const struct creation *creation)
+static enum hipmm_status resource_create_check_all_named(const struct creation *creation)
 {
   for (size_t i = creation->recipe->n_upstreams; i < creation->n; i++)
     if (!creation->is_named[i])
@@ -137,15 +137,15 @@ static enum hipmm_status resource_create_read_options(struct creation *creation)
   creation->options = graph_file_parse_options(creation->recipe->options, &creation->report);
   if (!creation->options && creation->report.n_errors) return diagnostics_raise(&creation->report);
   if (!creation->options) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
-  enum hipmm_status status = resource_create_lay_settings(creation);
+  enum hipmm_status status = resource_create_add_settings(creation);
   if (status) return status;
   option_references(descriptor->options, descriptor->n_options, creation->options, resource_create_check_name,
                     creation);
   status = diagnostics_raise(&creation->report);
-  return status ? status : resource_create_check_others(creation);
+  return status ? status : resource_create_check_all_named(creation);
 }
 
-/* ---- The whole ---- */
+/* ---- Creating ---- */
 
 static enum hipmm_status resource_create_find_type(struct creation *creation, struct graph *graph)
 {
@@ -166,10 +166,11 @@ static enum hipmm_status resource_create_build(struct creation *creation, struct
 {
   struct stack *stack;
   const struct hipmm_recipe *recipe = creation->recipe;
-  const struct outside outside = {creation->resources, creation->n, recipe->n_upstreams};
+  const struct external external = {creation->resources, creation->n, recipe->n_upstreams, recipe->name != NULL};
   struct graph *graph = graph_single(recipe->name ? recipe->name : recipe->type, creation->plugin, creation->options);
   if (!graph) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
-  enum hipmm_status status = stack_build_over(graph, creation->device, &outside, recipe->name != NULL, &stack);
+  enum hipmm_status status =
+      stack_build(graph, creation->device, graph_top(graph, creation->device), &external, &stack);
   graph_release(graph);
   if (status) return status;
   atomic_store(&stack->instances[0].references, 1); /* the caller's, which is the stack's own */
@@ -177,8 +178,8 @@ static enum hipmm_status resource_create_build(struct creation *creation, struct
   return HIPMM_OK;
 }
 
-static enum hipmm_status resource_create_create(int device, const struct hipmm_recipe *recipe,
-                                                struct hipmm_resource **resource_out)
+static enum hipmm_status resource_create_from(int device, const struct hipmm_recipe *recipe,
+                                              struct hipmm_resource **resource_out)
 {
   struct graph *graph;
   struct creation creation = {.recipe = recipe, .device = device, .report = {.source = "<options>"}};
@@ -209,7 +210,7 @@ enum hipmm_status hipmm_resource_create_from(int device, const struct hipmm_reci
   if (recipe->struct_size < least)
     return error_set(HIPMM_E_ARGUMENT, "struct_size of the recipe is %zu; set it to sizeof(struct hipmm_recipe), %zu",
                      recipe->struct_size, least);
-  return resource_create_create(device, recipe, resource_out);
+  return resource_create_from(device, recipe, resource_out);
 }
 
 enum hipmm_status hipmm_resource_create(int device, const char *type, const char *options_json,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* share.c: the functions of hipmm/share.h. The work is done by the resource that offers `sharing`. */
+/* share.c: the functions of hipmm/share.h. The resource that offers ops->sharing does the work. */
 #include <hipmm/share.h>
 
 #include "../base/error.h"
@@ -9,11 +9,11 @@
 #include <stdio.h>
 
 /* The nearest resource, from this one down, that shares its memory. */
-static enum hipmm_status share_sharing_below(const struct hipmm_resource *resource, const struct instance **owner_out)
+static enum hipmm_status share_find_owner(const struct hipmm_resource *resource, const struct instance **owner_out)
 {
   const struct instance *top = instance_from(resource), *found = NULL;
-  for (size_t i = 0; !found && i < top->n_reach; i++)
-    if (top->reach[i]->resource.ops->sharing) found = top->reach[i];
+  for (size_t i = 0; !found && i < top->n_closure; i++)
+    if (top->closure[i]->resource.ops->sharing) found = top->closure[i];
   if (!found)
     return error_set(HIPMM_E_NOT_SUPPORTED,
                      "%s: neither it nor a resource below it shares memory with other processes; use async with "
@@ -27,24 +27,17 @@ enum hipmm_status hipmm_pool_export_fd(struct hipmm_resource *resource, int *fd_
 {
   const struct instance *owner = NULL;
   enum hipmm_status status = lifecycle_check_held(resource, fd_out, "fd_out");
-  if (!status) status = share_sharing_below(resource, &owner);
+  if (!status) status = share_find_owner(resource, &owner);
   return status ? status : owner->resource.ops->sharing->export_fd(owner->resource.self, fd_out);
 }
 
-static bool share_stands_on(const struct instance *instance, const struct instance *owner)
-{
-  for (size_t i = 1; i < instance->n_reach; i++)
-    if (instance->reach[i] == owner) return true;
-  return false;
-}
-
-/* Refuses memory of the owner that another resource of the stack has from it. */
+/* Refuses memory of the owner that another resource of the stack has allocated. */
 static enum hipmm_status share_check_not_cut_up(const struct stack *stack, const struct instance *owner,
                                                 const void *ptr)
 {
   for (size_t i = 0; i < stack->graph->n_nodes; i++) {
     const struct instance *instance = &stack->instances[i];
-    if (!instance->created || !share_stands_on(instance, owner)) continue;
+    if (!instance->created || !instance_stands_on(instance, owner)) continue;
     if (!instance->resource.ops->covers(instance->resource.self, ptr)) continue;
     return error_set(HIPMM_E_POINTER,
                      "%p is in a chunk that %s cuts up, which can only be exported as a whole; allocate what is to be "
@@ -54,13 +47,13 @@ static enum hipmm_status share_check_not_cut_up(const struct stack *stack, const
   return HIPMM_OK;
 }
 
-/* The block is its allocator's alone: not of a resource that cuts up the owner's memory, in whatever stack. */
+/* Refuses a block of any resource that cuts up the owner's memory, in any stack. */
 static enum hipmm_status share_check_exportable(const struct hipmm_resource *resource, const struct instance *owner,
                                                 const void *ptr)
 {
   struct hipmm_block block;
   enum hipmm_status status = instance_find(instance_from(resource), ptr, &block);
-  if (status == HIPMM_E_NOT_SUPPORTED) status = HIPMM_OK; /* the owner knows */
+  if (status == HIPMM_E_NOT_SUPPORTED) status = HIPMM_OK; /* the owner can tell */
   for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack))
     if (!status) status = share_check_not_cut_up(stack, owner, ptr);
   return status;
@@ -72,7 +65,7 @@ enum hipmm_status hipmm_pool_export_pointer(struct hipmm_resource *resource, con
   const struct instance *owner = NULL;
   enum hipmm_status status = lifecycle_check_held(resource, ptr, "ptr");
   if (!status) status = lifecycle_check_held(resource, pointer_out, "pointer_out");
-  if (!status) status = share_sharing_below(resource, &owner);
+  if (!status) status = share_find_owner(resource, &owner);
   if (!status) status = share_check_exportable(resource, owner, ptr);
   return status ? status : owner->resource.ops->sharing->export_pointer(owner->resource.self, ptr, pointer_out);
 }
@@ -83,7 +76,7 @@ enum hipmm_status hipmm_pool_import_pointer(struct hipmm_resource *resource, con
   const struct instance *owner = NULL;
   enum hipmm_status status = lifecycle_check_held(resource, pointer, "pointer");
   if (!status) status = lifecycle_check_held(resource, ptr_out, "ptr_out");
-  if (!status) status = share_sharing_below(resource, &owner);
+  if (!status) status = share_find_owner(resource, &owner);
   return status ? status : owner->resource.ops->sharing->import_pointer(owner->resource.self, pointer, ptr_out);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* stack.c: builds the live resources of one device from a graph, bottom up, and takes them down again. No part of the
- * allocation path: once built, resources call their upstreams directly. */
+/* stack.c: builds the live resources of one device from a graph, bottom up, and destroys them. Not on the allocation path:
+ * resources call their upstreams directly. */
 #include "stack.h"
 #include "../base/cancel.h"
 #include "../base/log.h"
@@ -8,15 +8,13 @@
 #include "../base/units.h"
 #include "../runtime/hip.h"
 #include "instance_options.h"
-#include "instance_services.h"
-#include "locked_ops.h"
 #include "stream_registry.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Taking down ---- */
+/* ---- Destroying ---- */
 
 static void stack_destroy_instance(struct instance *instance)
 {
@@ -30,10 +28,10 @@ static void stack_destroy_instance(struct instance *instance)
     }
     plugin->destroy(instance->self);
   }
-  option_set_free_kept(instance);
+  instance_options_free_all(instance);
   free(instance->upstreams);
-  free(instance->needs);
-  free(instance->reach);
+  free(instance->dependencies);
+  free(instance->closure);
   free(instance->finders);
   block_map_close(&instance->block_map);
   pthread_mutex_destroy(&instance->setting);
@@ -42,33 +40,22 @@ static void stack_destroy_instance(struct instance *instance)
 
 static void stack_destroy(struct stack *stack)
 {
-  if (stack->is_listed) stack_unlist(stack);
+  stack_unlist(stack);
   int cancel = cancel_forbid();
   int previous = hip_enter_device(stack->device);
   for (size_t i = stack->graph->n_nodes; i-- > 0;) stack_destroy_instance(&stack->instances[i]);
   hip_leave_device(stack->device, previous);
   cancel_allow(cancel);
-  for (size_t i = 0; i < stack->outside.n; i++) stack_release(instance_from(stack->outside.resources[i])->stack);
-  free((void *)(uintptr_t)stack->outside.resources);
+  for (size_t i = 0; i < stack->external.n; i++) stack_release(instance_from(stack->external.resources[i])->stack);
+  free((void *)(uintptr_t)stack->external.resources);
   graph_release(stack->graph);
-  free(stack->name);
   free(stack->instances);
   free(stack);
 }
 
-void stack_retain(struct stack *stack)
-{
-  atomic_fetch_add_explicit(&stack->references, 1, memory_order_relaxed);
-}
-
-void stack_release(struct stack *stack)
-{
-  if (atomic_fetch_sub_explicit(&stack->references, 1, memory_order_acq_rel) == 1) stack_destroy(stack);
-}
-
 /* ---- Building ---- */
 
-/* The thread's record says what is wrong; the graph knows where. */
+/* The thread's error says what is wrong; adds where in the graph. */
 static enum hipmm_status stack_locate(const struct instance *instance, enum hipmm_status status)
 {
   const char *source = instance->stack->graph->source;
@@ -84,26 +71,20 @@ static enum hipmm_status stack_locate(const struct instance *instance, enum hipm
   return error_set_located(whole ? &located : &error);
 }
 
-static enum hipmm_status stack_find_free_bytes(struct instance *instance)
+static enum hipmm_status stack_fill_options(struct instance *instance)
 {
   size_t free_bytes = 0, total_bytes = 0;
+  struct diagnostics report = {.source = instance->stack->graph->source};
+  struct instance_options *set = NULL;
+  enum hipmm_status status = HIPMM_OK;
   int code = hip_table()->MemGetInfo(&free_bytes, &total_bytes);
   if (code) return stack_locate(instance, hip_refuse(instance->node->name, "hipMemGetInfo", code, 0));
   instance->free_bytes = free_bytes ? free_bytes : 1;
-  return HIPMM_OK;
-}
-
-static enum hipmm_status stack_fill_options(struct instance *instance)
-{
-  struct diagnostics report = {.source = instance->stack->graph->source};
-  struct instance_options *set = NULL;
-  enum hipmm_status status = stack_find_free_bytes(instance);
-  if (status) return status;
   if (!instance_options_new(instance, instance->node->object, instance->node->path, &report, &set))
     status = diagnostics_raise(&report);
   diagnostics_clear(&report);
   if (status) return status;
-  instance_options_keep(instance, set);
+  instance_options_add(instance, set);
   atomic_store(&instance->options, set);
   return HIPMM_OK;
 }
@@ -111,13 +92,13 @@ static enum hipmm_status stack_fill_options(struct instance *instance)
 static enum hipmm_status stack_find_upstreams(struct instance *instance)
 {
   const struct graph_node *node = instance->node;
-  const struct outside *outside = &instance->stack->outside;
-  instance->upstreams = calloc(node->n_upstreams + outside->n_upstreams + 1, sizeof *instance->upstreams);
+  const struct external *external = &instance->stack->external;
+  instance->upstreams = calloc(node->n_upstreams + external->n_upstreams + 1, sizeof *instance->upstreams);
   if (!instance->upstreams) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   for (size_t i = 0; i < node->n_upstreams; i++)
     instance->upstreams[instance->n_upstreams++] = &instance->stack->instances[node->upstreams[i]].resource;
-  for (size_t i = 0; i < outside->n_upstreams; i++)
-    instance->upstreams[instance->n_upstreams++] = outside->resources[i];
+  for (size_t i = 0; i < external->n_upstreams; i++)
+    instance->upstreams[instance->n_upstreams++] = external->resources[i];
   return HIPMM_OK;
 }
 
@@ -131,14 +112,14 @@ static enum hipmm_status stack_create_instance(struct instance *instance)
   if (status) return status;
   char nothing;
   void *self = &nothing;
-  error_set(HIPMM_OK, "%s", ""); /* so that what is there afterwards is the plugin's word */
+  error_set(HIPMM_OK, "%s", ""); /* a message that is set afterwards is the plugin's */
   status = plugin->create(&instance->services, atomic_load(&instance->options)->options, instance->upstreams,
                           instance->n_upstreams, &self);
   if (status && !*hipmm_last_error_message())
     error_set(status, "%s: its plugin failed to create it and gave no reason (%s)", node->name,
               hipmm_status_string(status));
   if (!status && self == &nothing)
-    status = error_set(HIPMM_E_PLUGIN, "%s: its plugin says that it is created, but gives no resource", node->name);
+    status = error_set(HIPMM_E_PLUGIN, "%s: its plugin reports success, but created no resource", node->name);
   if (status) return stack_locate(instance, status);
   instance->created = true;
   instance->self = self;
@@ -147,24 +128,19 @@ static enum hipmm_status stack_create_instance(struct instance *instance)
   return HIPMM_OK;
 }
 
-/* Marks the nodes that node `top` needs. Every node comes after its upstreams, so one pass downwards is enough. */
-static void stack_mark_reached(const struct graph *graph, int top, bool *reached)
-{
-  reached[top] = true;
-  for (int i = top; i >= 0; i--)
-    for (size_t u = 0; reached[i] && u < graph->nodes[i].n_references; u++)
-      reached[graph->nodes[i].references[u]] = true;
-}
-
+/* The top and what it needs. A node comes after its references, so one pass downwards finds them. */
 static enum hipmm_status stack_create_instances(struct stack *stack)
 {
+  const struct graph *graph = stack->graph;
   bool reached[GRAPH_MAX_NODES] = {false};
-  stack_mark_reached(stack->graph, stack->top, reached);
-  for (int i = 0; i <= stack->top; i++) {
-    enum hipmm_status status = reached[i] ? stack_create_instance(&stack->instances[i]) : HIPMM_OK;
-    if (status) return status;
-  }
-  return HIPMM_OK;
+  enum hipmm_status status = HIPMM_OK;
+  reached[stack->top] = true;
+  for (int i = stack->top; i >= 0; i--)
+    for (size_t u = 0; reached[i] && u < graph->nodes[i].n_references; u++)
+      reached[graph->nodes[i].references[u]] = true;
+  for (int i = 0; !status && i <= stack->top; i++)
+    if (reached[i]) status = stack_create_instance(&stack->instances[i]);
+  return status;
 }
 
 static struct stack *stack_new(struct graph *graph, int device, int top)
@@ -176,28 +152,29 @@ static struct stack *stack_new(struct graph *graph, int device, int top)
     free(instances);
     return NULL;
   }
-  *stack = (struct stack){.device = device, .top = top, .graph = graph, .instances = instances};
+  *stack = (struct stack){
+      .device = device, .top = top, .graph = graph, .instances = instances, .entry.destroy = stack_destroy};
   atomic_init(&stack->references, 1);
   graph_retain(graph);
   for (size_t i = 0; i < graph->n_nodes; i++) {
     instances[i].node = &graph->nodes[i];
     instances[i].stack = stack;
     block_map_open(&instances[i].block_map);
-    serial_open_lock(&instances[i].lock);
-    serial_open_lock(&instances[i].setting);
+    locked_ops_init_lock(&instances[i].lock);
+    locked_ops_init_lock(&instances[i].setting);
   }
   return stack;
 }
 
-static enum hipmm_status stack_adopt_outside(struct stack *stack, const struct outside *outside)
+static enum hipmm_status stack_adopt_external(struct stack *stack, const struct external *external)
 {
-  struct hipmm_resource **resources = calloc(outside->n + 1, sizeof *resources);
+  struct hipmm_resource **resources = calloc(external->n + 1, sizeof *resources);
   if (!resources) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
-  for (size_t i = 0; i < outside->n; i++) {
-    resources[i] = outside->resources[i];
+  for (size_t i = 0; i < external->n; i++) {
+    resources[i] = external->resources[i];
     stack_retain(instance_from(resources[i])->stack);
   }
-  stack->outside = (struct outside){resources, outside->n, outside->n_upstreams};
+  stack->external = (struct external){resources, external->n, external->n_upstreams, external->is_named};
   return HIPMM_OK;
 }
 
@@ -215,51 +192,56 @@ static enum hipmm_status stack_create_on_device(struct stack *stack)
       code ? error_set(hip_status(code), "device %d cannot be used: %s", stack->device, hip->GetErrorString(code))
            : stack_create_instances(stack);
   hip_leave_device(stack->device, previous);
-  if (!status) error_set_located(&before); /* what was tried in vain on the way to success is no news */
+  if (!status) error_set_located(&before); /* failures on the way to success are not reported */
   return status;
 }
 
-/* Takes the stack over, whatever comes of it. */
-static enum hipmm_status stack_finish(struct stack *stack, enum hipmm_status status, struct stack **stack_out)
+/* Lists the stack; a stack made in code gets its name. */
+static enum hipmm_status stack_enter_list(struct stack *stack, const struct external *external)
 {
+  if (!external) return stack_list(stack, NULL, false);
+  enum hipmm_status status = stack_adopt_external(stack, external);
+  if (!status) status = stack_list(stack, stack->graph->nodes[0].name, external->is_named);
+  return status ? status : graph_rename(stack->graph, stack->entry.name);
+}
+
+static void stack_retain_stream(void *stack, hipStream_t stream)
+{
+  stack_notify(stack, stream, STREAM_RETAINED);
+}
+
+enum hipmm_status stack_build(struct graph *graph, int device, int top, const struct external *external,
+                              struct stack **stack_out)
+{
+  struct stack *stack = stack_new(graph, device, top);
+  if (!stack) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   int cancel = cancel_forbid();
+  enum hipmm_status status = stack_enter_list(stack, external);
   if (!status) status = stack_create_on_device(stack);
+  if (!status) {
+    stack_show(stack); /* before the registry is read: a new stream is told to the stacks that are listed */
+    stream_registry_visit(device, stack_retain_stream, stack);
+  }
   cancel_allow(cancel);
   if (status) {
     stack_release(stack);
     return status;
   }
-  stack_show(stack);
-  cancel = cancel_forbid();
-  stream_registry_tell(stack);
-  cancel_allow(cancel);
-  log_line(HIPMM_LOG_DEBUG, NULL, "device %d: stack built, top is %s", stack->device,
-           stack->graph->nodes[stack->top].name);
+  log_line(HIPMM_LOG_DEBUG, NULL, "device %d: stack built, top is %s", device, graph->nodes[top].name);
   *stack_out = stack;
   return HIPMM_OK;
 }
 
-enum hipmm_status stack_build_from(struct graph *graph, int device, int top, struct stack **stack_out)
-{
-  struct stack *stack = stack_new(graph, device, top);
-  if (!stack) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
-  return stack_finish(stack, stack_list(stack, NULL, false), stack_out);
-}
+/* ---- Streams ---- */
 
-enum hipmm_status stack_build(struct graph *graph, int device, struct stack **stack_out)
+void stack_notify(const struct stack *stack, hipStream_t stream, enum stream_event event)
 {
-  return stack_build_from(graph, device, graph_top(graph, device), stack_out);
-}
-
-enum hipmm_status stack_build_over(struct graph *graph, int device, const struct outside *outside, bool is_named,
-                                   struct stack **stack_out)
-{
-  struct stack *stack = stack_new(graph, device, graph_top(graph, device));
-  if (!stack) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
-  enum hipmm_status status = stack_adopt_outside(stack, outside);
-  if (!status) status = stack_list(stack, graph->nodes[0].name, !is_named);
-  if (!status) status = graph_rename(graph, stack->name);
-  return stack_finish(stack, status, stack_out);
+  for (size_t i = stack->graph->n_nodes; i-- > 0;) {
+    const struct instance *instance = &stack->instances[i];
+    const struct hipmm_ops *ops = instance->resource.ops;
+    if (instance->created)
+      (event == STREAM_RETIRED ? ops->stream_retire : ops->stream_retain)(instance->resource.self, stream);
+  }
 }
 
 /* ---- Searching ---- */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* stream_registry.c: a hash table of stream handles. Looked at by stream.c and by every container that is given a stream,
- * so looking takes no lock: entries are never freed, only used again. Never calls HIP save to ask whether a stream
- * still is one. */
+/* stream_registry.c: a hash table of stream handles. Every container that is given a stream looks it up, so a lookup takes
+ * no lock: entries are never freed, but reused. Calls HIP only to ask whether a handle still is a stream. */
 #include "stream_registry.h"
 #include "../runtime/hip.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 enum { BUCKETS = 256 };
@@ -13,12 +13,12 @@ enum { BUCKETS = 256 };
 struct entry {
   hipStream_t _Atomic stream; /* NULL: unused */
   atomic_int device, owner;
-  atomic_uint_fast64_t number; /* of the stream; never given twice */
+  atomic_uint_fast64_t number; /* of the stream; never reused */
   struct entry *next;          /* constant once the entry is in its bucket */
 };
 
 static struct entry *_Atomic buckets[BUCKETS];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of changes */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for changes */
 
 static struct entry *_Atomic *stream_registry_bucket_of(hipStream_t stream)
 {
@@ -46,8 +46,7 @@ bool stream_registry_add(hipStream_t stream, int device, enum stream_owner owner
 {
   static uint64_t last_number;
   pthread_mutex_lock(&lock);
-  struct entry *entry =
-      stream_registry_find_entry(stream, stream); /* a runtime that started afresh gives handles out again */
+  struct entry *entry = stream_registry_find_entry(stream, stream); /* a runtime that was restarted reuses handles */
   if (!entry) entry = stream_registry_find_entry(stream, NULL);
   if (!entry) entry = stream_registry_new_entry(stream);
   if (entry) {
@@ -84,7 +83,7 @@ bool stream_registry_remove(hipStream_t stream, enum stream_owner owner)
   return is_found;
 }
 
-/* A runtime that started afresh has dropped its streams. */
+/* A runtime that was restarted has destroyed its streams. */
 static bool stream_registry_is_stream(hipStream_t stream)
 {
   int code = hip_table()->StreamQuery(stream);
@@ -92,21 +91,17 @@ static bool stream_registry_is_stream(hipStream_t stream)
   return code != HIPMM_HIP_ERROR_INVALID_HANDLE;
 }
 
-static void stream_registry_tell_entry(struct stack *stack, struct entry *entry)
-{
-  hipStream_t stream = atomic_load(&entry->stream);
-  if (!stream || atomic_load(&entry->device) != stack->device) return;
-  if (stream_registry_is_stream(stream))
-    stack_tell_stream(stack, stream, STREAM_RETAINED);
-  else
-    atomic_store(&entry->stream, NULL);
-}
-
-void stream_registry_tell(struct stack *stack)
+void stream_registry_visit(int device, void (*visit)(void *closure, hipStream_t stream), void *closure)
 {
   pthread_mutex_lock(&lock);
   for (size_t i = 0; i < BUCKETS; i++)
-    for (struct entry *entry = atomic_load(&buckets[i]); entry; entry = entry->next)
-      stream_registry_tell_entry(stack, entry);
+    for (struct entry *entry = atomic_load(&buckets[i]); entry; entry = entry->next) {
+      hipStream_t stream = atomic_load(&entry->stream);
+      if (!stream || atomic_load(&entry->device) != device) continue;
+      if (stream_registry_is_stream(stream))
+        visit(closure, stream);
+      else
+        atomic_store(&entry->stream, NULL);
+    }
   pthread_mutex_unlock(&lock);
 }

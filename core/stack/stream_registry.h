@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: MIT */
-/* stream_registry.h: the streams that hipmm made and has not destroyed yet, by handle. */
+/* stream_registry.h: the streams that hipmm created and has not destroyed yet, by handle. */
 #ifndef HIPMM_CORE_STACK_STREAM_REGISTRY_H
 #define HIPMM_CORE_STACK_STREAM_REGISTRY_H
 
-#include "stack.h"
+#include <hipmm/hipmm.h>
+
+#include <stdbool.h>
+#include <stdint.h>
 
 enum stream_owner { STREAM_OF_PROGRAM = 1, STREAM_OF_POOL };
 
 /* False when there is no host memory. */
 bool stream_registry_add(hipStream_t stream, int device, enum stream_owner owner);
 
-/* The owner and the device; 0 for a stream that hipmm did not make. Takes no lock. */
+/* The owner and the device; 0 for a stream that hipmm did not create. Takes no lock. */
 enum stream_owner stream_registry_find(hipStream_t stream, int *device_out);
 
-/* A number of the stream that no other stream ever has, though it may have the same handle; 0 for a stream that hipmm
- * did not make. Takes no lock. */
+/* A number that no other stream ever has, even one with the same handle; 0 for a stream that hipmm did not create. Takes
+ * no lock. */
 uint64_t stream_registry_number(hipStream_t stream);
 
-/* Strikes a stream of this owner out. False if there is none, so that of two threads one succeeds. */
+/* Removes a stream of this owner. False if there is none, so that of two threads one succeeds. */
 bool stream_registry_remove(hipStream_t stream, enum stream_owner owner);
 
-/* Tells a new stack, which stack_next() finds already, of the streams of its device: each is promised to last. None is
- * struck out meanwhile. */
-void stream_registry_tell(struct stack *stack);
+/* Calls `visit` for each stream of a device. None is removed meanwhile. */
+void stream_registry_visit(int device, void (*visit)(void *closure, hipStream_t stream), void *closure);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* device_info.c: what the runtime tells about its devices: memory, names, attributes, versions. Called by
- * applications; keeps nothing. */
+/* device_info.c: the devices of the runtime: memory, names, attributes, versions, and which one is current. Called by
+ * applications. Retains nothing. */
 #include "../base/error.h"
 #include "../base/lifecycle.h"
 #include "../runtime/hip.h"
@@ -96,4 +96,27 @@ enum hipmm_status hipmm_driver_version(int *version_out)
   if (code) return hip_refuse(NULL, "hipDriverGetVersion", code, 0);
   *version_out = version;
   return HIPMM_OK;
+}
+
+/* ---- The current device of the calling thread ---- */
+
+enum hipmm_status hipmm_device_set(int device)
+{
+  enum hipmm_status status = lifecycle_check_runtime();
+  if (!status) status = device_table_check(device);
+  int code = status ? 0 : hip_table()->SetDevice(device);
+  return code ? hip_refuse(NULL, "hipSetDevice", code, 0) : status;
+}
+
+enum hipmm_status hipmm_device_enter(int device, int *previous_out)
+{
+  enum hipmm_status status = lifecycle_check_runtime();
+  if (!status && !previous_out) status = error_set(HIPMM_E_ARGUMENT, "previous_out is NULL");
+  if (!status) status = device_table_check(device);
+  return status ? status : device_table_enter(device, previous_out);
+}
+
+enum hipmm_status hipmm_device_leave(int previous)
+{
+  return hipmm_device_set(previous);
 }

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* stream.c: streams: the public functions of hipmm/stream.h and those of hipmm.h that are about streams. Every stack of
- * a stream's device hears of a stream that lasts, and before it is destroyed; never touches a handle after that. */
+/* stream.c: the public functions on streams of hipmm/stream.h and hipmm.h. Every stack of the device of a stream is told
+ * when the stream is retained, and before it is destroyed. Never uses a handle after that. */
 #include "stream.h"
 #include "../base/error.h"
 #include "../base/lifecycle.h"
 #include "../runtime/hip.h"
 #include "../stack/device_table.h"
 
-/* ---- News ---- */
+/* ---- Events ---- */
 
-/* To every stack of the device: also to those that callers hold past hipmm_finalize(), or have beside the graph's. */
-static void stream_tell_all(int device, hipStream_t stream, enum stream_news news)
+/* Every stack of the device: also stacks that the program holds past hipmm_finalize(), or has made in code. */
+static void stream_notify_all(int device, hipStream_t stream, enum stream_event event)
 {
   for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack))
-    if (stack->device == device) stack_tell_stream(stack, stream, news);
+    if (stack->device == device) stack_notify(stack, stream, event);
 }
 
 enum hipmm_status hipmm_stream_retain(int device, hipStream_t stream)
@@ -22,7 +22,7 @@ enum hipmm_status hipmm_stream_retain(int device, hipStream_t stream)
   enum hipmm_status status = lifecycle_enter();
   if (status) return status;
   status = device_table_resource(device, &resource);
-  if (!status) stream_tell_all(device, stream, STREAM_RETAINED);
+  if (!status) stream_notify_all(device, stream, STREAM_RETAINED);
   lifecycle_leave();
   return status;
 }
@@ -31,7 +31,7 @@ enum hipmm_status hipmm_stream_retire(int device, hipStream_t stream)
 {
   enum hipmm_status status = lifecycle_check_runtime();
   if (!status) status = device_table_check(device);
-  if (!status) stream_tell_all(device, stream, STREAM_RETIRED);
+  if (!status) stream_notify_all(device, stream, STREAM_RETIRED);
   return status;
 }
 
@@ -53,7 +53,7 @@ static enum hipmm_status stream_refuse_handle(hipStream_t stream)
   return error_refuse(HIPMM_E_ARGUMENT, NULL, "{0:hex} is not a live stream", (uintptr_t)stream, 0, 0);
 }
 
-/* Of a stream that hipmm did not make. That the runtime cannot tell is for the caller to report. */
+/* The device of a stream that hipmm did not create. HIPMM_E_NOT_SUPPORTED: the runtime cannot tell; no error is set. */
 static enum hipmm_status stream_ask_device(hipStream_t stream, int *device_out)
 {
   const struct hipmm_hip *hip = hip_table();
@@ -71,7 +71,7 @@ enum hipmm_status stream_check(int device, hipStream_t stream)
   if (!stream_registry_find(stream, &owner_device)) {
     enum hipmm_status status = stream_ask_device(stream, &owner_device);
     if (status && status != HIPMM_E_NOT_SUPPORTED) return status;
-    if (status) return HIPMM_OK; /* nobody can tell */
+    if (status) return HIPMM_OK; /* the runtime cannot tell */
   }
   if (owner_device == device) return HIPMM_OK;
   return error_refuse(HIPMM_E_ARGUMENT, NULL, "stream {0:hex} is of device {1}, not of device {2}", (uintptr_t)stream,
@@ -103,7 +103,7 @@ enum hipmm_status stream_check_flags(unsigned flags)
                    flags);
 }
 
-enum hipmm_status stream_make(int device, unsigned flags, enum stream_owner owner, hipStream_t *stream_out)
+enum hipmm_status stream_create(int device, unsigned flags, enum stream_owner owner, hipStream_t *stream_out)
 {
   const struct hipmm_hip *hip = hip_table();
   hipStream_t stream = NULL;
@@ -117,12 +117,12 @@ enum hipmm_status stream_make(int device, unsigned flags, enum stream_owner owne
     hip->StreamDestroy(stream);
     return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   }
-  stream_tell_all(device, stream, STREAM_RETAINED);
+  stream_notify_all(device, stream, STREAM_RETAINED);
   *stream_out = stream;
   return HIPMM_OK;
 }
 
-/* A runtime that started afresh has destroyed it already. */
+/* A runtime that was restarted has destroyed the stream already. */
 static int stream_destroy_checked(hipStream_t stream)
 {
   int code = hip_table()->StreamDestroy(stream);
@@ -131,18 +131,18 @@ static int stream_destroy_checked(hipStream_t stream)
   return HIPMM_HIP_SUCCESS;
 }
 
-enum hipmm_status stream_unmake(hipStream_t stream, int device, enum stream_owner owner)
+enum hipmm_status stream_destroy(hipStream_t stream, int device, enum stream_owner owner)
 {
   if (!stream_registry_remove(stream, owner))
     return error_refuse(HIPMM_E_POINTER, NULL, "stream {0:hex} is not one that hipmm made and has not destroyed yet",
                         (uintptr_t)stream, 0, 0);
-  stream_tell_all(device, stream, STREAM_RETIRED);
+  stream_notify_all(device, stream, STREAM_RETIRED);
   int code = stream_destroy_checked(stream);
   if (!code) return HIPMM_OK;
   enum hipmm_status status = hip_refuse(NULL, "hipStreamDestroy", code, 0);
-  /* It lives on. The entry that was struck out is there to be used again. */
+  /* The stream lives on. Its entry is unused now, so that the registry needs no memory for it. */
   stream_registry_add(stream, device, owner);
-  stream_tell_all(device, stream, STREAM_RETAINED);
+  stream_notify_all(device, stream, STREAM_RETAINED);
   return status;
 }
 
@@ -151,7 +151,7 @@ enum hipmm_status hipmm_stream_create(int device, unsigned flags, hipStream_t *s
   enum hipmm_status status = lifecycle_check_argument(stream_out, "stream_out");
   if (!status) status = device_table_check(device);
   if (!status) status = stream_check_flags(flags);
-  return status ? status : stream_make(device, flags, STREAM_OF_PROGRAM, stream_out);
+  return status ? status : stream_create(device, flags, STREAM_OF_PROGRAM, stream_out);
 }
 
 enum hipmm_status hipmm_stream_destroy(hipStream_t stream)
@@ -162,7 +162,7 @@ enum hipmm_status hipmm_stream_destroy(hipStream_t stream)
   if (stream_is_by_name(stream)) return error_set(HIPMM_E_ARGUMENT, "a default stream cannot be destroyed");
   if (stream_registry_find(stream, &device) == STREAM_OF_POOL)
     return error_set(HIPMM_E_ARGUMENT, "the stream belongs to a pool; hipmm_stream_pool_destroy() destroys it");
-  return stream_unmake(stream, device, STREAM_OF_PROGRAM);
+  return stream_destroy(stream, device, STREAM_OF_PROGRAM);
 }
 
 /* ---- Order ---- */
@@ -202,14 +202,14 @@ enum hipmm_status hipmm_stream_query(int device, hipStream_t stream, int *done_o
   int code = hip_table()->StreamQuery(stream_for_hip(stream));
   hip_leave_device(device, previous);
   if (code == HIPMM_HIP_ERROR_NOT_READY)
-    hip_table()->GetLastError(); /* HIP keeps even this */
+    hip_table()->GetLastError(); /* HIP stores even this code */
   else if (code)
     return hip_refuse(NULL, "hipStreamQuery", code, 0);
   *done_out = code == HIPMM_HIP_SUCCESS;
   return HIPMM_OK;
 }
 
-/* An event on a stream of the device that is current. */
+/* Records an event on a stream of the current device. */
 static enum hipmm_status stream_record(hipStream_t stream, hipEvent_t *event_out)
 {
   const struct hipmm_hip *hip = hip_table();
@@ -242,7 +242,7 @@ enum hipmm_status stream_order(int device, hipStream_t stream, int other_device,
   hip_leave_device(other_device, previous);
   if (status) return status;
   status = stream_wait_for_event(device, stream, event);
-  /* What waits for it goes on waiting. A failure is worth a second try, since nobody comes after us who could. */
+  /* Streams that wait for the event go on waiting. A second try: no later code could destroy the event. */
   if (hip_table()->EventDestroy(event) && hip_table()->EventDestroy(event)) hip_table()->GetLastError();
   return status;
 }

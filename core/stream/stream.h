@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* stream.h: what the core does with streams, beside the public functions of hipmm/stream.h. */
+/* stream.h: the functions on streams that the core uses, beside the public ones of hipmm/stream.h. */
 #ifndef HIPMM_CORE_STREAM_STREAM_H
 #define HIPMM_CORE_STREAM_STREAM_H
 
@@ -7,23 +7,23 @@
 
 #include <hipmm/stream.h>
 
-/* HIPMM_E_ARGUMENT if the stream is known to be of another device, or to be none. Costs no HIP call for the default
- * streams and for those that hipmm made. */
+/* HIPMM_E_ARGUMENT if the stream is known to be of another device, or not to be a stream. No HIP call for the default
+ * streams and for streams that hipmm created. */
 enum hipmm_status stream_check(int device, hipStream_t stream);
 
-/* hipmm_stream_create() and _destroy() for both owners, and their check. */
+/* Create and destroy a stream for both owners; the check is of hipmm_stream_create(). */
 enum hipmm_status stream_check_flags(unsigned flags);
-enum hipmm_status stream_make(int device, unsigned flags, enum stream_owner owner, hipStream_t *stream_out);
-enum hipmm_status stream_unmake(hipStream_t stream, int device, enum stream_owner owner);
+enum hipmm_status stream_create(int device, unsigned flags, enum stream_owner owner, hipStream_t *stream_out);
+enum hipmm_status stream_destroy(hipStream_t stream, int device, enum stream_owner owner);
 
-/* Waits for a stream of a device that is current already. */
+/* Waits for a stream of the current device. */
 enum hipmm_status stream_wait_here(hipStream_t stream);
 
-/* Makes what `stream` is given from now on wait for what `other` has been given; nothing here waits. Both are known to
- * be of their devices. */
+/* Makes work that `stream` is given from now on wait for the work that `other` has been given. The calling thread does not
+ * wait. The caller has checked both streams. */
 enum hipmm_status stream_order(int device, hipStream_t stream, int other_device, hipStream_t other);
 
-/* The handle for HIP's functions: HIP before 6.2 knows the legacy stream by NULL alone. */
+/* The handle for functions of HIP, which before 6.2 names the legacy stream by NULL alone. */
 static inline hipStream_t stream_for_hip(hipStream_t stream)
 {
   return stream == HIPMM_LEGACY_STREAM ? NULL : stream;

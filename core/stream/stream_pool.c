@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* stream_pool.c: pools of streams. Called by applications. Getting a stream that is made already takes no lock. */
+/* stream_pool.c: pools of streams. Called by applications. Takes no lock to get a stream that exists already. */
 #include "../base/cancel.h"
 #include "../base/lifecycle.h"
 #include "../stack/device_table.h"
@@ -15,8 +15,8 @@ struct hipmm_stream_pool {
   unsigned flags;
   size_t size;
   atomic_size_t turn;
-  hipStream_t _Atomic *streams; /* NULL: not made yet */
-  pthread_mutex_t lock;         /* while one is being made */
+  hipStream_t _Atomic *streams; /* NULL: not created yet */
+  pthread_mutex_t lock;         /* taken to create a stream */
 };
 
 _Static_assert(sizeof(struct hipmm_stream_pool) <= HANDLE_OBJECT_BYTES, "struct hipmm_stream_pool");
@@ -52,14 +52,14 @@ enum hipmm_status hipmm_stream_pool_create(int device, size_t size, unsigned fla
   return HIPMM_OK;
 }
 
-/* The first failure; what could not be destroyed stays for another try. */
+/* The first failure. A stream that could not be destroyed stays for another try. */
 static enum hipmm_status stream_pool_destroy_streams(struct hipmm_stream_pool *pool)
 {
   enum hipmm_status first = HIPMM_OK;
   struct hipmm_error error = {.struct_size = sizeof error};
   for (size_t i = 0; i < pool->size; i++) {
     hipStream_t stream = atomic_load(&pool->streams[i]);
-    enum hipmm_status status = stream ? stream_unmake(stream, pool->device, STREAM_OF_POOL) : HIPMM_OK;
+    enum hipmm_status status = stream ? stream_destroy(stream, pool->device, STREAM_OF_POOL) : HIPMM_OK;
     if (!status) atomic_store(&pool->streams[i], NULL);
     if (!status || first) continue;
     first = status;
@@ -85,13 +85,14 @@ enum hipmm_status hipmm_stream_pool_destroy(struct hipmm_stream_pool *pool)
   return HIPMM_OK;
 }
 
-static enum hipmm_status stream_pool_make(struct hipmm_stream_pool *pool, size_t index, hipStream_t *stream_out)
+static enum hipmm_status stream_pool_create_stream(struct hipmm_stream_pool *pool, size_t index,
+                                                   hipStream_t *stream_out)
 {
   enum hipmm_status status = HIPMM_OK;
   int cancel = cancel_forbid();
   pthread_mutex_lock(&pool->lock);
   hipStream_t stream = atomic_load(&pool->streams[index]);
-  if (!stream) status = stream_make(pool->device, pool->flags, STREAM_OF_POOL, &stream);
+  if (!stream) status = stream_create(pool->device, pool->flags, STREAM_OF_POOL, &stream);
   if (!status) atomic_store_explicit(&pool->streams[index], stream, memory_order_release);
   pthread_mutex_unlock(&pool->lock);
   cancel_allow(cancel);
@@ -105,7 +106,7 @@ enum hipmm_status hipmm_stream_pool_get_at(struct hipmm_stream_pool *pool, size_
   if (!status && !stream_out) status = error_set(HIPMM_E_ARGUMENT, "stream_out is NULL");
   if (status) return status;
   hipStream_t stream = atomic_load_explicit(&pool->streams[index % pool->size], memory_order_acquire);
-  if (!stream) return stream_pool_make(pool, index % pool->size, stream_out);
+  if (!stream) return stream_pool_create_stream(pool, index % pool->size, stream_out);
   *stream_out = stream;
   return HIPMM_OK;
 }

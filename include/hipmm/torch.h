@@ -35,7 +35,11 @@ extern "C" {
 void *hipmm_torch_malloc(ssize_t bytes, int device, hipStream_t stream);
 
 /* Frees on the stream for which the block was allocated, after all work that was submitted to its recorded streams so
- * far; the calling thread does not wait for that work. A pointer that is not live here is logged and ignored. */
+ * far; the calling thread does not wait for that work. A pointer that is not live is logged and ignored.
+ *
+ * A block of hipmm_torch_malloc() must not be freed with hipmm_deallocate(): the private pools, the recorded streams and
+ * the memory fraction would not know. A private pool notices only where the block is not live any more when the pool
+ * would use it again; the pool then logs an error and takes another block. */
 void hipmm_torch_free(void *ptr, ssize_t bytes, int device, hipStream_t stream);
 
 /* Sets the function that is called with the reason before hipmm_torch_malloc() returns NULL for a failure; NULL: none.

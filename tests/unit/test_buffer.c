@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of core/container/buffer.c, core/container/buffer_memory.c and core/container/storage.c: contents through every change of size, on the stream
+/* Tests of core/container/buffer.c and storage.c: contents through every change of size, on the stream
  * and the device that is meant; what is refused; and what is left when a call fails. */
 #include "../support/both_schedulers.h"
 
@@ -457,7 +457,7 @@ static void refuses_what_is_no_buffer(void **state)
   for (size_t i = 0; i < 3; i++) {
     enum hipmm_status status = i ? HIPMM_E_POINTER : HIPMM_E_ARGUMENT;
     if (i) assert_status(hipmm_buffer_destroy(wrong[i]), status);
-    if (i) assert_message("it is no buffer, or was destroyed already");
+    if (i) assert_message("not a buffer, or already destroyed");
     assert_status(hipmm_buffer_resize(wrong[i], 10, NULL), status);
     assert_status(hipmm_buffer_reserve(wrong[i], 10, NULL), status);
     assert_status(hipmm_buffer_shrink_to_fit(wrong[i], NULL), status);

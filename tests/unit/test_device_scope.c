@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of core/stream/device_scope.c and core/stream/device_info.c: scopes that nest and restore, and what the runtime tells. */
+/* Tests of core/stream/device_info.c: scopes that nest and restore, and what the runtime tells. */
 #include "../support/both_schedulers.h"
 
 #include <limits.h>

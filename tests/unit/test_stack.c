@@ -187,7 +187,7 @@ static const struct failure failures[] = {
     {"has words for a resource that has none", "silently", HIPMM_E_LIMIT, "/stack/0",
      "<string>: /stack/0: fails: its plugin failed to create it and gave no reason (limit reached)"},
     {"refuses a resource that is created as nothing", "without_self", HIPMM_E_PLUGIN, "/stack/0",
-     "<string>: /stack/0: fails: its plugin says that it is created, but gives no resource"},
+     "<string>: /stack/0: fails: its plugin reports success, but created no resource"},
 };
 
 static void cannot_create(void **state)

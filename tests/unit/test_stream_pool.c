@@ -102,7 +102,7 @@ static void minds_its_arguments(void **state)
   assert_status(hipmm_stream_pool_get(pool, NULL), HIPMM_E_ARGUMENT);
   assert_ok(hipmm_stream_pool_destroy(pool));
   assert_status(hipmm_stream_pool_destroy(pool), HIPMM_E_POINTER);
-  assert_message("it is no stream pool, or was destroyed already");
+  assert_message("not a stream pool, or already destroyed");
   assert_status(hipmm_stream_pool_get(pool, &stream), HIPMM_E_POINTER);
   assert_int_equal(hipmm_stream_pool_size(pool), 0);
   assert_null(stream);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of core/framework/torch.c, torch_notes.c, torch_pools.c, framework.c and cupy.c: what PyTorch and CuPy call, over the
+/* Tests of core/framework/torch.c, torch_blocks.c, torch_pools.c, framework_device.c and cupy.c: what PyTorch and CuPy call, over the
  * software device. The stepped scheduler runs work as late as it can, in an order drawn from a seed. */
 #include "../support/fixture.h"
 
 #include <hipmm/torch.h>
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -494,6 +496,79 @@ static void a_pool_keeps_no_block_of_a_wrong_size(void **state)
   assert_int_equal(fixture_held_bytes(), 0);
 }
 
+/* ---- One block that is freed twice ---- */
+
+static void *twice;                /* the block of the round */
+static atomic_uint rounds, freers; /* the round, and how many threads have freed the block of a round */
+
+enum { ROUNDS = 3000, FREERS = 2 };
+
+static void *free_each_round(void *argument)
+{
+  (void)argument;
+  for (unsigned round = 1; round <= ROUNDS; round++) {
+    while (atomic_load(&rounds) < round) sched_yield();
+    hipmm_torch_free(twice, 512, 0, NULL);
+    atomic_fetch_add(&freers, 1);
+  }
+  return NULL;
+}
+
+/* The first free leaves the block with its pool, and the second is refused: neither reaches the resource. */
+static void a_pool_keeps_a_block_that_two_threads_free(void **state)
+{
+  (void)state;
+  unsigned lost = 0, moved = 0;
+  pthread_t threads[FREERS];
+  fixture_start(stack);
+  atomic_store(&rounds, 0);
+  atomic_store(&freers, 0);
+  hipmm_torch_begin_allocate_to_pool(0, one, NULL);
+  twice = torch_allocate(512, NULL);
+  for (int i = 0; i < FREERS; i++) assert_int_equal(pthread_create(&threads[i], NULL, free_each_round, NULL), 0);
+  for (unsigned round = 1; round <= ROUNDS; round++) {
+    atomic_fetch_add(&rounds, 1);
+    while (atomic_load(&freers) < FREERS * round) sched_yield();
+    lost += hipmm_torch_base_alloc(twice, NULL) != twice;
+    void *again = torch_allocate(512, NULL);
+    moved += again != twice;
+    twice = again;
+  }
+  for (int i = 0; i < FREERS; i++) pthread_join(threads[i], NULL);
+  assert_int_equal(lost, 0);
+  assert_int_equal(moved, 0);
+  assert_logged("was freed before");
+  hipmm_torch_free(twice, 512, 0, NULL);
+  hipmm_torch_release_pool(0, one);
+  hipmm_torch_reset();
+  assert_int_equal(fixture_held_bytes(), 0);
+}
+
+/* hipmm_deallocate() knows nothing of private pools; what it freed is the resource's to give out. */
+static void a_pool_gives_out_no_block_that_was_freed_past_it(void **state)
+{
+  (void)state;
+  struct hipmm_resource *resource;
+  void *next = NULL;
+  fixture_start(stack);
+  assert_ok(hipmm_get_device_resource(0, &resource));
+  hipmm_torch_begin_allocate_to_pool(0, one, NULL);
+  void *block = torch_allocate(512, NULL);
+  hipmm_torch_free(block, 512, 0, NULL);
+  assert_ok(hipmm_deallocate(resource, block, 512, NULL));
+  void *first = torch_allocate(512, NULL);
+  assert_logged("was freed by other means than hipmm_torch_free()");
+  assert_ok(hipmm_allocate(resource, 512, NULL, &next));
+  assert_ptr_not_equal(first, next);
+  assert_ok(hipmm_deallocate(resource, next, 512, NULL));
+  hipmm_torch_free(first, 512, 0, NULL);
+  assert_not_logged();
+  hipmm_torch_release_pool(0, one);
+  hipmm_resource_release(resource);
+  hipmm_torch_reset();
+  assert_int_equal(fixture_held_bytes(), 0);
+}
+
 /* Nor is it forgotten which further streams use a block. */
 static void a_wrong_size_leaves_the_streams_of_a_block(void **state)
 {
@@ -794,6 +869,8 @@ int main(int n_arguments, char **arguments)
       fixture_test(serves_threads),
       fixture_test(keeps_the_memory_of_a_graph),
       fixture_test(a_pool_keeps_no_block_of_a_wrong_size),
+      fixture_test(a_pool_keeps_a_block_that_two_threads_free),
+      fixture_test(a_pool_gives_out_no_block_that_was_freed_past_it),
       fixture_test(a_wrong_size_leaves_the_streams_of_a_block),
       fixture_test(frees_what_outlives_its_pool),
       fixture_test(allocates_for_the_pool_begun_last),

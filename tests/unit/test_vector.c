@@ -262,7 +262,7 @@ static void is_gone_once_it_is_destroyed(void **state)
     assert_int_equal(hipmm_vector_device(wrong[i]), -1);
   }
   assert_status(hipmm_vector_destroy(gone), HIPMM_E_POINTER);
-  assert_message("it is no vector, or was destroyed already");
+  assert_message("not a vector, or already destroyed");
 }
 
 int main(void)

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/* inspect.h: what the files that show live resources share: paths, values as JSON, and maps of memory. */
+#ifndef HIPMM_CORE_INSPECT_INSPECT_H
+#define HIPMM_CORE_INSPECT_INSPECT_H
+
+#include "../stack/stack.h"
+
+#include <jansson.h>
+
+/* ---- path.c: the paths by which programs name live resources, their values and options: "devices/0/pool/reserved_bytes",
+ * "created/pool.2/limit", "devices/0/held_bytes" ---- */
+
+/* The target of a path. */
+struct path {
+  struct stack *stack;       /* retained */
+  struct instance *instance; /* NULL: the device as a whole */
+  const char *name;          /* of the value or option: what follows the last slash of the path */
+};
+
+/* Finds all but the name, which need not exist. Only stacks that are built are found. */
+enum hipmm_status path_find(const char *path, struct path *target_out);
+void path_release(const struct path *target);
+
+/* Reads the value that the target names; `path`, by which it was found, is for messages. */
+enum hipmm_status path_read(const struct path *target, const char *path, int64_t *value_out);
+
+/* The path of an instance, without a slash at its end: "devices/0/pool". Empty for an instance that has no path: one that
+ * was built before hipmm_finalize(). Returns `buffer`. */
+const char *path_of(const struct instance *instance, char *buffer, size_t bytes);
+enum { PATH_BYTES = 160 };
+
+/* The values of a device as a whole, "held_bytes" and "peak_held_bytes", as rows like a plugin's. */
+extern const struct hipmm_feature path_device_values[];
+enum { PATH_DEVICE_VALUES = 2 };
+int64_t path_device_value(const struct stack *stack, size_t row);
+
+/* ---- values.c: values and options as JSON ---- */
+
+/* Writes a JSON value, which is taken over, as text; NULL stands for out of memory. The caller frees the text with
+ * hipmm_string_free(). */
+enum hipmm_status values_text(json_t *value, char **text_out);
+
+/* A value of an instance: a number, or null where the query failed. */
+json_t *values_value(const struct instance *instance, size_t row);
+
+/* An option in force: {"value", "default", "reloadable"}. */
+json_t *values_option(const struct instance *instance, const struct hipmm_option *row);
+
+/* A JSON string; "?" for text that is not valid UTF-8. */
+json_t *values_string(const char *text);
+
+/* ---- memory_map.c: what a resource shows of its memory (ops->visit), gathered and summed up ---- */
+
+/* Sums of extents; `states` by enum hipmm_extent_state. */
+struct memory_map_sum {
+  uint64_t bytes, blocks;
+};
+
+enum { EXTENT_STATES = HIPMM_EXTENT_CACHED + 1 };
+
+struct memory_map {
+  struct hipmm_extent *items;
+  size_t n, capacity;
+  bool is_short;          /* there was no host memory for all */
+  uint64_t movable_bytes; /* free bytes that serve a request as if they were contiguous */
+};
+
+/* Gathers the extents of an instance, sorted by address; free extents that touch are one. Free with memory_map_free(), also
+ * after a failure. */
+enum hipmm_status memory_map_gather(const struct instance *instance, struct memory_map *map_out);
+void memory_map_free(struct memory_map *map);
+
+/* Sorts them by stream, for sums per stream. */
+void memory_map_sort_by_stream(struct memory_map *map);
+
+void memory_map_sum(const struct memory_map *map, struct memory_map_sum states_out[EXTENT_STATES]);
+uint64_t memory_map_largest_free(const struct memory_map *map);
+
+/* Blocks that keep two free extents apart: the extents from number `first` on. If they were freed, `joined_bytes` would be
+ * contiguous. */
+struct memory_map_blocker {
+  size_t first, n;
+  uint64_t below_bytes, above_bytes, joined_bytes;
+};
+
+/* The blockers of the largest joined extents, the largest first; returns how many. The extents are sorted by address. */
+size_t memory_map_blockers(const struct memory_map *map, struct memory_map_blocker *blockers_out, size_t most);
+
+#endif

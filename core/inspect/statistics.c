@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* statistics.c: the public functions on statistics. Called by applications. Reads the values of the type `statistics` by
+ * name, in the order of struct hipmm_statistics. */
+#include "../base/error.h"
+#include "../base/lifecycle.h"
+#include "../stack/stack.h"
+
+#include <string.h>
+
+static const char *const statistics_values[] = {"current_bytes", "current_count", "peak_bytes",
+                                                "peak_count",    "total_bytes",   "total_count"};
+
+enum { STATISTICS_VALUES = sizeof statistics_values / sizeof *statistics_values };
+
+_Static_assert(sizeof(struct hipmm_statistics) == STATISTICS_VALUES * sizeof(int64_t), "struct hipmm_statistics");
+
+enum hipmm_status hipmm_statistics_get(struct hipmm_resource *resource, struct hipmm_statistics *statistics_out)
+{
+  int64_t values[STATISTICS_VALUES];
+  enum hipmm_status status = lifecycle_check_held(resource, statistics_out, "statistics_out");
+  for (size_t i = 0; !status && i < STATISTICS_VALUES; i++)
+    status = hipmm_resource_query(resource, statistics_values[i], &values[i]);
+  if (!status) memcpy(statistics_out, values, sizeof values);
+  return status;
+}
+
+enum hipmm_status hipmm_statistics_push(struct hipmm_resource *resource, struct hipmm_statistics *statistics_out)
+{
+  enum hipmm_status status = lifecycle_check_held(resource, resource, "resource");
+  return status ? status : resource_perform(resource, "push", (int64_t *)statistics_out, STATISTICS_VALUES);
+}
+
+enum hipmm_status hipmm_statistics_pop(struct hipmm_resource *resource, struct hipmm_statistics *statistics_out)
+{
+  enum hipmm_status status = lifecycle_check_held(resource, resource, "resource");
+  return status ? status : resource_perform(resource, "pop", (int64_t *)statistics_out, STATISTICS_VALUES);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* instance.h: a live resource: what callers and plugins see, and what the core knows about it. */
+#ifndef HIPMM_CORE_STACK_INSTANCE_H
+#define HIPMM_CORE_STACK_INSTANCE_H
+
+#include "../base/block_map.h"
+#include "../graph/graph.h"
+
+#include <stdatomic.h>
+
+struct stack;
+
+struct instance {
+  struct hipmm_resource resource; /* first: the public handle is the instance's address */
+  struct hipmm_services services;
+  const struct graph_node *node;
+  struct stack *stack;
+  atomic_uint references;                   /* the references to the stack that the program holds by this resource */
+  struct block_map block_map;               /* of a source */
+  struct instance_options *_Atomic options; /* instance_options.h: in force */
+  struct instance_options *all_options;     /* that were ever in force, the newest first */
+  void *options_by_text;                    /* instance_options.c: the same in a search tree */
+  uint64_t free_bytes;                      /* what percentages in its options are of */
+  void *self;                               /* the plugin's, as create gave it */
+  bool created;                             /* create succeeded, destroy is owed */
+  pthread_mutex_t setting;                  /* inspect/settings.c: an option is being set */
+  pthread_mutex_t lock;                     /* locked_ops.c: for a plugin that is not thread-safe */
+  int cancel;                               /* locked_ops.c: for cancel_allow(), of the thread that has the lock */
+  struct hipmm_resource **upstreams;
+  size_t n_upstreams;
+
+  uint64_t number; /* in the order of creation, among all stacks: higher than the number of each dependency */
+  unsigned depth;  /* longest way down to a source, itself included */
+  struct instance **dependencies; /* its upstreams, then the resources that its options name */
+  size_t n_dependencies;
+  struct instance **closure; /* itself and all below it, each once, every one before its dependencies */
+  size_t n_closure;
+  struct instance **finders; /* asked for a block that this instance does not know: of `closure`, in its order */
+  size_t n_finders;
+};
+
+/* The instance behind a public handle. */
+static inline struct instance *instance_from(const struct hipmm_resource *resource)
+{
+  return (struct instance *)(uintptr_t)resource;
+}
+
+/* Fills dependencies, depth, closure and finders of an instance whose upstreams are known, all of which exist. */
+enum hipmm_status instance_link(struct instance *instance);
+
+/* The live block at `ptr`, asked of this instance and those below it, each once, and of an instance before its
+ * dependencies; HIPMM_E_NOT_SUPPORTED when none can tell. */
+enum hipmm_status instance_find(const struct instance *instance, const void *ptr, struct hipmm_block *block_out);
+enum hipmm_status instance_find_below(const struct instance *instance, const void *ptr, struct hipmm_block *block_out);
+
+/* Whether `below` is in the closure of `instance`, and another instance. */
+bool instance_stands_on(const struct instance *instance, const struct instance *below);
+
+/* See services->is_kept_below, and services->may_cut_up. */
+bool instance_is_kept_below(const struct instance *instance);
+bool instance_may_cut_up(const struct instance *other, const struct instance *instance);
+
+/* The nearest instance, from this one down, whose table of values (or actions) has `name`, and its row; NULL if
+ * none. */
+const struct instance *instance_with_value(const struct instance *instance, const char *name, size_t *row_out);
+const struct instance *instance_with_action(const struct instance *instance, const char *name, size_t *row_out);
+
+/* ---- instance_services.c ---- */
+
+/* Fills the instance's table of services; its node and stack are known, and the runtime is open. */
+void instance_services_fill(struct instance *instance);
+
+/* Whether the program orders its copies between devices itself: for instances that the calling thread creates until the
+ * next call. Initially it does not. */
+void instance_services_set_order(bool copies_are_ordered);
+
+/* ---- locked_ops.c: one thread at a time for a resource whose plugin is not thread-safe ---- */
+
+/* Initialises a lock that refuses the thread that has it with EDEADLK. */
+void locked_ops_init_lock(pthread_mutex_t *lock);
+
+/* Ops whose `self` is the instance; they call the plugin's ops under the instance's lock. A thread that has the lock is
+ * refused with HIPMM_E_STATE. */
+extern const struct hipmm_ops locked_ops;
+
+#endif

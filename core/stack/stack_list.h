@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* stack_list.h: all live stacks of the process, and the references to them. */
+#ifndef HIPMM_CORE_STACK_STACK_LIST_H
+#define HIPMM_CORE_STACK_STACK_LIST_H
+
+#include <hipmm/hipmm.h>
+
+#include <stdbool.h>
+
+struct stack;
+
+/* The part of a stack that is stack_list.c's own. */
+struct stack_entry {
+  void (*destroy)(struct stack *stack); /* called without the last reference; calls stack_unlist() */
+  char *name;                           /* of a stack made in code; NULL: the device's own, from the graph */
+  bool is_listed, is_ready;             /* is_ready: built, and may be visited */
+  struct stack *next, *previous;
+  unsigned long number;         /* of a name such as "pool.2"; 0: none */
+  struct stack *lower, *higher; /* the stacks whose names differ only in the number, in its order */
+};
+
+void stack_retain(struct stack *stack);
+void stack_release(struct stack *stack);
+
+/* Lists a stack that is about to be built: visible to stack_next() once stack_show() was called. A stack made in code
+ * needs a name of its own among them: `name`, or if that is taken and not `must_be_free` "name.2", "name.3", …
+ * HIPMM_E_ARGUMENT if it is taken. NULL: the device's own stack. */
+enum hipmm_status stack_list(struct stack *stack, const char *name, bool must_be_free);
+void stack_show(struct stack *stack);
+
+/* Nothing for a stack that is not listed. */
+void stack_unlist(struct stack *stack);
+
+/* The stack listed after `stack` (NULL: the first), retained; `stack` is released. NULL after the last. Stacks that are
+ * being destroyed are passed over. */
+struct stack *stack_next(struct stack *stack);
+
+/* The stack made in code that has this name, retained; NULL if there is none, or it is not built yet. */
+struct stack *stack_named(const char *name);
+
+#endif
