@@ -54,18 +54,19 @@ static bool devices_named_is_of(const struct graph *graph, int node, const char 
 
 static void devices_open_named_kind(struct served_device *served, enum kind kind, const char *const *types)
 {
-  static atomic_bool said[KIND_COUNT];
+  static atomic_bool is_written[KIND_COUNT];
   struct stack *own = served->kinds[KIND_DEVICE].stack, *stack = own;
   int node = graph_find(own->graph, kind_name(kind));
   if (node < 0) return;
   if (!devices_named_is_of(own->graph, node, types)) {
     message_write_once(
-        &said[kind], "%s: %s: the resources below do not give %s memory; the program gets such memory from the runtime",
+        &is_written[kind],
+        "%s: %s: the resources below do not give %s memory; the program gets such memory from the runtime",
         own->graph->source, own->graph->nodes[node].path, kind_name(kind));
     return;
   }
   if (!own->instances[node].created && stack_build(own->graph, served->device, node, NULL, &stack)) {
-    message_write_once(&said[kind], "%s; the program gets %s memory from the runtime", hipmm_last_error_message(),
+    message_write_once(&is_written[kind], "%s; the program gets %s memory from the runtime", hipmm_last_error_message(),
                        kind_name(kind));
     return;
   }

@@ -62,9 +62,9 @@ int failure_set(enum family family, int code)
 static int failure_find_last(enum hook hook, bool clear)
 {
   enum family family = hook_family(hook);
-  int ours = reentry_error(family), real = failure_call(hook);
-  if (clear || real) reentry_set_error(family, 0);
-  return real ? real : ours;
+  int ours = reentry_error(family), next = failure_call(hook);
+  if (clear || next) reentry_set_error(family, 0);
+  return next ? next : ours;
 }
 
 int failure_last(enum hook hook, bool clear)
@@ -92,7 +92,7 @@ static int failure_code(const struct hipmm_error *error)
 
 int failure_of_hipmm(enum hook hook, size_t bytes)
 {
-  static atomic_bool said;
+  static atomic_bool is_written;
   struct hipmm_error error = {.struct_size = sizeof error};
   char text[2300], size[40], of[48] = "";
   hipmm_last_error(&error);
@@ -100,7 +100,7 @@ int failure_of_hipmm(enum hook hook, size_t bytes)
   snprintf(text, sizeof text, "%s%s: %s", hook_name(hook), of, error.message);
   failure_record_first(text);
   int code = failure_code(&error);
-  if (code != HIPMM_HIP_ERROR_OUT_OF_MEMORY) message_write_once(&said, "%s", text);
+  if (code != HIPMM_HIP_ERROR_OUT_OF_MEMORY) message_write_once(&is_written, "%s", text);
   return failure_set(hook_family(hook), code ? code : ERROR_UNKNOWN);
 }
 
@@ -114,7 +114,7 @@ int failure_of_call(enum hook hook, int code)
 
 int failure_refuse(enum hook hook, int code, const char *format, ...)
 {
-  static atomic_bool said[HOOK_COUNT];
+  static atomic_bool is_written[HOOK_COUNT];
   char text[1000];
   int used = snprintf(text, sizeof text, "%s: ", hook_name(hook));
   va_list arguments;
@@ -122,6 +122,6 @@ int failure_refuse(enum hook hook, int code, const char *format, ...)
   vsnprintf(text + used, sizeof text - (size_t)used, format, arguments);
   va_end(arguments);
   failure_record_first(text);
-  message_write_once(&said[hook], "%s", text);
+  message_write_once(&is_written[hook], "%s", text);
   return failure_set(hook_family(hook), code);
 }

@@ -72,13 +72,13 @@ static const char *init_file_of(next_function function)
 static bool init_library_fits(enum family family, char *why, size_t bytes)
 {
   bool is_hip = family == FAMILY_HIP;
-  next_function real = next_find(is_hip ? HOOK_hipMalloc : HOOK_cudaMalloc), ours;
+  next_function next = next_find(is_hip ? HOOK_hipMalloc : HOOK_cudaMalloc), ours;
   void *address = hip_symbol("hipMalloc");
   memcpy(&ours, &address, sizeof ours);
-  bool fits = is_hip ? real == ours : !strcmp(hip_name(), "nvidia") || strchr(hip_name(), '/');
+  bool fits = is_hip ? next == ours : !strcmp(hip_name(), "nvidia") || strchr(hip_name(), '/');
   if (!fits)
     snprintf(why, bytes, "the program's %s functions are those of %.500s, which is not hipmm's runtime %.500s",
-             is_hip ? "HIP" : "CUDA", init_file_of(real), hip_name());
+             is_hip ? "HIP" : "CUDA", init_file_of(next), hip_name());
   return fits;
 }
 

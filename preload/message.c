@@ -27,9 +27,9 @@ void message_write(const char *format, ...)
   va_end(arguments);
 }
 
-void message_write_once(atomic_bool *said, const char *format, ...)
+void message_write_once(atomic_bool *is_written, const char *format, ...)
 {
-  if (atomic_exchange(said, true)) return;
+  if (atomic_exchange(is_written, true)) return;
   va_list arguments;
   va_start(arguments, format);
   message_write_arguments(format, arguments);

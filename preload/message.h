@@ -11,6 +11,6 @@
 void message_write(const char *format, ...) HIPMM_PRINTF(1, 2);
 
 /* The same, but only the first time that it is called with this flag, which starts as false. */
-void message_write_once(atomic_bool *said, const char *format, ...) HIPMM_PRINTF(2, 3);
+void message_write_once(atomic_bool *is_written, const char *format, ...) HIPMM_PRINTF(2, 3);
 
 #endif

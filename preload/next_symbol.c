@@ -60,10 +60,10 @@ static int next_symbol_refuse_missing(void)
 
 next_function next_function_of(enum hook hook)
 {
-  static atomic_bool said[HOOK_COUNT];
+  static atomic_bool is_written[HOOK_COUNT];
   next_function function = next_find(hook);
   if (function) return function;
-  message_write_once(&said[hook],
+  message_write_once(&is_written[hook],
                      "%s: no library of this process has this function besides hipmm, so the call is refused",
                      hook_name(hook));
   return (next_function)next_symbol_refuse_missing;
@@ -74,9 +74,9 @@ next_function next_function_of(enum hook hook)
 bool next_recurses(enum hook hook)
 {
   enum { DEPTH_MOST = 32 };
-  static atomic_bool said;
+  static atomic_bool is_written;
   if (reentry_depth() <= DEPTH_MOST) return false;
-  message_write_once(&said,
+  message_write_once(&is_written,
                      "%s: the runtime's own function calls itself through this one without end; hipmm cannot stand "
                      "in front of this runtime",
                      hook_name(hook));

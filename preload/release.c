@@ -182,14 +182,15 @@ static void release_everything(void)
 
 int release_reset_device(enum hook hook)
 {
-  static atomic_bool said;
+  static atomic_bool is_written;
   bool is_outermost = reentry_enter();
   int served = is_outermost && init_was_ready() && !init_is_forked() ? devices_count_served() : 0;
   int device = next_current_device(hook_family(hook));
   bool is_alone = served == 1 && devices_if_served(device);
   if (is_alone) release_everything();
   if (served > 1)
-    message_write_once(&said, "%s: hipmm serves %d devices, so the memory of this one stays until the program ends",
+    message_write_once(&is_written,
+                       "%s: hipmm serves %d devices, so the memory of this one stays until the program ends",
                        hook_name(hook), served);
   int code = served > 1 ? streams_synchronize_devices() : next_void(hook);
   if (is_outermost && !code) peers_reset(hook_family(hook), device, served <= 1);

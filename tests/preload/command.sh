@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# hipmm run itself: what it is given, programs that it cannot serve, graphs that are wrong, other processes, and what the
-# preload object exports.
+# hipmm run itself: its arguments, programs that it cannot serve, graphs that are wrong, other processes, and the exports
+# of the preload object.
 . "${top_srcdir:?set it to the source folder}/tests/cmd/common.sh"
 . "$top_srcdir/tests/preload/common.sh"
 program=program
@@ -44,7 +44,7 @@ says_once "^hipmm: the report cannot be written: $work/pipe: it is a pipe that n
 "$hipmm" run --report=/dev/stderr -- true 2>&1 >/dev/null | grep -q '^hipmm: report of true, ' ||
   fail "--report=/dev/stderr does not report into a pipe"
 
-# The program's words and status are its own.
+# The program gets its arguments, and its exit status is returned.
 run 3 run --config pool.json sh -c 'exit 3'
 run 0 run --config pool.json -- printf '%s.' --report --config -- x
 [ "$(cat "$work/out")" = '--report.--config.--.x.' ] || fail "the program's words are others: $(cat "$work/out")"
@@ -55,7 +55,7 @@ chmod +x script
 run 0 run -- ./script one
 prints '^script one$'
 
-# A program that is not served: it says so, or does not run.
+# A program that is not served: a message says so, or it does not run.
 run 0 run --report=report -- true
 grep -q '^  no call came through hipmm: ' report || fail "the report says nothing of a program that calls nothing"
 if ${CC:-cc} -static -x c -o static - 2>"$work/err" <<'END'
@@ -100,7 +100,7 @@ run 2 run --strict --config large.json -- "$here/program" unready
 says '^hipmm: device 0: .*; program is stopped, since it is to run --strict$'
 unset HIPMM_SOFTWARE
 
-# Without `hipmm run`, by LD_PRELOAD alone, everything works as well; and what is wrong is said in one line.
+# Without `hipmm run`, by LD_PRELOAD alone, everything works as well; one line says what is wrong.
 object=$top_builddir/preload/.libs/preload.so
 if [ -z "${SANITIZER_FLAGS-}" ]; then
   for graph in pool wrong; do
@@ -112,7 +112,7 @@ if [ -z "${SANITIZER_FLAGS-}" ]; then
   says_once "^hipmm: the program's HIP functions are those of .*libamdhip64.so.5, which is not hipmm's runtime software; "
 fi
 
-# AMD's runtime, or what bears its name, is the program's own; by its name or by its path.
+# AMD's runtime, or a library of that name, is the program's own; chosen by its name or by its path.
 LD_LIBRARY_PATH=$real_libraries
 export LD_LIBRARY_PATH
 options='--config pool.json'
@@ -131,7 +131,7 @@ says_once "growth segments: ROCm's virtual memory is known to lose"
 HIPMM_RUNTIME=software
 unset LD_LIBRARY_PATH
 
-# A runtime that finds its own functions through us is not called for ever.
+# A runtime that calls its own functions through the hooks is not called without end.
 cat >own.c <<'END'
 int hipMalloc(void **ptr, unsigned long bytes);
 int hipFree(void *ptr);
@@ -166,7 +166,7 @@ if ${CC:-cc} -shared -fPIC -o libown.so own.c && ${CC:-cc} -o caller caller.c ./
   done
 fi
 
-# What nobody asked for is said.
+# A message says when the software device was chosen automatically.
 unset HIPMM_RUNTIME
 options='--config pool.json'
 good memory
@@ -177,7 +177,7 @@ fi
 HIPMM_RUNTIME=software
 export HIPMM_RUNTIME
 
-# Folders: names are found from where the program was started.
+# Folders: file names are relative to the folder where the program was started.
 mkdir -p elsewhere
 cp pool.json hipmm.json
 echo '{ "stack": ["nothing"] }' >elsewhere/hipmm.json
@@ -186,7 +186,7 @@ HIPMM_PLUGIN_PATH=$relative run 0 run --strict --report=report -- sh -c 'cd else
 [ ! -s "$work/err" ] || fail "a program that changes its folder: $(cat "$work/err")"
 grep -q '^  hipMalloc  *10  *0  *0$' report || fail "a program that changes its folder is not served"
 
-# Processes: each that calls something reports.
+# Processes: each that calls a hook writes a report.
 run 0 run --config pool.json --report=report -- sh -c '"$0" memory; "$0" threads & wait' "$here/program"
 [ "$(grep -c '^hipmm: report of program, ' report)" = 2 ] || fail "not two reports of two processes"
 run 0 run --config pool.json --report -- "$here/program" leak
@@ -195,12 +195,12 @@ echo 'old' >report
 run 0 run --config pool.json --report=report -- "$here/program" leak
 grep -q old report && fail "the report is added to an old one"
 
-# What comes before us stays.
+# Other preloaded libraries stay.
 printf 'int other(void) { return 1; }\n' | ${CC:-cc} -shared -fPIC -x c -o other.so -
 LD_PRELOAD=$work/other.so run 0 run --config pool.json -- sh -c 'echo "$LD_PRELOAD"'
 prints "preload.so:.*software.so:$work/other.so\$"
 
-# The object exports what is declared, and nothing else.
+# The object exports the declared functions, and nothing else.
 ${NM:-nm} -D -P --defined-only "$object" | awk '$2 != "A" { print $1 }' | sort >exported
 sed -n 's/^int \([a-zA-Z0-9_]*\)(.*/\1/p' "$top_srcdir/preload/exports.h" | sort >declared
 diff declared exported || fail "what is exported is not what is declared"

@@ -7,15 +7,15 @@ here=$top_builddir/tests/preload
 unset LD_PRELOAD HIPMM_RUN_REPORT HIPMM_RUN_STRICT HIPMM_RUN_PID HIPMM_SOFTWARE
 HIPMM_RUNTIME=software
 export HIPMM_RUNTIME
-# The sanitizer's library comes after ours when programs are linked with it; and what the loader's memory is, nobody frees.
+# The sanitizer's library comes after preload.so in programs that are linked to it; and memory of the loader is never freed.
 ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0:detect_leaks=0
 export ASAN_OPTIONS
 
-# good SCENARIO...: each runs well under `hipmm run $options`, its report in $work/report
+# good SCENARIO...: each succeeds under `hipmm run $options`, its report in $work/report
 good() {
   for scenario in "$@"; do
     rm -f "$work/report"
-    # shellcheck disable=SC2086 # words are words
+    # shellcheck disable=SC2086 # several words
     timeout 120 "$hipmm" run $options --report="$work/report" -- "$here/$program" "$scenario" \
       >"$work/out" 2>"$work/err" </dev/null
     got=$?
@@ -50,7 +50,7 @@ says_once() {
   }
 }
 
-# silent: nothing was said
+# silent: standard error is empty
 silent() {
   [ ! -s "$work/err" ] || {
     fail "$scenario: something is on standard error"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cuda.c: a CUDA program that knows nothing of hipmm; as program.c, over the stand-in for CUDA's runtime. */
+/* cuda.c: a CUDA program that knows nothing of hipmm, like program.c, over the fake runtime of cudart.c. */
 #include "cudart.h"
 #include "scenario.h"
 
@@ -48,12 +48,34 @@ static void use_memory(void)
     fill(ordered, i + 1, 64 * KIB, stream);
     GOOD(cudaFree(memory));
     GOOD(cudaFreeAsync(ordered, stream));
-    GOOD(cudaMallocAsync_ptsz(&ordered, 32 * KIB, NULL)); /* stream 0 means the thread's own */
+    GOOD(cudaMallocAsync_ptsz(&ordered, 32 * KIB, NULL)); /* stream 0 is the thread's own default stream */
     fill(ordered, i + 2, 32 * KIB, (cudaStream_t)2);
     GOOD(cudaFreeAsync_ptsz(ordered, NULL));
   }
   GOOD(cudaStreamDestroy(other));
   GOOD(cudaStreamDestroy(stream));
+}
+
+static uint64_t reserved_bytes(cudaMemPool_t pool)
+{
+  enum { RESERVED_CURRENT = 5 };
+  uint64_t bytes = 0;
+  GOOD(cudaMemPoolGetAttribute(pool, RESERVED_CURRENT, &bytes));
+  return bytes;
+}
+
+/* Memory that the program has freed is reserved by the stack, if it is at all, until the pool is trimmed. */
+static void trim(cudaMemPool_t pool)
+{
+  enum { BYTES = 8 * KIB * KIB };
+  void *memory;
+  GOOD(cudaMallocFromPoolAsync(&memory, BYTES, pool, NULL));
+  uint64_t most = reserved_bytes(pool);
+  CHECK(most >= BYTES);
+  GOOD(cudaFreeAsync(memory, NULL));
+  GOOD(cudaDeviceSynchronize());
+  GOOD(cudaMemPoolTrimTo(pool, 0));
+  CHECK(reserved_bytes(pool) <= most - BYTES);
 }
 
 static void use_pools(void)
@@ -73,11 +95,12 @@ static void use_pools(void)
   GOOD(cudaDeviceGetMemPool(&pool, 0));
   GOOD(cudaMallocFromPoolAsync(&memory, KIB, pool, NULL));
   GOOD(cudaFreeAsync(memory, NULL));
+  trim(pool);
   EXPECT(INVALID, cudaMallocFromPoolAsync(&memory, KIB, NULL, NULL));
   EXPECT(INVALID, cudaGetLastError());
 }
 
-/* What is allocated in a capture is the graph's, and what is freed in one must be the graph's. */
+/* Memory allocated in a capture belongs to the graph, and a capture can only free memory of its graph. */
 static void use_capture(void)
 {
   cudaStream_t stream;
@@ -136,7 +159,7 @@ static void reset(void)
   }
 }
 
-/* There is one device: what the runtime says of itself arrives. */
+/* There is one device: the runtime's errors reach the program. */
 static void use_peers(void)
 {
   EXPECT(NO_SUCH_DEVICE, cudaDeviceEnablePeerAccess(1, 0));

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# hipmm run with a CUDA program. Its runtime is a stand-in on the software device, which hipmm gets as a runtime by path.
+# hipmm run with a CUDA program. Its runtime is a fake over the software device, which hipmm uses as a runtime by path.
 . "${top_srcdir:?set it to the source folder}/tests/cmd/common.sh"
 . "$top_srcdir/tests/preload/common.sh"
 program=cuda
@@ -29,7 +29,7 @@ for graph in device pool; do
   says_once '^hipmm: cudaFreeAsync: 0x[0-9a-f]* was not allocated in the capture that is to free it$'
   good pools
   silent
-  reports cudaMallocFromPoolAsync 3 1 0
+  reports cudaMallocFromPoolAsync 4 1 0
   reports cudaMallocFromPoolAsync_ptsz 1 0 0
   good reset peers
   silent
@@ -52,7 +52,7 @@ reports cudaIpcGetMemHandle 1 0 1
 reports cudaMemPoolExportPointer 1 0 1
 says_once '^hipmm: cudaFree: 0x[0-9a-f]* was freed before$'
 
-# A runtime that a library brings, opened where nobody else sees it.
+# The runtime comes with a library that is opened with RTLD_LOCAL.
 options='--config pool.json'
 program=opener
 "$hipmm" run --config pool.json --report=report -- "$here/opener" "$here/.libs/opened.so" >"$work/out" 2>"$work/err" ||
@@ -62,7 +62,7 @@ reports cudaMalloc 1 0 0
 reports cudaFree 1 0 0
 tells '^    peak requested   4 KiB (4096 bytes)$'
 
-# Memory of another runtime than the program's is of no use to it: it goes without hipmm, and says so.
+# The program cannot use memory of another runtime than its own: it runs without hipmm, and a message says so.
 program=cuda
 real=$HIPMM_RUNTIME
 HIPMM_RUNTIME=software

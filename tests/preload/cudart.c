@@ -97,7 +97,7 @@ int cudaFreeHost(void *ptr)
   return function(ptr);
 }
 
-/* ---- Questions ---- */
+/* ---- Queries ---- */
 
 int cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
 {
@@ -171,6 +171,18 @@ int cudaMemPoolCreate(cudaMemPool_t *pool, const void *props)
 {
   int (*function)(cudaMemPool_t *, const void *) = function_called("hipMemPoolCreate");
   return function(pool, props);
+}
+
+int cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep_bytes)
+{
+  int (*function)(cudaMemPool_t, size_t) = function_called("hipMemPoolTrimTo");
+  return function(pool, keep_bytes);
+}
+
+int cudaMemPoolGetAttribute(cudaMemPool_t pool, int attribute, void *value)
+{
+  int (*function)(cudaMemPool_t, int, void *) = function_called("hipMemPoolGetAttribute");
+  return function(pool, attribute, value);
 }
 
 int cudaMemPoolDestroy(cudaMemPool_t pool)

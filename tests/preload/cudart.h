@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cudart.h: what is needed of CUDA's runtime API, declared as C has it, for machines without CUDA. */
+/* cudart.h: the functions of CUDA's runtime API that the tests need, for machines without CUDA's headers. */
 #ifndef HIPMM_TESTS_PRELOAD_CUDART_H
 #define HIPMM_TESTS_PRELOAD_CUDART_H
 
@@ -34,6 +34,8 @@ int cudaDeviceEnablePeerAccess(int peer, unsigned flags);
 int cudaDeviceDisablePeerAccess(int peer);
 int cudaDeviceReset(void);
 int cudaMemPoolCreate(cudaMemPool_t *pool, const void *props);
+int cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep_bytes);
+int cudaMemPoolGetAttribute(cudaMemPool_t pool, int attribute, void *value);
 int cudaMemPoolDestroy(cudaMemPool_t pool);
 int cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device);
 int cudaDeviceGetMemPool(cudaMemPool_t *pool, int device);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* opener.c: a program that opens a library when it runs, as Python does with an extension, for itself alone; the
- * library is linked to the GPU runtime. Calls the function `use` of it. */
+/* opener.c: a program that opens a library with RTLD_LOCAL, as Python does with an extension, and calls its function
+ * `use`. The library is linked to the GPU runtime. */
 #include <dlfcn.h>
 #include <stdio.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* program.c: a HIP program that knows nothing of hipmm, for `hipmm run` to run. Its first word says what it does; it
- * prints "good" if all was as a HIP program may expect. It checks values, and lets the scripts check what is
- * reported. */
+/* program.c: a HIP program that knows nothing of hipmm, for `hipmm run`. Its first argument names a scenario; it prints
+ * "good" if everything was as a HIP program may expect. The program checks values; the scripts check reports. */
 #include "program.h"
 
 static const struct scenario scenarios[] = {

@@ -3,7 +3,7 @@
 #ifndef HIPMM_TESTS_PRELOAD_PROGRAM_H
 #define HIPMM_TESTS_PRELOAD_PROGRAM_H
 
-/* Functions that HIP has renamed are called all the same by programs. */
+/* Programs still call functions that HIP has renamed. */
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 #include "scenario.h"

@@ -30,7 +30,7 @@ void scenario_memory(void)
   free(host);
 }
 
-/* What is no business of ours keeps HIP's answers. */
+/* Calls that hipmm does not serve keep HIP's answers. */
 void scenario_arguments(void)
 {
   void *memory = (void *)1, *special;
@@ -48,7 +48,7 @@ void scenario_arguments(void)
   EXPECT(hipErrorInvalidValue, hipMallocFromPoolAsync(&memory, 4, NULL, NULL));
 }
 
-/* hipFree() waits for the work of every stream, so whoever gets the memory next is not disturbed by it. */
+/* hipFree() waits for the work of every stream, so that no work writes to the next block in the same memory. */
 void scenario_reuse(void)
 {
   enum { ROUNDS = 20, BYTES = 256 * KIB };
@@ -99,7 +99,7 @@ void scenario_ordered(void)
   GOOD(hipStreamDestroy(stream));
 }
 
-/* Streams come and go, and a new one has the handle of an old one. */
+/* Streams are created and destroyed, and a new stream may have the handle of an old one. */
 void scenario_streams(void)
 {
   enum { BYTES = 64 * KIB };
@@ -164,7 +164,7 @@ static void check_settings(void)
   GOOD(hipFree(memory));
 }
 
-/* The first call is one that hipmm does not serve. What it made stays. */
+/* The first call is one that hipmm does not serve. Its effect lasts. */
 void scenario_registered(void)
 {
   static unsigned char host[64 * KIB];
@@ -184,7 +184,7 @@ void scenario_reserved(void)
   GOOD(hipMemAddressFree(reserved, 4 * MIB));
 }
 
-/* Whatever hipmm cannot do, the program can, as without it. */
+/* Where hipmm cannot serve, the program works as it does without hipmm. */
 void scenario_unready(void)
 {
   void *memory;

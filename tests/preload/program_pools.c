@@ -8,7 +8,7 @@
 
 enum { KIB = 1 << 10, MIB = 1 << 20 };
 
-/* Memory of one device, in the order of a stream of another one. */
+/* Memory of one device is allocated in the order of a stream of another device. */
 void scenario_pool_streams(void)
 {
   static unsigned char host[64 * KIB];
@@ -23,7 +23,7 @@ void scenario_pool_streams(void)
   for (int i = 0; i < 8; i++) {
     int owner = i % 2, other = !owner;
     GOOD(hipDeviceGetDefaultMemPool(&pool, owner));
-    GOOD(hipSetDevice(i / 2 % 2)); /* either is current */
+    GOOD(hipSetDevice(i / 2 % 2)); /* each of the two in turn */
     GOOD(hipMallocFromPoolAsync((void **)&memory, sizeof host, pool, streams[other]));
     GOOD(hipPointerGetAttributes(&attributes, memory));
     CHECK(attributes.device == owner);
@@ -36,7 +36,7 @@ void scenario_pool_streams(void)
   for (int device = 0; device < 2; device++) GOOD(hipStreamDestroy(streams[device]));
 }
 
-/* Another device works on memory of a pool that gives it access, whether the memory is older than that or not. */
+/* A device uses memory of a pool that gives it access, allocated before and after the access was given. */
 void scenario_pool_access(void)
 {
   static unsigned char host[64 * KIB];
@@ -85,7 +85,7 @@ static void check_usage(int line, hipMemPool_t pool, uint64_t bytes, uint64_t pe
 
 #define USAGE(pool, bytes, peak) check_usage(__LINE__, pool, bytes, peak)
 
-/* What a pool says of itself is true of what was asked of it, whoever gives it. */
+/* A pool's attributes count all memory allocated from it, be it from hipmm or from the runtime. */
 void scenario_pool_usage(void)
 {
   hipMemPool_t pool, own, is;
@@ -115,7 +115,7 @@ void scenario_pool_usage(void)
   GOOD(hipFree(first));
   USAGE(pool, 128 * KIB, 132 * KIB);
   USAGE(own, 0, 64 * KIB);
-  GOOD(hipMemPoolDestroy(pool)); /* with a block out of it, and current */
+  GOOD(hipMemPoolDestroy(pool)); /* which is current, and has a live block */
   GOOD(hipDeviceGetMemPool(&is, 0));
   CHECK(is == own);
   GOOD(hipMallocAsync(&first, 4 * KIB, NULL));
@@ -125,7 +125,7 @@ void scenario_pool_usage(void)
   props.handleTypes = hipMemHandleTypePosixFileDescriptor;
   GOOD(hipMemPoolCreate(&pool, &props));
   GOOD(hipDeviceSetMemPool(0, pool));
-  GOOD(hipMallocAsync(&first, 4 * KIB, NULL)); /* passed on: it is to be shared */
+  GOOD(hipMallocAsync(&first, 4 * KIB, NULL)); /* passed on: the pool can be shared */
   hipMemPoolPtrExportData data;
   GOOD(hipMemPoolExportPointer(&data, first));
   USAGE(pool, 4 * KIB, 4 * KIB);
@@ -186,7 +186,7 @@ static void set_reuse(hipMemPool_t pool, int is_allowed)
   GOOD(hipMemPoolSetAttribute(pool, hipMemPoolReuseAllowOpportunistic, &is_allowed));
 }
 
-/* A pool for which a way of reuse is forbidden stays with the runtime, for as long as it is. */
+/* While a way of reuse is forbidden, allocations from the pool go to the runtime. */
 void scenario_pool_reuse(void)
 {
   hipMemPool_t pool;

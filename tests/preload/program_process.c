@@ -76,7 +76,7 @@ static void fill_and_look(void *memory, int value)
   CHECK(all_are(host, KIB, value));
 }
 
-/* With device 1 current; what it finds is what a program finds that is alone. */
+/* Device 1 is current. The program finds the states that it finds without hipmm. */
 static void switch_peer_access(void *memory)
 {
   EXPECT(hipErrorPeerAccessNotEnabled, hipDeviceDisablePeerAccess(0));
@@ -117,7 +117,7 @@ void scenario_peers(void)
   GOOD(hipFree(other));
 }
 
-/* Over a graph whose device resource names peers: what that gave stays, whatever the program gives and takes. */
+/* Run with a graph whose device resource names peers: their access stays, whatever the program enables and disables. */
 void scenario_peers_given(void)
 {
   void *memory = allocate_on(0);
@@ -150,7 +150,7 @@ void scenario_peers_early(void)
   GOOD(hipFree(memory));
 }
 
-/* Memory is served on both devices, so a reset is not made; what the program had enabled is gone all the same. */
+/* hipmm serves both devices, so the device is not reset; the access that the program had enabled is gone nonetheless. */
 void scenario_peers_reset(void)
 {
   void *memory[2] = {allocate_on(0), allocate_on(1)};
@@ -217,7 +217,7 @@ static int in_child(void (*body)(void))
   return status;
 }
 
-/* The device cannot be used there; no more than that happens. */
+/* The child cannot use the device: calls fail, and nothing else happens. */
 static void use_in_vain(void)
 {
   void *memory;

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# hipmm run: a HIP program over the software device, each function that is routed, each mistake that a program can make.
+# hipmm run: a HIP program over the software device, each function that is hooked, each mistake that a program can make.
 . "${top_srcdir:?set it to the source folder}/tests/cmd/common.sh"
 . "$top_srcdir/tests/preload/common.sh"
 program=program
@@ -50,7 +50,7 @@ for graph in device pool segments async; do
   tells '^    left at exit     0 bytes$'
 done
 
-# What is not served keeps HIP's answers.
+# Calls that hipmm does not serve keep HIP's answers.
 options='--config pool.json'
 good arguments
 silent
@@ -63,7 +63,7 @@ good host
 reports hipHostMalloc 1 1 0
 reports hipMallocManaged 1 1 0
 
-# Freed twice: refused, and the memory that the pool lies in stays.
+# Freed twice: refused, and the pool's memory stays.
 options='--config segments.json'
 good wrong
 reports hipFree 5 2 1
@@ -82,7 +82,7 @@ reports hipMalloc 5 0 3
 reports hipMallocAsync 1 0 1
 tells '^  first failure: hipMalloc of 5 MiB: limiting: cannot allocate 5 MiB'
 
-# What is freed during a capture.
+# Frees during a capture.
 echo '{ "stack": [{ "type": "pool", "maximum_size": "1MiB", "growth": "segments" }, "device"] }' >limited.json
 options='--config limited.json'
 HIPMM_SOFTWARE=fail=hipDeviceSynchronize:1:hipErrorStreamCaptureUnsupported good deferred
@@ -90,7 +90,7 @@ silent
 reports hipFree 3 0 0
 tells '^    left at exit     0 bytes$'
 
-# How much there is.
+# Free and total memory.
 HIPMM_SOFTWARE=memory=64MiB
 export HIPMM_SOFTWARE
 echo '{ "stack": [{ "type": "limiting", "limit": "16MiB" }, "pool", "device"] }' >limited.json
@@ -244,7 +244,7 @@ HIPMM_SOFTWARE=devices=3,memory=64MiB good first
 silent
 tells '^  device 2, device memory$'
 
-# The settings hold from the first call on also where hipmm does not see that call, and without hipmm.
+# The settings hold from the first call on, also where that call is not hooked, and without hipmm.
 HIPMM_SOFTWARE=devices=3,memory=64MiB good registered reserved
 silent
 reports hipMalloc 1 0 0
@@ -265,7 +265,7 @@ got=$(HIPMM_SOFTWARE=devices=3,memroy=64MiB "$here/program" nothing 2>&1)
 got=$(HIPMM_SOFTWARE=devices=3,memroy=64MiB "$here/program" reserved 2>&1 | grep -c 'HIPMM_SOFTWARE: "memroy=64MiB" is not')
 [ "$got" = 1 ] || fail "a wrong setting is told $got times"
 
-# Processes: a report each.
+# Processes: each writes a report.
 good fork early_fork
 [ "$(grep -c '^hipmm: report of program, process ' "$work/report")" = 2 ] || fail "not a report of each process"
 finish

@@ -11,10 +11,10 @@ struct scenario {
   void (*run)(void);
 };
 
-/* The program: its exit status. */
+/* Runs the scenario that argv[1] names. Returns the exit status. */
 int scenario_main(const struct scenario *scenarios, size_t count, int argc, char **argv);
 
-/* A line on standard error. */
+/* Writes a line on standard error; the scenario has failed. */
 void complain(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 #define CHECK(condition) ((condition) ? (void)0 : complain(__FILE__, __LINE__, "%s", #condition))

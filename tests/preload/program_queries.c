@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* program_more.c: what the HIP program does wrong, asks, and does with memory of other kinds. */
+/* program_queries.c: queries and wrong calls of the HIP program, and memory of other kinds. */
 #include "program.h"
 
 #include <stdint.h>
@@ -19,7 +19,8 @@ void scenario_shortage(void)
   GOOD(hipGetLastError());
   EXPECT(hipErrorOutOfMemory, hipMalloc(&memory, SIZE_MAX));
   EXPECT(hipErrorOutOfMemory, hipMallocAsync(&memory, SIZE_MAX / 2, NULL));
-  EXPECT(hipErrorInvalidValue, hipMemset((void *)16, 0, 4)); /* a later error of the runtime's own is the last one */
+  EXPECT(hipErrorInvalidValue,
+         hipMemset((void *)16, 0, 4)); /* the runtime's own error is the last one: it came later */
   EXPECT(hipErrorInvalidValue, hipGetLastError());
   GOOD(hipGetLastError());
   GOOD(hipMalloc(&small, 3 * MIB));
@@ -66,7 +67,7 @@ void scenario_info(void)
   CHECK(free_bytes == 16 * MIB);
 }
 
-/* Run with a pool that has much more than the program asks for. */
+/* Run with a pool that holds more memory than the program allocates. */
 void scenario_ranges(void)
 {
   void *memory, *base;
@@ -83,7 +84,7 @@ void scenario_ranges(void)
   GOOD(hipPointerGetAttributes(&attributes, memory));
   CHECK(attributes.device == 0);
   GOOD(hipMemGetInfo(&free_bytes, &total_bytes));
-  CHECK(total_bytes - free_bytes == 5000); /* what the pool has idle is free */
+  CHECK(total_bytes - free_bytes == 5000); /* memory that the pool holds idle is free */
   GOOD(hipFree(memory));
 }
 
@@ -102,7 +103,7 @@ static void *find(const char *name)
   return function;
 }
 
-/* A function that the runtime gives by its name is as good as one that is called by it. */
+/* A function that the program gets by its name works as the one that it is linked to. */
 void scenario_proc_address(void)
 {
   hipError_t (*allocate)(void **, size_t), (*release)(void *), (*fill)(void *, int, size_t);
@@ -172,7 +173,7 @@ void scenario_attributes(void)
   GOOD(hipFree(first));
 }
 
-/* Through the runtime itself. */
+/* Without resources called "managed" and "pinned": through the runtime. */
 void scenario_host(void)
 {
   unsigned char *memory;
@@ -191,7 +192,7 @@ void scenario_host(void)
 /* Not declared by the headers of HIP before 6.3. */
 hipError_t hipExtHostAlloc(void **ptr, size_t bytes, unsigned flags);
 
-/* Whatever the resource asks the runtime for, the flags are those that the program gave. */
+/* The flags are the program's, also where the resource allocates with others. */
 void scenario_host_flags(void)
 {
   static const unsigned given[] = {0, hipHostMallocPortable, hipHostMallocMapped, hipHostMallocWriteCombined};
@@ -242,7 +243,7 @@ void scenario_kinds(void)
   GOOD(hipFree(device));
 }
 
-/* Run with a pool, whose blocks are parts of allocations, and with `device`, which gives whole ones. */
+/* Run with a pool, whose blocks are parts of allocations, and with `device`, whose blocks are whole allocations. */
 void scenario_share(void)
 {
   hipIpcMemHandle_t handle;
@@ -257,7 +258,7 @@ void scenario_share(void)
   GOOD(hipFree(first));
 }
 
-/* A function of the runtime that calls another one which it exports. */
+/* A function of the runtime calls another one that the runtime exports. */
 void scenario_nested(void)
 {
   void *memory;
