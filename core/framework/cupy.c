@@ -8,7 +8,7 @@
 
 void *hipmm_cupy_malloc(void *stream, size_t bytes, int number)
 {
-  struct framework_device *device = framework_enter(number);
+  struct framework_device *device = framework_enter(number, FRAMEWORK_CUPY);
   void *ptr = NULL;
   bool is_refused = !device || hipmm_allocate(device->resource, bytes, stream, &ptr);
   if (device) framework_leave();

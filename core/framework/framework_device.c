@@ -5,6 +5,7 @@
 #include "../base/cancel.h"
 #include "../base/error.h"
 #include "../base/log.h"
+#include "../stack/instance_services.h"
 #include "torch_blocks.h"
 #include "torch_pools.h"
 
@@ -77,11 +78,20 @@ static void framework_device_open_locked(int number, struct hipmm_resource *reso
   atomic_store_explicit(&device->opening, opening, memory_order_release);
 }
 
+static enum hipmm_status framework_device_resource(int number, enum framework framework,
+                                                   struct hipmm_resource **resource_out)
+{
+  instance_services_set_order(framework == FRAMEWORK_TORCH);
+  enum hipmm_status status = device_table_resource(number, resource_out);
+  instance_services_set_order(false);
+  return status;
+}
+
 /* The lock is not held while the stack is built, which may call functions of the program. */
-static enum hipmm_status framework_device_open(int number)
+static enum hipmm_status framework_device_open(int number, enum framework framework)
 {
   struct hipmm_resource *resource;
-  enum hipmm_status status = device_table_resource(number, &resource);
+  enum hipmm_status status = framework_device_resource(number, framework, &resource);
   if (status) return status;
   pthread_mutex_lock(&lock);
   framework_device_open_locked(number, resource);
@@ -89,20 +99,20 @@ static enum hipmm_status framework_device_open(int number)
   return HIPMM_OK;
 }
 
-struct framework_device *framework_open(int device)
+struct framework_device *framework_open(int device, enum framework framework)
 {
   enum hipmm_status status = framework_initialise();
   if (!status) status = lifecycle_enter();
   if (status) return NULL;
-  status = framework_device_open(device);
+  status = framework_device_open(device, framework);
   lifecycle_leave();
   return status ? NULL : &framework_devices[device];
 }
 
-struct framework_device *framework_enter_slowly(int device)
+struct framework_device *framework_enter_slowly(int device, enum framework framework)
 {
   if (framework_initialise() || lifecycle_enter()) return NULL;
-  struct framework_device *entered = framework_get(device);
+  struct framework_device *entered = framework_get(device, framework);
   if (!entered) lifecycle_leave();
   return entered;
 }

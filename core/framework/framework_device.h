@@ -32,18 +32,22 @@ static inline struct framework_device *framework_find(int device)
   return opening == atomic_load_explicit(&device_table_openings, memory_order_relaxed) ? found : NULL;
 }
 
-/* The device, opened if need be, hipmm initialised if need be. NULL: the thread's error and the log say why. */
-struct framework_device *framework_open(int device);
+/* PyTorch orders its copies between devices with events. CuPy relies on the runtime's order. */
+enum framework { FRAMEWORK_TORCH, FRAMEWORK_CUPY };
 
-static inline struct framework_device *framework_get(int device)
+/* The device, opened if need be, hipmm initialised if need be. NULL: the thread's error and the log say why. A stack
+ * that is built here is told whether the framework orders its copies between devices. */
+struct framework_device *framework_open(int device, enum framework framework);
+
+static inline struct framework_device *framework_get(int device, enum framework framework)
 {
   struct framework_device *found = framework_find(device);
-  return __builtin_expect(found != NULL, 1) ? found : framework_open(device);
+  return __builtin_expect(found != NULL, 1) ? found : framework_open(device, framework);
 }
 
 /* The same for a call that uses the device's resource: hipmm_finalize() waits until framework_leave(). NULL: there is
  * nothing to leave. */
-struct framework_device *framework_enter_slowly(int device);
+struct framework_device *framework_enter_slowly(int device, enum framework framework);
 
 static inline struct framework_device *framework_enter_known(int device)
 {
@@ -55,10 +59,10 @@ static inline struct framework_device *framework_enter_known(int device)
   return entered;
 }
 
-static inline struct framework_device *framework_enter(int device)
+static inline struct framework_device *framework_enter(int device, enum framework framework)
 {
   struct framework_device *entered = framework_enter_known(device);
-  return __builtin_expect(entered != NULL, 1) ? entered : framework_enter_slowly(device);
+  return __builtin_expect(entered != NULL, 1) ? entered : framework_enter_slowly(device, framework);
 }
 
 static inline void framework_leave(void)

@@ -79,7 +79,7 @@ void *hipmm_torch_malloc(ssize_t bytes, int number, hipStream_t stream)
 {
   void *ptr = NULL;
   if (!bytes) return NULL;
-  struct framework_device *device = framework_enter(number);
+  struct framework_device *device = framework_enter(number, FRAMEWORK_TORCH);
   if (__builtin_expect(!device, 0)) return torch_fail_without_device();
   if (__builtin_expect(bytes > 0, 1))
     ptr = torch_allocate_for(device, (size_t)bytes, stream);
@@ -176,7 +176,7 @@ static enum hipmm_status torch_set_fraction(struct framework_device *device, dou
 
 void hipmm_torch_memory_fraction(double fraction, int number)
 {
-  struct framework_device *device = framework_get(number);
+  struct framework_device *device = framework_get(number, FRAMEWORK_TORCH);
   if (!device || torch_set_fraction(device, fraction)) framework_complain("torch", "the memory fraction is not set");
 }
 
@@ -234,7 +234,7 @@ void hipmm_torch_record_stream(void *ptr, hipStream_t stream)
 void hipmm_torch_begin_allocate_to_pool(int number, struct hipmm_torch_pool pool, const void *filter)
 {
   (void)filter;
-  struct framework_device *device = framework_enter(number);
+  struct framework_device *device = framework_enter(number, FRAMEWORK_TORCH);
   if (device) torch_pool_begin(device, pool);
   if (device) framework_leave();
   if (!device) framework_complain("torch", "no private pool is begun");

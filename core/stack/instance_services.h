@@ -8,4 +8,8 @@
 /* Fills the instance's table of services; its node and stack are known, and the runtime is open. */
 void instance_services_fill(struct instance *instance);
 
+/* Whether the program orders its copies between devices itself: for instances that the calling thread makes until the
+ * next call. At first it does not. */
+void instance_services_set_order(bool copies_are_ordered);
+
 #endif

@@ -13,6 +13,10 @@
  *   - Memory may be copied with any device current. Kernels of another device may use it under the same condition as
  *     memory of hipMalloc: the program has enabled peer access. Mapped memory and memory of driver pools need no such
  *     call.
+ *   - A copy on the default stream waits for the default stream of another device whose memory it reads if that memory
+ *     is hipMalloc's. Copies of mapped memory and of memory of driver pools do not wait: order them with events, or use
+ *     hipMemcpyPeer(). A pool with "growth": "auto" maps no memory where the process has several devices, except for
+ *     PyTorch (hipmm/torch.h).
  *   - It is thread-safe. It never aborts and never writes to standard output.
  *   - After fork(), every call in the child is HIPMM_E_STATE: a GPU runtime does not survive fork.
  *   - A thread may be cancelled (pthread_cancel()) with deferred cancelability, the default. The thread does not end

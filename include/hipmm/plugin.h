@@ -463,6 +463,11 @@ struct hipmm_services {
   /* Whether a resource below this one reuses freed memory: a sub-allocator, or a source with HIPMM_PLUGIN_KEEPS_MEMORY.
    * Then what HIP was told about a block also holds for the next block at its address. */
   int (*is_kept_below)(const struct hipmm_services *services);
+
+  /* Nonzero if the program orders its copies between devices itself, as PyTorch does with events. If 0, the program may
+   * rely on the order that runtimes keep for memory of hipMalloc alone: a copy on a default stream waits for the work
+   * of the default stream of the device whose memory it reads. Set when the resource is made, and never changed. */
+  int32_t copies_are_ordered;
 };
 
 /* ---- Options --------------------------------------------------------------------------------------------------- */

@@ -8,7 +8,11 @@
  *
  * The first call initialises hipmm with hipmm_init() (HIPMM_CONFIG) if the program has not done so. If that fails, the
  * log gives the reason in one line, and every allocation returns NULL until the program initialises hipmm. Each device
- * is served by the resource that is in force at its first allocation, until hipmm_finalize(). / */
+ * is served by the resource that is in force at its first allocation, until hipmm_finalize().
+ *
+ * A stack that PyTorch's call builds may map memory where the process has several devices, since PyTorch orders its
+ * copies between devices with events. A stack that CuPy's call builds may not, unless its graph says "mapped": CuPy
+ * relies on the order that the runtime keeps for memory of hipMalloc. */
 #ifndef HIPMM_TORCH_H
 #define HIPMM_TORCH_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* allocate.c: the ops. What the thread's own arena has, and what is freed on the stream of the arena that it came from,
- * takes that arena's lock alone; the rest, the global lock too. */
+/* allocate.c: the ops. An allocation that the thread's own arena can serve, and a free on the stream of the block's
+ * arena, take the lock of that arena alone. Everything else takes the global lock first. */
 #include "arena.h"
 
-/* The arena's lock is held. */
+/* The caller holds the arena's lock. */
 static inline bool arena_is_for(const struct local *local, hipStream_t handle)
 {
   return local->is_open && local->handle == handle &&
@@ -12,7 +12,8 @@ static inline bool arena_is_for(const struct local *local, hipStream_t handle)
 
 /* ---- Allocating ---- */
 
-static enum hipmm_status arena_refuse_without_records(const struct arena *arena, const struct arena_wish *wish)
+static enum hipmm_status arena_refuse_without_records(const struct arena *arena,
+                                                      const struct arena_allocation *allocation)
 {
   const struct hipmm_services *services = arena->services;
   int64_t live_bytes, live_count = arena_live_count(arena, &live_bytes);
@@ -20,14 +21,14 @@ static enum hipmm_status arena_refuse_without_records(const struct arena *arena,
       services->refuse(services, HIPMM_E_OUT_OF_MEMORY,
                        "cannot allocate {0:bytes}: {1} blocks are allocated, and with the free ones between them the "
                        "arena has records for {2} and no more; free some, or allocate fewer and larger blocks",
-                       wish->requested, (uint64_t)live_count, arena->global.pieces.most - 1);
+                       allocation->requested, (uint64_t)live_count, arena->global.ranges.most - 1);
   return services->explain(services, status, "{0:bytes} are held, {1:bytes} of it free", arena->global.chunks.bytes,
                            arena_free_bytes(arena), 0, 0);
 }
 
-/* If the maximum allows more, the upstream has said why it has none. All streams were waited for by now, and every
- * arena has given back what it did not use. */
-static enum hipmm_status arena_refuse_allocation(const struct arena *arena, const struct arena_wish *wish,
+/* All streams were waited for by now, and every arena has returned its free superblocks. If the maximum allows growth,
+ * the upstream has given the reason of its refusal. */
+static enum hipmm_status arena_refuse_allocation(const struct arena *arena, const struct arena_allocation *allocation,
                                                  struct dump *dump)
 {
   const struct hipmm_services *services = arena->services;
@@ -35,38 +36,40 @@ static enum hipmm_status arena_refuse_allocation(const struct arena *arena, cons
   int64_t live_bytes;
   uint64_t largest = arena_largest_free(arena), room = chunks_room(chunks);
   arena_live_count(arena, &live_bytes);
-  if (arena->dumps) arena_dump(arena, wish->requested, dump);
-  if (room >= wish->bytes + (wish->alignment - HIPMM_ALIGNMENT))
+  if (arena->dumps) arena_dump(arena, allocation->requested, dump);
+  if (room >= allocation->bytes + (allocation->alignment - HIPMM_ALIGNMENT))
     return services->explain(services, arena->refusal,
                              "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it allocated, and the "
                              "upstream does not have enough more; all streams were waited for, all arenas gave back "
-                             "what was idle, and {3:bytes} are free in one piece",
-                             wish->requested, chunks->bytes, (uint64_t)live_bytes, largest);
+                             "what was idle, and {3:bytes} are free in one range",
+                             allocation->requested, chunks->bytes, (uint64_t)live_bytes, largest);
   services->refuse(services, HIPMM_E_OUT_OF_MEMORY,
                    "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it allocated, and maximum_size "
                    "does not allow enough more",
-                   wish->requested, chunks->bytes, (uint64_t)live_bytes);
+                   allocation->requested, chunks->bytes, (uint64_t)live_bytes);
   return services->explain(services, HIPMM_E_OUT_OF_MEMORY,
                            "all streams were waited for, all arenas gave back what was idle; {0:bytes} are free, "
-                           "{1:bytes} of it in one piece, and maximum_size {2:bytes} allows {3:bytes} more",
+                           "{1:bytes} of it in one range, and maximum_size {2:bytes} allows {3:bytes} more",
                            arena_free_bytes(arena), largest, chunks->maximum_bytes, room);
 }
 
-static enum hipmm_status arena_locked(struct arena *arena, struct arena_wish *wish, struct dump *dump, void **ptr_out)
+static enum hipmm_status arena_allocate_locked(struct arena *arena, struct arena_allocation *allocation,
+                                               struct dump *dump, void **ptr_out)
 {
-  uint32_t id = PIECE_NONE;
-  enum hipmm_status status = arena_enter_stream(arena, wish->handle, &wish->stream);
+  uint32_t id = RANGE_NONE;
+  enum hipmm_status status = arena_enter_stream(arena, allocation->handle, &allocation->stream);
   if (status) return status;
-  status = arena_take(arena, wish, &id);
+  status = arena_find_memory(arena, allocation, &id);
   if (status) return status;
-  if (!id && pieces_are_exhausted(&arena->global.pieces)) return arena_refuse_without_records(arena, wish);
-  if (!id) return arena_refuse_allocation(arena, wish, dump);
-  *ptr_out = (void *)(uintptr_t)piece_of(&arena->global.pieces, id)->start;
+  if (!id && ranges_are_exhausted(&arena->global.ranges)) return arena_refuse_without_records(arena, allocation);
+  if (!id) return arena_refuse_allocation(arena, allocation, dump);
+  *ptr_out = (void *)(uintptr_t)range_of(&arena->global.ranges, id)->start;
   return HIPMM_OK;
 }
 
-static __attribute__((noinline)) enum hipmm_status arena_slowly(struct arena *arena, size_t bytes, size_t alignment,
-                                                                hipStream_t handle, void **ptr_out)
+static __attribute__((noinline)) enum hipmm_status arena_allocate_slowly(struct arena *arena, size_t bytes,
+                                                                         size_t alignment, hipStream_t handle,
+                                                                         void **ptr_out)
 {
   if (!bytes) {
     *ptr_out = NULL;
@@ -74,12 +77,12 @@ static __attribute__((noinline)) enum hipmm_status arena_slowly(struct arena *ar
   }
   enum hipmm_status status = sizes_check(arena->services, bytes, alignment);
   if (status) return status;
-  struct arena_wish wish = {
+  struct arena_allocation allocation = {
       .bytes = sizes_round_up(bytes, HIPMM_ALIGNMENT), .alignment = alignment, .requested = bytes, .handle = handle};
   status = biased_lock_enter(&arena->lock, arena->services);
   if (status) return status;
   struct dump dump = {0};
-  status = arena_locked(arena, &wish, &dump, ptr_out);
+  status = arena_allocate_locked(arena, &allocation, &dump, ptr_out);
   biased_lock_release(&arena->lock);
   arena_dump_write(arena, &dump);
   return status;
@@ -88,18 +91,18 @@ static __attribute__((noinline)) enum hipmm_status arena_slowly(struct arena *ar
 enum hipmm_status arena_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
 {
   struct arena *arena = self;
-  struct pieces *pieces = &arena->global.pieces;
+  struct ranges *ranges = &arena->global.ranges;
   hipStream_t handle = stream_usual_handle(stream);
   struct local *local = thread_recall(arena->serial, handle);
-  uint32_t id = PIECE_NONE;
+  uint32_t id = RANGE_NONE;
   if (local && bytes - 1 < ARENA_SMALL_BYTES && alignment == HIPMM_ALIGNMENT) {
-    biased_lock_take(&local->lock);
-    if (arena_is_for(local, handle)) id = local_take(local, pieces, sizes_round_up(bytes, HIPMM_ALIGNMENT), false);
-    if (id) local_make_live(local, piece_of(pieces, id), bytes, handle);
+    biased_lock_acquire(&local->lock);
+    if (arena_is_for(local, handle)) id = local_allocate(local, ranges, sizes_round_up(bytes, HIPMM_ALIGNMENT), false);
+    if (id) local_make_live(local, range_of(ranges, id), bytes, handle);
     biased_lock_release(&local->lock);
   }
-  if (__builtin_expect(!id, 0)) return arena_slowly(arena, bytes, alignment, handle, ptr_out);
-  *ptr_out = (void *)(uintptr_t)piece_of(pieces, id)->start;
+  if (__builtin_expect(!id, 0)) return arena_allocate_slowly(arena, bytes, alignment, handle, ptr_out);
+  *ptr_out = (void *)(uintptr_t)range_of(ranges, id)->start;
   return HIPMM_OK;
 }
 
@@ -112,46 +115,46 @@ static __attribute__((noinline)) enum hipmm_status arena_refuse_pointer(const st
                                  0);
 }
 
-/* HIPMM_OK if `id` is a live piece of arena `number` at `ptr` and has `bytes`, if that is not 0. The lock of that
- * arena is held, or the global one for number 0. The state is looked at first: a piece that is not live may be
- * changing hands. */
-static inline enum hipmm_status arena_check(const struct arena *arena, uint32_t id, uint32_t number, const void *ptr,
-                                            size_t bytes)
+/* HIPMM_OK if `id` is a live range of arena `number` at `ptr` and, unless `bytes` is 0, was allocated with `bytes`. The
+ * caller holds the lock of that arena, or the global lock for number 0. The state is read first: another thread may be
+ * changing a range that is not live. */
+static inline enum hipmm_status arena_check_free(const struct arena *arena, uint32_t id, uint32_t number,
+                                                 const void *ptr, size_t bytes)
 {
-  const struct piece *piece = piece_of(&arena->global.pieces, id);
-  if (!piece_is_live_at(piece, ptr) || piece_arena(piece) != number) return HIPMM_E_POINTER;
-  return bytes && bytes != piece->requested ? HIPMM_E_SIZE : HIPMM_OK;
+  const struct range *range = range_of(&arena->global.ranges, id);
+  if (!range_is_live_at(range, ptr) || range_arena(range) != number) return HIPMM_E_POINTER;
+  return bytes && bytes != range->requested ? HIPMM_E_SIZE : HIPMM_OK;
 }
 
-static __attribute__((noinline)) enum hipmm_status arena_explain(const struct arena *arena, uint32_t id,
-                                                                 const void *ptr, size_t bytes,
-                                                                 enum hipmm_status status)
+static __attribute__((noinline)) enum hipmm_status arena_refuse_free(const struct arena *arena, uint32_t id,
+                                                                     const void *ptr, size_t bytes,
+                                                                     enum hipmm_status status)
 {
   if (status == HIPMM_E_POINTER) return arena_refuse_pointer(arena, ptr);
-  const struct piece *piece = piece_of(&arena->global.pieces, id);
+  const struct range *range = range_of(&arena->global.ranges, id);
   return arena->services->refuse(arena->services, status,
                                  "{0:hex} was allocated with {1} bytes and cannot be freed with {2}", (uintptr_t)ptr,
-                                 __atomic_load_n(&piece->requested, __ATOMIC_RELAXED), bytes);
+                                 __atomic_load_n(&range->requested, __ATOMIC_RELAXED), bytes);
 }
 
-/* A block on whatever stream; the global lock is held. */
+/* A block of a local arena, on any stream. The caller holds the global lock. */
 static enum hipmm_status arena_free_block(struct arena *arena, uint32_t id, struct local *local, const void *ptr,
                                           size_t bytes, uint32_t stream)
 {
   struct streams *streams = &arena->global.streams;
-  struct piece *block = piece_of(&arena->global.pieces, id);
-  biased_lock_take(&local->lock);
-  enum hipmm_status status = arena_check(arena, id, local->number, ptr, bytes);
+  struct range *block = range_of(&arena->global.ranges, id);
+  biased_lock_acquire(&local->lock);
+  enum hipmm_status status = arena_check_free(arena, id, local->number, ptr, bytes);
   if (!status) {
     local_end_live(local, block);
     bool is_own = stream == local->stream;
-    uint64_t epoch = !is_own || streams->record == RECORD_ON_FREE ? stream_note_free(streams, stream) : 0;
+    uint64_t epoch = !is_own || streams->record == RECORD_ON_FREE ? stream_record_free(streams, stream) : 0;
     block->stream = (uint16_t)stream;
     block->epoch = epoch;
     if (is_own)
-      local_give(local, &arena->global.pieces, id);
+      local_free(local, &arena->global.ranges, id);
     else
-      local_give_pending(local, &arena->global.pieces, id);
+      local_free_pending(local, &arena->global.ranges, id);
   }
   bool has_surplus = local_has_surplus(local);
   biased_lock_release(&local->lock);
@@ -159,16 +162,16 @@ static enum hipmm_status arena_free_block(struct arena *arena, uint32_t id, stru
   return status;
 }
 
-/* A large allocation; the global lock is held. */
+/* A large allocation. The caller holds the global lock. */
 static enum hipmm_status arena_free_range(struct arena *arena, uint32_t id, const void *ptr, size_t bytes,
                                           uint32_t stream)
 {
   struct global *global = &arena->global;
-  enum hipmm_status status = arena_check(arena, id, 0, ptr, bytes);
+  enum hipmm_status status = arena_check_free(arena, id, 0, ptr, bytes);
   if (status) return status;
   global->live_count--;
-  global->live_bytes -= (int64_t)piece_of(&global->pieces, id)->requested;
-  global_give(global, id, stream, stream_note_free(&global->streams, stream));
+  global->live_bytes -= (int64_t)range_of(&global->ranges, id)->requested;
+  global_free(global, id, stream, stream_record_free(&global->streams, stream));
   return HIPMM_OK;
 }
 
@@ -179,19 +182,20 @@ static __attribute__((noinline)) enum hipmm_status arena_deallocate_slowly(struc
   uint32_t stream;
   enum hipmm_status status = biased_lock_enter(&arena->lock, arena->services);
   if (status) return status;
-  uint32_t number = piece_arena(piece_of(&arena->global.pieces, id));
+  uint32_t number = range_arena(range_of(&arena->global.ranges, id));
   status = arena_enter_stream(arena, handle, &stream);
   if (!status)
     status = number ? arena_free_block(arena, id, arena_local(arena, number), ptr, bytes, stream)
                     : arena_free_range(arena, id, ptr, bytes, stream);
   biased_lock_release(&arena->lock);
-  return status == HIPMM_E_POINTER || status == HIPMM_E_SIZE ? arena_explain(arena, id, ptr, bytes, status) : status;
+  return status == HIPMM_E_POINTER || status == HIPMM_E_SIZE ? arena_refuse_free(arena, id, ptr, bytes, status)
+                                                             : status;
 }
 
-static __attribute__((noinline)) void arena_give_surplus(struct arena *arena, struct local *local)
+static __attribute__((noinline)) void arena_return_surplus(struct arena *arena, struct local *local)
 {
-  if (biased_lock_is_held(&arena->lock)) return; /* called back from below: some other time */
-  biased_lock_take(&arena->lock);
+  if (biased_lock_is_held(&arena->lock)) return; /* called from the upstream: a later free does it */
+  biased_lock_acquire(&arena->lock);
   arena_return_idle(arena, local, ARENA_SUPERBLOCK_BYTES);
   biased_lock_release(&arena->lock);
 }
@@ -199,38 +203,38 @@ static __attribute__((noinline)) void arena_give_surplus(struct arena *arena, st
 enum hipmm_status arena_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
 {
   struct arena *arena = self;
-  struct pieces *pieces = &arena->global.pieces;
+  struct ranges *ranges = &arena->global.ranges;
   (void)alignment;
   if (!ptr) return HIPMM_OK;
   hipStream_t handle = stream_usual_handle(stream);
-  uint32_t id = piece_at(pieces, ptr), number = id ? piece_arena(piece_of(pieces, id)) : 0;
+  uint32_t id = range_at(ranges, ptr), number = id ? range_arena(range_of(ranges, id)) : 0;
   if (!id) return arena_refuse_pointer(arena, ptr);
   if (!number) return arena_deallocate_slowly(arena, id, ptr, bytes, handle);
   struct local *local = arena_local(arena, number);
-  biased_lock_take(&local->lock);
+  biased_lock_acquire(&local->lock);
   if (__builtin_expect(!arena_is_for(local, handle), 0)) {
     biased_lock_release(&local->lock);
     return arena_deallocate_slowly(arena, id, ptr, bytes, handle);
   }
-  enum hipmm_status status = arena_check(arena, id, number, ptr, bytes);
+  enum hipmm_status status = arena_check_free(arena, id, number, ptr, bytes);
   if (!status) {
-    local_end_live(local, piece_of(pieces, id));
-    local_give(local, pieces, id);
+    local_end_live(local, range_of(ranges, id));
+    local_free(local, ranges, id);
   }
   bool has_surplus = local_has_surplus(local);
   biased_lock_release(&local->lock);
-  if (__builtin_expect(status, 0)) return arena_explain(arena, id, ptr, bytes, status);
-  if (__builtin_expect(has_surplus, 0)) arena_give_surplus(arena, local);
+  if (__builtin_expect(status, 0)) return arena_refuse_free(arena, id, ptr, bytes, status);
+  if (__builtin_expect(has_surplus, 0)) arena_return_surplus(arena, local);
   return HIPMM_OK;
 }
 
 enum hipmm_status arena_find(void *self, const void *ptr, struct hipmm_block *block_out)
 {
   const struct arena *arena = self;
-  uint32_t id = piece_at(&arena->global.pieces, ptr);
-  const struct piece *piece = piece_of(&arena->global.pieces, id);
-  if (!id || !piece_is_live_at(piece, ptr)) return arena_refuse_pointer(arena, ptr);
-  *block_out = (struct hipmm_block){(void *)(uintptr_t)ptr, __atomic_load_n(&piece->requested, __ATOMIC_RELAXED)};
+  uint32_t id = range_at(&arena->global.ranges, ptr);
+  const struct range *range = range_of(&arena->global.ranges, id);
+  if (!id || !range_is_live_at(range, ptr)) return arena_refuse_pointer(arena, ptr);
+  *block_out = (struct hipmm_block){(void *)(uintptr_t)ptr, __atomic_load_n(&range->requested, __ATOMIC_RELAXED)};
   return HIPMM_OK;
 }
 
@@ -238,19 +242,19 @@ int arena_covers(void *self, const void *ptr)
 {
   struct arena *arena = self;
   if (biased_lock_enter(&arena->lock, arena->services)) return 0;
-  bool covers = chunks_have(&arena->global.chunks, ptr);
+  bool covers = chunks_contain(&arena->global.chunks, ptr);
   biased_lock_release(&arena->lock);
   return covers;
 }
 
-/* ---- Giving back, and news of streams ---- */
+/* ---- Trimming and stream events ---- */
 
 enum hipmm_status arena_trim(void *self, size_t keep_bytes)
 {
   struct arena *arena = self;
   enum hipmm_status status = biased_lock_enter(&arena->lock, arena->services);
   if (status) return status;
-  status = arena_collect(arena, STREAM_CLEAN);
+  status = arena_collect(arena, STREAM_READY);
   if (!status) status = global_release_idle(&arena->global, keep_bytes);
   arena_trim_records(arena);
   biased_lock_release(&arena->lock);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* arena.c: a sub-allocator in which threads and streams that allocate at the same time do not meet: each has an arena
- * of its own, which gets superblocks from a global one. This file is what the resource offers: options, values, life.
- * arena.h says where the rest is.
+/* arena.c: the resource `arena`: options, names of values, create and destroy. Each pair of a thread and a stream
+ * allocates from an arena of its own and so contends with no other; local arenas get superblocks from a global arena.
+ * arena.h lists the other files.
  *
- * Unlike RMM's it grows, and nothing waits on the host when a block is freed. */
+ * Unlike RMM's arena, this one grows, and a free never waits on the host. */
 #include "arena.h"
 
 struct arena_options {
@@ -21,14 +21,14 @@ static const struct hipmm_feature arena_values[ARENA_N_VALUES] = {
     [ARENA_LIVE_COUNT] = {"live_count", "blocks", "Allocated blocks"},
     [ARENA_FREE_BYTES] = {"free_bytes", "bytes", "Held memory that is not allocated"},
     [ARENA_LARGEST_FREE_BYTES] = {"largest_free_bytes", "bytes", "The largest free block"},
-    [ARENA_CHUNKS] = {"chunks", "chunks", "Pieces held from the upstream"},
-    [ARENA_SUPERBLOCKS] = {"superblocks", "superblocks", "Pieces of these that arenas of threads and streams have"},
-    [ARENA_SUPERBLOCK_BYTES_HELD] = {"superblock_bytes", "bytes", "Memory in them, allocated or not"},
-    [ARENA_LOCALS] = {"arenas", "arenas", "Arenas of threads and streams there have been"},
+    [ARENA_CHUNKS] = {"chunks", "chunks", "Chunks held from the upstream"},
+    [ARENA_SUPERBLOCKS] = {"superblocks", "superblocks", "Parts of chunks that arenas of threads and streams have"},
+    [ARENA_SUPERBLOCK_BYTES_HELD] = {"superblock_bytes", "bytes", "Memory in superblocks, allocated or not"},
+    [ARENA_LOCALS] = {"arenas", "arenas", "Arenas of threads and streams made so far"},
     [ARENA_COLLECTIONS] = {"collections", "collections",
                            "Times that all arenas had to give back what they did not use"},
     [ARENA_STREAM_WAITS] = {"stream_waits", "waits", "Times that a stream was made to wait for another one"},
-    [ARENA_METADATA_BYTES] = {"metadata_bytes", "bytes", "Host memory that the arena's own records take, at most"},
+    [ARENA_METADATA_BYTES] = {"metadata_bytes", "bytes", "Host memory for what is known about blocks and streams"},
 };
 
 /* ---- Life ---- */
@@ -70,7 +70,7 @@ static enum hipmm_status arena_open_memory(struct arena *arena, const struct are
   return HIPMM_OK;
 }
 
-/* Ready on the default stream when it comes, and on all once that was waited for. */
+/* The memory is ready on the default stream at first, and on every stream after the device was waited for. */
 static enum hipmm_status arena_fill(struct arena *arena, uint64_t bytes)
 {
   const struct hipmm_services *services = arena->services;
@@ -81,7 +81,7 @@ static enum hipmm_status arena_fill(struct arena *arena, uint64_t bytes)
                           "%llu bytes is less than a superblock; write 0, or at least \"1MiB\"",
                           (unsigned long long)bytes);
   enum hipmm_status status = global_fill(&arena->global, bytes);
-  if (!status) return arena_synchronize(arena, STREAM_CLEAN);
+  if (!status) return arena_synchronize(arena, STREAM_READY);
   if (!hipmm_is_out_of_memory(status)) return status;
   return services->fail(services, HIPMM_E_OUT_OF_MEMORY, "arena_size", "the upstream does not have %llu bytes; %s",
                         (unsigned long long)bytes, "ask for less, or for a percentage such as \"50%\"");
@@ -112,12 +112,12 @@ static enum hipmm_status arena_create(const struct hipmm_services *services, con
     return status;
   }
   arena->threads.ended = arena_thread_ended;
-  thread_watch_open(&arena->threads); /* once there is all that it looks at */
+  thread_watch_open(&arena->threads); /* last: the callback needs everything above */
   *self_out = arena;
   return HIPMM_OK;
 }
 
-/* A maximum below what is held takes nothing away: there is no growth until less is held. */
+/* A maximum below the held bytes frees nothing: it stops growth until less is held. */
 static enum hipmm_status arena_reconfigure(void *self, const char *option, const void *options)
 {
   struct arena *arena = self;
@@ -142,7 +142,7 @@ static const struct hipmm_option arena_option_table[] = {
      .offset = offsetof(struct arena_options, arena_size),
      .initial = "0",
      .unit = "bytes",
-     .doc = "Memory taken from the upstream at once, 0 or at least 1 MiB; the arena grows by itself"},
+     .doc = "Memory allocated from the upstream at creation, 0 or at least 1 MiB; the arena grows beyond it"},
     {.name = "maximum_size",
      .type = HIPMM_OPTION_BYTES,
      .flags = HIPMM_OPTION_PERCENT | HIPMM_OPTION_RELOADABLE,
@@ -157,13 +157,13 @@ static const struct hipmm_option arena_option_table[] = {
      .flags = HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct arena_options, dump_log_on_failure),
      .initial = "false",
-     .doc = "Writes what every arena has to a file when an allocation fails"},
+     .doc = "Writes the state of every arena to a file when an allocation fails"},
     {.name = "dump_log_file",
      .type = HIPMM_OPTION_STRING,
      .flags = HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct arena_options, dump_log_file),
      .initial = "hipmm_arena_memory_dump.log",
-     .doc = "That file, which each failure writes anew"},
+     .doc = "The file for dump_log_on_failure; each failure overwrites it"},
     {.name = "record",
      .type = HIPMM_OPTION_ENUM,
      .offset = offsetof(struct arena_options, record),

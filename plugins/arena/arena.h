@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* arena.h: what the resource is made of, and how its parts share the work: order.c knows which work may still use
- * which memory, take.c finds some for an allocation, serve.c is the ops, look.c and dump.c tell. Locks are taken in
- * this order: the global one, then one of a local arena's, never two of those. */
+/* arena.h: the parts of the resource. allocate.c has the ops, find_memory.c finds memory for an allocation,
+ * stream_state.c knows which work may still use which memory, visit.c and dump.c report. Lock order: the global lock
+ * before the lock of a local arena; no thread holds the locks of two local arenas. */
 #ifndef HIPMM_ARENA_ARENA_H
 #define HIPMM_ARENA_ARENA_H
 
@@ -13,9 +13,9 @@
 #include <stdatomic.h>
 
 enum {
-  ARENA_MOST_LOCALS = 4096,
-  ARENA_SMALL_BYTES = 1 << 20,      /* larger allocations are the global arena's */
-  ARENA_SUPERBLOCK_BYTES = 1 << 20, /* the least */
+  ARENA_MOST_LOCALS = MAX_STREAMS,
+  ARENA_SMALL_BYTES = 1 << 20,      /* larger allocations come from the global arena */
+  ARENA_SUPERBLOCK_BYTES = 1 << 20, /* the smallest */
 };
 
 struct arena {
@@ -26,10 +26,10 @@ struct arena {
   uint32_t n_locals;
   struct biased_lock lock; /* the global one */
   struct global global;
-  uint32_t *first_local; /* by stream: a list through next_of_stream; of STREAM_CLEAN those that wait for a stream */
-  struct stream_set seen, waited; /* for order.c, between two steps */
-  enum hipmm_status refusal;      /* the upstream's last */
-  uint64_t collections;           /* times that all superblocks were asked back since there was no room */
+  uint32_t *first_local; /* by stream: a list through next_of_stream; at STREAM_READY the arenas without a stream */
+  struct stream_set seen, waited; /* of stream_state.c, between two steps */
+  enum hipmm_status refusal;      /* why the upstream refused last */
+  uint64_t collections;           /* times that every arena had to return its free superblocks */
   bool dumps;
   atomic_bool is_dumping; /* a thread writes the dump file */
   const char *dump_file;
@@ -40,8 +40,8 @@ static inline struct local *arena_local(const struct arena *arena, uint32_t numb
   return &arena->locals[number];
 }
 
-/* An allocation on its way. */
-struct arena_wish {
+/* An allocation while memory is looked for. */
+struct arena_allocation {
   uint64_t bytes; /* rounded up */
   uint64_t alignment;
   uint64_t requested;
@@ -49,50 +49,51 @@ struct arena_wish {
   uint32_t stream;
 };
 
-/* ---- order.c. The global lock is held, and no other if nothing is said ---- */
+/* ---- stream_state.c. The caller holds the global lock, and no other lock unless stated ---- */
 
-/* The id of a stream that is used now. */
+/* The id of the stream of this call. */
 enum hipmm_status arena_enter_stream(struct arena *arena, hipStream_t handle, uint32_t *id_out);
 
-/* The calling thread's arena for a stream; NULL when there is room for no more. */
+/* The calling thread's arena for a stream; NULL if there are ARENA_MOST_LOCALS. */
 struct local *arena_enter_local(struct arena *arena, hipStream_t handle, uint32_t stream);
 
-/* All work up to now has passed. `user` as in streams_any_captured(). */
+/* Waits for the device: all frees so far have completed then. `user` as in streams_any_captured(). */
 enum hipmm_status arena_synchronize(struct arena *arena, uint32_t user);
 
-/* Pending blocks of an arena become ready: those whose streams' work has passed; all that its stream can wait for, in a
- * call on that stream. */
-void arena_end_passed(struct arena *arena, struct local *local);
+/* Makes pending blocks of an arena ready: the first, blocks whose streams' work has completed; the second, in a call
+ * on the arena's stream, blocks of all streams that this stream can wait for. */
+void arena_end_completed(struct arena *arena, struct local *local);
 void arena_wait_for_pending(struct arena *arena, struct local *local);
 
-/* Sees that it has unused pieces at hand. Its lock is held too. */
+/* Fills the list of spare records of an arena. The caller holds its lock too. */
 void arena_supply(struct arena *arena, struct local *local);
 
-/* Gives wholly free superblocks back to the global arena, down to `keep_bytes`. */
+/* Returns superblocks that are wholly free to the global arena, down to `keep_bytes`. */
 void arena_return_idle(struct arena *arena, struct local *local, uint64_t keep_bytes);
 
-/* Gives host memory of records that are not in use back. */
+/* Gives back the host memory of records that are not in use. */
 void arena_trim_records(struct arena *arena);
 
-/* Synchronises, and asks every arena for its superblocks: all that is free and whole is clean after that. */
+/* Synchronizes, and has every arena return its free superblocks, which are ready for every stream then. */
 enum hipmm_status arena_collect(struct arena *arena, uint32_t user);
 
-/* A block of another arena than `local`, live, once the device has been waited for. PIECE_NONE if none has one, or HIP
- * refuses. */
-uint32_t arena_take_elsewhere(struct arena *arena, const struct local *local, const struct arena_wish *wish);
+/* Allocates a block in another arena than `local`, after waiting for the device. RANGE_NONE if no arena has one, or if
+ * HIP refuses. */
+uint32_t arena_find_elsewhere(struct arena *arena, const struct local *local,
+                              const struct arena_allocation *allocation);
 
-/* The stream is valid still: its memory becomes anybody's, and it is forgotten. */
+/* Forgets a stream, which is still valid: its memory is ready for every stream then. */
 void arena_retire(struct arena *arena, hipStream_t handle);
 
-/* What the thread_watch calls. No lock is held. Does not wait for an arena that is busy. */
+/* The callback of the thread_watch. The caller holds no lock. It does not wait for the global lock. */
 void arena_thread_ended(struct thread_watch *watch, uint64_t thread);
 
-/* ---- take.c. The global lock is held, and no other ---- */
+/* ---- find_memory.c. The caller holds the global lock and no other ---- */
 
-/* A piece for it, live. PIECE_NONE, and success, if there is none and nothing else went wrong. */
-enum hipmm_status arena_take(struct arena *arena, const struct arena_wish *wish, uint32_t *id_out);
+/* A live range for the allocation. RANGE_NONE and success if there is no memory and nothing else went wrong. */
+enum hipmm_status arena_find_memory(struct arena *arena, const struct arena_allocation *allocation, uint32_t *id_out);
 
-/* ---- serve.c: the ops of the same names (hipmm/plugin.h); `self` is a struct arena ---- */
+/* ---- allocate.c: the ops of the same names (hipmm/plugin.h); `self` is a struct arena ---- */
 
 enum hipmm_status arena_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out);
 enum hipmm_status arena_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream);
@@ -102,7 +103,7 @@ enum hipmm_status arena_trim(void *self, size_t keep_bytes);
 void arena_stream_retire(void *self, hipStream_t stream);
 void arena_stream_retain(void *self, hipStream_t stream);
 
-/* ---- look.c ---- */
+/* ---- visit.c ---- */
 
 enum arena_value {
   ARENA_RESERVED_BYTES,
@@ -121,29 +122,30 @@ enum arena_value {
   ARENA_N_VALUES
 };
 
-/* The lock is taken. */
+/* Take the global lock. */
 enum hipmm_status arena_query(void *self, size_t index, int64_t *value_out);
-enum hipmm_status arena_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent), void *closure);
+enum hipmm_status arena_visit(void *self, void (*visitor)(void *closure, const struct hipmm_extent *extent),
+                              void *closure);
 
-/* The lock is held. */
+/* The caller holds the global lock. */
 int64_t arena_live_count(const struct arena *arena, int64_t *bytes_out);
 uint64_t arena_free_bytes(const struct arena *arena);
 uint64_t arena_largest_free(const struct arena *arena);
 
 /* ---- dump.c ---- */
 
-/* What an arena had when an allocation failed, as text. Zero: none. */
+/* The state of an arena when an allocation failed, as text. Zeroed: none. */
 struct dump {
   const struct hipmm_services *services;
   char *text;
   size_t length, room;
 };
 
-/* Makes the text, after an allocation of `bytes` failed. The lock is held. */
+/* Makes the text after an allocation of `bytes` failed. The caller holds the global lock. */
 void arena_dump(const struct arena *arena, uint64_t bytes, struct dump *dump);
 
-/* Writes the text over the dump file, and frees it. No lock is held: the file may be slow. While another thread writes
- * a dump, this one is dropped. */
+/* Overwrites the dump file with the text and frees the text. The caller holds no lock: the file may be slow. While
+ * another thread writes a dump, this dump is dropped. */
 void arena_dump_write(struct arena *arena, struct dump *dump);
 
 #endif

@@ -18,7 +18,7 @@ bool chunks_open(struct chunks *chunks, const struct hipmm_services *services, s
 void chunks_close(struct chunks *chunks)
 {
   for (uint32_t i = chunks->count; i-- > 0;)
-    if (chunks_give(chunks, &chunks->items[i])) chunks->count = i; /* it is lost whatever we do */
+    if (chunks_free(chunks, &chunks->items[i])) chunks->count = i; /* the upstream refuses it: it is lost */
   chunks->services->host_free(chunks->services, chunks->items, MOST_CHUNKS * sizeof *chunks->items);
 }
 
@@ -46,7 +46,7 @@ static struct chunk *chunks_enter(struct chunks *chunks, void *ptr, uint64_t byt
   return chunk;
 }
 
-bool chunks_have(const struct chunks *chunks, const void *ptr)
+bool chunks_contain(const struct chunks *chunks, const void *ptr)
 {
   const struct chunk *next = chunks_place_for(chunks, (const char *)ptr + 1);
   return next > chunks->items && (uintptr_t)ptr - (uintptr_t)next[-1].ptr < next[-1].bytes;
@@ -58,8 +58,8 @@ uint64_t chunks_room(const struct chunks *chunks)
   return (chunks->maximum_bytes - chunks->bytes) / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
 }
 
-enum hipmm_status chunks_take_exactly(struct chunks *chunks, uint64_t bytes, hipStream_t stream,
-                                      struct chunk **chunk_out)
+enum hipmm_status chunks_allocate_exactly(struct chunks *chunks, uint64_t bytes, hipStream_t stream,
+                                          struct chunk **chunk_out)
 {
   void *ptr = NULL;
   if (bytes > chunks_room(chunks)) return HIPMM_E_LIMIT;
@@ -70,16 +70,16 @@ enum hipmm_status chunks_take_exactly(struct chunks *chunks, uint64_t bytes, hip
   return status;
 }
 
-enum hipmm_status chunks_take(struct chunks *chunks, uint64_t bytes, hipStream_t stream, struct chunk **chunk_out)
+enum hipmm_status chunks_allocate(struct chunks *chunks, uint64_t bytes, hipStream_t stream, struct chunk **chunk_out)
 {
   if (bytes > chunks_room(chunks)) return HIPMM_E_LIMIT;
   for (uint64_t step = sizes_step(chunks->bytes, bytes, chunks_room(chunks));; step = sizes_smaller_step(step, bytes)) {
-    enum hipmm_status status = chunks_take_exactly(chunks, step, stream, chunk_out);
+    enum hipmm_status status = chunks_allocate_exactly(chunks, step, stream, chunk_out);
     if (!hipmm_is_out_of_memory(status) || step == bytes) return status;
   }
 }
 
-enum hipmm_status chunks_give(struct chunks *chunks, struct chunk *chunk)
+enum hipmm_status chunks_free(struct chunks *chunks, struct chunk *chunk)
 {
   int cancel = cancel_forbid();
   enum hipmm_status status =

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* dump.c: what an arena has when it fails, as RMM's arena writes it, and in more detail: for the global arena, then for
- * each arena of a thread and stream. Written without the application's malloc, which may be what called us. */
+/* dump.c: the state of an arena when an allocation fails, in the format of RMM's arena with more detail: first the
+ * global arena, then each local arena. Never calls the application's malloc, which may be the caller. */
 #include "../../core/base/output_file.h"
 #include "arena.h"
 
@@ -11,7 +11,7 @@
 
 /* ---- Text ---- */
 
-/* Makes room for a line. */
+/* Makes the text large enough for another line. */
 static bool dump_grow(struct dump *dump, size_t bytes)
 {
   if (dump->length + bytes <= dump->room) return true;
@@ -27,7 +27,7 @@ static bool dump_grow(struct dump *dump, size_t bytes)
 
 static void dump_print(struct dump *dump, const char *format, ...) HIPMM_PRINTF(2, 3);
 
-/* Where there is no host memory, lines are missing from the dump. */
+/* Without host memory, the line is dropped. */
 static void dump_print(struct dump *dump, const char *format, ...)
 {
   enum { LONGEST_LINE = 256 };
@@ -43,7 +43,7 @@ struct text {
   char text[32];
 };
 
-/* As RMM writes sizes: 1024 bytes are "1024.000000 B". */
+/* RMM's format: 1024 bytes are "1024.000000 B". */
 static struct text dump_size_text(uint64_t bytes)
 {
   static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
@@ -55,11 +55,6 @@ static struct text dump_size_text(uint64_t bytes)
   return text;
 }
 
-static double dump_fragmentation(uint64_t free_bytes, uint64_t largest)
-{
-  return free_bytes ? (1.0 - (double)largest / (double)free_bytes) * 100 : 0;
-}
-
 /* ---- Parts ---- */
 
 static void dump_free(struct dump *dump, uint64_t free_bytes, uint64_t largest)
@@ -67,22 +62,17 @@ static void dump_free(struct dump *dump, uint64_t free_bytes, uint64_t largest)
   if (!free_bytes) return;
   dump_print(dump, "  Total free memory: %s\n", dump_size_text(free_bytes).text);
   dump_print(dump, "  Largest block of free memory: %s\n", dump_size_text(largest).text);
-  dump_print(dump, "  Fragmentation: %.2f%%\n", dump_fragmentation(free_bytes, largest));
-}
-
-static uint32_t dump_count_free_ranges(const struct global *global)
-{
-  uint32_t count = 0;
-  for (uint32_t stream = 0; stream < global->streams.count; stream++) count += global->free[stream].count;
-  return count;
+  dump_print(dump, "  Fragmentation: %.2f%%\n", (1.0 - (double)largest / (double)free_bytes) * 100);
 }
 
 static void dump_global(struct dump *dump, const struct arena *arena)
 {
   const struct global *global = &arena->global;
+  uint32_t n_free = 0;
+  for (uint32_t stream = 0; stream < global->streams.count; stream++) n_free += global->free[stream].count;
   dump_print(dump, "Global arena:\n");
   dump_print(dump, "  Arena size: %s in %u chunks\n", dump_size_text(global->chunks.bytes).text, global->chunks.count);
-  dump_print(dump, "  # free superblocks: %u\n", dump_count_free_ranges(global));
+  dump_print(dump, "  # free superblocks: %u\n", n_free);
   dump_free(dump, global_free_bytes(global), global_largest_free(global));
   dump_print(dump, "  Large allocations: %lld, %s\n", (long long)global->live_count,
              dump_size_text((uint64_t)global->live_bytes).text);
@@ -94,15 +84,15 @@ static void dump_global(struct dump *dump, const struct arena *arena)
 
 static void dump_local(struct dump *dump, const struct arena *arena, struct local *local)
 {
-  biased_lock_take(&local->lock);
+  biased_lock_acquire(&local->lock);
   uint64_t free_bytes = local->ready.bytes + local->quick_bytes + local->pending_bytes;
-  if (local->stream == STREAM_CLEAN)
+  if (local->stream == STREAM_READY)
     dump_print(dump, "Arena %u, of no stream:\n", local->number);
   else
     dump_print(dump, "Arena %u, of stream %p and thread %llu:\n", local->number, (void *)local->handle,
                (unsigned long long)local_thread(local));
   dump_print(dump, "  # superblocks: %u, %s\n", local->n_superblocks, dump_size_text(local->bytes).text);
-  dump_free(dump, free_bytes, index_largest(&local->ready, &arena->global.pieces));
+  dump_free(dump, free_bytes, tlsf_largest(&local->ready, &arena->global.ranges));
   if (local->pending_bytes)
     dump_print(dump, "  Freed on other streams: %s\n", dump_size_text(local->pending_bytes).text);
   dump_print(dump, "  Allocations: %lld, %s\n", (long long)local->live_count,
@@ -119,7 +109,7 @@ void arena_dump(const struct arena *arena, uint64_t bytes, struct dump *dump)
     if (arena_local(arena, number)->n_superblocks) dump_local(dump, arena, arena_local(arena, number));
 }
 
-/* A full disk must not make the failure worse. */
+/* A full disk is no further error. */
 static void dump_write_file(const struct arena *arena, const char *text, size_t length)
 {
   int file = output_file_open(arena->dump_file, OUTPUT_FILE_EMPTY);

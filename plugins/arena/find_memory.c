@@ -1,31 +1,32 @@
 /* SPDX-License-Identifier: MIT */
-/* find_memory.c: where an allocation comes from that the thread's own arena does not have at hand. What costs least is tried
- * first: superblocks that are ready, work that has passed, other streams that can be waited for, new memory; and before
- * it fails, every arena is asked for what it does not use. The global lock is held in all of it. */
+/* find_memory.c: memory for an allocation that the fast path of allocate.c cannot serve. In order of cost: superblocks
+ * that are ready, memory whose work has completed, streams that can be waited for, a new chunk; before the allocation
+ * fails, every arena returns its free superblocks. The caller holds the global lock throughout. */
 #include "arena.h"
 
 enum {
-  LEAST_REMNANT_BYTES = 64 << 10, /* of a superblock that is smaller than usual, before the upstream is asked */
+  LEAST_REMNANT_BYTES = 64 << 10, /* of a smaller superblock, before the upstream is asked */
   LARGEST_SUPERBLOCK_BYTES = 16 << 20,
 };
 
 /* ---- Ranges ---- */
 
-/* Free memory of streams whose handles may be gone comes back through the device, if there is enough to matter. */
-static uint32_t find_memory_take_withheld(struct arena *arena, const struct request *request)
+/* Free memory of streams whose handles may be gone becomes ready when the device was waited for. Waits only if there is
+ * enough of it. */
+static uint32_t find_memory_unfenced(struct arena *arena, const struct request *request)
 {
-  if (global_withheld_bytes(&arena->global, request->stream) < request->bytes) return PIECE_NONE;
-  return arena_synchronize(arena, request->stream) ? PIECE_NONE : global_take_ready(&arena->global, request);
+  if (global_unfenced_bytes(&arena->global, request->stream) < request->bytes) return RANGE_NONE;
+  return arena_synchronize(arena, request->stream) ? RANGE_NONE : global_find_ready(&arena->global, request);
 }
 
-static uint32_t find_memory_take_held_range(struct arena *arena, const struct request *request)
+static uint32_t find_memory_held_range(struct arena *arena, const struct request *request)
 {
   struct global *global = &arena->global;
-  uint32_t id = global_take_ready(global, request);
+  uint32_t id = global_find_ready(global, request);
   if (id || global->streams.active < 2) return id;
-  id = global_take_passed(global, request);
-  if (!id) id = global_take_waiting(global, request);
-  return id ? id : find_memory_take_withheld(arena, request);
+  id = global_find_completed(global, request);
+  if (!id) id = global_find_waiting(global, request);
+  return id ? id : find_memory_unfenced(arena, request);
 }
 
 static enum hipmm_status find_memory_grow(struct arena *arena, const struct request *request, bool exactly)
@@ -35,48 +36,50 @@ static enum hipmm_status find_memory_grow(struct arena *arena, const struct requ
   return status;
 }
 
-static uint32_t find_memory_take_new_range(struct arena *arena, const struct request *request,
-                                           enum hipmm_status *status)
+static uint32_t find_memory_new_range(struct arena *arena, const struct request *request, enum hipmm_status *status)
 {
   *status = find_memory_grow(arena, request, false);
-  return *status ? PIECE_NONE : global_take_ready(&arena->global, request);
+  return *status ? RANGE_NONE : global_find_ready(&arena->global, request);
 }
 
 /* ---- Small allocations ---- */
 
-static uint32_t find_memory_take_block(struct arena *arena, struct local *local, const struct arena_wish *wish)
+static uint32_t find_memory_block(struct arena *arena, struct local *local, const struct arena_allocation *allocation)
 {
-  struct pieces *pieces = &arena->global.pieces;
-  biased_lock_take(&local->lock);
+  struct ranges *ranges = &arena->global.ranges;
+  biased_lock_acquire(&local->lock);
   arena_supply(arena, local);
-  uint32_t id = local_take(local, pieces, wish->bytes, true);
-  if (id) local_make_live(local, piece_of(pieces, id), wish->requested, wish->handle);
+  uint32_t id = local_allocate(local, ranges, allocation->bytes, true);
+  if (id) local_make_live(local, range_of(ranges, id), allocation->requested, allocation->handle);
   biased_lock_release(&local->lock);
   return id;
 }
 
-/* Lends a range and takes the block from it. */
-static uint32_t find_memory_take_from_range(struct arena *arena, struct local *local, uint32_t range,
-                                            const struct arena_wish *wish)
+/* Makes the range a superblock and allocates the block in it. */
+static uint32_t find_memory_from_range(struct arena *arena, struct local *local, uint32_t range,
+                                       const struct arena_allocation *allocation)
 {
-  struct pieces *pieces = &arena->global.pieces;
-  uint32_t id = PIECE_NONE;
-  if (!range) return PIECE_NONE;
-  biased_lock_take(&local->lock);
+  struct ranges *ranges = &arena->global.ranges;
+  uint32_t id = RANGE_NONE;
+  if (!range) return RANGE_NONE;
+  biased_lock_acquire(&local->lock);
   arena_supply(arena, local);
   if (local->unused) {
-    piece_set_state(piece_of(pieces, range), PIECE_LENT);
-    local_add_superblock(local, pieces, range);
-    id = local_take(local, pieces, wish->bytes, true);
-    local_make_live(local, piece_of(pieces, id), wish->requested, wish->handle);
+    range_set_state(range_of(ranges, range), RANGE_SUPERBLOCK);
+    local_add_superblock(local, ranges, range);
+    id = local_allocate(local, ranges, allocation->bytes, true);
+    local_make_live(local, range_of(ranges, id), allocation->requested, allocation->handle);
   }
   biased_lock_release(&local->lock);
-  if (!id) global_give(&arena->global, range, wish->stream, stream_note_free(&arena->global.streams, wish->stream));
+  if (!id)
+    global_free(&arena->global, range, allocation->stream,
+                stream_record_free(&arena->global.streams, allocation->stream));
   return id;
 }
 
-/* Larger ones for an arena that has much, so that little is left over at their ends. */
-static struct request find_memory_superblock_for(const struct local *local, const struct arena_wish *wish)
+/* A large arena gets larger superblocks, so that less is lost at their ends. */
+static struct request find_memory_superblock_request(const struct local *local,
+                                                     const struct arena_allocation *allocation)
 {
   uint64_t bytes = sizes_round_up(local->bytes / 4, ARENA_SUPERBLOCK_BYTES);
   if (bytes < ARENA_SUPERBLOCK_BYTES) bytes = ARENA_SUPERBLOCK_BYTES;
@@ -85,109 +88,110 @@ static struct request find_memory_superblock_for(const struct local *local, cons
                           .most_bytes = bytes,
                           .least_rest = ARENA_SUPERBLOCK_BYTES,
                           .alignment = HIPMM_ALIGNMENT,
-                          .stream = wish->stream};
+                          .stream = allocation->stream};
 }
 
-static uint32_t find_memory_take_from_remnant(struct arena *arena, struct local *local,
-                                              const struct request *superblock, const struct arena_wish *wish)
+static uint32_t find_memory_from_remnant(struct arena *arena, struct local *local, const struct request *superblock,
+                                         const struct arena_allocation *allocation)
 {
   struct request request = *superblock;
-  request.bytes = request.most_bytes = wish->bytes > LEAST_REMNANT_BYTES ? wish->bytes : LEAST_REMNANT_BYTES;
-  return find_memory_take_from_range(arena, local, global_take_ready(&arena->global, &request), wish);
+  request.bytes = request.most_bytes =
+      allocation->bytes > LEAST_REMNANT_BYTES ? allocation->bytes : LEAST_REMNANT_BYTES;
+  return find_memory_from_range(arena, local, global_find_ready(&arena->global, &request), allocation);
 }
 
-static uint32_t find_memory_take_own(struct arena *arena, struct local *local, const struct arena_wish *wish)
+static uint32_t find_memory_own(struct arena *arena, struct local *local, const struct arena_allocation *allocation)
 {
-  uint32_t id = find_memory_take_block(arena, local, wish);
+  uint32_t id = find_memory_block(arena, local, allocation);
   if (id || !local->pending_bytes) return id;
-  arena_end_passed(arena, local);
-  return find_memory_take_block(arena, local, wish);
+  arena_end_completed(arena, local);
+  return find_memory_block(arena, local, allocation);
 }
 
-static uint32_t find_memory_take_held(struct arena *arena, struct local *local, const struct request *superblock,
-                                      const struct arena_wish *wish)
+static uint32_t find_memory_held(struct arena *arena, struct local *local, const struct request *superblock,
+                                 const struct arena_allocation *allocation)
 {
-  uint32_t id = find_memory_take_own(arena, local, wish);
-  if (!id) id = find_memory_take_from_range(arena, local, global_take_ready(&arena->global, superblock), wish);
+  uint32_t id = find_memory_own(arena, local, allocation);
+  if (!id) id = find_memory_from_range(arena, local, global_find_ready(&arena->global, superblock), allocation);
   if (!id && local->pending_bytes) {
     arena_wait_for_pending(arena, local);
-    id = find_memory_take_block(arena, local, wish);
+    id = find_memory_block(arena, local, allocation);
   }
-  if (!id) id = find_memory_take_from_range(arena, local, find_memory_take_held_range(arena, superblock), wish);
-  return id ? id : find_memory_take_from_remnant(arena, local, superblock, wish);
+  if (!id) id = find_memory_from_range(arena, local, find_memory_held_range(arena, superblock), allocation);
+  return id ? id : find_memory_from_remnant(arena, local, superblock, allocation);
 }
 
-/* Whether there is no more to be had of the upstream, and all arenas may be asked what they do not use. */
-static bool find_memory_may_collect(const struct arena *arena, enum hipmm_status status, const struct arena_wish *wish)
+/* Whether the upstream has no more, and the device may be waited for. */
+static bool find_memory_may_collect(const struct arena *arena, enum hipmm_status status,
+                                    const struct arena_allocation *allocation)
 {
-  return hipmm_is_out_of_memory(status) && !streams_any_captured(&arena->global.streams, wish->stream);
+  return hipmm_is_out_of_memory(status) && !streams_any_captured(&arena->global.streams, allocation->stream);
 }
 
-/* All arenas give back what they do not use. */
-static enum hipmm_status find_memory_take_collected(struct arena *arena, struct local *local,
-                                                    const struct request *superblock, const struct arena_wish *wish,
-                                                    uint32_t *id_out)
+/* After every arena has returned its free superblocks. */
+static enum hipmm_status find_memory_collected(struct arena *arena, struct local *local,
+                                               const struct request *superblock,
+                                               const struct arena_allocation *allocation, uint32_t *id_out)
 {
-  enum hipmm_status status = arena_collect(arena, wish->stream);
+  enum hipmm_status status = arena_collect(arena, allocation->stream);
   if (status) return status;
-  *id_out = find_memory_take_held(arena, local, superblock, wish);
-  if (!*id_out) *id_out = arena_take_elsewhere(arena, local, wish);
+  *id_out = find_memory_held(arena, local, superblock, allocation);
+  if (!*id_out) *id_out = arena_find_elsewhere(arena, local, allocation);
   return HIPMM_OK;
 }
 
-static enum hipmm_status find_memory_allocate_small(struct arena *arena, struct local *local,
-                                                    const struct arena_wish *wish, uint32_t *id_out)
+static enum hipmm_status find_memory_small(struct arena *arena, struct local *local,
+                                           const struct arena_allocation *allocation, uint32_t *id_out)
 {
   enum hipmm_status status = HIPMM_OK;
-  struct request superblock = find_memory_superblock_for(local, wish);
-  *id_out = find_memory_take_held(arena, local, &superblock, wish);
+  struct request superblock = find_memory_superblock_request(local, allocation);
+  *id_out = find_memory_held(arena, local, &superblock, allocation);
   if (*id_out) return HIPMM_OK;
-  *id_out = find_memory_take_from_range(arena, local, find_memory_take_new_range(arena, &superblock, &status), wish);
+  *id_out = find_memory_from_range(arena, local, find_memory_new_range(arena, &superblock, &status), allocation);
   if (hipmm_is_out_of_memory(status)) { /* less than a superblock may be left */
-    superblock.bytes = superblock.most_bytes = wish->bytes;
-    *id_out = find_memory_take_from_range(arena, local, find_memory_take_new_range(arena, &superblock, &status), wish);
+    superblock.bytes = superblock.most_bytes = allocation->bytes;
+    *id_out = find_memory_from_range(arena, local, find_memory_new_range(arena, &superblock, &status), allocation);
   }
-  superblock = find_memory_superblock_for(local, wish);
-  if (find_memory_may_collect(arena, status, wish))
-    return find_memory_take_collected(arena, local, &superblock, wish, id_out);
+  superblock = find_memory_superblock_request(local, allocation);
+  if (find_memory_may_collect(arena, status, allocation))
+    return find_memory_collected(arena, local, &superblock, allocation, id_out);
   return hipmm_is_out_of_memory(status) ? HIPMM_OK : status;
 }
 
 /* ---- Large allocations ---- */
 
-static enum hipmm_status find_memory_allocate_large(struct arena *arena, const struct arena_wish *wish,
-                                                    uint32_t *id_out)
+static enum hipmm_status find_memory_large(struct arena *arena, const struct arena_allocation *allocation,
+                                           uint32_t *id_out)
 {
   struct global *global = &arena->global;
   enum hipmm_status status = HIPMM_OK;
-  const struct request request = {.bytes = wish->bytes,
-                                  .most_bytes = wish->bytes,
+  const struct request request = {.bytes = allocation->bytes,
+                                  .most_bytes = allocation->bytes,
                                   .least_rest = HIPMM_ALIGNMENT,
-                                  .alignment = wish->alignment,
-                                  .stream = wish->stream};
-  uint32_t id = find_memory_take_held_range(arena, &request);
-  if (!id) id = find_memory_take_new_range(arena, &request, &status);
-  if (find_memory_may_collect(arena, status, wish)) status = arena_collect(arena, wish->stream);
+                                  .alignment = allocation->alignment,
+                                  .stream = allocation->stream};
+  uint32_t id = find_memory_held_range(arena, &request);
+  if (!id) id = find_memory_new_range(arena, &request, &status);
+  if (find_memory_may_collect(arena, status, allocation)) status = arena_collect(arena, allocation->stream);
   if (hipmm_is_out_of_memory(status)) status = HIPMM_OK;
-  if (!id && !status) id = global_take_ready(global, &request);
-  if (!id && !status && !global_release_idle(global, 0)) { /* chunks that are too small make room for one that is not */
+  if (!id && !status) id = global_find_ready(global, &request);
+  if (!id && !status && !global_release_idle(global, 0)) { /* exchange small chunks for a large one */
     status = find_memory_grow(arena, &request, true);
-    if (!status) id = global_take_ready(global, &request);
+    if (!status) id = global_find_ready(global, &request);
     if (hipmm_is_out_of_memory(status)) status = HIPMM_OK;
   }
   if (!id) return status;
-  piece_set_live(piece_of(&global->pieces, id), wish->requested, wish->handle);
-  address_map_set(&global->pieces.starts, piece_of(&global->pieces, id)->start, id);
+  range_set_live(range_of(&global->ranges, id), allocation->requested, allocation->handle);
+  address_map_set(&global->ranges.starts, range_of(&global->ranges, id)->start, id);
   global->live_count++;
-  global->live_bytes += (int64_t)wish->requested;
+  global->live_bytes += (int64_t)allocation->requested;
   *id_out = id;
   return HIPMM_OK;
 }
 
-enum hipmm_status arena_take(struct arena *arena, const struct arena_wish *wish, uint32_t *id_out)
+enum hipmm_status arena_find_memory(struct arena *arena, const struct arena_allocation *allocation, uint32_t *id_out)
 {
-  bool is_small = wish->bytes <= ARENA_SMALL_BYTES && wish->alignment == HIPMM_ALIGNMENT;
-  struct local *local = is_small ? arena_enter_local(arena, wish->handle, wish->stream) : NULL;
-  return local ? find_memory_allocate_small(arena, local, wish, id_out)
-               : find_memory_allocate_large(arena, wish, id_out);
+  bool is_small = allocation->bytes <= ARENA_SMALL_BYTES && allocation->alignment == HIPMM_ALIGNMENT;
+  struct local *local = is_small ? arena_enter_local(arena, allocation->handle, allocation->stream) : NULL;
+  return local ? find_memory_small(arena, local, allocation, id_out) : find_memory_large(arena, allocation, id_out);
 }

@@ -2,86 +2,86 @@
 /* global.c: see global.h. */
 #include "global.h"
 
-static const size_t free_bytes = MAX_STREAMS * sizeof(struct index);
+static const size_t free_bytes = MAX_STREAMS * sizeof(struct tlsf);
 
 /* ---- Free ranges ---- */
 
-/* Clean memory may always be used by a stream, but then looks used to the others: with several streams a small range
- * does not spoil a large clean one. */
-static bool global_can_merge(const struct global *global, const struct piece *range, uint32_t neighbour)
+/* A range that no work uses may merge with a range of any stream, but then no other stream may use it at once. With
+ * several streams, a small range therefore does not absorb a larger one. */
+static bool global_can_merge(const struct global *global, const struct range *range, uint32_t neighbour)
 {
-  const struct piece *other = piece_of(&global->pieces, neighbour);
-  if (!neighbour || piece_state(other) != PIECE_FREE) return false;
+  const struct range *other = range_of(&global->ranges, neighbour);
+  if (!neighbour || range_state(other) != RANGE_FREE) return false;
   if (other->stream == range->stream) return true;
-  return other->stream == STREAM_CLEAN && (global->streams.active == 1 || other->bytes <= range->bytes);
+  return other->stream == STREAM_READY && (global->streams.active == 1 || other->bytes <= range->bytes);
 }
 
 static void global_unlink_range(struct global *global, uint32_t id)
 {
-  index_remove(&global->free[piece_of(&global->pieces, id)->stream], &global->pieces, id);
+  tlsf_remove(&global->free[range_of(&global->ranges, id)->stream], &global->ranges, id);
 }
 
-/* `first` and `second`, which comes next, become one, which is in no list. */
-static void global_join(struct global *global, uint32_t first, uint32_t second, uint32_t stream)
+/* Merges `second` into `first`, which it follows. Neither is in an index. */
+static void global_merge(struct global *global, uint32_t first, uint32_t second, uint32_t stream)
 {
-  struct piece *lower = piece_of(&global->pieces, first);
-  const struct piece *upper = piece_of(&global->pieces, second);
+  struct range *lower = range_of(&global->ranges, first);
+  const struct range *upper = range_of(&global->ranges, second);
   if (lower->epoch < upper->epoch) lower->epoch = upper->epoch;
   lower->stream = (uint16_t)stream;
-  piece_join(&global->pieces, first, second);
-  piece_drop(&global->pieces, second);
+  range_merge(&global->ranges, first, second);
+  range_discard(&global->ranges, second);
 }
 
-void global_give(struct global *global, uint32_t id, uint32_t stream, uint64_t epoch)
+void global_free(struct global *global, uint32_t id, uint32_t stream, uint64_t epoch)
 {
-  struct pieces *pieces = &global->pieces;
-  struct piece *range = piece_of(pieces, id);
+  struct ranges *ranges = &global->ranges;
+  struct range *range = range_of(ranges, id);
   uint32_t before = range->before, after = range->after;
   range->stream = (uint16_t)stream;
   range->epoch = epoch;
-  piece_set_state(range, PIECE_FREE);
+  range_set_state(range, RANGE_FREE);
   if (global_can_merge(global, range, after)) {
     global_unlink_range(global, after);
-    global_join(global, id, after, stream);
+    global_merge(global, id, after, stream);
   }
   if (global_can_merge(global, range, before)) {
     global_unlink_range(global, before);
-    global_join(global, before, id, stream);
+    global_merge(global, before, id, stream);
     id = before;
   }
-  index_add(&global->free[stream], pieces, id);
+  tlsf_add(&global->free[stream], ranges, id);
 }
 
-/* Ranges of the stream up to `epoch` become clean. */
-static bool global_clean_up_to(struct global *global, uint32_t stream, uint64_t epoch)
+/* The frees of the stream up to `epoch` have completed: their ranges become ready for every stream. */
+static bool global_complete_up_to(struct global *global, uint32_t stream, uint64_t epoch)
 {
-  struct index *index = &global->free[stream];
-  uint32_t kept = PIECE_NONE;
+  struct tlsf *tlsf = &global->free[stream];
+  uint32_t kept = RANGE_NONE;
   bool any = false;
-  for (uint32_t id; (id = index_any(index));) {
-    struct piece *range = piece_of(&global->pieces, id);
-    index_remove(index, &global->pieces, id);
+  for (uint32_t id; (id = tlsf_any(tlsf));) {
+    struct range *range = range_of(&global->ranges, id);
+    tlsf_remove(tlsf, &global->ranges, id);
     if (range->epoch > epoch) {
       range->next = kept;
       kept = id;
       continue;
     }
-    global_give(global, id, STREAM_CLEAN, 0);
+    global_free(global, id, STREAM_READY, 0);
     any = true;
   }
   for (uint32_t next; kept; kept = next) {
-    next = piece_of(&global->pieces, kept)->next;
-    index_add(index, &global->pieces, kept);
+    next = range_of(&global->ranges, kept)->next;
+    tlsf_add(tlsf, &global->ranges, kept);
   }
   return any;
 }
 
-void global_clean_stream(struct global *global, uint32_t stream)
+void global_complete_stream(struct global *global, uint32_t stream)
 {
-  global_clean_up_to(global, stream, UINT64_MAX);
+  global_complete_up_to(global, stream, UINT64_MAX);
 }
 
-/* ---- Taking ---- */
+/* ---- Finding ---- */
 
 static uint64_t global_room_for(const struct request *request, uint64_t bytes)
 {
@@ -90,99 +90,99 @@ static uint64_t global_room_for(const struct request *request, uint64_t bytes)
 
 static uint32_t global_fit_on(const struct global *global, uint32_t stream, const struct request *request)
 {
-  const struct index *index = &global->free[stream];
-  if (!index->count) return PIECE_NONE;
-  uint32_t id = index_fit(index, &global->pieces, global_room_for(request, request->most_bytes));
+  const struct tlsf *tlsf = &global->free[stream];
+  if (!tlsf->count) return RANGE_NONE;
+  uint32_t id = tlsf_fit(tlsf, &global->ranges, global_room_for(request, request->most_bytes));
   if (id || request->most_bytes == request->bytes) return id;
-  return index_fit(index, &global->pieces, global_room_for(request, request->bytes));
+  return tlsf_fit(tlsf, &global->ranges, global_room_for(request, request->bytes));
 }
 
-/* Cuts what lies before the aligned address off, as a free range. PIECE_NONE when records are short. */
-static uint32_t global_cut_front(struct global *global, uint32_t id, const struct request *request)
+/* Splits off what lies before the aligned address, as a free range. RANGE_NONE when records are short. */
+static uint32_t global_split_front(struct global *global, uint32_t id, const struct request *request)
 {
-  const struct piece *range = piece_of(&global->pieces, id);
+  const struct range *range = range_of(&global->ranges, id);
   uint64_t start = (range->start + request->alignment - 1) & ~(request->alignment - 1);
   if (start == range->start) return id;
-  uint32_t behind = piece_take(&global->pieces);
-  if (!behind) return PIECE_NONE;
-  piece_cut(&global->pieces, id, start - range->start, behind);
-  index_add(&global->free[range->stream], &global->pieces, id);
+  uint32_t behind = range_new(&global->ranges);
+  if (!behind) return RANGE_NONE;
+  range_split(&global->ranges, id, start - range->start, behind);
+  tlsf_add(&global->free[range->stream], &global->ranges, id);
   return behind;
 }
 
-static void global_cut_rest(struct global *global, uint32_t id, const struct request *request)
+static void global_split_rest(struct global *global, uint32_t id, const struct request *request)
 {
-  struct piece *range = piece_of(&global->pieces, id);
+  struct range *range = range_of(&global->ranges, id);
   if (range->bytes < request->most_bytes + request->least_rest) return;
-  uint32_t rest = piece_take(&global->pieces);
+  uint32_t rest = range_new(&global->ranges);
   if (!rest) return;
-  piece_cut(&global->pieces, id, request->most_bytes, rest);
-  piece_set_state(piece_of(&global->pieces, rest), PIECE_FREE);
-  index_add(&global->free[range->stream], &global->pieces, rest);
+  range_split(&global->ranges, id, request->most_bytes, rest);
+  range_set_state(range_of(&global->ranges, rest), RANGE_FREE);
+  tlsf_add(&global->free[range->stream], &global->ranges, rest);
 }
 
-static uint32_t global_take(struct global *global, uint32_t id, const struct request *request)
+static uint32_t global_detach(struct global *global, uint32_t id, const struct request *request)
 {
-  if (!id) return PIECE_NONE;
+  if (!id) return RANGE_NONE;
   global_unlink_range(global, id);
-  uint32_t taken = global_cut_front(global, id, request);
+  uint32_t taken = global_split_front(global, id, request);
   if (taken)
-    global_cut_rest(global, taken, request);
+    global_split_rest(global, taken, request);
   else
-    index_add(&global->free[piece_of(&global->pieces, id)->stream], &global->pieces, id);
+    tlsf_add(&global->free[range_of(&global->ranges, id)->stream], &global->ranges, id);
   return taken;
 }
 
-/* The smaller; at the lower address if they are as large. PIECE_NONE is worse than any. */
+/* The smaller range; of equal ones the one at the lower address. Any range is better than RANGE_NONE. */
 static uint32_t global_better_of(const struct global *global, uint32_t a, uint32_t b)
 {
   if (!a || !b) return a ? a : b;
-  const struct piece *first = piece_of(&global->pieces, a), *second = piece_of(&global->pieces, b);
+  const struct range *first = range_of(&global->ranges, a), *second = range_of(&global->ranges, b);
   if (first->bytes != second->bytes) return first->bytes < second->bytes ? a : b;
   return first->start < second->start ? a : b;
 }
 
-uint32_t global_take_ready(struct global *global, const struct request *request)
+uint32_t global_find_ready(struct global *global, const struct request *request)
 {
-  uint32_t own = global_fit_on(global, request->stream, request), clean = global_fit_on(global, STREAM_CLEAN, request);
-  return global_take(global, global_better_of(global, own, clean), request);
+  uint32_t own = global_fit_on(global, request->stream, request), clean = global_fit_on(global, STREAM_READY, request);
+  return global_detach(global, global_better_of(global, own, clean), request);
 }
 
-uint32_t global_take_passed(struct global *global, const struct request *request)
+uint32_t global_find_completed(struct global *global, const struct request *request)
 {
   struct streams *streams = &global->streams;
   bool any = false;
   for (uint32_t stream = STREAM_FIRST; stream < streams->count; stream++) {
     if (!stream_of(streams, stream)->in_use || !global->free[stream].count) continue;
     stream_cover(streams, stream);
-    uint64_t before = stream_of(streams, stream)->passed;
+    uint64_t before = stream_of(streams, stream)->completed;
     stream_poll(streams, stream);
-    uint64_t passed = stream_of(streams, stream)->passed;
-    if (passed != before) any |= global_clean_up_to(global, stream, passed);
+    uint64_t completed = stream_of(streams, stream)->completed;
+    if (completed != before) any |= global_complete_up_to(global, stream, completed);
   }
-  return any ? global_take_ready(global, request) : PIECE_NONE;
+  return any ? global_find_ready(global, request) : RANGE_NONE;
 }
 
-/* What fits best of the streams that can be waited for. */
-uint32_t global_take_waiting(struct global *global, const struct request *request)
+/* The best fit among the streams that can be waited for. */
+uint32_t global_find_waiting(struct global *global, const struct request *request)
 {
   struct streams *streams = &global->streams;
-  uint32_t best = PIECE_NONE;
+  uint32_t best = RANGE_NONE;
   for (uint32_t stream = STREAM_FIRST; stream < streams->count; stream++) {
     if (stream == request->stream || !global->free[stream].count) continue;
     uint32_t id = global_fit_on(global, stream, request);
     if (id &&
-        (piece_of(&global->pieces, id)->epoch <= stream_of(streams, stream)->recorded || stream_cover(streams, stream)))
+        (range_of(&global->ranges, id)->epoch <= stream_of(streams, stream)->recorded || stream_cover(streams, stream)))
       best = global_better_of(global, best, id);
   }
-  if (!best) return PIECE_NONE;
-  const struct piece *range = piece_of(&global->pieces, best);
-  if (!stream_wait(streams, request->stream, range->stream, range->epoch)) return PIECE_NONE;
+  if (!best) return RANGE_NONE;
+  const struct range *range = range_of(&global->ranges, best);
+  if (!stream_wait(streams, request->stream, range->stream, range->epoch)) return RANGE_NONE;
   global_note_wait(global, request->stream);
-  return global_take(global, best, request);
+  return global_detach(global, best, request);
 }
 
-uint64_t global_withheld_bytes(const struct global *global, uint32_t stream)
+uint64_t global_unfenced_bytes(const struct global *global, uint32_t stream)
 {
   uint64_t bytes = 0;
   for (uint32_t other = STREAM_FIRST; other < global->streams.count; other++) {
@@ -196,19 +196,19 @@ uint64_t global_withheld_bytes(const struct global *global, uint32_t stream)
 
 static enum hipmm_status global_add_chunk(struct global *global, struct chunk *chunk, uint32_t stream)
 {
-  struct pieces *pieces = &global->pieces;
+  struct ranges *ranges = &global->ranges;
   uint64_t bytes = chunk->bytes;
-  uint32_t id = address_map_cover(&pieces->starts, (uintptr_t)chunk->ptr, bytes) ? piece_take(pieces) : PIECE_NONE;
+  uint32_t id = address_map_cover(&ranges->starts, (uintptr_t)chunk->ptr, bytes) ? range_new(ranges) : RANGE_NONE;
   if (!id) {
-    chunks_give(&global->chunks, chunk);
+    chunks_free(&global->chunks, chunk);
     return global->services->refuse(global->services, HIPMM_E_OUT_OF_MEMORY,
                                     "no host memory left for records of {0:bytes} more", bytes, 0, 0);
   }
-  struct piece *range = piece_of(pieces, id);
-  piece_set_place(range, (uintptr_t)chunk->ptr, bytes, 0);
-  range->before = range->after = PIECE_NONE;
+  struct range *range = range_of(ranges, id);
+  range_set_extent(range, (uintptr_t)chunk->ptr, bytes, 0);
+  range->before = range->after = RANGE_NONE;
   chunk->first = id;
-  global_give(global, id, stream, stream ? stream_note_free(&global->streams, stream) : 0);
+  global_free(global, id, stream, stream ? stream_record_free(&global->streams, stream) : 0);
   return HIPMM_OK;
 }
 
@@ -217,23 +217,23 @@ enum hipmm_status global_grow(struct global *global, const struct request *reque
   struct chunk *chunk;
   hipStream_t handle = stream_of(&global->streams, request->stream)->handle;
   uint64_t bytes = global_room_for(request, request->bytes);
-  enum hipmm_status status = exactly ? chunks_take_exactly(&global->chunks, bytes, handle, &chunk)
-                                     : chunks_take(&global->chunks, bytes, handle, &chunk);
+  enum hipmm_status status = exactly ? chunks_allocate_exactly(&global->chunks, bytes, handle, &chunk)
+                                     : chunks_allocate(&global->chunks, bytes, handle, &chunk);
   return status ? status : global_add_chunk(global, chunk, request->stream);
 }
 
 enum hipmm_status global_fill(struct global *global, uint64_t bytes)
 {
   struct chunk *chunk;
-  enum hipmm_status status = chunks_take_exactly(&global->chunks, bytes, NULL, &chunk);
-  return status ? status : global_add_chunk(global, chunk, STREAM_CLEAN);
+  enum hipmm_status status = chunks_allocate_exactly(&global->chunks, bytes, NULL, &chunk);
+  return status ? status : global_add_chunk(global, chunk, STREAM_READY);
 }
 
-/* A chunk that is one clean range. */
+/* Whether the chunk is one range that no work uses. */
 static bool global_is_idle(const struct global *global, const struct chunk *chunk)
 {
-  const struct piece *range = piece_of(&global->pieces, chunk->first);
-  return piece_state(range) == PIECE_FREE && range->stream == STREAM_CLEAN && range->bytes == chunk->bytes;
+  const struct range *range = range_of(&global->ranges, chunk->first);
+  return range_state(range) == RANGE_FREE && range->stream == STREAM_READY && range->bytes == chunk->bytes;
 }
 
 enum hipmm_status global_release_idle(struct global *global, uint64_t keep_bytes)
@@ -243,19 +243,33 @@ enum hipmm_status global_release_idle(struct global *global, uint64_t keep_bytes
   for (uint32_t i = chunks->count; i-- > 0;) {
     struct chunk *chunk = &chunks->items[i];
     uint32_t range = chunk->first;
+    uint64_t start = (uintptr_t)chunk->ptr, bytes = chunk->bytes;
     if (chunks->bytes < chunk->bytes + keep_bytes || !global_is_idle(global, chunk)) continue;
     global_unlink_range(global, range);
-    enum hipmm_status status = chunks_give(chunks, chunk);
-    if (!status)
-      piece_drop(&global->pieces, range);
-    else
-      index_add(&global->free[STREAM_CLEAN], &global->pieces, range); /* the upstream would not have it */
+    enum hipmm_status status = chunks_free(chunks, chunk);
     if (!first) first = status;
+    if (status) {
+      tlsf_add(&global->free[STREAM_READY], &global->ranges, range); /* the upstream refused it */
+      continue;
+    }
+    range_discard(&global->ranges, range);
+    address_map_discard(&global->ranges.starts, start, bytes);
   }
   return first;
 }
 
-/* ---- Looking ---- */
+void global_trim_records(struct global *global)
+{
+  struct ranges *ranges = &global->ranges;
+  for (uint32_t i = 0; i < global->chunks.count; i++)
+    for (uint32_t id = global->chunks.items[i].first; id; id = range_of(ranges, id)->after) {
+      const struct range *range = range_of(ranges, id);
+      if (range_state(range) == RANGE_FREE) address_map_discard(&ranges->starts, range->start, range->bytes);
+    }
+  ranges_trim(ranges);
+}
+
+/* ---- Totals ---- */
 
 uint64_t global_free_bytes(const struct global *global)
 {
@@ -268,7 +282,7 @@ uint64_t global_largest_free(const struct global *global)
 {
   uint64_t largest = 0;
   for (uint32_t stream = 0; stream < global->streams.count; stream++) {
-    uint64_t bytes = index_largest(&global->free[stream], &global->pieces);
+    uint64_t bytes = tlsf_largest(&global->free[stream], &global->ranges);
     if (bytes > largest) largest = bytes;
   }
   return largest;
@@ -279,7 +293,7 @@ uint64_t global_largest_free(const struct global *global)
 bool global_open(struct global *global, const struct hipmm_services *services, enum record record)
 {
   *global = (struct global){.services = services};
-  bool opened = pieces_open(&global->pieces, services);
+  bool opened = ranges_open(&global->ranges, services);
   opened = streams_open(&global->streams, services, record) && opened;
   global->free = services->host_allocate(services, free_bytes);
   return opened && global->free;
@@ -290,6 +304,6 @@ void global_close(struct global *global)
   const struct hipmm_services *services = global->services;
   if (global->chunks.items) chunks_close(&global->chunks);
   streams_close(&global->streams);
-  pieces_close(&global->pieces);
+  ranges_close(&global->ranges);
   services->host_free(services, global->free, free_bytes);
 }

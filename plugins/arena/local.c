@@ -4,198 +4,198 @@
 
 /* ---- Superblocks that are wholly free ---- */
 
-static bool local_is_whole(const struct piece *block)
+static bool local_is_whole(const struct range *block)
 {
   return !block->before && !block->after;
 }
 
-static void local_note_idle(struct local *local, struct pieces *pieces, const struct piece *block)
+static void local_note_idle(struct local *local, struct ranges *ranges, const struct range *block)
 {
-  struct piece *range = piece_of(pieces, block->superblock);
-  range->previous = PIECE_NONE;
+  struct range *range = range_of(ranges, block->superblock);
+  range->previous = RANGE_NONE;
   range->next = local->idle;
-  if (local->idle) piece_of(pieces, local->idle)->previous = block->superblock;
+  if (local->idle) range_of(ranges, local->idle)->previous = block->superblock;
   local->idle = block->superblock;
   local->idle_bytes += range->bytes;
 }
 
-static void local_note_busy(struct local *local, struct pieces *pieces, const struct piece *block)
+static void local_note_busy(struct local *local, struct ranges *ranges, const struct range *block)
 {
-  const struct piece *range = piece_of(pieces, block->superblock);
+  const struct range *range = range_of(ranges, block->superblock);
   if (range->previous)
-    piece_of(pieces, range->previous)->next = range->next;
+    range_of(ranges, range->previous)->next = range->next;
   else
     local->idle = range->next;
-  if (range->next) piece_of(pieces, range->next)->previous = range->previous;
+  if (range->next) range_of(ranges, range->next)->previous = range->previous;
   local->idle_bytes -= range->bytes;
 }
 
 /* ---- Ready blocks ---- */
 
-static void local_add_ready(struct local *local, struct pieces *pieces, uint32_t id)
+static void local_add_ready(struct local *local, struct ranges *ranges, uint32_t id)
 {
-  struct piece *block = piece_of(pieces, id);
-  piece_set_state(block, PIECE_READY);
-  index_add(&local->ready, pieces, id);
-  if (local_is_whole(block)) local_note_idle(local, pieces, block);
+  struct range *block = range_of(ranges, id);
+  range_set_state(block, RANGE_READY);
+  tlsf_add(&local->ready, ranges, id);
+  if (local_is_whole(block)) local_note_idle(local, ranges, block);
 }
 
-static void local_remove_ready(struct local *local, struct pieces *pieces, uint32_t id)
+static void local_remove_ready(struct local *local, struct ranges *ranges, uint32_t id)
 {
-  const struct piece *block = piece_of(pieces, id);
-  if (local_is_whole(block)) local_note_busy(local, pieces, block);
-  index_remove(&local->ready, pieces, id);
+  const struct range *block = range_of(ranges, id);
+  if (local_is_whole(block)) local_note_busy(local, ranges, block);
+  tlsf_remove(&local->ready, ranges, id);
 }
 
-static bool local_is_ready(struct pieces *pieces, uint32_t id)
+static bool local_is_ready(struct ranges *ranges, uint32_t id)
 {
-  return id && piece_state(piece_of(pieces, id)) == PIECE_READY;
+  return id && range_state(range_of(ranges, id)) == RANGE_READY;
 }
 
-/* A block in no list becomes ready, merged with its neighbours. */
-static void local_merge(struct local *local, struct pieces *pieces, uint32_t id)
+/* Makes a block that is in no list ready, merged with its neighbours. */
+static void local_merge(struct local *local, struct ranges *ranges, uint32_t id)
 {
-  uint32_t before = piece_of(pieces, id)->before, after = piece_of(pieces, id)->after;
-  if (local_is_ready(pieces, after)) {
-    local_remove_ready(local, pieces, after);
-    piece_join(pieces, id, after);
-    local_put_piece(local, pieces, after);
+  uint32_t before = range_of(ranges, id)->before, after = range_of(ranges, id)->after;
+  if (local_is_ready(ranges, after)) {
+    local_remove_ready(local, ranges, after);
+    range_merge(ranges, id, after);
+    local_put_spare(local, ranges, after);
   }
-  if (local_is_ready(pieces, before)) {
-    local_remove_ready(local, pieces, before);
-    piece_join(pieces, before, id);
-    local_put_piece(local, pieces, id);
+  if (local_is_ready(ranges, before)) {
+    local_remove_ready(local, ranges, before);
+    range_merge(ranges, before, id);
+    local_put_spare(local, ranges, id);
     id = before;
   }
-  local_add_ready(local, pieces, id);
+  local_add_ready(local, ranges, id);
 }
 
 /* ---- Quick lists ---- */
 
-static void local_empty_quick_list(struct local *local, struct pieces *pieces, uint32_t units)
+static void local_empty_quick_list(struct local *local, struct ranges *ranges, uint32_t units)
 {
   uint32_t id = local->quick[units];
-  local->quick[units] = PIECE_NONE;
+  local->quick[units] = RANGE_NONE;
   while (id) {
-    uint32_t next = piece_of(pieces, id)->next;
-    local->quick_bytes -= (uint64_t)units << PIECE_UNIT_BITS;
-    local_merge(local, pieces, id);
+    uint32_t next = range_of(ranges, id)->next;
+    local->quick_bytes -= (uint64_t)units << RANGE_UNIT_BITS;
+    local_merge(local, ranges, id);
     id = next;
   }
 }
 
-static void local_shrink_quick(struct local *local, struct pieces *pieces, uint64_t bytes)
+static void local_shrink_quick(struct local *local, struct ranges *ranges, uint64_t bytes)
 {
-  while (local->quick_bytes > bytes) local_empty_quick_list(local, pieces, local->next_quick++ % LOCAL_QUICK_UNITS + 1);
+  while (local->quick_bytes > bytes) local_empty_quick_list(local, ranges, local->next_quick++ % LOCAL_QUICK_UNITS + 1);
 }
 
-void local_empty_quick(struct local *local, struct pieces *pieces)
+void local_empty_quick(struct local *local, struct ranges *ranges)
 {
-  local_shrink_quick(local, pieces, 0);
+  local_shrink_quick(local, ranges, 0);
 }
 
-/* ---- Taking and giving ---- */
+/* ---- Allocating and freeing ---- */
 
-static uint32_t local_take_ready(struct local *local, struct pieces *pieces, uint64_t bytes, bool without_cut)
+static uint32_t local_allocate_ready(struct local *local, struct ranges *ranges, uint64_t bytes, bool without_cut)
 {
-  uint32_t id = index_fit(&local->ready, pieces, bytes);
+  uint32_t id = tlsf_fit(&local->ready, ranges, bytes);
   if (!id && local->quick_bytes) {
-    local_empty_quick(local, pieces);
-    id = index_fit(&local->ready, pieces, bytes);
+    local_empty_quick(local, ranges);
+    id = tlsf_fit(&local->ready, ranges, bytes);
   }
-  if (!id) return PIECE_NONE;
-  bool has_rest = piece_of(pieces, id)->bytes > bytes;
-  if (has_rest && !local->unused && !without_cut) return PIECE_NONE;
-  local_remove_ready(local, pieces, id);
-  uint32_t rest = has_rest ? local_take_piece(local, pieces) : PIECE_NONE;
+  if (!id) return RANGE_NONE;
+  bool has_rest = range_of(ranges, id)->bytes > bytes;
+  if (has_rest && !local->unused && !without_cut) return RANGE_NONE;
+  local_remove_ready(local, ranges, id);
+  uint32_t rest = has_rest ? local_take_spare(local, ranges) : RANGE_NONE;
   if (!rest) return id;
-  piece_cut(pieces, id, bytes, rest);
-  address_map_set(&pieces->starts, piece_of(pieces, rest)->start, rest);
-  local_add_ready(local, pieces, rest);
+  range_split(ranges, id, bytes, rest);
+  address_map_set(&ranges->starts, range_of(ranges, rest)->start, rest);
+  local_add_ready(local, ranges, rest);
   return id;
 }
 
-uint32_t local_take(struct local *local, struct pieces *pieces, uint64_t bytes, bool without_cut)
+uint32_t local_allocate(struct local *local, struct ranges *ranges, uint64_t bytes, bool without_cut)
 {
-  uint64_t units = bytes >> PIECE_UNIT_BITS;
-  uint32_t id = units <= LOCAL_QUICK_UNITS ? local->quick[units] : PIECE_NONE;
-  if (!id) return local_take_ready(local, pieces, bytes, without_cut);
-  local->quick[units] = piece_of(pieces, id)->next;
+  uint64_t units = bytes >> RANGE_UNIT_BITS;
+  uint32_t id = units <= LOCAL_QUICK_UNITS ? local->quick[units] : RANGE_NONE;
+  if (!id) return local_allocate_ready(local, ranges, bytes, without_cut);
+  local->quick[units] = range_of(ranges, id)->next;
   local->quick_bytes -= bytes;
   return id;
 }
 
-void local_give(struct local *local, struct pieces *pieces, uint32_t id)
+void local_free(struct local *local, struct ranges *ranges, uint32_t id)
 {
-  struct piece *block = piece_of(pieces, id);
-  uint64_t units = block->bytes >> PIECE_UNIT_BITS;
+  struct range *block = range_of(ranges, id);
+  uint64_t units = block->bytes >> RANGE_UNIT_BITS;
   if (units > LOCAL_QUICK_UNITS) {
-    local_merge(local, pieces, id);
+    local_merge(local, ranges, id);
     return;
   }
   if (local->quick_bytes + block->bytes > LOCAL_MOST_QUICK_BYTES)
-    local_shrink_quick(local, pieces, LOCAL_MOST_QUICK_BYTES - block->bytes);
-  piece_set_state(block, PIECE_QUICK);
+    local_shrink_quick(local, ranges, LOCAL_MOST_QUICK_BYTES - block->bytes);
+  range_set_state(block, RANGE_QUICK);
   block->next = local->quick[units];
   local->quick[units] = id;
   local->quick_bytes += block->bytes;
 }
 
-void local_give_pending(struct local *local, struct pieces *pieces, uint32_t id)
+void local_free_pending(struct local *local, struct ranges *ranges, uint32_t id)
 {
-  struct piece *block = piece_of(pieces, id);
-  piece_set_state(block, PIECE_PENDING);
-  block->next = PIECE_NONE;
+  struct range *block = range_of(ranges, id);
+  range_set_state(block, RANGE_PENDING);
+  block->next = RANGE_NONE;
   block->previous = local->pending_last;
   if (local->pending_last)
-    piece_of(pieces, local->pending_last)->next = id;
+    range_of(ranges, local->pending_last)->next = id;
   else
     local->pending_first = id;
   local->pending_last = id;
   local->pending_bytes += block->bytes;
 }
 
-void local_end_pending(struct local *local, struct pieces *pieces, uint32_t id)
+void local_end_pending(struct local *local, struct ranges *ranges, uint32_t id)
 {
-  const struct piece *block = piece_of(pieces, id);
+  const struct range *block = range_of(ranges, id);
   if (block->previous)
-    piece_of(pieces, block->previous)->next = block->next;
+    range_of(ranges, block->previous)->next = block->next;
   else
     local->pending_first = block->next;
   if (block->next)
-    piece_of(pieces, block->next)->previous = block->previous;
+    range_of(ranges, block->next)->previous = block->previous;
   else
     local->pending_last = block->previous;
   local->pending_bytes -= block->bytes;
-  local_merge(local, pieces, id);
+  local_merge(local, ranges, id);
 }
 
 /* ---- Superblocks ---- */
 
-void local_add_superblock(struct local *local, struct pieces *pieces, uint32_t range_id)
+void local_add_superblock(struct local *local, struct ranges *ranges, uint32_t range_id)
 {
-  struct piece *range = piece_of(pieces, range_id);
-  uint32_t id = local_take_piece(local, pieces);
-  struct piece *block = piece_of(pieces, id);
-  piece_set_place(block, range->start, range->bytes, local->number);
-  block->before = block->after = PIECE_NONE;
+  struct range *range = range_of(ranges, range_id);
+  uint32_t id = local_take_spare(local, ranges);
+  struct range *block = range_of(ranges, id);
+  range_set_extent(block, range->start, range->bytes, local->number);
+  block->before = block->after = RANGE_NONE;
   block->superblock = range_id;
   __atomic_store_n(&range->arena, local->number, __ATOMIC_RELAXED);
   range->first = id;
-  address_map_set(&pieces->starts, block->start, id);
+  address_map_set(&ranges->starts, block->start, id);
   local->bytes += range->bytes;
   local->n_superblocks++;
-  local_add_ready(local, pieces, id);
+  local_add_ready(local, ranges, id);
 }
 
-uint32_t local_remove_idle(struct local *local, struct pieces *pieces)
+uint32_t local_remove_idle(struct local *local, struct ranges *ranges)
 {
   uint32_t range_id = local->idle;
-  if (!range_id) return PIECE_NONE;
-  struct piece *range = piece_of(pieces, range_id);
+  if (!range_id) return RANGE_NONE;
+  struct range *range = range_of(ranges, range_id);
   uint32_t first = range->first;
-  local_remove_ready(local, pieces, first);
-  local_put_piece(local, pieces, first);
+  local_remove_ready(local, ranges, first);
+  local_put_spare(local, ranges, first);
   __atomic_store_n(&range->arena, 0, __ATOMIC_RELAXED);
   local->bytes -= range->bytes;
   local->n_superblocks--;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* local.h: the arena of one thread on one stream. It has superblocks of the global arena and cuts them into blocks.
- * What is freed on its stream, by whichever thread, it may use again at once; what is freed on another stream is
- * pending until that stream's work is known to come first. An arena whose thread or stream is gone waits for a new one.
+/* local.h: the arena of one thread on one stream. It splits superblocks of the global arena into blocks. A block freed
+ * on the arena's stream, by any thread, is ready again at once. A block freed on another stream is pending until the
+ * work of that stream is known to come first. An arena whose thread or stream is gone is used for the next one.
  *
- * All but what is said to be the global lock's is under its own lock, which is taken after that one. */
+ * The arena's own lock protects all fields but those under the global lock; the global lock is taken first. */
 #ifndef HIPMM_ARENA_LOCAL_H
 #define HIPMM_ARENA_LOCAL_H
 
@@ -17,28 +17,28 @@ enum {
 
 struct local {
   _Alignas(128) struct biased_lock lock;
-  bool is_open; /* `handle` alone says that a call is for this arena's stream: no need of the global lock */
+  bool is_open; /* `handle` alone identifies the stream: a call needs no global lock */
   hipStream_t handle;
-  uint64_t stream_thread; /* of a per-thread default stream: whose; 0 otherwise */
-  uint32_t number;        /* which arena it is, from 1 */
-  uint16_t stream;        /* STREAM_CLEAN: no work uses what is ready here. Changes under the global lock too */
+  uint64_t stream_thread; /* of a per-thread default stream: its thread; 0 otherwise */
+  uint32_t number;        /* of this arena, from 1 */
+  uint16_t stream;        /* STREAM_READY: no work uses the ready blocks. Written under the global lock too */
   int64_t live_count, live_bytes;
-  uint64_t bytes, idle_bytes; /* of its superblocks; of those wholly free */
+  uint64_t bytes, idle_bytes; /* of its superblocks; of the wholly free ones */
   uint32_t n_superblocks;
-  uint32_t idle;                        /* list of the wholly free ones */
+  uint32_t idle;                        /* list of wholly free superblocks */
   uint32_t pending_first, pending_last; /* list in the order of frees */
-  uint32_t unused, n_unused;            /* list of unused pieces */
+  uint32_t unused, n_unused;            /* list of spare records */
   uint64_t pending_bytes, quick_bytes;
-  uint32_t next_quick; /* list to be emptied when there must be room */
+  uint32_t next_quick; /* the quick list to empty next */
   uint32_t quick[LOCAL_QUICK_UNITS + 1];
-  struct index ready;
+  struct tlsf ready;
 
-  /* The global lock's. */
-  uint64_t thread;         /* whose; 0: nobody's. The thread itself may set it to 0 without a lock */
-  uint32_t next_of_stream; /* arena of the same stream, or next that has none */
+  /* Under the global lock. */
+  uint64_t thread;         /* its thread; 0: none. The thread itself may set it to 0 without a lock */
+  uint32_t next_of_stream; /* the next arena of the same stream, or without one */
 };
 
-/* A thread that leaves its arena has done with it before this is 0 for others. */
+/* A thread has finished with its arena before others read 0 here. */
 static inline uint64_t local_thread(const struct local *local)
 {
   return __atomic_load_n(&local->thread, __ATOMIC_ACQUIRE);
@@ -49,63 +49,63 @@ static inline void local_set_thread(struct local *local, uint64_t thread)
   __atomic_store_n(&local->thread, thread, __ATOMIC_RELEASE);
 }
 
-/* ---- With its own lock held ---- */
+/* ---- The caller holds the arena's lock ---- */
 
-/* A block of `bytes`, a multiple of HIPMM_ALIGNMENT, live, which is for its caller to tell of. PIECE_NONE if it has
- * none, or no piece to stand for what is left over, which `without_cut` gives away. */
-uint32_t local_take(struct local *local, struct pieces *pieces, uint64_t bytes, bool without_cut);
+/* A block of `bytes`, a multiple of HIPMM_ALIGNMENT; local_make_live() must follow. RANGE_NONE if there is none, or no
+ * spare record for the rest; with `without_cut` the block keeps the rest then. */
+uint32_t local_allocate(struct local *local, struct ranges *ranges, uint64_t bytes, bool without_cut);
 
-/* Takes back a live block of its own that was freed on its stream. */
-void local_give(struct local *local, struct pieces *pieces, uint32_t id);
+/* Frees a live block of this arena on the stream of this arena. */
+void local_free(struct local *local, struct ranges *ranges, uint32_t id);
 
-/* The same of another stream: `stream` and `epoch` are said by the piece. */
-void local_give_pending(struct local *local, struct pieces *pieces, uint32_t id);
+/* The same on another stream: the block has its `stream` and `epoch`. */
+void local_free_pending(struct local *local, struct ranges *ranges, uint32_t id);
 
 /* Makes a pending block ready. */
-void local_end_pending(struct local *local, struct pieces *pieces, uint32_t id);
+void local_end_pending(struct local *local, struct ranges *ranges, uint32_t id);
 
-/* Merges what is in the quick lists. */
-void local_empty_quick(struct local *local, struct pieces *pieces);
+/* Merges the blocks of the quick lists. */
+void local_empty_quick(struct local *local, struct ranges *ranges);
 
-/* Takes a range that is lent to it. It needs an unused piece. */
-void local_add_superblock(struct local *local, struct pieces *pieces, uint32_t range);
+/* Adds a superblock. Needs a spare record. */
+void local_add_superblock(struct local *local, struct ranges *ranges, uint32_t range);
 
-/* A superblock that is wholly free, which is no longer the arena's: PIECE_NONE if there is none. */
-uint32_t local_remove_idle(struct local *local, struct pieces *pieces);
+/* Removes a superblock that is wholly free; RANGE_NONE if there is none. */
+uint32_t local_remove_idle(struct local *local, struct ranges *ranges);
 
-/* A block that was taken is allocated now; one that is live is about to be given. */
-static inline void local_make_live(struct local *local, struct piece *block, uint64_t requested, hipStream_t handle)
+/* After local_allocate(), and before local_free(). */
+static inline void local_make_live(struct local *local, struct range *block, uint64_t requested, hipStream_t handle)
 {
-  piece_set_live(block, requested, handle);
+  range_set_live(block, requested, handle);
   local->live_count++;
   local->live_bytes += (int64_t)requested;
 }
 
-static inline void local_end_live(struct local *local, const struct piece *block)
+static inline void local_end_live(struct local *local, const struct range *block)
 {
   local->live_count--;
   local->live_bytes -= (int64_t)block->requested;
 }
 
-/* More is wholly free than should be kept from others. */
+/* Whether so much is wholly free that superblocks should be returned. */
 static inline bool local_has_surplus(const struct local *local)
 {
   return local->idle_bytes > (4u << 20) && local->idle_bytes > local->bytes / 4;
 }
 
-static inline void local_put_piece(struct local *local, struct pieces *pieces, uint32_t id)
+static inline void local_put_spare(struct local *local, struct ranges *ranges, uint32_t id)
 {
-  piece_set_state(piece_of(pieces, id), PIECE_SPARE);
-  piece_of(pieces, id)->next = local->unused;
+  range_set_state(range_of(ranges, id), RANGE_SPARE);
+  range_of(ranges, id)->next = local->unused;
   local->unused = id;
   local->n_unused++;
 }
 
-static inline uint32_t local_take_piece(struct local *local, struct pieces *pieces)
+static inline uint32_t local_take_spare(struct local *local, struct ranges *ranges)
 {
   uint32_t id = local->unused;
   if (id) {
-    local->unused = piece_of(pieces, id)->next;
+    local->unused = range_of(ranges, id)->next;
     local->n_unused--;
   }
   return id;

@@ -1,69 +1,84 @@
 /* SPDX-License-Identifier: MIT */
-/* range.c: see piece.h. */
+/* range.c: see range.h. */
 #include "range.h"
 
-enum { MOST_PIECES = 1 << 28 };
+enum { MOST_RANGES = 1 << 28 };
 
-bool pieces_open(struct pieces *pieces, const struct hipmm_services *services)
+bool ranges_open(struct ranges *ranges, const struct hipmm_services *services)
 {
-  *pieces = (struct pieces){.services = services, .count = 1};
-  bool opened = address_map_open(&pieces->starts, services, HIPMM_ALIGNMENT);
-  if (!host_array_open(&pieces->records, MOST_PIECES * sizeof *pieces->items)) return false;
-  pieces->items = (struct piece *)(void *)pieces->records.start;
-  pieces->most = (uint32_t)(pieces->records.reserved_bytes / sizeof *pieces->items);
+  *ranges = (struct ranges){.services = services, .count = 1, .next_trimmed = 1};
+  bool opened = address_map_open(&ranges->starts, services, HIPMM_ALIGNMENT);
+  if (!host_array_open(&ranges->records, MOST_RANGES * sizeof *ranges->items)) return false;
+  ranges->items = (struct range *)(void *)ranges->records.start;
+  ranges->most = (uint32_t)(ranges->records.reserved_bytes / sizeof *ranges->items);
   return opened;
 }
 
-void pieces_close(struct pieces *pieces)
+void ranges_close(struct ranges *ranges)
 {
-  address_map_close(&pieces->starts);
-  host_array_close(&pieces->records);
+  address_map_close(&ranges->starts);
+  host_array_close(&ranges->records);
 }
 
-uint32_t piece_take(struct pieces *pieces)
+/* A record that was unused at the last trim. The list `unused` is empty here, so no record is both found and listed. */
+static uint32_t range_find_trimmed(struct ranges *ranges)
 {
-  uint32_t id = pieces->unused;
-  size_t end = (pieces->count + (size_t)1) * sizeof *pieces->items;
-  if (id) {
-    pieces->unused = piece_of(pieces, id)->next;
-    return id;
+  while (ranges->next_trimmed < ranges->count) {
+    uint32_t id = ranges->next_trimmed++;
+    if (range_state(range_of(ranges, id)) == RANGE_UNUSED) return id;
   }
-  if (pieces->count >= pieces->most) return PIECE_NONE;
-  if (end > pieces->records.usable_bytes && !host_array_grow(&pieces->records)) return PIECE_NONE;
-  return pieces->count++;
+  return RANGE_NONE;
 }
 
-bool pieces_are_exhausted(const struct pieces *pieces)
+static uint32_t range_append(struct ranges *ranges)
 {
-  return !pieces->unused && pieces->count >= pieces->most;
+  size_t end = (ranges->count + (size_t)1) * sizeof *ranges->items;
+  if (ranges->count >= ranges->most) return RANGE_NONE;
+  if (end > ranges->records.usable_bytes && !host_array_grow(&ranges->records)) return RANGE_NONE;
+  return ranges->count++;
 }
 
-/* The pieces that stay are used again from the first on, so that the last are soon unused. */
-void pieces_trim(struct pieces *pieces)
+uint32_t range_new(struct ranges *ranges)
 {
-  uint32_t end = pieces->count;
-  while (end > 1 && piece_state(piece_of(pieces, end - 1)) == PIECE_UNUSED) end--;
-  host_pages_discard(piece_of(pieces, end), (pieces->count - end) * sizeof *pieces->items);
-  pieces->count = end;
-  pieces->unused = PIECE_NONE;
-  while (--end) {
-    if (piece_state(piece_of(pieces, end)) != PIECE_UNUSED) continue;
-    piece_of(pieces, end)->next = pieces->unused;
-    pieces->unused = end;
+  uint32_t id = ranges->unused;
+  if (id)
+    ranges->unused = range_of(ranges, id)->next;
+  else
+    id = range_find_trimmed(ranges);
+  if (!id) id = range_append(ranges);
+  if (id) range_set_state(range_of(ranges, id), RANGE_SPARE);
+  return id;
+}
+
+bool ranges_are_exhausted(const struct ranges *ranges)
+{
+  return !ranges->unused && ranges->next_trimmed >= ranges->count && ranges->count >= ranges->most;
+}
+
+/* Records without memory cannot be in a list: range_new() finds them by their state, from the first on. */
+void ranges_trim(struct ranges *ranges)
+{
+  uint32_t first = 1;
+  for (uint32_t id = 1; id <= ranges->count; id++) {
+    if (id < ranges->count && range_state(range_of(ranges, id)) == RANGE_UNUSED) continue;
+    if (first < id) host_pages_discard(range_of(ranges, first), (id - first) * sizeof *ranges->items);
+    if (id == ranges->count) ranges->count = first;
+    first = id + 1;
   }
+  ranges->unused = RANGE_NONE;
+  ranges->next_trimmed = 1;
 }
 
-/* The map keeps a stale number: readers compare the piece's own start. */
-void piece_drop(struct pieces *pieces, uint32_t id)
+/* The address map keeps a stale number: readers compare the `start` of the record. */
+void range_discard(struct ranges *ranges, uint32_t id)
 {
-  piece_set_state(piece_of(pieces, id), PIECE_UNUSED);
-  piece_of(pieces, id)->next = pieces->unused;
-  pieces->unused = id;
+  range_set_state(range_of(ranges, id), RANGE_UNUSED);
+  range_of(ranges, id)->next = ranges->unused;
+  ranges->unused = id;
 }
 
-/* Each piece has touched a page of the map at most. */
-uint64_t pieces_metadata_bytes(const struct pieces *pieces, uint64_t reserved_bytes)
+uint64_t ranges_metadata_bytes(const struct ranges *ranges)
 {
-  uint64_t pages = pieces->count * 4096ull, map = address_map_metadata_bytes(&pieces->starts, reserved_bytes);
-  return pieces->count * sizeof *pieces->items + (pages < map ? pages : map);
+  size_t bytes = ranges->count * sizeof *ranges->items;
+  return host_pages_resident(ranges->items, bytes, bytes);
 }

@@ -1,148 +1,150 @@
 /* SPDX-License-Identifier: MIT */
-/* range.h: what `arena` knows of memory. A piece is a range or a block. Ranges are what the global arena deals in: a
- * chunk of the upstream is divided into them without a gap. A range is free, live (a large allocation), or lent to a
- * local arena as a superblock, whose memory is divided into blocks in the same way. All this is in host memory of its
- * own; device memory is never touched.
+/* range.h: records of ranges of device memory, and the map from an address to its range. The ranges of the global arena
+ * divide each chunk without a hole: a range is free, live (a large allocation), or a superblock of a local arena. The
+ * ranges of a local arena, called blocks, divide a superblock in the same way. Records are in host memory of their own;
+ * device memory is never touched.
  *
- * Invariant: following `after` from the first piece of a chunk, or of a superblock, visits its bytes once, in the order
- * of addresses. The first piece stays the first: of two that merge the lower one remains. */
+ * Invariant: the list `after` from the first range of a chunk, or of a superblock, has each byte once, in the order of
+ * addresses. When two ranges merge, the record of the lower one stays, so the first range stays the first. */
 #ifndef HIPMM_PLUGINS_ARENA_RANGE_H
 #define HIPMM_PLUGINS_ARENA_RANGE_H
 
 #include "../common/address_map.h"
 #include "../common/host_array.h"
 
-enum { PIECE_NONE = 0, PIECE_UNIT_BITS = 8 /* of HIPMM_ALIGNMENT */ };
+enum { RANGE_NONE = 0, RANGE_UNIT_BITS = 8 /* of HIPMM_ALIGNMENT */ };
 
-enum piece_state {
-  PIECE_UNUSED,
-  PIECE_SPARE,   /* not in use: at hand in a local arena */
-  PIECE_FREE,    /* a range: in an index of the global arena */
-  PIECE_LENT,    /* a range: a superblock */
-  PIECE_LIVE,    /* allocated: a range of the global arena, or a block */
-  PIECE_READY,   /* a block: in the index of its arena */
-  PIECE_QUICK,   /* a block: in a quick list of its arena */
-  PIECE_PENDING, /* a block: freed on another stream than its arena's */
+enum range_state {
+  RANGE_UNUSED,
+  RANGE_SPARE,      /* a record that was handed out and has no memory yet: a spare of a local arena */
+  RANGE_FREE,       /* of the global arena: in a free index */
+  RANGE_SUPERBLOCK, /* of the global arena: a local arena has it */
+  RANGE_LIVE,       /* allocated: a large allocation, or a block */
+  RANGE_READY,      /* a block: in the free index of its arena */
+  RANGE_QUICK,      /* a block: in a quick list of its arena */
+  RANGE_PENDING,    /* a block: freed on another stream than its arena's */
 };
 
-/* Who looks at a piece without a lock looks at start, arena, state and requested; those change atomically. */
-struct piece {
+/* Readers without a lock read `start`, `arena`, `state` and `requested` only; these change atomically. */
+struct range {
   uint64_t start; /* address */
   uint64_t bytes; /* a multiple of HIPMM_ALIGNMENT, not 0 */
   union {
-    uint64_t requested; /* live: as the caller asked for */
-    uint32_t first;     /* lent: the superblock's first block */
+    uint64_t requested; /* live: as the caller asked */
+    uint32_t first;     /* superblock: its first block */
   };
   union {
-    hipStream_t handle; /* live: that it was allocated for */
-    uint64_t epoch;     /* free or pending: that of the last free that it holds (../streams.h) */
+    hipStream_t handle; /* live: of the stream of its allocation */
+    uint64_t epoch;     /* free or pending: of the last free in the range (stream_order.h) */
   };
   uint32_t before, after;  /* neighbours */
   uint32_t next, previous; /* in a list */
-  uint32_t arena;          /* whose it is, or to whom it is lent; 0: the global arena's */
-  uint32_t superblock;     /* of a block: the range that it lies in */
-  uint16_t stream;         /* free or pending: on which; STREAM_CLEAN: no work uses it any more */
+  uint32_t arena;          /* number of the local arena that has it; 0: the global arena */
+  uint32_t superblock;     /* of a block: the superblock around it */
+  uint16_t stream;         /* free or pending: where it was freed; STREAM_READY: no work uses it */
   uint8_t state;
 };
 
-_Static_assert(sizeof(struct piece) <= 64, "a piece fits in a cache line");
+_Static_assert(sizeof(struct range) <= 64, "a record fits in a cache line");
 
-/* All pieces, and the way from an address to the piece of the allocation that starts there. */
-struct pieces {
+/* All records of an arena, and the map from the address of an allocation to its record. */
+struct ranges {
   const struct hipmm_services *services;
-  struct piece *items; /* in `records` */
-  uint32_t unused;     /* list, to use again, through `next` */
-  uint32_t count;      /* used since all behind them were given back, 0 included */
-  uint32_t most;       /* that there can be */
+  struct range *items;   /* in `records` */
+  uint32_t unused;       /* list of unused records, through `next` */
+  uint32_t count;        /* records used so far, since the last trim cut the end off; [0] is none */
+  uint32_t most;         /* records that there can be */
+  uint32_t next_trimmed; /* records from here on may be unused and in no list */
   struct host_array records;
   struct address_map starts;
 };
 
-/* False when host memory is short; pieces_close is owed all the same. */
-bool pieces_open(struct pieces *pieces, const struct hipmm_services *services);
-void pieces_close(struct pieces *pieces);
+/* False when host memory is short; ranges_close() must be called all the same. */
+bool ranges_open(struct ranges *ranges, const struct hipmm_services *services);
+void ranges_close(struct ranges *ranges);
 
-/* A piece that nobody uses; PIECE_NONE when there are no more. Both under the global arena's lock. */
-uint32_t piece_take(struct pieces *pieces);
-void piece_drop(struct pieces *pieces, uint32_t id);
+/* A new record; RANGE_NONE when there are no more. The caller of both holds the global lock. */
+uint32_t range_new(struct ranges *ranges);
+void range_discard(struct ranges *ranges, uint32_t id);
 
-/* Whether there are no more: piece_take() fails until a piece is dropped. Under the same lock. */
-bool pieces_are_exhausted(const struct pieces *pieces);
+/* Whether range_new() fails until a record is discarded. The caller holds the global lock. */
+bool ranges_are_exhausted(const struct ranges *ranges);
 
-/* Gives the host memory behind the last piece in use back. Under the same lock. */
-void pieces_trim(struct pieces *pieces);
+/* Gives back the host memory of unused records. The caller holds the global lock. */
+void ranges_trim(struct ranges *ranges);
 
-/* `reserved_bytes`: of device memory that pieces have stood for at most. */
-uint64_t pieces_metadata_bytes(const struct pieces *pieces, uint64_t reserved_bytes);
+/* Host memory of the records, without the address map. The caller holds the global lock. */
+uint64_t ranges_metadata_bytes(const struct ranges *ranges);
 
-static inline struct piece *piece_of(const struct pieces *pieces, uint32_t id)
+static inline struct range *range_of(const struct ranges *ranges, uint32_t id)
 {
-  return &pieces->items[id];
+  return &ranges->items[id];
 }
 
-static inline void piece_set_state(struct piece *piece, enum piece_state state)
+static inline void range_set_state(struct range *range, enum range_state state)
 {
-  __atomic_store_n(&piece->state, (uint8_t)state, __ATOMIC_RELEASE);
+  __atomic_store_n(&range->state, (uint8_t)state, __ATOMIC_RELEASE);
 }
 
-static inline enum piece_state piece_state(const struct piece *piece)
+static inline enum range_state range_state(const struct range *range)
 {
-  return __atomic_load_n(&piece->state, __ATOMIC_ACQUIRE);
+  return __atomic_load_n(&range->state, __ATOMIC_ACQUIRE);
 }
 
-static inline uint32_t piece_arena(const struct piece *piece)
+static inline uint32_t range_arena(const struct range *range)
 {
-  return __atomic_load_n(&piece->arena, __ATOMIC_RELAXED);
+  return __atomic_load_n(&range->arena, __ATOMIC_RELAXED);
 }
 
-/* Makes it a piece of `arena`, in no list. The map is told of blocks here, of ranges when they become live. */
-static inline void piece_set_place(struct piece *piece, uint64_t start, uint64_t bytes, uint32_t arena)
+/* Sets where a range is and which arena has it. The caller enters a block in the address map now, and a range of the
+ * global arena when it becomes live. */
+static inline void range_set_extent(struct range *range, uint64_t start, uint64_t bytes, uint32_t arena)
 {
-  __atomic_store_n(&piece->start, start, __ATOMIC_RELAXED);
-  __atomic_store_n(&piece->arena, arena, __ATOMIC_RELAXED);
-  piece->bytes = bytes;
+  __atomic_store_n(&range->start, start, __ATOMIC_RELAXED);
+  __atomic_store_n(&range->arena, arena, __ATOMIC_RELAXED);
+  range->bytes = bytes;
 }
 
-static inline void piece_set_live(struct piece *piece, uint64_t requested, hipStream_t handle)
+static inline void range_set_live(struct range *range, uint64_t requested, hipStream_t handle)
 {
-  __atomic_store_n(&piece->requested, requested, __ATOMIC_RELAXED);
-  piece->handle = handle;
-  piece_set_state(piece, PIECE_LIVE);
+  __atomic_store_n(&range->requested, requested, __ATOMIC_RELAXED);
+  range->handle = handle;
+  range_set_state(range, RANGE_LIVE);
 }
 
-/* What may be the piece of the allocation that starts at `ptr`; PIECE_NONE if there is none. Needs no lock. */
-static inline uint32_t piece_at(const struct pieces *pieces, const void *ptr)
+/* The range that may be the allocation at `ptr`; RANGE_NONE if there is none. Needs no lock. */
+static inline uint32_t range_at(const struct ranges *ranges, const void *ptr)
 {
-  return (uintptr_t)ptr % HIPMM_ALIGNMENT ? PIECE_NONE : address_map_get(&pieces->starts, (uintptr_t)ptr);
+  return (uintptr_t)ptr % HIPMM_ALIGNMENT ? RANGE_NONE : address_map_get(&ranges->starts, (uintptr_t)ptr);
 }
 
-static inline bool piece_is_live_at(const struct piece *piece, const void *ptr)
+static inline bool range_is_live_at(const struct range *range, const void *ptr)
 {
-  return piece_state(piece) == PIECE_LIVE && __atomic_load_n(&piece->start, __ATOMIC_RELAXED) == (uintptr_t)ptr;
+  return range_state(range) == RANGE_LIVE && __atomic_load_n(&range->start, __ATOMIC_RELAXED) == (uintptr_t)ptr;
 }
 
-/* Cuts `piece` after `bytes`: the new piece `rest` has what is behind. Neither is put in a list. */
-static inline void piece_cut(const struct pieces *pieces, uint32_t id, uint64_t bytes, uint32_t rest)
+/* Splits a range after `bytes`: `rest`, a new record, gets what follows. Neither is put in a list. */
+static inline void range_split(const struct ranges *ranges, uint32_t id, uint64_t bytes, uint32_t rest)
 {
-  struct piece *piece = piece_of(pieces, id), *behind = piece_of(pieces, rest);
-  piece_set_place(behind, piece->start + bytes, piece->bytes - bytes, piece->arena);
-  piece->bytes = bytes;
-  behind->superblock = piece->superblock;
-  behind->stream = piece->stream;
-  behind->epoch = piece->epoch;
+  struct range *range = range_of(ranges, id), *behind = range_of(ranges, rest);
+  range_set_extent(behind, range->start + bytes, range->bytes - bytes, range->arena);
+  range->bytes = bytes;
+  behind->superblock = range->superblock;
+  behind->stream = range->stream;
+  behind->epoch = range->epoch;
   behind->before = id;
-  behind->after = piece->after;
-  if (behind->after) piece_of(pieces, behind->after)->before = rest;
-  piece->after = rest;
+  behind->after = range->after;
+  if (behind->after) range_of(ranges, behind->after)->before = rest;
+  range->after = rest;
 }
 
-/* Adds what `second` stands for, which comes next, to `first`. The caller drops `second`. */
-static inline void piece_join(const struct pieces *pieces, uint32_t first, uint32_t second)
+/* Adds the memory of `second`, which follows `first`, to `first`. The caller discards `second`. */
+static inline void range_merge(const struct ranges *ranges, uint32_t first, uint32_t second)
 {
-  struct piece *lower = piece_of(pieces, first), *upper = piece_of(pieces, second);
+  struct range *lower = range_of(ranges, first), *upper = range_of(ranges, second);
   lower->bytes += upper->bytes;
   lower->after = upper->after;
-  if (lower->after) piece_of(pieces, lower->after)->before = first;
+  if (lower->after) range_of(ranges, lower->after)->before = first;
 }
 
 #endif

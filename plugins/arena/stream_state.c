@@ -1,51 +1,51 @@
 /* SPDX-License-Identifier: MIT */
-/* stream_state.c: streams and threads of an arena: who may use which memory after what. A block that is freed on its
- * arena's stream is in that stream's order and needs nothing; its memory is counted as freed (../streams.h)
- * only when it leaves the arena. What is freed on another stream bears that stream's count at once. The global lock
- * is held in all of it; arenas of other threads go on meanwhile under their own locks. */
+/* stream_state.c: the streams and threads of an arena, and the order in which memory may be used again. A block freed
+ * on the stream of its arena is in order already: its memory gets an epoch (stream_order.h) only when it leaves the
+ * arena. A block freed on another stream gets an epoch of that stream at once. The caller holds the global lock
+ * throughout; meanwhile other threads use their arenas under the locks of these. */
 #include "arena.h"
 
 #include <string.h>
 
-enum { LEAST_UNUSED = 64, MOST_UNUSED = 256 /* pieces at hand in a local arena */ };
+enum { LEAST_UNUSED = 64, MOST_UNUSED = 256 /* spare records of a local arena */ };
 
 /* ---- Pending blocks ---- */
 
-/* Those that have passed, or, if they are given, whose streams are among `waited`. */
+/* Makes blocks ready whose frees have completed, or whose streams are in `waited`, which may be NULL. */
 static void stream_state_end_pending(struct arena *arena, struct local *local, const struct stream_set *waited)
 {
-  struct pieces *pieces = &arena->global.pieces;
+  struct ranges *ranges = &arena->global.ranges;
   for (uint32_t id = local->pending_first, next; id; id = next) {
-    const struct piece *block = piece_of(pieces, id);
+    const struct range *block = range_of(ranges, id);
     bool is_waited = waited && stream_set_has(waited, block->stream);
     next = block->next;
-    if (is_waited || block->epoch <= stream_of(&arena->global.streams, block->stream)->passed)
-      local_end_pending(local, pieces, id);
+    if (is_waited || block->epoch <= stream_of(&arena->global.streams, block->stream)->completed)
+      local_end_pending(local, ranges, id);
   }
 }
 
-/* Calls `look` once for each stream that blocks are pending on, and notes in arena->waited for which it says yes. The
- * arena is locked. */
+/* Calls `look` once for each stream that blocks are pending on, and collects in arena->waited the streams where it
+ * returns true. The caller holds the arena's lock. */
 static void stream_state_look_at_streams(struct arena *arena, struct local *local,
                                          bool (*look)(struct streams *streams, uint32_t waiter, uint32_t stream))
 {
-  const struct pieces *pieces = &arena->global.pieces;
+  const struct ranges *ranges = &arena->global.ranges;
   stream_set_clear(&arena->seen);
   stream_set_clear(&arena->waited);
-  for (uint32_t id = local->pending_first; id; id = piece_of(pieces, id)->next) {
-    uint32_t stream = piece_of(pieces, id)->stream;
+  for (uint32_t id = local->pending_first; id; id = range_of(ranges, id)->next) {
+    uint32_t stream = range_of(ranges, id)->stream;
     if (stream_set_has(&arena->seen, stream)) continue;
     stream_set_add(&arena->seen, stream);
     if (look(&arena->global.streams, local->stream, stream)) stream_set_add(&arena->waited, stream);
   }
 }
 
-static bool stream_state_has_passed(struct streams *streams, uint32_t waiter, uint32_t stream)
+static bool stream_state_has_completed(struct streams *streams, uint32_t waiter, uint32_t stream)
 {
   (void)waiter;
   stream_cover(streams, stream);
   stream_poll(streams, stream);
-  return false; /* each block's epoch says it */
+  return false; /* the epochs of the blocks decide */
 }
 
 static bool stream_state_waits(struct streams *streams, uint32_t waiter, uint32_t stream)
@@ -53,17 +53,17 @@ static bool stream_state_waits(struct streams *streams, uint32_t waiter, uint32_
   return stream_wait(streams, waiter, stream, stream_of(streams, stream)->frees);
 }
 
-void arena_end_passed(struct arena *arena, struct local *local)
+void arena_end_completed(struct arena *arena, struct local *local)
 {
-  biased_lock_take(&local->lock);
-  stream_state_look_at_streams(arena, local, stream_state_has_passed);
+  biased_lock_acquire(&local->lock);
+  stream_state_look_at_streams(arena, local, stream_state_has_completed);
   stream_state_end_pending(arena, local, NULL);
   biased_lock_release(&local->lock);
 }
 
 void arena_wait_for_pending(struct arena *arena, struct local *local)
 {
-  biased_lock_take(&local->lock);
+  biased_lock_acquire(&local->lock);
   stream_state_look_at_streams(arena, local, stream_state_waits);
   global_note_wait(&arena->global, local->stream);
   stream_state_end_pending(arena, local, &arena->waited);
@@ -72,49 +72,49 @@ void arena_wait_for_pending(struct arena *arena, struct local *local)
 
 /* ---- Superblocks ---- */
 
-/* What leaves an arena is free since now: an event that is recorded from now on covers it. Where events are recorded at
- * each free, the last one does. */
+/* Memory that leaves an arena is freed now: every later event covers it. Where each free records an event, the last
+ * event covers it already. */
 static uint64_t stream_state_epoch_of_leaving(struct arena *arena, uint32_t stream)
 {
   struct streams *streams = &arena->global.streams;
-  if (stream == STREAM_CLEAN) return 0;
-  return streams->record == RECORD_ON_FREE ? stream_of(streams, stream)->frees : stream_note_free(streams, stream);
+  if (stream == STREAM_READY) return 0;
+  return streams->record == RECORD_ON_FREE ? stream_of(streams, stream)->frees : stream_record_free(streams, stream);
 }
 
-/* The arena is locked. */
+/* The caller holds the arena's lock. */
 static void stream_state_return_idle_locked(struct arena *arena, struct local *local, uint64_t keep_bytes)
 {
-  struct pieces *pieces = &arena->global.pieces;
+  struct ranges *ranges = &arena->global.ranges;
   while (local->idle_bytes > keep_bytes) {
-    uint32_t range = local_remove_idle(local, pieces);
-    global_give(&arena->global, range, local->stream, stream_state_epoch_of_leaving(arena, local->stream));
+    uint32_t range = local_remove_idle(local, ranges);
+    global_free(&arena->global, range, local->stream, stream_state_epoch_of_leaving(arena, local->stream));
   }
-  while (local->n_unused > MOST_UNUSED) piece_drop(pieces, local_take_piece(local, pieces));
+  while (local->n_unused > MOST_UNUSED) range_discard(ranges, local_take_spare(local, ranges));
 }
 
 void arena_supply(struct arena *arena, struct local *local)
 {
-  struct pieces *pieces = &arena->global.pieces;
-  for (uint32_t id; local->n_unused < LEAST_UNUSED && (id = piece_take(pieces));) local_put_piece(local, pieces, id);
+  struct ranges *ranges = &arena->global.ranges;
+  for (uint32_t id; local->n_unused < LEAST_UNUSED && (id = range_new(ranges));) local_put_spare(local, ranges, id);
 }
 
 void arena_return_idle(struct arena *arena, struct local *local, uint64_t keep_bytes)
 {
-  biased_lock_take(&local->lock);
+  biased_lock_acquire(&local->lock);
   stream_state_return_idle_locked(arena, local, keep_bytes);
   biased_lock_release(&local->lock);
 }
 
 void arena_trim_records(struct arena *arena)
 {
-  struct pieces *pieces = &arena->global.pieces;
+  struct ranges *ranges = &arena->global.ranges;
   for (uint32_t number = 1; number < arena->n_locals; number++) {
     struct local *local = arena_local(arena, number);
-    biased_lock_take(&local->lock);
-    while (local->n_unused) piece_drop(pieces, local_take_piece(local, pieces));
+    biased_lock_acquire(&local->lock);
+    while (local->n_unused) range_discard(ranges, local_take_spare(local, ranges));
     biased_lock_release(&local->lock);
   }
-  pieces_trim(pieces);
+  global_trim_records(&arena->global);
 }
 
 /* ---- Arenas whose stream or thread is gone ---- */
@@ -133,22 +133,22 @@ static void stream_state_list(struct arena *arena, struct local *local, uint32_t
   arena->first_local[stream] = local->number;
 }
 
-/* Nobody frees into it without the global lock any more. */
+/* From now on, every free into the arena takes the global lock. */
 static void stream_state_close_local(struct local *local)
 {
-  biased_lock_take(&local->lock);
+  biased_lock_acquire(&local->lock);
   local->is_open = false;
   biased_lock_release(&local->lock);
 }
 
-/* It is closed, and all work on its stream has passed: what is ready in it is clean. */
-static void stream_state_make_clean(struct arena *arena, struct local *local)
+/* The arena is closed, and all work on its stream has completed: no work uses its ready blocks. */
+static void stream_state_retire_local(struct arena *arena, struct local *local)
 {
-  biased_lock_take(&local->lock);
+  biased_lock_acquire(&local->lock);
   stream_state_unlist(arena, local);
-  stream_state_list(arena, local, STREAM_CLEAN);
+  stream_state_list(arena, local, STREAM_READY);
   local_set_thread(local, 0);
-  local_empty_quick(local, &arena->global.pieces);
+  local_empty_quick(local, &arena->global.ranges);
   stream_state_return_idle_locked(arena, local, 0);
   biased_lock_release(&local->lock);
 }
@@ -157,36 +157,31 @@ static void stream_state_end_pending_everywhere(struct arena *arena)
 {
   for (uint32_t number = 1; number < arena->n_locals; number++) {
     struct local *local = arena_local(arena, number);
-    biased_lock_take(&local->lock);
+    biased_lock_acquire(&local->lock);
     stream_state_end_pending(arena, local, NULL);
     biased_lock_release(&local->lock);
   }
 }
 
-/* No memory is pending on the stream any more. */
+/* No memory is pending on the stream. */
 static void stream_state_forget(struct arena *arena, uint32_t stream)
 {
-  while (arena->first_local[stream]) stream_state_make_clean(arena, arena_local(arena, arena->first_local[stream]));
-  global_clean_stream(&arena->global, stream);
+  while (arena->first_local[stream]) stream_state_retire_local(arena, arena_local(arena, arena->first_local[stream]));
+  global_complete_stream(&arena->global, stream);
   stream_forget(&arena->global.streams, stream);
 }
 
-/* It is the default stream of a thread that has ended. */
-static bool stream_state_has_no_thread(const struct local *local)
-{
-  return local->number && local->is_open && local->stream_thread && !local_thread(local);
-}
-
+/* Whether the stream is gone, or the default stream of a thread that has ended. */
 static bool stream_state_is_over(const struct arena *arena, uint32_t stream)
 {
   const struct local *local = arena_local(arena, arena->first_local[stream]);
-  return stream_of(&arena->global.streams, stream)->gone || stream_state_has_no_thread(local);
+  bool has_no_thread = local->number && local->is_open && local->stream_thread && !local_thread(local);
+  return stream_of(&arena->global.streams, stream)->gone || has_no_thread;
 }
 
 /* ---- Waiting for the device ---- */
 
-/* Frees count under the lock, which is held: none has come since the wait. Streams that are over get no frees at
- * all. */
+/* Epochs advance under the global lock only, so no free is newer than the wait. */
 enum hipmm_status arena_synchronize(struct arena *arena, uint32_t user)
 {
   struct streams *streams = &arena->global.streams;
@@ -194,14 +189,15 @@ enum hipmm_status arena_synchronize(struct arena *arena, uint32_t user)
   if (status) return status;
   for (uint32_t stream = STREAM_FIRST; stream < streams->count; stream++) {
     if (!stream_of(streams, stream)->in_use) continue;
-    stream_passed(streams, stream);
-    global_clean_stream(&arena->global, stream);
+    stream_complete(streams, stream);
+    global_complete_stream(&arena->global, stream);
   }
   stream_state_end_pending_everywhere(arena);
   for (uint32_t stream = STREAM_FIRST; stream < streams->count; stream++) {
     if (!stream_of(streams, stream)->in_use || !stream_state_is_over(arena, stream)) continue;
     if (stream_of(streams, stream)->gone)
-      while (arena->first_local[stream]) stream_state_make_clean(arena, arena_local(arena, arena->first_local[stream]));
+      while (arena->first_local[stream])
+        stream_state_retire_local(arena, arena_local(arena, arena->first_local[stream]));
     else
       stream_state_forget(arena, stream);
   }
@@ -209,11 +205,10 @@ enum hipmm_status arena_synchronize(struct arena *arena, uint32_t user)
   return HIPMM_OK;
 }
 
-/* The global lock is held. */
 static void stream_state_return_all(struct arena *arena, struct local *local)
 {
-  biased_lock_take(&local->lock);
-  local_empty_quick(local, &arena->global.pieces);
+  biased_lock_acquire(&local->lock);
+  local_empty_quick(local, &arena->global.ranges);
   stream_state_return_idle_locked(arena, local, 0);
   biased_lock_release(&local->lock);
 }
@@ -225,25 +220,25 @@ enum hipmm_status arena_collect(struct arena *arena, uint32_t user)
   arena->collections++;
   for (uint32_t number = 1; number < arena->n_locals; number++)
     stream_state_return_all(arena, arena_local(arena, number));
-  return arena_synchronize(arena, user); /* threads that went on meanwhile may have freed since the first */
+  return arena_synchronize(arena, user); /* other threads may have freed since the first wait */
 }
 
-/* Its thread stands still while the device is waited for: what was freed is clean then. */
-uint32_t arena_take_elsewhere(struct arena *arena, const struct local *local, const struct arena_wish *wish)
+/* Holds the other arena's lock while it waits for the device: all its free memory is ready for every stream then. */
+uint32_t arena_find_elsewhere(struct arena *arena, const struct local *local, const struct arena_allocation *allocation)
 {
-  struct pieces *pieces = &arena->global.pieces;
-  uint32_t id = PIECE_NONE;
+  struct ranges *ranges = &arena->global.ranges;
+  uint32_t id = RANGE_NONE;
   for (uint32_t number = 1; !id && number < arena->n_locals; number++) {
     struct local *other = arena_local(arena, number);
     if (other == local) continue;
-    biased_lock_take(&other->lock);
+    biased_lock_acquire(&other->lock);
     arena_supply(arena, other);
-    id = local_take(other, pieces, wish->bytes, true);
-    if (id) local_make_live(other, piece_of(pieces, id), wish->requested, wish->handle);
-    if (id && streams_wait_for_device(&arena->global.streams, wish->stream)) {
-      local_end_live(other, piece_of(pieces, id));
-      local_give(other, pieces, id);
-      id = PIECE_NONE;
+    id = local_allocate(other, ranges, allocation->bytes, true);
+    if (id) local_make_live(other, range_of(ranges, id), allocation->requested, allocation->handle);
+    if (id && streams_wait_for_device(&arena->global.streams, allocation->stream)) {
+      local_end_live(other, range_of(ranges, id));
+      local_free(other, ranges, id);
+      id = RANGE_NONE;
     }
     biased_lock_release(&other->lock);
   }
@@ -252,29 +247,23 @@ uint32_t arena_take_elsewhere(struct arena *arena, const struct local *local, co
 
 /* ---- Entering ---- */
 
-static void stream_state_forget_all_streams(struct arena *arena)
-{
-  struct streams *streams = &arena->global.streams;
-  for (uint32_t stream = STREAM_FIRST; stream < streams->count; stream++)
-    if (stream_of(streams, stream)->in_use) stream_state_forget(arena, stream);
-}
-
-/* When the table is full, the device is waited for and all streams are forgotten. */
+/* If the table of streams is full, waits for the device and forgets all streams. */
 enum hipmm_status arena_enter_stream(struct arena *arena, hipStream_t handle, uint32_t *id_out)
 {
   struct streams *streams = &arena->global.streams;
   enum hipmm_status status = streams_enter(streams, handle, id_out);
   if (status || *id_out) return status;
   for (uint32_t number = 1; number < arena->n_locals; number++) stream_state_close_local(arena_local(arena, number));
-  status = arena_synchronize(arena, STREAM_CLEAN);
+  status = arena_synchronize(arena, STREAM_READY);
   if (status) return status;
-  stream_state_forget_all_streams(arena);
+  for (uint32_t stream = STREAM_FIRST; stream < streams->count; stream++)
+    if (stream_of(streams, stream)->in_use) stream_state_forget(arena, stream);
   return streams_enter(streams, handle, id_out);
 }
 
 static struct local *stream_state_new_local(struct arena *arena)
 {
-  struct local *waiting = arena_local(arena, arena->first_local[STREAM_CLEAN]);
+  struct local *waiting = arena_local(arena, arena->first_local[STREAM_READY]);
   if (waiting->number) {
     stream_state_unlist(arena, waiting);
     return waiting;
@@ -287,7 +276,7 @@ static struct local *stream_state_new_local(struct arena *arena)
   return local;
 }
 
-/* The thread's arena for the stream, or one that is nobody's. */
+/* The thread's arena for the stream, or an arena of the stream without a thread. */
 static struct local *stream_state_local_for(struct arena *arena, uint32_t stream, uint64_t thread)
 {
   struct local *found = NULL;
@@ -300,18 +289,18 @@ static struct local *stream_state_local_for(struct arena *arena, uint32_t stream
   return found;
 }
 
-/* Where HIP must be asked at each call which stream a handle names, all threads share an arena: they take the global
+/* Where each call must ask HIP which stream a handle names, all threads share one arena: each call takes the global
  * lock anyway. */
 struct local *arena_enter_local(struct arena *arena, hipStream_t handle, uint32_t stream)
 {
   struct streams *streams = &arena->global.streams;
-  bool is_open = streams->record != RECORD_ON_FREE && stream_is_sure(streams, stream) && thread_attend();
+  bool is_open = streams->record != RECORD_ON_FREE && stream_is_sure(streams, stream) && thread_register();
   uint64_t thread = is_open ? thread_number() : 0;
   struct local *local = stream_state_local_for(arena, stream, thread);
   bool is_new = !local;
   if (is_new) local = stream_state_new_local(arena);
   if (!local) return NULL;
-  biased_lock_take(&local->lock);
+  biased_lock_acquire(&local->lock);
   if (is_new) stream_state_list(arena, local, stream);
   local->is_open = is_open;
   local->handle = handle;
@@ -335,19 +324,19 @@ void arena_retire(struct arena *arena, hipStream_t handle)
     stream_lose(&arena->global.streams, stream);
     return;
   }
-  stream_passed(&arena->global.streams, stream);
+  stream_complete(&arena->global.streams, stream);
   stream_state_end_pending_everywhere(arena);
   stream_state_forget(arena, stream);
 }
 
-/* Its arenas are there for the next thread on the same stream; that of its own default stream until the device is
- * waited for. If the global lock is not to be had at once, what they have free stays in them until all arenas are
- * collected. */
+/* The next thread on the same stream gets the arena; the arena of the thread's own default stream gets a new stream
+ * after the device was waited for. If the global lock is busy, free superblocks stay in the arenas until
+ * arena_collect(). */
 void arena_thread_ended(struct thread_watch *watch, uint64_t thread)
 {
   struct arena *arena = (struct arena *)((char *)watch - offsetof(struct arena, threads));
   biased_lock_disown(&arena->lock);
-  bool is_taken = lock_try(&arena->lock);
+  bool is_taken = biased_lock_try(&arena->lock);
   uint32_t n_locals = __atomic_load_n(&arena->n_locals, __ATOMIC_ACQUIRE);
   for (uint32_t number = 1; number < n_locals; number++) {
     struct local *local = arena_local(arena, number);

@@ -1,97 +1,97 @@
 /* SPDX-License-Identifier: MIT */
-/* tlsf.c: see index.h. */
+/* tlsf.c: see tlsf.h. */
 #include "tlsf.h"
 
-/* How many pieces of the list where a request itself would belong are looked at: some are large enough. */
+/* Ranges that are tried in the list of the request's own size: only some of them are large enough. */
 enum { LOOKS = 8 };
 
 struct slot {
   unsigned row, column;
 };
 
-/* Sizes below INDEX_COLUMNS units have a list each, in row 0. */
+/* Sizes below TLSF_COLUMNS units have a list each, in row 0. */
 static struct slot tlsf_slot_of(uint64_t bytes)
 {
-  uint64_t units = bytes >> PIECE_UNIT_BITS;
-  if (units < INDEX_COLUMNS) return (struct slot){0, (unsigned)units};
+  uint64_t units = bytes >> RANGE_UNIT_BITS;
+  if (units < TLSF_COLUMNS) return (struct slot){0, (unsigned)units};
   unsigned log = 63 - (unsigned)__builtin_clzll(units);
-  return (struct slot){log - INDEX_COLUMN_BITS + 1, (unsigned)(units >> (log - INDEX_COLUMN_BITS)) % INDEX_COLUMNS};
+  return (struct slot){log - TLSF_COLUMN_BITS + 1, (unsigned)(units >> (log - TLSF_COLUMN_BITS)) % TLSF_COLUMNS};
 }
 
-void index_add(struct index *index, const struct pieces *pieces, uint32_t id)
+void tlsf_add(struct tlsf *tlsf, const struct ranges *ranges, uint32_t id)
 {
-  struct piece *piece = piece_of(pieces, id);
-  struct slot slot = tlsf_slot_of(piece->bytes);
-  uint32_t *head = &index->heads[slot.row][slot.column];
-  piece->next = *head;
-  piece->previous = PIECE_NONE;
-  if (*head) piece_of(pieces, *head)->previous = id;
+  struct range *range = range_of(ranges, id);
+  struct slot slot = tlsf_slot_of(range->bytes);
+  uint32_t *head = &tlsf->heads[slot.row][slot.column];
+  range->next = *head;
+  range->previous = RANGE_NONE;
+  if (*head) range_of(ranges, *head)->previous = id;
   *head = id;
-  index->columns[slot.row] |= 1u << slot.column;
-  index->rows |= 1ull << slot.row;
-  index->bytes += piece->bytes;
-  index->count++;
+  tlsf->columns[slot.row] |= 1u << slot.column;
+  tlsf->rows |= 1ull << slot.row;
+  tlsf->bytes += range->bytes;
+  tlsf->count++;
 }
 
-void index_remove(struct index *index, const struct pieces *pieces, uint32_t id)
+void tlsf_remove(struct tlsf *tlsf, const struct ranges *ranges, uint32_t id)
 {
-  const struct piece *piece = piece_of(pieces, id);
-  struct slot slot = tlsf_slot_of(piece->bytes);
-  uint32_t *head = &index->heads[slot.row][slot.column];
-  if (piece->previous)
-    piece_of(pieces, piece->previous)->next = piece->next;
+  const struct range *range = range_of(ranges, id);
+  struct slot slot = tlsf_slot_of(range->bytes);
+  uint32_t *head = &tlsf->heads[slot.row][slot.column];
+  if (range->previous)
+    range_of(ranges, range->previous)->next = range->next;
   else
-    *head = piece->next;
-  if (piece->next) piece_of(pieces, piece->next)->previous = piece->previous;
-  if (!*head && !(index->columns[slot.row] &= ~(1u << slot.column))) index->rows &= ~(1ull << slot.row);
-  index->bytes -= piece->bytes;
-  index->count--;
+    *head = range->next;
+  if (range->next) range_of(ranges, range->next)->previous = range->previous;
+  if (!*head && !(tlsf->columns[slot.row] &= ~(1u << slot.column))) tlsf->rows &= ~(1ull << slot.row);
+  tlsf->bytes -= range->bytes;
+  tlsf->count--;
 }
 
-/* The smallest that is large enough among the first of a list. */
-static uint32_t tlsf_fit_in(const struct pieces *pieces, uint32_t head, uint64_t bytes)
+/* The smallest that fits among the first LOOKS ranges of a list. */
+static uint32_t tlsf_fit_in(const struct ranges *ranges, uint32_t head, uint64_t bytes)
 {
-  uint32_t best = PIECE_NONE;
+  uint32_t best = RANGE_NONE;
   int looks = 0;
-  for (uint32_t id = head; id && looks < LOOKS; id = piece_of(pieces, id)->next, looks++) {
-    uint64_t size = piece_of(pieces, id)->bytes;
-    if (size >= bytes && (!best || size < piece_of(pieces, best)->bytes)) best = id;
+  for (uint32_t id = head; id && looks < LOOKS; id = range_of(ranges, id)->next, looks++) {
+    uint64_t size = range_of(ranges, id)->bytes;
+    if (size >= bytes && (!best || size < range_of(ranges, best)->bytes)) best = id;
   }
   return best;
 }
 
-uint32_t index_fit(const struct index *index, const struct pieces *pieces, uint64_t bytes)
+uint32_t tlsf_fit(const struct tlsf *tlsf, const struct ranges *ranges, uint64_t bytes)
 {
   struct slot slot = tlsf_slot_of(bytes);
-  if (slot.row >= INDEX_ROWS) return PIECE_NONE;
-  uint32_t best = tlsf_fit_in(pieces, index->heads[slot.row][slot.column], bytes);
+  if (slot.row >= TLSF_ROWS) return RANGE_NONE;
+  uint32_t best = tlsf_fit_in(ranges, tlsf->heads[slot.row][slot.column], bytes);
   if (best) return best;
-  uint32_t columns = index->columns[slot.row] & (~1u << slot.column);
+  uint32_t columns = tlsf->columns[slot.row] & (~1u << slot.column);
   if (!columns) {
-    uint64_t rows = index->rows & (~1ull << slot.row);
-    if (!rows) return PIECE_NONE;
+    uint64_t rows = tlsf->rows & (~1ull << slot.row);
+    if (!rows) return RANGE_NONE;
     slot.row = (unsigned)__builtin_ctzll(rows);
-    columns = index->columns[slot.row];
+    columns = tlsf->columns[slot.row];
   }
-  return tlsf_fit_in(pieces, index->heads[slot.row][__builtin_ctz(columns)], bytes);
+  return tlsf_fit_in(ranges, tlsf->heads[slot.row][__builtin_ctz(columns)], bytes);
 }
 
-static uint32_t tlsf_last_head(const struct index *index)
+static uint32_t tlsf_last_head(const struct tlsf *tlsf)
 {
-  if (!index->rows) return PIECE_NONE;
-  unsigned row = 63 - (unsigned)__builtin_clzll(index->rows);
-  return index->heads[row][31 - (unsigned)__builtin_clz(index->columns[row])];
+  if (!tlsf->rows) return RANGE_NONE;
+  unsigned row = 63 - (unsigned)__builtin_clzll(tlsf->rows);
+  return tlsf->heads[row][31 - (unsigned)__builtin_clz(tlsf->columns[row])];
 }
 
-uint32_t index_any(const struct index *index)
+uint32_t tlsf_any(const struct tlsf *tlsf)
 {
-  return tlsf_last_head(index);
+  return tlsf_last_head(tlsf);
 }
 
-uint64_t index_largest(const struct index *index, const struct pieces *pieces)
+uint64_t tlsf_largest(const struct tlsf *tlsf, const struct ranges *ranges)
 {
   uint64_t largest = 0;
-  for (uint32_t id = tlsf_last_head(index); id; id = piece_of(pieces, id)->next)
-    if (piece_of(pieces, id)->bytes > largest) largest = piece_of(pieces, id)->bytes;
+  for (uint32_t id = tlsf_last_head(tlsf); id; id = range_of(ranges, id)->next)
+    if (range_of(ranges, id)->bytes > largest) largest = range_of(ranges, id)->bytes;
   return largest;
 }

@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: MIT */
-/* tlsf.h: free pieces by size, in lists of sizes that differ by less than a thirty-second. Adding, removing and
- * finding cost the same however many there are (two-level segregated fit: Masmano, Ripoll, Crespo, Real 2004). The
- * caller holds the lock of what the pieces belong to. */
+/* tlsf.h: an index of free ranges by size: two-level segregated fit (Masmano, Ripoll, Crespo, Real 2004). The sizes in
+ * one list differ by less than 1/32. Adding, removing and finding take constant time. The caller holds the lock of the
+ * arena that has the ranges. */
 #ifndef HIPMM_PLUGINS_ARENA_TLSF_H
 #define HIPMM_PLUGINS_ARENA_TLSF_H
 
 #include "range.h"
 
 enum {
-  INDEX_COLUMN_BITS = 5,
-  INDEX_COLUMNS = 1 << INDEX_COLUMN_BITS,
-  INDEX_ROWS = 36 /* up to 2^40 units */
+  TLSF_COLUMN_BITS = 5,
+  TLSF_COLUMNS = 1 << TLSF_COLUMN_BITS,
+  TLSF_ROWS = 36 /* up to 2^40 units */
 };
 
-struct index {
-  uint64_t rows; /* which have pieces */
-  uint32_t columns[INDEX_ROWS];
-  uint32_t heads[INDEX_ROWS][INDEX_COLUMNS];
+struct tlsf {
+  uint64_t rows; /* bits: which rows have ranges */
+  uint32_t columns[TLSF_ROWS];
+  uint32_t heads[TLSF_ROWS][TLSF_COLUMNS];
   uint32_t count;
   uint64_t bytes; /* in all */
 };
 
-void index_add(struct index *index, const struct pieces *pieces, uint32_t id);
-void index_remove(struct index *index, const struct pieces *pieces, uint32_t id);
+void tlsf_add(struct tlsf *tlsf, const struct ranges *ranges, uint32_t id);
+void tlsf_remove(struct tlsf *tlsf, const struct ranges *ranges, uint32_t id);
 
-/* A piece of at least `bytes`, hardly larger if there is one; PIECE_NONE if there is none. */
-uint32_t index_fit(const struct index *index, const struct pieces *pieces, uint64_t bytes);
+/* A range of at least `bytes`, close to it if there is one; RANGE_NONE if there is none. */
+uint32_t tlsf_fit(const struct tlsf *tlsf, const struct ranges *ranges, uint64_t bytes);
 
-/* Any piece; PIECE_NONE when empty. */
-uint32_t index_any(const struct index *index);
+/* Any range; RANGE_NONE when empty. */
+uint32_t tlsf_any(const struct tlsf *tlsf);
 
-/* Bytes of the largest piece. Looks at all that are about as large. */
-uint64_t index_largest(const struct index *index, const struct pieces *pieces);
+/* Bytes of the largest range. Visits all ranges in the list of the largest sizes. */
+uint64_t tlsf_largest(const struct tlsf *tlsf, const struct ranges *ranges);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* visit.c: what an arena tells of itself: values, and every extent of its memory in the order of addresses. It changes
+/* visit.c: the values of an arena, and a visit of every extent of its memory in the order of addresses. Changes
  * nothing. */
 #include "arena.h"
 
-/* What the local arenas have in all. */
+/* Sums over all local arenas. */
 struct totals {
   int64_t live_count, live_bytes;
   uint64_t bytes, largest;
@@ -15,8 +15,8 @@ static struct totals arena_visit_totals_of_locals(const struct arena *arena)
   struct totals totals = {0};
   for (uint32_t number = 1; number < arena->n_locals; number++) {
     struct local *local = arena_local(arena, number);
-    biased_lock_take(&local->lock);
-    uint64_t largest = index_largest(&local->ready, &arena->global.pieces);
+    biased_lock_acquire(&local->lock);
+    uint64_t largest = tlsf_largest(&local->ready, &arena->global.ranges);
     if (largest > totals.largest) totals.largest = largest;
     totals.live_count += local->live_count;
     totals.live_bytes += local->live_bytes;
@@ -36,96 +36,97 @@ int64_t arena_live_count(const struct arena *arena, int64_t *bytes_out)
 
 /* ---- Extents ---- */
 
-/* HIP's handle of a stream's id; that of a clean piece means nothing. */
+/* HIP's handle of a stream id. */
 static hipStream_t arena_visit_handle_of(const struct arena *arena, uint32_t stream)
 {
   return stream ? stream_of(&arena->global.streams, stream)->handle : NULL;
 }
 
-static struct hipmm_extent arena_visit_extent_of(const struct piece *piece)
+static struct hipmm_extent arena_visit_extent_of(const struct range *range)
 {
-  return (struct hipmm_extent){.ptr = (const void *)(uintptr_t)piece->start, .bytes = piece->bytes};
+  return (struct hipmm_extent){.ptr = (const void *)(uintptr_t)range->start, .bytes = range->bytes};
 }
 
-static struct hipmm_extent arena_visit_live_extent(const struct piece *piece)
+static struct hipmm_extent arena_visit_live_extent(const struct range *range)
 {
-  struct hipmm_extent extent = arena_visit_extent_of(piece);
-  extent.bytes = piece->requested;
+  struct hipmm_extent extent = arena_visit_extent_of(range);
+  extent.bytes = range->requested;
   extent.state = HIPMM_EXTENT_LIVE;
-  extent.stream = piece->handle;
+  extent.stream = range->handle;
   return extent;
 }
 
-static struct hipmm_extent arena_visit_free_extent(const struct arena *arena, const struct piece *piece,
+static struct hipmm_extent arena_visit_free_extent(const struct arena *arena, const struct range *range,
                                                    uint32_t stream)
 {
-  struct hipmm_extent extent = arena_visit_extent_of(piece);
-  extent.state = stream == STREAM_CLEAN ? HIPMM_EXTENT_FREE : HIPMM_EXTENT_PENDING;
+  struct hipmm_extent extent = arena_visit_extent_of(range);
+  extent.state = stream == STREAM_READY ? HIPMM_EXTENT_FREE : HIPMM_EXTENT_PENDING;
   extent.stream = arena_visit_handle_of(arena, stream);
   return extent;
 }
 
 static struct hipmm_extent arena_visit_extent_of_block(const struct arena *arena, const struct local *local,
-                                                       const struct piece *block)
+                                                       const struct range *block)
 {
-  enum piece_state state = piece_state(block);
-  if (state == PIECE_LIVE) return arena_visit_live_extent(block);
+  enum range_state state = range_state(block);
+  if (state == RANGE_LIVE) return arena_visit_live_extent(block);
   struct hipmm_extent extent =
-      arena_visit_free_extent(arena, block, state == PIECE_PENDING ? block->stream : local->stream);
-  if (state == PIECE_QUICK) extent.state = HIPMM_EXTENT_CACHED;
+      arena_visit_free_extent(arena, block, state == RANGE_PENDING ? block->stream : local->stream);
+  if (state == RANGE_QUICK) extent.state = HIPMM_EXTENT_CACHED;
   return extent;
 }
 
-static void arena_visit_see_superblock(const struct arena *arena, const struct piece *range,
-                                       void (*see)(void *, const struct hipmm_extent *), void *closure)
+static void arena_visit_superblock(const struct arena *arena, const struct range *range,
+                                   void (*visitor)(void *, const struct hipmm_extent *), void *closure)
 {
-  const struct pieces *pieces = &arena->global.pieces;
+  const struct ranges *ranges = &arena->global.ranges;
   struct local *local = arena_local(arena, range->arena);
-  biased_lock_take(&local->lock);
-  for (uint32_t id = range->first; id; id = piece_of(pieces, id)->after) {
-    struct hipmm_extent extent = arena_visit_extent_of_block(arena, local, piece_of(pieces, id));
+  biased_lock_acquire(&local->lock);
+  for (uint32_t id = range->first; id; id = range_of(ranges, id)->after) {
+    struct hipmm_extent extent = arena_visit_extent_of_block(arena, local, range_of(ranges, id));
     if (id == range->first) extent.flags = HIPMM_EXTENT_BARRIER;
-    see(closure, &extent);
+    visitor(closure, &extent);
   }
   biased_lock_release(&local->lock);
 }
 
-/* Blocks are joined within a superblock, ranges outside of them. */
-static void arena_visit_see_chunk(const struct arena *arena, const struct chunk *chunk,
-                                  void (*see)(void *, const struct hipmm_extent *), void *closure)
+/* Free blocks merge within a superblock, free ranges between superblocks. A barrier says that neither can. */
+static void arena_visit_chunk(const struct arena *arena, const struct chunk *chunk,
+                              void (*visitor)(void *, const struct hipmm_extent *), void *closure)
 {
-  const struct pieces *pieces = &arena->global.pieces;
+  const struct ranges *ranges = &arena->global.ranges;
   uint32_t apart = HIPMM_EXTENT_BARRIER;
-  for (uint32_t id = chunk->first; id; id = piece_of(pieces, id)->after) {
-    const struct piece *range = piece_of(pieces, id);
-    if (piece_state(range) == PIECE_LENT) {
-      arena_visit_see_superblock(arena, range, see, closure);
+  for (uint32_t id = chunk->first; id; id = range_of(ranges, id)->after) {
+    const struct range *range = range_of(ranges, id);
+    if (range_state(range) == RANGE_SUPERBLOCK) {
+      arena_visit_superblock(arena, range, visitor, closure);
       apart = HIPMM_EXTENT_BARRIER;
       continue;
     }
-    struct hipmm_extent extent = piece_state(range) == PIECE_LIVE
+    struct hipmm_extent extent = range_state(range) == RANGE_LIVE
                                      ? arena_visit_live_extent(range)
                                      : arena_visit_free_extent(arena, range, range->stream);
     extent.flags = apart;
     apart = 0;
-    see(closure, &extent);
+    visitor(closure, &extent);
   }
 }
 
-enum hipmm_status arena_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent), void *closure)
+enum hipmm_status arena_visit(void *self, void (*visitor)(void *closure, const struct hipmm_extent *extent),
+                              void *closure)
 {
   struct arena *arena = self;
   enum hipmm_status status = biased_lock_enter(&arena->lock, arena->services);
   if (status) return status;
   for (uint32_t i = 0; i < arena->global.chunks.count; i++)
-    arena_visit_see_chunk(arena, &arena->global.chunks.items[i], see, closure);
+    arena_visit_chunk(arena, &arena->global.chunks.items[i], visitor, closure);
   biased_lock_release(&arena->lock);
   return HIPMM_OK;
 }
 
 /* ---- Values ---- */
 
-/* Large allocations are rounded up to whole units: what is free is what no range and no block has. */
+/* The visit adds up free extents: reserved less live bytes would count the rounding of live blocks as free. */
 static void arena_visit_add_free(void *closure, const struct hipmm_extent *extent)
 {
   if (extent->state != HIPMM_EXTENT_LIVE) *(uint64_t *)closure += extent->bytes;
@@ -135,7 +136,7 @@ uint64_t arena_free_bytes(const struct arena *arena)
 {
   uint64_t bytes = 0;
   for (uint32_t i = 0; i < arena->global.chunks.count; i++)
-    arena_visit_see_chunk(arena, &arena->global.chunks.items[i], arena_visit_add_free, &bytes);
+    arena_visit_chunk(arena, &arena->global.chunks.items[i], arena_visit_add_free, &bytes);
   return bytes;
 }
 
@@ -152,9 +153,14 @@ uint64_t arena_largest_free(const struct arena *arena)
 static uint64_t arena_visit_metadata_bytes(const struct arena *arena)
 {
   const struct global *global = &arena->global;
-  return sizeof *arena + pieces_metadata_bytes(&global->pieces, global->chunks.peak_bytes) +
-         arena->n_locals * sizeof(struct local) + global->chunks.count * sizeof(struct chunk) +
-         global->streams.count * (sizeof(struct stream) + sizeof(struct index) + sizeof *arena->first_local);
+  uint64_t map_bytes = 0;
+  for (uint32_t i = 0; i < global->chunks.count; i++) {
+    const struct chunk *chunk = &global->chunks.items[i];
+    map_bytes += address_map_resident_bytes(&global->ranges.starts, (uintptr_t)chunk->ptr, chunk->bytes);
+  }
+  return sizeof *arena + ranges_metadata_bytes(&global->ranges) + map_bytes + arena->n_locals * sizeof(struct local) +
+         global->chunks.count * sizeof(struct chunk) +
+         global->streams.count * (sizeof(struct stream) + sizeof(struct tlsf) + sizeof *arena->first_local);
 }
 
 static int64_t arena_visit_value_of(const struct arena *arena, enum arena_value value)

@@ -48,7 +48,8 @@ static const struct hipmm_option async_option_table[] = {
      .type = HIPMM_OPTION_LIST,
      .offset = offsetof(struct async_options, peers),
      .doc = "Other devices that may use the memory where it is; a device without a row may read and write it if it can "
-            "reach it",
+            "reach it. A copy on the default stream does not wait for the work of another device's default stream, as "
+            "with hipMallocAsync: use events or hipMemcpyPeer",
      .fields = driver_pool_peer_fields,
      .n_fields = sizeof driver_pool_peer_fields / sizeof *driver_pool_peer_fields,
      .field_bytes = sizeof(struct driver_pool_peer)},

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* binning.c: a sub-allocator that sends each request to the smallest bin that is large enough, and what is too large
- * for all of them, or asks for more than the usual alignment, to its upstream. A bin is another resource of the graph,
- * or blocks of one size over the upstream (bins.h). Unlike RMM's, bins take nothing from the upstream before they are
- * used, unless blocks_to_preallocate says so.
+/* binning.c: the resource `binning`. It sends each request to the smallest bin that is large enough. A request that is
+ * too large for every bin, or needs more than the usual alignment, goes to the upstream. A bin is another resource of
+ * the graph, or blocks of one size over the upstream (bins.h). Unlike RMM's, bins allocate nothing from the upstream
+ * before they are used, unless blocks_to_preallocate says so.
  *
- * A free takes the way of its allocation, which its size tells; where bins were added since, the block's address
- * does. Without a size, or when the block is not where the size says, the block is looked for: first in the bins that
- * have no resource, then in all resources below. So a wrong size is told from a foreign pointer, and a block from a
- * chunk that starts at the same address. */
+ * The size of a free tells the bin; where bins were added since, the address tells it. Without a size, or when the
+ * block is not in the bin of its size, binning searches for the block: first in the bins that have no resource, then in
+ * all resources below. The search tells a wrong size from a foreign pointer, and a block from a chunk at the same
+ * address. */
 #include "bins.h"
 
 struct binning {
@@ -18,7 +18,7 @@ struct binning {
 
 /* ---- Allocating ---- */
 
-/* NULL: the upstream's. */
+/* The bin of a request; NULL: the upstream. */
 static struct bin *binning_route(const struct binning *binning, size_t bytes, size_t alignment)
 {
   const struct bins_table *table = bins_table(&binning->bins);
@@ -38,8 +38,8 @@ static enum hipmm_status binning_allocate(void *self, size_t bytes, size_t align
 
 /* ---- Finding ---- */
 
-/* A block's address may be that of the upstream's chunk that it was cut from: the core asks below for what is not
- * here (HIPMM_PLUGIN_HANDS_ON). */
+/* A block may have the same address as the upstream's chunk around it. The core asks the resources below for a block
+ * that is not here (HIPMM_PLUGIN_HANDS_ON). */
 static enum hipmm_status binning_find(void *self, const void *ptr, struct hipmm_block *block_out)
 {
   const struct binning *binning = self;
@@ -65,7 +65,7 @@ static enum hipmm_status binning_deallocate_in(struct binning *binning, struct b
   return hipmm_upstream_deallocate(bin ? bin->resource : binning->upstream, ptr, bytes, alignment, stream);
 }
 
-/* A block of a resource: its size tells which, unless its alignment led it to the upstream. */
+/* A block of a resource below: its size tells which, unless its alignment sent it to the upstream. */
 static enum hipmm_status binning_deallocate_below(struct binning *binning, void *ptr, size_t bytes, size_t alignment,
                                                   hipStream_t stream)
 {
@@ -90,8 +90,7 @@ static enum hipmm_status binning_deallocate_where_found(struct binning *binning,
   return binning_deallocate_below(binning, ptr, block.bytes, alignment, stream);
 }
 
-/* Whether a wrong size that leads to the bin, or NULL, the upstream, might free a whole chunk that another bin has from
- * there. */
+/* Whether a free with a wrong size, sent to `bin` (NULL: the upstream), could free a whole chunk of another bin. */
 static bool binning_may_be_a_chunk(const struct binning *binning, const struct bin *bin, const void *ptr)
 {
   bool has_chunks = bin ? bin->has_chunks : binning->bins.upstream_has_chunks;
@@ -114,7 +113,7 @@ static enum hipmm_status binning_deallocate(void *self, void *ptr, size_t bytes,
   return status == HIPMM_E_POINTER ? binning_deallocate_where_found(binning, ptr, bytes, alignment, stream) : status;
 }
 
-/* ---- Giving back, and news of streams ---- */
+/* ---- Trimming and stream events ---- */
 
 static enum hipmm_status binning_trim(void *self, size_t keep_bytes)
 {
@@ -145,15 +144,15 @@ static void binning_stream_retain(void *self, hipStream_t stream)
     if (!table->items[i]->resource) fixed_stream_retain(&table->items[i]->blocks, stream);
 }
 
-/* What bins without a resource have; the rest is the upstream's to show. */
-static enum hipmm_status binning_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent),
+/* The blocks of bins without a resource; the resources below show the rest. */
+static enum hipmm_status binning_visit(void *self, void (*visitor)(void *closure, const struct hipmm_extent *extent),
                                        void *closure)
 {
   const struct binning *binning = self;
   const struct bins_table *table = bins_table(&binning->bins);
   enum hipmm_status status = HIPMM_OK;
   for (size_t i = 0; !status && i < table->count; i++)
-    if (!table->items[i]->resource) status = fixed_visit(&table->items[i]->blocks, see, closure);
+    if (!table->items[i]->resource) status = fixed_visit(&table->items[i]->blocks, visitor, closure);
   return status;
 }
 
@@ -258,7 +257,7 @@ static const struct hipmm_option binning_option_table[] = {
      .type = HIPMM_OPTION_LIST,
      .flags = HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct bins_options, extra_bins),
-     .doc = "Further bins, without a resource and in any order; while in use more can be set, and none taken away",
+     .doc = "Further bins, without a resource and in any order; bins can be added while in use, and none removed",
      .fields = binning_extra_fields,
      .n_fields = sizeof binning_extra_fields / sizeof *binning_extra_fields,
      .field_bytes = sizeof(uint64_t)},
@@ -281,7 +280,7 @@ static const struct hipmm_option binning_option_table[] = {
      .offset = offsetof(struct bins_options, blocks_per_chunk),
      .initial = "128",
      .unit = "blocks",
-     .doc = "The most blocks that a bin without a resource takes from the upstream in one piece",
+     .doc = "The most blocks in one chunk of a bin without a resource",
      .minimum = "1",
      .maximum = "4096"},
     {.name = "blocks_to_preallocate",
@@ -289,7 +288,7 @@ static const struct hipmm_option binning_option_table[] = {
      .offset = offsetof(struct bins_options, blocks_to_preallocate),
      .initial = "0",
      .unit = "blocks",
-     .doc = "Blocks that each bin without a resource takes from the upstream at creation; RMM takes 128",
+     .doc = "Blocks that each bin without a resource allocates from the upstream at creation; RMM allocates 128",
      .minimum = "0",
      .maximum = "1000000000"},
     {.name = "record",

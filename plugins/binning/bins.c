@@ -22,8 +22,8 @@ size_t bins_find(const struct bins_table *table, size_t bytes)
   return low;
 }
 
-/* Before a bin was added, a request went to the next larger one, and so on up to one that was there from the
- * beginning. */
+/* Before a bin was added, its requests went to the next larger bin. A bin that was there from the beginning ends the
+ * search. */
 struct bin *bins_find_of(const struct bins_table *table, size_t bytes, const void *ptr)
 {
   for (size_t i = bins_find(table, bytes); i < table->count; i++)
@@ -40,7 +40,7 @@ struct bin *bins_with_start(const struct bins_table *table, const void *ptr)
 
 /* ---- Reading the options ---- */
 
-/* Sizes and resources, before there are bins of them; in order of size. */
+/* Sizes and resources of bins that are not opened yet, in order of size. */
 struct plan {
   const struct hipmm_services *services;
   size_t count, capacity;
@@ -64,7 +64,7 @@ static enum hipmm_status bins_plan_list(struct plan *plan, const struct hipmm_li
   return HIPMM_OK;
 }
 
-/* Where a size is, or where it would go. */
+/* Index of a size in the plan, or where it would be inserted. */
 static size_t bins_plan_find(const struct plan *plan, uint64_t bytes)
 {
   size_t at = 0;
@@ -78,7 +78,7 @@ static bool bins_plan_has(const struct plan *plan, uint64_t bytes)
   return at < plan->count && plan->items[at].size == bytes;
 }
 
-/* Unless the list has that size. */
+/* Adds a size unless the plan has it. */
 static void bins_plan_size(struct plan *plan, uint64_t wanted_bytes)
 {
   uint64_t bytes = sizes_round_up(wanted_bytes, HIPMM_ALIGNMENT);
@@ -113,7 +113,7 @@ static void bins_plan_discard(struct plan *plan)
   plan->services->host_free(plan->services, plan->items, plan->capacity * sizeof *plan->items);
 }
 
-/* plan_discard is owed on success only. */
+/* On success, bins_plan_discard() must be called. */
 static enum hipmm_status bins_plan_read(struct plan *plan, const struct hipmm_services *services,
                                         const struct bins_options *options)
 {
@@ -147,23 +147,18 @@ static void bins_close_bin(const struct hipmm_services *services, struct bin *bi
   services->host_free(services, bin, sizeof *bin);
 }
 
-static enum hipmm_status bins_refuse_upstream(const struct hipmm_services *services, enum hipmm_status status,
-                                              const struct bins_options *options, const struct bin *bin)
-{
-  if (!hipmm_is_out_of_memory(status)) return status;
-  return services->fail(services, status, "blocks_to_preallocate",
-                        "the upstream does not have %lld blocks of %llu bytes; ask for fewer",
-                        (long long)options->blocks_to_preallocate, (unsigned long long)bin->bytes);
-}
-
 static enum hipmm_status bins_open_blocks(const struct bins *bins, const struct bins_options *options, struct bin *bin)
 {
   enum hipmm_status status = fixed_open(&bin->blocks, bins->services, bins->upstream, bin->bytes,
                                         (uint32_t)options->blocks_per_chunk, (enum record)options->record);
   if (status) return status;
   status = fixed_preallocate(&bin->blocks, (uint32_t)options->blocks_to_preallocate);
-  if (status) fixed_close(&bin->blocks);
-  return status ? bins_refuse_upstream(bins->services, status, options, bin) : HIPMM_OK;
+  if (!status) return HIPMM_OK;
+  fixed_close(&bin->blocks);
+  if (!hipmm_is_out_of_memory(status)) return status;
+  return bins->services->fail(bins->services, status, "blocks_to_preallocate",
+                              "the upstream does not have %lld blocks of %llu bytes; ask for fewer",
+                              (long long)options->blocks_to_preallocate, (unsigned long long)bin->bytes);
 }
 
 static enum hipmm_status bins_open_bin(const struct bins *bins, const struct bins_options *options,
@@ -187,7 +182,7 @@ static struct bin *bins_bin_of_size(const struct bins_table *table, uint64_t byt
   return table && at < table->count && table->items[at]->bytes == bytes ? table->items[at] : NULL;
 }
 
-/* Takes the bins that there are, and opens the others. */
+/* Copies the bins of the older table and opens the others. */
 static enum hipmm_status bins_fill_table(const struct bins *bins, const struct bins_options *options,
                                          const struct plan *plan, struct bins_table *table)
 {
@@ -218,7 +213,7 @@ static enum hipmm_status bins_set_table(struct bins *bins, const struct bins_opt
   return status;
 }
 
-/* Whether a live block of `resource` may be a chunk of the upstream's, or of another resource of a bin. */
+/* Whether a live block of `resource` may be a chunk of the upstream, or of the resource of another bin. */
 static bool bins_has_chunks(const struct bins *bins, const struct bins_table *table,
                             const struct hipmm_resource *resource)
 {
@@ -230,7 +225,7 @@ static bool bins_has_chunks(const struct bins *bins, const struct bins_table *ta
   return bins->upstream != resource && services->may_cut_up(services, bins->upstream, resource);
 }
 
-static void bins_note_chunks(struct bins *bins)
+static void bins_mark_chunks(struct bins *bins)
 {
   const struct bins_table *table = bins_table(bins);
   for (size_t i = 0; i < table->count; i++)
@@ -251,7 +246,7 @@ enum hipmm_status bins_open(struct bins *bins, const struct hipmm_services *serv
   if (status) return status;
   status = bins_set_table(bins, options, &plan);
   bins_plan_discard(&plan);
-  if (!status) bins_note_chunks(bins);
+  if (!status) bins_mark_chunks(bins);
   return status;
 }
 
@@ -273,7 +268,7 @@ static enum hipmm_status bins_check_kept(const struct bins_table *table, const s
     const struct bin *bin = table->items[i];
     if (bins_plan_has(plan, bin->bytes)) continue;
     return plan->services->fail(plan->services, HIPMM_E_CONFIG, "extra_bins",
-                                "the bin of %llu bytes may be in use and cannot be taken away; list it again",
+                                "the bin of %llu bytes may be in use and cannot be removed; list it again",
                                 (unsigned long long)bin->bytes);
   }
   return HIPMM_OK;

@@ -119,15 +119,33 @@ static int mapping_is_slow(void *self)
  * (rocm-systems#11693); hipMemSetAccess refuses valid calls (rocm-systems#2516, #2667, #6977); hipMemRelease gives
  * nothing back (hip#3781, legacy-rocm-build#6021); hipMemMap and hipMemUnmap wait for the default stream. To be lifted
  * from the first release on which these tests have passed. */
-static const char *mapping_doubt(void *self)
+static const char *mapping_doubt_runtime(void *self)
 {
-  const struct device *device = self;
-  if (mapping_is_runtime(self, "nvidia") || mapping_is_runtime(self, "software"))
-    return device->is_in_reach ? NULL
-                               : "some device of this process cannot reach the memory of this one, and with such a "
-                                 "device current mapped memory cannot be copied";
+  if (mapping_is_runtime(self, "nvidia") || mapping_is_runtime(self, "software")) return NULL;
   return mapping_is_runtime(self, "amd") ? "ROCm's virtual memory is known to lose what kernels write, on some devices"
                                          : "nobody knows this runtime's virtual memory";
+}
+
+/* On NVIDIA's driver (580), a copy on the default stream waits for the default stream of another device whose memory it
+ * reads if that memory is cuMemAlloc's, but not if it is virtual. CuPy and others rely on that order. */
+static const char *mapping_doubt_devices(const struct device *device)
+{
+  const struct hipmm_services *services = device->source.services;
+  if (!mapping_has_virtual_memory(services)) return NULL; /* granularity() says so */
+  if (!device->is_in_reach)
+    return "some device of this process cannot reach the memory of this one, and with such a device current mapped "
+           "memory cannot be copied";
+  if (atomic_load(&device->peers) && !services->copies_are_ordered)
+    return "this process has several devices, and a copy of mapped memory does not wait for the default stream of the "
+           "memory's device, as a copy of hipMalloc's memory does; make one device visible (CUDA_VISIBLE_DEVICES, "
+           "HIP_VISIBLE_DEVICES), or order such copies with events";
+  return NULL;
+}
+
+static const char *mapping_doubt(void *self)
+{
+  const char *runtime = mapping_doubt_runtime(self);
+  return runtime ? runtime : mapping_doubt_devices(self);
 }
 
 const struct hipmm_mapping device_mapping = {.struct_size = sizeof device_mapping,

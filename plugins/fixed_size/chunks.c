@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* chunks.c: see chunks.h. Records of blocks are in host memory, an array for each chunk. */
+/* chunks.c: see chunks.h. The records of the blocks of a chunk are an array in host memory. */
 #include "chunks.h"
 #include "../../core/base/cancel.h"
+#include "../common/host_array.h"
 
 #include <string.h>
 
-enum { APART = 8 }; /* blocks that are given out one after the other */
+enum {
+  APART = 8,         /* between blocks that are allocated one after the other */
+  PAGE_BYTES = 4096, /* the records of a chunk have whole pages, which can be given back */
+};
 
-static const size_t chunks_bytes = FIXED_MOST_CHUNKS * sizeof(struct fixed_chunk); /* committed on touch, as all here */
+static const size_t chunks_bytes = FIXED_MOST_CHUNKS * sizeof(struct fixed_chunk); /* committed on touch */
 static const size_t order_bytes = FIXED_MOST_CHUNKS * sizeof(uint32_t);
 
 struct fixed_chain chain_join(const struct fixed *fixed, struct fixed_chain first, struct fixed_chain second)
@@ -34,63 +38,68 @@ static uint32_t chunks_count_up_to(const struct fixed *fixed, uint64_t address)
   return low;
 }
 
-static void chunks_set_starts(struct fixed *fixed, uint32_t place, bool present)
+static void chunks_map_blocks(struct fixed *fixed, uint32_t slot, bool present)
 {
-  const struct fixed_chunk *chunk = &fixed->chunks[place];
+  const struct fixed_chunk *chunk = &fixed->chunks[slot];
   for (uint32_t index = 0; index < chunk->n_blocks; index++)
     address_map_set(&fixed->starts, chunk->start + index * fixed->block_bytes,
-                    present ? place * FIXED_MOST_BLOCKS_PER_CHUNK + index + 1 : FIXED_NONE);
+                    present ? slot * FIXED_MOST_BLOCKS_PER_CHUNK + index + 1 : FIXED_NONE);
 }
 
 /* ---- Growing ---- */
 
-/* A place without a chunk that has records for just so many blocks, or has none yet. */
-static uint32_t chunks_unused_place(const struct fixed *fixed, uint32_t n_blocks)
+static size_t chunks_records_bytes(uint32_t n_records)
 {
-  uint32_t place = fixed->n_places;
-  for (uint32_t i = 0; fixed->n_chunks < fixed->n_places && i < fixed->n_places; i++) {
+  return sizes_round_up(n_records * sizeof(struct fixed_record), PAGE_BYTES);
+}
+
+/* A slot without a chunk that has records for exactly `n_blocks`, or no records yet. */
+static uint32_t chunks_unused_slot(const struct fixed *fixed, uint32_t n_blocks)
+{
+  uint32_t slot = fixed->n_slots;
+  for (uint32_t i = 0; fixed->n_chunks < fixed->n_slots && i < fixed->n_slots; i++) {
     const struct fixed_chunk *chunk = &fixed->chunks[i];
     if (!chunk->n_blocks && (chunk->n_records == n_blocks || !chunk->n_records)) return i;
   }
-  return place;
+  return slot;
 }
 
-static bool chunks_have_records(struct fixed *fixed, uint32_t place, uint32_t n_blocks)
+static bool chunks_make_records(struct fixed *fixed, uint32_t slot, uint32_t n_blocks)
 {
-  struct fixed_chunk *chunk = &fixed->chunks[place];
+  struct fixed_chunk *chunk = &fixed->chunks[slot];
   if (chunk->n_records) return true;
-  chunk->records = fixed->services->host_allocate(fixed->services, n_blocks * sizeof *chunk->records);
+  chunk->records = fixed->services->host_allocate(fixed->services, chunks_records_bytes(n_blocks));
   if (!chunk->records) return false;
   chunk->n_records = n_blocks;
-  fixed->n_records += n_blocks;
-  if (place == fixed->n_places) fixed->n_places++;
+  if (slot == fixed->n_slots) fixed->n_slots++;
   return true;
 }
 
-static void chunks_enter_chunk(struct fixed *fixed, uint32_t place, uint64_t start)
+static void chunks_enter(struct fixed *fixed, uint32_t slot, uint64_t start)
 {
-  struct fixed_chunk *chunk = &fixed->chunks[place];
+  struct fixed_chunk *chunk = &fixed->chunks[slot];
   uint32_t at = chunks_count_up_to(fixed, start);
   memmove(fixed->order + at + 1, fixed->order + at, (fixed->n_chunks - at) * sizeof *fixed->order);
-  fixed->order[at] = place;
+  fixed->order[at] = slot;
   __atomic_store_n(&chunk->start, start, __ATOMIC_RELAXED);
   chunk->n_blocks = chunk->n_records;
   fixed->n_chunks++;
   fixed->n_blocks += chunk->n_blocks;
+  fixed->records_bytes += chunks_records_bytes(chunk->n_blocks);
   fixed->reserved_bytes += chunk->n_blocks * fixed->block_bytes;
   if (fixed->reserved_bytes > fixed->peak_reserved_bytes) fixed->peak_reserved_bytes = fixed->reserved_bytes;
-  chunks_set_starts(fixed, place, true);
+  chunks_map_blocks(fixed, slot, true);
 }
 
-/* All blocks of a chunk, free. Who takes one after another gets every eighth: two threads that had neighbours would
- * share a cache line of records. */
-static struct fixed_chain chunks_chain_of(const struct fixed *fixed, uint32_t place)
+/* All blocks of a chunk, free. Each eighth block follows the last: two threads with neighbouring blocks would share a
+ * cache line of records. */
+static struct fixed_chain chunks_chain_of(const struct fixed *fixed, uint32_t slot)
 {
-  const struct fixed_chunk *chunk = &fixed->chunks[place];
-  uint32_t first = place * FIXED_MOST_BLOCKS_PER_CHUNK + 1, last = 0;
+  const struct fixed_chunk *chunk = &fixed->chunks[slot];
+  uint32_t first = slot * FIXED_MOST_BLOCKS_PER_CHUNK + 1, last = 0;
   for (uint32_t lane = 0; lane < APART && lane < chunk->n_blocks; lane++)
     for (uint32_t index = lane; index < chunk->n_blocks; index += APART) {
-      chunk->records[last].next = first + index; /* the first one's for a moment its own */
+      chunk->records[last].next = first + index; /* the first record points to itself for a moment */
       chunk->records[index] = (struct fixed_record){0};
       last = index;
     }
@@ -103,16 +112,16 @@ static enum hipmm_status chunks_refuse_host_memory(const struct fixed *fixed, ui
                                  "no host memory left for records of {0} blocks", n_blocks, 0, 0);
 }
 
-static enum hipmm_status chunks_add_chunk(struct fixed *fixed, uint32_t n_blocks, hipStream_t stream,
-                                          struct fixed_chain *chain_out)
+static enum hipmm_status chunks_add(struct fixed *fixed, uint32_t n_blocks, hipStream_t stream,
+                                    struct fixed_chain *chain_out)
 {
-  uint32_t place = chunks_unused_place(fixed, n_blocks);
+  uint32_t slot = chunks_unused_slot(fixed, n_blocks);
   uint64_t bytes = n_blocks * fixed->block_bytes;
   void *ptr = NULL;
-  if (place == FIXED_MOST_CHUNKS)
+  if (slot == FIXED_MOST_CHUNKS)
     return fixed->services->refuse(fixed->services, HIPMM_E_OUT_OF_MEMORY,
                                    "cannot have more than {0} chunks; raise blocks_per_chunk", FIXED_MOST_CHUNKS, 0, 0);
-  if (!chunks_have_records(fixed, place, n_blocks)) return chunks_refuse_host_memory(fixed, n_blocks);
+  if (!chunks_make_records(fixed, slot, n_blocks)) return chunks_refuse_host_memory(fixed, n_blocks);
   int cancel = cancel_forbid();
   enum hipmm_status status = hipmm_upstream_allocate(fixed->upstream, bytes, HIPMM_ALIGNMENT, stream, &ptr);
   cancel_allow(cancel);
@@ -121,59 +130,58 @@ static enum hipmm_status chunks_add_chunk(struct fixed *fixed, uint32_t n_blocks
     hipmm_upstream_deallocate(fixed->upstream, ptr, bytes, HIPMM_ALIGNMENT, stream);
     return chunks_refuse_host_memory(fixed, n_blocks);
   }
-  chunks_enter_chunk(fixed, place, (uintptr_t)ptr);
-  *chain_out = chunks_chain_of(fixed, place);
+  chunks_enter(fixed, slot, (uintptr_t)ptr);
+  *chain_out = chunks_chain_of(fixed, slot);
   return HIPMM_OK;
 }
 
 enum hipmm_status chunks_grow(struct fixed *fixed, uint32_t n_blocks, uint32_t least_blocks, hipStream_t stream,
                               struct fixed_chain *chain_out)
 {
-  enum hipmm_status status = chunks_add_chunk(fixed, n_blocks, stream, chain_out);
+  enum hipmm_status status = chunks_add(fixed, n_blocks, stream, chain_out);
   while (hipmm_is_out_of_memory(status) && n_blocks > least_blocks) {
     n_blocks = n_blocks / 2 > least_blocks ? n_blocks / 2 : least_blocks;
-    status = chunks_add_chunk(fixed, n_blocks, stream, chain_out);
+    status = chunks_add(fixed, n_blocks, stream, chain_out);
   }
   return status;
 }
 
-/* ---- Giving back ---- */
+/* ---- Releasing ---- */
 
-static void chunks_forget_chunk(struct fixed *fixed, uint32_t place)
+/* The address map loses the blocks first: another resource may have the memory as soon as the upstream has it. */
+static enum hipmm_status chunks_release(struct fixed *fixed, uint32_t slot)
 {
-  struct fixed_chunk *chunk = &fixed->chunks[place];
+  struct fixed_chunk *chunk = &fixed->chunks[slot];
+  uint64_t bytes = chunk->n_blocks * fixed->block_bytes;
   uint32_t at = chunks_count_up_to(fixed, chunk->start) - 1;
+  chunks_map_blocks(fixed, slot, false);
+  int cancel = cancel_forbid();
+  enum hipmm_status status =
+      hipmm_upstream_deallocate(fixed->upstream, (void *)(uintptr_t)chunk->start, bytes, HIPMM_ALIGNMENT, NULL);
+  cancel_allow(cancel);
+  if (status) {
+    chunks_map_blocks(fixed, slot, true);
+    return status;
+  }
   memmove(fixed->order + at, fixed->order + at + 1, (fixed->n_chunks - at - 1) * sizeof *fixed->order);
   fixed->n_chunks--;
   fixed->n_blocks -= chunk->n_blocks;
-  fixed->reserved_bytes -= chunk->n_blocks * fixed->block_bytes;
+  fixed->records_bytes -= chunks_records_bytes(chunk->n_blocks);
+  fixed->reserved_bytes -= bytes;
   chunk->n_blocks = 0;
+  address_map_discard(&fixed->starts, chunk->start, bytes);
+  host_pages_discard(chunk->records, chunks_records_bytes(chunk->n_records));
+  return HIPMM_OK;
 }
 
-/* Nobody may find its blocks when another resource has the memory. */
-static enum hipmm_status chunks_give_back(struct fixed *fixed, uint32_t place)
+static void chunks_count_ready(struct fixed *fixed, const struct fixed_chain *ready)
 {
-  const struct fixed_chunk *chunk = &fixed->chunks[place];
-  chunks_set_starts(fixed, place, false);
-  int cancel = cancel_forbid();
-  enum hipmm_status status = hipmm_upstream_deallocate(fixed->upstream, (void *)(uintptr_t)chunk->start,
-                                                       chunk->n_blocks * fixed->block_bytes, HIPMM_ALIGNMENT, NULL);
-  cancel_allow(cancel);
-  if (status)
-    chunks_set_starts(fixed, place, true);
-  else
-    chunks_forget_chunk(fixed, place);
-  return status;
+  for (uint32_t slot = 0; slot < fixed->n_slots; slot++) fixed->chunks[slot].ready_count = 0;
+  for (uint32_t number = ready->head; number; number = record_of(fixed, number)->next)
+    chunk_of(fixed, number)->ready_count++;
 }
 
-static void chunks_count_clean(struct fixed *fixed, const struct fixed_chain *clean)
-{
-  for (uint32_t place = 0; place < fixed->n_places; place++) fixed->chunks[place].clean_count = 0;
-  for (uint32_t number = clean->head; number; number = record_of(fixed, number)->next)
-    chunk_of(fixed, number)->clean_count++;
-}
-
-/* Marks chunks to give back, those of the highest addresses first. Returns how many. */
+/* Marks chunks to release, the highest addresses first. Returns how many. */
 static uint32_t chunks_mark_leaving(struct fixed *fixed, size_t keep_bytes)
 {
   uint64_t reserved = fixed->reserved_bytes;
@@ -181,7 +189,7 @@ static uint32_t chunks_mark_leaving(struct fixed *fixed, size_t keep_bytes)
   for (uint32_t i = fixed->n_chunks; i-- > 0;) {
     struct fixed_chunk *chunk = &fixed->chunks[fixed->order[i]];
     uint64_t bytes = chunk->n_blocks * fixed->block_bytes;
-    if (chunk->clean_count < chunk->n_blocks || reserved < bytes || reserved - bytes < keep_bytes) continue;
+    if (chunk->ready_count < chunk->n_blocks || reserved < bytes || reserved - bytes < keep_bytes) continue;
     chunk->is_leaving = true;
     reserved -= bytes;
     n_leaving++;
@@ -189,9 +197,9 @@ static uint32_t chunks_mark_leaving(struct fixed *fixed, size_t keep_bytes)
   return n_leaving;
 }
 
-static void chunks_drop_leaving(struct fixed *fixed, struct fixed_chain *clean)
+static void chunks_drop_leaving(struct fixed *fixed, struct fixed_chain *ready)
 {
-  uint32_t *link = &clean->head, kept = FIXED_NONE;
+  uint32_t *link = &ready->head, kept = FIXED_NONE;
   while (*link) {
     uint32_t number = *link;
     struct fixed_record *record = record_of(fixed, number);
@@ -202,20 +210,20 @@ static void chunks_drop_leaving(struct fixed *fixed, struct fixed_chain *clean)
     kept = number;
     link = &record->next;
   }
-  clean->tail = kept;
+  ready->tail = kept;
 }
 
-enum hipmm_status chunks_release_idle(struct fixed *fixed, size_t keep_bytes, struct fixed_chain *clean)
+enum hipmm_status chunks_release_idle(struct fixed *fixed, size_t keep_bytes, struct fixed_chain *ready)
 {
   enum hipmm_status first = HIPMM_OK;
-  chunks_count_clean(fixed, clean);
+  chunks_count_ready(fixed, ready);
   if (!chunks_mark_leaving(fixed, keep_bytes)) return first;
-  chunks_drop_leaving(fixed, clean);
-  for (uint32_t place = 0; place < fixed->n_places; place++) {
-    if (!fixed->chunks[place].is_leaving) continue;
-    fixed->chunks[place].is_leaving = false;
-    enum hipmm_status status = chunks_give_back(fixed, place);
-    if (status) *clean = chain_join(fixed, *clean, chunks_chain_of(fixed, place)); /* the upstream would not have it */
+  chunks_drop_leaving(fixed, ready);
+  for (uint32_t slot = 0; slot < fixed->n_slots; slot++) {
+    if (!fixed->chunks[slot].is_leaving) continue;
+    fixed->chunks[slot].is_leaving = false;
+    enum hipmm_status status = chunks_release(fixed, slot);
+    if (status) *ready = chain_join(fixed, *ready, chunks_chain_of(fixed, slot)); /* the upstream refused it */
     if (!first) first = status;
   }
   return first;
@@ -235,10 +243,10 @@ bool chunks_open(struct fixed *fixed)
 void chunks_close(struct fixed *fixed)
 {
   const struct hipmm_services *services = fixed->services;
-  for (uint32_t place = 0; place < fixed->n_places; place++) {
-    struct fixed_chunk *chunk = &fixed->chunks[place];
-    if (chunk->n_blocks) chunks_give_back(fixed, place);
-    services->host_free(services, chunk->records, chunk->n_records * sizeof *chunk->records);
+  for (uint32_t slot = 0; slot < fixed->n_slots; slot++) {
+    struct fixed_chunk *chunk = &fixed->chunks[slot];
+    if (chunk->n_blocks) chunks_release(fixed, slot);
+    services->host_free(services, chunk->records, chunks_records_bytes(chunk->n_records));
   }
   services->host_free(services, fixed->order, order_bytes);
   services->host_free(services, fixed->chunks, chunks_bytes);
@@ -247,7 +255,6 @@ void chunks_close(struct fixed *fixed)
 
 uint64_t chunks_metadata_bytes(const struct fixed *fixed)
 {
-  return fixed->n_records * sizeof(struct fixed_record) +
-         fixed->n_places * (sizeof(struct fixed_chunk) + sizeof *fixed->order) +
-         address_map_metadata_bytes(&fixed->starts, fixed->peak_reserved_bytes);
+  return fixed->records_bytes + fixed->n_slots * (sizeof(struct fixed_chunk) + sizeof *fixed->order) +
+         address_map_metadata_bytes(&fixed->starts, fixed->reserved_bytes);
 }

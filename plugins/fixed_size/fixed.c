@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* fixed.c: see fixed.h. What is usual goes through a list (lists.h), what is left through reuse.h. */
+/* fixed.c: see fixed.h. Most calls go through a list of the stream alone; all others take the lock and go through
+ * reuse.h. */
 #include "reuse.h"
 
 static const size_t lists_bytes = MAX_STREAMS * sizeof(struct fixed_list);
 
 /* ---- Allocating ---- */
 
-/* The upstream has said why it has no room. */
-static enum hipmm_status fixed_explain(const struct fixed *fixed, enum hipmm_status status, size_t bytes)
+/* Adds to the reason of the upstream. */
+static enum hipmm_status fixed_explain_failure(const struct fixed *fixed, enum hipmm_status status, size_t bytes)
 {
   if (!hipmm_is_out_of_memory(status)) return status;
   return fixed->services->explain(fixed->services, status,
@@ -16,15 +17,15 @@ static enum hipmm_status fixed_explain(const struct fixed *fixed, enum hipmm_sta
                                   bytes, fixed->reserved_bytes, fixed->n_blocks, fixed->block_bytes);
 }
 
-/* The lock is held. */
+/* The caller holds the lock. */
 static enum hipmm_status fixed_allocate_locked(struct fixed *fixed, size_t bytes, hipStream_t handle,
                                                uint32_t *number_out)
 {
   uint32_t stream, number;
   enum hipmm_status status = reuse_enter_stream(fixed, handle, &stream);
   if (status) return status;
-  status = reuse_take(fixed, stream, &number);
-  if (status) return fixed_explain(fixed, status, bytes);
+  status = reuse_find(fixed, stream, &number);
+  if (status) return fixed_explain_failure(fixed, status, bytes);
   spin_lock(&fixed->lists[stream].busy);
   list_count(&fixed->lists[stream], 1, (int64_t)bytes);
   spin_unlock(&fixed->lists[stream].busy);
@@ -33,7 +34,7 @@ static enum hipmm_status fixed_allocate_locked(struct fixed *fixed, size_t bytes
   return HIPMM_OK;
 }
 
-/* Everything that a list does not have. */
+/* Every allocation that the list of the stream cannot serve. */
 static __attribute__((noinline)) enum hipmm_status fixed_allocate_slowly(struct fixed *fixed, size_t bytes,
                                                                          hipStream_t handle, void **ptr_out)
 {
@@ -51,8 +52,8 @@ static __attribute__((noinline)) enum hipmm_status fixed_allocate_slowly(struct 
 }
 
 /* FIXED_NONE if the list has no block for this stream. */
-static inline uint32_t fixed_take_from_list(struct fixed *fixed, struct fixed_list *list, size_t bytes,
-                                            hipStream_t handle)
+static inline uint32_t fixed_allocate_from_list(struct fixed *fixed, struct fixed_list *list, size_t bytes,
+                                                hipStream_t handle)
 {
   uint32_t number = FIXED_NONE;
   spin_lock(&list->busy);
@@ -69,7 +70,7 @@ enum hipmm_status fixed_allocate(struct fixed *fixed, size_t bytes, hipStream_t 
 {
   hipStream_t handle = stream_usual_handle(stream);
   struct fixed_list *list = thread_recall(fixed->serial, handle);
-  uint32_t number = list && bytes ? fixed_take_from_list(fixed, list, bytes, handle) : FIXED_NONE;
+  uint32_t number = list && bytes ? fixed_allocate_from_list(fixed, list, bytes, handle) : FIXED_NONE;
   if (__builtin_expect(!number, 0)) return fixed_allocate_slowly(fixed, bytes, handle, ptr_out);
   *ptr_out = (void *)(uintptr_t)address_of(fixed, number);
   return HIPMM_OK;
@@ -92,7 +93,7 @@ static __attribute__((noinline)) enum hipmm_status fixed_refuse_size(const struc
                                  requested, bytes);
 }
 
-/* The lock is held. */
+/* The caller holds the lock. */
 static enum hipmm_status fixed_deallocate_locked(struct fixed *fixed, uint32_t number, uint64_t requested,
                                                  hipStream_t handle)
 {
@@ -101,13 +102,13 @@ static enum hipmm_status fixed_deallocate_locked(struct fixed *fixed, uint32_t n
   if (status) return status;
   struct fixed_list *list = &fixed->lists[stream];
   spin_lock(&list->busy);
-  chain_push(fixed, &list->free, number, stream_note_free(&fixed->streams, stream));
+  chain_push(fixed, &list->free, number, stream_record_free(&fixed->streams, stream));
   list_count(list, -1, -(int64_t)requested);
   spin_unlock(&list->busy);
   return HIPMM_OK;
 }
 
-/* The block is claimed. Should it not be possible to free it, it is live again. */
+/* The block is claimed. If it cannot be freed, it is live again. */
 static __attribute__((noinline)) enum hipmm_status fixed_deallocate_slowly(struct fixed *fixed, uint32_t number,
                                                                            uint64_t requested, hipStream_t handle)
 {
@@ -120,8 +121,8 @@ static __attribute__((noinline)) enum hipmm_status fixed_deallocate_slowly(struc
   return status;
 }
 
-/* False, and nothing done, if the list is for another stream. */
-static inline bool fixed_give_to_list(struct fixed *fixed, struct fixed_list *list, uint32_t number, uint64_t requested,
+/* False, and nothing done, if the list belongs to another stream by now. */
+static inline bool fixed_free_to_list(struct fixed *fixed, struct fixed_list *list, uint32_t number, uint64_t requested,
                                       hipStream_t handle)
 {
   spin_lock(&list->busy);
@@ -144,7 +145,7 @@ enum hipmm_status fixed_deallocate(struct fixed *fixed, void *ptr, size_t bytes,
   if (bytes && bytes != requested) return fixed_refuse_size(fixed, ptr, bytes, requested);
   if (!fixed_block_claim(fixed, number, requested)) return fixed_refuse_pointer(fixed, ptr);
   struct fixed_list *list = thread_recall(fixed->serial, handle);
-  if (__builtin_expect(list && fixed_give_to_list(fixed, list, number, requested, handle), 1)) return HIPMM_OK;
+  if (__builtin_expect(list && fixed_free_to_list(fixed, list, number, requested, handle), 1)) return HIPMM_OK;
   return fixed_deallocate_slowly(fixed, number, requested, handle);
 }
 
@@ -161,14 +162,14 @@ bool fixed_starts_at(const struct fixed *fixed, const void *ptr)
   return fixed_block_at(fixed, ptr) != FIXED_NONE;
 }
 
-/* ---- Giving back, and news of streams ---- */
+/* ---- Trimming and stream events ---- */
 
 enum hipmm_status fixed_trim(struct fixed *fixed, size_t keep_bytes)
 {
   enum hipmm_status status = biased_lock_enter(&fixed->lock, fixed->services);
   if (status) return status;
-  status = reuse_synchronize_device(fixed, STREAM_CLEAN);
-  if (!status) status = chunks_release_idle(fixed, keep_bytes, reuse_clean(fixed));
+  status = reuse_synchronize_device(fixed, STREAM_READY);
+  if (!status) status = chunks_release_idle(fixed, keep_bytes, reuse_ready(fixed));
   biased_lock_release(&fixed->lock);
   return status;
 }
@@ -190,13 +191,7 @@ void fixed_stream_retain(struct fixed *fixed, hipStream_t stream)
   biased_lock_release(&fixed->lock);
 }
 
-/* ---- Counts; the lock is held ---- */
-
-static uint64_t fixed_metadata_bytes(const struct fixed *fixed)
-{
-  return sizeof *fixed + fixed->streams.count * (sizeof(struct fixed_list) + sizeof(struct stream)) +
-         chunks_metadata_bytes(fixed);
-}
+/* ---- Counts; the caller holds the lock ---- */
 
 static void fixed_count_live(struct fixed *fixed, struct fixed_counts *counts)
 {
@@ -213,11 +208,13 @@ enum hipmm_status fixed_count(struct fixed *fixed, struct fixed_counts *counts_o
 {
   enum hipmm_status status = biased_lock_enter(&fixed->lock, fixed->services);
   if (status) return status;
+  uint64_t metadata_bytes = sizeof *fixed + chunks_metadata_bytes(fixed) +
+                            fixed->streams.count * (sizeof(struct fixed_list) + sizeof(struct stream));
   *counts_out = (struct fixed_counts){.reserved_bytes = (int64_t)fixed->reserved_bytes,
                                       .peak_reserved_bytes = (int64_t)fixed->peak_reserved_bytes,
                                       .chunks = fixed->n_chunks,
                                       .stream_waits = (int64_t)fixed->streams.waits,
-                                      .metadata_bytes = (int64_t)fixed_metadata_bytes(fixed)};
+                                      .metadata_bytes = (int64_t)metadata_bytes};
   fixed_count_live(fixed, counts_out);
   counts_out->free_count = fixed->n_blocks - counts_out->live_count;
   biased_lock_release(&fixed->lock);
@@ -259,20 +256,20 @@ void fixed_close(struct fixed *fixed)
   biased_lock_close(&fixed->lock);
 }
 
-/* They are ready on the default stream when they come, and on all once that was waited for. */
+/* The blocks are ready on the default stream at first, and on every stream after the device was waited for. */
 enum hipmm_status fixed_preallocate(struct fixed *fixed, uint32_t n_blocks)
 {
   enum hipmm_status status = HIPMM_OK;
   bool any = n_blocks;
-  biased_lock_take(&fixed->lock);
+  biased_lock_acquire(&fixed->lock);
   while (!status && n_blocks) {
     struct fixed_chain chain;
     uint32_t n = n_blocks < fixed->blocks_per_chunk ? n_blocks : fixed->blocks_per_chunk;
     status = chunks_grow(fixed, n, n, NULL, &chain);
-    if (!status) reuse_add_clean(fixed, chain);
+    if (!status) reuse_add_ready(fixed, chain);
     n_blocks -= n;
   }
-  if (any && !status) status = reuse_synchronize_device(fixed, STREAM_CLEAN);
+  if (any && !status) status = reuse_synchronize_device(fixed, STREAM_READY);
   biased_lock_release(&fixed->lock);
   return status;
 }

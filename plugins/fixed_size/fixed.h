@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* fixed.h: blocks of one size, cut from chunks of an upstream. What `fixed_size` is made of, and the bins of `binning`
- * that have no resource of their own. Allocating and freeing cost the same however many blocks there are.
+/* fixed.h: blocks of one size, cut from chunks of an upstream: the core of `fixed_size`, and of the bins of `binning`
+ * that have no resource of their own. Allocating and freeing take constant time.
  *
- * Free blocks stand in a list for each stream that freed them, last in, first out; those that no work uses any more in
- * the list of STREAM_CLEAN (../streams.h). A list has a lock of its own: threads on different streams do not meet
- * as long as their lists have blocks. Everything else is under one lock. Device memory is never touched. */
+ * Each stream has a list of the blocks that were freed on it, last in, first out; blocks that no work uses are in the
+ * list of STREAM_READY (stream_order.h). A list has a lock of its own: threads on different streams do not contend as
+ * long as their lists have blocks. One lock protects everything else. Device memory is never touched. */
 #ifndef HIPMM_FIXED_H
 #define HIPMM_FIXED_H
 
 #include "../common/address_map.h"
 #include "../common/biased_lock.h"
 #include "../common/sizes.h"
-#include "../common/stream_order.h"
+#include "../common/stream_set.h"
 
 enum { FIXED_MOST_BLOCKS_PER_CHUNK = 4096 };
 
@@ -26,15 +26,17 @@ struct fixed {
   uint64_t block_bytes; /* a multiple of HIPMM_ALIGNMENT */
   uint32_t blocks_per_chunk;
   struct address_map starts;
-  struct fixed_list *lists;   /* by stream; what is in them is under their own locks */
-  struct fixed_chunk *chunks; /* a chunk stays in its place; blocks have numbers that count on from place to place */
+  struct fixed_list *lists;   /* by stream; each has a lock of its own */
+  struct fixed_chunk *chunks; /* slots; a block's number tells the slot of its chunk */
 
-  struct biased_lock lock; /* all below, and which chunks and lists there are; taken before a list's */
+  struct biased_lock lock; /* of all below, and of which chunks and lists there are; taken before a list's lock */
   struct streams streams;
-  uint32_t *order; /* places of chunks, by address */
-  uint32_t n_chunks, n_places;
+  struct stream_set filled; /* streams whose lists may have free blocks: the other lists are empty and not open */
+  uint32_t next_poll;       /* the stream where the next search for completed work starts */
+  uint32_t *order;          /* slots of chunks, by address */
+  uint32_t n_chunks, n_slots;
   uint32_t n_blocks;
-  uint64_t n_records; /* there is host memory for */
+  uint64_t records_bytes; /* host memory of the records of `n_blocks` */
   uint64_t reserved_bytes, peak_reserved_bytes;
 };
 
@@ -43,10 +45,10 @@ enum hipmm_status fixed_open(struct fixed *fixed, const struct hipmm_services *s
                              struct hipmm_resource *upstream, uint64_t block_bytes, uint32_t blocks_per_chunk,
                              enum record record);
 
-/* Waits for the device and gives everything back. The device is current. */
+/* Waits for the device and releases all chunks. The device is current. */
 void fixed_close(struct fixed *fixed);
 
-/* Takes blocks from the upstream, which no work has used, before the first allocation. */
+/* Allocates blocks from the upstream before the first allocation; no work uses them. */
 enum hipmm_status fixed_preallocate(struct fixed *fixed, uint32_t n_blocks);
 
 /* The ops of the same names, for alignments up to HIPMM_ALIGNMENT. `bytes` is at most block_bytes; 0 gives NULL. */
@@ -56,17 +58,17 @@ enum hipmm_status fixed_trim(struct fixed *fixed, size_t keep_bytes);
 void fixed_stream_retire(struct fixed *fixed, hipStream_t stream);
 void fixed_stream_retain(struct fixed *fixed, hipStream_t stream);
 
-/* The live block that starts at `ptr`; false, and no report, if there is none. */
+/* The live block that starts at `ptr`; false, and no error, if there is none. */
 bool fixed_find(const struct fixed *fixed, const void *ptr, struct hipmm_block *block_out);
 
 /* Whether a block, live or free, starts at `ptr`. */
 bool fixed_starts_at(const struct fixed *fixed, const void *ptr);
 
-/* Calls `see` for every block, in the order of addresses. */
-enum hipmm_status fixed_visit(struct fixed *fixed, void (*see)(void *closure, const struct hipmm_extent *extent),
+/* Calls `visitor` for every block, in the order of addresses. */
+enum hipmm_status fixed_visit(struct fixed *fixed, void (*visitor)(void *closure, const struct hipmm_extent *extent),
                               void *closure);
 
-/* What there is to tell; `stream_waits` as in streams.h. */
+/* The values of `fixed_size`, in the order of its table of them. */
 struct fixed_counts {
   int64_t reserved_bytes, peak_reserved_bytes, live_bytes, live_count, free_count, chunks, stream_waits, metadata_bytes;
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* fixed_size.c: a sub-allocator that gives out blocks of one size. This file is the resource: options, values, ops.
- * fixed.h is how it works.
+/* fixed_size.c: the resource `fixed_size`, a sub-allocator of blocks of one size: options, values, ops. fixed.h has the
+ * allocator itself.
  *
- * Unlike RMM's, it takes nothing from its upstream before the first allocation (`blocks_to_preallocate` does), and
- * its chunks grow with use up to `blocks_per_chunk`: large blocks that are used little do not cost hundreds of MiB. */
+ * Unlike RMM's, it allocates nothing from its upstream before the first allocation, unless `blocks_to_preallocate` says
+ * so; and its chunks grow with use up to `blocks_per_chunk`, so that a few large blocks do not cost hundreds of MiB. */
 #include "fixed.h"
 
 struct fixed_size_options {
@@ -65,10 +65,10 @@ static void fixed_size_stream_retain(void *self, hipStream_t stream)
   fixed_stream_retain(self, stream);
 }
 
-static enum hipmm_status fixed_size_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent),
+static enum hipmm_status fixed_size_visit(void *self, void (*visitor)(void *closure, const struct hipmm_extent *extent),
                                           void *closure)
 {
-  return fixed_visit(self, see, closure);
+  return fixed_visit(self, visitor, closure);
 }
 
 /* ---- Values, in the order of struct fixed_counts ---- */
@@ -79,7 +79,7 @@ static const struct hipmm_feature fixed_size_values[] = {
     {"live_bytes", "bytes", "Allocated memory, as requested"},
     {"live_count", "blocks", "Allocated blocks"},
     {"free_count", "blocks", "Blocks that are not allocated"},
-    {"chunks", "chunks", "Pieces held from the upstream"},
+    {"chunks", "chunks", "Chunks held from the upstream"},
     {"stream_waits", "waits", "Times that a stream was made to wait for another one"},
     {"metadata_bytes", "bytes", "Host memory for what is known about blocks and streams"},
 };
@@ -150,7 +150,7 @@ static const struct hipmm_option fixed_size_option_table[] = {
      .offset = offsetof(struct fixed_size_options, blocks_per_chunk),
      .initial = "128",
      .unit = "blocks",
-     .doc = "The most blocks that are taken from the upstream in one piece; the first pieces are smaller",
+     .doc = "The most blocks in one chunk of the upstream; the first chunks are smaller",
      .minimum = "1",
      .maximum = "4096"},
     {.name = "blocks_to_preallocate",
@@ -158,7 +158,7 @@ static const struct hipmm_option fixed_size_option_table[] = {
      .offset = offsetof(struct fixed_size_options, blocks_to_preallocate),
      .initial = "0",
      .unit = "blocks",
-     .doc = "Blocks to take from the upstream at creation; RMM takes 128",
+     .doc = "Blocks to allocate from the upstream at creation; RMM allocates 128",
      .minimum = "0",
      .maximum = "1000000000"},
     {.name = "record",
@@ -188,7 +188,7 @@ const struct hipmm_plugin fixed_size_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
     .type = "fixed_size",
     .version = "1.0",
-    .doc = "Gives out blocks of one size, cut from chunks of its upstream and reused in stream order",
+    .doc = "Allocates blocks of one size, cut from chunks of its upstream and reused in stream order",
     .role = HIPMM_ROLE_SUB_ALLOCATOR,
     .min_upstreams = 1,
     .max_upstreams = 1,

@@ -1,37 +1,39 @@
 /* SPDX-License-Identifier: MIT */
-/* reuse.c: see reuse.h. A block is looked for in this order: ready now, found to have passed, on another stream that
- * ours waits for, behind the device, from the upstream. */
+/* reuse.c: see reuse.h. A block is searched in this order: ready blocks, blocks whose work has completed, a block of a
+ * stream that can be waited for, all blocks after waiting for the device, a new chunk. */
 #include "reuse.h"
 
-/* ---- Blocks that are clean; the lock is held ---- */
+enum { MOST_POLLS = 64 };
 
-struct fixed_chain *reuse_clean(const struct fixed *fixed)
+/* ---- Blocks that are ready for every stream ---- */
+
+struct fixed_chain *reuse_ready(const struct fixed *fixed)
 {
-  return &fixed->lists[STREAM_CLEAN].free;
+  return &fixed->lists[STREAM_READY].free;
 }
 
-/* The same chain with its blocks no longer in it. */
-static struct fixed_chain reuse_take_all(struct fixed_chain *chain)
+/* Empties the chain and returns its blocks. */
+static struct fixed_chain chain_detach(struct fixed_chain *chain)
 {
   struct fixed_chain taken = *chain;
   *chain = (struct fixed_chain){0};
   return taken;
 }
 
-void reuse_add_clean(struct fixed *fixed, struct fixed_chain chain)
+void reuse_add_ready(struct fixed *fixed, struct fixed_chain chain)
 {
-  *reuse_clean(fixed) = chain_join(fixed, chain, *reuse_clean(fixed));
+  *reuse_ready(fixed) = chain_join(fixed, chain, *reuse_ready(fixed));
 }
 
-/* ---- Waiting for the device; the lock is held ---- */
+/* ---- Waiting for the device ---- */
 
-/* Takes the free blocks of all streams aside: what is freed from now on is not clean after the wait. */
+/* Puts the free blocks of all streams aside: the wait does not cover blocks that are freed from now on. */
 static void reuse_put_aside(struct fixed *fixed)
 {
-  for (uint32_t stream = STREAM_FIRST; stream < fixed->streams.count; stream++) {
+  for (uint32_t stream = 0; (stream = stream_set_next(&fixed->filled, stream)) < MAX_STREAMS; stream++) {
     struct fixed_list *list = &fixed->lists[stream];
     spin_lock(&list->busy);
-    list->aside = reuse_take_all(&list->free);
+    list->aside = chain_detach(&list->free);
     list->aside_frees = stream_of(&fixed->streams, stream)->frees;
     spin_unlock(&list->busy);
   }
@@ -39,26 +41,25 @@ static void reuse_put_aside(struct fixed *fixed)
 
 static void reuse_put_back(struct fixed *fixed)
 {
-  for (uint32_t stream = STREAM_FIRST; stream < fixed->streams.count; stream++) {
+  for (uint32_t stream = 0; (stream = stream_set_next(&fixed->filled, stream)) < MAX_STREAMS; stream++) {
     struct fixed_list *list = &fixed->lists[stream];
     spin_lock(&list->busy);
-    list->free = chain_join(fixed, list->free, reuse_take_all(&list->aside));
+    list->free = chain_join(fixed, list->free, chain_detach(&list->aside));
     spin_unlock(&list->busy);
   }
 }
 
-static void reuse_note_passed(struct stream *stream, uint64_t frees)
-{
-  if (stream->passed < frees) stream->passed = frees;
-  if (stream->recorded < frees) stream->recorded = frees;
-}
-
-static void reuse_clean_aside(struct fixed *fixed)
+/* Frees on a stream outside `filled` are counted under the lock, which was held during the wait. */
+static void reuse_complete_aside(struct fixed *fixed)
 {
   for (uint32_t stream = STREAM_FIRST; stream < fixed->streams.count; stream++) {
     struct fixed_list *list = &fixed->lists[stream];
-    reuse_note_passed(stream_of(&fixed->streams, stream), list->aside_frees);
-    reuse_add_clean(fixed, reuse_take_all(&list->aside));
+    struct stream *waited = stream_of(&fixed->streams, stream);
+    bool is_filled = stream_set_has(&fixed->filled, stream);
+    uint64_t frees = is_filled ? list->aside_frees : waited->frees;
+    if (waited->completed < frees) waited->completed = frees;
+    if (waited->recorded < frees) waited->recorded = frees;
+    if (is_filled) reuse_add_ready(fixed, chain_detach(&list->aside));
   }
   streams_forget_gone(&fixed->streams);
 }
@@ -70,13 +71,13 @@ enum hipmm_status reuse_synchronize_device(struct fixed *fixed, uint32_t user)
   if (status)
     reuse_put_back(fixed);
   else
-    reuse_clean_aside(fixed);
+    reuse_complete_aside(fixed);
   return status;
 }
 
-/* ---- Streams; the lock is held ---- */
+/* ---- Streams ---- */
 
-/* Does nothing if the stream has free blocks that are not clean. */
+/* Does nothing if the list of the stream has blocks. */
 static void reuse_forget_stream(struct fixed *fixed, uint32_t stream)
 {
   struct fixed_list *list = &fixed->lists[stream];
@@ -84,17 +85,20 @@ static void reuse_forget_stream(struct fixed *fixed, uint32_t stream)
   bool is_empty = !list->free.head;
   if (is_empty) list->is_open = false;
   spin_unlock(&list->busy);
-  if (is_empty) stream_forget(&fixed->streams, stream);
+  if (!is_empty) return;
+  stream_set_remove(&fixed->filled, stream);
+  stream_forget(&fixed->streams, stream);
 }
 
-/* Threads find a list by its stream's handle alone. They may remember the list from a stream with the same handle that
- * was retained and is gone, so the list of a stream that HIP must be asked about stays closed to them. */
+/* A thread finds a list by the handle of its stream alone, which may be the handle of an earlier stream. The list is
+ * therefore open to threads only if the handle identifies the stream without asking HIP. */
 static void reuse_open_list(struct fixed *fixed, uint32_t stream)
 {
   struct fixed_list *list = &fixed->lists[stream];
   const struct streams *streams = &fixed->streams;
   const struct stream *opened = stream_of(streams, stream);
   bool is_open = streams->record != RECORD_ON_FREE && stream_is_sure(streams, stream);
+  stream_set_add(&fixed->filled, stream);
   spin_lock(&list->busy);
   list->is_open = is_open;
   list->handle = opened->handle;
@@ -103,14 +107,14 @@ static void reuse_open_list(struct fixed *fixed, uint32_t stream)
   if (is_open) thread_remember(fixed->serial, opened->handle, list);
 }
 
-/* When there is room for no more, the device is waited for and all streams are forgotten. */
+/* If the table of streams is full, waits for the device and forgets all streams. */
 enum hipmm_status reuse_enter_stream(struct fixed *fixed, hipStream_t handle, uint32_t *id_out)
 {
   struct streams *streams = &fixed->streams;
   uint32_t id;
   enum hipmm_status status = streams_enter(streams, handle, &id);
   if (!status && !id) {
-    status = reuse_synchronize_device(fixed, STREAM_CLEAN);
+    status = reuse_synchronize_device(fixed, STREAM_READY);
     for (uint32_t other = STREAM_FIRST; !status && other < streams->count; other++) reuse_forget_stream(fixed, other);
     if (!status) status = streams_enter(streams, handle, &id);
   }
@@ -123,81 +127,83 @@ enum hipmm_status reuse_enter_stream(struct fixed *fixed, hipStream_t handle, ui
   return HIPMM_OK;
 }
 
-/* ---- Allocating; the lock is held ---- */
+/* ---- Finding a block ---- */
 
-static uint32_t reuse_take_own(struct fixed *fixed, uint32_t stream)
+/* The next stream from `stream` on, other than `user`, that has free blocks; MAX_STREAMS if there is none. An empty
+ * list is closed and leaves `filled`: the next free on its stream takes the lock and adds it again. */
+static uint32_t reuse_next_filled(struct fixed *fixed, uint32_t stream, uint32_t user)
+{
+  for (; (stream = stream_set_next(&fixed->filled, stream)) < MAX_STREAMS; stream++) {
+    struct fixed_list *list = &fixed->lists[stream];
+    if (stream == user) continue;
+    spin_lock(&list->busy);
+    bool has_blocks = list->free.head != FIXED_NONE;
+    if (!has_blocks) list->is_open = false;
+    spin_unlock(&list->busy);
+    if (has_blocks) return stream;
+    stream_set_remove(&fixed->filled, stream);
+  }
+  return MAX_STREAMS;
+}
+
+/* If all frees on another stream have completed, its blocks become ready for every stream. */
+static void reuse_poll_stream(struct fixed *fixed, uint32_t other)
+{
+  struct fixed_list *list = &fixed->lists[other];
+  const struct stream *stream = stream_of(&fixed->streams, other);
+  spin_lock(&list->busy);
+  if (stream_cover(&fixed->streams, other)) {
+    stream_poll(&fixed->streams, other);
+    if (stream->completed == stream->frees) reuse_add_ready(fixed, chain_detach(&list->free));
+  }
+  spin_unlock(&list->busy);
+}
+
+/* Polls at most MOST_POLLS streams; the next search continues behind them. */
+static uint32_t reuse_find_completed(struct fixed *fixed, uint32_t stream)
+{
+  uint32_t other = fixed->next_poll;
+  for (int i = 0; i < MOST_POLLS && (other = reuse_next_filled(fixed, other, stream)) < MAX_STREAMS; i++)
+    reuse_poll_stream(fixed, other++);
+  fixed->next_poll = other < MAX_STREAMS ? other : 0;
+  return chain_pop(fixed, reuse_ready(fixed));
+}
+
+/* Moves one block only, so that the other stream keeps the rest without a wait of its own. */
+static uint32_t reuse_find_waiting(struct fixed *fixed, uint32_t stream)
+{
+  uint32_t number = FIXED_NONE;
+  for (uint32_t other = 0; !number && (other = reuse_next_filled(fixed, other, stream)) < MAX_STREAMS; other++) {
+    struct fixed_list *list = &fixed->lists[other];
+    spin_lock(&list->busy);
+    if (list->free.head && stream_wait(&fixed->streams, stream, other, fixed_block_note(fixed, list->free.head)))
+      number = chain_pop(fixed, &list->free);
+    spin_unlock(&list->busy);
+  }
+  return number;
+}
+
+/* Blocks of streams whose handles may be gone become ready by waiting for the device, which needs no handle. */
+static uint32_t reuse_find_unfenced(struct fixed *fixed, uint32_t stream)
+{
+  bool is_worth_it = reuse_next_filled(fixed, 0, stream) < MAX_STREAMS;
+  return is_worth_it && !reuse_synchronize_device(fixed, stream) ? chain_pop(fixed, reuse_ready(fixed)) : FIXED_NONE;
+}
+
+static uint32_t reuse_find_held(struct fixed *fixed, uint32_t stream)
 {
   struct fixed_list *list = &fixed->lists[stream];
   spin_lock(&list->busy);
   uint32_t number = chain_pop(fixed, &list->free);
   spin_unlock(&list->busy);
-  return number;
-}
-
-/* Looks whether another stream has passed all its frees. */
-static void reuse_clean_if_passed(struct fixed *fixed, uint32_t other)
-{
-  struct fixed_list *list = &fixed->lists[other];
-  const struct stream *stream = stream_of(&fixed->streams, other);
-  spin_lock(&list->busy);
-  if (list->free.head && stream_cover(&fixed->streams, other)) {
-    stream_poll(&fixed->streams, other);
-    if (stream->passed == stream->frees) reuse_add_clean(fixed, reuse_take_all(&list->free));
-  }
-  spin_unlock(&list->busy);
-}
-
-static uint32_t reuse_take_passed(struct fixed *fixed, uint32_t stream)
-{
-  for (uint32_t other = STREAM_FIRST; other < fixed->streams.count; other++)
-    if (other != stream) reuse_clean_if_passed(fixed, other);
-  return chain_pop(fixed, reuse_clean(fixed));
-}
-
-/* Takes one block and no more, so that the other stream keeps the rest without a wait of its own. */
-static uint32_t reuse_take_waiting_from(struct fixed *fixed, uint32_t stream, uint32_t other)
-{
-  struct fixed_list *list = &fixed->lists[other];
-  uint32_t number = FIXED_NONE;
-  spin_lock(&list->busy);
-  if (list->free.head && stream_wait(&fixed->streams, stream, other, fixed_block_note(fixed, list->free.head)))
-    number = chain_pop(fixed, &list->free);
-  spin_unlock(&list->busy);
-  return number;
-}
-
-static uint32_t reuse_take_waiting(struct fixed *fixed, uint32_t stream)
-{
-  uint32_t number = FIXED_NONE;
-  for (uint32_t other = STREAM_FIRST; !number && other < fixed->streams.count; other++)
-    if (other != stream) number = reuse_take_waiting_from(fixed, stream, other);
-  return number;
-}
-
-/* Blocks of streams whose handles may be gone come back through the device, which needs no handle. */
-static uint32_t reuse_take_withheld(struct fixed *fixed, uint32_t stream)
-{
-  bool is_worth_it = false;
-  for (uint32_t other = STREAM_FIRST; !is_worth_it && other < fixed->streams.count; other++) {
-    struct fixed_list *list = &fixed->lists[other];
-    spin_lock(&list->busy);
-    is_worth_it = list->free.head != FIXED_NONE;
-    spin_unlock(&list->busy);
-  }
-  return is_worth_it && !reuse_synchronize_device(fixed, stream) ? chain_pop(fixed, reuse_clean(fixed)) : FIXED_NONE;
-}
-
-static uint32_t reuse_take_held(struct fixed *fixed, uint32_t stream)
-{
-  uint32_t number = reuse_take_own(fixed, stream);
-  if (!number) number = chain_pop(fixed, reuse_clean(fixed));
+  if (!number) number = chain_pop(fixed, reuse_ready(fixed));
   if (number || fixed->streams.active < 2) return number;
-  number = reuse_take_passed(fixed, stream);
-  if (!number) number = reuse_take_waiting(fixed, stream);
-  return number ? number : reuse_take_withheld(fixed, stream);
+  number = reuse_find_completed(fixed, stream);
+  if (!number) number = reuse_find_waiting(fixed, stream);
+  return number ? number : reuse_find_unfenced(fixed, stream);
 }
 
-/* Half as much again as there is, so that a bin that is used little stays small. */
+/* Half of the blocks there are, so that a bin with little use stays small. */
 static uint32_t reuse_blocks_to_add(const struct fixed *fixed)
 {
   uint64_t n = SIZES_PAGE_BYTES / fixed->block_bytes;
@@ -206,8 +212,8 @@ static uint32_t reuse_blocks_to_add(const struct fixed *fixed)
   return n ? (uint32_t)n : 1;
 }
 
-/* The first block of a new chunk; the others join the stream's list, as if freed on it now. */
-static enum hipmm_status reuse_take_new(struct fixed *fixed, uint32_t stream, uint32_t *number_out)
+/* The first block of a new chunk; the others go to the list of the stream, as if freed on it now. */
+static enum hipmm_status reuse_grow(struct fixed *fixed, uint32_t stream, uint32_t *number_out)
 {
   struct fixed_list *list = &fixed->lists[stream];
   struct fixed_chain chain;
@@ -215,7 +221,7 @@ static enum hipmm_status reuse_take_new(struct fixed *fixed, uint32_t stream, ui
       chunks_grow(fixed, reuse_blocks_to_add(fixed), 1, stream_of(&fixed->streams, stream)->handle, &chain);
   if (status) return status;
   spin_lock(&list->busy);
-  uint64_t epoch = stream_note_free(&fixed->streams, stream);
+  uint64_t epoch = stream_record_free(&fixed->streams, stream);
   for (uint32_t number = chain.head; number; number = record_of(fixed, number)->next)
     fixed_block_set_note(fixed, number, epoch);
   *number_out = chain_pop(fixed, &chain);
@@ -224,40 +230,30 @@ static enum hipmm_status reuse_take_new(struct fixed *fixed, uint32_t stream, ui
   return HIPMM_OK;
 }
 
-enum hipmm_status reuse_take(struct fixed *fixed, uint32_t stream, uint32_t *number_out)
+enum hipmm_status reuse_find(struct fixed *fixed, uint32_t stream, uint32_t *number_out)
 {
-  uint32_t number = reuse_take_held(fixed, stream);
-  if (!number) return reuse_take_new(fixed, stream, number_out);
+  uint32_t number = reuse_find_held(fixed, stream);
+  if (!number) return reuse_grow(fixed, stream, number_out);
   *number_out = number;
   return HIPMM_OK;
 }
 
 /* ---- The end of a stream ---- */
 
-/* Threads that remember the list free into it no more. */
-static void reuse_close_list(struct fixed_list *list)
-{
-  spin_lock(&list->busy);
-  list->is_open = false;
-  spin_unlock(&list->busy);
-}
-
-static bool reuse_clean_stream(struct fixed *fixed, uint32_t stream, hipStream_t handle)
-{
-  struct fixed_list *list = &fixed->lists[stream];
-  if (!streams_wait_for_handle(fixed->services, handle)) return false;
-  stream_passed(&fixed->streams, stream);
-  spin_lock(&list->busy);
-  reuse_add_clean(fixed, reuse_take_all(&list->free));
-  spin_unlock(&list->busy);
-  return true;
-}
-
 void reuse_end_stream(struct fixed *fixed, uint32_t stream, hipStream_t handle)
 {
-  reuse_close_list(&fixed->lists[stream]);
-  if (reuse_clean_stream(fixed, stream, handle) || !reuse_synchronize_device(fixed, stream))
-    reuse_forget_stream(fixed, stream);
-  else
+  struct fixed_list *list = &fixed->lists[stream];
+  spin_lock(&list->busy);
+  list->is_open = false; /* from now on, every free on the stream takes the lock */
+  spin_unlock(&list->busy);
+  if (streams_wait_for_handle(fixed->services, handle)) {
+    stream_complete(&fixed->streams, stream);
+    spin_lock(&list->busy);
+    reuse_add_ready(fixed, chain_detach(&list->free));
+    spin_unlock(&list->busy);
+  } else if (reuse_synchronize_device(fixed, stream)) {
     stream_lose(&fixed->streams, stream);
+    return;
+  }
+  reuse_forget_stream(fixed, stream);
 }

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* visit.c: every block of a fixed, as ops->visit shows them. First each list says which blocks it has; what is in none
- * is live. Threads allocate and free meanwhile: a block that changes between the two looks is shown as one or the
- * other. */
+/* visit.c: the visit of every block. The first pass marks the blocks of each list; a block in no list is live. Threads
+ * allocate and free meanwhile: a block that changes between the two passes is shown in its old or its new state. */
 #include "reuse.h"
 
 enum { SEEN_IN_NO_LIST = UINT16_MAX };
 
-static void fixed_size_visit_note_lists(struct fixed *fixed)
+static void visit_mark_lists(struct fixed *fixed)
 {
   for (uint32_t i = 0; i < fixed->n_chunks; i++) {
     const struct fixed_chunk *chunk = &fixed->chunks[fixed->order[i]];
@@ -21,8 +20,8 @@ static void fixed_size_visit_note_lists(struct fixed *fixed)
   }
 }
 
-/* The stream is read between two looks at the size: if that stays the same, they belong together. */
-static bool fixed_size_visit_see_live(const struct fixed *fixed, uint32_t number, struct hipmm_extent *extent)
+/* The stream is read between two reads of the size: if the size stays the same, both belong together. */
+static bool visit_live_extent(const struct fixed *fixed, uint32_t number, struct hipmm_extent *extent)
 {
   uint64_t requested = fixed_block_requested(fixed, number);
   extent->stream = (hipStream_t)(uintptr_t)fixed_block_note(fixed, number);
@@ -32,30 +31,30 @@ static bool fixed_size_visit_see_live(const struct fixed *fixed, uint32_t number
   return true;
 }
 
-static struct hipmm_extent fixed_size_extent_of(const struct fixed *fixed, uint32_t number)
+static struct hipmm_extent visit_block_extent(const struct fixed *fixed, uint32_t number)
 {
   uint16_t stream = record_of(fixed, number)->seen;
   struct hipmm_extent extent = {.ptr = (const void *)(uintptr_t)address_of(fixed, number),
                                 .flags = HIPMM_EXTENT_BARRIER};
-  if (stream == SEEN_IN_NO_LIST && fixed_size_visit_see_live(fixed, number, &extent)) return extent;
+  if (stream == SEEN_IN_NO_LIST && visit_live_extent(fixed, number, &extent)) return extent;
   bool is_known = stream != SEEN_IN_NO_LIST; /* otherwise freed just now */
   extent.bytes = fixed->block_bytes;
-  extent.state = stream == STREAM_CLEAN ? HIPMM_EXTENT_FREE : HIPMM_EXTENT_PENDING;
+  extent.state = stream == STREAM_READY ? HIPMM_EXTENT_FREE : HIPMM_EXTENT_PENDING;
   extent.stream = is_known && stream ? stream_of(&fixed->streams, stream)->handle : NULL;
   return extent;
 }
 
-enum hipmm_status fixed_visit(struct fixed *fixed, void (*see)(void *closure, const struct hipmm_extent *extent),
+enum hipmm_status fixed_visit(struct fixed *fixed, void (*visitor)(void *closure, const struct hipmm_extent *extent),
                               void *closure)
 {
   enum hipmm_status status = biased_lock_enter(&fixed->lock, fixed->services);
   if (status) return status;
-  fixed_size_visit_note_lists(fixed);
+  visit_mark_lists(fixed);
   for (uint32_t i = 0; i < fixed->n_chunks; i++) {
-    uint32_t place = fixed->order[i];
-    for (uint32_t index = 0; index < fixed->chunks[place].n_blocks; index++) {
-      const struct hipmm_extent extent = fixed_size_extent_of(fixed, place * FIXED_MOST_BLOCKS_PER_CHUNK + index + 1);
-      see(closure, &extent);
+    uint32_t slot = fixed->order[i];
+    for (uint32_t index = 0; index < fixed->chunks[slot].n_blocks; index++) {
+      const struct hipmm_extent extent = visit_block_extent(fixed, slot * FIXED_MOST_BLOCKS_PER_CHUNK + index + 1);
+      visitor(closure, &extent);
     }
   }
   biased_lock_release(&fixed->lock);

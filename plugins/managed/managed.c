@@ -18,7 +18,7 @@ static enum hipmm_status managed_give_back(const struct source *source, void *pt
   return code ? services->refuse_hip(services, "hipFree", code, 0) : HIPMM_OK;
 }
 
-static const struct source_memory managed_memory = {.obtain = managed_obtain, .give_back = managed_give_back};
+static const struct source_memory managed_memory = {.obtain = managed_obtain, .release = managed_give_back};
 
 static enum hipmm_status managed_create(const struct hipmm_services *services, const void *options,
                                         struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* allocate.c: an allocation's way through `monotonic`, and a free's: whoever asks for memory first waits for those who
- * used it, then takes what comes next. */
+/* allocate.c: the ops of `monotonic`. An allocation orders its stream after the earlier users of the memory (uses.h),
+ * then gets the next free bytes (bump.h). */
 #include "monotonic.h"
 
-/* ---- Allocating; the lock is held ---- */
+/* ---- Allocating ---- */
 
-/* Chunks are too small, and nothing is in them: they make room for one that is not. */
+/* All chunks are too small and nothing is allocated: exchanges them for a larger one. */
 static enum hipmm_status monotonic_grow_in_exchange(struct monotonic *monotonic, size_t bytes, size_t alignment,
                                                     hipStream_t handle, uint32_t stream)
 {
@@ -14,39 +14,35 @@ static enum hipmm_status monotonic_grow_in_exchange(struct monotonic *monotonic,
   return status ? status : bump_grow(&monotonic->bump, bytes, alignment, handle);
 }
 
-static bool monotonic_is_full(const struct bump *bump, size_t bytes)
-{
-  return bump->maximum_bytes < bump->bytes || bump->maximum_bytes - bump->bytes < bytes;
-}
-
-/* If the maximum allows more, the upstream has said why it has none. */
+/* If the maximum allows growth, adds to the reason of the upstream. */
 static enum hipmm_status monotonic_refuse_allocation(const struct monotonic *monotonic, enum hipmm_status status,
                                                      size_t bytes, size_t alignment)
 {
   const struct hipmm_services *services = monotonic->services;
   const struct bump *bump = &monotonic->bump;
   uint64_t used_bytes = bump->used_bytes + bump->offset;
-  if (monotonic_is_full(bump, bytes + (alignment - HIPMM_ALIGNMENT)))
+  if (sizes_headroom(bump->maximum_bytes, bump->bytes) < bytes + (alignment - HIPMM_ALIGNMENT))
     return services->refuse(
         services, HIPMM_E_OUT_OF_MEMORY,
-        "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it given out since nothing was "
-        "allocated, and maximum_size does not allow enough more",
+        "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it in use since the last rewind, and "
+        "maximum_size does not allow enough more",
         bytes, bump->bytes, used_bytes);
-  return services->explain(services, status,
-                           "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it given out since nothing was "
-                           "allocated, and the upstream does not have enough more",
-                           bytes, bump->bytes, used_bytes, 0);
+  return services->explain(
+      services, status,
+      "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it in use since the last rewind, "
+      "and the upstream does not have enough more",
+      bytes, bump->bytes, used_bytes, 0);
 }
 
-static enum hipmm_status monotonic_take(struct monotonic *monotonic, size_t bytes, size_t alignment, hipStream_t handle,
-                                        uint32_t *number_out)
+static enum hipmm_status monotonic_allocate_locked(struct monotonic *monotonic, size_t bytes, size_t alignment,
+                                                   hipStream_t handle, uint32_t *number_out)
 {
   struct bump *bump = &monotonic->bump;
   uint32_t stream;
   enum hipmm_status status = uses_enter(&monotonic->uses, handle, &stream);
   if (!status) status = uses_order(&monotonic->uses, stream);
   if (status) return status;
-  *number_out = bump_take(bump, bytes, alignment, handle);
+  *number_out = bump_allocate(bump, bytes, alignment, handle);
   if (*number_out) return HIPMM_OK;
   if (bump->n_blocks == BUMP_MOST_BLOCKS)
     return monotonic->services->refuse(
@@ -61,7 +57,7 @@ static enum hipmm_status monotonic_take(struct monotonic *monotonic, size_t byte
   if (status)
     return hipmm_is_out_of_memory(status) ? monotonic_refuse_allocation(monotonic, status, bytes, alignment) : status;
   uses_note_chunk(&monotonic->uses, stream);
-  *number_out = bump_take(bump, bytes, alignment, handle);
+  *number_out = bump_allocate(bump, bytes, alignment, handle);
   return HIPMM_OK;
 }
 
@@ -77,7 +73,7 @@ enum hipmm_status monotonic_allocate(void *self, size_t bytes, size_t alignment,
   if (status) return status;
   status = biased_lock_enter(&monotonic->lock, monotonic->services);
   if (status) return status;
-  status = monotonic_take(monotonic, bytes, alignment, stream_usual_handle(stream), &number);
+  status = monotonic_allocate_locked(monotonic, bytes, alignment, stream_usual_handle(stream), &number);
   if (!status) *ptr_out = (void *)(uintptr_t)monotonic->bump.blocks[number].start;
   biased_lock_release(&monotonic->lock);
   return status;
@@ -92,17 +88,18 @@ static enum hipmm_status monotonic_refuse_pointer(const struct monotonic *monoto
                                      (uintptr_t)ptr, 0, 0);
 }
 
-/* The lock is held. */
+/* The caller holds the lock. */
 static enum hipmm_status monotonic_find_live(const struct monotonic *monotonic, const void *ptr, uint32_t *number_out)
 {
-  uint32_t number = bump_at(&monotonic->bump, ptr);
+  uint32_t number = bump_find(&monotonic->bump, ptr);
   if (!number || !monotonic->bump.blocks[number].requested) return monotonic_refuse_pointer(monotonic, ptr);
   *number_out = number;
   return HIPMM_OK;
 }
 
-/* The lock is held. */
-static enum hipmm_status monotonic_give(struct monotonic *monotonic, const void *ptr, size_t bytes, hipStream_t handle)
+/* The caller holds the lock. */
+static enum hipmm_status monotonic_free_locked(struct monotonic *monotonic, const void *ptr, size_t bytes,
+                                               hipStream_t handle)
 {
   struct bump *bump = &monotonic->bump;
   uint32_t number, stream;
@@ -131,7 +128,7 @@ enum hipmm_status monotonic_deallocate(void *self, void *ptr, size_t bytes, size
   if (!ptr) return HIPMM_OK;
   enum hipmm_status status = biased_lock_enter(&monotonic->lock, monotonic->services);
   if (status) return status;
-  status = monotonic_give(monotonic, ptr, bytes, stream_usual_handle(stream));
+  status = monotonic_free_locked(monotonic, ptr, bytes, stream_usual_handle(stream));
   biased_lock_release(&monotonic->lock);
   return status;
 }
@@ -152,28 +149,29 @@ int monotonic_covers(void *self, const void *ptr)
 {
   struct monotonic *monotonic = self;
   if (biased_lock_enter(&monotonic->lock, monotonic->services)) return 0;
-  bool covers = bump_has(&monotonic->bump, ptr);
+  bool covers = bump_contains(&monotonic->bump, ptr);
   biased_lock_release(&monotonic->lock);
   return covers;
 }
 
-enum hipmm_status monotonic_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent),
+enum hipmm_status monotonic_visit(void *self, void (*visitor)(void *closure, const struct hipmm_extent *extent),
                                   void *closure)
 {
   struct monotonic *monotonic = self;
   enum hipmm_status status = biased_lock_enter(&monotonic->lock, monotonic->services);
   if (status) return status;
-  bump_visit(&monotonic->bump, see, closure);
+  bump_visit(&monotonic->bump, visitor, closure);
   biased_lock_release(&monotonic->lock);
   return HIPMM_OK;
 }
 
-/* ---- Giving back, and news of streams ---- */
+/* ---- Trimming and stream events ---- */
 
 enum hipmm_status monotonic_release(struct monotonic *monotonic, uint64_t keep_bytes)
 {
+  bump_trim_records(&monotonic->bump);
   if (monotonic->bump.bytes <= keep_bytes) return HIPMM_OK;
-  enum hipmm_status status = uses_synchronize(&monotonic->uses, STREAM_CLEAN);
+  enum hipmm_status status = uses_synchronize(&monotonic->uses, STREAM_READY);
   return status ? status : bump_release_untouched(&monotonic->bump, keep_bytes);
 }
 

@@ -7,25 +7,25 @@
 
 enum { MOST_CHUNKS = 1 << 16 };
 
-static const size_t chunks_bytes = MOST_CHUNKS * sizeof(struct bump_chunk); /* committed on touch, as all here */
+static const size_t chunks_bytes = MOST_CHUNKS * sizeof(struct bump_chunk); /* committed on touch */
 static const size_t blocks_bytes = BUMP_MOST_BLOCKS * sizeof(struct bump_block);
 
-/* ---- Giving out ---- */
+/* ---- Allocating ---- */
 
-/* Where in a chunk, of which `offset` bytes are used, a block would begin; more than it has if there is no room. */
-static uint64_t bump_place_in(const struct bump_chunk *chunk, uint64_t offset, uint64_t bytes, uint64_t alignment)
+/* Offset of a new block in a chunk of which `offset` bytes are used; UINT64_MAX if it does not fit. */
+static uint64_t bump_fit_in(const struct bump_chunk *chunk, uint64_t offset, uint64_t bytes, uint64_t alignment)
 {
   uint64_t at = sizes_round_up(chunk->start + offset, alignment) - chunk->start;
   return at <= chunk->bytes && bytes <= chunk->bytes - at ? at : UINT64_MAX;
 }
 
-/* Goes on to the next chunk that has room, which changes places with the one that is next. */
+/* Moves the cursor to the next chunk that fits the block; that chunk changes places with the next one. */
 static bool bump_advance(struct bump *bump, uint64_t bytes, uint64_t alignment)
 {
   uint32_t next = bump->offset ? bump->cursor + 1 : bump->cursor;
   for (uint32_t i = next; i < bump->n_chunks; i++) {
     struct bump_chunk chunk = bump->chunks[i];
-    if (bump_place_in(&chunk, 0, bytes, alignment) == UINT64_MAX) continue;
+    if (bump_fit_in(&chunk, 0, bytes, alignment) == UINT64_MAX) continue;
     bump->chunks[i] = bump->chunks[next];
     bump->chunks[next] = chunk;
     if (next > bump->cursor) bump->used_bytes += bump->chunks[bump->cursor].bytes;
@@ -37,21 +37,21 @@ static bool bump_advance(struct bump *bump, uint64_t bytes, uint64_t alignment)
   return false;
 }
 
-/* ---- Compacting: so that records are in proportion to live blocks, however many were freed ---- */
+/* ---- Compaction keeps the number of records in proportion to live blocks ---- */
 
 enum { LEAST_COMPACTED = 4096 };
 
-/* Forgets where blocks start that were given out since the last time; the live ones are entered anew. */
+/* Removes the blocks since the last compaction from the address map; live blocks are entered again. */
 static void bump_discard_starts(struct bump *bump)
 {
   for (uint32_t i = bump->compacted_chunks; i <= bump->cursor; i++) {
     const struct bump_chunk *chunk = &bump->chunks[i];
-    starts_discard(&bump->starts, chunk->start, i < bump->cursor ? chunk->bytes : bump->offset);
+    address_map_discard(&bump->starts, chunk->start, i < bump->cursor ? chunk->bytes : bump->offset);
   }
   bump->compacted_chunks = bump->cursor;
 }
 
-/* Moves the records [first, end) of a chunk to `kept` and behind; returns where they end. */
+/* Moves the records [first, end) of a chunk to `kept` and following; returns their end. */
 static uint32_t bump_compact_records(struct bump *bump, uint32_t first, uint32_t end, uint32_t kept)
 {
   for (uint32_t number = first, begin = kept; number < end; number++) {
@@ -63,10 +63,19 @@ static uint32_t bump_compact_records(struct bump *bump, uint32_t first, uint32_t
   return kept;
 }
 
+/* Gives back the host memory of unused records. */
+static void bump_discard_records(struct bump *bump)
+{
+  if (bump->touched_blocks > bump->n_blocks)
+    host_pages_discard(&bump->blocks[bump->n_blocks], (bump->touched_blocks - bump->n_blocks) * sizeof *bump->blocks);
+  bump->touched_blocks = bump->n_blocks;
+}
+
 static void bump_compact(struct bump *bump)
 {
   uint32_t kept = 1, first = 1, n_blocks = bump->n_blocks;
   bump_discard_starts(bump);
+  if (bump->touched_blocks < n_blocks) bump->touched_blocks = n_blocks;
   for (uint32_t i = 0; i <= bump->cursor; i++) {
     uint32_t end = i < bump->cursor ? bump->chunks[i + 1].first : n_blocks;
     bump->chunks[i].first = kept;
@@ -75,18 +84,18 @@ static void bump_compact(struct bump *bump)
   }
   bump->n_blocks = kept;
   bump->compact_at = kept < BUMP_MOST_BLOCKS / 2 - LEAST_COMPACTED ? 2 * kept + LEAST_COMPACTED : BUMP_MOST_BLOCKS;
-  host_pages_discard(&bump->blocks[kept], (n_blocks - kept) * sizeof *bump->blocks);
+  bump_discard_records(bump);
 }
 
-uint32_t bump_take(struct bump *bump, uint64_t requested, uint64_t alignment, hipStream_t handle)
+uint32_t bump_allocate(struct bump *bump, uint64_t requested, uint64_t alignment, hipStream_t handle)
 {
   uint64_t bytes = sizes_round_up(requested, HIPMM_ALIGNMENT), at = UINT64_MAX;
   if (bump->n_blocks >= bump->compact_at) bump_compact(bump);
   if (bump->n_blocks == BUMP_MOST_BLOCKS) return BUMP_NONE;
-  if (bump->offset) at = bump_place_in(&bump->chunks[bump->cursor], bump->offset, bytes, alignment);
+  if (bump->offset) at = bump_fit_in(&bump->chunks[bump->cursor], bump->offset, bytes, alignment);
   if (at == UINT64_MAX) {
     if (!bump_advance(bump, bytes, alignment)) return BUMP_NONE;
-    at = bump_place_in(&bump->chunks[bump->cursor], 0, bytes, alignment);
+    at = bump_fit_in(&bump->chunks[bump->cursor], 0, bytes, alignment);
   }
   uint32_t number = bump->n_blocks++;
   uint64_t start = bump->chunks[bump->cursor].start + at;
@@ -98,13 +107,13 @@ uint32_t bump_take(struct bump *bump, uint64_t requested, uint64_t alignment, hi
   return number;
 }
 
-uint32_t bump_at(const struct bump *bump, const void *ptr)
+uint32_t bump_find(const struct bump *bump, const void *ptr)
 {
   uint32_t number = address_map_get(&bump->starts, (uintptr_t)ptr);
   return number < bump->n_blocks && bump->blocks[number].start == (uintptr_t)ptr ? number : BUMP_NONE;
 }
 
-bool bump_has(const struct bump *bump, const void *ptr)
+bool bump_contains(const struct bump *bump, const void *ptr)
 {
   for (uint32_t i = 0; i < bump->n_chunks; i++)
     if ((uintptr_t)ptr - bump->chunks[i].start < bump->chunks[i].bytes) return true;
@@ -122,6 +131,7 @@ void bump_free(struct bump *bump, uint32_t number, hipStream_t handle)
 
 void bump_rewind(struct bump *bump)
 {
+  if (bump->touched_blocks < bump->n_blocks) bump->touched_blocks = bump->n_blocks;
   bump->cursor = 0;
   bump->offset = 0;
   bump->used_bytes = 0;
@@ -131,12 +141,6 @@ void bump_rewind(struct bump *bump)
 }
 
 /* ---- Chunks ---- */
-
-static enum hipmm_status bump_refuse_host_memory(const struct bump *bump, uint64_t bytes)
-{
-  return bump->services->refuse(bump->services, HIPMM_E_OUT_OF_MEMORY,
-                                "no host memory left for records of {0:bytes} more", bytes, 0, 0);
-}
 
 enum hipmm_status bump_add_chunk(struct bump *bump, uint64_t bytes, hipStream_t handle)
 {
@@ -149,7 +153,8 @@ enum hipmm_status bump_add_chunk(struct bump *bump, uint64_t bytes, hipStream_t 
   if (status) return status;
   if (!address_map_cover(&bump->starts, (uintptr_t)ptr, bytes)) {
     hipmm_upstream_deallocate(bump->upstream, ptr, bytes, HIPMM_ALIGNMENT, handle);
-    return bump_refuse_host_memory(bump, bytes);
+    return bump->services->refuse(bump->services, HIPMM_E_OUT_OF_MEMORY,
+                                  "no host memory left for records of {0:bytes} more", bytes, 0, 0);
   }
   bump->chunks[bump->n_chunks++] = (struct bump_chunk){.start = (uintptr_t)ptr, .bytes = bytes};
   bump->bytes += bytes;
@@ -157,10 +162,10 @@ enum hipmm_status bump_add_chunk(struct bump *bump, uint64_t bytes, hipStream_t 
   return HIPMM_OK;
 }
 
-/* Of the next chunk; not above what the maximum leaves, nor below what is needed. */
+/* Bytes of the next chunk: at most what the maximum allows, but at least `needed`. */
 static uint64_t bump_step_for(const struct bump *bump, uint64_t needed)
 {
-  uint64_t room = sizes_room(bump->maximum_bytes, bump->bytes);
+  uint64_t room = sizes_headroom(bump->maximum_bytes, bump->bytes);
   uint64_t step = bump->next_bytes;
   if (step > room) step = room / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
   return step > needed ? step : needed;
@@ -184,7 +189,19 @@ enum hipmm_status bump_grow(struct bump *bump, uint64_t requested, uint64_t alig
   }
 }
 
-static enum hipmm_status bump_give_back(struct bump *bump, uint32_t index)
+static uint32_t bump_touched_chunks(const struct bump *bump)
+{
+  return bump->offset ? bump->cursor + 1 : bump->cursor;
+}
+
+void bump_trim_records(struct bump *bump)
+{
+  for (uint32_t i = bump_touched_chunks(bump); i < bump->n_chunks; i++)
+    address_map_discard(&bump->starts, bump->chunks[i].start, bump->chunks[i].bytes);
+  bump_discard_records(bump);
+}
+
+static enum hipmm_status bump_release_chunk(struct bump *bump, uint32_t index)
 {
   const struct bump_chunk *chunk = &bump->chunks[index];
   int cancel = cancel_forbid();
@@ -200,29 +217,30 @@ static enum hipmm_status bump_give_back(struct bump *bump, uint32_t index)
 enum hipmm_status bump_release_untouched(struct bump *bump, uint64_t keep_bytes)
 {
   enum hipmm_status first = HIPMM_OK;
-  uint32_t touched = bump->offset ? bump->cursor + 1 : bump->cursor;
+  uint32_t touched = bump_touched_chunks(bump);
   for (uint32_t i = bump->n_chunks; i-- > touched;) {
     if (bump->bytes < bump->chunks[i].bytes + keep_bytes) continue;
-    enum hipmm_status status = bump_give_back(bump, i);
+    enum hipmm_status status = bump_release_chunk(bump, i);
     if (!first) first = status;
   }
   return first;
 }
 
-/* ---- Looking ---- */
+/* ---- Visiting ---- */
 
-static void bump_see_gap(uint64_t start, uint64_t end, void (*see)(void *, const struct hipmm_extent *), void *closure)
+static void bump_visit_hole(uint64_t start, uint64_t end, void (*visitor)(void *, const struct hipmm_extent *),
+                            void *closure)
 {
-  const struct hipmm_extent gap = {.ptr = (const void *)(uintptr_t)start,
-                                   .bytes = end - start,
-                                   .state = HIPMM_EXTENT_FREE,
-                                   .flags = HIPMM_EXTENT_BARRIER};
-  if (start < end) see(closure, &gap);
+  const struct hipmm_extent hole = {.ptr = (const void *)(uintptr_t)start,
+                                    .bytes = end - start,
+                                    .state = HIPMM_EXTENT_FREE,
+                                    .flags = HIPMM_EXTENT_BARRIER};
+  if (start < end) visitor(closure, &hole);
 }
 
-/* Blocks of a chunk follow one another, up to those of the next chunk. None are joined before all are free. */
-static void bump_see_chunk(const struct bump *bump, uint32_t index, void (*see)(void *, const struct hipmm_extent *),
-                           void *closure)
+/* The records of a chunk are adjacent. Blocks never merge before all are free. */
+static void bump_visit_chunk(const struct bump *bump, uint32_t index,
+                             void (*visitor)(void *, const struct hipmm_extent *), void *closure)
 {
   const struct bump_chunk *chunk = &bump->chunks[index];
   bool is_touched = index < bump->cursor || (index == bump->cursor && bump->offset);
@@ -230,7 +248,7 @@ static void bump_see_chunk(const struct bump *bump, uint32_t index, void (*see)(
   for (uint32_t number = chunk->first; is_touched && number < bump->n_blocks; number++) {
     const struct bump_block *block = &bump->blocks[number];
     if (block->start < chunk->start || block->start >= end) break;
-    bump_see_gap(at, block->start, see, closure);
+    bump_visit_hole(at, block->start, visitor, closure);
     bool is_last = number + 1 == bump->n_blocks || bump->blocks[number + 1].start - chunk->start >= chunk->bytes;
     uint64_t next = is_last ? end : bump->blocks[number + 1].start;
     if (is_last && index == bump->cursor) next = chunk->start + bump->offset;
@@ -239,22 +257,24 @@ static void bump_see_chunk(const struct bump *bump, uint32_t index, void (*see)(
                                         .state = block->requested ? HIPMM_EXTENT_LIVE : HIPMM_EXTENT_PENDING,
                                         .flags = HIPMM_EXTENT_BARRIER,
                                         .stream = block->handle};
-    see(closure, &extent);
+    visitor(closure, &extent);
     at = block->requested ? block->start + sizes_round_up(block->requested, HIPMM_ALIGNMENT) : next;
   }
-  bump_see_gap(at, end, see, closure);
+  bump_visit_hole(at, end, visitor, closure);
 }
 
-void bump_visit(const struct bump *bump, void (*see)(void *closure, const struct hipmm_extent *extent), void *closure)
+void bump_visit(const struct bump *bump, void (*visitor)(void *closure, const struct hipmm_extent *extent),
+                void *closure)
 {
-  for (uint32_t i = 0; i < bump->n_chunks; i++) bump_see_chunk(bump, i, see, closure);
+  for (uint32_t i = 0; i < bump->n_chunks; i++) bump_visit_chunk(bump, i, visitor, closure);
 }
 
 uint64_t bump_metadata_bytes(const struct bump *bump)
 {
-  uint64_t bytes = bump->n_chunks * sizeof *bump->chunks + bump->n_blocks * sizeof *bump->blocks;
+  uint32_t n_records = bump->touched_blocks > bump->n_blocks ? bump->touched_blocks : bump->n_blocks;
+  uint64_t bytes = bump->n_chunks * sizeof *bump->chunks + n_records * sizeof *bump->blocks;
   for (uint32_t i = 0; i < bump->n_chunks; i++)
-    bytes += starts_resident_bytes(&bump->starts, bump->chunks[i].start, bump->chunks[i].bytes);
+    bytes += address_map_resident_bytes(&bump->starts, bump->chunks[i].start, bump->chunks[i].bytes);
   return bytes;
 }
 
@@ -272,7 +292,7 @@ bool bump_open(struct bump *bump, const struct hipmm_services *services, struct 
 void bump_close(struct bump *bump)
 {
   const struct hipmm_services *services = bump->services;
-  for (uint32_t i = bump->n_chunks; i-- > 0;) bump_give_back(bump, i);
+  for (uint32_t i = bump->n_chunks; i-- > 0;) bump_release_chunk(bump, i);
   address_map_close(&bump->starts);
   services->host_free(services, bump->chunks, chunks_bytes);
   services->host_free(services, bump->blocks, blocks_bytes);

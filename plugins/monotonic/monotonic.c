@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* monotonic.c: a sub-allocator for work that comes and goes as a whole: it gives its chunks out from the front to the
- * back, a free only checks and counts, and when the last block is freed all memory is there again, in the order of the
- * streams that used it. This file is what the resource offers: options, values, life. serve.c is what it does, bump.h
- * gives memory out, uses.h orders streams. */
+/* monotonic.c: the resource `monotonic`, a sub-allocator for work that is freed as a whole: options, values, create and
+ * destroy. Allocations follow one another; a free only checks and counts; when the last block is freed, all memory is
+ * available again, in the order of the streams that used it. allocate.c has the ops, bump.h the memory, uses.h the
+ * order of streams. */
 #include "monotonic.h"
 
 struct monotonic_options {
@@ -34,10 +34,10 @@ static const struct hipmm_feature monotonic_values[N_VALUES] = {
     [PEAK_RESERVED_BYTES] = {"peak_reserved_bytes", "bytes", "The most that was held from the upstream"},
     [LIVE_BYTES] = {"live_bytes", "bytes", "Allocated memory, as requested"},
     [LIVE_COUNT] = {"live_count", "blocks", "Allocated blocks"},
-    [USED_BYTES] = {"used_bytes", "bytes", "Memory given out, or passed over, since nothing was allocated"},
-    [FREE_BYTES] = {"free_bytes", "bytes", "Held memory that can still be given out"},
-    [CHUNKS] = {"chunks", "chunks", "Pieces held from the upstream"},
-    [REWINDS] = {"rewinds", "times", "Times that the last block was freed and all memory was there again"},
+    [USED_BYTES] = {"used_bytes", "bytes", "Memory allocated or skipped since the last rewind"},
+    [FREE_BYTES] = {"free_bytes", "bytes", "Held memory that can still be allocated"},
+    [CHUNKS] = {"chunks", "chunks", "Chunks held from the upstream"},
+    [REWINDS] = {"rewinds", "times", "Times that the last block was freed and all memory became available again"},
     [STREAM_WAITS] = {"stream_waits", "waits", "Times that a stream was made to wait for another one"},
     [METADATA_BYTES] = {"metadata_bytes", "bytes", "Host memory for what is known about blocks and streams"},
 };
@@ -45,7 +45,7 @@ static const struct hipmm_feature monotonic_values[N_VALUES] = {
 enum monotonic_action { RELEASE, N_ACTIONS };
 
 static const struct hipmm_feature monotonic_actions[N_ACTIONS] = {
-    [RELEASE] = {"release", NULL, "Gives all memory back to the upstream; refused while anything is allocated"},
+    [RELEASE] = {"release", NULL, "Returns all memory to the upstream; refused while anything is allocated"},
 };
 
 static int64_t monotonic_value_of(const struct monotonic *monotonic, enum monotonic_value value)
@@ -62,7 +62,8 @@ static int64_t monotonic_value_of(const struct monotonic *monotonic, enum monoto
   case CHUNKS: return bump->n_chunks;
   case REWINDS: return monotonic->rewinds;
   case STREAM_WAITS: return (int64_t)monotonic->uses.streams.waits;
-  case METADATA_BYTES: return (int64_t)(sizeof *monotonic + bump_metadata_bytes(bump));
+  case METADATA_BYTES:
+    return (int64_t)(sizeof *monotonic + bump_metadata_bytes(bump) + uses_metadata_bytes(&monotonic->uses));
   case N_VALUES: break;
   }
   return 0;
@@ -78,7 +79,7 @@ static enum hipmm_status monotonic_query(void *self, size_t index, int64_t *valu
   return HIPMM_OK;
 }
 
-/* "release" is the only one. The lock is held. */
+/* "release" is the only action. The caller holds the lock. */
 static enum hipmm_status monotonic_perform_action(struct monotonic *monotonic, int64_t *values_out)
 {
   const struct bump *bump = &monotonic->bump;
@@ -121,7 +122,7 @@ static void monotonic_destroy(void *self)
   services->host_free(services, monotonic, sizeof *monotonic);
 }
 
-/* Ready on the default stream when it comes, and on all once that was waited for. */
+/* The memory is ready on the default stream at first, and on every stream after the device was waited for. */
 static enum hipmm_status monotonic_fill(struct monotonic *monotonic, uint64_t bytes)
 {
   const struct hipmm_services *services = monotonic->services;
@@ -131,7 +132,7 @@ static enum hipmm_status monotonic_fill(struct monotonic *monotonic, uint64_t by
   if (hipmm_is_out_of_memory(status))
     return services->fail(services, HIPMM_E_OUT_OF_MEMORY, "initial_size", "the upstream does not have %llu bytes; %s",
                           (unsigned long long)bytes, "ask for less, or for a percentage such as \"50%\"");
-  return status ? status : uses_synchronize(&monotonic->uses, STREAM_CLEAN);
+  return status ? status : uses_synchronize(&monotonic->uses, STREAM_READY);
 }
 
 static void monotonic_set_growth(struct monotonic *monotonic, const struct monotonic_options *wanted)
@@ -164,7 +165,7 @@ static enum hipmm_status monotonic_create(const struct hipmm_services *services,
   return status;
 }
 
-/* A maximum below what is held takes nothing away. */
+/* A maximum below the held bytes frees nothing. */
 static enum hipmm_status monotonic_reconfigure(void *self, const char *option, const void *options)
 {
   struct monotonic *monotonic = self;
@@ -187,13 +188,13 @@ static const struct hipmm_option monotonic_option_table[] = {
      .offset = offsetof(struct monotonic_options, initial_size),
      .initial = "0",
      .unit = "bytes",
-     .doc = "Memory taken from the upstream at once"},
+     .doc = "Memory allocated from the upstream at creation"},
     {.name = "chunk_size",
      .type = HIPMM_OPTION_BYTES,
      .offset = offsetof(struct monotonic_options, chunk_size),
      .initial = "2MiB",
      .unit = "bytes",
-     .doc = "The first chunk that is taken when memory runs out; larger for a request that needs it",
+     .doc = "Size of the first further chunk; larger for a request that needs it",
      .minimum = "256",
      .maximum = "1024GiB"},
     {.name = "growth_factor",
@@ -242,7 +243,7 @@ const struct hipmm_plugin monotonic_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
     .type = "monotonic",
     .version = "1.0",
-    .doc = "Gives memory out from the front to the back, and all of it anew once nothing is allocated",
+    .doc = "Allocates memory from front to back, and from the front again once nothing is allocated",
     .role = HIPMM_ROLE_SUB_ALLOCATOR,
     .min_upstreams = 1,
     .max_upstreams = 1,

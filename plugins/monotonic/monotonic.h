@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* monotonic.h: what the resource is made of, and its ops (hipmm/plugin.h) that allocate, free and give back; `self`
- * is a struct monotonic. */
+/* monotonic.h: the resource, and the ops (hipmm/plugin.h) of allocate.c; `self` is a struct monotonic. */
 #ifndef HIPMM_MONOTONIC_MONOTONIC_H
 #define HIPMM_MONOTONIC_MONOTONIC_H
 
@@ -19,14 +18,15 @@ struct monotonic {
 enum hipmm_status monotonic_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out);
 enum hipmm_status monotonic_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream);
 enum hipmm_status monotonic_find(void *self, const void *ptr, struct hipmm_block *block_out);
-enum hipmm_status monotonic_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent),
+enum hipmm_status monotonic_visit(void *self, void (*visitor)(void *closure, const struct hipmm_extent *extent),
                                   void *closure);
 int monotonic_covers(void *self, const void *ptr);
 enum hipmm_status monotonic_trim(void *self, size_t keep_bytes);
 void monotonic_stream_retire(void *self, hipStream_t stream);
 void monotonic_stream_retain(void *self, hipStream_t stream);
 
-/* Gives back what is above `keep_bytes` and not given out. The lock is held. */
+/* Frees unused chunks while more than `keep_bytes` are held, and gives back unused records. The caller holds the
+ * lock. */
 enum hipmm_status monotonic_release(struct monotonic *monotonic, uint64_t keep_bytes);
 
 #endif

@@ -6,12 +6,12 @@ static const size_t epochs_bytes = MAX_STREAMS * sizeof(uint64_t);
 
 /* ---- Order ---- */
 
-/* Whether the stream has come so far as the others must wait for; it is none of the earlier ones then. */
-static bool uses_has_passed(struct uses *uses, uint32_t stream)
+/* Whether the stream has completed the work that others must wait for; it leaves `earlier` then. */
+static bool uses_has_completed(struct uses *uses, uint32_t stream)
 {
   struct streams *streams = &uses->streams;
   stream_poll(streams, stream);
-  if (stream_of(streams, stream)->passed < uses->epochs[stream]) return false;
+  if (stream_of(streams, stream)->completed < uses->epochs[stream]) return false;
   stream_set_remove(&uses->earlier, stream);
   return true;
 }
@@ -22,7 +22,7 @@ enum hipmm_status uses_order(struct uses *uses, uint32_t stream)
   if (stream_set_has(&uses->ordered, stream)) return HIPMM_OK;
   bool has_waited = false;
   for (uint32_t other = 0; (other = stream_set_next(&uses->earlier, other)) < MAX_STREAMS; other++) {
-    if (other == stream || uses_has_passed(uses, other)) continue;
+    if (other == stream || uses_has_completed(uses, other)) continue;
     has_waited = true;
     if (stream_wait(streams, stream, other, uses->epochs[other])) continue;
     enum hipmm_status status = uses_synchronize(uses, stream); /* its handle may be gone */
@@ -30,13 +30,12 @@ enum hipmm_status uses_order(struct uses *uses, uint32_t stream)
     break;
   }
   stream_set_add(&uses->ordered, stream);
-  /* The waits count as freed now: an event that stands for the stream's last free must come after them. */
-  if (has_waited && streams->record == RECORD_ON_FREE) stream_note_free(streams, stream);
+  /* The waits count as a free: the event that covers the stream's last free must come after them. */
+  if (has_waited && streams->record == RECORD_ON_FREE) stream_record_free(streams, stream);
   return HIPMM_OK;
 }
 
-/* From now on an event on the stream covers what was done on it. Where events are recorded at each free, one is now if
- * the handle may be used. */
+/* Other streams must wait for the work of this stream up to `epoch`. */
 static void uses_add_earlier(struct uses *uses, uint32_t stream, uint64_t epoch)
 {
   stream_set_add(&uses->earlier, stream);
@@ -45,7 +44,7 @@ static void uses_add_earlier(struct uses *uses, uint32_t stream, uint64_t epoch)
 
 void uses_note_chunk(struct uses *uses, uint32_t stream)
 {
-  uses_add_earlier(uses, stream, stream_note_free(&uses->streams, stream));
+  uses_add_earlier(uses, stream, stream_record_free(&uses->streams, stream));
   stream_set_clear(&uses->ordered);
   stream_set_add(&uses->ordered, stream);
 }
@@ -53,11 +52,11 @@ void uses_note_chunk(struct uses *uses, uint32_t stream)
 void uses_note_free(struct uses *uses, uint32_t stream)
 {
   struct streams *streams = &uses->streams;
-  if (streams->record == RECORD_ON_FREE || !stream_set_has(&uses->freed, stream)) stream_note_free(streams, stream);
+  if (streams->record == RECORD_ON_FREE || !stream_set_has(&uses->freed, stream)) stream_record_free(streams, stream);
   stream_set_add(&uses->freed, stream);
 }
 
-/* Whether a stream that freed comes after all earlier ones, so that to wait for it is to wait for them. */
+/* Whether a stream that freed is ordered after all earlier ones: waiting for it is then enough. */
 static bool uses_earlier_are_covered(const struct uses *uses)
 {
   for (uint32_t stream = 0; (stream = stream_set_next(&uses->freed, stream)) < MAX_STREAMS; stream++)
@@ -65,14 +64,15 @@ static bool uses_earlier_are_covered(const struct uses *uses)
   return false;
 }
 
-/* Frees are counted when they can matter: now. */
+/* The frees since the last rewind get their epochs here, where another stream can depend on them. */
 void uses_rewind(struct uses *uses)
 {
   struct streams *streams = &uses->streams;
   if (uses_earlier_are_covered(uses)) stream_set_clear(&uses->earlier);
   for (uint32_t stream = 0; (stream = stream_set_next(&uses->freed, stream)) < MAX_STREAMS; stream++) {
     bool is_counted = streams->record == RECORD_ON_FREE;
-    uses_add_earlier(uses, stream, is_counted ? stream_of(streams, stream)->frees : stream_note_free(streams, stream));
+    uses_add_earlier(uses, stream,
+                     is_counted ? stream_of(streams, stream)->frees : stream_record_free(streams, stream));
   }
   stream_set_clear(&uses->freed);
   stream_set_clear(&uses->ordered);
@@ -83,7 +83,7 @@ enum hipmm_status uses_synchronize(struct uses *uses, uint32_t user)
   enum hipmm_status status = streams_wait_for_device(&uses->streams, user);
   if (status) return status;
   for (uint32_t stream = STREAM_FIRST; stream < uses->streams.count; stream++)
-    if (stream_of(&uses->streams, stream)->in_use) stream_passed(&uses->streams, stream);
+    if (stream_of(&uses->streams, stream)->in_use) stream_complete(&uses->streams, stream);
   stream_set_clear(&uses->freed);
   stream_set_clear(&uses->earlier);
   streams_forget_gone(&uses->streams);
@@ -92,7 +92,7 @@ enum hipmm_status uses_synchronize(struct uses *uses, uint32_t user)
 
 /* ---- Streams ---- */
 
-/* Its work has passed. */
+/* The work of the stream has completed. */
 static void uses_forget(struct uses *uses, uint32_t stream)
 {
   stream_set_remove(&uses->freed, stream);
@@ -101,13 +101,13 @@ static void uses_forget(struct uses *uses, uint32_t stream)
   stream_forget(&uses->streams, stream);
 }
 
-/* When the table is full, the device is waited for and all streams are forgotten. */
+/* If the table of streams is full, waits for the device and forgets all streams. */
 enum hipmm_status uses_enter(struct uses *uses, hipStream_t handle, uint32_t *id_out)
 {
   struct streams *streams = &uses->streams;
   enum hipmm_status status = streams_enter(streams, handle, id_out);
   if (status || *id_out) return status;
-  status = uses_synchronize(uses, STREAM_CLEAN);
+  status = uses_synchronize(uses, STREAM_READY);
   if (status) return status;
   for (uint32_t stream = STREAM_FIRST; stream < streams->count; stream++) uses_forget(uses, stream);
   return streams_enter(streams, handle, id_out);
@@ -121,7 +121,7 @@ void uses_retire(struct uses *uses, hipStream_t handle)
     stream_lose(&uses->streams, stream);
     return;
   }
-  stream_passed(&uses->streams, stream);
+  stream_complete(&uses->streams, stream);
   uses_forget(uses, stream);
 }
 
@@ -129,6 +129,11 @@ void uses_retain(struct uses *uses, hipStream_t handle)
 {
   uint32_t stream;
   if (!uses_enter(uses, handle, &stream)) stream_of(&uses->streams, stream)->lasts = true;
+}
+
+uint64_t uses_metadata_bytes(const struct uses *uses)
+{
+  return uses->streams.count * (sizeof(struct stream) + sizeof *uses->epochs);
 }
 
 /* ---- Life ---- */

@@ -19,7 +19,7 @@ static enum hipmm_status pinned_give_back(const struct source *source, void *ptr
   return code ? services->refuse_hip(services, "hipHostFree", code, 0) : HIPMM_OK;
 }
 
-static const struct source_memory pinned_memory = {.obtain = pinned_obtain, .give_back = pinned_give_back};
+static const struct source_memory pinned_memory = {.obtain = pinned_obtain, .release = pinned_give_back};
 
 static enum hipmm_status pinned_create(const struct hipmm_services *services, const void *options,
                                        struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)

@@ -70,7 +70,7 @@ static enum hipmm_status sam_headroom_give_back(const struct source *source, voi
 }
 
 static const struct source_memory sam_headroom_memory = {.obtain = sam_headroom_obtain,
-                                                         .give_back = sam_headroom_give_back};
+                                                         .release = sam_headroom_give_back};
 
 static enum hipmm_status sam_headroom_create(const struct hipmm_services *services, const void *options,
                                              struct hipmm_resource *const *upstreams, size_t n_upstreams,

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""CuPy on two GPUs in one process: copies between them in all ways, CuPy's own kernels with arrays of both devices, and
-raw kernels that read and write the other device's memory. All data is compared with NumPy's. Prints lines of JSON; the
-last line has all results: what was tried, and "right", what was wrong, or the error.
+"""CuPy on two GPUs in one process: copies between them in all ways, CuPy's own kernels with arrays of both devices, raw
+kernels that read and write the other device's memory, and the order of copies on the default streams. All data is compared
+with NumPy's. Prints lines of JSON; the last line has all results: what was tried, and "right", what was wrong, or the
+error.
 
     cupy_peers.py [--allocator pool|hipmm] [--home 0|1]
 
@@ -25,6 +26,7 @@ from cupy.cuda import Device, runtime
 
 SMALL, LARGE = 1000, 1_500_001  # elements of 32 bits; a LARGE array lies in several chunks of a mapped pool
 DEVICES = (0, 1)
+DELAY = 50_000_000  # cycles: a few hundredths of a second
 
 DRAWN = numpy.random.default_rng(3).integers(0, 1 << 20, 12_000_000, dtype=numpy.uint32)
 seeds = itertools.count(1)
@@ -200,9 +202,14 @@ extern "C" __global__ void increment(unsigned *to, unsigned count)
   for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x)
     atomicAdd_system(&to[i], 1u);
 }
+extern "C" __global__ void delay(long long cycles)
+{
+  for (long long start = clock64(); clock64() - start < cycles;)
+    ;
+}
 """
 
-triple, increment = (cupy.RawKernel(KERNELS, name) for name in ("triple", "increment"))
+triple, increment, delay = (cupy.RawKernel(KERNELS, name) for name in ("triple", "increment", "delay"))
 
 
 def enable_peers():
@@ -253,6 +260,51 @@ def fills(count, source, target):
 PEERS = {"arrays of both": operators, "kernels": raw_kernels, "atomics": raw_atomics, "fills": fills}
 
 
+# ---- The order of copies on the default streams
+
+
+def copy_out(how, there, here, owner):
+    """Copies `there` of `owner` to `here`, both arrays, or returns a copy."""
+    if how == "copy()":
+        return there.copy()
+    if how == "copy_to_host":
+        values = numpy.zeros(there.size, dtype=there.dtype)
+        there.data.copy_to_host(values.ctypes.data, values.nbytes)
+        return values
+    if how == "memcpyPeer":
+        runtime.memcpyPeer(here.data.ptr, here.device.id, there.data.ptr, owner, there.nbytes)
+    else:
+        getattr(here.data, how)(there.data, there.nbytes)
+    return here
+
+
+def order(how, owner, current):
+    """The default stream of `owner` is delayed and then writes an array. A copy on the default stream of `current`
+    reads it."""
+    old, new = numbers(LARGE), numbers(LARGE)
+    there, source, here = place(old, owner), place(new, owner), zeros(LARGE, 1 - owner)
+    with Device(owner):
+        delay((1,), (1,), (numpy.int64(1),))
+    wait()
+    with Device(owner):
+        delay((1,), (1,), (numpy.int64(DELAY),))
+        there.data.copy_from_device_async(source.data, there.nbytes)
+    with Device(current):
+        copied = copy_out(how, there, here, owner)
+        wait()
+        copied = cupy.asnumpy(copied)
+    if not numpy.array_equal(copied, new):
+        raise Wrong(f"{'all' if numpy.array_equal(copied, old) else 'part'} of the data is old")
+
+
+def orders(home, other):
+    for owner, current in itertools.product((home, other), repeat=2):
+        for how in ("copy_from_device", "copy_from_device_async", "copy()", "copy_to_host", "memcpyPeer"):
+            name = "order between devices" if owner != current else "order on one device"
+            name = "order of memcpyPeer" if how == "memcpyPeer" else name
+            attempt(f"{name}: {how} from device {owner}, device {current} current", order, how, owner, current)
+
+
 # ---- Early arrays; allocation and deallocation on both devices
 
 
@@ -266,6 +318,7 @@ def first_use(early, values, home, other):
         if not numpy.array_equal(back, values):
             raise Wrong("read back")
         doubled = own * 2
+    wait()
     with Device(home):
         early.data.copy_from_device(doubled.data, doubled.nbytes)
     expect(early, values * 2, "from the other device")
@@ -361,6 +414,7 @@ def try_all(home, other):
     Device(home).synchronize()
     attempt("the second device's first use is a copy", first_use, early[0], values, home, other)
     all_kinds(COPIES, home, other)
+    orders(home, other)
     attempt("peer access", enable_peers)
     attempt("kernels of the second device over early memory", early_kernels, early[1], other)
     attempt("kernels of the first device over early memory", early_kernels, early[2], home)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* peers.c: two GPUs in one process. Copies in all directions with either device current, before and after the second
- * device is used and peer access is enabled; kernels of each device over the memory of both; memory allocated and freed
- * while the other device is current; threads of both devices. All data is compared. Prints one line of JSON: what was
- * tried, and "right", what was wrong, or the error. Some calls are refused by the runtime itself; the program with the
- * runtime's own memory shows which.
+ * device is used and peer access is enabled; kernels of each device over the memory of both; the order of copies on the
+ * default streams; memory allocated and freed while the other device is current; threads of both devices. All data is
+ * compared. Prints one line of JSON: what was tried, and "right", what was wrong, or the error. Some calls are refused by
+ * the runtime itself; the program with the runtime's own memory shows which.
  *
  *   cc -O2 -pthread -o peers peers*.c -I/usr/local/cuda/include -L/usr/local/cuda/lib64 -lcudart
  *   peers [--home DEVICE]                      the device that is used first, by default 0
@@ -331,6 +331,7 @@ static void try_all(int home)
   try_copies("access not enabled, early memory", mixed);
   try_copies("access not enabled, late memory", late);
   try_fills("access not enabled, early memory", mixed);
+  peers_try_order("access not enabled", late);
   try_threads("access not enabled");
 
   enable_wrongly();
@@ -341,6 +342,7 @@ static void try_all(int home)
   try_fills("access enabled, early memory", mixed);
   if (reach) peers_try_kernels("access enabled, early memory", mixed);
   if (reach) peers_try_kernels("access enabled, late memory", late);
+  peers_try_order("access enabled", late);
 
   struct peers_blocks last[DEVICES] = {peers_allocate_blocks(0), peers_allocate_blocks(1)};
   const struct peers_blocks *latest[DEVICES] = {&last[0], &last[1]};

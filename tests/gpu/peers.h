@@ -83,4 +83,13 @@ void peers_wait(void);
  * device. Without kernels (HIP) nothing is done. */
 void peers_try_kernels(const char *state, const struct peers_blocks *blocks[DEVICES]);
 
+/* Makes `device` current, and delays its default stream by a few hundredths of a second. Not with HIP. */
+void peers_delay(int device);
+
+/* ---- Order: peers_order.c */
+
+/* Has the default stream of each device copy what the default stream of the same and of the other device writes.
+ * Without kernels (HIP) nothing is done. */
+void peers_try_order(const char *state, const struct peers_blocks *blocks[DEVICES]);
+
 #endif

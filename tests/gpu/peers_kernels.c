@@ -14,9 +14,10 @@ void peers_try_kernels(const char *state, const struct peers_blocks *blocks[DEVI
 
 #include <string.h>
 
-/* Both let thread i do all words i + k * threads below `count`:
+/* The first two let thread i do all words i + k * threads below `count`:
  *     add(to, from, count, value)       to[i] = from[i] + value
- *     increment(to, count)              to[i] += 1, atomically for all devices */
+ *     increment(to, count)              to[i] += 1, atomically for all devices
+ *     delay(nanoseconds)                does nothing for that long */
 static const char code[] =
     ".version 7.0\n"
     ".target sm_75\n"
@@ -76,9 +77,22 @@ static const char code[] =
     "  bra next;\n"
     "done:\n"
     "  ret;\n"
+    "}\n"
+    ".visible .entry delay(.param .u64 nanoseconds)\n"
+    "{\n"
+    "  .reg .pred %p;\n"
+    "  .reg .b64 %start, %now, %limit;\n"
+    "  ld.param.u64 %limit, [nanoseconds];\n"
+    "  mov.u64 %start, %globaltimer;\n"
+    "again:\n"
+    "  mov.u64 %now, %globaltimer;\n"
+    "  sub.u64 %now, %now, %start;\n"
+    "  setp.lt.u64 %p, %now, %limit;\n"
+    "  @%p bra again;\n"
+    "  ret;\n"
     "}\n";
 
-static cudaKernel_t add, increment;
+static cudaKernel_t add, increment, delay;
 static unsigned char before[LARGE], wanted[LARGE], scratch[LARGE];
 
 static void load(void)
@@ -88,6 +102,17 @@ static void load(void)
   PREPARE(cudaLibraryLoadData(&library, code, NULL, NULL, 0, NULL, NULL, 0));
   PREPARE(cudaLibraryGetKernel(&add, library, "add"));
   PREPARE(cudaLibraryGetKernel(&increment, library, "increment"));
+  PREPARE(cudaLibraryGetKernel(&delay, library, "delay"));
+}
+
+void peers_delay(int device)
+{
+  unsigned long long nanoseconds = 30000000;
+  void *arguments[] = {&nanoseconds};
+  dim3 one = {1, 1, 1};
+  load();
+  PREPARE(cudaSetDevice(device));
+  PREPARE(cudaLaunchKernel((const void *)delay, one, one, arguments, 0, NULL));
 }
 
 static cudaError_t launch(cudaKernel_t kernel, int device, void **arguments)

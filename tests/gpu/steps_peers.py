@@ -20,11 +20,13 @@ print(-1 if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)) els
 PEERS = {"type": "device", "peers": [{"device": 0}, {"device": 1}]}
 STACKS = {
     "pool": ["pool", "device"],
+    "mapped": [{"type": "pool", "growth": "mapped"}, "device"],
     "segments": [{"type": "pool", "growth": "segments"}, "device"],
     "device": ["device"],
     "async": ["async"],
     "peers": ["pool", PEERS],
 }
+UNORDERED = ("mapped", "async")  # stacks whose memory lacks the order that copies between devices have by default
 
 
 class Way:
@@ -35,8 +37,13 @@ class Way:
         self.name = ", ".join(filter(None, [how, stack, "device 1 first" if home else "", note]))
 
     def variables(self, proof):
-        graph = {"HIPMM_CONFIG": str(proof.graph(*STACKS[self.stack]))} if self.stack else {}
-        return {**graph, **self.environment}
+        if not self.stack:
+            return self.environment
+        return {"HIPMM_CONFIG": str(proof.graph(*STACKS[self.stack])), "HIPMM_LOG": "info", **self.environment}
+
+    def may_be_old(self, what):
+        """Whether the copy may find old data, since nothing orders it: README.md, "Several devices"."""
+        return self.stack in UNORDERED and what.startswith("order between devices")
 
 
 NATIVE, OURS, UNDER = "by itself", "on hipmm", "under hipmm run"
@@ -71,7 +78,8 @@ def is_expected(what, said, wanted):
 def judge(proof, done, way, wanted, figures):
     found = done.json() or {}
     tried = {**dict.fromkeys(wanted or {}, "was not tried"), **found}
-    bad = {what: said for what, said in tried.items() if not is_expected(what, said, wanted)}
+    bad = {what: said for what, said in tried.items()
+           if not is_expected(what, said, wanted) and not (way.may_be_old(what) and said.endswith("of the data is old"))}
     right = sum(said == "right" for said in found.values())
     proof.check(f"{way.name}: goes on to the end", done.status == 0 and found, done.last_words())
     some = "; ".join(f"{what}: {said}" for what, said in list(bad.items())[:5])
@@ -119,16 +127,28 @@ def check_served(proof, outcomes, *reasons):
                         done.err[-1000:])
 
 
+def check_growth(proof, outcomes, growth):
+    """What a pool takes by itself with two devices."""
+    for way, done in outcomes.items():
+        if way.how == OURS and way.stack == "pool":
+            proof.check(f"{way.name}: the log says: growth {growth}", f"growth {growth}" in done.err, done.err[-1000:])
+
+
+SEVERAL = "segments: this process has several devices"
+
+
 # ---- A CUDA program
 
 PROGRAM_WAYS = [
     Way(NATIVE),
     Way(OURS, "pool"),
     Way(OURS, "segments"),
+    Way(OURS, "mapped"),
     Way(OURS, "device"),
     Way(OURS, "async"),
     Way(UNDER, "pool"),
     Way(UNDER, "segments"),
+    Way(UNDER, "mapped"),
     Way(UNDER, "device"),
     Way(UNDER, "async"),
     Way(UNDER, "peers"),
@@ -179,6 +199,7 @@ def program(proof):
     outcomes = run_all(proof, PROGRAM_WAYS, start)
     judge_all(proof, step, outcomes)
     check_served(proof, outcomes)
+    check_growth(proof, outcomes, SEVERAL)
     return None
 
 
@@ -199,6 +220,7 @@ TORCH_WAYS = [
 CUPY_WAYS = [
     Way(NATIVE),
     Way(OURS, "pool"),
+    Way(OURS, "mapped"),
     Way(OURS, "async"),
     Way(UNDER, "pool"),
     Way(OURS, "pool", home=1),
@@ -224,6 +246,7 @@ def torch(proof):
         outcomes = run_scripts(proof, TORCH_WAYS, "torch_peers.py", "native")
         judge_all(proof, "peers-torch", outcomes)
         check_served(proof, outcomes)
+        check_growth(proof, outcomes, "mapped")
 
 
 def cupy(proof):
@@ -231,3 +254,4 @@ def cupy(proof):
         outcomes = run_scripts(proof, CUPY_WAYS, "cupy_peers.py", "pool")
         judge_all(proof, "peers-cupy", outcomes)
         check_served(proof, outcomes, "its runtime is linked into it")  # as CuPy's own packages have it
+        check_growth(proof, outcomes, SEVERAL)

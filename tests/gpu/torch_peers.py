@@ -440,10 +440,11 @@ def nccl_operations(devices, streams):
             nccl.all_reduce(tensors, streams=streams)
             done()
             expect_all(tensors, [total] * 2, devices, f"all_reduce of {name}")
-            tensors = placed()
-            nccl.broadcast(tensors, root=1, streams=streams)
-            done()
-            expect_all(tensors, [values[1]] * 2, devices, f"broadcast of {name}")
+            for turn in (1, -1):  # each device is the root once: PyTorch passes 0 to NCCL, whatever `root` is
+                tensors = placed()[::turn]
+                nccl.broadcast(tensors, streams=streams and streams[::turn])
+                done()
+                expect_all(tensors, [values[::turn][0]] * 2, devices[::turn], f"broadcast of {name}")
             tensors = placed()
             output = torch.zeros(count, dtype=dtype, device=devices[1])
             done()

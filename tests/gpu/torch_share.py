@@ -26,7 +26,7 @@ MAPPED = [{"type": "pool", "growth": "mapped"}, "device"]
 # Whether hipmm is in force, the stack, and what may come of it. The driver shares whole allocations, and PyTorch takes
 # each of its segments for one: of a part of an allocation another process would find what lies at the start.
 WAYS = {
-    "in force": (True, DEVICE, ("shareIpcHandle",)),
+    "in force": (True, DEVICE, ("shareIPcHandle",)),
     "pool() over device": (False, DEVICE, ("right",)),
     "pool() over segments": (False, SEGMENTS, ("right", "no sub-allocator")),
     "pool() over mapped memory": (False, MAPPED, ("CUDA error", "no sub-allocator")),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of arena: what it serves and refuses, as RMM's does or better; how memory goes from arena to arena, and what it
- * does before it fails. tests/model and tests/unit/pool/test_stress have it at random and in threads. */
+/* Tests of arena: requests that it serves and refuses, memory that moves between arenas, and the steps before a
+ * failure. tests/model and tests/unit/pool/test_stress run it at random and in threads. */
 #include "../../plugins/arena/arena.h"
 #include "../support/stream_model.h"
 
@@ -163,7 +163,7 @@ static void reuses_on_the_same_stream_without_a_call(void **state)
   fixture_drop_stream(stream);
 }
 
-/* RMM synchronises a stream on the host for half of these. */
+/* RMM synchronizes a stream on the host for half of these. */
 static void never_waits_on_the_host_when_it_frees(void **state)
 {
   static const size_t sizes[] = {1000, 300000, 2 * MIB};
@@ -182,7 +182,7 @@ static void never_waits_on_the_host_when_it_frees(void **state)
   fixture_drop_stream(second);
 }
 
-/* A block that was freed on another stream comes back by an event. */
+/* A block that was freed on another stream is ready after an event. */
 static void waits_for_a_stream_and_not_for_the_device_where_it_may(void **state)
 {
   char graph[100];
@@ -208,7 +208,8 @@ static void waits_for_a_stream_and_not_for_the_device_where_it_may(void **state)
   }
 }
 
-/* Frees a block on `first` with work pending, then has `second` take the memory: whose bytes are there in the end? */
+/* Frees a block on `first` with work pending, then allocates the memory on `second`, whose bytes must be there in the
+ * end. */
 static void hand_over(hipStream_t first, hipStream_t second, size_t bytes)
 {
   unsigned char *ptr = fixture_allocate(bytes, first);
@@ -267,7 +268,7 @@ static void makes_memory_of_a_retired_stream_anybodys(void **state)
 
 /* ---- Before it fails ---- */
 
-/* What RMM's pool cannot do below its maximum: everything in small blocks, then everything in one. */
+/* First all memory in small blocks, then all of it in one block: RMM's pool cannot do that below its maximum. */
 static void becomes_one_block_again(void **state)
 {
   enum { BLOCKS = 8000 };
@@ -283,7 +284,7 @@ static void becomes_one_block_again(void **state)
   fixture_free(ptr, 8 * MIB, NULL);
 }
 
-/* A stream that has a whole superblock for one block shares it with one that has none. */
+/* A stream without memory gets a block in the superblock of another stream. */
 static void takes_a_block_of_another_arena_before_it_fails(void **state)
 {
   void *blocks[2000], *none;
@@ -383,7 +384,7 @@ static void start_dumping_to(const char *file)
   fixture_start(graph);
 }
 
-/* A dump would wait for a reader for ever, with all of the program's threads behind it. */
+/* Without that, a dump would wait for a reader for ever, and all threads of the program for the dump. */
 static void does_not_wait_for_who_reads_a_dump(void **state)
 {
   char *folder = new_folder(), *file = path_in(folder, "pipe");
@@ -407,7 +408,7 @@ static void *fail_to_allocate(void *closure)
   return (void *)(uintptr_t)(hipmm_allocate(NULL, 128 * MIB, NULL, &none) == HIPMM_E_OUT_OF_MEMORY);
 }
 
-/* The reader takes its time: the dump is larger than the pipe. */
+/* The reader is slow: the dump is larger than the pipe. */
 static void holds_nobody_up_while_it_dumps(void **state)
 {
   enum { STREAMS = 24, PIPE_BYTES = 4096 };
@@ -441,7 +442,7 @@ static void holds_nobody_up_while_it_dumps(void **state)
   remove_folder(folder);
 }
 
-/* Another user may have put the link there. */
+/* Another user may have made the link. */
 static void dumps_over_no_link_in_a_shared_folder(void **state)
 {
   char *folder = new_folder(), *file = path_in(folder, "dump.log"), *target = path_in(folder, "precious");
@@ -652,8 +653,8 @@ static void says_that_there_are_no_more_records(void **state)
   (void)state;
   fixture_start(plain);
   struct arena *arena = fixture_resource("arena")->self;
-  assert_true(arena->global.pieces.most > 1u << 24);
-  arena->global.pieces.most = 1000;
+  assert_true(arena->global.ranges.most > 1u << 24);
+  arena->global.ranges.most = 1000;
   while (n < MOST && !hipmm_allocate(NULL, BYTES, NULL, &blocks[n])) n++;
   assert_in_range(n, 900, 1000);
   assert_message("and with the free ones between them the arena has records for 999 and no more");
@@ -674,11 +675,75 @@ static void gives_records_back_when_trimmed(void **state)
   const struct arena *arena = fixture_resource("arena")->self;
   for (int time = 0; time < 2; time++) {
     for (int i = 0; i < BLOCKS; i++) blocks[i] = fixture_allocate(300, NULL);
-    assert_in_range(arena->global.pieces.count, BLOCKS, 2 * BLOCKS);
+    assert_in_range(arena->global.ranges.count, BLOCKS, 2 * BLOCKS);
     for (int i = 1; i < BLOCKS; i++) fixture_free(blocks[i], 300, NULL);
     assert_ok(hipmm_resource_trim(fixture_resource("arena"), 0));
-    assert_in_range(arena->global.pieces.count, 1, 1000);
+    assert_in_range(arena->global.ranges.count, 1, 1000);
     fixture_free(blocks[0], 300, NULL);
+  }
+}
+
+/* One block in a thousand stays live, and the last block with them. */
+static void gives_records_between_live_ones_back_when_trimmed(void **state)
+{
+  enum { BLOCKS = 100000, EACH = 1000, BYTES = 300 };
+  static void *blocks[BLOCKS];
+  (void)state;
+  fixture_start(plain);
+  const struct hipmm_resource *arena = fixture_resource("arena");
+  int64_t empty_bytes = fixture_value("arena", "metadata_bytes");
+  for (int time = 0; time < 2; time++) {
+    for (int i = 0; i < BLOCKS; i++)
+      if (!time || (i + 1) % EACH) blocks[i] = fixture_allocate(BYTES, NULL);
+    int64_t full_bytes = fixture_value("arena", "metadata_bytes") - empty_bytes;
+    assert_in_range(full_bytes, 64 * BLOCKS, 100 * BLOCKS);
+    for (int i = 0; i < BLOCKS; i++)
+      if ((i + 1) % EACH) fixture_free(blocks[i], BYTES, NULL);
+    assert_ok(hipmm_resource_trim(fixture_resource("arena"), 0));
+    assert_in_range(fixture_value("arena", "metadata_bytes") - empty_bytes, 1, full_bytes / 3);
+    struct seen seen = {0};
+    assert_ok(arena->ops->visit(arena->self, see, &seen));
+    assert_int_equal(seen.n[HIPMM_EXTENT_LIVE], BLOCKS / EACH);
+  }
+  for (int i = EACH - 1; i < BLOCKS; i += EACH) fixture_free(blocks[i], BYTES, NULL);
+  assert_ok(hipmm_resource_trim(fixture_resource("arena"), 0));
+  assert_int_equal(fixture_held_bytes(), 0);
+  assert_in_range(fixture_value("arena", "metadata_bytes") - empty_bytes, 0, 65536);
+}
+
+static void forgets_addresses_that_it_gave_back(void **state)
+{
+  enum { BLOCKS = 200, BYTES = 1 << 20 };
+  void *blocks[BLOCKS];
+  (void)state;
+  fixture_start("'stack': [{'type': 'arena', 'arena_size': '210MiB'}, 'device']");
+  const struct arena *arena = fixture_resource("arena")->self;
+  int64_t empty_bytes = fixture_value("arena", "metadata_bytes");
+  for (int i = 0; i < BLOCKS; i++) blocks[i] = fixture_allocate(BYTES, NULL);
+  assert_in_range(fixture_value("arena", "metadata_bytes") - empty_bytes, BLOCKS * 4096, BLOCKS * 8192);
+  assert_int_not_equal(range_at(&arena->global.ranges, blocks[BLOCKS / 2]), RANGE_NONE);
+  for (int i = 0; i < BLOCKS; i++) fixture_free(blocks[i], BYTES, NULL);
+  assert_ok(hipmm_resource_trim(fixture_resource("arena"), 256 * MIB));
+  assert_int_equal(fixture_held_bytes(), 210 * MIB);
+  assert_in_range(fixture_value("arena", "metadata_bytes") - empty_bytes, 0, 65536);
+  assert_int_equal(range_at(&arena->global.ranges, blocks[BLOCKS / 2]), RANGE_NONE);
+  assert_status(hipmm_deallocate(NULL, blocks[BLOCKS / 2], BYTES, NULL), HIPMM_E_POINTER);
+}
+
+static void has_an_arena_for_each_of_thousands_of_streams(void **state)
+{
+  enum { STREAMS = 4500 };
+  static hipStream_t streams[STREAMS];
+  (void)state;
+  fixture_start(plain);
+  for (int i = 0; i < STREAMS; i++) {
+    streams[i] = fixture_stream();
+    fixture_free(fixture_allocate(700, streams[i]), 700, streams[i]);
+  }
+  assert_int_equal(fixture_value("arena", "arenas"), STREAMS);
+  for (int i = 0; i < STREAMS; i++) {
+    assert_ok(hipmm_stream_retire(0, streams[i]));
+    fixture_drop_stream(streams[i]);
   }
 }
 
@@ -689,6 +754,9 @@ int main(void)
   const struct CMUnitTest tests[] = {
       TEST(says_that_there_are_no_more_records),
       TEST(gives_records_back_when_trimmed),
+      TEST(gives_records_between_live_ones_back_when_trimmed),
+      TEST(forgets_addresses_that_it_gave_back),
+      TEST(has_an_arena_for_each_of_thousands_of_streams),
       TEST(serves_what_can_be_had_and_refuses_the_rest),
       TEST(takes_nothing_before_the_first_allocation),
       TEST(grows_beyond_what_it_began_with),

@@ -12,7 +12,7 @@ static const struct behaviour_stack stacks[] = {
     {"async_view", THREADS, "'stack': ['async_view']", false},
     {"pool, mapped", STEPPED, "'stack': [{'type': 'pool', 'growth': 'mapped'}, 'device']", true},
     {"pool, segments", THREADS, "'stack': [{'type': 'pool', 'growth': 'segments'}, 'device']", true},
-    {"pool, on_free", STEPPED, "'stack': [{'type': 'pool', 'record': 'on_free'}, 'device']", true},
+    {"pool, on_free", STEPPED, "'stack': [{'type': 'pool', 'growth': 'mapped', 'record': 'on_free'}, 'device']", true},
     {"arena", STEPPED, "'stack': ['arena', 'device']", true},
     {"arena, on_free", THREADS, "'stack': [{'type': 'arena', 'record': 'on_free'}, 'device']", true},
     {"binning", STEPPED,

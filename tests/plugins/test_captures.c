@@ -147,8 +147,9 @@ static int teardown(void **state)
 
 #define POOL(growth, record) \
   "'stack': [{'type': 'pool', 'growth': '" growth "', 'record': '" record "', 'maximum_size': '16MiB'}, 'device']"
-#define BINS                                                                                                        \
-  "'stack': [{'type': 'binning', 'bins': [{'size': '4KiB'}, {'size': '64KiB'}]}, {'type': 'pool', 'maximum_size': " \
+#define BINS                                                                                                  \
+  "'stack': [{'type': 'binning', 'bins': [{'size': '4KiB'}, {'size': '64KiB'}]}, {'type': 'pool', 'growth': " \
+  "'mapped', 'maximum_size': "                                                                                \
   "'16MiB'}, 'device']"
 
 static const struct row rows[] = {
@@ -170,7 +171,9 @@ static const struct row rows[] = {
      .retains = true,
      .waits = true},
     {.text = "binning over pool", .graph = BINS, .retains = true},
-    {.text = "guard over pool", .graph = "'stack': ['guard', 'pool', 'device']", .retains = true},
+    {.text = "guard over pool",
+     .graph = "'stack': ['guard', {'type': 'pool', 'growth': 'mapped'}, 'device']",
+     .retains = true},
     {.text = "prefetch over pool of managed memory",
      .graph = "'stack': ['prefetch', 'pool', 'managed']",
      .retains = true},

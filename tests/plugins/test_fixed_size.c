@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of fixed_size: its limits, reuse in the order of streams, growth, and giving back. */
+/* Tests of fixed_size: its limits, reuse in the order of streams, growth, and trimming. */
 #include "../support/stream_model.h"
 
 #include <stdio.h>
@@ -131,8 +131,8 @@ static void reuses_on_the_same_stream_without_a_call(void **state)
   fixture_drop_stream(stream);
 }
 
-/* Frees a block on `first` with work pending, then has `second` take it. The chunk has one block, so that reuse is the
- * only way but growth. Whose bytes are in the block at the end? */
+/* Frees a block on `first` with work pending, then allocates it on `second`, whose bytes must be in the block at the
+ * end. The chunk has one block: without reuse, the resource would grow. */
 static void hand_over(hipStream_t first, hipStream_t second)
 {
   unsigned char *ptr = fixture_allocate(4 * MIB, first);
@@ -205,6 +205,12 @@ static void makes_blocks_of_a_retired_stream_anybodys(void **state)
   assert_ptr_equal(fixture_allocate(MIB, NULL), ptr);
   assert_int_equal(software()->calls("hipDeviceSynchronize"), 0);
   fixture_free(ptr, MIB, NULL);
+}
+
+static void costs_the_same_however_many_streams_there_are(void **state)
+{
+  (void)state;
+  assert_cost_is_independent_of_streams(small_blocks, 1000);
 }
 
 /* ---- Giving back ---- */
@@ -357,7 +363,7 @@ static void takes_a_block_back_once_however_many_free_it(void **state)
   assert_int_equal(fixture_held_bytes(), 0);
 }
 
-/* Uses a stream of its own, and marks what it has: nobody else may have it meanwhile. */
+/* Marks its blocks on a stream of its own: no other thread may have them meanwhile. */
 static void mark_and_look(int *failures)
 {
   enum { HELD = 20 };
@@ -419,6 +425,24 @@ static void tells_what_it_takes_itself(void **state)
   for (int i = 0; i < BLOCKS; i++) fixture_free(blocks[i], 4096, NULL);
 }
 
+static void gives_records_back_when_trimmed(void **state)
+{
+  enum { BLOCKS = 100000 };
+  static void *blocks[BLOCKS];
+  (void)state;
+  fixture_start("'stack': [{'type': 'fixed_size', 'block_size': 512}, 'device']");
+  int64_t empty_bytes = fixture_value("fixed_size", "metadata_bytes");
+  for (int time = 0; time < 2; time++) {
+    for (int i = 0; i < BLOCKS; i++) blocks[i] = fixture_allocate(500, NULL);
+    int64_t full_bytes = fixture_value("fixed_size", "metadata_bytes") - empty_bytes;
+    assert_in_range(full_bytes, 24 * BLOCKS, 50 * BLOCKS);
+    for (int i = 0; i < BLOCKS; i++) fixture_free(blocks[i], 500, NULL);
+    assert_ok(hipmm_resource_trim(fixture_resource("fixed_size"), 0));
+    assert_in_range(fixture_value("fixed_size", "metadata_bytes") - empty_bytes, 1, 65536);
+    assert_status(hipmm_deallocate(NULL, blocks[BLOCKS / 2], 500, NULL), HIPMM_E_POINTER);
+  }
+}
+
 static void use_each_op(void)
 {
   struct hipmm_resource *resource = NULL;
@@ -473,6 +497,8 @@ int main(void)
       TEST(takes_a_block_back_once_however_many_free_it),
       TEST(serves_threads_on_streams_of_their_own_while_it_is_trimmed),
       TEST(tells_what_it_takes_itself),
+      TEST(gives_records_back_when_trimmed),
+      TEST(costs_the_same_however_many_streams_there_are),
       TEST(loses_nothing_whatever_call_fails),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -268,7 +268,7 @@ static void keeps_back_no_more_than_configured(void **state)
 static void never_uses_a_block_again_while_it_is_kept(void **state)
 {
   (void)state;
-  fixture_start("'stack': ['guard', 'pool', 'device']");
+  fixture_start("'stack': ['guard', {'type': 'pool', 'growth': 'mapped'}, 'device']");
   void *first = fixture_allocate(5000, NULL);
   fixture_free(first, 5000, NULL);
   void *second = fixture_allocate(5000, NULL);
@@ -545,7 +545,8 @@ static void loses_nothing_whatever_fails(void **state)
 
 static const struct behaviour_stack stacks[] = {
     {"on a device", "'scheduler': 'threads'", "'stack': ['guard', 'device']", false},
-    {"on a pool", "'scheduler': 'stepped', 'seed': 2", "'stack': ['guard', 'pool', 'device']", true},
+    {"on a pool", "'scheduler': 'stepped', 'seed': 2",
+     "'stack': ['guard', {'type': 'pool', 'growth': 'mapped'}, 'device']", true},
     {"on async", "'scheduler': 'stepped', 'seed': 3", "'stack': ['guard', 'async']", false},
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of monotonic: memory given out from the front to the back, all of it anew when the last block is freed, and in
+/* Tests of monotonic: memory is allocated from front to back, from the front again when the last block is freed, and in
  * the order of the streams that used it. */
 #include "../support/stream_model.h"
 
@@ -35,7 +35,7 @@ static void gives_memory_out_from_the_front_to_the_back(void **state)
   assert_int_equal(fixture_value("monotonic", "live_bytes"), 0);
 }
 
-/* A free in between gives nothing back; the last one gives everything. */
+/* Only the free of the last block makes memory available again. */
 static void gives_everything_out_anew_when_the_last_block_is_freed(void **state)
 {
   (void)state;
@@ -98,7 +98,7 @@ static void refuses_what_is_too_much(void **state)
   assert_status(hipmm_allocate_aligned(NULL, 1, 32 * MIB, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
   void *first = fixture_allocate(2 * MIB, NULL), *second = fixture_allocate(3 * MIB, NULL);
   assert_status(hipmm_allocate(NULL, 1, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
-  assert_message("cannot allocate 1 byte: 5 MiB are held, 5 MiB of it given out");
+  assert_message("cannot allocate 1 byte: 5 MiB are held, 5 MiB of it in use since the last rewind");
   assert_ok(hipmm_set("devices/0/monotonic/maximum_size", "6MiB"));
   void *third = fixture_allocate(MIB, NULL);
   fixture_free(first, 0, NULL);
@@ -116,7 +116,7 @@ static void says_what_it_holds_when_the_upstream_has_no_more(void **state)
   fixture_start("'stack': ['monotonic', {'type': 'limiting', 'limit': '4MiB'}, 'device']");
   void *ptr = fixture_allocate(3 * MIB, NULL);
   assert_status(hipmm_allocate(NULL, 3 * MIB, NULL, &none), HIPMM_E_LIMIT);
-  assert_message("monotonic: cannot allocate 3 MiB: 3 MiB are held, 3 MiB of it given out since nothing was allocated, "
+  assert_message("monotonic: cannot allocate 3 MiB: 3 MiB are held, 3 MiB of it in use since the last rewind, "
                  "and the upstream does not have");
   assert_status(hipmm_allocate_aligned(NULL, 3 * MIB, 8 * MIB, NULL, &none), HIPMM_E_LIMIT);
   fixture_free(ptr, 3 * MIB, NULL);
@@ -170,7 +170,7 @@ static void reuses_on_the_same_stream_without_a_call(void **state)
   fixture_drop_stream(stream);
 }
 
-/* Frees on two streams with work pending, then has a third take the memory: once it waits for both, and no more. */
+/* Frees on two streams with work pending, then allocates the memory on a third: it waits for both once. */
 static void waits_for_every_stream_that_used_the_memory_once(void **state)
 {
   (void)state;
@@ -295,7 +295,7 @@ static void shows_all_that_it_holds(void **state)
   assert_int_equal(fixture_value("monotonic", "free_bytes"), fixture_held_bytes());
 }
 
-/* One block in a thousand stays until much later: nothing is ever all free. */
+/* One block in a thousand stays live until much later, so that memory is never rewound. */
 static void needs_no_host_memory_for_what_was_freed(void **state)
 {
   enum { OPS = 120000, EACH = 1000, KEPT = OPS / EACH, BYTES = 700 };
@@ -329,7 +329,25 @@ static void needs_no_host_memory_for_what_was_freed(void **state)
   assert_int_equal(fixture_value("monotonic", "free_bytes"), fixture_held_bytes());
 }
 
-/* Streams in turns: each waits for the one before it, which waited for all others. */
+static void gives_records_back_when_trimmed(void **state)
+{
+  enum { BLOCKS = 100000, BYTES = 700 };
+  static void *blocks[BLOCKS];
+  (void)state;
+  fixture_start(plain);
+  int64_t empty_bytes = fixture_value("monotonic", "metadata_bytes");
+  for (int time = 0; time < 2; time++) {
+    for (int i = 0; i < BLOCKS; i++) blocks[i] = fixture_allocate(BYTES, NULL);
+    int64_t full_bytes = fixture_value("monotonic", "metadata_bytes") - empty_bytes;
+    assert_in_range(full_bytes, 24 * BLOCKS, 50 * BLOCKS);
+    for (int i = 0; i < BLOCKS; i++) fixture_free(blocks[i], BYTES, NULL);
+    assert_in_range(fixture_value("monotonic", "metadata_bytes") - empty_bytes, full_bytes, full_bytes + 65536);
+    assert_ok(hipmm_resource_trim(fixture_resource("monotonic"), time ? 0 : 256 * MIB)); /* the first keeps all */
+    assert_in_range(fixture_value("monotonic", "metadata_bytes") - empty_bytes, 0, 65536);
+  }
+}
+
+/* Each stream in turn waits for the stream before it, which waited for all others. */
 static void waits_for_one_stream_however_many_there_are(void **state)
 {
   enum { STREAMS = 50 };
@@ -353,9 +371,15 @@ static void waits_for_one_stream_however_many_there_are(void **state)
   }
 }
 
+static void costs_the_same_however_many_streams_there_are(void **state)
+{
+  (void)state;
+  assert_cost_is_independent_of_streams(plain, 1000);
+}
+
 /* ---- Everything at once ---- */
 
-/* With so few blocks live there is often none. */
+/* So few blocks are live that often none is. */
 static void passes_the_model(void **state)
 {
   static const char *const schedulers[] = {"'scheduler': 'stepped', 'seed': 11", "'scheduler': 'threads'"};
@@ -383,7 +407,7 @@ static void passes_the_model(void **state)
 
 enum { THREADS = 8, ROUNDS = 500 };
 
-/* Marks what it has: nobody else may have it meanwhile. */
+/* Marks its blocks: no other thread may have them meanwhile. */
 static void mark_and_look(int *failures)
 {
   enum { HELD = 3 };
@@ -459,10 +483,12 @@ int main(void)
       TEST(is_released_as_a_whole),
       TEST(gives_untouched_chunks_back_when_trimmed),
       TEST(shows_all_that_it_holds),
+      TEST(gives_records_back_when_trimmed),
       TEST(needs_no_host_memory_for_what_was_freed),
       TEST(waits_for_one_stream_however_many_there_are),
       TEST(passes_the_model),
       TEST(serves_threads_while_it_is_trimmed),
+      TEST(costs_the_same_however_many_streams_there_are),
       TEST(loses_nothing_whatever_call_fails),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,17 +6,17 @@
 #include <stdio.h>
 
 static const char *const stacks[] = {
-    "'pool'",
+    "{'type': 'pool', 'growth': 'mapped'}",
     "{'type': 'pool', 'growth': 'segments'}",
-    "{'type': 'pool', 'record': 'on_free'}",
+    "{'type': 'pool', 'growth': 'mapped', 'record': 'on_free'}",
     "'arena'",
     "'binning', 'pool'",
     "{'type': 'binning', 'bins': [{'size': '1MiB'}]}",
     "'fixed_size'",
     "'monotonic'",
-    "'tracking', 'pool'",
+    "'tracking', {'type': 'pool', 'growth': 'mapped'}",
     "{'type': 'guard', 'quarantine_size': 0}, 'arena'",
-    "'guard', 'pool'",
+    "'guard', {'type': 'pool', 'growth': 'mapped'}",
 };
 
 enum { SMALL = 1000, LARGE = 1 << 20 };

@@ -5,6 +5,7 @@
 #include "../support/fixture.h"
 
 #include <hipmm/buffer.h>
+#include <hipmm/torch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +40,20 @@ static void start(const struct stack *stack, const char *device)
   fixture_start(graph);
 }
 
+/* The fixture has two devices; the environment has the last word. */
+static void start_with_devices(const char *software, const char *graph)
+{
+  setenv("HIPMM_SOFTWARE", software, 1);
+  enum hipmm_status status = fixture_try("", graph);
+  unsetenv("HIPMM_SOFTWARE");
+  assert_ok(status);
+}
+
+static uint64_t calls(const char *name)
+{
+  return software()->calls(name);
+}
+
 /* ---- What a program does with two devices ---- */
 
 /* Whole stacks. As with hipMalloc's memory, kernels and fills of another device need hipDeviceEnablePeerAccess where
@@ -53,7 +68,7 @@ static const struct program programs[] = {
     {"'device'", false},
     {"{'type': 'pool', 'growth': 'segments'}, 'device'", false},
     {MAPPED_POOL, true},
-    {"'pool', 'device'", true},
+    {"'pool', 'device'", false},
     {"'arena', " MAPPED_POOL, true},
     {"'binning', " MAPPED_POOL, true},
     {"'fixed_size', " MAPPED_POOL, true},
@@ -171,21 +186,144 @@ static void serves_each_device_to_the_other(void **state)
   for (int i = 0; i < 2; i++) assert_ok(hipmm_deallocate(top[i], ptr[i], COPY_BYTES, NULL));
 }
 
+/* ---- The order on the default streams ---- */
+
+/* A stack of device 1, and whether a copy on device 0's default stream waits for the default stream of device 1. */
+struct order {
+  const char *graph;
+  bool waits;
+};
+
+static const struct order orders[] = {
+    {"'device'", true},
+    {"{'type': 'pool', 'growth': 'segments'}, 'device'", true},
+    {"'pool', 'device'", true},
+    {"'arena', 'device'", true},
+    {"'arena', 'pool', 'device'", true},
+    {"'binning', 'pool', 'device'", true},
+    {"'guard', 'pool', 'device'", true},
+    {MAPPED_POOL, false},
+    {"'arena', " MAPPED_POOL, false},
+    {"'async'", false},
+    {"'pool', 'async'", false},
+};
+
+enum { N_ORDERS = sizeof orders / sizeof *orders, BUSY = 40, OLD = 1, NEW = 2 };
+
+/* Device 1's default stream writes to its memory after much other work, and device 0's copies that memory. Returns the
+ * first byte of the copy. */
+static int copy_what_is_being_written(void *source, void *work, void *target)
+{
+  unsigned char *host = malloc(COPY_BYTES);
+  assert_int_equal(fixture_hip()->SetDevice(1), 0);
+  assert_int_equal(fixture_hip()->MemsetAsync(source, OLD, COPY_BYTES, NULL), 0);
+  assert_int_equal(fixture_hip()->DeviceSynchronize(), 0);
+  for (int i = 0; i < BUSY; i++) assert_int_equal(fixture_hip()->MemsetAsync(work, i, COPY_BYTES, NULL), 0);
+  assert_int_equal(fixture_hip()->MemsetAsync(source, NEW, COPY_BYTES, NULL), 0);
+  assert_int_equal(fixture_hip()->SetDevice(0), 0);
+  assert_int_equal(fixture_hip()->Memcpy(target, source, COPY_BYTES, HIPMM_HIP_MEMCPY_DEFAULT), 0);
+  assert_int_equal(fixture_hip()->Memcpy(host, target, COPY_BYTES, HIPMM_HIP_MEMCPY_DEFAULT), 0);
+  int found = host[0];
+  for (int i = 0; i < COPY_BYTES; i++) assert_int_equal(host[i], found);
+  free(host);
+  return found;
+}
+
+static void keeps_or_lacks_the_order_of_hipmallocs_memory(void **state)
+{
+  const struct order *order = *state;
+  char graph[200];
+  void *source, *work, *target;
+  struct hipmm_resource *top;
+  needs_software();
+  snprintf(graph, sizeof graph, "'stack': [%s]", order->graph);
+  fixture_start_with("'scheduler': 'stepped'", graph);
+  assert_int_equal(fixture_hip()->Malloc(&target, COPY_BYTES), 0);
+  assert_int_equal(fixture_hip()->SetDevice(1), 0);
+  assert_int_equal(fixture_hip()->Malloc(&work, COPY_BYTES), 0);
+  assert_ok(hipmm_get_device_resource(1, &top));
+  assert_ok(hipmm_allocate(top, COPY_BYTES, NULL, &source));
+  assert_int_equal(copy_what_is_being_written(source, work, target), order->waits ? NEW : OLD);
+  assert_ok(hipmm_deallocate(top, source, COPY_BYTES, NULL));
+  hipmm_resource_release(top);
+  assert_int_equal(fixture_hip()->Free(target), 0);
+  assert_int_equal(fixture_hip()->Free(work), 0);
+}
+
+/* ---- What a pool takes by itself ---- */
+
+#define SEVERAL "growth segments: this process has several devices, and a copy of mapped memory does not wait"
+
+static void a_pool_takes_segments_where_the_order_counts(void **state)
+{
+  (void)state;
+  needs_software();
+  logged();
+  fixture_start("'stack': ['pool', 'device']");
+  const char *log = logged();
+  assert_contains(log, SEVERAL);
+  assert_contains(log, "make one device visible (CUDA_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES)");
+  assert_contains(log, "\"growth\": \"mapped\"");
+  fixture_free(fixture_allocate(BYTES, NULL), BYTES, NULL);
+  assert_int_equal(calls("hipMemMap"), 0);
+}
+
+static void a_pool_maps_for_one_device(void **state)
+{
+  (void)state;
+  needs_software();
+  logged();
+  start_with_devices("devices=1", "'stack': ['pool', 'device']");
+  assert_contains(logged(), "growth mapped");
+}
+
+/* The stack is told by what builds it: device 0's is built by the fixture, device 1's and 2's by the frameworks. */
+static void a_pool_maps_for_pytorch_and_not_for_cupy(void **state)
+{
+  (void)state;
+  void *ptr[2], *copied;
+  needs_software();
+  start_with_devices("devices=4", "'stack': ['pool', 'device']");
+  assert_contains(logged(), SEVERAL);
+  ptr[0] = hipmm_torch_malloc(BYTES, 1, NULL);
+  assert_non_null(ptr[0]);
+  assert_contains(logged(), "growth mapped");
+  ptr[1] = hipmm_cupy_malloc(NULL, BYTES, 2);
+  assert_non_null(ptr[1]);
+  assert_contains(logged(), SEVERAL);
+  struct hipmm_resource *last;
+  assert_ok(hipmm_get_device_resource(3, &last));
+  hipmm_resource_release(last);
+  assert_contains(logged(), SEVERAL);
+  assert_int_equal(fixture_hip()->Malloc(&copied, COPY_BYTES), 0);
+  for (int i = 0; i < 2; i++) copy_round(ptr[i], copied, NULL, i);
+  assert_int_equal(fixture_hip()->Free(copied), 0);
+  hipmm_torch_free(ptr[0], BYTES, 1, NULL);
+  hipmm_cupy_free(NULL, ptr[1], 2);
+}
+
+/* Whichever hook of PyTorch is called first. */
+static void a_pool_maps_for_each_hook_of_pytorch(void **state)
+{
+  (void)state;
+  needs_software();
+  for (int hook = 0; hook < 2; hook++) {
+    struct hipmm_torch_pool pool = {1, 2};
+    start_with_devices("devices=2", "'stack': ['pool', 'device']");
+    logged();
+    if (hook) {
+      hipmm_torch_begin_allocate_to_pool(1, pool, NULL);
+      hipmm_torch_end_allocate_to_pool(1, pool);
+      hipmm_torch_release_pool(1, pool);
+    } else {
+      hipmm_torch_memory_fraction(0.5, 1);
+    }
+    assert_contains(logged(), "growth mapped");
+    assert_ok(hipmm_finalize());
+  }
+}
+
 /* ---- What that costs ---- */
-
-/* The rig has two devices; the environment has the last word. */
-static void start_with_devices(const char *software, const char *graph)
-{
-  setenv("HIPMM_SOFTWARE", software, 1);
-  enum hipmm_status status = fixture_try("", graph);
-  unsetenv("HIPMM_SOFTWARE");
-  assert_ok(status);
-}
-
-static uint64_t calls(const char *name)
-{
-  return software()->calls(name);
-}
 
 static void use_the_stack(void)
 {
@@ -251,6 +389,7 @@ static void copy_buffer_to(int device)
   memset(host, 9, sizeof host);
   assert_ok(hipmm_get_device_resource(device, &target));
   assert_ok(hipmm_buffer_create_from(NULL, host, sizeof host, NULL, &buffer));
+  assert_int_equal(fixture_hip()->DeviceSynchronize(), 0); /* the caller orders work of two devices */
   assert_ok(hipmm_buffer_copy(buffer, target, NULL, &copied));
   assert_ok(hipmm_buffer_read(copied, 0, sizeof back, NULL, back));
   assert_memory_equal(back, host, sizeof host);
@@ -444,22 +583,41 @@ static void add_programs(struct CMUnitTest *tests)
                                    fixture_teardown, (void *)(uintptr_t)&programs[i]};
 }
 
+static void add_orders(struct CMUnitTest *tests)
+{
+  for (size_t i = 0; i < N_ORDERS; i++)
+    tests[i] = (struct CMUnitTest){orders[i].graph, keeps_or_lacks_the_order_of_hipmallocs_memory, fixture_setup,
+                                   fixture_teardown, (void *)(uintptr_t)&orders[i]};
+}
+
 int main(void)
 {
   static const struct CMUnitTest others[] = {
-      EACH(serves_each_device_to_the_other),        ONCE(asks_for_nothing_with_one_device),
-      ONCE(gives_access_once_a_device_and_mapping), ONCE(copies_reach_devices_that_cannot_reach_it),
-      ONCE(maps_for_those_in_reach_when_told_to),   ONCE(want_of_memory_for_access_fails_the_allocation),
-      ONCE(goes_without_access_that_cannot_be_had), EACH(is_open_to_peers),
-      EACH(lets_a_graph_name_all_devices),          EACH(may_be_asked_for_again),
-      EACH(leaves_the_current_device_as_it_was),    EACH(loses_nothing_whatever_call_fails),
-      ONCE(refuses_devices_that_do_not_exist),      ONCE(refuses_devices_that_cannot),
+      EACH(serves_each_device_to_the_other),
+      ONCE(asks_for_nothing_with_one_device),
+      ONCE(gives_access_once_a_device_and_mapping),
+      ONCE(copies_reach_devices_that_cannot_reach_it),
+      ONCE(maps_for_those_in_reach_when_told_to),
+      ONCE(want_of_memory_for_access_fails_the_allocation),
+      ONCE(goes_without_access_that_cannot_be_had),
+      EACH(is_open_to_peers),
+      EACH(lets_a_graph_name_all_devices),
+      EACH(may_be_asked_for_again),
+      EACH(leaves_the_current_device_as_it_was),
+      EACH(loses_nothing_whatever_call_fails),
+      ONCE(refuses_devices_that_do_not_exist),
+      ONCE(refuses_devices_that_cannot),
       ONCE(refuses_devices_out_of_reach),
+      ONCE(a_pool_takes_segments_where_the_order_counts),
+      ONCE(a_pool_maps_for_one_device),
+      ONCE(a_pool_maps_for_pytorch_and_not_for_cupy),
+      ONCE(a_pool_maps_for_each_hook_of_pytorch),
   };
   enum { N_OTHERS = sizeof others / sizeof *others };
-  struct CMUnitTest tests[N_PROGRAMS + N_OTHERS];
+  struct CMUnitTest tests[N_PROGRAMS + N_ORDERS + N_OTHERS];
   add_programs(tests);
-  memcpy(tests + N_PROGRAMS, others, sizeof others);
+  add_orders(tests + N_PROGRAMS);
+  memcpy(tests + N_PROGRAMS + N_ORDERS, others, sizeof others);
   log_to_file("info");
-  return _cmocka_run_group_tests("peers", tests, N_PROGRAMS + N_OTHERS, NULL, NULL);
+  return _cmocka_run_group_tests("peers", tests, N_PROGRAMS + N_ORDERS + N_OTHERS, NULL, NULL);
 }

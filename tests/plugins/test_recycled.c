@@ -202,14 +202,14 @@ static void run_seeds(const char *graph, void (*body)(void))
 }
 
 /* Every type that decides by streams who gets a free block. */
-#define POOL         "'stack': ['pool', 'device']"
-#define POOL_ON_FREE "'stack': [{'type': 'pool', 'record': 'on_free'}, 'device']"
+#define POOL         "'stack': [{'type': 'pool', 'growth': 'mapped'}, 'device']"
+#define POOL_ON_FREE "'stack': [{'type': 'pool', 'growth': 'mapped', 'record': 'on_free'}, 'device']"
 #define SEGMENTS     "'stack': [{'type': 'pool', 'growth': 'segments'}, 'device']"
 #define FIXED        "'stack': [{'type': 'fixed_size', 'block_size': '64KiB'}, 'device']"
 #define BINS         "'stack': [{'type': 'binning', 'bins': [{'size': '64KiB'}]}, 'device']"
 #define ARENA        "'stack': ['arena', 'device']"
 #define MONOTONIC    "'stack': ['monotonic', 'device']"
-#define GUARDED_POOL "'stack': ['guard', 'pool', 'device']"
+#define GUARDED_POOL "'stack': ['guard', {'type': 'pool', 'growth': 'mapped'}, 'device']"
 
 static void without_a_word(void **state)
 {
@@ -241,7 +241,8 @@ static void retired_in_its_place(void **state)
 static void memory_of_lost_streams_comes_back(void **state)
 {
   (void)state;
-  fixture_start_with("'scheduler': 'stepped'", "'stack': [{'type': 'pool', 'maximum_size': '8MiB'}, 'device']");
+  fixture_start_with("'scheduler': 'stepped'",
+                     "'stack': [{'type': 'pool', 'growth': 'mapped', 'maximum_size': '8MiB'}, 'device']");
   for (int round = 0; round < 1000; round++) {
     hipStream_t stream = fixture_stream();
     void *block = fixture_allocate(1 << 20, stream);

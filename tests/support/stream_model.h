@@ -34,4 +34,7 @@ void assert_reuses_without_a_call(size_t bytes, hipStream_t stream);
  * device has done its work; the stream is not used. */
 void assert_outlives_a_stream(const char *graph, size_t bytes);
 
+/* An allocation and a free, on each stream in turn, cost no more with thousands of streams than with a few. */
+void assert_cost_is_independent_of_streams(const char *graph, size_t bytes);
+
 #endif

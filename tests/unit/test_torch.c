@@ -13,7 +13,7 @@
 
 #define BYTES ((ssize_t)1 << 20)
 
-static const char stack[] = "'stack': ['pool', 'device']";
+static const char stack[] = "'stack': [{'type': 'pool', 'growth': 'mapped'}, 'device']";
 
 static void *torch_allocate(ssize_t bytes, hipStream_t stream)
 {

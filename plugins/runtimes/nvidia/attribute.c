@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* attribute.c: HIP's device attributes in terms of CUDA's. Called by applications. HIP counts in the order of the
- * alphabet (of 2021), CUDA in the order of history, so each is named; those that only AMD's devices have, or that are
- * no numbers (names, unique ids), are no valid attributes here. */
+/* attribute.c: HIP's device attributes in terms of CUDA's. Called by applications. HIP numbers attributes in
+ * the order of the alphabet (of 2021), CUDA in the order of history, so each has a row. Attributes that only AMD's devices
+ * have, or that are not numbers (names, unique ids), are not valid here. */
 #include "nvidia.h"
 
-/* Attributes that HIP 5.2 had no name for yet; it has kept these numbers since. */
+/* Attributes that HIP 5.2 had no name for. HIP has kept these numbers since. */
 enum {
   ATTRIBUTE_VIRTUAL_MEMORY = 89,    /* hipDeviceAttributeVirtualMemoryManagementSupported, 5.3 */
   ATTRIBUTE_HOST_REGISTER = 90,     /* hipDeviceAttributeHostRegisterSupported, 6.1 */

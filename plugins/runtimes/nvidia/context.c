@@ -1,32 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* context.c: which device is current. HIP has devices, the driver has contexts; as CUDA's own runtime does, a device
+/* context.c: which device is current. HIP has devices, and the driver has contexts. As in CUDA's own runtime, a device
  * stands for its primary context, so both runtimes see each other's choice and share memory, streams and events. Called
- * by applications, and by nvidia_again(). To ask which device is current never makes a context: one takes hundreds of
- * megabytes of the device. */
+ * by applications, and by nvidia_again(). A query of the current device never creates a context, since a context takes
+ * hundreds of megabytes of the device. */
 #include "../../../core/base/cancel.h"
 #include "nvidia.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 
-static pthread_mutex_t context_lock = PTHREAD_MUTEX_INITIALIZER; /* makes the entries of the table */
-static _Atomic(CUcontext) *context_primary;                      /* by device; NULL until somebody needs it */
+static pthread_mutex_t context_lock = PTHREAD_MUTEX_INITIALIZER; /* for the first use of a primary context */
 
-/* The context that hipSetDevice gave a thread which had none, as long as it has it. */
+/* The context that hipSetDevice gave to a thread without one, for as long as the thread has it. */
 static _Thread_local CUcontext context_lent;
-
-bool nvidia_prepare_contexts(int n_devices)
-{
-  context_primary = calloc((size_t)n_devices, sizeof *context_primary);
-  return context_primary;
-}
 
 static CUresult context_retain(int device, CUcontext *context_out)
 {
   CUcontext context = NULL;
   CUresult result = nvidia_cuda.DevicePrimaryCtxRetain(&context, device);
   if (result != CUDA_SUCCESS) return result;
-  atomic_store_explicit(&context_primary[device], context, memory_order_release);
+  atomic_store_explicit(&nvidia_contexts[device], context, memory_order_release);
   *context_out = context;
   return CUDA_SUCCESS;
 }
@@ -34,11 +26,11 @@ static CUresult context_retain(int device, CUcontext *context_out)
 CUresult nvidia_primary_context(int device, CUcontext *context_out)
 {
   if (!nvidia_device_exists(device)) return CUDA_ERROR_INVALID_DEVICE;
-  *context_out = atomic_load_explicit(&context_primary[device], memory_order_acquire);
+  *context_out = atomic_load_explicit(&nvidia_contexts[device], memory_order_acquire);
   if (*context_out) return CUDA_SUCCESS;
   int cancel = cancel_forbid();
   pthread_mutex_lock(&context_lock);
-  *context_out = atomic_load(&context_primary[device]);
+  *context_out = atomic_load(&nvidia_contexts[device]);
   CUresult result = *context_out ? CUDA_SUCCESS : context_retain(device, context_out);
   pthread_mutex_unlock(&context_lock);
   cancel_allow(cancel);
@@ -64,13 +56,13 @@ hipError_t hipGetDevice(int *device)
   if (result == CUDA_SUCCESS)
     *device = current;
   else if (result == CUDA_ERROR_INVALID_CONTEXT)
-    *device = 0; /* the thread has no context, and would get that of device 0 */
+    *device = 0; /* the thread has no context, and will get that of device 0 */
   else
     return nvidia_end(result);
   return hipSuccess;
 }
 
-/* Whether a thread that goes back to device 0 can do so by having no context again, instead of a new one there. */
+/* Whether a thread that returns to device 0 can have no context again, instead of a new one of device 0. */
 static bool context_can_be_returned(int device, CUcontext current)
 {
   unsigned flags;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* copy.c: copies and fills. Called by applications. All memory has one address space, so the driver sees by itself what
- * kind of memory either side is, and the direction is only checked for being one. */
+/* copy.c: copies and fills. Called by applications. All memory has one address space, so the driver finds the kind
+ * of memory of each side. The direction is only checked for being valid. */
 #include "nvidia.h"
 
 static bool copy_kind_is_valid(hipMemcpyKind kind)
@@ -18,9 +18,9 @@ static CUresult copy_now(void *to, const void *from, size_t bytes)
   return result;
 }
 
-/* The driver looks a copy's ends up in the context that is current, and calls what it does not find there an invalid
- * value. HIP goes by the stream: it may be another device's, and a thread needs no context to use one. So what was
- * refused is tried once more where the stream belongs. */
+/* The driver looks up both sides of a copy in the current context, and what it does not find there is an invalid value. In
+ * HIP the stream decides: it may be of another device, and a thread needs no context to use it. So a refused copy is tried
+ * once more in the context of the stream. */
 static CUresult copy_where_stream_is(void *to, const void *from, size_t bytes, CUstream stream)
 {
   CUcontext context = NULL, current = NULL;
@@ -68,7 +68,7 @@ hipError_t hipMemcpyWithStream(void *to, const void *from, size_t bytes, hipMemc
 
 /* ---- With the direction in the name ---------------------------------------------------------------------------- */
 
-/* HIP 7 made the host's memory const. */
+/* HIP 7 made the source const. */
 #if HIP_VERSION >= 70000000
 typedef const void *copy_source;
 #else
@@ -107,8 +107,8 @@ hipError_t hipMemcpyDtoDAsync(hipDeviceptr_t to, hipDeviceptr_t from, size_t byt
 
 /* ---- Between devices ------------------------------------------------------------------------------------------- */
 
-/* A plain copy goes by address, and takes memory of the host too; but it fails on mapped memory and on that of pools to
- * which the current device has no access. The driver's own copy between contexts does without. */
+/* A plain copy goes by address, and accepts memory of the host, too. But it fails on mapped memory and on memory of pools
+ * to which the current device has no access. The driver's copy between contexts needs no access. */
 struct copy_between {
   CUdeviceptr to, from;
   CUcontext to_context, from_context;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* device.c: what devices there are and what they say of themselves, waiting for one, and access among them. Called by
- * applications. attribute.c has the attributes, context.c the current device. */
+/* device.c: the devices, their names, flags and limits, waiting for one, and access among them. Called by applications.
+ * attribute.c has the attributes, context.c the current device. */
 #include "nvidia.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@ hipError_t hipDriverGetVersion(int *version)
   return nvidia_end(nvidia_cuda.DriverGetVersion(version));
 }
 
-/* That of the headers which say how our structs are laid out; needs no driver. */
+/* The version of the headers that this file is compiled with; needs no driver. */
 hipError_t hipRuntimeGetVersion(int *version)
 {
   if (!version) return nvidia_fail(hipErrorInvalidValue);
@@ -26,7 +26,7 @@ hipError_t hipRuntimeGetVersion(int *version)
   return hipSuccess;
 }
 
-/* Asks the driver, which knows when it can no longer be used, as in a fork of the process. */
+/* Calls the driver, which fails where it can no longer be used, as in a fork of the process. */
 hipError_t hipGetDeviceCount(int *count)
 {
   if (!count) return nvidia_fail(hipErrorInvalidValue);
@@ -116,7 +116,7 @@ _Static_assert(hipDeviceScheduleSpin == CU_CTX_SCHED_SPIN && hipDeviceScheduleYi
                    hipDeviceScheduleMask == CU_CTX_SCHED_MASK && hipDeviceMapHost == CU_CTX_MAP_HOST,
                "HIP and CUDA number these flags alike");
 
-/* Those of the primary context, whether it exists or not. */
+/* The flags of the primary context, whether it exists or not. */
 hipError_t hipGetDeviceFlags(unsigned int *flags)
 {
   int device, is_active;

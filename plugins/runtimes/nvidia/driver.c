@@ -1,55 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* driver.c: finds NVIDIA's driver and fills the table of its functions, the first time that a HIP function is called or
- * when hipmm makes the runtime. Called by every other file through nvidia_ready(). A machine without a driver is no
- * mistake: it is an error code and a sentence that says why. What was loaded stays for good. */
+/* driver.c: finds NVIDIA's driver and fills the table of its functions, when a HIP function is called for the first time
+ * or when hipmm creates the runtime. Called by every file of the HIP API through nvidia_ready(). A machine without a
+ * driver gives an error code and a sentence that says why. A loaded driver is never unloaded. */
 #include "../../../core/base/cancel.h"
 #include "nvidia.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-atomic_bool nvidia_is_loaded;
-int nvidia_n_devices;
-
-/* Under driver_lock, save that the failure's text is read without: it changes only while nothing works. */
 static pthread_mutex_t driver_lock = PTHREAD_MUTEX_INITIALIZER;
-static char driver_library[4096] = NVIDIA_DEFAULT_LIBRARY;
-static char driver_failure[1024];
-
-static struct hipmm_services driver_services; /* what we know of it; log is NULL without hipmm */
-
-void nvidia_log(enum hipmm_log_level level, const char *format, ...)
-{
-  if (!driver_services.log) return;
-  char text[512];
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
-  driver_services.log(&driver_services, level, "%s", text);
-}
-
-const char *nvidia_load_failure(void)
-{
-  return !atomic_load(&nvidia_is_loaded) && *driver_failure ? driver_failure : NULL;
-}
-
-static HIPMM_PRINTF(2, 3) hipError_t driver_fail(hipError_t error, const char *format, ...)
-{
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(driver_failure, sizeof driver_failure, format, arguments);
-  va_end(arguments);
-  return error;
-}
+static char driver_library[4096] = NVIDIA_DEFAULT_LIBRARY; /* under driver_lock */
 
 /* ---- Symbols --------------------------------------------------------------------------------------------------- */
 
-/* cuGetProcAddress, as CUDA 11.3 brought it and as CUDA 12 has it. One of them is enough. */
+/* cuGetProcAddress of CUDA 11.3, and of CUDA 12. One of them is enough. */
 struct driver_lookup {
   CUresult (*v1)(const char *name, void **address, int version, cuuint64_t flags);
   CUresult (*v2)(const char *name, void **address, int version, cuuint64_t flags, int *status);
@@ -76,7 +43,7 @@ static CUresult driver_find_symbol(const struct driver_lookup *lookup, const str
   return result == CUDA_SUCCESS && !address ? CUDA_ERROR_NOT_FOUND : result;
 }
 
-/* Names that were not found, as many as there is room for. */
+/* Names that were not found, as many as fit. */
 struct driver_names {
   char text[256];
   bool is_full;
@@ -92,9 +59,9 @@ static void driver_add_name(struct driver_names *names, const char *name)
 
 static hipError_t driver_fail_stub(void)
 {
-  return driver_fail(hipErrorNoDevice,
-                     "%s is the CUDA toolkit's stub and not the driver; take its folder out of LD_LIBRARY_PATH",
-                     driver_library);
+  return nvidia_set_load_failure(
+      hipErrorNoDevice, "%s is the CUDA toolkit's stub and not the driver; take its folder out of LD_LIBRARY_PATH",
+      driver_library);
 }
 
 static hipError_t driver_find_symbols(void *library)
@@ -102,9 +69,9 @@ static hipError_t driver_find_symbols(void *library)
   struct driver_lookup lookup = driver_find_lookup(library);
   struct driver_names needed = {.text = ""}, optional = {.text = ""};
   if (!lookup.v1 && !lookup.v2)
-    return driver_fail(hipErrorInsufficientDriver,
-                       "%s has no cuGetProcAddress: the driver is older than CUDA 11.3, or not NVIDIA's; update it",
-                       driver_library);
+    return nvidia_set_load_failure(
+        hipErrorInsufficientDriver,
+        "%s has no cuGetProcAddress: the driver is older than CUDA 11.3, or not NVIDIA's; update it", driver_library);
   for (size_t i = 0; i < nvidia_n_symbols; i++) {
     const struct nvidia_symbol *symbol = &nvidia_symbols[i];
     CUresult result = driver_find_symbol(&lookup, symbol);
@@ -112,10 +79,10 @@ static hipError_t driver_find_symbols(void *library)
     if (result != CUDA_SUCCESS) driver_add_name(symbol->optional ? &optional : &needed, symbol->name);
   }
   if (*needed.text)
-    return driver_fail(hipErrorInsufficientDriver, "%s lacks %s, which hipmm cannot do without; update the driver",
-                       driver_library, needed.text);
+    return nvidia_set_load_failure(hipErrorInsufficientDriver, "%s lacks %s, which hipmm needs; update the driver",
+                                   driver_library, needed.text);
   if (*optional.text)
-    nvidia_log(HIPMM_LOG_INFO, "%s lacks %s; what needs them answers hipErrorNotSupported", driver_library,
+    nvidia_log(HIPMM_LOG_INFO, "%s lacks %s; functions that need them return hipErrorNotSupported", driver_library,
                optional.text);
   return hipSuccess;
 }
@@ -125,11 +92,12 @@ static hipError_t driver_find_symbols(void *library)
 static hipError_t driver_fail_no_device(void)
 {
   const char *visible = getenv("CUDA_VISIBLE_DEVICES");
-  return driver_fail(hipErrorNoDevice, "%s sees no device%s%s%s", driver_library,
-                     visible ? " (CUDA_VISIBLE_DEVICES is \"" : "", visible ? visible : "", visible ? "\")" : "");
+  return nvidia_set_load_failure(hipErrorNoDevice, "%s sees no device%s%s%s", driver_library,
+                                 visible ? " (CUDA_VISIBLE_DEVICES is \"" : "", visible ? visible : "",
+                                 visible ? "\")" : "");
 }
 
-/* What cuInit said, in words that help. */
+/* Why cuInit failed, and what to do. */
 static hipError_t driver_fail_init(CUresult result)
 {
   if (result == CUDA_ERROR_NO_DEVICE) return driver_fail_no_device();
@@ -139,8 +107,9 @@ static hipError_t driver_fail_init(CUresult result)
   nvidia_cuda.GetErrorString(result, &text);
   bool is_mismatch = result == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
   hipError_t error = nvidia_translate(result);
-  return driver_fail(error == hipErrorUnknown ? hipErrorNotInitialized : error, "%s: cuInit: %s (%s)%s", driver_library,
-                     name, text, is_mismatch ? "; restart the machine after an update" : "");
+  return nvidia_set_load_failure(error == hipErrorUnknown ? hipErrorNotInitialized : error, "%s: cuInit: %s (%s)%s",
+                                 driver_library, name, text,
+                                 is_mismatch ? "; restart the machine after an update" : "");
 }
 
 static hipError_t driver_start(void)
@@ -150,7 +119,8 @@ static hipError_t driver_start(void)
   if (result == CUDA_SUCCESS) result = nvidia_cuda.DeviceGetCount(&count);
   if (result != CUDA_SUCCESS) return driver_fail_init(result);
   if (count < 1) return driver_fail_no_device();
-  if (!nvidia_prepare_contexts(count)) return driver_fail(hipErrorOutOfMemory, "out of host memory");
+  nvidia_contexts = calloc((size_t)count, sizeof *nvidia_contexts);
+  if (!nvidia_contexts) return nvidia_set_load_failure(hipErrorOutOfMemory, "out of host memory");
   nvidia_n_devices = count;
   nvidia_cuda.DriverGetVersion(&version);
   nvidia_log(HIPMM_LOG_INFO, "%s, for CUDA %d.%d, %d device%s", driver_library, version / 1000, version % 1000 / 10,
@@ -163,10 +133,11 @@ static hipError_t driver_open(void)
   void *library = dlopen(driver_library, RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const char *text = dlerror();
-    return driver_fail(hipErrorNoDevice, "NVIDIA's driver cannot be loaded: %s", text ? text : driver_library);
+    return nvidia_set_load_failure(hipErrorNoDevice, "NVIDIA's driver cannot be loaded: %s",
+                                   text ? text : driver_library);
   }
   hipError_t error = driver_find_symbols(library);
-  if (error == hipSuccess) return driver_start(); /* once started it may have threads of its own, so it stays */
+  if (error == hipSuccess) return driver_start(); /* a started driver may have threads, so it stays loaded */
   dlclose(library);
   return error;
 }
@@ -191,9 +162,7 @@ bool nvidia_configure(const char *library, const struct hipmm_services *services
   bool is_same = !strcmp(library, driver_library), is_loaded = atomic_load(&nvidia_is_loaded);
   bool fits = strlen(library) < sizeof driver_library;
   if (!is_loaded) {
-    memset(&driver_services, 0, sizeof driver_services);
-    size_t bytes = services->struct_size;
-    memcpy(&driver_services, services, bytes < sizeof driver_services ? bytes : sizeof driver_services);
+    nvidia_set_services(services);
     if (fits) strcpy(driver_library, library);
   }
   pthread_mutex_unlock(&driver_lock);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* driver.h: the functions of CUDA's driver API that this plugin calls, as a table of pointers that driver.c fills when
- * the driver is first needed. The signatures are written out here, since a symbol is asked for at a certain version of
- * CUDA (symbols.c) and must keep that version's signature whatever cuda.h the plugin is built with.
+ * the driver is first needed. The signatures are written out here, since a symbol is requested for a certain version of
+ * CUDA (symbols.c) and must have the signature of that version whatever cuda.h the plugin is built with.
  *
- * Those marked optional in symbols.c may be NULL: a driver too old, or one that is not NVIDIA's. */
+ * A function that is optional in symbols.c may be NULL: the driver is too old, or not NVIDIA's. */
 #ifndef HIPMM_PLUGINS_RUNTIMES_NVIDIA_DRIVER_H
 #define HIPMM_PLUGINS_RUNTIMES_NVIDIA_DRIVER_H
 
@@ -149,7 +149,7 @@ struct nvidia_driver {
   CUresult (*IpcOpenEventHandle)(CUevent *event, CUipcEventHandle handle);
 };
 
-/* Valid once nvidia_ready() (nvidia.h) has said so; constant from then on. */
+/* Valid once nvidia_ready() (nvidia.h) has returned true; constant from then on. */
 extern struct nvidia_driver nvidia_cuda;
 
 /* A symbol of the driver, the version of CUDA whose signature it must have, and where its address goes. */

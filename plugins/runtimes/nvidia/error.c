@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* error.c: HIP's error codes: which of CUDA's each one is, its name and its meaning, and the thread's last one. Called
- * at the end of every function here that failed, and by applications. Never fails: an unknown code has a name too. */
+/* error.c: HIP's error codes: the CUDA code of each, its name and its meaning, and the last error of the thread. Called
+ * at the end of every HIP function that failed, and by applications. An unknown code has a name, too. */
 #include "nvidia.h"
 
-/* HIP took CUDA's numbers, but not all of its codes, and kept some of the CUDA runtime's that the driver has not. */
+/* HIP has CUDA's numbers, but not all of its codes, and some codes of the CUDA runtime that the driver does not have. */
 #define NO_CODE ((CUresult)-1)
 
 struct error_row {
@@ -116,15 +116,15 @@ static const struct error_row error_rows[] = {
     {hipErrorTbd, NO_CODE, "hipErrorTbd", "error code to be defined"},
 };
 
-/* Codes of CUDA's that HIP has not, but says with another. By number, since some are younger than the oldest cuda.h
- * that will do. The rest become hipErrorUnknown, and the debug log says what it was. */
+/* Codes of CUDA that HIP does not have, and the nearest code of HIP. By number, since some are newer than the oldest
+ * cuda.h that is supported. All others become hipErrorUnknown, and the debug log has the code. */
 static const struct {
   int result;
   hipError_t error;
 } error_nearest[] = {
     {34, hipErrorNoDevice},               /* STUB_LIBRARY */
     {36, hipErrorInsufficientDriver},     /* CALL_REQUIRES_NEWER_DRIVER */
-    {46, hipErrorContextAlreadyInUse},    /* DEVICE_UNAVAILABLE: another process has it to itself */
+    {46, hipErrorContextAlreadyInUse},    /* DEVICE_UNAVAILABLE: another process has exclusive use */
     {703, hipErrorLaunchFailure},         /* LAUNCH_INCOMPATIBLE_TEXTURING */
     {711, hipErrorPeerAccessUnsupported}, /* TOO_MANY_PEERS */
     {714, hipErrorLaunchFailure},         /* HARDWARE_STACK_ERROR; these end the context, as LAUNCH_FAILED does */
@@ -146,7 +146,7 @@ static hipError_t error_find_nearest(CUresult result)
   for (size_t i = 0; i < sizeof error_nearest / sizeof *error_nearest; i++)
     if (error_nearest[i].result == (int)result) error = error_nearest[i].error;
   if (nvidia_cuda.GetErrorName) nvidia_cuda.GetErrorName(result, &name);
-  nvidia_log(HIPMM_LOG_INFO, "CUDA's error %d, %s, has no code in HIP; it is told as %s", (int)result,
+  nvidia_log(HIPMM_LOG_INFO, "CUDA's error %d, %s, has no code in HIP; it is reported as %s", (int)result,
              name ? name : "?", hipGetErrorName(error));
   return error;
 }
@@ -164,7 +164,7 @@ hipError_t nvidia_fail(hipError_t error)
   return error;
 }
 
-/* "Not ready" is the usual answer to a query, and no reason to search. */
+/* "Not ready" is the usual result of a query, so it is not searched for in the table. */
 hipError_t nvidia_end_failed(CUresult result)
 {
   return nvidia_fail(result == CUDA_ERROR_NOT_READY ? hipErrorNotReady : nvidia_translate(result));
@@ -195,7 +195,7 @@ const char *hipGetErrorName(hipError_t error)
   return row ? row->name : "hipErrorUnknown";
 }
 
-/* The codes that a driver which cannot be loaded gives say why that is. */
+/* For the codes that nvidia_load() returns, the text is why the driver could not be loaded. */
 const char *hipGetErrorString(hipError_t error)
 {
   const char *failure = nvidia_load_failure();

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* event.c: events. Called by applications, and by pools for each block that changes streams, so record and query do
- * nothing but call the driver. */
+/* event.c: events. Called by applications, and by pools for each block that changes streams, so record and query only
+ * call the driver. */
 #include "nvidia.h"
 
 _Static_assert(hipEventDefault == CU_EVENT_DEFAULT && hipEventBlockingSync == CU_EVENT_BLOCKING_SYNC &&
                    hipEventDisableTiming == CU_EVENT_DISABLE_TIMING && hipEventInterprocess == CU_EVENT_INTERPROCESS,
                "HIP and CUDA number these flags alike");
 
-/* HIP's further flags say how far a release must be seen; CUDA's events are always seen everywhere. */
+/* HIP's other flags say to whom a release must be visible; CUDA's events are always visible everywhere. */
 static const unsigned event_release_flags =
     hipEventReleaseToDevice | hipEventReleaseToSystem | 0x20000000; /* hipEventDisableSystemFence, HIP 5.3 */
 

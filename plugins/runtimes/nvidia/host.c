@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* host.c: memory that the host and the devices share: pinned, registered, managed. Called by applications. HIP has
- * flags for coherence that AMD's devices need; NVIDIA's are coherent with pinned memory always, which is what the
- * strict flags ask for and the lax ones allow, so these are taken and mean nothing. */
+ * flags for coherence that AMD's devices need. NVIDIA's devices are always coherent with pinned memory, as the strict
+ * flags require and the other flags allow, so these flags are valid and have no effect. */
 #include "nvidia.h"
 
 /* ---- Pinned ---------------------------------------------------------------------------------------------------- */
@@ -70,7 +70,7 @@ _Static_assert(hipHostRegisterPortable == CU_MEMHOSTREGISTER_PORTABLE &&
                    hipHostRegisterIoMemory == CU_MEMHOSTREGISTER_IOMEMORY,
                "HIP and CUDA number these flags alike");
 
-/* Not handed on: 8 means "coarse-grained" to HIP, and "read-only" to CUDA. */
+/* Flag 8 is not passed on: it means "coarse-grained" in HIP, and "read-only" in CUDA. */
 hipError_t hipHostRegister(void *pointer, size_t bytes, unsigned int flags)
 {
   const unsigned cudas = hipHostRegisterPortable | hipHostRegisterMapped | hipHostRegisterIoMemory;
@@ -146,7 +146,7 @@ _Static_assert((int)hipMemAdviseSetReadMostly == CU_MEM_ADVISE_SET_READ_MOSTLY &
                    (int)hipMemAdviseUnsetAccessedBy == CU_MEM_ADVISE_UNSET_ACCESSED_BY,
                "HIP and CUDA number advice alike");
 
-/* Coarse grain permits less coherence than there is, so there is nothing to do for it. */
+/* Coarse grain allows less coherence than there is, so it has no effect. */
 hipError_t hipMemAdvise(const void *pointer, size_t bytes, hipMemoryAdvise advice, int device)
 {
   if (!nvidia_ready()) return nvidia_last_error;
@@ -176,7 +176,7 @@ _Static_assert((int)hipMemRangeAttributeReadMostly == CU_MEM_RANGE_ATTRIBUTE_REA
                    (int)hipMemRangeAttributeLastPrefetchLocation == CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION,
                "HIP and CUDA number range attributes alike");
 
-/* The coherency mode, which HIP adds, is none of CUDA's. */
+/* CUDA has no coherency mode. */
 hipError_t hipMemRangeGetAttribute(void *data, size_t data_bytes, hipMemRangeAttribute attribute, const void *pointer,
                                    size_t bytes)
 {

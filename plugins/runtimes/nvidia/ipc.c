@@ -22,7 +22,7 @@ hipError_t hipIpcGetMemHandle(hipIpcMemHandle_t *handle, void *pointer)
   return nvidia_end(result);
 }
 
-/* HIP has one flag, which was 0 before it was 1, and both runtimes demand it; so there is nothing to choose. */
+/* HIP has one flag, which was 0 in old releases and is 1 now. Both runtimes require it, so the driver always gets it. */
 hipError_t hipIpcOpenMemHandle(void **pointer, hipIpcMemHandle_t handle, unsigned int flags)
 {
   if (!nvidia_ready()) return nvidia_last_error;

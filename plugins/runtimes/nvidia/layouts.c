@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* layouts.c: proof that the numbers and structs which pass between HIP and CUDA unchanged are the same in both. No
- * code: a header in which one differs does not compile here. */
+/* layouts.c: checks that the numbers and structs which are passed between HIP and CUDA unchanged are the same in both. It
+ * has no code: if a header differs, this file does not compile. */
 #include "nvidia.h"
 
 #define SAME(hips, cudas) _Static_assert((int)(hips) == (int)(cudas), #hips)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* memory.c: device memory, and questions about any memory. Called by applications. As in HIP, and unlike the driver,
+/* memory.c: device memory, and queries about any memory. Called by applications. As in HIP, and unlike the driver,
  * zero bytes are a NULL pointer and no error. */
 #include "nvidia.h"
 
@@ -28,7 +28,7 @@ hipError_t hipExtMallocWithFlags(void **pointer, size_t bytes, unsigned int flag
   return nvidia_fail(is_known ? hipErrorNotSupported : hipErrorInvalidValue);
 }
 
-/* In rows that suit accesses of any width. */
+/* In rows that are aligned for accesses of any width. */
 hipError_t hipMallocPitch(void **pointer, size_t *pitch, size_t width, size_t height)
 {
   const unsigned widest_access = 16;
@@ -47,19 +47,14 @@ hipError_t hipMallocPitch(void **pointer, size_t *pitch, size_t width, size_t he
   return nvidia_end(result);
 }
 
-/* What a call on the thread's device would do to it first; programs free NULL to begin with that. */
-static hipError_t memory_begin(void)
-{
-  CUresult result = CUDA_SUCCESS;
-  nvidia_bind_thread(&result);
-  return nvidia_end(result);
-}
-
 hipError_t hipFree(void *pointer)
 {
   if (!nvidia_ready()) return nvidia_last_error;
-  if (!pointer) return memory_begin();
-  CUresult result;
+  CUresult result = CUDA_SUCCESS;
+  if (!pointer) { /* gives the thread a context: programs free NULL to initialise the device */
+    nvidia_bind_thread(&result);
+    return nvidia_end(result);
+  }
   do result = nvidia_cuda.MemFree(nvidia_address(pointer));
   while (nvidia_again(&result));
   return nvidia_end(result);
@@ -75,7 +70,7 @@ hipError_t hipMemGetInfo(size_t *free_bytes, size_t *total_bytes)
   return nvidia_end(result);
 }
 
-/* ---- Questions ------------------------------------------------------------------------------------------------- */
+/* ---- Queries --------------------------------------------------------------------------------------------------- */
 
 static CUresult memory_range(const void *pointer, CUdeviceptr *base_out, size_t *bytes_out)
 {
@@ -121,7 +116,7 @@ struct memory_facts {
   void *host_pointer;
 };
 
-static CUresult memory_learn(const void *pointer, struct memory_facts *facts_out)
+static CUresult memory_find(const void *pointer, struct memory_facts *facts_out)
 {
   CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
                                       CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
@@ -160,7 +155,7 @@ hipError_t hipPointerGetAttributes(hipPointerAttribute_t *attributes, const void
   if (!nvidia_ready()) return nvidia_last_error;
   if (!attributes || !pointer) return nvidia_fail(hipErrorInvalidValue);
   struct memory_facts facts;
-  CUresult result = memory_learn(pointer, &facts);
+  CUresult result = memory_find(pointer, &facts);
   if (result != CUDA_SUCCESS) return nvidia_end(result);
   if (HIP_VERSION < 60000000 && !facts.type) return nvidia_fail(hipErrorInvalidValue);
   bool is_host = facts.type == CU_MEMORYTYPE_HOST && !facts.is_managed;
@@ -177,13 +172,13 @@ hipError_t hipPointerGetAttributes(hipPointerAttribute_t *attributes, const void
   return hipSuccess;
 }
 
-/* Of the attributes with one value that HIP answers, those that the driver knows; in as many bytes as HIP writes. */
+/* The attributes with one value that both HIP and the driver support, in as many bytes as HIP writes. */
 hipError_t hipPointerGetAttribute(void *data, hipPointer_attribute attribute, hipDeviceptr_t pointer)
 {
   if (!nvidia_ready()) return nvidia_last_error;
   if (!data || !pointer) return nvidia_fail(hipErrorInvalidValue);
   struct memory_facts facts;
-  CUresult result = memory_learn(pointer, &facts);
+  CUresult result = memory_find(pointer, &facts);
   if (result != CUDA_SUCCESS) return nvidia_end(result);
   if (!facts.type) return nvidia_fail(hipErrorInvalidValue);
   uint32_t number = 0;

@@ -17,7 +17,7 @@ static const struct hipmm_option nvidia_option_table[] = {
      .doc = "The library of NVIDIA's driver, as a name that the system finds or as a path"},
 };
 
-/* Loads the driver at once, since what is wrong with it is best said here. */
+/* Loads the driver at once, since an error has the best message here. */
 static enum hipmm_status nvidia_create(const struct hipmm_services *services, const void *given,
                                        struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
 {

@@ -1,15 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-/* nvidia.h: what the files of the nvidia runtime share. Every HIP function here has the same shape:
+/* nvidia.h: what the files of the nvidia runtime share.
+ *
+ * The layers, from top to bottom. A file calls files below it, and files of its own line that stand to its right:
+ *
+ *   nvidia                                        the plugin
+ *   attribute copy device event host ipc          the HIP API: each file has the functions of one subject
+ *     memory pool pool_share virtual stream
+ *   context                                       which device is current
+ *   driver                                        loads the driver
+ *   error                                         HIP's codes for CUDA's
+ *   symbols layouts state                         the driver's functions, checks of layouts, the state of the plugin
+ *
+ * Every HIP function has the same shape:
  *
  *     if (!nvidia_ready()) return nvidia_last_error;    loads the driver the first time
  *     do
  *       result = nvidia_cuda.Something(…);              one call through a pointer
  *     while (nvidia_again(&result));                    once more if the thread had no context yet
- *     return nvidia_end(result);                        HIP's code, kept for hipGetLastError
+ *     return nvidia_end(result);                        HIP's code, stored for hipGetLastError
  *
- * so that a call that succeeds costs a load, a test and the driver's function. Threads get a context only when the
- * driver says that a function needs one: the primary context of device 0, as with CUDA's own runtime. The loop is left
- * out where a function needs no context. */
+ * so a call that succeeds costs a load, a test and the driver's function. A thread gets a context only when the driver
+ * says that a function needs one: the primary context of device 0, as with CUDA's own runtime. A function that needs no
+ * context has no loop. */
 #ifndef HIPMM_PLUGINS_RUNTIMES_NVIDIA_NVIDIA_H
 #define HIPMM_PLUGINS_RUNTIMES_NVIDIA_NVIDIA_H
 
@@ -20,31 +32,23 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* ---- driver.c -------------------------------------------------------------------------------------------------- */
-
-#define NVIDIA_DEFAULT_LIBRARY "libcuda.so.1"
+/* ---- state.c --------------------------------------------------------------------------------------------------- */
 
 extern atomic_bool nvidia_is_loaded;
-extern int nvidia_n_devices; /* constant once loaded */
+extern int nvidia_n_devices;                /* constant once loaded */
+extern _Atomic(CUcontext) *nvidia_contexts; /* the primary context of each device; NULL until it is used */
 
-/* Loads the driver unless that has been done; an error is also left for hipGetLastError. What failed is tried again,
- * and is told by nvidia_load_failure(). */
-hipError_t nvidia_load(void);
-
-/* Why the driver could not be loaded, for people; NULL if it was not tried or went well. */
-const char *nvidia_load_failure(void);
-
-/* Says which library is the driver, and who is to be told what happens. False if another one is in use already. */
-bool nvidia_configure(const char *library, const struct hipmm_services *services);
+/* The services through which hipmm logs; they are copied. */
+void nvidia_set_services(const struct hipmm_services *services);
 
 /* Writes a line to hipmm's debug log, if there is one. */
 void nvidia_log(enum hipmm_log_level level, const char *format, ...) HIPMM_PRINTF(2, 3);
 
-static inline bool nvidia_ready(void)
-{
-  return __builtin_expect(atomic_load_explicit(&nvidia_is_loaded, memory_order_acquire), 1) ||
-         nvidia_load() == hipSuccess;
-}
+/* Stores why the driver could not be loaded, and returns `error`. */
+hipError_t nvidia_set_load_failure(hipError_t error, const char *format, ...) HIPMM_PRINTF(2, 3);
+
+/* Why the driver could not be loaded, for people; NULL if it was not tried or succeeded. */
+const char *nvidia_load_failure(void);
 
 /* ---- error.c --------------------------------------------------------------------------------------------------- */
 
@@ -53,7 +57,7 @@ extern _Thread_local hipError_t nvidia_last_error;
 /* HIP's code for one of CUDA's. */
 hipError_t nvidia_translate(CUresult result);
 
-/* Keeps an error for hipGetLastError, and returns it. */
+/* Stores an error for hipGetLastError, and returns it. */
 hipError_t nvidia_fail(hipError_t error);
 
 /* The end of every call: the slow part is only for errors. */
@@ -64,10 +68,24 @@ static inline hipError_t nvidia_end(CUresult result)
   return __builtin_expect(result == CUDA_SUCCESS, 1) ? hipSuccess : nvidia_end_failed(result);
 }
 
-/* ---- context.c ------------------------------------------------------------------------------------------------- */
+/* ---- driver.c -------------------------------------------------------------------------------------------------- */
 
-/* Prepares the table of contexts. Called once, by driver.c; false if there is no memory. */
-bool nvidia_prepare_contexts(int n_devices);
+#define NVIDIA_DEFAULT_LIBRARY "libcuda.so.1"
+
+/* Loads the driver unless it is loaded; an error is also stored for hipGetLastError. After a failure the next call tries
+ * again; nvidia_load_failure() has the reason. */
+hipError_t nvidia_load(void);
+
+/* Says which library is the driver, and through which services to log. False if another library is in use already. */
+bool nvidia_configure(const char *library, const struct hipmm_services *services);
+
+static inline bool nvidia_ready(void)
+{
+  return __builtin_expect(atomic_load_explicit(&nvidia_is_loaded, memory_order_acquire), 1) ||
+         nvidia_load() == hipSuccess;
+}
+
+/* ---- context.c ------------------------------------------------------------------------------------------------- */
 
 /* The primary context of a device, which stays alive from then on. */
 CUresult nvidia_primary_context(int device, CUcontext *context_out);

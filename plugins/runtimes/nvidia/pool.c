@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* pool.c: stream-ordered memory and the pools that it comes from. Called by applications. pool_share.c hands pools to
- * other processes, layouts.c vouches for the numbers and structs that are taken as they are. */
+/* pool.c: stream-ordered memory and the pools that it comes from. Called by applications. pool_share.c shares pools
+ * with other processes. layouts.c checks the numbers and structs that are passed on unchanged. */
 #include "nvidia.h"
 
 static CUmemoryPool pool_of(hipMemPool_t pool)

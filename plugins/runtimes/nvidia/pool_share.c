@@ -13,7 +13,7 @@ hipError_t hipMemPoolExportToShareableHandle(void *handle, hipMemPool_t pool, hi
       nvidia_cuda.MemPoolExportToShareableHandle(handle, (CUmemoryPool)pool, (CUmemAllocationHandleType)type, flags));
 }
 
-/* A file descriptor is passed as the pointer itself in CUDA, and so by HIP's programs. */
+/* In CUDA, and so in programs of HIP, the value of the pointer is the file descriptor. */
 hipError_t hipMemPoolImportFromShareableHandle(hipMemPool_t *pool, void *handle, hipMemAllocationHandleType type,
                                                unsigned int flags)
 {

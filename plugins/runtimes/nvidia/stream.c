@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* stream.c: streams. Called by applications. A handle is the driver's own, so streams of CUDA's runtime and of
- * frameworks can be given to every function here, and ours to theirs. */
+/* stream.c: streams. Called by applications. A handle is a handle of the driver, so streams of CUDA's runtime
+ * and of frameworks work with every function here, and streams of this file with theirs. */
 #include "nvidia.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 _Static_assert(hipStreamDefault == CU_STREAM_DEFAULT && hipStreamNonBlocking == CU_STREAM_NON_BLOCKING,
                "HIP and CUDA number these flags alike");
 
-/* The default stream, the legacy stream and the thread's own are numbers, not objects. */
+/* The default stream, the legacy stream and the stream of the thread are numbers, not objects. */
 static bool stream_is_object(hipStream_t stream)
 {
   return stream != NULL && stream != (hipStream_t)CU_STREAM_LEGACY && stream != (hipStream_t)CU_STREAM_PER_THREAD;
@@ -83,7 +83,7 @@ hipError_t hipStreamWaitEvent(hipStream_t stream, hipEvent_t event, unsigned int
   return nvidia_end(result);
 }
 
-/* ---- Questions ------------------------------------------------------------------------------------------------- */
+/* ---- Queries --------------------------------------------------------------------------------------------------- */
 
 hipError_t hipStreamGetFlags(hipStream_t stream, unsigned int *flags)
 {
@@ -107,8 +107,8 @@ hipError_t hipStreamGetPriority(hipStream_t stream, int *priority)
   return nvidia_end(result);
 }
 
-/* Only the current context can be asked for its device, so the stream's is current for a moment. cuStreamGetDevice(),
- * which is newer, ends a capture of the stream. */
+/* Only the device of the current context can be queried, so the context of the stream becomes current for a moment.
+ * cuStreamGetDevice(), which is newer, ends a capture of the stream. */
 static CUresult stream_device_of(CUcontext context, CUdevice *device_out)
 {
   CUresult result = nvidia_cuda.CtxPushCurrent(context);
@@ -134,7 +134,7 @@ hipError_t hipStreamGetDevice(hipStream_t stream, hipDevice_t *device)
   return nvidia_end(result);
 }
 
-/* Unlike a handle, an id never comes again. */
+/* Unlike a handle, an id is never reused. */
 hipError_t hipStreamGetId(hipStream_t stream, unsigned long long *id)
 {
   if (!nvidia_ready()) return nvidia_last_error;
@@ -193,7 +193,7 @@ hipError_t hipLaunchHostFunc(hipStream_t stream, hipHostFn_t function, void *arg
   return nvidia_end(result);
 }
 
-/* A callback takes HIP's error code, so ours stands between. */
+/* A callback gets HIP's error code, so a callback of this file is between the driver and the application's. */
 struct stream_callback {
   hipStreamCallback_t callback;
   void *argument;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* symbols.c: the list of the driver's functions, read by driver.c when it loads the driver. CUDA's names stand for
- * different functions in different versions; the number (major x 1000 + minor x 10) says which one has the signature in
- * driver.h. It is the release that brought it, so that the oldest driver that has it will do. */
+/* symbols.c: the list of the driver's functions, read by driver.c when it loads the driver. One name stands for
+ * different functions in different versions of CUDA. The number (major x 1000 + minor x 10) is the first release with the
+ * signature in driver.h, so the oldest driver that has it is enough. */
 #include "driver.h"
 
 struct nvidia_driver nvidia_cuda;

@@ -16,7 +16,7 @@ static hipMemGenericAllocationHandle_t virtual_handle_back(CUmemGenericAllocatio
 
 /* ---- Properties ------------------------------------------------------------------------------------------------ */
 
-/* HIP 5.3 took over CUDA's layout; before, the flags stood by themselves. */
+/* HIP 5.3 adopted CUDA's layout; before, the flags had fields of their own. */
 static CUmemAllocationProp virtual_properties(const hipMemAllocationProp *given)
 {
   CUmemAllocationProp properties = {
@@ -143,8 +143,8 @@ hipError_t hipMemExportToShareableHandle(void *shareable, hipMemGenericAllocatio
                                                            (CUmemAllocationHandleType)type, flags));
 }
 
-/* CUDA takes a descriptor as the pointer's value, ROCm as an int that it points to. Linux numbers descriptors up to
- * 2^20, unless it is told otherwise, and has no address that low. */
+/* In CUDA the value of the pointer is the descriptor, in ROCm the pointer points to it. By default, Linux has descriptors
+ * up to 2^20, and no address that low. */
 static void *virtual_descriptor(void *shareable, hipMemAllocationHandleType type)
 {
   const uintptr_t limit = 1 << 20;

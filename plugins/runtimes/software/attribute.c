@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* attribute.c: the attributes of the devices. Called by applications, and by properties.c, so that attributes and
- * properties agree. Every attribute that HIP 6.3 has of an AMD device is here; HIP refuses the others, too. */
+ * properties agree. Every attribute that HIP 6.3 has for an AMD device is here; HIP refuses the others, too. */
 #include "internal.h"
 #include <limits.h>
 

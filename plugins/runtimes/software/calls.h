@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* calls.h: the list of every HIP function that the software device exports, and whether it allocates (which decides
- * the code of a failure on schedule that names none). Included by internal.h for the enum and by call.c for the names.
- * A function that is not in this list cannot be counted, and cannot compile either, since it needs its enum value. */
+ * the default code of a failure on schedule). Used by internal.h for the enum, by call_table.c for the names, and by
+ * proc_address.c. A function that is not in this list does not compile, since it needs its enum value. */
 #ifndef HIPMM_PLUGINS_RUNTIMES_SOFTWARE_CALLS_H
 #define HIPMM_PLUGINS_RUNTIMES_SOFTWARE_CALLS_H
 

@@ -2,8 +2,8 @@
 /* copy.c: copies, from the call to their place in a queue. Called by applications. Arguments are checked here, at the
  * call; execute.c checks the memory again when the operation runs. fill.c has the fills.
  *
- * As HIP says of pageable host memory: a copy from it has taken the data when the call returns, and a copy to it is
- * finished when the call returns. Pinned, registered and managed memory are truly asynchronous. */
+ * As in HIP, a copy from pageable host memory has read the data when the call returns, and a copy to pageable memory is
+ * finished when the call returns. Copies of pinned, registered and managed memory are asynchronous. */
 #include "internal.h"
 #include <stdlib.h>
 #include <string.h>
@@ -17,14 +17,15 @@ struct copy_request {
   bool waits;
 };
 
-#define COPY_WITHOUT_KERNEL 1024 /* hipMemcpyDeviceToDeviceNoCU, of HIP 6; every copy is without here */
+#define COPY_WITHOUT_KERNEL 1024 /* hipMemcpyDeviceToDeviceNoCU, of HIP 6; no copy here uses a kernel */
 
 static bool copy_kind_is_valid(int kind)
 {
   return (kind >= hipMemcpyHostToHost && kind <= hipMemcpyDefault) || kind == COPY_WITHOUT_KERNEL;
 }
 
-/* A side that the caller calls the device's must be memory that devices reach. As in HIP, the other side may be any. */
+/* A side that the copy kind calls the device's must be memory that devices reach. As in HIP, the other side may be any
+ * memory. */
 static hipError_t copy_check_kind(const struct software_operation *operation, hipMemcpyKind kind)
 {
   if (software.config.pageable_memory_access) return hipSuccess;
@@ -56,22 +57,35 @@ static hipError_t copy_prepare(struct software_operation *operation, const struc
   return error;
 }
 
-/* As in HIP, a copy with memory of one device alone runs on that device, in its default stream. Mapped memory is
- * reached from the stream's own device, whose access to it counts. */
-static hipError_t copy_choose_queue(const struct software_operation *operation, struct software_queue *queue,
-                                    struct software_queue **runner_out)
+/* The other device whose default stream the copy keeps its order with, because of this side; -1 for none. Memory of
+ * hipMalloc has that order. Mapped memory and memory of pools have it in hipMemcpyPeer alone. NVIDIA's driver (580)
+ * does the same. */
+static int copy_other_device(const struct software_span *span, bool is_peer_copy, const struct software_queue *queue)
 {
-  int to = software_span_device(&operation->to), from = software_span_device(&operation->from);
-  int owner = to < 0 ? from : to;
-  bool is_of_one = owner >= 0 && (from < 0 || from == owner);
-  *runner_out = queue;
-  if (!is_of_one || owner == queue->device || operation->to.is_virtual || operation->from.is_virtual) return hipSuccess;
-  hipError_t error = software_default_queue(owner, runner_out);
-  return error == hipSuccess ? software.devices[owner].fault : error;
+  const struct software_allocation *allocation = span->allocation;
+  bool is_ordered = allocation && (allocation->kind == SOFTWARE_DEVICE_MEMORY || allocation->kind == SOFTWARE_OPENED) &&
+                    !allocation->pool;
+  int device = is_ordered || is_peer_copy ? software_span_device(span) : -1;
+  return device == queue->device ? -1 : device;
 }
 
-/* HIP does not promise to wait for a copy within a device, and other runtimes do not; the stepped scheduler takes them
- * at their word. */
+/* As in HIP, a copy with memory of one device alone runs on that device, in its default stream, and one on a default
+ * stream between two devices keeps its order with the default stream of the other. */
+static hipError_t copy_choose_queue(const struct software_operation *operation, bool is_peer_copy,
+                                    struct software_queue *queue, struct software_queue **runner_out)
+{
+  int to = software_span_device(&operation->to), from = software_span_device(&operation->from);
+  bool is_between = to >= 0 && from >= 0 && to != from;
+  int other = copy_other_device(&operation->from, is_peer_copy, queue);
+  if (other < 0) other = copy_other_device(&operation->to, is_peer_copy, queue);
+  *runner_out = queue;
+  if (other < 0 || (is_between && !queue->is_legacy)) return hipSuccess;
+  hipError_t error = software_default_queue(other, runner_out);
+  return error == hipSuccess ? software.devices[other].fault : error;
+}
+
+/* HIP does not promise to wait for a copy within a device, and other runtimes do not wait. The stepped scheduler does not
+ * wait either. */
 static bool copy_waits(const struct software_operation *operation, const struct copy_request *request)
 {
   if (software_span_is_host(&operation->to)) return true;
@@ -93,7 +107,7 @@ hipError_t software_submit_and_wait(struct software_queue *queue, struct softwar
 
 enum { DEVICE_OF_QUEUE = -1 };
 
-/* Each side is reached by the device that is named for it, or by the queue's. */
+/* Each side is accessed by the device that is named for it, or by the device of the queue. */
 static hipError_t copy_start(const struct copy_request *request, int to_device, int from_device, hipStream_t stream)
 {
   struct software_queue *queue;
@@ -106,7 +120,8 @@ static hipError_t copy_start(const struct copy_request *request, int to_device, 
   struct software_queue *runner;
   error = copy_prepare(operation, request, to_device == DEVICE_OF_QUEUE ? queue->device : to_device,
                        from_device == DEVICE_OF_QUEUE ? queue->device : from_device);
-  if (error == hipSuccess) error = copy_choose_queue(operation, queue, &runner);
+  if (error == hipSuccess)
+    error = copy_choose_queue(operation, request->call == SOFTWARE_hipMemcpyPeer, queue, &runner);
   if (error == hipSuccess) return software_submit_and_wait(queue, runner, operation, copy_waits(operation, request));
   software_operation_free(operation);
   return error;
@@ -135,7 +150,7 @@ hipError_t hipMemcpyWithStream(void *to, const void *from, size_t bytes, hipMemc
 
 /* ---- With the direction in the name ---------------------------------------------------------------------------- */
 
-/* HIP 7 made the host's memory const. */
+/* HIP 7 made the source const. */
 #if HIP_VERSION_MAJOR >= 7
 typedef const void *copy_source;
 #else
@@ -185,7 +200,7 @@ static hipError_t copy_check_peer(const void *pointer, int device)
   return is_bound && allocation->device != device ? hipErrorInvalidValue : hipSuccess;
 }
 
-/* As on NVIDIA's driver, mapped memory needs access for its own device only, whichever is current. */
+/* As on NVIDIA's driver, mapped memory needs access for its own device only, whichever device is current. */
 static hipError_t copy_peer_call(struct copy_request request, int to_device, int from_device, hipStream_t stream)
 {
   hipError_t error = software_begin(request.call);

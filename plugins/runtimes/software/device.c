@@ -1,34 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* device.c: the devices, their names, and which one is current for a thread. Called by applications, and by every file
- * for the current device. Asking for the current device takes no lock. */
+/* device.c: the devices, their names, access among them, and waiting for one. Called by applications. state.c has the
+ * current device, which is read without the lock. */
 #include "internal.h"
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 const char software_device_name[] = "hipmm software device";
 const char software_device_architecture[] = "software";
-
-static _Thread_local int device_current;
-
-int software_current_device(void)
-{
-  return device_current < atomic_load_explicit(&software.n_devices, memory_order_relaxed) ? device_current : 0;
-}
-
-bool software_device_exists(int device)
-{
-  return device >= 0 && device < atomic_load_explicit(&software.n_devices, memory_order_relaxed);
-}
-
-void software_device_fault(int device, enum software_call call, const struct software_span *span, const char *why)
-{
-  struct software_device *faulty = &software.devices[device];
-  faulty->faults++;
-  faulty->fault = hipErrorIllegalAddress;
-  fprintf(stderr, "hipmm software device %d: fault: %s %s %zu bytes at %p: the memory %s\n", device,
-          software_call_name(call), span->is_write ? "writes" : "reads", span->bytes, (void *)span->start, why);
-}
 
 /* ---- Existence ------------------------------------------------------------------------------------------------- */
 
@@ -78,7 +56,7 @@ hipError_t hipSetDevice(int device)
 {
   hipError_t error = software_enter(SOFTWARE_hipSetDevice);
   if (error == hipSuccess && !software_device_exists(device)) error = hipErrorInvalidDevice;
-  if (error == hipSuccess) device_current = device;
+  if (error == hipSuccess) software_set_current_device(device);
   return software_leave(error);
 }
 
@@ -164,20 +142,7 @@ hipError_t hipDeviceSynchronize(void)
   return software_end(error);
 }
 
-/* Also the one way to get a device out of a fault. */
-hipError_t hipDeviceReset(void)
-{
-  hipError_t error = software_begin(SOFTWARE_hipDeviceReset);
-  if (error == hipSuccess) software_reset_device(software_current_device());
-  return software_end(error);
-}
-
 /* ---- Peers ----------------------------------------------------------------------------------------------------- */
-
-bool software_device_reaches(int device, int peer)
-{
-  return device / software.config.peer_group == peer / software.config.peer_group;
-}
 
 hipError_t hipDeviceCanAccessPeer(int *can_access, int device, int peer)
 {
@@ -189,7 +154,7 @@ hipError_t hipDeviceCanAccessPeer(int *can_access, int device, int peer)
   return software_end(error);
 }
 
-/* For fills, which stand for all work of kernels. Copies of hipMalloc's memory go without. */
+/* For fills, which stand for all work of kernels. Copies of memory of hipMalloc need no peer access. */
 static hipError_t device_set_peer(int device, int peer, bool enabled)
 {
   if (!software_device_exists(peer) || peer == device) return hipErrorInvalidDevice;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* environment.c: options written as text, "devices=2,memory=16GiB", read by an option table. For a program that calls the
- * software device without hipmm, or before hipmm configures it; hipmm's core reads the same text itself, and its
- * messages say more. Called by software.c. */
+/* environment.c: reads options written as text, "devices=2,memory=16GiB", by an option table. For a program that calls the
+ * software device without hipmm, or before hipmm configures it. The core of hipmm reads the same text itself, with better
+ * messages. Called by options.c. */
 #include "../../../core/base/units.h"
 #include "internal.h"
 #include <errno.h>

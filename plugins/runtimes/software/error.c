@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* error.c: names and meanings of HIP's error codes. Called by applications, and by the configuration, which takes a
- * code by its name. Never fails: an unknown code has a name too. */
+/* error.c: names and meanings of HIP's error codes. Called by call.c, and by options.c, which reads a code by its name.
+ * An unknown code has a name, too. */
 #include "internal.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -117,16 +117,14 @@ bool software_error_parse(const char *text, hipError_t *error_out)
   return true;
 }
 
-const char *hipGetErrorName(hipError_t error)
+const char *software_error_name(hipError_t code)
 {
-  software_enter(SOFTWARE_hipGetErrorName);
-  const struct error_row *row = error_find(error);
+  const struct error_row *row = error_find(code);
   return row ? row->name : "hipErrorUnknown";
 }
 
-const char *hipGetErrorString(hipError_t error)
+const char *software_error_text(hipError_t code)
 {
-  software_enter(SOFTWARE_hipGetErrorString);
-  const struct error_row *row = error_find(error);
+  const struct error_row *row = error_find(code);
   return row ? row->text : "unknown error";
 }

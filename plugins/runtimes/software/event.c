@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* event.c: events. Called by applications. An event names the marker of its last record; whoever waits for it or asks
- * for it takes that marker, so recording again, or destroying the event, does not disturb them. */
+/* event.c: events. Called by applications. An event has the marker of its last record. A wait holds a reference to that
+ * marker, so a new record, or the end of the event, does not disturb the wait. */
 #include "internal.h"
 
 #define EVENT_DISABLE_SYSTEM_FENCE 0x20000000U /* hipEventDisableSystemFence, of HIP 5.4 */
@@ -21,7 +21,7 @@ static hipError_t event_create(int device, unsigned flags, hipEvent_t *event_out
   unsigned chosen = flags & release;
   if (!event_out || (flags & ~known) || (chosen & (chosen - 1))) return hipErrorInvalidValue;
   if ((flags & hipEventInterprocess) && !(flags & hipEventDisableTiming)) return hipErrorInvalidValue;
-  struct software_event *event = software_handle_take(&events);
+  struct software_event *event = software_handle_allocate(&events);
   if (!event) return hipErrorOutOfMemory;
   event->device = device;
   event->flags = flags;
@@ -46,7 +46,7 @@ hipError_t hipEventCreateWithFlags(hipEvent_t *event, unsigned flags)
 static void event_destroy(struct software_event *event)
 {
   software_marker_unreference(event->marker);
-  software_handle_give(&events, event);
+  software_handle_free(&events, event);
 }
 
 hipError_t hipEventDestroy(hipEvent_t event)
@@ -151,7 +151,7 @@ static hipError_t event_query(hipEvent_t handle)
   if (event->marker && !event->marker->done) {
     struct software_marker *marker = software_marker_reference(event->marker);
     int device = event->device;
-    software_stepped_poll(); /* lets go of the lock */
+    software_stepped_poll(); /* releases the lock meanwhile */
     bool done = marker->done;
     software_marker_unreference(marker);
     error = software.devices[device].fault;

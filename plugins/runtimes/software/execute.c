@@ -1,42 +1,34 @@
 /* SPDX-License-Identifier: MIT */
-/* execute.c: what each operation does when its turn has come. Called by queue.c alone. It checks memory again, since
- * the application may have freed it after the call: that is the fault by which a wrong reuse is caught. */
+/* execute.c: what each operation does when its queue comes to it. Called by queue.c alone. The memory is checked again,
+ * since the application may have freed it after the call: a wrong reuse of memory is found in this way, and is a fault.
+ *
+ * Where the application cannot touch device memory, this process cannot either: copies and fills go by way of the files
+ * that hold the memory. That is slower, and for programs that will run on a GPU. */
 #include "internal.h"
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-static bool execute_enter(struct software_operation *operation, const struct software_span *span, int device)
+/* Stores that an operation of `device` touched memory that it must not touch, and reports it on stderr. */
+static void execute_fault(int device, enum software_call call, const struct software_span *span, const char *why)
 {
-  const char *why = software_span_enter(span, operation->sequence);
-  if (why) software_device_fault(device, operation->call, span, why);
+  struct software_device *faulty = &software.devices[device];
+  faulty->faults++;
+  faulty->fault = hipErrorIllegalAddress;
+  fprintf(stderr, "hipmm software device %d: fault: %s %s %zu bytes at %p: the memory %s\n", device,
+          software_call_name(call), span->is_write ? "writes" : "reads", span->bytes, (void *)span->start, why);
+}
+
+static bool execute_pin(struct software_operation *operation, const struct software_span *span, int device)
+{
+  const char *why = software_span_pin(span, operation->sequence);
+  if (why) execute_fault(device, operation->call, span, why);
   return !why;
 }
 
-static void execute_closed(const struct software_operation *operation, const char *why, int device)
-{
-  if (why) software_device_fault(device, operation->call, &operation->to, why);
-}
-
-static void execute_copy(struct software_operation *operation, int device)
-{
-  bool is_staged = operation->staged;
-  if (!execute_enter(operation, &operation->to, device)) return;
-  if (!is_staged && !execute_enter(operation, &operation->from, device)) {
-    software_span_exit(&operation->to);
-    return;
-  }
-  if (software.config.closed) {
-    execute_closed(operation, software_closed_copy(operation), device);
-  } else {
-    pthread_mutex_unlock(&software.lock);
-    memmove(operation->to.start, is_staged ? operation->staged : operation->from.start, operation->to.bytes);
-    pthread_mutex_lock(&software.lock);
-  }
-  software_span_exit(&operation->to);
-  if (!is_staged) software_span_exit(&operation->from);
-}
-
 /* Fills in doubling copies, since the start need not be aligned to the value. */
-void software_fill(char *start, size_t bytes, uint32_t value, size_t value_bytes)
+static void execute_fill_bytes(char *start, size_t bytes, uint32_t value, size_t value_bytes)
 {
   if (value_bytes == 1) {
     memset(start, (int)value, bytes);
@@ -50,17 +42,96 @@ void software_fill(char *start, size_t bytes, uint32_t value, size_t value_bytes
   }
 }
 
-static void execute_fill(struct software_operation *operation, int device)
+/* ---- By way of files ------------------------------------------------------------------------------------------- */
+
+#define EXECUTE_CHUNK_BYTES ((size_t)1 << 20)
+
+static const char execute_no_memory[] = "cannot be reached: out of host memory";
+
+/* Between memory and a buffer. Memory in no file of a device is memory of the host, and is accessed directly. Returns
+ * why it failed, or NULL. */
+static const char *execute_transfer(char *memory, char *buffer, size_t bytes, bool is_write)
 {
-  if (!execute_enter(operation, &operation->to, device)) return;
-  if (software.config.closed) {
-    execute_closed(operation, software_closed_fill(operation), device);
+  while (bytes > 0) {
+    struct software_file_range range;
+    uintptr_t at = (uintptr_t)memory;
+    if (!software_heap_locate(at, &range) && !software_virtual_locate(at, &range)) {
+      memmove(is_write ? memory : buffer, is_write ? buffer : memory, bytes);
+      return NULL;
+    }
+    size_t count = bytes < range.bytes ? bytes : range.bytes;
+    ssize_t done = is_write ? pwrite(range.fd, buffer, count, (off_t)range.offset)
+                            : pread(range.fd, buffer, count, (off_t)range.offset);
+    if (done <= 0) return execute_no_memory;
+    memory += done;
+    buffer += done;
+    bytes -= (size_t)done;
+  }
+  return NULL;
+}
+
+static const char *execute_copy_by_file(const struct software_operation *operation)
+{
+  size_t bytes = operation->to.bytes;
+  if (operation->staged) return execute_transfer(operation->to.start, operation->staged, bytes, true);
+  char *buffer = malloc(bytes); /* of the whole: the two may overlap */
+  if (!buffer) return execute_no_memory;
+  const char *why = execute_transfer(operation->from.start, buffer, bytes, false);
+  if (!why) why = execute_transfer(operation->to.start, buffer, bytes, true);
+  free(buffer);
+  return why;
+}
+
+static const char *execute_fill_by_file(const struct software_operation *operation)
+{
+  size_t bytes = operation->to.bytes, chunk = bytes < EXECUTE_CHUNK_BYTES ? bytes : EXECUTE_CHUNK_BYTES;
+  char *buffer = malloc(chunk);
+  if (!buffer) return execute_no_memory;
+  execute_fill_bytes(buffer, chunk, operation->value, operation->value_bytes);
+  const char *why = NULL;
+  for (size_t done = 0; done < bytes && !why; done += chunk)
+    why = execute_transfer(operation->to.start + done, buffer, bytes - done < chunk ? bytes - done : chunk, true);
+  free(buffer);
+  return why;
+}
+
+/* ---- Operations ------------------------------------------------------------------------------------------------ */
+
+static void execute_report(const struct software_operation *operation, const char *why, int device)
+{
+  if (why) execute_fault(device, operation->call, &operation->to, why);
+}
+
+static void execute_copy(struct software_operation *operation, int device)
+{
+  bool is_staged = operation->staged;
+  if (!execute_pin(operation, &operation->to, device)) return;
+  if (!is_staged && !execute_pin(operation, &operation->from, device)) {
+    software_span_unpin(&operation->to);
+    return;
+  }
+  if (software.config.no_host_access) {
+    execute_report(operation, execute_copy_by_file(operation), device);
   } else {
     pthread_mutex_unlock(&software.lock);
-    software_fill(operation->to.start, operation->to.bytes, operation->value, operation->value_bytes);
+    memmove(operation->to.start, is_staged ? operation->staged : operation->from.start, operation->to.bytes);
     pthread_mutex_lock(&software.lock);
   }
-  software_span_exit(&operation->to);
+  software_span_unpin(&operation->to);
+  if (!is_staged) software_span_unpin(&operation->from);
+}
+
+static void execute_fill(struct software_operation *operation, int device)
+{
+  if (!execute_pin(operation, &operation->to, device)) return;
+  if (software.config.no_host_access) {
+    execute_report(operation, execute_fill_by_file(operation), device);
+  } else {
+    pthread_mutex_unlock(&software.lock);
+    execute_fill_bytes(operation->to.start, operation->to.bytes, operation->value, operation->value_bytes);
+    pthread_mutex_lock(&software.lock);
+  }
+  software_span_unpin(&operation->to);
 }
 
 static void execute_host(struct software_operation *operation, int device)
@@ -85,10 +156,10 @@ void software_operation_execute(struct software_operation *operation, int device
   case SOFTWARE_HOST: execute_host(operation, device); break;
   case SOFTWARE_RECORD: software_marker_finish(operation->marker); break;
   case SOFTWARE_WAIT: break;
-  case SOFTWARE_BIRTH: operation->allocation->born = true; break;
-  case SOFTWARE_DEATH: software_pool_bury(operation); break;
-  case SOFTWARE_TOUCH:
-    if (execute_enter(operation, &operation->to, device)) software_span_exit(&operation->to);
+  case SOFTWARE_ALLOC_VISIBLE: operation->allocation->is_visible = true; break;
+  case SOFTWARE_FREE_VISIBLE: software_pool_free_visible(operation); break;
+  case SOFTWARE_PREFETCH:
+    if (execute_pin(operation, &operation->to, device)) software_span_unpin(&operation->to);
     break;
   }
 }

@@ -11,8 +11,8 @@ struct fill_request {
   bool waits;
 };
 
-/* A fill is the device's own work, which reaches another device's memory only where that was allowed. (Copies go all
- * the same, by staging; mappings have their access checked with the span.) */
+/* A fill is work of the device itself, which accesses memory of another device only where that was allowed. Copies need
+ * no access, since they can be staged. Access to mappings is checked with the span. */
 static bool fill_reaches(const struct software_span *span, int device)
 {
   const struct software_allocation *allocation = span->allocation;
@@ -21,12 +21,12 @@ static bool fill_reaches(const struct software_span *span, int device)
   return !allocation->pool || software_pool_allows(allocation->pool, device);
 }
 
-/* HIP does not promise to wait for a fill of device memory, and other runtimes do not; the stepped scheduler takes them
- * at their word. */
+/* HIP does not promise to wait for a fill of device memory, and other runtimes do not wait. The stepped scheduler does not
+ * wait either. */
 static bool fill_waits(const struct software_span *span, const struct fill_request *request)
 {
-  bool is_lax = software.config.scheduler == SOFTWARE_STEPPED && software_span_device(span) >= 0;
-  return request->waits && !is_lax;
+  bool is_asynchronous = software.config.scheduler == SOFTWARE_STEPPED && software_span_device(span) >= 0;
+  return request->waits && !is_asynchronous;
 }
 
 static hipError_t fill_start(const struct fill_request *request, hipStream_t stream)

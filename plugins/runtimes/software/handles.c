@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* handles.c: the objects that the application holds handles to: streams, events, pools, physical memory. Called by the
- * files of those. A handle is the object's address; objects are never given back to the heap, so that any value can be
- * asked for whether it is a live handle, and the object freed last is the next one taken, as happens with drivers. */
+ * files of those. A handle is the address of its object. Objects are never freed, so any value can be checked for being a
+ * live handle. The object freed last is allocated next, as in drivers. */
 #include "internal.h"
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static bool handles_grow(struct software_handles *handles)
   return true;
 }
 
-void *software_handle_take(struct software_handles *handles)
+void *software_handle_allocate(struct software_handles *handles)
 {
   if (!handles->free_list && !handles_grow(handles)) return NULL;
   struct software_handle *object = handles->free_list;
@@ -39,7 +39,7 @@ void *software_handle_take(struct software_handles *handles)
   return object;
 }
 
-void software_handle_give(struct software_handles *handles, void *object)
+void software_handle_free(struct software_handles *handles, void *object)
 {
   struct software_handle *handle = object;
   handle->live = false;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* heap.c: the memory itself. A heap is a sparse memfd, of which arenas are mapped, address space only; a page is
- * committed when it is first touched. Blocks are cut from arenas, best fit, with neighbours merged; the pages of a
- * freed block go back to the system. Called by the allocation table, pools and virtual memory.
+/* heap.c: the memory itself. A heap is a sparse memfd, and arenas are mapped ranges of it. An arena takes address space
+ * only; a page is committed when it is first touched. Blocks are cut from arenas by best fit, free neighbours are merged,
+ * and the pages of a freed block are returned to the system. Called by the allocation table, pools and virtual memory.
  *
- * A device's capacity is a count of bytes, independent of where blocks lie: when no hole fits, another arena is mapped,
- * so that fragmentation never makes a device run out, as on a GPU that maps pages behind addresses. A heap never
- * hands out an offset of its file twice as physical memory, and never waits. */
+ * The capacity of a device is a count of bytes, and does not depend on where blocks lie: when no hole fits, another arena
+ * is mapped. So a device never runs out of memory through fragmentation, like a GPU that maps pages behind addresses. A
+ * heap never uses an offset of its file twice as physical memory, and never waits. */
 #include "internal.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -60,7 +60,7 @@ int software_file_create(void)
 {
   int fd = memfd_create(HEAP_FILE_NAME, MFD_CLOEXEC);
   if (fd < 0 || fd > STDERR_FILENO) return fd;
-  /* The process runs without its standard files: their numbers must stay free, and 0 means "none yet" here. */
+  /* The process runs without its standard files. Their numbers must stay free, and 0 means "no file" here. */
   int moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   close(fd);
   return moved;
@@ -95,7 +95,7 @@ bool software_heap_extend(struct software_heap *heap, size_t bytes, uint64_t *of
 
 void software_heap_discard(struct software_heap *heap, uint64_t offset, size_t bytes)
 {
-  /* Where it fails the pages stay committed, which costs memory but is no error of the caller's. */
+  /* If it fails the pages stay committed, which costs memory and is no error of the caller. */
   (void)!fallocate(heap->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes);
 }
 
@@ -119,7 +119,7 @@ static struct software_block *heap_grow(struct software_heap *heap, size_t bytes
   struct software_arena *arena = calloc(1, sizeof *arena);
   struct software_block *block = calloc(1, sizeof *block);
   if (!arena || !block || !software_heap_extend(heap, bytes, &arena->offset)) goto free_arena;
-  int protection = software.config.closed && heap->device >= 0 ? PROT_NONE : PROT_READ | PROT_WRITE;
+  int protection = software.config.no_host_access && heap->device >= 0 ? PROT_NONE : PROT_READ | PROT_WRITE;
   void *start = mmap(NULL, bytes, protection, MAP_SHARED | MAP_NORESERVE, heap->fd, (off_t)arena->offset);
   if (start == MAP_FAILED) goto free_arena;
   arena->heap = heap;
@@ -138,12 +138,12 @@ free_arena:
   return NULL;
 }
 
-bool software_heap_locate(uintptr_t address, struct software_place *place_out)
+bool software_heap_locate(uintptr_t address, struct software_file_range *range_out)
 {
   const struct software_arena *arena = (struct software_arena *)address_tree_holding(software.arenas, address);
   if (!arena || arena->heap->device < 0) return false;
   size_t before = address - arena->by_address.major;
-  *place_out = (struct software_place){arena->heap->fd, arena->offset + before, arena->by_address.minor - before};
+  *range_out = (struct software_file_range){arena->heap->fd, arena->offset + before, arena->by_address.minor - before};
   return true;
 }
 
@@ -159,7 +159,7 @@ static void heap_drop_arena(struct software_heap *heap, struct software_arena *a
 }
 
 /* The smallest free block of at least `bytes`, from a new arena if there is none. */
-static struct software_block *heap_fit(struct software_heap *heap, size_t bytes)
+static struct software_block *heap_find_free(struct software_heap *heap, size_t bytes)
 {
   struct address_tree_node *node = address_tree_at_least(heap->free_by_size, bytes, 0);
   if (node) return heap_block_of(node);
@@ -167,11 +167,11 @@ static struct software_block *heap_fit(struct software_heap *heap, size_t bytes)
   return block ? block : heap_grow(heap, bytes);
 }
 
-struct software_block *software_heap_take(struct software_heap *heap, size_t bytes)
+struct software_block *software_heap_allocate(struct software_heap *heap, size_t bytes)
 {
   bytes = software_align_up(bytes, SOFTWARE_PAGE_BYTES);
   if (bytes == 0 || !software_charge(heap->device, bytes)) return NULL;
-  struct software_block *block = heap_fit(heap, bytes);
+  struct software_block *block = heap_find_free(heap, bytes);
   if (!block) goto uncharge;
   size_t rest_bytes = block->by_address.minor - bytes;
   if (rest_bytes > 0) {
@@ -193,13 +193,13 @@ uncharge:
 }
 
 /* Merges `next` into `block`, both free and out of the trees. */
-static void heap_absorb(struct software_block *block, struct software_block *next)
+static void heap_merge(struct software_block *block, struct software_block *next)
 {
   block->by_address.minor += next->by_address.minor;
   free(next);
 }
 
-void software_heap_give(struct software_heap *heap, struct software_block *block)
+void software_heap_free(struct software_heap *heap, struct software_block *block)
 {
   size_t bytes = block->by_address.minor;
   software_uncharge(heap->device, bytes);
@@ -211,12 +211,12 @@ void software_heap_give(struct software_heap *heap, struct software_block *block
       (struct software_block *)address_tree_at_least(heap->free_by_address, block->by_address.major + bytes, 0);
   if (after && after->arena == block->arena && after->by_address.major == block->by_address.major + bytes) {
     heap_remove(heap, after);
-    heap_absorb(block, after);
+    heap_merge(block, after);
   }
   if (before && before->arena == block->arena &&
       before->by_address.major + before->by_address.minor == block->by_address.major) {
     heap_remove(heap, before);
-    heap_absorb(before, block);
+    heap_merge(before, block);
     block = before;
   }
   if (block->by_address.minor == block->arena->by_address.minor && block->by_address.minor > ARENA_BYTES) {

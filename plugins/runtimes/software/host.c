@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* host.c: memory that the host and all devices share: pinned, registered, managed. Called by applications. It is
- * charged to the host's capacity and to no device's, since managed memory may be larger than any device. advice.c has
- * what is said of managed memory. */
+ * charged to the capacity of the host and not of a device, since managed memory may be larger than any device. advice.c
+ * has the advice for managed memory. */
 #include "internal.h"
 #include <string.h>
 
-/* Gives back what managed pools keep in reserve; false if there was nothing. */
+/* Frees what managed pools hold in reserve; false if there was nothing. */
 static bool host_drain_pools(void)
 {
   bool has_drained = false;
@@ -101,7 +101,7 @@ static hipError_t host_register(int device, void *pointer, size_t bytes, unsigne
   software_span_close(&span);
   if (!is_host) return hipErrorInvalidValue;
   struct software_allocation *allocation;
-  error = software_allocation_enter(SOFTWARE_REGISTERED, device, pointer, bytes, &allocation);
+  error = software_allocation_add(SOFTWARE_REGISTERED, device, pointer, bytes, &allocation);
   if (error == hipSuccess) allocation->flags = flags;
   return error;
 }

@@ -1,11 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /* internal.h: what the files of the software device share: its objects, its one lock, and the functions of each file
- * under that file's name.
+ * under the name of that file.
  *
- * One mutex guards every object. It is never held while data is copied, while a host function runs, or while waiting.
- * A HIP function is bracketed by software_begin (counts, fails on schedule, takes the lock) and software_end (gives
- * the lock back, keeps the thread's last error); no file calls another's exported HIP function, which would count
- * twice. Unless they say otherwise, the functions below expect the lock held. */
+ * The layers, from top to bottom. A file calls files below it, and files of its own line that stand to its right:
+ *
+ *   software proc_address                                        the plugin; functions by name
+ *   configure                                                    a new configuration, reset
+ *   advice fill copy event ipc host pool_api pool_attribute      the HIP API: each file has the functions of one
+ *     pool_share settings properties attribute device              subject, and checks their arguments
+ *   memory virtual physical stream
+ *   pool_order                                                   allocation from pools in the order of streams
+ *   submit                                                       handing over operations, and waiting for them
+ *   scheduler_threads scheduler_stepped                          when a queue runs, and in which thread
+ *   queue                                                        which operation may run
+ *   execute                                                      what an operation does
+ *   pool operation span                                          what an operation works on
+ *   mapping allocation advice_ranges handles heap                memory and tables
+ *   call                                                         the start and end of each HIP function
+ *   options environment error call_table                         options; names, counts and failures of calls
+ *   state                                                        the state, and the current device
+ *
+ * One mutex guards every object. It is not held while data is copied, while a host function runs, or during a wait.
+ * A HIP function is bracketed by software_begin (counts, fails on schedule, locks the mutex) and software_end (unlocks
+ * the mutex, stores the error of the thread). No file calls an exported HIP function, since that would count twice.
+ * Unless the comment says otherwise, the functions below expect the lock held. */
 #ifndef HIPMM_PLUGINS_RUNTIMES_SOFTWARE_INTERNAL_H
 #define HIPMM_PLUGINS_RUNTIMES_SOFTWARE_INTERNAL_H
 
@@ -34,8 +52,8 @@ struct software_config {
   enum software_scheduler scheduler;
   uint64_t seed;
   bool virtual_memory, memory_pools, managed_memory, pageable_memory_access;
-  bool closed;              /* the host cannot touch device memory */
-  int peer_group;           /* so many devices, one after the other, reach each other's memory */
+  bool no_host_access;      /* the host cannot touch device memory */
+  int peer_group;           /* the number of consecutive devices that can access each other's memory */
   size_t granularity_bytes; /* of virtual memory; a power of two, a page or more */
 };
 
@@ -59,7 +77,7 @@ HIPMM_EXPORT hipError_t hipGetDevicePropertiesR0600(void *properties, int device
 
 /* ---- Objects --------------------------------------------------------------------------------------------------- */
 
-/* The head of every object that the application holds a handle to (see handles.c). */
+/* The first field of every object that the application has a handle of (see handles.c). */
 struct software_handle {
   struct software_handle *next_free;
   bool live;
@@ -77,49 +95,51 @@ enum software_memory_kind {
   SOFTWARE_POOLED, /* of a stream-ordered pool */
   SOFTWARE_MANAGED,
   SOFTWARE_PINNED,     /* hipHostMalloc */
-  SOFTWARE_REGISTERED, /* hipHostRegister: the application's own memory */
-  SOFTWARE_OPENED      /* another process's memory */
+  SOFTWARE_REGISTERED, /* hipHostRegister: memory of the application itself */
+  SOFTWARE_OPENED      /* memory of another process */
 };
 
-/* A live block that operations may touch. In the table while the application may use it; operations hold references,
- * so that one that executes too late still finds out what became of it. */
+/* A live block that operations may touch. It is in the table while the application may use it. Operations hold
+ * references, so that an operation that executes too late finds that the block was freed. */
 struct software_allocation {
   struct address_tree_node by_address; /* major: start; minor: bytes as requested */
   enum software_memory_kind kind;
   int device;
-  uint32_t id;    /* no other allocation's, as long as it does not wrap round */
+  uint32_t id;    /* unique until it wraps around */
   unsigned flags; /* as given at allocation */
   unsigned references;
-  unsigned busy; /* operations that touch it right now */
-  bool closing;  /* a free waits for the device: no new operation may name it */
-  bool born;     /* its stream-ordered allocation has executed; true at once for other kinds */
+  unsigned busy;   /* operations that touch it now */
+  bool closing;    /* a free waits for the device: no new operation may name it */
+  bool is_visible; /* its stream-ordered allocation has executed; true at once for other kinds */
+  bool is_managed; /* MANAGED, and POOLED of a pool of managed memory */
   bool freed;
   struct software_block *block;
   struct software_pool_block *pool_block; /* POOLED */
   struct software_pool *pool;             /* POOLED, and OPENED through a pool */
-  struct software_advice *advice;         /* of managed memory; NULL for none (see advice.c) */
+  struct software_advice *advice;         /* of managed memory; NULL for none (see advice_ranges.c) */
   size_t mapped_bytes;                    /* OPENED: what to unmap */
 };
 
-/* A stretch of memory that an operation reads or writes. */
+/* A range of memory that an operation reads or writes. */
 struct software_span {
   char *start;
   size_t bytes;
   bool is_write;
-  bool is_virtual;                        /* in mappings of virtual memory */
-  int device;                             /* whose access decides */
-  struct software_allocation *allocation; /* a reference; NULL for virtual and for the application's own memory */
+  bool is_virtual; /* in mappings of virtual memory */
+  int device;      /* whose access decides */
+  struct software_allocation
+      *allocation; /* a reference; NULL for virtual memory and memory of the application itself */
 };
 
 enum software_operation_kind {
   SOFTWARE_COPY,
   SOFTWARE_FILL,
   SOFTWARE_HOST,
-  SOFTWARE_RECORD, /* completes a marker */
-  SOFTWARE_WAIT,   /* runnable when its marker is done */
-  SOFTWARE_BIRTH,  /* of a stream-ordered allocation */
-  SOFTWARE_DEATH,  /* of a stream-ordered allocation; completes a marker */
-  SOFTWARE_TOUCH   /* a prefetch: checks its span only */
+  SOFTWARE_RECORD,        /* completes a marker */
+  SOFTWARE_WAIT,          /* runnable when its marker is done */
+  SOFTWARE_ALLOC_VISIBLE, /* a stream-ordered allocation takes effect */
+  SOFTWARE_FREE_VISIBLE,  /* a stream-ordered free takes effect; completes a marker */
+  SOFTWARE_PREFETCH       /* checks its span only */
 };
 
 struct software_operation {
@@ -128,7 +148,7 @@ struct software_operation {
   enum software_call call;
   uint64_t sequence; /* of submission, over all devices */
   struct software_span to, from;
-  void *staged;                /* COPY: the source's data, taken at the call; from is unused then */
+  void *staged;                /* COPY: the data of the source, copied at the call; from is unused then */
   uint32_t value, value_bytes; /* FILL */
   hipHostFn_t function;        /* HOST */
   hipStreamCallback_t callback;
@@ -138,8 +158,8 @@ struct software_operation {
   struct software_allocation *allocation;
 };
 
-/* A line of operations that execute in order. Outlives the stream handle until it is empty; then it is kept, with its
- * thread, for the next stream. Never given back to the heap, so a late look at it is safe. */
+/* Operations that execute in order. A queue outlives the handle of its stream until it is empty; then it is kept, with
+ * its thread, for the next stream. Its memory is never freed, so it can always be read. */
 struct software_queue {
   struct software_queue *next_active, *previous_active; /* of those with operations */
   struct software_queue *next_idle;                     /* of those without a stream */
@@ -171,7 +191,7 @@ struct software_event {
 
 /* A memfd, and the parts of it that are mapped and cut into blocks (see heap.c). */
 struct software_heap {
-  int device; /* whose capacity it is charged to; -1: the host's */
+  int device; /* to whose capacity it is charged; -1: to that of the host */
   int fd;     /* 0 until first used */
   uint64_t file_end, file_bytes;
   struct address_tree_node *free_by_size, *free_by_address;
@@ -199,257 +219,52 @@ struct software_device {
 
 struct software_state {
   pthread_mutex_t lock;
-  pthread_cond_t progress; /* an operation has finished, or a pin was let go */
+  pthread_cond_t progress; /* an operation has finished, or memory was unpinned */
   struct software_config config;
-  atomic_int n_devices; /* config.devices, for readers without the lock */
-  uint64_t sequence;    /* of the operation submitted last */
-  uint64_t pending;     /* operations not finished */
+  atomic_int n_devices;         /* config.devices, for readers without the lock */
+  atomic_bool is_misconfigured; /* HIPMM_SOFTWARE is not valid, and no other configuration was requested */
+  uint64_t random;              /* state of the random numbers of the stepped scheduler */
+  uint64_t sequence;            /* of the operation submitted last */
+  uint64_t pending;             /* operations not finished */
   uint32_t last_allocation_id;
   struct software_queue *active;
   struct software_device devices[SOFTWARE_MAX_DEVICES];
   struct software_heap host_heap; /* of pinned and managed memory */
   size_t host_used_bytes;
-  struct address_tree_node *allocations, *arenas;
+  struct address_tree_node *allocations, *arenas, *reservations, *mappings; /* by address */
 };
 
 extern struct software_state software;
 
-/* ---- call.c: counting, failing on schedule, the thread's last error -------------------------------------------- */
+/* ---- state.c --------------------------------------------------------------------------------------------------- */
 
-/* Every HIP function begins with one of these and ends with its partner. enter and leave take no lock. begin takes the
- * lock even when it fails. After fork() the child gets hipErrorNotInitialized from everything. */
-hipError_t software_enter(enum software_call call);
-hipError_t software_leave(hipError_t error);
-hipError_t software_begin(enum software_call call);
-hipError_t software_end(hipError_t error);
-
-/* What begin does once; for those who do not begin. Takes no lock. */
-void software_prepare(void);
-/* begin, and the current device; fails with the device's sticky fault. */
-hipError_t software_begin_on_device(enum software_call call, int *device_out);
-
-const char *software_call_name(enum software_call call);
-hipError_t software_last_error(bool clear);
-
-/* ---- handles.c: objects behind handles ------------------------------------------------------------------------- */
-
-struct software_handles {
-  size_t object_bytes;
-  unsigned n_chunks;
-  void *chunks[26];
-  struct software_handle *free_list;
-};
-
-/* A zeroed object; NULL when there is no memory. Last given, first taken. */
-void *software_handle_take(struct software_handles *handles);
-void software_handle_give(struct software_handles *handles, void *object);
-/* Whether `pointer`, which may be anything, is a live object. Looks at none but our own memory. */
-bool software_handle_is_live(const struct software_handles *handles, const void *pointer);
-/* The live object after `object` in memory; the first for NULL. */
-void *software_handle_next(const struct software_handles *handles, const void *object);
-
-/* ---- error.c --------------------------------------------------------------------------------------------------- */
-
-/* A code by its name or as a decimal number; false if it is neither. Needs no lock. */
-bool software_error_parse(const char *text, hipError_t *error_out);
-
-/* ---- device.c -------------------------------------------------------------------------------------------------- */
-
+extern const struct software_config software_defaults;
+/* Puts a configuration into force. No memory may be allocated. */
+void software_state_configure(const struct software_config *config);
+/* Faults, access to peers, flags and limits of a device as at the start. */
+void software_state_reset_device(int device);
 int software_current_device(void); /* of the calling thread; needs no lock */
-bool software_device_exists(int device);
-extern const char software_device_name[], software_device_architecture[];
-void software_device_uuid(int device, unsigned char uuid_out[16]); /* needs no lock */
+void software_set_current_device(int device);
+bool software_device_exists(int device); /* needs no lock */
 /* Whether `device` can be given access to the memory of `peer`; both exist. */
 bool software_device_reaches(int device, int peer);
-/* Remembers that an operation of `device` touched what it must not, and says so on stderr. */
-void software_device_fault(int device, enum software_call call, const struct software_span *span, const char *why);
 
-/* ---- attribute.c, settings.c ----------------------------------------------------------------------------------- */
+/* ---- call_table.c: needs no lock ------------------------------------------------------------------------------- */
 
-/* Any attribute by its number; hipErrorInvalidValue for one that the device does not have. */
-hipError_t software_attribute(int attribute, int device, int *value_out);
-void software_settings_reset(int device);
+const char *software_call_name(enum software_call call);
+void software_call_count(enum software_call call);
+/* The failure that is scheduled for this call of the function; hipSuccess for none. */
+hipError_t software_call_failure(enum software_call call);
+/* The lock of the table, for a fork. */
+void software_call_table_lock(void);
+void software_call_table_unlock(void);
 
-/* ---- heap.c: memory -------------------------------------------------------------------------------------------- */
+/* ---- error.c: needs no lock ------------------------------------------------------------------------------------ */
 
-/* Charges a device's capacity, or the host's for -1; false if that much is not left. */
-bool software_charge(int device, size_t bytes);
-void software_uncharge(int device, size_t bytes);
-/* A charged block of at least `bytes`, page-aligned; NULL when capacity or the host's memory is exhausted. */
-struct software_block *software_heap_take(struct software_heap *heap, size_t bytes);
-void software_heap_give(struct software_heap *heap, struct software_block *block);
-/* Unmaps everything. No block may be taken. */
-void software_heap_close(struct software_heap *heap);
-/* Fresh file space, not charged; false if there is none. And its return to the system. */
-bool software_heap_extend(struct software_heap *heap, size_t bytes, uint64_t *offset_out);
-void software_heap_discard(struct software_heap *heap, uint64_t offset, size_t bytes);
-uint64_t software_block_offset(const struct software_block *block);
-size_t software_block_bytes(const struct software_block *block);
-/* A new memfd of ours, or -1. And whether `fd` is one. */
-int software_file_create(void);
-bool software_file_is_ours(int fd);
-size_t software_align_up(size_t bytes, size_t alignment); /* 0 on overflow */
-
-/* ---- allocation.c: the table of live memory, and spans --------------------------------------------------------- */
-
-/* A new entry over `block`, which is taken from `heap` here, with one reference: the table's. */
-hipError_t software_allocation_create(enum software_memory_kind kind, int device, size_t bytes,
-                                      struct software_allocation **allocation_out);
-/* An entry over memory that the caller has. */
-hipError_t software_allocation_enter(enum software_memory_kind kind, int device, void *start, size_t bytes,
-                                     struct software_allocation **allocation_out);
-/* The entry that holds `pointer`, or that starts there; NULL for none or one being freed. */
-struct software_allocation *software_allocation_holding(const void *pointer);
-struct software_allocation *software_allocation_at(const void *pointer);
-/* Strikes it out of the table: nobody can name it any more. Its memory and the table's reference stay. */
-void software_allocation_close(struct software_allocation *allocation);
-/* From here on, to touch it is a fault. Waits for those who touch it now. Drops the table's reference. */
-void software_allocation_end(struct software_allocation *allocation);
-void software_allocation_unreference(struct software_allocation *allocation);
-/* Undoes close. */
-void software_allocation_reopen(struct software_allocation *allocation);
-/* close, end, and its block back to the heap: all for memory that no pool has. */
-void software_allocation_destroy(struct software_allocation *allocation);
-
-/* Checks at the call that [start, start + bytes) may be touched by `device`: hipErrorInvalidValue if not. The memory is
- * checked for the same device at execution. */
-hipError_t software_span_open(const void *start, size_t bytes, bool is_write, int device,
-                              struct software_span *span_out);
-void software_span_close(struct software_span *span);
-bool software_span_is_host(const struct software_span *span); /* the application's own memory */
-/* The device whose memory it is; -1 for memory that the host and all devices share. */
-int software_span_device(const struct software_span *span);
-/* Checks again at execution and pins: NULL, or why it is a fault. exit only after a NULL. */
-const char *software_span_enter(const struct software_span *span, uint64_t sequence);
-void software_span_exit(const struct software_span *span);
-
-/* ---- memory.c, host.c ------------------------------------------------------------------------------------------ */
-
-/* The kinds of memory that hipFree frees. */
-#define SOFTWARE_FREEABLE (1U << SOFTWARE_DEVICE_MEMORY | 1U << SOFTWARE_POOLED | 1U << SOFTWARE_MANAGED)
-/* Frees what starts at `pointer` if its kind is in `kinds` (bits 1 << kind), after the work that may use it. */
-hipError_t software_free(void *pointer, unsigned kinds);
-
-/* ---- advice.c -------------------------------------------------------------------------------------------------- */
-
-void software_advice_free(struct software_advice *advice); /* NULL is allowed */
-
-/* ---- queue.c: operations --------------------------------------------------------------------------------------- */
-
-/* NULL when there is no memory. */
-struct software_queue *software_queue_take(int device, bool is_blocking);
-/* Its stream is gone: finishes by itself, then serves another. */
-void software_queue_abandon(struct software_queue *queue);
-struct software_operation *software_operation_new(enum software_operation_kind kind, enum software_call call);
-void software_operation_free(struct software_operation *operation);
-/* Hands the operation over. On failure it is freed. */
-hipError_t software_submit(struct software_queue *queue, struct software_operation *operation);
-/* The same for a copy that runs on `runner` in the place that it has in `queue`: after what is in both, and what comes
- * later to either is after it. */
-hipError_t software_submit_to(struct software_queue *runner, struct software_operation *operation,
-                              struct software_queue *queue);
-bool software_queue_is_runnable(const struct software_queue *queue);
-/* Executes the head of a runnable queue. Lets go of the lock meanwhile. */
-void software_queue_run(struct software_queue *queue);
-
-bool software_queue_is_done(const struct software_queue *queue, uint64_t sequence);
-/* Waits until what was submitted up to `sequence` is finished: on the queue (for a default stream, on all streams that
- * order themselves with it), or on a device, -1 for all. */
-void software_wait_queue(const struct software_queue *queue, uint64_t sequence);
-void software_wait_device(int device, uint64_t sequence);
-void software_wait_marker(struct software_marker *marker);
-
-struct software_marker *software_marker_new(void);
-struct software_marker *software_marker_reference(struct software_marker *marker);
-void software_marker_unreference(struct software_marker *marker); /* NULL is allowed */
-void software_marker_finish(struct software_marker *marker);
-
-/* ---- copy.c ---------------------------------------------------------------------------------------------------- */
-
-/* Submits an operation of `queue` to `runner`, which may be the same; if `waits`, until it has run. On failure it is
- * freed. */
-hipError_t software_submit_and_wait(struct software_queue *queue, struct software_queue *runner,
-                                    struct software_operation *operation, bool waits);
-
-/* ---- execute.c ------------------------------------------------------------------------------------------------- */
-
-void software_fill(char *start, size_t bytes, uint32_t value, size_t value_bytes);
-
-/* Does what the operation says. Lets go of the lock meanwhile. */
-void software_operation_execute(struct software_operation *operation, int device);
-
-/* ---- scheduler_threads.c, scheduler_stepped.c ------------------------------------------------------------------ */
-
-/* Makes sure that somebody will run the queue; false if no thread can be had. */
-bool software_threads_prepare(struct software_queue *queue);
-/* Wakes the threads of all queues that can go on. */
-void software_threads_wake(void);
-
-void software_stepped_seed(uint64_t seed);
-/* Runs one operation; false if none is runnable. */
-bool software_stepped_step(void);
-/* A look at an event or stream lets a few operations run, so that polling comes to an end. */
-void software_stepped_poll(void);
-
-/* ---- stream.c -------------------------------------------------------------------------------------------------- */
-
-/* The queue behind a handle, which may be any value: NULL and 1 are the current device's default stream, 2 the
- * thread's. hipErrorInvalidHandle for what is not live, else the sticky fault of the stream's device. */
-hipError_t software_queue_find(hipStream_t stream, struct software_queue **queue_out);
-hipError_t software_default_queue(int device, struct software_queue **queue_out);
-void software_streams_reset(int device); /* -1: all */
-
-/* ---- event.c --------------------------------------------------------------------------------------------------- */
-
-void software_events_reset(int device); /* -1: all */
-
-/* ---- closed.c -------------------------------------------------------------------------------------------------- */
-
-/* Where memory lies that cannot be touched: in a file, from `offset` on, for `bytes` at least. */
-struct software_place {
-  int fd;
-  uint64_t offset;
-  size_t bytes;
-};
-
-/* Of memory in a device's heap (heap.c), and mapped (virtual.c); false if the address is neither. */
-bool software_heap_locate(uintptr_t address, struct software_place *place_out);
-bool software_virtual_locate(uintptr_t address, struct software_place *place_out);
-
-/* What execute.c does for a copy and a fill, where memory is closed. Both spans have been entered. The lock is held
- * throughout. Return why they could not, or NULL. */
-const char *software_closed_copy(const struct software_operation *operation);
-const char *software_closed_fill(const struct software_operation *operation);
-
-/* ---- pool.c ---------------------------------------------------------------------------------------------------- */
-
-/* A free of a pooled allocation that takes effect now. */
-void software_pool_free(struct software_allocation *allocation);
-/* Whether the device may write to what comes from the pool. */
-bool software_pool_allows(const struct software_pool *pool, int device);
-/* For memory opened through a pool, before it is destroyed other than by hipFreeAsync. */
-void software_pool_forget(struct software_allocation *allocation);
-/* Whether a pooled allocation is of managed memory. */
-bool software_pool_is_managed(const struct software_allocation *allocation);
-/* What a stream-ordered free does when its turn has come. */
-void software_pool_bury(struct software_operation *operation);
-/* Gives back what pools of the device hold in reserve above `keep` (their own thresholds if NULL). */
-void software_pools_trim(int device, const size_t *keep);
-/* Waits until all of that can be given back, and does; false if there was nothing. */
-bool software_pools_drain(int device);
-void software_pools_reset(int device);
-
-/* ---- virtual.c ------------------------------------------------------------------------------------------------- */
-
-/* Whether [start, start + bytes) lies in a reservation at all, and whether `device` may touch all of it, through
- * mappings older than `sequence`. */
-bool software_virtual_is_reserved(uintptr_t start);
-bool software_virtual_allows(uintptr_t start, size_t bytes, bool is_write, int device, uint64_t sequence);
-void software_virtual_pin(uintptr_t start, int change);
-/* The device whose memory is mapped at `pointer`; false if none is. */
-bool software_virtual_device(const void *pointer, int *device_out);
-bool software_virtual_has_reservations(void);
-void software_virtual_reset(int device); /* -1: all */
+/* A code by its name or as a decimal number; false if it is neither. */
+bool software_error_parse(const char *text, hipError_t *error_out);
+const char *software_error_name(hipError_t code);
+const char *software_error_text(hipError_t code);
 
 /* ---- environment.c --------------------------------------------------------------------------------------------- */
 
@@ -461,22 +276,268 @@ bool software_environment_read(const struct hipmm_option *table, size_t n, const
                                char *wrong_out, size_t wrong_bytes);
 void software_environment_free(const struct hipmm_option *table, size_t n, void *options);
 
-/* ---- software.c ------------------------------------------------------------------------------------------------ */
+/* ---- options.c ------------------------------------------------------------------------------------------------- */
 
-/* The configuration that the text of HIPMM_SOFTWARE asks for; failures on schedule are scheduled. False, with the part
- * that is not valid, when it cannot be read. */
-bool software_read_environment(const char *text, struct software_config *config_out, char *wrong_out,
-                               size_t wrong_bytes);
+struct software_options {
+  int64_t devices;
+  uint64_t memory, host_memory;
+  uint32_t scheduler;
+  int64_t seed;
+  struct hipmm_strings fail;
+  uint32_t virtual_memory, memory_pools, managed_memory, pageable_memory_access, host_access;
+  uint64_t granularity;
+  int64_t peer_group;
+};
+
+#define SOFTWARE_N_OPTIONS 13
+extern const struct hipmm_option software_option_table[SOFTWARE_N_OPTIONS];
+
+/* Once, before anything else: puts the configuration of HIPMM_SOFTWARE into force. Needs no lock. */
+void software_options_initialise(void);
+/* Whether HIPMM_SOFTWARE is not valid and no other configuration was requested; reports it once. Needs no lock. */
+bool software_is_misconfigured(void);
+/* The configuration that the text of HIPMM_SOFTWARE requests; schedules its failures. False, with the part that is not
+ * valid, when the text cannot be read. */
+bool software_options_read(const char *text, struct software_config *config_out, char *wrong_out, size_t wrong_bytes);
+struct software_config software_options_config(const struct software_options *options);
+bool software_options_has_valid_granularity(const struct software_options *options);
+/* One failure on schedule, "name:nth" or "name:nth:code"; false if the text is none. */
+bool software_options_schedule_failure(const char *text);
+
+/* ---- call.c ---------------------------------------------------------------------------------------------------- */
+
+/* Every HIP function begins with one of these and ends with its partner. enter and leave take no lock. begin takes the
+ * lock even when it fails. After fork() every call in the child fails with hipErrorNotInitialized. */
+hipError_t software_enter(enum software_call call);
+hipError_t software_leave(hipError_t error);
+hipError_t software_begin(enum software_call call);
+hipError_t software_end(hipError_t error);
+
+/* What begin does once; for functions that do not begin. Takes no lock. */
+void software_prepare(void);
+/* begin, and the current device; fails with the device's sticky fault. */
+hipError_t software_begin_on_device(enum software_call call, int *device_out);
+
+/* ---- heap.c: memory -------------------------------------------------------------------------------------------- */
+
+/* Charges a device's capacity, or the host's for -1; false if that much is not left. */
+bool software_charge(int device, size_t bytes);
+void software_uncharge(int device, size_t bytes);
+/* A charged block of at least `bytes`, page-aligned; NULL when capacity or the host's memory is exhausted. */
+struct software_block *software_heap_allocate(struct software_heap *heap, size_t bytes);
+void software_heap_free(struct software_heap *heap, struct software_block *block);
+/* Unmaps everything. No block may be allocated. */
+void software_heap_close(struct software_heap *heap);
+/* New file space, not charged; false if there is none. discard returns its pages to the system. */
+bool software_heap_extend(struct software_heap *heap, size_t bytes, uint64_t *offset_out);
+void software_heap_discard(struct software_heap *heap, uint64_t offset, size_t bytes);
+uint64_t software_block_offset(const struct software_block *block);
+size_t software_block_bytes(const struct software_block *block);
+/* A new memfd of the software device, or -1. And whether `fd` is one. */
+int software_file_create(void);
+bool software_file_is_ours(int fd);
+size_t software_align_up(size_t bytes, size_t alignment); /* 0 on overflow */
+
+/* ---- handles.c: objects behind handles ------------------------------------------------------------------------- */
+
+struct software_handles {
+  size_t object_bytes;
+  unsigned n_chunks;
+  void *chunks[26];
+  struct software_handle *free_list;
+};
+
+/* A zeroed object; NULL when there is no memory. The object freed last is allocated first. */
+void *software_handle_allocate(struct software_handles *handles);
+void software_handle_free(struct software_handles *handles, void *object);
+/* Whether `pointer`, which may be any value, is a live object. Reads no memory but that of objects. */
+bool software_handle_is_live(const struct software_handles *handles, const void *pointer);
+/* The live object after `object` in memory; the first for NULL. */
+void *software_handle_next(const struct software_handles *handles, const void *object);
+
+/* ---- advice_ranges.c ------------------------------------------------------------------------------------------- */
+
+struct software_advice_facts {
+  int preferred_device, prefetched_device; /* hipInvalidDeviceId: none */
+  hipMemRangeCoherencyMode coherency;
+  bool read_mostly;
+  bool host_accesses;
+  uint64_t accessing_devices; /* a bit each */
+};
+
+/* Applies `set`, with `what` and `device`, to the pages of [start, end). Makes the list at first use. */
+hipError_t software_advice_apply(struct software_advice **advice, uintptr_t start, uintptr_t end,
+                                 void (*set)(struct software_advice_facts *, hipMemoryAdvise, int),
+                                 hipMemoryAdvise what, int device);
+/* What is true of all pages of [start, end). */
+struct software_advice_facts software_advice_of(struct software_advice *advice, uintptr_t start, uintptr_t end);
+void software_advice_free(struct software_advice *advice); /* NULL is allowed */
+
+/* ---- allocation.c: the table of live memory -------------------------------------------------------------------- */
+
+/* A new block of a heap and its entry, with one reference: that of the table. */
+hipError_t software_allocation_create(enum software_memory_kind kind, int device, size_t bytes,
+                                      struct software_allocation **allocation_out);
+/* An entry for memory of the caller. */
+hipError_t software_allocation_add(enum software_memory_kind kind, int device, void *start, size_t bytes,
+                                   struct software_allocation **allocation_out);
+/* The entry that holds `pointer`, or that starts there; NULL for none or one being freed. */
+struct software_allocation *software_allocation_holding(const void *pointer);
+struct software_allocation *software_allocation_at(const void *pointer);
+/* Removes the entry from the table: it can no longer be found. The memory and the reference of the table stay. */
+void software_allocation_remove(struct software_allocation *allocation);
+/* From here on, to touch the memory is a fault. Waits for the operations that touch it now. Drops the reference of the
+ * table. */
+void software_allocation_invalidate(struct software_allocation *allocation);
+void software_allocation_unreference(struct software_allocation *allocation);
+/* Undoes remove. */
+void software_allocation_restore(struct software_allocation *allocation);
+/* remove, invalidate, and free the block to its heap: for memory of no pool. */
+void software_allocation_destroy(struct software_allocation *allocation);
+
+/* ---- mapping.c ------------------------------------------------------------------------------------------------- */
+
+/* Whether [start, start + bytes) lies in a reservation at all, and whether `device` may touch all of it, through
+ * mappings older than `sequence`. */
+bool software_virtual_is_reserved(uintptr_t start);
+bool software_virtual_allows(uintptr_t start, size_t bytes, bool is_write, int device, uint64_t sequence);
+void software_virtual_pin(uintptr_t start, int change);
+/* The device whose memory is mapped at `pointer`; false if none is. */
+bool software_virtual_device(const void *pointer, int *device_out);
+
+/* Where memory that the application cannot touch lies: in a file, from `offset` on, for `bytes` at least. */
+struct software_file_range {
+  int fd;
+  uint64_t offset;
+  size_t bytes;
+};
+
+/* Of memory in a device's heap (heap.c), and of mapped memory (mapping.c); false if the address is neither. */
+bool software_heap_locate(uintptr_t address, struct software_file_range *range_out);
+bool software_virtual_locate(uintptr_t address, struct software_file_range *range_out);
+
+/* ---- span.c ---------------------------------------------------------------------------------------------------- */
+
+/* Checks at the call that [start, start + bytes) may be touched by `device`: hipErrorInvalidValue if not. The memory is
+ * checked for the same device at execution. */
+hipError_t software_span_open(const void *start, size_t bytes, bool is_write, int device,
+                              struct software_span *span_out);
+void software_span_close(struct software_span *span);
+bool software_span_is_host(const struct software_span *span); /* memory of the application itself */
+/* The device whose memory it is; -1 for memory that the host and all devices share. */
+int software_span_device(const struct software_span *span);
+/* Checks again at execution and pins: NULL, or why it is a fault. unpin only after a NULL. */
+const char *software_span_pin(const struct software_span *span, uint64_t sequence);
+void software_span_unpin(const struct software_span *span);
+
+/* ---- operation.c ----------------------------------------------------------------------------------------------- */
+
+/* NULL when there is no memory. */
+struct software_operation *software_operation_new(enum software_operation_kind kind, enum software_call call);
+void software_operation_free(struct software_operation *operation);
+struct software_marker *software_marker_new(void);
+struct software_marker *software_marker_reference(struct software_marker *marker);
+void software_marker_unreference(struct software_marker *marker); /* NULL is allowed */
+void software_marker_finish(struct software_marker *marker);
+
+/* ---- pool.c ---------------------------------------------------------------------------------------------------- */
+
+/* What a stream-ordered free does when its queue comes to it. */
+void software_pool_free_visible(struct software_operation *operation);
+/* Frees what pools of the device hold in reserve above `keep` bytes (their own thresholds if NULL), as far as their
+ * frees have executed. */
+void software_pools_trim(int device, const size_t *keep);
+void software_pools_reset(int device);
+
+/* ---- execute.c ------------------------------------------------------------------------------------------------- */
+
+/* Does what the operation says. Releases the lock meanwhile. */
+void software_operation_execute(struct software_operation *operation, int device);
+
+/* ---- queue.c --------------------------------------------------------------------------------------------------- */
+
+/* A queue without operations; NULL when there is no memory. */
+struct software_queue *software_queue_acquire(int device, bool is_blocking);
+/* Its stream is gone: the queue finishes its operations, and then serves another stream. */
+void software_queue_abandon(struct software_queue *queue);
+void software_queue_append(struct software_queue *queue, struct software_operation *operation);
+/* Undoes append, at once: `before` is what was the last operation before it. */
+void software_queue_remove_last(struct software_queue *queue, struct software_operation *before);
+bool software_queue_is_runnable(const struct software_queue *queue);
+/* Executes the head of a runnable queue. Releases the lock meanwhile. */
+void software_queue_run(struct software_queue *queue);
+/* Whether all up to `sequence` is finished: on the queue, and for a default stream on all streams that order themselves
+ * with it. */
+bool software_queue_is_done(const struct software_queue *queue, uint64_t sequence);
+
+/* ---- scheduler_threads.c, scheduler_stepped.c ------------------------------------------------------------------ */
+
+/* Makes sure that a thread will run the queue; false if no thread can be had. */
+bool software_threads_prepare(struct software_queue *queue);
+/* software_queue_run, and wakes the threads of the queues that can go on now. */
+void software_threads_run(struct software_queue *queue);
+
+/* Runs one operation; false if none is runnable. */
+bool software_stepped_step(void);
+/* A query of an event or stream runs a few operations, so that a loop of queries comes to an end. */
+void software_stepped_poll(void);
+
+/* ---- submit.c -------------------------------------------------------------------------------------------------- */
+
+/* Hands the operation over. On failure it is freed. */
+hipError_t software_submit(struct software_queue *queue, struct software_operation *operation);
+/* The same for a copy that runs on `runner` in the order of both queues: after all earlier operations of both, and before
+ * all later ones. */
+hipError_t software_submit_to(struct software_queue *runner, struct software_operation *operation,
+                              struct software_queue *queue);
+/* Waits until what was submitted up to `sequence` is finished: on the queue (for a default stream, on all streams that
+ * order themselves with it), or on a device, -1 for all. */
+void software_wait_queue(const struct software_queue *queue, uint64_t sequence);
+void software_wait_device(int device, uint64_t sequence);
+void software_wait_marker(struct software_marker *marker);
+
+/* ---- pool_order.c ---------------------------------------------------------------------------------------------- */
+
+/* A free of a pooled allocation that takes effect now. */
+void software_pool_free(struct software_allocation *allocation);
+/* For memory opened through a pool, before it is destroyed other than by hipFreeAsync. */
+void software_pool_forget(struct software_allocation *allocation);
+/* Waits until all reserves of the device's pools can be freed, and frees them; false if there were none. */
+bool software_pools_drain(int device);
+
+/* ---- stream.c -------------------------------------------------------------------------------------------------- */
+
+/* The queue behind a handle, which may be any value: NULL and 1 are the current device's default stream, 2 the
+ * thread's. hipErrorInvalidHandle for what is not live, else the sticky fault of the stream's device. */
+hipError_t software_queue_find(hipStream_t stream, struct software_queue **queue_out);
+hipError_t software_default_queue(int device, struct software_queue **queue_out);
+void software_streams_reset(int device); /* -1: all */
+
+/* ---- memory.c -------------------------------------------------------------------------------------------------- */
+
+/* The kinds of memory that hipFree frees. */
+#define SOFTWARE_FREEABLE (1U << SOFTWARE_DEVICE_MEMORY | 1U << SOFTWARE_POOLED | 1U << SOFTWARE_MANAGED)
+/* Frees what starts at `pointer` if its kind is in `kinds` (bits 1 << kind), after the work that may use it. */
+hipError_t software_free(void *pointer, unsigned kinds);
+
+/* ---- The HIP API ----------------------------------------------------------------------------------------------- */
+
+extern const char software_device_name[], software_device_architecture[]; /* device.c */
+void software_device_uuid(int device, unsigned char uuid_out[16]);        /* device.c; needs no lock */
+/* attribute.c: any attribute by its number; hipErrorInvalidValue for one that the device does not have. */
+hipError_t software_attribute(int attribute, int device, int *value_out);
+/* pool_attribute.c: whether the device may write to memory of the pool. */
+bool software_pool_allows(const struct software_pool *pool, int device);
+/* copy.c: submits an operation of `queue` to `runner`, which may be the same; if `waits`, until it has run. On failure
+ * it is freed. */
+hipError_t software_submit_and_wait(struct software_queue *queue, struct software_queue *runner,
+                                    struct software_operation *operation, bool waits);
+void software_events_reset(int device);  /* event.c; -1: all */
+void software_virtual_reset(int device); /* virtual.c; -1: all */
 
 /* ---- configure.c ----------------------------------------------------------------------------------------------- */
 
-extern const struct software_config software_defaults;
-/* Once, before anything else: takes the configuration of HIPMM_SOFTWARE into force. Needs no lock. */
-void software_initialise(void);
-/* Whether HIPMM_SOFTWARE cannot be read and nobody has configured the device otherwise; says so, once. */
-bool software_is_misconfigured(void);
-/* Takes a configuration into force and starts afresh; false while memory is still allocated. Takes the lock itself. */
+/* Puts a configuration into force and resets everything; false while memory is still allocated. Takes the lock. */
 bool software_configure(const struct software_config *config);
-void software_reset_device(int device);
 
 #endif

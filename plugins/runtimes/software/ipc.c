@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* ipc.c: device memory between processes of one machine. Called by applications. A handle says which process, which
- * file descriptor of it, and where in that file; it can be opened while that process lives, by a process that may look
- * at it (the same user's). */
+/* ipc.c: device memory between processes of one machine. Called by applications. A handle has a process, a
+ * file descriptor of that process, and a range of the file. It can be opened while that process lives, by a process that
+ * may read its descriptors (of the same user). */
 #include "internal.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,7 +15,8 @@
 struct ipc_handle {
   uint64_t magic, offset, bytes;
   int32_t process, fd;
-  uint32_t allocation; /* its id: no two allocations have one handle, also where the second takes the first's place */
+  uint32_t allocation; /* its id: two allocations never have the same handle, even at the same address */
+  uint32_t zero;       /* instead of padding, whose bytes would differ between two handles of one allocation */
 };
 _Static_assert(sizeof(struct ipc_handle) <= sizeof(hipIpcMemHandle_t), "must fit into HIP's struct");
 
@@ -41,7 +42,7 @@ hipError_t hipIpcGetMemHandle(hipIpcMemHandle_t *handle, void *pointer)
   return software_end(error != hipSuccess ? error : ipc_get(pointer, handle));
 }
 
-/* The other process's file, if it is one of the software device's and holds that place; -1 otherwise. */
+/* The file of the other process, if the software device made it and it holds that range; -1 otherwise. */
 static int ipc_open_file(const struct ipc_handle *handle)
 {
   char path[64];
@@ -68,7 +69,7 @@ static hipError_t ipc_open(const struct ipc_handle *handle, int device, void **p
   close(fd);
   if (start == MAP_FAILED) return hipErrorMapFailed;
   struct software_allocation *allocation;
-  hipError_t error = software_allocation_enter(SOFTWARE_OPENED, device, start, handle->bytes, &allocation);
+  hipError_t error = software_allocation_add(SOFTWARE_OPENED, device, start, handle->bytes, &allocation);
   if (error != hipSuccess) {
     munmap(start, mapped_bytes);
     return error;
@@ -78,7 +79,8 @@ static hipError_t ipc_open(const struct ipc_handle *handle, int device, void **p
   return hipSuccess;
 }
 
-/* HIP's flag for peer access is 0, CUDA's is 1; both are meant. As with both, a process cannot open its own handle. */
+/* The flag for peer access is 0 in HIP and 1 in CUDA; both are valid here. As in both, a process cannot open its own
+ * handle. */
 hipError_t hipIpcOpenMemHandle(void **pointer, hipIpcMemHandle_t handle, unsigned int flags)
 {
   int device;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* memory.c: device memory, and questions about any memory. Called by applications. Freeing waits for the work of the
- * memory's device, as HIP up to release 6 does; allocating waits only when memory that pools hold must be had back. */
+/* memory.c: device memory, and queries about any memory. Called by applications. A free waits for the work of the device
+ * of the memory, as HIP up to release 6 does. An allocation waits only when it needs memory that pools hold. */
 #include "internal.h"
 #include <string.h>
 
@@ -47,7 +47,7 @@ hipError_t hipMallocPitch(void **pointer, size_t *pitch, size_t width, size_t he
 
 #define MEMORY_CONTIGUOUS 4 /* hipDeviceMallocContiguous, of HIP 6, and the largest flag */
 
-/* All device memory is of one kind; the flags are kept. */
+/* All device memory is of one kind; the flags are stored. */
 hipError_t hipExtMallocWithFlags(void **pointer, size_t bytes, unsigned int flags)
 {
   int device;
@@ -91,7 +91,7 @@ hipError_t hipMemGetInfo(size_t *free_bytes, size_t *total_bytes)
   return software_end(error);
 }
 
-/* ---- Questions ------------------------------------------------------------------------------------------------- */
+/* ---- Queries --------------------------------------------------------------------------------------------------- */
 
 hipError_t hipMemGetAddressRange(hipDeviceptr_t *base, size_t *bytes, hipDeviceptr_t pointer)
 {
@@ -128,7 +128,7 @@ static bool memory_find(const void *pointer, struct memory_facts *facts_out)
   if (allocation) {
     facts.device = allocation->device;
     facts.is_host = allocation->kind == SOFTWARE_PINNED || allocation->kind == SOFTWARE_REGISTERED;
-    facts.is_managed = allocation->kind == SOFTWARE_MANAGED || software_pool_is_managed(allocation);
+    facts.is_managed = allocation->is_managed;
   }
   *facts_out = facts;
   return true;
@@ -142,7 +142,7 @@ static hipMemoryType memory_type(const struct memory_facts *facts)
   return facts->is_host ? hipMemoryTypeHost : hipMemoryTypeDevice;
 }
 
-/* From HIP 6 on, the application's own memory has a type, too. */
+/* From HIP 6 on, memory of the application itself has a type, too. */
 static hipError_t memory_attributes_of_none(hipPointerAttribute_t *attributes_out)
 {
 #if HIP_VERSION_MAJOR >= 6
@@ -172,7 +172,7 @@ static hipError_t memory_attributes(const void *pointer, hipPointerAttribute_t *
   return hipSuccess;
 }
 
-/* In the layout of the headers that this file is compiled with: it changed with HIP 6. */
+/* In the layout of the headers that this file is compiled with, since the layout changed with HIP 6. */
 hipError_t hipPointerGetAttributes(hipPointerAttribute_t *attributes, const void *pointer)
 {
   hipError_t error = software_begin(SOFTWARE_hipPointerGetAttributes);
@@ -180,65 +180,66 @@ hipError_t hipPointerGetAttributes(hipPointerAttribute_t *attributes, const void
   return software_end(error != hipSuccess ? error : memory_attributes(pointer, attributes));
 }
 
-/* The answer to one attribute, in as many bytes as HIP writes. */
-union memory_answer {
+/* The value of one attribute, in as many bytes as HIP writes. */
+union memory_attribute_value {
   bool truth;
   uint32_t number;
   const void *pointer;
 };
 
-static hipError_t memory_answer_allocation(hipPointer_attribute attribute, const struct software_allocation *allocation,
-                                           union memory_answer *answer_out, size_t *bytes_out)
+static hipError_t memory_allocation_attribute(hipPointer_attribute attribute,
+                                              const struct software_allocation *allocation,
+                                              union memory_attribute_value *value_out, size_t *bytes_out)
 {
   if (!allocation) return hipErrorInvalidValue;
-  *bytes_out = sizeof answer_out->number;
+  *bytes_out = sizeof value_out->number;
   switch (attribute) {
-  case HIP_POINTER_ATTRIBUTE_BUFFER_ID: answer_out->number = allocation->id; break;
-  case HIP_POINTER_ATTRIBUTE_RANGE_SIZE: answer_out->number = (uint32_t)allocation->by_address.minor; break;
-  case HIP_POINTER_ATTRIBUTE_ACCESS_FLAGS: answer_out->number = allocation->flags; break;
+  case HIP_POINTER_ATTRIBUTE_BUFFER_ID: value_out->number = allocation->id; break;
+  case HIP_POINTER_ATTRIBUTE_RANGE_SIZE: value_out->number = (uint32_t)allocation->by_address.minor; break;
+  case HIP_POINTER_ATTRIBUTE_ACCESS_FLAGS: value_out->number = allocation->flags; break;
   case HIP_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-    answer_out->pointer = (const void *)allocation->by_address.major;
-    *bytes_out = sizeof answer_out->pointer;
+    value_out->pointer = (const void *)allocation->by_address.major;
+    *bytes_out = sizeof value_out->pointer;
     break;
   default: return hipErrorInvalidValue;
   }
   return hipSuccess;
 }
 
-static hipError_t memory_answer(hipPointer_attribute attribute, const void *pointer, union memory_answer *answer_out,
-                                size_t *bytes_out)
+static hipError_t memory_attribute(hipPointer_attribute attribute, const void *pointer,
+                                   union memory_attribute_value *value_out, size_t *bytes_out)
 {
   struct memory_facts facts;
   if (!memory_find(pointer, &facts)) return hipErrorInvalidValue;
   switch (attribute) {
   case HIP_POINTER_ATTRIBUTE_MEMORY_TYPE:
-    *answer_out = (union memory_answer){.number = (uint32_t)memory_type(&facts)};
-    *bytes_out = sizeof answer_out->number;
+    *value_out = (union memory_attribute_value){.number = (uint32_t)memory_type(&facts)};
+    *bytes_out = sizeof value_out->number;
     return hipSuccess;
   case HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-    *answer_out = (union memory_answer){.number = (uint32_t)facts.device};
-    *bytes_out = sizeof answer_out->number;
+    *value_out = (union memory_attribute_value){.number = (uint32_t)facts.device};
+    *bytes_out = sizeof value_out->number;
     return hipSuccess;
   case HIP_POINTER_ATTRIBUTE_HOST_POINTER:
     if (!facts.is_host && !facts.is_managed) return hipErrorInvalidValue;
   /* fall through */
   case HIP_POINTER_ATTRIBUTE_DEVICE_POINTER:
-    *answer_out = (union memory_answer){.pointer = pointer};
-    *bytes_out = sizeof answer_out->pointer;
+    *value_out = (union memory_attribute_value){.pointer = pointer};
+    *bytes_out = sizeof value_out->pointer;
     return hipSuccess;
   case HIP_POINTER_ATTRIBUTE_SYNC_MEMOPS:
   case HIP_POINTER_ATTRIBUTE_IS_MANAGED:
   case HIP_POINTER_ATTRIBUTE_MAPPED:
-    answer_out->truth = attribute == HIP_POINTER_ATTRIBUTE_MAPPED ||
-                        (attribute == HIP_POINTER_ATTRIBUTE_IS_MANAGED && facts.is_managed);
-    *bytes_out = sizeof answer_out->truth;
+    value_out->truth = attribute == HIP_POINTER_ATTRIBUTE_MAPPED ||
+                       (attribute == HIP_POINTER_ATTRIBUTE_IS_MANAGED && facts.is_managed);
+    *bytes_out = sizeof value_out->truth;
     return hipSuccess;
-  default: return memory_answer_allocation(attribute, facts.allocation, answer_out, bytes_out);
+  default: return memory_allocation_attribute(attribute, facts.allocation, value_out, bytes_out);
   }
 }
 
-/* Those that HIP has a name for, and no answer. */
-static bool memory_is_unanswered(hipPointer_attribute attribute)
+/* The attributes that HIP names and does not support. */
+static bool memory_is_unsupported(hipPointer_attribute attribute)
 {
   return attribute == HIP_POINTER_ATTRIBUTE_CONTEXT || attribute == HIP_POINTER_ATTRIBUTE_P2P_TOKENS ||
          attribute == HIP_POINTER_ATTRIBUTE_IS_LEGACY_HIP_IPC_CAPABLE ||
@@ -249,12 +250,12 @@ static bool memory_is_unanswered(hipPointer_attribute attribute)
 
 hipError_t hipPointerGetAttribute(void *data, hipPointer_attribute attribute, hipDeviceptr_t pointer)
 {
-  union memory_answer answer;
+  union memory_attribute_value value;
   size_t bytes = 0;
   hipError_t error = software_begin(SOFTWARE_hipPointerGetAttribute);
   if (error == hipSuccess && (!data || !pointer)) error = hipErrorInvalidValue;
-  if (error == hipSuccess && memory_is_unanswered(attribute)) error = hipErrorNotSupported;
-  if (error == hipSuccess) error = memory_answer(attribute, pointer, &answer, &bytes);
-  if (error == hipSuccess) memcpy(data, &answer, bytes);
+  if (error == hipSuccess && memory_is_unsupported(attribute)) error = hipErrorNotSupported;
+  if (error == hipSuccess) error = memory_attribute(attribute, pointer, &value, &bytes);
+  if (error == hipSuccess) memcpy(data, &value, bytes);
   return software_end(error);
 }

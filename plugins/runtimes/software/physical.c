@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* physical.c: the physical memory behind handles of virtual memory management. Called by applications; virtual.c maps
- * it. It is a part of the device's memfd or, if it can be exported, a memfd of its own, so it keeps its data wherever
- * it is mapped. Released memory goes when its last mapping does. */
+ * it. The memory is a part of the memfd of the device or, if it can be exported, a memfd of its own, so it keeps its data
+ * wherever it is mapped. Released memory is freed with its last mapping. */
 #include "virtual.h"
 #include <fcntl.h>
 #include <limits.h>
@@ -68,8 +68,7 @@ static bool physical_back(struct software_physical *physical, bool is_shareable)
   return ftruncate(fd, (off_t)physical->bytes) == 0;
 }
 
-/* Gives the memory back once neither a handle nor a mapping is left. */
-void software_physical_settle(struct software_physical *physical)
+void software_physical_free_if_unused(struct software_physical *physical)
 {
   if (physical->handle_references > 0 || physical->mappings > 0) return;
   if (physical->fd > 0)
@@ -78,7 +77,7 @@ void software_physical_settle(struct software_physical *physical)
     software_heap_discard(&software.devices[physical->device].heap, physical->offset, physical->bytes);
   if (!physical->is_imported) software_uncharge(physical->device, physical->bytes);
   physical_count_live(physical, false);
-  software_handle_give(&software_physicals, physical);
+  software_handle_free(&software_physicals, physical);
 }
 
 static hipError_t physical_create(size_t bytes, const hipMemAllocationProp *properties,
@@ -86,7 +85,7 @@ static hipError_t physical_create(size_t bytes, const hipMemAllocationProp *prop
 {
   int device = properties->location.id;
   if (bytes > software.config.memory_bytes || !software_charge(device, bytes)) return hipErrorOutOfMemory;
-  struct software_physical *physical = software_handle_take(&software_physicals);
+  struct software_physical *physical = software_handle_allocate(&software_physicals);
   if (!physical) goto uncharge;
   physical->device = device;
   physical->bytes = bytes;
@@ -99,7 +98,7 @@ static hipError_t physical_create(size_t bytes, const hipMemAllocationProp *prop
 
 give_handle:
   if (physical->fd > 0) close(physical->fd);
-  software_handle_give(&software_physicals, physical);
+  software_handle_free(&software_physicals, physical);
 uncharge:
   software_uncharge(device, bytes);
   return hipErrorOutOfMemory;
@@ -125,7 +124,7 @@ void software_physical_release(struct software_physical *physical)
 {
   physical->handle_references--;
   physical->handle.live = physical->handle_references > 0;
-  software_physical_settle(physical);
+  software_physical_free_if_unused(physical);
 }
 
 hipError_t hipMemRelease(hipMemGenericAllocationHandle_t handle)
@@ -170,11 +169,11 @@ static hipError_t physical_import(int fd, int device, hipMemGenericAllocationHan
   struct stat status;
   if (!software_file_is_ours(fd) || fstat(fd, &status) != 0 || !software_virtual_is_granular((size_t)status.st_size))
     return hipErrorInvalidValue;
-  struct software_physical *physical = software_handle_take(&software_physicals);
+  struct software_physical *physical = software_handle_allocate(&software_physicals);
   if (!physical) return hipErrorOutOfMemory;
   physical->fd = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   if (physical->fd < 0) {
-    software_handle_give(&software_physicals, physical);
+    software_handle_free(&software_physicals, physical);
     return hipErrorOperatingSystem;
   }
   physical->is_imported = true;
@@ -189,8 +188,8 @@ static hipError_t physical_import(int fd, int device, hipMemGenericAllocationHan
   return hipSuccess;
 }
 
-/* The descriptor comes as the pointer's value, as in CUDA and in HIP's pools, or as an int that it points to, as ROCm
- * takes it: whichever is one of ours. It stays the caller's. */
+/* The descriptor is the value of the pointer, as in CUDA and in HIP's pools, or an int that it points to, as in ROCm:
+ * whichever is a file of the software device. The caller still owns it. */
 static int physical_descriptor(const void *shareable, int device)
 {
   int fd = -1;

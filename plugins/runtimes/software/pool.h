@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* pool.h: a stream-ordered pool, shared by pool.c (allocation and free), pool_api.c (the calls on pools) and
- * pool_share.c (pools between processes). The lock is held throughout. */
+/* pool.h: a stream-ordered pool, shared by pool.c (its idle blocks), pool_order.c (allocation and free), and the calls
+ * on pools: pool_api.c, pool_attribute.c and pool_share.c (pools between processes). The lock is held throughout. */
 #ifndef HIPMM_PLUGINS_RUNTIMES_SOFTWARE_POOL_H
 #define HIPMM_PLUGINS_RUNTIMES_SOFTWARE_POOL_H
 
@@ -13,15 +13,15 @@ struct software_pool {
   hipMemAllocationHandleType handle_type;
   bool is_destroyed;
   bool is_managed;            /* of memory that every device and the host share */
-  int imported_fd;            /* of a pool of another process; 0 if it is our own */
+  int imported_fd;            /* of a pool of another process; 0 for a pool of this process */
   struct software_heap *heap; /* the device's, or own_heap if it can be exported */
   struct software_heap own_heap;
   struct address_tree_node *idle; /* blocks that are not allocated */
   size_t n_allocations;
-  int follow_event_dependencies; /* kept, and of no effect: order by events alone never lets a block be reused here */
+  int follow_event_dependencies; /* stored, without effect: an order by events alone never allows a reuse here */
   int allow_opportunistic, allow_internal_dependencies;
   uint64_t release_threshold;
-  uint64_t max_bytes; /* that it may reserve, in whole pages */
+  uint64_t max_bytes; /* the most that it may reserve, in whole pages */
   uint64_t reserved_bytes, reserved_high, used_bytes, used_high;
   hipMemAccessFlags access[SOFTWARE_MAX_DEVICES];
 };
@@ -29,27 +29,37 @@ struct software_pool {
 struct software_pool_block {
   struct address_tree_node by_size; /* in idle */
   struct software_block *block;
-  struct software_queue *queue;  /* that it was freed on */
-  struct software_marker *freed; /* where in that queue; NULL if the free took effect at the call */
+  struct software_queue *queue;  /* on which the block was freed */
+  struct software_marker *freed; /* the free in that queue; NULL if the free took effect at the call */
 };
 
 extern struct software_handles software_pool_handles;
 
+/* ---- pool.c ---------------------------------------------------------------------------------------------------- */
+
+/* begin, for functions that this device may not have; and the pool of a handle that may be any value. */
+hipError_t software_pool_begin(enum software_call call);
+hipError_t software_pool_find(hipMemPool_t handle, struct software_pool **pool_out);
 /* NULL when there is no memory. */
 struct software_pool *software_pool_create(int device, hipMemAllocationHandleType handle_type);
 /* Before anything is allocated from it. */
 void software_pool_make_managed(struct software_pool *pool);
 struct software_pool *software_pool_default(int device);
 struct software_pool *software_pool_current(int device);
+void software_pool_add_idle(struct software_pool *pool, struct software_pool_block *block);
+void software_pool_remove_idle(struct software_pool *pool, struct software_pool_block *block);
+/* Whether the free of the idle block has executed. */
+bool software_pool_block_is_ready(const struct software_pool_block *block);
+/* Frees idle blocks whose frees have executed, until no more than `keep_bytes` are reserved. */
+void software_pool_trim(struct software_pool *pool, uint64_t keep_bytes);
+/* Frees a destroyed pool once it has no allocation and no idle block. To be called whenever an allocation is freed. */
+void software_pool_destroy_if_unused(struct software_pool *pool);
+
+/* ---- pool_order.c ---------------------------------------------------------------------------------------------- */
+
 hipError_t software_pool_allocate(struct software_pool *pool, size_t bytes, struct software_queue *queue,
                                   enum software_call call, void **pointer_out);
-/* Releases idle blocks whose frees have executed, until no more than `keep_bytes` are reserved. */
-void software_pool_trim(struct software_pool *pool, uint64_t keep_bytes);
-/* To be called when something of a pool has come back: it may have been destroyed before. */
-void software_pool_settle(struct software_pool *pool);
-
-/* begin, for functions that this device may not have; and the pool behind a handle that may be any value. */
-hipError_t software_pool_begin(enum software_call call);
-hipError_t software_pool_find(hipMemPool_t handle, struct software_pool **pool_out);
+/* The block is idle from here on; the free takes effect when the queue comes to it. */
+hipError_t software_pool_free_async(struct software_allocation *allocation, struct software_queue *queue);
 
 #endif

@@ -1,21 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* pool_api.c: the calls on stream-ordered pools: their life, attributes and access, and which is a device's current
- * one. Called by applications; pool.c does the work. */
+/* pool_api.c: the calls that allocate from pools and free to pools, that create and destroy pools, and that choose the
+ * pool of a device. Called by applications. pool_order.c and pool.c do the work. */
 #include "pool.h"
 #include <string.h>
-
-hipError_t software_pool_begin(enum software_call call)
-{
-  hipError_t error = software_begin(call);
-  return error == hipSuccess && !software.config.memory_pools ? hipErrorNotSupported : error;
-}
-
-hipError_t software_pool_find(hipMemPool_t handle, struct software_pool **pool_out)
-{
-  if (!software_handle_is_live(&software_pool_handles, handle)) return hipErrorInvalidValue;
-  *pool_out = (struct software_pool *)handle;
-  return software.devices[(*pool_out)->device].fault;
-}
 
 /* ---- Allocation ------------------------------------------------------------------------------------------------ */
 
@@ -49,6 +36,20 @@ hipError_t hipMallocFromPoolAsync(void **pointer, size_t bytes, hipMemPool_t han
   if (error == hipSuccess) error = software_pool_find(handle, &pool);
   if (error == hipSuccess && pool->imported_fd > 0) error = hipErrorInvalidValue;
   if (error == hipSuccess) error = pool_api_allocate(pool, bytes, queue, SOFTWARE_hipMallocFromPoolAsync, pointer);
+  return software_end(error);
+}
+
+/* As in HIP, memory of no pool is freed as by hipFree, after the work of its device. */
+hipError_t hipFreeAsync(void *pointer, hipStream_t stream)
+{
+  struct software_queue *queue;
+  hipError_t error = software_begin(SOFTWARE_hipFreeAsync);
+  if (error == hipSuccess && !software.config.memory_pools) error = hipErrorNotSupported;
+  if (error == hipSuccess) error = software_queue_find(stream, &queue);
+  struct software_allocation *allocation = software_allocation_at(pointer);
+  if (error == hipSuccess && !allocation) error = hipErrorInvalidValue;
+  if (error == hipSuccess)
+    error = allocation->pool ? software_pool_free_async(allocation, queue) : software_free(pointer, SOFTWARE_FREEABLE);
   return software_end(error);
 }
 
@@ -113,7 +114,7 @@ hipError_t hipMemPoolDestroy(hipMemPool_t handle)
     if (device->pool == pool) device->pool = NULL;
     pool->handle.live = false;
     pool->is_destroyed = true;
-    software_pool_settle(pool);
+    software_pool_destroy_if_unused(pool);
   }
   return software_end(error);
 }
@@ -124,130 +125,6 @@ hipError_t hipMemPoolTrimTo(hipMemPool_t handle, size_t keep_bytes)
   hipError_t error = software_pool_begin(SOFTWARE_hipMemPoolTrimTo);
   if (error == hipSuccess) error = software_pool_find(handle, &pool);
   if (error == hipSuccess) software_pool_trim(pool, keep_bytes);
-  return software_end(error);
-}
-
-/* ---- Attributes ------------------------------------------------------------------------------------------------ */
-
-static int *pool_api_reuse(struct software_pool *pool, hipMemPoolAttr attribute)
-{
-  switch ((int)attribute) {
-  case hipMemPoolReuseFollowEventDependencies: return &pool->follow_event_dependencies;
-  case hipMemPoolReuseAllowOpportunistic: return &pool->allow_opportunistic;
-  case hipMemPoolReuseAllowInternalDependencies: return &pool->allow_internal_dependencies;
-  default: return NULL;
-  }
-}
-
-static uint64_t *pool_api_amount(struct software_pool *pool, hipMemPoolAttr attribute)
-{
-  switch ((int)attribute) {
-  case hipMemPoolAttrReleaseThreshold: return &pool->release_threshold;
-  case hipMemPoolAttrReservedMemCurrent: return &pool->reserved_bytes;
-  case hipMemPoolAttrReservedMemHigh: return &pool->reserved_high;
-  case hipMemPoolAttrUsedMemCurrent: return &pool->used_bytes;
-  case hipMemPoolAttrUsedMemHigh: return &pool->used_high;
-  default: return NULL;
-  }
-}
-
-static hipError_t pool_api_get_attribute(struct software_pool *pool, hipMemPoolAttr attribute, void *value)
-{
-  const int *reuse = pool_api_reuse(pool, attribute);
-  const uint64_t *amount = pool_api_amount(pool, attribute);
-  if (!value || (!reuse && !amount)) return hipErrorInvalidValue;
-  memcpy(value, reuse ? (const void *)reuse : (const void *)amount, reuse ? sizeof *reuse : sizeof *amount);
-  return hipSuccess;
-}
-
-/* The marks can only be taken back, to what is in force now. */
-static hipError_t pool_api_set_amount(struct software_pool *pool, hipMemPoolAttr attribute, uint64_t amount)
-{
-  switch ((int)attribute) {
-  case hipMemPoolAttrReleaseThreshold: pool->release_threshold = amount; return hipSuccess;
-  case hipMemPoolAttrReservedMemHigh:
-    if (amount != 0) return hipErrorInvalidValue;
-    pool->reserved_high = pool->reserved_bytes;
-    return hipSuccess;
-  case hipMemPoolAttrUsedMemHigh:
-    if (amount != 0) return hipErrorInvalidValue;
-    pool->used_high = pool->used_bytes;
-    return hipSuccess;
-  default: return hipErrorInvalidValue;
-  }
-}
-
-static hipError_t pool_api_set_attribute(struct software_pool *pool, hipMemPoolAttr attribute, const void *value)
-{
-  int *reuse = pool_api_reuse(pool, attribute);
-  uint64_t amount;
-  if (!value) return hipErrorInvalidValue;
-  if (reuse) {
-    memcpy(reuse, value, sizeof *reuse);
-    return hipSuccess;
-  }
-  if (!pool_api_amount(pool, attribute)) return hipErrorInvalidValue;
-  memcpy(&amount, value, sizeof amount);
-  return pool_api_set_amount(pool, attribute, amount);
-}
-
-hipError_t hipMemPoolSetAttribute(hipMemPool_t handle, hipMemPoolAttr attribute, void *value)
-{
-  struct software_pool *pool;
-  hipError_t error = software_pool_begin(SOFTWARE_hipMemPoolSetAttribute);
-  if (error == hipSuccess) error = software_pool_find(handle, &pool);
-  return software_end(error != hipSuccess ? error : pool_api_set_attribute(pool, attribute, value));
-}
-
-hipError_t hipMemPoolGetAttribute(hipMemPool_t handle, hipMemPoolAttr attribute, void *value)
-{
-  struct software_pool *pool;
-  hipError_t error = software_pool_begin(SOFTWARE_hipMemPoolGetAttribute);
-  if (error == hipSuccess) error = software_pool_find(handle, &pool);
-  return software_end(error != hipSuccess ? error : pool_api_get_attribute(pool, attribute, value));
-}
-
-/* ---- Access ---------------------------------------------------------------------------------------------------- */
-
-/* Copies reach every device's memory without; what is set can be asked for. As ROCm's, access cannot be revoked. */
-static hipError_t pool_api_set_access(struct software_pool *pool, const hipMemAccessDesc *access, size_t count)
-{
-  if (count > (size_t)software.config.devices) return hipErrorInvalidDevice;
-  for (size_t i = 0; i < count; i++) {
-    if (access[i].location.type != hipMemLocationTypeDevice) return hipErrorInvalidValue;
-    if (!software_device_exists(access[i].location.id) || access[i].flags == hipMemAccessFlagsProtNone)
-      return hipErrorInvalidDevice;
-    if (!software_device_reaches(access[i].location.id, pool->device)) return hipErrorInvalidDevice;
-    if (access[i].flags != hipMemAccessFlagsProtRead && access[i].flags != hipMemAccessFlagsProtReadWrite)
-      return hipErrorInvalidValue;
-  }
-  for (size_t i = 0; i < count; i++) pool->access[access[i].location.id] = access[i].flags;
-  return hipSuccess;
-}
-
-bool software_pool_allows(const struct software_pool *pool, int device)
-{
-  return pool->access[device] == hipMemAccessFlagsProtReadWrite;
-}
-
-hipError_t hipMemPoolSetAccess(hipMemPool_t handle, const hipMemAccessDesc *access, size_t count)
-{
-  struct software_pool *pool;
-  hipError_t error = software_pool_begin(SOFTWARE_hipMemPoolSetAccess);
-  if (error == hipSuccess) error = software_pool_find(handle, &pool);
-  if (error == hipSuccess && (!access || count == 0)) error = hipErrorInvalidValue;
-  return software_end(error != hipSuccess ? error : pool_api_set_access(pool, access, count));
-}
-
-hipError_t hipMemPoolGetAccess(hipMemAccessFlags *flags, hipMemPool_t handle, hipMemLocation *location)
-{
-  struct software_pool *pool;
-  hipError_t error = software_pool_begin(SOFTWARE_hipMemPoolGetAccess);
-  if (error == hipSuccess) error = software_pool_find(handle, &pool);
-  if (error == hipSuccess && (!flags || !location || location->type != hipMemLocationTypeDevice))
-    error = hipErrorInvalidValue;
-  if (error == hipSuccess && !software_device_exists(location->id)) error = hipErrorInvalidValue;
-  if (error == hipSuccess) *flags = pool->access[location->id];
   return software_end(error);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* pool_share.c: pools and their pointers between processes. Called by applications. A pool that can be exported has a
- * memfd of its own; what crosses is a descriptor of that file, and for each pointer its place in the file. */
+ * memfd of its own. The other process gets a descriptor of that file, and for each pointer its offset in the file. */
 #include "pool.h"
 #include <fcntl.h>
 #include <string.h>
@@ -10,10 +10,10 @@
 
 #define SHARE_MAGIC 0x68706d70736f6674U
 
-struct share_pointer {
+struct pool_share_pointer {
   uint64_t magic, offset, bytes;
 };
-_Static_assert(sizeof(struct share_pointer) <= sizeof(hipMemPoolPtrExportData), "must fit into HIP's struct");
+_Static_assert(sizeof(struct pool_share_pointer) <= sizeof(hipMemPoolPtrExportData), "must fit into HIP's struct");
 
 static hipError_t pool_share_export(struct software_pool *pool, void *shareable)
 {
@@ -52,7 +52,7 @@ static hipError_t pool_share_import(int fd, int device, hipMemPool_t *handle_out
   return hipSuccess;
 }
 
-/* The file descriptor comes as the pointer's value, and stays the caller's. */
+/* The value of the pointer is the file descriptor, which the caller still owns. */
 hipError_t hipMemPoolImportFromShareableHandle(hipMemPool_t *handle, void *shareable, hipMemAllocationHandleType type,
                                                unsigned int flags)
 {
@@ -72,16 +72,16 @@ hipError_t hipMemPoolExportPointer(hipMemPoolPtrExportData *data, void *pointer)
                       allocation->pool->handle_type == hipMemHandleTypePosixFileDescriptor;
   if (error == hipSuccess && (!data || !is_shareable)) error = hipErrorInvalidValue;
   if (error == hipSuccess) {
-    struct share_pointer shared = {SHARE_MAGIC, software_block_offset(allocation->pool_block->block),
-                                   allocation->by_address.minor};
+    struct pool_share_pointer shared = {SHARE_MAGIC, software_block_offset(allocation->pool_block->block),
+                                        allocation->by_address.minor};
     memset(data, 0, sizeof *data);
     memcpy(data, &shared, sizeof shared);
   }
   return software_end(error);
 }
 
-/* Whether the place lies in the file; what comes from another process may be anything. */
-static bool pool_share_is_inside(const struct share_pointer *shared, int fd)
+/* Whether the range lies in the file. Data of another process can be anything. */
+static bool pool_share_is_inside(const struct pool_share_pointer *shared, int fd)
 {
   struct stat status;
   if (shared->magic != SHARE_MAGIC || shared->bytes == 0 || shared->offset % SOFTWARE_PAGE_BYTES != 0) return false;
@@ -90,7 +90,7 @@ static bool pool_share_is_inside(const struct share_pointer *shared, int fd)
   return shared->offset < file_bytes && shared->bytes <= file_bytes - shared->offset;
 }
 
-static hipError_t pool_share_import_pointer(struct software_pool *pool, const struct share_pointer *shared,
+static hipError_t pool_share_import_pointer(struct software_pool *pool, const struct pool_share_pointer *shared,
                                             void **pointer_out)
 {
   if (pool->imported_fd == 0 || !pool_share_is_inside(shared, pool->imported_fd)) return hipErrorInvalidValue;
@@ -99,7 +99,7 @@ static hipError_t pool_share_import_pointer(struct software_pool *pool, const st
                      (off_t)shared->offset);
   if (start == MAP_FAILED) return hipErrorOutOfMemory;
   struct software_allocation *allocation;
-  hipError_t error = software_allocation_enter(SOFTWARE_OPENED, pool->device, start, shared->bytes, &allocation);
+  hipError_t error = software_allocation_add(SOFTWARE_OPENED, pool->device, start, shared->bytes, &allocation);
   if (error != hipSuccess) {
     munmap(start, mapped_bytes);
     return error;
@@ -111,11 +111,11 @@ static hipError_t pool_share_import_pointer(struct software_pool *pool, const st
   return hipSuccess;
 }
 
-/* Freed with hipFreeAsync, which ends the mapping and leaves the owner's memory alone. */
+/* Freed with hipFreeAsync, which ends the mapping and does not change the memory of the owner. */
 hipError_t hipMemPoolImportPointer(void **pointer, hipMemPool_t handle, hipMemPoolPtrExportData *data)
 {
   struct software_pool *pool;
-  struct share_pointer shared;
+  struct pool_share_pointer shared;
   hipError_t error = software_pool_begin(SOFTWARE_hipMemPoolImportPointer);
   if (error == hipSuccess) error = software_pool_find(handle, &pool);
   if (error == hipSuccess && (!pointer || !data)) error = hipErrorInvalidValue;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* proc_address.c: functions of the HIP API by their names. Called by applications. The names are those of calls.h, which
- * has every function that the software device exports; no library is asked, since the process may hold another HIP. */
+ * has every function that the software device exports. No library is searched, since the process may have another HIP. */
 #include "internal.h"
 #include <string.h>
 
-/* One name, and more since HIP deprecates now one name for pinned memory, now the other. */
+/* HIP deprecates different names for pinned memory in different versions. */
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 #define PROPERTIES_VERSION 600 /* hundred times the major plus the minor: from here on, properties are HIP 6's */

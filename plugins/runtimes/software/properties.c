@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* properties.c: the struct of a device's properties, in both layouts that HIP has had: up to release 5, and since
- * release 6 under a name of its own, which a program asks for whatever headers this file is compiled with. Called by
+ * release 6 under a name of its own, which a program may call whatever headers this file is compiled with. Called by
  * applications. The values are those of the attributes. */
 #include "internal.h"
 #include <stdio.h>
@@ -60,7 +60,7 @@ _Static_assert(sizeof(struct properties_6) == sizeof(hipDeviceProp_t) &&
                "hipDeviceProp_t has changed again");
 #endif
 
-/* An attribute, and the place of its value: an int or a size_t. */
+/* An attribute, and the field that has its value: an int or a size_t. */
 struct property_row {
   int attribute;
   size_t offset, bytes;
@@ -123,8 +123,8 @@ static void properties_fill(void *properties, const struct property_row *rows, s
     int value = 0;
     software_attribute(rows[i].attribute, device, &value);
     size_t wide = (size_t)value;
-    char *place = (char *)properties + rows[i].offset;
-    memcpy(place, rows[i].bytes == sizeof wide ? (const void *)&wide : (const void *)&value, rows[i].bytes);
+    char *field = (char *)properties + rows[i].offset;
+    memcpy(field, rows[i].bytes == sizeof wide ? (const void *)&wide : (const void *)&value, rows[i].bytes);
   }
 }
 

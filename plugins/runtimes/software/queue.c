@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* queue.c: operations in line, when the head of a line may run, and waiting for lines to get somewhere. Called by every
- * function that submits or waits; the two schedulers decide who runs a head that may run, and when.
+/* queue.c: queues of operations, and whether the first operation of a queue may run. Called by submit.c, by streams, and
+ * by the two schedulers, which decide in which thread an operation runs, and when.
  *
- * Every operation has a sequence number, drawn at submission over all devices. An operation of a default stream waits
- * for all earlier ones of the device's blocking streams, and theirs for all earlier ones of the default stream: both
- * are comparisons of numbers. Operations depend on earlier ones only, so something can always run. */
+ * Every operation has a sequence number, assigned at submission over all devices. An operation of a default stream waits
+ * for all earlier operations of the blocking streams of the device, and an operation of a blocking stream waits for all
+ * earlier operations of the default stream. Both are comparisons of numbers. An operation depends on earlier operations
+ * only, so some operation can always run. */
 #include "internal.h"
 #include <stdlib.h>
 #include <time.h>
 
-static struct software_queue *queue_idle; /* served a stream once, wait for the next */
+static struct software_queue *queue_idle; /* without a stream; reused for the next stream */
 
-struct software_queue *software_queue_take(int device, bool is_blocking)
+struct software_queue *software_queue_acquire(int device, bool is_blocking)
 {
   struct software_queue *queue = queue_idle;
   if (queue) {
@@ -37,25 +38,6 @@ void software_queue_abandon(struct software_queue *queue)
   queue_idle = queue;
 }
 
-struct software_operation *software_operation_new(enum software_operation_kind kind, enum software_call call)
-{
-  struct software_operation *operation = calloc(1, sizeof *operation);
-  if (!operation) return NULL;
-  operation->kind = kind;
-  operation->call = call;
-  return operation;
-}
-
-void software_operation_free(struct software_operation *operation)
-{
-  software_span_close(&operation->to);
-  software_span_close(&operation->from);
-  software_marker_unreference(operation->marker);
-  if (operation->allocation) software_allocation_unreference(operation->allocation);
-  free(operation->staged);
-  free(operation);
-}
-
 static void queue_activate(struct software_queue *queue)
 {
   queue->previous_active = NULL;
@@ -73,7 +55,7 @@ static void queue_deactivate(struct software_queue *queue)
   if (queue->next_active) queue->next_active->previous_active = queue->previous_active;
 }
 
-/* Whether an earlier operation of the other side (default stream, blocking streams) must finish first. */
+/* Whether an earlier operation of the other side (default stream or blocking streams) must finish first. */
 static bool queue_is_held(const struct software_queue *queue, uint64_t sequence)
 {
   if (!queue->is_blocking && !queue->is_legacy) return false;
@@ -94,17 +76,7 @@ bool software_queue_is_runnable(const struct software_queue *queue)
   return !queue_is_held(queue, head->sequence);
 }
 
-/* Operations that only keep books take no time on a device: with threads they run at the call if nothing is before
- * them, which spares a switch of threads. The stepped scheduler lets them wait, as everything else. */
-static bool queue_runs_at_once(const struct software_queue *queue)
-{
-  if (software.config.scheduler != SOFTWARE_THREADS || queue->head != queue->tail) return false;
-  enum software_operation_kind kind = queue->head->kind;
-  bool is_books = kind == SOFTWARE_RECORD || kind == SOFTWARE_WAIT || kind == SOFTWARE_BIRTH || kind == SOFTWARE_DEATH;
-  return is_books && software_queue_is_runnable(queue);
-}
-
-static void queue_append(struct software_queue *queue, struct software_operation *operation)
+void software_queue_append(struct software_queue *queue, struct software_operation *operation)
 {
   operation->sequence = ++software.sequence;
   software.pending++;
@@ -117,8 +89,7 @@ static void queue_append(struct software_queue *queue, struct software_operation
   queue->tail = operation;
 }
 
-/* Only for an operation that has just been appended. */
-static void queue_take_back(struct software_queue *queue, struct software_operation *before)
+void software_queue_remove_last(struct software_queue *queue, struct software_operation *before)
 {
   software.pending--;
   queue->tail = before;
@@ -128,61 +99,6 @@ static void queue_take_back(struct software_queue *queue, struct software_operat
     queue->head = NULL;
     queue_deactivate(queue);
   }
-}
-
-hipError_t software_submit(struct software_queue *queue, struct software_operation *operation)
-{
-  struct software_operation *before = queue->tail;
-  queue_append(queue, operation);
-  if (software.config.scheduler == SOFTWARE_STEPPED) {
-    pthread_cond_broadcast(&software.progress);
-  } else if (queue_runs_at_once(queue)) {
-    software_queue_run(queue);
-  } else if (!software_threads_prepare(queue)) {
-    queue_take_back(queue, before);
-    software_operation_free(operation);
-    return hipErrorOutOfMemory;
-  } else if (software_queue_is_runnable(queue)) {
-    pthread_cond_signal(&queue->wake);
-  }
-  return hipSuccess;
-}
-
-hipError_t software_submit_to(struct software_queue *runner, struct software_operation *operation,
-                              struct software_queue *queue)
-{
-  struct software_operation *before = software_operation_new(SOFTWARE_RECORD, operation->call);
-  struct software_operation *turn = software_operation_new(SOFTWARE_WAIT, operation->call);
-  struct software_operation *after = software_operation_new(SOFTWARE_WAIT, operation->call);
-  struct software_marker *reached = software_marker_new(), *done = software_marker_new();
-  hipError_t error = hipErrorOutOfMemory;
-  if (!before || !turn || !after || !reached || !done) goto free_rest;
-  before->marker = software_marker_reference(reached);
-  turn->marker = software_marker_reference(reached);
-  operation->marker = software_marker_reference(done);
-  after->marker = software_marker_reference(done);
-  error = software_submit(queue, before);
-  before = NULL;
-  if (error != hipSuccess) goto free_rest;
-  error = software_submit(runner, turn);
-  turn = NULL;
-  if (error != hipSuccess) goto free_rest;
-  /* From here on both queues have what they need to run, and take everything. */
-  error = software_submit(runner, operation);
-  operation = NULL;
-  if (error == hipSuccess) {
-    error = software_submit(queue, after);
-    after = NULL;
-  }
-
-free_rest:
-  if (before) software_operation_free(before);
-  if (turn) software_operation_free(turn);
-  if (after) software_operation_free(after);
-  if (operation) software_operation_free(operation);
-  software_marker_unreference(reached);
-  software_marker_unreference(done);
-  return error;
 }
 
 void software_queue_run(struct software_queue *queue)
@@ -200,69 +116,10 @@ void software_queue_run(struct software_queue *queue)
   software.pending--;
   software_operation_free(operation);
   pthread_cond_broadcast(&software.progress);
-  if (software.active && software.config.scheduler == SOFTWARE_THREADS) software_threads_wake();
 }
-
-/* ---- Waiting --------------------------------------------------------------------------------------------------- */
 
 bool software_queue_is_done(const struct software_queue *queue, uint64_t sequence)
 {
   if (queue->head && queue->head->sequence <= sequence) return false;
   return !queue->is_legacy || !queue_is_held(queue, sequence + 1);
-}
-
-static bool queue_device_is_done(int device, uint64_t sequence)
-{
-  for (const struct software_queue *queue = software.active; queue; queue = queue->next_active)
-    if ((device < 0 || queue->device == device) && queue->head->sequence <= sequence) return false;
-  return true;
-}
-
-/* Lets time pass: with the stepped scheduler the waiter itself does the work. */
-static void queue_wait_step(void)
-{
-  if (software.config.scheduler == SOFTWARE_STEPPED && software_stepped_step()) return;
-  pthread_cond_wait(&software.progress, &software.lock);
-}
-
-void software_wait_queue(const struct software_queue *queue, uint64_t sequence)
-{
-  while (!software_queue_is_done(queue, sequence)) queue_wait_step();
-}
-
-void software_wait_device(int device, uint64_t sequence)
-{
-  while (!queue_device_is_done(device, sequence)) queue_wait_step();
-}
-
-void software_wait_marker(struct software_marker *marker)
-{
-  while (!marker->done) queue_wait_step();
-}
-
-/* ---- Markers --------------------------------------------------------------------------------------------------- */
-
-struct software_marker *software_marker_new(void)
-{
-  struct software_marker *marker = calloc(1, sizeof *marker);
-  return marker ? software_marker_reference(marker) : NULL;
-}
-
-struct software_marker *software_marker_reference(struct software_marker *marker)
-{
-  marker->references++;
-  return marker;
-}
-
-void software_marker_unreference(struct software_marker *marker)
-{
-  if (marker && --marker->references == 0) free(marker);
-}
-
-void software_marker_finish(struct software_marker *marker)
-{
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  marker->time_ms = (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
-  marker->done = true;
 }

@@ -1,22 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* scheduler_stepped.c: no threads. Nothing runs until somebody waits, and then one operation at a time, of a stream
- * drawn by lot among those that can go on, only until what is waited for has come: streams run as late and as mixed as
- * HIP allows, and the same seed repeats the same order. Called by queue.c, and by queries of streams and events. */
+/* scheduler_stepped.c: a scheduler without threads. No operation runs until a thread waits. Then one operation runs at a
+ * time, of a stream drawn at random among those that can go on, until the wait is over. So streams run as late and as
+ * mixed as HIP allows, and the same seed repeats the same order. Called by submit.c, and by queries of streams and
+ * events. */
 #include "internal.h"
 
-#define POLL_STEPS 3 /* a look lets fewer operations than this run */
-
-static uint64_t stepped_state;
-
-void software_stepped_seed(uint64_t seed)
-{
-  stepped_state = seed;
-}
+#define POLL_STEPS 3 /* a query runs fewer operations than this */
 
 /* SplitMix64. */
 static uint64_t scheduler_stepped_draw(uint64_t limit)
 {
-  uint64_t mixed = stepped_state += 0x9e3779b97f4a7c15U;
+  uint64_t mixed = software.random += 0x9e3779b97f4a7c15U;
   mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9U;
   mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebU;
   return (mixed ^ (mixed >> 31)) % limit;

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* scheduler_threads.c: a thread for each queue, made when the queue gets its first operation and kept for ever, since
- * queues are. Called by queue.c. The threads are detached and hold nothing that must be put in order: when the process
- * exits they vanish with it. */
+/* scheduler_threads.c: a thread for each queue, made when the queue gets its first operation. Queues are never freed, so
+ * the thread never ends. Called by submit.c. The threads are detached and own nothing that must be released at exit. */
 #include "internal.h"
 #include <signal.h>
+
+void software_threads_run(struct software_queue *queue)
+{
+  software_queue_run(queue);
+  for (struct software_queue *other = software.active; other; other = other->next_active)
+    if (software_queue_is_runnable(other)) pthread_cond_signal(&other->wake);
+}
 
 static void *scheduler_threads_main(void *argument)
 {
@@ -12,12 +18,12 @@ static void *scheduler_threads_main(void *argument)
   for (;;) {
     while (software.config.scheduler != SOFTWARE_THREADS || !software_queue_is_runnable(queue))
       pthread_cond_wait(&queue->wake, &software.lock);
-    software_queue_run(queue);
+    software_threads_run(queue);
   }
   return NULL;
 }
 
-/* The application's signals are for its own threads. */
+/* Signals of the application are for its own threads. */
 static bool scheduler_threads_start(struct software_queue *queue)
 {
   pthread_attr_t attributes;
@@ -37,10 +43,4 @@ bool software_threads_prepare(struct software_queue *queue)
 {
   if (!queue->has_thread) queue->has_thread = scheduler_threads_start(queue);
   return queue->has_thread;
-}
-
-void software_threads_wake(void)
-{
-  for (struct software_queue *queue = software.active; queue; queue = queue->next_active)
-    if (software_queue_is_runnable(queue)) pthread_cond_signal(&queue->wake);
 }

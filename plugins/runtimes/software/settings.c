@@ -1,24 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* settings.c: what a program sets of its device: flags and limits. Called by applications. They are kept and can be
- * asked for; nothing depends on them, since no kernel runs here. hipDeviceReset takes them back. */
+/* settings.c: the flags and limits that a program sets of its device. Called by applications. The values are stored and
+ * can be read; nothing depends on them, since no kernel runs here. hipDeviceReset resets them. */
 #include "internal.h"
 
 /* The limits by their numbers: HIP 5.2 has no name for the first. */
 enum { LIMIT_STACK = 0, LIMIT_HEAP = 2, LIMIT_COUNT };
 
-#define DEFAULT_STACK_BYTES ((size_t)1 << 10)
-#define DEFAULT_HEAP_BYTES  ((size_t)8 << 20)
-
-void software_settings_reset(int device)
-{
-  software.devices[device].flags = hipDeviceScheduleAuto;
-  software.devices[device].stack_bytes = DEFAULT_STACK_BYTES;
-  software.devices[device].heap_bytes = DEFAULT_HEAP_BYTES;
-}
-
 /* ---- Flags ----------------------------------------------------------------------------------------------------- */
 
-/* As HIP, it keeps of the flags how the host waits, which may be told in one way only. */
+/* As in HIP, only the flag for how the host waits is stored, and only one such flag is valid. */
 static hipError_t settings_set_flags(int device, unsigned flags)
 {
   const unsigned known = hipDeviceScheduleMask | hipDeviceMapHost | hipDeviceLmemResizeToMax;
@@ -44,12 +34,12 @@ hipError_t hipGetDeviceFlags(unsigned int *flags)
 
 /* ---- Limits ---------------------------------------------------------------------------------------------------- */
 
-static hipError_t settings_limit(int limit, size_t **kept_out)
+static hipError_t settings_limit(int limit, size_t **limit_out)
 {
   struct software_device *device = &software.devices[software_current_device()];
   if (limit >= LIMIT_COUNT) return hipErrorInvalidValue;
   if (limit != LIMIT_STACK && limit != LIMIT_HEAP) return hipErrorUnsupportedLimit;
-  *kept_out = limit == LIMIT_STACK ? &device->stack_bytes : &device->heap_bytes;
+  *limit_out = limit == LIMIT_STACK ? &device->stack_bytes : &device->heap_bytes;
   return hipSuccess;
 }
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* software.h: what the software device exports beside the HIP API, for tests and for the hipmm command.
  *
- * The software device is a runtime: software.so exports HIP's C functions, in host memory. These functions look into
- * it and steer it: they count calls, make calls fail on schedule, run streams step by step, and start afresh. They are
- * found with dlsym() or by linking the device's sources; they are never counted and never fail on schedule.
+ * The software device is a runtime: software.so exports HIP's C functions, in host memory. The functions here inspect and
+ * control it: they count calls, make calls fail on schedule, run streams step by step, and reset everything. They are
+ * found with dlsym() or by linking the sources of the device; they are never counted and never fail on schedule.
  *
- * HIPMM_SOFTWARE=devices=2,memory=16GiB configures the device when it is first called, whether hipmm is there or not;
- * `hipmm describe software` lists the settings. While the variable cannot be read every call fails.
+ * HIPMM_SOFTWARE=devices=2,memory=16GiB configures the device when it is first called, with or without hipmm;
+ * `hipmm describe software` lists the settings. While the variable is not valid every call fails.
  *
- * How the device departs from a GPU, where a test must know it:
+ * How the device differs from a GPU, where a test must know it:
  *   - Device memory can be read and written by the host, at the same address.
- *   - hipMalloc rounds to 4 KiB and aligns to 4 KiB; hipMemGetInfo counts what was rounded. A device never runs out
- *     because it is fragmented.
+ *   - hipMalloc rounds to 4 KiB and aligns to 4 KiB; hipMemGetInfo counts rounded bytes. A device never runs out of memory
+ *     through fragmentation.
  *   - A copy or fill that executes on memory which was freed or unmapped since the call is a fault: a line on stderr,
  *     and hipErrorIllegalAddress from every later call that concerns that device.
  *   - A copy of another device's memory runs in that device's default stream, as with ROCm. With the stepped scheduler,
@@ -37,25 +37,25 @@ HIPMM_EXPORT void hipmm_software_reset_calls(void);
 
 /* Makes the `nth` call of `name` from now on (1 is the next) fail with `code`, once; code 0 means hipErrorOutOfMemory
  * for a function that allocates, else hipErrorUnknown. The call then does nothing else. False for an unknown name, for
- * nth 0, and when there is no memory. hipmm_software_fail_none() forgets what has not happened yet. */
+ * nth 0, and when there is no memory. hipmm_software_fail_none() cancels the failures that have not happened yet. */
 HIPMM_EXPORT bool hipmm_software_fail(const char *name, uint64_t nth, int code);
 HIPMM_EXPORT void hipmm_software_fail_none(void);
 
-/* Everything as it was at the start, with the configuration in force: waits for all work, then drops allocations,
- * streams, events, pools, faults, counts and scheduled failures. No other thread may be in a call. */
+/* Resets everything to the start, with the configuration in force: waits for all work, then frees allocations, streams,
+ * events and pools, and clears faults, counts and scheduled failures. No other thread may be in a call. */
 HIPMM_EXPORT void hipmm_software_reset(void);
 
-/* What `device` holds that nobody has given back: blocks of every kind and VMM handles, with their requested bytes.
- * Memory that a pool keeps in reserve is not counted. False for a device that does not exist. */
+/* What is allocated on `device` and not freed: blocks of every kind and VMM handles, with their requested bytes. Memory
+ * that a pool holds in reserve is not counted. False for a device that does not exist. */
 HIPMM_EXPORT bool hipmm_software_live(int device, uint64_t *count_out, uint64_t *bytes_out);
 
-/* Faults that `device` has seen since the last reset. */
+/* Faults of `device` since the last reset. */
 HIPMM_EXPORT uint64_t hipmm_software_faults(int device);
 
 /* Operations submitted that have not finished, on all devices. */
 HIPMM_EXPORT uint64_t hipmm_software_pending(void);
 
-/* With the stepped scheduler: runs up to `limit` operations in the order that the seed draws; returns how many ran. */
+/* With the stepped scheduler: runs up to `limit` operations in the order of the seed; returns how many ran. */
 HIPMM_EXPORT uint64_t hipmm_software_step(uint64_t limit);
 
 #ifdef __cplusplus

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* stream.c: stream handles. Called by applications, and by every function that takes a stream, to find its queue. A
- * destroyed stream's work goes on by itself; its handle is dead at once and the next stream may bear it. */
+/* stream.c: stream handles. Called by applications, and by every function that takes a stream, to find its queue. The
+ * work of a destroyed stream continues. Its handle is invalid at once, and the next stream may get the same handle. */
 #include "internal.h"
 #include <stdlib.h>
 
 #define STREAM_LEGACY     ((hipStream_t)1) /* the default stream by name */
 #define STREAM_PER_THREAD hipStreamPerThread
 
-/* As of ROCm's devices: smaller numbers go first. */
+/* As on ROCm's devices: a smaller number is a higher priority. */
 #define STREAM_LEAST_PRIORITY    1
 #define STREAM_GREATEST_PRIORITY (-1)
 
@@ -18,7 +18,7 @@ struct stream_thread {
 };
 
 static struct software_handles streams = {.object_bytes = sizeof(struct software_stream)};
-static uint64_t stream_last_id = 2; /* as HIP and CUDA, the default streams are 1 and 2 by name */
+static uint64_t stream_last_id = 2; /* as in HIP and CUDA, the default streams are 1 and 2 by name */
 static pthread_key_t stream_key;
 static pthread_once_t stream_once = PTHREAD_ONCE_INIT;
 static bool stream_has_key;
@@ -38,7 +38,7 @@ static void stream_make_key(void)
   stream_has_key = pthread_key_create(&stream_key, stream_thread_end) == 0;
 }
 
-static struct stream_thread *stream_of_thread(void)
+static struct stream_thread *stream_get_thread(void)
 {
   pthread_once(&stream_once, stream_make_key);
   if (!stream_has_key) return NULL;
@@ -52,10 +52,10 @@ static struct stream_thread *stream_of_thread(void)
 
 static hipError_t stream_per_thread(int device, struct software_queue **queue_out, uint64_t *id_out)
 {
-  struct stream_thread *thread = stream_of_thread();
+  struct stream_thread *thread = stream_get_thread();
   if (!thread) return hipErrorOutOfMemory;
   if (!thread->queues[device]) {
-    thread->queues[device] = software_queue_take(device, true);
+    thread->queues[device] = software_queue_acquire(device, true);
     thread->ids[device] = ++stream_last_id;
   }
   if (!thread->queues[device]) return hipErrorOutOfMemory;
@@ -68,7 +68,7 @@ hipError_t software_default_queue(int device, struct software_queue **queue_out)
 {
   struct software_queue **queue = &software.devices[device].queue;
   if (!*queue) {
-    *queue = software_queue_take(device, false);
+    *queue = software_queue_acquire(device, false);
     if (!*queue) return hipErrorOutOfMemory;
     (*queue)->is_legacy = true;
   }
@@ -95,7 +95,7 @@ hipError_t software_queue_find(hipStream_t stream, struct software_queue **queue
 }
 
 /* NULL for the default streams, which have no object. */
-static struct software_stream *stream_of(hipStream_t stream)
+static struct software_stream *stream_find_object(hipStream_t stream)
 {
   return software_handle_is_live(&streams, stream) ? (struct software_stream *)stream : NULL;
 }
@@ -105,11 +105,11 @@ static struct software_stream *stream_of(hipStream_t stream)
 static hipError_t stream_create(int device, unsigned flags, int priority, hipStream_t *stream_out)
 {
   if (!stream_out || (flags & ~(unsigned)hipStreamNonBlocking)) return hipErrorInvalidValue;
-  struct software_stream *stream = software_handle_take(&streams);
+  struct software_stream *stream = software_handle_allocate(&streams);
   if (!stream) return hipErrorOutOfMemory;
-  stream->queue = software_queue_take(device, !(flags & hipStreamNonBlocking));
+  stream->queue = software_queue_acquire(device, !(flags & hipStreamNonBlocking));
   if (!stream->queue) {
-    software_handle_give(&streams, stream);
+    software_handle_free(&streams, stream);
     return hipErrorOutOfMemory;
   }
   stream->id = ++stream_last_id;
@@ -134,7 +134,7 @@ hipError_t hipStreamCreateWithFlags(hipStream_t *stream, unsigned int flags)
   return software_end(error != hipSuccess ? error : stream_create(device, flags, 0, stream));
 }
 
-/* Priorities are kept and change nothing. */
+/* Priorities are stored and have no effect. */
 hipError_t hipStreamCreateWithPriority(hipStream_t *stream, unsigned int flags, int priority)
 {
   int device;
@@ -155,13 +155,13 @@ hipError_t hipDeviceGetStreamPriorityRange(int *least, int *greatest)
 static void stream_destroy(struct software_stream *stream)
 {
   software_queue_abandon(stream->queue);
-  software_handle_give(&streams, stream);
+  software_handle_free(&streams, stream);
 }
 
 hipError_t hipStreamDestroy(hipStream_t stream)
 {
   hipError_t error = software_begin(SOFTWARE_hipStreamDestroy);
-  struct software_stream *object = stream_of(stream);
+  struct software_stream *object = stream_find_object(stream);
   if (error == hipSuccess && !object) error = hipErrorInvalidHandle;
   if (error == hipSuccess) {
     error = software.devices[object->device].fault;
@@ -217,16 +217,16 @@ hipError_t hipStreamQuery(hipStream_t stream)
   return software_end(error != hipSuccess ? error : stream_query(stream));
 }
 
-/* ---- Questions ------------------------------------------------------------------------------------------------- */
+/* ---- Queries --------------------------------------------------------------------------------------------------- */
 
-/* As ROCm, which takes NULL for the default stream elsewhere. */
+/* As in ROCm, NULL is refused here, though it is the default stream elsewhere. */
 hipError_t hipStreamGetFlags(hipStream_t stream, unsigned int *flags)
 {
   hipError_t error = software_begin(SOFTWARE_hipStreamGetFlags);
   struct software_queue *queue;
   if (error == hipSuccess && (!flags || !stream)) error = hipErrorInvalidValue;
   if (error == hipSuccess) error = software_queue_find(stream, &queue);
-  if (error == hipSuccess) *flags = stream_of(stream) ? stream_of(stream)->flags : hipStreamDefault;
+  if (error == hipSuccess) *flags = stream_find_object(stream) ? stream_find_object(stream)->flags : hipStreamDefault;
   return software_end(error);
 }
 
@@ -236,7 +236,7 @@ hipError_t hipStreamGetPriority(hipStream_t stream, int *priority)
   struct software_queue *queue;
   if (error == hipSuccess && !priority) error = hipErrorInvalidValue;
   if (error == hipSuccess) error = software_queue_find(stream, &queue);
-  if (error == hipSuccess) *priority = stream_of(stream) ? stream_of(stream)->priority : 0;
+  if (error == hipSuccess) *priority = stream_find_object(stream) ? stream_find_object(stream)->priority : 0;
   return software_end(error);
 }
 
@@ -257,12 +257,12 @@ static hipError_t stream_id(hipStream_t stream, unsigned long long *id_out)
   hipError_t error = software_queue_find(stream, &queue);
   if (error == hipSuccess && stream == STREAM_PER_THREAD)
     error = stream_per_thread(software_current_device(), &queue, &id);
-  if (error == hipSuccess && stream_of(stream)) id = stream_of(stream)->id;
+  if (error == hipSuccess && stream_find_object(stream)) id = stream_find_object(stream)->id;
   if (error == hipSuccess) *id_out = id;
   return error;
 }
 
-/* Unlike a handle, an id never comes again. */
+/* Unlike a handle, an id is never reused. */
 hipError_t hipStreamGetId(hipStream_t stream, unsigned long long *id)
 {
   hipError_t error = software_begin(SOFTWARE_hipStreamGetId);
@@ -281,16 +281,16 @@ hipError_t hipStreamIsCapturing(hipStream_t stream, hipStreamCaptureStatus *stat
   return software_end(error);
 }
 
-/* And so the mode is only kept. */
+/* Streams never capture, so the mode is only stored. */
 hipError_t hipThreadExchangeStreamCaptureMode(hipStreamCaptureMode *mode)
 {
-  static _Thread_local hipStreamCaptureMode kept = hipStreamCaptureModeGlobal;
+  static _Thread_local hipStreamCaptureMode stored = hipStreamCaptureModeGlobal;
   software_prepare();
   hipError_t error = software_enter(SOFTWARE_hipThreadExchangeStreamCaptureMode);
   if (error == hipSuccess && (!mode || (unsigned)*mode > hipStreamCaptureModeRelaxed)) error = hipErrorInvalidValue;
   if (error != hipSuccess) return software_leave(error);
-  hipStreamCaptureMode before = kept;
-  kept = *mode;
+  hipStreamCaptureMode before = stored;
+  stored = *mode;
   *mode = before;
   return hipSuccess;
 }

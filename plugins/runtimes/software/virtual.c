@@ -1,89 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* virtual.c: virtual memory management: reservations of address space, and mappings of physical memory in them. Called
- * by applications, and by spans that lie in a reservation.
+ * by applications. mapping.c has the tables of both.
  *
- * A mapping is not accessible until hipMemSetAccess; the host then has the most that any device has. Neither hipMemMap
- * nor hipMemUnmap waits for work: to unmap under a pending operation is a fault, since HIP does not promise that it
- * waits. */
+ * A mapping is not accessible until hipMemSetAccess; the host then has the access of the device that has most. Neither
+ * hipMemMap nor hipMemUnmap waits for work. HIP does not promise that hipMemUnmap waits, so a pending operation on memory
+ * that is unmapped is a fault. */
 #include "virtual.h"
 #include <stdlib.h>
 #include <sys/mman.h>
 
-struct virtual_reservation {
-  struct address_tree_node by_address;
-  unsigned busy; /* operations that touch it right now */
-};
-
-struct virtual_mapping {
-  struct address_tree_node by_address;
-  struct software_physical *physical;
-  uint64_t sequence; /* the last operation before it was mapped */
-  uint8_t access[SOFTWARE_MAX_DEVICES];
-};
-
-static struct address_tree_node *virtual_reservations, *virtual_mappings;
-
-static struct virtual_reservation *virtual_reservation_at(uintptr_t address)
-{
-  return (struct virtual_reservation *)address_tree_holding(virtual_reservations, address);
-}
-
-static struct virtual_mapping *virtual_mapping_at(uintptr_t address)
-{
-  return (struct virtual_mapping *)address_tree_holding(virtual_mappings, address);
-}
-
-/* ---- For spans ------------------------------------------------------------------------------------------------- */
-
-bool software_virtual_is_reserved(uintptr_t start)
-{
-  return virtual_reservation_at(start);
-}
-
-bool software_virtual_allows(uintptr_t start, size_t bytes, bool is_write, int device, uint64_t sequence)
-{
-  uint8_t needed = is_write ? hipMemAccessFlagsProtReadWrite : hipMemAccessFlagsProtRead;
-  const struct virtual_reservation *reservation = virtual_reservation_at(start);
-  if (!reservation || bytes > reservation->by_address.minor - (start - reservation->by_address.major)) return false;
-  for (uintptr_t at = start; at < start + bytes;) {
-    const struct virtual_mapping *mapping = virtual_mapping_at(at);
-    if (!mapping || mapping->sequence >= sequence || (mapping->access[device] & needed) != needed) return false;
-    at = mapping->by_address.major + mapping->by_address.minor;
-  }
-  return true;
-}
-
-void software_virtual_pin(uintptr_t start, int change)
-{
-  struct virtual_reservation *reservation = virtual_reservation_at(start);
-  if (reservation) reservation->busy += (unsigned)change;
-}
-
-static int virtual_file_of(const struct software_physical *physical)
-{
-  return physical->fd > 0 ? physical->fd : software.devices[physical->device].heap.fd;
-}
-
-bool software_virtual_locate(uintptr_t address, struct software_place *place_out)
-{
-  const struct virtual_mapping *mapping = virtual_mapping_at(address);
-  if (!mapping) return false;
-  size_t before = address - mapping->by_address.major;
-  *place_out = (struct software_place){virtual_file_of(mapping->physical), mapping->physical->offset + before,
-                                       mapping->by_address.minor - before};
-  return true;
-}
-
-bool software_virtual_device(const void *pointer, int *device_out)
-{
-  const struct virtual_mapping *mapping = virtual_mapping_at((uintptr_t)pointer);
-  if (mapping) *device_out = mapping->physical->device;
-  return mapping;
-}
-
 /* ---- Reservations ---------------------------------------------------------------------------------------------- */
 
-/* Reserves more than asked and gives the ends back, to align; NULL when there is no address space. */
+/* Reserves more than requested and releases both ends, to align; NULL when there is no address space. */
 static void *virtual_reserve(size_t bytes, size_t alignment)
 {
   size_t larger = bytes + alignment;
@@ -99,7 +27,7 @@ static void *virtual_reserve(size_t bytes, size_t alignment)
 static hipError_t virtual_address_reserve(void **pointer_out, size_t bytes, size_t alignment)
 {
   if (alignment < software.config.granularity_bytes) alignment = software.config.granularity_bytes;
-  struct virtual_reservation *reservation = calloc(1, sizeof *reservation);
+  struct software_reservation *reservation = calloc(1, sizeof *reservation);
   if (!reservation) return hipErrorOutOfMemory;
   void *start = virtual_reserve(bytes, alignment);
   if (!start) {
@@ -107,12 +35,12 @@ static hipError_t virtual_address_reserve(void **pointer_out, size_t bytes, size
     return hipErrorOutOfMemory;
   }
   reservation->by_address = (struct address_tree_node){.major = (uintptr_t)start, .minor = bytes};
-  address_tree_insert(&virtual_reservations, &reservation->by_address);
+  address_tree_insert(&software.reservations, &reservation->by_address);
   *pointer_out = start;
   return hipSuccess;
 }
 
-/* The wished-for address is a wish, as in HIP; it is not granted. */
+/* As in HIP, the address is a hint; it is ignored here. */
 hipError_t hipMemAddressReserve(void **pointer, size_t bytes, size_t alignment, void *address, unsigned long long flags)
 {
   (void)address;
@@ -123,9 +51,9 @@ hipError_t hipMemAddressReserve(void **pointer, size_t bytes, size_t alignment, 
   return software_end(error != hipSuccess ? error : virtual_address_reserve(pointer, bytes, alignment));
 }
 
-static void virtual_reservation_drop(struct virtual_reservation *reservation)
+static void virtual_reservation_drop(struct software_reservation *reservation)
 {
-  address_tree_remove(&virtual_reservations, &reservation->by_address);
+  address_tree_remove(&software.reservations, &reservation->by_address);
   munmap((void *)reservation->by_address.major, reservation->by_address.minor);
   free(reservation);
 }
@@ -134,11 +62,11 @@ hipError_t hipMemAddressFree(void *pointer, size_t bytes)
 {
   hipError_t error = software_virtual_begin(SOFTWARE_hipMemAddressFree);
   uintptr_t start = (uintptr_t)pointer;
-  struct virtual_reservation *reservation = virtual_reservation_at(start);
+  struct software_reservation *reservation = software_reservation_at(start);
   if (error == hipSuccess &&
       (!reservation || reservation->by_address.major != start || reservation->by_address.minor != bytes))
     error = hipErrorInvalidValue;
-  const struct address_tree_node *mapping = address_tree_at_least(virtual_mappings, start, 0);
+  const struct address_tree_node *mapping = address_tree_at_least(software.mappings, start, 0);
   if (error == hipSuccess && mapping && mapping->major - start < bytes) error = hipErrorInvalidValue;
   if (error == hipSuccess) virtual_reservation_drop(reservation);
   return software_end(error);
@@ -148,19 +76,19 @@ hipError_t hipMemAddressFree(void *pointer, size_t bytes)
 
 static bool virtual_is_free(uintptr_t start, size_t bytes)
 {
-  const struct virtual_reservation *reservation = virtual_reservation_at(start);
+  const struct software_reservation *reservation = software_reservation_at(start);
   if (!reservation || bytes > reservation->by_address.minor - (start - reservation->by_address.major)) return false;
-  if (virtual_mapping_at(start)) return false;
-  const struct address_tree_node *after = address_tree_at_least(virtual_mappings, start, 0);
+  if (software_mapping_at(start)) return false;
+  const struct address_tree_node *after = address_tree_at_least(software.mappings, start, 0);
   return !after || after->major - start >= bytes;
 }
 
 static hipError_t virtual_map(uintptr_t start, size_t bytes, struct software_physical *physical)
 {
-  struct virtual_mapping *mapping = calloc(1, sizeof *mapping);
+  struct software_mapping *mapping = calloc(1, sizeof *mapping);
   if (!mapping) return hipErrorOutOfMemory;
   void *mapped = mmap((void *)start, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
-                      virtual_file_of(physical), (off_t)physical->offset);
+                      software_physical_file(physical), (off_t)physical->offset);
   if (mapped == MAP_FAILED) {
     free(mapping);
     return hipErrorOutOfMemory;
@@ -169,7 +97,7 @@ static hipError_t virtual_map(uintptr_t start, size_t bytes, struct software_phy
   mapping->physical = physical;
   mapping->sequence = software.sequence;
   physical->mappings++;
-  address_tree_insert(&virtual_mappings, &mapping->by_address);
+  address_tree_insert(&software.mappings, &mapping->by_address);
   return hipSuccess;
 }
 
@@ -191,27 +119,27 @@ static bool virtual_is_whole(uintptr_t start, size_t bytes)
   if (bytes == 0 || bytes > UINTPTR_MAX - start) return false;
   uintptr_t at = start;
   while (at < start + bytes) {
-    const struct virtual_mapping *mapping = virtual_mapping_at(at);
+    const struct software_mapping *mapping = software_mapping_at(at);
     if (!mapping || mapping->by_address.major != at) return false;
     at += mapping->by_address.minor;
   }
   return at == start + bytes;
 }
 
-static void virtual_mapping_drop(struct virtual_mapping *mapping)
+static void virtual_mapping_drop(struct software_mapping *mapping)
 {
   struct software_physical *physical = mapping->physical;
-  address_tree_remove(&virtual_mappings, &mapping->by_address);
+  address_tree_remove(&software.mappings, &mapping->by_address);
   free(mapping);
   physical->mappings--;
-  software_physical_settle(physical);
+  software_physical_free_if_unused(physical);
 }
 
-/* Waits for those who touch the reservation right now, which may be gone then. */
+/* Waits for the operations that touch the reservation now. The reservation may be freed meanwhile. */
 static void virtual_wait(uintptr_t start)
 {
-  const struct virtual_reservation *reservation;
-  while ((reservation = virtual_reservation_at(start)) && reservation->busy > 0)
+  const struct software_reservation *reservation;
+  while ((reservation = software_reservation_at(start)) && reservation->busy > 0)
     pthread_cond_wait(&software.progress, &software.lock);
 }
 
@@ -222,7 +150,7 @@ static hipError_t virtual_unmap(uintptr_t start, size_t bytes)
   void *empty = mmap((void *)start, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
   if (empty == MAP_FAILED) return hipErrorOutOfMemory;
   for (uintptr_t at = start; at < start + bytes;) {
-    struct virtual_mapping *mapping = virtual_mapping_at(at);
+    struct software_mapping *mapping = software_mapping_at(at);
     at += mapping->by_address.minor;
     virtual_mapping_drop(mapping);
   }
@@ -238,7 +166,7 @@ hipError_t hipMemUnmap(void *pointer, size_t bytes)
 hipError_t hipMemRetainAllocationHandle(hipMemGenericAllocationHandle_t *handle, void *pointer)
 {
   hipError_t error = software_virtual_begin(SOFTWARE_hipMemRetainAllocationHandle);
-  const struct virtual_mapping *mapping = virtual_mapping_at((uintptr_t)pointer);
+  const struct software_mapping *mapping = software_mapping_at((uintptr_t)pointer);
   if (error == hipSuccess && (!handle || !mapping)) error = hipErrorInvalidValue;
   if (error == hipSuccess) {
     mapping->physical->handle_references++;
@@ -250,17 +178,17 @@ hipError_t hipMemRetainAllocationHandle(hipMemGenericAllocationHandle_t *handle,
 
 /* ---- Access ---------------------------------------------------------------------------------------------------- */
 
-static int virtual_protection(const struct virtual_mapping *mapping)
+static int virtual_protection(const struct software_mapping *mapping)
 {
   int flags = 0;
   for (int device = 0; device < SOFTWARE_MAX_DEVICES; device++) flags |= mapping->access[device];
-  if (software.config.closed) return PROT_NONE;
+  if (software.config.no_host_access) return PROT_NONE;
   return flags == 0 ? PROT_NONE : (flags & 2) ? PROT_READ | PROT_WRITE : PROT_READ;
 }
 
 static hipError_t virtual_check_access(uintptr_t start, const hipMemAccessDesc *access, size_t count)
 {
-  const struct virtual_mapping *mapping = virtual_mapping_at(start);
+  const struct software_mapping *mapping = software_mapping_at(start);
   for (size_t i = 0; i < count; i++) {
     if (access[i].location.type != hipMemLocationTypeDevice || !software_device_exists(access[i].location.id))
       return hipErrorInvalidValue;
@@ -279,7 +207,7 @@ static hipError_t virtual_set_access(uintptr_t start, size_t bytes, const hipMem
   if (!virtual_is_whole(start, bytes)) return hipErrorInvalidValue;
   hipError_t error = hipSuccess;
   for (uintptr_t at = start; at < start + bytes;) {
-    struct virtual_mapping *mapping = virtual_mapping_at(at);
+    struct software_mapping *mapping = software_mapping_at(at);
     for (size_t i = 0; i < count; i++) mapping->access[access[i].location.id] = (uint8_t)access[i].flags;
     if (mprotect((void *)at, mapping->by_address.minor, virtual_protection(mapping)) != 0) error = hipErrorOutOfMemory;
     at += mapping->by_address.minor;
@@ -298,7 +226,7 @@ hipError_t hipMemSetAccess(void *pointer, size_t bytes, const hipMemAccessDesc *
 hipError_t hipMemGetAccess(unsigned long long *flags, const hipMemLocation *location, void *pointer)
 {
   hipError_t error = software_virtual_begin(SOFTWARE_hipMemGetAccess);
-  const struct virtual_mapping *mapping = virtual_mapping_at((uintptr_t)pointer);
+  const struct software_mapping *mapping = software_mapping_at((uintptr_t)pointer);
   if (error == hipSuccess && (!flags || !location || !mapping || location->type != hipMemLocationTypeDevice))
     error = hipErrorInvalidValue;
   if (error == hipSuccess && !software_device_exists(location->id)) error = hipErrorInvalidValue;
@@ -306,18 +234,13 @@ hipError_t hipMemGetAccess(unsigned long long *flags, const hipMemLocation *loca
   return software_end(error);
 }
 
-bool software_virtual_has_reservations(void)
-{
-  return virtual_reservations != NULL;
-}
-
 /* ---- Reset ----------------------------------------------------------------------------------------------------- */
 
 static void virtual_drop_mappings(int device)
 {
   const struct address_tree_node *node;
-  for (uintptr_t at = 0; (node = address_tree_at_least(virtual_mappings, at, 0));) {
-    const struct virtual_mapping *mapping = (const struct virtual_mapping *)node;
+  for (uintptr_t at = 0; (node = address_tree_at_least(software.mappings, at, 0));) {
+    const struct software_mapping *mapping = (const struct software_mapping *)node;
     at = node->major + node->minor;
     if (device < 0 || mapping->physical->device == device) virtual_unmap(node->major, node->minor);
   }
@@ -334,6 +257,6 @@ void software_virtual_reset(int device)
     physical->handle_references = 1;
     software_physical_release(physical);
   }
-  while (device < 0 && virtual_reservations)
-    virtual_reservation_drop((struct virtual_reservation *)virtual_reservations);
+  while (device < 0 && software.reservations)
+    virtual_reservation_drop((struct software_reservation *)software.reservations);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* virtual.h: what physical.c (memory behind handles) and virtual.c (addresses and mappings) share. The lock is held
- * throughout. */
+/* virtual.h: reservations of addresses (virtual.c), physical memory behind handles (physical.c), and the mappings of
+ * the one in the other (mapping.c has the tables of both). The lock is held throughout. */
 #ifndef HIPMM_PLUGINS_RUNTIMES_SOFTWARE_VIRTUAL_H
 #define HIPMM_PLUGINS_RUNTIMES_SOFTWARE_VIRTUAL_H
 
@@ -17,16 +17,38 @@ struct software_physical {
   hipMemAllocationProp properties;
 };
 
+struct software_reservation {
+  struct address_tree_node by_address;
+  unsigned busy; /* operations that touch it right now */
+};
+
+struct software_mapping {
+  struct address_tree_node by_address;
+  struct software_physical *physical;
+  uint64_t sequence; /* the last operation before it was mapped */
+  uint8_t access[SOFTWARE_MAX_DEVICES];
+};
+
 extern struct software_handles software_physicals;
+
+/* ---- mapping.c ------------------------------------------------------------------------------------------------- */
+
+/* The reservation or the mapping that holds the address; NULL for none. */
+struct software_reservation *software_reservation_at(uintptr_t address);
+struct software_mapping *software_mapping_at(uintptr_t address);
+/* The file that holds the memory. */
+int software_physical_file(const struct software_physical *physical);
+
+/* ---- physical.c ------------------------------------------------------------------------------------------------ */
 
 /* begin, for functions that this device may not have. */
 hipError_t software_virtual_begin(enum software_call call);
 bool software_virtual_is_granular(size_t bytes);
 /* The memory behind a handle, which may be any value; NULL if it is not live. */
 struct software_physical *software_physical_of(hipMemGenericAllocationHandle_t handle);
-/* Gives one of the handle's references back. */
+/* Drops one reference of the handle. */
 void software_physical_release(struct software_physical *physical);
-/* Gives the memory back once neither a handle nor a mapping is left. */
-void software_physical_settle(struct software_physical *physical);
+/* Frees the memory once neither a handle nor a mapping is left. */
+void software_physical_free_if_unused(struct software_physical *physical);
 
 #endif

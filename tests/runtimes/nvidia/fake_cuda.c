@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fake_cuda.c: the stand-in's devices, contexts, streams and events, and how its functions are found. */
+/* fake_cuda.c: devices, contexts, streams and events of the fake driver, and the lookup of its functions. */
 #include "fake_cuda.h"
 #include <string.h>
 
@@ -80,7 +80,7 @@ static CUresult device_get_count(int *count)
   return CUDA_SUCCESS;
 }
 
-/* The answer tells the question. */
+/* The value shows which attribute of which device was requested. */
 static CUresult device_get_attribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
   if (!exists(device)) return CUDA_ERROR_INVALID_DEVICE;
@@ -288,7 +288,7 @@ static CUresult stream_is_capturing(CUstream stream, CUstreamCaptureStatus *stat
   return fake_call(false, "cuStreamIsCapturing", (uintptr_t)stream, 0, 0, 0, 0);
 }
 
-/* It says what is so, and is not noted. */
+/* Not recorded. */
 static CUresult exchange_capture_mode(CUstreamCaptureMode *mode)
 {
   CUstreamCaptureMode before = capture_mode;
@@ -359,9 +359,9 @@ static CUresult ipc_open_event_handle(CUevent *event, CUipcEventHandle handle)
   return result;
 }
 
-/* ---- How they are found ---------------------------------------------------------------------------------------- */
+/* ---- Lookup ---------------------------------------------------------------------------------------------------- */
 
-/* Newer variants have the same name and another signature: nobody may be given one who did not ask for it. */
+/* Newer variants have the same name and another signature. A caller may get one only if it requested it. */
 static CUresult wrong_variant(void)
 {
   return fake_call(true, "a newer variant", 0, 0, 0, 0, 0);
@@ -433,7 +433,7 @@ static void *find(const struct fake_symbol *symbol, const char *name, int versio
   return address;
 }
 
-/* As the real one does: the newest variant that is not newer than asked for. */
+/* As in the real driver: the newest variant that is not newer than requested. */
 static CUresult get_proc_address(const char *name, void **address, int version, cuuint64_t flags)
 {
   if (fake.is_stub) return CUDA_ERROR_STUB_LIBRARY;
@@ -445,7 +445,7 @@ static CUresult get_proc_address(const char *name, void **address, int version, 
   return *address ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
-/* CUDA 11.3 to 11.8 have this one alone, later ones both. */
+/* CUDA 11.3 to 11.8 have this function only, later releases have both. */
 EXPORT CUresult fake_get_proc_address(const char *name, void **address, int version,
                                       cuuint64_t flags) __asm__("cuGetProcAddress");
 CUresult fake_get_proc_address(const char *name, void **address, int version, cuuint64_t flags)
@@ -456,7 +456,7 @@ CUresult fake_get_proc_address(const char *name, void **address, int version, cu
 #ifndef FAKE_CUDA_11
 EXPORT CUresult fake_get_proc_address_v2(const char *name, void **address, int version, cuuint64_t flags,
                                          int *status) __asm__("cuGetProcAddress_v2");
-/* Tells what it has not by a status, not by its result, as CUDA 12 may. */
+/* A missing function gives a status and not an error, as CUDA 12 may do. */
 CUresult fake_get_proc_address_v2(const char *name, void **address, int version, cuuint64_t flags, int *status)
 {
   CUresult result = get_proc_address(name, address, version, flags);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fake_cuda_memory.c: the stand-in's memory: device, host, managed, pools, virtual memory, other processes. */
+/* fake_cuda_memory.c: memory of the fake driver: device, host, managed, pools, virtual memory, other processes. */
 #include "fake_cuda.h"
 #include <string.h>
 
@@ -132,13 +132,13 @@ static CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t bytes)
   return fake_call(false, "cuMemcpy", to, from, bytes, 0, 0);
 }
 
-/* Whether the range lies in two pieces that are mapped side by side. */
+/* Whether the range lies in two neighbouring mappings. */
 static bool crosses_border(CUdeviceptr address, size_t bytes)
 {
   return address < FAKE_BORDER && address + bytes > FAKE_BORDER;
 }
 
-/* A stream does for a context, but ranges over two pieces, which are device 1's, are one only from there. */
+/* A stream is enough for a context, but a range over two mappings, which are of device 1, is valid only in its context. */
 static CUresult copy_async(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
   bool bare = (uintptr_t)stream == FAKE_STREAM;

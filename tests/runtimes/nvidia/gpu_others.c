@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* gpu_others.c: the nvidia runtime among others on a real GPU: the driver's other users, CUDA's runtime, other devices,
- * other processes; and what it costs. Called by gpu_smoke.c. */
+/* gpu_others.c: the nvidia runtime with other users of a real GPU: the driver's other callers, CUDA's runtime, other
+ * devices and processes; and the cost of a call. Called by gpu_smoke.c. */
 #include "gpu_smoke.h"
 
 #include <dlfcn.h>
@@ -13,7 +13,7 @@
 
 /* ---- In one process -------------------------------------------------------------------------------------------- */
 
-/* A stream that the driver made for somebody else, and the context that is current, are one with ours. */
+/* A stream of another user of the driver, and the current context, work with this runtime. */
 void check_others(void)
 {
   void *driver = dlopen("libcuda.so.1", RTLD_NOW), *stream = NULL, *ptr = NULL;
@@ -42,7 +42,7 @@ void check_others(void)
   hip.Free(ptr);
 }
 
-/* With CUDA's runtime, if it is here: it and we must agree on the device, and on memory and streams. */
+/* With CUDA's runtime, if it is installed: both runtimes must agree on the device, and share memory and streams. */
 void check_cuda_runtime(int count)
 {
   const char *name = getenv("CUDART");
@@ -77,7 +77,7 @@ void check_cuda_runtime(int count)
 
 /* ---- Other processes ------------------------------------------------------------------------------------------- */
 
-/* The child: opens the memory whose handle is in the argument, checks it and leaves something there. */
+/* The child: opens the memory whose handle is in the argument, checks it and writes to it. */
 int other_process(const char *text)
 {
   struct ipc_handle handle;
@@ -121,7 +121,7 @@ void check_other_processes(const char *library)
   hip.Free(ptr);
 }
 
-/* A fork of a process that used CUDA cannot use it, but must be told so and not hang. */
+/* A fork of a process that used CUDA cannot use it, and must get an error and not hang. */
 void check_fork(void)
 {
   int status = 0;
@@ -163,7 +163,7 @@ static double now_ns(void)
   return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
 }
 
-/* Not checked: what a call here costs beside the driver's own. */
+/* Printed, not checked: the cost of a call here and of the driver's function. */
 void show_cost(void)
 {
   enum { ROUNDS = 200000 };

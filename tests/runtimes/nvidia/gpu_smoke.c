@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* gpu_smoke.c: the nvidia runtime on a real GPU. Opens nvidia.so as the core does and checks with data that each part
- * does what it says. Run by gpu_smoke.sh on a machine that need have nothing but a driver and a C compiler. Prints
- * "ok", "FAIL" or "--" (not on this machine) and what was checked; ends with 1 if anything failed.
+/* gpu_smoke.c: the nvidia runtime on a real GPU. Opens nvidia.so as the core does and checks each part with data. Run
+ * by gpu_smoke.sh on a machine that needs only a driver and a C compiler. Prints "ok", "FAIL" or "--" (not on this
+ * machine) and what was checked; ends with 1 if anything failed.
  *
  *     gpu_smoke PATH/nvidia.so
  */
@@ -102,7 +102,7 @@ static void nap(void *ms)
   sleep_ms(*(int *)ms);
 }
 
-/* Fills on one stream, after a nap, and copies on another; with a wait or without. */
+/* Fills on one stream, after a delay, and copies on another, with or without a wait. */
 static bool handed_over(void *ptr, void *pinned, void *first, void *second, void *event, bool waits)
 {
   static int ms = 100;
@@ -164,7 +164,7 @@ static void check_streams(void)
   check(code == 0, code, "all are given back");
 }
 
-/* Two pieces, mapped one way, filled, and mapped the other way round. */
+/* Two chunks are mapped, filled, and mapped in the other order. */
 static void check_virtual_memory(void)
 {
   if (!attribute(ATTRIBUTE_VIRTUAL)) {
@@ -295,7 +295,7 @@ static void check_threads(void)
         wrong[1]);
 }
 
-/* ---- The whole ------------------------------------------------------------------------------------------------- */
+/* ---- All ------------------------------------------------------------------------------------------------------- */
 
 int main(int n_arguments, char **arguments)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* gpu_smoke.h: HIP as the checks on a real GPU need it, declared here since such a machine need have no headers of it,
- * and the words that they are written in. */
+/* gpu_smoke.h: the part of HIP that the checks on a real GPU need, declared here since the machine may have no headers of
+ * HIP, and the helpers of the checks. */
 #ifndef HIPMM_TESTS_RUNTIMES_NVIDIA_GPU_SMOKE_H
 #define HIPMM_TESTS_RUNTIMES_NVIDIA_GPU_SMOKE_H
 
@@ -115,17 +115,17 @@ struct hip_table_functions {
 
 extern struct hip_table_functions hip;
 
-/* Opens nvidia.so; says what is wrong if it cannot. */
+/* Opens nvidia.so; prints why if it cannot. */
 bool open_runtime(const char *path);
 
-/* One thing checked; `code` is shown if it is an error that was not wanted. */
+/* One check; `code` is printed if it is an unexpected error. */
 void check(bool good, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 extern int failures;
 
-/* What this machine has not. */
+/* A check that this machine cannot run. */
 void absent(const char *what);
 
-/* Room for what comes from the device. */
+/* A buffer for data of the device. */
 extern unsigned char host[4 * MIB];
 
 /* Whether bytes, or device memory, are `value` throughout. */

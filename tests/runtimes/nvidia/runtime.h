@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* runtime.h: what the tests of the nvidia runtime share: the runtime over the fake driver, and words to ask what the
- * driver was asked. */
+/* runtime.h: what the tests of the nvidia runtime share: the runtime over the fake driver, and checks of what the
+ * driver was called for. */
 #ifndef HIPMM_TESTS_RUNTIMES_NVIDIA_RUNTIME_H
 #define HIPMM_TESTS_RUNTIMES_NVIDIA_RUNTIME_H
 
-/* CMocka wants these first. */
+/* CMocka needs these first. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ extern struct fake_cuda *fake;
 extern void (*set_current)(CUcontext context);
 extern CUcontext (*current)(void);
 
-/* What the runtime said last, by fail and by log. */
+/* The last messages of the runtime, of an error and of the log. */
 extern enum hipmm_status failed_status;
 extern char failed_option[64], failed_text[1024], logged_text[1024];
 
@@ -38,10 +38,10 @@ enum hipmm_status create_runtime(const char *library);
 /* Group setup: both of the above. */
 int start_runtime(void **state);
 
-/* Setup of a test: nothing is current but device 0's context, nothing fails, nothing was called. */
+/* Setup of a test: the context of device 0 is current, no function fails, and no function was called. */
 int start_test(void **state);
 
-/* The driver was called once more, for this, with these arguments. */
+/* The driver was called once more: this function, with these arguments. */
 #define assert_called(name, ...) check_called(name, (uint64_t[FAKE_ARGUMENTS]){__VA_ARGS__}, __FILE__, __LINE__)
 void check_called(const char *name, const uint64_t *arguments, const char *file, int line);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests that the core's own calls of the driver do not end a capture that is under way somewhere in the program: those
- * that a capture forbids are made in the relaxed mode, and the thread has its own mode back afterwards. */
+/* test_capture.c: the core's own calls of the driver do not end a capture that runs somewhere in the program: calls that a
+ * capture forbids are made in the relaxed mode, and the thread has its own mode again afterwards. */
 #include "../../../core/runtime/hip.h"
 #include "runtime.h"
 
@@ -32,7 +32,7 @@ static int close_core(void **state)
   return hipmm_finalize();
 }
 
-/* The driver was called, for this, in that mode; and the thread is in the mode that captures and all else heed. */
+/* The driver was called for this function in that mode, and the thread is in the global mode again. */
 static void check_made(const char *name, CUstreamCaptureMode mode)
 {
   assert_string_equal(fake->last.name, name);

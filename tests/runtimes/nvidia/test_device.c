@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* test_device.c: which device is current, as this runtime and CUDA's own see it; what devices say of themselves. */
+/* test_device.c: which device is current, for this runtime and for CUDA's own; names and attributes of devices. */
 #include "runtime.h"
 #include <pthread.h>
 #include <string.h>
 
-/* CMocka's assertions belong to the main thread, so a thread brings back what it saw. */
+/* CMocka's assertions work in the main thread only, so a thread returns its results. */
 struct seen {
   hipError_t errors[4];
   int devices[4];
@@ -26,7 +26,7 @@ static void *ask(void *argument)
   return NULL;
 }
 
-/* First, since contexts once made stay. */
+/* The first test, since a context is never destroyed. */
 static void to_ask_for_the_device_makes_no_context(void **state)
 {
   (void)state;
@@ -50,7 +50,7 @@ static void *visit_device_1(void *argument)
   return NULL;
 }
 
-/* As a stack of device 1 does in a thread that has done nothing yet: it must not cost memory of device 0. */
+/* As a stack of device 1 does in a new thread: it must not cost memory of device 0. */
 static void a_visit_to_another_device_leaves_no_context_on_the_first(void **state)
 {
   (void)state;
@@ -98,7 +98,7 @@ static void a_thread_gets_device_0_when_it_needs_one(void **state)
   assert_int_equal(fake->retained[0], 1);
 }
 
-/* Once device 0 has its context there is nothing to save, and the thread shall have it. */
+/* Once device 0 has its context, the thread gets it, since it costs nothing more. */
 static void a_visit_ends_on_the_first_device_if_that_is_in_use(void **state)
 {
   (void)state;
@@ -227,7 +227,7 @@ static void attributes_are_asked_for_by_cudas_numbers(void **state)
   assert_attribute(91, CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES);
 }
 
-/* No two of HIP's may be the same one of CUDA's, save the two that HIP has twice. */
+/* No two attributes of HIP may be the same attribute of CUDA, except for the two that HIP has twice. */
 static void no_attribute_stands_for_two(void **state)
 {
   (void)state;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* test_driver.c: finding the driver, from everything that can be wrong with it to one that lacks a few functions. The
- * tests build on each other: a process that has found a driver keeps it. */
+/* test_driver.c: loading the driver: everything that can be wrong with it, and a driver that lacks a few functions. The
+ * order of the tests matters: a process never unloads a driver. */
 #include "runtime.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* Both ways to hear of it: when hipmm makes the runtime, and from HIP's functions without hipmm. */
+/* Both reports of the error: when hipmm creates the runtime, and from HIP's functions without hipmm. */
 static void assert_refused(const char *library, hipError_t error, const char *text)
 {
   int count = 7;
@@ -93,7 +93,7 @@ static void a_driver_that_does_not_start_says_why(void **state)
   fake->init_result = CUDA_SUCCESS;
 }
 
-/* The driver of CUDA 11, found by its one and only cuGetProcAddress. From here on there is a driver. */
+/* The driver of CUDA 11, which has one cuGetProcAddress. From here on there is a driver. */
 static void a_driver_without_the_newest_functions_works_without_them(void **state)
 {
   (void)state;

@@ -16,7 +16,7 @@ static hipError_t told_for(int code)
   return error;
 }
 
-/* HIP took over CUDA's numbers; those that it has a name for must come through as they are, and no other. */
+/* HIP has CUDA's numbers: a code that HIP has a name for must not change, and no other code may have its number. */
 static void codes_that_hip_has_keep_their_number(void **state)
 {
   (void)state;

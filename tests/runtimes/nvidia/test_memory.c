@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_memory.c: device, host and managed memory, copies and fills, other processes: what the driver is asked for. */
+/* test_memory.c: device, host and managed memory, copies and fills, other processes: how the driver is called. */
 #include "runtime.h"
 #include <string.h>
 
@@ -172,7 +172,7 @@ static void copies_go_by_address_in_any_direction(void **state)
   assert_string_equal(fake->last.name, "cuStreamSynchronize");
 }
 
-/* Mapped memory to which the current device has no access: the driver copies it when it is told both devices. */
+/* Mapped memory to which the current device has no access: the driver copies it when it gets both devices. */
 static void copies_that_name_both_devices_need_no_access(void **state)
 {
   (void)state;

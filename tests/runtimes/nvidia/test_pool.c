@@ -126,7 +126,7 @@ static void pools_are_shared_with_other_processes(void **state)
   assert_ptr_equal(ptr, POINTER(FAKE_ADDRESS));
 }
 
-/* No two fields alike, so that none can pass for another. */
+/* All fields differ, so that no field can be mistaken for another. */
 static hipMemAllocationProp memory_of_device_3(void)
 {
   hipMemAllocationProp properties;

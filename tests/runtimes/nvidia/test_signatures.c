@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_signatures.c: each function of the driver has the signature that CUDA's own list of versions gives it. It is
- * checked when this file is compiled; that it was, is the test. */
+/* test_signatures.c: each function of the driver has the signature that CUDA's own list of versions gives it. The
+ * compiler checks it; the test only runs. */
 #include "runtime.h"
 
 #if defined(__has_include)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_stream.c: streams and events: handles and special streams pass unchanged, flags lose what is HIP's alone. */
+/* test_stream.c: streams and events: handles and special streams pass unchanged, flags of HIP alone are removed. */
 #include "runtime.h"
 
 static void streams_are_the_drivers(void **state)

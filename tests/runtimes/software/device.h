@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* device.h: what the tests of the software device share: starting one afresh with a scheduler, and ending it with
- * nothing lost. Never used outside tests/software. */
+/* device.h: what the tests of the software device share: a device in its initial state with either scheduler, and the
+ * check that nothing is lost at the end. Never used outside tests/runtimes/software. */
 #ifndef HIPMM_TESTS_RUNTIMES_SOFTWARE_DEVICE_H
 #define HIPMM_TESTS_RUNTIMES_SOFTWARE_DEVICE_H
 
@@ -11,26 +11,26 @@
 
 #include <cmocka.h>
 
-/* HIP deprecates now one name for pinned memory, now the other; both are tested. */
+/* HIP deprecates different names for pinned memory in different versions; all are tested. */
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 #define MIB ((size_t)1 << 20)
 
-/* HIP said `error` to `call`. */
+/* `call` returned `error`. */
 #define assert_hip(call, error) assert_string_equal(name_of(call), name_of(error))
 #define assert_ok(call)         assert_hip(call, hipSuccess)
 
-/* A code's name, without counting a call. */
+/* The name of a code, without counting a call. */
 const char *name_of(hipError_t error);
 
 /* Setups of tests: two devices of 64 MiB, with the defaults otherwise. Stepped draws its seed from HIPMM_TEST_SEED. */
 int start_threads(void **state);
 int start_stepped(void **state);
-/* Starts again with other values; the test has already been set up. */
+/* Configures the device again, in a test that is set up. */
 void restart(const struct software_config *config);
 struct software_config small_config(enum software_scheduler scheduler);
 
-/* Teardown: fails if memory is live on a device, or if a fault happened that the test did not take back. */
+/* Teardown: fails if memory is live on a device, or if a fault happened that the test did not clear. */
 int finish(void **state);
 /* Teardown of tests that make faults or leave memory behind on purpose. */
 int finish_untidy(void **state);

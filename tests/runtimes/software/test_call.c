@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_call.c: counting, failing on schedule, the thread's last error, names of errors. */
+/* test_call.c: counts of calls, failures on schedule, the last error of a thread, names of errors. */
 #include "device.h"
 
 static void every_call_is_counted_by_name(void **state)

@@ -5,7 +5,7 @@
 
 extern const struct hipmm_plugin software_LTX_hipmm_plugin;
 
-/* What the core fills from the option table; laid out as the table's offsets say. */
+/* The struct that the core fills by the option table, with the offsets of the table. */
 union options {
   char bytes[512];
   uint64_t aligned;
@@ -162,21 +162,21 @@ static void settings_are_read_as_text(void **state)
   (void)state;
   struct software_config config;
   char wrong[64];
-  assert_true(software_read_environment("devices=3,memory=1.5GiB,scheduler=stepped,seed=-7,host_access=false,"
-                                        "granularity=4096,fail=hipMalloc:1;hipFree:2:hipErrorUnknown",
-                                        &config, wrong, sizeof wrong));
+  assert_true(software_options_read("devices=3,memory=1.5GiB,scheduler=stepped,seed=-7,host_access=false,"
+                                    "granularity=4096,fail=hipMalloc:1;hipFree:2:hipErrorUnknown",
+                                    &config, wrong, sizeof wrong));
   assert_int_equal(config.devices, 3);
   assert_int_equal(config.memory_bytes, (size_t)3 << 29);
   assert_int_equal(config.scheduler, SOFTWARE_STEPPED);
   assert_int_equal(config.seed, (uint64_t)-7);
-  assert_true(config.closed);
+  assert_true(config.no_host_access);
   assert_int_equal(config.granularity_bytes, 4096);
   assert_true(config.memory_pools);
   void *memory;
   assert_int_equal(hipMalloc(&memory, 100), hipErrorOutOfMemory);
   assert_ok(hipFree(NULL));
   assert_int_equal(hipFree(NULL), hipErrorUnknown);
-  assert_true(software_read_environment("", &config, wrong, sizeof wrong));
+  assert_true(software_options_read("", &config, wrong, sizeof wrong));
   assert_int_equal(config.devices, software_defaults.devices);
   assert_int_equal(config.memory_bytes, software_defaults.memory_bytes);
   assert_int_equal(config.granularity_bytes, software_defaults.granularity_bytes);
@@ -207,7 +207,7 @@ static void wrong_settings_are_named(void **state)
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     struct software_config config = {.devices = -1};
     char wrong[64];
-    if (software_read_environment(rows[i].text, &config, wrong, sizeof wrong)) fail_msg("\"%s\" is read", rows[i].text);
+    if (software_options_read(rows[i].text, &config, wrong, sizeof wrong)) fail_msg("\"%s\" is read", rows[i].text);
     assert_int_equal(config.devices, -1);
     assert_string_equal(wrong, rows[i].wrong);
   }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_copy.c: copies and fills move the right bytes, take pageable memory as HIP says, refuse what is out of bounds,
- * and make a fault when they execute on memory that is gone. */
+/* test_copy.c: copies and fills move the right bytes, treat pageable memory as HIP does, refuse what is out of bounds, and
+ * are a fault when they execute on freed memory. */
 #include "device.h"
 #include <sys/mman.h>
 #include <unistd.h>
@@ -193,7 +193,7 @@ static void a_copy_on_another_device_keeps_its_place_in_the_stream(void **state)
   assert_ok(hipHostFree(pinned));
 }
 
-/* HIP promises no more: a fill of device memory, and a copy within a device, may run after the call has returned. */
+/* As HIP allows, a fill of device memory, and a copy within a device, may run after the call has returned. */
 static void fills_and_copies_within_a_device_return_at_once(void **state)
 {
   (void)state;
@@ -223,7 +223,7 @@ static void fills_and_copies_within_a_device_return_at_once(void **state)
   assert_ok(hipFree(managed));
 }
 
-/* Memory of hipMalloc: copies go with either device current, a fill is the device's own work. */
+/* Memory of hipMalloc: copies work with either device current; a fill is work of the device itself. */
 static void only_fills_need_peer_access(void **state)
 {
   (void)state;
@@ -322,7 +322,7 @@ static void what_is_no_memory_is_refused(void **state)
   assert_ok(hipFree(memory));
 }
 
-/* Work of one stream on memory that another stream frees: nothing orders the two. */
+/* One stream works on memory that another stream frees, without any order between the two. */
 static void a_copy_that_executes_on_freed_memory_is_a_fault(void **state)
 {
   (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_device.c: what devices there are, what they say of themselves, which is current, and what is refused. */
+/* test_device.c: the devices, their names, properties and attributes, the current device, and what is refused. */
 #include "device.h"
 
 static void there_are_as_many_devices_as_configured(void **state)
@@ -153,7 +153,7 @@ static void limits_are_kept(void **state)
   assert_hip(hipDeviceGetLimit(&after, (enum hipLimit_t)99), hipErrorInvalidValue);
 }
 
-/* Where HIP 6 has some members of its struct, held against what HIP 5's has, or the attributes. */
+/* Members of the struct of HIP 6, compared with the struct of HIP 5, or with the attributes. */
 static void properties_have_the_layout_of_hip_6(void **state)
 {
   (void)state;
@@ -216,7 +216,7 @@ static int attribute(int which)
   return value;
 }
 
-/* All that HIP 6.3 has of an AMD device, in the order of their numbers. */
+/* All attributes that HIP 6.3 has for an AMD device, in the order of their numbers. */
 static void attributes_and_properties_agree(void **state)
 {
   (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_event.c: events are snapshots of a stream; other streams wait for them; they tell time. Under both
+/* test_event.c: events are snapshots of a stream, other streams wait for them, and they measure time. Under both
  * schedulers. */
 #include "device.h"
 

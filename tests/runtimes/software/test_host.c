@@ -144,7 +144,7 @@ static int attribute_of(const char *memory, size_t bytes, hipMemRangeAttribute a
   return value;
 }
 
-/* What is said of a part is said of the pages that it touches; of a range is true what is true of all its pages. */
+/* Advice for a part is advice for the pages that it touches. A range has an attribute if all its pages have it. */
 static void advice_is_kept_by_page(void **state)
 {
   (void)state;
@@ -183,7 +183,7 @@ static void advice_is_kept_by_page(void **state)
   assert_ok(hipFree(managed));
 }
 
-/* The device of advice that names none is no device that must exist. */
+/* Advice that is for no device ignores the device. */
 static void read_mostly_is_of_no_device(void **state)
 {
   (void)state;
@@ -200,7 +200,7 @@ static void read_mostly_is_of_no_device(void **state)
 
 #define MODEL_PAGES 37
 
-/* Random advice on a range of pages, beside an array that has an entry for each page. */
+/* Random advice on a range of pages, compared with an array that has an entry for each page. */
 static void random_advice_is_what_a_page_was_told(void **state)
 {
   (void)state;
@@ -269,7 +269,7 @@ static void attributes_can_be_asked_for_together(void **state)
   assert_ok(hipFree(memory));
 }
 
-/* The one attribute of a range that HIP has of all memory. */
+/* The one attribute of a range that HIP has for all memory. */
 static void all_memory_has_a_coherency_mode(void **state)
 {
   (void)state;
@@ -377,7 +377,7 @@ static void devices_reach_pageable_memory_if_configured(void **state)
   assert_ok(hipDeviceSynchronize());
 }
 
-/* The host is as finite as a device: what is pinned, and what managed memory lies on, are taken from its memory. */
+/* The memory of the host is limited, too: pinned and managed memory are charged to it. */
 static void host_memory_is_limited(void **state)
 {
   (void)state;
@@ -403,7 +403,7 @@ static void host_memory_is_limited(void **state)
   assert_ok(hipFree(managed));
 }
 
-/* Memory that a managed pool keeps in reserve is had back when it is wanted. */
+/* Memory that a managed pool holds in reserve is freed when it is needed. */
 static void host_memory_of_pools_is_had_back(void **state)
 {
   (void)state;

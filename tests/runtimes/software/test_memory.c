@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_memory.c: device memory: capacity to the byte, addresses, freeing, questions, and a random model that writes a
- * pattern into each block and checks it at free, so that overlap shows at once. */
+/* test_memory.c: device memory: exact capacity, addresses, frees, queries, and a random model that writes a pattern into
+ * each block and checks it at the free, so that overlap is found. */
 #include "device.h"
 #include <stdlib.h>
 
@@ -185,7 +185,7 @@ static void managed_memory_has_a_type_of_its_own(void **state)
   assert_ok(hipFree(managed));
 }
 
-/* One attribute as an unsigned number, or the error that HIP says instead. */
+/* One attribute as an unsigned number, or the error that HIP returns instead. */
 static hipError_t pointer_number(const void *pointer, hipPointer_attribute attribute, unsigned *number_out)
 {
   unsigned number[2] = {0, 12345};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_no_host_access.c: memory that the application cannot touch ("host_access": false): copies and fills reach it as ever,
- * wherever it lies, and a program that touches it dies. */
+/* test_no_host_access.c: memory that the application cannot touch ("host_access": false): copies and fills work,
+ * wherever the memory lies, and a program that touches it dies. */
 #include "device.h"
 #include <signal.h>
 #include <stdlib.h>
@@ -9,10 +9,10 @@
 
 enum { BYTES = 3 << 20, GRANULE = 2 << 20 };
 
-static int start_closed(void **state)
+static int start_without_host_access(void **state)
 {
   struct software_config config = small_config(*state ? SOFTWARE_STEPPED : SOFTWARE_THREADS);
-  config.closed = true;
+  config.no_host_access = true;
   restart(&config);
   return 0;
 }
@@ -26,7 +26,7 @@ static bool holds(const void *memory, int value, size_t bytes)
   return good;
 }
 
-/* Fills, copies from and to the host, and between two places, of which one lies in the other. */
+/* Fills, copies from and to the host, and copies between two ranges that overlap. */
 static void check_work_on(char *memory, size_t bytes)
 {
   size_t half = bytes / 2;
@@ -52,7 +52,7 @@ static void check_work_on(char *memory, size_t bytes)
   free(host);
 }
 
-/* How a process ends that looks into the memory. */
+/* The signal that ends a process that reads the memory; 0 for none. */
 static int signal_of_touching(const volatile char *memory)
 {
   int status = 0;
@@ -86,7 +86,7 @@ static void pooled_memory_too(void **state)
   assert_ok(hipDeviceSynchronize());
 }
 
-/* Work goes across mappings, whose pieces lie anywhere. */
+/* One copy or fill spans several mappings. */
 static void mapped_memory_too(void **state)
 {
   (void)state;
@@ -125,10 +125,10 @@ static void pinned_and_managed_memory_stays_the_hosts(void **state)
   assert_ok(hipHostFree(pinned));
 }
 
-#define BOTH(test)                                                               \
-  {#test ": threads", test, start_closed, finish, NULL},                         \
-  {                                                                              \
-#test ": stepped", test, start_closed, finish, (void *)(uintptr_t) "stepped" \
+#define BOTH(test)                                                                            \
+  {#test ": threads", test, start_without_host_access, finish, NULL},                         \
+  {                                                                                           \
+#test ": stepped", test, start_without_host_access, finish, (void *)(uintptr_t) "stepped" \
   }
 
 int main(void)
@@ -139,5 +139,5 @@ int main(void)
       BOTH(mapped_memory_too),
       BOTH(pinned_and_managed_memory_stays_the_hosts),
   };
-  return cmocka_run_group_tests_name("software: closed memory", tests, NULL, NULL);
+  return cmocka_run_group_tests_name("software: no host access", tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_pool.c: stream-ordered allocation: reuse in one stream and across streams, what the attributes count, the
- * release threshold, exhaustion, the life of pools. */
+/* test_pool.c: stream-ordered allocation: reuse in one stream and across streams, the attributes, the
+ * release threshold, exhaustion, and the lifetime of pools. */
 #include "device.h"
 #include <stdlib.h>
 
@@ -145,7 +145,7 @@ static void the_attributes_count_used_and_reserved(void **state)
   assert_ok(hipStreamDestroy(stream));
 }
 
-/* Used are the bytes that were asked for; reserved are whole pages. */
+/* Used are the requested bytes; reserved are whole pages. */
 static void used_bytes_are_those_asked_for(void **state)
 {
   (void)state;
@@ -169,7 +169,7 @@ static hipMemPool_t create_pool_of_at_most(size_t bytes)
 {
   hipMemPool_t pool;
   hipMemPoolProps properties = {.allocType = hipMemAllocationTypePinned, .location = {hipMemLocationTypeDevice, 0}};
-  /* maxSize, which HIP 6 gave the first of the reserved bytes of HIP 5. */
+  /* maxSize of HIP 6, which has the first of the reserved bytes of HIP 5. */
   memcpy((char *)&properties + offsetof(hipMemPoolProps, win32SecurityAttributes) + sizeof(void *), &bytes,
          sizeof bytes);
   assert_ok(hipMemPoolCreate(&pool, &properties));
@@ -315,7 +315,7 @@ static void what_no_pool_gave_is_refused(void **state)
   assert_ok(hipStreamDestroy(stream));
 }
 
-/* As HIP frees it: after the work of its device. */
+/* As in HIP, the free is after the work of the device. */
 static void plain_and_managed_memory_can_be_freed_in_a_stream(void **state)
 {
   (void)state;
@@ -444,8 +444,8 @@ struct block {
   hipStream_t stream;
 };
 
-/* Each block is filled when it is allocated and compared, in its stream, when it is freed: reuse that comes too early
- * shows as a wrong byte or as a fault. */
+/* Each block is filled when it is allocated and compared, in its stream, when it is freed. A reuse that is too early gives
+ * a wrong byte or a fault. */
 static void random_blocks_keep_their_data_in_stream_order(void **state)
 {
   (void)state;
@@ -482,7 +482,7 @@ static void random_blocks_keep_their_data_in_stream_order(void **state)
   assert_ok(hipHostFree(seen));
 }
 
-/* What a program asks of a block of async_managed, and of async. */
+/* The queries of a program about a block of async_managed, and of async. */
 static void attributes_tell_managed_pools(void **state)
 {
   (void)state;

@@ -12,7 +12,7 @@
 
 extern char **environ;
 
-/* What the other process gets to know, through a pipe on its standard input. */
+/* What the other process reads from a pipe on its standard input. */
 struct message {
   hipIpcMemHandle_t ipc;
   hipMemPoolPtrExportData pointer;
@@ -25,7 +25,7 @@ static int inheritable(int fd)
   return fd;
 }
 
-/* Starts this program in `role` with `message` to read; its exit status. */
+/* Starts this program in `role`, with `message` on its standard input; returns its exit status. */
 static int run_role(const char *role, const struct message *message)
 {
   int pipes[2], status = -1;
@@ -47,7 +47,7 @@ static int run_role(const char *role, const struct message *message)
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
-/* ---- The other process: each role returns 0, or the line at which it went wrong -------------------------------- */
+/* ---- The other process: each role returns 0, or the line that failed -------------------------------- */
 
 #define CHECK(condition) \
   if (!(condition)) return __LINE__ % 250 + 1
@@ -122,7 +122,7 @@ static void sleep_long(void *unused)
   sleep(30);
 }
 
-/* Ends while its streams are at work, in both schedulers. */
+/* Exits while its streams run, with both schedulers. */
 static int role_exit_at_work(const struct message *message)
 {
   (void)message;
@@ -146,7 +146,7 @@ static int role_exit_at_work_stepped(const struct message *message)
   return role_exit_at_work(message);
 }
 
-/* Forks while its streams are at work, so that a thread may hold the lock; the child must get through its exit. */
+/* Forks while its streams run, so that a thread may hold the lock. The exit of the child must not hang. */
 static int role_fork_at_work(const struct message *message)
 {
   int status, error = role_exit_at_work(message);

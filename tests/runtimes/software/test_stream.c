@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_stream.c: streams run later than the call, in their order; the default stream orders itself with blocking ones;
- * handles are reused; what is not a stream is refused. Under both schedulers. */
+/* test_stream.c: streams run after the call, in their order; the default stream orders itself with blocking streams;
+ * handles are reused; an invalid stream is refused. Under both schedulers. */
 #include "device.h"
 #include <limits.h>
 
@@ -196,7 +196,7 @@ static void handles_are_reused_last_in_first_out(void **state)
   assert_ok(hipStreamDestroy(second));
 }
 
-/* The trap for those who record an event on a handle that they remember. */
+/* The error of a program that records an event on a handle of a destroyed stream. */
 static void a_new_stream_with_an_old_handle_does_not_wait_for_the_old_one(void **state)
 {
   (void)state;
@@ -331,7 +331,7 @@ static void callbacks_get_their_stream(void **state)
   assert_ok(hipStreamDestroy(stream));
 }
 
-/* In the stepped scheduler, waiting for one stream leaves another as late as it can be. */
+/* With the stepped scheduler, a wait for one stream does not run another stream. */
 static void waiting_for_one_stream_does_not_finish_all(void **state)
 {
   (void)state;
@@ -352,7 +352,7 @@ static void waiting_for_one_stream_does_not_finish_all(void **state)
   assert_true(left_undone > 2); /* half of them, but for the luck of the draw */
 }
 
-/* Ten operations on each of three streams leave their stream's number in the order in which they ran. */
+/* Ten operations on each of three streams store the number of their stream, in the order in which they run. */
 struct track {
   struct course *course;
   int number;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_threads.c: many threads in the device at once, under both schedulers. Each thread keeps to its own memory and
- * checks it; what they share is the device. Meant for ThreadSanitizer above all. */
+/* test_threads.c: many threads use the device at once, under both schedulers. Each thread has its own memory and checks
+ * it; the threads share the device. Mainly for ThreadSanitizer. */
 #include "device.h"
 #include <stdlib.h>
 

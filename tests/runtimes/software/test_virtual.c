@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* test_virtual.c: virtual memory management: physical memory keeps its data wherever it is mapped, access is enforced
- * for operations and for the host, and every argument that is wrong is refused. */
+ * for operations and for the host, and every invalid argument is refused. */
 #include "device.h"
 #include <fcntl.h>
 #include <signal.h>
@@ -55,6 +55,9 @@ static void physical_memory_keeps_its_data_where_it_is_mapped(void **state)
   map(start + GRANULE, 2 * GRANULE, second);
   assert_ok(hipMemset(start, 1, GRANULE));
   assert_ok(hipMemset(start + GRANULE, 2, 2 * GRANULE));
+  hipMemRangeCoherencyMode mode = hipMemRangeCoherencyModeIndeterminate;
+  assert_ok(hipMemRangeGetAttribute(&mode, sizeof mode, hipMemRangeAttributeCoherencyMode, start, 3 * GRANULE));
+  assert_int_equal(mode, hipMemRangeCoherencyModeCoarseGrain);
   assert_ok(hipDeviceSynchronize());
   assert_ok(hipMemUnmap(start, 3 * GRANULE));
   map(start + 4 * GRANULE, 2 * GRANULE, second);
@@ -128,7 +131,7 @@ static void access_is_by_device_and_by_kind(void **state)
   assert_ok(hipMemAddressFree(start, GRANULE));
 }
 
-/* With the other device current, which has no access: only copies that name both devices go. */
+/* With the other device current, which has no access, only copies that name both devices succeed. */
 static void copies_between_devices_need_no_access_for_the_other(void **state)
 {
   (void)state;
@@ -155,7 +158,7 @@ static void copies_between_devices_need_no_access_for_the_other(void **state)
   assert_ok(hipMemAddressFree(start, GRANULE));
 }
 
-/* How the child that writes one byte at `address` ends: 0, or the signal. */
+/* The signal that ends a child that writes one byte at `address`; 0 for none. */
 static int touch(char *address)
 {
   int status = 0;

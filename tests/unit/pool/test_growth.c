@@ -4,6 +4,7 @@
 #include "../../support/growths.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_BLOCKS = 70000 };
@@ -107,7 +108,7 @@ static void says_that_granules_are_larger_than_its_maximum(void **state)
   assert_status(fixture_try("", "'stack': [{'type': 'pool', 'growth': 'mapped', 'maximum_size': '1MiB'}, 'device']"),
                 HIPMM_E_NOT_SUPPORTED);
   assert_message("/stack/0/growth");
-  assert_message("maximum_size is less than the smallest piece");
+  assert_message("maximum_size is less than the smallest chunk");
 }
 
 /* No multiple of a granule: percentages seldom are. */
@@ -194,7 +195,7 @@ static void gives_back_down_to_what_is_to_be_kept(void **state)
   trim(0);
   assert_int_equal(fixture_held_bytes(), 0);
   assert_int_equal(value("reserved_bytes"), 0);
-  assert_int_equal(value("pieces"), 0);
+  assert_int_equal(value("chunks"), 0);
   fixture_free(fixture_allocate(100 * MIB, NULL), 100 * MIB, NULL);
 }
 
@@ -285,19 +286,28 @@ static void says_that_the_device_cannot_map(void **state)
 
 static void falls_back_to_segments_by_itself(void **state)
 {
-  static const char *const cases[][3] = {
-      {"'virtual_memory': false", "'stack': ['pool', 'device']",
-       "growth segments: this runtime or device has no virtual memory"},
-      {"", "'stack': ['pool', 'pinned']", "growth segments: the upstream hands out no virtual memory"},
-      {"", "'stack': [{'type': 'pool', 'maximum_size': '1MiB'}, 'device']", "growth segments: maximum_size is less"},
-      {"", "'stack': ['pool', 'device']", "growth mapped"}};
+  static const struct {
+    const char *devices, *options, *graph, *logged;
+  } cases[] = {{"1", "'virtual_memory': false", "'stack': ['pool', 'device']",
+                "growth segments: this runtime or device has no virtual memory"},
+               {"2", "'virtual_memory': false", "'stack': ['pool', 'device']",
+                "growth segments: this runtime or device has no virtual memory"},
+               {"2", "", "'stack': ['pool', 'pinned']", "growth segments: the upstream has no virtual memory"},
+               {"1", "", "'stack': [{'type': 'pool', 'maximum_size': '1MiB'}, 'device']",
+                "growth segments: maximum_size is less"},
+               {"2", "", "'stack': ['pool', 'device']", "growth segments: this process has several devices"},
+               {"1", "", "'stack': ['pool', 'device']", "growth mapped"}};
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char devices[32];
+    snprintf(devices, sizeof devices, "devices=%s", cases[i].devices);
+    setenv("HIPMM_SOFTWARE", devices, 1); /* over the fixture's own */
     logged();
-    fixture_start_with(cases[i][0], cases[i][1]);
-    assert_contains(logged(), cases[i][2]);
+    fixture_start_with(cases[i].options, cases[i].graph);
+    assert_contains(logged(), cases[i].logged);
     fixture_free(fixture_allocate(MIB, NULL), MIB, NULL);
     assert_ok(hipmm_finalize());
+    unsetenv("HIPMM_SOFTWARE");
   }
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* gpu_words.c: opening nvidia.so, and the words of gpu_smoke.h. */
+/* gpu_helpers.c: opens nvidia.so; the helpers of gpu_smoke.h. */
 #include "gpu_smoke.h"
 
 #include <dlfcn.h>

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/* pool_order.c: allocation from pools and free to pools, in the order of streams. Called by pool_api.c, and by memory.c
+ * where device memory is exhausted.
+ *
+ * A block serves a request that is at most an eighth smaller. The stream that freed the block may reuse it at once, and
+ * another stream after the free has executed. When the device has no other memory left, the stream waits for the free,
+ * or the call waits for all frees of the device. An allocation becomes visible, and a free takes effect, when the stream
+ * executes it: an operation that touches the memory before or after is a fault. */
+#include "pool.h"
+#include <stdlib.h>
+
+bool software_pools_drain(int device)
+{
+  const size_t nothing = 0;
+  bool has_idle = false;
+  for (const struct software_pool *pool = software.devices[device].pools; pool; pool = pool->next)
+    has_idle = has_idle || pool->idle;
+  if (has_idle) software_wait_device(device, software.sequence);
+  if (has_idle) software_pools_trim(device, &nothing);
+  return has_idle;
+}
+
+/* ---- Allocation ------------------------------------------------------------------------------------------------ */
+
+static struct software_pool_block *pool_order_find_idle(struct software_pool *pool, size_t bytes,
+                                                        const struct software_queue *queue)
+{
+  size_t largest = bytes + bytes / 8;
+  struct address_tree_node *node = address_tree_at_least(pool->idle, bytes, 0);
+  for (; node && node->major <= largest; node = address_tree_next(pool->idle, node)) {
+    struct software_pool_block *block = (struct software_pool_block *)node;
+    bool is_own = block->queue == queue;
+    if (!is_own && !(pool->allow_opportunistic && software_pool_block_is_ready(block))) continue;
+    software_pool_remove_idle(pool, block);
+    return block;
+  }
+  return NULL;
+}
+
+static struct software_pool_block *pool_order_allocate_new(struct software_pool *pool, size_t bytes)
+{
+  if (bytes > pool->max_bytes - pool->reserved_bytes) return NULL;
+  struct software_pool_block *block = calloc(1, sizeof *block);
+  if (!block) return NULL;
+  block->block = software_heap_allocate(pool->heap, bytes);
+  if (!block->block) {
+    free(block);
+    return NULL;
+  }
+  pool->reserved_bytes += software_block_bytes(block->block);
+  if (pool->reserved_bytes > pool->reserved_high) pool->reserved_high = pool->reserved_bytes;
+  return block;
+}
+
+/* An idle block whose free another stream has not executed yet: `queue` waits for that free. */
+static struct software_pool_block *pool_order_reuse_after_wait(struct software_pool *pool, size_t bytes,
+                                                               struct software_queue *queue, enum software_call call)
+{
+  struct address_tree_node *node = address_tree_at_least(pool->idle, bytes, 0);
+  if (!node || !pool->allow_internal_dependencies) return NULL;
+  struct software_pool_block *block = (struct software_pool_block *)node;
+  if (block->queue != queue && !software_pool_block_is_ready(block)) {
+    struct software_operation *operation = software_operation_new(SOFTWARE_WAIT, call);
+    if (!operation) return NULL;
+    operation->marker = software_marker_reference(block->freed);
+    if (software_submit(queue, operation) != hipSuccess) return NULL;
+  }
+  software_pool_remove_idle(pool, block);
+  return block;
+}
+
+/* The last resort: waits for the frees of all idle blocks of the device, and frees the blocks. */
+static struct software_pool_block *pool_order_allocate_after_drain(struct software_pool *pool, size_t bytes)
+{
+  struct software_pool_block *block = NULL;
+  if (!pool->allow_internal_dependencies) return NULL;
+  pool->n_allocations++; /* retains the pool, which another thread may destroy meanwhile */
+  if (software_pools_drain(pool->device)) block = pool_order_allocate_new(pool, bytes);
+  pool->n_allocations--;
+  if (!block) software_pool_destroy_if_unused(pool);
+  return block;
+}
+
+static struct software_pool_block *pool_order_find_block(struct software_pool *pool, size_t bytes,
+                                                         struct software_queue *queue, enum software_call call)
+{
+  const size_t nothing = 0;
+  size_t rounded = software_align_up(bytes, SOFTWARE_PAGE_BYTES);
+  size_t capacity = pool->is_managed ? software.config.host_memory_bytes : software.config.memory_bytes;
+  if (rounded == 0 || rounded > capacity || rounded > pool->max_bytes) return NULL;
+  struct software_pool_block *block = pool_order_find_idle(pool, rounded, queue);
+  if (!block) block = pool_order_allocate_new(pool, rounded);
+  if (block) return block;
+  software_pools_trim(pool->device, &nothing);
+  block = pool_order_allocate_new(pool, rounded);
+  if (!block) block = pool_order_reuse_after_wait(pool, rounded, queue, call);
+  return block ? block : pool_order_allocate_after_drain(pool, rounded);
+}
+
+/* The bytes that the application requested count as used. */
+static void pool_order_count_used(struct software_pool *pool, size_t bytes)
+{
+  pool->n_allocations++;
+  pool->used_bytes += bytes;
+  if (pool->used_bytes > pool->used_high) pool->used_high = pool->used_bytes;
+}
+
+static void pool_order_return(struct software_pool *pool, struct software_pool_block *block, size_t bytes)
+{
+  pool->n_allocations--;
+  pool->used_bytes -= bytes;
+  software_pool_add_idle(pool, block);
+}
+
+/* The allocation becomes visible when the stream executes this operation. */
+static hipError_t pool_order_submit_visible(struct software_allocation *allocation, struct software_queue *queue,
+                                            enum software_call call)
+{
+  struct software_operation *operation = software_operation_new(SOFTWARE_ALLOC_VISIBLE, call);
+  if (!operation) return hipErrorOutOfMemory;
+  allocation->is_visible = false;
+  allocation->references++;
+  operation->allocation = allocation;
+  return software_submit(queue, operation);
+}
+
+hipError_t software_pool_allocate(struct software_pool *pool, size_t bytes, struct software_queue *queue,
+                                  enum software_call call, void **pointer_out)
+{
+  struct software_pool_block *block = pool_order_find_block(pool, bytes, queue, call);
+  if (!block) return hipErrorOutOfMemory;
+  pool_order_count_used(pool, bytes);
+  struct software_allocation *allocation;
+  void *start = (void *)block->block->by_address.major;
+  hipError_t error = software_allocation_add(SOFTWARE_POOLED, pool->device, start, bytes, &allocation);
+  if (error == hipSuccess) {
+    allocation->pool = pool;
+    allocation->is_managed = pool->is_managed;
+    allocation->pool_block = block;
+    error = pool_order_submit_visible(allocation, queue, call);
+    if (error != hipSuccess) {
+      software_allocation_remove(allocation);
+      software_allocation_invalidate(allocation);
+    }
+  }
+  if (error == hipSuccess)
+    *pointer_out = start;
+  else
+    pool_order_return(pool, block, bytes);
+  return error;
+}
+
+/* ---- Free ------------------------------------------------------------------------------------------------------ */
+
+void software_pool_free(struct software_allocation *allocation)
+{
+  struct software_pool *pool = allocation->pool;
+  struct software_pool_block *block = allocation->pool_block;
+  size_t bytes = allocation->by_address.minor;
+  software_allocation_remove(allocation);
+  software_allocation_invalidate(allocation);
+  block->queue = NULL;
+  pool_order_return(pool, block, bytes);
+  software_pool_destroy_if_unused(pool);
+}
+
+void software_pool_forget(struct software_allocation *allocation)
+{
+  if (!allocation->pool) return;
+  allocation->pool->n_allocations--;
+  allocation->pool = NULL;
+}
+
+static struct software_operation *pool_order_new_free(enum software_call call)
+{
+  struct software_operation *operation = software_operation_new(SOFTWARE_FREE_VISIBLE, call);
+  struct software_marker *marker = operation ? software_marker_new() : NULL;
+  if (operation && !marker) software_operation_free(operation);
+  if (!marker) return NULL;
+  operation->marker = marker;
+  return operation;
+}
+
+/* The block is idle from here on, and this stream may reuse it at once. The free itself takes effect when the stream
+ * executes it. */
+hipError_t software_pool_free_async(struct software_allocation *allocation, struct software_queue *queue)
+{
+  struct software_pool *pool = allocation->pool;
+  struct software_pool_block *block = allocation->pool_block;
+  size_t bytes = allocation->by_address.minor;
+  struct software_operation *operation = pool_order_new_free(SOFTWARE_hipFreeAsync);
+  if (!operation) return hipErrorOutOfMemory;
+  software_allocation_remove(allocation);
+  operation->allocation = allocation;
+  allocation->references++; /* until the operation is submitted */
+  if (block) {
+    block->queue = queue;
+    block->freed = software_marker_reference(operation->marker);
+    pool_order_return(pool, block, bytes);
+  }
+  hipError_t error = software_submit(queue, operation);
+  if (error != hipSuccess) {
+    if (block) software_pool_remove_idle(pool, block);
+    if (block) pool_order_count_used(pool, bytes);
+    software_allocation_restore(allocation);
+    return error;
+  }
+  software_allocation_unreference(allocation);
+  return hipSuccess;
+}
