@@ -82,9 +82,8 @@ static void graph_build_refuse_unknown_type(struct graph_build *build, const cha
   if (near.name)
     graph_build_refuse(build, path, "unknown type %s; did you mean \"%s\"?", shown, near.name);
   else if (missing)
-    graph_build_refuse(build, path,
-                       "unknown type %s; the types are %s (%s, which \"plugin_path\" names, is not there)", shown,
-                       known, missing);
+    graph_build_refuse(build, path, "unknown type %s; the types are %s (%s, which \"plugin_path\" names, is not there)",
+                       shown, known, missing);
   else
     graph_build_refuse(build, path, "unknown type %s; the types are %s (more are found through \"plugin_path\")", shown,
                        known);
