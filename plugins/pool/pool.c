@@ -185,10 +185,11 @@ static const struct hipmm_option options[] = {
      .type = HIPMM_OPTION_ENUM,
      .offset = offsetof(struct pool_options, growth),
      .initial = "auto",
-     .doc = "How the pool grows: mapped, by granules under one range of addresses (a copy on the default stream does not "
-            "wait for the work of another device's default stream: use events, hipMemcpyPeer, or segments); segments, by "
-            "separate blocks of the upstream; auto, mapped where the upstream can map, the process has one device or is "
-            "PyTorch's and every device can reach the memory, and nothing else speaks against it",
+     .doc =
+         "How the pool grows: mapped, by granules under one range of addresses (a copy on the default stream does not "
+         "wait for the work of another device's default stream: use events, hipMemcpyPeer, or segments); segments, by "
+         "separate blocks of the upstream; auto, mapped where the upstream can map, the process has one device or is "
+         "PyTorch's and every device can reach the memory, and nothing else speaks against it",
      .choices = growths},
     {.name = "record",
      .type = HIPMM_OPTION_ENUM,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of the lock of what one thread uses most: one at a time inside, whoever passes how, and its owner by the gate as
- * long as it is alone. */
+/* Tests of the biased lock: one thread at a time is inside, whichever way it entered, and the owner enters by the gate while
+ * it is alone. */
 #include "../../plugins/common/biased_lock.h"
 #include "../support/support.h"
 
@@ -10,7 +10,7 @@
 enum { THREADS = 3, ROUNDS = 20000, LONG = 3000 };
 
 static struct biased_lock lock;
-static unsigned long inside; /* what the lock guards: counted without any order of its own */
+static unsigned long inside; /* guarded by the lock, not atomic */
 
 static void become_owner(void)
 {

@@ -201,7 +201,7 @@ static void run_seeds(const char *graph, void (*body)(void))
   fixture_start(graph); /* for the teardown */
 }
 
-/* Every type that decides by streams who gets a free block. */
+/* Every type that reuses free blocks in stream order. */
 #define POOL         "'stack': [{'type': 'pool', 'growth': 'mapped'}, 'device']"
 #define POOL_ON_FREE "'stack': [{'type': 'pool', 'growth': 'mapped', 'record': 'on_free'}, 'device']"
 #define SEGMENTS     "'stack': [{'type': 'pool', 'growth': 'segments'}, 'device']"

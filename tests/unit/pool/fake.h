@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* fake.h: a make-believe world for the pool's files: services, streams that keep vector clocks in place of doing work,
- * and an upstream that hands out addresses in place of memory. Its one state is global and begins anew with
- * fake_begin(). Whatever the pool does that a real runtime would not survive is noted, and fake_end() tells. */
+/* fake.h: fake services, streams and upstream for the pool's files. A fake stream keeps a vector clock and does no work; the
+ * fake upstream provides addresses and no memory. The state is global, and fake_begin() resets it. What a real runtime
+ * would not survive is recorded as a mistake, and fake_end() reports it. */
 #ifndef HIPMM_TESTS_UNIT_POOL_FAKE_H
 #define HIPMM_TESTS_UNIT_POOL_FAKE_H
 
@@ -11,10 +11,10 @@
 
 const struct hipmm_services *fake_begin(void);
 
-/* 0 if all is well and everything was given back; otherwise it says what is wrong, and returns -1: for a teardown. */
+/* For a teardown: 0 if there was no mistake and everything was released; otherwise prints the mistake and returns -1. */
 int fake_end(void);
 
-/* Something happened that must not; the first counts. */
+/* Records a mistake. Only the first is reported. */
 void fake_note_mistake(const char *mistake);
 
 /* ---- Services ---- */
@@ -29,19 +29,19 @@ enum { FAKE_STREAMS = 8, FAKE_FIRST_STREAM = 1 };
 /* The handle of stream `index`; 0 is the default stream's, NULL. */
 hipStream_t fake_stream(unsigned index);
 
-/* Submits work to the stream; returns its number. */
+/* Submits work to the stream, and returns its number. */
 uint64_t fake_work(unsigned stream);
 
-/* What was submitted to the stream so far is done, and so is all that it waited for. */
+/* Completes all work submitted to the stream so far, and all work that it waited for. */
 void fake_progress(unsigned stream);
 
-/* Whether what is submitted to `later` from now on is ordered after the given work of stream `stream`. */
+/* Whether work submitted to `later` from now on is ordered after that work of `stream`. */
 bool fake_is_ordered(unsigned later, unsigned stream, uint64_t work);
 
-/* Orders what is submitted to `later` from now on after what was submitted to `earlier`: what a program does itself. */
+/* Orders work submitted to `later` from now on after the work of `earlier`, as a program does itself. */
 void fake_order(unsigned later, unsigned earlier);
 
-/* While a handle is dead, using it is a mistake. All are alive at first. */
+/* To use a dead handle is a mistake. All handles are alive at first. */
 void fake_set_alive(unsigned stream, bool alive);
 
 /* Whether recording events fails; and waiting for the device. */
@@ -58,19 +58,19 @@ extern struct fake_calls fake_calls;
 
 /* ---- An upstream ---- */
 
-/* Of `capacity` bytes, for blocks and for chunks. With a granule of 0 bytes it cannot map. */
+/* An upstream with `capacity` bytes for blocks and chunks. With a granule of 0 bytes it cannot map. */
 struct hipmm_resource *fake_upstream(uint64_t capacity_bytes, uint64_t granule_bytes);
 
 /* Whether its chunks may be mapped at several addresses at once; at first they may not. */
 void fake_let_upstream_alias(bool may_alias);
 
-/* It says that mapping takes long; that it is better left alone. */
+/* Makes it report that mapping is slow; that `auto` should not use its mapping. */
 void fake_slow_upstream_down(void);
 void fake_discourage_upstream(void);
 
 /* The `nth` call of any function of the upstream fails from now on, once, with this status. 0: none. */
 void fake_fail_upstream(unsigned nth, enum hipmm_status status);
-bool fake_failure_is_due(void); /* it has not come yet */
+bool fake_failure_is_due(void); /* it has not happened yet */
 
 /* What it has given out: blocks, or chunks. */
 uint64_t fake_held_bytes(void);

@@ -129,7 +129,7 @@ static enum hipmm_status create(void *self, size_t bytes, void **chunk_out)
 {
   enum hipmm_status status;
   (void)self;
-  if (bytes % granule || !bytes) fake_note_mistake("a piece is no multiple of the granule");
+  if (bytes % granule || !bytes) fake_note_mistake("a chunk is no multiple of the granule");
   if (fails(&status)) return status;
   struct item *chunk = unused(chunks);
   if (!chunk || !charge(bytes)) return HIPMM_E_OUT_OF_MEMORY;
@@ -144,7 +144,7 @@ static enum hipmm_status destroy(void *self, void *handle, size_t bytes)
   enum hipmm_status status;
   (void)self;
   if (chunk->bytes != bytes || chunk->mappings)
-    fake_note_mistake("a piece is destroyed that is mapped or of another size");
+    fake_note_mistake("a chunk is destroyed that is mapped or of another size");
   if (fails(&status)) return status;
   held -= chunk->bytes;
   chunk->bytes = 0;
@@ -180,9 +180,9 @@ static enum hipmm_status map(void *self, void *address, size_t bytes, void *hand
   uint64_t start = (uintptr_t)address;
   enum hipmm_status status;
   (void)self;
-  if (!lies_in_a_range(start, bytes) || start % granule) fake_note_mistake("a piece is mapped outside of all ranges");
-  if (chunk->bytes != bytes || (chunk->mappings && !may_alias)) fake_note_mistake("a piece is mapped twice or in part");
-  if (fake_mapped_bytes(start, start + bytes)) fake_note_mistake("a piece is mapped over another");
+  if (!lies_in_a_range(start, bytes) || start % granule) fake_note_mistake("a chunk is mapped outside of all ranges");
+  if (chunk->bytes != bytes || (chunk->mappings && !may_alias)) fake_note_mistake("a chunk is mapped twice or in part");
+  if (fake_mapped_bytes(start, start + bytes)) fake_note_mistake("a chunk is mapped over another");
   if (fails(&status)) return status;
   chunk->mappings++;
   set_mapped(start, bytes, (uint32_t)(chunk - chunks) + 1);
@@ -197,7 +197,7 @@ static enum hipmm_status unmap(void *self, void *address, size_t bytes)
   (void)self;
   if (fails(&status)) return status;
   if (!chunk || offsets[entry - mapped] || chunk->bytes != bytes) {
-    fake_note_mistake("something is unmapped that is no whole piece");
+    fake_note_mistake("something is unmapped that is no whole chunk");
     return HIPMM_E_HIP;
   }
   set_mapped((uintptr_t)address, bytes, 0);

@@ -38,7 +38,7 @@ struct request request_for(uint64_t bytes, uint64_t alignment, unsigned stream)
       .bytes = bytes, .alignment = alignment, .requested = bytes - 1, .stream = STREAM_FIRST + stream};
 }
 
-uint32_t take(uint64_t bytes, unsigned stream)
+uint32_t allocate_block(uint64_t bytes, unsigned stream)
 {
   struct request request = request_for(bytes, HIPMM_ALIGNMENT, stream);
   uint32_t id = heap_allocate_ready(&heap, &request);
@@ -46,7 +46,7 @@ uint32_t take(uint64_t bytes, unsigned stream)
   return id;
 }
 
-void give(uint32_t id, unsigned stream)
+void free_block(uint32_t id, unsigned stream)
 {
   heap_free(&heap, id, STREAM_FIRST + stream);
   assert_true(heap_is_valid(&heap));

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* heap_fixture.h: a heap over the make-believe world, for the programs that test it. Every step is followed by a look at
- * whether the heap is valid. */
+/* heap_fixture.h: a heap over the fake runtime, for the programs that test it. Each step checks that the heap is valid. */
 #ifndef HIPMM_TESTS_UNIT_POOL_HEAP_FIXTURE_H
 #define HIPMM_TESTS_UNIT_POOL_HEAP_FIXTURE_H
 
@@ -27,8 +26,8 @@ void enter_streams(unsigned n_streams);
 void open_with(enum record record, uint64_t bytes, unsigned n_streams);
 
 struct request request_for(uint64_t bytes, uint64_t alignment, unsigned stream);
-uint32_t take(uint64_t bytes, unsigned stream);
-void give(uint32_t id, unsigned stream);
+uint32_t allocate_block(uint64_t bytes, unsigned stream);
+void free_block(uint32_t id, unsigned stream);
 uint64_t start_of(uint32_t id);
 
 /* Nothing is live, and the largest free block is this large. */

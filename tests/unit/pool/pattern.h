@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* pattern.h: whether a block still holds what was written all over it. A byte of each unit of HIPMM_ALIGNMENT is looked
- * at: blocks begin and end with a unit, so whoever else writes to one writes there. */
+/* pattern.h: whether a block still holds the pattern that was written to it. Compares one byte of each unit of
+ * HIPMM_ALIGNMENT: blocks begin and end at a unit, so another writer changes that byte. */
 #ifndef HIPMM_TESTS_UNIT_POOL_PATTERN_H
 #define HIPMM_TESTS_UNIT_POOL_PATTERN_H
 

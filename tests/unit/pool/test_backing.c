@@ -32,14 +32,14 @@ static void open_on(struct hipmm_resource *upstream, const struct hipmm_services
   assert_int_equal(backing.mapped, growth == GROWTH_MAPPED);
 }
 
-static void open_ground(enum growth growth, uint64_t capacity_bytes, uint64_t granule_bytes, uint64_t maximum_bytes)
+static void open_backing(enum growth growth, uint64_t capacity_bytes, uint64_t granule_bytes, uint64_t maximum_bytes)
 {
   const struct hipmm_services *services = fake_begin();
   fake_let_upstream_alias(may_alias);
   open_on(fake_upstream(capacity_bytes, granule_bytes), services, growth, maximum_bytes);
 }
 
-static int close_ground(void **state)
+static int close_backing(void **state)
 {
   (void)state;
   backing_close(&backing);
@@ -49,8 +49,8 @@ static int close_ground(void **state)
 
 /* ---- What must always hold ---- */
 
-/* Whether a chunk lies under the granule, which no other place shares, and is really mapped there. */
-static bool has_piece(uint64_t granule)
+/* Whether the granule lies in exactly one current mapping, and that chunk is really mapped there. */
+static bool is_backed(uint64_t granule)
 {
   const struct chunks *chunks = &backing.granules.chunks;
   uint64_t begin;
@@ -68,12 +68,12 @@ static uint64_t backed_bytes(uint64_t start, uint64_t end)
     uint64_t granule = at / backing.granules.chunks.granule_bytes * backing.granules.chunks.granule_bytes;
     next =
         granule + backing.granules.chunks.granule_bytes < end ? granule + backing.granules.chunks.granule_bytes : end;
-    if (has_piece(granule)) sum += next - at;
+    if (is_backed(granule)) sum += next - at;
   }
   return sum;
 }
 
-/* A free block knows how many of its granules have no memory; there is memory under all others. */
+/* A free block knows the number of its uncommitted granules; all others are committed. */
 static void assert_backed(const struct block *block)
 {
   const struct chunks *chunks = &backing.granules.chunks;
@@ -128,7 +128,7 @@ static enum hipmm_status try_take(const struct request *request, uint32_t *id_ou
   return status;
 }
 
-static uint32_t take(uint64_t bytes)
+static uint32_t allocate_block(uint64_t bytes)
 {
   struct request request = request_for(bytes);
   uint32_t id = BLOCK_NONE;
@@ -146,7 +146,7 @@ static bool has_room(uint64_t bytes, uint32_t *id_out)
   return !status;
 }
 
-static void give(uint32_t id)
+static void free_block(uint32_t id)
 {
   heap_free(&heap, id, STREAM);
 }
@@ -169,19 +169,19 @@ static void reaches_its_maximum(enum growth growth, uint64_t capacity_bytes, uin
 {
   static const uint64_t sizes[] = {MIB / 4, MIB / 2 + 256, 3 * MIB, 256};
   uint64_t whole = maximum_bytes < capacity_bytes ? maximum_bytes : capacity_bytes;
-  open_ground(growth, capacity_bytes, GRANULE, maximum_bytes);
+  open_backing(growth, capacity_bytes, GRANULE, maximum_bytes);
   for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     unsigned n = fill(sizes[i], ids, MOST_IDS);
     assert_true(n == MOST_IDS || n == whole / sizes[i] || growth == GROWTH_SEGMENTS);
     assert_valid();
-    for (unsigned k = 0; k < n; k++) give(ids[k * 7919u % n]); /* out of order */
+    for (unsigned k = 0; k < n; k++) free_block(ids[k * 7919u % n]); /* out of order */
     assert_valid();
-    uint32_t all = take(whole);
+    uint32_t all = allocate_block(whole);
     assert_int_equal(backing_bytes(&backing), whole);
     assert_valid();
-    give(all);
+    free_block(all);
   }
-  assert_int_equal(close_ground(NULL), 0);
+  assert_int_equal(close_backing(NULL), 0);
 }
 
 static void reaches_its_maximum_with_one_block(void **state)
@@ -196,7 +196,7 @@ static void reaches_its_maximum_with_one_block(void **state)
   }
   reaches_its_maximum(GROWTH_SEGMENTS, 256 * MIB, MIB);
   reaches_its_maximum(GROWTH_SEGMENTS, 256 * MIB, 33 * MIB + 256);
-  open_ground(GROWTH_SEGMENTS, MIB, 0, MIB);
+  open_backing(GROWTH_SEGMENTS, MIB, 0, MIB);
 }
 
 /* Others may want the memory meanwhile, and chunks cost time. */
@@ -204,20 +204,20 @@ static void takes_nothing_for_what_cannot_be_had(uint64_t capacity_bytes, uint64
                                                  enum hipmm_status status)
 {
   uint32_t id;
-  open_ground(GROWTH_MAPPED, capacity_bytes, GRANULE, maximum_bytes);
-  ids[0] = take(20 * GRANULE);
-  ids[1] = take(20 * GRANULE);
-  give(ids[0]); /* is idle, and not enough */
+  open_backing(GROWTH_MAPPED, capacity_bytes, GRANULE, maximum_bytes);
+  ids[0] = allocate_block(20 * GRANULE);
+  ids[1] = allocate_block(20 * GRANULE);
+  free_block(ids[0]); /* is idle, and not enough */
   const struct request request = request_for(81 * GRANULE);
   assert_int_equal(try_take(&request, &id), status);
   assert_int_equal(backing_bytes(&backing), 40 * GRANULE);
   assert_int_equal(backing_peak_bytes(&backing), 40 * GRANULE);
   assert_int_equal(backing.granules.moves, 0);
   assert_valid();
-  ids[0] = take(80 * GRANULE);
+  ids[0] = allocate_block(80 * GRANULE);
   assert_int_equal(backing_bytes(&backing), 100 * GRANULE);
   assert_valid();
-  assert_int_equal(close_ground(NULL), 0);
+  assert_int_equal(close_backing(NULL), 0);
 }
 
 static void takes_nothing_in_vain(void **state)
@@ -225,7 +225,7 @@ static void takes_nothing_in_vain(void **state)
   (void)state;
   takes_nothing_for_what_cannot_be_had(200 * GRANULE, 100 * GRANULE, HIPMM_E_LIMIT);
   takes_nothing_for_what_cannot_be_had(100 * GRANULE, UINT64_MAX, HIPMM_E_OUT_OF_MEMORY);
-  open_ground(GROWTH_MAPPED, 100 * GRANULE, GRANULE, UINT64_MAX);
+  open_backing(GROWTH_MAPPED, 100 * GRANULE, GRANULE, UINT64_MAX);
   assert_status(backing_fill(&backing, &heap, 101 * GRANULE), HIPMM_E_OUT_OF_MEMORY);
   assert_int_equal(backing_peak_bytes(&backing), 0);
 }
@@ -233,13 +233,13 @@ static void takes_nothing_in_vain(void **state)
 static void rounds_its_maximum_down_to_what_can_be_had(void **state)
 {
   (void)state;
-  open_ground(GROWTH_MAPPED, 256 * MIB, GRANULE, 5 * MIB);
+  open_backing(GROWTH_MAPPED, 256 * MIB, GRANULE, 5 * MIB);
   assert_int_equal(backing_maximum_bytes(&backing), 2 * GRANULE);
-  give(take(2 * GRANULE));
-  assert_int_equal(close_ground(NULL), 0);
-  open_ground(GROWTH_SEGMENTS, 256 * MIB, GRANULE, 5 * MIB + 100);
+  free_block(allocate_block(2 * GRANULE));
+  assert_int_equal(close_backing(NULL), 0);
+  open_backing(GROWTH_SEGMENTS, 256 * MIB, GRANULE, 5 * MIB + 100);
   assert_int_equal(backing_maximum_bytes(&backing), 5 * MIB);
-  give(take(5 * MIB));
+  free_block(allocate_block(5 * MIB));
 }
 
 static void maps_nothing_where_a_granule_exceeds_the_maximum(void **state)
@@ -251,7 +251,7 @@ static void maps_nothing_where_a_granule_exceeds_the_maximum(void **state)
   assert_ok(backing_open(&backing, &heap, services, upstream, GROWTH_AUTO, GRANULE - 1));
   assert_false(backing.mapped);
   assert_int_equal(heap.blocks.granule_bytes, 0);
-  assert_int_equal(close_ground(NULL), 0);
+  assert_int_equal(close_backing(NULL), 0);
   services = fake_begin();
   upstream = fake_upstream(64 * MIB, GRANULE);
   assert_true(heap_open(&heap, services, RECORD_LAZY));
@@ -262,15 +262,15 @@ static void maps_nothing_where_a_granule_exceeds_the_maximum(void **state)
 static void uses_what_is_free_between_live_blocks(void **state)
 {
   (void)state;
-  open_ground(GROWTH_MAPPED, 256 * MIB, GRANULE, 16 * MIB);
+  open_backing(GROWTH_MAPPED, 256 * MIB, GRANULE, 16 * MIB);
   unsigned n = fill(MIB, ids, MOST_IDS);
   assert_int_equal(n, 16);
-  for (unsigned i = 0; i < n; i += 2) give(ids[i]);
+  for (unsigned i = 0; i < n; i += 2) free_block(ids[i]);
   assert_valid();
   uint32_t id = BLOCK_NONE;
   assert_false(has_room(2 * MIB, &id));
   assert_valid();
-  for (unsigned i = 0; i < n; i += 2) ids[i] = take(MIB);
+  for (unsigned i = 0; i < n; i += 2) ids[i] = allocate_block(MIB);
   assert_int_equal(backing_bytes(&backing), 16 * MIB);
 }
 
@@ -278,13 +278,13 @@ static void uses_what_is_free_between_live_blocks(void **state)
 static void reserves_fewer_addresses_where_there_is_no_room_for_all(void **state)
 {
   (void)state;
-  open_ground(GROWTH_MAPPED, 64 * MIB, GRANULE, UINT64_MAX);
+  open_backing(GROWTH_MAPPED, 64 * MIB, GRANULE, UINT64_MAX);
   struct request request = request_for(3 * GRANULE);
   fake_fail_upstream(1, HIPMM_E_HIP);
   assert_ok(granules_allocate(&backing.granules, &heap, &request, true, &ids[0]));
   assert_false(fake_failure_is_due());
   assert_valid();
-  give(take(64 * MIB - 3 * GRANULE)); /* in as many ranges as it takes */
+  free_block(allocate_block(64 * MIB - 3 * GRANULE)); /* in as many ranges as it takes */
   assert_valid();
 }
 
@@ -293,26 +293,26 @@ static void reserves_fewer_addresses_where_there_is_no_room_for_all(void **state
 static void moves_idle_memory_under_a_block_that_no_hole_fits(void **state)
 {
   (void)state;
-  open_ground(GROWTH_MAPPED, 32 * MIB, GRANULE, UINT64_MAX);
+  open_backing(GROWTH_MAPPED, 32 * MIB, GRANULE, UINT64_MAX);
   unsigned n = fill(GRANULE, ids, MOST_IDS);
   assert_int_equal(n, 16);
-  for (unsigned i = 0; i < n; i += 2) give(ids[i]);
-  uint32_t id = take(8 * GRANULE);
+  for (unsigned i = 0; i < n; i += 2) free_block(ids[i]);
+  uint32_t id = allocate_block(8 * GRANULE);
   assert_valid();
   assert_int_equal(backing_bytes(&backing), 32 * MIB);
   assert_true(backing.granules.moves >= 7);
   assert_int_equal(heap.live_bytes, 32 * MIB);
-  give(id);
+  free_block(id);
   assert_valid();
 }
 
 static void moves_nothing_that_work_may_still_use(void **state)
 {
   (void)state;
-  open_ground(GROWTH_MAPPED, 32 * MIB, GRANULE, UINT64_MAX);
+  open_backing(GROWTH_MAPPED, 32 * MIB, GRANULE, UINT64_MAX);
   unsigned n = fill(GRANULE, ids, MOST_IDS);
   uint64_t work = fake_work(0);
-  for (unsigned i = 0; i < n; i += 2) give(ids[i]);
+  for (unsigned i = 0; i < n; i += 2) free_block(ids[i]);
   assert_true(idle_is_pending(&backing.granules.chunks, &heap));
   struct request request = request_for(8 * GRANULE);
   uint32_t id = BLOCK_NONE;
@@ -331,10 +331,10 @@ static unsigned host_waits(void)
 /* 32 MiB in 16 blocks, of which every other one is idle, and work may still use it. */
 static void fill_and_idle(uint64_t capacity_bytes)
 {
-  open_ground(GROWTH_MAPPED, capacity_bytes, GRANULE, UINT64_MAX);
-  for (unsigned i = 0; i < 16; i++) ids[i] = take(GRANULE);
+  open_backing(GROWTH_MAPPED, capacity_bytes, GRANULE, UINT64_MAX);
+  for (unsigned i = 0; i < 16; i++) ids[i] = allocate_block(GRANULE);
   fake_work(0);
-  for (unsigned i = 0; i < 16; i += 2) give(ids[i]);
+  for (unsigned i = 0; i < 16; i += 2) free_block(ids[i]);
 }
 
 /* What comes of it that 4 granules are taken: what is held then, and what it took. */
@@ -342,7 +342,7 @@ static void assert_taking(uint64_t held_bytes, uint64_t moves, unsigned waits)
 {
   uint64_t moves_before = backing.granules.moves;
   unsigned waits_before = host_waits();
-  take(4 * GRANULE);
+  allocate_block(4 * GRANULE);
   assert_int_equal(backing_bytes(&backing), held_bytes);
   assert_int_equal(backing.granules.moves, moves_before + moves);
   assert_int_equal(host_waits(), waits_before + waits);
@@ -371,15 +371,15 @@ static void waits_where_there_is_no_more(void **state)
 static void moves_memory_that_work_still_uses(void **state)
 {
   (void)state;
-  open_ground(GROWTH_MAPPED, 32 * MIB, GRANULE, UINT64_MAX);
+  open_backing(GROWTH_MAPPED, 32 * MIB, GRANULE, UINT64_MAX);
   unsigned n = fill(GRANULE, ids, MOST_IDS), waits = host_waits();
   fake_work(0);
-  for (unsigned i = 0; i < n; i += 2) give(ids[i]);
-  uint32_t id = take(8 * GRANULE);
+  for (unsigned i = 0; i < n; i += 2) free_block(ids[i]);
+  uint32_t id = allocate_block(8 * GRANULE);
   assert_int_equal(backing.granules.moves, 8);
   assert_int_equal(host_waits(), waits);
   assert_valid();
-  give(id);
+  free_block(id);
   assert_valid();
 }
 
@@ -396,26 +396,26 @@ static void moves_nothing_after_work_of_a_captured_stream(void **state)
   (void)state;
   fill_and_idle(64 * MIB);
   fake_hip.StreamIsCapturing = is_captured;
-  uint32_t id = take(8 * GRANULE);
+  uint32_t id = allocate_block(8 * GRANULE);
   fake_hip.StreamIsCapturing = NULL;
   assert_int_equal(backing.granules.moves, 0);
-  give(id);
+  free_block(id);
   assert_valid();
 }
 
 static void moves_nothing_twice(void **state)
 {
   (void)state;
-  open_ground(GROWTH_MAPPED, 32 * MIB, GRANULE, UINT64_MAX);
+  open_backing(GROWTH_MAPPED, 32 * MIB, GRANULE, UINT64_MAX);
   unsigned n = fill(GRANULE, ids, MOST_IDS), waits = host_waits(), records = fake_calls.event_record;
   for (unsigned round = 0; round < 3; round++) {
-    for (unsigned i = 0; i < n; i += 2) give(ids[i]);
-    uint32_t id = take(8 * GRANULE);
+    for (unsigned i = 0; i < n; i += 2) free_block(ids[i]);
+    uint32_t id = allocate_block(8 * GRANULE);
     assert_int_equal(backing.granules.moves, 8);
     assert_int_equal(backing.granules.returns, 16 * round);
     assert_valid();
-    give(id);
-    for (unsigned i = 0; i < n; i += 2) ids[i] = take(GRANULE);
+    free_block(id);
+    for (unsigned i = 0; i < n; i += 2) ids[i] = allocate_block(GRANULE);
     assert_int_equal(backing.granules.moves, 8);
     assert_int_equal(backing.granules.returns, 16 * round + 8);
     assert_valid();
@@ -424,19 +424,19 @@ static void moves_nothing_twice(void **state)
   assert_int_equal(fake_calls.event_record, records);
 }
 
-/* Neither for the device, as while a graph is captured, nor for a stream, as its handle may be gone. */
+/* The host can wait neither for the device, since a graph is captured, nor for a stream, since its handle may be gone. */
 static void let_nobody_wait(bool nobody)
 {
   fake_set_device_wait_fails(nobody);
   fake_set_record_fails(nobody);
 }
 
-/* The work that was there before may still use the places which the moved chunks have left. */
+/* Earlier work may still use the alias mappings of the moved chunks. */
 static void unmaps_nothing_while_it_cannot_wait(void **state)
 {
   (void)state;
   fill_and_idle(64 * MIB);
-  take(8 * GRANULE);
+  allocate_block(8 * GRANULE);
   assert_int_equal(backing.granules.moves, 8);
   const struct range *range = &backing.granules.chunks.ranges[0];
   uint64_t mapped_bytes = fake_mapped_bytes(range->start, range->start + range->bytes);
@@ -447,94 +447,94 @@ static void unmaps_nothing_while_it_cannot_wait(void **state)
   assert_int_equal(fake_mapped_bytes(range->start, range->start + range->bytes), mapped_bytes);
   assert_valid();
   let_nobody_wait(false);
-  take(GRANULE);
+  allocate_block(GRANULE);
   assert_valid();
 }
 
-/* Pieces grow with what is held; a hole that is smaller than all idle chunks is filled by an exchange. */
-static void exchanges_pieces_that_are_too_large(void **state)
+/* Chunks grow with what is held; a hole that is smaller than every idle chunk is filled by an exchange. */
+static void exchanges_chunks_that_are_too_large(void **state)
 {
   (void)state;
   uint64_t granule = 64 * 1024, whole = 400 * MIB;
-  open_ground(GROWTH_MAPPED, whole, granule, UINT64_MAX);
-  uint32_t all = take(whole);
+  open_backing(GROWTH_MAPPED, whole, granule, UINT64_MAX);
+  uint32_t all = allocate_block(whole);
   assert_valid();
-  give(all);
+  free_block(all);
   heap_complete_all(&heap);
   /* Fences so that only large chunks at the end are idle. */
   uint64_t random = 11;
   unsigned n = 0;
   while (n < MOST_IDS && has_room(granule * (1 + draw(&random, 12)), &ids[n])) n++;
   assert_valid();
-  for (unsigned i = 0; i < n; i += 2) give(ids[i]);
+  for (unsigned i = 0; i < n; i += 2) free_block(ids[i]);
   heap_complete_all(&heap);
   assert_valid();
   uint64_t free_bytes = backing_bytes(&backing) - heap.live_bytes;
-  uint32_t large = take(free_bytes / 2 / granule * granule);
+  uint32_t large = allocate_block(free_bytes / 2 / granule * granule);
   assert_valid();
   assert_true(backing.granules.moves > 0);
   assert_true(backing_bytes(&backing) <= whole);
-  give(large);
+  free_block(large);
 }
 
-static uint32_t count_of_pieces(bool is_slow)
+static uint32_t count_of_chunks(bool is_slow)
 {
   const struct hipmm_services *services = fake_begin();
   struct hipmm_resource *upstream = fake_upstream(400 * MIB, 64 * 1024);
   if (is_slow) fake_slow_upstream_down();
   open_on(upstream, services, GROWTH_MAPPED, UINT64_MAX);
-  uint32_t all = take(400 * MIB), count = backing.granules.chunks.count;
+  uint32_t all = allocate_block(400 * MIB), count = backing.granules.chunks.count;
   assert_valid();
-  give(all);
+  free_block(all);
   return count;
 }
 
 /* So that there is less to map. */
-static void has_larger_pieces_where_mapping_is_slow(void **state)
+static void has_larger_chunks_where_mapping_is_slow(void **state)
 {
-  uint32_t usual = count_of_pieces(false);
-  close_ground(state);
-  uint32_t slow = count_of_pieces(true);
+  uint32_t usual = count_of_chunks(false);
+  close_backing(state);
+  uint32_t slow = count_of_chunks(true);
   assert_in_range(slow, 256, usual / 2);
 }
 
-/* Small gaps between live blocks are not what new memory is for, as long as any lies idle. */
+/* Idle memory fills small holes between live blocks; no new memory is allocated for them. */
 static void holds_no_more_while_some_is_idle(void **state)
 {
   (void)state;
   enum { UNITS = 64 * 1024, WHOLE = 9600, SMALL = 5000 };
   uint64_t random = 5, live = 0;
   unsigned n = 0;
-  open_ground(GROWTH_MAPPED, 4ull * WHOLE * UNITS, UNITS, UINT64_MAX);
-  give(take((uint64_t)WHOLE * UNITS));
-  uint32_t small = take((uint64_t)SMALL * UNITS); /* the first chunks are small ones */
+  open_backing(GROWTH_MAPPED, 4ull * WHOLE * UNITS, UNITS, UINT64_MAX);
+  free_block(allocate_block((uint64_t)WHOLE * UNITS));
+  uint32_t small = allocate_block((uint64_t)SMALL * UNITS); /* the first chunks are small ones */
   for (unsigned i = 0; i < 4000; i++) {
     fake_work(0);
     if (live > (WHOLE - SMALL) * 7 / 8) {
       unsigned which = (unsigned)draw(&random, n);
       live -= block_of(&heap.blocks, ids[which])->bytes / UNITS;
-      give(ids[which]);
+      free_block(ids[which]);
       ids[which] = ids[--n];
     } else {
       uint64_t units = 1 + draw(&random, draw(&random, 8) ? 4 : 400);
-      ids[n++] = take(units * UNITS);
+      ids[n++] = allocate_block(units * UNITS);
       live += units;
     }
     assert_int_equal(backing_bytes(&backing), (uint64_t)WHOLE * UNITS);
   }
   assert_valid();
-  give(small);
+  free_block(small);
 }
 
-/* ---- Giving back ---- */
+/* ---- Releasing ---- */
 
 static void gives_idle_memory_back_down_to_what_is_to_be_kept(enum growth growth)
 {
-  open_ground(growth, 256 * MIB, GRANULE, UINT64_MAX);
+  open_backing(growth, 256 * MIB, GRANULE, UINT64_MAX);
   unsigned n = fill(2 * GRANULE, ids, 16);
   assert_int_equal(n, 16);
   uint64_t held = backing_bytes(&backing);
-  for (unsigned i = 1; i < n; i++) give(ids[i]);
+  for (unsigned i = 1; i < n; i++) free_block(ids[i]);
   assert_ok(backing_release_idle(&backing, &heap, 0));
   assert_int_equal(backing_bytes(&backing), held); /* not ready yet */
   heap_complete_all(&heap);
@@ -546,14 +546,14 @@ static void gives_idle_memory_back_down_to_what_is_to_be_kept(enum growth growth
   assert_ok(backing_release_idle(&backing, &heap, 0));
   assert_valid();
   assert_in_range(backing_bytes(&backing), 2 * GRANULE, 4 * GRANULE);
-  give(ids[0]);
+  free_block(ids[0]);
   heap_complete_all(&heap);
   assert_ok(backing_release_idle(&backing, &heap, 0));
   assert_int_equal(backing_bytes(&backing), 0);
   assert_int_equal(backing_peak_bytes(&backing), held);
-  give(take(7 * MIB));
+  free_block(allocate_block(7 * MIB));
   assert_valid();
-  assert_int_equal(close_ground(NULL), 0);
+  assert_int_equal(close_backing(NULL), 0);
 }
 
 static void gives_idle_memory_back(void **state)
@@ -561,15 +561,15 @@ static void gives_idle_memory_back(void **state)
   (void)state;
   gives_idle_memory_back_down_to_what_is_to_be_kept(GROWTH_MAPPED);
   gives_idle_memory_back_down_to_what_is_to_be_kept(GROWTH_SEGMENTS);
-  open_ground(GROWTH_SEGMENTS, MIB, 0, MIB);
+  open_backing(GROWTH_SEGMENTS, MIB, 0, MIB);
 }
 
 static void keeps_memory_that_is_partly_in_use(void **state)
 {
   (void)state;
-  open_ground(GROWTH_MAPPED, 256 * MIB, GRANULE, UINT64_MAX);
+  open_backing(GROWTH_MAPPED, 256 * MIB, GRANULE, UINT64_MAX);
   unsigned n = fill(MIB, ids, 8);
-  for (unsigned i = 0; i < n; i += 2) give(ids[i]);
+  for (unsigned i = 0; i < n; i += 2) free_block(ids[i]);
   heap_complete_all(&heap);
   assert_ok(backing_release_idle(&backing, &heap, 0));
   assert_int_equal(backing_bytes(&backing), 8 * MIB);
@@ -581,20 +581,20 @@ static void takes_what_it_is_to_start_with(void **state)
   static const enum growth growths[] = {GROWTH_MAPPED, GROWTH_SEGMENTS};
   (void)state;
   for (unsigned i = 0; i < 2; i++) {
-    open_ground(growths[i], 256 * MIB, GRANULE, UINT64_MAX);
+    open_backing(growths[i], 256 * MIB, GRANULE, UINT64_MAX);
     assert_ok(backing_fill(&backing, &heap, 40 * MIB));
     assert_valid();
     assert_int_equal(backing_bytes(&backing), 40 * MIB);
     assert_int_equal(heap_largest_free(&heap), 40 * MIB);
-    give(take(40 * MIB));
+    free_block(allocate_block(40 * MIB));
     assert_int_equal(backing_bytes(&backing), 40 * MIB);
-    assert_int_equal(close_ground(NULL), 0);
-    open_ground(growths[i], 32 * MIB, GRANULE, UINT64_MAX);
+    assert_int_equal(close_backing(NULL), 0);
+    open_backing(growths[i], 32 * MIB, GRANULE, UINT64_MAX);
     assert_status(backing_fill(&backing, &heap, 40 * MIB), HIPMM_E_OUT_OF_MEMORY);
     assert_valid();
-    assert_int_equal(close_ground(NULL), 0);
+    assert_int_equal(close_backing(NULL), 0);
   }
-  open_ground(GROWTH_SEGMENTS, MIB, 0, MIB);
+  open_backing(GROWTH_SEGMENTS, MIB, 0, MIB);
 }
 
 /* ---- Choosing ---- */
@@ -604,13 +604,13 @@ static void falls_back_to_segments_where_nothing_can_be_mapped(void **state)
   (void)state;
   const struct hipmm_services *services = fake_begin();
   open_on(fake_upstream(64 * MIB, 0), services, GROWTH_SEGMENTS, UINT64_MAX);
-  assert_int_equal(close_ground(NULL), 0);
+  assert_int_equal(close_backing(NULL), 0);
   services = fake_begin();
   struct hipmm_resource *upstream = fake_upstream(64 * MIB, 0);
   assert_true(heap_open(&heap, services, RECORD_LAZY));
   assert_ok(backing_open(&backing, &heap, services, upstream, GROWTH_AUTO, UINT64_MAX));
   assert_false(backing.mapped);
-  assert_int_equal(close_ground(NULL), 0);
+  assert_int_equal(close_backing(NULL), 0);
   services = fake_begin();
   upstream = fake_upstream(64 * MIB, 0);
   assert_true(heap_open(&heap, services, RECORD_LAZY));
@@ -626,9 +626,9 @@ static void maps_what_is_in_doubt_only_where_it_is_told_to(void **state)
     assert_true(heap_open(&heap, services, RECORD_LAZY));
     assert_ok(backing_open(&backing, &heap, services, fake_upstream(64 * MIB, GRANULE), growth, UINT64_MAX));
     assert_int_equal(backing.mapped, growth == GROWTH_MAPPED);
-    assert_int_equal(close_ground(NULL), 0);
+    assert_int_equal(close_backing(NULL), 0);
   }
-  open_ground(GROWTH_MAPPED, 64 * MIB, GRANULE, UINT64_MAX); /* nobody doubts any more */
+  open_backing(GROWTH_MAPPED, 64 * MIB, GRANULE, UINT64_MAX); /* no objection any more */
 }
 
 /* ---- Failures ---- */
@@ -637,7 +637,7 @@ static void maps_what_is_in_doubt_only_where_it_is_told_to(void **state)
 static void loses_nothing_when_the_upstream_fails(enum growth growth, enum hipmm_status status)
 {
   for (unsigned nth = 1;; nth++) {
-    open_ground(growth, 64 * MIB, GRANULE, UINT64_MAX);
+    open_backing(growth, 64 * MIB, GRANULE, UINT64_MAX);
     unsigned n = 0, refused = 0;
     fake_fail_upstream(nth, status);
     for (unsigned i = 0; i < 12; i++) {
@@ -648,13 +648,13 @@ static void loses_nothing_when_the_upstream_fails(enum growth growth, enum hipmm
         n++;
       assert_valid();
       if (i == 5) {
-        for (; n > 1; n--) give(ids[n - 1]);
+        for (; n > 1; n--) free_block(ids[n - 1]);
         heap_complete_all(&heap);
         refused += backing_release_idle(&backing, &heap, 4 * MIB) != HIPMM_OK;
         assert_valid();
       }
     }
-    while (n) give(ids[--n]);
+    while (n) free_block(ids[--n]);
     heap_complete_all(&heap);
     while (backing_bytes(&backing)) {
       bool is_due = fake_failure_is_due();
@@ -665,8 +665,8 @@ static void loses_nothing_when_the_upstream_fails(enum growth growth, enum hipmm
     assert_valid();
     bool has_failed = !fake_failure_is_due();
     fake_fail_upstream(0, HIPMM_OK);
-    give(take(32 * MIB));
-    assert_int_equal(close_ground(NULL), 0);
+    free_block(allocate_block(32 * MIB));
+    assert_int_equal(close_backing(NULL), 0);
     if (!has_failed) return;
     assert_true(nth < 500);
   }
@@ -679,7 +679,7 @@ static void loses_nothing_whatever_the_upstream_refuses(void **state)
   loses_nothing_when_the_upstream_fails(GROWTH_MAPPED, HIPMM_E_HIP);
   loses_nothing_when_the_upstream_fails(GROWTH_SEGMENTS, HIPMM_E_OUT_OF_MEMORY);
   loses_nothing_when_the_upstream_fails(GROWTH_SEGMENTS, HIPMM_E_HIP);
-  open_ground(GROWTH_SEGMENTS, MIB, 0, MIB);
+  open_backing(GROWTH_SEGMENTS, MIB, 0, MIB);
 }
 
 static void loses_nothing_when_host_memory_is_short(void **state)
@@ -689,16 +689,16 @@ static void loses_nothing_when_host_memory_is_short(void **state)
   for (unsigned i = 0; i < 2; i++)
     for (unsigned nth = 1; nth <= 4; nth++) {
       struct request request = request_for(GRANULE);
-      open_ground(growths[i], 64 * MIB, GRANULE, UINT64_MAX);
+      open_backing(growths[i], 64 * MIB, GRANULE, UINT64_MAX);
       fake_fail_host_allocation(nth);
       enum hipmm_status status = backing_allocate(&backing, &heap, &request, &ids[0]);
       fake_fail_host_allocation(0);
       assert_true(status == HIPMM_OK || status == HIPMM_E_OUT_OF_MEMORY);
       assert_valid();
-      if (status) take(GRANULE);
-      assert_int_equal(close_ground(NULL), 0);
+      if (status) allocate_block(GRANULE);
+      assert_int_equal(close_backing(NULL), 0);
     }
-  open_ground(GROWTH_SEGMENTS, MIB, 0, MIB);
+  open_backing(GROWTH_SEGMENTS, MIB, 0, MIB);
 }
 
 /* ---- Anything, in any order ---- */
@@ -746,7 +746,7 @@ static void do_something(struct world *world)
 static void survives_anything_over(enum growth growth, uint64_t granule_bytes, uint64_t maximum_bytes, uint64_t seed)
 {
   struct world world = {.random = seed, .unit_bytes = granule_bytes / 32};
-  open_ground(growth, 96 * granule_bytes, granule_bytes, maximum_bytes);
+  open_backing(growth, 96 * granule_bytes, granule_bytes, maximum_bytes);
   for (unsigned i = 1; i < STREAMS; i++) assert_int_equal(stream_id(fake_stream(i)), STREAM + i);
   for (unsigned i = 0; i < 3000; i++) {
     do_something(&world);
@@ -755,13 +755,13 @@ static void survives_anything_over(enum growth growth, uint64_t granule_bytes, u
   assert_true(world.refused > 10);
   fake_fail_upstream(0, HIPMM_OK);
   let_nobody_wait(false);
-  while (world.n) give(ids[--world.n]);
+  while (world.n) free_block(ids[--world.n]);
   fake_hip.DeviceSynchronize();
   heap_complete_all(&heap);
   assert_ok(backing_release_idle(&backing, &heap, 0));
   assert_int_equal(backing_bytes(&backing), 0);
   assert_valid();
-  assert_int_equal(close_ground(NULL), 0);
+  assert_int_equal(close_backing(NULL), 0);
 }
 
 static void survives_anything(void **state)
@@ -774,7 +774,7 @@ static void survives_anything(void **state)
       survives_anything_over(growths[i], GRANULE, 64 * GRANULE, seed);
       survives_anything_over(growths[i], 65536, UINT64_MAX, seed);
     }
-  open_ground(GROWTH_SEGMENTS, MIB, 0, MIB);
+  open_backing(GROWTH_SEGMENTS, MIB, 0, MIB);
 }
 
 /* ---- The same over and over ---- */
@@ -791,7 +791,7 @@ struct training {
 
 static uint32_t take_noted(struct training *training, uint64_t sixteenths)
 {
-  uint32_t id = take(sixteenths * GRANULE / 16);
+  uint32_t id = allocate_block(sixteenths * GRANULE / 16);
   training->starts[training->n++] = block_of(&heap.blocks, id)->start;
   return id;
 }
@@ -804,13 +804,13 @@ static void go_forward(struct training *training)
     for (unsigned k = 0; k < KEPT; k++) {
       uint32_t scratch = take_noted(training, 50 + 90 * k);
       training->activations[i][k] = take_noted(training, kept[k]);
-      give(scratch);
+      free_block(scratch);
     }
 }
 
 static void give_gradient(struct training *training, unsigned layer)
 {
-  if (training->gradients[layer]) give(training->gradients[layer]);
+  if (training->gradients[layer]) free_block(training->gradients[layer]);
   training->gradients[layer] = BLOCK_NONE;
 }
 
@@ -820,19 +820,19 @@ static void go_backward(struct training *training)
   uint32_t error = take_noted(training, 75);
   for (unsigned i = LAYERS; i-- > 0;) {
     uint32_t scratch = take_noted(training, 310);
-    give(training->activations[i][3]);
+    free_block(training->activations[i][3]);
     uint32_t gradient = take_noted(training, i % 3 ? 57 : 150);
     give_gradient(training, i);
     training->gradients[i] = gradient;
-    give(scratch);
-    give(training->activations[i][1]);
+    free_block(scratch);
+    free_block(training->activations[i][1]);
     uint32_t next = take_noted(training, 75);
-    give(error);
+    free_block(error);
     error = next;
-    give(training->activations[i][2]);
-    give(training->activations[i][0]);
+    free_block(training->activations[i][2]);
+    free_block(training->activations[i][0]);
   }
-  give(error);
+  free_block(error);
 }
 
 static void go_round(struct training *training)
@@ -852,8 +852,8 @@ static void settles(void **state)
   uint64_t moves = 0;
   unsigned waits = 0;
   (void)state;
-  open_ground(GROWTH_MAPPED, 4096 * GRANULE, GRANULE, UINT64_MAX);
-  uint32_t weights = take(20 * GRANULE);
+  open_backing(GROWTH_MAPPED, 4096 * GRANULE, GRANULE, UINT64_MAX);
+  uint32_t weights = allocate_block(20 * GRANULE);
   for (unsigned round = 0; round < ROUNDS; round++) {
     if (round == SETTLED) {
       moves = backing.granules.moves;
@@ -867,7 +867,7 @@ static void settles(void **state)
   assert_int_equal(host_waits(), waits);
   assert_memory_equal(training.starts, before.starts, sizeof training.starts);
   for (unsigned i = 0; i < LAYERS; i++) give_gradient(&training, i);
-  give(weights);
+  free_block(weights);
 }
 
 static void comes_to_rest_beside(uint64_t weight_granules)
@@ -879,7 +879,7 @@ static void comes_to_rest_beside(uint64_t weight_granules)
   fake_let_upstream_alias(true);
   fake_slow_upstream_down();
   open_on(upstream, services, GROWTH_MAPPED, UINT64_MAX);
-  uint32_t weights = take(weight_granules * GRANULE);
+  uint32_t weights = allocate_block(weight_granules * GRANULE);
   for (unsigned round = 0; round < 2 * ROUNDS; round++) {
     if (round == ROUNDS) moves = backing.granules.moves;
     fake_work(0);
@@ -888,8 +888,8 @@ static void comes_to_rest_beside(uint64_t weight_granules)
   assert_int_equal(backing.granules.moves, moves);
   assert_in_range(backing.granules.extra_bytes, 1, backing_bytes(&backing) / 100);
   for (unsigned i = 0; i < LAYERS; i++) give_gradient(&training, i);
-  give(weights);
-  assert_int_equal(close_ground(NULL), 0);
+  free_block(weights);
+  assert_int_equal(close_backing(NULL), 0);
 }
 
 /* A block that is still live when its successor is asked for makes that go elsewhere, so that two rounds differ and may
@@ -901,7 +901,7 @@ static void comes_to_rest_where_rounds_overlap(void **state)
   comes_to_rest_beside(20);
   comes_to_rest_beside(33);
   comes_to_rest_beside(50);
-  open_ground(GROWTH_SEGMENTS, MIB, 0, MIB);
+  open_backing(GROWTH_SEGMENTS, MIB, 0, MIB);
 }
 
 /* ---- The same once more ---- */
@@ -912,27 +912,27 @@ static uint32_t front[3], source; /* blocks */
  * a granule, and memory in `source`, which goes last. */
 static void lead_up(void)
 {
-  uint32_t hole = take(3 * GRANULE);
-  if (!source) take(GRANULE / 2); /* lies behind it for good */
-  source = take(4 * GRANULE);
-  for (int i = 0; i < 8; i++) give(take(5 * GRANULE));
-  give(hole);
+  uint32_t hole = allocate_block(3 * GRANULE);
+  if (!source) allocate_block(GRANULE / 2); /* lies behind it for good */
+  source = allocate_block(4 * GRANULE);
+  for (int i = 0; i < 8; i++) free_block(allocate_block(5 * GRANULE));
+  free_block(hole);
 }
 
 /* Returns where it went. */
 static uint64_t request_first(void)
 {
-  open_ground(GROWTH_MAPPED, 64 * MIB, GRANULE, UINT64_MAX);
+  open_backing(GROWTH_MAPPED, 64 * MIB, GRANULE, UINT64_MAX);
   assert_ok(backing_fill(&backing, &heap, 24 * GRANULE)); /* to hold more than before would be to forget */
-  take(4 * GRANULE);
-  for (int i = 0; i < 3; i++) front[i] = take(GRANULE * 3 / 4);
+  allocate_block(4 * GRANULE);
+  for (int i = 0; i < 3; i++) front[i] = allocate_block(GRANULE * 3 / 4);
   source = BLOCK_NONE;
   lead_up();
-  give(source);
-  uint32_t id = take(3 * GRANULE);
+  free_block(source);
+  uint32_t id = allocate_block(3 * GRANULE);
   uint64_t start = block_of(&heap.blocks, id)->start;
   assert_int_equal(start % GRANULE, GRANULE / 4);
-  give(id);
+  free_block(id);
   return start;
 }
 
@@ -944,7 +944,7 @@ static void goes_back_only_where_it_is_aligned(void **state)
   request_first();
   request.alignment = 4 * GRANULE;
   lead_up();
-  give(source);
+  free_block(source);
   assert_ok(try_take(&request, &id));
   assert_int_equal(block_of(&heap.blocks, id)->start % request.alignment, 0);
   assert_valid();
@@ -956,13 +956,13 @@ static void leaves_no_memory_in_use_to_others(void **state)
   uint64_t start = request_first(), moves;
   (void)state;
   lead_up();
-  for (int i = 0; i < 3; i++) give(front[i]);
+  for (int i = 0; i < 3; i++) free_block(front[i]);
   heap_complete_all(&heap);
   assert_ok(backing_release_idle(&backing, &heap, 0));
   moves = backing.granules.moves;
   fake_work(0);
-  give(source);
-  const struct block *taken = block_of(&heap.blocks, take(3 * GRANULE));
+  free_block(source);
+  const struct block *taken = block_of(&heap.blocks, allocate_block(3 * GRANULE));
   assert_int_equal(taken->start, start);
   assert_int_equal(backing.granules.moves, moves + 3);
   assert_int_equal(block_of(&heap.blocks, taken->before)->bytes, GRANULE * 9 / 4);
@@ -980,10 +980,10 @@ static int let_alias(void **state)
 static int close_aliased(void **state)
 {
   may_alias = false;
-  return close_ground(state);
+  return close_backing(state);
 }
 
-#define TEST(test) cmocka_unit_test_teardown(test, close_ground)
+#define TEST(test) cmocka_unit_test_teardown(test, close_backing)
 #define TEST_ALIASED(test)                                  \
   {                                                         \
     "aliased: " #test, test, let_alias, close_aliased, NULL \
@@ -1002,8 +1002,8 @@ int main(void)
       TEST(moves_nothing_that_work_may_still_use),
       TEST(takes_more_before_it_waits),
       TEST(waits_where_there_is_no_more),
-      TEST(exchanges_pieces_that_are_too_large),
-      TEST(has_larger_pieces_where_mapping_is_slow),
+      TEST(exchanges_chunks_that_are_too_large),
+      TEST(has_larger_chunks_where_mapping_is_slow),
       TEST(gives_idle_memory_back),
       TEST(keeps_memory_that_is_partly_in_use),
       TEST(takes_what_it_is_to_start_with),
@@ -1020,7 +1020,7 @@ int main(void)
       TEST_ALIASED(moves_nothing_after_work_of_a_captured_stream),
       TEST_ALIASED(moves_nothing_twice),
       TEST_ALIASED(unmaps_nothing_while_it_cannot_wait),
-      TEST_ALIASED(exchanges_pieces_that_are_too_large),
+      TEST_ALIASED(exchanges_chunks_that_are_too_large),
       TEST_ALIASED(holds_no_more_while_some_is_idle),
       TEST_ALIASED(gives_idle_memory_back),
       TEST_ALIASED(keeps_memory_that_is_partly_in_use),

@@ -159,7 +159,7 @@ static void tells_of_an_arena_at_its_maximum(void **state)
       "arena: cannot allocate 12 MiB: 16 MiB are held, 5 MiB of it allocated, and maximum_size does not allow "
       "enough more; arena: all streams were waited for, all arenas gave back what was idle; 11 MiB are free, ");
   assert_message("and maximum_size 16 MiB allows 0 bytes more");
-  size_t most = said("of it in one piece");
+  size_t most = said("of it in one range");
   assert_in_range(most, 5 * MIB, 11 * MIB);
   assert_int_equal(fixture_hip()->StreamQuery(other), 0);
   fixture_free(fixture_allocate(most, mine), most, mine);
@@ -174,7 +174,7 @@ static void tells_of_an_arena_whose_upstream_has_no_more(void **state)
   fails(16 * MIB, HIPMM_E_LIMIT);
   assert_message("limiting: cannot allocate ");
   assert_message("all streams were waited for, all arenas gave back what was idle, and ");
-  assert_in_range(said("are free in one piece"), 0, 11 * MIB);
+  assert_in_range(said("are free in one range"), 0, 11 * MIB);
   finish();
 }
 

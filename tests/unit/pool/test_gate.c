@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of the gate: while it is shut its owner is not inside, whether or not the system makes processors agree. */
+/* Tests of the asymmetric gate: while it is shut, its owner is not inside, with membarrier(2) and without. */
 #include "../../../plugins/common/gate.h"
 #include "../../support/support.h"
 
@@ -79,7 +79,7 @@ static void lets_its_owner_pass_when_open(void **state)
   gate_shut(&gate);
   assert_false(gate_enter(&gate));
   gates_fence();
-  gate_await(&gate); /* who was refused is not inside */
+  gate_await(&gate); /* a refused owner is not inside */
   gate_open(&gate);
   assert_true(gate_enter(&gate));
   gate_leave(&gate);

@@ -11,14 +11,14 @@ static void cuts_from_the_front_and_merges_all_again(void **state)
   (void)state;
   open_with(RECORD_AUTO, MIB, 1);
   for (unsigned i = 0; i < 8; i++) {
-    ids[i] = take(128 * KIB, 0);
+    ids[i] = allocate_block(128 * KIB, 0);
     assert_int_equal(start_of(ids[i]), START + i * 128 * KIB);
     assert_int_equal(heap.live_bytes, (i + 1) * 128 * KIB);
     assert_int_equal(heap.requested_bytes, (i + 1) * (128 * KIB - 1));
   }
-  assert_int_equal(take(256, 0), BLOCK_NONE);
+  assert_int_equal(allocate_block(256, 0), BLOCK_NONE);
   static const unsigned order[] = {0, 2, 1, 7, 5, 3, 6, 4};
-  for (unsigned i = 0; i < 8; i++) give(ids[order[i]], 0);
+  for (unsigned i = 0; i < 8; i++) free_block(ids[order[i]], 0);
   assert_whole(MIB);
 }
 
@@ -26,25 +26,26 @@ static void puts_small_blocks_where_they_were_freed_last(void **state)
 {
   (void)state;
   open_with(RECORD_AUTO, MIB, 1);
-  uint32_t first = take(512, 0), second = take(1024, 0), third = take(512, 0), fence = take(256, 0);
+  uint32_t first = allocate_block(512, 0), second = allocate_block(1024, 0), third = allocate_block(512, 0),
+           fence = allocate_block(256, 0);
   uint64_t at = start_of(third);
-  give(first, 0);
-  give(third, 0);
-  assert_int_equal(start_of(take(512, 0)), at);
-  give(second, 0); /* merges with the first: 1536 bytes */
-  assert_int_equal(start_of(take(1536, 0)), START);
-  give(fence, 0);
+  free_block(first, 0);
+  free_block(third, 0);
+  assert_int_equal(start_of(allocate_block(512, 0)), at);
+  free_block(second, 0); /* merges with the first: 1536 bytes */
+  assert_int_equal(start_of(allocate_block(1536, 0)), START);
+  free_block(fence, 0);
 }
 
 static void keeps_freed_blocks_of_two_streams_apart(void **state)
 {
   (void)state;
   open_with(RECORD_AUTO, MIB, 2);
-  uint32_t first = take(512 * KIB, 0), second = take(512 * KIB, 1);
-  give(first, 0);
-  give(second, 1);
+  uint32_t first = allocate_block(512 * KIB, 0), second = allocate_block(512 * KIB, 1);
+  free_block(first, 0);
+  free_block(second, 1);
   assert_int_equal(heap_largest_free(&heap), 512 * KIB);
-  assert_int_equal(take(MIB, 0), BLOCK_NONE);
+  assert_int_equal(allocate_block(MIB, 0), BLOCK_NONE);
   heap_complete_stream(&heap, STREAM_FIRST);
   assert_int_equal(heap_largest_free(&heap), 512 * KIB);
   heap_complete_stream(&heap, STREAM_FIRST + 1);
@@ -53,30 +54,30 @@ static void keeps_freed_blocks_of_two_streams_apart(void **state)
 }
 
 /* A small used block would make all of a large ready one look used to the other streams. */
-static void spoils_no_larger_clean_block_where_there_are_streams(void **state)
+static void leaves_a_larger_ready_block_where_there_are_streams(void **state)
 {
   (void)state;
   open_with(RECORD_AUTO, MIB, 2);
-  give(take(64 * KIB, 0), 0);
+  free_block(allocate_block(64 * KIB, 0), 0);
   assert_int_equal(heap_largest_free(&heap), MIB - 64 * KIB);
-  uint32_t small = take(64 * KIB, 0);
+  uint32_t small = allocate_block(64 * KIB, 0);
   assert_int_equal(start_of(small), START);
-  uint32_t most = take(960 * KIB, 1);
+  uint32_t most = allocate_block(960 * KIB, 1);
   assert_int_equal(start_of(most), START + 64 * KIB);
-  give(small, 0);
+  free_block(small, 0);
   heap_complete_stream(&heap, STREAM_FIRST);
-  give(most, 1); /* takes the smaller ready one in */
+  free_block(most, 1); /* takes the smaller ready one in */
   assert_int_equal(heap_largest_free(&heap), MIB);
   assert_int_equal(block_of(&heap.blocks, free_index_any(&heap.free[STREAM_FIRST + 1], &heap.blocks))->bytes, MIB);
 }
 
-static void merges_with_clean_memory_for_its_only_stream(void **state)
+static void merges_with_ready_memory_for_its_only_stream(void **state)
 {
   (void)state;
   open_with(RECORD_AUTO, MIB, 1);
-  give(take(256, 0), 0);
+  free_block(allocate_block(256, 0), 0);
   assert_whole(MIB);
-  assert_int_equal(start_of(take(MIB, 0)), START);
+  assert_int_equal(start_of(allocate_block(MIB, 0)), START);
 }
 
 static void aligns_up_to_4_mib_and_loses_nothing(void **state)
@@ -84,17 +85,17 @@ static void aligns_up_to_4_mib_and_loses_nothing(void **state)
   (void)state;
   for (uint64_t alignment = 512; alignment <= 4 * MIB; alignment *= 2) {
     open_with(RECORD_AUTO, 16 * MIB, 1);
-    uint32_t shift = take(256, 0); /* what follows is aligned to nothing */
+    uint32_t shift = allocate_block(256, 0); /* what follows is aligned to nothing */
     struct request request = request_for(3 * MIB, alignment, 0);
     uint32_t id = heap_allocate_ready(&heap, &request);
     assert_true(heap_is_valid(&heap));
     assert_int_equal(start_of(id) % alignment, 0);
     assert_int_equal(block_of(&heap.blocks, id)->bytes, 3 * MIB);
-    uint32_t before = take(alignment - 256, 0); /* the part that was cut off in front is there to be used */
+    uint32_t before = allocate_block(alignment - 256, 0); /* the part that was cut off in front is there to be used */
     assert_int_equal(start_of(before), START + 256);
-    give(shift, 0);
-    give(id, 0);
-    give(before, 0);
+    free_block(shift, 0);
+    free_block(id, 0);
+    free_block(before, 0);
     assert_whole(16 * MIB);
     assert_int_equal(close_heap(NULL), 0);
   }
@@ -121,10 +122,10 @@ static void merges_nothing_across_regions(void **state)
   assert_int_not_equal(heap_add_region(&heap, START + MIB, MIB, 0, STREAM_READY), BLOCK_NONE);
   assert_true(heap_is_valid(&heap));
   assert_int_equal(heap.bytes, 2 * MIB);
-  uint32_t a = take(MIB, 0), b = take(MIB, 0);
-  assert_int_equal(take(256, 0), BLOCK_NONE);
-  give(a, 0);
-  give(b, 0);
+  uint32_t a = allocate_block(MIB, 0), b = allocate_block(MIB, 0);
+  assert_int_equal(allocate_block(256, 0), BLOCK_NONE);
+  free_block(a, 0);
+  free_block(b, 0);
   assert_whole(MIB);
   heap_complete_all(&heap);
   assert_true(heap_remove_region(&heap, START + MIB, MIB));
@@ -138,17 +139,17 @@ static void takes_regions_out_when_they_are_idle(void **state)
   open_with(RECORD_AUTO, MIB, 1);
   uint64_t second = START + 64 * MIB;
   assert_int_not_equal(heap_add_region(&heap, second, 2 * MIB, 0, STREAM_READY), BLOCK_NONE);
-  uint32_t all = take(MIB, 0), some = take(4 * KIB, 0);
+  uint32_t all = allocate_block(MIB, 0), some = allocate_block(4 * KIB, 0);
   assert_int_equal(start_of(some), second);
   assert_false(heap_remove_region(&heap, second, 2 * MIB));
-  give(some, 0);
+  free_block(some, 0);
   assert_false(heap_remove_region(&heap, second, 2 * MIB)); /* work may still use it */
   heap_complete_all(&heap);
   assert_true(heap_remove_region(&heap, second, 2 * MIB));
   assert_false(heap_remove_region(&heap, second, 2 * MIB));
   assert_true(heap_is_valid(&heap));
   assert_int_equal(heap.bytes, MIB);
-  give(all, 0);
+  free_block(all, 0);
   assert_whole(MIB);
 }
 
@@ -160,11 +161,11 @@ static void knows_an_idle_region_after_any_use(void **state)
   open_with(RECORD_AUTO, MIB, 1);
   for (unsigned round = 0; round < 200; round++) {
     uint32_t ids[16];
-    for (unsigned i = 0; i < 16; i++) ids[i] = take(256 * (1 + draw(&random, 200)), 0);
+    for (unsigned i = 0; i < 16; i++) ids[i] = allocate_block(256 * (1 + draw(&random, 200)), 0);
     for (unsigned i = 16; i > 0; i--) {
       unsigned which = (unsigned)draw(&random, i);
       assert_false(heap_remove_region(&heap, START, MIB));
-      give(ids[which], 0);
+      free_block(ids[which], 0);
       ids[which] = ids[i - 1];
     }
     heap_complete_all(&heap);
@@ -181,8 +182,8 @@ static void is_ready_for_the_stream_that_a_region_was_added_for(void **state)
   open_heap(RECORD_AUTO);
   enter_streams(2);
   assert_int_not_equal(heap_add_region(&heap, START, MIB, 0, STREAM_FIRST), BLOCK_NONE);
-  assert_int_equal(take(256, 1), BLOCK_NONE);
-  assert_int_not_equal(take(256, 0), BLOCK_NONE);
+  assert_int_equal(allocate_block(256, 1), BLOCK_NONE);
+  assert_int_not_equal(allocate_block(256, 0), BLOCK_NONE);
 }
 
 static void adds_no_region_without_host_memory(void **state)
@@ -210,7 +211,7 @@ static void gives_the_whole_block_when_records_are_short(void **state)
   assert_int_equal(block_of(&heap.blocks, id)->bytes, MIB);
   assert_int_equal(heap.requested_bytes, 4 * KIB - 1);
   assert_true(heap_is_valid(&heap));
-  give(id, 0);
+  free_block(id, 0);
   assert_whole(MIB);
 }
 
@@ -218,14 +219,14 @@ static void refuses_an_alignment_when_records_are_short(void **state)
 {
   (void)state;
   open_with(RECORD_AUTO, 4 * MIB, 1);
-  uint32_t fence = take(256, 0), most = heap.blocks.most;
+  uint32_t fence = allocate_block(256, 0), most = heap.blocks.most;
   heap.blocks.most = heap.blocks.count;
   struct request request = request_for(4 * KIB, 4096, 0);
   assert_int_equal(heap_allocate_ready(&heap, &request), BLOCK_NONE);
   heap.blocks.most = most;
   assert_true(heap_is_valid(&heap));
   assert_int_not_equal(heap_allocate_ready(&heap, &request), BLOCK_NONE);
-  give(fence, 0);
+  free_block(fence, 0);
 }
 
 #define TEST(test) cmocka_unit_test_teardown(test, close_heap)
@@ -236,8 +237,8 @@ int main(void)
       TEST(cuts_from_the_front_and_merges_all_again),
       TEST(puts_small_blocks_where_they_were_freed_last),
       TEST(keeps_freed_blocks_of_two_streams_apart),
-      TEST(spoils_no_larger_clean_block_where_there_are_streams),
-      TEST(merges_with_clean_memory_for_its_only_stream),
+      TEST(leaves_a_larger_ready_block_where_there_are_streams),
+      TEST(merges_with_ready_memory_for_its_only_stream),
       TEST(aligns_up_to_4_mib_and_loses_nothing),
       TEST(needs_room_for_the_alignment_wherever_a_block_starts),
       TEST(merges_nothing_across_regions),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of the heap's memory among streams: where a block is looked for, and that whoever gets it comes after all work
- * that used it, which the make-believe streams know to the single operation. */
+/* Tests of the heap's memory among streams: where the heap finds a block, and that the new user of a block comes after all
+ * work that used it, which the fake streams know for each operation. */
 #include "../../../plugins/pool/cache.h"
 #include "heap_fixture.h"
 #include "random.h"
@@ -12,12 +12,12 @@
 /* Takes all of the heap in two halves on stream 1 and gives them back; between the two, does `between`. */
 static void free_halves(void (*between)(void))
 {
-  uint32_t first = take(512 * KIB, 1), second = take(512 * KIB, 1);
+  uint32_t first = allocate_block(512 * KIB, 1), second = allocate_block(512 * KIB, 1);
   fake_work(1);
-  give(first, 1);
+  free_block(first, 1);
   if (between) between();
   fake_work(1);
-  give(second, 1);
+  free_block(second, 1);
 }
 
 static void record_on_stream_1(void)
@@ -50,37 +50,38 @@ static void does_not_use_what_has_not_passed(void **state)
 
 /* Stream 1 has come as far as the first event: the second half is not covered by it. Its handle may not be used any
  * more, so no later event can be recorded. */
-static void cleans_only_what_an_event_covers(void **state)
+static void makes_ready_only_what_an_event_covers(void **state)
 {
   (void)state;
   open_with(RECORD_AUTO, MIB, 2);
   stream_of(&heap.streams, STREAM_FIRST + 1)->lasts = true;
-  uint32_t first = take(128 * KIB, 1), fence = take(256, 1), second = take(896 * KIB - 256, 1);
+  uint32_t first = allocate_block(128 * KIB, 1), fence = allocate_block(256, 1),
+           second = allocate_block(896 * KIB - 256, 1);
   fake_work(1);
-  give(first, 1);
+  free_block(first, 1);
   record_on_stream_1();
   stream_of(&heap.streams, STREAM_FIRST + 1)->lasts = false;
   fake_set_alive(1, false);
   fake_progress(1);
   fake_work(1);
-  give(second, 1);
+  free_block(second, 1);
   struct request large = request_for(512 * KIB, HIPMM_ALIGNMENT, 0);
   assert_int_equal(heap_allocate_completed(&heap, &large), BLOCK_NONE);
-  assert_int_equal(start_of(take(128 * KIB, 0)), START);
+  assert_int_equal(start_of(allocate_block(128 * KIB, 0)), START);
   assert_int_equal(heap_allocate_waiting(&heap, &large), BLOCK_NONE);
   assert_int_equal(heap_unfenced_bytes(&heap, STREAM_FIRST), 896 * KIB - 256);
-  give(fence, 1);
+  free_block(fence, 1);
 }
 
 static void waits_for_the_stream_that_has_what_fits(void **state)
 {
   (void)state;
   open_with(RECORD_LAZY, MIB, 3);
-  uint32_t first = take(512 * KIB, 1), second = take(512 * KIB, 2);
+  uint32_t first = allocate_block(512 * KIB, 1), second = allocate_block(512 * KIB, 2);
   uint64_t work = fake_work(1);
   fake_work(2);
-  give(first, 1);
-  give(second, 2);
+  free_block(first, 1);
+  free_block(second, 2);
   struct request request = request_for(512 * KIB, HIPMM_ALIGNMENT, 0);
   uint32_t id = heap_allocate_waiting(&heap, &request);
   assert_int_equal(start_of(id), START);
@@ -94,10 +95,10 @@ static void joins_what_several_streams_hold(void **state)
 {
   (void)state;
   open_with(RECORD_LAZY, MIB, 3);
-  uint32_t first = take(512 * KIB, 1), second = take(512 * KIB, 2);
+  uint32_t first = allocate_block(512 * KIB, 1), second = allocate_block(512 * KIB, 2);
   uint64_t works[] = {fake_work(1), fake_work(2)};
-  give(first, 1);
-  give(second, 2);
+  free_block(first, 1);
+  free_block(second, 2);
   struct request request = request_for(MIB, HIPMM_ALIGNMENT, 0);
   assert_int_equal(heap_allocate_waiting(&heap, &request), BLOCK_NONE);
   assert_int_equal(start_of(heap_allocate_merged(&heap, &request)), START);
@@ -111,11 +112,11 @@ static void order_is_handed_on_through_streams(void **state)
 {
   (void)state;
   open_with(RECORD_LAZY, MIB, 3);
-  uint32_t all = take(MIB, 1);
+  uint32_t all = allocate_block(MIB, 1);
   uint64_t work = fake_work(1);
-  give(all, 1);
+  free_block(all, 1);
   struct request first = request_for(MIB, HIPMM_ALIGNMENT, 0), second = request_for(MIB, HIPMM_ALIGNMENT, 2);
-  give(heap_allocate_waiting(&heap, &first), 0);
+  free_block(heap_allocate_waiting(&heap, &first), 0);
   assert_int_not_equal(heap_allocate_waiting(&heap, &second), BLOCK_NONE);
   assert_true(fake_is_ordered(2, 1, work));
 }
@@ -135,7 +136,7 @@ static void uses_no_handle_that_may_be_gone(void **state)
   assert_int_equal(heap_unfenced_bytes(&heap, STREAM_FIRST + 1), 0);
   fake_hip.DeviceSynchronize();
   heap_complete_all(&heap);
-  assert_int_equal(start_of(take(MIB, 0)), START);
+  assert_int_equal(start_of(allocate_block(MIB, 0)), START);
   assert_int_equal(fake_calls.event_record, 0);
 }
 
@@ -173,23 +174,23 @@ static void waits_on_the_host_for_all(void **state)
 {
   (void)state;
   open_with(RECORD_LAZY, MIB, 3);
-  uint32_t first = take(512 * KIB, 1), second = take(512 * KIB, 2);
+  uint32_t first = allocate_block(512 * KIB, 1), second = allocate_block(512 * KIB, 2);
   fake_work(1);
   fake_work(2);
-  give(first, 1);
-  give(second, 2);
+  free_block(first, 1);
+  free_block(second, 2);
   assert_true(heap_wait(&heap));
   assert_true(heap_is_valid(&heap));
   assert_true(fake_is_ordered(0, 1, 1) && fake_is_ordered(0, 2, 1));
   assert_whole(MIB);
-  assert_int_equal(start_of(take(MIB, 0)), START);
+  assert_int_equal(start_of(allocate_block(MIB, 0)), START);
 }
 
 /* ---- Anything, in any order ---- */
 
 enum { UNITS = 1 << 15, REGION_UNITS = UNITS / 2, MOST_LIVE = 64, STEPS = 6000, STREAMS = 5 };
 
-/* Per unit of the two regions: who used it last. */
+/* For each unit of the two regions: its last user. */
 struct use {
   bool live;
   unsigned stream;
@@ -214,7 +215,7 @@ static struct use *uses_of(const struct block *block)
   return &uses[(block->start - START) / HIPMM_ALIGNMENT];
 }
 
-/* Handles that are known to be good: those that last, and the caller's. */
+/* Handles that are known to be valid: those of lasting streams, and the caller's. */
 static void set_alive(unsigned caller)
 {
   for (unsigned i = 0; i < STREAMS; i++) {
@@ -330,9 +331,9 @@ static void survives_anything_recording(void **state)
 /* Work on a stream and a free that comes after it; returns the work's number. */
 static uint64_t work_and_free(unsigned stream)
 {
-  uint32_t id = take(4 * KIB, stream);
+  uint32_t id = allocate_block(4 * KIB, stream);
   uint64_t work = fake_work(stream);
-  give(id, stream);
+  free_block(id, stream);
   return work;
 }
 
@@ -520,7 +521,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
       TEST(uses_what_has_passed_and_waits_for_nothing),
       TEST(does_not_use_what_has_not_passed),
-      TEST(cleans_only_what_an_event_covers),
+      TEST(makes_ready_only_what_an_event_covers),
       TEST(waits_for_the_stream_that_has_what_fits),
       TEST(joins_what_several_streams_hold),
       TEST(order_is_handed_on_through_streams),
