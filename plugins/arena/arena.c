@@ -43,8 +43,8 @@ static void arena_destroy(void *self)
   int64_t live_bytes = 0, live_count = arena->locals ? arena_live_count(arena, &live_bytes) : 0;
   thread_watch_close(&arena->threads);
   if (live_count)
-    services->log(services, HIPMM_LOG_WARNING, "destroyed with %lld blocks (%lld bytes) still allocated",
-                  (long long)live_count, (long long)live_bytes);
+    services->log(services, HIPMM_LOG_WARNING, "destroyed with %lld block%s (%lld bytes) still allocated",
+                  (long long)live_count, live_count == 1 ? "" : "s", (long long)live_bytes);
   services->log(services, HIPMM_LOG_DEBUG, "held at most %llu bytes, had %u arenas, collected %llu times",
                 (unsigned long long)arena->global.chunks.peak_bytes, arena->n_locals - 1,
                 (unsigned long long)arena->collections);

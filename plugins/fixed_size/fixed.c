@@ -247,8 +247,9 @@ void fixed_close(struct fixed *fixed)
   struct fixed_counts counts = {.live_count = 0};
   fixed_count_live(fixed, &counts);
   if (counts.live_count)
-    services->log(services, HIPMM_LOG_WARNING, "%lld blocks of %llu bytes are still allocated and go with it",
-                  (long long)counts.live_count, (unsigned long long)fixed->block_bytes);
+    services->log(services, HIPMM_LOG_WARNING, "destroyed with %lld block%s of %llu bytes still allocated",
+                  (long long)counts.live_count, counts.live_count == 1 ? "" : "s",
+                  (unsigned long long)fixed->block_bytes);
   streams_wait_at_end(services);
   chunks_close(fixed);
   streams_close(&fixed->streams);

@@ -113,8 +113,8 @@ static void monotonic_destroy(void *self)
   const struct hipmm_services *services = monotonic->services;
   const struct bump *bump = &monotonic->bump;
   if (bump->live_count)
-    services->log(services, HIPMM_LOG_WARNING, "destroyed with %lld blocks (%lld bytes) still allocated",
-                  (long long)bump->live_count, (long long)bump->live_bytes);
+    services->log(services, HIPMM_LOG_WARNING, "destroyed with %lld block%s (%lld bytes) still allocated",
+                  (long long)bump->live_count, bump->live_count == 1 ? "" : "s", (long long)bump->live_bytes);
   streams_wait_at_end(services);
   bump_close(&monotonic->bump);
   uses_close(&monotonic->uses);
@@ -194,7 +194,7 @@ static const struct hipmm_option monotonic_option_table[] = {
      .offset = offsetof(struct monotonic_options, chunk_size),
      .initial = "2MiB",
      .unit = "bytes",
-     .doc = "Size of the first further chunk; larger for a request that needs it",
+     .doc = "Size of the first chunk that is added when memory runs out; larger if a request needs it",
      .minimum = "256",
      .maximum = "1024GiB"},
     {.name = "growth_factor",
